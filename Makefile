@@ -1,0 +1,49 @@
+# Every target works from a bare checkout: it makes a virtual environment in .venv with $(PYTHON)
+# and installs there what it needs.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+NAMES ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test parity bench check clean
+
+help:
+	@echo "make demo    train two networks on handwritten digits with Styrax (about a minute)"
+	@echo "make test    run the tests"
+	@echo "make parity  run the wide sweep against JAX"
+	@echo "make bench   compare speed with JAX; NAMES='softmax digits' picks workloads"
+	@echo "make check   ruff and mypy"
+	@echo "make clean   remove .venv and caches"
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# One stamp per set of requirements; a newer pyproject.toml installs again.
+$(VENV)/demo.stamp: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo]'
+	@touch $@
+
+$(VENV)/test.stamp: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@touch $@
+
+demo: $(VENV)/demo.stamp
+	$(BIN)/python -m styrax examples/digits.py
+
+test: $(VENV)/test.stamp
+	$(BIN)/python -m pytest -n 2 -q tests
+
+parity: $(VENV)/test.stamp
+	$(BIN)/python -m pytest -n 2 -q -m parity tests
+
+bench: $(VENV)/test.stamp
+	$(BIN)/python -m benchmarks $(NAMES)
+
+check: $(VENV)/test.stamp
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m mypy
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache

@@ -1,0 +1,70 @@
+"""`python -m benchmarks [--quick] [names]`: Styrax and JAX on the same programs, in one run."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import random
+import sys
+from pathlib import Path
+
+from . import report, runner, workloads
+
+
+def parse(argv: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", help="parts of the names of workloads to run; all without any")
+    parser.add_argument("--quick", action="store_true", help="one shape, one pair, no warm starts")
+    parser.add_argument("--pairs", type=int, help="pairs of processes for each row (3, or 1 with --quick)")
+    parser.add_argument("--seconds", type=float, help="steady-state time for each process (0.5)")
+    parser.add_argument("--cores", type=int, default=2, help="cores that all engines get (2)")
+    parser.add_argument("--seed", type=int, help="for arguments and drawn shapes")
+    parser.add_argument("--engines", default="styrax,jax,numpy,torch", help="comma-separated")
+    parser.add_argument("--timeout", type=float, default=300, help="seconds for one process")
+    parser.add_argument("--plot", default="benchmarks.png", help="where to write the plot")
+    parser.add_argument("--list", action="store_true", help="print the names of the workloads")
+    return parser.parse_args(argv)
+
+
+def main(argv: list[str]) -> int:
+    options = parse(argv)
+    available = workloads.load()
+    wanted = [n.lower() for n in options.names] or [""]
+    chosen = [w for w in available.values() if any(n in w.name.lower() for n in wanted)]
+    if options.list:
+        print("\n".join(w.name for w in chosen))
+        return 0
+    if not chosen:
+        print(f"no workload has a name with any of {options.names}", file=sys.stderr)
+        return 2
+    engines = [e for e in options.engines.split(",") if e != "torch" or importlib.util.find_spec("torch")]
+    seed = random.SystemRandom().randrange(10_000) if options.seed is None else options.seed
+    settings = runner.Settings(
+        engines,
+        pairs=options.pairs or (1 if options.quick else 3),
+        seconds=options.seconds if options.seconds is not None else (0.2 if options.quick else 0.5),
+        cores=options.cores,
+        seed=seed,
+        warm=not options.quick,
+        timeout=options.timeout,
+    )
+    print(f"seed {seed}, {len(settings.cores)} of {os.cpu_count()} cores, engines: {', '.join(engines)}")
+    print(report.heading(engines), flush=True)
+    rows = []
+    for workload in chosen:
+        for shape in workload.shapes_to_run(seed, options.quick):
+            row = runner.measure(workload, shape, settings)
+            rows.append(row)
+            print(report.line(row, engines), flush=True)
+    print("\n".join(report.summary(rows, engines)))
+    path = Path(options.plot)
+    report.plot(rows, path)
+    if path.exists():
+        print(f"plot: {path}")
+    wrong = any(not same for row in rows for same in row.matches.values())
+    return 1 if wrong or any(row.errors for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,29 @@
+"""The workloads, by family. Importing a family imports `jax`, whichever that is in the process."""
+
+from __future__ import annotations
+
+import importlib
+
+from .catalog import Workload
+
+FAMILIES = (
+    "elementwise",
+    "reductions",
+    "loops",
+    "indexing",
+    "contractions",
+    "convolutions",
+    "training",
+    "dispatch",
+)
+
+
+def load() -> dict[str, Workload]:
+    """All workloads by name, in the order in which they are reported."""
+    found: dict[str, Workload] = {}
+    for family in FAMILIES:
+        module = importlib.import_module(f"{__name__}.{family}")
+        for value in vars(module).values():
+            if isinstance(value, Workload):
+                found[value.name] = value
+    return found

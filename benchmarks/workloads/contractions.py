@@ -1,0 +1,44 @@
+"""Matrix products."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+
+from .catalog import Workload, between, floats, one_array
+
+
+@jax.jit
+def centred_gram(x):
+    return x.T @ (x - x.mean(axis=0))
+
+
+@jax.jit
+def product(x, y):
+    return x @ y
+
+
+def numpy_centred_gram(x):
+    return x.T @ (x - x.mean(axis=0))
+
+
+def square(shape, rng):
+    return floats(shape, shape, rng=rng)
+
+
+CENTRED_GRAM = Workload(
+    "x.T @ (x - x.mean(axis=0))", centred_gram, one_array, [(1000, 1000), (10, 10), (100, 100)],
+    lambda rng: (rng.integers(10, 800),) * 2, numpy=numpy_centred_gram,
+)  # fmt: skip
+PRODUCT = Workload(
+    "large product", product, square, [(2048, 2048), (512, 512)], lambda rng: (rng.integers(300, 1500),) * 2,
+    numpy=np.matmul, torch=lambda x, y: x @ y,
+)  # fmt: skip
+SMALL_PRODUCTS = Workload(
+    "10,000 small products", product, square, [(10_000, 8, 8), (10_000, 3, 3)],
+    lambda rng: (10_000, *(int(rng.integers(2, 24)),) * 2), numpy=np.matmul, torch=lambda x, y: x @ y,
+)  # fmt: skip
+PRODUCT_WITH_VECTOR = Workload(
+    "matrix times vector", product, lambda shape, rng: floats(shape, shape[1:], rng=rng),
+    [(4096, 4096), (100, 100)], between(500, 4000, 2), numpy=np.matmul, torch=lambda x, y: x @ y,
+)  # fmt: skip

@@ -1,0 +1,80 @@
+"""Convolutions in two layouts, depthwise, inside a loop, and their gradients."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from .catalog import Workload, floats
+
+NHWC = ("NHWC", "HWIO", "NHWC")
+NCHW = ("NCHW", "OIHW", "NCHW")
+
+
+@jax.jit
+def convolution(x, w):
+    return lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=NHWC)
+
+
+convolution_gradient = jax.jit(jax.grad(lambda x, w: jnp.sum(convolution(x, w) ** 2), argnums=(0, 1)))
+
+
+@jax.jit
+def depthwise(x, w):
+    return lax.conv_general_dilated(
+        x, w, (1, 1), "SAME", dimension_numbers=NHWC, feature_group_count=x.shape[-1]
+    )
+
+
+@jax.jit
+def channels_first_loop(x, w):
+    def step(i, y):
+        return jnp.tanh(lax.conv_general_dilated(y, w, (1, 1), "SAME", dimension_numbers=NCHW))
+
+    return lax.fori_loop(0, 10, step, x)
+
+
+def torch_convolution(x, w):
+    import torch
+
+    y = torch.nn.functional.conv2d(x.permute(0, 3, 1, 2), w.permute(3, 2, 0, 1), padding=1)
+    return y.permute(0, 2, 3, 1)
+
+
+def images(shape, rng):
+    batch, size, channels, outputs = shape
+    x, w = floats((batch, size, size, channels), (3, 3, channels, outputs), rng=rng)
+    return [x, w / channels]
+
+
+def depthwise_images(shape, rng):
+    batch, size, channels = shape
+    return floats((batch, size, size, channels), (3, 3, 1, channels), rng=rng)
+
+
+def channels_first(shape, rng):
+    batch, size, channels = shape
+    x, w = floats((batch, channels, size, size), (channels, channels, 3, 3), rng=rng)
+    return [x, w / channels]
+
+
+def draw_images(rng):
+    return rng.integers(1, 16), rng.integers(7, 40), rng.integers(1, 48), rng.integers(4, 64)
+
+
+CONVOLUTION = Workload(
+    "3x3 convolution", convolution, images, [(8, 32, 32, 64), (64, 8, 1, 16)], draw_images,
+    torch=torch_convolution,
+)  # fmt: skip
+CONVOLUTION_GRADIENT = Workload(
+    "3x3 convolution gradient", convolution_gradient, images, [(8, 32, 32, 64), (64, 8, 1, 16)], draw_images
+)
+DEPTHWISE = Workload(
+    "depthwise convolution", depthwise, depthwise_images, [(8, 32, 64)],
+    lambda rng: (rng.integers(1, 16), rng.integers(7, 40), rng.integers(3, 96)),
+)  # fmt: skip
+CHANNELS_FIRST_LOOP = Workload(
+    "channels-first convolution in a loop", channels_first_loop, channels_first, [(4, 16, 16)],
+    lambda rng: (rng.integers(1, 8), rng.integers(7, 28), rng.integers(3, 24)), tolerance=1e-3,
+)  # fmt: skip

@@ -1,0 +1,104 @@
+"""Elementwise programs and small normalisations."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .catalog import Workload, between, floats, one_array
+
+
+@jax.jit
+def polynomial(x):
+    return x * x + x * 2
+
+
+@jax.jit
+def softmax(x):
+    return jax.nn.softmax(x, axis=-1)
+
+
+@jax.jit
+def layer_norm(x, scale, bias):
+    mean = x.mean(axis=-1, keepdims=True)
+    var = x.var(axis=-1, keepdims=True)
+    return (x - mean) * jax.lax.rsqrt(var + 1e-5) * scale + bias
+
+
+@jax.jit
+def gelu(x):
+    return jax.nn.gelu(x)
+
+
+gelu_gradient = jax.jit(jax.grad(lambda x: jnp.sum(jax.nn.gelu(x))))
+
+
+@jax.jit
+def transposition(x):
+    return x.T
+
+
+@jax.jit
+def normals(key):
+    return jax.random.normal(jax.random.wrap_key_data(key), (1_000_000,))
+
+
+def numpy_softmax(x):
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def numpy_layer_norm(x, scale, bias):
+    mean = x.mean(axis=-1, keepdims=True)
+    return (x - mean) / np.sqrt(x.var(axis=-1, keepdims=True) + np.float32(1e-5)) * scale + bias
+
+
+def torch_softmax(x):
+    import torch
+
+    return torch.softmax(x, -1)
+
+
+def torch_layer_norm(x, scale, bias):
+    import torch
+
+    return torch.nn.functional.layer_norm(x, x.shape[-1:], scale, bias, 1e-5)
+
+
+def torch_gelu(x):
+    import torch
+
+    return torch.nn.functional.gelu(x, approximate="tanh")
+
+
+def norm_arguments(shape, rng):
+    return floats(shape, shape[-1:], shape[-1:], rng=rng)
+
+
+def key_data(shape, rng):
+    return [rng.integers(0, 2**32, 2, dtype=np.uint32)]
+
+
+def rows(rng):
+    return rng.integers(50, 3000), rng.integers(50, 1500)
+
+
+POLYNOMIAL = Workload(
+    "x*x + x*2", polynomial, one_array, [(5000, 5000)], between(1000, 5000, 2), numpy=lambda x: x * x + x * 2
+)
+SOFTMAX = Workload(
+    "softmax", softmax, one_array, [(1024, 1024), (64, 10), (32, 50000)], rows,
+    numpy=numpy_softmax, torch=torch_softmax,
+)  # fmt: skip
+LAYER_NORM = Workload(
+    "layer norm", layer_norm, norm_arguments, [(2048, 768), (16, 64)], rows,
+    numpy=numpy_layer_norm, torch=torch_layer_norm,
+)  # fmt: skip
+GELU = Workload("gelu", gelu, one_array, [(1024, 1024), (1000,)], rows, torch=torch_gelu)
+GELU_GRADIENT = Workload("gelu gradient", gelu_gradient, one_array, [(1024, 1024), (1000,)], rows)
+TRANSPOSITION = Workload(
+    "transposition", transposition, one_array, [(2048, 2048), (10000, 64)], between(500, 3000, 2),
+    numpy=lambda x: np.ascontiguousarray(x.T),
+)  # fmt: skip
+NORMALS = Workload("a million normals", normals, key_data, [(1_000_000,)])

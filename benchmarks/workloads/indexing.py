@@ -1,0 +1,62 @@
+"""Reads and writes at computed places."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+
+from .catalog import Workload, floats
+
+
+@jax.jit
+def gather(x, indices):
+    return x[indices]
+
+
+@jax.jit
+def scatter_add(x, indices, updates):
+    return x.at[indices].add(updates)
+
+
+@jax.jit
+def segment_sum(data, segments):
+    return jax.ops.segment_sum(data, segments, num_segments=1000)
+
+
+def gather_arguments(shape, rng):
+    size, width, count = shape
+    return [*floats((size, width), rng=rng), rng.integers(0, size, count).astype(np.int32)]
+
+
+def scatter_arguments(shape, rng):
+    size, width, count = shape
+    x, updates = floats((size, width), (count, width), rng=rng)
+    return [x, rng.integers(0, size, count).astype(np.int32), updates]
+
+
+def segment_arguments(shape, rng):
+    return [*floats(shape, rng=rng), np.sort(rng.integers(0, 1000, shape[0])).astype(np.int32)]
+
+
+def numpy_scatter_add(x, indices, updates):
+    out = x.copy()
+    np.add.at(out, indices, updates)
+    return out
+
+
+def draw_places(rng):
+    return rng.integers(1000, 50_000), rng.integers(1, 64), rng.integers(1000, 100_000)
+
+
+GATHER = Workload(
+    "gather", gather, gather_arguments, [(100_000, 16, 100_000), (1000, 1, 1000)], draw_places,
+    numpy=lambda x, i: x[i],
+)  # fmt: skip
+SCATTER_ADD = Workload(
+    "scatter-add", scatter_add, scatter_arguments, [(100_000, 16, 100_000), (1000, 1, 1000)], draw_places,
+    numpy=numpy_scatter_add,
+)  # fmt: skip
+SEGMENT_SUM = Workload(
+    "segment sum", segment_sum, segment_arguments, [(1_000_000,), (10_000, 16)],
+    lambda rng: (rng.integers(10_000, 300_000), rng.integers(1, 8)), tolerance=1e-3,
+)  # fmt: skip

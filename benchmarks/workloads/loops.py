@@ -1,0 +1,78 @@
+"""Loops inside a compiled program, and their gradients."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from .catalog import Workload, floats
+
+
+def oscillators(initial, drive):
+    """A ring of scalars, each pulled towards its neighbour, as separate carries of one scan."""
+
+    def step(carry, x):
+        neighbours = carry[1:] + carry[:1]
+        new = tuple(c + 0.05 * (jnp.sin(n) * x - c) for c, n in zip(carry, neighbours))
+        return new, None
+
+    last, _ = lax.scan(step, tuple(initial), drive)
+    return sum(c * c for c in last)
+
+
+scan_gradient = jax.jit(jax.grad(oscillators))
+
+
+def oscillator_arguments(shape, rng):
+    steps, carries = shape
+    return [tuple(np.float32(v) for v in rng.standard_normal(carries)), *floats((steps,), rng=rng)]
+
+
+@jax.jit
+def products_in_a_loop(x):
+    return lax.fori_loop(0, 1000, lambda i, y: y @ x, x)
+
+
+def rotation(shape, rng):
+    q, _ = np.linalg.qr(rng.standard_normal(shape))
+    return [q.astype(np.float32)]
+
+
+@jax.jit
+def rnn(params, xs):
+    def step(h, x):
+        h = jnp.tanh(x @ params["wx"] + h @ params["wh"] + params["b"])
+        return h, h
+
+    h, hs = lax.scan(step, jnp.zeros((xs.shape[1], params["wh"].shape[0])), xs)
+    return h, hs.mean(axis=0)
+
+
+rnn_gradient = jax.jit(jax.grad(lambda params, xs: jnp.sum(rnn(params, xs)[1] ** 2)))
+
+
+def rnn_arguments(shape, rng):
+    steps, batch, hidden = shape
+    wx, wh, b, xs = floats((hidden, hidden), (hidden, hidden), (hidden,), (steps, batch, hidden), rng=rng)
+    scale = np.float32(0.5 / np.sqrt(hidden))
+    return [{"wx": wx * scale, "wh": wh * scale, "b": b}, xs]
+
+
+def draw_rnn(rng):
+    return rng.integers(20, 150), rng.integers(1, 64), rng.integers(16, 200)
+
+
+SCAN_GRADIENT = Workload(
+    "scan gradient, scalar carries", scan_gradient, oscillator_arguments, [(614, 4), (614, 60)],
+    lambda rng: (rng.integers(200, 900), rng.integers(6, 40)), tolerance=1e-3,
+)  # fmt: skip
+PRODUCTS = Workload(
+    "fori_loop of small products", products_in_a_loop, rotation, [(10, 10), (4, 4)],
+    lambda rng: (rng.integers(3, 24),) * 2, tolerance=1e-3,
+)  # fmt: skip
+RNN = Workload("rnn", rnn, rnn_arguments, [(100, 32, 128), (100, 1, 16)], draw_rnn, tolerance=1e-3)
+RNN_GRADIENT = Workload(
+    "rnn gradient", rnn_gradient, rnn_arguments, [(100, 32, 128), (100, 1, 16)], draw_rnn, tolerance=1e-3
+)

@@ -1,0 +1,393 @@
+"""What a CPU lowering rule works with: scalars, values, reductions, explicit loop nests, library calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from .expr import BOOL, INDEX, NO_DEPS, UNBOUNDED, Expr, Index, unwrap
+from .loopir import Buffer, Call, Copy, If, Let, Loop, Scratch, Statement, Store, While
+from .loopir import Declare as DeclareStatement
+from .loopir import Set as SetStatement
+from .scalars import Scalars, int_range, is_complex, is_integer, part_dtype
+from .values import Computed, Define, Opaque, Operation, Point, Reduce, Scalar, Shape, Stored, Value
+
+MAX_DEPTH = 60  # longer chains of inlined values are cut: expressions stay small enough to walk
+UNROLLED = 8  # reductions over so few elements are written out
+
+
+class Builder(Scalars):
+    """Builds the operations of one program."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ops: list[Operation] = []
+        self.avals_in: Sequence[Any] = ()
+        self.avals_out: Sequence[Any] = ()
+        self.buffers: list[Buffer] = []
+        self.names: dict[str, int] = {}
+
+    # -- names, buffers, variables ---------------------------------------------------------------
+    def name(self, stem: str) -> str:
+        n = self.names[stem] = self.names.get(stem, -1) + 1
+        return f"{stem}{n}"
+
+    def buffer(self, dtype: np.dtype, size: Index, kind: str = "temp", number: int = -1, stem: str = "t") -> Buffer:
+        buffer = Buffer(self.name(stem), np.dtype(dtype), unwrap(size), kind, number)
+        self.buffers.append(buffer)
+        return buffer
+
+    def loop_vars(self, shape: Shape, stem: str = "i") -> tuple[Expr, ...]:
+        """An index with a fresh loop variable for each dimension of more than one element."""
+        return tuple(self.int(0) if d == 1 and isinstance(d, int) else self.loop_var(d, stem) for d in shape)
+
+    def loop_var(self, extent: Index, stem: str = "i") -> Expr:
+        v = self.var(self.name(stem), extent)
+        self.extents[v] = extent
+        return v
+
+    @property
+    def extents(self) -> dict[Expr, Index]:
+        try:
+            return self._extents
+        except AttributeError:
+            self._extents: dict[Expr, Index] = {}
+            return self._extents
+
+    def mutable(self, dtype: np.dtype, stem: str = "s") -> Expr:
+        """A mutable scalar; a complex one is a pair of them."""
+        dtype = np.dtype(dtype)
+        if is_complex(dtype):
+            part = part_dtype(dtype)
+            return self.complex(self.mutable(part, stem), self.mutable(part, stem))
+        bounds = int_range(dtype) if dtype != INDEX and is_integer(dtype) else UNBOUNDED
+        return self.unique("get", dtype, self.name(stem), bounds)
+
+    def parts(self, e: Expr) -> tuple[Expr, ...]:
+        return (self.real(e), self.imag(e)) if is_complex(e.dtype) else (e,)
+
+    # -- memory ----------------------------------------------------------------------------------
+    def load(self, buffer: Buffer, place: Expr) -> Expr:
+        dtype = buffer.dtype
+        if is_complex(dtype):
+            part = part_dtype(dtype)
+            return self.complex(self.node("load", (place,), part, (buffer, 0)),
+                                self.node("load", (place,), part, (buffer, 1)))
+        bounds = int_range(dtype) if is_integer(dtype) and dtype != INDEX else UNBOUNDED
+        return self.node("load", (place,), dtype, (buffer, None), bounds)
+
+    def load_if(self, condition: Expr, value: Value, index: Sequence[Index], other: Expr) -> Expr:
+        """`value.at(index)` where `condition` holds, else `other`; memory is not touched where it does not."""
+        if condition.op == "const":
+            return self.select(condition, value.at(index), other) if not _true(condition) else value.at(index)
+        # an index that is in range anyway needs no guard, only a choice
+        safe = [self._clamped(condition, i, d) for i, d in zip(index, value.shape, strict=True)]
+        return self.select(condition, value.at(safe), other)
+
+    def _clamped(self, condition: Expr, i: Index, extent: Index) -> Expr:
+        i = self.index(i)
+        high = extent - 1 if isinstance(extent, int) else None
+        if high is not None and i.bounds[0] >= 0 and i.bounds[1] <= high:
+            return i
+        # keeps the index affine where the condition holds: the emitter masks the access (see cpu.emit)
+        return self.node("guard", (condition, i, self.index(extent)), INDEX, None,
+                         (0, high if high is not None else (1 << 48)))
+
+    # -- values ----------------------------------------------------------------------------------
+    def value(self, shape: Sequence[Index], dtype: Any, at: Callable[[tuple[Expr, ...]], Expr]) -> Value:
+        return Computed(self, tuple(shape), np.dtype(dtype), at)
+
+    def realize(self, value: Value, buffer: Buffer | None = None) -> Value:
+        """The value in memory (or, 0-d, in a scalar): what loops over it again and again should read."""
+        if isinstance(value, (Stored, Scalar)) and buffer is None:
+            return value
+        if value.shape == () and buffer is None:
+            e = value.at(())
+            target = self.mutable(value.dtype)
+            self.ops.append(Define(self.parts(target), self.parts(e)))
+            return Scalar(target)
+        if buffer is None:
+            buffer = self.buffer(value.dtype, self.product(value.shape))
+        stored = Stored(self, buffer, value.shape, value.dtype)
+        self.write(stored, value)
+        return stored
+
+    def write(self, target: Stored, value: Value) -> None:
+        """Appends the operation that stores a value."""
+        if any(isinstance(d, int) and d == 0 for d in value.shape):
+            return
+        if isinstance(value, Computed):
+            index, e = value.probe()
+        else:
+            index = self.loop_vars(value.shape)
+            e = value.at(index)
+        if isinstance(value, Stored) and value.contiguous and target.contiguous:
+            self.ops.append(Opaque([Copy(target.buffer, self.index(target.offset), value.buffer,
+                                         self.index(value.offset), self.product(value.shape))]))
+            return
+        self.ops.append(Point([v for v in index if v.op == "var"], target.buffer, target.place(index), e))
+
+    def in_memory(self, value: Value) -> Stored:
+        """The value, contiguous in memory (also 0-d ones)."""
+        if isinstance(value, Stored) and value.contiguous:
+            return value
+        return self.realize(value, self.buffer(value.dtype, self.product(value.shape)))  # type: ignore[return-value]
+
+    def reduce(self, shape: Sequence[Index], ranges: Sequence[Index], dtypes: Sequence[Any], combine: Any,
+               init: Sequence[Expr], body: Callable[[tuple[Expr, ...], tuple[Expr, ...]], Any]) -> list[Value]:
+        """Folds `body(i, r)` over all r in `ranges`, for every i in `shape`. See the module's guide in README.md."""
+        shape, ranges = tuple(shape), tuple(ranges)
+        dtypes = [np.dtype(d) for d in dtypes]
+        name = combine if isinstance(combine, str) else "fold"
+        fold = _named_combine(self, combine) if isinstance(combine, str) else (
+            lambda accs, elems: _as_tuple(combine(self, tuple(accs), tuple(elems))))
+        if isinstance(combine, str):  # small floats accumulate in float32
+            wide = [np.dtype(np.float32) if d.itemsize < 4 and d.kind not in "iub" and not _narrow(d) else d for d in dtypes]
+        else:
+            wide = dtypes
+        init = [self.cast(e, w) for e, w in zip(init, wide, strict=True)]
+
+        def elements(i: tuple[Expr, ...], r: tuple[Expr, ...]) -> tuple[Expr, ...]:
+            return tuple(self.cast(e, w) for e, w in zip(_as_tuple(body(i, r)), wide, strict=True))
+
+        count = self.product(ranges)
+        if isinstance(count, int) and count <= UNROLLED:
+            return self._unrolled(shape, ranges, dtypes, fold, init, elements)
+        outer, inner = self.loop_vars(shape), self.loop_vars(ranges, "r")
+        values = elements(outer, inner)
+        targets = [self.mutable(w, "a") for w in wide]
+        flat_targets = [p for t in targets for p in self.parts(t)]
+        flat_init = [p for e in init for p in self.parts(e)]
+        flat_values = [p for e in values for p in self.parts(e)]
+
+        def flat_fold(accs: Sequence[Expr], elems: Sequence[Expr]) -> list[Expr]:
+            out = fold(_regroup(self, accs, wide), _regroup(self, elems, wide))
+            return [p for e in out for p in self.parts(e)]
+
+        results: list[Value] = []
+        stores = []
+        for target, dtype in zip(targets, dtypes, strict=True):
+            final = self.cast(target, dtype)
+            if shape == ():
+                results.append(Scalar(final))
+            else:
+                stored = Stored(self, self.buffer(dtype, self.product(shape)), shape, dtype)
+                stores.append((stored.buffer, stored.place(outer), final))
+                results.append(stored)
+        if not any(isinstance(d, int) and d == 0 for d in shape):
+            self.ops.append(Reduce([v for v in outer if v.op == "var"], [v for v in inner if v.op == "var"],
+                                   flat_targets, flat_init, flat_fold, name, flat_values, stores))
+        return results
+
+    def _unrolled(self, shape: Shape, ranges: Shape, dtypes: Sequence[np.dtype], fold: Callable[..., Any],
+                  init: Sequence[Expr], elements: Callable[..., tuple[Expr, ...]]) -> list[Value]:
+        def at(i: tuple[Expr, ...]) -> tuple[Expr, ...]:
+            accs: Sequence[Expr] | None = None
+            for r in np.ndindex(*ranges):
+                values = elements(i, tuple(map(self.int, r)))
+                accs = fold(tuple(init) if accs is None else accs, values)
+            return tuple(init) if accs is None else tuple(accs)
+
+        known: dict[tuple[Expr, ...], tuple[Expr, ...]] = {}
+
+        def element(k: int) -> Callable[[tuple[Expr, ...]], Expr]:
+            def one(i: tuple[Expr, ...]) -> Expr:
+                if i not in known:
+                    known[i] = at(i)
+                return self.cast(known[i][k], dtypes[k])
+
+            return one
+
+        return [self.value(shape, d, element(k)) for k, d in enumerate(dtypes)]
+
+    # -- explicit programs -----------------------------------------------------------------------
+    def nest(self, outs: Sequence[tuple], body: Callable[[Nest, list[Stored], list[Stored]], None],
+             inputs: Sequence[Value] = ()) -> list[Value]:
+        """An explicit loop program that owns its outputs. `outs`: (shape, dtype) or (shape, dtype, value to start from)."""
+        ins = [self.in_memory(v) for v in inputs]
+        targets, starts, statements = [], [], []
+        for out in outs:
+            shape, dtype = tuple(out[0]), np.dtype(out[1])
+            stored = Stored(self, self.buffer(dtype, self.product(shape)), shape, dtype)
+            targets.append(stored)
+            if len(out) > 2:
+                source = self.in_memory(out[2])
+                copy = Copy(stored.buffer, self.int(0), source.buffer, self.index(source.offset), self.product(shape))
+                statements.append(copy)
+                starts.append((stored.buffer, source.buffer))
+        nest = Nest(self)
+        nest.stack.append(statements)
+        body(nest, targets, ins)
+        nest.finish()
+        self.ops.append(Opaque(statements, starts))
+        return list(targets)
+
+    def call(self, symbol: str, outs: Sequence[tuple], inputs: Sequence[Value],
+             arguments: Callable[[list[Stored], list[Stored]], Sequence[Any]]) -> list[Value]:
+        """Calls a native library function once. `arguments(outs, ins)` gives its arguments: a scalar by value, ("&", scalar)
+        by reference, a value in memory, or (value, offset).
+        """
+        def body(n: Nest, targets: list[Stored], ins: list[Stored]) -> None:
+            n.call(symbol, arguments(targets, ins), reads=ins, writes=targets)
+
+        return self.nest(outs, body, inputs)
+
+
+class Mutable:
+    """A mutable scalar of a nest."""
+
+    __slots__ = ("nest", "target")
+
+    def __init__(self, nest: Nest, target: Expr):
+        self.nest = nest
+        self.target = target
+
+    def get(self) -> Expr:
+        """The value now (later assignments do not change it)."""
+        return self.nest.let(self.target)
+
+    def set(self, value: Expr) -> None:
+        b = self.nest.b
+        value = b.index(value) if isinstance(value, int) else value
+        self.nest.add(SetStatement(b.parts(self.target), b.parts(value)))
+
+
+class Nest:
+    """Writes an explicit loop program, statement by statement."""
+
+    def __init__(self, builder: Builder):
+        self.b = builder
+        self.stack: list[list[Statement]] = []
+        self.last_if: If | None = None
+
+    def add(self, statement: Statement) -> None:
+        self.stack[-1].append(statement)
+
+    def finish(self) -> None:
+        self.stack.pop()
+
+    @contextmanager
+    def _block(self, body: list[Statement]) -> Iterator[None]:
+        self.stack.append(body)
+        try:
+            yield
+        finally:
+            self.stack.pop()
+
+    @contextmanager
+    def loop(self, extent: Index, parallel: bool = False, vector: bool = False) -> Iterator[Expr]:
+        """A counting loop; `parallel` promises that iterations are independent, `vector` that they are and contain
+        only stores of expressions."""
+        var = self.b.loop_var(unwrap(extent))
+        body: list[Statement] = []
+        with self._block(body):
+            yield var
+        self.add(Loop(var, unwrap(extent), body, "vector" if vector else "serial", parallel=parallel))
+
+    def store(self, target: Stored, index: Sequence[Index], value: Expr) -> None:
+        self.add(Store(target.buffer, target.place([self.b.index(i) for i in index]), value))
+
+    def load(self, source: Stored, index: Sequence[Index]) -> Expr:
+        return self.let(source.at([self.b.index(i) for i in index]))
+
+    def let(self, e: Expr) -> Expr:
+        if is_complex(e.dtype):
+            return self.b.complex(self.let(e.args[0]), self.let(e.args[1]))
+        target = self.b.unique("get", e.dtype, self.b.name("v"), e.bounds)
+        self.add(Let(target, e))
+        return target
+
+    def var(self, dtype: Any, init: Expr | int | float | None = None) -> Mutable:
+        b = self.b
+        target = b.mutable(np.dtype(dtype))
+        if init is not None and not isinstance(init, Expr):
+            init = b.const(init, dtype)
+        for t, v in zip(b.parts(target), (None, None) if init is None else b.parts(init), strict=False):
+            self.add(DeclareStatement(t, v))
+        return Mutable(self, target)
+
+    @contextmanager
+    def if_(self, condition: Expr) -> Iterator[None]:
+        statement = If(condition, [], [])
+        with self._block(statement.then):
+            yield
+        self.add(statement)
+        self.last_if = statement
+
+    @contextmanager
+    def else_(self) -> Iterator[None]:
+        statement = self.last_if
+        if statement is None or self.stack[-1][-1] is not statement:
+            raise ValueError("else_ must directly follow its if_")
+        with self._block(statement.otherwise):
+            yield
+
+    @contextmanager
+    def while_(self, condition: Callable[[], Expr]) -> Iterator[None]:
+        head: list[Statement] = []
+        with self._block(head):
+            holds = condition()
+        body: list[Statement] = []
+        with self._block(body):
+            yield
+        self.add(While(head, holds, body))
+
+    def scratch(self, shape: Sequence[Index], dtype: Any) -> Stored:
+        """Private memory, not initialised."""
+        b = self.b
+        buffer = b.buffer(np.dtype(dtype), b.product(tuple(shape)), "scratch", stem="w")
+        self.add(Scratch(buffer))
+        return Stored(b, buffer, tuple(shape), np.dtype(dtype))
+
+    def call(self, symbol: str, arguments: Sequence[Any], reads: Sequence[Any] = (), writes: Sequence[Any] = (),
+             result: Any = None) -> Expr | None:
+        """Calls a native function; `result`: the dtype of what it returns."""
+        b = self.b
+        out = []
+        for a in arguments:
+            if isinstance(a, Stored):
+                out.append((a.buffer, b.index(a.offset)))
+            elif isinstance(a, tuple) and isinstance(a[0], Stored):
+                out.append((a[0].buffer, b.iadd(a[0].offset, a[1])))
+            elif isinstance(a, int):
+                out.append(b.int(a))
+            else:
+                out.append(a)
+        target = None if result is None else b.unique("get", np.dtype(result), b.name("v"))
+        self.add(Call(symbol, out, [s.buffer for s in reads], [s.buffer for s in writes], target))
+        return target
+
+
+def _as_tuple(x: Any) -> tuple:
+    return tuple(x) if isinstance(x, (tuple, list)) else (x,)
+
+
+def _true(e: Expr) -> bool:
+    from .expr import const_value
+
+    return bool(const_value(e))
+
+
+def _narrow(dtype: np.dtype) -> bool:
+    from .scalars import NARROW_INTS
+
+    return dtype in NARROW_INTS
+
+
+def _regroup(b: Builder, parts: Sequence[Expr], dtypes: Sequence[np.dtype]) -> tuple[Expr, ...]:
+    out = []
+    it = iter(parts)
+    for d in dtypes:
+        out.append(b.complex(next(it), next(it)) if is_complex(d) else next(it))
+    return tuple(out)
+
+
+def _named_combine(b: Builder, name: str) -> Callable[[Sequence[Expr], Sequence[Expr]], tuple[Expr, ...]]:
+    method = getattr(b, {"and": "and_", "or": "or_"}.get(name, name))
+    return lambda accs, elems: tuple(method(x, y) for x, y in zip(accs, elems, strict=True))
+
+
+__all__ = ["BOOL", "Builder", "Mutable", "NO_DEPS", "Nest"]

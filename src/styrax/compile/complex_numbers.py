@@ -1,0 +1,294 @@
+"""Complex arithmetic as arithmetic on pairs of floats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from .expr import Expr
+    from .scalars import Scalars
+
+
+def parts(b: Scalars, x: Expr) -> tuple[Expr, Expr]:
+    return b.real(x), b.imag(x)
+
+
+def add(b: Scalars, x: Expr, y: Expr) -> Expr:
+    (xr, xi), (yr, yi) = parts(b, x), parts(b, y)
+    return b.complex(b.add(xr, yr), b.add(xi, yi))
+
+
+def sub(b: Scalars, x: Expr, y: Expr) -> Expr:
+    (xr, xi), (yr, yi) = parts(b, x), parts(b, y)
+    return b.complex(b.sub(xr, yr), b.sub(xi, yi))
+
+
+def mul(b: Scalars, x: Expr, y: Expr) -> Expr:
+    (xr, xi), (yr, yi) = parts(b, x), parts(b, y)
+    return b.complex(b.sub(b.mul(xr, yr), b.mul(xi, yi)), b.add(b.mul(xr, yi), b.mul(xi, yr)))
+
+
+def div(b: Scalars, x: Expr, y: Expr) -> Expr:
+    """Smith's division, which does not overflow early; division by zero and infinity as C99's Annex G."""
+    (xr, xi), (yr, yi) = parts(b, x), parts(b, y)
+    wide = b.ge(b.abs(yr), b.abs(yi))
+    big, small = b.select(wide, yr, yi), b.select(wide, yi, yr)
+    ratio = b.div(small, big)
+    denominator = b.add(big, b.mul(small, ratio))
+    re = b.div(b.select(wide, b.add(xr, b.mul(xi, ratio)), b.add(b.mul(xr, ratio), xi)), denominator)
+    im = b.div(b.select(wide, b.sub(xi, b.mul(xr, ratio)), b.sub(b.mul(xi, ratio), xr)), denominator)
+    zero = b.const(0, yr.dtype)
+    inf = b.const(np.inf, yr.dtype)
+    by_zero = b.and_(b.eq(yr, zero), b.eq(yi, zero))
+    signed_inf = b.copysign(inf, yr)
+    re = b.select(by_zero, b.mul(signed_inf, xr), re)
+    im = b.select(by_zero, b.mul(signed_inf, xi), im)
+    by_inf = b.or_(b.eq(b.abs(yr), inf), b.eq(b.abs(yi), inf))
+    finite = b.and_(b.lt(b.abs(xr), inf), b.lt(b.abs(xi), inf))
+    vanish = b.and_(by_inf, finite)
+    one = b.const(1, yr.dtype)
+    cr = b.copysign(b.select(b.eq(b.abs(yr), inf), one, zero), yr)
+    ci = b.copysign(b.select(b.eq(b.abs(yi), inf), one, zero), yi)
+    re = b.select(vanish, b.mul(zero, b.add(b.mul(xr, cr), b.mul(xi, ci))), re)
+    im = b.select(vanish, b.mul(zero, b.sub(b.mul(xi, cr), b.mul(xr, ci))), im)
+    return b.complex(re, im)
+
+
+def modulus(b: Scalars, x: Expr) -> Expr:
+    """|x| without overflow on the way: scaled by the greater part."""
+    re, im = b.abs(b.real(x)), b.abs(b.imag(x))
+    big, small = b.max(re, im), b.min(re, im)
+    ratio = b.div(small, big)
+    one, zero, inf = (b.const(v, re.dtype) for v in (1, 0, np.inf))
+    out = b.mul(big, b.sqrt(b.add(one, b.mul(ratio, ratio))))
+    out = b.select(b.eq(big, zero), zero, out)
+    return b.select(b.or_(b.eq(re, inf), b.eq(im, inf)), inf, out)
+
+
+def phase(b: Scalars, x: Expr) -> Expr:
+    return b.atan2(b.imag(x), b.real(x))
+
+
+def sign(b: Scalars, x: Expr) -> Expr:
+    size = modulus(b, x)
+    zero = b.const(0, size.dtype)
+    still = b.eq(size, zero)
+    return b.complex(b.select(still, zero, b.div(b.real(x), size)), b.select(still, zero, b.div(b.imag(x), size)))
+
+
+def exp(b: Scalars, x: Expr) -> Expr:
+    re, im = parts(b, x)
+    size = b.exp(re)
+    zero = b.const(0, re.dtype)
+    flat = b.eq(im, zero)  # keeps exp(inf + 0j) free of NaN
+    return b.complex(b.mul(size, b.cos(im)), b.select(flat, im, b.mul(size, b.sin(im))))
+
+
+def log(b: Scalars, x: Expr) -> Expr:
+    return b.complex(log_modulus(b, x), phase(b, x))
+
+
+def log_modulus(b: Scalars, x: Expr) -> Expr:
+    """log|x|, accurate near |x| = 1 where the squares' sum is taken apart."""
+    re, im = b.abs(b.real(x)), b.abs(b.imag(x))
+    big, small = b.max(re, im), b.min(re, im)
+    one, half = b.const(1, re.dtype), b.const(0.5, re.dtype)
+    ratio = b.div(small, big)
+    far = b.add(b.log(big), b.mul(half, b.log1p(b.mul(ratio, ratio))))
+    near = b.mul(half, b.log1p(b.add(b.mul(b.sub(big, one), b.add(big, one)), b.mul(small, small))))
+    close = b.and_(b.gt(big, b.const(0.7, re.dtype)), b.lt(big, b.const(1.4, re.dtype)))
+    degenerate = b.or_(b.eq(big, b.const(0, re.dtype)), b.eq(big, b.const(np.inf, re.dtype)))
+    return b.select(degenerate, b.log(big), b.select(close, near, far))
+
+
+def log1p(b: Scalars, x: Expr) -> Expr:
+    re, im = parts(b, x)
+    one, half, two = (b.const(v, re.dtype) for v in (1, 0.5, 2))
+    shifted = b.complex(b.add(re, one), im)
+    small = b.mul(half, b.log1p(b.add(b.mul(re, b.add(re, two)), b.mul(im, im))))
+    close = b.lt(b.max(b.abs(re), b.abs(im)), b.const(0.5, re.dtype))
+    return b.complex(b.select(close, small, log_modulus(b, shifted)), phase(b, shifted))
+
+
+def expm1(b: Scalars, x: Expr) -> Expr:
+    re, im = parts(b, x)
+    half, two = b.const(0.5, re.dtype), b.const(2, re.dtype)
+    s = b.sin(b.mul(im, half))
+    e = b.expm1(re)
+    real = b.sub(b.mul(e, b.cos(im)), b.mul(two, b.mul(s, s)))
+    return b.complex(real, b.mul(b.exp(re), b.sin(im)))
+
+
+def sqrt(b: Scalars, x: Expr) -> Expr:
+    """The root with a real part that is not negative (Kahan's scheme)."""
+    re, im = parts(b, x)
+    zero, half, inf = (b.const(v, re.dtype) for v in (0, 0.5, np.inf))
+    size = modulus(b, x)
+    t = b.sqrt(b.mul(half, b.add(size, b.abs(re))))
+    other = b.select(b.eq(t, zero), b.abs(im), b.div(b.abs(im), b.add(t, t)))
+    right = b.ge(re, zero)
+    real = b.select(right, t, other)
+    imag = b.copysign(b.select(right, other, t), im)
+    endless = b.eq(b.abs(im), inf)
+    real = b.select(endless, inf, real)
+    imag = b.select(endless, im, imag)
+    straight = b.eq(b.abs(re), inf)
+    real = b.select(b.and_(straight, b.not_(endless)), b.select(right, inf, zero), real)
+    imag = b.select(b.and_(straight, b.not_(endless)),
+                    b.copysign(b.select(right, zero, inf), im), imag)
+    return b.complex(real, imag)
+
+
+def sinh(b: Scalars, x: Expr) -> Expr:
+    re, im = parts(b, x)
+    return b.complex(b.mul(b.sinh(re), b.cos(im)), b.mul(b.cosh(re), b.sin(im)))
+
+
+def cosh(b: Scalars, x: Expr) -> Expr:
+    re, im = parts(b, x)
+    return b.complex(b.mul(b.cosh(re), b.cos(im)), b.mul(b.sinh(re), b.sin(im)))
+
+
+def turn(b: Scalars, x: Expr) -> Expr:
+    """i·x"""
+    re, im = parts(b, x)
+    return b.complex(b.neg(im), re)
+
+
+def turn_back(b: Scalars, x: Expr) -> Expr:
+    """-i·x"""
+    re, im = parts(b, x)
+    return b.complex(im, b.neg(re))
+
+
+def sin(b: Scalars, x: Expr) -> Expr:
+    return turn_back(b, sinh(b, turn(b, x)))
+
+
+def cos(b: Scalars, x: Expr) -> Expr:
+    return cosh(b, turn(b, x))
+
+
+def tanh(b: Scalars, x: Expr) -> Expr:
+    """Kahan's formula: tan of the imaginary part, tanh's derivative from sinh."""
+    re, im = parts(b, x)
+    one = b.const(1, re.dtype)
+    t = b.tan(im)
+    s = b.sinh(re)
+    beta = b.add(one, b.mul(t, t))
+    rho = b.sqrt(b.add(one, b.mul(s, s)))
+    denominator = b.add(one, b.mul(beta, b.mul(s, s)))
+    real = b.div(b.mul(beta, b.mul(rho, s)), denominator)
+    imag = b.div(t, denominator)
+    far = b.gt(b.abs(re), b.const(20 if re.dtype == np.float64 else 9, re.dtype))
+    real = b.select(far, b.copysign(one, re), real)
+    zero = b.const(0, re.dtype)
+    imag = b.select(far, b.copysign(zero, im), imag)
+    return b.complex(real, imag)
+
+
+def tan(b: Scalars, x: Expr) -> Expr:
+    return turn_back(b, tanh(b, turn(b, x)))
+
+
+def asinh(b: Scalars, x: Expr) -> Expr:
+    """Kahan: with u = sqrt(1 + i x), v = sqrt(1 - i x)."""
+    ix = turn(b, x)
+    one = b.const(1, x.dtype)
+    u = sqrt(b, sub(b, one, ix))
+    v = sqrt(b, add(b, one, ix))
+    re = b.asinh(b.sub(b.mul(b.real(v), b.imag(u)), b.mul(b.imag(v), b.real(u))))
+    re = b.copysign(b.abs(re), b.real(x))
+    im = b.atan2(b.imag(x), b.real(mul(b, u, v)))
+    return b.complex(re, im)
+
+
+def asin(b: Scalars, x: Expr) -> Expr:
+    return turn_back(b, asinh(b, turn(b, x)))
+
+
+def acos(b: Scalars, x: Expr) -> Expr:
+    one, two = b.const(1, x.dtype), b.const(2, b.real(x).dtype)
+    u, v = sqrt(b, sub(b, one, x)), sqrt(b, add(b, one, x))
+    re = b.mul(two, b.atan2(b.real(u), b.real(v)))
+    im = b.asinh(b.sub(b.mul(b.real(v), b.imag(u)), b.mul(b.imag(v), b.real(u))))
+    return b.complex(re, im)
+
+
+def acosh(b: Scalars, x: Expr) -> Expr:
+    one, two = b.const(1, x.dtype), b.const(2, b.real(x).dtype)
+    u, v = sqrt(b, sub(b, x, one)), sqrt(b, add(b, x, one))
+    re = b.asinh(b.add(b.mul(b.real(u), b.real(v)), b.mul(b.imag(u), b.imag(v))))
+    im = b.mul(two, b.atan2(b.imag(u), b.real(v)))
+    return b.complex(re, im)
+
+
+def atanh(b: Scalars, x: Expr) -> Expr:
+    re, im = parts(b, x)
+    one, quarter, half, four = (b.const(v, re.dtype) for v in (1, 0.25, 0.5, 4))
+    below = b.sub(one, re)
+    y2 = b.mul(im, im)
+    denominator = b.add(b.mul(below, below), y2)
+    real = b.mul(quarter, b.log1p(b.div(b.mul(four, re), denominator)))
+    imag = b.mul(half, b.atan2(b.add(im, im), b.sub(b.mul(below, b.add(one, re)), y2)))
+    return b.complex(real, imag)
+
+
+def atan(b: Scalars, x: Expr) -> Expr:
+    return turn_back(b, atanh(b, turn(b, x)))
+
+
+def power(b: Scalars, x: Expr, y: Expr) -> Expr:
+    """exp(y log x), with 0 to a positive power 0 and anything to the power 0 one."""
+    out = exp(b, mul(b, y, log(b, x)))
+    zero = b.const(0, x.dtype)
+    one = b.const(1, x.dtype)
+    from_zero = b.select(compare(b, "eq", y, zero), one, zero)
+    return b.select(compare(b, "eq", x, zero), from_zero, out)
+
+
+def reciprocal_sqrt(b: Scalars, x: Expr) -> Expr:
+    return div(b, b.const(1, x.dtype), sqrt(b, x))
+
+
+def negate(b: Scalars, x: Expr) -> Expr:
+    return b.complex(b.neg(b.real(x)), b.neg(b.imag(x)))
+
+
+def extremum(name: str) -> Callable[[Any, Any, Any], Any]:
+    """Lexicographic order: by real parts, then imaginary ones."""
+
+    def rule(b: Scalars, x: Expr, y: Expr) -> Expr:
+        (xr, xi), (yr, yi) = parts(b, x), parts(b, y)
+        before = b.lt if name == "min" else b.gt
+        first = b.or_(before(xr, yr), b.and_(b.eq(xr, yr), before(xi, yi)))
+        nan = b.or_(b.ne(xr, xr), b.ne(xi, xi))
+        return b.select(b.or_(first, nan), x, y)
+
+    return rule
+
+
+def compare(b: Scalars, name: str, x: Expr, y: Expr) -> Expr:
+    (xr, xi), (yr, yi) = parts(b, x), parts(b, y)
+    if name == "eq":
+        return b.and_(b.eq(xr, yr), b.eq(xi, yi))
+    if name == "ne":
+        return b.or_(b.ne(xr, yr), b.ne(xi, yi))
+    order = getattr(b, name)
+    strict = getattr(b, name[0] + "t")
+    return b.or_(strict(xr, yr), b.and_(b.eq(xr, yr), order(xi, yi)))
+
+
+unary: dict[str, Callable[[Any, Any], Any]] = {
+    "neg": negate, "abs": modulus, "sign": sign, "exp": exp, "log": log, "log1p": log1p, "expm1": expm1,
+    "sqrt": sqrt, "rsqrt": reciprocal_sqrt, "sin": sin, "cos": cos, "tan": tan, "sinh": sinh, "cosh": cosh,
+    "tanh": tanh, "asin": asin, "acos": acos, "atan": atan, "asinh": asinh, "acosh": acosh, "atanh": atanh,
+    "exp2": lambda b, x: exp(b, mul(b, x, b.const(0.6931471805599453, x.dtype))),
+}
+
+binary: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "add": add, "sub": sub, "mul": mul, "div": div, "pow": power, "min": extremum("min"), "max": extremum("max"),
+}

@@ -1,0 +1,453 @@
+"""Scalars of the loop IR: hash-consed expression nodes, and the integer algebra of indices.
+
+An `Expr` is a pure scalar computation. Equal expressions are one object, so sharing is identity.
+Integer expressions of index type (int64) are kept as polynomials over atoms (loop variables, sizes
+known at run time, loads, quotients): that is what makes the strides of an access visible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+BOOL = np.dtype(np.bool_)
+INDEX = np.dtype(np.int64)
+INT32 = np.dtype(np.int32)
+F32 = np.dtype(np.float32)
+F64 = np.dtype(np.float64)
+
+UNBOUNDED = (-(1 << 63), (1 << 63) - 1)
+SAFE = 1 << 60  # integers within ±SAFE are indices and sizes, on which arithmetic does not wrap
+MAX_SIZE = 1 << 48  # a size known only at run time lies in [1, MAX_SIZE]
+
+
+class Expr:
+    """A scalar: `op` applied to `args`, with a static `attr`.
+
+    `deps` is the set of loop variables and mutable variables it depends on; `bounds` encloses an integer's value;
+    `cost` estimates the instructions of computing it alone.
+    """
+
+    __slots__ = ("op", "args", "dtype", "attr", "deps", "bounds", "cost", "id")
+
+    op: str
+    args: tuple[Expr, ...]
+    dtype: np.dtype
+    attr: Any
+    deps: frozenset[Expr]
+    bounds: tuple[int, int]
+    cost: int
+    id: int
+
+    def __repr__(self) -> str:
+        return show(self)
+
+    def __bool__(self) -> bool:
+        raise TypeError(f"the scalar expression {self} has no truth value while a kernel is built")
+
+
+Index = Expr | int
+NO_DEPS: frozenset[Expr] = frozenset()
+
+EXPENSIVE = {
+    name: 12
+    for name in (
+        "exp exp2 expm1 log log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh cbrt "
+        "erf erfc logistic"
+    ).split()
+} | {name: 30 for name in "pow atan2 erf_inv lgamma digamma".split()} | {"sqrt": 4, "div": 4, "rem": 8, "rsqrt": 5}
+FREE = {"const", "var", "param", "poly", "cast", "bitcast", "get"}
+
+
+class Arena:
+    """The home of one compilation's expressions: makes nodes, shares equal ones, folds integers."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[Any, Expr] = {}
+        self.counter = 0
+        self.consts: dict[Any, Expr] = {}
+
+    # -- nodes -----------------------------------------------------------------------------------
+    def node(self, op: str, args: tuple[Expr, ...], dtype: np.dtype, attr: Any = None,
+             bounds: tuple[int, int] = UNBOUNDED, deps: frozenset[Expr] | None = None) -> Expr:
+        key = (op, args, dtype, attr)
+        found = self.nodes.get(key)
+        if found is not None:
+            return found
+        e = Expr()
+        e.op = op
+        e.args = args
+        e.dtype = dtype
+        e.attr = attr
+        e.bounds = bounds
+        e.id = self.counter
+        self.counter += 1
+        if deps is None:
+            if not args:
+                deps = NO_DEPS
+            elif len(args) == 1:
+                deps = args[0].deps
+            else:
+                deps = args[0].deps.union(*[a.deps for a in args[1:]])
+        e.deps = deps
+        cost = 0 if op in FREE else EXPENSIVE.get(op, 1)
+        for a in args:
+            cost += a.cost
+        e.cost = cost
+        self.nodes[key] = e
+        return e
+
+    def unique(self, op: str, dtype: np.dtype, attr: Any, bounds: tuple[int, int] = UNBOUNDED,
+               depends_on_itself: bool = True) -> Expr:
+        """A node that equals no other: a loop variable, a size, a mutable variable."""
+        e = Expr()
+        e.op = op
+        e.args = ()
+        e.dtype = dtype
+        e.attr = attr
+        e.bounds = bounds
+        e.id = self.counter
+        self.counter += 1
+        e.cost = 0
+        e.deps = frozenset((e,)) if depends_on_itself else NO_DEPS
+        return e
+
+    def const(self, value: Any, dtype: np.dtype) -> Expr:
+        dtype = np.dtype(dtype)
+        if dtype == INDEX:
+            return self.int(int(value))
+        value = np.asarray(value).astype(dtype)[()] if not isinstance(value, dtype.type) else value
+        key = (dtype, value.tobytes())
+        found = self.consts.get(key)
+        if found is None:
+            bounds = UNBOUNDED
+            if dtype.kind in "iu":
+                bounds = (int(value), int(value))
+            found = self.consts[key] = self.node("const", (), dtype, _Const(value), bounds)
+        return found
+
+    def int(self, value: int) -> Expr:
+        found = self.consts.get(value)
+        if found is None:
+            found = self.consts[value] = self.node("const", (), INDEX, value, (value, value))
+        return found
+
+    def index(self, i: Index) -> Expr:
+        return i if isinstance(i, Expr) else self.int(int(i))
+
+    def var(self, name: str, extent: Index) -> Expr:
+        """A loop variable running from 0 to `extent`."""
+        high = extent if isinstance(extent, int) else MAX_SIZE
+        return self.unique("var", INDEX, name, (0, max(high - 1, 0)))
+
+    def param(self, name: str) -> Expr:
+        """A size that is known when the kernel runs."""
+        return self.unique("param", INDEX, name, (1, MAX_SIZE), depends_on_itself=False)
+
+    # -- integer algebra -------------------------------------------------------------------------
+    def poly(self, terms: dict[tuple[Expr, ...], int]) -> Expr:
+        terms = {m: c for m, c in terms.items() if c}
+        if not terms:
+            return self.int(0)
+        if len(terms) > 1:
+            terms = self._recombine(terms)
+        if len(terms) == 1:
+            (mono, c), = terms.items()
+            if not mono:
+                return self.int(c)
+            if c == 1 and len(mono) == 1:
+                return mono[0]
+        items = tuple(sorted(terms.items(), key=lambda mc: [a.id for a in mc[0]]))
+        key = ("poly", items)
+        found = self.nodes.get(key)
+        if found is None:
+            atoms = tuple({a: None for m, _ in items for a in m})
+            lo = hi = 0
+            for m, c in items:
+                ml = mh = 1
+                for a in m:
+                    al, ah = a.bounds
+                    products = (ml * al, ml * ah, mh * al, mh * ah)
+                    ml, mh = min(products), max(products)
+                lo += min(c * ml, c * mh)
+                hi += max(c * ml, c * mh)
+            bounds = (max(lo, UNBOUNDED[0]), min(hi, UNBOUNDED[1]))
+            found = self.node("poly", atoms, INDEX, items, bounds)
+            self.nodes[key] = found
+        return found
+
+    def _recombine(self, terms: dict[tuple[Expr, ...], int]) -> dict[tuple[Expr, ...], int]:
+        """b·(x // b) + x % b = x, for any common factor."""
+        for mono, c in terms.items():
+            for a in mono:
+                if a.op == "floordiv":
+                    x, d = a.args
+                    if d.op != "const":
+                        continue
+                    rest = tuple(t for t in mono if t is not a)
+                    rem = self.nodes.get(("floormod", (x, d), INDEX, None))
+                    if rem is None:
+                        continue
+                    other = tuple(sorted((*rest, rem), key=lambda t: t.id))
+                    if terms.get(other, 0) * d.attr == c and other in terms:
+                        factor = terms[other]
+                        new = dict(terms)
+                        del new[mono]
+                        del new[other]
+                        for m, k in poly_terms(x).items():
+                            key = tuple(sorted((*rest, *m), key=lambda t: t.id))
+                            new[key] = new.get(key, 0) + factor * k
+                        new = {m: k for m, k in new.items() if k}
+                        return self._recombine(new) if len(new) > 1 else new
+        return terms
+
+    def iadd(self, x: Index, y: Index) -> Expr:
+        x, y = self.index(x), self.index(y)
+        if x.op == "const" and y.op == "const":
+            return self.int(x.attr + y.attr)
+        if x.op == "const" and x.attr == 0:
+            return y
+        if y.op == "const" and y.attr == 0:
+            return x
+        terms = dict(poly_terms(x))
+        for m, c in poly_terms(y).items():
+            terms[m] = terms.get(m, 0) + c
+        return self.poly(terms)
+
+    def imul(self, x: Index, y: Index) -> Expr:
+        x, y = self.index(x), self.index(y)
+        if x.op == "const":
+            x, y = y, x
+        if y.op == "const":
+            if y.attr == 1:
+                return x
+            if x.op == "const":
+                return self.int(x.attr * y.attr)
+            return self.poly({m: c * y.attr for m, c in poly_terms(x).items()})
+        terms: dict[tuple[Expr, ...], int] = {}
+        for m, c in poly_terms(x).items():
+            for n, d in poly_terms(y).items():
+                key = tuple(sorted(m + n, key=lambda a: a.id))
+                terms[key] = terms.get(key, 0) + c * d
+        return self.poly(terms)
+
+    def isub(self, x: Index, y: Index) -> Expr:
+        return self.iadd(x, self.imul(y, -1))
+
+    def _split(self, x: Expr, d: int) -> tuple[Expr, Expr] | None:
+        """x as q·d + r with 0 <= r < d, where the bounds show it."""
+        lo, hi = x.bounds
+        if lo >= 0 and hi < d:
+            return self.int(0), x
+        quotient: dict[tuple[Expr, ...], int] = {}
+        rest: dict[tuple[Expr, ...], int] = {}
+        for m, c in poly_terms(x).items():
+            q, r = divmod(c, d)
+            if q:
+                quotient[m] = q
+            if r:
+                rest[m] = r
+        if not quotient:
+            return None
+        r = self.poly(rest)
+        if r.bounds[0] >= 0 and r.bounds[1] < d:
+            return self.poly(quotient), r
+        # coefficients below d may still hide a quotient: r = q'·d + r'
+        return None
+
+    def floordiv(self, x: Index, y: Index) -> Expr:
+        x, y = self.index(x), self.index(y)
+        if y.op == "const":
+            d = y.attr
+            if d == 1:
+                return x
+            if x.op == "const":
+                return self.int(x.attr // d)
+            split = self._split(x, d)
+            if split is not None:
+                return split[0]
+            if x.op == "floordiv" and x.args[1].op == "const":
+                return self.floordiv(x.args[0], x.args[1].attr * d)
+            lo, hi = x.bounds
+            return self.node("floordiv", (x, y), INDEX, None, (lo // d, hi // d))
+        exact = self.exact_quotient(x, y)
+        if exact is not None:
+            return exact
+        return self.node("floordiv", (x, y), INDEX, None, (min(x.bounds[0], 0), max(x.bounds[1], 0)))
+
+    def exact_quotient(self, x: Expr, y: Expr) -> Expr | None:
+        """x / y for symbolic y that divides every term of x."""
+        divisor = poly_terms(y)
+        if len(divisor) != 1:
+            return None
+        (dm, dc), = divisor.items()
+        out = {}
+        for m, c in poly_terms(x).items():
+            atoms = list(m)
+            for a in dm:
+                if a not in atoms:
+                    return None
+                atoms.remove(a)
+            if c % dc:
+                return None
+            out[tuple(atoms)] = c // dc
+        return self.poly(out)
+
+    def floormod(self, x: Index, y: Index) -> Expr:
+        x, y = self.index(x), self.index(y)
+        if y.op == "const":
+            d = y.attr
+            if d == 1:
+                return self.int(0)
+            if x.op == "const":
+                return self.int(x.attr % d)
+            split = self._split(x, d)
+            if split is not None:
+                return split[1]
+            # multiples of d do not count
+            reduced = self.poly({m: c % d for m, c in poly_terms(x).items()}) if x.bounds[0] >= 0 else x
+            if reduced is not x:
+                return self.floormod(reduced, y)
+            if x.op == "floormod" and x.args[1].op == "const" and x.args[1].attr % d == 0:
+                return self.floormod(x.args[0], d)
+            return self.node("floormod", (x, y), INDEX, None, (0, d - 1))
+        if self.exact_quotient(x, y) is not None:
+            return self.int(0)
+        return self.node("floormod", (x, y), INDEX, None, (0, MAX_SIZE))
+
+    def product(self, dims: Sequence[Index]) -> Index:
+        n: Index = 1
+        for d in dims:
+            n = n * d if isinstance(n, int) and isinstance(d, int) else unwrap(self.imul(n, d))
+        return n
+
+    # -- substitution ----------------------------------------------------------------------------
+    def substitute(self, e: Expr, mapping: dict[Expr, Expr], memo: dict[Expr, Expr],
+                   rebuild: Callable[[Expr, tuple[Expr, ...]], Expr] | None = None) -> Expr:
+        """The expression with variables replaced."""
+        if not e.deps or e.deps.isdisjoint(mapping):
+            return e
+        found = memo.get(e)
+        if found is not None:
+            return found
+        if e in mapping:
+            out = mapping[e]
+        elif e.op == "poly":
+            out = self.int(0)
+            for m, c in e.attr:
+                term = self.int(c)
+                for a in m:
+                    term = self.imul(term, self.substitute(a, mapping, memo))
+                out = self.iadd(out, term)
+        else:
+            args = tuple(self.substitute(a, mapping, memo) for a in e.args)
+            if e.op == "floordiv":
+                out = self.floordiv(*args)
+            elif e.op == "floormod":
+                out = self.floormod(*args)
+            else:
+                out = self.node(e.op, args, e.dtype, e.attr, e.bounds)
+        memo[e] = out
+        return out
+
+
+class _Const:
+    """A constant's value, equal to another by its bits (so that NaN equals itself and 0.0 is not -0.0)."""
+
+    __slots__ = ("value", "key")
+
+    def __init__(self, value: Any):
+        self.value = value
+        self.key = value.tobytes()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Const) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __repr__(self) -> str:
+        return str(self.value)
+
+
+def const_value(e: Expr) -> Any:
+    """The value of a constant node."""
+    return e.attr.value if isinstance(e.attr, _Const) else e.attr
+
+
+def unwrap(e: Index) -> Index:
+    """A constant index as a Python int."""
+    return e.attr if isinstance(e, Expr) and e.op == "const" else e
+
+
+def poly_terms(e: Expr) -> dict[tuple[Expr, ...], int]:
+    if e.op == "poly":
+        return dict(e.attr)
+    if e.op == "const":
+        return {(): e.attr} if e.attr else {}
+    return {(e,): 1}
+
+
+def coefficient(arena: Arena, e: Expr, v: Expr) -> Expr | None:
+    """The coefficient of `v` in an index, or None where `v` stands inside an opaque atom or a power."""
+    if v not in e.deps:
+        return arena.int(0)
+    out: dict[tuple[Expr, ...], int] = {}
+    for m, c in poly_terms(e).items():
+        count = 0
+        for a in m:
+            if a is v:
+                count += 1
+            elif v in a.deps:
+                return None
+        if count > 1:
+            return None
+        if count:
+            out[tuple(a for a in m if a is not v)] = c
+    return arena.poly(out)
+
+
+def walk(roots: Sequence[Expr]) -> Iterator[Expr]:
+    """Every node under the roots, each once, arguments first."""
+    seen: set[Expr] = set()
+    stack: list[tuple[Expr, bool]] = [(r, False) for r in reversed(roots)]
+    while stack:
+        e, done = stack.pop()
+        if done:
+            yield e
+            continue
+        if e in seen:
+            continue
+        seen.add(e)
+        stack.append((e, True))
+        for a in e.args:
+            if a not in seen:
+                stack.append((a, False))
+
+
+def show(e: Expr) -> str:
+    """The expression as text."""
+    if e.op in ("var", "param"):
+        return str(e.attr)
+    if e.op == "get":
+        return str(e.attr)
+    if e.op == "const":
+        return str(e.attr) if e.dtype == INDEX else f"{e.attr}:{e.dtype}"
+    if e.op == "poly":
+        parts = []
+        for m, c in e.attr:
+            factors = [show(a) for a in m]
+            if c != 1 or not factors:
+                factors.insert(0, str(c))
+            parts.append("*".join(factors))
+        return "(" + " + ".join(parts) + ")"
+    if e.op == "load":
+        return f"{e.attr}[{show(e.args[0])}]"
+    if e.op == "floordiv":
+        return f"({show(e.args[0])} // {show(e.args[1])})"
+    if e.op == "floormod":
+        return f"({show(e.args[0])} % {show(e.args[1])})"
+    attr = f"<{e.attr}>" if e.attr is not None else ""
+    return f"{e.op}{attr}({', '.join(map(show, e.args))})"

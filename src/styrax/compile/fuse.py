@@ -1,0 +1,354 @@
+"""Grouping operations into nests that share their loops.
+
+A group runs over outer loops P and, inside, loops I. Its members are *inner* (they run over P×I: stores and the
+folding of reductions) or *outer* (they run over P only: what is computed from finished reductions). Members have a
+time: even times are passes over I, odd times lie between two passes. A row that is normalised by its maximum and its
+sum is one group with three passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .builder import Builder
+from .expr import Expr, Index, poly_terms, unwrap, walk
+from .loopir import Buffer
+from .values import Define, Opaque, Operation, Point, Reduce, Region
+
+RECOMPUTED = 6  # values up to this cost are computed again in a later pass instead of being stored
+LOOKBACK = 12  # how many groups back an operation may join one that merely reads the same memory
+
+
+class Member:
+    """An operation in a group, expressed in the group's loop variables."""
+
+    __slots__ = ("op", "time", "inner")
+
+    def __init__(self, op: Point | Reduce, time: int, inner: bool):
+        self.op = op
+        self.time = time
+        self.inner = inner
+
+
+class Group:
+    """Operations over common loops: `outer` P and `inner` I."""
+
+    __slots__ = ("outer", "inner", "members", "reads", "writes", "stored", "finished", "scalars")
+
+    def __init__(self, op: Point | Reduce):
+        self.members: list[Member] = []
+        self.reads: set[Buffer] = set()
+        self.writes: set[Buffer] = set()
+        self.stored: dict[Buffer, Member] = {}  # buffer -> the Point that stores it
+        self.finished: dict[Buffer, tuple[Member, Expr, Expr]] = {}  # buffer of a reduction -> (member, place, value)
+        self.scalars: set[Expr] = set()
+        if isinstance(op, Point):
+            self.outer: tuple[Expr, ...] = op.vars
+            self.inner: tuple[Expr, ...] = ()
+        else:
+            self.outer = op.outer
+            self.inner = op.ranges
+        self.add(Member(op, -1 if isinstance(op, Point) else 0, isinstance(op, Reduce)))
+
+    def add(self, member: Member) -> None:
+        self.members.append(member)
+        op = member.op
+        for e in operation_exprs(op):
+            self.reads |= loaded_buffers(e)
+        if isinstance(op, Point):
+            self.writes.add(op.buffer)
+            self.stored[op.buffer] = member
+        else:
+            for buffer, place, value in op.stores:
+                self.writes.add(buffer)
+                self.finished[buffer] = (member, place, value)
+            self.scalars.update(op.targets)
+
+
+def operation_exprs(op: Operation) -> Sequence[Expr]:
+    """The expressions that an operation evaluates from memory and variables."""
+    if isinstance(op, Point):
+        return (op.value, op.place)
+    if isinstance(op, Reduce):
+        return (*op.values, *op.initial)
+    if isinstance(op, Define):
+        return op.values
+    return ()
+
+
+def loaded_buffers(e: Expr) -> frozenset[Buffer]:
+    """The buffers that an expression reads."""
+    return frozenset(n.attr[0] for n in walk([e]) if n.op == "load")
+
+
+class Fuser:
+    """Schedules a block's operations into groups, keeping their dependences."""
+
+    def __init__(self, b: Builder):
+        self.b = b
+
+    def run(self, ops: Sequence[Operation]) -> list[Group | Operation]:
+        """The block as groups and the operations left alone, in an order that respects all dependences."""
+        out: list[Group | Operation] = []
+        position: dict[Buffer | Expr, int] = {}  # who wrote a buffer or scalar last
+        readers: dict[Buffer | Expr, int] = {}  # who reads it last
+        for op in ops:
+            if isinstance(op, (Point, Reduce)):
+                index = self._place(op, out, position, readers)
+                unit = out[index]
+                assert isinstance(unit, Group)
+                reads: set[Buffer | Expr] = set(unit.reads)
+                for e in operation_exprs(op):
+                    reads |= {d for d in e.deps if d.op == "get"}
+                writes: set[Buffer | Expr] = set(unit.writes) | set(unit.scalars)
+            else:
+                index = len(out)
+                out.append(op)
+                reads, writes = region_uses(op)
+            for r in reads:
+                readers[r] = max(readers.get(r, -1), index)
+            for w in writes:
+                position[w] = max(position.get(w, -1), index)
+        return out
+
+    def _place(self, op: Point | Reduce, out: list[Group | Operation], position: dict, readers: dict) -> int:
+        reads: set = set()
+        for e in operation_exprs(op):
+            reads |= loaded_buffers(e)
+            reads |= {d for d in e.deps if d.op == "get"}
+        writes = {op.buffer} if isinstance(op, Point) else {s[0] for s in op.stores}
+        earliest = -1
+        for r in reads:
+            earliest = max(earliest, position.get(r, -1))
+        for w in writes:  # memory written before (a destination shared by views) or still read
+            earliest = max(earliest, position.get(w, -1), readers.get(w, -1))
+        if earliest >= 0:
+            group = out[earliest]
+            if isinstance(group, Group) and self._join(group, op):
+                return earliest
+        for index in range(len(out) - 1, max(earliest, len(out) - 1 - LOOKBACK, -1), -1):
+            group = out[index]
+            if isinstance(group, Group) and group.reads & {r for r in reads if isinstance(r, Buffer)}:
+                if self._join(group, op):
+                    return index
+        out.append(Group(op))
+        return len(out) - 1
+
+    # -- joining ---------------------------------------------------------------------------------
+    def _join(self, group: Group, op: Point | Reduce) -> bool:
+        """Adds `op` to the group if its loops match and each value it needs is there when it needs it."""
+        own = op.vars if isinstance(op, Point) else op.outer + op.ranges
+        if isinstance(op, Point) and not own:
+            return False
+        if any(d in group.scalars for e in operation_exprs(op) for d in e.deps):
+            return False  # needs a finished scalar: another nest
+        writes = {op.buffer} if isinstance(op, Point) else {s[0] for s in op.stores}
+        if writes & (group.reads | group.writes):
+            return False
+        mapping: dict[Expr, Expr] = {}
+        needed: list[tuple[Expr, Member, Expr | None]] = []  # load, who makes it, its value
+        shared: list[tuple[Expr, Expr]] = []
+        places: dict[Buffer, Expr] = {}
+        for m in group.members:
+            if isinstance(m.op, Point):
+                places[m.op.buffer] = m.op.place
+        for e in operation_exprs(op):
+            for n in walk([e]):
+                if n.op != "load":
+                    continue
+                buffer = n.attr[0]
+                if buffer in group.stored:
+                    member = group.stored[buffer]
+                    assert isinstance(member.op, Point)
+                    if not self._match(n.args[0], member.op.place, mapping, group):
+                        return False
+                    needed.append((n, member, member.op.value))
+                elif buffer in group.finished:
+                    member, place, value = group.finished[buffer]
+                    if not self._match(n.args[0], place, mapping, group):
+                        return False
+                    needed.append((n, member, value))
+                elif buffer in group.reads:
+                    shared.append((n.args[0], n))
+        if not needed:
+            for place, load in shared:  # the same memory, read in the same way: prefer to walk it together
+                for other in self._group_loads(group, load.attr[0]):
+                    trial = dict(mapping)
+                    if self._match(place, other, trial, group):
+                        mapping = trial
+                        break
+        if not self._complete(own, mapping, group):
+            return False
+        return self._admit(group, op, mapping, needed)
+
+    def _group_loads(self, group: Group, buffer: Buffer) -> list[Expr]:
+        found = []
+        for m in group.members:
+            for e in operation_exprs(m.op):
+                found += [n.args[0] for n in walk([e]) if n.op == "load" and n.attr[0] is buffer]
+        return found[:4]
+
+    def _match(self, place: Expr, target: Expr, mapping: dict[Expr, Expr], group: Group) -> bool:
+        """Extends `mapping` (own variables -> the group's) so that `place` becomes `target`."""
+        mine, theirs = poly_terms(place), poly_terms(target)
+        if len(mine) != len(theirs):
+            return False
+        free: list[tuple[Expr, tuple, int]] = []
+        for mono, c in mine.items():
+            vars_ = [a for a in mono if a.op == "var" and a in self.b.extents]
+            if len(vars_) != 1:
+                if theirs.get(mono) != c or any(a.deps for a in mono):
+                    return False
+                continue
+            free.append((vars_[0], tuple(a for a in mono if a is not vars_[0]), c))
+        for v, rest, c in free:
+            candidates = []
+            for mono, d in theirs.items():
+                others = [a for a in mono if a.op == "var"]
+                if len(others) == 1 and d == c and tuple(a for a in mono if a is not others[0]) == rest:
+                    candidates.append(others[0])
+            candidates = [g for g in candidates if self.b.extents[g] == self.b.extents[v]]
+            if len(candidates) != 1:
+                return False
+            g = candidates[0]
+            if mapping.get(v, g) is not g or any(o is not v and t is g for o, t in mapping.items()):
+                return False
+            mapping[v] = g
+        return True
+
+    def _complete(self, own: Sequence[Expr], mapping: dict[Expr, Expr], group: Group) -> bool:
+        """Maps the variables that no shared memory has decided, by equal extents in order."""
+        taken = set(mapping.values())
+        available = [g for g in group.outer + group.inner if g not in taken]
+        for v in own:
+            if v in mapping:
+                continue
+            g = next((g for g in available if self.b.extents[g] == self.b.extents[v]), None)
+            if g is None:
+                return False
+            mapping[v] = g
+            available.remove(g)
+        return True
+
+    def _admit(self, group: Group, op: Point | Reduce, mapping: dict[Expr, Expr],
+               needed: Sequence[tuple[Expr, Member, Expr | None]]) -> bool:
+        outer, inner = group.outer, group.inner
+        if isinstance(op, Point):
+            used = {mapping[v] for v in op.vars}
+            if used == set(outer + inner):
+                is_inner = bool(inner)
+            elif inner and used == set(outer):
+                is_inner = False
+            else:
+                return False
+        else:
+            mapped_outer = tuple(mapping[v] for v in op.outer)
+            mapped_ranges = tuple(mapping[v] for v in op.ranges)
+            if inner:
+                if set(mapped_outer) != set(outer) or set(mapped_ranges) != set(inner):
+                    return False
+            else:
+                if set(mapped_outer + mapped_ranges) != set(outer):
+                    return False
+                # a group of stores becomes one of passes over the reduced loops
+                group.outer, group.inner = (
+                    tuple(v for v in outer if v in mapped_outer), tuple(v for v in outer if v in mapped_ranges))
+                for m in group.members:
+                    m.inner, m.time = True, 0
+            is_inner = True
+        time = 0 if is_inner else -1
+        for _, member, _ in needed:
+            if isinstance(member.op, Reduce):
+                ready = member.time + 1
+            else:
+                ready = member.time
+                if member.inner and not is_inner:
+                    return False
+            if is_inner:
+                ready += ready % 2
+            elif ready % 2 == 0:
+                ready += 1
+            time = max(time, ready)
+        memo: dict[Expr, Expr] = dict(mapping)
+        replaced: dict[Expr, Expr] = {}
+        for load, member, value in needed:
+            if value is None:
+                continue
+            if isinstance(member.op, Reduce) or member.time == time or value.cost <= RECOMPUTED:
+                replaced[load] = value
+        self._move(op, mapping, replaced, memo)
+        group.add(Member(op, time, is_inner))
+        return True
+
+    def _move(self, op: Point | Reduce, mapping: dict[Expr, Expr], replaced: dict[Expr, Expr],
+              memo: dict[Expr, Expr]) -> None:
+        """Rewrites an operation in the group's variables, with values that are at hand instead of loads."""
+        memo.update(replaced)
+        b = self.b
+
+        def sub(e: Expr) -> Expr:
+            return b.substitute(e, mapping, memo)
+
+        if isinstance(op, Point):
+            op.vars = tuple(mapping[v] for v in op.vars)
+            op.place = sub(op.place)
+            op.value = sub(op.value)
+        else:
+            op.outer = tuple(mapping[v] for v in op.outer)
+            op.ranges = tuple(mapping[v] for v in op.ranges)
+            op.values = tuple(sub(e) for e in op.values)
+            op.stores = [(buf, sub(place), sub(value)) for buf, place, value in op.stores]
+
+
+def region_uses(op: Operation) -> tuple[set, set]:
+    """What an operation with control flow or explicit statements reads and writes: buffers and scalars."""
+    from .loopir import Call, Copy, Declare, Fold, Let, Set, Store, statements
+
+    reads: set = set()
+    writes: set = set()
+    if isinstance(op, Define):
+        for e in op.values:
+            reads |= loaded_buffers(e) | {d for d in e.deps if d.op == "get"}
+        writes |= set(op.targets)
+    elif isinstance(op, Opaque):
+        for s in statements(op.statements):
+            for e in s.exprs():
+                reads |= loaded_buffers(e) | {d for d in e.deps if d.op == "get"}
+            if isinstance(s, Store):
+                writes.add(s.buffer)
+            elif isinstance(s, Copy):
+                writes.add(s.target)
+                reads.add(s.source)
+            elif isinstance(s, Call):
+                reads |= set(s.reads)
+                writes |= set(s.writes)
+                if s.result is not None:
+                    writes.add(s.result)
+            elif isinstance(s, (Let, Declare)):
+                writes.add(s.target)
+            elif isinstance(s, Set):
+                writes |= set(s.targets)
+            elif isinstance(s, Fold):
+                writes |= set(s.accumulator.targets)
+    elif isinstance(op, Region):
+        for block in op.blocks:
+            for inner in block:
+                r, w = region_uses(inner)
+                reads |= r
+                writes |= w
+        for e in op.exprs:
+            reads |= loaded_buffers(e) | {d for d in e.deps if d.op == "get"}
+        writes |= set(op.targets)
+    elif isinstance(op, Point):
+        for e in operation_exprs(op):
+            reads |= loaded_buffers(e) | {d for d in e.deps if d.op == "get"}
+        writes.add(op.buffer)
+    elif isinstance(op, Reduce):
+        for e in operation_exprs(op):
+            reads |= loaded_buffers(e) | {d for d in e.deps if d.op == "get"}
+        writes |= {s[0] for s in op.stores} | set(op.targets)
+    return reads, writes
+
+
+def extent_of(b: Builder, v: Expr) -> Index:
+    return unwrap(b.extents[v])

@@ -1,0 +1,376 @@
+"""Jaxprs to operations: each equation's lowering rule is given values and gives values.
+
+Calls are inlined; `cond`, `while` and `scan` become regions whose blocks are lowered in place, with small carries
+in registers and scanned inputs and outputs reached by index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core import rules
+from ..core.avals import AbstractToken
+from ..core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from .builder import MAX_DEPTH, Builder
+from .expr import BOOL, INDEX, Expr, Index, unwrap, walk
+from .loopir import Buffer, Copy, Declare, Let, Loop, Set, Statement, Store, Switch, While
+from .scalars import is_complex
+from .values import Computed, Define, Opaque, Operation, Point, Region, Scalar, Stored, Value
+
+REALIZED = 3  # a value of this cost that is used twice, or again and again by one consumer, is kept
+SMALL = 1  # elements up to which an array counts as a scalar
+
+
+class Lowering:
+    """Lowers one program into a builder."""
+
+    def __init__(self, builder: Builder):
+        self.b = builder
+
+    def closed(self, closed: ClosedJaxpr, args: Sequence[Value]) -> list[Value]:
+        consts = [self.constant(c, v.aval) for c, v in zip(closed.consts, closed.jaxpr.constvars, strict=True)]
+        return self.jaxpr(closed.jaxpr, [*consts, *args])
+
+    constant: Callable[[Any, Any], Value]
+
+    def jaxpr(self, jaxpr: Jaxpr, args: Sequence[Value]) -> list[Value]:
+        """Lowers a program's equations; `args` are its constants and inputs."""
+        env: dict[Var, Value] = dict(zip((*jaxpr.constvars, *jaxpr.invars), args, strict=True))
+        uses = count_uses(jaxpr)
+
+        def read(a: Any) -> Value:
+            return self.literal(a) if type(a) is Literal else env[a]
+
+        for eqn in jaxpr.eqns:
+            ins = [read(a) for a in eqn.invars]
+            if not any(uses.get(v, 0) for v in eqn.outvars) and not eqn.effects:
+                continue
+            outs = self.equation(eqn, ins)
+            for v, value in zip(eqn.outvars, outs, strict=True):
+                env[v] = self.keep(value, uses.get(v, 0))
+        return [read(a) for a in jaxpr.outvars]
+
+    def literal(self, a: Literal) -> Value:
+        dtype = physical_dtype(a.aval)
+        e = self.b.const(a.val, dtype)
+        return self.b.value((), dtype, lambda _: e)
+
+    def keep(self, value: Value, uses: int) -> Value:
+        """Decides whether a value is stored now or inlined into its users."""
+        if not isinstance(value, Computed):
+            return value
+        if value.depth > MAX_DEPTH:
+            return self.b.realize(value)
+        if uses > 1 and value.cost >= REALIZED or value.shape == () and value.cost > 0:
+            return self.b.realize(value)
+        return value
+
+    def equation(self, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[Value]:
+        b = self.b
+        name = eqn.primitive.name
+        if name in inlined:
+            return self.closed(_as_closed(inlined[name](eqn.params)), ins)
+        region = regions.get(name)
+        if region is not None:
+            return region(self, eqn, ins)
+        rule = rules.loops.get(eqn.primitive)
+        if rule is None:
+            raise NotImplementedError(
+                f"'{name}' has no lowering for the CPU: register one in styrax.core.rules.loops (or, in a library, with "
+                "jax.interpreters.mlir.register_lowering)")
+        b.avals_in = [v.aval for v in eqn.invars]
+        b.avals_out = [v.aval for v in eqn.outvars]
+        ins = [self.prepare(v, b.avals_out) for v in ins]
+        b.avals_in = [v.aval for v in eqn.invars]
+        b.avals_out = [v.aval for v in eqn.outvars]
+        outs = rule(b, *ins, **eqn.params)
+        outs = list(outs) if eqn.primitive.multiple_results else [outs]
+        depth = 1 + max((v.depth for v in ins), default=0)
+        for v in outs:
+            if isinstance(v, Computed):
+                v.depth = depth
+        return outs
+
+    def prepare(self, value: Value, out_avals: Sequence[Any]) -> Value:
+        """Stores an operand that a bigger result would compute again and again."""
+        if not isinstance(value, Computed) or value.cost < REALIZED:
+            return value
+        mine = self.b.product(value.shape)
+        for aval in out_avals:
+            theirs = 1
+            for d in getattr(aval, "shape", ()):
+                theirs = theirs * d if isinstance(d, int) else theirs
+            if isinstance(mine, int) and theirs > mine:
+                return self.b.realize(value)
+        return value
+
+    # -- blocks ------------------------------------------------------------------------------------
+    def block(self, build: Callable[[], Any]) -> tuple[list[Operation], Any]:
+        """The operations that `build` makes, apart from the current ones, and its result."""
+        outside = self.b.ops
+        self.b.ops = inside = []
+        try:
+            result = build()
+        finally:
+            self.b.ops = outside
+        return inside, result
+
+    def fresh(self, value: Value) -> Value:
+        """A value that later assignments to carries do not change."""
+        return self.b.realize(value) if isinstance(value, Computed) else value
+
+
+def physical_dtype(aval: Any) -> np.dtype:
+    return aval.dtype if isinstance(aval.dtype, np.dtype) else np.dtype(np.uint32)
+
+
+def _as_closed(jaxpr: Any) -> ClosedJaxpr:
+    return jaxpr if isinstance(jaxpr, ClosedJaxpr) else ClosedJaxpr(jaxpr, ())
+
+
+def count_uses(jaxpr: Jaxpr) -> dict[Var, int]:
+    uses: dict[Var, int] = {}
+    for eqn in jaxpr.eqns:
+        for v in eqn.invars:
+            if type(v) is not Literal:
+                uses[v] = uses.get(v, 0) + 1
+    for v in jaxpr.outvars:
+        if type(v) is not Literal:
+            uses[v] = uses.get(v, 0) + 1
+    return uses
+
+
+# primitives that are nothing but a program: name -> the program among their parameters
+inlined: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "jit": lambda p: p["jaxpr"],
+    "closed_call": lambda p: p["call_jaxpr"],
+    "core_call": lambda p: p["call_jaxpr"],
+    "checkpoint": lambda p: p["jaxpr"],
+    "custom_jvp_call": lambda p: p["call_jaxpr"],
+    "custom_vjp_call": lambda p: p["call_jaxpr"],
+    "custom_vmap_call": lambda p: p["call"],
+    "custom_lin": lambda p: p["call_jaxpr"],
+}
+
+Region_ = Callable[[Lowering, JaxprEqn, Sequence[Value]], Sequence[Value]]
+regions: dict[str, Region_] = {}
+
+
+def region(name: str) -> Callable[[Region_], Region_]:
+    def register(rule: Region_) -> Region_:
+        regions[name] = rule
+        return rule
+
+    return register
+
+
+class Carries:
+    """The values that a loop carries: scalars in registers, arrays in buffers that are updated where they live."""
+
+    def __init__(self, lowering: Lowering, initial: Sequence[Value]):
+        self.lowering = lowering
+        self.b = b = lowering.b
+        self.places: list[Any] = []
+        for value in initial:
+            if isinstance(value, Token):
+                self.places.append(value)
+            elif value.shape == ():
+                target = b.mutable(value.dtype, "c")
+                parts = b.parts(value.at(()))
+                b.ops.append(Opaque([Declare(t, e) for t, e in zip(b.parts(target), parts, strict=True)]))
+                self.places.append(target)
+            else:
+                stored = Stored(b, b.buffer(value.dtype, b.product(value.shape), stem="c"), value.shape, value.dtype)
+                b.write(stored, value)
+                self.places.append(stored)
+
+    def read(self) -> list[Value]:
+        """The carries at the start of an iteration."""
+        out: list[Value] = []
+        for place in self.places:
+            if isinstance(place, Expr):
+                out.append(Scalar(self.named(place)))
+            else:
+                out.append(place)
+        return out
+
+    def named(self, target: Expr) -> Expr:
+        b = self.b
+        parts = []
+        for t in b.parts(target):
+            name = b.unique("get", t.dtype, b.name("k"), t.bounds)
+            b.ops.append(Opaque([Let(name, t)]))
+            parts.append(name)
+        return b.complex(*parts) if len(parts) == 2 else parts[0]
+
+    def update(self, values: Sequence[Value]) -> None:
+        """Appends the assignments at the end of an iteration, all of them from the old values."""
+        b = self.b
+        kept: list[Value] = []
+        own = {p.buffer for p in self.places if isinstance(p, Stored)}
+        for place, value in zip(self.places, values, strict=True):
+            if isinstance(place, Stored):
+                if isinstance(value, Stored) and value.buffer is place.buffer:
+                    kept.append(value)
+                    continue
+                if isinstance(value, Stored) and (value.buffer in own or not value.contiguous):
+                    temp = Stored(b, b.buffer(value.dtype, b.product(value.shape)), value.shape, value.dtype)
+                    b.write(temp, value)
+                    value = temp
+                else:
+                    value = b.in_memory(value)
+            kept.append(value)
+        targets, exprs = [], []
+        for place, value in zip(self.places, kept, strict=True):
+            if isinstance(place, Expr):
+                targets += b.parts(place)
+                exprs += b.parts(value.at(()))
+        if targets:
+            b.ops.append(Opaque([Set(targets, exprs)]))
+        for place, value in zip(self.places, kept, strict=True):
+            if isinstance(place, Stored) and value is not place and value.buffer is not place.buffer:  # type: ignore[attr-defined]
+                b.write(place, value)
+
+    def results(self) -> list[Value]:
+        out: list[Value] = []
+        for place in self.places:
+            out.append(Scalar(self.named(place)) if isinstance(place, Expr) else place)
+        return out
+
+
+class Token(Value):
+    """The value of a token: order is the program's own."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self.shape = ()
+        self.dtype = BOOL
+        self.depth = 0
+
+
+def _split(values: Sequence[Value], *sizes: int) -> list[list[Value]]:
+    out, at = [], 0
+    for n in sizes:
+        out.append(list(values[at:at + n]))
+        at += n
+    out.append(list(values[at:]))
+    return out
+
+
+@region("while")
+def _while(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[Value]:
+    p = eqn.params
+    ins = [lowering.fresh(v) if isinstance(v, Computed) and v.cost > 0 else v for v in ins]
+    cond_consts, body_consts, initial = _split(ins, p["cond_nconsts"], p["body_nconsts"])
+    carries = Carries(lowering, initial)
+
+    def head() -> Expr:
+        (holds,) = lowering.closed(p["cond_jaxpr"], [*cond_consts, *carries.read()])
+        return lowering.b.realize(holds).at(()) if isinstance(holds, Computed) and holds.cost else holds.at(())
+
+    head_ops, condition = lowering.block(head)
+
+    def body() -> None:
+        carries.update(lowering.closed(p["body_jaxpr"], [*body_consts, *carries.read()]))
+
+    body_ops, _ = lowering.block(body)
+    lowering.b.ops.append(Region([head_ops, body_ops], lambda bodies: [While(bodies[0], condition, bodies[1])],
+                                 exprs=[condition]))
+    return carries.results()
+
+
+@region("scan")
+def _scan(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[Value]:
+    b = lowering.b
+    p = eqn.params
+    length = p["length"]
+    consts, initial, xs = _split(ins, p["num_consts"], p["num_carry"])
+    consts = [lowering.fresh(v) if isinstance(v, Computed) and v.cost > 0 else v for v in consts]
+    xs = [lowering.fresh(v) if isinstance(v, Computed) and v.cost > 0 else v for v in xs]
+    closed = p["jaxpr"]
+    carries = Carries(lowering, initial)
+    y_avals = closed.out_avals[p["num_carry"]:]
+    ys = [Stored(b, b.buffer(physical_dtype(a), b.product((length, *a.shape)), stem="y"), (length, *a.shape),
+                 physical_dtype(a)) for a in y_avals]
+    t = b.loop_var(length, "t")
+    step = b.isub(b.isub(length, 1), t) if p["reverse"] else t
+
+    def slice_at(x: Value) -> Value:
+        if isinstance(x, Stored):
+            offset = b.iadd(x.offset, b.imul(step, x.strides[0]))
+            return Stored(b, x.buffer, x.shape[1:], x.dtype, x.strides[1:], offset)
+        return b.value(x.shape[1:], x.dtype, lambda i: x.at((step, *i)))
+
+    def body() -> None:
+        args = [*consts, *carries.read()]
+        for x in xs:
+            x_t = slice_at(x)
+            args.append(b.realize(Computed(b, (), x_t.dtype, lambda i, x_t=x_t: x_t.at(()))) if x_t.shape == () else x_t)  # type: ignore[misc]
+        outs = lowering.closed(closed, args)
+        new, rows = outs[: p["num_carry"]], outs[p["num_carry"]:]
+        for y, row in zip(ys, rows, strict=True):
+            target = Stored(b, y.buffer, y.shape[1:], y.dtype, y.strides[1:], b.imul(step, y.strides[0]))
+            if row.shape == ():
+                b.ops.append(Opaque([Store(target.buffer, b.index(target.offset), row.at(()))]))
+            else:
+                b.write(target, row)
+        carries.update(new)
+
+    if isinstance(length, int) and length == 0:
+        return [*carries.results(), *ys]
+    ops, _ = lowering.block(body)
+    b.ops.append(Region([ops], lambda bodies: [Loop(t, unwrap(length) if isinstance(length, Expr) else length, bodies[0])]))
+    return [*carries.results(), *ys]
+
+
+@region("cond")
+def _cond(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[Value]:
+    b = lowering.b
+    branches = eqn.params["branches"]
+    which, args = ins[0], [lowering.fresh(v) if isinstance(v, Computed) and v.cost > 0 else v for v in ins[1:]]
+    if len(branches) == 1:
+        return lowering.closed(branches[0], args)
+    index = which.at(())
+    limit = b.const(len(branches) - 1, index.dtype) if index.dtype != BOOL else None
+    if limit is not None:
+        index = b.min(b.max(index, b.const(0, index.dtype)), limit)
+    else:
+        index = b.cast(index, np.int32)
+    outs: list[Any] = []
+    for aval in branches[0].out_avals:
+        if isinstance(aval, AbstractToken):
+            outs.append(Token())
+        elif aval.shape == ():
+            target = b.mutable(physical_dtype(aval))
+            b.ops.append(Opaque([Declare(t, None) for t in b.parts(target)]))
+            outs.append(target)
+        else:
+            dtype = physical_dtype(aval)
+            outs.append(Stored(b, b.buffer(dtype, b.product(aval.shape)), aval.shape, dtype))
+    blocks = []
+    for branch in branches:
+        def body(branch: ClosedJaxpr = branch) -> None:
+            results = lowering.closed(branch, args)
+            targets, exprs = [], []
+            for out, value in zip(outs, results, strict=True):
+                if isinstance(out, Expr):
+                    targets += b.parts(out)
+                    exprs += b.parts(value.at(()))
+                elif isinstance(out, Stored):
+                    b.write(out, value)
+            if targets:
+                b.ops.append(Opaque([Set(targets, exprs)]))
+
+        ops, _ = lowering.block(body)
+        blocks.append(ops)
+    b.ops.append(Region(blocks, lambda bodies: [Switch(index, bodies)], exprs=[index]))
+    holder = Carries.__new__(Carries)
+    holder.lowering, holder.b, holder.places = lowering, b, outs
+    return holder.results()
+
+
+__all__ = ["Buffer", "Copy", "Define", "INDEX", "Index", "Lowering", "Point", "Statement", "is_complex", "walk"]

@@ -1,0 +1,199 @@
+"""The memory plan: which buffers are one, and where the others lie in the workspace.
+
+A copy between two buffers is no copy if they can share memory. They can if, from the first write of the one to the
+copy, nobody needs what the other holds: that is what makes updates in loops, donated arguments, scan outputs and
+loop carries happen in place. What remains gets places in one workspace; buffers whose lives do not overlap share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .expr import Expr, walk
+from .loopir import Buffer, Call, Copy, Loop, Statement, Store, While
+
+ALIGNMENT = 64
+
+
+class Events:
+    """When buffers are read and written: positions in program order; a loop's whole extent counts for what lives outside it."""
+
+    def __init__(self, body: Sequence[Statement]):
+        self.position = 0
+        self.reads: dict[Buffer, list[tuple[int, Any]]] = {}
+        self.writes: dict[Buffer, list[tuple[int, Any]]] = {}
+        self.copies: list[tuple[int, Copy, tuple[tuple[int, int], ...]]] = []
+        self.loops: list[list[int]] = []  # [start, end] of each loop
+        self.path: list[int] = []  # loops around the current position
+        self.loops_of: dict[int, tuple[int, ...]] = {}
+        self._expr_memo: dict[Expr, list[tuple[Buffer, Expr]]] = {}
+        self.visit(body)
+
+    def loads(self, e: Expr) -> list[tuple[Buffer, Expr]]:
+        found = self._expr_memo.get(e)
+        if found is None:
+            found = self._expr_memo[e] = [(n.attr[0], n.args[0]) for n in walk([e]) if n.op == "load"]
+        return found
+
+    def visit(self, body: Sequence[Statement]) -> None:
+        for s in body:
+            self.position += 1
+            now = self.position
+            self.loops_of[now] = tuple(self.path)
+            for e in s.exprs():
+                for buffer, place in self.loads(e):
+                    self.reads.setdefault(buffer, []).append((now, (s, place)))
+            if isinstance(s, Store):
+                self.writes.setdefault(s.buffer, []).append((now, (s, s.offset)))
+            elif isinstance(s, Copy):
+                self.reads.setdefault(s.source, []).append((now, (s, None)))
+                self.writes.setdefault(s.target, []).append((now, (s, None)))
+                self.copies.append((now, s, tuple(self.path)))
+            elif isinstance(s, Call):
+                for b in s.reads:
+                    self.reads.setdefault(b, []).append((now, (s, None)))
+                for b in s.writes:
+                    self.writes.setdefault(b, []).append((now, (s, None)))
+            looping = isinstance(s, (Loop, While))
+            if looping:
+                number = len(self.loops)
+                self.loops.append([now, now])
+                self.path.append(number)
+            for inner in s.bodies():
+                self.visit(inner)
+            if looping:
+                self.position += 1
+                self.loops[number][1] = self.position
+                self.path.pop()
+
+
+def plan(body: Sequence[Statement], buffers: Sequence[Buffer]) -> int:
+    """Merges and places the buffers of a program. Returns the workspace's size in bytes."""
+    events = Events(body)
+    merge(events)
+    return place(events, buffers)
+
+
+def merge(events: Events) -> None:
+    """Makes the two sides of copies one buffer where that is sound."""
+    for now, copy, path in events.copies:
+        a, b = copy.target.root, copy.source.root
+        if a is b or a.size != b.size or a.dtype != b.dtype or copy.count != a.size:
+            continue
+        if not (_is_zero(copy.target_offset) and _is_zero(copy.source_offset)):
+            continue
+        if b.kind == "temp" and a.kind in ("temp", "out") and _compatible(events, a, b, now, path):
+            b.alias = a
+        elif a.kind == "temp" and b.donated and b.kind == "arg" and _compatible(events, a, b, now, path):
+            a.alias = b
+        else:
+            continue
+        keep = b.root
+        gone = b if b.alias is not None else a
+        for table in (events.reads, events.writes):
+            table.setdefault(keep, []).extend(table.pop(gone, []))
+
+
+def _is_zero(e: Expr) -> bool:
+    return e.op == "const" and e.attr == 0
+
+
+def _compatible(events: Events, a: Buffer, b: Buffer, now: int, path: tuple[int, ...]) -> bool:
+    """Whether `a <- copy of b` (at `now`, inside the loops `path`) may be one memory.
+
+    Sound if at no point both hold different values that are still needed. All accesses are intervals: `a`'s value
+    is needed from the copy to its last read, and, when the copy closes a loop's iteration, from the loop's start to
+    the last read in it; `b` may only be written when `a` is not needed, and `a` only when `b` is not.
+    """
+    reads_a = [x for x in events.reads.get(a, ())]
+    writes_a = [x for x in events.writes.get(a, ()) if x[0] != now]
+    reads_b = [x for x in events.reads.get(b, ()) if x[0] != now]
+    writes_b = [x for x in events.writes.get(b, ())]
+    if path and _carried(events, a, path):
+        # closing an iteration: a is read from the loop's head on; b must be written after a's last read in the body
+        start, end = events.loops[path[-1]]
+        inside_b = all(start <= t <= end for t, _ in reads_b + writes_b)
+        if not inside_b or not writes_b:
+            return False
+        first_write_b = min(t for t, _ in writes_b)
+        for t, (s, place_) in reads_a:
+            if isinstance(s, Copy) and s.target.root is b and s.source.root is a:
+                continue  # will be no copy either
+            if start <= t < now and t >= first_write_b and not _same_element(s, place_, writes_b, t):
+                return False
+        # between b's first write and the copy nobody else writes a
+        return not any(start <= t <= end and t >= first_write_b for t, _ in writes_a)
+    # straight line: b's life ends here, a's begins here
+    if any(t > now for t, _ in reads_b + writes_b):
+        return False
+    if any(t < now for t, _ in reads_a + writes_a):
+        return False
+    if path:
+        # in a loop, b's life must be within one iteration, or be over for good
+        start, end = events.loops[path[-1]]
+        if not all(start <= t <= end for t, _ in reads_b + writes_b):
+            return False
+    outer = path
+    for t, _ in reads_a + writes_a:
+        if not set(outer) <= set(events.loops_of[t]):
+            # a is used outside the loop in which it is made a copy of b: only the last iteration counts
+            if outer:
+                return False
+    return True
+
+
+def _carried(events: Events, a: Buffer, path: tuple[int, ...]) -> bool:
+    start, end = events.loops[path[-1]]
+    return any(t < start for t, _ in events.writes.get(a, ())) or any(t < start for t, _ in events.reads.get(a, ()))
+
+
+def _same_element(s: Statement, place_: Expr | None, writes_b: Sequence[tuple[int, Any]], t: int) -> bool:
+    """Whether a read happens in the very statement that writes the same element."""
+    return all(other is not s and w > t or (other is s and place_ is not None and place_ is where)
+               for w, (other, where) in writes_b if w <= t)
+
+
+def place(events: Events, buffers: Sequence[Buffer]) -> int:
+    """Offsets in the workspace: greedy by size, first gap that is free for a buffer's whole life."""
+    lives: dict[Buffer, tuple[int, int]] = {}
+    for buffer in buffers:
+        if buffer.kind != "temp" or buffer.alias is not None:
+            continue
+        times = [t for t, _ in events.reads.get(buffer, ())] + [t for t, _ in events.writes.get(buffer, ())]
+        if not times:
+            continue
+        # what is made outside a loop and used in it lives as long as the loop
+        paths = [events.loops_of[t] for t in times]
+        common = set(paths[0]).intersection(*map(set, paths[1:])) if len(paths) > 1 else set(paths[0])
+        start, end = min(times), max(times)
+        for p in paths:
+            for number in p:
+                if number not in common:
+                    start = min(start, events.loops[number][0])
+                    end = max(end, events.loops[number][1])
+        # a value that survives an iteration (read before written in it) lives through the whole loop
+        for number in common:
+            reads = [t for t, _ in events.reads.get(buffer, ())]
+            writes = [t for t, _ in events.writes.get(buffer, ())]
+            if reads and writes and min(reads) < min(writes):
+                start = min(start, events.loops[number][0])
+                end = max(end, events.loops[number][1])
+        lives[buffer] = (start, end)
+    total = 0
+    placed: list[tuple[int, int, int, int]] = []  # (start, end, offset, bytes)
+    for buffer, (start, end) in sorted(lives.items(), key=lambda item: -_bytes(item[0])):
+        size = -(-_bytes(buffer) // ALIGNMENT) * ALIGNMENT
+        offset = 0
+        for s, e, o, n in sorted((p for p in placed if p[0] <= end and start <= p[1]), key=lambda p: p[2]):
+            if offset + size <= o:
+                break
+            offset = max(offset, o + n)
+        buffer.offset = offset
+        placed.append((start, end, offset, size))
+        total = max(total, offset + size)
+    return total
+
+
+def _bytes(buffer: Buffer) -> int:
+    return buffer.size * buffer.dtype.itemsize if isinstance(buffer.size, int) else 0

@@ -1,0 +1,489 @@
+"""Arithmetic on scalar expressions, as lowering rules write it: `b.add(x, y)`, `b.exp(x)`, `b.cast(x, dtype)`.
+
+Small floats (bfloat16, float16, float8) compute in float32 and round after every operation; complex numbers
+are pairs and are expanded here; integers of index type go through the polynomial algebra of `expr`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from . import complex_numbers
+from .expr import BOOL, F32, F64, INDEX, SAFE, UNBOUNDED, Arena, Expr, Index, const_value
+
+BF16 = np.dtype(ml_dtypes.bfloat16)
+F16 = np.dtype(np.float16)
+C64 = np.dtype(np.complex64)
+C128 = np.dtype(np.complex128)
+
+NARROW_INTS = {
+    np.dtype(getattr(ml_dtypes, name)): (int(name[-1]), not name.startswith("u"))
+    for name in ("int2", "int4", "uint2", "uint4")
+    if hasattr(ml_dtypes, name)
+}
+SMALL_FLOATS = {BF16, F16} | {
+    np.dtype(getattr(ml_dtypes, name))
+    for name in dir(ml_dtypes)
+    if name.startswith("float") and name != "float_" and isinstance(getattr(ml_dtypes, name), type)
+}
+
+
+def is_complex(dtype: np.dtype) -> bool:
+    return dtype.kind == "c"
+
+
+def is_float(dtype: np.dtype) -> bool:
+    return dtype == F32 or dtype == F64 or dtype in SMALL_FLOATS
+
+
+def is_signed(dtype: np.dtype) -> bool:
+    if dtype in NARROW_INTS:
+        return NARROW_INTS[dtype][1]
+    return dtype.kind == "i"
+
+
+def is_integer(dtype: np.dtype) -> bool:
+    return dtype.kind in "iu" or dtype in NARROW_INTS
+
+
+def part_dtype(dtype: np.dtype) -> np.dtype:
+    return F32 if dtype == C64 else F64
+
+
+class Scalars(Arena):
+    """The arithmetic of lowering rules."""
+
+    # -- leaves ----------------------------------------------------------------------------------
+    def const(self, value: Any, dtype: Any) -> Expr:
+        dtype = np.dtype(dtype)
+        if is_complex(dtype):
+            value = complex(value)
+            part = part_dtype(dtype)
+            return self.complex(self.const(value.real, part), self.const(value.imag, part))
+        if dtype in NARROW_INTS:
+            return self.node("const", (), dtype, _narrow_const(int(value)))
+        return super().const(value, dtype)
+
+    # -- complex numbers ---------------------------------------------------------------------------
+    def complex(self, re: Expr, im: Expr) -> Expr:
+        return self.node("complex", (re, im), C64 if re.dtype == F32 else C128)
+
+    def real(self, x: Expr) -> Expr:
+        return x.args[0] if x.op == "complex" else x
+
+    def imag(self, x: Expr) -> Expr:
+        return x.args[1] if x.op == "complex" else self.const(0, x.dtype)
+
+    def conj(self, x: Expr) -> Expr:
+        return self.complex(self.real(x), self.neg(self.imag(x))) if is_complex(x.dtype) else x
+
+    # -- the two generic forms -------------------------------------------------------------------
+    def _unary(self, name: str, x: Expr) -> Expr:
+        dtype = x.dtype
+        if is_complex(dtype):
+            return complex_numbers.unary[name](self, x)
+        if dtype in SMALL_FLOATS:
+            return self.cast(self._unary(name, self.cast(x, F32)), dtype)
+        return self.node(name, (x,), dtype)
+
+    def _binary(self, name: str, x: Expr, y: Expr) -> Expr:
+        dtype = x.dtype
+        if dtype != y.dtype:
+            raise TypeError(f"{name}: scalars of different types {dtype} and {y.dtype}")
+        if is_complex(dtype):
+            return complex_numbers.binary[name](self, x, y)
+        if dtype in SMALL_FLOATS:
+            return self.cast(self._binary(name, self.cast(x, F32), self.cast(y, F32)), dtype)
+        if x.op == "const" and y.op == "const" and name in _folds and dtype not in NARROW_INTS:
+            with np.errstate(all="ignore"):
+                return self.const(_folds[name](const_value(x), const_value(y)), dtype)
+        if dtype in NARROW_INTS and name in ("add", "sub", "mul", "shl", "neg"):
+            return self.node("wrap", (self.node(name, (x, y), dtype),), dtype)
+        return self.node(name, (x, y), dtype)
+
+    # -- arithmetic ------------------------------------------------------------------------------
+    def add(self, x: Expr, y: Expr) -> Expr:
+        if x.dtype == INDEX and y.dtype == INDEX:
+            return self.iadd(x, y)
+        if x.dtype == BOOL:
+            return self.node("or", (x, y), BOOL)
+        return self._binary("add", x, y)
+
+    def sub(self, x: Expr, y: Expr) -> Expr:
+        if x.dtype == INDEX and y.dtype == INDEX:
+            return self.isub(x, y)
+        return self._binary("sub", x, y)
+
+    def mul(self, x: Expr, y: Expr) -> Expr:
+        if x.dtype == INDEX and y.dtype == INDEX:
+            return self.imul(x, y)
+        if x.dtype == BOOL:
+            return self.node("and", (x, y), BOOL)
+        if x is y and is_complex(x.dtype):
+            return self._binary("mul", x, y)
+        for a, c in ((x, y), (y, x)):
+            if c.op == "const" and not is_complex(c.dtype) and c.dtype not in NARROW_INTS and const_value(c) == 1:
+                return a
+        return self._binary("mul", x, y)
+
+    def div(self, x: Expr, y: Expr) -> Expr:
+        """JAX's `div`: integers truncate towards zero, x / 0 is -1."""
+        if _index_division(x, y):
+            return self.floordiv(x, y)
+        return self._binary("div", x, y)
+
+    def rem(self, x: Expr, y: Expr) -> Expr:
+        """The remainder with the dividend's sign; x rem 0 is x for integers."""
+        if _index_division(x, y):
+            return self.floormod(x, y)
+        return self._binary("rem", x, y)
+
+    def neg(self, x: Expr) -> Expr:
+        if x.dtype == INDEX:
+            return self.imul(x, -1)
+        if x.op == "neg":
+            return x.args[0]
+        if x.op == "const" and x.dtype.kind in "if":
+            with np.errstate(all="ignore"):
+                return self.const(np.negative(const_value(x)), x.dtype)
+        e = self._unary("neg", x)
+        return self.node("wrap", (e,), x.dtype) if x.dtype in NARROW_INTS else e
+
+    def abs(self, x: Expr) -> Expr:
+        if is_integer(x.dtype) and not is_signed(x.dtype) or x.dtype == BOOL:
+            return x
+        if is_integer(x.dtype):
+            return self.select(self.lt(x, self.const(0, x.dtype)), self.neg(x), x)
+        return self._unary("abs", x)
+
+    def sign(self, x: Expr) -> Expr:
+        dtype = x.dtype
+        if is_complex(dtype):
+            return complex_numbers.unary["sign"](self, x)
+        zero, one = self.const(0, dtype), self.const(1, dtype)
+        if is_integer(dtype):
+            if not is_signed(dtype):
+                return self.select(self.eq(x, zero), zero, one)
+            return self.select(self.gt(x, zero), one, self.select(self.lt(x, zero), self.const(-1, dtype), zero))
+        if dtype in SMALL_FLOATS:
+            return self.cast(self.sign(self.cast(x, F32)), dtype)
+        nonzero = self.node("copysign", (one, x), dtype)
+        return self.select(self.or_(self.eq(x, zero), self.ne(x, x)), x, nonzero)
+
+    def min(self, x: Expr, y: Expr) -> Expr:
+        """The smaller; NaN where either is NaN."""
+        return self._extremum("min", x, y)
+
+    def max(self, x: Expr, y: Expr) -> Expr:
+        """The greater; NaN where either is NaN."""
+        return self._extremum("max", x, y)
+
+    def _extremum(self, name: str, x: Expr, y: Expr) -> Expr:
+        if x is y:
+            return x
+        if x.dtype == INDEX and y.dtype == INDEX:
+            small, big = (x, y) if name == "min" else (y, x)
+            if small.bounds[1] <= big.bounds[0]:
+                return x if small is x and name == "min" or big is x and name == "max" else y
+            if big.bounds[1] <= small.bounds[0]:
+                return y if small is x and name == "min" or big is x and name == "max" else x
+            pick = min if name == "min" else max
+            bounds = (pick(x.bounds[0], y.bounds[0]), pick(x.bounds[1], y.bounds[1]))
+            return self.node(name, (x, y), INDEX, None, bounds)
+        if x.dtype == BOOL:
+            return self.node("and" if name == "min" else "or", (x, y), BOOL)
+        return self._binary(name, x, y)
+
+    def pow(self, x: Expr, y: Expr) -> Expr:
+        return self._binary("pow", x, y)
+
+    def ipow(self, x: Expr, n: int) -> Expr:
+        """x to a Python integer's power, by repeated squaring."""
+        if n < 0:
+            return self.div(self.const(1, x.dtype), self.ipow(x, -n))
+        if x.dtype in SMALL_FLOATS:
+            return self.cast(self.ipow(self.cast(x, F32), n), x.dtype)
+        out: Expr | None = None
+        while n:
+            if n & 1:
+                out = x if out is None else self.mul(out, x)
+            n >>= 1
+            if n:
+                x = self.mul(x, x)
+        return self.const(1, x.dtype) if out is None else out
+
+    # -- bits ------------------------------------------------------------------------------------
+    def and_(self, x: Expr, y: Expr) -> Expr:
+        for a, c in ((x, y), (y, x)):
+            if c.dtype == BOOL and c.op == "const":
+                return a if const_value(c) else c
+        return self.node("and", (x, y), x.dtype)
+
+    def or_(self, x: Expr, y: Expr) -> Expr:
+        for a, c in ((x, y), (y, x)):
+            if c.dtype == BOOL and c.op == "const":
+                return c if const_value(c) else a
+        return self.node("or", (x, y), x.dtype)
+
+    def xor(self, x: Expr, y: Expr) -> Expr:
+        return self.node("xor", (x, y), x.dtype)
+
+    def not_(self, x: Expr) -> Expr:
+        if x.dtype == BOOL and x.op == "const":
+            return self.const(not const_value(x), BOOL)
+        e = self.node("not", (x,), x.dtype)
+        return self.node("wrap", (e,), x.dtype) if x.dtype in NARROW_INTS else e
+
+    def shl(self, x: Expr, y: Expr) -> Expr:
+        """Shifts by the width or more give 0."""
+        return self._binary("shl", x, y)
+
+    def shr_logical(self, x: Expr, y: Expr) -> Expr:
+        return self._binary("shr_logical", x, y)
+
+    def shr_arith(self, x: Expr, y: Expr) -> Expr:
+        return self._binary("shr_arith", x, y)
+
+    def popcount(self, x: Expr) -> Expr:
+        return self.node("popcount", (x,), x.dtype)
+
+    def clz(self, x: Expr) -> Expr:
+        return self.node("clz", (x,), x.dtype)
+
+    # -- comparisons -------------------------------------------------------------------------------
+    def _compare(self, name: str, x: Expr, y: Expr) -> Expr:
+        if x.dtype != y.dtype:
+            raise TypeError(f"{name}: scalars of different types {x.dtype} and {y.dtype}")
+        if is_complex(x.dtype):
+            return complex_numbers.compare(self, name, x, y)
+        if x.dtype in SMALL_FLOATS:
+            return self._compare(name, self.cast(x, F32), self.cast(y, F32))
+        if x.dtype == INDEX and _is_small(x) and _is_small(y):
+            known = _decide(name, self.isub(x, y).bounds)
+            if known is not None:
+                return self.const(known, BOOL)
+        elif x.op == "const" and y.op == "const" and x.dtype.kind in "iufb":
+            return self.const(_compare_folds[name](const_value(x), const_value(y)), BOOL)
+        return self.node(name, (x, y), BOOL)
+
+    def eq(self, x: Expr, y: Expr) -> Expr:
+        return self._compare("eq", x, y)
+
+    def ne(self, x: Expr, y: Expr) -> Expr:
+        return self._compare("ne", x, y)
+
+    def lt(self, x: Expr, y: Expr) -> Expr:
+        return self._compare("lt", x, y)
+
+    def le(self, x: Expr, y: Expr) -> Expr:
+        return self._compare("le", x, y)
+
+    def gt(self, x: Expr, y: Expr) -> Expr:
+        return self._compare("gt", x, y)
+
+    def ge(self, x: Expr, y: Expr) -> Expr:
+        return self._compare("ge", x, y)
+
+    def select(self, condition: Expr, on_true: Expr, on_false: Expr) -> Expr:
+        if on_true is on_false:
+            return on_true
+        if condition.op == "const":
+            return on_true if const_value(condition) else on_false
+        if is_complex(on_true.dtype):
+            return self.complex(self.select(condition, self.real(on_true), self.real(on_false)),
+                                self.select(condition, self.imag(on_true), self.imag(on_false)))
+        a, c = on_true.bounds, on_false.bounds
+        bounds = (min(a[0], c[0]), max(a[1], c[1])) if on_true.dtype == INDEX else UNBOUNDED
+        return self.node("select", (condition, on_true, on_false), on_true.dtype, None, bounds)
+
+    # -- casts -------------------------------------------------------------------------------------
+    def cast(self, x: Expr, dtype: Any) -> Expr:
+        """JAX's convert_element_type: floats to integers truncate and saturate, NaN gives 0."""
+        dtype = np.dtype(dtype)
+        if x.dtype == dtype:
+            return x
+        if is_complex(dtype):
+            part = part_dtype(dtype)
+            return self.complex(self.cast(self.real(x), part),
+                                self.cast(self.imag(x), part) if is_complex(x.dtype) else self.const(0, part))
+        if is_complex(x.dtype):
+            return self.ne(x, self.const(0, x.dtype)) if dtype == BOOL else self.cast(self.real(x), dtype)
+        if dtype == BOOL:
+            return self.ne(x, self.const(0, x.dtype))
+        if x.op == "const" and x.dtype not in NARROW_INTS and dtype not in NARROW_INTS and (
+                is_float(dtype) or is_integer(x.dtype) or x.dtype == BOOL):
+            with np.errstate(all="ignore"):
+                return self.const(np.asarray(const_value(x)).astype(dtype)[()], dtype)
+        if x.dtype in SMALL_FLOATS:
+            wide = self._decode(x)
+            return wide if dtype == F32 else self.cast(wide, dtype)
+        if dtype in SMALL_FLOATS:
+            if x.dtype == F64 and dtype != F16:
+                x = self.node("cast", (x,), F32)  # rounds twice as XLA does for the small types
+            elif x.dtype != F64:
+                x = self.cast(x, F32)
+            return self._encode(x, dtype)
+        bounds = UNBOUNDED
+        if dtype == INDEX and is_integer(x.dtype):
+            bounds = x.bounds if x.bounds != UNBOUNDED else int_range(x.dtype)
+        e = self.node("cast", (x,), dtype, None, bounds)
+        if dtype in NARROW_INTS and is_integer(x.dtype):
+            return self.node("wrap", (e,), dtype)
+        return e
+
+    def _decode(self, x: Expr) -> Expr:
+        """A small float as float32, exactly."""
+        return self.node("widen", (x,), F32)
+
+    def _encode(self, x: Expr, dtype: np.dtype) -> Expr:
+        """Rounds float32 (or float64, for float16) to a small float, to nearest even."""
+        if x.op == "widen" and x.args[0].dtype == dtype:
+            return x.args[0]
+        return self.node("narrow", (x,), dtype)
+
+    def bitcast(self, x: Expr, dtype: Any) -> Expr:
+        """The same bits as another type of the same width."""
+        dtype = np.dtype(dtype)
+        return x if x.dtype == dtype else self.node("bitcast", (x,), dtype)
+
+    # -- floats --------------------------------------------------------------------------------------
+    def is_finite(self, x: Expr) -> Expr:
+        if is_complex(x.dtype):
+            return self.and_(self.is_finite(self.real(x)), self.is_finite(self.imag(x)))
+        if x.dtype in SMALL_FLOATS:
+            return self.is_finite(self.cast(x, F32))
+        return self.lt(self.abs(x), self.const(np.inf, x.dtype))
+
+    def nextafter(self, x: Expr, y: Expr) -> Expr:
+        dtype = x.dtype
+        bits = np.dtype(f"i{dtype.itemsize}")
+        wide = F32 if dtype in SMALL_FLOATS else dtype
+        ix, iy = self.bitcast(x, bits), self.bitcast(y, bits)
+        fx, fy = self.cast(x, wide), self.cast(y, wide)
+        zero, one = self.const(0, bits), self.const(1, bits)
+        top = np.iinfo(bits).min
+        sign_y = self.and_(iy, self.const(top, bits))
+        away = self.eq(self.lt(fx, fy), self.ge(ix, zero))
+        step = self.select(away, self.add_bits(ix, 1), self.add_bits(ix, -1))
+        from_zero = self.node("or", (sign_y, one), bits)
+        moved = self.select(self.eq(fx, self.const(0, wide)), from_zero, step)
+        same = self.select(self.eq(fx, fy), iy, moved)
+        nan = self.bitcast(self.const(np.nan, dtype), bits)
+        out = self.select(self.or_(self.ne(fx, fx), self.ne(fy, fy)), nan, same)
+        return self.bitcast(out, dtype)
+
+    def add_bits(self, x: Expr, n: int) -> Expr:
+        return self.add(x, self.const(n, x.dtype))
+
+    def reduce_precision(self, x: Expr, exponent_bits: int, mantissa_bits: int) -> Expr:
+        """Rounds to a float of so many exponent and mantissa bits; subnormals of that type become zero."""
+        if x.dtype in SMALL_FLOATS:
+            return self.cast(self.reduce_precision(self.cast(x, F32), exponent_bits, mantissa_bits), x.dtype)
+        f64 = x.dtype == F64
+        bits = np.dtype(np.uint64 if f64 else np.uint32)
+        width, own = (11, 52) if f64 else (8, 23)
+        i = self.bitcast(x, bits)
+        c = lambda v: self.const(v & ((1 << (64 if f64 else 32)) - 1), bits)  # noqa: E731
+        if mantissa_bits < own:
+            drop = own - mantissa_bits
+            last = self.and_(self.shr_logical(i, c(drop)), c(1))
+            i = self.add(i, self.add(c((1 << (drop - 1)) - 1), last))
+            i = self.and_(i, c(~((1 << drop) - 1)))
+        if exponent_bits < width:
+            bias, small = (1 << (width - 1)) - 1, (1 << (exponent_bits - 1)) - 1
+            sign = self.and_(i, c(1 << (own + width)))
+            exponent = self.and_(i, c(((1 << width) - 1) << own))
+            i = self.select(self.gt(exponent, c((bias + small) << own)),
+                            self.node("or", (sign, c(((1 << width) - 1) << own)), bits), i)
+            i = self.select(self.le(exponent, c((bias - small) << own)), sign, i)
+        rounded = self.bitcast(i, x.dtype)
+        return self.select(self.ne(x, x), x, rounded)
+
+    def logistic(self, x: Expr) -> Expr:
+        if is_complex(x.dtype):
+            one = self.const(1, x.dtype)
+            return self.div(one, self.add(one, self.exp(self.neg(x))))
+        return self._unary("logistic", x)
+
+    def lift(self, x: Any, like: Expr) -> Expr:
+        return x if isinstance(x, Expr) else self.const(x, like.dtype)
+
+
+def _unary_method(name: str):
+    def method(self: Scalars, x: Expr) -> Expr:
+        return self._unary(name, x)
+
+    method.__name__ = name
+    return method
+
+
+for _name in ("floor ceil round_away round_even trunc exp exp2 log log2 log1p expm1 sin cos tan asin acos atan sinh cosh "
+              "tanh asinh acosh atanh sqrt rsqrt cbrt erf erfc erf_inv lgamma digamma bessel_i0e bessel_i1e").split():
+    setattr(Scalars, _name, _unary_method(_name))
+
+
+def _binary_method(name: str):
+    def method(self: Scalars, x: Expr, y: Expr) -> Expr:
+        return self._binary(name, x, y)
+
+    method.__name__ = name
+    return method
+
+
+for _name in "atan2 copysign igamma igammac polygamma zeta".split():
+    setattr(Scalars, _name, _binary_method(_name))
+
+_folds = {"add": np.add, "sub": np.subtract, "mul": np.multiply}
+_compare_folds = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,
+                  "ge": np.greater_equal}
+
+
+def _is_small(x: Expr) -> bool:
+    return x.bounds[0] >= -SAFE and x.bounds[1] <= SAFE
+
+
+def _index_division(x: Expr, y: Expr) -> bool:
+    """Whether rounding down equals rounding to zero and the divisor is not zero."""
+    return x.dtype == INDEX and y.bounds[0] > 0 and x.bounds[0] >= 0 and _is_small(x) and _is_small(y)
+
+
+def _decide(name: str, difference: tuple[int, int]) -> bool | None:
+    """A comparison x ? y from the bounds of x - y, where they decide it."""
+    lo, hi = difference
+    if name == "lt":
+        return True if hi < 0 else False if lo >= 0 else None
+    if name == "le":
+        return True if hi <= 0 else False if lo > 0 else None
+    if name == "gt":
+        return True if lo > 0 else False if hi <= 0 else None
+    if name == "ge":
+        return True if lo >= 0 else False if hi < 0 else None
+    if lo == hi == 0:
+        return name == "eq"
+    if hi < 0 or lo > 0:
+        return name == "ne"
+    return None
+
+
+def int_range(dtype: np.dtype) -> tuple[int, int]:
+    if dtype in NARROW_INTS:
+        bits, signed = NARROW_INTS[dtype]
+        return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+    info = np.iinfo(dtype)
+    return (int(info.min), min(int(info.max), UNBOUNDED[1]))
+
+
+def _narrow_const(value: int) -> Any:
+    return expr_const(np.int8(value))
+
+
+def expr_const(value: Any) -> Any:
+    from .expr import _Const
+
+    return _Const(value)
+
+
+__all__ = ["Scalars", "Index", "is_complex", "is_float", "is_integer", "is_signed", "part_dtype"]

@@ -1,0 +1,268 @@
+"""From groups to loops: which loop is the vector, which one the threads share, in what order they run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from .builder import Builder
+from .expr import Expr, Index, coefficient, unwrap, walk
+from .fuse import Group, Member, operation_exprs
+from .loopir import Accumulator, Close, Fold, Loop, Open, Statement, Store
+from .values import Point, Reduce
+
+THREADED = 60_000  # estimated instructions below which a nest is not worth waking a thread for
+SPLIT = 1 << 15  # reductions over more elements are cut into partial ones
+PARTIALS = 64  # at most so many
+
+
+class Scheduler:
+    """Turns one group into statements."""
+
+    def __init__(self, b: Builder, vector_bytes: int, dead: set):
+        self.b = b
+        self.vector_bytes = vector_bytes
+        self.dead = dead  # buffers that nobody reads: their stores are left out
+
+    def run(self, group: Group) -> list[Statement]:
+        members = [m for m in group.members if not self._is_dead(m)]
+        if not members:
+            return []
+        self.members = members
+        outer, inner = list(group.outer), list(group.inner)
+        self._split_quotients(outer, inner)
+        self._merge(outer)
+        self._merge(inner)
+        return self._nest(outer, inner)
+
+    def _is_dead(self, m: Member) -> bool:
+        return isinstance(m.op, Point) and m.op.buffer in self.dead
+
+    # -- rewriting loops ---------------------------------------------------------------------------
+    def _rewrite(self, mapping: dict[Expr, Expr]) -> None:
+        memo: dict[Expr, Expr] = {}
+        sub = lambda e: self.b.substitute(e, mapping, memo)  # noqa: E731
+        for m in self.members:
+            op = m.op
+            if isinstance(op, Point):
+                op.place, op.value = sub(op.place), sub(op.value)
+            else:
+                op.values = tuple(map(sub, op.values))
+                op.stores = [(buf, sub(place), sub(value)) for buf, place, value in op.stores]
+
+    def _exprs(self) -> list[Expr]:
+        out: list[Expr] = []
+        for m in self.members:
+            out.extend(operation_exprs(m.op))
+            if isinstance(m.op, Reduce):
+                for _, place, value in m.op.stores:
+                    out += [place, value]
+        return out
+
+    def _split_quotients(self, *loops: list[Expr]) -> None:
+        """A loop whose variable is divided by a divisor of its extent becomes two: x = high·d + low."""
+        for _ in range(8):
+            found = None
+            every = {v for group in loops for v in group}
+            for n in walk(self._exprs()):
+                if n.op in ("floordiv", "floormod") and n.args[1].op == "const":
+                    x, d = n.args[0], n.args[1].attr
+                    if x in every and isinstance(self.b.extents[x], int) and self.b.extents[x] % d == 0:
+                        found = (x, d)
+                        break
+            if found is None:
+                return
+            x, d = found
+            high = self.b.loop_var(self.b.extents[x] // d)  # type: ignore[operator]
+            low = self.b.loop_var(d)
+            self._rewrite({x: self.b.iadd(self.b.imul(high, d), low)})
+            for group in loops:
+                if x in group:
+                    at = group.index(x)
+                    group[at:at + 1] = [high, low]
+
+    def _merge(self, loops: list[Expr]) -> None:
+        """Adjacent loops that every access walks as one become one."""
+        if len(loops) < 2:
+            return
+        indices, opaque = self._accesses()
+        i = len(loops) - 2
+        while i >= 0:
+            a, c = loops[i], loops[i + 1]
+            extent = self.b.extents[c]
+            if a not in opaque and c not in opaque and all(
+                    self._walks_as_one(e, a, c, extent) for e in indices if a in e.deps or c in e.deps):
+                merged = self.b.loop_var(self.b.product((self.b.extents[a], extent)))
+                self._rewrite({a: self.b.int(0), c: merged})
+                loops[i:i + 2] = [merged]
+                indices, opaque = self._accesses()
+            i -= 1
+
+    def _accesses(self) -> tuple[set[Expr], set[Expr]]:
+        """All places of loads and stores, and the loop variables that are also used otherwise."""
+        indices: set[Expr] = set()
+        opaque: set[Expr] = set()
+        roots: list[Expr] = []
+        for m in self.members:
+            if isinstance(m.op, Point):
+                indices.add(m.op.place)
+                roots.append(m.op.value)
+            else:
+                roots.extend(m.op.values)
+                for _, place, value in m.op.stores:
+                    indices.add(place)
+                    roots.append(value)
+        for n in walk(roots):
+            if n.op == "load":
+                indices.add(n.args[0])
+            elif n.op != "poly":
+                for a in n.args:
+                    if a.op == "var":
+                        opaque.add(a)
+                    elif a.op == "poly":
+                        opaque.update(t for t in a.args if t.op == "var")
+        return indices, opaque
+
+    def _walks_as_one(self, e: Expr, a: Expr, c: Expr, extent: Index) -> bool:
+        ca, cc = coefficient(self.b, e, a), coefficient(self.b, e, c)
+        return ca is not None and cc is not None and ca is self.b.imul(cc, extent)
+
+    # -- choosing ----------------------------------------------------------------------------------
+    def _choose_vector(self, outer: Sequence[Expr], inner: Sequence[Expr]) -> Expr | None:
+        """The loop whose steps are contiguous in the most accesses."""
+        indices, _ = self._accesses()
+        best, best_score = None, -1.0
+        for v in (*outer, *inner):
+            extent = self.b.extents[v]
+            size = extent if isinstance(extent, int) else 1 << 20
+            score = 0.0
+            for e in indices:
+                if v not in e.deps:
+                    score += 0.5
+                    continue
+                c = coefficient(self.b, e, v)
+                if c is not None and c.op == "const" and c.attr == 1:
+                    score += 2
+                elif c is None or c.op != "const" or c.attr != 0:
+                    score -= 2
+            if size < 8:
+                score *= 0.5 if score > 0 else 1
+                score -= 1
+            if v in inner:
+                score -= 0.1  # across-lane folding costs a little; P lanes are free
+            if score >= best_score or best is None:
+                best, best_score = v, score
+        if best is not None and isinstance(self.b.extents[best], int) and self.b.extents[best] < 2:
+            return None
+        return best
+
+    def _width(self) -> int:
+        size = 4
+        for n in walk(self._exprs()):
+            if n.dtype.itemsize == 8 and n.dtype.kind == "f" or n.op in ("load",) and n.dtype.itemsize == 8:
+                size = 8
+        return max(self.vector_bytes // size, 1)
+
+    def _work(self) -> int:
+        """Estimated instructions of one innermost iteration."""
+        seen: set[Expr] = set()
+        cost = 1
+        from .expr import EXPENSIVE, FREE
+
+        for n in walk(self._exprs()):
+            if n not in seen:
+                seen.add(n)
+                cost += 0 if n.op in FREE else EXPENSIVE.get(n.op, 1)
+        return cost
+
+    # -- building ------------------------------------------------------------------------------------
+    def _nest(self, outer: list[Expr], inner: list[Expr]) -> list[Statement]:
+        vector = self._choose_vector(outer, inner)
+        width = self._width() if vector is not None else 1
+        outer = self._ordered(outer, vector)
+        inner = self._ordered(inner, vector)
+        work = self._work()
+        total = self._count(outer) * self._count(inner) * work
+        in_inner = vector in inner
+        body = self._passes(outer, inner, vector if in_inner else None, width if in_inner else 1)
+        for position, v in enumerate(reversed(outer)):
+            outermost = position == len(outer) - 1
+            kind = "vector" if v is vector else "serial"
+            loop = Loop(v, unwrap(self.b.extents[v]), body, kind, width if v is vector else 1, work)
+            if outermost and total * (1 if width == 1 else 2) // max(width, 1) >= THREADED and self._threads_share(v, width if v is vector else 1):
+                loop.parallel = True
+                loop.work = max(1, total // max(self._size(v), 1) // max(width, 1))
+            body = [loop]
+        return body
+
+    def _threads_share(self, v: Expr, width: int) -> bool:
+        return self._size(v) >= 2 * width
+
+    def _size(self, v: Expr) -> int:
+        extent = unwrap(self.b.extents[v])
+        return extent if isinstance(extent, int) else 1 << 12
+
+    def _count(self, loops: Sequence[Expr]) -> int:
+        n = 1
+        for v in loops:
+            n *= self._size(v)
+        return n
+
+    def _ordered(self, loops: Sequence[Expr], vector: Expr | None) -> list[Expr]:
+        """Loops by falling stride of what is stored and read; the vector loop innermost."""
+        indices, _ = self._accesses()
+
+        def stride(v: Expr) -> float:
+            total = 0.0
+            for e in indices:
+                c = coefficient(self.b, e, v)
+                if c is None:
+                    total += 8
+                elif c.op == "const":
+                    total += min(abs(c.attr), 1 << 20)
+                else:
+                    total += 1 << 10
+            return total
+
+        order = sorted((v for v in loops if v is not vector), key=stride, reverse=True)
+        return order + ([vector] if vector in loops else [])  # type: ignore[list-item]
+
+    def _passes(self, outer: Sequence[Expr], inner: Sequence[Expr], vector: Expr | None,
+                width: int) -> list[Statement]:
+        """The body of the outer loops: passes over the inner ones, and what comes between."""
+        if not inner:
+            return [s for m in self.members for s in self._stores(m)]
+        out: list[Statement] = []
+        for time in sorted({m.time for m in self.members}):
+            members = [m for m in self.members if m.time == time]
+            if not members[0].inner:
+                out += [s for m in members for s in self._stores(m)]
+                continue
+            accumulators = []
+            body: list[Statement] = []
+            for m in members:
+                if isinstance(m.op, Reduce):
+                    acc = Accumulator(m.op.targets, m.op.initial, m.op.combine, m.op.name)
+                    accumulators.append(acc)
+                    body.append(Fold(acc, m.op.values))
+                else:
+                    body += self._stores(m)
+            for v in reversed(inner):
+                kind = "vector" if v is vector else "serial"
+                body = [Loop(v, unwrap(self.b.extents[v]), body, kind, width if v is vector else 1)]
+            out += [Open(acc, width) for acc in accumulators]
+            out += body
+            out += [Close(acc) for acc in accumulators]
+            for m in members:
+                if isinstance(m.op, Reduce):
+                    out += [Store(buf, place, value) for buf, place, value in m.op.stores if buf not in self.dead]
+        return out
+
+    def _stores(self, m: Member) -> list[Statement]:
+        assert isinstance(m.op, Point)
+        return [Store(m.op.buffer, m.op.place, m.op.value)]
+
+
+def lanes(dtype: np.dtype, vector_bytes: int) -> int:
+    return vector_bytes // max(dtype.itemsize, 4)

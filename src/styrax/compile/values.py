@@ -1,0 +1,203 @@
+"""Values of a program being lowered, and the operations that put them into memory.
+
+A lowering rule sees its operands as values: functions of their index. Most stay *computed*, and are inlined
+where they are used; some are *stored* in a buffer by an operation (`Point`, `Reduce`, `Opaque`); those of
+shape () that need a place of their own are mutable scalars.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .expr import Expr, Index
+from .loopir import Buffer, Statement
+
+if TYPE_CHECKING:
+    from .builder import Builder
+
+Shape = tuple[Index, ...]
+
+
+class Value:
+    """An array as a function of its index: `at(index)` gives the scalar expression of one element."""
+
+    __slots__ = ("shape", "dtype", "depth")
+
+    shape: Shape
+    dtype: np.dtype
+    depth: int
+
+    def at(self, index: Sequence[Index]) -> Expr:
+        raise TypeError("abstract value")
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+
+class Computed(Value):
+    """A value with no memory of its own."""
+
+    __slots__ = ("builder", "function", "known", "_probe")
+
+    def __init__(self, builder: Builder, shape: Shape, dtype: np.dtype, function: Callable[[tuple[Expr, ...]], Expr]):
+        self.builder = builder
+        self.shape = shape
+        self.dtype = dtype
+        self.function = function
+        self.known: dict[tuple[Expr, ...], Expr] = {}
+        self._probe: tuple[tuple[Expr, ...], Expr] | None = None
+        self.depth = 1
+
+    def at(self, index: Sequence[Index]) -> Expr:
+        key = tuple(map(self.builder.index, index))
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = self.function(key)
+        return found
+
+    def probe(self) -> tuple[tuple[Expr, ...], Expr]:
+        """The value's expression at fresh loop variables; dimensions of one element have index 0."""
+        if self._probe is None:
+            index = self.builder.loop_vars(self.shape)
+            self._probe = (index, self.at(index))
+        return self._probe
+
+    @property
+    def cost(self) -> int:
+        return self.probe()[1].cost
+
+
+class Stored(Value):
+    """A value in memory: element `index` lies at `offset + Σ index·stride` of `buffer`, in elements."""
+
+    __slots__ = ("builder", "buffer", "strides", "offset")
+
+    def __init__(self, builder: Builder, buffer: Buffer, shape: Shape, dtype: np.dtype,
+                 strides: Sequence[Index] | None = None, offset: Index = 0):
+        self.builder = builder
+        self.buffer = buffer
+        self.shape = shape
+        self.dtype = dtype
+        self.strides = tuple(strides) if strides is not None else row_major(builder, shape)
+        self.offset = offset
+        self.depth = 0
+
+    def place(self, index: Sequence[Index]) -> Expr:
+        b = self.builder
+        out = b.index(self.offset)
+        for i, s in zip(index, self.strides, strict=True):
+            out = b.iadd(out, b.imul(i, s))
+        return out
+
+    def at(self, index: Sequence[Index]) -> Expr:
+        return self.builder.load(self.buffer, self.place(index))
+
+    @property
+    def contiguous(self) -> bool:
+        return self.strides == row_major(self.builder, self.shape)
+
+
+class Scalar(Value):
+    """A 0-d value in a mutable scalar (complex ones in two)."""
+
+    __slots__ = ("expr",)
+
+    def __init__(self, expr: Expr):
+        self.expr = expr
+        self.shape = ()
+        self.dtype = expr.dtype
+        self.depth = 0
+
+    def at(self, index: Sequence[Index]) -> Expr:
+        return self.expr
+
+
+def row_major(builder: Builder, shape: Shape) -> tuple[Index, ...]:
+    strides: list[Index] = []
+    step: Index = 1
+    for d in reversed(shape):
+        strides.append(step)
+        step = builder.product((step, d))
+    return tuple(reversed(strides))
+
+
+class Operation:
+    """A step of the program, in order: what the scheduler groups into nests."""
+
+    __slots__ = ()
+
+
+class Define(Operation):
+    """Mutable scalars get values: `targets = values`."""
+
+    __slots__ = ("targets", "values", "fresh")
+
+    def __init__(self, targets: Sequence[Expr], values: Sequence[Expr], fresh: bool = True):
+        self.targets = tuple(targets)
+        self.values = tuple(values)
+        self.fresh = fresh  # declares the targets, too
+
+
+class Point(Operation):
+    """buffer[place(vars)] = value(vars), for all of `vars`."""
+
+    __slots__ = ("vars", "buffer", "place", "value")
+
+    def __init__(self, vars: Sequence[Expr], buffer: Buffer, place: Expr, value: Expr):
+        self.vars = tuple(vars)
+        self.buffer = buffer
+        self.place = place
+        self.value = value
+
+
+class Reduce(Operation):
+    """For all of `outer`: folds `values` over `ranges`, and stores what comes out.
+
+    `targets` are the accumulators (`get` nodes); `stores` the buffers and places of the results, empty for scalars.
+    """
+
+    __slots__ = ("outer", "ranges", "targets", "initial", "combine", "name", "values", "stores")
+
+    def __init__(self, outer: Sequence[Expr], ranges: Sequence[Expr], targets: Sequence[Expr],
+                 initial: Sequence[Expr], combine: Callable[[Sequence[Expr], Sequence[Expr]], Sequence[Expr]],
+                 name: str, values: Sequence[Expr], stores: Sequence[tuple[Buffer, Expr, Expr]]):
+        self.outer = tuple(outer)
+        self.ranges = tuple(ranges)
+        self.targets = tuple(targets)
+        self.initial = tuple(initial)
+        self.combine = combine
+        self.name = name
+        self.values = tuple(values)
+        self.stores = list(stores)  # (buffer, place, expression of the targets)
+
+
+class Opaque(Operation):
+    """Statements that the scheduler leaves as they are. `starts_from` says which buffer begins as a copy of which,
+    for the memory plan to make them one where it can.
+    """
+
+    __slots__ = ("statements", "starts_from")
+
+    def __init__(self, statements: list[Statement], starts_from: Sequence[tuple[Buffer, Any]] = ()):
+        self.statements = statements
+        self.starts_from = list(starts_from)
+
+
+class Region(Operation):
+    """Operations under control flow; `build` makes the statements once its blocks are scheduled.
+
+    `exprs` are what these statements evaluate themselves, `targets` the scalars they assign.
+    """
+
+    __slots__ = ("blocks", "build", "exprs", "targets")
+
+    def __init__(self, blocks: Sequence[list[Operation]], build: Callable[[list[list[Statement]]], list[Statement]],
+                 exprs: Sequence[Expr] = (), targets: Sequence[Expr] = ()):
+        self.blocks = list(blocks)
+        self.build = build
+        self.exprs = tuple(exprs)
+        self.targets = tuple(targets)

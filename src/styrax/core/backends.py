@@ -1,0 +1,61 @@
+"""The registry of backends: who runs eager primitives and compiles jaxprs.
+
+Nothing below this module knows a backend; each registers itself under its platform name, and is
+imported when it is first asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any, Protocol
+
+
+class Backend(Protocol):
+    """What a platform offers."""
+
+    platform: str
+
+    def devices(self) -> list[Any]: ...
+
+    def apply_primitive(self, primitive: Any, args: tuple, params: dict[str, Any]) -> Any: ...
+
+    def compile(self, jaxpr: Any, **options: Any) -> Callable[..., list[Any]]: ...
+
+    def put(self, value: Any, aval: Any, device: Any) -> Any: ...
+
+
+# platform -> module that defines `backend`
+modules: dict[str, str] = {"cpu": "styrax.cpu.client"}
+_loaded: dict[str, Backend] = {}
+_default: Backend | None = None
+
+
+def get(platform: str | None = None) -> Backend:
+    """The backend of a platform, or the default one.
+
+    Raises RuntimeError for a platform that is unknown.
+    """
+    global _default
+    if platform is None:
+        if _default is None:
+            _default = get("cpu")
+        return _default
+    backend = _loaded.get(platform)
+    if backend is None:
+        if platform not in modules:
+            raise RuntimeError(
+                f"Unknown backend {platform}. Backends known here: {', '.join(sorted(modules))}"
+            )
+        backend = _loaded[platform] = importlib.import_module(modules[platform]).backend
+    return backend
+
+
+def set_default(backend: Backend | None) -> None:
+    global _default
+    _default = backend
+
+
+def apply_primitive(primitive: Any, args: tuple, params: dict[str, Any]) -> Any:
+    """Runs one primitive on concrete arguments."""
+    return get().apply_primitive(primitive, args, params)

@@ -1,0 +1,118 @@
+"""Devices, and the sharding of an array that lives on one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Device:
+    """A processor with its memory. Attributes: `platform`, `id`, `process_index`, `device_kind`."""
+
+    __slots__ = ("platform", "id", "process_index", "device_kind", "client", "local_hardware_id")
+
+    def __init__(self, platform: str, id: int, device_kind: str, client: Any = None, process_index: int = 0):
+        self.platform = platform
+        self.id = id
+        self.device_kind = device_kind
+        self.client = client
+        self.process_index = process_index
+        self.local_hardware_id = id
+
+    @property
+    def host_id(self) -> int:
+        return self.process_index
+
+    def memory_stats(self) -> dict[str, int] | None:
+        return None
+
+    def __reduce__(self) -> Any:
+        return _device, (self.platform, self.id)
+
+    def __repr__(self) -> str:
+        return f"{self.platform.capitalize()}Device(id={self.id})"
+
+    def __str__(self) -> str:
+        return f"{self.platform.upper()}_{self.id}" if self.platform != "cpu" else f"TFRT_CPU_{self.id}"
+
+
+def _device(platform: str, id: int) -> Device:
+    from . import backends
+
+    return backends.get(platform).devices()[id]
+
+
+class Sharding:
+    """How an array is spread over devices."""
+
+    __slots__ = ()
+    device_set: set[Device]
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        raise TypeError(f"{type(self).__name__} does not say whether it is replicated")
+
+
+class SingleDeviceSharding(Sharding):
+    """All of an array on one device."""
+
+    __slots__ = ("_device", "memory_kind")
+
+    def __init__(self, device: Device, *, memory_kind: str | None = None):
+        self._device = device
+        self.memory_kind = memory_kind
+
+    @property
+    def device_set(self) -> set[Device]:  # type: ignore[override]
+        return {self._device}
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        return True
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        return True
+
+    @property
+    def num_devices(self) -> int:
+        return 1
+
+    def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
+        return tuple(global_shape)
+
+    def devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Device, tuple[slice, ...]]:
+        return {self._device: (slice(None),) * len(global_shape)}
+
+    addressable_devices_indices_map = devices_indices_map
+
+    def is_equivalent_to(self, other: Any, ndim: int) -> bool:
+        return self == other
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SingleDeviceSharding) and self._device == other._device
+
+    def __hash__(self) -> int:
+        return hash((SingleDeviceSharding, self._device.id))
+
+    def __repr__(self) -> str:
+        return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind or 'device'})"
+
+
+class Shard:
+    """The part of an array that one device holds: `device`, `index`, `replica_id`, `data`."""
+
+    __slots__ = ("device", "_sharding", "_global_shape", "data", "replica_id")
+
+    def __init__(self, device: Device, sharding: Sharding, global_shape: tuple[int, ...], data: Any = None):
+        self.device = device
+        self._sharding = sharding
+        self._global_shape = global_shape
+        self.data = data
+        self.replica_id = 0
+
+    @property
+    def index(self) -> tuple[slice, ...]:
+        return self._sharding.devices_indices_map(self._global_shape)[self.device]  # type: ignore[attr-defined]
+
+    def __repr__(self) -> str:
+        return f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, data={self.data})"

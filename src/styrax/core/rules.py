@@ -1,0 +1,39 @@
+"""The open rule tables: what every transformation and lowering knows of every primitive.
+
+Each table maps a `Primitive` to a rule and may be filled at any time, also by libraries that
+define primitives of their own. Signatures are those of JAX's public tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+Table = dict[Any, Callable[..., Any]]
+
+jvps: Table = {}  # (primals, tangents, **params) -> (out, tangent_out)
+linearizations: Table = {}  # (nonzero_in, *primals, **params) -> (outs, nonzero_out, residuals, fun)
+transposes: Table = {}  # (cotangent, *args, **params) -> cotangents of the linear args
+batchers: Table = {}  # (args, dims, **params) -> (out, out_dim)
+fancy_batchers: Table = {}  # (axis_data, args, dims, **params) -> (out, out_dim)
+partial_evals: Table = {}  # (trace, *tracers, **params) -> outs
+partial_eval_jaxpr_customs: Table = {}
+dces: Table = {}  # (used_outputs, eqn) -> (used_inputs, new_eqn | None)
+discharges: Table = {}  # (in_avals, out_avals, *args, **params) -> (new_invals, outs)
+loops: Table = {}  # (builder, *values, **params) -> value(s): the CPU lowering
+stablehlos: Table = {}  # (module, *operands, **params) -> operand(s): the XLA lowering
+
+not_mapped = None
+
+tables: dict[str, Table] = {
+    "jvp": jvps,
+    "linearize": linearizations,
+    "transpose": transposes,
+    "batching": batchers,
+    "fancy batching": fancy_batchers,
+    "partial evaluation": partial_evals,
+    "dce": dces,
+    "discharge": discharges,
+    "loops": loops,
+    "stablehlo": stablehlos,
+}

@@ -1,0 +1,210 @@
+"""Staging: running a function on abstract values and writing down what it does as a jaxpr."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import errors, source
+from .avals import AbstractRef, AbstractValue, ShapedArray
+from .jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, no_debug_info
+from .primitive import Primitive
+from .trace import Trace, Tracer, aval_rules, get_aval, set_current_trace, state
+
+
+class StagedTracer(Tracer):
+    """A value of a program being written: a variable, or a literal, and its abstract value."""
+
+    __slots__ = ("_aval", "atom", "eqn")
+
+    def __init__(self, trace: StagingTrace, aval: AbstractValue, atom: Any, eqn: JaxprEqn | None = None):
+        self._trace = trace
+        self._aval = aval
+        self.atom = atom
+        self.eqn = eqn
+
+    @property
+    def aval(self) -> Any:
+        return self._aval
+
+    def __repr__(self) -> str:
+        # the text that JAX's documentation prints for a value inside `jit`
+        return f"JitTracer({_repr_aval(self._aval)})"
+
+    def origin(self) -> str:
+        debug_info = self._trace.debug_info
+        if self.eqn is None:
+            where = debug_info.func_src_info
+            if self._trace.invars and self.atom in self._trace.invars and debug_info.arg_names:
+                index = self._trace.invars.index(self.atom)
+                if index < len(debug_info.arg_names):
+                    return (f"\nThe error occurred while tracing the function {where} for "
+                            f"{debug_info.traced_for}. This concrete value was not available in Python "
+                            f"because it depends on the value of the argument {debug_info.arg_names[index]}.")
+            return f"\nThe error occurred while tracing the function {where} for {debug_info.traced_for}."
+        line = source.summarize(self.eqn.source_info)
+        return (f"\nThe error occurred while tracing the function {debug_info.func_src_info} for "
+                f"{debug_info.traced_for}. This value became a tracer due to JAX operations on these lines:\n\n"
+                f"  operation {self.eqn.primitive.name}\n    from line {line}")
+
+
+def _repr_aval(aval: Any) -> str:
+    if isinstance(aval, ShapedArray):
+        weak = "~" if aval.weak_type else ""
+        return weak + aval.str_short(short_dtypes=False)
+    return aval.str_short()
+
+
+class StagingTrace(Trace):
+    """Writes primitives down as equations."""
+
+    __slots__ = ("eqns", "invars", "constants", "debug_info", "parent", "_invalidated", "is_high")
+
+    def __init__(self, debug_info: DebugInfo = no_debug_info, parent: Trace | None = None):
+        self.eqns: list[JaxprEqn] = []
+        self.invars: list[Var] = []
+        self.constants: dict[int, tuple[StagedTracer, Any]] = {}  # id of a captured value -> its tracer
+        self.debug_info = debug_info
+        self.parent = parent
+        self._invalidated = False
+
+    def new_arg(self, aval: AbstractValue) -> StagedTracer:
+        var = Var(aval)
+        self.invars.append(var)
+        return StagedTracer(self, aval, var)
+
+    def to_tracer(self, x: Any) -> StagedTracer:
+        """The tracer of an argument; values from outside become literals or constants."""
+        if isinstance(x, Tracer):
+            if x._trace is self:
+                return x  # type: ignore[return-value]
+            if not x._trace.is_valid():
+                raise errors.UnexpectedTracerError(
+                    "Encountered an unexpected tracer. A function transformed by JAX had a side effect that let an "
+                    f"intermediate value escape: {x!r} was created while tracing "
+                    f"{getattr(getattr(x._trace, 'debug_info', None), 'func_src_info', 'another function')}, which "
+                    f"has finished. Return the value from the function instead of saving it.{x.origin()}")
+        known = self.constants.get(id(x))
+        if known is not None:
+            return known[0]
+        aval = get_aval(x)
+        if not isinstance(x, Tracer) and getattr(aval, "shape", None) == () and inlines(x):
+            return StagedTracer(self, aval, Literal(_scalar(x, aval), aval))
+        tracer = StagedTracer(self, aval, Var(aval))
+        self.constants[id(x)] = (tracer, x)
+        return tracer
+
+    def process_primitive(self, primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
+        tracers = [x if type(x) is StagedTracer and x._trace is self else self.to_tracer(x) for x in args]
+        out_avals, effects = primitive.abstract_eval(*[t._aval for t in tracers], **params)
+        return self.emit(primitive, tracers, out_avals, params, effects)
+
+    def emit(self, primitive: Primitive, tracers: Sequence[StagedTracer], out_avals: Any,
+             params: dict[str, Any], effects: Any) -> Any:
+        """Appends an equation and gives the tracers of its results."""
+        many = primitive.multiple_results
+        outvars = [Var(a) for a in out_avals] if many else [Var(out_avals)]
+        eqn = JaxprEqn([t.atom for t in tracers], outvars, primitive, params, effects, source.current())
+        self.eqns.append(eqn)
+        outs = [StagedTracer(self, v.aval, v, eqn) for v in outvars]
+        return outs if many else outs[0]
+
+    def process_custom_jvp_call(self, primitive: Primitive, fun: Callable, jvp: Callable, args: tuple,
+                                *, symbolic_zeros: bool) -> Any:
+        tracers = [self.to_tracer(x) for x in args]
+        avals = [t.aval for t in tracers]
+        call_jaxpr = trace_to_jaxpr(fun, avals, getattr(fun, "debug_info", no_debug_info))
+        closed, captured = hoist_tracers(call_jaxpr)
+        params = dict(
+            name=getattr(fun, "__name__", "<unnamed function>"),
+            call_jaxpr=closed,
+            jvp_jaxpr_fun=jvp,
+            num_consts=len(captured),
+            symbolic_zeros=symbolic_zeros,
+        )
+        tracers = [*map(self.to_tracer, captured), *tracers]
+        return self.emit(primitive, tracers, closed.out_avals, params, closed.effects)
+
+    def process_custom_vjp_call(self, primitive: Primitive, fun: Callable, fwd: Callable, bwd: Callable,
+                                args: tuple, *, out_trees: Any, symbolic_zeros: bool) -> Any:
+        tracers = [self.to_tracer(x) for x in args]
+        avals = [t.aval for t in tracers]
+        call_jaxpr = trace_to_jaxpr(fun, avals, getattr(fun, "debug_info", no_debug_info))
+        closed, captured = hoist_tracers(call_jaxpr)
+        params = dict(
+            name=getattr(fun, "__name__", "<unnamed function>"),
+            call_jaxpr=closed,
+            fwd_jaxpr_thunk=fwd,
+            bwd=bwd,
+            num_consts=len(captured),
+            out_trees=out_trees,
+            symbolic_zeros=symbolic_zeros,
+        )
+        tracers = [*map(self.to_tracer, captured), *tracers]
+        return self.emit(primitive, tracers, closed.out_avals, params, closed.effects)
+
+    def to_jaxpr(self, outs: Sequence[Any]) -> ClosedJaxpr:
+        """Closes the program: what was captured stands as its constants."""
+        out_atoms = [self.to_tracer(x).atom for x in outs]
+        constvars = [tracer.atom for tracer, _ in self.constants.values()]
+        consts = [value for _, value in self.constants.values()]
+        jaxpr = Jaxpr(constvars, self.invars, out_atoms, self.eqns, None, self.debug_info)
+        return ClosedJaxpr(jaxpr, consts)
+
+    def __repr__(self) -> str:
+        return f"StagingTrace<{self.debug_info.func_name}>"
+
+
+def inlines(x: Any) -> bool:
+    """Whether a captured scalar is written into the equation instead of becoming a constant."""
+    return type(x) in (bool, int, float, complex) or isinstance(x, np.generic) or (
+        isinstance(x, np.ndarray)
+        or (getattr(x, "inline_as_literal", False) is True)
+    )
+
+
+def _scalar(x: Any, aval: Any) -> Any:
+    """The constant as a NumPy scalar of the aval's dtype, or the Python scalar that it is."""
+    if type(x) in (bool, int, float, complex):
+        return np.dtype(aval.dtype).type(x)
+    return np.asarray(x, aval.dtype)[()]
+
+
+def trace_to_jaxpr(fun: Callable[..., Sequence[Any]], in_avals: Sequence[AbstractValue],
+                   debug_info: DebugInfo | None = None) -> ClosedJaxpr:
+    """Traces `fun`, which takes and gives flat sequences, on values known only by `in_avals`.
+
+    Values that `fun` closes over become the constants of the result; among them can be tracers of
+    traces that run outside (see `hoist_tracers`).
+    """
+    trace = StagingTrace(debug_info or no_debug_info, state.trace)
+    try:
+        with set_current_trace(trace):
+            args = [trace.new_arg(a) for a in in_avals]
+            outs = fun(*args)
+            return trace.to_jaxpr(outs)
+    finally:
+        trace.invalidate()
+
+
+def hoist_tracers(closed: ClosedJaxpr, everything: bool = False) -> tuple[ClosedJaxpr, list[Any]]:
+    """Turns constants that are tracers (or all, or references) into leading arguments.
+
+    Returns the new program and the values to pass for its new leading arguments.
+    """
+    jaxpr = closed.jaxpr
+    hoisted = [everything or isinstance(c, Tracer) or isinstance(v.aval, AbstractRef)
+               for v, c in zip(jaxpr.constvars, closed.consts, strict=True)]
+    if not any(hoisted):
+        return closed, []
+    moved = [v for v, h in zip(jaxpr.constvars, hoisted, strict=True) if h]
+    kept = [v for v, h in zip(jaxpr.constvars, hoisted, strict=True) if not h]
+    new = Jaxpr(kept, moved + jaxpr.invars, jaxpr.outvars, jaxpr.eqns, None, jaxpr.debug_info)
+    consts = [c for c, h in zip(closed.consts, hoisted, strict=True) if not h]
+    captured = [c for c, h in zip(closed.consts, hoisted, strict=True) if h]
+    return ClosedJaxpr(new, consts), captured
+
+
+__all__ = ["StagedTracer", "StagingTrace", "aval_rules", "hoist_tracers", "inlines", "trace_to_jaxpr"]

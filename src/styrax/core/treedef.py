@@ -1,0 +1,621 @@
+"""Pytrees: containers as trees of leaves, with JAX's rules for what is a node.
+
+None, tuples, lists, dicts (keys sorted), named tuples, OrderedDict, defaultdict and registered classes
+are nodes, found by exact type; everything else is a leaf. Structures are interned: flattening two equal
+containers gives the same ``PyTreeDef`` object wherever the static data allow it, so that comparing
+structures is mostly comparing pointers.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from types import BuiltinFunctionType, FunctionType, NoneType
+from typing import Any
+from weakref import WeakValueDictionary
+
+_MISSING: Any = object()
+Flattener = Callable[[Any, list, dict], "PyTreeDef"]
+
+
+class _Leaf:
+    """Stands as the type of the structure of a leaf."""
+
+
+class PyTreeDef:
+    """The structure of a pytree: its containers and their static data, without the leaves.
+
+    Structures compare equal and hash by their containers, and print as ``PyTreeDef({'a': *, 'b': (*,)})``.
+    """
+
+    __slots__ = ("__weakref__", "_children", "_code", "_data", "_hash", "_node", "_strong", "_uses",
+                 "num_leaves", "num_nodes", "type")  # fmt: skip
+
+    type: Any
+    num_leaves: int
+    num_nodes: int
+
+    def __init__(self) -> None:
+        raise TypeError("PyTreeDef: no constructor defined! Use tree_structure.")
+
+    def unflatten(self, leaves: Iterable[Any]) -> Any:
+        """The pytree of this structure with the given leaves. Raises ``ValueError`` for a wrong number."""
+        if type(leaves) is not list:
+            leaves = list(leaves)
+        if len(leaves) != self.num_leaves:
+            if len(leaves) > self.num_leaves:
+                raise ValueError(f"Too many leaves for PyTreeDef; expected {self.num_leaves}.")
+            raise ValueError(f"Too few leaves for PyTreeDef; expected {self.num_leaves}, got {len(leaves)}")
+        code = self._code
+        if code is not None:
+            return code(leaves)
+        self._uses += 1
+        if self._uses == 4 and self.num_leaves <= 512:
+            self._code = _unflattener(self)
+        return _build(self, iter(leaves))
+
+    def flatten_up_to(self, tree: Any) -> list[Any]:
+        """The subtrees of ``tree`` that stand where this structure has leaves.
+
+        Raises:
+          ValueError: this structure is not a prefix of the tree's.
+        """
+        found: list[Any] = []
+        _flatten_up_to(self, tree, found)
+        return found
+
+    def children(self) -> list[PyTreeDef]:
+        """The structures of the direct children."""
+        return list(self._children)
+
+    def node_data(self) -> tuple[Any, Any] | None:
+        """``(type, static data)`` of the outermost node, None for a leaf."""
+        if self.type is _Leaf:
+            return None
+        return self.type, list(self._data) if self.type is dict else self._data
+
+    def compose(self, inner: PyTreeDef) -> PyTreeDef:
+        """This structure with every leaf replaced by ``inner``."""
+        if self.type is _Leaf:
+            return inner
+        return intern_treedef(self._node, self._data, tuple(c.compose(inner) for c in self._children))
+
+    def is_leaf(self) -> bool:
+        return self.type is _Leaf
+
+    def walk(self, f_node: Callable, f_leaf: Callable | None, leaves: Iterable[Any]) -> Any:
+        """Folds from the leaves up: ``f_node(children's results, node data)`` and ``f_leaf(leaf)``."""
+        return _walk(self, f_node, f_leaf, iter(leaves))
+
+    def from_iterable_tree(self, tree: Iterable[Any]) -> Any:
+        """Builds the pytree from nested iterables of this structure's shape."""
+        if self.type is _Leaf:
+            return tree
+        parts = tuple(c.from_iterable_tree(t) for c, t in zip(self._children, tree))
+        return self._node.build(self._data, parts)
+
+    @staticmethod
+    def from_node_data_and_children(
+        registry: Registry, node_data: tuple[Any, Any] | None, children: Iterable[PyTreeDef]
+    ) -> PyTreeDef:
+        """The inverse of ``node_data`` and ``children``."""
+        if node_data is None:
+            return leaf_treedef
+        cls, data = node_data
+        node = registry.node(cls)
+        if node is None:
+            raise ValueError(f"Unrecognized data type: {cls}")
+        return intern_treedef(node, tuple(data) if cls is dict else data, tuple(children))
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if type(other) is not PyTreeDef:
+            return NotImplemented
+        return _equal(self, other)
+
+    def __hash__(self) -> int:
+        found = self._hash
+        if found is None:
+            try:
+                data = hash(self._data)
+            except TypeError:
+                data = 0  # equal structures still hash equally
+            found = self._hash = hash((self.type, data, self._children))
+        return found
+
+    def __repr__(self) -> str:
+        return f"PyTreeDef({_text(self)})"
+
+    def __reduce__(self) -> tuple:
+        if self.type is _Leaf:
+            return _leaf, ()
+        return _rebuild, (self.type, self._data, self._children)
+
+    def __copy__(self) -> PyTreeDef:
+        return self
+
+    def __deepcopy__(self, memo: dict) -> PyTreeDef:
+        return self
+
+
+class Node:
+    """What is known of a class of nodes.
+
+    ``flatten(x)`` gives ``(children, static data)``, ``build(data, children)`` undoes it, ``keys(x)`` gives
+    ``(key, child)`` pairs and the static data.
+    """
+
+    __slots__ = ("build", "fields", "flatten", "keys", "kind", "type")
+
+    def __init__(
+        self, cls: Any, flatten: Any, build: Any, keys: Any = None, kind: str = "custom", fields: Any = None
+    ):
+        self.type = cls
+        self.flatten = flatten
+        self.build = build
+        self.keys = keys
+        self.kind = kind
+        self.fields = fields
+
+
+# Interning. Structures whose static data are plain values are kept for good in `_strong`; those that hold
+# other objects are kept as long as they are in use. Keys name children and opaque objects by their id, which
+# is safe because a structure keeps both alive as long as its key stands. Values are told apart by type too:
+# 1, 1.0 and True are equal, but one must not be returned for another.
+
+_strong: dict[tuple, PyTreeDef] = {}
+_weak: WeakValueDictionary[tuple, PyTreeDef] = WeakValueDictionary()
+_ATOMS = frozenset((NoneType, str, bytes, FunctionType, BuiltinFunctionType, type))
+
+
+def _data_key(data: Any) -> tuple[Any, bool]:
+    """A hashable stand-in for static data, and whether it is made of plain values only."""
+    cls = type(data)
+    if cls in _ATOMS:
+        return data, cls is not FunctionType
+    if cls is int or cls is bool:
+        return (cls, data), True
+    if cls is float or cls is complex:
+        return (cls, repr(data)), True
+    if cls is tuple:
+        keys = [_data_key(d) for d in data]
+        return tuple([k for k, _ in keys]), all(s for _, s in keys)
+    return (_MISSING, id(data)), False
+
+
+def _new(node: Node | None, data: Any, children: tuple[PyTreeDef, ...], strong: bool) -> PyTreeDef:
+    self = PyTreeDef.__new__(PyTreeDef)
+    self.type = _Leaf if node is None else node.type
+    self._node = node
+    self._data = data
+    self._children = children
+    self._hash = None
+    self._code = None
+    self._uses = 0
+    self._strong = strong
+    leaves, nodes = 0, 1
+    for child in children:
+        leaves += child.num_leaves
+        nodes += child.num_nodes
+    self.num_leaves = 1 if node is None else leaves
+    self.num_nodes = nodes
+    return self
+
+
+def intern_treedef(node: Node, data: Any, children: tuple[PyTreeDef, ...]) -> PyTreeDef:
+    if data is None:
+        key = (node, None, *map(id, children))
+        found = _strong.get(key)
+        if found is not None:
+            return found
+        strong = True
+    else:
+        name, strong = _data_key(data)
+        key = (node, name, *map(id, children))
+        found = _strong.get(key)
+        if found is not None:
+            return found
+    if strong and all(c._strong for c in children):
+        if len(_strong) > 50_000:
+            _strong.clear()
+            _leaf_dicts.clear()
+        return _strong.setdefault(key, _new(node, data, children, True))
+    found = _weak.get(key)
+    if found is None:
+        found = _weak[key] = _new(node, data, children, False)
+    return found
+
+
+leaf_treedef = _new(None, None, (), True)
+
+
+def _leaf() -> PyTreeDef:
+    return leaf_treedef
+
+
+def _rebuild(cls: Any, data: Any, children: tuple[PyTreeDef, ...]) -> PyTreeDef:
+    node = default_registry.node(cls)
+    if node is None:
+        raise ValueError(f"Unrecognized data type: {cls}")
+    return intern_treedef(node, data, children)
+
+
+def _equal(a: PyTreeDef, b: PyTreeDef) -> bool:
+    if a is b:
+        return True
+    if a.type is not b.type or len(a._children) != len(b._children) or a.num_nodes != b.num_nodes:
+        return False
+    if a._data is not b._data and not bool(a._data == b._data):
+        return False
+    return all(map(_equal, a._children, b._children))
+
+
+def _text(treedef: PyTreeDef) -> str:
+    cls, children = treedef.type, [_text(c) for c in treedef._children]
+    if cls is _Leaf:
+        return "*"
+    if cls is NoneType:
+        return "None"
+    if cls is tuple:
+        return f"({', '.join(children)}{',' if len(children) == 1 else ''})"
+    if cls is list:
+        return f"[{', '.join(children)}]"
+    if cls is dict:
+        return "{" + ", ".join(f"{k!r}: {c}" for k, c in zip(treedef._data, children)) + "}"
+    if treedef._node.kind == "namedtuple":
+        return f"CustomNode(namedtuple[{cls.__name__}], [{', '.join(children)}])"
+    return f"CustomNode({cls.__name__}[{treedef._data}], [{', '.join(children)}])"
+
+
+# Building trees: one general function, and one made to measure for structures that are used repeatedly.
+
+
+def _build(treedef: PyTreeDef, leaves: Iterator[Any]) -> Any:
+    node = treedef._node
+    if node is None:
+        return next(leaves)
+    children = treedef._children
+    if len(children) == treedef.num_leaves and treedef.num_nodes == len(children) + 1:
+        return node.build(treedef._data, tuple(islice(leaves, len(children))))
+    return node.build(treedef._data, tuple([_build(c, leaves) for c in children]))
+
+
+def _unflattener(treedef: PyTreeDef) -> Callable[[list], Any] | None:
+    constants: dict[str, Any] = {}
+    count = 0
+
+    def constant(value: Any) -> str:
+        name = f"c{len(constants)}"
+        constants[name] = value
+        return name
+
+    def expression(d: PyTreeDef, depth: int) -> str:
+        nonlocal count
+        if d._node is None:
+            count += 1
+            return f"l[{count - 1}]"
+        if depth > 40:
+            raise RecursionError
+        parts = [expression(c, depth + 1) for c in d._children]
+        if d.type is NoneType:
+            return "None"
+        if d.type is list:
+            return f"[{','.join(parts)}]"
+        if d.type is dict:
+            return "{" + ",".join(f"{constant(k)}:{p}" for k, p in zip(d._data, parts)) + "}"
+        row = f"({','.join(parts)}{',' if parts else ''})"
+        if d.type is tuple:
+            return row
+        if d._node.kind == "namedtuple":
+            return f"{constant(d.type)}{row if parts else '()'}"
+        return f"{constant(d._node.build)}({constant(d._data)},{row})"
+
+    try:
+        text = expression(treedef, 0)
+    except RecursionError:
+        return None
+    return eval(compile(f"lambda l: {text}", "<styrax pytree>", "eval"), constants)
+
+
+def _walk(treedef: PyTreeDef, f_node: Callable, f_leaf: Callable | None, leaves: Iterator[Any]) -> Any:
+    if treedef._node is None:
+        leaf = next(leaves)
+        return leaf if f_leaf is None else f_leaf(leaf)
+    children = tuple([_walk(c, f_node, f_leaf, leaves) for c in treedef._children])
+    return f_node(children, list(treedef._data) if treedef.type is dict else treedef._data)
+
+
+# Taking trees apart. A table maps types to flatteners, which append the leaves of `x` and return its
+# structure; it maps types that are known to be leaves to None.
+
+
+def _resolve(cls: Any, table: dict) -> Flattener | None:
+    flattener = None
+    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        flattener = _flattener(_namedtuple_node(cls))
+    if len(table) > 20_000:
+        for known in [k for k, v in table.items() if v is None]:
+            del table[known]
+    table[cls] = flattener
+    return flattener
+
+
+def _children(values: Iterable[Any], leaves: list, table: dict) -> tuple[PyTreeDef, ...]:
+    found = []
+    for x in values:
+        flattener = table.get(type(x), _MISSING)
+        if flattener is _MISSING:
+            flattener = _resolve(type(x), table)
+        if flattener is None:
+            leaves.append(x)
+            found.append(leaf_treedef)
+        else:
+            found.append(flattener(x, leaves, table))
+    return tuple(found)
+
+
+def only_leaves(values: Any, table: dict) -> bool:
+    get = table.get
+    for cls in set(map(type, values)):
+        flattener = get(cls, _MISSING)
+        if flattener is not None and (flattener is not _MISSING or _resolve(cls, table) is not None):
+            return False
+    return True
+
+
+def _sequence_flattener(node: Node) -> Flattener:
+    leafy: dict[int, PyTreeDef] = {}  # the structures of sequences of leaves, by length
+
+    def flatten(x: Any, leaves: list, table: dict) -> PyTreeDef:
+        n = len(x)
+        if n < 4:
+            get = table.get
+            for child in x:
+                if get(type(child), _MISSING) is not None:
+                    break
+            else:
+                leaves.extend(x)
+                return leafy.get(n) or leafy.setdefault(n, intern_treedef(node, None, (leaf_treedef,) * n))
+        elif only_leaves(x, table):
+            leaves.extend(x)
+            return leafy.get(n) or leafy.setdefault(n, intern_treedef(node, None, (leaf_treedef,) * n))
+        return intern_treedef(node, None, _children(x, leaves, table))
+
+    return flatten
+
+
+_leaf_dicts: dict[tuple, tuple[tuple, Any, PyTreeDef]] = {}
+
+
+def sorted_keys(x: dict) -> tuple:
+    """The keys of a dict node in the order of its children."""
+    try:
+        return tuple(sorted(x))
+    except TypeError as error:
+        raise ValueError("Comparator raised exception while sorting pytree dictionary keys.") from error
+
+
+def _values(x: dict) -> tuple[tuple, tuple]:
+    keys = sorted_keys(x)
+    return tuple([x[k] for k in keys]), keys
+
+
+def _flatten_dict(x: dict, leaves: list, table: dict) -> PyTreeDef:
+    known = _leaf_dicts.get(tuple(x))
+    if known is None:
+        keys = sorted_keys(x)
+        treedef = intern_treedef(_dict_node, keys, (leaf_treedef,) * len(keys))
+        if len(keys) > 1:
+            getter: Any = operator.itemgetter(*keys)
+        else:
+            getter = lambda d: tuple(d.values())
+        known = keys, getter, treedef
+        if treedef._strong and set(map(type, keys)) == {str}:
+            if len(_leaf_dicts) > 10_000:
+                _leaf_dicts.clear()
+            _leaf_dicts[tuple(x)] = known
+    keys, getter, treedef = known
+    values = getter(x)
+    if only_leaves(values, table):
+        leaves.extend(values)
+        return treedef
+    return intern_treedef(_dict_node, keys, _children(values, leaves, table))
+
+
+def _bad_flatten(result: Any) -> ValueError:
+    where = "where 'children' is iterable, " if type(result) is tuple and len(result) == 2 else ""
+    return ValueError(
+        "The to_iterable function for a custom PyTree node should return a (children, aux_data) tuple"
+        f"{' ' if where else ', '}{where}got {result!r}"
+    )
+
+
+def _flattener(node: Node) -> Flattener:
+    flatten_one = node.flatten
+
+    def flatten(x: Any, leaves: list, table: dict) -> PyTreeDef:
+        result = flatten_one(x)
+        if type(result) is not tuple or len(result) != 2:
+            raise _bad_flatten(result)
+        children, data = result
+        if type(children) is not tuple and type(children) is not list:
+            try:
+                children = tuple(children)
+            except TypeError:
+                raise _bad_flatten(result) from None
+        return intern_treedef(node, data, _children(children, leaves, table))
+
+    return flatten
+
+
+@functools.cache
+def _namedtuple_node(cls: Any) -> Node:
+    return Node(cls, lambda x: (x, None), lambda _, children: cls(*children), None, "namedtuple", cls._fields)
+
+
+_none_node = Node(NoneType, lambda x: ((), None), lambda _, children: None, None, "None")
+tuple_node = Node(tuple, lambda x: (x, None), lambda _, children: children, None, "tuple")
+_list_node = Node(list, lambda x: (x, None), lambda _, children: list(children), None, "list")
+_dict_node = Node(dict, _values, lambda keys, children: dict(zip(keys, children)), None, "dict")
+
+
+class Registry:
+    """The classes that are nodes. ``default_registry`` is the one that everything uses."""
+
+    def __init__(self, none_is_node: bool = True):
+        self.nodes: dict[Any, Node] = {tuple: tuple_node, list: _list_node, dict: _dict_node}
+        self.table: dict[Any, Flattener | None] = {
+            tuple: _sequence_flattener(tuple_node),
+            list: _sequence_flattener(_list_node),
+            dict: _flatten_dict,
+        }
+        if none_is_node:
+            self.nodes[NoneType] = _none_node
+            none = intern_treedef(_none_node, None, ())
+            self.table[NoneType] = lambda x, leaves, table: none
+
+    def add(self, node: Node) -> None:
+        """Makes a class a node. Raises ``ValueError`` if it is one already."""
+        if node.type in self.nodes:
+            raise ValueError(f"Duplicate custom PyTreeDef type registration for {node.type}.")
+        self.nodes[node.type] = node
+        self.table[node.type] = _flattener(node)
+
+    def node(self, cls: Any) -> Node | None:
+        """What is known of the class, or None if its values are leaves."""
+        found = self.nodes.get(cls)
+        if found is None and isinstance(cls, type) and issubclass(cls, tuple) and hasattr(cls, "_fields"):
+            return _namedtuple_node(cls)
+        return found
+
+    def flatten(self, tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], PyTreeDef]:
+        """The leaves of ``tree`` and its structure."""
+        if is_leaf is not None:
+            leaves: list[Any] = []
+            return leaves, _flatten_until(tree, is_leaf, leaves, self)
+        table = self.table
+        cls = type(tree)
+        flattener = table.get(cls, _MISSING)
+        if flattener is _MISSING:
+            flattener = _resolve(cls, table)
+        if flattener is None:
+            return [tree], leaf_treedef
+        leaves = []
+        return leaves, flattener(tree, leaves, table)
+
+    def is_node(self, cls: Any) -> bool:
+        return self.node(cls) is not None
+
+    def flatten_one_level(self, tree: Any) -> tuple[Iterable[Any], Any] | None:
+        """The children of the outermost node and its static data; None for a leaf."""
+        node = self.node(type(tree))
+        if node is None:
+            return None
+        children, data = node.flatten(tree)
+        return children, type(tree) if node.kind == "namedtuple" else data
+
+
+def _flatten_until(x: Any, is_leaf: Callable[[Any], bool], leaves: list, registry: Registry) -> PyTreeDef:
+    if is_leaf(x):
+        leaves.append(x)
+        return leaf_treedef
+    node = registry.node(type(x))
+    if node is None:
+        leaves.append(x)
+        return leaf_treedef
+    children, data = node.flatten(x)
+    return intern_treedef(node, data, tuple([_flatten_until(c, is_leaf, leaves, registry) for c in children]))
+
+
+_OLD_NONE = (
+    "\n\nIn previous releases of JAX, flatten-up-to used to consider None to be a tree-prefix of non-None "
+    "values. To obtain the previous behavior, you can usually write:\n"
+    "  jax.tree.map(lambda x, y: None if x is None else f(x, y), a, b, is_leaf=lambda x: x is None)"
+)
+
+
+def _flatten_up_to(treedef: PyTreeDef, x: Any, found: list[Any]) -> None:
+    node = treedef._node
+    if node is None:
+        found.append(x)
+        return
+    cls, children = node.type, treedef._children
+    if type(x) is not cls or node.kind == "custom" or cls is dict:
+        _check_node(treedef, x)
+    if cls is tuple or cls is list:
+        if len(x) != len(children):
+            name, counts = cls.__name__, f"{len(x)} != {len(children)}"
+            raise ValueError(f"{name.capitalize()} arity mismatch: {counts}; {name}: {x!r}.")
+        parts = x
+    elif cls is dict:
+        parts = [x[k] for k in treedef._data]
+    elif cls is NoneType:
+        return
+    else:
+        parts, data = node.flatten(x)
+        parts = tuple(parts)
+        if node.kind == "namedtuple" and len(parts) != len(children):
+            raise ValueError(f"Named tuple arity mismatch: {len(parts)} != {len(children)}; tuple: {x!r}.")
+        if data is not treedef._data and not bool(data == treedef._data):
+            what = "custom dataclass" if node.kind == "dataclass" else "custom"
+            raise ValueError(f"Mismatch {what} node data: {treedef._data} != {data}; value: {x!r}.")
+        if len(parts) != len(children):
+            raise ValueError(f"Custom type arity mismatch: {len(parts)} != {len(children)}; value: {x!r}.")
+    for child, part in zip(children, parts):
+        if child._node is None:
+            found.append(part)
+        else:
+            _flatten_up_to(child, part, found)
+
+
+def _check_node(treedef: PyTreeDef, x: Any) -> None:
+    cls, node = treedef.type, treedef._node
+    if cls is NoneType:
+        raise ValueError(f"Expected None, got {x!r}.{_OLD_NONE}")
+    if cls is tuple or cls is list:
+        raise ValueError(f"Expected {cls.__name__}, got {x!r}.")
+    if cls is dict:
+        if type(x) is not dict:
+            raise ValueError(f"Expected dict, got {x!r}.")
+        keys = sorted_keys(x)
+        if keys != treedef._data:
+            expected = list(treedef._data)
+            raise ValueError(f"Dict key mismatch; expected keys: {expected}; present keys: {list(keys)}.")
+    elif node.kind == "namedtuple":
+        if not isinstance(x, tuple) or not hasattr(x, "_fields"):
+            raise ValueError(f"Expected named tuple, got {x!r}.")
+        raise ValueError(f"Named tuple type mismatch: expected type: {cls}, tuple: {x!r}.")
+    elif type(x) is not cls:
+        what = "Custom dataclass" if node.kind == "dataclass" else "Custom"
+        raise ValueError(f"{what} node type mismatch: expected type: {cls}, value: {x!r}.")
+
+
+default_registry = Registry()
+none_leaf_registry = Registry(none_is_node=False)
+
+
+def _add_builtin(cls: Any, flatten: Any, build: Any) -> None:
+    node = Node(cls, flatten, build)
+    default_registry.add(node)
+    none_leaf_registry.add(node)
+
+
+def _flatten_defaultdict(x: defaultdict) -> tuple[tuple, tuple]:
+    values, keys = _values(x)
+    return values, (x.default_factory, keys)
+
+
+_add_builtin(
+    OrderedDict,
+    lambda x: (tuple(x.values()), tuple(x.keys())),
+    lambda keys, values: OrderedDict(zip(keys, values)),
+)
+_add_builtin(
+    defaultdict,
+    _flatten_defaultdict,
+    lambda data, values: defaultdict(data[0], zip(data[1], values)),
+)

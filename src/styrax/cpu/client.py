@@ -1,0 +1,231 @@
+"""The CPU backend: compiles jaxprs, keeps arrays in memory, runs programs."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..compile.pipeline import Program, compile_to_loops, debugging
+from ..core import dtypes
+from ..core.array import Array
+from ..core.avals import ShapedArray, shaped
+from ..core.devices import Device
+from ..core.jaxpr import ClosedJaxpr
+from ..core.staging import trace_to_jaxpr
+from ..core.trace import get_aval
+from . import llvm
+from .buffers import Pool
+from .emit import Function, Module
+
+pool = Pool()
+
+
+class Memory:
+    """A block of the pool that holds an array's elements, or memory that someone else owns."""
+
+    __slots__ = ("address", "nbytes", "device", "owner", "__weakref__")
+
+    def __init__(self, nbytes: int, device: Any, address: int = 0, owner: Any = None):
+        self.nbytes = nbytes
+        self.device = device
+        self.owner = owner
+        self.address = address if owner is not None else pool.alloc(nbytes)
+
+    def __del__(self) -> None:
+        if self.owner is None and pool is not None:
+            pool.free(self.address, self.nbytes)
+
+    def wait(self) -> None:
+        return None
+
+    def ready(self) -> bool:
+        return True
+
+    def numpy(self, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
+        view = _View(self, dtype, shape)
+        out = np.asarray(view)
+        if out.dtype != dtype:
+            out = out.view(dtype)
+        out.flags.writeable = False
+        return out
+
+
+class _View:
+    """NumPy's door to a block; it keeps the block alive."""
+
+    __slots__ = ("memory", "__array_interface__")
+
+    def __init__(self, memory: Memory, dtype: np.dtype, shape: tuple[int, ...]):
+        self.memory = memory
+        kind = dtype.str if dtype.kind in "biufc" else f"|u{dtype.itemsize}" if dtype.itemsize == 1 else f"<u{dtype.itemsize}"
+        self.__array_interface__ = {"version": 3, "data": (memory.address, False), "shape": shape, "typestr": kind}
+
+
+class Executable:
+    """A compiled program: call it with arrays, get arrays."""
+
+    __slots__ = ("program", "library", "entry", "out_avals", "out_bytes", "constants", "slots", "ir", "in_count", "device",
+                 "name", "slot_type", "live_inputs")
+
+    def __init__(self, program: Program, library: Any, ir: str, device: Device):
+        self.program = program
+        self.library = library
+        self.ir = ir
+        self.name = program.name
+        self.device = device
+        self.entry = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(library.address("run"))
+        self.out_avals = program.out_avals
+        self.out_bytes = [0 if b is None else b.size * b.dtype.itemsize for b in program.outputs]
+        self.constants = [_as_array(value) for _, value in program.constants]
+        self.live_inputs = [i for i, b in enumerate(program.inputs) if b is not None]
+        self.in_count = len(self.live_inputs)
+        self.slot_type = ctypes.c_void_p * (self.in_count + len(self.constants) + len(self.out_bytes) + 1)
+
+    def __call__(self, *args: Any) -> list[Any]:
+        addresses = [_address(args[i]) for i in self.live_inputs]
+        addresses += [_address(c) for c in self.constants]
+        outs: list[Any] = []
+        for aval, size, buffer in zip(self.out_avals, self.out_bytes, self.program.outputs, strict=True):
+            if buffer is None:
+                outs.append(None)
+                continue
+            memory = Memory(size, self.device)
+            addresses.append(memory.address)
+            outs.append(Array(aval, memory))
+        workspace = None
+        if self.program.workspace:
+            workspace = Memory(self.program.workspace, self.device)
+            addresses.append(workspace.address)
+        status = self.entry(ctypes.byref(self.slot_type(*addresses)))
+        if status:
+            raise RuntimeError(f"{self.name} failed with status {status}")
+        return outs
+
+
+def _address(x: Any) -> int:
+    buffer = x.buffer
+    if buffer is None:
+        x._live()
+    return buffer.address
+
+
+def _as_array(x: Any) -> Any:
+    return x if type(x) is Array else backend.put(x, get_aval(x), None)
+
+
+def generate(program: Program) -> str:
+    """The program as LLVM IR: one function `run(ptr slots)`, which gives a status."""
+    machine = llvm.host()
+    module = Module(program.builder, machine.vector_bytes)
+    f = Function(module, "run", "ptr %slots", "i32")
+    order = [b for b in program.inputs if b is not None] + [b for b, _ in program.constants]
+    order += [b for b in program.outputs if b is not None]
+    for i, buffer in enumerate(order):
+        f.entry.append(f"  %b{i}p = getelementptr ptr, ptr %slots, i64 {i}")
+        f.entry.append(f"  %b{i} = load ptr, ptr %b{i}p")
+        if buffer.alias is None:
+            f.pointers[buffer] = f"%b{i}"
+    if program.workspace:
+        f.entry.append(f"  %wsp = getelementptr ptr, ptr %slots, i64 {len(order)}")
+        f.entry.append("  %ws = load ptr, ptr %wsp")
+        for k, buffer in enumerate(program.builder.buffers):
+            if buffer.offset is not None:
+                f.entry.append(f"  %t{k} = getelementptr i8, ptr %ws, i64 {buffer.offset}")
+                f.pointers[buffer] = f"%t{k}"
+    f.run(program.statements)
+    f.release()
+    module.functions.append(f.finish("ret i32 0"))
+    return module.text()
+
+
+class CpuBackend:
+    """The host's processors as one device."""
+
+    platform = "cpu"
+
+    def __init__(self) -> None:
+        self._devices = [Device("cpu", 0, "cpu", self)]
+        self._kernels: dict[Any, Executable] = {}
+        self._lock = threading.Lock()
+
+    def devices(self) -> list[Device]:
+        return self._devices
+
+    def compile(self, closed: ClosedJaxpr, *, name: str = "program", donated: Sequence[bool] = (),
+                **_: Any) -> Executable:
+        machine = llvm.host()
+        program = compile_to_loops(closed, name, donated, machine.vector_bytes)
+        ir = generate(program)
+        if debugging("llvm"):
+            print(f"-- llvm {name}\n{ir}")
+        if debugging("asm"):
+            print(f"-- asm {name}\n{llvm.asm(ir)}")
+        return Executable(program, llvm.load(ir, name), ir, self._devices[0])
+
+    def apply_primitive(self, primitive: Any, args: tuple, params: dict[str, Any]) -> Any:
+        """Runs one primitive: its program is compiled once for its parameters and argument types."""
+        arrays = [x if type(x) is Array else self.put(x, get_aval(x), None) for x in args]
+        key = (primitive, tuple([x.aval for x in arrays]), _hashable(params))
+        kernel = self._kernels.get(key)
+        if kernel is None:
+            def fun(*tracers: Any) -> list[Any]:
+                out = primitive.bind(*tracers, **params)
+                return list(out) if primitive.multiple_results else [out]
+
+            closed = trace_to_jaxpr(fun, [x.aval for x in arrays])
+            kernel = self.compile(closed, name=primitive.name)
+            with self._lock:
+                self._kernels[key] = kernel
+        outs = kernel(*arrays)
+        return outs if primitive.multiple_results else outs[0]
+
+    def put(self, value: Any, aval: ShapedArray, device: Any) -> Array:
+        """A NumPy array or scalar as an array of our own (copied)."""
+        if type(value) is Array:
+            return value
+        source = np.asarray(value, dtype=aval.dtype, order="C") if isinstance(aval.dtype, np.dtype) else np.asarray(value)
+        memory = Memory(source.nbytes, device or self._devices[0])
+        if source.nbytes:
+            ctypes.memmove(memory.address, _numpy_address(source), source.nbytes)
+        return Array(shaped(source.shape, source.dtype, aval.weak_type), memory)
+
+
+def _numpy_address(x: np.ndarray) -> int:
+    return x.__array_interface__["data"][0] if x.dtype.kind in "biufc" else x.view(np.uint8 if x.ndim else x.dtype).ctypes.data
+
+
+def _hashable(params: dict[str, Any]) -> Any:
+    if not params:
+        return ()
+    key = tuple(sorted(params.items()))
+    try:
+        hash(key)
+    except TypeError:
+        return tuple((k, v if _is_hashable(v) else _freeze(v)) for k, v in sorted(params.items()))
+    return key
+
+
+def _is_hashable(v: Any) -> bool:
+    try:
+        hash(v)
+    except TypeError:
+        return False
+    return True
+
+
+def _freeze(v: Any) -> Any:
+    if isinstance(v, (list, tuple)):
+        return tuple(map(_freeze, v))
+    if isinstance(v, dict):
+        return tuple(sorted((k, _freeze(x)) for k, x in v.items()))
+    return v if _is_hashable(v) else id(v)
+
+
+backend = CpuBackend()
+
+__all__ = ["CpuBackend", "Executable", "backend", "dtypes", "weakref"]

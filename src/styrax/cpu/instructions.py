@@ -1,0 +1,484 @@
+"""Scalar operations of the loop IR as LLVM instructions, for one lane or many.
+
+One row per operation. No row has undefined behaviour: division by zero and on overflow, shifts by the
+width, conversions out of range and NaN give JAX's results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import ml_dtypes
+import numpy as np
+
+from ..compile.scalars import BF16, F16, NARROW_INTS, SMALL_FLOATS, is_float, is_signed
+
+F32, F64, BOOL = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.bool_)
+
+
+class Block(Protocol):
+    """Where instructions go: see `emit.Function`."""
+
+    def op(self, text: str) -> str: ...
+
+    def declare(self, text: str) -> None: ...
+
+    def function(self, name: str, dtype: str, lanes: int) -> str: ...
+
+    contract: bool
+
+
+def bits_of(dtype: np.dtype) -> int:
+    return dtype.itemsize * 8
+
+
+def element_type(dtype: np.dtype) -> str:
+    """The type of a value in a register."""
+    if dtype == BOOL:
+        return "i1"
+    if dtype == F32:
+        return "float"
+    if dtype == F64:
+        return "double"
+    return f"i{bits_of(dtype)}"  # integers, and the bits of small floats
+
+
+def memory_type(dtype: np.dtype) -> str:
+    return "i8" if dtype == BOOL else element_type(dtype)
+
+
+def vector(t: str, lanes: int) -> str:
+    return t if lanes == 1 else f"<{lanes} x {t}>"
+
+
+def suffix(t: str, lanes: int) -> str:
+    name = {"float": "f32", "double": "f64"}.get(t, t)
+    return name if lanes == 1 else f"v{lanes}{name}"
+
+
+def literal(value: Any, dtype: np.dtype) -> str:
+    """A constant's text."""
+    if dtype == BOOL:
+        return "true" if value else "false"
+    if dtype == F32 or dtype == F64:
+        wide = np.float64(value)
+        if np.isnan(wide):
+            return "0x7FF8000000000000"
+        return f"0x{int(wide.view(np.uint64)):016X}"
+    if dtype in SMALL_FLOATS:
+        return str(int(np.asarray(value, dtype).view(f"u{dtype.itemsize}")))
+    return str(int(value))
+
+
+def splat(text: str, t: str, lanes: int) -> str:
+    return text if lanes == 1 else f"splat ({t} {text})"
+
+
+Row = Callable[[Block, np.dtype, int, tuple[str, ...]], str]
+rows: dict[str, Row] = {}
+
+
+def row(*names: str) -> Callable[[Row], Row]:
+    def register(rule: Row) -> Row:
+        for name in names:
+            rows[name] = rule
+        return rule
+
+    return register
+
+
+def _typed(dtype: np.dtype, lanes: int) -> str:
+    return vector(element_type(dtype), lanes)
+
+
+def _constant(value: Any, dtype: np.dtype, lanes: int) -> str:
+    return splat(literal(value, dtype), element_type(dtype), lanes)
+
+
+# -- arithmetic ----------------------------------------------------------------------------------------
+def _arithmetic(int_op: str, float_op: str) -> Row:
+    def rule(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
+        t = _typed(dtype, lanes)
+        if is_float(dtype):
+            flags = " contract" if f.contract else ""
+            return f.op(f"{float_op}{flags} {t} {a[0]}, {a[1]}")
+        return f.op(f"{int_op} {t} {a[0]}, {a[1]}")
+
+    return rule
+
+
+rows["add"] = _arithmetic("add", "fadd")
+rows["sub"] = _arithmetic("sub", "fsub")
+rows["mul"] = _arithmetic("mul", "fmul")
+
+
+@row("neg")
+def _neg(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
+    t = _typed(dtype, lanes)
+    return f.op(f"fneg {t} {a[0]}") if is_float(dtype) else f.op(f"sub {t} {_constant(0, dtype, lanes)}, {a[0]}")
+
+
+@row("div")
+def _div(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
+    t = _typed(dtype, lanes)
+    if is_float(dtype):
+        return f.op(f"fdiv {t} {a[0]}, {a[1]}")
+    safe, by_zero, overflow = _safe_divisor(f, dtype, lanes, a)
+    signed = is_signed(dtype)
+    q = f.op(f"{'sdiv' if signed else 'udiv'} {t} {a[0]}, {safe}")
+    c = vector("i1", lanes)
+    if overflow:  # the divisor was replaced by 1: the quotient is the dividend, which is the wrapped result
+        pass
+    ones = splat("-1", element_type(dtype), lanes)
+    return f.op(f"select {c} {by_zero}, {t} {ones}, {t} {q}")
+
+
+@row("rem")
+def _rem(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
+    t = _typed(dtype, lanes)
+    if is_float(dtype):
+        return f.op(f"call {t} {f.function('fmod', 'f32' if dtype == F32 else 'f64', lanes)}({t} {a[0]}, {t} {a[1]})")
+    safe, by_zero, overflow = _safe_divisor(f, dtype, lanes, a)
+    r = f.op(f"{'srem' if is_signed(dtype) else 'urem'} {t} {a[0]}, {safe}")
+    return f.op(f"select {vector('i1', lanes)} {by_zero}, {t} {a[0]}, {t} {r}")
+
+
+def _safe_divisor(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> tuple[str, str, str | None]:
+    """A divisor that is neither 0 nor, for the smallest dividend, -1."""
+    t, c = _typed(dtype, lanes), vector("i1", lanes)
+    by_zero = f.op(f"icmp eq {t} {a[1]}, {_constant(0, dtype, lanes)}")
+    bad, overflow = by_zero, None
+    if is_signed(dtype):
+        smallest = splat(str(-(1 << (bits_of(dtype) - 1))), element_type(dtype), lanes)
+        low = f.op(f"icmp eq {t} {a[0]}, {smallest}")
+        minus = f.op(f"icmp eq {t} {a[1]}, {splat('-1', element_type(dtype), lanes)}")
+        overflow = f.op(f"and {c} {low}, {minus}")
+        bad = f.op(f"or {c} {by_zero}, {overflow}")
+    safe = f.op(f"select {c} {bad}, {t} {_constant(1, dtype, lanes)}, {t} {a[1]}")
+    return safe, by_zero, overflow
+
+
+@row("floordiv")
+def _floordiv(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
+    """Indices divided by positive sizes, rounding down."""
+    t, c = _typed(dtype, lanes), vector("i1", lanes)
+    q = f.op(f"sdiv {t} {a[0]}, {a[1]}")
+    r = f.op(f"srem {t} {a[0]}, {a[1]}")
+    below = f.op(f"icmp slt {t} {r}, {_constant(0, dtype, lanes)}")
+    lower = f.op(f"add {t} {q}, {splat('-1', 'i64', lanes)}")
+    return f.op(f"select {c} {below}, {t} {lower}, {t} {q}")
+
+
+@row("floormod")
+def _floormod(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
+    t, c = _typed(dtype, lanes), vector("i1", lanes)
+    r = f.op(f"srem {t} {a[0]}, {a[1]}")
+    below = f.op(f"icmp slt {t} {r}, {_constant(0, dtype, lanes)}")
+    lifted = f.op(f"add {t} {r}, {a[1]}")
+    return f.op(f"select {c} {below}, {t} {lifted}, {t} {r}")
+
+
+def _extremum(order_float: str, order_signed: str, order_unsigned: str) -> Row:
+    def rule(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
+        t, c = _typed(dtype, lanes), vector("i1", lanes)
+        if is_float(dtype):
+            first = f.op(f"fcmp {order_float} {t} {a[0]}, {a[1]}")
+            chosen = f.op(f"select {c} {first}, {t} {a[0]}, {t} {a[1]}")  # the second where either is NaN
+            nan = f.op(f"fcmp uno {t} {a[0]}, {a[0]}")
+            return f.op(f"select {c} {nan}, {t} {a[0]}, {t} {chosen}")
+        first = f.op(f"icmp {order_signed if is_signed(dtype) else order_unsigned} {t} {a[0]}, {a[1]}")
+        return f.op(f"select {c} {first}, {t} {a[0]}, {t} {a[1]}")
+
+    return rule
+
+
+rows["max"] = _extremum("ogt", "sgt", "ugt")
+rows["min"] = _extremum("olt", "slt", "ult")
+
+
+# -- comparisons ---------------------------------------------------------------------------------------
+def _comparison(float_order: str, int_order: str, signless: bool = False) -> Row:
+    def rule(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
+        t = _typed(dtype, lanes)
+        if is_float(dtype):
+            return f.op(f"fcmp {float_order} {t} {a[0]}, {a[1]}")
+        order = int_order if signless else ("s" if is_signed(dtype) else "u") + int_order
+        return f.op(f"icmp {order} {t} {a[0]}, {a[1]}")
+
+    return rule
+
+
+rows["eq"] = _comparison("oeq", "eq", True)
+rows["ne"] = _comparison("une", "ne", True)
+rows["lt"] = _comparison("olt", "lt")
+rows["le"] = _comparison("ole", "le")
+rows["gt"] = _comparison("ogt", "gt")
+rows["ge"] = _comparison("oge", "ge")
+
+
+# -- bits ----------------------------------------------------------------------------------------------
+def _bitwise(name: str) -> Row:
+    return lambda f, dtype, lanes, a: f.op(f"{name} {_typed(dtype, lanes)} {a[0]}, {a[1]}")
+
+
+for _name in ("and", "or", "xor"):
+    rows[_name] = _bitwise(_name)
+
+
+@row("not")
+def _not(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
+    ones = splat("true" if dtype == BOOL else "-1", element_type(dtype), lanes)
+    return f.op(f"xor {_typed(dtype, lanes)} {a[0]}, {ones}")
+
+
+def _shift(instruction: str) -> Row:
+    def rule(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
+        t, c = _typed(dtype, lanes), vector("i1", lanes)
+        width = NARROW_INTS[dtype][0] if dtype in NARROW_INTS else bits_of(dtype)
+        inside = f.op(f"icmp ult {t} {a[1]}, {splat(str(width), element_type(dtype), lanes)}")
+        limit = splat(str(width - 1), element_type(dtype), lanes)
+        amount = f.op(f"select {c} {inside}, {t} {a[1]}, {t} {limit}")
+        x = a[0]
+        if dtype in NARROW_INTS and instruction == "lshr":  # the register holds the sign's copies: clear them
+            x = f.op(f"and {t} {x}, {splat(str((1 << width) - 1), 'i8', lanes)}")
+        out = f.op(f"{instruction} {t} {x}, {amount}")
+        if dtype in NARROW_INTS and instruction == "lshr":
+            out = rows["wrap"](f, dtype, lanes, (out,))
+        if instruction == "ashr":  # shifting everything out leaves copies of the sign
+            return out
+        return f.op(f"select {c} {inside}, {t} {out}, {t} {_constant(0, dtype, lanes)}")
+
+    return rule
+
+
+rows["shl"] = _shift("shl")
+rows["shr_logical"] = _shift("lshr")
+rows["shr_arith"] = _shift("ashr")
+
+
+@row("wrap")
+def _wrap(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
+    """Cuts a register of 8 bits to a 2- or 4-bit integer."""
+    bits, signed = NARROW_INTS[dtype]
+    t = _typed(dtype, lanes)
+    gap = splat(str(8 - bits), "i8", lanes)
+    high = f.op(f"shl {t} {a[0]}, {gap}")
+    return f.op(f"{'ashr' if signed else 'lshr'} {t} {high}, {gap}")
+
+
+@row("popcount")
+def _popcount(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
+    x = a[0]
+    t = _typed(dtype, lanes)
+    if dtype in NARROW_INTS:
+        x = f.op(f"and {t} {x}, {splat(str((1 << NARROW_INTS[dtype][0]) - 1), 'i8', lanes)}")
+    return _intrinsic(f, "ctpop", t, element_type(dtype), lanes, f"{t} {x}")
+
+
+@row("clz")
+def _clz(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
+    t = _typed(dtype, lanes)
+    x = a[0]
+    if dtype in NARROW_INTS:
+        x = f.op(f"and {t} {x}, {splat(str((1 << NARROW_INTS[dtype][0]) - 1), 'i8', lanes)}")
+    out = _intrinsic(f, "ctlz", t, element_type(dtype), lanes, f"{t} {x}, i1 false", f"{t}, i1")
+    if dtype in NARROW_INTS:
+        out = f.op(f"sub {t} {out}, {splat(str(8 - NARROW_INTS[dtype][0]), 'i8', lanes)}")
+    return out
+
+
+# -- floats --------------------------------------------------------------------------------------------
+def _intrinsic(f: Block, name: str, t: str, element: str, lanes: int, arguments: str, types: str = "") -> str:
+    symbol = f"@llvm.{name}.{suffix(element, lanes)}"
+    types = types or ", ".join([t] * (arguments.count(t + " ") or 1))
+    f.declare(f"declare {t} {symbol}({types})")
+    return f.op(f"call {t} {symbol}({arguments})")
+
+
+def _float_intrinsic(name: str) -> Row:
+    def rule(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
+        t = _typed(dtype, lanes)
+        arguments = ", ".join(f"{t} {x}" for x in a)
+        return _intrinsic(f, name, t, element_type(dtype), lanes, arguments, ", ".join([t] * len(a)))
+
+    return rule
+
+
+for _name, _llvm in {"abs": "fabs", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round_away": "round",
+                     "round_even": "roundeven", "sqrt": "sqrt", "copysign": "copysign"}.items():
+    rows[_name] = _float_intrinsic(_llvm)
+
+
+def _own_function(name: str) -> Row:
+    def rule(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
+        t = _typed(dtype, lanes)
+        symbol = f.function(name, "f32" if dtype == F32 else "f64", lanes)
+        return f.op(f"call {t} {symbol}({', '.join(f'{t} {x}' for x in a)})")
+
+    return rule
+
+
+for _name in ("exp exp2 expm1 log log1p sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh pow cbrt "
+              "erf erfc erf_inv lgamma digamma logistic rsqrt log2 igamma igammac polygamma zeta bessel_i0e "
+              "bessel_i1e").split():
+    rows[_name] = _own_function(_name)
+
+
+# -- choices and casts -----------------------------------------------------------------------------------
+def cast(f: Block, x: str, source: np.dtype, target: np.dtype, lanes: int) -> str:
+    """Numbers of one type as another. Floats become integers by truncation with saturation."""
+    s, t = _typed(source, lanes), _typed(target, lanes)
+    if is_float(source):
+        if is_float(target):
+            return f.op(f"{'fpext' if target == F64 else 'fptrunc'} {s} {x} to {t}")
+        return _float_to_int(f, x, source, target, lanes)
+    if is_float(target):
+        unsigned = source == BOOL or not is_signed(source)
+        return f.op(f"{'uitofp' if unsigned else 'sitofp'} {s} {x} to {t}")
+    if source == BOOL:
+        return f.op(f"zext {s} {x} to {t}")
+    if bits_of(target) > bits_of(source):
+        return f.op(f"{'sext' if is_signed(source) else 'zext'} {s} {x} to {t}")
+    if bits_of(target) < bits_of(source):
+        return f.op(f"trunc {s} {x} to {t}")
+    return x
+
+
+def _float_to_int(f: Block, x: str, source: np.dtype, target: np.dtype, lanes: int) -> str:
+    s, element = _typed(source, lanes), element_type(target)
+    signed = is_signed(target)
+    if target in NARROW_INTS:
+        element = f"i{NARROW_INTS[target][0]}"
+    t = vector(element, lanes)
+    name = f"fpto{'s' if signed else 'u'}i.sat"
+    symbol = f"@llvm.{name}.{suffix(element, lanes)}.{suffix(element_type(source), lanes)}"
+    f.declare(f"declare {t} {symbol}({s})")
+    out = f.op(f"call {t} {symbol}({s} {x})")
+    if target in NARROW_INTS:
+        out = f.op(f"{'sext' if signed else 'zext'} {t} {out} to {vector('i8', lanes)}")
+    return out
+
+
+def widen(f: Block, x: str, source: np.dtype, lanes: int) -> str:
+    """The bits of a small float as a float32, exactly."""
+    t = vector("float", lanes)
+    if source == F16:
+        half = f.op(f"bitcast {vector('i16', lanes)} {x} to {vector('half', lanes)}")
+        return f.op(f"fpext {vector('half', lanes)} {half} to {t}")
+    i32 = vector("i32", lanes)
+    if source == BF16:
+        wide = f.op(f"zext {vector('i16', lanes)} {x} to {i32}")
+        up = f.op(f"shl {i32} {wide}, {splat('16', 'i32', lanes)}")
+        return f.op(f"bitcast {i32} {up} to {t}")
+    # 8 bits and fewer: a table of all values
+    values = np.arange(256, dtype=np.uint8).view(source) if source.itemsize == 1 else None
+    assert values is not None
+    with np.errstate(all="ignore"):
+        table = values.astype(np.float32).view(np.uint32)
+    name = f"@decode.{source.name}"
+    f.declare(f"{name} = private unnamed_addr constant [256 x i32] [{', '.join(f'i32 {int(v)}' for v in table)}]")
+    lanes_out = []
+    for lane in range(lanes):
+        byte = x if lanes == 1 else f.op(f"extractelement <{lanes} x i8> {x}, i32 {lane}")
+        at = f.op(f"zext i8 {byte} to i64")
+        p = f.op(f"getelementptr [256 x i32], ptr {name}, i64 0, i64 {at}")
+        lanes_out.append(f.op(f"load float, ptr {p}"))
+    if lanes == 1:
+        return lanes_out[0]
+    out = "poison"
+    for lane, value in enumerate(lanes_out):
+        out = f.op(f"insertelement {t} {out}, float {value}, i32 {lane}")
+    return out
+
+
+def narrow(f: Block, x: str, source: np.dtype, target: np.dtype, lanes: int) -> str:
+    """Rounds to the bits of a small float, to nearest even."""
+    if target == F16:
+        s = _typed(source, lanes)
+        half = f.op(f"fptrunc {s} {x} to {vector('half', lanes)}")
+        return f.op(f"bitcast {vector('half', lanes)} {half} to {vector('i16', lanes)}")
+    i32, c = vector("i32", lanes), vector("i1", lanes)
+    t = vector("float", lanes)
+    bits = f.op(f"bitcast {t} {x} to {i32}")
+    if target == BF16:
+        odd = f.op(f"lshr {i32} {bits}, {splat('16', 'i32', lanes)}")
+        odd = f.op(f"and {i32} {odd}, {splat('1', 'i32', lanes)}")
+        bias = f.op(f"add {i32} {odd}, {splat('32767', 'i32', lanes)}")
+        up = f.op(f"add {i32} {bits}, {bias}")
+        nan = f.op(f"fcmp uno {t} {x}, {x}")
+        quiet = f.op(f"or {i32} {bits}, {splat('4194304', 'i32', lanes)}")
+        up = f.op(f"select {c} {nan}, {i32} {quiet}, {i32} {up}")
+        down = f.op(f"lshr {i32} {up}, {splat('16', 'i32', lanes)}")
+        return f.op(f"trunc {i32} {down} to {vector('i16', lanes)}")
+    return _narrow_8(f, x, bits, target, lanes)
+
+
+def _narrow_8(f: Block, x: str, bits: str, target: np.dtype, lanes: int) -> str:
+    """Floats of 8 bits and fewer: rounding in integers, subnormals by adding a power of two that aligns them."""
+    info = ml_dtypes.finfo(target)
+    i32, c, t = vector("i32", lanes), vector("i1", lanes), vector("float", lanes)
+
+    def k(value: int) -> str:
+        return splat(str(value), "i32", lanes)
+
+    mantissa = int(info.nmant)
+    largest = np.float32(info.max)
+    all_bits = np.arange(256, dtype=np.uint8)
+    with np.errstate(all="ignore"):
+        values = all_bits.view(target).astype(np.float32)
+    positive = all_bits[(values > 0) & np.isfinite(values) & ~np.signbit(values)]
+    smallest = np.float32(values[positive].min()) if len(positive) else np.float32(1)
+    sign_bits = f.op(f"lshr {i32} {bits}, {k(31)}")
+    size_bits = f.op(f"and {i32} {bits}, {k(0x7FFFFFFF)}")
+    size = f.op(f"bitcast {i32} {size_bits} to {t}")
+    min_normal = np.float32(info.smallest_normal)
+    # normal: round the mantissa to nearest even, then rebase the exponent
+    drop = 23 - mantissa
+    odd = f.op(f"lshr {i32} {size_bits}, {k(drop)}")
+    odd = f.op(f"and {i32} {odd}, {k(1)}")
+    rounded = f.op(f"add {i32} {size_bits}, {k((1 << (drop - 1)) - 1)}")
+    rounded = f.op(f"add {i32} {rounded}, {odd}")
+    rounded = f.op(f"lshr {i32} {rounded}, {k(drop)}")
+    code_of_min_normal = int(all_bits[values == min_normal][0])
+    base = (int(min_normal.view(np.uint32)) >> drop) - code_of_min_normal
+    normal = f.op(f"sub {i32} {rounded}, {k(base)}")
+    # subnormal: multiples of the smallest value, rounded to nearest even
+    scaled = f.op(f"fmul {t} {size}, {splat(literal(1.0 / float(smallest), F32), 'float', lanes)}")
+    symbol = f"@llvm.roundeven.{suffix('float', lanes)}"
+    f.declare(f"declare {t} {symbol}({t})")
+    whole = f.op(f"call {t} {symbol}({t} {scaled})")
+    tiny = f.op(f"fcmp olt {t} {size}, {splat(literal(min_normal, F32), 'float', lanes)}")
+    whole = f.op(f"select {c} {tiny}, {t} {whole}, {t} {splat('0.0', 'float', lanes)}")
+    sub = f.op(f"fptosi {t} {whole} to {i32}")
+    code = f.op(f"select {c} {tiny}, {i32} {sub}, {i32} {normal}")
+    # beyond the largest: what a rounding past it gives (infinity, NaN, or the largest)
+    code_of_max = int(all_bits[values == largest][0])
+    with np.errstate(all="ignore"):
+        beyond = int(np.asarray(np.float32(3e38)).astype(target).view(np.uint8))
+        nan_code = int(np.asarray(np.float32(np.nan)).astype(target).view(np.uint8))
+        inf_code = int(np.asarray(np.float32(np.inf)).astype(target).view(np.uint8))
+        minus_zero = int(np.asarray(np.float32(-0.0)).astype(target).view(np.uint8))
+        minus_one = int(np.asarray(np.float32(-1.0)).astype(target).view(np.uint8))
+        one = int(np.asarray(np.float32(1.0)).astype(target).view(np.uint8))
+    over = f.op(f"icmp sgt {i32} {code}, {k(code_of_max)}")
+    code = f.op(f"select {c} {over}, {i32} {k(beyond & ~(minus_one ^ one) if beyond != nan_code else beyond)}, {i32} {code}")
+    infinite = f.op(f"fcmp oeq {t} {size}, {splat('0x7FF0000000000000', 'float', lanes)}")
+    code = f.op(f"select {c} {infinite}, {i32} {k(inf_code)}, {i32} {code}")
+    sign_mask = minus_one ^ one
+    if sign_mask:
+        shift = sign_mask.bit_length() - 1
+        sign = f.op(f"shl {i32} {sign_bits}, {k(shift)}")
+        signed = f.op(f"or {i32} {code}, {sign}")
+        if minus_zero == 0:  # no negative zero: its bits mean NaN
+            zero = f.op(f"icmp eq {i32} {code}, {k(0)}")
+            signed = f.op(f"select {c} {zero}, {i32} {k(0)}, {i32} {signed}")
+        code = signed
+    nan = f.op(f"fcmp uno {t} {x}, {x}")
+    code = f.op(f"select {c} {nan}, {i32} {k(nan_code)}, {i32} {code}")
+    return f.op(f"trunc {i32} {code} to {vector('i8', lanes)}")
+
+
+def bitcast(f: Block, x: str, source: np.dtype, target: np.dtype, lanes: int) -> str:
+    s, t = _typed(source, lanes), _typed(target, lanes)
+    return x if s == t else f.op(f"bitcast {s} {x} to {t}")

@@ -1,0 +1,519 @@
+"""LLVM: IR text in, callable machine code out, kept on disk.
+
+`load` looks the text up among the libraries of this process, then among the images on disk, and only then
+loads LLVM, compiles, and stores the result. A hit on disk does not even open LLVM's library.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Mapping
+from ctypes import byref, c_void_p
+
+from . import llvm_library, objects, store
+from .llvm_library import handle, string, take
+
+# Part of every key: raise it when the passes, the code generation options or the image format change.
+PIPELINE_VERSION = 1
+
+# Passes by level. 1 trusts the emitter for hoisting and common subexpressions and only tidies up; 2 is LLVM's
+# own function simplification (early CSE, LICM, loop passes), several times slower, without its vectorisers.
+_TIDY = ("SROA", "InstCombine", "NewGVN", "SimplifyCFG")
+
+
+class CompileError(RuntimeError):
+    """LLVM refused the IR. The message has its complaint and the line of text."""
+
+
+class Statistics:
+    """Counters of this process: modules compiled, found on disk, found in memory; seconds spent compiling."""
+
+    __slots__ = ("compiled", "disk_hits", "memory_hits", "seconds")
+
+    def __init__(self) -> None:
+        self.compiled = self.disk_hits = self.memory_hits = 0
+        self.seconds = 0.0
+
+    def __repr__(self) -> str:
+        return (f"Statistics(compiled={self.compiled}, disk_hits={self.disk_hits}, "
+                f"memory_hits={self.memory_hits}, seconds={self.seconds:.4f})")
+
+
+compile_count = Statistics()
+
+
+class Host:
+    """What code is generated for: ``triple``, LLVM's ``cpu`` name, ``features`` ("+avx2,-sse4a,…"), the set
+    of ``available`` features by LLVM's names, and ``vector_bytes``, the widest vector worth using."""
+
+    __slots__ = ("available", "cpu", "features", "triple", "vector_bytes")
+
+    def __init__(self, triple: str, cpu: str, features: str):
+        self.triple, self.cpu, self.features = triple, cpu, features
+        self.available = frozenset(f[1:] for f in features.split(",") if f[:1] == "+")
+        if "avx512f" in self.available and "avx512vl" in self.available:
+            self.vector_bytes = 64
+        elif "avx" in self.available:
+            self.vector_bytes = 32
+        else:
+            self.vector_bytes = 16
+
+    def __repr__(self) -> str:
+        return f"Host({self.triple!r}, {self.cpu!r}, vector_bytes={self.vector_bytes})"
+
+
+class Library:
+    """Loaded code. Addresses are valid while this object lives: whoever keeps one keeps the library too."""
+
+    __slots__ = ("__weakref__", "_addresses", "_owner", "name")
+
+    def __init__(self, name: str, addresses: dict[str, int], owner: object):
+        self.name, self._addresses, self._owner = name, addresses, owner
+
+    def address(self, symbol: str) -> int:
+        """Address of an exported function or variable; KeyError if the module does not define it."""
+        return self._addresses[symbol]
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        return tuple(self._addresses)
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Loading
+# ---------------------------------------------------------------------------------------------------------
+
+_loaded: weakref.WeakValueDictionary[tuple, Library] = weakref.WeakValueDictionary()
+_stores: dict[str, store.Store] = {}
+
+
+def load(ir_text: str, name: str = "module", symbols: Mapping[str, int] | None = None, level: int = 1,
+         share: bool = True) -> Library:
+    """Compile ``ir_text`` (or find it compiled) and map it into the process.
+
+    ir_text: LLVM IR. Target and data layout lines may be left out. Functions should be ``nounwind``.
+    name: for messages only.
+    symbols: addresses for undefined symbols; others are looked up by `resolve`.
+    level: 1 for IR that is already in good shape, 2 for LLVM's full simplification, 0 for neither; -1 for
+        code that is generated five times as fast and runs several times slower.
+    share: give equal calls the same library. False for modules with state of their own.
+
+    Raises CompileError for IR that LLVM rejects and LookupError for undefined symbols.
+    """
+    machine = host()
+    key = store.digest(ir_text.encode(), machine.features.encode(), machine.cpu.encode(),
+                       machine.triple.encode(), llvm_library.identity(), b"%d.%d" % (PIPELINE_VERSION, level))
+    memory_key = (key, tuple(sorted(symbols.items())) if symbols else ())
+    if share:
+        library = _loaded.get(memory_key)
+        if library is not None:
+            compile_count.memory_hits += 1
+            return library
+
+    def find(symbol: str) -> int:
+        if symbols is not None and symbol in symbols:
+            return symbols[symbol]
+        return resolve(symbol)
+
+    disk = _store()
+    library = None
+    if disk is not None:
+        blob = disk.get(key)
+        if blob is not None:
+            library = _from_blob(blob, name, find)
+    if library is not None:
+        compile_count.disk_hits += 1
+    else:
+        obj = compile_object(ir_text, level)
+        try:
+            blob = b"I" + objects.link(obj).to_bytes()
+        except objects.UnsupportedObject:
+            blob = b"O" + _symbols_header(ir_text) + obj
+        if disk is not None:
+            disk.put(key, blob)
+        library = _from_blob(blob, name, find)
+        assert library is not None
+    if share:
+        # Two threads that compile the same at once both get a library; the later one stays.
+        _loaded[memory_key] = library
+    return library
+
+
+def _from_blob(blob: bytes, name: str, find: Callable[[str], int]) -> Library | None:
+    if blob[:1] == b"O":
+        return _link_with_orc(blob[1:], name, find)
+    if blob[:1] != b"I":
+        return None
+    image = objects.Image.from_bytes(blob[1:])
+    mapping = objects.Mapping(image, find)
+    base = mapping.base
+    return Library(name, {symbol: base + offset for symbol, offset in image.exports.items()}, mapping)
+
+
+def _store() -> store.Store | None:
+    if not store.enabled():
+        return None
+    directory = store.default_directory()
+    if directory is None:
+        return None
+    found = _stores.get(directory)
+    if found is None:
+        found = _stores.setdefault(directory, store.Store(directory))
+    return found
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Symbols
+# ---------------------------------------------------------------------------------------------------------
+
+_known: dict[str, int] = {}
+_resolvers: list[Callable[[str], int | None]] = []
+_process: list[ctypes.CDLL] = []
+
+
+def define(symbols: Mapping[str, int]) -> None:
+    """Make addresses known under names to all modules loaded from now on."""
+    _known.update(symbols)
+
+
+def add_resolver(resolver: Callable[[str], int | None]) -> None:
+    """Add a function from an unknown symbol's name to its address or None; asked before the process."""
+    _resolvers.append(resolver)
+
+
+def resolve(symbol: str) -> int:
+    """Address of an outside symbol: one that was defined, one that a resolver knows, or one of the process
+    (C library, libm). Raises LookupError if nobody has it."""
+    address = _known.get(symbol)
+    if address is not None:
+        return address
+    if symbol.startswith("styrax_"):
+        from . import runtime
+
+        return runtime.address(symbol)
+    if symbol.startswith(("blas_", "lapack_")):
+        from . import libraries
+
+        return libraries.address(symbol.partition("_")[2])
+    for resolver in _resolvers:
+        address = resolver(symbol)
+        if address is not None:
+            break
+    else:
+        address = _in_process(symbol)
+        if address is None:
+            raise LookupError(f"compiled code needs {symbol!r}, which is neither in the runtime nor in libc")
+    _known[symbol] = address
+    return address
+
+
+def _in_process(symbol: str) -> int | None:
+    if not _process:
+        names = {"linux": (None, "libm.so.6", "libgcc_s.so.1"), "win32": ("ucrtbase", "msvcrt")}
+        for name in names.get(sys.platform, (None,)):
+            try:
+                _process.append(ctypes.CDLL(name))
+            except OSError:
+                continue
+    for library in _process:
+        try:
+            return ctypes.cast(getattr(library, symbol), c_void_p).value
+        except AttributeError:
+            continue
+    return None
+
+
+# ---------------------------------------------------------------------------------------------------------
+# The host
+# ---------------------------------------------------------------------------------------------------------
+
+_host: list[Host] = []
+
+
+def host() -> Host:
+    """The machine this runs on. LLVM is asked once per kind of machine; the answer is kept on disk."""
+    if not _host:
+        disk, seen = _store(), _fingerprint()
+        key = store.digest(b"host", seen, llvm_library.identity(), b"%d" % PIPELINE_VERSION) if seen else b""
+        blob = disk.get(key) if disk is not None and seen else None
+        if blob is not None:
+            _host.append(Host(*blob.decode().split("\n")))
+        else:
+            found = _ask_host()
+            if disk is not None and seen:
+                disk.put(key, f"{found.triple}\n{found.cpu}\n{found.features}".encode())
+            _host.append(found)
+    return _host[0]
+
+
+def _fingerprint() -> bytes:
+    """What the system says of the first processor, without LLVM; empty where it does not say."""
+    if sys.platform != "linux":
+        return b""
+    wanted = (b"vendor_id", b"cpu family", b"model", b"model name", b"stepping", b"flags",
+              b"CPU implementer", b"CPU architecture", b"CPU variant", b"CPU part", b"Features")
+    try:
+        fd = os.open("/proc/cpuinfo", os.O_RDONLY)
+        try:
+            head = os.read(fd, 8192)  # of the first processors only: the whole is long on big machines
+        finally:
+            os.close(fd)
+    except OSError:
+        return b""
+    first = head.partition(b"\n\n")[0].split(b"\n")
+    lines = [line for line in first if line.partition(b"\t")[0].strip() in wanted]
+    if not any(line.startswith((b"flags", b"Features")) for line in lines):
+        return b""
+    system = os.uname()
+    return b"\n".join([*lines, system.machine.encode(), system.release.encode()])
+
+
+def _ask_host() -> Host:
+    lib = handle()
+    triple = string(lib.LLVMPY_GetDefaultTargetTriple)
+    cpu = string(lib.LLVMPY_GetHostCPUName)
+    features = sorted(f for f in string(lib.LLVMPY_GetHostCPUFeatures).split(",") if f)
+    if "+avx512f" in features:
+        # Our vectors are spelled out at full width; a tuning that splits them would only do harm.
+        features = [f for f in features if f[1:] != "prefer-256-bit"] + ["-prefer-256-bit"]
+    return Host(triple, cpu, ",".join(features))
+
+
+# ---------------------------------------------------------------------------------------------------------
+# LLVM itself
+# ---------------------------------------------------------------------------------------------------------
+
+def prepare() -> None:
+    """Load LLVM and let it compile a trifle, in a thread: its first use costs some 15 ms, which then overlap
+    with the tracing of the program that will need it."""
+    if not llvm_library.loaded():
+        # Not a daemon: LLVM must not be at work while the process takes it apart.
+        threading.Thread(target=compile_object, args=(_TRIFLE,), name="styrax-llvm").start()
+
+
+_TRIFLE = """
+define void @f(ptr noalias %a, i64 %n) nounwind {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [0, %entry], [%next, %loop]
+  %p = getelementptr inbounds float, ptr %a, i64 %i
+  %x = load <4 x float>, ptr %p, align 4
+  %y = fmul <4 x float> %x, %x
+  store <4 x float> %y, ptr %p, align 4
+  %next = add nuw nsw i64 %i, 4
+  %more = icmp slt i64 %next, %n
+  br i1 %more, label %loop, label %end
+end:
+  ret void
+}
+"""
+
+
+def version() -> str:
+    """LLVM's version, "22.1.0"; loads LLVM."""
+    packed, parts = handle().LLVMPY_GetVersionInfo(), []
+    while packed:
+        parts.append(str(packed & 255))
+        packed >>= 8
+    return ".".join(reversed(parts))
+
+
+# Idle target machines by quality of code, each with its data layout. A machine remembers what it derived from
+# the host's features, half a millisecond's work, but serves one thread at a time.
+_machines: dict[int, list[tuple[int, str]]] = {0: [], 2: []}
+
+
+def _machine(quality: int) -> tuple[int, str]:
+    try:
+        return _machines[quality].pop()
+    except IndexError:
+        pass
+    lib, target_of, message = handle(), host(), c_void_p()
+    triple = target_of.triple.encode()
+    target = lib.LLVMPY_GetTargetFromTriple(triple, byref(message))
+    if not target:
+        raise CompileError(take(message))
+    own = _x86_elf(target_of)
+    machine = lib.LLVMPY_CreateTargetMachine(
+        target, triple, target_of.cpu.encode(), target_of.features.encode(), quality,
+        b"pic" if own else b"default", b"small" if own else b"jitdefault", 0, int(not own), b"")
+    if not machine:
+        raise CompileError(f"LLVM cannot generate code for {target_of}")
+    data = lib.LLVMPY_CreateTargetMachineData(machine)
+    layout = string(lib.LLVMPY_CopyStringRepOfTargetData, data)
+    lib.LLVMPY_DisposeTargetData(data)
+    return machine, layout
+
+
+class _Compilation:
+    """One module in one context of its own, so that threads may compile side by side."""
+
+    __slots__ = ("context", "layout", "lib", "machine", "module", "quality")
+
+    def __init__(self, ir_text: str, quality: int = 2):
+        self.context = self.module = self.machine = None
+        lib = self.lib = handle()
+        self.quality = quality
+        self.machine, self.layout = _machine(quality)
+        if "target triple" not in ir_text[:2000]:
+            ir_text = f'target datalayout = "{self.layout}"\ntarget triple = "{host().triple}"\n{ir_text}'
+        message = c_void_p()
+        self.context = lib.LLVMPY_ContextCreate()
+        self.module = lib.LLVMPY_ParseAssembly(self.context, ir_text.encode(), byref(message))
+        if not self.module or message.value:
+            raise CompileError(_with_line(take(message), ir_text))
+        message = c_void_p()
+        if lib.LLVMPY_VerifyModule(self.module, byref(message)):
+            raise CompileError("LLVM rejects the generated IR: " + take(message))
+
+    def optimise(self, level: int) -> None:
+        if level <= 0:
+            return
+        lib = self.lib
+        options = lib.LLVMPY_CreatePipelineTuningOptions(1)
+        for setting in ("LoopVectorization", "SLPVectorization", "LoopUnrolling", "LoopInterleaving"):
+            getattr(lib, "LLVMPY_PTOSet" + setting)(options, False)
+        builder = lib.LLVMPY_CreatePassBuilder(self.machine, options)
+        if level == 1:
+            passes = lib.LLVMPY_CreateNewModulePassManager()
+            for name in ("AlwaysInliner", *_TIDY):
+                getattr(lib, f"LLVMPY_module_Add{name}Pass")(passes)
+            lib.LLVMPY_RunNewModulePassManager(passes, self.module, builder)
+            lib.LLVMPY_DisposeNewModulePassManger(passes)
+        else:
+            inline = lib.LLVMPY_CreateNewModulePassManager()
+            lib.LLVMPY_module_AddAlwaysInlinerPass(inline)
+            lib.LLVMPY_RunNewModulePassManager(inline, self.module, builder)
+            lib.LLVMPY_DisposeNewModulePassManger(inline)
+            passes = lib.LLVMPY_buildFunctionSimplificationPipeline(builder, level - 1)
+            functions = lib.LLVMPY_ModuleFunctionsIter(self.module)
+            while function := lib.LLVMPY_FunctionsIterNext(functions):
+                if not lib.LLVMPY_IsDeclaration(function):
+                    lib.LLVMPY_RunNewFunctionPassManager(passes, function, builder)
+            lib.LLVMPY_DisposeFunctionsIter(functions)
+            lib.LLVMPY_DisposeNewFunctionPassManger(passes)
+        lib.LLVMPY_DisposePassBuilder(builder)
+        lib.LLVMPY_DisposePipelineTuningOptions(options)
+
+    def text(self) -> str:
+        return string(self.lib.LLVMPY_PrintModuleToString, self.module)
+
+    def emit(self, as_object: bool) -> bytes:
+        lib, message = self.lib, c_void_p()
+        buffer = lib.LLVMPY_TargetMachineEmitToMemory(self.machine, self.module, as_object, byref(message))
+        if not buffer:
+            raise CompileError(take(message))
+        try:
+            return ctypes.string_at(lib.LLVMPY_GetBufferStart(buffer), lib.LLVMPY_GetBufferSize(buffer))
+        finally:
+            lib.LLVMPY_DisposeMemoryBuffer(buffer)
+
+    def __enter__(self) -> _Compilation:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self.machine is None:
+            return
+        lib = self.lib
+        if self.module:
+            lib.LLVMPY_DisposeModule(self.module)
+        if self.context:
+            lib.LLVMPY_ContextDispose(self.context)
+        _machines[self.quality].append((self.machine, self.layout))
+        self.module = self.context = self.machine = None
+
+
+def _with_line(message: str, text: str) -> str:
+    """LLVM's message, with the lines of ``text`` around the place it names."""
+    parts = message.split(":")
+    number = next((int(p) for p in parts if p.strip().isdigit()), 0)
+    lines = text.split("\n")
+    near = "\n".join(f"{i + 1:6} {lines[i]}" for i in range(max(number - 4, 0), min(number + 2, len(lines))))
+    return f"LLVM rejects the generated IR: {message.strip()}\n{near}"
+
+
+def compile_object(ir_text: str, level: int = 1) -> bytes:
+    """Object code of ``ir_text`` for the host, past all caches."""
+    from time import perf_counter
+
+    start = perf_counter()
+    with _Compilation(ir_text, 2 if level >= 0 else 0) as job:
+        job.optimise(level)
+        obj = job.emit(True)
+    compile_count.compiled += 1
+    compile_count.seconds += perf_counter() - start
+    return obj
+
+
+def optimised(ir_text: str, level: int = 1) -> str:
+    """The IR after the passes of ``level``, for reading."""
+    with _Compilation(ir_text) as job:
+        job.optimise(level)
+        return job.text()
+
+
+def asm(ir_text: str, level: int = 1) -> str:
+    """Assembly of ``ir_text`` for the host, for reading."""
+    with _Compilation(ir_text, 2 if level >= 0 else 0) as job:
+        job.optimise(level)
+        return job.emit(False).decode()
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Hosts that our own linker does not know
+# ---------------------------------------------------------------------------------------------------------
+
+_orc: list = []
+_orc_lock = threading.Lock()
+
+
+def _x86_elf(target_of: Host) -> bool:
+    return sys.platform == "linux" and target_of.triple.startswith("x86_64") and "x32" not in target_of.triple
+
+
+def _symbols_header(ir_text: str) -> bytes:
+    """Names that the module defines and declares, a line each: only ELF's symbol table is read here."""
+    import re
+
+    name = r'@([\w.$]+)'
+    local = r"(?!(?:internal|private)\b)"
+    defined = re.findall(rf"^define {local}[^@\n]*{name}\(", ir_text, re.M)
+    defined += re.findall(rf"^{name} = (?!external\b){local}[^\n]*\b(?:global|constant)\b", ir_text, re.M)
+    wanted = re.findall(rf"^declare\b[^@\n]*{name}\(", ir_text, re.M)
+    wanted = [n for n in wanted if not n.startswith("llvm.")]
+    wanted += re.findall(rf"^{name} = external\b", ir_text, re.M)
+    return f"{' '.join(defined)}\n{' '.join(wanted)}\n".encode()
+
+
+def _link_with_orc(blob: bytes, name: str, find: Callable[[str], int]) -> Library:
+    """Link with LLVM's ORC JIT, which knows every object format."""
+    import llvmlite.binding as binding
+
+    with _orc_lock:
+        if not _orc:
+            binding.initialize_native_target()
+            binding.initialize_native_asmprinter()
+            _orc.append(binding.create_lljit_compiler())
+            _orc.append(0)
+        _orc[1] += 1
+        unit = f"{name}.{_orc[1]}"
+    defined, undefined, obj = blob.split(b"\n", 2)
+    builder = binding.JITLibraryBuilder().add_object_img(obj).add_current_process()
+    for symbol in undefined.decode().split():
+        builder.import_symbol(symbol, find(symbol))
+    exports = defined.decode().split()
+    for symbol in exports:
+        builder.export_symbol(symbol)
+    tracker = builder.link(_orc[0], unit)
+    return Library(name, {symbol: tracker[symbol] for symbol in exports}, tracker)

@@ -1,0 +1,435 @@
+"""A straight-line LLVM function under construction, written as arithmetic on values.
+
+`Block` collects instructions; `Value` is an SSA name with its type and has Python's operators, so that
+an algorithm reads like the formula it implements:
+
+    n, r = ...
+    y = b.fma(r, b.poly(r, ROW), 1.0)
+
+Python numbers are operands everywhere and become (splatted) constants of the other operand's type.
+Nothing here is fast-math: each operator is one correctly rounded IEEE operation, so that vector bodies,
+masked tails and scalar code give the same bits.
+"""
+from __future__ import annotations
+
+import struct
+from copy import copy
+from functools import cache
+from itertools import count
+
+from ..llvm import host
+
+__all__ = ["Block", "Kind", "Value", "float_kind", "float_text", "int_kind", "has_feature"]
+
+
+class Kind:
+    """An LLVM type: an element type (`float`, `double`, `i1`, `i32`, `i64`) and a number of lanes."""
+
+    __slots__ = ("bits", "element", "floating", "lanes", "suffix", "text")
+
+    def __init__(self, element: str, lanes: int):
+        self.element = element
+        self.lanes = lanes
+        self.floating = element in ("float", "double")
+        self.bits = {"float": 32, "double": 64}.get(element) or int(element[1:])
+        self.text = element if lanes == 1 else f"<{lanes} x {element}>"
+        letter = f"f{self.bits}" if self.floating else f"i{self.bits}"
+        self.suffix = letter if lanes == 1 else f"v{lanes}{letter}"
+
+    def with_element(self, element: str) -> Kind:
+        return kind(element, self.lanes)
+
+
+@cache
+def kind(element: str, lanes: int) -> Kind:
+    return Kind(element, lanes)
+
+
+def float_kind(dtype: str, lanes: int) -> Kind:
+    return kind({"f32": "float", "f64": "double"}[dtype], lanes)
+
+
+def int_kind(bits: int, lanes: int) -> Kind:
+    return kind(f"i{bits}", lanes)
+
+
+@cache
+def float_text(number: float, bits: int) -> str:
+    """The LLVM spelling of a float constant: the bits of the double with the same value."""
+    if bits == 32:
+        number = struct.unpack("<f", struct.pack("<f", number))[0]
+    return f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
+
+
+def has_feature(name: str) -> bool:
+    """Whether the processor that code is generated for has an LLVM target feature such as `avx512vl`."""
+    return name in host().available
+
+
+class Value:
+    """An SSA value. Comparisons give masks (`i1` lanes); comparisons with NaN are false."""
+
+    __slots__ = ("block", "kind", "name")
+
+    def __init__(self, block: Block, name: str, kind: Kind):
+        self.block = block
+        self.name = name
+        self.kind = kind
+
+    def __add__(self, other):
+        return self.block.binary("add", self, other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other):
+        return self.block.binary("sub", self, other)
+
+    def __rsub__(self, other):
+        return self.block.binary("sub", other, self)
+
+    def __mul__(self, other):
+        return self.block.binary("mul", self, other)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other):
+        return self.block.binary("div", self, other)
+
+    def __rtruediv__(self, other):
+        return self.block.binary("div", other, self)
+
+    def __neg__(self):
+        block = self.block
+        if self.kind.floating:
+            return block.emit(self.kind, f"fneg {self.kind.text} {self.name}")
+        return 0 - self
+
+    def __and__(self, other):
+        return self.block.bitwise("and", self, other)
+
+    def __or__(self, other):
+        return self.block.bitwise("or", self, other)
+
+    def __xor__(self, other):
+        return self.block.bitwise("xor", self, other)
+
+    def __invert__(self):
+        return self ^ (1 if self.kind.bits == 1 else -1)
+
+    def __lshift__(self, other):
+        return self.block.bitwise("shl", self, other)
+
+    def __rshift__(self, other):
+        return self.block.bitwise("ashr", self, other)
+
+    def __lt__(self, other):
+        return self.block.compare("lt", self, other)
+
+    def __le__(self, other):
+        return self.block.compare("le", self, other)
+
+    def __gt__(self, other):
+        return self.block.compare("gt", self, other)
+
+    def __ge__(self, other):
+        return self.block.compare("ge", self, other)
+
+
+class Block:
+    """Builds one function over `lanes` elements of `dtype` ("f32" or "f64")."""
+
+    def __init__(self, dtype: str, lanes: int):
+        self.lanes = lanes
+        self.set_dtype(dtype)
+        self.lines: list[str] = []
+        self.dependencies: list[tuple[str, str, int]] = []
+        self.numbers = count()
+        # The labels of the basic blocks so far; the last one is being written.
+        self.labels = ["entry"]
+
+    def set_dtype(self, dtype: str):
+        self.dtype = dtype
+        self.single = dtype == "f32"
+        self.float = float_kind(dtype, self.lanes)
+        self.int = int_kind(self.float.bits, self.lanes)
+
+    def in_double(self) -> Block:
+        """The same function under construction, with f64 as the dtype of its constants."""
+        block = copy(self)
+        block.set_dtype("f64")
+        return block
+
+    # Constants and plain instructions
+
+    def emit(self, kind: Kind, instruction: str) -> Value:
+        name = f"%v{next(self.numbers)}"
+        self.lines.append(f"  {name} = {instruction}")
+        return Value(self, name, kind)
+
+    def operand(self, value, kind: Kind) -> str:
+        """The text of an operand without its type; numbers become constants of type `kind`."""
+        if isinstance(value, Value):
+            return value.name
+        if kind.floating:
+            text = float_text(value, kind.bits)
+        else:
+            text = str(int(value)) if kind.bits > 1 else ("true" if value else "false")
+        return text if kind.lanes == 1 else f"splat ({kind.element} {text})"
+
+    def constant(self, number, kind: Kind | None = None) -> Value:
+        kind = kind or self.float
+        return Value(self, self.operand(number, kind), kind)
+
+    def sign_bit(self, kind: Kind) -> Value:
+        return self.constant(-(1 << (kind.bits - 1)), kind)
+
+    def pick(self, single, double):
+        """A constant or row of coefficients by the block's dtype."""
+        return single if self.single else double
+
+    def binary(self, op: str, x, y) -> Value:
+        kind = x.kind if isinstance(x, Value) else y.kind
+        if kind.floating:
+            op = "f" + op
+        return self.emit(kind, f"{op} {kind.text} {self.operand(x, kind)}, {self.operand(y, kind)}")
+
+    def bitwise(self, op: str, x: Value, y) -> Value:
+        kind = x.kind
+        return self.emit(kind, f"{op} {kind.text} {x.name}, {self.operand(y, kind)}")
+
+    def lshr(self, x: Value, y) -> Value:
+        return self.bitwise("lshr", x, y)
+
+    def compare(self, op: str, x: Value, y, ordered: bool = True) -> Value:
+        kind = x.kind
+        if kind.floating:
+            text = f"fcmp {'o' if ordered else 'u'}{op}"
+        else:
+            text = f"icmp {op if op in ('eq', 'ne') else 's' + op}"
+        mask = kind.with_element("i1")
+        return self.emit(mask, f"{text} {kind.text} {x.name}, {self.operand(y, kind)}")
+
+    def eq(self, x: Value, y) -> Value:
+        return self.compare("eq", x, y)
+
+    def ne(self, x: Value, y) -> Value:
+        return self.compare("ne", x, y, ordered=False)
+
+    def ne_int(self, x: Value, y) -> Value:
+        return self.compare("ne", x, y)
+
+    def is_nan(self, x: Value) -> Value:
+        return self.emit(x.kind.with_element("i1"), f"fcmp uno {x.kind.text} {x.name}, {x.name}")
+
+    def not_lt(self, x: Value, y) -> Value:
+        """x >= y or either is NaN."""
+        return self.compare("ge", x, y, ordered=False)
+
+    def not_gt(self, x: Value, y) -> Value:
+        """x <= y or either is NaN."""
+        return self.compare("le", x, y, ordered=False)
+
+    def select(self, mask: Value, x, y) -> Value:
+        kind = x.kind if isinstance(x, Value) else y.kind if isinstance(y, Value) else self.float
+        t = kind.text
+        x, y = self.operand(x, kind), self.operand(y, kind)
+        return self.emit(kind, f"select {mask.kind.text} {mask.name}, {t} {x}, {t} {y}")
+
+    def intrinsic(self, name: str, *args, kind: Kind | None = None) -> Value:
+        """Call `llvm.<name>.<type>`; all arguments have the type of the result."""
+        kind = kind or next(a.kind for a in args if isinstance(a, Value))
+        operands = ", ".join([f"{kind.text} {self.operand(a, kind)}" for a in args])
+        return self.emit(kind, f"call {kind.text} @llvm.{name}.{kind.suffix}({operands})")
+
+    def fma(self, x, y, z) -> Value:
+        """x*y + z, rounded once."""
+        return self.intrinsic("fma", x, y, z)
+
+    def sqrt(self, x: Value) -> Value:
+        return self.intrinsic("sqrt", x)
+
+    def abs(self, x: Value) -> Value:
+        return self.intrinsic("fabs", x)
+
+    def copysign(self, x, y: Value) -> Value:
+        return self.intrinsic("copysign", x, y)
+
+    def floor(self, x: Value) -> Value:
+        return self.intrinsic("floor", x)
+
+    def trunc(self, x: Value) -> Value:
+        return self.intrinsic("trunc", x)
+
+    def rint(self, x: Value) -> Value:
+        return self.intrinsic("rint", x)
+
+    def at_most(self, x: Value, limit) -> Value:
+        """min(x, limit), NaN where x is NaN (one `min` instruction on x86)."""
+        limit = limit if isinstance(limit, Value) else self.constant(limit, x.kind)
+        return self.select(self.compare("lt", limit, x), limit, x)
+
+    def at_least(self, x: Value, limit) -> Value:
+        """max(x, limit), NaN where x is NaN."""
+        limit = limit if isinstance(limit, Value) else self.constant(limit, x.kind)
+        return self.select(self.compare("gt", limit, x), limit, x)
+
+    def poly(self, x: Value, row) -> Value:
+        """row[0] + row[1]*x + row[2]*x**2 + …, in two interleaved Horner chains where it is long."""
+        if len(row) < 8:
+            return self.horner(x, row)
+        square = x * x
+        return self.fma(x, self.horner(square, row[1::2]), self.horner(square, row[0::2]))
+
+    def horner(self, x: Value, row) -> Value:
+        y = row[-1] if isinstance(row[-1], Value) else self.constant(row[-1], x.kind)
+        for c in reversed(row[:-1]):
+            y = self.fma(y, x, c)
+        return y
+
+    # Bits and conversions
+
+    def cast(self, op: str, x: Value, kind: Kind) -> Value:
+        return self.emit(kind, f"{op} {x.kind.text} {x.name} to {kind.text}")
+
+    def bits(self, x: Value) -> Value:
+        return self.cast("bitcast", x, x.kind.with_element(f"i{x.kind.bits}"))
+
+    def floats(self, x: Value) -> Value:
+        return self.cast("bitcast", x, x.kind.with_element("float" if x.kind.bits == 32 else "double"))
+
+    def to_int(self, x: Value, bits: int | None = None) -> Value:
+        return self.cast("fptosi", x, x.kind.with_element(f"i{bits or x.kind.bits}"))
+
+    def to_float(self, x: Value, kind: Kind | None = None) -> Value:
+        return self.cast("sitofp", x, kind or self.float)
+
+    def widen(self, x: Value) -> Value:
+        """f32 lanes as f64 lanes."""
+        return self.cast("fpext", x, x.kind.with_element("double"))
+
+    def narrow(self, x: Value) -> Value:
+        return self.cast("fptrunc", x, x.kind.with_element("float"))
+
+    # Exact sums and products: pairs (high, low) with high + low the exact result
+
+    def two_sum(self, x: Value, y) -> tuple[Value, Value]:
+        s = x + y
+        t = s - x
+        return s, (x - (s - t)) + (y - t)
+
+    def fast_two_sum(self, x: Value, y: Value) -> tuple[Value, Value]:
+        """As `two_sum`, for |x| >= |y|."""
+        s = x + y
+        return s, y - (s - x)
+
+    def two_product(self, x: Value, y: Value) -> tuple[Value, Value]:
+        p = x * y
+        return p, self.fma(x, y, -p)
+
+    # Exponents
+
+    def nearest(self, x: Value, factor: float, offset: float = 0.0) -> tuple[Value, Value]:
+        """round(x*factor + offset) as a float, and integer bits whose low part is that number.
+
+        Adding 1.5*2**p pushes the fraction out of the mantissa, good for |n| < 2**(p-1).
+        """
+        magic = 1.5 * 2.0 ** (23 if x.kind.bits == 32 else 52)
+        if offset:
+            t = self.fma(x, factor, offset) + magic
+        else:
+            t = self.fma(x, factor, magic)
+        return t - magic, self.bits(t)
+
+    def power_of_two(self, n_bits: Value) -> Value:
+        """2**n from the second result of `nearest`, for n within the exponents of normal numbers."""
+        mantissa, bias = (23, 127) if n_bits.kind.bits == 32 else (52, 1023)
+        return self.floats((n_bits << mantissa) + (bias << mantissa))
+
+    def scale(self, x: Value, n: Value, n_bits: Value) -> Value:
+        """x * 2**n, rounded once, with n and n_bits from `nearest` and |n| < 2**11 (2**8 in f32).
+
+        Two factors, so that the results may be subnormal or overflow; one instruction with AVX-512.
+        """
+        kind = x.kind
+        if self.has_avx512(kind):
+            return self.avx512("scalef", kind, f"{kind.text} {x.name}, {kind.text} {n.name}")
+        mantissa, bias, magic = (23, 127, 0x4B400000) if kind.bits == 32 else (52, 1023, 0x4338000000000000)
+        whole = n_bits - magic
+        half = whole >> 1
+        first = self.floats((half + bias) << mantissa)
+        second = self.floats((whole - half + bias) << mantissa)
+        return (x * first) * second
+
+    def split(self, x: Value) -> tuple[Value, Value]:
+        """(m, e) with x = m * 2**e and m in [0.75, 1.5), subnormals included.
+
+        e is -inf for zero and +inf for infinity, m is NaN for negative numbers, either for NaN: so a
+        logarithm e*log(2) + log(m) needs no special cases.
+        """
+        kind = x.kind
+        if self.has_avx512(kind):
+            # Interval [0.75, 1.5) is 3; 8 makes NaN of negative numbers.
+            m = self.avx512("getmant", kind, f"{kind.text} {x.name}, i32 11")
+            ex, em = (self.avx512("getexp", kind, f"{kind.text} {v.name}") for v in (x, m))
+            return m, ex - em
+        if kind.bits == 32:
+            mantissa, smallest, lift, three_quarters, magic = 23, 2.0**-126, 24, 0x3F400000, 0x4B400000
+        else:
+            mantissa, smallest, lift = 52, 2.0**-1022, 54
+            three_quarters, magic = 0x3FE8000000000000, 0x4338000000000000
+        tiny = x < smallest
+        normal = self.bits(self.select(tiny, x * 2.0**lift, x))
+        e_bits = (normal - three_quarters) >> mantissa
+        m = self.floats(normal - (e_bits << mantissa))
+        bias = self.select(tiny, self.constant(1.5 * 2.0**mantissa + lift, kind), 1.5 * 2.0**mantissa)
+        e = self.floats(e_bits + magic) - bias
+        inf = float("inf")
+        usual = (x > 0.0) & (x < inf)
+        m = self.select(usual, m, self.select(self.not_lt(x, 0.0), 1.0, self.constant(float("nan"), kind)))
+        e = self.select(usual, e, self.select(self.eq(x, 0.0), self.constant(-inf, kind), x))
+        return m, e
+
+    def has_avx512(self, kind: Kind) -> bool:
+        return kind.lanes * kind.bits in (128, 256, 512) and has_feature("avx512vl")
+
+    def avx512(self, name: str, kind: Kind, operands: str) -> Value:
+        """An instruction of AVX-512 on full vectors, no lane masked off, rounding to nearest."""
+        width = kind.lanes * kind.bits
+        symbol = f"llvm.x86.avx512.mask.{name}.p{'s' if kind.bits == 32 else 'd'}.{width}"
+        rounding = ", i32 4" if width == 512 else ""
+        unmasked = f"{kind.text} poison, i{max(kind.lanes, 8)} -1"
+        return self.emit(kind, f"call {kind.text} @{symbol}({operands}, {unmasked}{rounding})")
+
+    # Structure
+
+    def depend(self, name: str, dtype: str | None = None, lanes: int | None = None):
+        """Note that another definition of this package must be in the module."""
+        key = (name, dtype or self.dtype, lanes or self.lanes)
+        if key not in self.dependencies:
+            self.dependencies.append(key)
+
+    def freeze(self, x: Value) -> Value:
+        return self.emit(x.kind, f"freeze {x.kind.text} {x.name}")
+
+    def any(self, mask: Value) -> Value:
+        """One i1: whether any lane is set. The mask must not be poison: `freeze` what it comes from."""
+        if mask.kind.lanes == 1:
+            return mask
+        t = mask.kind
+        return self.emit(kind("i1", 1), f"call i1 @llvm.vector.reduce.or.{t.suffix}({t.text} {mask.name})")
+
+    def rarely(self, condition: Value, usual: list[Value], rare) -> list[Value]:
+        """`rare()` where the one-bit `condition` holds, `usual` otherwise: a real branch."""
+        before, number = self.labels[-1], len(self.labels)
+        name, done = f"rare{number}", f"done{number}"
+        hint = self.emit(condition.kind, f"call i1 @llvm.expect.i1(i1 {condition.name}, i1 false)")
+        self.lines += [f"  br i1 {hint.name}, label %{name}, label %{done}", f"{name}:"]
+        self.labels.append(name)
+        values = rare()
+        after = self.labels[-1]
+        self.lines += [f"  br label %{done}", f"{done}:"]
+        self.labels.append(done)
+        return [
+            self.emit(u.kind, f"phi {u.kind.text} [ {u.name}, %{before} ], [ {v.name}, %{after} ]")
+            for u, v in zip(usual, values)
+        ]

@@ -1,0 +1,59 @@
+"""The table of functions, and their definitions as text."""
+from __future__ import annotations
+
+from functools import cache
+
+from . import error_functions, exponential, hyperbolic, inverse, power, trigonometric
+from .block import Block, Value
+
+FAMILIES = (exponential, trigonometric, hyperbolic, inverse, error_functions, power)
+# name -> builder(block, *arguments) -> result
+FUNCTIONS = {name: build for family in FAMILIES for name, build in family.FUNCTIONS.items()}
+# name -> text(dtype, lanes) -> (definition, dependencies): what FUNCTIONS call, written as IR
+TEXTS = {name: text for family in FAMILIES for name, text in getattr(family, "TEXTS", {}).items()}
+# Longer functions are left to the inliner's judgement.
+INLINE_INSTRUCTIONS = 100
+
+Key = tuple[str, str, int]
+
+
+@cache
+def definition(name: str, dtype: str, lanes: int) -> tuple[str, str, tuple[Key, ...]]:
+    """The LLVM definition of a function: (symbol, text, keys of the definitions it needs as well).
+
+    `name` is a key of FUNCTIONS, `dtype` "f32" or "f64". The function takes and returns
+    `<lanes x float/double>`, scalars if `lanes` is 1, and gives the same bits for any number of lanes.
+    Its symbol is `@styrax.<name>.<dtype>.<lanes>`, with internal linkage. A KeyError means that there is
+    no such function.
+    """
+    symbol = f"styrax.{name}.{dtype}.{lanes}"
+    if name in TEXTS:
+        text, dependencies = TEXTS[name](dtype, lanes)
+        return symbol, text, dependencies
+    build = FUNCTIONS[name]
+    block = Block(dtype, lanes)
+    names = build.__code__.co_varnames[1 : build.__code__.co_argcount]
+    result = build(block, *[Value(block, f"%{a}", block.float) for a in names])
+    t = block.float.text
+    parameters = ", ".join([f"{t} %{a}" for a in names])
+    attributes = "alwaysinline nounwind" if len(block.lines) <= INLINE_INSTRUCTIONS else "nounwind"
+    lines = [
+        f"define internal {t} @{symbol}({parameters}) {attributes} {{",
+        "entry:",
+        *block.lines,
+        f"  ret {t} {result.name}",
+        "}\n",
+    ]
+    return symbol, "\n".join(lines), tuple(block.dependencies)
+
+
+def module_text(*keys: Key) -> str:
+    """The definitions of `keys` and of everything they need, each once."""
+    texts: dict[Key, str] = {}
+    pending = list(keys)
+    while pending:
+        key = pending.pop()
+        if key not in texts:
+            _, texts[key], dependencies = definition(*key)
+            pending.extend(dependencies)
+    return "\n".join(texts.values())

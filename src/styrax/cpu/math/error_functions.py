@@ -1,0 +1,84 @@
+"""erf, erfc, erf_inv."""
+from __future__ import annotations
+
+from .block import Block, Value
+from .exponential import EXP_ROW_32, expm1_of_remainder, reduce, reduce_sum
+
+# -log(erfc(x)) = 2/sqrt(pi)*x + x * row(x), so that erf(x) = -expm1 of its negative: one formula from 0 to
+# where erf rounds to 1. The row starts with the rounding error of 2/sqrt(pi).
+ERF_SLOPE = (1.1283792, 1.1283791670955126)
+ERF_ROW = (
+    (
+        -5.4120942e-08, 0.6366194, 0.10277777, -0.019152869, -0.00016072656, 0.0016673092, -0.0006329482,
+        0.00011765575, -9.25552e-06,
+    ),
+    (
+        9.754959068244714e-18, 0.6366197723675836, 0.10277260330178871, -0.019128447005069302,
+        -0.00020919469485276653, 0.0016962063858077868, -0.0005901255531623533, 2.587860514139652e-05,
+        6.449185871081693e-05, -2.9724041995323802e-05, 3.40725905687286e-06, 2.8351483228896602e-06,
+        -1.7415559193965917e-06, 3.3637199503974546e-07, 1.3717683698267463e-07, -1.41758883184521e-07,
+        6.57320721630228e-08, -2.0962139209349395e-08, 4.9975604085276175e-09, -9.081918870861487e-10,
+        1.2483604927560802e-10, -1.2610427746865519e-11, 8.845122743666722e-13, -3.8503079268615066e-14,
+        7.833697868523155e-16,
+    ),
+)  # fmt: skip
+# erfc(x) = e**-x**2 * row((x - K)/(x + K)) / (1 + 2x), x >= 0. The first row is enough for f32 results and
+# used in f64 arithmetic; the second starts with the rounding error of its constant term.
+ERFC_CENTRE_32 = 3.0
+ERFC_ROW_32 = (
+    1.2530080591213626, -0.13562113930378789, -0.04756239953958204, 0.12964641474924624,
+    -0.11927097393691416, 0.06829576655188989, -0.02379753653231799, 0.002567375335106845,
+    0.002001820988600092, -0.00077757442684687, -0.00026812534962687023,
+)  # fmt: skip
+ERFC_CENTRE = 4.0
+ERFC_MIDDLE = 1.2329951186255526
+ERFC_ROW = (
+    -4.5272168174633586e-17, -0.13962111684056253, 0.01537965210261966, 0.06809705425469545,
+    -0.10103906603629997, 0.09373283499825048, -0.06633036581230962, 0.03716751553910071,
+    -0.01619773405676243, 0.005031969963477233, -0.0007577732959380743, -0.00019925661609285702,
+    0.0001506217128539108, -2.4399480909819625e-05, -1.1222168669201942e-05, 5.7102941195594675e-06,
+    2.9417504337846657e-07, -8.261105319666752e-07, 7.403038693445135e-08, 1.1044136328458126e-07,
+    -1.7370807777096532e-08, -1.4090745543468603e-08, 1.6315131372235319e-09,
+    1.1850184548265323e-09,
+)  # fmt: skip
+
+
+def erf(b: Block, x: Value) -> Value:
+    y = b.at_most(b.abs(x), b.pick(3.95, 5.95))
+    log_erfc = -b.fma(y, b.pick(*ERF_SLOPE), y * b.poly(y, b.pick(*ERF_ROW)))
+    _, n_bits, r = reduce(b, log_erfc)
+    power = b.power_of_two(n_bits)
+    return b.copysign(b.fma(power, expm1_of_remainder(b, r), power - 1.0), x)
+
+
+def erfc(b: Block, x: Value) -> Value:
+    if b.single:
+        return b.narrow(erfc_single(b.in_double(), b.widen(x)))
+    y = b.at_most(b.abs(x), 28.0)
+    # row / (1 + 2y) as q + q_low
+    t = (y - ERFC_CENTRE) / (y + ERFC_CENTRE)
+    p, p_low = b.fast_two_sum(b.constant(ERFC_MIDDLE), b.fma(t, b.poly(t, ERFC_ROW[1:]), ERFC_ROW[0]))
+    d, d_low = b.two_sum(y + y, 1.0)
+    inverse = 1.0 / d
+    q = p * inverse
+    q_low = (b.fma(-q, d, p) + b.fma(-q, d_low, p_low)) * inverse
+    # e**-(y**2) as 2**n * (g + g_low)
+    square, square_low = b.two_product(y, y)
+    r, r_low, n, n_bits = reduce_sum(b, -square, -square_low)
+    g, g_low = b.fast_two_sum(b.constant(1.0), expm1_of_remainder(b, r))
+    g_low = b.fma(r_low, g, g_low)
+    result = b.scale(b.fma(g, q, b.fma(g, q_low, g_low * q)), n, n_bits)
+    return b.select(x < 0.0, 2.0 - result, result)
+
+
+def erfc_single(b: Block, x: Value) -> Value:
+    """erfc in f64 arithmetic to about 2**-28."""
+    y = b.at_most(b.abs(x), 11.0)
+    t = (y - ERFC_CENTRE_32) / (y + ERFC_CENTRE_32)
+    _, n_bits, r = reduce(b, -(y * y))
+    g = b.poly(r, (1.0, 1.0, *EXP_ROW_32)) * b.power_of_two(n_bits)
+    result = g * b.poly(t, ERFC_ROW_32) / b.fma(y, 2.0, 1.0)
+    return b.select(x < 0.0, 2.0 - result, result)
+
+
+FUNCTIONS = {"erf": erf, "erfc": erfc}

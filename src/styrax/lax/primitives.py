@@ -1,0 +1,455 @@
+"""Families of primitives: what elementwise operations and their kin have in common.
+
+A row names an operation and the few things that are its own (dtypes it takes, derivative, scalar
+code, StableHLO operation, a reference for tests); the constructors here derive abstract evaluation,
+batching, both lowerings and the public function from it, and enter the row in `OPERATIONS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from styrax.core import dtypes, rules
+from styrax.core.avals import ShapedArray
+from styrax.core.primitive import Primitive
+from styrax.core.trace import get_aval
+from styrax.transforms import ad, batching
+
+FLOAT = (np.floating,)
+COMPLEX = (np.complexfloating,)
+INEXACT = (np.floating, np.complexfloating)
+INTEGER = (np.integer,)
+BITS = (np.integer, np.bool_)
+REAL = (np.integer, np.floating)
+NUMERIC = (np.integer, np.floating, np.complexfloating)
+ORDERED = (np.integer, np.floating, np.bool_)
+ANY = (np.integer, np.floating, np.complexfloating, np.bool_)
+
+_FAMILY_NAMES = {
+    np.floating: "floating",
+    np.complexfloating: "complex",
+    np.integer: "integer",
+    np.signedinteger: "signed integer",
+    np.bool_: "bool",
+}
+
+
+class Operation:
+    """One row: an operation's name, primitive, public function and what tests compare it with."""
+
+    __slots__ = ("accepts", "arity", "family", "function", "name", "primitive", "reference")
+
+    def __init__(
+        self,
+        name: str,
+        primitive: Primitive,
+        function: Callable[..., Any],
+        family: str,
+        arity: int,
+        accepts: Sequence[Sequence[Any]],
+        reference: Any,
+    ):
+        self.name = name
+        self.primitive = primitive
+        self.function = function
+        self.family = family
+        self.arity = arity
+        self.accepts = accepts
+        self.reference = reference
+
+
+OPERATIONS: dict[str, Operation] = {}
+
+
+# -- abstract evaluation --------------------------------------------------------------------------
+
+
+def accepts_dtype(dtype: Any, families: Sequence[Any]) -> bool:
+    """Whether `dtype` belongs to one of the dtype families (NumPy abstract types or dtypes)."""
+    for family in families:
+        if isinstance(family, np.dtype):
+            if dtype == family:
+                return True
+        elif dtypes.issubdtype(dtype, family):
+            return True
+    return False
+
+
+def check_dtype(name: str, aval: Any, families: Sequence[Any], position: int | None = None) -> None:
+    """Raise TypeError unless the operation `name` takes arrays of the dtype of `aval`."""
+    if not accepts_dtype(aval.dtype, families):
+        wanted = ", ".join(_FAMILY_NAMES.get(f) or str(f) for f in families)
+        where = "" if position is None else f" as argument {position}"
+        raise TypeError(
+            f"lax.{name} does not accept dtype {aval.dtype.name}{where}; it takes {wanted} arrays."
+        )
+
+
+def check_same_dtypes(name: str, avals: Sequence[Any], numpy_name: str | None = None) -> None:
+    """Raise TypeError unless all avals have one dtype."""
+    first = avals[0].dtype
+    for aval in avals[1:]:
+        if aval.dtype != first:
+            listed = ", ".join(a.dtype.name for a in avals)
+            tip = f" (jnp.{numpy_name} promotes its arguments to a common dtype)" if numpy_name else ""
+            raise TypeError(
+                f"lax.{name} requires arguments to have the same dtypes, got {listed}{tip}. "
+                f"Convert one of them with lax.convert_element_type."
+            )
+
+
+def broadcast_shape(name: str, shapes: Sequence[tuple]) -> tuple:
+    """The shape of an elementwise result: scalars fit everywhere, otherwise ranks must be equal and
+    dimensions equal or one. Raises TypeError for other shapes."""
+    ranked = [s for s in shapes if s]
+    if not ranked:
+        return ()
+    first = ranked[0]
+    if all(s == first for s in ranked[1:]):
+        return first
+    if any(len(s) != len(first) for s in ranked):
+        listed = ", ".join(map(str, shapes))
+        raise TypeError(f"{name}: arrays must have the same number of dimensions, got shapes {listed}.")
+    out = []
+    for sizes in zip(*ranked, strict=True):
+        size: Any = 1
+        for s in sizes:
+            if not (type(s) is int and s == 1):
+                if (type(size) is int and size == 1) or size == s:
+                    size = s
+                else:
+                    listed = ", ".join(map(str, shapes))
+                    raise TypeError(f"{name} got incompatible shapes for broadcasting: {listed}.")
+        out.append(size)
+    return tuple(out)
+
+
+def joined_vma(avals: Sequence[Any]) -> frozenset:
+    """The mesh axes over which a result of these operands varies."""
+    vma: frozenset = frozenset()
+    for aval in avals:
+        other = getattr(aval, "vma", None)
+        if other:
+            vma |= other
+    return vma
+
+
+def all_weak(avals: Sequence[Any]) -> bool:
+    return all(a.weak_type for a in avals)
+
+
+def standard_abstract_eval(
+    shape_rule: Callable[..., tuple],
+    dtype_rule: Callable[..., Any],
+    weak_type_rule: Callable[..., bool] | None = None,
+) -> Callable[..., ShapedArray]:
+    """An abstract evaluation put together from rules of shape, dtype and weak type."""
+
+    def abstract_eval(*avals: Any, **params: Any) -> ShapedArray:
+        dtype = dtype_rule(*avals, **params)
+        shape = shape_rule(*avals, **params)
+        weak = all_weak(avals) if weak_type_rule is None else weak_type_rule(*avals, **params)
+        vma = joined_vma(avals)
+        return ShapedArray(shape, dtype, weak, vma=vma) if vma else ShapedArray(shape, dtype, weak)
+
+    return abstract_eval
+
+
+def standard_primitive(
+    name: str,
+    shape_rule: Callable[..., tuple],
+    dtype_rule: Callable[..., Any],
+    weak_type_rule: Callable[..., bool] | None = None,
+    *,
+    loops: Callable[..., Any] | None = None,
+    hlo: Any = None,
+) -> Primitive:
+    """A primitive with one result.
+
+    `shape_rule`, `dtype_rule` and `weak_type_rule` take the operands' avals and the parameters; the
+    result is weakly typed where all operands are unless a rule says otherwise.
+    """
+    prim = Primitive(name)
+    prim.def_abstract_eval(standard_abstract_eval(shape_rule, dtype_rule, weak_type_rule))
+    if loops is not None:
+        rules.loops[prim] = loops
+    if hlo is not None:
+        rules.stablehlos[prim] = hlo
+    return prim
+
+
+def first_dtype(operand: Any, *_: Any, **__: Any) -> Any:
+    """The dtype rule of operations that keep the dtype of their first operand."""
+    return operand.dtype
+
+
+def first_weak_type(operand: Any, *_: Any, **__: Any) -> bool:
+    return operand.weak_type
+
+
+# -- lowerings of elementwise operations ----------------------------------------------------------
+
+
+def reader(b: Any, x: Any, shape: Sequence[Any]) -> Callable[[Sequence[Any]], Any]:
+    """How an operand of an elementwise operation is read at an index of the result."""
+    if not x.shape:
+        return lambda index: x.at(())
+    if tuple(x.shape) == tuple(shape):
+        return x.at
+    stretched = [
+        type(d) is int and d == 1 and not (type(s) is int and s == 1)
+        for d, s in zip(x.shape, shape, strict=True)
+    ]
+    zero = b.index(0)
+    return lambda index: x.at([zero if s else i for s, i in zip(stretched, index, strict=True)])
+
+
+def elementwise_loops(scalar: Callable[..., Any]) -> Callable[..., Any]:
+    """The CPU lowering of an operation given by the code of one element."""
+
+    def rule(b: Any, *xs: Any, **params: Any) -> Any:
+        out = b.avals_out[0]
+        readers = [reader(b, x, out.shape) for x in xs]
+        return b.value(
+            out.shape, out.dtype, lambda index: scalar(b, *[read(index) for read in readers], **params)
+        )
+
+    return rule
+
+
+def elementwise_hlo(op: str | Callable[..., Any]) -> Callable[..., Any]:
+    """The StableHLO lowering: operands are spread to the shape of the result first."""
+
+    def rule(m: Any, *xs: Any, **params: Any) -> Any:
+        out = m.avals_out[0]
+        xs = tuple(m.broadcast_to(x, out) for x in xs)
+        return m.op1(op, xs, out) if isinstance(op, str) else op(m, *xs, **params)
+
+    return rule
+
+
+def _without_accuracy(scalar: Callable[..., Any]) -> Callable[..., Any]:
+    def ignoring(b: Any, *xs: Any, accuracy: Any = None) -> Any:
+        return scalar(b, *xs)
+
+    return ignoring
+
+
+def accuracy_attribute(accuracy: Any) -> str:
+    """The StableHLO attribute for an `accuracy` parameter, empty for None."""
+    if accuracy is None:
+        return ""
+    if hasattr(accuracy, "ulps"):
+        inside = f"atol = {float(accuracy.atol)!r}, rtol = {float(accuracy.rtol)!r}, ulps = {int(accuracy.ulps)}, "
+        mode = "TOLERANCE"
+    else:
+        inside, mode = "", str(getattr(accuracy, "name", accuracy))
+        inside = "ulps = 0, "
+    return f"result_accuracy = #stablehlo.result_accuracy<{inside}mode = #stablehlo.result_accuracy_mode<{mode}>>"
+
+
+def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    function.__module__ = "styrax.lax"
+    return function
+
+
+def _describe(families: Sequence[Any]) -> str:
+    names = [_FAMILY_NAMES.get(f) or str(f) for f in families]
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " or " + names[-1]
+
+
+# -- families -------------------------------------------------------------------------------------
+
+
+def unary(
+    name: str,
+    accepts: Sequence[Any],
+    doc: str,
+    *,
+    scalar: Callable[..., Any],
+    hlo: str | Callable[..., Any],
+    jvp: Callable[..., Any] | str | None = None,
+    out_dtype: Callable[[Any], Any] | None = None,
+    accuracy: bool = False,
+    prim_name: str | None = None,
+    reference: Any = None,
+) -> tuple[Callable[..., Any], Primitive]:
+    """An elementwise function of one array; returns `(public function, primitive)`.
+
+    `jvp(t, ans, x)` gives the tangent of the result, "zero" says that it always vanishes, None that
+    there is none. `scalar(b, x)` builds one element for the CPU; `hlo` is the name of a StableHLO
+    operation or `rule(m, x)`. `accuracy` adds JAX's parameter of that name.
+    """
+
+    def dtype_rule(x: Any, **_: Any) -> Any:
+        check_dtype(name, x, accepts)
+        return x.dtype if out_dtype is None else out_dtype(x.dtype)
+
+    weak = None if out_dtype is None else (lambda x, **_: False)
+    prim = standard_primitive(prim_name or name, lambda x, **_: x.shape, dtype_rule, weak)
+    takes = _describe(accepts)
+    summary = f"{doc}\n\nArgs:\n  x: array of {takes} dtype.\n"
+    returns = "\nReturns:\n  an array of the same shape."
+    error = f"\n\nRaises:\n  TypeError: for an array that is not of {takes} dtype."
+    function: Callable[..., Any]
+    if accuracy:
+
+        def function(x: Any, *, accuracy: Any = None) -> Any:
+            return prim.bind(x, accuracy=accuracy)
+
+        summary += "  accuracy: how exact an accelerator has to be; the CPU ignores it.\n"
+        scalar = _without_accuracy(scalar)
+        if isinstance(hlo, str):
+            op = hlo
+
+            def hlo(m: Any, x: Any, accuracy: Any = None) -> Any:
+                attribute = accuracy_attribute(accuracy) if op.startswith("stablehlo.") else ""
+                return m.op1(op, [x], m.avals_out[0], attribute)
+
+        else:
+            hlo = _without_accuracy(hlo)
+    else:
+
+        def function(x: Any) -> Any:
+            return prim.bind(x)
+
+    _named(function, name, summary + returns + error)
+    rules.loops[prim] = elementwise_loops(scalar)
+    rules.stablehlos[prim] = elementwise_hlo(hlo)
+    batching.defvectorized(prim)
+    if jvp == "zero":
+        ad.defjvp_zero(prim)
+    elif jvp is not None:
+        rule = jvp
+        ad.defjvp2(prim, lambda t, ans, x, **_: rule(t, ans, x))
+    OPERATIONS[name] = Operation(name, prim, function, "unary", 1, (accepts,), reference)
+    return function, prim
+
+
+def nary(
+    name: str,
+    accepts: Sequence[Sequence[Any]],
+    doc: str,
+    *,
+    scalar: Callable[..., Any],
+    hlo: str | Callable[..., Any],
+    jvp: Sequence[Callable[..., Any] | None] | str | None = None,
+    out_dtype: Callable[[Any], Any] | None = None,
+    same_dtypes: bool = True,
+    numpy_name: str | None = None,
+    prim_name: str | None = None,
+    reference: Any = None,
+    arguments: Sequence[str] = ("x", "y"),
+) -> tuple[Callable[..., Any], Primitive]:
+    """An elementwise function of several arrays of one dtype; returns `(public function, primitive)`.
+
+    Operands may be scalars, or have equal ranks with dimensions that are equal or one. `jvp` holds a
+    rule `(t, ans, *operands)` for each operand, or is "zero" or None as for `unary`.
+    """
+    prim_name = prim_name or name
+
+    def dtype_rule(*avals: Any, **_: Any) -> Any:
+        for position, (aval, families) in enumerate(zip(avals, accepts, strict=True)):
+            check_dtype(name, aval, families, position)
+        if same_dtypes:
+            check_same_dtypes(name, avals, numpy_name or name)
+        return avals[0].dtype if out_dtype is None else out_dtype(avals[0].dtype)
+
+    def shape_rule(*avals: Any, **_: Any) -> tuple:
+        return broadcast_shape(name, [a.shape for a in avals])
+
+    weak = None if out_dtype is None else (lambda *_, **__: False)
+    prim = standard_primitive(prim_name, shape_rule, dtype_rule, weak)
+    function: Callable[..., Any]
+    if len(accepts) == 2:
+
+        def function(x: Any, y: Any) -> Any:
+            return prim.bind(x, y)
+
+    else:
+
+        def function(a: Any, b: Any, x: Any) -> Any:
+            return prim.bind(a, b, x)
+
+    takes = _describe(accepts[0])
+    _named(
+        function,
+        name,
+        f"{doc}\n\nArgs:\n  {', '.join(arguments)}: arrays of one {takes} dtype. Each is a scalar, or all have "
+        "the same number of\n    dimensions, equal or one.\n\nReturns:\n  an array of the shape of the operands "
+        f"broadcast together.\n\nRaises:\n  TypeError: for other dtypes, dtypes that differ, or shapes that do not fit.",
+    )
+    rules.loops[prim] = elementwise_loops(scalar)
+    rules.stablehlos[prim] = elementwise_hlo(hlo)
+    batching.defbroadcasting(prim)
+    if jvp == "zero":
+        ad.defjvp_zero(prim)
+    elif jvp is not None:
+        ad.defjvp2(prim, *jvp)
+    OPERATIONS[name] = Operation(name, prim, function, "nary", len(accepts), accepts, reference)
+    return function, prim
+
+
+def binary(
+    name: str, accepts: Sequence[Any], doc: str, **row: Any
+) -> tuple[Callable[..., Any], Primitive]:
+    """`nary` for two operands that take the same dtypes."""
+    return nary(name, (accepts, accepts), doc, **row)
+
+
+def comparison(
+    name: str,
+    accepts: Sequence[Any],
+    doc: str,
+    *,
+    direction: str,
+    scalar: Callable[..., Any],
+    total_order: bool = False,
+    numpy_name: str | None = None,
+    reference: Any = None,
+) -> tuple[Callable[..., Any], Primitive]:
+    """An elementwise comparison: two arrays of one dtype give booleans, and tangents vanish."""
+
+    def hlo(m: Any, x: Any, y: Any) -> Any:
+        kind = "TOTALORDER" if total_order and accepts_dtype(x.dtype, FLOAT) else None
+        return m.compare(direction, x, y, kind)
+
+    return nary(
+        name,
+        (accepts, accepts),
+        doc,
+        scalar=scalar,
+        hlo=hlo,
+        jvp="zero",
+        out_dtype=lambda dtype: np.dtype(np.bool_),
+        numpy_name=numpy_name,
+        reference=reference,
+    )
+
+
+# -- values for rules -----------------------------------------------------------------------------
+
+
+def dtype_of(x: Any) -> Any:
+    """The dtype of an array, tracer or scalar."""
+    return get_aval(x).dtype
+
+
+def shape_of(x: Any) -> tuple:
+    return get_aval(x).shape
+
+
+_PYTHON_SCALARS = {"b": bool, "i": int, "f": float, "c": complex}
+
+
+def scalar_like(x: Any, value: Any) -> Any:
+    """The number `value` as a scalar of the dtype of `x`, weakly typed where `x` is."""
+    aval = get_aval(x)
+    if aval.weak_type and aval.dtype.kind in _PYTHON_SCALARS:
+        return _PYTHON_SCALARS[aval.dtype.kind](value)
+    return np.asarray(value, aval.dtype)

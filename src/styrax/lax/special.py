@@ -1,0 +1,643 @@
+"""Special functions: error functions, the gamma family, incomplete gamma and beta, zeta, Bessel.
+
+Those without an operation of their own in StableHLO, or with loops, are algorithms on `Lane`s. On
+the CPU they compute in double precision whatever the dtype.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from styrax.core import dtypes, rules
+from styrax.transforms import ad, batching
+
+from .casting import convert_element_type
+from .comparisons import gt, select
+from .elementwise import abs as absolute
+from .elementwise import add, exp, log, log1p, mul, neg, reciprocal, sign, square, sub
+from .lanes import ArrayOps, Lane, ScalarOps
+from .primitives import (
+    FLOAT,
+    OPERATIONS,
+    Operation,
+    broadcast_shape,
+    check_dtype,
+    check_same_dtypes,
+    elementwise_loops,
+    reader,
+    scalar_like,
+    standard_primitive,
+    unary,
+)
+from .shaping import broadcast_in_dim, full_like
+
+# -- operations with code of their own on every platform -----------------------------------------------
+
+_TWO_OVER_SQRT_PI = 2.0 / np.sqrt(np.pi)
+_HALF_SQRT_PI = np.sqrt(np.pi) / 2.0
+
+erf, erf_p = unary(
+    "erf", FLOAT, "The error function, elementwise.",
+    jvp=lambda t, ans, x: mul(scalar_like(x, _TWO_OVER_SQRT_PI), mul(t, exp(neg(square(x))))),
+    scalar=lambda b, x: b.erf(x),
+    hlo="chlo.erf",
+    reference="scipy.special.erf",
+)  # fmt: skip
+erfc, erfc_p = unary(
+    "erfc", FLOAT, "The complementary error function `1 - erf(x)`, elementwise, exact for large `x`.",
+    jvp=lambda t, ans, x: mul(scalar_like(x, -_TWO_OVER_SQRT_PI), mul(t, exp(neg(square(x))))),
+    scalar=lambda b, x: b.erfc(x),
+    hlo="chlo.erfc",
+    reference="scipy.special.erfc",
+)  # fmt: skip
+erf_inv, erf_inv_p = unary(
+    "erf_inv", FLOAT, "The inverse of the error function, elementwise.",
+    jvp=lambda t, ans, x: mul(scalar_like(x, _HALF_SQRT_PI), mul(t, exp(square(ans)))),
+    scalar=lambda b, x: b.erf_inv(x),
+    hlo="chlo.erf_inv",
+    reference="scipy.special.erfinv",
+)  # fmt: skip
+lgamma, lgamma_p = unary(
+    "lgamma", FLOAT, "The logarithm of the absolute value of the gamma function, elementwise.",
+    jvp=lambda t, ans, x: mul(t, digamma(x)),
+    scalar=lambda b, x: b.lgamma(x),
+    hlo="chlo.lgamma",
+    reference="scipy.special.gammaln",
+)  # fmt: skip
+digamma, digamma_p = unary(
+    "digamma", FLOAT, "The derivative of `lgamma`, elementwise.",
+    jvp=lambda t, ans, x: mul(t, polygamma(scalar_like(x, 1), x)),
+    scalar=lambda b, x: b.digamma(x),
+    hlo="chlo.digamma",
+    reference="scipy.special.digamma",
+)  # fmt: skip
+
+# -- algorithms on lanes -------------------------------------------------------------------------------
+
+_WIDE = np.dtype(np.float64)
+
+
+def _needs_loops(b: Any, xs: Sequence[Any], algorithm: Callable[..., Lane]) -> Any:
+    """The CPU lowering of an algorithm with loops: each element runs its own."""
+    out = b.avals_out[0]
+    readers = [reader(b, x, out.shape) for x in xs]
+
+    def body(n: Any, outs: Any, _: Any) -> None:
+        def over(d: int, index: tuple) -> None:
+            if d < len(out.shape):
+                with n.loop(out.shape[d], parallel=True) as i:
+                    over(d + 1, (*index, i))
+                return
+            ops = ScalarOps(b, n)
+            lanes = [Lane(ops, b.cast(read(index), _WIDE)) for read in readers]
+            n.store(outs[0], index, b.cast(algorithm(*lanes).value, out.dtype))
+
+        over(0, ())
+
+    return b.nest([(out.shape, out.dtype)], body)[0]
+
+
+def _straight(algorithm: Callable[..., Lane]) -> Callable[..., Any]:
+    """The CPU lowering of an algorithm without loops."""
+
+    def scalar(b: Any, *xs: Any) -> Any:
+        ops = ScalarOps(b, None)
+        return b.cast(algorithm(*[Lane(ops, b.cast(x, _WIDE)) for x in xs]).value, xs[0].dtype)
+
+    return elementwise_loops(scalar)
+
+
+def on_arrays(algorithm: Callable[..., Lane]) -> Callable[..., Any]:
+    """The algorithm as a function of arrays, made of operations of `lax`."""
+
+    def apply(*xs: Any) -> Any:
+        from .primitives import dtype_of, shape_of
+
+        dtype = dtype_of(xs[0])
+        shape = broadcast_shape(algorithm.__name__, [shape_of(x) for x in xs])
+        narrow = dtypes.itemsize_bits(dtype) < 32
+        lanes = []
+        for x in xs:
+            x = convert_element_type(x, np.float32) if narrow else x
+            if shape_of(x) != shape:
+                x = broadcast_in_dim(x, shape, range(len(shape)) if shape_of(x) else ())
+            lanes.append(Lane(ArrayOps(), x))
+        out = algorithm(*lanes).value
+        return convert_element_type(out, dtype) if narrow else out
+
+    return apply
+
+
+def _special(
+    name: str,
+    arity: int,
+    doc: str,
+    algorithm: Callable[..., Lane],
+    *,
+    iterative: bool = False,
+    hlo: str | None = None,
+    reference: Any = None,
+    prim_name: str | None = None,
+) -> tuple[Callable[..., Any], Any]:
+    def dtype_rule(*avals: Any) -> Any:
+        for position, aval in enumerate(avals):
+            check_dtype(name, aval, FLOAT, position if arity > 1 else None)
+        check_same_dtypes(name, avals)
+        return avals[0].dtype
+
+    def expanded(m: Any, *xs: Any) -> Any:
+        out = m.avals_out[0]
+        if hlo is not None:
+            return m.op1(hlo, [m.broadcast_to(x, out) for x in xs], out)
+        return m.call_traced(on_arrays(algorithm), *xs)[0]
+
+    prim = standard_primitive(
+        prim_name or name,
+        lambda *avals: broadcast_shape(name, [a.shape for a in avals]),
+        dtype_rule,
+        loops=(lambda b, *xs: _needs_loops(b, xs, algorithm)) if iterative else _straight(algorithm),
+        hlo=expanded,
+    )
+    if arity == 1:
+        batching.defvectorized(prim)
+    else:
+        batching.defbroadcasting(prim)
+    function: Callable[..., Any]
+    if arity == 1:
+
+        def function(x: Any) -> Any:
+            return prim.bind(x)
+
+    elif arity == 2:
+
+        def function(x: Any, y: Any) -> Any:
+            return prim.bind(x, y)
+
+    else:
+
+        def function(a: Any, b: Any, x: Any) -> Any:
+            return prim.bind(a, b, x)
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = "styrax.lax"
+    function.__doc__ = (
+        f"{doc}\n\nArgs:\n  arrays of one floating dtype, scalars or of shapes that broadcast.\n\nReturns:\n  an "
+        "array of the broadcast shape.\n\nRaises:\n  TypeError: for other dtypes or shapes."
+    )
+    OPERATIONS[name] = Operation(
+        name, prim, function, "special", arity, (FLOAT,) * arity, reference
+    )
+    return function, prim
+
+
+# Hurwitz zeta by the formula of Euler and Maclaurin: a sum of so many terms, then corrections.
+_ZETA_TERMS = 10
+# B(2k) / (2k)! for k = 1, 2, …
+_BERNOULLI = (
+    1 / 12,
+    -1 / 720,
+    1 / 30240,
+    -1 / 1209600,
+    1 / 47900160,
+    -691 / 1307674368000,
+    1 / 74724249600,
+    -3617 / 10670622842880000,
+    43867 / 5109094217170944000,
+    -174611 / 802857662698291200000,
+    77683 / 14101100039391805440000,
+    -236364091 / 1693824136731743669452800000,
+)
+
+
+def _zeta(x: Lane, q: Lane) -> Lane:
+    total = q ** (-x)
+    a = q
+    for _ in range(_ZETA_TERMS - 1):
+        a = a + 1.0
+        total = total + a ** (-x)
+    a = a + 1.0
+    power = a ** (-x)
+    total = total + power * a / (x - 1.0) + power * 0.5
+    factor = x
+    tail = None
+    for k, coefficient in enumerate(_BERNOULLI):
+        power = power / a
+        term = factor * power * coefficient
+        tail = term if tail is None else tail + term
+        factor = factor * (x + (2 * k + 1.0)) * (x + (2 * k + 2.0))
+        power = power / a
+    # Terms that overflow belong to sums that the corrections cannot change.
+    tail = (tail.abs() < float("inf")).where(tail, 0.0)
+    total = total + tail
+    pole = (q <= 0.0) & q.equals(q.floor())
+    undefined = (x < 1.0) | ((q <= 0.0) & x.differs(x.floor()))
+    even = x.equals((x * 0.5).floor() * 2.0)
+    at_pole = even.where(q.like(float("inf")), float("nan"))
+    total = pole.where(at_pole, total)
+    total = undefined.where(float("nan"), total)
+    return x.equals(1.0).where(float("inf"), total)
+
+
+zeta, zeta_p = _special(
+    "zeta", 2, "The Hurwitz zeta function: the sum of `(q + k) ** -x` over `k = 0, 1, …`, elementwise.",
+    _zeta, hlo="chlo.zeta", reference="scipy.special.zeta",
+)  # fmt: skip
+
+
+def _polygamma(m: Lane, x: Lane) -> Lane:
+    order = m + 1.0
+    odd = order.differs((order * 0.5).floor() * 2.0)
+    scale = order.lgamma().exp()
+    value = odd.where(-scale, scale) * _zeta(order, x)
+    value = m.equals(0.0).where(x.digamma(), value)
+    return ((m < 0.0) | m.differs(m.floor())).where(float("nan"), value)
+
+
+polygamma, polygamma_p = _special(
+    "polygamma", 2, "The derivative of order `m` of `digamma` at `x`, elementwise; `m` holds whole numbers.",
+    _polygamma, hlo="chlo.polygamma", reference="scipy.special.polygamma",
+)  # fmt: skip
+
+
+def _polygamma_jvp_m(t: Any, ans: Any, m: Any, x: Any) -> Any:
+    raise ValueError("polygamma gradient with respect to m is not supported")
+
+
+ad.defjvp2(
+    polygamma_p,
+    _polygamma_jvp_m,
+    lambda t, ans, m, x: mul(t, polygamma(add(m, scalar_like(m, 1)), x)),
+)
+
+# -- Bessel functions ------------------------------------------------------------------------------------
+
+# Chebyshev coefficients on [-1, 1] of exp(-x) I0(x), exp(-x) I1(x) / x in x / 4 - 1 where x <= 8, and
+# of exp(-x) sqrt(x) I0(x), exp(-x) sqrt(x) I1(x) in 16 / x - 1 beyond.
+_I0_SMALL = (
+    0.3383976372047380425, -0.30468267234319839868, 0.17162090152220877535, -0.094901097048047644421,
+    0.049305284239670708488, -0.023737414805899468816, 0.010546460394594998318, -0.0043243099950505759443,
+    0.0016394756169413357984, -0.00057637557453858236588, 0.00018850288509584165573,
+    -0.00005754195010082103704, 0.000016448448070728897089, -4.4167383584587505636e-6,
+    1.1173875391201037182e-6, -2.6707938539406117339e-7, 6.0469950225419189493e-8,
+    -1.3000250099862480421e-8, 2.6598237246823866503e-9, -5.1897956016352629067e-10,
+    9.6758090353732369122e-11, -1.7268262914415557072e-11, 2.9550526631296398346e-12,
+    -4.8564467831119294609e-13, 7.6761854986049356169e-14, -1.1685332877993451681e-14,
+    1.7153912855551330306e-15, -2.4312798465479546936e-16, 3.3307945188222380978e-17,
+)  # fmt: skip
+_I0_LARGE = (
+    0.4022452055070544158, 0.0033691164782556940899, 0.000068897583469168239843, 2.891370520834756483e-6,
+    2.0489185894690637418e-7, 2.2666689904981780646e-8, 3.3962320257083863452e-9, 4.9406023882249695891e-10,
+    1.1889147107846438342e-11, -3.1499165279632413645e-11, -1.3215811840447713119e-11,
+    -1.7941785315068061178e-12, 7.1801244513836662337e-13, 3.8527783827421427011e-13,
+    1.5400862175214098269e-14, -4.1505693472872220866e-14, -9.5548466988283076487e-15,
+    3.8116806693526224207e-15, 1.7725601330565263836e-15, -3.4254856196772191346e-16,
+    -2.8276239805165834849e-16, 3.4612228676974610931e-17, 4.465621420296759999e-17,
+)  # fmt: skip
+_I1_SMALL = (
+    0.12629359322181682741, -0.17641651835783405515, 0.10264365868984709538, -0.052945981208094991427,
+    0.024726449030626516828, -0.010564084894626198156, 0.0041564229443128881567, -0.001513572450631253149,
+    0.0005122859561685757729, -0.00016176081582589674559, 0.000047815651075500542264,
+    -0.000013273163656039435828, 3.4702513081376784767e-6, -8.5687202646954547407e-7,
+    2.0032947535521352623e-7, -4.4450591287963280807e-8, 9.3815373864957717839e-9,
+    -1.8872497517228292879e-9, 3.625590281552117037e-10, -6.6634897235020277422e-11,
+    1.1736186298890901631e-11, -1.9839743977649437152e-12, 3.2237933659455747098e-13,
+    -5.0421855047279116871e-14, 7.6006842947354069341e-15, -1.105596947735386308e-15,
+    1.5536319577362004689e-16, -2.1114212143581660782e-17,
+)  # fmt: skip
+_I1_LARGE = (
+    0.38928811750914006024, -0.0097610974913614684078, -0.00011058893876262371629,
+    -3.8825648088776903935e-6, -2.5122362378702089253e-7, -2.6314688468895195068e-8,
+    -3.835380385964237022e-9, -5.5897434621965838069e-10, -1.8974958123505412345e-11,
+    3.2526035830154882386e-11, 1.4125807436613781332e-11, 2.0356285441470895072e-12,
+    -7.1985517762459085121e-13, -4.0835511110921973182e-13, -2.101541842772664313e-14,
+    4.2724400167119513543e-14, 1.0420276984128802764e-14, -3.8144030724370078048e-15,
+    -1.8803547755107824485e-15, 3.3082023109209282827e-16, 2.9626289976459501391e-16,
+    -3.2095259219934239588e-17, -4.6503053684893583256e-17,
+)  # fmt: skip
+
+
+def _chebyshev(u: Lane, coefficients: Sequence[float]) -> Lane:
+    """The sum of `c[k] T_k(u)` by Clenshaw's recurrence."""
+    twice = u + u
+    later, latest = u.like(0.0), u.like(0.0)
+    for c in reversed(coefficients[1:]):
+        later, latest = latest, twice * latest - later + c
+    return u * latest - later + coefficients[0]
+
+
+def _bessel_parts(x: Lane) -> tuple[Lane, Lane, Lane, Lane]:
+    ax = x.abs()
+    small = ax <= 8.0
+    inner = small.where(ax, 8.0)
+    outer = small.where(8.0, ax)
+    return small, inner, outer, outer.rsqrt()
+
+
+def _bessel_i0e(x: Lane) -> Lane:
+    small, inner, outer, scale = _bessel_parts(x)
+    near = _chebyshev(inner * 0.25 - 1.0, _I0_SMALL)
+    far = _chebyshev(16.0 / outer - 1.0, _I0_LARGE) * scale
+    return small.where(near, far)
+
+
+def _bessel_i1e(x: Lane) -> Lane:
+    small, inner, outer, scale = _bessel_parts(x)
+    near = _chebyshev(inner * 0.25 - 1.0, _I1_SMALL) * x
+    far = _chebyshev(16.0 / outer - 1.0, _I1_LARGE) * scale
+    return small.where(near, (x < 0.0).where(-far, far))
+
+
+bessel_i0e, bessel_i0e_p = _special(
+    "bessel_i0e", 1, "The modified Bessel function of order 0 times `exp(-|x|)`, elementwise.",
+    _bessel_i0e, reference="scipy.special.i0e",
+)  # fmt: skip
+bessel_i1e, bessel_i1e_p = _special(
+    "bessel_i1e", 1, "The modified Bessel function of order 1 times `exp(-|x|)`, elementwise.",
+    _bessel_i1e, hlo="chlo.bessel_i1e", reference="scipy.special.i1e",
+)  # fmt: skip
+ad.defjvp2(bessel_i0e_p, lambda t, ans, x: mul(t, sub(bessel_i1e(x), mul(sign(x), ans))))
+
+
+def _bessel_i1e_jvp(t: Any, ans: Any, x: Any) -> Any:
+    from .primitives import dtype_of
+
+    # At 0 the derivative is 1/2; 1/x is not used near it.
+    epsilon = float(dtypes.finfo(dtype_of(x)).eps)
+    away = gt(absolute(x), scalar_like(x, epsilon))
+    safe = select(away, x, full_like(x, epsilon))
+    slope = sub(bessel_i0e(safe), mul(ans, add(sign(safe), reciprocal(safe))))
+    return mul(t, select(away, slope, full_like(x, 0.5)))
+
+
+ad.defjvp2(bessel_i1e_p, _bessel_i1e_jvp)
+
+# -- incomplete gamma functions ----------------------------------------------------------------------------
+
+_MAX_STEPS = 2000.0
+
+
+def _series(a: Lane, x: Lane, active: Lane, derivative: bool) -> tuple[Lane, Lane]:
+    """The sum of `x**n / ((a+1) … (a+n))` and its derivative by `a`."""
+    epsilon = a.ops.epsilon(a.value)
+    one, zero = a.like(1.0), a.like(0.0)
+
+    def going(n: Lane, c: Lane, total: Lane, dc: Lane, dtotal: Lane, on: Lane) -> Lane:
+        return on
+
+    def step(n: Lane, c: Lane, total: Lane, dc: Lane, dtotal: Lane, on: Lane) -> list[Lane]:
+        n = n + 1.0
+        ratio = x / (a + n)
+        dc = dc * ratio - c * ratio / (a + n) if derivative else dc
+        c = c * ratio
+        total = total + c
+        dtotal = dtotal + dc if derivative else dtotal
+        more = c > total * epsilon
+        if derivative:
+            more = more | (dc.abs() > dtotal.abs() * epsilon)
+        return [n, c, total, dc, dtotal, more & (n < _MAX_STEPS)]
+
+    _, _, total, _, dtotal, _ = a.ops.loop(going, step, [zero, one, one, zero, zero, active])
+    return total, dtotal
+
+
+def _fraction(a: Lane, x: Lane, active: Lane, derivative: bool) -> tuple[Lane, Lane]:
+    """The continued fraction of the upper incomplete gamma function, without its prefactor, and its
+    derivative by `a`."""
+    epsilon = a.ops.epsilon(a.value)
+    one, zero = a.like(1.0), a.like(0.0)
+    y, z = 1.0 - a, x - a + 2.0
+    p1, q1 = x + 1.0, z * x
+    state = [
+        zero, y, z, p1, one, q1, x, p1 / q1,
+        # Derivatives by a of p and q, now and one step before, and of the quotient.
+        zero, zero, -x, zero, (p1 * x) / (q1 * q1), active,
+    ]  # fmt: skip
+
+    def going(*s: Lane) -> Lane:
+        return s[-1]
+
+    def step(*s: Lane) -> list[Lane]:
+        c, y, z, p1, p2, q1, q2, value, dp1, dp2, dq1, dq2, dvalue, _ = s
+        c, y, z = c + 1.0, y + 1.0, z + 2.0
+        yc = y * c
+        p, q = p1 * z - p2 * yc, q1 * z - q2 * yc
+        dp = dp1 * z - p1 - dp2 * yc + p2 * c if derivative else dp1
+        dq = dq1 * z - q1 - dq2 * yc + q2 * c if derivative else dq1
+        usable = q.differs(0.0)
+        new = usable.where(p / q, value)
+        change = ((new - value) / new).abs()
+        dnew = usable.where((dp - new * dq) / q, dvalue) if derivative else dvalue
+        more = change > epsilon
+        if derivative:
+            more = more | ((dnew - dvalue).abs() > dnew.abs() * epsilon)
+        more = (more | ~usable) & (c < _MAX_STEPS)
+        # Numerators and denominators grow without bound; only their ratio counts.
+        shrink = (p.abs() > 1.0 / epsilon).where(p.like(epsilon), 1.0)
+        p, p1, q, q1 = p * shrink, p1 * shrink, q * shrink, q1 * shrink
+        dp, dp1, dq, dq1 = dp * shrink, dp1 * shrink, dq * shrink, dq1 * shrink
+        return [c, y, z, p, p1, q, q1, new, dp, dp1, dq, dq1, dnew, more]
+
+    out = a.ops.loop(going, step, state)
+    return out[7], out[12]
+
+
+class _Regions:
+    """Where which expansion of the incomplete gamma functions is used, with safe arguments for each."""
+
+    def __init__(self, a: Lane, x: Lane):
+        invalid = (x < 0.0) | (a <= 0.0) | x.differs(x) | a.differs(a)
+        infinite_x, infinite_a = x.equals(float("inf")), a.equals(float("inf"))
+        special = invalid | infinite_x | infinite_a | x.equals(0.0)
+        self.invalid, self.infinite_x, self.infinite_a = invalid, infinite_x, infinite_a
+        self.zero = x.equals(0.0)
+        upper = (x > 1.0) & (x > a)
+        self.upper = upper
+        self.use_series = ~special & ~upper
+        self.use_fraction = ~special & upper
+        # Arguments that no expansion is used for are replaced by harmless ones.
+        self.a = special.where(1.0, a)
+        self.x = special.where(1.0, x)
+        self.series_x = upper.where(1.0, self.x)
+        self.fraction_x = self.use_fraction.where(self.x, 4.0)
+        self.fraction_a = self.use_fraction.where(self.a, 1.0)
+        self.prefactor = (self.a * self.x.log() - self.x - self.a.lgamma()).exp()
+
+    def limits(self, value: Lane, at_zero: float, at_infinite_x: float, at_infinite_a: float) -> Lane:
+        value = self.infinite_a.where(at_infinite_a, value)
+        value = self.infinite_x.where(at_infinite_x, value)
+        value = self.zero.where(at_zero, value)
+        return self.invalid.where(float("nan"), value)
+
+
+def _igamma(a: Lane, x: Lane) -> Lane:
+    r = _Regions(a, x)
+    total, _ = _series(r.a, r.series_x, r.use_series, False)
+    fraction, _ = _fraction(r.fraction_a, r.fraction_x, r.use_fraction, False)
+    value = r.upper.where(1.0 - r.prefactor * fraction, r.prefactor * total / r.a)
+    both = r.infinite_a & r.infinite_x
+    return (both & ~r.invalid).where(1.0, r.limits(value, 0.0, 1.0, 0.0))
+
+
+def _igammac(a: Lane, x: Lane) -> Lane:
+    r = _Regions(a, x)
+    total, _ = _series(r.a, r.series_x, r.use_series, False)
+    fraction, _ = _fraction(r.fraction_a, r.fraction_x, r.use_fraction, False)
+    value = r.upper.where(r.prefactor * fraction, 1.0 - r.prefactor * total / r.a)
+    both = r.infinite_a & r.infinite_x
+    return (both & ~r.invalid).where(0.0, r.limits(value, 1.0, 0.0, 1.0))
+
+
+def _derivatives(r: _Regions) -> tuple[Lane, Lane]:
+    """The derivative by `a` of both expansions, without their prefactors."""
+    total, dtotal = _series(r.a, r.series_x, r.use_series, True)
+    fraction, dfraction = _fraction(r.fraction_a, r.fraction_x, r.use_fraction, True)
+    log_x = r.x.log()
+    lower = dtotal + total * (log_x - (r.a + 1.0).digamma())
+    upper = dfraction + fraction * (log_x - r.a.digamma())
+    return lower, upper
+
+
+def _igamma_grad_a(a: Lane, x: Lane) -> Lane:
+    r = _Regions(a, x)
+    lower, upper = _derivatives(r)
+    value = r.upper.where(-r.prefactor * upper, r.prefactor * lower / r.a)
+    return r.limits(value, 0.0, float("nan"), float("nan"))
+
+
+def _random_gamma_grad(a: Lane, x: Lane) -> Lane:
+    r = _Regions(a, x)
+    lower, upper = _derivatives(r)
+    value = r.upper.where(upper * r.x, -lower * r.x / r.a)
+    return r.limits(value, 0.0, float("nan"), float("nan"))
+
+
+igamma, igamma_p = _special(
+    "igamma", 2, "The regularized lower incomplete gamma function of `a` and `x`, elementwise.",
+    _igamma, iterative=True, reference="scipy.special.gammainc",
+)  # fmt: skip
+igammac, igammac_p = _special(
+    "igammac", 2, "The regularized upper incomplete gamma function of `a` and `x`, elementwise.",
+    _igammac, iterative=True, reference="scipy.special.gammaincc",
+)  # fmt: skip
+igamma_grad_a, igamma_grad_a_p = _special(
+    "igamma_grad_a", 2, "The derivative by `a` of the regularized lower incomplete gamma function, elementwise.",
+    _igamma_grad_a, iterative=True,
+)  # fmt: skip
+random_gamma_grad, random_gamma_grad_p = _special(
+    "random_gamma_grad", 2,
+    "The derivative by `a` of a sample `x` from the gamma distribution of shape `a`, elementwise.",
+    _random_gamma_grad, iterative=True,
+)  # fmt: skip
+
+
+def _gamma_density(t: Any, a: Any, x: Any) -> Any:
+    power = mul(sub(a, full_like(a, 1)), log(x))
+    return mul(t, exp(sub(add(neg(x), power), lgamma(a))))
+
+
+ad.defjvp(
+    igamma_p,
+    lambda t, a, x: mul(t, igamma_grad_a(a, x)),
+    lambda t, a, x: _gamma_density(t, a, x),
+)
+ad.defjvp(
+    igammac_p,
+    lambda t, a, x: neg(mul(t, igamma_grad_a(a, x))),
+    lambda t, a, x: neg(_gamma_density(t, a, x)),
+)
+
+
+def _expanded_jvp(algorithm: Callable[..., Lane]) -> Callable[..., Any]:
+    """The forward derivative of a function that has none in closed form: that of its loops."""
+
+    def rule(primals: Any, tangents: Any) -> Any:
+        (out,), (tangent,) = ad.jvp_flat(lambda *xs: [on_arrays(algorithm)(*xs)], list(primals), list(tangents))
+        return out, tangent
+
+    return rule
+
+
+rules.jvps[random_gamma_grad_p] = _expanded_jvp(_random_gamma_grad)
+rules.jvps[igamma_grad_a_p] = _expanded_jvp(_igamma_grad_a)
+
+# -- the incomplete beta function --------------------------------------------------------------------------
+
+
+def _beta_fraction(a: Lane, b: Lane, x: Lane, active: Lane) -> Lane:
+    """The continued fraction of the incomplete beta function, by Lentz's algorithm."""
+    epsilon = a.ops.epsilon(a.value)
+    tiny = 1e-30
+
+    def away_from_zero(v: Lane) -> Lane:
+        return (v.abs() < tiny).where(tiny, v)
+
+    one = a.like(1.0)
+    first = 1.0 / away_from_zero(1.0 - (a + b) * x / (a + 1.0))
+
+    def going(m: Lane, c: Lane, d: Lane, value: Lane, on: Lane) -> Lane:
+        return on
+
+    def step(m: Lane, c: Lane, d: Lane, value: Lane, on: Lane) -> list[Lane]:
+        twice = m + m
+        even = m * (b - m) * x / ((a + twice - 1.0) * (a + twice))
+        d = 1.0 / away_from_zero(1.0 + even * d)
+        c = away_from_zero(1.0 + even / c)
+        value = value * c * d
+        odd = -((a + m) * (a + b + m) * x) / ((a + twice) * (a + twice + 1.0))
+        d = 1.0 / away_from_zero(1.0 + odd * d)
+        c = away_from_zero(1.0 + odd / c)
+        change = c * d
+        more = (change - 1.0).abs() > epsilon
+        return [m + 1.0, c, d, value * change, more & (m < _MAX_STEPS)]
+
+    return a.ops.loop(going, step, [one, one, first, first, active])[3]
+
+
+def _betainc(a: Lane, b: Lane, x: Lane) -> Lane:
+    infinite = float("inf")
+    invalid = (a < 0.0) | (b < 0.0) | (x < 0.0) | (x > 1.0) | a.differs(a) | b.differs(b) | x.differs(x)
+    invalid = invalid | (a.equals(0.0) & b.equals(0.0)) | (a.equals(infinite) & b.equals(infinite))
+    # With all mass at one end the function is a step.
+    zero_side = a.equals(0.0) | b.equals(infinite)
+    one_side = b.equals(0.0) | a.equals(infinite)
+    ends = x.equals(0.0) | x.equals(1.0)
+    special = invalid | zero_side | one_side | ends
+    a_ok, b_ok, x_ok = special.where(1.0, a), special.where(1.0, b), special.where(0.5, x)
+    swap = x_ok > (a_ok + 1.0) / (a_ok + b_ok + 2.0)
+    p, q = swap.where(b_ok, a_ok), swap.where(a_ok, b_ok)
+    y = swap.where(1.0 - x_ok, x_ok)
+    log_y = swap.where((-x_ok).log1p(), x_ok.log())
+    log_rest = swap.where(x_ok.log(), (-x_ok).log1p())
+    log_beta = p.lgamma() + q.lgamma() - (p + q).lgamma()
+    scale = (p * log_y + q * log_rest - log_beta).exp() / p
+    part = scale * _beta_fraction(p, q, y, ~special)
+    value = swap.where(1.0 - part, part)
+    value = x.equals(1.0).where(1.0, x.equals(0.0).where(0.0, value))
+    value = (zero_side & (x > 0.0)).where(1.0, value)
+    value = (one_side & (x < 1.0)).where(0.0, value)
+    return invalid.where(float("nan"), value)
+
+
+betainc, regularized_incomplete_beta_p = _special(
+    "betainc", 3, "The regularized incomplete beta function of `a`, `b` and `x`, elementwise.",
+    _betainc, iterative=True, reference="scipy.special.betainc", prim_name="regularized_incomplete_beta",
+)  # fmt: skip
+
+
+def _betainc_jvp_parameter(t: Any, ans: Any, a: Any, b: Any, x: Any) -> Any:
+    raise ValueError("Betainc gradient with respect to a and b not supported.")
+
+
+def _betainc_jvp_x(t: Any, ans: Any, a: Any, b: Any, x: Any) -> Any:
+    one = scalar_like(a, 1)
+    log_beta = sub(add(lgamma(a), lgamma(b)), lgamma(add(a, b)))
+    powers = add(mul(sub(b, one), log1p(neg(x))), mul(sub(a, one), log(x)))
+    return mul(exp(sub(powers, log_beta)), t)
+
+
+ad.defjvp2(
+    regularized_incomplete_beta_p, _betainc_jvp_parameter, _betainc_jvp_parameter, _betainc_jvp_x
+)

@@ -1,0 +1,102 @@
+"""Broadcasting, and the choice between arrays that follows a condition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from styrax import lax
+from styrax.transforms.jit import jit
+
+from .conversion import asarray
+from .promotion import arrays, convert, dtype_of, promote_dtypes, shape_of, typed
+
+
+def canonical_shape(shape: Any) -> tuple:
+    """A shape as a tuple of ints. Raises TypeError for sizes that are not integers."""
+    try:
+        sizes = tuple(shape) if np.ndim(shape) else (shape,)
+        return tuple(d if type(d) is int else _size(d) for d in sizes)
+    except TypeError:
+        raise TypeError(f"Shapes must be 1D sequences of concrete values of integer type, got {shape}.") from None
+
+
+def _size(d: Any) -> Any:
+    index = getattr(type(d), "__index__", None)
+    if index is None:
+        raise TypeError("not an integer")
+    return index(d)
+
+
+def broadcast_shapes(*shapes: Any) -> tuple:
+    """The shape that arrays of the given shapes broadcast to.
+
+    Raises ValueError for shapes that do not broadcast together.
+    """
+    if not shapes:
+        return ()
+    return lax.broadcast_shapes(*((s,) if np.ndim(s) == 0 else tuple(s) for s in shapes))
+
+
+def spread(x: Any, shape: tuple) -> Any:
+    """An operand broadcast to a shape. Raises ValueError where it does not fit."""
+    have = shape_of(x)
+    if have == shape:
+        return x
+    lead = len(shape) - len(have)
+    if lead < 0 or any(a != b and a != 1 for a, b in zip(have, shape[lead:])):
+        name = dtype_of(x).name
+        raise ValueError(f"Incompatible types for broadcasting: input type={name}[{','.join(map(str, have))}] and "
+                         f"requested type={name}[{','.join(map(str, shape))}]")
+    return lax.broadcast_in_dim(x, shape, tuple(range(lead, len(shape))))
+
+
+def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
+    """`array` repeated along new and size-1 dimensions to have `shape`.
+
+    Raises ValueError where the shapes do not broadcast.
+    """
+    (array,) = arrays("broadcast_to", array)
+    return asarray(spread(array, canonical_shape(shape)))
+
+
+def broadcast_arrays(*args: Any) -> list[Any]:
+    """The arguments, each broadcast to their common shape. Raises ValueError where there is none."""
+    return [asarray(x) for x in spread_all(arrays("broadcast_arrays", *args))]
+
+
+def spread_all(args: Sequence[Any]) -> list[Any]:
+    """Operands broadcast to their common shape."""
+    shapes = [shape_of(x) for x in args]
+    if not shapes or all(s == shapes[0] for s in shapes):
+        return list(args)
+    shape = lax.broadcast_shapes(*shapes)
+    return [spread(x, shape) for x in args]
+
+
+def truth(x: Any) -> Any:
+    """`x != 0` as booleans; booleans as they are."""
+    dtype, weak = typed(x)
+    if dtype == np.bool_:
+        return x
+    return lax.ne(x, zero(dtype, weak))
+
+
+def zero(dtype: Any, weak: bool = False) -> Any:
+    """A scalar 0 for comparing operands of a dtype with."""
+    return convert(0, dtype, weak)
+
+
+def _where(condition: Any, x: Any, y: Any) -> Any:
+    condition = truth(condition)
+    x, y = promote_dtypes(x, y)
+    if shape_of(condition) == ():
+        x, y = spread_all((x, y))
+    else:
+        condition, x, y = spread_all((condition, x, y))
+    return lax.select(condition, x, y)
+
+
+choose_elements = jit(_where)

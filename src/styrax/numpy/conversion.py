@@ -1,0 +1,278 @@
+"""Arrays from Python and NumPy objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from styrax import lax
+from styrax.core import backends, dtypes
+from styrax.core.array import Array
+from styrax.core.avals import ShapedArray
+from styrax.core.trace import Tracer
+
+from .promotion import canonical, check_int, convert, is_array, result_typed, typed, user_dtype
+
+_SCALARS = (bool, int, float, complex)
+
+
+def array(object: Any, dtype: Any = None, copy: bool = True, order: str | None = "K", ndmin: int = 0, *,
+          device: Any = None, out_sharding: Any = None) -> Any:
+    """An array with the elements of `object`: a number, nested sequences, a NumPy or another array.
+
+    Args:
+      object: what to convert.
+      dtype: dtype of the result; by default that of the elements, where Python numbers give the
+        default int, float or complex dtype (weakly typed when `object` itself is such a number).
+      copy: whether an array is copied.
+      order: "C" and "K" are accepted; memory is always laid out in rows.
+      ndmin: leading dimensions of size 1 are added up to this rank.
+      device: where the result lives.
+
+    Raises TypeError for what has no numbers in it, ValueError for None and for ragged sequences.
+    """
+    if order not in (None, "K", "C", "A", "F"):
+        raise ValueError(f"order must be one of 'K', 'A', 'C', or 'F'; got {order=}")
+    if order == "F":
+        raise NotImplementedError("Only implemented for order='C', 'A', or 'K'")
+    found = None if dtype is None else user_dtype(dtype, "array")
+    out = _from_object(object, found, bool(copy), device or out_sharding)
+    if ndmin > out.ndim:
+        out = lax.expand_dims(out, tuple(range(ndmin - out.ndim)))
+    return out
+
+
+def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, device: Any = None,
+            out_sharding: Any = None) -> Any:
+    """As `array`, copying only what has to be copied.
+
+    Raises ValueError for `copy=False` where only a copy can be had.
+    """
+    if dtype is None and device is None and not copy and (type(a) is Array or isinstance(a, Tracer)):
+        return a
+    if copy is False and not is_array(a):
+        raise ValueError(f"jnp.asarray: cannot convert object of type {type(a)} to JAX Array on backend="
+                         "'cpu' with copy=False. Consider using copy=None or copy=True instead.")
+    return array(a, dtype, bool(copy), order, device=device, out_sharding=out_sharding)
+
+
+def place(x: Any, device: Any) -> Any:
+    """`x` on a device (or under a sharding); `x` itself for None."""
+    if device is None:
+        return x
+    from styrax import device_put
+
+    return device_put(x, device)
+
+
+def put(value: np.ndarray, weak: bool = False, device: Any = None) -> Any:
+    """A NumPy array of a canonical dtype as an array of ours."""
+    return backends.get().put(value, ShapedArray(value.shape, value.dtype, weak), device)
+
+
+def _from_object(x: Any, dtype: Any, copy: bool, device: Any) -> Any:
+    if is_array(x):
+        out = x if dtype is None else convert(x, dtype)
+        if device is not None:
+            return place(out, device)
+        return lax.copy_p.bind(x) if copy and out is x else out
+    if hasattr(x, "__jax_array__"):
+        return _from_object(x.__jax_array__(), dtype, copy, device)
+    if isinstance(x, _SCALARS) and not isinstance(x, np.generic):
+        if dtype is not None:
+            with np.errstate(all="ignore"):
+                return put(np.array(x, dtype), False, device)
+        if isinstance(x, int):
+            check_int(x)
+        kind, weak = typed(x)
+        return put(np.array(x, kind), weak, device)
+    if isinstance(x, (np.ndarray, np.generic)):
+        return _from_numpy(x, dtype, device)
+    if isinstance(x, (list, tuple)):
+        return _from_sequence(x, dtype, device)
+    if x is None:
+        raise ValueError("None is not a valid value for jnp.array")
+    if isinstance(x, (str, bytes, dict, set)):
+        raise _not_numeric(x, np.asarray(x).dtype)
+    if hasattr(x, "__array__") or hasattr(x, "__array_interface__"):
+        return _from_numpy(np.asarray(x), dtype, device)
+    if hasattr(x, "__dlpack__"):
+        return _from_numpy(np.from_dlpack(x), dtype, device)
+    if hasattr(x, "__len__") and hasattr(x, "__getitem__"):
+        return _from_sequence(list(x), dtype, device)
+    try:
+        view = memoryview(x)
+    except TypeError:
+        raise _not_numeric(x, np.asarray(x).dtype) from None
+    return _from_numpy(np.asarray(view), dtype, device)
+
+
+def _not_numeric(x: Any, dtype: Any) -> TypeError:
+    return TypeError(f"Value '{x}' with dtype {dtype} is not a valid JAX array type. Only arrays of numeric types are "
+                     "supported by JAX.")
+
+
+def _from_numpy(x: Any, dtype: Any, device: Any) -> Any:
+    value = np.asarray(x)
+    if not (value.dtype.kind in "biufc" or dtypes.issubdtype(value.dtype, np.number) or value.dtype == dtypes.float0):
+        raise _not_numeric(x, value.dtype)
+    target = canonical(value.dtype) if dtype is None else dtype
+    if value.dtype != target:
+        with np.errstate(all="ignore"):
+            if value.dtype.kind == "c" and target.kind != "c" and target.kind != "b":
+                value = value.real
+            value = value.astype(target)
+    # The caller may write into his array afterwards, so its memory is never shared.
+    return put(np.array(value, order="C", copy=True), False, device)
+
+
+def _leaves(x: Any) -> Iterator[Any]:
+    for item in x:
+        if isinstance(item, (list, tuple)):
+            yield from _leaves(item)
+        else:
+            yield item
+
+
+def _from_sequence(x: Any, dtype: Any, device: Any) -> Any:
+    leaves = [leaf.__jax_array__() if _is_wrapper(leaf) else leaf for leaf in _leaves(x)]
+    kinds = set(map(type, leaves))
+    if type(None) in kinds:
+        raise ValueError("None is not a valid value for jnp.array")
+    if any(kind is Array or issubclass(kind, Tracer) for kind in kinds):
+        if dtype is None:
+            dtype, _ = result_typed(*(leaf if _is_number(leaf) else np.asarray(leaf) for leaf in leaves))
+        return place(_stacked(x, dtype), device)
+    if dtype is None:
+        if not kinds:
+            dtype = canonical(np.dtype(np.float64))
+        elif kinds <= {bool, int, float, complex}:
+            dtype = canonical(np.result_type(*({bool: np.bool_, int: np.int64, float: np.float64,
+                                                complex: np.complex128}[k] for k in kinds)))
+        elif all(issubclass(k, (np.ndarray, np.generic, *_SCALARS)) for k in kinds):
+            samples = {(k, getattr(leaf, "dtype", None)): leaf for k, leaf in zip(map(type, leaves), leaves)}
+            for leaf in samples.values():
+                if isinstance(leaf, np.generic) and leaf.dtype.kind in "SUOMm":
+                    raise _not_numeric(leaf, leaf.dtype)
+            dtype, _ = result_typed(*(0.0 if isinstance(s, np.ndarray) and s.dtype.kind in "OSU" else s
+                                      for s in samples.values()))
+    with np.errstate(all="ignore"):
+        value = np.array(x, dtype=dtype) if _all_numbers(kinds) else np.array(x)
+    if value.dtype.kind in "OSUV" and not dtypes.issubdtype(value.dtype, np.number):
+        bad = next((leaf for leaf in leaves if np.asarray(leaf).dtype.kind in "OSU"), x)
+        raise _not_numeric(bad, np.asarray(bad).dtype)
+    return _from_numpy(value, dtype, device)
+
+
+def _all_numbers(kinds: set[type]) -> bool:
+    return all(issubclass(k, (np.number, np.bool_, np.ndarray, *_SCALARS)) for k in kinds)
+
+
+def _is_number(x: Any) -> bool:
+    return is_array(x) or isinstance(x, (np.ndarray, np.generic, *_SCALARS))
+
+
+def _is_wrapper(x: Any) -> bool:
+    return hasattr(x, "__jax_array__") and not is_array(x)
+
+
+def _stacked(x: Any, dtype: Any) -> Any:
+    """Nested sequences with arrays in them, concatenated level by level."""
+    if isinstance(x, (list, tuple)):
+        if not any(is_array(leaf) or _is_wrapper(leaf) for leaf in _leaves(x)):
+            return _from_numpy(np.array(x, dtype=dtype), dtype, None)
+        if not x:
+            return _from_numpy(np.zeros(0), dtype, None)
+        parts = [lax.expand_dims(_stacked(item, dtype), (0,)) for item in x]
+        shapes = {p.shape for p in parts}
+        if len(shapes) > 1:
+            raise ValueError("setting an array element with a sequence. The requested array has an inhomogeneous "
+                             f"shape: its parts have shapes {', '.join(str(p.shape[1:]) for p in parts)}.")
+        return lax.concatenate(parts, 0) if len(parts) > 1 else parts[0]
+    return convert(x, dtype)
+
+
+def copy(a: Any, order: str | None = None) -> Any:
+    """A copy of `a`."""
+    return array(a, copy=True, order=order or "K")
+
+
+def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
+    """A 1-d array of the bytes of `buffer` taken as elements of `dtype`."""
+    return asarray(np.frombuffer(buffer, dtype=dtype, count=count, offset=offset))
+
+
+def fromfile(*args: Any, **kwargs: Any) -> Any:
+    """Not available: reading files is no array operation.
+
+    Raises NotImplementedError; `jnp.asarray(np.fromfile(...))` does it.
+    """
+    raise NotImplementedError("jnp.fromfile() is not implemented because it may be non-pure and thus unsafe for use "
+                              "with JIT and other JAX transformations. Consider using jnp.asarray(np.fromfile(...)) "
+                              "instead, although care should be taken if np.fromfile is used within jax "
+                              "transformations because of its potential side-effect of consuming the file object.")
+
+
+def fromiter(*args: Any, **kwargs: Any) -> Any:
+    """Not available: consuming an iterator is no array operation.
+
+    Raises NotImplementedError; `jnp.asarray(np.fromiter(...))` does it.
+    """
+    raise NotImplementedError("jnp.fromiter() is not implemented because it may be non-pure and thus unsafe for use "
+                              "with JIT and other JAX transformations. Consider using jnp.asarray(np.fromiter(...)) "
+                              "instead, although care should be taken if np.fromiter is used within jax "
+                              "transformations because of its potential side-effect of consuming the iterable object.")
+
+
+def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
+    """A 1-d array of the numbers written in a string, separated by `sep`."""
+    return asarray(np.fromstring(string, dtype=dtype, count=count, sep=sep))
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+    """An array from any object that speaks the DLPack protocol."""
+    from styrax.core import dlpack
+
+    return dlpack.from_dlpack(x, device=device, copy=copy)
+
+
+def load(file: Any, *args: Any, **kwargs: Any) -> Any:
+    """An array (or an archive of arrays) read from a file that `save` or NumPy wrote."""
+    out = np.load(file, *args, **kwargs)
+    if isinstance(out, np.ndarray):
+        # bfloat16 and its kin are written as raw bytes.
+        out = out.view(dtypes.bfloat16) if out.dtype.kind == "V" and out.dtype.itemsize == 2 else out
+        return asarray(out)
+    return out
+
+
+def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
+    """`x` with its elements converted to `dtype`.
+
+    Floats are cut towards zero into integers, complex numbers lose their imaginary part (with a
+    warning), and anything nonzero is True.
+    """
+    if not _is_number(x) and not hasattr(x, "__jax_array__"):
+        raise TypeError(f"astype requires ndarray or scalar arguments, got {type(x)} at position 0.")
+    x = x if is_array(x) else asarray(x)
+    if dtype is None:
+        dtype = float
+    target = user_dtype(dtype, "astype")
+    have = x.dtype
+    if dtypes.issubdtype(have, dtypes.extended) or dtypes.issubdtype(target, dtypes.extended):
+        return place(x if have == target else lax.convert_element_type(x, target), device)
+    if dtypes.issubdtype(have, np.complexfloating) and not dtypes.issubdtype(target, np.complexfloating):
+        if target == np.bool_:
+            return place(lax.ne(x, np.zeros((), have)), device)
+        import warnings
+
+        warnings.warn("Casting from complex to real dtypes will discard the imaginary part.",
+                      np.exceptions.ComplexWarning, stacklevel=3)
+    out = convert(x, target)
+    if copy and out is x:
+        out = lax.copy_p.bind(x)
+    return place(out, device)
+
+

@@ -1,0 +1,231 @@
+"""Cumulative sums and products, and reductions that skip NaN."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from styrax import lax
+from styrax.core import dtypes
+from styrax.transforms.jit import jit
+
+from .broadcasting import choose_elements
+from .promotion import arrays, axis_index, convert, default_int, dtype_of, shape_of, user_dtype
+from .reductions import (_BOOL, _no_out, _sum_dtype, argmax, argmin, static_axis)
+from .reductions import all as all_
+from .reductions import max as max_
+from .reductions import min as min_
+from .reductions import prod as prod_
+from .reductions import sum as sum_
+
+
+def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+def _cumulate(name: str, a: Any, primitive: Callable[..., Any], axis: Any, dtype: Any, fill: Any, promote: bool) -> Any:
+    (a,) = arrays(name, a)
+    if axis is None:
+        a = lax.reshape(a, (math.prod(shape_of(a)),)) if len(shape_of(a)) != 1 else a
+        axis = 0
+    axis = axis_index(axis, len(shape_of(a)))
+    if fill is not None and dtypes.issubdtype(dtype_of(a), np.inexact):
+        a = choose_elements(lax.ne(a, a), convert(fill, dtype_of(a)), a)
+    have = dtype_of(a)
+    result = (_sum_dtype(have) if promote else have) if dtype is None else user_dtype(dtype, name)
+    if dtype is None and not promote and have == _BOOL:
+        result = default_int()
+    if result == _BOOL:
+        # A bool result is accumulated in integers: the running "any" (or "all").
+        return convert(primitive(convert(a, default_int()), axis), _BOOL)
+    return primitive(convert(a, result), axis)
+
+
+def _cumulative(name: str, primitive: Callable[..., Any], fill: Any, doc: str) -> Callable[..., Any]:
+    def function(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+        _no_out(name, out)
+        return _cumulate(name, a, primitive, axis, dtype, fill, False)
+
+    return jit(_named(function, name, doc), static_argnames=("axis", "dtype"))
+
+
+_CUM_DOC = """The {} of the elements up to each one along `axis` (None: in row order of all).
+
+    `dtype` is that of the result; booleans become integers by default. Raises ValueError for an axis
+    out of range.
+    """
+cumsum = _cumulative("cumsum", lax.cumsum, None, _CUM_DOC.format("sum"))
+cumprod = _cumulative("cumprod", lax.cumprod, None, _CUM_DOC.format("product"))
+nancumsum = _cumulative("nancumsum", lax.cumsum, 0, _CUM_DOC.format("sum, NaN taken as 0,"))
+nancumprod = _cumulative("nancumprod", lax.cumprod, 1, _CUM_DOC.format("product, NaN taken as 1,"))
+
+
+def _with_promotion(name: str, primitive: Callable[..., Any]) -> Callable[..., Any]:
+    def function(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+        return _cumulate(name, a, primitive, axis, dtype, None, True)
+
+    return jit(_named(function, name, ""), static_argnames=("axis", "dtype"))
+
+
+_cumsum_with_promotion = _with_promotion("_cumsum_with_promotion", lax.cumsum)
+_cumprod_with_promotion = _with_promotion("_cumprod_with_promotion", lax.cumprod)
+
+
+def _array_api(name: str, accumulate: Callable[..., Any], start: int) -> Callable[..., Any]:
+    def function(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+        (x,) = arrays(name, x)
+        rank = len(shape_of(x))
+        if rank == 0:
+            raise ValueError(f"The input must be non-scalar to take a {name.replace('_', ' ')}, however a scalar value "
+                             "or scalar array was given.")
+        if axis is None:
+            if rank > 1:
+                raise ValueError(f"The input array has rank {rank}, however axis was not set to an explicit value. The "
+                                 "axis argument is only optional for one-dimensional arrays.")
+            axis = 0
+        axis = axis_index(axis, rank)
+        if dtype is not None:
+            dtype = user_dtype(dtype, name)
+        out = accumulate(x, axis=axis, dtype=dtype)
+        if include_initial:
+            shape = tuple(1 if i == axis else d for i, d in enumerate(shape_of(x)))
+            out = lax.concatenate([lax.full(shape, start, dtype_of(out)), out], axis)
+        return out
+
+    return _named(function, name, f"The {name.replace('_', ' ')} along `axis`, small integers widened.\n\n    With "
+                                  "`include_initial` it begins with the value of the empty case. Raises ValueError\n"
+                                  "    for scalars, and for rank 2 and more without an axis.")
+
+
+cumulative_sum = _array_api("cumulative_sum", _cumsum_with_promotion, 0)
+cumulative_prod = _array_api("cumulative_prod", _cumprod_with_promotion, 1)
+
+
+# -- skipping NaN --------------------------------------------------------------------------------
+_NAN_STATIC = ("axis", "keepdims")
+_NAN_DOC = """The {} of the elements along `axis` that are not NaN. Arguments as for `{}`.{}"""
+
+
+def _nan_extremum(name: str, reduce: Callable[..., Any], fill: float, plain: str) -> Callable[..., Any]:
+    def function(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
+                 where: Any = None) -> Any:
+        (a,) = arrays(name, a)
+        _no_out(name, out)
+        if not dtypes.issubdtype(dtype_of(a), np.inexact):
+            return reduce(a, axis=axis, keepdims=keepdims, initial=initial, where=where)
+        filled = choose_elements(lax.ne(a, a), convert(fill, dtype_of(a)), a)
+        result = reduce(filled, axis=axis, keepdims=keepdims, initial=initial, where=where)
+        if initial is not None:
+            return result
+        empty = all_(lax.ne(a, a), axis=axis, keepdims=keepdims)
+        return choose_elements(empty, convert(np.nan, dtype_of(a)), result)
+
+    return jit(_named(function, name, _NAN_DOC.format(f"{plain}", plain[-3:], " NaN where all are.")),
+               static_argnames=_NAN_STATIC)
+
+
+nanmax = _nan_extremum("nanmax", max_, -np.inf, "max")
+nanmin = _nan_extremum("nanmin", min_, np.inf, "min")
+
+
+def _nan_fold(name: str, reduce: Callable[..., Any], fill: int) -> Callable[..., Any]:
+    def function(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
+                 initial: Any = None, where: Any = None) -> Any:
+        (a,) = arrays(name, a)
+        _no_out(name, out)
+        if dtypes.issubdtype(dtype_of(a), np.inexact):
+            a = choose_elements(lax.ne(a, a), convert(fill, dtype_of(a)), a)
+        return reduce(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
+
+    return jit(_named(function, name, _NAN_DOC.format(name[3:], name[3:], "")), static_argnames=("axis", "dtype", "keepdims"))
+
+
+nansum = _nan_fold("nansum", sum_, 0)
+nanprod = _nan_fold("nanprod", prod_, 1)
+
+
+def _nanmean(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
+             where: Any = None) -> Any:
+    """The mean of the elements along `axis` that are not NaN. Arguments as for `mean`."""
+    from .reductions import mean
+
+    (a,) = arrays("nanmean", a)
+    _no_out("nanmean", out)
+    have = dtype_of(a)
+    if have == _BOOL or dtypes.issubdtype(have, np.integer):
+        return mean(a, axis, dtype, keepdims=keepdims, where=where)
+    result = have if dtype is None else user_dtype(dtype, "nanmean")
+    valid = lax.bitwise_not(lax.ne(a, a))
+    number = sum_(convert(valid, default_int()), axis=axis, dtype=result, keepdims=keepdims, where=where)
+    return lax.div(nansum(a, axis, dtype=result, keepdims=keepdims, where=where), number)
+
+
+nanmean = jit(_named(_nanmean, "nanmean", _nanmean.__doc__ or ""), static_argnames=("axis", "dtype", "keepdims"))
+
+
+def _nanvar(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False,
+            where: Any = None, mean: Any = None) -> Any:
+    """The variance of the elements along `axis` that are not NaN. Arguments as for `var`."""
+    (a,) = arrays("nanvar", a)
+    _no_out("nanvar", out)
+    from .reductions import _var_dtypes
+
+    compute, result = _var_dtypes(dtype_of(a), dtype)
+    a = convert(a, compute)
+    if mean is None:
+        mean = nanmean(a, axis, dtype=compute, keepdims=True, where=where)
+    centered = choose_elements(lax.ne(a, a), 0, lax.sub(a, mean))
+    if dtypes.issubdtype(dtype_of(centered), np.complexfloating):
+        centered = lax.real(lax.mul(centered, lax.conj(centered)))
+    else:
+        centered = lax.square(centered)
+    number = sum_(lax.bitwise_not(lax.ne(a, a)), axis=axis, keepdims=keepdims, where=where)
+    number = lax.sub(number, convert(ddof, dtype_of(number)))
+    invalid = lax.le(number, convert(0, dtype_of(number)))
+    total = sum_(centered, axis, keepdims=keepdims, where=where)
+    total = choose_elements(invalid, np.nan, total)
+    number = choose_elements(invalid, 1, number)
+    return convert(lax.div(total, convert(number, dtype_of(total))), result)
+
+
+nanvar = jit(_named(_nanvar, "nanvar", _nanvar.__doc__ or ""), static_argnames=("axis", "dtype", "keepdims"))
+
+
+def _nanstd(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False,
+            where: Any = None, mean: Any = None) -> Any:
+    """The standard deviation of the elements along `axis` that are not NaN. Arguments as for `std`."""
+    (a,) = arrays("nanstd", a)
+    _no_out("nanstd", out)
+    return lax.sqrt(nanvar(a, axis, dtype=dtype, ddof=ddof, keepdims=keepdims, where=where, mean=mean))
+
+
+nanstd = jit(_named(_nanstd, "nanstd", _nanstd.__doc__ or ""), static_argnames=("axis", "dtype", "keepdims"))
+
+
+def _nan_arg(name: str, plain: Callable[..., Any], fill: float) -> Callable[..., Any]:
+    def inner(a: Any, axis: int | None = None, keepdims: bool = False) -> Any:
+        if not dtypes.issubdtype(dtype_of(a), np.inexact):
+            return plain(a, axis=axis, keepdims=keepdims)
+        invalid = lax.ne(a, a)
+        a = choose_elements(invalid, fill, a)
+        result = plain(a, axis=axis, keepdims=keepdims)
+        return choose_elements(all_(invalid, axis=axis, keepdims=keepdims), -1, result)
+
+    compiled = jit(_named(inner, f"_{name}", ""), static_argnames=("axis", "keepdims"))
+
+    def function(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+        _no_out(name, out)
+        (a,) = arrays(name, a)
+        return compiled(a, None if axis is None else static_axis(axis), keepdims=bool(keepdims))
+
+    return _named(function, name, f"The index of the {'largest' if 'max' in name else 'smallest'} element that is not "
+                                  "NaN along `axis`; -1 where all are.")
+
+
+nanargmax = _nan_arg("nanargmax", argmax, -np.inf)
+nanargmin = _nan_arg("nanargmin", argmin, np.inf)

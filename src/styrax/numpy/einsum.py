@@ -1,0 +1,211 @@
+"""`einsum`: sums of products in Einstein's notation, as a chain of `dot_general`s."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from styrax import lax
+
+from .contractions import output_type
+from .conversion import asarray
+from .promotion import arrays, convert, shape_of
+
+_UINT32 = np.dtype(np.uint32)
+
+
+def einsum(subscripts: Any, /, *operands: Any, out: None = None, optimize: Any = "auto", precision: Any = None,
+           preferred_element_type: Any = None, _dot_general: Any = None, out_sharding: Any = None) -> Any:
+    """The sum of products that `subscripts` describes, such as "ij,jk->ik".
+
+    Every argument has a letter per axis; "..." stands for leading axes that are broadcast. Letters that
+    the result lacks are summed over. Instead of the text, lists of ints may follow the operands.
+
+    Args:
+      optimize: how the order of the products is found: True or "auto", False (left to right), the name of
+        an opt_einsum strategy, or a path from `einsum_path`.
+      precision, preferred_element_type: as for `lax.dot_general`.
+
+    Raises ValueError for subscripts that do not fit the operands.
+    """
+    if out is not None:
+        raise NotImplementedError("The 'out' argument to jnp.einsum is not supported.")
+    steps, factors = _contractions((subscripts, *operands), optimize)
+    factors = arrays("einsum", *factors)
+    kind = output_type(preferred_element_type, *factors, name="einsum")
+    result = _run([f if hasattr(f, "shape") else asarray(f) for f in factors], steps, precision, kind[0],
+                  _dot_general or lax.dot_general)
+    return convert(result, *kind)
+
+
+def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[list, Any]:
+    """The order of products that `einsum` takes, and a report on it.
+
+    Raises ValueError for subscripts that do not fit the operands.
+    """
+    import opt_einsum
+
+    return opt_einsum.contract_path(subscripts, *operands, optimize="auto" if optimize is True else optimize)
+
+
+def _contractions(operands: tuple, optimize: Any) -> tuple[list, list]:
+    """The steps of an einsum: (operand positions, summed letters, subscripts), and the operands."""
+    if isinstance(optimize, bool):
+        optimize = "optimal" if optimize else tuple((0, 1) for _ in range(len(operands) - 2)) or ((0,),)
+    plain = _plain(operands)
+    if plain is not None and len(plain[1]) == 2 and optimize in ("auto", "optimal", ((0, 1),)):
+        text, factors = plain
+        inputs, output = text.split("->")
+        a, b = inputs.split(",")
+        _check_sizes([a, b], factors)
+        return [((1, 0), (set(a) | set(b)) - set(output), f"{b},{a}->{output}")], factors
+    import opt_einsum
+
+    if len(operands) > 1 and isinstance(operands[0], str):
+        operands = (operands[0].replace(" ", ""), *operands[1:])
+    factors, found = opt_einsum.contract_path(*operands, einsum_call=True, use_blas=True, optimize=optimize)
+    return [(step[0], step[1], step[2]) for step in found], list(factors)
+
+
+def _plain(operands: tuple) -> tuple[str, list] | None:
+    """Subscripts with explicit letters for all axes, which need no parser: completed with a result."""
+    text = operands[0]
+    if not isinstance(text, str) or "." in text:
+        return None
+    factors = list(operands[1:])
+    text = text.replace(" ", "")
+    if "->" not in text:
+        letters = Counter(text.replace(",", ""))
+        text += "->" + "".join(sorted(c for c, n in letters.items() if n == 1))
+    inputs, _, output = text.partition("->")
+    terms = inputs.split(",")
+    names = "".join(terms)
+    if (len(terms) != len(factors) or not (names + output).isalpha() and names + output or
+            any(len(t) != len(shape_of(f)) for t, f in zip(terms, factors)) or not set(output) <= set(names) or
+            len(set(output)) != len(output)):
+        return None
+    return text, factors
+
+
+def _check_sizes(terms: list[str], factors: list) -> None:
+    sizes: dict[str, Any] = {}
+    for n, (term, factor) in enumerate(zip(terms, factors)):
+        for letter, size in zip(term, shape_of(factor)):
+            known = sizes.setdefault(letter, size)
+            if known == 1:
+                sizes[letter] = size
+            elif size not in (1, known):
+                raise ValueError(f"Size of label '{letter}' for operand {n} ({known}) does not match previous terms "
+                                 f"({size}).")
+
+
+def _run(operands: list, steps: list, precision: Any, kind: Any, dot_general: Any) -> Any:
+    for positions, contracted, text in steps:
+        inputs, output = text.split("->")
+        names = inputs.split(",")
+        contracted = sorted(contracted)
+        chosen = [operands.pop(i) for i in positions]
+        if len(chosen) == 1:
+            operands.append(_one(chosen[0], names[0], contracted, output))
+        elif len(chosen) == 2:
+            operands.append(_two(chosen, names, contracted, output, precision, kind, dot_general))
+        else:
+            raise NotImplementedError(f"einsum steps have one or two operands, got {len(chosen)}")
+    return operands[0]
+
+
+def _one(x: Any, names: str, contracted: list[str], output: str) -> Any:
+    x, names = _take_diagonals(x, names, contracted, set(output))
+    x, names = _sum_repeated(x, names, [c for c in names if names.count(c) > 1 and c in output])
+    x, names = _sum_names(x, names, [c for c in names if c not in output])
+    return _ordered(x, names, output)
+
+
+def _two(operands: list, names: list[str], contracted: list[str], output: str, precision: Any, kind: Any,
+         dot_general: Any) -> Any:
+    (lhs, rhs), (l_names, r_names) = operands, names
+    # Axes of size 1 that meet larger ones of the other operand are dropped.
+    lhs, rhs, l_names, r_names = _drop_ones(lhs, rhs, l_names, r_names)
+    lhs, l_names = _simplify(lhs, l_names, set(r_names) | set(output))
+    rhs, r_names = _simplify(rhs, r_names, set(l_names) | set(output))
+    shared = [c for c in l_names if c in r_names]
+    batch = "".join(c for c in shared if c in output)
+    summed = [c for c in contracted if c in shared] + [c for c in shared if c not in output and c not in contracted]
+
+    def rest(of: str) -> str:
+        return "".join(c for c in of if c not in batch and c not in summed)
+
+    swapped = batch + rest(r_names) + rest(l_names)
+    if swapped == output:
+        lhs, rhs, l_names, r_names = rhs, lhs, r_names, l_names
+    result = batch + rest(l_names) + rest(r_names)
+    numbers = (([l_names.index(c) for c in summed], [r_names.index(c) for c in summed]),
+               ([l_names.index(c) for c in batch], [r_names.index(c) for c in batch]))
+    out = dot_general(lhs, rhs, numbers, precision, preferred_element_type=kind)
+    return _ordered(out, result, output)
+
+
+def _simplify(x: Any, names: str, elsewhere: set[str]) -> tuple[Any, str]:
+    """Diagonals taken, and letters that stand nowhere else summed over."""
+    x, names = _take_diagonals(x, names, [c for c in names if c not in elsewhere], elsewhere)
+    x, names = _sum_repeated(x, names, [c for c in names if names.count(c) > 1])
+    return _sum_names(x, names, [c for c in names if c not in elsewhere])
+
+
+def _drop_ones(lhs: Any, rhs: Any, l_names: str, r_names: str) -> tuple[Any, Any, str, str]:
+    for c in [c for c in l_names if c in r_names and l_names.count(c) == r_names.count(c) == 1]:
+        a, b = lhs.shape[l_names.index(c)], rhs.shape[r_names.index(c)]
+        if a == b:
+            continue
+        if a == 1:
+            lhs, l_names = lax.squeeze(lhs, (l_names.index(c),)), l_names.replace(c, "")
+        elif b == 1:
+            rhs, r_names = lax.squeeze(rhs, (r_names.index(c),)), r_names.replace(c, "")
+    return lhs, rhs, l_names, r_names
+
+
+def _diagonal(x: Any, axes: list[int]) -> Any:
+    """`x` with zeros off the diagonal of several axes."""
+    sizes = [x.shape[i] for i in axes]
+    first = lax.broadcasted_iota(_UINT32, sizes, 0)
+    mask = None
+    for i in range(1, len(sizes)):
+        same = lax.eq(first, lax.broadcasted_iota(_UINT32, sizes, i))
+        mask = same if mask is None else lax.bitwise_and(mask, same)
+    if len(axes) != x.ndim:
+        mask = lax.broadcast_in_dim(mask, x.shape, tuple(axes))
+    return lax.select(mask, x, lax.full_like(x, 0))
+
+
+def _take_diagonals(x: Any, names: str, summed: list[str], kept: set[str]) -> tuple[Any, str]:
+    """A letter that repeats and is not kept is summed over its diagonal."""
+    for c in dict.fromkeys(names):
+        if names.count(c) > 1 and c not in kept:
+            axes = [i for i, n in enumerate(names) if n == c]
+            x = _diagonal(x, axes)
+            x, names = lax.reduce_sum(x, tuple(axes)), names.replace(c, "")
+    return x, names
+
+
+def _sum_repeated(x: Any, names: str, repeated: list[str]) -> tuple[Any, str]:
+    """A letter that repeats and is kept: its diagonal is summed onto its last axis."""
+    for c in dict.fromkeys(repeated):
+        axes = [i for i, n in enumerate(names) if n == c]
+        x = lax.reduce_sum(_diagonal(x, axes), tuple(axes[:-1]))
+        names = "".join(n for i, n in enumerate(names) if i not in axes[:-1])
+    return x, names
+
+
+def _sum_names(x: Any, names: str, summed: list[str]) -> tuple[Any, str]:
+    if not summed:
+        return x, names
+    axes = tuple(i for i, c in enumerate(names) if c in summed)
+    return lax.reduce_sum(x, axes), "".join(c for c in names if c not in summed)
+
+
+def _ordered(x: Any, names: str, output: str) -> Any:
+    if names == output:
+        return x
+    return lax.transpose(x, tuple(names.index(c) for c in output))

@@ -1,0 +1,333 @@
+"""Which dtype and which rank the operands of a function meet in.
+
+The lattice itself is `core.dtypes`; here are its decisions applied to arguments, remembered by
+dtype and weak type, so that an operation on arrays of one dtype pays a dictionary look-up at most.
+"""
+
+from __future__ import annotations
+
+import operator
+import warnings
+from typing import Any
+
+import numpy as np
+
+from styrax import lax
+from styrax.core import config, dtypes
+from styrax.core.array import Array
+from styrax.core.trace import Tracer
+
+Typed = tuple[Any, bool]  # a dtype and whether it is weak
+
+_PYTHON_KINDS = {bool: np.dtype(np.bool_), int: np.dtype(np.int64), float: np.dtype(np.float64),
+                 complex: np.dtype(np.complex128)}
+_BOOL = np.dtype(np.bool_)
+
+
+def is_array(x: Any) -> bool:
+    """Whether `x` is an array of ours or a tracer of one (not a NumPy array, not a scalar)."""
+    return type(x) is Array or isinstance(x, Tracer)
+
+
+def is_arraylike(x: Any) -> bool:
+    """Whether functions take `x` as an operand: arrays, tracers, NumPy arrays and scalars, Python numbers."""
+    return (type(x) is Array or isinstance(x, (Tracer, bool, int, float, complex, np.ndarray, np.number, np.bool_))
+            or _is_extension_scalar(x) or hasattr(x, "__jax_array__"))
+
+
+def _is_extension_scalar(x: Any) -> bool:
+    # Scalars of ml_dtypes derive from np.generic alone.
+    return isinstance(x, np.generic) and not isinstance(x, (np.flexible, np.object_, np.datetime64, np.timedelta64))
+
+
+def check_arraylike(name: str, *args: Any) -> None:
+    """Raises TypeError, naming function and position, for an argument that is no array or number."""
+    for position, x in enumerate(args):
+        if not is_arraylike(x):
+            raise TypeError(f"{name} requires ndarray or scalar arguments, got {type(x)} at position {position}.")
+
+
+def unwrap(x: Any) -> Any:
+    """An operand as an array, tracer, NumPy value or Python number (`__jax_array__` is called)."""
+    if type(x) is Array or isinstance(x, (Tracer, np.ndarray, np.generic, bool, int, float, complex)):
+        return x
+    return x.__jax_array__()
+
+
+def arrays(name: str, *args: Any) -> list[Any]:
+    """The arguments, checked to be operands of the function `name`."""
+    check_arraylike(name, *args)
+    return [unwrap(x) for x in args]
+
+
+def canonical(dtype: Any) -> Any:
+    """The dtype that stands for `dtype` under the present setting of `jax_enable_x64`."""
+    return dtypes.canonicalize_dtype(dtype)
+
+
+def default_float() -> Any:
+    return dtypes.canonicalize_dtype(np.dtype(np.float64))
+
+
+def default_int() -> Any:
+    return dtypes.canonicalize_dtype(np.dtype(np.int64))
+
+
+def typed(x: Any) -> Typed:
+    """The dtype an operand has for promotion, and whether it is weak."""
+    kind = type(x)
+    if kind is Array or isinstance(x, Tracer):
+        aval = x.aval
+        return aval.dtype, aval.weak_type
+    python = _PYTHON_KINDS.get(kind)
+    if python is not None:
+        return (python, False) if kind is bool else (dtypes.canonicalize_dtype(python), True)
+    if isinstance(x, (np.ndarray, np.generic)):
+        return dtypes.canonicalize_dtype(x.dtype), False
+    if isinstance(x, (bool, int, float, complex)):  # subclasses, such as enumerations
+        for base, dtype in _PYTHON_KINDS.items():
+            if isinstance(x, base):
+                return dtypes.canonicalize_dtype(dtype), base is not bool
+    return typed(x.__jax_array__())
+
+
+def dtype_of(x: Any) -> Any:
+    """The dtype of an operand."""
+    return typed(x)[0]
+
+
+def shape_of(x: Any) -> tuple:
+    """The shape of an operand."""
+    shape = getattr(x, "shape", None)
+    return np.shape(x) if shape is None else shape
+
+
+_meetings: dict[tuple, Typed] = {}
+
+
+def result_typed(*args: Any) -> Typed:
+    """The dtype and weak type that operands are promoted to together.
+
+    Raises TypePromotionError where the present promotion rules forbid the meeting.
+    """
+    kinds = [typed(x) for x in args]
+    first = kinds[0]
+    if len(kinds) == 1 or all(k == first for k in kinds):
+        return (first[0], False) if first[1] and first[0] == _BOOL and len(kinds) > 1 else first
+    key = (*kinds, config.enable_x64.value, config.numpy_dtype_promotion.value)
+    found = _meetings.get(key)
+    if found is None:
+        dtype, weak = dtypes.result_type(*args, return_weak_type_flag=True)
+        found = _meetings[key] = (dtype, weak and dtype != _BOOL)
+    return found
+
+
+def to_inexact(dtype: Any) -> Any:
+    """`dtype` itself where it is inexact, else the default float dtype."""
+    return dtype if dtypes.issubdtype(dtype, np.inexact) else dtypes.canonicalize_dtype(np.dtype(np.float64))
+
+
+def to_numeric(dtype: Any) -> Any:
+    """`dtype` itself, or the default integer dtype for booleans."""
+    return dtypes.canonicalize_dtype(np.dtype(np.int64)) if dtype == _BOOL else dtype
+
+
+def to_complex(dtype: Any) -> Any:
+    """The complex dtype that holds values of `dtype`."""
+    if dtypes.issubdtype(dtype, np.complexfloating):
+        return dtype
+    wide = np.dtype(np.complex128) if dtype in (np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.uint64)) else (
+        np.dtype(np.complex64))
+    return dtypes.canonicalize_dtype(wide)
+
+
+_literals: dict[tuple, np.ndarray] = {}
+
+
+def literal(x: Any, dtype: Any) -> np.ndarray:
+    """A Python number as a 0-d NumPy array of a dtype, wrapping and overflowing as JAX's literals do.
+
+    Raises OverflowError for an int that the default integer dtype cannot hold.
+    """
+    kind = type(x)
+    small = kind is int or kind is bool or (kind is float and x == x and x != 0)
+    if small:
+        found = _literals.get((kind, x, dtype))
+        if found is not None:
+            return found
+    if kind is int:
+        check_int(x)
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        value = np.asarray(x).astype(dtype)
+    value.flags.writeable = False
+    if small and len(_literals) < 4096:
+        _literals[(kind, x, dtype)] = value
+    return value
+
+
+def check_int(x: int) -> None:
+    """Raises OverflowError for an int beyond the default integer dtype."""
+    bits = 63 if config.enable_x64.value else 31
+    if not -(1 << bits) <= x < (1 << bits):
+        # 64-bit unsigned literals are legitimate where 64 bits are.
+        if not (bits == 63 and 0 <= x < (1 << 64)):
+            raise OverflowError(f"Python int {x} too large to convert to int{bits + 1}")
+
+
+def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
+    """`x` with another dtype and weak type. What has them already is returned as it is."""
+    kind = type(x)
+    if kind is Array or isinstance(x, Tracer):
+        aval = x.aval
+        if aval.dtype == dtype and aval.weak_type == weak:
+            return x
+        return lax.convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak, sharding=None)
+    if kind in _PYTHON_KINDS:
+        if not weak:
+            return literal(x, dtype)
+        if kind is int:
+            check_int(x)
+        if dtypes.canonicalize_dtype(_PYTHON_KINDS[kind]) == dtype and kind is not bool:
+            return x
+        python = {"f": float, "i": int, "c": complex}.get(dtype.kind)
+        if python is not None and dtypes.canonicalize_dtype(_PYTHON_KINDS[python]) == dtype:
+            return python(x)
+        return lax.convert_element_type_p.bind(literal(x, dtype), new_dtype=dtype, weak_type=True, sharding=None)
+    value = np.asarray(x)
+    if value.dtype == dtype:
+        return value
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return value.astype(dtype)
+
+
+def promote_dtypes(*args: Any) -> list[Any]:
+    """Operands converted to their common dtype."""
+    dtype, weak = result_typed(*args)
+    return [convert(x, dtype, weak) for x in args]
+
+
+def both(x: Any, y: Any) -> Any:
+    """Whether two conditions hold."""
+    return lax.bitwise_and(*promote_dtypes(x, y))
+
+
+def either(x: Any, y: Any) -> Any:
+    """Whether one of two conditions holds."""
+    return lax.bitwise_or(*promote_dtypes(x, y))
+
+
+def promote_dtypes_inexact(*args: Any) -> list[Any]:
+    """Operands converted to their common dtype, made a floating point one at least."""
+    dtype, weak = result_typed(*args)
+    dtype = to_inexact(dtype)
+    return [convert(x, dtype, weak) for x in args]
+
+
+def promote_dtypes_numeric(*args: Any) -> list[Any]:
+    """Operands converted to their common dtype, booleans to integers."""
+    dtype, weak = result_typed(*args)
+    dtype = to_numeric(dtype)
+    return [convert(x, dtype, weak) for x in args]
+
+
+def promote_dtypes_complex(*args: Any) -> list[Any]:
+    """Operands converted to their common dtype, made a complex one."""
+    dtype, weak = result_typed(*args)
+    dtype = to_complex(dtype)
+    return [convert(x, dtype, weak) for x in args]
+
+
+def promote_shapes(name: str, *args: Any) -> list[Any]:
+    """Operands of one rank, or rank 0: elementwise primitives broadcast scalars and sizes of 1.
+
+    Raises ValueError for shapes that do not broadcast, and as `jax_numpy_rank_promotion` asks.
+    """
+    if len(args) < 2:
+        return list(args)
+    shapes = [shape_of(x) for x in args]
+    first = shapes[0]
+    if all(s == first for s in shapes):
+        return list(args)
+    ranks = {len(s) for s in shapes if s}
+    if len(ranks) < 2:
+        return list(args)
+    if config.numpy_rank_promotion.value != "allow":
+        _rank_promotion(name, shapes)
+    rank = len(lax.broadcast_shapes(*shapes))
+    return [lax.broadcast_to_rank(x, rank) if len(s) != rank else x for x, s in zip(args, shapes)]
+
+
+def _rank_promotion(name: str, shapes: list[tuple]) -> None:
+    text = ", ".join(map(str, shapes))
+    if config.numpy_rank_promotion.value == "warn":
+        warnings.warn(f"Following NumPy automatic rank promotion for {name} on shapes {text}. Set the "
+                      "jax_numpy_rank_promotion config option to 'allow' to disable this warning.", stacklevel=4)
+        return
+    raise ValueError(
+        f"Operands could not be broadcast together for {name} on shapes {text} and with the config option "
+        "jax_numpy_rank_promotion='raise'. Give the operands the same rank, for instance with jnp.expand_dims.")
+
+
+def promote_args(name: str, *args: Any) -> list[Any]:
+    """Checked operands of one dtype and of ranks that broadcast."""
+    args = arrays(name, *args)  # type: ignore[assignment]
+    return promote_shapes(name, *promote_dtypes(*args))
+
+
+def promote_args_inexact(name: str, *args: Any) -> list[Any]:
+    """As `promote_args`, in floating point at least."""
+    args = arrays(name, *args)  # type: ignore[assignment]
+    return promote_shapes(name, *promote_dtypes_inexact(*args))
+
+
+def promote_args_numeric(name: str, *args: Any) -> list[Any]:
+    """As `promote_args`, booleans as integers."""
+    args = arrays(name, *args)  # type: ignore[assignment]
+    return promote_shapes(name, *promote_dtypes_numeric(*args))
+
+
+def user_dtype(dtype: Any, name: str = "") -> Any:
+    """The dtype that a user's `dtype=` argument means here.
+
+    Warns where 64 bits were asked for and are not enabled. Raises TypeError for what is no dtype.
+    """
+    if dtype in (bool, int, float, complex):
+        return dtypes.canonicalize_dtype(_PYTHON_KINDS[dtype])
+    dtype = getattr(dtype, "dtype", dtype) if not isinstance(dtype, np.dtype) else dtype
+    if dtypes.issubdtype(dtype, dtypes.extended):
+        return dtype
+    dtype = np.dtype(dtype)
+    if not (dtype.kind in "biufc" or dtypes.issubdtype(dtype, np.number) or dtype == dtypes.float0):
+        raise TypeError(f"JAX only supports number, bool, and string dtypes, got dtype {dtype} in {name}")
+    found = dtypes.canonicalize_dtype(dtype)
+    if found != dtype:
+        warnings.warn(
+            f"Explicitly requested dtype {dtype} requested in {name} is not available, and will be truncated to "
+            f"dtype {found}. To enable more dtypes, set the jax_enable_x64 configuration option or the "
+            "JAX_ENABLE_X64 shell environment variable.", stacklevel=4)
+    return found
+
+
+def axis_index(axis: Any, ndim: int, name: str = "") -> int:
+    """An axis counted from the front. Raises ValueError outside [-ndim, ndim)."""
+    axis = operator.index(axis)
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"axis {axis} is out of bounds for array of dimension {ndim}")
+    return axis + ndim if axis < 0 else axis
+
+
+def axis_indices(axis: Any, ndim: int) -> tuple[int, ...]:
+    """Axes given as None, an int or a sequence, counted from the front.
+
+    Raises ValueError for axes out of range or given twice.
+    """
+    if axis is None:
+        return tuple(range(ndim))
+    if isinstance(axis, (tuple, list)) or (isinstance(axis, np.ndarray) and axis.ndim):
+        found = tuple(axis_index(a, ndim) for a in axis)
+        if len(set(found)) != len(found):
+            raise ValueError(f"duplicate value in 'axis': {tuple(axis)}")
+        return found
+    return (axis_index(axis, ndim),)

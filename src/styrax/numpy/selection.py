@@ -1,0 +1,621 @@
+"""Choosing elements by condition, and functions that read and write at indices."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from styrax import lax
+from styrax.core import dtypes
+from styrax.core.trace import Tracer, concrete_or_error
+from styrax.transforms.jit import jit
+
+from .broadcasting import choose_elements, spread, spread_all, truth
+from .conversion import asarray
+from .promotion import (arrays, axis_index, check_arraylike, convert, default_int, dtype_of, is_array, promote_args,
+                        promote_dtypes, shape_of, unwrap)
+from .shaping import operand, ravel
+
+_BOOL = np.dtype(np.bool_)
+
+
+def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The elements of `x` where `condition` holds, those of `y` elsewhere. All three broadcast.
+
+    With `condition` alone: the indices where it holds, as `nonzero`, which see for `size` and
+    `fill_value`. Raises ValueError when only one of `x` and `y` is given.
+
+    Derivatives flow through both branches: a NaN in the gradient of the one that is not chosen stays
+    a NaN. Choose safe inputs before the operation as well as the result after it.
+    """
+    if x is None and y is None:
+        check_arraylike("where", condition)
+        return nonzero(condition, size=size, fill_value=fill_value)
+    check_arraylike("where", condition, x, y)
+    if size is not None or fill_value is not None:
+        raise ValueError("size and fill_value arguments cannot be used in three-term where function.")
+    return choose_elements(unwrap(condition), unwrap(x), unwrap(y))
+
+
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+    """The element of the first choice whose condition holds, else of `default`.
+
+    Raises ValueError for lists of different lengths or none at all, TypeError for conditions that are
+    not booleans.
+    """
+    if len(condlist) != len(choicelist):
+        raise ValueError(f"condlist must have length equal to choicelist ({len(condlist)} vs {len(choicelist)})")
+    if not condlist:
+        raise ValueError("condlist must be non-empty")
+    check_arraylike("select", *condlist, *choicelist, default)
+    conditions = [asarray(c) for c in condlist]
+    if any(c.dtype != _BOOL for c in conditions):
+        raise TypeError("condlist must have all boolean elements; got dtypes "
+                        f"{[str(c.dtype) for c in conditions if c.dtype != _BOOL]}")
+    choices = promote_dtypes(unwrap(default), *(unwrap(c) for c in choicelist))
+    shape = lax.broadcast_shapes(*(shape_of(c) for c in (*conditions, *choices)))
+    choices = [_fill(c, shape) for c in choices]
+    first = lax.full(shape, False, _BOOL)
+    stacked = lax.stack([first, *(spread(c, shape) for c in conditions)], 0)
+    # The position of the first True; the row of False in front makes it 0 where none holds.
+    which = lax.argmax(stacked, 0, np.dtype(np.int32))
+    return lax.select_n(which, *choices)
+
+
+def _fill(x: Any, shape: tuple) -> Any:
+    return spread(x, shape)
+
+
+def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:  # noqa: A002 - NumPy's names
+    """The elements of `arr` kept between `min` and `max`, which broadcast; None is no bound.
+
+    Raises ValueError for complex arguments.
+    """
+    if arr is None:
+        raise ValueError("No input was provided to the clip function.")
+    check_arraylike("clip", arr)
+    if any(x is not None and dtypes.issubdtype(dtype_of(unwrap(x)), np.complexfloating) for x in (arr, min, max)):
+        raise ValueError(
+            "Clip received a complex value either through the input or the min/max keywords. Complex values have no "
+            "ordering and cannot be clipped. Please convert to a real value or array by taking the real or imaginary "
+            "components via jax.numpy.real/imag respectively.")
+    return _clip(arr, min, max)
+
+
+def _clip_entry(arr: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
+    if min is not None:
+        check_arraylike("maximum", min)
+        arr = lax.max(*promote_args("maximum", min, arr))
+    if max is not None:
+        check_arraylike("minimum", max)
+        arr = lax.min(*promote_args("minimum", max, arr))
+    return asarray(arr)
+
+
+_clip = jit(_named(_clip_entry, "clip", ""))
+
+
+def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
+    """The function of the last condition that holds, applied to each element of `x`.
+
+    `funclist` may have one more entry than there are conditions: what holds otherwise (0 by default).
+    Entries are functions of an array, or constants. Raises ValueError for lists that do not match.
+    """
+    (x,) = arrays("piecewise", x)
+    x = asarray(x)
+    if is_array(condlist) or isinstance(condlist, np.ndarray):
+        conditions = asarray(condlist)
+        conditions = conditions if conditions.ndim > x.ndim else lax.expand_dims(conditions, (0,))
+    elif isinstance(condlist, (list, tuple)) and condlist and not np.ndim(condlist[0]) and x.ndim:
+        conditions = lax.expand_dims(asarray(list(condlist)), (0,))
+    else:
+        conditions = asarray([asarray(c) for c in condlist])
+    count = conditions.shape[0]
+    functions = list(funclist)
+    if len(functions) == count:
+        functions = [0, *functions]
+    elif len(functions) == count + 1:
+        functions = [functions[-1], *functions[:-1]]
+    else:
+        raise ValueError(f"with {count} condition(s), either {count} or {count + 1} functions are expected; got "
+                         f"{len(functions)}")
+    conditions = lax.concatenate([lax.full((1, *conditions.shape[1:]), False, _BOOL), truth(conditions)], 0)
+    from .cumulative import cumsum
+
+    which = lax.argmax(cumsum(conditions, axis=0), 0, np.dtype(np.int32))
+    results = [convert(f(x, *args, **kw) if callable(f) else asarray(f), x.dtype) for f in functions]
+    which = spread(which, x.shape) if which.shape != x.shape else which
+    return lax.select_n(which, *(spread(r, x.shape) for r in results))
+
+
+def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
+    """Element by element, the member of `choices` that `a` names.
+
+    `mode` is what an index out of range means: "raise" (concrete indices only), "wrap" or "clip".
+    """
+    if out is not None:
+        raise NotImplementedError("The 'out' argument to jnp.choose is not supported.")
+    check_arraylike("choose", a, *(choices if not is_array(choices) else ()))
+    a = asarray(unwrap(a))
+    if not dtypes.issubdtype(a.dtype, np.integer):
+        raise ValueError("`a` array must be integer typed")
+    members = list(lax.unstack(choices, 0)) if is_array(choices) or isinstance(choices, np.ndarray) else [
+        unwrap(c) for c in choices]
+    count = len(members)
+    if mode == "raise":
+        values = concrete_or_error(np.asarray, a, "The error occurred because jnp.choose was jit-compiled with "
+                                   "mode='raise'. Use mode='wrap' or mode='clip' instead.")
+        if np.any((values < 0) | (values >= count)):
+            raise ValueError("invalid entry in choice array")
+    elif mode == "wrap":
+        from .binary import remainder
+
+        a = remainder(a, convert(count, a.dtype))
+    elif mode == "clip":
+        a = clip(a, 0, count - 1)
+    else:
+        raise ValueError(f"mode={mode!r} not understood. Must be 'raise', 'wrap', or 'clip'")
+    a, *members = spread_all([a, *promote_dtypes(*members)])
+    from .indexing import gather_elements
+
+    stacked = lax.stack([asarray(c) for c in members], 0)
+    mesh = [lax.broadcasted_iota(default_int(), a.shape, i) for i in range(a.ndim)]
+    return gather_elements(stacked, (a, *mesh))
+
+
+# -- where things are nonzero ----------------------------------------------------------------------
+def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
+    """The indices of the nonzero elements, in row order: one array per axis.
+
+    Under `jit` the number has to be given as `size`: missing ones are filled up with `fill_value` (an
+    index, or one per axis; 0 by default), superfluous ones cut off. Raises ConcretizationTypeError
+    without it, ValueError for scalars.
+    """
+    (a,) = arrays("nonzero", a)
+    shape = shape_of(a)
+    if not shape:
+        raise ValueError("Calling nonzero on 0d arrays is not allowed. Use jnp.atleast_1d(scalar).nonzero() instead.")
+    mask = truth(a)
+    if size is None:
+        if isinstance(mask, Tracer):
+            size = concrete_or_error(lambda m: int(np.count_nonzero(m)), mask,
+                                     "The size argument of jnp.nonzero must be statically specified to use jnp.nonzero "
+                                     "within JAX transformations.")
+        else:
+            found = np.nonzero(np.asarray(mask))
+            if fill_value is None:
+                return tuple(asarray(i.astype(default_int())) for i in found)
+            size = len(found[0])
+    size = operator.index(concrete_or_error(None, size, "The size argument of jnp.nonzero must be statically specified "
+                                            "to use jnp.nonzero within JAX transformations."))
+    mask = asarray(mask)
+    if math.prod(shape) == 0 or size == 0:
+        return tuple(lax.full((size,), 0 if fill_value is None else fill_value if np.ndim(fill_value) == 0 else
+                              fill_value[i], default_int()) for i in range(len(shape)))
+    from .cumulative import cumsum
+    from .reductions import sum as sum_
+
+    flat = ravel(mask)
+    # The rank of every nonzero element among them, then how many ranks are below each place.
+    ranks = cumsum(flat)
+    flat_indices = cumsum(bincount_of(ranks, size))
+    strides = (np.cumprod(shape[::-1])[::-1] // np.asarray(shape)).astype(int)
+    from .binary import floor_divide, remainder
+
+    out = tuple(remainder(floor_divide(flat_indices, int(stride)), int(n)) for stride, n in zip(strides, shape))
+    if fill_value is not None:
+        fill = fill_value if np.ndim(fill_value) or isinstance(fill_value, tuple) else (fill_value,) * len(shape)
+        if any(shape_of(f) != () for f in fill):
+            raise ValueError(f"fill_value must be a scalar or a tuple of length {len(shape)}; got {fill_value}")
+        missing = lax.ge(lax.iota(np.dtype(np.int32), size), convert(sum_(flat), np.dtype(np.int32)))
+        out = tuple(choose_elements(missing, f, entry) for f, entry in zip(fill, out))
+    return out
+
+
+def bincount_of(x: Any, length: int) -> Any:
+    """How often each of 0 … length - 1 occurs in a vector of integers that are not negative."""
+    from .updates import scatter
+
+    zeros = lax.full((length,), 0, default_int())
+    return scatter(zeros, clip(x, 0), 1, "add")
+
+
+def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The indices of the nonzero elements of `a` as a vector. `size` and `fill_value` as for `nonzero`."""
+    return nonzero(ravel(operand("flatnonzero", a)), size=size, fill_value=fill_value)[0]
+
+
+def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The indices of the nonzero elements as the rows of a matrix. `size` and `fill_value` as for `nonzero`."""
+    from .joining import concatenate
+    from .shaping import atleast_1d
+
+    a = operand("argwhere", a)
+    rank = a.ndim
+    found = nonzero(atleast_1d(a), size=size, fill_value=fill_value)
+    table = lax.transpose(lax.stack(list(found), 0), (1, 0))
+    if rank == 0:
+        table = lax.slice_in_dim(table, 0, 0, axis=1)
+    del concatenate
+    return table
+
+
+def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
+    """The elements of `arr` where `condition` is nonzero, as a vector.
+
+    With `size` the result has that length: filled up with `fill_value` or cut off.
+    """
+    return compress(ravel(operand("extract", condition)), ravel(operand("extract", arr)), size=size,
+                    fill_value=fill_value)
+
+
+def compress(condition: Any, a: Any, axis: int | None = None, *, size: int | None = None, fill_value: Any = 0,
+             out: None = None) -> Any:
+    """The slices of `a` along `axis` (elements, for None) where the vector `condition` is nonzero.
+
+    With `size` so many: filled up with `fill_value` or cut off. Raises ValueError for a condition that
+    is no vector, or is nonzero beyond the axis.
+    """
+    if out is not None:
+        raise NotImplementedError("The 'out' argument to jnp.compress is not supported.")
+    if isinstance(condition, (list, tuple)):
+        condition = asarray(condition)
+    check_arraylike("compress", condition, a, fill_value)
+    condition = asarray(truth(unwrap(condition)))
+    if condition.ndim != 1:
+        raise ValueError("condition must be a 1D array")
+    a = asarray(unwrap(a))
+    if axis is None:
+        axis, a = 0, ravel(a)
+    axis = axis_index(axis, a.ndim)
+    if condition.shape[0] < a.shape[axis]:
+        condition = lax.pad(condition, np.zeros((), bool), ((0, a.shape[axis] - condition.shape[0], 0),))
+    else:
+        extra = lax.slice_in_dim(condition, a.shape[axis], condition.shape[0])
+        condition = lax.slice_in_dim(condition, 0, a.shape[axis])
+        if extra.shape[0] and bool(np.any(concrete_or_error(np.asarray, extra, "condition of jnp.compress"))):
+            raise ValueError("condition contains entries that are out of bounds")
+    if size is None:
+        mask = concrete_or_error(np.asarray, condition, "In jnp.compress the condition must be concrete unless `size` is "
+                                 "given.")
+        from .indexing import gather_elements
+
+        return gather_elements(a, (*[slice(None)] * axis, mask))
+    from .sorting import argsort
+
+    column = tuple(-1 if i == axis else 1 for i in range(a.ndim))
+    mask = lax.reshape(condition, tuple(a.shape[axis] if c == -1 else 1 for c in column))
+    kept = choose_elements(mask, a, convert(unwrap(fill_value), a.dtype))
+    order = argsort(condition, descending=True)
+    from .indexing import gather_elements
+
+    kept = gather_elements(kept, (*[slice(None)] * axis, order))
+    if kept.shape[axis] > size:
+        return lax.slice_in_dim(kept, 0, size, axis=axis)
+    padding = [(0, size - n if i == axis else 0, 0) for i, n in enumerate(kept.shape)]
+    return lax.pad(kept, convert(unwrap(fill_value), kept.dtype), padding)
+
+
+# -- reading ---------------------------------------------------------------------------------------
+def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: str | None = None,
+         unique_indices: bool = False, indices_are_sorted: bool = False, fill_value: Any = None) -> Any:
+    """The elements (or slices along `axis`) of `a` at `indices`.
+
+    Args:
+      a: an array; as a vector for `axis=None`.
+      indices: integers of any shape. Negative ones count from the end.
+      mode: what an index out of bounds gives: `fill_value` ("fill", the default: NaN, or the lowest or
+        highest value of the dtype), the nearest element ("clip"), or the element modulo the size ("wrap").
+      unique_indices, indices_are_sorted: promises that make it faster.
+
+    Raises TypeError or ValueError for indices that are no integers.
+    """
+    if out is not None:
+        raise NotImplementedError("The 'out' argument to jnp.take is not supported.")
+    check_arraylike("take", a, indices)
+    if mode == "raise":
+        raise NotImplementedError("The 'raise' mode to jnp.take is not supported.")
+    if mode not in (None, "fill", "clip", "wrap", "promise_in_bounds") and not isinstance(mode, lax.GatherScatterMode):
+        raise ValueError(f"Invalid mode '{mode}' for np.take")
+    return _take(unwrap(a), unwrap(indices), None if axis is None else operator.index(axis), mode=mode,
+                 unique_indices=unique_indices, indices_are_sorted=indices_are_sorted, fill_value=fill_value)
+
+
+@partial(jit, static_argnames=("axis", "mode", "unique_indices", "indices_are_sorted", "fill_value"))
+def _take(a: Any, indices: Any, axis: int | None = None, *, mode: Any = None, unique_indices: bool = False,
+          indices_are_sorted: bool = False, fill_value: Any = None) -> Any:
+    if axis is None:
+        a, axis = ravel(a), 0
+    axis = axis_index(axis, a.ndim)
+    size = a.shape[axis]
+    if not dtypes.issubdtype(dtype_of(indices), np.integer):
+        raise ValueError("indices must have an integer type")
+    indices = convert(indices, np.dtype(np.int32)) if dtypes.issubdtype(
+        dtype_of(indices), np.unsignedinteger) and dtype_of(indices).itemsize < 4 else indices
+    shape = shape_of(indices)
+    if mode == "wrap":
+        from .binary import remainder
+
+        indices = remainder(indices, convert(size, dtype_of(indices)))
+        how = lax.GatherScatterMode.PROMISE_IN_BOUNDS
+    elif mode == "clip":
+        how = lax.GatherScatterMode.CLIP
+    else:
+        zero = convert(0, dtype_of(indices))
+        indices = choose_elements(lax.lt(indices, zero), lax.add(indices, convert(size, dtype_of(indices))), indices)
+        how = lax.GatherScatterMode.FILL_OR_DROP if mode is None else lax.GatherScatterMode.from_any(mode)
+    start = lax.expand_dims(indices, (len(shape),))
+    offset = (*range(axis), *range(axis + len(shape), a.ndim + len(shape) - 1))
+    return lax.gather(a, start, lax.GatherDimensionNumbers(offset_dims=offset, collapsed_slice_dims=(axis,),
+                                                           start_index_map=(axis,)),
+                      tuple(1 if i == axis else d for i, d in enumerate(a.shape)), mode=how, fill_value=fill_value,
+                      unique_indices=unique_indices, indices_are_sorted=indices_are_sorted)
+
+
+def _take_along_axis(arr: Any, indices: Any, axis: int | None = -1, mode: Any = None, fill_value: Any = None, *,
+                     wrap_negative_indices: bool = True) -> Any:
+    """`arr` read at indices along one axis: the result has the shape of `indices`, broadcast elsewhere.
+
+    `mode` and `fill_value` are as for `take`. Raises ValueError for ranks that differ, TypeError for
+    indices that are no integers.
+    """
+    arr, indices = arrays("take_along_axis", arr, indices)
+    arr, indices = asarray(arr), asarray(indices)
+    if not dtypes.issubdtype(indices.dtype, np.integer):
+        raise TypeError("take_along_axis indices must be of integer type, got " + str(indices.dtype))
+    if axis is None:
+        if indices.ndim != 1:
+            raise ValueError(f"take_along_axis indices must be 1D if axis=None, got shape {indices.shape}")
+        arr, axis = ravel(arr), 0
+    if arr.ndim != indices.ndim:
+        raise ValueError(f"indices and arr must have the same number of dimensions; {indices.ndim} vs. {arr.ndim}")
+    axis = axis_index(axis, arr.ndim)
+    size = arr.shape[axis]
+    how = lax.GatherScatterMode.FILL_OR_DROP if mode is None else lax.GatherScatterMode.from_any(mode)
+    if how == lax.GatherScatterMode.CLIP and mode == "clip":
+        pass
+    from .indexing import wrap_negative
+
+    if wrap_negative_indices:
+        indices = wrap_negative(indices, size)
+    indices = convert(indices, np.dtype(np.int32) if size < 2**31 else np.dtype(np.int64))
+    shape = lax.broadcast_shapes(tuple(1 if i == axis else d for i, d in enumerate(arr.shape)),
+                                 tuple(1 if i == axis else d for i, d in enumerate(indices.shape)))
+    batch = [i for i in range(arr.ndim) if i != axis]
+    # Axes of size 1 in the indices are taken whole; the others are matched by their own indices.
+    whole = [i for i in batch if indices.shape[i] == 1]
+    matched = [i for i in batch if indices.shape[i] != 1]
+    if any(arr.shape[i] not in (1, indices.shape[i]) for i in matched):
+        raise ValueError(f"incompatible shapes for take_along_axis: {arr.shape} and {indices.shape}")
+    for i in matched:
+        if arr.shape[i] == 1:
+            arr = spread(arr, tuple(indices.shape[i] if j == i else d for j, d in enumerate(arr.shape)))
+    kept = [*matched, axis]
+    order = sorted(kept)
+    rows = lax.reshape(indices, (*(indices.shape[i] for i in order), 1))
+    # In the result the gathered axes stay where they were; whole ones are offsets.
+    del shape
+    return lax.gather(arr, rows, lax.GatherDimensionNumbers(
+        offset_dims=tuple(whole), collapsed_slice_dims=(axis,), start_index_map=(axis,),
+        operand_batching_dims=tuple(matched), start_indices_batching_dims=tuple(order.index(i) for i in matched)),
+        tuple(arr.shape[i] if i in whole else 1 for i in range(arr.ndim)), mode=how,
+        fill_value=fill_value)
+
+
+take_along_axis = jit(_named(_take_along_axis, "take_along_axis", _take_along_axis.__doc__ or ""),
+                      static_argnames=("axis", "mode", "fill_value", "wrap_negative_indices"))
+
+
+# -- writing ---------------------------------------------------------------------------------------
+def _no_inplace(name: str, inplace: bool) -> None:
+    if inplace:
+        raise ValueError(f"jax.numpy.{name} cannot modify arrays in-place, because JAX arrays are immutable. Pass "
+                         "inplace=False to instead return an updated array.")
+
+
+def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
+    """A copy of `a` with values `v` (repeated as needed) at the flat indices `ind`.
+
+    `mode` is what an index out of bounds means: dropped (None), "clip" or "wrap". `inplace=False` has to
+    be given, for arrays do not change: raises ValueError otherwise.
+    """
+    from .updates import scatter
+
+    _no_inplace("put", inplace)
+    a, ind, v = (asarray(x) for x in arrays("put", a, ind, v))
+    if a.size == 0 or ind.size == 0 or v.size == 0:
+        return a
+    ind, v = ravel(ind), ravel(v)
+    if not dtypes.issubdtype(ind.dtype, np.integer):
+        raise ValueError("put requires integer indices")
+    if v.shape[0] < ind.shape[0]:
+        from .shaping import resize
+
+        v = resize(v, ind.shape)
+    else:
+        v = lax.slice(v, (0,), ind.shape)
+    if mode is None:
+        how: Any = "drop"
+    elif mode == "clip":
+        ind, how = clip(ind, 0, a.size - 1), "promise_in_bounds"
+    elif mode == "wrap":
+        from .binary import remainder
+
+        ind, how = remainder(ind, convert(a.size, ind.dtype)), "promise_in_bounds"
+    elif mode == "raise":
+        raise NotImplementedError("The 'raise' mode to jnp.put is not supported.")
+    else:
+        raise ValueError(f"mode should be one of 'wrap' or 'clip'; got {mode=}")
+    return scatter(a, unravel_index(ind, a.shape), v, "set", mode=how)
+
+
+def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
+    """A copy of `arr` with values `vals`, one after the other, where `mask` is nonzero.
+
+    `inplace=False` has to be given: raises ValueError otherwise, and for no values.
+    """
+    _no_inplace("place", inplace)
+    data, mask, vals = (asarray(x) for x in arrays("place", arr, mask, vals))
+    vals = ravel(vals)
+    if data.size != mask.size:
+        raise ValueError("place: arr and mask must have the same size")
+    if vals.size == 0:
+        raise ValueError("vals must have nonzero size")
+    if data.size == 0:
+        return data
+    from .shaping import resize
+    from .updates import scatter
+
+    at = nonzero(ravel(mask), size=mask.size, fill_value=data.size)[0]
+    flat = scatter(ravel(data), at, resize(vals, data.size if False else (data.size,)), "set", mode="drop")
+    return lax.reshape(flat, data.shape)
+
+
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True, *,
+                   mode: Any = None) -> Any:
+    """A copy of `arr` with `values` at indices along one axis, the counterpart of `take_along_axis`.
+
+    `inplace=False` has to be given: raises ValueError otherwise.
+    """
+    _no_inplace("put_along_axis", inplace)
+    arr, indices, values = arrays("put_along_axis", arr, indices, values)
+    return _put_along_axis(arr, indices, values, axis, mode=mode)
+
+
+def _put_along_entry(arr: Any, indices: Any, values: Any, axis: int | None, *, mode: Any = None) -> Any:
+    from .updates import scatter
+
+    arr, indices = asarray(arr), asarray(indices)
+    shape = arr.shape
+    if axis is None:
+        arr, axis = ravel(arr), 0
+    axis = axis_index(axis, arr.ndim)
+    if arr.ndim != indices.ndim:
+        raise ValueError("put_along_axis arguments 'arr' and 'indices' must have same ndim. Got "
+                         f"{arr.ndim=} and {indices.ndim=}.")
+    values = spread(asarray(values), indices.shape)
+    where_: list[Any] = []
+    for i, d in enumerate(arr.shape):
+        if i == axis:
+            where_.append(indices)
+        else:
+            where_.append(lax.expand_dims(lax.iota(default_int(), d), tuple(j for j in range(arr.ndim) if j != i)))
+    return lax.reshape(scatter(arr, tuple(where_), values, "set", mode=mode), shape) if arr.shape != shape else scatter(
+        arr, tuple(where_), values, "set", mode=mode)
+
+
+_put_along_axis = jit(_named(_put_along_entry, "put_along_axis", ""), static_argnames=("axis", "mode"))
+
+
+def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
+    """A copy of `a` with `val` (a number, or values repeated as needed) on its main diagonal.
+
+    `inplace=False` has to be given: raises ValueError otherwise, and for arrays that are no cubes of rank
+    above 2. Raises NotImplementedError for `wrap`.
+    """
+    from .updates import scatter
+
+    _no_inplace("fill_diagonal", inplace)
+    a, val = (asarray(x) for x in arrays("fill_diagonal", a, val))
+    if wrap:
+        raise NotImplementedError("wrap=True is not supported, only wrap=False")
+    if a.ndim < 2:
+        raise ValueError("array must be at least 2-d")
+    if a.ndim > 2 and len(set(a.shape)) > 1:
+        raise ValueError("All dimensions of input must be of equal length")
+    n = min(a.shape)
+    if val.ndim:
+        flat = ravel(val)
+        from .shaping import tile
+
+        val = lax.slice(tile(flat, -(-n // flat.shape[0])), (0,), (n,))
+    i = lax.iota(default_int(), n)
+    return scatter(a, (i,) * a.ndim, val, "set")
+
+
+# -- indices and flat indices ------------------------------------------------------------------------
+def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
+    """Flat indices into an array of a shape as one array of indices per axis.
+
+    Those out of bounds are moved to the nearest place.
+    """
+    (indices,) = arrays("unravel_index", indices)
+    indices = asarray(indices)
+    sizes = (shape,) if np.ndim(shape) == 0 and not isinstance(shape, (tuple, list)) else tuple(shape)
+    if any(shape_of(s) != () for s in sizes):
+        raise ValueError("unravel_index: shape should be a scalar or 1D sequence.")
+    from .binary import divmod as divmod_
+
+    kind = indices.dtype
+    if not sizes:
+        return ()
+    total = math.prod(int(s) for s in sizes)
+    out: list[Any] = []
+    rest = indices
+    for n in reversed(sizes):
+        rest, i = divmod_(rest, n)
+        out.append(i)
+    # What is left over after the first axis tells an index that is too large (> 0) or too small (< -1).
+    del total
+    lower, upper = convert(-1, kind), convert(0, kind)
+    result = []
+    for i, n in zip(reversed(out), sizes):
+        i = choose_elements(lax.lt(rest, lower), 0, i)
+        result.append(choose_elements(lax.gt(rest, upper), int(n) - 1, i))
+    return tuple(result)
+
+
+def ravel_multi_index(multi_index: Sequence[Any], dims: Sequence[int], mode: str = "raise", order: str = "C", *,
+                      dtype: Any = None) -> Any:
+    """Indices per axis as flat indices into an array of shape `dims`, in row ("C") or column ("F") order.
+
+    `mode` is what an index out of bounds means: "raise" (concrete indices only), "wrap" or "clip".
+    """
+    if len(multi_index) != len(dims):
+        raise ValueError(f"len(multi_index)={len(multi_index)} != len(dims)={len(dims)}")
+    sizes = tuple(concrete_or_error(operator.index, d, "in `dims` argument of ravel_multi_index().") for d in dims)
+    check_arraylike("ravel_multi_index", *multi_index)
+    at = [asarray(unwrap(i)) for i in multi_index]
+    for i in at:
+        if mode == "raise":
+            concrete_or_error(np.asarray, i, "The error occurred because ravel_multi_index was jit-compiled with "
+                              "mode='raise'. Use mode='wrap' or mode='clip' instead.")
+        if not dtypes.issubdtype(i.dtype, np.integer):
+            raise TypeError("only int indices permitted")
+    if mode == "raise":
+        if any(np.any((np.asarray(i) < 0) | (np.asarray(i) >= d)) for i, d in zip(at, sizes)):
+            raise ValueError("invalid entry in coordinates array")
+    elif mode == "clip":
+        at = [clip(i, 0, d - 1) for i, d in zip(at, sizes)]
+    elif mode == "wrap":
+        from .binary import remainder
+
+        at = [remainder(i, d) for i, d in zip(at, sizes)]
+    else:
+        raise ValueError(f"invalid mode={mode!r}. Expected 'raise', 'wrap', or 'clip'")
+    if order == "C":
+        strides = np.append(np.cumprod(sizes[:0:-1], dtype=int)[::-1], 1)
+    elif order == "F":
+        strides = np.append(1, np.cumprod(sizes[:-1], dtype=int))
+    else:
+        raise ValueError(f"invalid order={order!r}. Expected 'C' or 'F'")
+    from .binary import add, multiply
+
+    kind = default_int() if dtype is None else dtype
+    out: Any = asarray(np.zeros((), kind))
+    for i, stride in zip(at, strides):
+        out = add(out, multiply(i, int(stride)))
+    return out
+
+

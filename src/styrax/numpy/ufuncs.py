@@ -1,0 +1,632 @@
+"""Elementwise functions of one operand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from styrax import lax
+from styrax.core import dtypes
+from styrax.core.array import Array
+from styrax.transforms.custom import custom_jvp
+from styrax.transforms.jit import jit
+
+from .broadcasting import choose_elements, truth
+from .promotion import (arrays, check_arraylike, convert, default_float, dtype_of, either, is_array, literal, promote_args,
+                        promote_args_inexact, promote_args_numeric, shape_of, to_inexact, typed, unwrap)
+
+INEXACT = frozenset(map(np.dtype, ("float16", "float32", "float64", "complex64", "complex128"))) | {
+    np.dtype(dtypes.bfloat16)}
+
+
+def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+def _inexact(name: str, primitive: Callable[..., Any], doc: str) -> Callable[..., Any]:
+    """A row of the table below: a function of floats (or complex numbers); integers become floats."""
+
+    def function(x: Any, /) -> Any:
+        if type(x) is Array and x.aval.dtype in INEXACT:
+            return primitive(x)
+        return primitive(*promote_args_inexact(name, x))
+
+    return _named(function, name, f"{doc}\n\n    Elementwise; integers and booleans are taken as floats. Raises "
+                                  "TypeError for what is no array or number.")
+
+
+acos = _inexact("acos", lax.acos, "The inverse cosine, in [0, π]; NaN outside [-1, 1].")
+asin = _inexact("asin", lax.asin, "The inverse sine, in [-π/2, π/2]; NaN outside [-1, 1].")
+asinh = _inexact("asinh", lax.asinh, "The inverse hyperbolic sine.")
+atan = _inexact("atan", lax.atan, "The inverse tangent, in [-π/2, π/2].")
+atanh = _inexact("atanh", lax.atanh, "The inverse hyperbolic tangent; NaN outside [-1, 1].")
+arccos = _inexact("arccos", lax.acos, "The inverse cosine, in [0, π]; NaN outside [-1, 1].")
+arcsin = _inexact("arcsin", lax.asin, "The inverse sine, in [-π/2, π/2]; NaN outside [-1, 1].")
+arcsinh = _inexact("arcsinh", lax.asinh, "The inverse hyperbolic sine.")
+arctan = _inexact("arctan", lax.atan, "The inverse tangent, in [-π/2, π/2].")
+arctanh = _inexact("arctanh", lax.atanh, "The inverse hyperbolic tangent; NaN outside [-1, 1].")
+cbrt = _inexact("cbrt", lax.cbrt, "The real cube root.")
+cos = _inexact("cos", lax.cos, "The cosine of an angle in radians.")
+cosh = _inexact("cosh", lax.cosh, "The hyperbolic cosine.")
+exp = _inexact("exp", lax.exp, "e to the power x.")
+exp2 = _inexact("exp2", lax.exp2, "2 to the power x.")
+expm1 = _inexact("expm1", lax.expm1, "exp(x) - 1, accurate for small x.")
+log = _inexact("log", lax.log, "The natural logarithm.")
+log1p = _inexact("log1p", lax.log1p, "log(1 + x), accurate for small x.")
+sin = _inexact("sin", lax.sin, "The sine of an angle in radians.")
+sinh = _inexact("sinh", lax.sinh, "The hyperbolic sine.")
+sqrt = _inexact("sqrt", lax.sqrt, "The square root; NaN for negative floats.")
+tan = _inexact("tan", lax.tan, "The tangent of an angle in radians.")
+tanh = _inexact("tanh", lax.tanh, "The hyperbolic tangent.")
+
+
+@jit
+def arccosh(x: Any, /) -> Any:
+    """The inverse hyperbolic cosine; NaN below 1. Integers are taken as floats."""
+    (x,) = promote_args_inexact("arccosh", x)
+    out = lax.acosh(x)
+    if dtypes.issubdtype(x.dtype, np.complexfloating):
+        # The principal branch has a real part that is not negative.
+        out = choose_elements(lax.lt(lax.real(out), np.zeros((), np.empty(0, x.dtype).real.dtype)), lax.neg(out), out)
+    return out
+
+
+acosh = arccosh
+
+
+def reciprocal(x: Any, /) -> Any:
+    """1 / x. Elementwise; integers and booleans are taken as floats."""
+    (x,) = promote_args_inexact("reciprocal", x)
+    return lax.integer_pow(x, -1)
+
+
+def _scaled_log(name: str, scale: Callable[[Any], Any], doc: str) -> Callable[..., Any]:
+    def function(x: Any, /) -> Any:
+        (x,) = promote_args_inexact(name, x)
+        if not dtypes.issubdtype(dtype_of(x), np.complexfloating):
+            return scale(lax.log(x))
+        out = lax.log(x)
+        re, im = lax.real(out), lax.imag(out)
+        return _scale_parts(re, im, scale)
+
+    return _named(function, name, doc)
+
+
+def _scale_parts(re: Any, im: Any, scale: Callable[..., Any]) -> Any:
+    return lax.complex(*scale(re, im))
+
+
+def _times_log10(*xs: Any) -> Any:
+    out = [lax.mul(x, literal(math.log10(math.e), x.dtype)) for x in xs]
+    return out[0] if len(out) == 1 else out
+
+
+def _over_log2(*xs: Any) -> Any:
+    factor = lax.log(convert(2.0, xs[0].dtype, xs[0].aval.weak_type))
+    out = [lax.div(x, factor) for x in xs]
+    return out[0] if len(out) == 1 else out
+
+
+log10 = _scaled_log("log10", _times_log10, "The logarithm to base 10. Integers are taken as floats.")
+log2 = _scaled_log("log2", _over_log2, "The logarithm to base 2. Integers are taken as floats.")
+
+
+def _times(name: str, factor: float, doc: str) -> Callable[..., Any]:
+    def function(x: Any, /) -> Any:
+        (x,) = promote_args_inexact(name, x)
+        return lax.mul(x, convert(factor, *typed(x)))
+
+    return _named(function, name, doc)
+
+
+deg2rad = _times("deg2rad", math.pi / 180, "Degrees as radians. Integers are taken as floats.")
+radians = _times("radians", math.pi / 180, "Degrees as radians. Integers are taken as floats.")
+rad2deg = _times("rad2deg", 180 / math.pi, "Radians as degrees. Integers are taken as floats.")
+degrees = _times("degrees", 180 / math.pi, "Radians as degrees. Integers are taken as floats.")
+
+
+# -- sign, rounding and parts ------------------------------------------------------------------
+def absolute(x: Any, /) -> Any:
+    """The absolute value; the modulus of complex numbers. Elementwise; unsigned types are unchanged."""
+    (x,) = arrays("absolute", x)
+    dtype = dtype_of(x)
+    if dtype == np.bool_ or dtypes.issubdtype(dtype, np.unsignedinteger):
+        return _array(x)
+    return lax.abs(x)
+
+
+def _array(x: Any) -> Any:
+    if is_array(x):
+        return x
+    from .conversion import asarray
+
+    return asarray(x)
+
+
+def abs(x: Any, /) -> Any:  # noqa: A001 - NumPy's name
+    """The absolute value; the modulus of complex numbers. Elementwise; unsigned types are unchanged."""
+    return absolute(x)
+
+
+def fabs(x: Any, /) -> Any:
+    """The absolute value as a float. Raises TypeError for complex numbers."""
+    (x,) = arrays("fabs", x)
+    if dtypes.issubdtype(dtype_of(x), np.complexfloating):
+        raise TypeError("ufunc 'fabs' does not support complex dtypes")
+    (x,) = promote_args_inexact("fabs", x)
+    return lax.abs(x)
+
+
+def negative_elements(x: Any, /) -> Any:
+    """-x. Raises TypeError for booleans."""
+    (x,) = arrays("negative", x)
+    return lax.neg(x)
+
+
+def positive(x: Any, /) -> Any:
+    """+x: the array itself."""
+    (x,) = arrays("positive", x)
+    return _array(x)
+
+
+def sign(x: Any, /) -> Any:
+    """-1, 0 or 1 as x is negative, zero or positive; x/|x| for complex numbers. Raises TypeError for booleans."""
+    (x,) = arrays("sign", x)
+    return lax.sign(x)
+
+
+def _whole(name: str, primitive: Callable[..., Any], doc: str) -> Callable[..., Any]:
+    def function(x: Any, /) -> Any:
+        (x,) = arrays(name, x)
+        dtype = dtype_of(x)
+        if dtype == np.bool_ or dtypes.issubdtype(dtype, np.integer):
+            return _array(x)
+        return primitive(x)
+
+    return _named(function, name, doc)
+
+
+floor = _whole("floor", lax.floor, "The largest whole number not above x. Integers are unchanged.")
+ceil = _whole("ceil", lax.ceil, "The smallest whole number not below x. Integers are unchanged.")
+
+
+@jit
+def trunc(x: Any, /) -> Any:
+    """x with its fraction cut off, towards zero. Integers are unchanged."""
+    (x,) = arrays("trunc", x)
+    dtype = dtype_of(x)
+    if dtype == np.bool_ or dtypes.issubdtype(dtype, np.integer):
+        return x
+    return choose_elements(lax.lt(x, convert(0, *typed(x))), lax.ceil(x), lax.floor(x))
+
+
+@jit
+def rint(x: Any, /) -> Any:
+    """x rounded to the nearest whole number, halves to even. Integers are taken as floats."""
+    (x,) = arrays("rint", x)
+    dtype = dtype_of(x)
+    if dtype == np.bool_ or dtypes.issubdtype(dtype, np.integer):
+        return convert(x, default_float())
+    if dtypes.issubdtype(dtype, np.complexfloating):
+        return lax.complex(rint(lax.real(x)), rint(lax.imag(x)))
+    return lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
+
+
+def _round(x: Any, decimals: int) -> Any:
+    dtype = x.dtype
+    if dtypes.issubdtype(dtype, np.integer):
+        if decimals < 0:
+            raise NotImplementedError("integer np.round not implemented for decimals < 0")
+        return x
+
+    def part(x: Any) -> Any:
+        if decimals == 0:
+            return lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
+        kind, weak = typed(x)
+        # 10**decimals overflows float16 early, so the scaling is done in float32.
+        wide = np.dtype(np.float32) if kind == np.float16 else kind
+        factor = convert(float(10**decimals) if decimals > 0 else 10.0**decimals, wide, False)
+        scaled = lax.mul(convert(x, wide) if wide != kind else x, factor)
+        out = lax.div(lax.round(scaled, lax.RoundingMethod.TO_NEAREST_EVEN), factor)
+        return convert(out, kind) if wide != kind else out
+
+    if dtypes.issubdtype(dtype, np.complexfloating):
+        return lax.complex(part(lax.real(x)), part(lax.imag(x)))
+    return part(x)
+
+
+def _round_entry(a: Any, decimals: int = 0, out: None = None) -> Any:
+    """The elements rounded to so many decimals, halves to even.
+
+    Integers are unchanged. Raises NotImplementedError for integers with negative `decimals`.
+    """
+    (a,) = arrays("round", a)
+    decimals = int(decimals)
+    if out is not None:
+        raise NotImplementedError("The 'out' argument to jnp.round is not supported.")
+    if dtype_of(a) == np.bool_:
+        raise ValueError("data type <class 'numpy.bool'> not inexact")
+    return _round(a, decimals)
+
+
+round = jit(_named(_round_entry, "round", _round_entry.__doc__ or ""), static_argnames=("decimals",))
+
+
+def around(a: Any, decimals: int = 0, out: None = None) -> Any:
+    """The elements rounded to so many decimals, halves to even. The same as `round`."""
+    return round(a, decimals, out)
+
+
+@jit
+def modf(x: Any, /, out: None = None) -> Any:
+    """The fraction and the whole part of x, both with its sign, as a pair of arrays."""
+    (x,) = promote_args_inexact("modf", x)
+    if out is not None:
+        raise NotImplementedError("The 'out' argument to jnp.modf is not supported.")
+    whole = choose_elements(lax.ge(x, convert(0, *typed(x))), lax.floor(x), lax.ceil(x))
+    return lax.sub(x, whole), whole
+
+
+def conjugate(x: Any, /) -> Any:
+    """The complex conjugate; real arrays are unchanged."""
+    (x,) = arrays("conjugate", x)
+    return lax.conj(x) if dtypes.issubdtype(dtype_of(x), np.complexfloating) else _array(x)
+
+
+def conj(x: Any, /) -> Any:
+    """The complex conjugate; real arrays are unchanged."""
+    return conjugate(x)
+
+
+def real(val: Any, /) -> Any:
+    """The real part; real arrays are unchanged."""
+    (val,) = arrays("real", val)
+    return lax.real(val) if dtypes.issubdtype(dtype_of(val), np.complexfloating) else _array(val)
+
+
+def imag(val: Any, /) -> Any:
+    """The imaginary part; zeros for real arrays."""
+    (val,) = arrays("imag", val)
+    if dtypes.issubdtype(dtype_of(val), np.complexfloating):
+        return lax.imag(val)
+    return lax.full_like(val, 0)
+
+
+def _angle(z: Any, deg: bool = False) -> Any:
+    """The argument of complex numbers in (-π, π], in radians or degrees; 0 or π for real ones."""
+    check_arraylike("angle", z)
+    re, im = real(z), imag(z)
+    kind = dtype_of(re)
+    if kind == np.bool_ or dtypes.issubdtype(kind, np.integer):
+        re, im = convert(re, to_inexact(kind)), convert(im, to_inexact(kind))
+    out = lax.atan2(im, re)
+    return rad2deg(out) if deg else out
+
+
+angle = jit(_named(_angle, "angle", _angle.__doc__ or ""), static_argnames=("deg",))
+
+
+# -- tests -------------------------------------------------------------------------------------
+def logical_not(x: Any, /) -> Any:
+    """Whether x is zero (False). Elementwise."""
+    (x,) = arrays("logical_not", x)
+    return lax.bitwise_not(truth(x))
+
+
+def bitwise_not(x: Any, /) -> Any:
+    """The bits of integers flipped; booleans negated. Raises TypeError for floats."""
+    (x,) = arrays("bitwise_not", x)
+    return lax.bitwise_not(x)
+
+
+def invert(x: Any, /) -> Any:
+    """The bits of integers flipped; booleans negated. Raises TypeError for floats."""
+    return bitwise_not(x)
+
+
+def bitwise_invert(x: Any, /) -> Any:
+    """The bits of integers flipped; booleans negated. Raises TypeError for floats."""
+    return bitwise_not(x)
+
+
+@jit
+def bitwise_count(x: Any, /) -> Any:
+    """How many bits are set in |x|, as uint8. Raises TypeError for floats."""
+    (x,) = promote_args_numeric("bitwise_count", x)
+    return convert(lax.population_count(absolute(x)), np.dtype(np.uint8))
+
+
+def isfinite(x: Any, /) -> Any:
+    """Whether x is neither infinite nor NaN. Elementwise."""
+    (x,) = arrays("isfinite", x)
+    dtype = dtype_of(x)
+    if dtypes.issubdtype(dtype, np.floating):
+        return lax.is_finite(x)
+    if dtypes.issubdtype(dtype, np.complexfloating):
+        return lax.bitwise_and(lax.is_finite(lax.real(x)), lax.is_finite(lax.imag(x)))
+    return lax.full_like(x, True, dtype=np.dtype(np.bool_))
+
+
+def _infinite(x: Any) -> Any:
+    return lax.eq(lax.abs(x), convert(np.inf, *typed(x)))
+
+
+@jit
+def isinf(x: Any, /) -> Any:
+    """Whether x is infinite. Elementwise."""
+    (x,) = arrays("isinf", x)
+    dtype = dtype_of(x)
+    if dtypes.issubdtype(dtype, np.floating):
+        return _infinite(x)
+    if dtypes.issubdtype(dtype, np.complexfloating):
+        re, im = lax.real(x), lax.imag(x)
+        return lax.bitwise_or(_infinite(re), _infinite(im))
+    return lax.full_like(x, False, dtype=np.dtype(np.bool_))
+
+
+def isnan(x: Any, /) -> Any:
+    """Whether x is NaN. Elementwise."""
+    (x,) = arrays("isnan", x)
+    return lax.ne(x, x)
+
+
+def _signed_infinity(name: str, value: float, doc: str) -> Callable[..., Any]:
+    def function(x: Any, /, out: None = None) -> Any:
+        (x,) = arrays(name, x)
+        if out is not None:
+            raise NotImplementedError(f"The 'out' argument to jnp.{name} is not supported.")
+        dtype = dtype_of(x)
+        if dtypes.issubdtype(dtype, np.floating):
+            return lax.eq(x, convert(value, *typed(x)))
+        if dtypes.issubdtype(dtype, np.complexfloating):
+            raise ValueError("isposinf/isneginf are not well defined for complex types")
+        return lax.full_like(x, False, dtype=np.dtype(np.bool_))
+
+    return _named(function, name, doc)
+
+
+isposinf = _signed_infinity("isposinf", np.inf, "Whether x is +∞. Raises ValueError for complex numbers.")
+isneginf = _signed_infinity("isneginf", -np.inf, "Whether x is -∞. Raises ValueError for complex numbers.")
+
+
+@jit
+def iscomplex(x: Any) -> Any:
+    """Whether the imaginary part of x is nonzero. Elementwise."""
+    part = imag(x)
+    return lax.ne(part, convert(0, *typed(part)))
+
+
+@jit
+def isreal(x: Any) -> Any:
+    """Whether the imaginary part of x is zero. Elementwise."""
+    part = imag(x)
+    return lax.eq(part, convert(0, *typed(part)))
+
+
+def iscomplexobj(x: Any) -> bool:
+    """Whether the dtype of x is complex."""
+    if x is None:
+        return False
+    try:
+        dtype = x.dtype
+    except AttributeError:
+        dtype = np.asarray(x).dtype
+    return bool(dtypes.issubdtype(dtype, np.complexfloating))
+
+
+def isrealobj(x: Any) -> bool:
+    """Whether the dtype of x is not complex."""
+    return not iscomplexobj(x)
+
+
+_SIGN_VIEWS = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64), 1: np.dtype(np.int8)}
+
+
+@jit
+def signbit(x: Any, /) -> Any:
+    """Whether the sign bit is set: True for negative numbers and -0.0. Raises ValueError for complex numbers."""
+    (x,) = arrays("signbit", x)
+    dtype = dtype_of(x)
+    if dtypes.issubdtype(dtype, np.integer):
+        return lax.lt(x, convert(0, *typed(x)))
+    if dtype == np.bool_:
+        return lax.full_like(x, False)
+    if not dtypes.issubdtype(dtype, np.floating):
+        raise ValueError(f"jax.numpy.signbit is not well defined for {dtype}")
+    bits = _SIGN_VIEWS[dtype.itemsize]
+    x = lax.bitcast_convert_type(x, bits)
+    return convert(lax.shift_right_arithmetic(x, convert(8 * dtype.itemsize - 1, bits)), np.dtype(np.bool_))
+
+
+# -- others ------------------------------------------------------------------------------------
+def square(x: Any, /) -> Any:
+    """x · x. Elementwise; booleans become integers."""
+    (x,) = promote_args_numeric("square", x)
+    return lax.square(x)
+
+
+@custom_jvp
+def _sinc_maclaurin(x: Any) -> Any:
+    # sinc near zero; the derivatives that its JVP gives are those of the series there.
+    return lax.add(lax.mul(x, convert(0, *typed(x))), convert(1, *typed(x)))
+
+
+@_sinc_maclaurin.defjvp
+def _sinc_maclaurin_jvp(primals: tuple, tangents: tuple) -> tuple:
+    (x,), (t,) = primals, tangents
+    return _sinc_maclaurin(x), _sinc_slope(x, 1) * t
+
+
+def _sinc_slope(x: Any, order: int) -> Any:
+    """The derivative of sin(x)/x at zero: (-1)^(k/2)/(k+1) for even k, 0 for odd, with its own derivatives."""
+
+    @custom_jvp
+    def at_zero(x: Any) -> Any:
+        value = 0.0 if order % 2 else (-1.0) ** (order // 2) / (order + 1)
+        return lax.full_like(x, value)
+
+    @at_zero.defjvp
+    def at_zero_jvp(primals: tuple, tangents: tuple) -> tuple:
+        (x,), (t,) = primals, tangents
+        return at_zero(x), _sinc_slope(x, order + 1) * t
+
+    return at_zero(x)
+
+
+@jit
+def sinc(x: Any, /) -> Any:
+    """sin(πx) / (πx), and 1 at 0. Integers are taken as floats."""
+    (x,) = promote_args_inexact("sinc", x)
+    zero = lax.eq(x, convert(0, *typed(x)))
+    scaled = lax.mul(convert(np.pi, *typed(x)), x)
+    safe = choose_elements(zero, convert(1, *typed(x)), scaled)
+    return choose_elements(zero, _sinc_maclaurin(scaled), lax.div(lax.sin(safe), safe))
+
+
+@custom_jvp
+def _i0(x: Any) -> Any:
+    x = lax.abs(x)
+    return lax.mul(lax.exp(x), lax.bessel_i0e(x))
+
+
+@_i0.defjvp
+def _i0_jvp(primals: tuple, tangents: tuple) -> tuple:
+    (x,), (t,) = primals, tangents
+    # d/dx I0 = I1, with the sign of x in I1e.
+    return _i0(x), lax.mul(lax.mul(lax.exp(lax.abs(x)), lax.bessel_i1e(x)), t)
+
+
+@jit
+def i0(x: Any) -> Any:
+    """The modified Bessel function of the first kind and order 0. Raises ValueError for complex numbers."""
+    (x,) = promote_args_inexact("i0", x)
+    if not dtypes.issubdtype(dtype_of(x), np.floating):
+        raise ValueError(f"Unsupported input type to jax.numpy.i0: {dtype_of(x)}")
+    return _i0(x)
+
+
+
+
+def _nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+    """x with NaN replaced by `nan`, ∞ by `posinf` and -∞ by `neginf`.
+
+    The infinities become the largest finite values by default. Integers are unchanged.
+    """
+    (x,) = arrays("nan_to_num", x)
+    dtype, weak = typed(x)
+    if not dtypes.issubdtype(dtype, np.inexact):
+        return x
+    if dtypes.issubdtype(dtype, np.complexfloating):
+        return lax.complex(nan_to_num(lax.real(x), copy, nan, posinf, neginf),
+                           nan_to_num(lax.imag(x), copy, nan, posinf, neginf))
+    info = dtypes.finfo(dtype)
+    posinf = info.max if posinf is None else posinf
+    neginf = info.min if neginf is None else neginf
+
+    def value(v: Any) -> Any:
+        return convert(unwrap(v), dtype)
+
+    out = choose_elements(lax.ne(x, x), value(nan), x)
+    out = choose_elements(lax.eq(out, convert(np.inf, *typed(out))), value(posinf), out)
+    return choose_elements(lax.eq(out, convert(-np.inf, *typed(out))), value(neginf), out)
+
+
+nan_to_num = jit(_named(_nan_to_num, "nan_to_num", _nan_to_num.__doc__ or ""), static_argnames=("copy",))
+
+
+def spacing(x: Any, /) -> Any:
+    """The distance from x to the next number away from zero. Raises ValueError for complex numbers."""
+    from .binary import copysign
+
+    (x,) = arrays("spacing", x)
+    if dtypes.issubdtype(dtype_of(x), np.complexfloating):
+        raise ValueError("jnp.spacing is not defined for complex inputs.")
+    (x,) = promote_args_inexact("spacing", x)
+    dtype = dtype_of(x)
+    step = lax.sub(lax.nextafter(x, copysign(convert(np.inf, dtype), x)), x)
+    smallest = convert(dtypes.finfo(dtype).smallest_subnormal, dtype)
+    return choose_elements(lax.eq(step, convert(0, dtype)), copysign(smallest, x), step)
+
+
+_FLOAT_BITS = {  # dtype -> integer view, exponent bits, mantissa bits, exponent bias
+    "float16": (np.dtype(np.int16), 5, 10, 15),
+    "bfloat16": (np.dtype(np.int16), 8, 7, 127),
+    "float32": (np.dtype(np.int32), 8, 23, 127),
+    "float64": (np.dtype(np.int64), 11, 52, 1023),
+}
+
+
+@custom_jvp
+def _frexp(x: Any) -> Any:
+    dtype = x.dtype
+    bits, n_exponent, n_mantissa, bias = _FLOAT_BITS[dtype.name]
+    tiny = lax.lt(lax.abs(x), convert(float(dtypes.finfo(dtype).tiny), *typed(x)))
+    # Subnormals are scaled to normal numbers first.
+    scaled = choose_elements(tiny, lax.mul(x, convert(float(2**n_mantissa), *typed(x))), x)
+    shift = choose_elements(tiny, convert(-n_mantissa, bits), convert(0, bits))
+    word = lax.bitcast_convert_type(scaled, bits)
+    exponent = lax.bitwise_and(lax.shift_right_arithmetic(word, convert(n_mantissa, bits)),
+                               convert(2**n_exponent - 1, bits))
+    exponent = lax.add(lax.sub(exponent, convert(bias, bits)), convert(1, bits))
+    exponent = lax.add(shift, exponent)
+    mask = ((2**n_exponent - 1) << n_mantissa)
+    mantissa = lax.bitwise_and(word, np.asarray(~mask).astype(bits))
+    mantissa = lax.bitwise_or(mantissa, np.asarray((bias - 1) << n_mantissa).astype(bits))
+    fraction = lax.bitcast_convert_type(mantissa, dtype)
+    special = either(either(isinf(x), lax.ne(x, x)), lax.eq(x, convert(0, *typed(x))))
+    exponent = choose_elements(special, lax.full_like(exponent, 0), exponent)
+    fraction = choose_elements(special, x, fraction)
+    return fraction, convert(exponent, np.dtype(np.int32))
+
+
+@_frexp.defjvp
+def _frexp_jvp(primals: tuple, tangents: tuple) -> tuple:
+    (x,), (t,) = primals, tangents
+    fraction, exponent = _frexp(x)
+    from .binary import ldexp
+
+    zero = np.zeros(exponent.shape, dtypes.float0)
+    return (fraction, exponent), (lax.mul(t, ldexp(lax.full_like(fraction, 1), lax.neg(exponent))), zero)
+
+
+@jit
+def frexp(x: Any, /) -> Any:
+    """The fraction f in [0.5, 1) and the exponent e with x = f·2^e, as a pair of arrays.
+
+    Raises TypeError for complex numbers.
+    """
+    (x,) = arrays("frexp", x)
+    if dtypes.issubdtype(dtype_of(x), np.complexfloating):
+        raise TypeError("frexp does not support complex-valued inputs")
+    (x,) = promote_args_inexact("frexp", x)
+    return _frexp(x)
+
+
+def shape(a: Any) -> tuple:
+    """The shape of an array or number."""
+    check_arraylike("shape", a)
+    return tuple(shape_of(a))
+
+
+def ndim(a: Any) -> int:
+    """The rank of an array or number."""
+    check_arraylike("ndim", a)
+    return len(shape_of(a))
+
+
+def size(a: Any, axis: Any = None) -> int:
+    """The number of elements, along one axis or several, or in all."""
+    check_arraylike("size", a)
+    sizes = shape_of(a)
+    if axis is None:
+        return math.prod(sizes)
+    from .promotion import axis_indices
+
+    return math.prod(sizes[i] for i in axis_indices(axis, len(sizes)))
+
+

@@ -1,0 +1,434 @@
+"""Batching: one program on many examples, as the program runs.
+
+A `BatchTrace` knows its mapped axis and gives every primitive's batching rule the arrays with the
+positions of that axis in them. Values without the axis are left alone: they stay concrete, and what
+is computed from them alone is computed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import nullcontext
+from typing import Any, NamedTuple
+
+from ..core.avals import AbstractRef, AbstractToken, ShapedArray, shaped
+from ..core.jaxpr import ClosedJaxpr, eval_jaxpr
+from ..core.primitive import Primitive
+from ..core.rules import Table, batchers, fancy_batchers, not_mapped
+from ..core.staging import trace_to_jaxpr
+from ..core.trace import Trace, Tracer, extend_axis_env, get_aval, set_current_trace, state
+from . import array_ops
+from .memo import per_jaxpr
+from .zeros import SymbolicZero
+
+
+class AxisData(NamedTuple):
+    """The axis that a batching maps over; `name` is None for one without a name."""
+
+    name: Hashable
+    size: Any
+    spmd_name: Any = None
+    explicit_mesh_axis: Any = None
+
+
+# Collectives: primitive -> function from its params to the names of the axes it works over.
+axis_names_of: dict[Primitive, Callable[[dict[str, Any]], Sequence[Hashable]]] = {}
+
+# Rules that want the axis even where no argument has it: (axis_size, axis_name, trace_type, args, dims, **params)
+axis_batchers: Table = {}
+
+
+class BatchTracer(Tracer):
+    """A value that has the mapped axis at position `batch_dim` of `val`."""
+
+    __slots__ = ("_aval", "batch_dim", "val")
+
+    def __init__(self, trace: Trace, val: Any, batch_dim: int):
+        self._trace = trace
+        self.val = val
+        self.batch_dim = batch_dim
+        self._aval: Any = None
+
+    @property
+    def aval(self) -> Any:
+        aval = self._aval
+        if aval is None:
+            aval = self._aval = mapped_aval(self.batch_dim, get_aval(self.val))
+        return aval
+
+    def origin(self) -> str:
+        return self.val.origin() if isinstance(self.val, Tracer) else ""
+
+    def __repr__(self) -> str:
+        mapped = self.aval.str_short(short_dtypes=False)
+        return f"VmapTracer(aval={mapped}, batched={get_aval(self.val).str_short(short_dtypes=False)})"
+
+
+def mapped_aval(axis: int | None, aval: Any) -> Any:
+    """The abstract value of one example."""
+    if axis is None:
+        return aval
+    if type(aval) is ShapedArray:
+        shape = aval.shape[:axis] + aval.shape[axis + 1:]
+        if aval.sharding is None and not aval.vma and aval.memory_space is None:
+            return shaped(shape, aval.dtype, aval.weak_type)
+        return aval.update(shape=shape, sharding=None)
+    if isinstance(aval, AbstractRef):
+        return aval.update(mapped_aval(axis, aval.inner_aval))
+    return aval
+
+
+def unmapped_aval(size: Any, axis: int | None, aval: Any) -> Any:
+    """The abstract value of all examples, with the mapped axis at position `axis`."""
+    if axis is None or isinstance(aval, AbstractToken):
+        return aval
+    if isinstance(aval, AbstractRef):
+        return aval.update(unmapped_aval(size, axis, aval.inner_aval))
+    return aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))
+
+
+class BatchTrace(Trace):
+    """Runs batching rules on the `parent` trace."""
+
+    __slots__ = ("axis_data", "parent", "_invalidated")
+
+    def __init__(self, parent: Trace, axis_data: AxisData):
+        self.parent = parent
+        self.axis_data = axis_data
+        self._invalidated = False
+
+    def new_arg(self, val: Any, dim: int | None) -> Any:
+        return val if dim is None else BatchTracer(self, val, dim)
+
+    def to_pair(self, x: Any) -> tuple[Any, int | None]:
+        """A value and the position of the mapped axis in it, None where it has none."""
+        if type(x) is BatchTracer and x._trace is self:
+            return x.val, x.batch_dim
+        return x, None
+
+    def process_primitive(self, primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
+        vals: list[Any] = []
+        dims: list[int | None] = []
+        mapped = False
+        for x in args:
+            if type(x) is BatchTracer and x._trace is self:
+                vals.append(x.val)
+                dims.append(x.batch_dim)
+                mapped = True
+            else:
+                vals.append(x)
+                dims.append(None)
+        previous = state.trace
+        state.trace = self.parent
+        try:
+            if not mapped:
+                names = axis_names_of.get(primitive)
+                if names is None or self.axis_data.name is None or self.axis_data.name not in names(params):
+                    return self.parent.process_primitive(primitive, tuple(vals), params)
+            rule = batchers.get(primitive)
+            if primitive in fancy_batchers:
+                out, out_dims = fancy_batchers[primitive](self.axis_data, vals, dims, **params)
+            elif primitive in axis_batchers:
+                out, out_dims = axis_batchers[primitive](
+                    self.axis_data.size, self.axis_data.name, None, vals, dims, **params)
+            elif rule is not None:
+                out, out_dims = rule(vals, dims, **params)
+            else:
+                raise NotImplementedError(f"Batching rule for '{primitive}' not implemented")
+        finally:
+            state.trace = previous
+        if primitive.multiple_results:
+            return [x if d is None else BatchTracer(self, x, d) for x, d in zip(out, out_dims, strict=True)]
+        return out if out_dims is None else BatchTracer(self, out, out_dims)
+
+    def process_custom_jvp_call(self, primitive: Primitive, fun: Callable, jvp: Callable, args: tuple,
+                                *, symbolic_zeros: bool) -> Any:
+        pairs = [self.to_pair(x) for x in args]
+        dims = [d for _, d in pairs]
+        if self.parent.is_eval:
+            return fun(*args)
+        if all(d is None for d in dims):
+            with set_current_trace(self.parent):
+                return self.parent.process_custom_jvp_call(primitive, fun, jvp, args, symbolic_zeros=symbolic_zeros)
+        with set_current_trace(self.parent):
+            outs = self.parent.process_custom_jvp_call(
+                primitive, self._batched(fun, dims), self._batched(jvp, dims + dims),
+                tuple(x for x, _ in pairs), symbolic_zeros=symbolic_zeros)
+        return [BatchTracer(self, x, 0) for x in outs]
+
+    def process_custom_vjp_call(self, primitive: Primitive, fun: Callable, fwd: Callable, bwd: Callable,
+                                args: tuple, *, out_trees: Any, symbolic_zeros: bool) -> Any:
+        pairs = [self.to_pair(x) for x in args]
+        dims = [d for _, d in pairs]
+        if self.parent.is_eval:
+            return fun(*args)
+        if any(d is not None for d in dims):
+            fun, fwd = self._batched(fun, dims), self._batched_fwd(fwd, dims)
+        with set_current_trace(self.parent):
+            outs = self.parent.process_custom_vjp_call(
+                primitive, fun, fwd, bwd, tuple(x for x, _ in pairs), out_trees=out_trees,
+                symbolic_zeros=symbolic_zeros)
+        return outs if all(d is None for d in dims) else [BatchTracer(self, x, 0) for x in outs]
+
+    def _batched(self, fun: Callable, dims: Sequence[int | None]) -> Callable:
+        """`fun` on arrays with the mapped axis at `dims`; every result has it in front."""
+        axis = self.axis_data
+
+        def batched(*vals: Any) -> list[Any]:
+            outs, out_dims = batch_flat(fun, vals, dims, axis)
+            return [bdim_at_front(x, d, axis.size) for x, d in zip(outs, out_dims, strict=True)]
+
+        batched.__name__ = getattr(fun, "__name__", "fun")
+        if hasattr(fun, "debug_info"):
+            batched.debug_info = fun.debug_info  # type: ignore[attr-defined]
+        return batched
+
+    def _batched_fwd(self, fwd: Callable, dims: Sequence[int | None]) -> Callable:
+        """The forward half of a custom VJP, batched; what it returns pulls batched cotangents back."""
+        axis = self.axis_data
+
+        def batched(nonzero: tuple[bool, ...], *vals: Any) -> tuple[list, list, Callable]:
+            made: list[Any] = []
+
+            def run(*args: Any) -> list[Any]:
+                outs, residuals, pull_back = fwd(nonzero, *args)
+                made.extend((len(outs), pull_back))
+                return [*outs, *residuals]
+
+            results, result_dims = batch_flat(run, vals, dims, axis)
+            num_outs, pull_back = made
+            outs = [bdim_at_front(x, d, axis.size)
+                    for x, d in zip(results[:num_outs], result_dims[:num_outs], strict=True)]
+            residual_dims = result_dims[num_outs:]
+
+            def batched_pull_back(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+                def run_back(*args: Any) -> Any:
+                    return pull_back(args[:len(residuals)], args[len(residuals):])
+
+                pulled, pulled_dims = batch_flat(
+                    run_back, [*residuals, *cts], [*residual_dims, *(0 for _ in cts)], axis)
+                return [_match_cotangent(x, d, dim, axis.size)
+                        for x, d, dim in zip(pulled, pulled_dims, dims, strict=True)]
+
+            return outs, results[num_outs:], batched_pull_back
+
+        return batched
+
+    def __repr__(self) -> str:
+        return f"BatchTrace({self.axis_data.name}, {self.axis_data.size})"
+
+
+def _match_cotangent(ct: Any, dim: int | None, wanted: int | None, size: Any) -> Any:
+    """Brings a cotangent to the axis position of its primal; over an argument without one, it sums."""
+    if type(ct) is SymbolicZero or ct is None or _is_zero(ct):
+        return ct
+    if wanted is None:
+        return ct if dim is None else array_ops.lax.reduce_sum(ct, (dim,))
+    return broadcast(ct, size, wanted) if dim is None else moveaxis(ct, dim, wanted)
+
+
+def _is_zero(x: Any) -> bool:
+    from .zeros import Zero
+
+    return type(x) is Zero
+
+
+def batch_flat(fun: Callable[..., Sequence[Any]], vals: Sequence[Any], dims: Sequence[int | None],
+               axis_data: AxisData) -> tuple[list[Any], list[int | None]]:
+    """Runs a flat function on batched values: its results and where the mapped axis is in them."""
+    trace = BatchTrace(state.trace, axis_data)
+    scope = nullcontext() if axis_data.name is None else extend_axis_env(axis_data.name, axis_data.size)
+    try:
+        with scope, set_current_trace(trace):
+            outs = fun(*(
+                x if d is None else
+                SymbolicZero(mapped_aval(d, x.aval)) if type(x) is SymbolicZero else BatchTracer(trace, x, d)
+                for x, d in zip(vals, dims, strict=True)
+            ))
+        pairs = [trace.to_pair(x) for x in outs]
+        return [x for x, _ in pairs], [d for _, d in pairs]
+    finally:
+        trace.invalidate()
+
+
+# Batching jaxprs
+
+
+def batch_jaxpr(closed: ClosedJaxpr, axis_data: AxisData, in_batched: Sequence[bool],
+                instantiate: bool | Sequence[bool]) -> tuple[ClosedJaxpr, list[bool]]:
+    """A program batched along leading axes.
+
+    Args:
+      closed: the program.
+      axis_data: the mapped axis.
+      in_batched: which inputs have the axis (in front).
+      instantiate: which results (or all) are to have it in any case.
+
+    Returns:
+      The new program, and which of its results have the axis (in front).
+    """
+    if isinstance(instantiate, bool):
+        instantiate = [instantiate] * len(closed.jaxpr.outvars)
+    wanted = tuple(0 if i else _FRONT for i in instantiate)
+    new, out_dims = _batch_jaxpr(closed, axis_data, tuple(0 if b else None for b in in_batched), wanted)
+    return new, [d is not None for d in out_dims]
+
+
+def batch_jaxpr_axes(closed: ClosedJaxpr, axis_data: AxisData, in_axes: Sequence[int | None],
+                     out_axes: Sequence[int | None]) -> tuple[ClosedJaxpr, list[int | None]]:
+    """As `batch_jaxpr`, with axis positions; a result with `out_axes` None may have it in front."""
+    return _batch_list(closed, axis_data, in_axes, [_FRONT if d is None else d for d in out_axes])
+
+
+def batch_jaxpr2(closed: ClosedJaxpr, axis_data: AxisData,
+                 in_axes: Sequence[int | None]) -> tuple[ClosedJaxpr, list[int | None]]:
+    """A program batched with the axis anywhere: the new program and where its results have it."""
+    return _batch_list(closed, axis_data, in_axes, [_ANYWHERE] * len(closed.jaxpr.outvars))
+
+
+def _batch_list(closed: ClosedJaxpr, axis_data: AxisData, in_axes: Any, wanted: Any) -> Any:
+    new, out_dims = _batch_jaxpr(closed, axis_data, tuple(in_axes), tuple(wanted))
+    return new, list(out_dims)
+
+
+_FRONT = "front"  # where a result has the axis at all, it has it in front
+_ANYWHERE = "anywhere"
+
+
+@per_jaxpr
+def _batch_jaxpr(closed: ClosedJaxpr, axis_data: AxisData, in_axes: tuple,
+                 wanted: tuple) -> tuple[ClosedJaxpr, tuple[int | None, ...]]:
+    made: list[tuple[int | None, ...]] = []
+
+    def batched(*vals: Any) -> list[Any]:
+        outs, dims = batch_flat(
+            lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), vals, in_axes, axis_data)
+        out_dims = [d if w is _ANYWHERE else (None if d is None else 0) if w is _FRONT else w
+                    for d, w in zip(dims, wanted, strict=True)]
+        made.append(tuple(out_dims))
+        return [
+            x if d == w else broadcast(x, axis_data.size, w) if d is None else moveaxis(x, d, w)
+            for x, d, w in zip(outs, dims, out_dims, strict=True)
+        ]
+
+    avals = [unmapped_aval(axis_data.size, d, a) for a, d in zip(closed.in_avals, in_axes, strict=True)]
+    new = trace_to_jaxpr(batched, avals, closed.debug_info)
+    return new, made[0]
+
+
+# Moving axes
+
+
+def canonicalize_axis(axis: int, ndim: int) -> int:
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"axis {axis} is out of bounds for array of dimension {ndim}")
+    return axis + ndim if axis < 0 else axis
+
+
+def moveaxis(x: Any, src: int | None, dst: int) -> Any:
+    """Moves axis `src` of an array to position `dst`."""
+    if src is None or src == dst:
+        return x
+    ndim = get_aval(x).ndim
+    src, dst = canonicalize_axis(src, ndim), canonicalize_axis(dst, ndim)
+    if src == dst:
+        return x
+    order = [i for i in range(ndim) if i != src]
+    order.insert(dst, src)
+    return array_ops.lax.transpose(x, order)
+
+
+def broadcast(x: Any, size: Any, axis: int, mesh_axis: Any = None) -> Any:
+    """Repeats an array `size` times along a new axis at position `axis`."""
+    aval = get_aval(x)
+    if isinstance(aval, AbstractToken):
+        return x
+    axis = canonicalize_axis(axis, aval.ndim + 1)
+    shape = (*aval.shape[:axis], size, *aval.shape[axis:])
+    return array_ops.lax.broadcast_in_dim(x, shape, tuple(i for i in range(len(shape)) if i != axis))
+
+
+def bdim_at_front(x: Any, bdim: int | None, size: Any, mesh_axis: Any = None) -> Any:
+    """The array with its mapped axis in front, repeated along a new one if it has none."""
+    return broadcast(x, size, 0) if bdim is None else moveaxis(x, bdim, 0)
+
+
+def matchaxis(axis_name: Any, size: Any, src: int | None, dst: int | None, x: Any, sum_match: bool = False) -> Any:
+    """Brings the mapped axis from position `src` to `dst`, either of which may be None.
+
+    Raises ValueError where the axis would have to go and `sum_match` does not allow summing over it.
+    """
+    if src == dst:
+        return x
+    if dst is None:
+        if sum_match:
+            return array_ops.lax.reduce_sum(x, (src,))
+        raise ValueError(f"vmap has mapped output ({axis_name=}) but out_axes is None")
+    return broadcast(x, size, dst) if src is None else moveaxis(x, src, dst)
+
+
+# Rules for the common shapes of primitives
+
+
+def defvectorized(primitive: Primitive) -> None:
+    """A primitive of arrays that works element by element: the axis stays where it is."""
+
+    def rule(args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> tuple[Any, Any]:
+        return primitive.bind(*args, **params), dims[0]
+
+    batchers[primitive] = rule
+
+
+def defbroadcasting(primitive: Primitive) -> None:
+    """A primitive of several arrays of one rank whose axes of size 1 are repeated, or of scalars."""
+    batchers[primitive] = lambda args, dims, **params: broadcast_batcher(primitive, args, dims, **params)
+
+
+def broadcast_batcher(primitive: Primitive, args: Sequence[Any], dims: Sequence[int | None],
+                      **params: Any) -> tuple[Any, Any]:
+    avals = [get_aval(x) for x in args]
+    first, first_dim = next((a, d) for a, d in zip(avals, dims, strict=True) if d is not None)
+    if all((a.shape == first.shape and d == first_dim) or (d is None and not a.shape)
+           for a, d in zip(avals, dims, strict=True)):
+        out = primitive.bind(*args, **params)
+        return out, [first_dim] * len(out) if primitive.multiple_results else first_dim
+    ndim = max(a.ndim + (d is None) for a, d in zip(avals, dims, strict=True) if a.ndim or d is not None)
+    aligned = [
+        _align(x, a, d, ndim) for x, a, d in zip(args, avals, dims, strict=True)
+    ]
+    out = primitive.bind(*aligned, **params)
+    return out, [0] * len(out) if primitive.multiple_results else 0
+
+
+def _align(x: Any, aval: Any, dim: int | None, ndim: int) -> Any:
+    """An operand of rank `ndim` with the mapped axis (or one of size 1) in front; scalars stay scalars."""
+    if dim is None:
+        if not aval.ndim:
+            return x
+        shape = (1,) * (ndim - aval.ndim) + aval.shape
+        return array_ops.lax.broadcast_in_dim(x, shape, tuple(range(ndim - aval.ndim, ndim)))
+    x = moveaxis(x, dim, 0)
+    if aval.ndim == ndim:
+        return x
+    rest = aval.shape[:dim] + aval.shape[dim + 1:]
+    ones = ndim - aval.ndim
+    return array_ops.lax.broadcast_in_dim(
+        x, (aval.shape[dim], *(1,) * ones, *rest), (0, *range(ones + 1, ndim)))
+
+
+def defreducer(primitive: Primitive, ident: Any = None) -> None:
+    """A reduction of arrays over its parameter `axes`."""
+
+    def rule(args: Sequence[Any], dims: Sequence[int | None], *, axes: Sequence[int], **params: Any) -> Any:
+        bdim = next(d for d in dims if d is not None)
+        aligned = [x if d == bdim else broadcast(x, args[0].shape[bdim], bdim) if d is None else moveaxis(x, d, bdim)
+                   for x, d in zip(args, dims, strict=True)]
+        moved = tuple(a + (a >= bdim) for a in axes)
+        out = primitive.bind(*aligned, axes=moved, **params)
+        out_dim = bdim - sum(a < bdim for a in moved)
+        return out, [out_dim] * len(out) if primitive.multiple_results else out_dim
+
+    batchers[primitive] = rule
+
+
+__all__ = ["AxisData", "BatchTrace", "BatchTracer", "axis_names_of", "batch_flat", "batch_jaxpr", "not_mapped"]

@@ -1,0 +1,519 @@
+"""Functions with derivatives of the user's own: `custom_jvp`, `custom_vjp` and relatives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core import dtypes, errors, tree, tree_paths
+from ..core.jaxpr import DebugInfo, Jaxpr, eval_jaxpr
+from ..core.staging import hoist_tracers
+from ..core.trace import Tracer, get_aval
+from .custom_calls import custom_jvp_call_p, custom_vjp_call_p
+from .naming import argument_names, function_name, wraps
+from .tracing import trace_function
+from .zeros import SymbolicZero, Zero, add_tangents, instantiate_zeros, zeros_like_aval
+
+_NOTHING = object()
+
+
+def resolve_kwargs(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], what: str) -> tuple[Any, ...]:
+    """All arguments as positional ones, defaults included.
+
+    Raises TypeError where they do not fit the function.
+    """
+    code = getattr(fun, "__code__", None)
+    if not kwargs and code is not None and not hasattr(fun, "__wrapped__") and not code.co_kwonlyargcount and (
+            len(args) == code.co_argcount or (code.co_flags & 0x04 and len(args) >= code.co_argcount)):
+        return tuple(args)
+    import inspect
+
+    try:
+        signature = inspect.signature(fun)
+    except (TypeError, ValueError):
+        if kwargs:
+            raise
+        return tuple(args)
+    try:
+        bound = signature.bind(*args, **kwargs)
+    except TypeError as error:
+        raise TypeError(f"The input arguments to the {what}-decorated function {function_name(fun)} could not be resolved "
+                        f"to positional-only arguments. Binding failed with the error:\n{error}") from error
+    bound.apply_defaults()
+    if bound.kwargs:
+        raise TypeError(f"The following keyword arguments could not be resolved to positions: "
+                        f"{', '.join(bound.kwargs)}")
+    return bound.args
+
+
+def _positions(fun: Callable, nondiff_argnums: Any, nondiff_argnames: Any) -> tuple[int, ...]:
+    nums = [nondiff_argnums] if isinstance(nondiff_argnums, int) else list(nondiff_argnums)
+    names = (nondiff_argnames,) if isinstance(nondiff_argnames, str) else tuple(nondiff_argnames)
+    if names:
+        import inspect
+
+        parameters = list(inspect.signature(fun).parameters)
+        for name in names:
+            if name not in parameters:
+                raise ValueError(f"Invalid nondiff_argnames: {name} is no parameter of {function_name(fun)}")
+            nums.append(parameters.index(name))
+    return tuple(dict.fromkeys(nums))
+
+
+def _split(args: Sequence[Any], nondiff: Sequence[int]) -> tuple[list[Any], list[Any], list[int]]:
+    """The non-differentiable arguments, the others, and the positions of those."""
+    at = [i % len(args) if args else i for i in nondiff]
+    positions = [i for i in range(len(args)) if i not in at]
+    return [args[i] for i in at], [args[i] for i in positions], positions
+
+
+def _call_with(fun: Callable, args: Sequence[Any], positions: Sequence[int], in_tree: tree.PyTreeDef,
+               out_trees: list) -> Callable:
+    """The function of the flat list of its differentiable arguments."""
+
+    def flat(*leaves: Any) -> list[Any]:
+        given = list(args)
+        for i, x in zip(positions, tree.tree_unflatten(in_tree, leaves), strict=True):
+            given[i] = x
+        outs, out_tree = tree.tree_flatten(fun(*given))
+        out_trees[:] = [out_tree]
+        return outs
+
+    flat.__name__ = function_name(fun)
+    flat.debug_info = _Info(fun, args)  # type: ignore[attr-defined]
+    return flat
+
+
+class _Info(DebugInfo):
+    """Who is traced, worked out when it is asked for."""
+
+    __slots__ = ("_args", "_fun", "_known")
+
+    def __init__(self, fun: Callable, args: Sequence[Any]):
+        self._fun = fun
+        self._args = args
+        self.traced_for = "custom_jvp"
+        self.result_paths = ()
+
+    @property
+    def func_src_info(self) -> str:  # type: ignore[override]
+        from ..core import source
+
+        return source.describe_function(self._fun)
+
+    @property
+    def arg_names(self) -> tuple:  # type: ignore[override]
+        return tuple(argument_names(self._fun, self._args, {}))
+
+
+def _is_tracer(x: Any) -> bool:
+    return isinstance(x, Tracer)
+
+
+class custom_jvp:
+    """A function with a derivative of its own.
+
+    Args:
+      fun: the function.
+      nondiff_argnums: positions of arguments that are not differentiated, such as functions; they are passed
+        to the rule first, as they are.
+      nondiff_argnames: the same by name.
+
+    The rule is given with `defjvp` or `defjvps`. Calling the function without one raises AttributeError.
+    """
+
+    def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
+        wraps(fun)(self)
+        self.fun = fun
+        self.nondiff_argnums = _positions(fun, nondiff_argnums, nondiff_argnames)
+        self.jvp: Callable | None = None
+        self.symbolic_zeros = False
+
+    def defjvp(self, jvp: Callable, symbolic_zeros: bool = False) -> Callable:
+        """Sets the rule: `jvp(*nondiff, primals, tangents) -> (result, tangent of the result)`.
+
+        With `symbolic_zeros`, tangents of unperturbed arguments are `SymbolicZero`s.
+        """
+        self.jvp = jvp
+        self.symbolic_zeros = symbolic_zeros
+        return jvp
+
+    def defjvps(self, *jvps: Callable | None) -> None:
+        """Sets the rule by argument: `jvp(tangent, result, *primals)`, None where the derivative is zero."""
+        if self.nondiff_argnums:
+            raise TypeError("Can't use ``defjvps`` with ``nondiff_argnums``.")
+
+        def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+            result = self(*primals)
+            if len(jvps) != len(primals):
+                raise ValueError(f"{function_name(self.fun)} has {len(primals)} arguments, but defjvps was given "
+                                 f"{len(jvps)} rules")
+            total = None
+            for rule, t in zip(jvps, tangents, strict=True):
+                if rule is not None:
+                    term = rule(t, result, *primals)
+                    total = term if total is None else tree.tree_map(add_tangents, total, term)
+            if total is None:
+                total = tree.tree_map(lambda x: zeros_like_aval(get_aval(x).to_tangent_aval()), result)
+            return result, total
+
+        self.defjvp(jvp)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        import functools
+
+        return functools.partial(self, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        name = function_name(self.fun)
+        rule = self.jvp
+        if rule is None:
+            raise AttributeError(f"No JVP defined for custom_jvp function {name} using defjvp.")
+        args = resolve_kwargs(self.fun, args, kwargs, "custom_jvp")
+        nondiff, dynamic, positions = _split(args, self.nondiff_argnums)
+        leaves, in_tree = tree.tree_flatten(dynamic)
+        _check_leaves("custom_jvp_call", leaves)
+        out_trees: list[tree.PyTreeDef] = []
+        fun = _call_with(self.fun, args, positions, in_tree, out_trees)
+
+        def jvp(*flat: Any) -> list[Any]:
+            half = len(flat) // 2
+            primals = tuple(tree.tree_unflatten(in_tree, flat[:half]))
+            tangents = tuple(tree.tree_unflatten(in_tree, flat[half:]))
+            pair = rule(*nondiff, primals, tangents)
+            return _check_jvp(pair, name, function_name(rule), out_trees)
+
+        jvp.__name__ = function_name(rule)
+        outs = custom_jvp_call_p.bind(fun, jvp, *leaves, symbolic_zeros=self.symbolic_zeros)
+        return tree.tree_unflatten(out_trees[0], outs)
+
+
+def _check_leaves(what: str, leaves: Sequence[Any]) -> None:
+    for i, x in enumerate(leaves):
+        try:
+            get_aval(x)
+        except TypeError:
+            raise TypeError(f"Error interpreting argument to {what} as a JAX value. The problematic value is of type "
+                            f"{type(x)} and was passed to {what} at position {i}.\n") from None
+
+
+def _check_jvp(pair: Any, name: str, rule_name: str, out_trees: list) -> list[Any]:
+    """The flat results of a JVP rule, after looking at what the user returned."""
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+        raise TypeError(f"Custom JVP rule {rule_name} for function {name} must produce a pair (list or tuple of length "
+                        f"two) representing primal and tangent outputs, but got {pair}.")
+    outs, out_tree = tree.tree_flatten(pair[0])
+    tangents, tangent_tree = tree.tree_flatten(pair[1])
+    if out_tree != tangent_tree:
+        raise TypeError(f"Custom JVP rule {rule_name} for function {name} must produce primal and tangent outputs with "
+                        f"equal container (pytree) structures, but got {out_tree} and {tangent_tree} respectively.")
+    if out_trees and out_trees[0] != out_tree:
+        raise TypeError(
+            f"Custom JVP rule {rule_name} for function {name} must produce a pair (list or tuple of length two) where "
+            "the first element represents the primal output (equal in value to the output of the custom_jvp-decorated "
+            f"function {name}, and in particular of the same container/pytree structure), but instead the JVP rule "
+            f"output's first element had container/pytree structure:\n    {out_tree}\nwhile the custom_jvp-decorated "
+            f"function {name} had output container/pytree structure:\n    {out_trees[0]}.")
+    out_trees[:] = [out_tree]
+    for x, t in zip(outs, tangents, strict=True):
+        aval = get_aval(x)
+        expected = aval.to_tangent_aval()
+        found = t.aval if isinstance(t, (SymbolicZero, Zero)) else get_aval(t)
+        dtype = getattr(t, "dtype", None) if getattr(t, "dtype", None) == dtypes.float0 else found.dtype
+        if expected.shape != found.shape or expected.dtype != dtype:
+            raise TypeError(
+                "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes. Expected "
+                f"{expected.str_short(short_dtypes=False)} (tangent type of {aval.str_short(short_dtypes=False)}) but "
+                f"got {found.str_short(short_dtypes=False)}.")
+    return [*outs, *tangents]
+
+
+class CustomVJPPrimal:
+    """An argument of a `fwd` rule with `symbolic_zeros`: its value, and whether it is perturbed."""
+
+    __slots__ = ("perturbed", "value")
+
+    def __init__(self, value: Any, perturbed: bool):
+        self.value = value
+        self.perturbed = perturbed
+
+    def __repr__(self) -> str:
+        return f"CustomVJPPrimal(value={self.value!r}, perturbed={self.perturbed})"
+
+
+def custom_vjp_primal_tree_values(tree_: Any) -> Any:
+    """The tree with each `CustomVJPPrimal` in it replaced by its value."""
+    return tree.tree_map(lambda x: x.value if isinstance(x, CustomVJPPrimal) else x, tree_,
+                         is_leaf=lambda x: isinstance(x, CustomVJPPrimal))
+
+
+class custom_vjp:
+    """A function with a reverse-mode derivative of its own.
+
+    Args:
+      fun: the function.
+      nondiff_argnums: positions of arguments that are not differentiated, such as functions; they are passed
+        to the backward rule first, as they are, and must not be traced.
+      nondiff_argnames: the same by name.
+
+    The rule is given with `defvjp`. Calling the function without one raises AttributeError.
+    """
+
+    def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
+        wraps(fun)(self)
+        self.fun = fun
+        self.nondiff_argnums = _positions(fun, nondiff_argnums, nondiff_argnames)
+        self.fwd: Callable | None = None
+        self.bwd: Callable | None = None
+        self.symbolic_zeros = False
+        self.optimize_remat = False
+
+    def defvjp(self, fwd: Callable, bwd: Callable, symbolic_zeros: bool = False, optimize_remat: bool = False) -> None:
+        """Sets the rule.
+
+        Args:
+          fwd: `fwd(*args) -> (result, residuals)`; residuals are any pytree.
+          bwd: `bwd(*nondiff, residuals, cotangent) -> tuple` of cotangents of the differentiable arguments, None
+            for zero.
+          symbolic_zeros: whether `fwd` gets `CustomVJPPrimal`s and `bwd` gets `SymbolicZero`s.
+          optimize_remat: whether calls that `checkpoint` runs again may use `fun` in place of `fwd` where
+            nothing needs the residuals.
+        """
+        self.fwd = fwd
+        self.bwd = bwd
+        self.symbolic_zeros = symbolic_zeros
+        self.optimize_remat = optimize_remat
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        import functools
+
+        return functools.partial(self, instance)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        name = function_name(self.fun)
+        if self.fwd is None or self.bwd is None:
+            raise AttributeError(f"No VJP defined for custom_vjp function {name} using defvjp.")
+        args = resolve_kwargs(self.fun, args, kwargs, "custom_vjp")
+        nondiff, dynamic, positions = _split(args, self.nondiff_argnums)
+        if any(map(_is_tracer, tree.tree_leaves(nondiff))):
+            raise errors.UnexpectedTracerError(
+                "Found a JAX Tracer object passed as an argument to a custom_vjp function in a position indicated by "
+                "nondiff_argnums as non-differentiable. Tracers cannot be passed as non-differentiable arguments to "
+                "custom_vjp functions; instead, nondiff_argnums should only be used for arguments that can't be or "
+                "contain JAX tracers, e.g. function-valued arguments. In particular, array-valued arguments should "
+                "typically not be indicated as nondiff_argnums.")
+        leaves, in_tree = tree.tree_flatten(dynamic)
+        _check_leaves("custom_vjp_call", leaves)
+        out_trees: list[tree.PyTreeDef] = []
+        fun = _call_with(self.fun, args, positions, in_tree, out_trees)
+        rule = _Rule(name, self.fwd, self.bwd, self.symbolic_zeros, args, positions, nondiff, in_tree, out_trees)
+
+        def fwd(nonzero: Sequence[bool], *primals: Any) -> Any:
+            return rule.forward(nonzero, *primals)
+
+        def bwd(*_: Any) -> Any:
+            raise TypeError(f"the backward rule of {name} has no residuals before its forward rule ran")
+
+        fwd.__name__ = function_name(self.fwd)
+        bwd.__name__ = function_name(self.bwd)
+        outs = custom_vjp_call_p.bind(fun, fwd, bwd, *leaves, out_trees=lambda: out_trees[0],
+                                      symbolic_zeros=self.symbolic_zeros)
+        return tree.tree_unflatten(out_trees[0], outs)
+
+
+class _Rule:
+    """A user's VJP rule of one call, as functions of flat lists."""
+
+    __slots__ = ("args", "bwd", "fwd", "in_tree", "name", "nondiff", "out_trees", "positions", "symbolic_zeros")
+
+    def __init__(self, name: str, fwd: Callable, bwd: Callable, symbolic_zeros: bool, args: Sequence[Any],
+                 positions: Sequence[int], nondiff: Sequence[Any], in_tree: tree.PyTreeDef, out_trees: list):
+        self.name = name
+        self.fwd = fwd
+        self.bwd = bwd
+        self.symbolic_zeros = symbolic_zeros
+        self.args = args
+        self.positions = positions
+        self.nondiff = nondiff
+        self.in_tree = in_tree
+        self.out_trees = out_trees
+
+    def forward(self, nonzero: Sequence[bool], *primals: Any) -> tuple[list, list, Callable]:
+        """Runs the forward rule: its results, its residuals, and the function that pulls cotangents back."""
+        shown = primals
+        if self.symbolic_zeros:
+            shown = tuple(CustomVJPPrimal(p, nz) for p, nz in zip(primals, nonzero, strict=True))
+        given = list(self.args)
+        for i, x in zip(self.positions, tree.tree_unflatten(self.in_tree, shown), strict=True):
+            given[i] = x
+        pair = self.fwd(*given)
+        rule_name = function_name(self.fwd)
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise TypeError(
+                f"Custom VJP fwd rule {rule_name} for function {self.name} must produce a pair (list or tuple of length "
+                "two) where the first element represents the primal output (equal to those of the custom_vjp-decorated "
+                f"function {self.name}) and the second element represents residuals (i.e. values stored from the "
+                f"forward pass for use on the backward pass), but instead of a pair the fwd rule {rule_name} produced "
+                f"{pair}.")
+        outs, out_tree = tree.tree_flatten(pair[0])
+        if self.out_trees and self.out_trees[0] != out_tree:
+            raise TypeError(
+                f"Custom VJP fwd rule {rule_name} for function {self.name} must produce a pair (list or tuple of length "
+                "two) where the first element represents the primal output (equal to the output of the "
+                f"custom_vjp-decorated function {self.name}) and the second element represents residuals, but the fwd "
+                f"rule output's first element had container/pytree structure:\n    {out_tree}\nwhile the "
+                f"custom_vjp-decorated function {self.name} had output container/pytree structure:\n    "
+                f"{self.out_trees[0]}.")
+        self.out_trees[:] = [out_tree]
+        residuals, residual_tree = tree.tree_flatten(pair[1])
+        in_avals = [get_aval(p) for p in primals]
+
+        def pull(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+            return self._backward(residuals, residual_tree, cts, out_tree, in_avals)
+
+        pull.__name__ = function_name(self.bwd)
+        return outs, residuals, pull
+
+    def _backward(self, residuals: Sequence[Any], residual_tree: Any, cts: Sequence[Any], out_tree: Any,
+                  in_avals: Sequence[Any]) -> list[Any]:
+        result = self.bwd(*self.nondiff, tree.tree_unflatten(residual_tree, residuals),
+                          tree.tree_unflatten(out_tree, cts))
+        if isinstance(result, list):
+            result = tuple(result)
+        found = self._flatten_cotangents(result)
+        for i, (ct, aval) in enumerate(zip(found, in_avals, strict=True)):
+            expected = aval.to_cotangent_aval()
+            if ct is _NOTHING or isinstance(ct, (Zero, SymbolicZero)) or expected.dtype == dtypes.float0:
+                found[i] = SymbolicZero(expected)
+                continue
+            if get_aval(ct).shape != expected.shape:
+                path = f"output[{i}]"
+                raise ValueError(
+                    "Custom VJP bwd rule must produce an output with the same type as the args tuple of the primal "
+                    f"function, but at {path} the bwd rule produced an output of type "
+                    f"{get_aval(ct).str_short(short_dtypes=False)} corresponding to an input of type "
+                    f"{aval.str_short(short_dtypes=False)}, so the shapes do not match")
+        return found
+
+    def _flatten_cotangents(self, result: Any) -> list[Any]:
+        """One cotangent per argument leaf; None stands for zeros of a whole argument or part of one."""
+        leaves, found_tree = tree.tree_flatten(result)
+        expected = tree.tree_structure(tuple(tree.tree_unflatten(self.in_tree, [0] * self.in_tree.num_leaves)))
+        if found_tree == expected:
+            return leaves
+        marked = tree.tree_map(lambda x: _NOTHING if x is None else x, result, is_leaf=lambda x: x is None)
+        marks = tree.tree_leaves(marked)
+        try:
+            spread = tree_paths.broadcast_prefix(marked, tree.tree_unflatten(expected, range(expected.num_leaves)))
+        except ValueError:
+            spread = None
+        if spread is None or sum(x is not _NOTHING for x in spread) != sum(x is not _NOTHING for x in marks):
+            raise TypeError(
+                "Custom VJP bwd rule must produce an output with the same container (pytree) structure as the args "
+                "tuple of the primal function, and in particular must produce a tuple of length equal to the number of "
+                f"arguments to the primal function, but got bwd output structure {found_tree} for primal input "
+                f"structure {expected}.")
+        return spread
+
+
+# Relatives
+
+
+def custom_gradient(fun: Callable) -> Callable:
+    """Decorates a function that returns its result and its own VJP function.
+
+    Args:
+      fun: `fun(*args) -> (result, pull)`, where `pull(cotangent)` gives the cotangent of the argument, or a
+        tuple of those of several.
+
+    Returns:
+      A function of the same arguments that gives the result alone.
+    """
+
+    @custom_vjp
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        return fun(*args, **kwargs)[0]
+
+    def fwd(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        result, pull = fun(*args, **kwargs)
+        closed, out_tree = trace_function(pull, (result,), {}, (), "custom_gradient")
+        closed, captured = hoist_tracers(closed, True)
+        return result, _ClosedPull(closed.jaxpr, out_tree, captured, len(args) == 1)
+
+    def bwd(residuals: _ClosedPull, cotangent: Any) -> Any:
+        leaves = tree.tree_leaves(cotangent)
+        found = tree.tree_unflatten(residuals.out_tree, eval_jaxpr(residuals.jaxpr, (), *residuals.captured, *leaves))
+        return (found,) if residuals.out_tree.is_leaf() or not isinstance(found, (tuple, list)) else found
+
+    wrapped.defvjp(fwd, bwd)
+    return wraps(fun)(lambda *args, **kwargs: wrapped(*args, **kwargs))
+
+
+class _ClosedPull:
+    """A VJP function with the values that it closes over, which are its leaves."""
+
+    __slots__ = ("captured", "jaxpr", "out_tree", "single")
+
+    def __init__(self, jaxpr: Jaxpr, out_tree: tree.PyTreeDef, captured: Sequence[Any], single: bool):
+        self.jaxpr = jaxpr
+        self.out_tree = out_tree
+        self.captured = captured
+        self.single = single
+
+
+tree.register_pytree_node(
+    _ClosedPull, lambda p: ((p.captured,), (p.jaxpr, p.out_tree, p.single)),
+    lambda data, children: _ClosedPull(data[0], data[1], children[0], data[2]))
+
+
+def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list[Any]]:
+    """Makes the traced floating-point values that a function closes over its arguments.
+
+    Args:
+      fun: a function of arrays and containers of them.
+      example_args: arguments, or anything of their shapes and dtypes.
+
+    Returns:
+      `(converted, captured)`, so that `converted(*args, *captured)` is `fun(*args)`.
+    """
+    closed, out_tree = trace_function(fun, example_args, {}, (), "closure_convert")
+    in_tree = tree.tree_structure(tuple(example_args))
+    hoisted = [isinstance(c, Tracer) and dtypes.issubdtype(get_aval(c).dtype, np.inexact)
+               for c in closed.consts]
+    captured = [c for c, h in zip(closed.consts, hoisted, strict=True) if h]
+    kept = [c for c, h in zip(closed.consts, hoisted, strict=True) if not h]
+
+    def converted(*args: Any) -> Any:
+        n = len(args) - len(captured)
+        leaves, given_tree = tree.tree_flatten(tuple(args[:n]))
+        if given_tree != in_tree:
+            raise TypeError("The inputs to the closure produced by closure_convert must have the same Pytree structure "
+                            f"as the example arguments passed when closure_convert was called. Expected {in_tree}, "
+                            f"but got {given_tree}")
+        given, fixed = iter(args[n:]), iter(kept)
+        consts = [next(given) if h else next(fixed) for h in hoisted]
+        return tree.tree_unflatten(out_tree, eval_jaxpr(closed.jaxpr, consts, *leaves))
+
+    return converted, captured
+
+
+def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+    """The zero tangent of a value: an array of zeros, or a `SymbolicZero`."""
+
+    def one(x: Any) -> Any:
+        aval = get_aval(x).to_tangent_aval()
+        return SymbolicZero(aval) if symbolic_zeros else instantiate_zeros(Zero(aval))
+
+    return tree.tree_map(one, val)
+
+
+__all__ = [
+    "CustomVJPPrimal", "SymbolicZero", "closure_convert", "custom_gradient", "custom_jvp", "custom_jvp_call_p",
+    "custom_vjp", "custom_vjp_call_p", "custom_vjp_primal_tree_values", "resolve_kwargs", "zero_from_primal",
+]

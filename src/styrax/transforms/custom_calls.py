@@ -1,0 +1,132 @@
+"""The primitives of functions with derivatives of the user's own, as equations.
+
+Bound, they ask the current trace to run the function under its rule. The function and its rules are
+passed as callables of flat lists:
+
+- `fun(*args) -> results`
+- `jvp(*primals, *tangents) -> [*results, *tangents of the results]`
+- `fwd(nonzero, *primals) -> (results, residuals, pull)`, with `nonzero` telling which arguments are
+  perturbed and `pull(residuals, cotangents) -> cotangents of the arguments`.
+
+In an equation the program of `fun` stands as `call_jaxpr`, with `num_consts` captured values before
+the arguments, which the rules do not see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core import errors, rules
+from ..core.effects import Effects
+from ..core.jaxpr import ClosedJaxpr, JaxprEqn, eval_jaxpr
+from ..core.primitive import Primitive
+from ..core.trace import get_aval, state
+from .jit_rules import call_effects
+from .partial import has_effects
+from .zeros import SymbolicZero
+
+
+class CustomJVPCall(Primitive):
+    """A call of a function with a JVP rule."""
+
+    def bind(self, fun: Callable, jvp: Callable, *args: Any, symbolic_zeros: bool = False) -> Any:  # type: ignore
+        return state.trace.process_custom_jvp_call(self, fun, jvp, args, symbolic_zeros=symbolic_zeros)
+
+    def get_bind_params(self, params: dict[str, Any]) -> tuple[list, dict[str, Any]]:
+        num_consts = params["num_consts"]
+        jvp = params["jvp_jaxpr_fun"]
+        if num_consts:
+            jvp = _skip_constants_jvp(jvp, num_consts)
+        return [_program(params["call_jaxpr"], params.get("name")), jvp], {"symbolic_zeros": params["symbolic_zeros"]}
+
+
+class CustomVJPCall(Primitive):
+    """A call of a function with a VJP rule."""
+
+    def bind(self, fun: Callable, fwd: Callable, bwd: Callable, *args: Any, out_trees: Any = None,  # type: ignore
+             symbolic_zeros: bool = False) -> Any:
+        return state.trace.process_custom_vjp_call(
+            self, fun, fwd, bwd, args, out_trees=out_trees, symbolic_zeros=symbolic_zeros)
+
+    def get_bind_params(self, params: dict[str, Any]) -> tuple[list, dict[str, Any]]:
+        num_consts = params["num_consts"]
+        fwd = params["fwd_jaxpr_thunk"]
+        if num_consts:
+            fwd = _skip_constants_fwd(fwd, num_consts)
+        return [_program(params["call_jaxpr"], params.get("name")), fwd, params["bwd"]], {
+            "out_trees": params["out_trees"], "symbolic_zeros": params["symbolic_zeros"]}
+
+
+def _program(closed: ClosedJaxpr, name: str | None) -> Callable:
+    def fun(*args: Any) -> list[Any]:
+        return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+
+    fun.__name__ = name or "fun"
+    fun.debug_info = closed.debug_info  # type: ignore[attr-defined]
+    return fun
+
+
+_CLOSED_OVER = (
+    "Detected differentiation of a custom_{kind} function with respect to a closed-over value. That is not supported "
+    "because the custom {KIND} rule only specifies how to differentiate the custom_{kind} function with respect to "
+    "explicit input parameters. Try passing the closed-over value into the custom_{kind} function as an argument, and "
+    "adapting the custom_{kind} rule.")
+
+
+def _skip_constants_jvp(jvp: Callable, num_consts: int) -> Callable:
+    def rule(*args: Any) -> Any:
+        half = len(args) // 2
+        return jvp(*args[num_consts:half], *args[half + num_consts:])
+
+    rule.__name__ = jvp.__name__
+    rule.num_consts = num_consts  # type: ignore[attr-defined]
+    rule.reject_constants = _reject_constants  # type: ignore[attr-defined]
+    return rule
+
+
+def _reject_constants() -> None:
+    raise errors.UnexpectedTracerError(_CLOSED_OVER.format(kind="jvp", KIND="JVP"))
+
+
+def _skip_constants_fwd(fwd: Callable, num_consts: int) -> Callable:
+    def rule(nonzero: Sequence[bool], *primals: Any) -> Any:
+        if any(nonzero[:num_consts]):
+            raise errors.UnexpectedTracerError(_CLOSED_OVER.format(kind="vjp", KIND="VJP"))
+        outs, residuals, pull = fwd(tuple(nonzero[num_consts:]), *primals[num_consts:])
+
+        def pull_all(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+            avals = [get_aval(x) for x in primals[:num_consts]]
+            return [*(SymbolicZero(a.to_cotangent_aval()) for a in avals), *pull(residuals, cts)]
+
+        return outs, residuals, pull_all
+
+    rule.__name__ = fwd.__name__
+    return rule
+
+
+custom_jvp_call_p = CustomJVPCall("custom_jvp_call", multiple_results=True)
+custom_vjp_call_p = CustomVJPCall("custom_vjp_call", multiple_results=True)
+
+
+def _call_avals(*_: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> tuple[list[Any], Effects]:
+    return call_jaxpr.out_avals, call_effects(call_jaxpr)
+
+
+def _run(*args: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
+    return eval_jaxpr(call_jaxpr.jaxpr, call_jaxpr.consts, *args)
+
+
+def _dce(used_outputs: Sequence[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
+    """The rules need all of a call or nothing of it."""
+    if not any(used_outputs) and not has_effects(eqn):
+        return [False] * len(eqn.invars), None
+    return [True] * len(eqn.invars), eqn
+
+
+for _primitive in (custom_jvp_call_p, custom_vjp_call_p):
+    _primitive.def_effectful_abstract_eval(_call_avals)
+    _primitive.def_impl(_run)
+    rules.dces[_primitive] = _dce
+
+__all__ = ["custom_jvp_call_p", "custom_vjp_call_p"]

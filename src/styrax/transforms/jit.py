@@ -1,0 +1,383 @@
+"""`jit`: from a Python function to cached machine code.
+
+A call finds its entry by the structure of the arguments, their abstract values, the static arguments and the
+trace context. Wrappers of the same function share one cache, which lives as long as the function. Under another
+trace, `jit` becomes one equation whose program is traced once.
+"""
+
+from __future__ import annotations
+
+import inspect
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from ..core import backends, config, tree
+from ..core.array import Array
+from ..core.jaxpr import ClosedJaxpr
+from ..core.staging import hoist_tracers, trace_to_jaxpr
+from ..core.trace import Tracer, eval_trace, state
+from . import stages
+from .jit_rules import UNSPECIFIED, jit_p, jit_params
+from .naming import debug_info, function_name
+from .tracing import abstractify_all
+
+_traced: weakref.WeakKeyDictionary[Any, dict[Any, Entry]] = weakref.WeakKeyDictionary()
+
+
+class Entry:
+    """What one signature of a function was traced to."""
+
+    __slots__ = ("closed", "out_tree", "executable", "captured", "name")
+
+    def __init__(self, closed: ClosedJaxpr, out_tree: Any, captured: list[Any], name: str):
+        self.closed = closed
+        self.out_tree = out_tree
+        self.captured = captured  # tracers of enclosing traces: passed as leading arguments
+        self.executable: Any = None
+        self.name = name
+
+
+class Options:
+    """The arguments of `jit` besides the function."""
+
+    __slots__ = ("static_nums", "static_names", "donate_nums", "donate_names", "keep_unused", "inline", "in_shardings",
+                 "out_shardings", "device", "backend", "compiler_options", "key")
+
+    def __init__(self, static_nums: tuple[int, ...], static_names: tuple[str, ...], donate_nums: tuple[int, ...],
+                 donate_names: tuple[str, ...], keep_unused: bool, inline: bool, in_shardings: Any, out_shardings: Any,
+                 device: Any, backend: Any, compiler_options: Any):
+        self.static_nums = static_nums
+        self.static_names = static_names
+        self.donate_nums = donate_nums
+        self.donate_names = donate_names
+        self.keep_unused = keep_unused
+        self.inline = inline
+        self.in_shardings = in_shardings
+        self.out_shardings = out_shardings
+        self.device = device
+        self.backend = backend
+        self.compiler_options = tuple(sorted((compiler_options or {}).items()))
+        self.key = (static_nums, static_names, donate_nums, donate_names, keep_unused, inline, backend)
+
+
+class Arguments:
+    """A call's arguments taken apart: dynamic leaves and their structure, static ones, which leaves are donated."""
+
+    __slots__ = ("leaves", "in_tree", "static", "static_kwargs", "args", "kwargs", "donated")
+
+    def __init__(self, options: Options, args: tuple, kwargs: dict[str, Any]):
+        nums = options.static_nums
+        self.static: tuple = ()
+        self.static_kwargs: tuple = ()
+        if nums:
+            n = len(args)
+            positions = {i % n if -n <= i < n else i for i in nums}
+            self.static = tuple((i, Static(args[i])) for i in sorted(positions) if 0 <= i < n)
+            args = tuple(None if i in positions else a for i, a in enumerate(args))
+        if options.static_names:
+            names = [k for k in options.static_names if k in kwargs]
+            if names:
+                self.static_kwargs = tuple((k, Static(kwargs[k])) for k in names)
+                kwargs = {k: v for k, v in kwargs.items() if k not in names}
+        self.args = args
+        self.kwargs = kwargs
+        self.leaves, self.in_tree = tree.tree_flatten((args, kwargs))
+        self.donated: tuple[bool, ...] | None = None
+        if options.donate_nums or options.donate_names:
+            n = len(args)
+            marks: list[bool] = []
+            nums = tuple(i % n for i in options.donate_nums if -n <= i < n)
+            for i, a in enumerate(args):
+                marks += [i in nums] * len(tree.tree_leaves(a))
+            for k in sorted(kwargs):
+                marks += [k in options.donate_names] * len(tree.tree_leaves(kwargs[k]))
+            self.donated = tuple(marks)
+
+    def rebuild(self, leaves: Sequence[Any]) -> tuple[tuple, dict[str, Any]]:
+        args, kwargs = tree.tree_unflatten(self.in_tree, leaves)
+        if self.static:
+            out = list(args)
+            for i, value in self.static:
+                out[i] = value.value
+            args = tuple(out)
+        for k, value in self.static_kwargs:
+            kwargs[k] = value.value
+        return args, kwargs
+
+
+class Static:
+    """A static argument as part of a key: equal values of different types are different keys."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Static) and type(self.value) is type(other.value) and self.value == other.value
+
+    def __hash__(self) -> int:
+        try:
+            return hash(self.value)
+        except TypeError:
+            raise ValueError(
+                f"Non-hashable static arguments are used in a jit function: {self.value!r} of type "
+                f"{type(self.value)}. Static arguments are part of the cache's key; they need __hash__ and __eq__.") from None
+
+
+class JitFunction:
+    """A function compiled by `jit`."""
+
+    def __init__(self, fun: Callable, options: Options):
+        self._fun = fun
+        self._options = options
+        self._fast: dict[Any, Entry] = {}
+        self.__wrapped__ = fun
+        for name in ("__module__", "__name__", "__qualname__", "__doc__"):
+            try:
+                setattr(self, name, getattr(fun, name))
+            except AttributeError:
+                setattr(self, name, function_name(fun) if "name" in name else getattr(type(fun), name, None))
+        self.__dict__.update({k: v for k, v in getattr(fun, "__dict__", {}).items() if k not in self.__dict__})
+
+    # -- the call ----------------------------------------------------------------------------------
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if state.trace is eval_trace and not kwargs:
+            signature: list[Any] = []
+            for a in args:
+                if type(a) is not Array:
+                    break
+                signature.append(a.aval)
+            else:
+                entry = self._fast.get((*signature, config.trace_context()))
+                if entry is not None:
+                    return tree.tree_unflatten(entry.out_tree, entry.executable(*args))
+        return self._call(args, kwargs)
+
+    def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        if config.config.jax_disable_jit:
+            return self._fun(*args, **kwargs)
+        options = self._options
+        arguments = Arguments(options, args, kwargs)
+        leaves = arguments.leaves
+        entry = self._entry(arguments)
+        if state.trace is eval_trace and not entry.captured and not any(isinstance(x, Tracer) for x in leaves):
+            if entry.executable is None:
+                entry.executable = compile_closed(entry.closed, entry.name, arguments.donated)
+            if not options.static_nums and not kwargs and arguments.donated is None and all(
+                    type(a) is Array for a in args) and _context_is_plain():
+                self._fast[(*[a.aval for a in args], config.trace_context())] = entry
+            outs = run(entry.executable, leaves, arguments.donated, entry.closed)
+        else:
+            params = jit_params(entry.closed, entry.name, donated_invars=_pad(arguments.donated, len(entry.captured)),
+                                keep_unused=options.keep_unused, inline=options.inline,
+                                compiler_options_kvs=options.compiler_options)
+            outs = jit_p.bind(*entry.captured, *leaves, **params)
+        return tree.tree_unflatten(entry.out_tree, outs)
+
+    def _entry(self, arguments: Arguments) -> Entry:
+        """The traced program for these arguments, from the cache where it is known."""
+        fun = self._fun
+        avals = abstractify_all(fun, arguments.leaves, ())  if arguments.leaves else []
+        key = (arguments.in_tree, tuple(avals), arguments.static, arguments.static_kwargs, arguments.donated,
+               config.trace_context(), tuple(state.axis_sizes.items()), self._options.key)
+        cache = self._cache()
+        entry = cache.get(key)
+        if entry is None:
+            entry = self._trace(arguments, avals)
+            if not entry.captured:
+                cache[key] = entry
+        return entry
+
+    def _cache(self) -> dict[Any, Entry]:
+        try:
+            return _traced.setdefault(self._fun, {})
+        except TypeError:  # a callable that cannot be referenced weakly, or has no hash
+            try:
+                return self._own_cache
+            except AttributeError:
+                self._own_cache: dict[Any, Entry] = {}
+                return self._own_cache
+
+    def _trace(self, arguments: Arguments, avals: Sequence[Any]) -> Entry:
+        fun = self._fun
+        info = debug_info("jit", fun, arguments.args, arguments.kwargs)
+        abstractify_all(fun, arguments.leaves, info.arg_names)
+        out_trees: list[Any] = []
+
+        def flat(*xs: Any) -> list[Any]:
+            args, kwargs = arguments.rebuild(xs)
+            outs, out_tree = tree.tree_flatten(fun(*args, **kwargs))
+            out_trees.append(out_tree)
+            return outs
+
+        closed = trace_to_jaxpr(flat, avals, info)
+        closed, captured = hoist_tracers(closed)
+        return Entry(closed, out_trees[0], captured, function_name(fun))
+
+    # -- ahead of time --------------------------------------------------------------------------------
+    def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
+        """Traces the function for these arguments (arrays or `ShapeDtypeStruct`s) without running it."""
+        arguments = Arguments(self._options, args, kwargs)
+        entry = self._entry(arguments)
+        return stages.Traced(entry.closed, arguments.in_tree, entry.out_tree, entry.name, arguments.donated)
+
+    def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
+        """Traces and lowers the function for these arguments without running it."""
+        kwargs.pop("_experimental_lowering_platform", None)
+        return self.trace(*args, **kwargs).lower()
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The shapes and dtypes of the results."""
+        return self.trace(*args, **kwargs).out_info
+
+    def clear_cache(self) -> None:
+        """Forgets everything that was traced and compiled for this function."""
+        self._fast.clear()
+        self._cache().clear()
+
+    _clear_cache = clear_cache
+
+    def _cache_size(self) -> int:
+        return len(self._cache())
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        import types
+
+        return types.MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<PjitFunction of {self._fun!r}>"
+
+    def __reduce__(self) -> Any:
+        return _rebuild, (self._fun, self._options)
+
+
+def _rebuild(fun: Callable, options: Options) -> JitFunction:
+    return JitFunction(fun, options)
+
+
+def _pad(donated: tuple[bool, ...] | None, n: int) -> tuple[bool, ...] | None:
+    return None if donated is None else (False,) * n + donated
+
+
+def _context_is_plain() -> bool:
+    return not state.axis_sizes
+
+
+def compile_closed(closed: ClosedJaxpr, name: str, donated: Sequence[bool] | None = None) -> Any:
+    """The machine code of a program; compiled once for the program."""
+    key = ("executable", tuple(donated or ()), tuple(map(id, closed.consts)), config.trace_context())
+    found = closed.jaxpr.cache.get(key)
+    if found is None:
+        found = closed.jaxpr.cache[key] = backends.get().compile(closed, name=name, donated=donated or ())
+    return found
+
+
+def run(executable: Any, leaves: Sequence[Any], donated: Sequence[bool] | None, closed: ClosedJaxpr) -> list[Any]:
+    backend = backends.get()
+    arrays = [x if type(x) is Array else backend.put(x, aval, None)
+              for x, aval in zip(leaves, closed.in_avals, strict=True)]
+    return executable(*arrays)
+
+
+@jit_p.def_impl
+def _jit_impl(*args: Any, jaxpr: ClosedJaxpr, name: str, donated_invars: Sequence[bool], **_: Any) -> list[Any]:
+    donated = donated_invars if any(donated_invars) else None
+    return run(compile_closed(jaxpr, name, donated), args, donated, jaxpr)
+
+
+def _numbers(value: int | Sequence[int] | None) -> tuple[int, ...]:
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, int) else tuple(int(v) for v in value)
+
+
+def _strings(value: str | Iterable[str] | None) -> tuple[str, ...]:
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
+def _complete(fun: Callable, nums: Any, names: Any, what: str) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Numbers and names of parameters, each inferred from the other where the signature tells."""
+    if nums is None and names is None:
+        return (), ()
+    numbers, strings = _numbers(nums), _strings(names)
+    try:
+        signature = inspect.signature(fun)
+    except (ValueError, TypeError):
+        return numbers, strings
+    parameters = list(signature.parameters.values())
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    takes_rest = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    takes_any_name = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    if not takes_rest:
+        for i in numbers:
+            if not -len(positional) <= i < len(positional):
+                raise ValueError(f"jitted function has {what}={numbers}, but only accepts {len(positional)} "
+                                 "positional arguments.")
+    if not takes_any_name:
+        known = {p.name for p in parameters}
+        for s in strings:
+            if s not in known:
+                raise ValueError(f"jitted function has invalid argnames {{{s!r}}} in {what.replace('nums', 'names')}. "
+                                 f"Function does not take these args.Valid argnames: {sorted(known)}")
+    if names is None:
+        strings = tuple(positional[i].name for i in numbers
+                        if -len(positional) <= i < len(positional) and positional[i].kind is not inspect.Parameter.POSITIONAL_ONLY)
+    elif nums is None:
+        order = [p.name for p in positional]
+        numbers = tuple(order.index(s) for s in strings if s in order)
+    return numbers, strings
+
+
+NOT_GIVEN = object()
+
+
+def jit(fun: Any = NOT_GIVEN, /, *, in_shardings: Any = UNSPECIFIED, out_shardings: Any = UNSPECIFIED,
+        static_argnums: int | Sequence[int] | None = None, static_argnames: str | Iterable[str] | None = None,
+        donate_argnums: int | Sequence[int] | None = None, donate_argnames: str | Iterable[str] | None = None,
+        keep_unused: bool = False, device: Any = None, backend: str | None = None, inline: bool = False,
+        compiler_options: dict[str, Any] | None = None) -> Any:
+    """Compiles a function on its first call with arguments of a kind, and runs the machine code from then on.
+
+    Args:
+      fun: a pure function of arrays, scalars and containers of them. Without it, `jit(...)` is a decorator.
+      static_argnums, static_argnames: arguments that are passed to `fun` as they are; each value is compiled
+        for anew. They must be hashable. Names are inferred from numbers and the other way round.
+      donate_argnums, donate_argnames: arguments whose memory the results may take; they are deleted by the call.
+      keep_unused, inline, device, backend, in_shardings, out_shardings, compiler_options: as in JAX.
+
+    Returns:
+      A function of the same arguments, with `lower`, `trace`, `eval_shape` and `clear_cache`.
+
+    Raises:
+      TypeError: `fun` is not callable, or an argument is not an array. ValueError: numbers or names that
+      the function does not take, or a static argument without a hash.
+    """
+    if fun is NOT_GIVEN:
+        return lambda f: jit(f, in_shardings=in_shardings, out_shardings=out_shardings, static_argnums=static_argnums,
+                             static_argnames=static_argnames, donate_argnums=donate_argnums,
+                             donate_argnames=donate_argnames, keep_unused=keep_unused, device=device, backend=backend,
+                             inline=inline, compiler_options=compiler_options)
+    if not callable(fun):
+        raise TypeError(f"Expected a callable value, got {fun}")
+    if inspect.isgeneratorfunction(fun):
+        raise TypeError(f"Expected a function, got a generator function: {fun}")
+    static_nums, static_names = _complete(fun, static_argnums, static_argnames, "static_argnums")
+    donate_nums, donate_names = _complete(fun, donate_argnums, donate_argnames, "donate_argnums")
+    both = set(static_nums) & set(donate_nums)
+    if both:
+        raise ValueError(f"static_argnums and donate_argnums cannot intersect, {static_argnums=} and {donate_argnums=}")
+    options = Options(static_nums, static_names, donate_nums, donate_names, keep_unused, inline, in_shardings,
+                      out_shardings, device, backend, compiler_options)
+    return JitFunction(fun, options)
+
+
+def clear_caches() -> None:
+    """Forgets all traced and compiled programs of this process."""
+    _traced.clear()

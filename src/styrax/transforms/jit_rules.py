@@ -1,0 +1,273 @@
+"""The `jit` primitive, a program within a program, and what transformations do to it.
+
+Every rule transforms the inner program (once: the results are kept on it) and calls the new one. A
+value that the inner program only passes through is taken from outside instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core.effects import Effects
+from ..core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, close_jaxpr
+from ..core.primitive import Primitive
+from ..core.rules import (
+    dces,
+    fancy_batchers,
+    jvps,
+    linearizations,
+    partial_eval_jaxpr_customs,
+    partial_evals,
+    transposes,
+)
+from ..core.trace import get_aval
+from .batch import AxisData, batch_jaxpr2
+from .jvp import jvp_jaxpr
+from .linear import CotangentRef, UndefinedPrimal, cotangent_reference, is_linear, linearize_jaxpr, transpose_jaxpr
+from .memo import per_jaxpr
+from .partial import PartialTrace, bind_linear, dce_closed, dce_jaxpr, has_effects, partial_eval_jaxpr, partial_eval_jaxpr_custom
+from .zeros import Zero, instantiate_zeros
+
+
+class UnspecifiedValue:
+    """Stands for a sharding that nothing was said about."""
+
+    def __repr__(self) -> str:
+        return "UnspecifiedValue"
+
+
+UNSPECIFIED = UnspecifiedValue()
+
+jit_p = Primitive("jit", multiple_results=True)
+
+
+def jit_params(jaxpr: ClosedJaxpr, name: str, *, in_shardings: Sequence[Any] | None = None,
+               out_shardings: Sequence[Any] | None = None, donated_invars: Sequence[bool] | None = None,
+               ctx_mesh: Any = None, keep_unused: bool = False, inline: bool = False,
+               compiler_options_kvs: tuple = ()) -> dict[str, Any]:
+    """The parameters of a `jit` equation."""
+    ins, outs = len(jaxpr.jaxpr.invars), len(jaxpr.jaxpr.outvars)
+    return dict(
+        jaxpr=jaxpr,
+        in_shardings=(UNSPECIFIED,) * ins if in_shardings is None else tuple(in_shardings),
+        out_shardings=(UNSPECIFIED,) * outs if out_shardings is None else tuple(out_shardings),
+        in_layouts=(None,) * ins,
+        out_layouts=(None,) * outs,
+        donated_invars=(False,) * ins if donated_invars is None else tuple(donated_invars),
+        ctx_mesh=ctx_mesh,
+        name=name,
+        keep_unused=keep_unused,
+        inline=inline,
+        compiler_options_kvs=compiler_options_kvs,
+    )
+
+
+def _with(params: dict[str, Any], jaxpr: ClosedJaxpr, ins: Sequence[int | None],
+          outs: Sequence[int | None]) -> dict[str, Any]:
+    """Parameters for a new program whose inputs and results correspond to old ones (or, None, to none)."""
+
+    def pick(values: Sequence[Any], which: Sequence[int | None], default: Any) -> tuple:
+        return tuple(default if i is None else values[i] for i in which)
+
+    return {
+        **params,
+        "jaxpr": jaxpr,
+        "in_shardings": pick(params["in_shardings"], ins, UNSPECIFIED),
+        "in_layouts": pick(params["in_layouts"], ins, None),
+        "donated_invars": pick(params["donated_invars"], ins, False),
+        "out_shardings": pick(params["out_shardings"], outs, UNSPECIFIED),
+        "out_layouts": pick(params["out_layouts"], outs, None),
+    }
+
+
+def _where(marks: Sequence[bool]) -> list[int]:
+    return [i for i, m in enumerate(marks) if m]
+
+
+@jit_p.def_effectful_abstract_eval
+def _jit_avals(*_: Any, jaxpr: ClosedJaxpr, **params: Any) -> tuple[list[Any], Effects]:
+    return jaxpr.out_avals, call_effects(jaxpr)
+
+
+def call_effects(closed: ClosedJaxpr) -> Effects:
+    """The effects of calling a program, with references numbered by argument."""
+    offset = len(closed.jaxpr.constvars)
+    effects = closed.effects
+    if not offset or not any(hasattr(e, "input_index") for e in effects):
+        return effects
+    return frozenset(
+        e.replace(e.input_index - offset) if hasattr(e, "input_index") else e  # type: ignore[attr-defined]
+        for e in effects if getattr(e, "input_index", offset) >= offset)
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr, **params: Any) -> Any:
+    nonzero = [type(t) is not Zero for t in tangents]
+    new, nonzero_out = jvp_jaxpr(jaxpr, nonzero, False)
+    ins, outs = range(len(primals)), range(len(nonzero_out))
+    results = jit_p.bind(
+        *primals, *(t for t in tangents if type(t) is not Zero),
+        **_with(params, new, [*ins, *_where(nonzero)], [*outs, *_where(nonzero_out)]))
+    n = len(nonzero_out)
+    given = iter(results[n:])
+    return results[:n], [next(given) if nz else Zero.from_primal_value(x)
+                         for x, nz in zip(results[:n], nonzero_out, strict=True)]
+
+
+def _linearize(nonzero: Sequence[bool], *primals: Any, jaxpr: ClosedJaxpr, **params: Any) -> Any:
+    primal, nonzero_out, linear, _ = linearize_jaxpr(jaxpr, nonzero)
+    num_outs = len(nonzero_out)
+    primal, sources = forward_residuals(primal, num_outs)
+    new = len(primal.jaxpr.outvars) - num_outs
+    results = jit_p.bind(*primals, **_with(params, primal, range(len(primals)), [*range(num_outs), *(None,) * new]))
+    residuals = resolve(sources, primals, results)
+    ins, outs = _where(nonzero), _where(nonzero_out)
+
+    def push(residuals: Sequence[Any], *tangents: Any) -> list[Any]:
+        given = bind_linear(
+            jit_p, *residuals, *(instantiate_zeros(t) for t, nz in zip(tangents, nonzero, strict=True) if nz),
+            **_with(params, linear, [*(None,) * len(residuals), *ins], outs))
+        tangents_out = iter(given)
+        return [next(tangents_out) if nz else Zero.from_primal_value(x)
+                for x, nz in zip(results, nonzero_out, strict=False)]
+
+    return results[:num_outs], nonzero_out, residuals, push
+
+
+@per_jaxpr
+def forward_residuals(closed: ClosedJaxpr, num_outs: int) -> tuple[ClosedJaxpr, list[tuple[str, int]]]:
+    """Takes the residuals (results after the first `num_outs`) that are inputs or other results out.
+
+    Returns the smaller program and where each residual is found: `("in", i)` or `("out", i)`.
+    """
+    jaxpr = closed.jaxpr
+    inputs = {v: i for i, v in enumerate(jaxpr.invars)}
+    outvars = list(jaxpr.outvars[:num_outs])
+    known = {v: i for i, v in enumerate(outvars) if type(v) is not Literal}
+    sources: list[tuple[str, int]] = []
+    for v in jaxpr.outvars[num_outs:]:
+        if type(v) is not Literal and v in inputs:
+            sources.append(("in", inputs[v]))
+        elif type(v) is not Literal and v in known:
+            sources.append(("out", known[v]))
+        else:
+            if type(v) is not Literal:
+                known[v] = len(outvars)
+            sources.append(("out", len(outvars)))
+            outvars.append(v)
+    new = jaxpr.replace(outvars=outvars)
+    new, _ = dce_jaxpr(new, [True] * len(outvars), True)
+    return (ClosedJaxpr(new, closed.consts) if closed.consts else close_jaxpr(new)), sources
+
+
+def resolve(sources: Sequence[tuple[str, int]], args: Sequence[Any], results: Sequence[Any]) -> list[Any]:
+    """The residuals' values, by `forward_residuals`."""
+    return [(args if kind == "in" else results)[i] for kind, i in sources]
+
+
+def _transpose(cts: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
+    linear = [is_linear(x) for x in args]
+    zero = [type(ct) is Zero for ct in cts]
+    refs = [i for i, x in enumerate(args) if isinstance(x, CotangentRef)]
+    new, nonzero = transpose_jaxpr(jaxpr, linear, zero)
+    known = [i for i, n in enumerate(linear) if not n]
+    arrays = [i for i, x in enumerate(args) if type(x) is UndefinedPrimal]
+    wanted = [i for i, nz in zip(arrays, nonzero, strict=True) if nz]
+    flipped = {
+        **params,
+        "in_shardings": params["in_shardings"] + params["out_shardings"],
+        "in_layouts": params["in_layouts"] + params["out_layouts"],
+        "donated_invars": (False,) * (len(args) + len(cts)),
+        "out_shardings": params["in_shardings"],
+        "out_layouts": params["in_layouts"],
+    }
+    given = [len(args) + i for i, z in enumerate(zero) if not z]
+    results = iter(jit_p.bind(
+        *(args[i] for i in known), *(cotangent_reference(args[i]) for i in refs),
+        *(ct for ct, z in zip(cts, zero, strict=True) if not z),
+        **_with(flipped, new, [*known, *refs, *given], wanted)))
+    found: list[Any] = [None] * len(args)
+    for i, nz in zip(arrays, nonzero, strict=True):
+        found[i] = next(results) if nz else Zero(args[i].aval.to_cotangent_aval())
+    return found
+
+
+def _partial_eval(trace: PartialTrace, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
+    unknown_in = [trace.is_unknown(x) for x in args]
+    known, unknown, unknown_out, residual_avals = partial_eval_jaxpr(jaxpr, unknown_in)
+    num_known = len(unknown_out) - sum(unknown_out)
+    known, sources = forward_residuals(known, num_known)
+    known_args = [x for x, u in zip(args, unknown_in, strict=True) if not u]
+    new = len(known.jaxpr.outvars) - num_known
+    known_ins = [i for i, u in enumerate(unknown_in) if not u]
+    known_outs = [i for i, u in enumerate(unknown_out) if not u]
+    results = trace.run_known(
+        jit_p.bind, *known_args, **_with(params, known, known_ins, [*known_outs, *(None,) * new]))
+    residuals = resolve(sources, known_args, results)
+    recorded = iter(trace.record(
+        jit_p, [*residuals, *(x for x, u in zip(args, unknown_in, strict=True) if u)],
+        _with(params, unknown, [*(None,) * len(residuals), *_where(unknown_in)], _where(unknown_out))))
+    given = iter(results)
+    return [next(recorded) if u else next(given) for u in unknown_out]
+
+
+def _batch(axis_data: AxisData, args: Sequence[Any], dims: Sequence[int | None], *, jaxpr: ClosedJaxpr,
+           **params: Any) -> Any:
+    new, out_dims = batch_jaxpr2(jaxpr, axis_data, dims)
+    return jit_p.bind(*args, **_with(params, new, range(len(args)), range(len(out_dims)))), out_dims
+
+
+@per_jaxpr
+def _dce_inner(closed: ClosedJaxpr, used_outputs: tuple[bool, ...]) -> tuple[ClosedJaxpr, list[bool]]:
+    return dce_closed(closed, used_outputs)
+
+
+def _dce(used_outputs: Sequence[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
+    if not any(used_outputs) and not has_effects(eqn):
+        return [False] * len(eqn.invars), None
+    new, used_inputs = _dce_inner(eqn.params["jaxpr"], tuple(used_outputs))
+    return used_inputs, eqn.replace(
+        invars=[v for v, u in zip(eqn.invars, used_inputs, strict=True) if u],
+        outvars=[v for v, u in zip(eqn.outvars, used_outputs, strict=True) if u],
+        params=_with(eqn.params, new, _where(used_inputs), _where(used_outputs)),
+        effects=call_effects(new))
+
+
+def _split_for_policy(saveable: Callable, unknown_in: Sequence[bool], instantiated_in: Sequence[bool],
+                      eqn: JaxprEqn) -> Any:
+    """Rule of `partial_eval_jaxpr_custom`: a policy looks into the inner program."""
+    closed = eqn.params["jaxpr"]
+    opened = Jaxpr([], closed.jaxpr.constvars + closed.jaxpr.invars, closed.jaxpr.outvars, closed.jaxpr.eqns)
+    n = len(closed.consts)
+    known, staged, unknown_out, instantiated_out, num_residuals = partial_eval_jaxpr_custom(
+        opened, [False] * n + list(unknown_in), [False] * n + list(instantiated_in), False, True, saveable)
+    known_closed = ClosedJaxpr(known.replace(constvars=known.invars[:n], invars=known.invars[n:]), closed.consts)
+    num_known_outs = len(unknown_out) - sum(unknown_out)
+    known_closed, sources = forward_residuals(known_closed, num_known_outs)
+    known_ins = [v for v, u in zip(eqn.invars, unknown_in, strict=True) if not u]
+    known_outs = [v for v, u in zip(eqn.outvars, unknown_out, strict=True) if not u]
+    new_vars = [Var(v.aval) for v in known_closed.jaxpr.outvars[num_known_outs:]]
+    all_outs = [*known_outs, *new_vars]
+    residuals = [known_ins[i] if kind == "in" else all_outs[i] for kind, i in sources]
+    known_eqn = eqn.replace(
+        invars=known_ins, outvars=all_outs, effects=call_effects(known_closed),
+        params=_with(eqn.params, known_closed, [i for i, u in enumerate(unknown_in) if not u],
+                     [*(i for i, u in enumerate(unknown_out) if not u), *(None,) * len(new_vars)]))
+    staged_ins = [i for i, (s, u) in enumerate(zip(instantiated_in, unknown_in, strict=True)) if s or u]
+    staged_closed = close_jaxpr(staged)
+    staged_eqn = eqn.replace(
+        invars=[*residuals, *(eqn.invars[i] for i in staged_ins)], outvars=eqn.outvars,
+        effects=call_effects(staged_closed),
+        params=_with(eqn.params, staged_closed, [*(None,) * num_residuals, *staged_ins], range(len(eqn.outvars))))
+    return known_eqn, staged_eqn, unknown_out, instantiated_out, [v for v in residuals if type(v) is not Literal]
+
+
+jvps[jit_p] = _jvp
+linearizations[jit_p] = _linearize
+transposes[jit_p] = _transpose
+partial_evals[jit_p] = _partial_eval
+fancy_batchers[jit_p] = _batch
+dces[jit_p] = _dce
+partial_eval_jaxpr_customs[jit_p] = _split_for_policy
+
+__all__ = ["UNSPECIFIED", "call_effects", "forward_residuals", "get_aval", "jit_p", "jit_params", "resolve"]

@@ -1,0 +1,117 @@
+"""Names for what is traced: the function and its arguments, as messages and jaxprs show them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core import source, tree_paths
+from ..core.jaxpr import DebugInfo
+
+
+def function_name(fun: Any) -> str:
+    """The name of a callable, seen through partial applications."""
+    while isinstance(fun, functools.partial):
+        fun = fun.func
+    return getattr(fun, "__name__", None) or type(fun).__name__
+
+
+def _parameters(fun: Any) -> tuple[list[str], str | None]:
+    """The names of a function's positional parameters, and of the one that takes the others."""
+    bound = 0
+    while True:
+        if isinstance(fun, functools.partial):
+            bound += len(fun.args)
+            fun = fun.func
+        elif hasattr(fun, "__wrapped__"):
+            fun = fun.__wrapped__
+        elif hasattr(fun, "__func__"):
+            bound += 1
+            fun = fun.__func__
+        else:
+            break
+    code = getattr(fun, "__code__", None)
+    if code is None:
+        call = getattr(type(fun), "__call__", None)
+        code = getattr(call, "__code__", None)
+        bound += 1
+        if code is None:
+            return [], "args"
+    names = list(code.co_varnames[:code.co_argcount])[bound:]
+    rest = code.co_varnames[code.co_argcount + code.co_kwonlyargcount] if code.co_flags & 0x04 else None
+    return names, rest
+
+
+def argument_names(fun: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
+    """One name per leaf of the arguments: `x`, `params['w']`, `rest[0]`."""
+    names, rest = _parameters(fun)
+    found: list[str] = []
+    for i, arg in enumerate(args):
+        if i < len(names):
+            name = names[i]
+        else:
+            name = f"{rest or 'args'}[{i - len(names)}]"
+        found += [name + tree_paths.keystr(path) for path, _ in tree_paths.tree_leaves_with_path(arg)]
+    for key in sorted(kwargs):
+        found += [key + tree_paths.keystr(path) for path, _ in tree_paths.tree_leaves_with_path(kwargs[key])]
+    return found
+
+
+def debug_info(traced_for: str, fun: Callable, args: Sequence[Any], kwargs: dict[str, Any]) -> DebugInfo:
+    """Who is traced, for messages. Static arguments may be passed as None."""
+    return DebugInfo(traced_for, source.describe_function(fun), argument_names(fun, args, kwargs))
+
+
+def wraps(wrapped: Callable, namestr: str | None = None, docstr: str | None = None,
+          **kwargs: Any) -> Callable[[Callable], Callable]:
+    """Gives a transformed function the name, documentation and attributes of the original.
+
+    `namestr` and `docstr` are formats with `{fun}` for the name and `{doc}` for the documentation.
+    """
+
+    def decorate(fun: Callable) -> Callable:
+        name = function_name(wrapped)
+        fun.__name__ = name if namestr is None else namestr.format(fun=name)
+        doc = getattr(wrapped, "__doc__", None) or ""
+        if docstr is None:
+            fun.__doc__ = doc
+        else:
+            fun.__doc__ = docstr.format(fun=name, doc=doc, **kwargs)
+        for attribute in ("__module__", "__annotations__", "__qualname__"):
+            try:
+                setattr(fun, attribute, getattr(wrapped, attribute))
+            except (AttributeError, TypeError):
+                continue
+        try:
+            fun.__dict__.update(getattr(wrapped, "__dict__", {}))
+        except (AttributeError, TypeError, ValueError):
+            pass
+        fun.__wrapped__ = wrapped  # type: ignore[attr-defined]
+        return fun
+
+    return decorate
+
+
+def check_callable(fun: Any) -> None:
+    """Raises TypeError for what cannot be transformed."""
+    if not callable(fun):
+        raise TypeError(f"Expected a callable value, got {fun}")
+    code = getattr(fun, "__code__", None)
+    if code is not None and code.co_flags & 0x20:
+        raise TypeError(f"Expected a function, got a generator function: {fun}")
+
+
+def split_arguments(args: Sequence[Any], argnums: int | Sequence[int],
+                    what: str = "Positional argument indices, e.g. for `static_argnums`,") -> tuple[int, ...]:
+    """Argument positions as non-negative integers.
+
+    Raises ValueError for one that is out of range.
+    """
+    n = len(args)
+    nums = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    for i in nums:
+        if not -n <= i < n:
+            raise ValueError(f"{what} must have value greater than or equal to -len(args) and less than "
+                             f"len(args), but got value {i} for len(args) == {n}.")
+    return tuple(i % n for i in nums)

@@ -1,0 +1,413 @@
+"""Partial evaluation: what is known is computed now, the rest is written down.
+
+A `PartialTrace` lets primitives on known values run on the trace outside and records the others as
+equations that read known values directly. `PartialTrace.to_jaxpr` closes the record over the known
+values that it really needs, its residuals. On jaxprs, `partial_eval_jaxpr` splits one program in two
+and `dce_jaxpr` drops what nothing needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core import source
+from ..core.avals import AbstractValue
+from ..core.effects import ReadEffect
+from ..core.jaxpr import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var, close_jaxpr, eval_jaxpr, no_debug_info
+from ..core.primitive import Primitive
+from ..core.rules import dces, partial_eval_jaxpr_customs, partial_evals
+from ..core.staging import inlines, trace_to_jaxpr
+from ..core.trace import Trace, Tracer, get_aval, set_current_trace, state
+from .memo import per_jaxpr
+
+
+class PartialTracer(Tracer):
+    """An unknown value: a variable of the recorded program."""
+
+    __slots__ = ("var",)
+
+    def __init__(self, trace: Trace, var: Var):
+        self._trace = trace
+        self.var = var
+
+    @property
+    def aval(self) -> Any:
+        return self.var.aval
+
+    def __repr__(self) -> str:
+        return f"Traced<{self.var.aval.str_short()}:PartialTrace>"
+
+
+class PartialTrace(Trace):
+    """Runs what is known on `parent` and records the rest in `eqns`.
+
+    The recorded equations read known values as `Literal`s that hold them, arrays and tracers of
+    outer traces alike.
+    """
+
+    __slots__ = ("parent", "eqns", "_invalidated")
+
+    def __init__(self, parent: Trace):
+        self.parent = parent
+        self.eqns: list[JaxprEqn] = []
+        self._invalidated = False
+
+    def new_arg(self, aval: AbstractValue) -> PartialTracer:
+        return PartialTracer(self, Var(aval))
+
+    def is_unknown(self, x: Any) -> bool:
+        return type(x) is PartialTracer and x._trace is self
+
+    def to_atom(self, x: Any) -> Any:
+        if type(x) is PartialTracer and x._trace is self:
+            return x.var
+        return Literal(x, get_aval(x))
+
+    def process_primitive(self, primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
+        for x in args:
+            if type(x) is PartialTracer and x._trace is self:
+                break
+        else:
+            previous = state.trace
+            state.trace = self.parent
+            try:
+                return self.parent.process_primitive(primitive, args, params)
+            finally:
+                state.trace = previous
+        rule = partial_evals.get(primitive)
+        if rule is not None:
+            return rule(self, *args, **params)
+        return self.record(primitive, args, params)
+
+    def record(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
+        """Appends an equation whose results are unknown and gives their tracers."""
+        atoms = [self.to_atom(x) for x in args]
+        out_avals, effects = primitive.abstract_eval(*[a.aval for a in atoms], **params)
+        many = primitive.multiple_results
+        outvars = [Var(a) for a in out_avals] if many else [Var(out_avals)]
+        self.eqns.append(JaxprEqn(atoms, outvars, primitive, params, effects, source.current()))
+        outs = [PartialTracer(self, v) for v in outvars]
+        return outs if many else outs[0]
+
+    def run_known(self, fun: Callable, *args: Any, **params: Any) -> Any:
+        """Runs `fun` on the trace outside; for partial evaluation rules."""
+        with set_current_trace(self.parent):
+            return fun(*args, **params)
+
+    def process_custom_jvp_call(self, primitive: Primitive, fun: Callable, jvp: Callable, args: tuple,
+                                *, symbolic_zeros: bool) -> Any:
+        if any(map(self.is_unknown, args)):
+            return fun(*args)  # what is recorded is linear: it will be transposed, not differentiated
+        with set_current_trace(self.parent):
+            return self.parent.process_custom_jvp_call(primitive, fun, jvp, args, symbolic_zeros=symbolic_zeros)
+
+    def process_custom_vjp_call(self, primitive: Primitive, fun: Callable, fwd: Callable, bwd: Callable,
+                                args: tuple, *, out_trees: Any, symbolic_zeros: bool) -> Any:
+        if any(map(self.is_unknown, args)):
+            return fun(*args)
+        with set_current_trace(self.parent):
+            return self.parent.process_custom_vjp_call(
+                primitive, fun, fwd, bwd, args, out_trees=out_trees, symbolic_zeros=symbolic_zeros)
+
+    def finish(self) -> list[JaxprEqn]:
+        """Ends the trace and gives its record, which it lets go of: tracers point back at it."""
+        eqns, self.eqns = self.eqns, []
+        self.invalidate()
+        return eqns
+
+    def __repr__(self) -> str:
+        return "PartialTrace"
+
+
+def bind_linear(primitive: Primitive, *args: Any, **params: Any) -> Any:
+    """Binds a primitive of residuals and tangents: a tape records it as it is, without splitting it."""
+    trace = state.trace
+    if isinstance(trace, PartialTrace):
+        return trace.record(primitive, args, params)
+    return primitive.bind(*args, **params)
+
+
+def close_record(eqns: Sequence[JaxprEqn], invars: Sequence[Var], outs: Sequence[Any],
+                 debug_info: DebugInfo = no_debug_info) -> tuple[Jaxpr, list[Any]]:
+    """The recorded equations that `outs` need as a program, and the residuals that it reads.
+
+    `outs` are variables or `Literal`s. The program's inputs are the residuals and then `invars`.
+    Known scalars from Python stay literals.
+    """
+    kept = live_eqns(eqns, outs)
+    residuals: list[Any] = []
+    residual_vars: dict[int, Var] = {}
+
+    def atom(a: Any) -> Any:
+        if type(a) is not Literal or (not isinstance(a.val, Tracer) and getattr(a.aval, "shape", None) == ()
+                                      and inlines(a.val)):
+            return a
+        var = residual_vars.get(id(a.val))
+        if var is None:
+            var = residual_vars[id(a.val)] = Var(a.aval)
+            residuals.append(a.val)
+        return var
+
+    new_eqns = [
+        eqn.replace(invars=[atom(a) for a in eqn.invars])
+        if any(type(a) is Literal for a in eqn.invars) else eqn
+        for eqn in kept
+    ]
+    outvars = [atom(a) for a in outs]
+    return Jaxpr([], [*residual_vars.values(), *invars], outvars, new_eqns, None, debug_info), residuals
+
+
+def live_eqns(eqns: Sequence[JaxprEqn], outs: Sequence[Any]) -> list[JaxprEqn]:
+    """The equations that results or effects depend on, in order."""
+    used = {a for a in outs if type(a) is not Literal}
+    kept = []
+    for eqn in reversed(eqns):
+        if any(v in used for v in eqn.outvars) or has_effects(eqn):
+            kept.append(eqn)
+            used.update(a for a in eqn.invars if type(a) is not Literal)
+    kept.reverse()
+    return kept
+
+
+# Splitting jaxprs
+
+
+def partial_eval_jaxpr(closed: ClosedJaxpr, unknown_in: Sequence[bool],
+                       instantiate: bool | Sequence[bool] = False,
+                       ) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], list[Any]]:
+    """Splits a program in the part that known inputs suffice for and the rest.
+
+    Args:
+      closed: the program.
+      unknown_in: for each input, whether it is unknown.
+      instantiate: for each result (or all), whether to compute it in the unknown part in any case.
+
+    Returns:
+      `(known, unknown, unknown_out, residual_avals)`: `known` takes the known inputs and gives the
+      known results and then the residuals; `unknown` takes the residuals and then the unknown inputs
+      and gives the results that `unknown_out` marks.
+    """
+    if isinstance(instantiate, bool):
+        instantiate = [instantiate] * len(closed.jaxpr.outvars)
+    known, unknown, unknown_out = _partial_eval_jaxpr(
+        closed, tuple(map(bool, unknown_in)), tuple(map(bool, instantiate)))
+    num_residuals = len(unknown.in_avals) - sum(map(bool, unknown_in))
+    return known, unknown, list(unknown_out), unknown.in_avals[:num_residuals]
+
+
+@per_jaxpr
+def _partial_eval_jaxpr(closed: ClosedJaxpr, unknown_in: tuple[bool, ...],
+                        instantiate: tuple[bool, ...]) -> tuple[ClosedJaxpr, ClosedJaxpr, tuple[bool, ...]]:
+    avals = closed.in_avals
+    made: list[Any] = []
+
+    def known_part(*known: Any) -> list[Any]:
+        trace = PartialTrace(state.trace)
+        given = iter(known)
+        args = [trace.new_arg(a) if u else next(given) for a, u in zip(avals, unknown_in, strict=True)]
+        with set_current_trace(trace):
+            outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
+        unknown_out = tuple(trace.is_unknown(x) or i for x, i in zip(outs, instantiate, strict=True))
+        invars = [x.var for x, u in zip(args, unknown_in, strict=True) if u]
+        out_atoms = [trace.to_atom(x) for x, u in zip(outs, unknown_out, strict=True) if u]
+        jaxpr, residuals = close_record(trace.finish(), invars, out_atoms, closed.debug_info)
+        made.append((jaxpr, unknown_out))
+        return [*(x for x, u in zip(outs, unknown_out, strict=True) if not u), *residuals]
+
+    known_avals = [a for a, u in zip(avals, unknown_in, strict=True) if not u]
+    known = trace_to_jaxpr(known_part, known_avals, closed.debug_info)
+    (unknown, unknown_out), = made
+    return known, ClosedJaxpr(unknown, ()), unknown_out
+
+
+# Dead code
+
+
+def dce_jaxpr(jaxpr: Jaxpr, used_outputs: Sequence[bool],
+              instantiate: bool | Sequence[bool] = False) -> tuple[Jaxpr, list[bool]]:
+    """Drops the results that are not used and everything that only they needed.
+
+    Equations with effects stay. Returns the new program and which inputs it still has; inputs that
+    `instantiate` marks are kept.
+    """
+    if isinstance(instantiate, bool):
+        instantiate = [instantiate] * len(jaxpr.invars)
+    key = ("dce", tuple(used_outputs), tuple(instantiate))
+    found = jaxpr.cache.get(key)
+    if found is None:
+        found = jaxpr.cache[key] = _dce_jaxpr(jaxpr, key[1], key[2])
+    return found[0], list(found[1])
+
+
+def _dce_jaxpr(jaxpr: Jaxpr, used_outputs: tuple[bool, ...],
+               instantiate: tuple[bool, ...]) -> tuple[Jaxpr, list[bool]]:
+    outvars = [v for v, u in zip(jaxpr.outvars, used_outputs, strict=True) if u]
+    used: set[Any] = {v for v in outvars if type(v) is not Literal}
+    eqns: list[JaxprEqn] = []
+    for eqn in reversed(jaxpr.eqns):
+        used_outs = [v in used for v in eqn.outvars]
+        rule = dces.get(eqn.primitive)
+        if rule is not None:
+            used_ins, new_eqn = rule(used_outs, eqn)
+        elif any(used_outs) or has_effects(eqn):
+            used_ins, new_eqn = None, eqn
+        else:
+            continue
+        if new_eqn is not None:
+            if not all(v in used for v in new_eqn.outvars):
+                new_eqn = new_eqn.replace(outvars=[
+                    v if v in used or type(v) is DropVar else DropVar(v.aval) for v in new_eqn.outvars])
+            eqns.append(new_eqn)
+        if used_ins is None:
+            used.update(v for v in eqn.invars if type(v) is not Literal)
+        else:
+            used.update(v for v, u in zip(eqn.invars, used_ins, strict=True) if u and type(v) is not Literal)
+    eqns.reverse()
+    used_inputs = [v in used or i for v, i in zip(jaxpr.invars, instantiate, strict=True)]
+    invars = [v for v, u in zip(jaxpr.invars, used_inputs, strict=True) if u]
+    debug_info = jaxpr.debug_info
+    if len(debug_info.arg_names) == len(used_inputs):
+        debug_info = debug_info.replace(
+            arg_names=[n for n, u in zip(debug_info.arg_names, used_inputs, strict=True) if u])
+    if len(debug_info.result_paths) == len(used_outputs):
+        debug_info = debug_info.replace(
+            result_paths=[n for n, u in zip(debug_info.result_paths, used_outputs, strict=True) if u])
+    new = Jaxpr(jaxpr.constvars, invars, outvars, eqns, None, debug_info)
+    return new, used_inputs
+
+
+def has_effects(eqn: JaxprEqn) -> bool:
+    """Whether an equation does something besides giving its results: reading a reference is nothing."""
+    return any(not isinstance(e, ReadEffect) for e in eqn.effects)
+
+
+def dce_jaxpr_consts(jaxpr: Jaxpr, used_outputs: Sequence[bool],
+                     instantiate: bool | Sequence[bool] = False) -> tuple[Jaxpr, list[bool], list[bool]]:
+    """As `dce_jaxpr`, and drops unused constants too: `(jaxpr, used_consts, used_inputs)`."""
+    if isinstance(instantiate, bool):
+        instantiate = [instantiate] * len(jaxpr.invars)
+    opened = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars], debug_info=no_debug_info)
+    new, used = dce_jaxpr(opened, used_outputs, [False] * len(jaxpr.constvars) + list(instantiate))
+    n = len(jaxpr.constvars)
+    num_consts = sum(used[:n])
+    closed = new.replace(constvars=new.invars[:num_consts], invars=new.invars[num_consts:],
+                         debug_info=jaxpr.debug_info)
+    return closed, used[:n], used[n:]
+
+
+def dce_closed(closed: ClosedJaxpr, used_outputs: Sequence[bool],
+               instantiate: bool | Sequence[bool] = False) -> tuple[ClosedJaxpr, list[bool]]:
+    """Dead-code elimination of a program with its constants."""
+    jaxpr, used_consts, used_inputs = dce_jaxpr_consts(closed.jaxpr, used_outputs, instantiate)
+    consts = [c for c, u in zip(closed.consts, used_consts, strict=True) if u]
+    return ClosedJaxpr(jaxpr, consts), used_inputs
+
+
+def close_like(closed: ClosedJaxpr, jaxpr: Jaxpr) -> ClosedJaxpr:
+    """A program that was made from that of `closed`, with the same constants."""
+    return ClosedJaxpr(jaxpr, closed.consts) if jaxpr.constvars else close_jaxpr(jaxpr)
+
+
+# Splitting with a choice of what to keep
+
+
+class Recompute:
+    """A policy's answer: compute the value again where it is needed."""
+
+
+class Saveable:
+    """A policy's answer: keep the value."""
+
+
+class Offloadable:
+    """A policy's answer: keep the value in another memory."""
+
+    __slots__ = ("src", "dst")
+
+    def __init__(self, src: str, dst: str):
+        self.src = src
+        self.dst = dst
+
+
+def partial_eval_jaxpr_custom(
+    jaxpr: Jaxpr, unknown_in: Sequence[bool], instantiated_in: bool | Sequence[bool],
+    ensure_unknown_out: bool | Sequence[bool], ensure_instantiated_out: bool | Sequence[bool],
+    saveable: Callable[..., Any],
+) -> tuple[Jaxpr, Jaxpr, list[bool], list[bool], int]:
+    """Splits a program where the second part may compute known values again.
+
+    Args:
+      jaxpr: the program, without constants.
+      unknown_in: which inputs are unknown to the first part.
+      instantiated_in: which inputs the second part is given.
+      ensure_unknown_out, ensure_instantiated_out: which results the second part gives in any case.
+      saveable: `saveable(primitive, *avals, **params)`: whether known results of an equation are kept
+        for the second part (True or `Saveable`) or computed again there (False or `Recompute`).
+
+    Returns:
+      `(known, staged, unknown_out, instantiated_out, num_residuals)`: `known` takes the known inputs
+      and gives the known results and then the residuals; `staged` takes the residuals and then the
+      instantiated inputs and gives the instantiated results.
+    """
+    spread = lambda x, n: [x] * n if isinstance(x, bool) else list(x)  # noqa: E731
+    instantiated_in = spread(instantiated_in, len(jaxpr.invars))
+    ensure_unknown_out = spread(ensure_unknown_out, len(jaxpr.outvars))
+    ensure_instantiated_out = spread(ensure_instantiated_out, len(jaxpr.outvars))
+    unknown = {v for v, u in zip(jaxpr.invars, unknown_in, strict=True) if u}
+    staged_vars = {v for v, i, u in zip(jaxpr.invars, instantiated_in, unknown_in, strict=True) if i or u}
+    residuals: dict[Var, None] = {}
+
+    def need(atoms: Sequence[Any]) -> None:
+        for a in atoms:
+            if type(a) is not Literal and a not in staged_vars:
+                residuals[a] = None
+
+    known_eqns: list[JaxprEqn] = []
+    staged_eqns: list[JaxprEqn] = []
+    for eqn in jaxpr.eqns:
+        unknown_here = [type(a) is not Literal and a in unknown for a in eqn.invars]
+        rule = partial_eval_jaxpr_customs.get(eqn.primitive)
+        if rule is not None:
+            staged_here = [type(a) is Literal or a in staged_vars for a in eqn.invars]
+            known_eqn, staged_eqn, unknown_outs, staged_outs, new = rule(
+                saveable, unknown_here, staged_here, eqn)
+            if known_eqn is not None:
+                known_eqns.append(known_eqn)
+            residuals.update(dict.fromkeys(new))
+            if staged_eqn is not None:
+                need([a for a in staged_eqn.invars if a not in residuals])
+                staged_eqns.append(staged_eqn)
+            unknown.update(v for v, u in zip(eqn.outvars, unknown_outs, strict=True) if u)
+            staged_vars.update(v for v, i in zip(eqn.outvars, staged_outs, strict=True) if i)
+        elif any(unknown_here):
+            need(eqn.invars)
+            staged_eqns.append(eqn)
+            unknown.update(eqn.outvars)
+            staged_vars.update(eqn.outvars)
+        else:
+            known_eqns.append(eqn)
+            answer = saveable(eqn.primitive, *[a.aval for a in eqn.invars], **eqn.params)
+            if not is_saved(answer) and not has_effects(eqn):
+                need(eqn.invars)
+                staged_eqns.append(eqn)
+                staged_vars.update(eqn.outvars)
+    unknown_out = [e or (type(v) is not Literal and v in unknown)
+                   for v, e in zip(jaxpr.outvars, ensure_unknown_out, strict=True)]
+    instantiated_out = [e or u for u, e in zip(unknown_out, ensure_instantiated_out, strict=True)]
+    staged_outs = [v for v, i in zip(jaxpr.outvars, instantiated_out, strict=True) if i]
+    need(staged_outs)
+    res = list(residuals)
+    known_ins = [v for v, u in zip(jaxpr.invars, unknown_in, strict=True) if not u]
+    known_outs = [v for v, u in zip(jaxpr.outvars, unknown_out, strict=True) if not u]
+    known = Jaxpr([], known_ins, known_outs + res, known_eqns, None, jaxpr.debug_info)
+    staged_ins = [v for v, i, u in zip(jaxpr.invars, instantiated_in, unknown_in, strict=True) if i or u]
+    staged = Jaxpr([], res + staged_ins, staged_outs, staged_eqns, None, jaxpr.debug_info)
+    return known, staged, unknown_out, instantiated_out, len(res)
+
+
+def is_saved(answer: Any) -> bool:
+    """Whether a policy's answer (a boolean or one of the classes above) keeps the value."""
+    if answer is Recompute or isinstance(answer, Recompute):
+        return False
+    return answer is Saveable or isinstance(answer, Saveable | Offloadable) or bool(answer)

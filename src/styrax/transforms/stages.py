@@ -1,0 +1,167 @@
+"""Ahead of time: a function traced, lowered and compiled, step by step, and what each step shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..core import backends, tree
+from ..core.array import Array
+from ..core.avals import ShapeDtypeStruct
+from ..core.jaxpr import ClosedJaxpr
+
+
+class ArgInfo:
+    """What a compiled function expects of an argument: `shape`, `dtype`, and whether it is `donated`."""
+
+    __slots__ = ("_aval", "donated")
+
+    def __init__(self, aval: Any, donated: bool):
+        self._aval = aval
+        self.donated = donated
+
+    @property
+    def shape(self) -> tuple:
+        return self._aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self._aval.dtype
+
+    def __repr__(self) -> str:
+        return f"ArgInfo(_aval={self._aval!r}, donated={self.donated})"
+
+
+class CompiledMemoryStats:
+    """Bytes that a program needs, exactly: they are read off its memory plan."""
+
+    __slots__ = ("generated_code_size_in_bytes", "argument_size_in_bytes", "output_size_in_bytes",
+                 "alias_size_in_bytes", "temp_size_in_bytes", "peak_memory_in_bytes")
+
+    def __init__(self, code: int, arguments: int, outputs: int, alias: int, temp: int):
+        self.generated_code_size_in_bytes = code
+        self.argument_size_in_bytes = arguments
+        self.output_size_in_bytes = outputs
+        self.alias_size_in_bytes = alias
+        self.temp_size_in_bytes = temp
+        self.peak_memory_in_bytes = arguments + outputs - alias + temp
+
+    def __repr__(self) -> str:
+        return "CompiledMemoryStats(" + ", ".join(f"{n}={getattr(self, n)}" for n in self.__slots__) + ")"
+
+
+class Stage:
+    """What traced, lowered and compiled functions have in common."""
+
+    def __init__(self, closed: ClosedJaxpr, in_tree: Any, out_tree: Any, name: str, donated: Sequence[bool] | None):
+        self._closed = closed
+        self.in_tree = in_tree
+        self.out_tree = out_tree
+        self.fun_name = name
+        self._donated = tuple(donated) if donated is not None else (False,) * len(closed.in_avals)
+
+    @property
+    def in_avals(self) -> Any:
+        return tree.tree_unflatten(self.in_tree, self._closed.in_avals)
+
+    @property
+    def args_info(self) -> Any:
+        infos = [ArgInfo(a, d) for a, d in zip(self._closed.in_avals, self._donated, strict=True)]
+        return tree.tree_unflatten(self.in_tree, infos)
+
+    @property
+    def out_info(self) -> Any:
+        """The structure of the results, with a `ShapeDtypeStruct` for each."""
+        return tree.tree_unflatten(self.out_tree, [
+            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in self._closed.out_avals])
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        return tuple(i for i, d in enumerate(self._donated) if d)
+
+
+class Traced(Stage):
+    """A function traced for arguments of some types."""
+
+    @property
+    def jaxpr(self) -> ClosedJaxpr:
+        return self._closed
+
+    @property
+    def out_avals(self) -> Any:
+        return tree.tree_unflatten(self.out_tree, self._closed.out_avals)
+
+    def lower(self, *, lowering_platforms: Any = None, **_: Any) -> Lowered:
+        return Lowered(self._closed, self.in_tree, self.out_tree, self.fun_name, self._donated)
+
+
+class Lowered(Stage):
+    """A function lowered for arguments of some types."""
+
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
+        """The program as text. `dialect`: "stablehlo" (default), "jaxpr", or "loops" for the CPU's loop IR."""
+        if dialect == "jaxpr":
+            return str(self._closed)
+        if dialect == "loops":
+            return str(self._executable().program)
+        from ..core import lowerings
+
+        return lowerings.text(self._closed, self.fun_name)
+
+    def compiler_ir(self, dialect: str | None = None) -> str:
+        return self.as_text(dialect)
+
+    def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
+        return Compiled(self._closed, self.in_tree, self.out_tree, self.fun_name, self._donated)
+
+    def cost_analysis(self) -> dict[str, float]:
+        return self.compile().cost_analysis()
+
+    def _executable(self) -> Any:
+        from .jit import compile_closed
+
+        return compile_closed(self._closed, self.fun_name, self._donated if any(self._donated) else None)
+
+
+class Compiled(Lowered):
+    """A function compiled for arguments of some types: call it with such arguments."""
+
+    def __init__(self, *args: Any):
+        super().__init__(*args)
+        self._code = self._executable()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        leaves, in_tree = tree.tree_flatten((args, kwargs))
+        if in_tree != self.in_tree:
+            raise TypeError(
+                f"Function compiled with input pytree does not match the input pytree it was called with: compiled for "
+                f"{self.in_tree}, called with {in_tree}.")
+        backend = backends.get()
+        arrays = []
+        for i, (x, aval) in enumerate(zip(leaves, self._closed.in_avals, strict=True)):
+            from ..core.trace import get_aval
+
+            given = get_aval(x)
+            if given.shape != aval.shape or given.dtype != aval.dtype:
+                raise TypeError(
+                    "Argument types differ from the types for which this computation was compiled. The mismatch: argument "
+                    f"{i} compiled with {aval.str_short()} and called with {given.str_short()}.")
+            arrays.append(x if type(x) is Array else backend.put(x, aval, None))
+        return tree.tree_unflatten(self.out_tree, self._code(*arrays))
+
+    call = __call__
+
+    def as_text(self, dialect: str | None = None, **_: Any) -> str:
+        """The machine's side: loop IR by default; "llvm" and "asm" show what follows."""
+        if dialect in ("llvm", "asm"):
+            return self._code.as_text(dialect)
+        return str(self._code.program)
+
+    def cost_analysis(self) -> dict[str, float]:
+        return self._code.cost_analysis()
+
+    def memory_analysis(self) -> CompiledMemoryStats:
+        return CompiledMemoryStats(*self._code.memory_analysis())
+
+    def runtime_executable(self) -> Any:
+        return self._code

@@ -1,0 +1,124 @@
+"""Looking at programs without running them: `make_jaxpr` and `eval_shape`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from ..core import tree
+from ..core.avals import AbstractRef, ShapeDtypeStruct, ShapedArray
+from ..core.jaxpr import ClosedJaxpr
+from ..core.staging import trace_to_jaxpr
+from ..core.trace import extend_axis_env, get_aval
+from .naming import check_callable, debug_info, function_name, split_arguments, wraps
+
+
+def abstractify(x: Any) -> Any:
+    """The abstract value of an argument: an array, a scalar, or anything with a shape and dtype.
+
+    Raises TypeError for anything else.
+    """
+    if isinstance(x, ShapeDtypeStruct):
+        aval = ShapedArray(x.shape, x.dtype, x.weak_type, sharding=x.sharding)
+        return AbstractRef(aval) if x.is_ref else aval
+    try:
+        return get_aval(x)
+    except TypeError:
+        if hasattr(x, "shape") and hasattr(x, "dtype"):
+            return ShapedArray(x.shape, x.dtype, getattr(x, "weak_type", False))
+        raise
+
+
+def abstractify_all(fun: Callable, leaves: Sequence[Any], names: Sequence[str]) -> list[Any]:
+    """The abstract values of a function's arguments; errors name the argument."""
+    avals = []
+    for i, x in enumerate(leaves):
+        try:
+            avals.append(abstractify(x))
+        except TypeError as error:
+            path = f" and was passed to the function at path {names[i]}" if i < len(names) else ""
+            raise TypeError(
+                f"Error interpreting argument to {fun} as an abstract array. The problematic value is of type "
+                f"{type(x)}{path}.\nThis typically means that a jit-wrapped function was called with a non-array "
+                "argument, and this argument was not marked as static using the static_argnums or "
+                "static_argnames parameters of jax.jit.") from error
+    return avals
+
+
+def trace_function(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], static: Sequence[int] = (),
+                   traced_for: str = "jit") -> tuple[ClosedJaxpr, tree.PyTreeDef]:
+    """Traces `fun(*args, **kwargs)` on the abstract values of its arguments.
+
+    Arguments at positions `static` are passed as they are. Returns the program and the structure of
+    the results.
+    """
+    dynamic = [None if i in static else a for i, a in enumerate(args)]
+    leaves, in_tree = tree.tree_flatten((dynamic, kwargs))
+    info = debug_info(traced_for, fun, dynamic, kwargs)
+    avals = abstractify_all(fun, leaves, info.arg_names)
+    out_trees: list[tree.PyTreeDef] = []
+
+    def flat(*xs: Any) -> list[Any]:
+        given, named = tree.tree_unflatten(in_tree, xs)
+        given = [args[i] if i in static else a for i, a in enumerate(given)]
+        outs, out_tree = tree.tree_flatten(fun(*given, **named))
+        out_trees.append(out_tree)
+        return outs
+
+    closed = trace_to_jaxpr(flat, avals, info)
+    return closed, out_trees[0]
+
+
+def make_jaxpr(fun: Callable, static_argnums: int | Sequence[int] = (),
+               axis_env: Sequence[tuple[Any, int]] | None = None, return_shape: bool = False) -> Callable:
+    """A function that shows the program that `fun` is, instead of running it.
+
+    Args:
+      fun: a function of arrays, scalars and containers of them.
+      static_argnums: positions of arguments that are passed to `fun` as they are.
+      axis_env: `(name, size)` pairs of mapped axes to have in scope.
+      return_shape: whether to return the structure of the results too.
+
+    Returns:
+      A function of the same arguments (or `ShapeDtypeStruct`s in their place) that returns a
+      `ClosedJaxpr`, or with `return_shape` a pair of it and the results' `ShapeDtypeStruct`s.
+
+    Raises:
+      TypeError: `fun` is not callable.
+    """
+    if not callable(fun):
+        raise TypeError("the first argument must be callable")
+
+    @wraps(fun, namestr="make_jaxpr({fun})")
+    def make_jaxpr_f(*args: Any, **kwargs: Any) -> Any:
+        static = split_arguments(args, static_argnums)
+        with ExitStack() as scope:
+            for name, size in axis_env or ():
+                scope.enter_context(extend_axis_env(name, size))
+            closed, out_tree = trace_function(fun, args, kwargs, static, "make_jaxpr")
+        if return_shape:
+            return closed, tree.tree_unflatten(out_tree, [_shape_of(a) for a in closed.out_avals])
+        return closed
+
+    make_jaxpr_f.__module__ = "jax"
+    make_jaxpr_f.__qualname__ = f"make_jaxpr({function_name(fun)})"
+    return make_jaxpr_f
+
+
+def _shape_of(aval: Any) -> ShapeDtypeStruct:
+    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=aval.sharding)
+
+
+def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
+    """The shapes and dtypes of `fun(*args, **kwargs)`, without computing it.
+
+    Arguments may be arrays or anything with `shape` and `dtype`. Returns the structure of the
+    results with a `ShapeDtypeStruct` for each array.
+
+    Raises:
+      TypeError: `fun` is not callable, or an argument is not an array.
+    """
+    check_callable(fun)
+    closed, out_tree = trace_function(fun, args, kwargs, (), "eval_shape")
+    return tree.tree_unflatten(out_tree, [_shape_of(a) for a in closed.out_avals])

@@ -1,0 +1,158 @@
+"""Symbolic zeros, and sums of tangents.
+
+Most tangents and cotangents in a program are zero because nothing was perturbed. They stay
+symbolic, so that no array is made and no equation recorded for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..core import dtypes, rules
+from ..core.avals import AbstractRef, AbstractToken, AbstractValue, ShapedArray, abstract_token
+from ..core.primitive import Primitive
+from ..core.trace import get_aval
+from . import array_ops
+
+
+class Zero:
+    """A tangent or cotangent that is zero: `Zero(aval)`, with `aval` the type of the tangent."""
+
+    __slots__ = ("_aval", "_primal")
+
+    def __init__(self, aval: AbstractValue):
+        self._aval: Any = aval
+
+    @property
+    def aval(self) -> Any:
+        if self._aval is None:
+            self._aval = get_aval(self._primal).to_tangent_aval()
+            self._primal = None
+        return self._aval
+
+    @classmethod
+    def from_primal_value(cls, value: Any) -> Zero:
+        """The zero tangent of a value. Its type is worked out when first asked for."""
+        zero = cls.__new__(cls)
+        zero._aval = None
+        zero._primal = value
+        return zero
+
+    def instantiate(self) -> Any:
+        return zeros_like_aval(self.aval)
+
+    def __repr__(self) -> str:
+        return f"Zero({self.aval})"
+
+
+class SymbolicZero:
+    """How a symbolic zero is shown to a user's custom derivative rule."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: AbstractValue):
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"SymbolicZero({self.aval})"
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("shape", "dtype", "ndim", "size", "weak_type"):
+            return getattr(self.aval, name)
+        raise AttributeError(f"'SymbolicZero' object has no attribute '{name}'")
+
+    @staticmethod
+    def from_primal_value(value: Any) -> SymbolicZero:
+        return SymbolicZero(get_aval(value).to_tangent_aval())
+
+
+def _zeros_of_array(aval: Any) -> Any:
+    if aval.dtype == dtypes.float0:
+        return np.zeros(aval.shape, dtypes.float0)
+    if aval.dtype.__class__ is not np.dtype and hasattr(aval.dtype, "zeros"):
+        return aval.dtype.zeros(aval)
+    return array_ops.lax.full(aval.shape, 0, aval.dtype)
+
+
+# Abstract value type -> function from the abstract value to its zero.
+aval_zeros: dict[type, Callable[[Any], Any]] = {
+    ShapedArray: _zeros_of_array,
+    AbstractToken: lambda aval: aval,
+}
+
+
+def zeros_like_aval(aval: Any) -> Any:
+    """An array of zeros of an abstract value's shape and dtype."""
+    return aval_zeros[type(aval)](aval)
+
+
+def instantiate_zeros(tangent: Any) -> Any:
+    """Turns a symbolic zero into an array of zeros and leaves everything else as it is."""
+    return zeros_like_aval(tangent.aval) if type(tangent) is Zero else tangent
+
+
+def zero_from_primal(value: Any) -> Zero:
+    return Zero.from_primal_value(value)
+
+
+add_any_p = Primitive("add_any")
+
+
+@add_any_p.def_abstract_eval
+def _add_any_aval(x: Any, y: Any) -> Any:
+    if isinstance(x, ShapedArray) and x.weak_type and not y.weak_type:
+        return y
+    return x
+
+
+def add_any(x: Any, y: Any) -> Any:
+    """The sum of two tangents of one type."""
+    return add_any_p.bind(x, y)
+
+
+def _float0(x: Any) -> bool:
+    return getattr(x, "dtype", None) == dtypes.float0
+
+
+def add_tangents(x: Any, y: Any) -> Any:
+    """The sum of two tangents, either of which may be a symbolic zero."""
+    if type(x) is Zero:
+        return y
+    if type(y) is Zero:
+        return x
+    if _float0(x) or x is abstract_token:
+        return x
+    return add_any_p.bind(x, y)
+
+
+def _add_any_jvp(primals: Any, tangents: Any) -> Any:
+    return add_any_p.bind(*primals), add_tangents(*tangents)
+
+
+def _add_any_transpose(cotangent: Any, x: Any, y: Any) -> list[Any]:
+    return [cotangent, cotangent]
+
+
+def _add_any_batch(args: Any, dims: Any) -> Any:
+    from .batch import bdim_at_front
+
+    x, y = args
+    x_dim, y_dim = dims
+    if x_dim is not None and x_dim == y_dim:
+        return add_any_p.bind(x, y), x_dim
+    size = x.shape[x_dim] if x_dim is not None else y.shape[y_dim]
+    return add_any_p.bind(bdim_at_front(x, x_dim, size), bdim_at_front(y, y_dim, size)), 0
+
+
+rules.jvps[add_any_p] = _add_any_jvp
+rules.transposes[add_any_p] = _add_any_transpose
+rules.batchers[add_any_p] = _add_any_batch
+rules.loops[add_any_p] = lambda b, x, y: b.value(x.shape, x.dtype, lambda i: b.add(x.at(i), y.at(i)))
+rules.stablehlos[add_any_p] = lambda m, x, y: m.op("stablehlo.add", [x, y], [m.avals_out[0]])
+
+
+def is_ref_aval(aval: Any) -> bool:
+    return isinstance(aval, AbstractRef)

@@ -1,0 +1,453 @@
+"""Printing a jaxpr as the text of a StableHLO module.
+
+Every equation is written by the rule of its primitive in `core.rules.stablehlos`; a rule gets the
+builder of the block it stands in and operands as `Hlo` values, and returns `Hlo` values. Equations
+that carry a jaxpr of their own and have no rule (nested `jit`, custom derivatives, `remat`) become
+calls of private functions, one function per jaxpr. Operations are printed in MLIR's generic form,
+the only one that needs no knowledge of each operation's own syntax.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from styrax.core import rules
+from styrax.core.avals import AbstractToken, ShapedArray
+from styrax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
+
+_ELEMENT_TYPES = {
+    "bool": "i1",
+    "int2": "i2",
+    "int4": "i4",
+    "int8": "i8",
+    "int16": "i16",
+    "int32": "i32",
+    "int64": "i64",
+    "uint2": "ui2",
+    "uint4": "ui4",
+    "uint8": "ui8",
+    "uint16": "ui16",
+    "uint32": "ui32",
+    "uint64": "ui64",
+    "bfloat16": "bf16",
+    "float16": "f16",
+    "float32": "f32",
+    "float64": "f64",
+    "complex64": "complex<f32>",
+    "complex128": "complex<f64>",
+    "float4_e2m1fn": "f4E2M1FN",
+    "float8_e3m4": "f8E3M4",
+    "float8_e4m3": "f8E4M3",
+    "float8_e4m3b11fnuz": "f8E4M3B11FNUZ",
+    "float8_e4m3fn": "f8E4M3FN",
+    "float8_e4m3fnuz": "f8E4M3FNUZ",
+    "float8_e5m2": "f8E5M2",
+    "float8_e5m2fnuz": "f8E5M2FNUZ",
+    "float8_e8m0fnu": "f8E8M0FNU",
+    "float0": "i1",
+}
+
+_CALL_PARAMS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
+_TOKEN_TYPE = "!stablehlo.token"
+
+
+class LoweringError(NotImplementedError):
+    """A primitive has neither a StableHLO rule nor a jaxpr to be expanded into."""
+
+
+def element_type(dtype: Any) -> str:
+    """MLIR's name of a dtype's elements, such as `f32` or `complex<f64>`."""
+    name = "float0" if dtype == np.dtype([("float0", "V")]) else getattr(dtype, "name", str(dtype))
+    try:
+        return _ELEMENT_TYPES[name]
+    except KeyError:
+        pass
+    if isinstance(dtype, np.dtype) and dtype.itemsize == 0:
+        return "i1"
+    raise TypeError(f"arrays of {dtype} have no StableHLO type")
+
+
+def physical_aval(aval: Any) -> Any:
+    """The aval that stands for `aval` on a device: extended dtypes become their base elements."""
+    rule = getattr(getattr(aval, "dtype", None), "_rules", None)
+    if rule is None:
+        return aval
+    element = rule.physical_element_aval(aval.dtype)
+    return ShapedArray((*aval.shape, *element.shape), element.dtype)
+
+
+def type_text(aval: Any) -> str:
+    """The MLIR type of a value of this aval."""
+    if isinstance(aval, AbstractToken):
+        return _TOKEN_TYPE
+    aval = physical_aval(aval)
+    dims = "".join(f"{d}x" for d in aval.shape)
+    return f"tensor<{dims}{element_type(aval.dtype)}>"
+
+
+class Hlo:
+    """A value of the printed program: its name (`%5`) and the aval it was made for."""
+
+    __slots__ = ("aval", "name")
+
+    def __init__(self, name: str, aval: Any):
+        self.name = name
+        self.aval = aval
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.aval.dtype
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {type_text(self.aval)}"
+
+
+class _Names:
+    """The counter of SSA names of one function; blocks of its regions share it."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def fresh(self) -> str:
+        name = f"%{self.count}"
+        self.count += 1
+        return name
+
+
+class Module:
+    """The functions printed so far, and which jaxpr each private one stands for."""
+
+    __slots__ = ("_by_jaxpr", "_keep_alive", "_names", "functions", "name", "platform")
+
+    def __init__(self, name: str, platform: str = "cpu"):
+        self.name = name
+        self.platform = platform
+        self.functions: list[str] = []
+        self._by_jaxpr: dict[Any, str] = {}
+        self._keep_alive: list[Any] = []
+        self._names: set[str] = {"main"}
+
+    def _unique(self, hint: str) -> str:
+        base = "".join(c if c.isalnum() or c in "_." else "_" for c in hint) or "fn"
+        if base[0].isdigit():
+            base = f"_{base}"
+        name, n = base, 0
+        while name in self._names:
+            name, n = f"{base}_{n}", n + 1
+        self._names.add(name)
+        return name
+
+    def private_function(self, closed: ClosedJaxpr, hint: str) -> str:
+        """The name of the private function that computes `closed`, printed on first use."""
+        key = (id(closed.jaxpr), tuple(map(id, closed.consts)))
+        name = self._by_jaxpr.get(key)
+        if name is None:
+            name = self._unique(hint)
+            self._by_jaxpr[key] = name
+            self._keep_alive.append(closed)
+            self.add_function(name, closed, "private")
+        return name
+
+    def add_function(
+        self,
+        name: str,
+        closed: ClosedJaxpr,
+        visibility: str,
+        arg_attributes: Sequence[str] | None = None,
+        result_attributes: Sequence[str] | None = None,
+    ) -> None:
+        names = _Names()
+        block = Builder(self, names)
+        args = [Hlo(names.fresh(), aval) for aval in closed.in_avals]
+        outs = block.inline(closed, *args)
+        block.terminate("func.return", outs)
+
+        def decorated(attributes: Sequence[str] | None, i: int) -> str:
+            return f" {{{attributes[i]}}}" if attributes and attributes[i] else ""
+
+        params = ", ".join(
+            f"{a.name}: {type_text(a.aval)}{decorated(arg_attributes, i)}" for i, a in enumerate(args)
+        )
+        results = ", ".join(
+            f"{type_text(o.aval)}{decorated(result_attributes, i)}" for i, o in enumerate(outs)
+        )
+        body = "\n".join(f"    {line}" for line in block.lines)
+        self.functions.append(f"  func.func {visibility} @{name}({params}) -> ({results}) {{\n{body}\n  }}")
+
+    def text(self) -> str:
+        functions = "\n".join(reversed(self.functions))
+        return f"module @{self.name} {{\n{functions}\n}}\n"
+
+
+class Builder:
+    """Writes the operations of one block; the `m` of StableHLO rules."""
+
+    __slots__ = ("_constants", "_names", "avals_in", "avals_out", "lines", "module", "primitive")
+
+    def __init__(self, module: Module, names: _Names):
+        self.module = module
+        self._names = names
+        self.lines: list[str] = []
+        self._constants: dict[tuple[str, str], str] = {}
+        self.avals_in: Sequence[Any] = ()
+        self.avals_out: Sequence[Any] = ()
+        self.primitive: Any = None
+
+    # -- operations -----------------------------------------------------------------------------
+
+    def op(
+        self,
+        name: str,
+        operands: Sequence[Hlo],
+        out_avals: Sequence[Any],
+        attributes: str = "",
+        regions: Sequence[str] = (),
+    ) -> list[Hlo]:
+        """Append the operation `name` and return its results.
+
+        `attributes` is the inside of an MLIR attribute dictionary, `regions` are texts made by
+        `region`. The result types are those of `out_avals`.
+        """
+        outs = [Hlo(self._names.fresh(), aval) for aval in out_avals]
+        lhs = ", ".join(o.name for o in outs)
+        args = ", ".join(x.name for x in operands)
+        region_text = f" ({', '.join(regions)})" if regions else ""
+        attribute_text = f" {{{attributes}}}" if attributes else ""
+        in_types = ", ".join(type_text(x.aval) for x in operands)
+        types = [type_text(a) for a in out_avals]
+        out_types = types[0] if len(types) == 1 else f"({', '.join(types)})"
+        text = f'"{name}"({args}){region_text}{attribute_text} : ({in_types}) -> {out_types}'
+        self.lines.append(f"{lhs} = {text}" if outs else text)
+        return outs
+
+    def op1(self, name: str, operands: Sequence[Hlo], out_aval: Any, attributes: str = "") -> Hlo:
+        """`op` for operations with one result."""
+        return self.op(name, operands, [out_aval], attributes)[0]
+
+    def terminate(self, name: str, operands: Sequence[Hlo]) -> None:
+        args = ", ".join(x.name for x in operands)
+        types = ", ".join(type_text(x.aval) for x in operands)
+        self.lines.append(f'"{name}"({args}) : ({types}) -> ()')
+
+    def region(self, in_avals: Sequence[Any], fn: Callable[..., Any]) -> str:
+        """The text of a region with one block: arguments of `in_avals`, results `fn(m2, *args)`."""
+        inner = Builder(self.module, self._names)
+        args = [Hlo(self._names.fresh(), aval) for aval in in_avals]
+        outs = fn(inner, *args)
+        if isinstance(outs, Hlo):
+            outs = [outs]
+        inner.terminate("stablehlo.return", outs)
+        header = ", ".join(f"{a.name}: {type_text(a.aval)}" for a in args)
+        label = f"^bb0({header}):\n" if args else ""
+        body = "\n".join(f"  {line}" for line in inner.lines)
+        return f"{{\n{label}{body}\n}}"
+
+    # -- whole jaxprs ---------------------------------------------------------------------------
+
+    def inline(self, closed: ClosedJaxpr, *args: Hlo) -> list[Hlo]:
+        """Write the equations of `closed` into this block and return its results."""
+        consts = [self.const(c, v.aval) for c, v in zip(closed.consts, closed.jaxpr.constvars, strict=True)]
+        return self._equations(closed.jaxpr, [*consts, *args])
+
+    def call(self, closed: ClosedJaxpr, *args: Hlo, name: str = "fn") -> list[Hlo]:
+        """Call the private function that stands for `closed`."""
+        callee = self.module.private_function(closed, name)
+        return self.op("func.call", args, closed.out_avals, f"callee = @{callee}")
+
+    def call_traced(self, fun: Callable[..., Any], *args: Hlo) -> list[Hlo]:
+        """Trace `fun` (flat lists of arrays in and out) at the arguments' avals and write it here."""
+        from styrax.core.staging import trace_to_jaxpr
+
+        def flat(*xs: Any) -> list[Any]:
+            out = fun(*xs)
+            return list(out) if isinstance(out, (list, tuple)) else [out]
+
+        return self.inline(trace_to_jaxpr(flat, [a.aval for a in args]), *args)
+
+    def _equations(self, jaxpr: Jaxpr, args: Sequence[Hlo]) -> list[Hlo]:
+        env: dict[Any, Hlo] = dict(zip((*jaxpr.constvars, *jaxpr.invars), args, strict=True))
+
+        def read(atom: Any) -> Hlo:
+            return self.const(atom.val, atom.aval) if isinstance(atom, Literal) else env[atom]
+
+        saved = self.avals_in, self.avals_out, self.primitive
+        for eqn in jaxpr.eqns:
+            self.avals_in = [x.aval for x in eqn.invars]
+            self.avals_out = [v.aval for v in eqn.outvars]
+            self.primitive = eqn.primitive
+            outs = self._equation(eqn, [read(x) for x in eqn.invars])
+            if isinstance(outs, Hlo):
+                outs = [outs]
+            env.update(zip(eqn.outvars, outs, strict=True))
+        self.avals_in, self.avals_out, self.primitive = saved
+        return [read(x) for x in jaxpr.outvars]
+
+    def _equation(self, eqn: Any, operands: list[Hlo]) -> Any:
+        rule = rules.stablehlos.get(eqn.primitive)
+        if rule is not None:
+            return rule(self, *operands, **eqn.params)
+        for key in _CALL_PARAMS:
+            inner = eqn.params.get(key)
+            if isinstance(inner, Jaxpr):
+                inner = ClosedJaxpr(inner, ())
+            if isinstance(inner, ClosedJaxpr):
+                return self.call(inner, *operands, name=str(eqn.params.get("name", eqn.primitive.name)))
+        raise LoweringError(
+            f"primitive {eqn.primitive.name!r} has no lowering to StableHLO, so the program cannot run on "
+            "this device; run it on the CPU, or register a rule in styrax.core.rules.stablehlos"
+        )
+
+    # -- shorthands -----------------------------------------------------------------------------
+
+    def const(self, value: Any, aval: Any = None) -> Hlo:
+        """A constant; `aval` gives shape and dtype (a scalar value is spread over the shape)."""
+        if aval is None:
+            value = np.asarray(value)
+            aval = ShapedArray(value.shape, value.dtype)
+        physical = physical_aval(aval)
+        if physical is not aval:
+            value = getattr(value, "_base_array", value)
+        dtype = physical.dtype
+        if element_type(dtype) == "i1":
+            array = np.asarray(value).astype(np.bool_) if np.dtype(dtype).itemsize else np.zeros((), np.bool_)
+        else:
+            array = np.asarray(value).astype(dtype, copy=False)
+        if array.shape != tuple(physical.shape):
+            array = np.broadcast_to(array, physical.shape)
+        return self._constant(array, aval)
+
+    def _constant(self, array: np.ndarray, aval: Any) -> Hlo:
+        key = (dense_text(array), type_text(aval))
+        found = self._constants.get(key)
+        if found is not None:
+            return Hlo(found, aval)
+        if array.size > 1 and array.dtype.itemsize == 1 and _ELEMENT_TYPES[array.dtype.name][-1] in "124":
+            # Packed element types have no portable raw form: store bytes and convert.
+            wide = self._constant(array.astype(np.int8), ShapedArray(array.shape, np.dtype(np.int8)))
+            out = self.op1("stablehlo.convert", [wide], aval)
+        else:
+            out = self.op1("stablehlo.constant", [], aval, f"value = {key[0]} : {key[1]}")
+        self._constants[key] = out.name
+        return out
+
+    def full(self, value: Any, aval: Any) -> Hlo:
+        """The number `value` spread over the shape of `aval`, in its dtype."""
+        return self.const(value, ShapedArray(aval.shape, aval.dtype))
+
+    def broadcast_in_dim(self, x: Hlo, aval: Any, dims: Sequence[int]) -> Hlo:
+        if tuple(x.shape) == tuple(aval.shape):
+            return x
+        return self.op1("stablehlo.broadcast_in_dim", [x], aval, f"broadcast_dimensions = {i64_array(dims)}")
+
+    def broadcast_to(self, x: Hlo, aval: Any) -> Hlo:
+        """Spread `x` over the shape of `aval` (scalars, or equal rank with dimensions of size one)."""
+        if tuple(x.shape) == tuple(aval.shape):
+            return x
+        dims = range(len(x.shape)) if x.shape else ()
+        return self.broadcast_in_dim(x, ShapedArray(aval.shape, x.dtype), dims)
+
+    def convert(self, x: Hlo, dtype: Any) -> Hlo:
+        if x.dtype == dtype:
+            return x
+        return self.op1("stablehlo.convert", [x], ShapedArray(x.shape, dtype))
+
+    def compare(self, direction: str, x: Hlo, y: Hlo, kind: str | None = None) -> Hlo:
+        """Compare elementwise; `direction` is EQ, NE, LT, LE, GT or GE."""
+        if kind is None:
+            letter = np.dtype(x.dtype).kind if isinstance(x.dtype, np.dtype) else "u"
+            name = getattr(x.dtype, "name", "")
+            if letter in "fc" or "float" in name:
+                kind = "FLOAT"
+            else:
+                kind = "SIGNED" if name.startswith("int") else "UNSIGNED"
+        attributes = (
+            f"comparison_direction = #stablehlo<comparison_direction {direction}>, "
+            f"compare_type = #stablehlo<comparison_type {kind}>"
+        )
+        return self.op1("stablehlo.compare", [x, y], ShapedArray(x.shape, np.dtype(np.bool_)), attributes)
+
+    def select(self, which: Hlo, on_true: Hlo, on_false: Hlo) -> Hlo:
+        return self.op1("stablehlo.select", [which, on_true, on_false], on_true.aval)
+
+    def reshape(self, x: Hlo, shape: Sequence[int]) -> Hlo:
+        if tuple(x.shape) == tuple(shape):
+            return x
+        return self.op1("stablehlo.reshape", [x], ShapedArray(tuple(shape), x.dtype))
+
+
+def i64_array(values: Sequence[int]) -> str:
+    """`array<i64: 1, 2>`, the form of most dimension attributes."""
+    return f"array<i64: {', '.join(map(str, values))}>" if len(values) else "array<i64>"
+
+
+def i64_matrix(rows: Sequence[Sequence[int]], columns: int = 2) -> str:
+    """A `dense` attribute of integers with two dimensions, as padding and replica groups need."""
+    inside = ", ".join("[" + ", ".join(map(str, row)) + "]" for row in rows)
+    return f"dense<[{inside}]> : tensor<{len(rows)}x{columns}xi64>" if len(rows) else (
+        f"dense<> : tensor<0x{columns}xi64>"
+    )
+
+
+def dense_text(array: np.ndarray) -> str:
+    """The `dense<…>` text of an array's elements; an array of equal elements is printed once."""
+    if array.size == 0:
+        return "dense<>"
+    if array.size > 1:
+        flat = np.ascontiguousarray(array).reshape(-1)
+        raw = flat.view(np.uint8).reshape(flat.size, -1) if array.dtype.itemsize else None
+        if raw is not None and (raw == raw[0]).all():
+            array = flat[0]
+        elif array.dtype.kind in "biu" and array.size <= 64:
+            return f"dense<{_nested(array)}>"
+        else:
+            return f'dense<"0x{flat.tobytes().hex().upper()}">'
+    return f"dense<{_scalar_text(array.reshape(()))}>"
+
+
+def _nested(array: np.ndarray) -> str:
+    if array.ndim == 0:
+        return _scalar_text(array)
+    return "[" + ", ".join(_nested(a) for a in array) + "]"
+
+
+def _scalar_text(array: np.ndarray) -> str:
+    name = array.dtype.name
+    if name == "bool":
+        return "true" if array else "false"
+    if array.dtype.kind == "c":
+        return f"({_scalar_text(array.real)}, {_scalar_text(array.imag)})"
+    if "int" in name:
+        return str(int(array))
+    number = float(array)
+    if np.isfinite(number) and array.dtype.itemsize >= 2:
+        # The shortest decimal of a double that holds a narrower float exactly is itself exact.
+        return f"{number!r}" if "." in repr(number) or "e" not in repr(number) else f"{number:.17e}"
+    return "0x" + array.tobytes()[::-1].hex().upper()
+
+
+def module_text(
+    closed: ClosedJaxpr,
+    name: str = "jit_main",
+    *,
+    platform: str = "cpu",
+    arg_attributes: Sequence[str] | None = None,
+    result_attributes: Sequence[str] | None = None,
+) -> str:
+    """Print `closed` as a StableHLO module whose public function `main` computes it.
+
+    `arg_attributes` and `result_attributes` hold the inside of an MLIR attribute dictionary for each
+    argument and result (sharding, donation) or empty strings. Raises `LoweringError` when a primitive
+    has no rule.
+    """
+    module = Module("".join(c if c.isalnum() or c == "_" else "_" for c in name), platform)
+    module.add_function("main", closed, "public", arg_attributes, result_attributes)
+    return module.text()

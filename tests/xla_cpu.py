@@ -1,0 +1,168 @@
+"""Runs programs on XLA:CPU through jaxlib: the check on the StableHLO lowering, and an eager backend
+for tests of rules that must not depend on our own compiler."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from styrax.core import backends, dtypes, physical
+from styrax.core.array import Array
+from styrax.core.avals import ShapedArray
+from styrax.core.jaxpr import ClosedJaxpr
+from styrax.core.staging import trace_to_jaxpr
+from styrax.core.trace import get_aval
+from styrax.xla.stablehlo import module_text
+
+
+@functools.cache
+def _client() -> tuple[Any, Any]:
+    import jax
+    from jaxlib import _jax
+
+    device = jax.devices("cpu")[0]
+    return device.client, _jax.DeviceList((device,))
+
+
+def compile_text(text: str) -> Any:
+    """A loaded executable of a StableHLO module."""
+    from jaxlib import xla_client
+
+    client, devices = _client()
+    return client.compile_and_load(text, devices, xla_client.CompileOptions())
+
+
+class Executable:
+    """A compiled program: NumPy arrays in, NumPy arrays out."""
+
+    def __init__(self, closed: ClosedJaxpr):
+        closed = physical.lower(closed)
+        self.in_avals = closed.in_avals
+        self.out_avals = closed.out_avals
+        self.text = module_text(closed)
+        self.executable = compile_text(self.text)
+
+    def __call__(self, *args: Any) -> list[np.ndarray]:
+        import jax
+
+        with jax.enable_x64(True):
+            buffers = [
+                jax.device_put(np.asarray(x, _device_dtype(a.dtype)))
+                for x, a in zip(args, self.in_avals, strict=True)
+            ]
+            outs = self.executable.execute_sharded(buffers).disassemble_into_single_device_arrays()
+            return [
+                np.zeros(a.shape, dtypes.float0) if a.dtype == dtypes.float0 else np.asarray(o[0])
+                for o, a in zip(outs, self.out_avals, strict=True)
+            ]
+
+
+def _device_dtype(dtype: Any) -> Any:
+    return np.dtype(np.bool_) if dtype == dtypes.float0 else dtype
+
+
+def run(closed: ClosedJaxpr, *args: Any) -> list[np.ndarray]:
+    """Compile and run a program on NumPy arrays."""
+    return Executable(closed)(*args)
+
+
+class _HostBuffer:
+    """A NumPy array in the clothes of a backend's buffer."""
+
+    def __init__(self, value: np.ndarray):
+        self.value = np.ascontiguousarray(value).reshape(value.shape)
+        self.address = self.value.ctypes.data
+        self.nbytes = self.value.nbytes
+        self.device = "xla-test"
+
+    def wait(self) -> None:
+        return None
+
+    def ready(self) -> bool:
+        return True
+
+    def numpy(self, dtype: Any, shape: tuple) -> np.ndarray:
+        value = self.value.view()
+        value.flags.writeable = False
+        return value
+
+
+def _host(x: Any, aval: Any) -> np.ndarray:
+    if isinstance(x, np.ndarray) and x.dtype == dtypes.float0:
+        return np.zeros(x.shape, np.bool_)
+    if physical.is_extended(aval):
+        x = x.physical
+        aval = physical.physical_aval(aval)
+    return np.asarray(x).astype(aval.dtype, copy=False)
+
+
+class Backend:
+    """Eager primitives and compiled programs on XLA:CPU."""
+
+    platform = "cpu"
+
+    def __init__(self) -> None:
+        self.cache: dict[Any, Any] = {}
+
+    def devices(self) -> list[Any]:
+        return ["xla-test"]
+
+    def put(self, value: Any, aval: Any, device: Any) -> Any:
+        return Array(aval, _HostBuffer(np.array(value, aval.dtype)))
+
+    def _wrap(self, value: np.ndarray, aval: Any) -> Any:
+        if physical.is_extended(aval):
+            from styrax.lax.keys import KeyArray
+
+            plain = physical.physical_aval(aval)
+            return KeyArray(aval, Array(plain, _HostBuffer(value)))
+        if aval.dtype == dtypes.float0:
+            return value
+        return Array(aval, _HostBuffer(value))
+
+    def apply_primitive(self, primitive: Any, args: tuple, params: dict[str, Any]) -> Any:
+        avals = [get_aval(x) for x in args]
+        key = None
+        try:
+            key = (primitive, tuple(avals), tuple(params.items()))
+            hash(key)
+        except TypeError:
+            key = None
+        program = self.cache.get(key) if key is not None else None
+        if program is None:
+
+            def call(*xs: Any) -> list[Any]:
+                out = primitive.bind(*xs, **params)
+                return list(out) if primitive.multiple_results else [out]
+
+            closed = trace_to_jaxpr(call, avals)
+            program = self.compile(closed)
+            if key is not None:
+                self.cache[key] = program
+        outs = program(*args)
+        return outs if primitive.multiple_results else outs[0]
+
+    def compile(self, closed: ClosedJaxpr, **options: Any) -> Any:
+        executable = Executable(closed)
+        in_avals, out_avals = closed.in_avals, closed.out_avals
+
+        def program(*args: Any) -> list[Any]:
+            values = [_host(x, a) for x, a in zip(args, in_avals, strict=True)]
+            outs = executable(*values)
+            return [self._wrap(o, a) for o, a in zip(outs, out_avals, strict=True)]
+
+        return program
+
+
+def install() -> Backend:
+    """Makes XLA:CPU the default backend."""
+    backend = Backend()
+    backends.set_default(backend)
+    return backend
+
+
+def shaped(x: Any) -> ShapedArray:
+    """The abstract value of a NumPy array, its dtype as it is."""
+    return ShapedArray(np.shape(x), np.asarray(x).dtype)
