@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .expr import BOOL, INDEX, NO_DEPS, UNBOUNDED, Expr, Index, unwrap
+from .expr import BOOL, INDEX, NO_DEPS, UNBOUNDED, Expr, Index, coefficient, unwrap
 from .loopir import Buffer, Call, Copy, If, Let, Loop, Scratch, Statement, Store, While
 from .loopir import Declare as DeclareStatement
 from .loopir import Set as SetStatement
@@ -16,6 +16,9 @@ from .scalars import Scalars, int_range, is_complex, is_integer, part_dtype
 from .values import Computed, Define, Opaque, Operation, Point, Reduce, Scalar, Shape, Stored, Value
 
 MAX_DEPTH = 60  # longer chains of inlined values are cut: expressions stay small enough to walk
+SPLIT = 1 << 15  # reductions over more elements, with few results, are cut into pieces
+MAX_PIECES = 64
+LANES = 64
 UNROLLED = 8  # reductions over so few elements are written out
 
 
@@ -130,6 +133,22 @@ class Builder(Scalars):
             return
         self.ops.append(Point([v for v in index if v.op == "var"], target.buffer, target.place(index), e))
 
+    def view(self, value: Value) -> Value:
+        """The value in memory; one that only rearranges what is stored, by strides, where it lies."""
+        if not isinstance(value, Computed):
+            return value if value.shape != () else self.in_memory(value)
+        index, e = value.probe()
+        load = e.args[0] if e.op == "complex" else e
+        if load.op == "load" and (e is load or (load.attr[1] == 0 and e.args[1].op == "load"
+                                                and e.args[1].args == load.args and e.args[1].attr[0] is load.attr[0])):
+            place = load.args[0]
+            strides = [coefficient(self, place, v) if v.op == "var" else self.int(1) for v in index]
+            if all(s is not None and not s.deps for s in strides):
+                zero = self.int(0)
+                offset = self.substitute(place, {v: zero for v in index if v.op == "var"}, {})
+                return Stored(self, load.attr[0], value.shape, value.dtype, [unwrap(s) for s in strides], offset)  # type: ignore[arg-type]
+        return self.realize(value)
+
     def in_memory(self, value: Value) -> Stored:
         """The value, contiguous in memory (also 0-d ones)."""
         if isinstance(value, Stored) and value.contiguous:
@@ -156,7 +175,22 @@ class Builder(Scalars):
         count = self.product(ranges)
         if isinstance(count, int) and count <= UNROLLED:
             return self._unrolled(shape, ranges, dtypes, fold, init, elements)
+        pieces = _pieces(self.product(shape), ranges)
+        if pieces is not None:
+            partials = self._in_pieces(shape, ranges, wide, fold, name, init, elements, *pieces)
+            shape_, ranges, elements = shape, partials[0].shape[:1], (
+                lambda i, r: tuple(p.at((r[0], *i)) for p in partials))
+            if ranges[0] <= UNROLLED:  # type: ignore[operator]
+                return self._unrolled(shape_, ranges, dtypes, fold, init, elements)
+        return self._fold(shape, ranges, dtypes, wide, fold, name, init, elements)
+
+    def _fold(self, shape: Shape, ranges: Shape, dtypes: Sequence[np.dtype], wide: Sequence[np.dtype],
+              fold: Callable[..., Any], name: str, init: Sequence[Expr], elements: Callable[..., tuple[Expr, ...]],
+              limit: tuple[int, Callable[[tuple[Expr, ...]], Expr]] | None = None) -> list[Value]:
+        """Appends a reduction. `limit`: a range whose extent depends on the outer index."""
         outer, inner = self.loop_vars(shape), self.loop_vars(ranges, "r")
+        if limit is not None:
+            self.extents[inner[limit[0]]] = limit[1](outer)
         values = elements(outer, inner)
         targets = [self.mutable(w, "a") for w in wide]
         flat_targets = [p for t in targets for p in self.parts(t)]
@@ -182,6 +216,21 @@ class Builder(Scalars):
                                    flat_targets, flat_init, flat_fold, name, flat_values, stores))
         return results
 
+    def _in_pieces(self, shape: Shape, ranges: Shape, wide: Sequence[np.dtype], fold: Callable[..., Any], name: str,
+                   init: Sequence[Expr], elements: Callable[..., tuple[Expr, ...]], axis: int, size: int) -> list[Value]:
+        """A long reduction with few results: pieces of it first. The cut depends on shapes alone."""
+        whole = ranges[axis]
+        count = -(-whole // size)  # type: ignore[operator]
+
+        def partial(i: tuple[Expr, ...], r: tuple[Expr, ...]) -> tuple[Expr, ...]:
+            return elements(i[1:], (*r[:axis], self.iadd(self.imul(i[0], size), r[axis]), *r[axis + 1:]))
+
+        def extent(i: tuple[Expr, ...]) -> Expr:
+            return self.min(self.int(size), self.isub(whole, self.imul(i[0], size)))
+
+        parts = (*ranges[:axis], size, *ranges[axis + 1:])
+        return self._fold((count, *shape), parts, wide, wide, fold, name, init, partial, (axis, extent))
+
     def _unrolled(self, shape: Shape, ranges: Shape, dtypes: Sequence[np.dtype], fold: Callable[..., Any],
                   init: Sequence[Expr], elements: Callable[..., tuple[Expr, ...]]) -> list[Value]:
         def at(i: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -202,6 +251,12 @@ class Builder(Scalars):
             return one
 
         return [self.value(shape, d, element(k)) for k, d in enumerate(dtypes)]
+
+    def contract(self, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: Any) -> Value | None:
+        """A dot product over `dimension_numbers` by a library, or None where a `reduce` is the better way."""
+        from .products import product
+
+        return product(self, lhs, rhs, dimension_numbers, np.dtype(dtype))
 
     # -- explicit programs -----------------------------------------------------------------------
     def nest(self, outs: Sequence[tuple], body: Callable[[Nest, list[Stored], list[Stored]], None],
@@ -359,6 +414,24 @@ class Nest:
         target = None if result is None else b.unique("get", np.dtype(result), b.name("v"))
         self.add(Call(symbol, out, [s.buffer for s in reads], [s.buffer for s in writes], target))
         return target
+
+
+def _pieces(results: Index, ranges: Shape) -> tuple[int, int] | None:
+    """Which range to cut, and the size of a piece, where a reduction is long and has few results."""
+    if not isinstance(results, int) or not all(isinstance(r, int) for r in ranges):
+        return None
+    count = 1
+    for r in ranges:
+        count *= r  # type: ignore[operator]
+    if results * LANES >= SPLIT or count < SPLIT:
+        return None
+    axis = 0 if ranges[0] >= 8 else max(range(len(ranges)), key=lambda d: ranges[d])  # type: ignore[operator]
+    rest = count // ranges[axis]  # type: ignore[operator]
+    pieces = min(MAX_PIECES, max(2, count // SPLIT))
+    size = -(-ranges[axis] // pieces)  # type: ignore[operator]
+    if rest == 1:
+        size = -(-size // 64) * 64
+    return (axis, size) if size < ranges[axis] else None  # type: ignore[operator]
 
 
 def _as_tuple(x: Any) -> tuple:

@@ -267,15 +267,30 @@ def _while(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[
     ins = [lowering.fresh(v) if isinstance(v, Computed) and v.cost > 0 else v for v in ins]
     cond_consts, body_consts, initial = _split(ins, p["cond_nconsts"], p["body_nconsts"])
     carries = Carries(lowering, initial)
+    b = lowering.b
+    rank = len(p["cond_jaxpr"].out_avals[0].shape)  # a batched loop has one predicate for each example
+
+    def predicate(state: Sequence[Value]) -> Value:
+        (holds,) = lowering.closed(p["cond_jaxpr"], [*cond_consts, *state])
+        return holds
 
     def head() -> Expr:
-        (holds,) = lowering.closed(p["cond_jaxpr"], [*cond_consts, *carries.read()])
-        return lowering.b.realize(holds).at(()) if isinstance(holds, Computed) and holds.cost else holds.at(())
+        holds = predicate(carries.read())
+        if rank:
+            each = holds
+            (holds,) = b.reduce((), each.shape, [BOOL], "or", (b.const(False, BOOL),), lambda _, r: (each.at(r),))
+        return b.realize(holds).at(()) if isinstance(holds, Computed) and holds.cost else holds.at(())
 
     head_ops, condition = lowering.block(head)
 
     def body() -> None:
-        carries.update(lowering.closed(p["body_jaxpr"], [*body_consts, *carries.read()]))
+        state = carries.read()
+        new = lowering.closed(p["body_jaxpr"], [*body_consts, *state])
+        if rank:
+            holds = b.realize(predicate(state))
+            new = [b.value(x.shape, x.dtype, lambda i, x=x, old=old: b.select(holds.at(i[:rank]), x.at(i), old.at(i)))
+                   for x, old in zip(new, state, strict=True)]
+        carries.update(new)
 
     body_ops, _ = lowering.block(body)
     lowering.b.ops.append(Region([head_ops, body_ops], lambda bodies: [While(bodies[0], condition, bodies[1])],
@@ -325,6 +340,12 @@ def _scan(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[V
     ops, _ = lowering.block(body)
     b.ops.append(Region([ops], lambda bodies: [Loop(t, unwrap(length) if isinstance(length, Expr) else length, bodies[0])]))
     return [*carries.results(), *ys]
+
+
+@region("custom_linear_solve")
+def _linear_solve(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[Value]:
+    *groups, right_hand_side = _split(ins, *eqn.params["const_lengths"])
+    return lowering.closed(eqn.params["jaxprs"].solve, [*groups[2], *right_hand_side])
 
 
 @region("cond")

@@ -85,7 +85,7 @@ def merge(events: Events) -> None:
             continue
         if b.kind == "temp" and a.kind in ("temp", "out") and _compatible(events, a, b, now, path):
             b.alias = a
-        elif a.kind == "temp" and b.donated and b.kind == "arg" and _compatible(events, a, b, now, path):
+        elif a.kind in ("temp", "out") and b.donated and b.kind == "arg" and _compatible(events, a, b, now, path):
             a.alias = b
         else:
             continue

@@ -13,8 +13,6 @@ from .loopir import Accumulator, Close, Fold, Loop, Open, Statement, Store
 from .values import Point, Reduce
 
 THREADED = 60_000  # estimated instructions below which a nest is not worth waking a thread for
-SPLIT = 1 << 15  # reductions over more elements are cut into partial ones
-PARTIALS = 64  # at most so many
 
 
 class Scheduler:
@@ -135,7 +133,7 @@ class Scheduler:
         best, best_score = None, -1.0
         for v in (*outer, *inner):
             extent = self.b.extents[v]
-            size = extent if isinstance(extent, int) else 1 << 20
+            size = self._size(v)
             score = 0.0
             for e in indices:
                 if v not in e.deps:
@@ -201,7 +199,7 @@ class Scheduler:
 
     def _size(self, v: Expr) -> int:
         extent = unwrap(self.b.extents[v])
-        return extent if isinstance(extent, int) else 1 << 12
+        return extent if isinstance(extent, int) else min(extent.bounds[1], 1 << 20)
 
     def _count(self, loops: Sequence[Expr]) -> int:
         n = 1

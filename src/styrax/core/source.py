@@ -70,7 +70,7 @@ class SourceInfo:
         if self.code is None:
             return "<unknown>"
         line, column = self.position
-        return f"{self.file_name}:{line}:{column} ({self.code.co_name})"
+        return f"{self.file_name}:{line}:{column} ({self.code.co_qualname})"
 
     def source_line(self) -> str:
         """The text of the line, where the file can be read."""
@@ -97,6 +97,11 @@ class SourceInfo:
 
 
 unknown = SourceInfo(None)
+
+
+def summarize(info: SourceInfo | None) -> str:
+    """``file.py:12:8 (function)``, or an empty string where the place is not known."""
+    return "" if info is None or info.code is None else info.summary()
 
 
 def _position(code: CodeType, lasti: int) -> tuple[int, int]:

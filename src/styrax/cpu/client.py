@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
 import weakref
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..compile import costs
 from ..compile.pipeline import Program, compile_to_loops, debugging
 from ..core import dtypes
 from ..core.array import Array
@@ -18,11 +20,11 @@ from ..core.devices import Device
 from ..core.jaxpr import ClosedJaxpr
 from ..core.staging import trace_to_jaxpr
 from ..core.trace import get_aval
-from . import llvm
-from .buffers import Pool
+from . import llvm, runtime
+from .dispatch import make_caller
 from .emit import Function, Module
 
-pool = Pool()
+pool = runtime.pool
 
 
 class Memory:
@@ -69,8 +71,8 @@ class _View:
 class Executable:
     """A compiled program: call it with arrays, get arrays."""
 
-    __slots__ = ("program", "library", "entry", "out_avals", "out_bytes", "constants", "slots", "ir", "in_count", "device",
-                 "name", "slot_type", "live_inputs")
+    __slots__ = ("program", "library", "entry", "out_avals", "out_bytes", "constants", "constant_addresses", "ir", "device",
+                 "name", "live_inputs", "taken", "workspace", "results")
 
     def __init__(self, program: Program, library: Any, ir: str, device: Device):
         self.program = program
@@ -78,40 +80,64 @@ class Executable:
         self.ir = ir
         self.name = program.name
         self.device = device
-        self.entry = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(library.address("run"))
+        self.entry = make_caller(library.address("run"))
         self.out_avals = program.out_avals
         self.out_bytes = [0 if b is None else b.size * b.dtype.itemsize for b in program.outputs]
         self.constants = [_as_array(value) for _, value in program.constants]
+        self.constant_addresses = [c.buffer.address for c in self.constants]
         self.live_inputs = [i for i, b in enumerate(program.inputs) if b is not None]
-        self.in_count = len(self.live_inputs)
-        self.slot_type = ctypes.c_void_p * (self.in_count + len(self.constants) + len(self.out_bytes) + 1)
+        self.workspace = program.workspace
+        inputs = {b: i for i, b in enumerate(program.inputs) if b is not None}
+        # results that take over the memory of a donated argument: result number -> argument number
+        self.taken = {k: inputs[b.root] for k, b in enumerate(program.outputs) if b is not None and b.root in inputs}
 
     def __call__(self, *args: Any) -> list[Any]:
-        addresses = [_address(args[i]) for i in self.live_inputs]
-        addresses += [_address(c) for c in self.constants]
+        memories = [args[i].buffer or args[i]._live() for i in self.live_inputs]
+        addresses = [m.address for m in memories]
+        addresses += self.constant_addresses
         outs: list[Any] = []
-        for aval, size, buffer in zip(self.out_avals, self.out_bytes, self.program.outputs, strict=True):
-            if buffer is None:
-                outs.append(None)
-                continue
-            memory = Memory(size, self.device)
+        device = self.device
+        for k, (aval, size) in enumerate(zip(self.out_avals, self.out_bytes, strict=True)):
+            if k in self.taken:
+                memory = self._take(args[self.taken[k]], self.taken[k], addresses)
+            else:
+                memory = Memory(size, device)
             addresses.append(memory.address)
             outs.append(Array(aval, memory))
-        workspace = None
-        if self.program.workspace:
-            workspace = Memory(self.program.workspace, self.device)
+        if self.workspace:
+            workspace = Memory(self.workspace, device)
             addresses.append(workspace.address)
-        status = self.entry(ctypes.byref(self.slot_type(*addresses)))
+        status = self.entry(*addresses)
         if status:
             raise RuntimeError(f"{self.name} failed with status {status}")
         return outs
 
+    def _take(self, array: Any, number: int, addresses: list[int]) -> Memory:
+        """The memory of a donated argument; a copy of it where someone else still sees it."""
+        memory = array._live()
+        if memory.owner is not None or sys.getrefcount(memory) > OWNERS or array._numpy is not None:
+            copy = Memory(memory.nbytes, self.device)
+            ctypes.memmove(copy.address, memory.address, memory.nbytes)
+            addresses[self.live_inputs.index(number)] = copy.address
+            memory = copy
+        array.delete()
+        return memory
 
-def _address(x: Any) -> int:
-    buffer = x.buffer
-    if buffer is None:
-        x._live()
-    return buffer.address
+    def as_text(self, dialect: str) -> str:
+        return llvm.asm(self.ir) if dialect == "asm" else self.ir
+
+    def memory_analysis(self) -> tuple[int, int, int, int, int]:
+        """Bytes of code, arguments, results, results in donated arguments, and workspace."""
+        arguments = sum(b.size * b.dtype.itemsize for b in self.program.inputs if b is not None)
+        alias = sum(self.out_bytes[k] for k in self.taken)
+        return 0, arguments, sum(self.out_bytes), alias, self.program.workspace
+
+    def cost_analysis(self) -> dict[str, float]:
+        """Estimates read off the loops: scalar operations, and bytes loaded and stored."""
+        return costs.analyse(self.program)
+
+
+OWNERS = 3  # references to a memory that its array and this call hold
 
 
 def _as_array(x: Any) -> Any:

@@ -88,7 +88,7 @@ ad.defjvp(convert_element_type_p, _convert_jvp)
 ad.primitive_transposes[convert_element_type_p] = _convert_transpose
 
 
-def _fold(x: Any, aval: Any, new_dtype: Any, weak_type: bool) -> Any:
+def _fold(x: Any, aval: Any, new_dtype: Any) -> Any:
     """A NumPy or Python value converted at once, or None where only the device's rules will do."""
     if isinstance(new_dtype, dtypes.ExtendedDType) or isinstance(aval.dtype, dtypes.ExtendedDType):
         return None
@@ -108,29 +108,31 @@ def _fold(x: Any, aval: Any, new_dtype: Any, weak_type: bool) -> Any:
 
 
 def _bind_convert(trace: Any, args: tuple, params: dict[str, Any]) -> Any:
+    """Constants are converted at once: they become literals of the program being staged, or arrays."""
     (x,) = args
-    new_dtype, weak_type = params["new_dtype"], params["weak_type"]
-    staging = isinstance(trace, StagingTrace)
-    if staging and isinstance(x, Tracer):
-        tracer = trace.to_tracer(x)
-        if type(getattr(tracer, "atom", None)) is Literal:
-            x = tracer.atom.val
-            known = tracer.aval
-        else:
+    base, value, aval = trace, x, None
+    if isinstance(x, Tracer):
+        atom = getattr(x, "atom", None) if x._trace is trace else None
+        if type(atom) is not Literal:
             return trace.process_primitive(convert_element_type_p, args, params)
+        value, aval = atom.val, atom.aval
     else:
-        known = None
-    if isinstance(x, (np.ndarray, np.generic, *_PYTHON_SCALARS)) and (staging or trace.is_eval):
-        aval = known or get_aval(x)
-        value = _fold(x, aval, new_dtype, weak_type)
-        if value is not None:
-            aval = ShapedArray(value.shape, new_dtype, weak_type)
-            if not staging:
-                return backends.get().put(value, aval, None)
-            if value.shape:
-                return trace.to_tracer(value)
-            return StagedTracer(trace, aval, Literal(value[()], aval))
-    return trace.process_primitive(convert_element_type_p, args, params)
+        # To a transformation this is a constant: it belongs to whatever runs outside of it.
+        while not base.is_eval and not isinstance(base, StagingTrace) and hasattr(base, "parent"):
+            base = base.parent
+    if isinstance(value, (np.ndarray, np.generic, *_PYTHON_SCALARS)):
+        new_dtype, weak_type = params["new_dtype"], params["weak_type"]
+        folded = _fold(value, aval or get_aval(value), new_dtype)
+        if folded is not None:
+            aval = ShapedArray(folded.shape, new_dtype, weak_type)
+            if base.is_eval:
+                return backends.get().put(folded, aval, None)
+            if not isinstance(base, StagingTrace):
+                return base.process_primitive(convert_element_type_p, args, params)
+            if folded.shape:
+                return base.to_tracer(folded)
+            return StagedTracer(base, aval, Literal(folded[()], aval))
+    return base.process_primitive(convert_element_type_p, args, params)
 
 
 convert_element_type_p.def_bind_with_trace(_bind_convert)

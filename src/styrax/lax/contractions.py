@@ -232,6 +232,9 @@ def _accumulation_dtype(lhs: Any, rhs: Any, out: Any) -> Any:
 def _dot_loops(b: Any, lhs: Any, rhs: Any, *, dimension_numbers: Any, **_: Any) -> Any:
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     out = b.avals_out[0]
+    by_library = b.contract(lhs, rhs, dimension_numbers, out.dtype)
+    if by_library is not None:
+        return by_library
     wide = _accumulation_dtype(lhs.dtype, rhs.dtype, out.dtype)
     lhs_free = [d for d in range(len(lhs.shape)) if d not in lhs_contract and d not in lhs_batch]
     rhs_free = [d for d in range(len(rhs.shape)) if d not in rhs_contract and d not in rhs_batch]

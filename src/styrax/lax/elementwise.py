@@ -17,6 +17,7 @@ from styrax.core.avals import ShapedArray
 from styrax.core.trace import get_aval
 from styrax.transforms import ad, batching
 
+from .comparisons import eq, ge, select
 from .primitives import (
     ANY,
     BITS,
@@ -134,8 +135,8 @@ sign, sign_p = unary(
 
 def _abs_jvp(t: Any, ans: Any, x: Any) -> Any:
     if is_complex(x):
-        nonzero = _replace_zero(_convert(ans, dtype_of_complex(x)))
-        return real(mul(t, div(conj(x), nonzero)))
+        direction = conj(x)
+        return real(mul(t, div(direction, _replace_zero(_convert(ans, dtype_of_complex(x))))))
     return select(ge(x, scalar_like(x, 0)), t, neg(t))
 
 
@@ -488,13 +489,25 @@ atanh, atanh_p = unary(
     hlo="chlo.atanh",
     reference=np.arctanh,
 )  # fmt: skip
+
+
+def _atan2_scalar(b: Any, x: Any, y: Any) -> Any:
+    if x.dtype.kind != "c":
+        return b.atan2(x, y)
+    # -i log((y + i x) / sqrt(x² + y²))
+    turned = b.complex(b.neg(b.imag(x)), b.real(x))
+    unit = b.div(b.add(y, turned), b.sqrt(b.add(b.mul(x, x), b.mul(y, y))))
+    angle = b.log(unit)
+    return b.complex(b.imag(angle), b.neg(b.real(angle)))
+
+
 atan2, atan2_p = binary(
     "atan2", INEXACT, "The angle of the point `(y, x)`, elementwise: `atan(x / y)` in the right quadrant.",
     jvp=(
         lambda t, ans, x, y: mul(t, div(y, add(square(x), square(y)))),
         lambda t, ans, x, y: mul(t, div(neg(x), add(square(x), square(y)))),
     ),
-    scalar=lambda b, x, y: b.atan2(x, y),
+    scalar=_atan2_scalar,
     hlo="stablehlo.atan2",
     numpy_name="arctan2",
     reference=np.arctan2,
@@ -641,10 +654,14 @@ def _sub_jvp(primals: Any, tangents: Any) -> Any:
     return ans, sub(tx, ty)
 
 
+def neg_cotangent(ct: Any) -> Any:
+    return ct if type(ct) is ad.Zero else neg(ct)
+
+
 def _sub_transpose(ct: Any, x: Any, y: Any) -> list[Any]:
     return [
         unbroadcast(x.aval, ct) if ad.is_undefined_primal(x) else None,
-        neg(unbroadcast(y.aval, ct)) if ad.is_undefined_primal(y) else None,
+        unbroadcast(y.aval, neg_cotangent(ct)) if ad.is_undefined_primal(y) else None,
     ]
 
 
@@ -766,8 +783,7 @@ rules.transposes[div_p] = _div_transpose
 
 
 def _rem_jvp_y(t: Any, ans: Any, x: Any, y: Any) -> Any:
-    quotient = div(x, y)
-    return mul(neg(t), mul(sign(quotient), floor(abs(div(x, y)))))
+    return mul(neg(t), mul(sign(div(x, y)), floor(abs(div(x, y)))))
 
 
 rem, rem_p = binary(
@@ -890,6 +906,7 @@ def _pow_jvp_x(t: Any, ans: Any, x: Any, y: Any) -> Any:
         safe = sub(select(eq(y, scalar_like(y, 0)), full_like(y, 1), y), full_like(y, 1))
         slope = mul(select(eq(y, scalar_like(y, 0)), full_like(y, 1), y), pow(x, safe))
         return mul(t, select(eq(y, scalar_like(y, 0)), full_like(slope, 0), slope))
+    y = _convert(y, get_aval(x).dtype)
     return mul(t, mul(y, pow(x, sub(y, full_like(y, 1)))))
 
 

@@ -292,3 +292,6 @@ def _wrapped(wrap: Callable[[Callable], Callable], fun: Callable) -> Callable:
 
 
 __all__ = ["fori_loop", "while_loop", "while_p"]
+
+# The primitive is complete only with its rules, which build on what stands above.
+from . import loop_rules  # noqa: E402, F401

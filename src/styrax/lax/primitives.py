@@ -290,8 +290,7 @@ def unary(
         check_dtype(name, x, accepts)
         return x.dtype if out_dtype is None else out_dtype(x.dtype)
 
-    weak = None if out_dtype is None else (lambda x, **_: False)
-    prim = standard_primitive(prim_name or name, lambda x, **_: x.shape, dtype_rule, weak)
+    prim = standard_primitive(prim_name or name, lambda x, **_: x.shape, dtype_rule)
     takes = _describe(accepts)
     summary = f"{doc}\n\nArgs:\n  x: array of {takes} dtype.\n"
     returns = "\nReturns:\n  an array of the same shape."
@@ -363,8 +362,7 @@ def nary(
     def shape_rule(*avals: Any, **_: Any) -> tuple:
         return broadcast_shape(name, [a.shape for a in avals])
 
-    weak = None if out_dtype is None else (lambda *_, **__: False)
-    prim = standard_primitive(prim_name, shape_rule, dtype_rule, weak)
+    prim = standard_primitive(prim_name, shape_rule, dtype_rule)
     function: Callable[..., Any]
     if len(accepts) == 2:
 

@@ -358,3 +358,6 @@ def _map_in_batches(f: Callable[[Any], Any], xs: Any, batch_size: int) -> Any:
 
 
 __all__ = ["map", "scan", "scan_p"]
+
+# The primitive is complete only with its rules, which build on what stands above.
+from . import scan_reverse, scan_rules  # noqa: E402, F401

@@ -35,6 +35,10 @@ def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., A
     return function
 
 
+# function -> (its primitive, the dtypes it takes two arrays of without promotion); operators read it.
+direct: dict[Callable[..., Any], tuple[Callable[..., Any], frozenset]] = {}
+
+
 def _binary(name: str, primitive: Callable[..., Any], fast: frozenset, doc: str,
             promote: Callable[..., Any] = promote_args, general: Callable[..., Any] | None = None,
             ) -> Callable[..., Any]:
@@ -53,6 +57,7 @@ def _binary(name: str, primitive: Callable[..., Any], fast: frozenset, doc: str,
                     return primitive(x, y)
         return general(*promote(name, x, y))
 
+    direct[function] = (primitive, fast)
     return _named(function, name, f"{doc}\n\n    Elementwise, with NumPy's broadcasting and JAX's promotion. Raises "
                                   "TypeError for what is no array or number, and for shapes that do not broadcast.")
 

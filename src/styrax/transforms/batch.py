@@ -121,7 +121,7 @@ class BatchTrace(Trace):
         previous = state.trace
         state.trace = self.parent
         try:
-            if not mapped:
+            if not mapped and not primitive.ref_primitive:
                 names = axis_names_of.get(primitive)
                 if names is None or self.axis_data.name is None or self.axis_data.name not in names(params):
                     return self.parent.process_primitive(primitive, tuple(vals), params)

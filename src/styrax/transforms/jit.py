@@ -17,7 +17,7 @@ from ..core.array import Array
 from ..core.jaxpr import ClosedJaxpr
 from ..core.staging import hoist_tracers, trace_to_jaxpr
 from ..core.trace import Tracer, eval_trace, state
-from . import stages
+from . import refs, stages
 from .jit_rules import UNSPECIFIED, jit_p, jit_params
 from .naming import debug_info, function_name
 from .tracing import abstractify_all
@@ -162,7 +162,8 @@ class JitFunction:
         arguments = Arguments(options, args, kwargs)
         leaves = arguments.leaves
         entry = self._entry(arguments)
-        if state.trace is eval_trace and not entry.captured and not any(isinstance(x, Tracer) for x in leaves):
+        if state.trace is eval_trace and not entry.captured and not any(
+                isinstance(x, Tracer) for x in leaves):
             if entry.executable is None:
                 entry.executable = compile_closed(entry.closed, entry.name, arguments.donated)
             if not options.static_nums and not kwargs and arguments.donated is None and all(
@@ -214,6 +215,7 @@ class JitFunction:
 
         closed = trace_to_jaxpr(flat, avals, info)
         closed, captured = hoist_tracers(closed)
+        refs.check_results(closed)
         return Entry(closed, out_trees[0], captured, function_name(fun))
 
     # -- ahead of time --------------------------------------------------------------------------------
@@ -273,13 +275,18 @@ def compile_closed(closed: ClosedJaxpr, name: str, donated: Sequence[bool] | Non
     key = ("executable", tuple(donated or ()), tuple(map(id, closed.consts)), config.trace_context())
     found = closed.jaxpr.cache.get(key)
     if found is None:
-        found = closed.jaxpr.cache[key] = backends.get().compile(closed, name=name, donated=donated or ())
+
+        def build(program: ClosedJaxpr) -> Any:
+            return backends.get().compile(program, name=name, donated=donated or ())
+
+        found = refs.compile_with_contents(closed, build) if refs.has_refs(closed.jaxpr) else build(closed)
+        closed.jaxpr.cache[key] = found
     return found
 
 
 def run(executable: Any, leaves: Sequence[Any], donated: Sequence[bool] | None, closed: ClosedJaxpr) -> list[Any]:
     backend = backends.get()
-    arrays = [x if type(x) is Array else backend.put(x, aval, None)
+    arrays = [x if type(x) is Array or type(x) is refs.Ref else backend.put(x, aval, None)
               for x, aval in zip(leaves, closed.in_avals, strict=True)]
     return executable(*arrays)
 

@@ -244,11 +244,13 @@ def defjvp2(primitive: Primitive, *rules: Callable | None) -> None:
 def _jvp_by_argument(primitive: Primitive, rules: Sequence[Callable | None], primals: Sequence[Any],
                      tangents: Sequence[Any], params: dict[str, Any], with_result: bool) -> tuple[Any, Any]:
     result = primitive.bind(*primals, **params)
+    terms = [
+        rule(t, result, *primals, **params) if with_result else rule(t, *primals, **params)
+        for rule, t in zip(rules, tangents, strict=True)
+        if rule is not None and type(t) is not Zero
+    ]
     total: Any = None
-    for rule, t in zip(rules, tangents, strict=True):
-        if rule is None or type(t) is Zero:
-            continue
-        term = rule(t, result, *primals, **params) if with_result else rule(t, *primals, **params)
+    for term in terms:
         total = term if total is None else add_tangents(total, term)
     return result, Zero.from_primal_value(result) if total is None else total
 

@@ -20,7 +20,7 @@ from ..core.staging import trace_to_jaxpr
 from ..core.trace import get_aval, set_current_trace, state
 from .jvp import JVPTrace, custom_lin_p, defjvp, linear_jvp
 from .memo import per_jaxpr
-from .partial import PartialTrace, close_record
+from .partial import PartialTrace, close_record, unknown_refs
 from .zeros import SymbolicZero, Zero, add_tangents, instantiate_zeros, zeros_like_aval
 
 
@@ -177,6 +177,7 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], primals_in: Sequence[Any]
             refs[v] = p.ref
         else:
             env[v] = p
+    linear |= unknown_refs(jaxpr, [v in linear for v in jaxpr.invars])
     pending = _run_forward(jaxpr.eqns, env, linear)
     cts = _transpose_eqns(pending, env, linear, refs, jaxpr.outvars, cotangents_in)
     results: list[Any] = []
@@ -216,7 +217,7 @@ def _run_forward(eqns: Sequence[JaxprEqn], env: dict[Any, Any], linear: set[Var]
     """Evaluates the equations that no linear value enters; gives the others back."""
     pending = []
     for eqn in eqns:
-        if any(type(a) is not Literal and a in linear for a in eqn.invars):
+        if any(type(a) is not Literal and a in linear for a in eqn.invars) or any(v in linear for v in eqn.outvars):
             linear.update(eqn.outvars)
             pending.append(eqn)
             continue

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core import source
-from ..core.avals import AbstractValue
-from ..core.effects import ReadEffect
+from ..core.avals import AbstractRef, AbstractValue
+from ..core.effects import AccumEffect, ReadEffect, WriteEffect
 from ..core.jaxpr import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var, close_jaxpr, eval_jaxpr, no_debug_info
 from ..core.primitive import Primitive
 from ..core.rules import dces, partial_eval_jaxpr_customs, partial_evals
@@ -207,7 +207,7 @@ def _partial_eval_jaxpr(closed: ClosedJaxpr, unknown_in: tuple[bool, ...],
         given = iter(known)
         args = [trace.new_arg(a) if u else next(given) for a, u in zip(avals, unknown_in, strict=True)]
         with set_current_trace(trace):
-            outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
+            outs = _eval_partially(closed, args, trace, unknown_in)
         unknown_out = tuple(trace.is_unknown(x) or i for x, i in zip(outs, instantiate, strict=True))
         invars = [x.var for x, u in zip(args, unknown_in, strict=True) if u]
         out_atoms = [trace.to_atom(x) for x, u in zip(outs, unknown_out, strict=True) if u]
@@ -219,6 +219,43 @@ def _partial_eval_jaxpr(closed: ClosedJaxpr, unknown_in: tuple[bool, ...],
     known = trace_to_jaxpr(known_part, known_avals, closed.debug_info)
     (unknown, unknown_out), = made
     return known, ClosedJaxpr(unknown, ()), unknown_out
+
+
+def _eval_partially(closed: ClosedJaxpr, args: Sequence[Any], trace: PartialTrace,
+                    unknown_in: Sequence[bool]) -> list[Any]:
+    """Runs a program on a partial trace. References that unknown values are written to are unknown."""
+    forced = unknown_refs(closed.jaxpr, unknown_in)
+    if not forced:
+        return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+    env: dict[Any, Any] = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
+    env.update(zip(closed.jaxpr.invars, args, strict=True))
+    for eqn in closed.jaxpr.eqns:
+        ins = [a.val if type(a) is Literal else env[a] for a in eqn.invars]
+        if eqn.outvars and eqn.outvars[0] in forced:
+            env[eqn.outvars[0]] = trace.record(eqn.primitive, ins, eqn.params)
+            continue
+        funs, params = eqn.primitive.get_bind_params(eqn.params)
+        out = eqn.primitive.bind(*funs, *ins, **params)
+        env.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True))
+    return [a.val if type(a) is Literal else env[a] for a in closed.jaxpr.outvars]
+
+
+def unknown_refs(jaxpr: Jaxpr, unknown_in: Sequence[bool]) -> set[Var]:
+    """The references that a program makes and that unknown values are written to."""
+    made = {v for e in jaxpr.eqns for v in e.outvars if isinstance(v.aval, AbstractRef)}
+    if not made:
+        return set()
+    forced: set[Var] = set()
+    while True:
+        unknown: set[Any] = {v for v, u in zip(jaxpr.invars, unknown_in, strict=True) if u} | forced
+        before = len(forced)
+        for eqn in jaxpr.eqns:
+            if any(type(a) is not Literal and a in unknown for a in eqn.invars):
+                unknown.update(eqn.outvars)
+                forced.update(eqn.invars[e.input_index] for e in eqn.effects
+                              if isinstance(e, (WriteEffect, AccumEffect)) and eqn.invars[e.input_index] in made)
+        if len(forced) == before:
+            return forced
 
 
 # Dead code

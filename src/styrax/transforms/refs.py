@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import dtypes, rules, tree
+from ..core import backends, dtypes, rules, tree
 from ..core.avals import AbstractRef, ShapedArray, aval_rules, shaped
 from ..core.effects import AccumEffect, Effects, ReadEffect, WriteEffect, no_effects
 from ..core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, close_jaxpr
@@ -26,6 +26,7 @@ from .batch import AxisData, bdim_at_front, broadcast, moveaxis
 from .jit_rules import jit_p
 from .linear import CotangentRef, UndefinedPrimal, cotangent_reference
 from .memo import per_jaxpr
+from .partial import bind_linear
 from .ref_indexing import NDIndexer, Slice, batch_indexers, ds, read, transformed_shape, write
 from .zeros import Zero, instantiate_zeros
 
@@ -304,10 +305,15 @@ def _check_value(name: str, ref: Any, value: Any, idx: Sequence[Any], structure:
     return out
 
 
+def _on_device(x: Any, aval: Any) -> Any:
+    """An array of the backend's; others are copied, since their owner may change them."""
+    return x if hasattr(x, "aval") else backends.get().put(np.asarray(x, aval.dtype), aval, None)
+
+
 @new_ref_p.def_impl
 def _new_ref(x: Any, *, memory_space: Any, kind: Any) -> Ref:
-    value = array_ops.lax.asarray(x) if not hasattr(x, "aval") else x
-    return Ref(AbstractRef(get_aval(x).strip_weak_type(), memory_space, kind), value)
+    aval = get_aval(x)
+    return Ref(AbstractRef(aval.strip_weak_type(), memory_space, kind), _on_device(x, aval))
 
 
 @freeze_p.def_impl
@@ -326,12 +332,12 @@ def _get(ref: Ref, *idx: Any, tree: Any) -> Any:
 
 @swap_p.def_impl
 def _swap(ref: Ref, value: Any, *idx: Any, tree: Any) -> Any:
-    out = _check_value("swap", ref._aval, get_aval(value), [get_aval(x) for x in idx], tree)
+    _check_value("swap", ref._aval, get_aval(value), [get_aval(x) for x in idx], tree)
     indexers = _indexers(tree, idx)
     old = ref._contents()
     selected = read(old, indexers) if indexers else old
     new = write(old, indexers, value)
-    ref._value = new if hasattr(new, "aval") else array_ops.lax.asarray(new, out.dtype)
+    ref._value = _on_device(new, ref._aval.inner_aval)
     return selected
 
 
@@ -350,7 +356,8 @@ def _jvp_new_ref(primals: Any, tangents: Any, *, memory_space: Any, kind: Any) -
     ref = new_ref_p.bind(x, memory_space=memory_space, kind=kind)
     if get_aval(x).to_tangent_aval().dtype == dtypes.float0:
         return ref, Zero.from_primal_value(ref)
-    return ref, new_ref_p.bind(instantiate_zeros(t), memory_space=memory_space, kind=kind)
+    # on a tape the tangent's reference belongs to the recorded program even while it holds zeros
+    return ref, bind_linear(new_ref_p, instantiate_zeros(t), memory_space=memory_space, kind=kind)
 
 
 def _jvp_freeze(primals: Any, tangents: Any) -> Any:
@@ -397,6 +404,8 @@ def _jvp_addupdate(primals: Any, tangents: Any, *, tree: Any) -> Any:
 
 
 def _transpose_new_ref(ct: Any, init: Any, *, memory_space: Any, kind: Any) -> list[Any]:
+    if not isinstance(init, UndefinedPrimal):
+        return [None]
     return [Zero(init.aval.to_cotangent_aval()) if type(ct) is Zero else freeze_p.bind(ct)]
 
 
@@ -562,8 +571,8 @@ rules.discharges.update({
 def discharge_closed(closed: ClosedJaxpr) -> ClosedJaxpr:
     """A program without references.
 
-    Each input (or constant) that is a reference becomes its contents; after the results come the final
-    contents of the inputs that are references, in order.
+    Each input that is a reference becomes its contents; after the results come the final contents of
+    the inputs that are references, in order.
     """
     avals = [a.inner_aval if isinstance(a, AbstractRef) else a for a in closed.in_avals]
     if not has_refs(closed.jaxpr):
@@ -594,8 +603,7 @@ def has_refs(jaxpr: Jaxpr) -> bool:
 def eval_discharged(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     """Runs a program on contents in place of references: its results, and every input's final contents."""
     env: dict[Var, Any] = {}
-    for v, x in zip(jaxpr.constvars, consts, strict=True):
-        env[v] = x._contents() if isinstance(x, Ref) else x
+    env.update(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
 
     def value(a: Any) -> Any:
@@ -638,6 +646,44 @@ def discharge_state(jaxpr: Jaxpr, consts: Sequence[Any], *,
     """`discharge_closed` of a program and its constants, which may be abstract: `(new jaxpr, constants)`."""
     closed = discharge_closed(ClosedJaxpr(jaxpr, consts) if consts or jaxpr.constvars else close_jaxpr(jaxpr))
     return closed.jaxpr, closed.consts
+
+
+# Compiled programs
+
+
+def compile_with_contents(closed: ClosedJaxpr, compile_program: Callable[[ClosedJaxpr], Callable]) -> Callable:
+    """A compiled program that takes references: it runs on their contents and puts new ones back."""
+    program = compile_program(discharge_closed(closed))
+    is_ref = [isinstance(a, AbstractRef) for a in closed.in_avals]
+    num_outs = len(closed.jaxpr.outvars)
+
+    def run(*args: Any) -> list[Any]:
+        given = [x for x, r in zip(args, is_ref, strict=True) if r]
+        if len({id(x) for x in given}) != len(given):
+            raise ValueError(
+                "only one reference to a mutable array may be passed as an argument to a function, but the same "
+                f"reference appeared twice among the arguments of {closed.debug_info.func_src_info}.")
+        outs = program(*(x._contents() if r else x for x, r in zip(args, is_ref, strict=True)))
+        for ref, value in zip(given, outs[num_outs:], strict=True):
+            ref._value = value
+        return outs[:num_outs]
+
+    return run
+
+
+def check_results(closed: ClosedJaxpr, traced_for: str = "jit") -> None:
+    """Raises ValueError where a traced function returns a reference."""
+    jaxpr = closed.jaxpr
+    for v in jaxpr.outvars:
+        if isinstance(v.aval, AbstractRef):
+            names = jaxpr.debug_info.arg_names
+            where = "was created inside the function"
+            if v in jaxpr.invars and jaxpr.invars.index(v) < len(names):
+                where = f"was passed in as the argument {names[jaxpr.invars.index(v)]}"
+            raise ValueError(
+                f"function {jaxpr.debug_info.func_src_info} traced for {traced_for} returned a mutable array reference "
+                f"of type {v.aval.str_short(short_dtypes=False)}, but mutable array references cannot be returned.\n\n"
+                f"The returned mutable array {where}.")
 
 
 # Tracers of references

@@ -1,0 +1,42 @@
+"""Estimates of a program's work, read off its loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from .expr import FREE, Expr, walk
+from .loopir import Copy, Fold, Loop, Statement, Store
+
+if TYPE_CHECKING:
+    from .pipeline import Program
+
+TRANSCENDENTAL = frozenset(
+    "exp exp2 expm1 log log1p sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh pow cbrt erf erfc "
+    "erf_inv lgamma digamma logistic".split())
+
+
+def analyse(program: Program) -> dict[str, float]:
+    """Counts of floating-point operations, transcendental ones, and bytes read and written."""
+    totals = {"flops": 0.0, "transcendentals": 0.0, "bytes accessed": 0.0}
+    _count(program.statements, 1.0, totals)
+    return totals
+
+
+def _count(body: Sequence[Statement], times: float, totals: dict[str, float]) -> None:
+    for s in body:
+        for n in walk([e for e in s.exprs() if isinstance(e, Expr)]):
+            if n.op == "load":
+                totals["bytes accessed"] += times * n.dtype.itemsize
+            elif n.dtype.kind == "f" and n.op not in FREE and n.op != "select":
+                totals["transcendentals" if n.op in TRANSCENDENTAL else "flops"] += times
+        if isinstance(s, Store):
+            totals["bytes accessed"] += times * s.buffer.dtype.itemsize
+        elif isinstance(s, Fold):
+            totals["flops"] += times
+        elif isinstance(s, Copy) and s.target.root is not s.source.root:
+            count = s.count if isinstance(s.count, int) else 1
+            totals["bytes accessed"] += times * 2 * count * s.target.dtype.itemsize
+        trips = s.extent if isinstance(s, Loop) and isinstance(s.extent, int) else 1
+        for inner in s.bodies():
+            _count(inner, times * trips, totals)

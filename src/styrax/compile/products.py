@@ -1,0 +1,152 @@
+"""Matrix products: large ones go to BLAS on panels that the shape alone decides, the others are loops.
+
+BLAS is single-threaded inside and our own threads share the panels, so the bits do not depend on their number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .builder import Builder, Nest
+from .expr import Expr, Index, unwrap
+from .values import Stored, Value
+
+BLAS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d", np.dtype(np.complex64): "c", np.dtype(np.complex128): "z"}
+LARGE = 24 * 24 * 24  # multiplications of one product from which a call into BLAS pays
+THREADED = 1 << 20  # multiplications from which a product is cut into panels
+PANEL = 256  # rows of a panel
+INT32 = np.dtype(np.int32)
+
+Dims = Sequence[int]
+
+
+class Matrices:
+    """An operand as a batch of matrices: element (b, i, k) lies at offset + b·batch + i·row + k·column."""
+
+    __slots__ = ("value", "batch", "row", "column")
+
+    def __init__(self, value: Stored, batch: Index, row: Index, column: Index):
+        self.value = value
+        self.batch = batch
+        self.row = row
+        self.column = column
+
+
+def product(b: Builder, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: np.dtype) -> Value | None:
+    """The dot product over the contracted dimensions by BLAS, or None where loops are the better way."""
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+    if dtype not in BLAS or lhs.dtype != dtype or rhs.dtype != dtype:
+        return None
+    lhs_free = [d for d in range(lhs.ndim) if d not in lhs_contract and d not in lhs_batch]
+    rhs_free = [d for d in range(rhs.ndim) if d not in rhs_contract and d not in rhs_batch]
+    sizes = [b.product([v.shape[d] for d in dims]) for v, dims in
+             ((lhs, lhs_batch), (lhs, lhs_free), (rhs, rhs_free), (lhs, lhs_contract))]
+    if not all(isinstance(s, int) for s in sizes):
+        return None
+    count, m, n, k = sizes
+    if m * n * k < LARGE or min(m, n) < 4:  # type: ignore[operator]
+        return None
+    left = _matrices(b, lhs, lhs_batch, lhs_free, lhs_contract)
+    right = _matrices(b, rhs, rhs_batch, rhs_free, rhs_contract)
+    shape = tuple(lhs.shape[d] for d in (*lhs_batch, *lhs_free)) + tuple(rhs.shape[d] for d in rhs_free)
+
+    def body(nest: Nest, outs: list[Stored], ins: list[Stored]) -> None:
+        out = outs[0]
+        if count == 1:
+            _panels(b, nest, dtype, m, n, k, left, right, out)  # type: ignore[arg-type]
+            return
+        with nest.loop(count, parallel=True) as i:
+            _gemm(b, nest, dtype, m, n, k, left, right, out, b.imul(i, left.batch), b.imul(i, right.batch),  # type: ignore[arg-type]
+                  b.imul(i, m * n))  # type: ignore[operator]
+
+    (result,) = b.nest([(shape, dtype)], body)
+    return result
+
+
+def _matrices(b: Builder, value: Value, batch: Dims, free: Dims, contract: Dims) -> Matrices:
+    """The operand's matrices where it lies, if its strides allow; else from a packed copy."""
+    stored = b.view(value)
+    if isinstance(stored, Stored):
+        strides = [_merged(b, stored, dims) for dims in (batch, free, contract)]
+        if None not in strides:
+            steps = [s[1] for s in strides]  # type: ignore[index]
+            sizes = [s[0] for s in strides]  # type: ignore[index]
+            if (steps[1] == 1 and steps[2] >= sizes[1]) or (steps[2] == 1 and steps[1] >= sizes[2]):
+                return Matrices(stored, *steps)
+    order = (*batch, *free, *contract)
+    shape = tuple(value.shape[d] for d in order)
+    inverse = {d: k for k, d in enumerate(order)}
+    packed = b.in_memory(b.value(shape, value.dtype, lambda i: value.at([i[inverse[d]] for d in range(value.ndim)])))
+    rows = b.product([value.shape[d] for d in free])
+    columns = b.product([value.shape[d] for d in contract])
+    return Matrices(packed, rows * columns, columns, 1)  # type: ignore[operator]
+
+
+def _merged(b: Builder, stored: Stored, dims: Dims) -> tuple[int, int] | None:
+    """Several dimensions as one of (size, stride), if they lie so."""
+    size, step = 1, None
+    for d in reversed(dims):
+        extent, stride = stored.shape[d], unwrap(stored.strides[d])
+        if not isinstance(stride, int):
+            return None
+        if extent == 1:
+            continue
+        if step is None:
+            step = stride
+        elif stride != step * size:
+            return None
+        size *= extent  # type: ignore[operator]
+    return size, 1 if step is None else step
+
+
+def _panels(b: Builder, nest: Nest, dtype: np.dtype, m: int, n: int, k: int, left: Matrices, right: Matrices,
+            out: Stored) -> None:
+    zero = b.int(0)
+    if m * n * k < THREADED:
+        _gemm(b, nest, dtype, m, n, k, left, right, out, zero, zero, zero)
+        return
+    by_rows = m >= n
+    whole = m if by_rows else n
+    size = min(PANEL, -(-whole // 2 + 15) // 16 * 16) if whole > 32 else whole
+    size = max(size, 16)
+    with nest.loop(-(-whole // size), parallel=True) as p:
+        start = b.imul(p, size)
+        here = b.min(b.int(size), b.isub(whole, start))
+        if by_rows:
+            _gemm(b, nest, dtype, here, n, k, left, right, out, b.imul(start, left.row), zero, b.imul(start, n), ld=n)
+        else:
+            _gemm(b, nest, dtype, m, here, k, left, right, out, zero, b.imul(start, right.row), start, ld=n)
+
+
+def _gemm(b: Builder, nest: Nest, dtype: np.dtype, m: Index, n: Index, k: int, left: Matrices, right: Matrices,
+          out: Stored, left_at: Expr, right_at: Expr, out_at: Expr, ld: Index | None = None) -> None:
+    """out = left · rightᵀ in row-major order, which to BLAS is outᵀ = right · leftᵀ by columns."""
+    def flag(x: Matrices, by_columns: bool) -> tuple[str, Expr]:
+        # BLAS sees memory by columns: an operand whose contracted dimension is contiguous is transposed to it
+        return "&", b.const(ord("T" if by_columns else "N"), np.int8)
+
+    def i32(x: Index) -> tuple[str, Expr]:
+        return "&", b.cast(b.index(x), INT32)
+
+    right_transposed = right.column == 1 and not (right.row == 1)
+    left_transposed = not (left.column == 1 and not (left.row == 1)) and left.row == 1
+    lda = right.row if right_transposed else right.column
+    ldb = left.column if left_transposed else left.row
+    if left.column == 1 and left.row == 1:
+        ldb, left_transposed = k, False
+    if right.column == 1 and right.row == 1:
+        lda, right_transposed = k, True
+    one, zero = b.const(1, dtype), b.const(0, dtype)
+    nest.call(f"blas_{BLAS[dtype]}gemm", [
+        flag(right, right_transposed), flag(left, left_transposed), i32(n), i32(m), i32(k), ("&", one),
+        (right.value, right_at), i32(_at_least(lda, k if right_transposed else n)),
+        (left.value, left_at), i32(_at_least(ldb, m if left_transposed else k)), ("&", zero),
+        (out, out_at), i32(ld if ld is not None else n), b.int(1), b.int(1),
+    ], reads=[left.value, right.value], writes=[out])
+
+
+def _at_least(stride: Index, size: Index) -> Index:
+    return max(stride, size) if isinstance(stride, int) and isinstance(size, int) else stride

@@ -1,0 +1,172 @@
+"""The names of dtypes, what is known of them, and NumPy's constants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from styrax.core import dtypes
+from styrax.core.array import Array
+
+from .promotion import is_array
+
+e = np.e
+pi = np.pi
+inf = np.inf
+nan = np.nan
+euler_gamma = np.euler_gamma
+newaxis = None
+
+generic = np.generic
+number = np.number
+inexact = np.inexact
+floating = np.floating
+complexfloating = np.complexfloating
+integer = np.integer
+signedinteger = np.signedinteger
+unsignedinteger = np.unsignedinteger
+flexible = np.flexible
+character = np.character
+object_ = np.object_
+dtype = np.dtype
+ComplexWarning = np.exceptions.ComplexWarning
+finfo = dtypes.finfo
+iinfo = dtypes.iinfo
+ndarray = Array
+
+
+class _ScalarMeta(type):
+    """A class that stands for a dtype: `float32` is accepted as a dtype, and makes arrays when called."""
+
+    dtype: np.dtype
+
+    def __call__(cls, x: Any) -> Any:
+        from .conversion import asarray
+
+        if isinstance(x, (str, bytes)):
+            x = cls.dtype.type(x)
+        elif isinstance(x, int) and not isinstance(x, bool) and cls.dtype.kind in "iu":
+            x = np.array(x, cls.dtype)
+        return asarray(x, dtype=cls.dtype)
+
+    def __hash__(cls) -> int:
+        return hash(cls.dtype.type)
+
+    def __eq__(cls, other: object) -> bool:
+        return cls is other or cls.dtype.type is other or cls.dtype == other
+
+    def __ne__(cls, other: object) -> bool:
+        return not cls == other
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, cls.dtype.type)
+
+
+def _scalar(scalar_type: type, name: str | None = None) -> Any:
+    name = name or scalar_type.__name__
+    made = _ScalarMeta(name, (object,), {"dtype": np.dtype(scalar_type),
+                                         "__doc__": f"The dtype {name}; called with a value, an array of it."})
+    made.__module__ = "jax.numpy"
+    return made
+
+
+bool_ = bool = _scalar(np.bool_, "bool")  # noqa: A001 - NumPy's name
+int1 = _scalar(ml_dtypes.int1) if hasattr(ml_dtypes, "int1") else None
+int2 = _scalar(ml_dtypes.int2)
+int4 = _scalar(ml_dtypes.int4)
+int8 = _scalar(np.int8)
+int16 = _scalar(np.int16)
+int32 = _scalar(np.int32)
+int64 = _scalar(np.int64)
+uint1 = _scalar(ml_dtypes.uint1) if hasattr(ml_dtypes, "uint1") else None
+uint2 = _scalar(ml_dtypes.uint2)
+uint4 = _scalar(ml_dtypes.uint4)
+uint8 = _scalar(np.uint8)
+uint16 = _scalar(np.uint16)
+uint32 = _scalar(np.uint32)
+uint64 = _scalar(np.uint64)
+float4_e2m1fn = _scalar(ml_dtypes.float4_e2m1fn)
+float6_e2m3fn = _scalar(ml_dtypes.float6_e2m3fn)
+float6_e3m2fn = _scalar(ml_dtypes.float6_e3m2fn)
+float8_e3m4 = _scalar(ml_dtypes.float8_e3m4)
+float8_e4m3 = _scalar(ml_dtypes.float8_e4m3)
+float8_e4m3b11fnuz = _scalar(ml_dtypes.float8_e4m3b11fnuz)
+float8_e4m3fn = _scalar(ml_dtypes.float8_e4m3fn)
+float8_e4m3fnuz = _scalar(ml_dtypes.float8_e4m3fnuz)
+float8_e5m2 = _scalar(ml_dtypes.float8_e5m2)
+float8_e5m2fnuz = _scalar(ml_dtypes.float8_e5m2fnuz)
+float8_e8m0fnu = _scalar(ml_dtypes.float8_e8m0fnu)
+bfloat16 = _scalar(ml_dtypes.bfloat16)
+float16 = _scalar(np.float16)
+float32 = single = _scalar(np.float32)
+float64 = double = _scalar(np.float64)
+complex64 = csingle = _scalar(np.complex64)
+complex128 = cdouble = _scalar(np.complex128)
+int_ = int64
+uint = uint64
+float_ = float64
+complex_ = complex128
+
+
+def issubdtype(arg1: Any, arg2: Any) -> Any:
+    """Whether a dtype belongs to a dtype or to an abstract class of them, such as `floating`."""
+    return dtypes.issubdtype(arg1, arg2)
+
+
+def isdtype(dtype: Any, kind: Any) -> Any:
+    """Whether a dtype is of a kind: a dtype, "bool", "integral", "real floating", …, or a tuple of kinds.
+
+    Raises TypeError or ValueError for what is no kind.
+    """
+    return dtypes.isdtype(dtype, kind)
+
+
+def promote_types(a: Any, b: Any) -> Any:
+    """The dtype that operations on arrays of two dtypes give."""
+    return dtypes.promote_types(a, b)
+
+
+def result_type(*args: Any) -> Any:
+    """The dtype that an operation on the arguments (arrays, numbers, dtypes) gives.
+
+    Raises ValueError without arguments.
+    """
+    return dtypes.result_type(*args)
+
+
+def can_cast(from_: Any, to: Any, casting: str = "safe") -> Any:
+    """Whether NumPy can convert between two dtypes under a casting rule."""
+    return np.can_cast(getattr(from_, "dtype", from_), getattr(to, "dtype", to), casting)
+
+
+def isscalar(element: Any) -> Any:
+    """Whether `element` is a number or an array of rank 0."""
+    if is_array(element) or hasattr(element, "__jax_array__"):
+        return element.ndim == 0
+    return np.isscalar(element)
+
+
+def iterable(y: Any) -> Any:
+    """Whether `iter(y)` succeeds."""
+    return np.iterable(y)
+
+
+index_exp = np.index_exp
+s_ = np.s_
+get_printoptions = np.get_printoptions
+set_printoptions = np.set_printoptions
+printoptions = np.printoptions
+save = np.save
+savez = np.savez
+
+
+def array_repr(arr: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> str:
+    """The text of an array that shows its dtype."""
+    return np.array_repr(arr, max_line_width=max_line_width, precision=precision, suppress_small=suppress_small)
+
+
+def array_str(a: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> str:
+    """The elements of an array as text."""
+    return np.array_str(a, max_line_width=max_line_width, precision=precision, suppress_small=suppress_small)

@@ -1,0 +1,269 @@
+"""Sorting, and searching in what is sorted."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from styrax import lax
+from styrax.core import dtypes
+from styrax.transforms.jit import jit
+
+from .broadcasting import choose_elements
+from .conversion import asarray
+from .promotion import (arrays, axis_index, check_arraylike, convert, default_int, is_array, promote_dtypes,
+                        shape_of)
+from .shaping import operand, ravel
+
+
+def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+def _ignored(name: str, kind: Any, order: Any) -> None:
+    if kind is not None:
+        warnings.warn(f"The 'kind' argument to {name} is not supported and is ignored; use stable=True or False.",
+                      UserWarning, stacklevel=4)
+    if order is not None:
+        raise NotImplementedError(f"'order' argument to {name} is not supported.")
+
+
+def _sort(a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
+          descending: bool = False) -> Any:
+    """The elements in rising order along `axis` (None: all, as a vector); NaN comes last.
+
+    `descending` reverses the order, `stable` keeps equal elements in theirs.
+    """
+    a = operand("sort", a)
+    _ignored("sort", kind, order)
+    if axis is None:
+        a, axis = ravel(a), 0
+    axis = axis_index(axis, a.ndim)
+    out = lax.sort(a, dimension=axis, is_stable=stable)
+    return lax.rev(out, (axis,)) if descending else out
+
+
+def _argsort(a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
+             descending: bool = False, dtype: Any = None) -> Any:
+    """The indices that sort `a` along `axis`. Arguments as for `sort`; `dtype` is that of the indices."""
+    a = operand("argsort", a)
+    _ignored("argsort", kind, order)
+    if axis is None:
+        a, axis = ravel(a), 0
+    axis = axis_index(axis, a.ndim)
+    index = default_int() if dtype is None else dtype
+    size = a.shape[axis]
+    if dtype is None and type(size) is int and size < 2**31:
+        index = np.dtype(np.int32) if default_int().itemsize == 4 else default_int()
+    iota = lax.broadcasted_iota(index, a.shape, axis)
+    if not descending:
+        return lax.sort((a, iota), dimension=axis, is_stable=stable, num_keys=1)[1]
+    # Sorted from behind, so that equal elements come in their own order once it is reversed.
+    _, found = lax.sort((lax.rev(a, (axis,)), lax.rev(iota, (axis,))), dimension=axis, is_stable=stable, num_keys=1)
+    return lax.rev(found, (axis,))
+
+
+sort = jit(_named(_sort, "sort", _sort.__doc__ or ""), static_argnames=("axis", "kind", "order", "stable", "descending"))
+argsort = jit(_named(_argsort, "argsort", _argsort.__doc__ or ""),
+              static_argnames=("axis", "kind", "order", "stable", "descending", "dtype"))
+
+
+@jit
+def sort_complex(a: Any) -> Any:
+    """The elements along the last axis as complex numbers, sorted by real part, then imaginary part."""
+    from .promotion import promote_dtypes_complex
+
+    (a,) = promote_dtypes_complex(*arrays("sort_complex", a))
+    return lax.sort(a, dimension=0)
+
+
+def _partition(a: Any, kth: int, axis: int = -1) -> Any:
+    """The elements rearranged along `axis`: the one that sorting puts at `kth` is there, none above it is smaller."""
+    a = operand("partition", a)
+    axis, kth = axis_index(axis, a.ndim), axis_index(kth, a.shape[axis_index(axis, a.ndim)])
+    if dtypes.issubdtype(a.dtype, np.complexfloating):
+        raise NotImplementedError("jnp.partition for complex dtype is not implemented.")
+    if dtypes.issubdtype(a.dtype, np.unsignedinteger):
+        bottom, _ = lax.top_k(lax.bitwise_not(a), kth + 1, axis=axis)
+        bottom = lax.bitwise_not(bottom)
+    else:
+        bottom, _ = lax.top_k(lax.neg(a), kth + 1, axis=axis)
+        bottom = lax.neg(bottom)
+    top, _ = lax.top_k(a, a.shape[axis] - kth - 1, axis=axis)
+    return lax.concatenate([bottom, top], axis)
+
+
+def _argpartition(a: Any, kth: int, axis: int = -1) -> Any:
+    """The indices of a partition of `a` along `axis`, as `partition`."""
+    a = operand("argpartition", a)
+    axis, kth = axis_index(axis, a.ndim), axis_index(kth, a.shape[axis_index(axis, a.ndim)])
+    if dtypes.issubdtype(a.dtype, np.complexfloating):
+        raise NotImplementedError("jnp.argpartition for complex dtype is not implemented.")
+    unsigned = dtypes.issubdtype(a.dtype, np.unsignedinteger)
+    _, bottom = lax.top_k(lax.bitwise_not(a) if unsigned else lax.neg(a), kth + 1, axis=axis)
+    from .updates import scatter
+
+    # Those taken are marked with 0; the top ones of the marks are the others, in order.
+    marks = lax.full(a.shape, 1.0, np.dtype(np.float32))
+    mesh = [bottom if i == axis else lax.broadcasted_iota(np.dtype(np.int32), bottom.shape, i) for i in range(a.ndim)]
+    marks = scatter(marks, tuple(mesh), 0.0, "set")
+    _, top = lax.top_k(marks, a.shape[axis] - kth - 1, axis=axis)
+    return lax.concatenate([bottom, top], axis)
+
+
+partition = jit(_named(_partition, "partition", _partition.__doc__ or ""), static_argnames=("kth", "axis"))
+argpartition = jit(_named(_argpartition, "argpartition", _argpartition.__doc__ or ""), static_argnames=("kth", "axis"))
+
+
+def _lexsort(keys: Any, axis: int = -1) -> Any:
+    """The indices that sort by several keys of one shape, the last one first.
+
+    Raises TypeError without keys, ValueError for keys of different shapes.
+    """
+    keys = list(lax.unstack(operand("lexsort", keys))) if is_array(keys) or isinstance(keys, np.ndarray) else [
+        operand("lexsort", k) for k in keys]
+    if not keys:
+        raise TypeError("need sequence of keys with len > 0 in lexsort")
+    if len({k.shape for k in keys}) > 1:
+        raise ValueError("all keys need to be the same shape")
+    if keys[0].ndim == 0:
+        return lax.full((), 0, default_int())
+    axis = axis_index(axis, keys[0].ndim)
+    iota = lax.broadcasted_iota(default_int(), keys[0].shape, axis)
+    return lax.sort((*keys[::-1], iota), dimension=axis, num_keys=len(keys))[-1]
+
+
+lexsort = jit(_named(_lexsort, "lexsort", _lexsort.__doc__ or ""), static_argnames=("axis",))
+
+
+# -- search --------------------------------------------------------------------------------------------
+def _before(dtype: Any, a: Any, b: Any) -> Any:
+    """Whether a comes before b in the order of `sort`: NaN last, zeros equal."""
+    if not dtypes.issubdtype(dtype, np.floating):
+        return lax.lt(a, b)
+    a_nan, b_nan = lax.ne(a, a), lax.ne(b, b)
+    return lax.bitwise_or(lax.lt(a, b), lax.bitwise_and(lax.bitwise_not(a_nan), b_nan))
+
+
+@partial(jit, static_argnames=("side",))
+def _searchsorted_scan_impl(sorted_arr: Any, query: Any, side: str) -> Any:
+    from .selection import take
+
+    size = sorted_arr.shape[0]
+    kind = np.dtype(np.uint32)
+    dtype = sorted_arr.dtype
+
+    def step(state: tuple, _: Any) -> tuple:
+        low, high = state
+        middle = lax.add(low, lax.div(lax.sub(high, low), convert(2, kind)))
+        value = take(sorted_arr, middle, mode="clip")
+        right = _before(dtype, value, query) if side == "left" else lax.bitwise_not(_before(dtype, query, value))
+        return (lax.select(right, middle, low), lax.select(right, high, middle)), ()
+
+    start = (lax.full_like(query, 0, dtype=kind), lax.full_like(query, size, dtype=kind))
+    levels = int(np.ceil(np.log2(size + 1)))
+    (_, found), _ = lax.scan(step, start, (), length=levels)
+    return convert(found, default_int())
+
+
+def _by_counting(sorted_arr: Any, query: Any, side: str) -> Any:
+    a = lax.expand_dims(sorted_arr, tuple(range(1, query.ndim + 1)))
+    b = lax.expand_dims(query, (0,))
+    below = _before(sorted_arr.dtype, *_spread(a, b)) if side == "left" else lax.bitwise_not(
+        _before(sorted_arr.dtype, *_spread(b, a)))
+    return lax.reduce_sum(convert(below, default_int()), (0,))
+
+
+def _spread(a: Any, b: Any) -> list[Any]:
+    from .broadcasting import spread_all
+
+    return spread_all((a, b))
+
+
+def _by_sorting(sorted_arr: Any, query: Any, side: str) -> Any:
+    size = sorted_arr.shape[0]
+    flat = ravel(query)
+    both = lax.concatenate([flat, sorted_arr] if side == "left" else [sorted_arr, flat], 0)
+    rank = argsort(argsort(both))
+    kind = rank.dtype
+    if side == "left":
+        ranks = lax.slice_in_dim(rank, 0, flat.shape[0])
+    else:
+        ranks = lax.slice_in_dim(rank, size, size + flat.shape[0])
+    # A query's rank among all counts the queries before it as well.
+    among = argsort(argsort(flat))
+    return lax.reshape(convert(lax.sub(ranks, convert(among, kind)), default_int()), query.shape)
+
+
+_METHODS: dict[str, Callable[..., Any]] = {
+    "scan": _searchsorted_scan_impl, "scan_unrolled": _searchsorted_scan_impl, "default": _searchsorted_scan_impl,
+    "compare_all": jit(_named(_by_counting, "_searchsorted_compare_all_impl", ""), static_argnames=("side",)),
+    "sort": jit(_named(_by_sorting, "_searchsorted_sort_impl", ""), static_argnames=("side",)),
+}
+
+
+def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Any:
+    """Where the elements of `v` go in a sorted vector `a` to keep it sorted.
+
+    Args:
+      side: "left" for the first such place, "right" for the last.
+      sorter: indices that sort `a`, if it is not sorted.
+      method: "scan" (binary search), "scan_unrolled", "sort" (for many queries) or "compare_all" (for
+        short vectors).
+
+    Raises ValueError for an `a` that is no vector, and for unknown sides and methods.
+    """
+    if sorter is None:
+        check_arraylike("searchsorted", a, v)
+    else:
+        check_arraylike("searchsorted", a, v, sorter)
+    if side not in ("left", "right"):
+        raise ValueError(f"{side!r} is an invalid value for keyword 'side'. Expected one of ['left', 'right'].")
+    if method not in _METHODS or method == "default":
+        raise ValueError(f"{method!r} is an invalid value for keyword 'method'. Expected one of "
+                         "['compare_all', 'scan', 'scan_unrolled', 'sort'].")
+    if len(shape_of(a)) != 1:
+        raise ValueError("a should be 1-dimensional")
+    return _searchsorted(a, v, sorter, side=side, method=method)
+
+
+def _searchsorted_entry(a: Any, v: Any, sorter: Any = None, *, side: str, method: str) -> Any:
+    from .selection import take
+
+    a, v = (asarray(x) for x in promote_dtypes(*arrays("searchsorted", a, v)))
+    if sorter is not None:
+        a = take(a, sorter)
+    if a.shape[0] == 0:
+        return lax.full_like(v, 0, dtype=default_int())
+    return _METHODS[method](a, v, side)
+
+
+_searchsorted = jit(_named(_searchsorted_entry, "searchsorted", ""), static_argnames=("side", "method"))
+
+
+def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
+    """The number of the bin that each element of `x` lies in.
+
+    `bins` are rising or falling edges; bin i reaches from edge i - 1 to edge i, which belongs to it only
+    with `right`. Raises ValueError for bins that are no vector.
+    """
+    x, bins = (asarray(v) for v in arrays("digitize", x, bins))
+    if bins.ndim != 1:
+        raise ValueError("digitize: bins must be a 1-dimensional array; got bins=" + str(bins))
+    size = bins.shape[0]
+    side = "left" if right else "right"
+    options = {} if method is None else {"method": method}
+    if size == 0:
+        return lax.full_like(x, 0, dtype=np.dtype(np.int32))
+    from .indexing import gather_elements
+
+    rising = lax.ge(gather_elements(bins, -1), gather_elements(bins, 0))
+    up = searchsorted(bins, x, side=side, **options)
+    down = searchsorted(lax.rev(bins, (0,)), x, side="right" if right else "left", **options)
+    return choose_elements(rising, up, lax.sub(convert(size, down.dtype), down))

@@ -1,0 +1,135 @@
+"""Where arrays live: devices, moving arrays to them and back, waiting for them."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from .core import backends, tree
+from .core.array import Array
+from .core.devices import Device
+from .core.trace import Tracer, get_aval
+
+
+def devices(backend: str | None = None) -> list[Device]:
+    """The devices of a platform (the default one if None). RuntimeError for an unknown platform."""
+    return list(backends.get(backend).devices())
+
+
+def local_devices(process_index: int | None = None, backend: str | None = None, host_id: int | None = None) -> list[Device]:
+    """The devices of this process."""
+    if process_index not in (None, 0):
+        raise ValueError(f"Unknown process_index {process_index}")
+    return devices(backend)
+
+
+def device_count(backend: str | None = None) -> int:
+    """The number of devices of a platform."""
+    return len(devices(backend))
+
+
+def local_device_count(backend: str | None = None) -> int:
+    """The number of devices of this process."""
+    return len(local_devices(backend=backend))
+
+
+def process_index(backend: str | None = None) -> int:
+    """The number of this process among those that work together."""
+    return 0
+
+
+def process_count(backend: str | None = None) -> int:
+    """The number of processes that work together."""
+    return 1
+
+
+def process_indices(backend: str | None = None) -> list[int]:
+    """The numbers of all processes."""
+    return [0]
+
+
+host_id, host_count, host_ids = process_index, process_count, process_indices
+
+
+def default_backend() -> str:
+    """The platform that programs run on by default: "cpu", "gpu" or "tpu"."""
+    return backends.get().platform
+
+
+def device_put(x: Any, device: Any = None, *, src: Any = None, donate: bool = False, may_alias: bool | None = None) -> Any:
+    """Puts the arrays of a tree on a device.
+
+    Args:
+      x: a tree of arrays, NumPy arrays and scalars.
+      device: a device or sharding; None for the default device, which does not commit the arrays to it.
+      donate: whether the arrays of `x` may be taken over.
+
+    Returns:
+      A tree of arrays. Under a transformation the values are passed on.
+    """
+    def put(leaf: Any) -> Any:
+        if isinstance(leaf, Tracer):
+            return leaf
+        aval = get_aval(leaf)
+        array = backends.get().put(leaf, aval, None)
+        return array if device is None else Array(array.aval, array._live(), committed=True)
+
+    return tree.tree_map(put, x)
+
+
+def device_get(x: Any) -> Any:
+    """The arrays of a tree as NumPy arrays."""
+    def get(leaf: Any) -> Any:
+        if isinstance(leaf, Array) or hasattr(leaf, "__array__"):
+            return np.asarray(leaf)
+        return leaf
+
+    return tree.tree_map(get, x)
+
+
+def block_until_ready(x: Any) -> Any:
+    """Waits for all arrays of a tree, and returns it."""
+    for leaf in tree.tree_leaves(x):
+        wait = getattr(leaf, "block_until_ready", None)
+        if wait is not None:
+            wait()
+    return x
+
+
+def copy_to_host_async(x: Any) -> Any:
+    """Starts copying the arrays of a tree to the host's memory, where they need it."""
+    for leaf in tree.tree_leaves(x):
+        start = getattr(leaf, "copy_to_host_async", None)
+        if start is not None:
+            start()
+    return x
+
+
+def effects_barrier() -> None:
+    """Waits until the side effects of all running programs have happened."""
+    backends.get().barrier()  # type: ignore[attr-defined]
+
+
+def live_arrays(platform: str | None = None) -> list[Array]:
+    """The arrays that are alive."""
+    import gc
+
+    return [x for x in gc.get_objects() if type(x) is Array and x.buffer is not None]
+
+
+def print_environment_info(return_string: bool = False) -> str | None:
+    """Versions and devices, for bug reports."""
+    from . import __version__
+
+    text = "\n".join([
+        f"styrax: {__version__}",
+        f"numpy: {np.__version__}",
+        f"python: {sys.version}",
+        f"devices: {devices()}",
+    ])
+    if return_string:
+        return text
+    print(text)
+    return None

@@ -1,0 +1,27 @@
+"""Names for parts of a program, seen in profiles and messages."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+@contextmanager
+def named_scope(name: str) -> Iterator[None]:
+    """Names the operations inside. TypeError if `name` is not a string."""
+    if not isinstance(name, str):
+        raise TypeError("named_scope name argument must be a string.")
+    yield
+
+
+def named_call(fun: Callable, *, name: str | None = None) -> Callable:
+    """`fun` with its operations under a name, its own by default."""
+
+    @functools.wraps(fun)
+    def named(*args: Any, **kwargs: Any) -> Any:
+        with named_scope(name or fun.__name__):
+            return fun(*args, **kwargs)
+
+    return named
