@@ -59,8 +59,7 @@ def main(argv: list[str]) -> int:
             print(report.line(row, engines), flush=True)
     print("\n".join(report.summary(rows, engines)))
     path = Path(options.plot)
-    report.plot(rows, path)
-    if path.exists():
+    if report.plot(rows, path):
         print(f"plot: {path}")
     wrong = any(not same for row in rows for same in row.matches.values())
     return 1 if wrong or any(row.errors for row in rows) else 0

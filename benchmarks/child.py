@@ -1,6 +1,6 @@
 """Measures one workload in this process and writes what it found; `runner` starts it.
 
-    [python -m styrax] child.py ENGINE WORKLOAD SHAPE SEED SECONDS OUTPUT
+    [python -m styrax] child.py ENGINE FAMILY WORKLOAD SHAPE SEED SECONDS OUTPUT
 
 ENGINE is `program` for the JAX program under whatever `import jax` is here, or `numpy` or `torch`.
 """
@@ -11,10 +11,10 @@ import json
 import sys
 import time
 
-start = time.perf_counter()
 
-
-def measure(engine: str, name: str, shape: tuple, seed: int, seconds: float, output: str) -> dict:
+def measure(
+    engine: str, family: str, name: str, shape: tuple, seed: int, seconds: float, output: str
+) -> dict:
     import numpy as np
 
     found: dict = {}
@@ -25,7 +25,7 @@ def measure(engine: str, name: str, shape: tuple, seed: int, seconds: float, out
     found["module"] = jax.__file__
     from benchmarks import workloads
 
-    workload = workloads.load()[name]
+    workload = workloads.load(family)[name]
     arguments = workload.arguments(shape, np.random.default_rng(seed))
     if engine == "numpy":
         call, convert, wait = workload.numpy, lambda x: x, lambda x: x
@@ -36,11 +36,14 @@ def measure(engine: str, name: str, shape: tuple, seed: int, seconds: float, out
         call, convert, wait = workload.torch, torch.from_numpy, lambda x: x
     else:
         call, convert, wait = workload.program, jax.numpy.asarray, jax.block_until_ready
+    begin = time.perf_counter()
     arguments = wait(jax.tree_util.tree_map(convert, arguments))
+    found["convert"] = time.perf_counter() - begin
 
     begin = time.perf_counter()
     result = wait(call(*arguments))
     found["first"] = time.perf_counter() - begin
+    found["start"] = found["import"] + found["convert"] + found["first"]
     save(output, jax.tree_util.tree_leaves(result))
     found["steady"] = steady(call, arguments, wait, workload.block, seconds)
     return found
@@ -92,6 +95,6 @@ def available_cores() -> set[int]:
 
 
 if __name__ == "__main__":
-    engine, name, shape, seed, seconds, output = sys.argv[1:]
-    report = measure(engine, name, tuple(json.loads(shape)), int(seed), float(seconds), output)
+    engine, family, name, shape, seed, seconds, output = sys.argv[1:]
+    report = measure(engine, family, name, tuple(json.loads(shape)), int(seed), float(seconds), output)
     print(json.dumps(report))

@@ -12,7 +12,8 @@ COLUMNS = [
     # heading, engine, what is measured
     ("steady", "styrax", "steady"),
     ("first call", "styrax", "first"),
-    ("warm start", "styrax", "warm"),
+    ("cold start", "styrax", "start"),  # with the import and everything that is imported later
+    ("warm start", "styrax", "warm"),  # the same with compiled programs on disk
     ("numpy", "numpy", "steady"),
     ("torch", "torch", "steady"),
 ]
@@ -84,8 +85,11 @@ def summary(rows: Sequence[Row], engines: Sequence[str]) -> list[str]:
     return lines
 
 
-def plot(rows: Sequence[Row], path: Path) -> None:
-    """Bars of the ratios of Styrax to JAX, steady state and first call, on a logarithmic axis."""
+def plot(rows: Sequence[Row], path: Path) -> bool:
+    """Bars of the ratios of Styrax to JAX, steady state and first call, on a logarithmic axis.
+
+    Returns whether there was anything to draw.
+    """
     import matplotlib
 
     matplotlib.use("Agg")
@@ -95,7 +99,7 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     engine = "styrax" if any("styrax" in row.times for row in rows) else "numpy"
     rows = [row for row in rows if row.ratio(engine, "steady") is not None]
     if not rows:
-        return
+        return False
     figure, axes = plt.subplots(figsize=(9, 1.5 + 0.32 * len(rows)), layout="constrained")
     height = 0.8 / len(series)
     for n, (what, title, colour) in enumerate(series):
@@ -112,3 +116,4 @@ def plot(rows: Sequence[Row], path: Path) -> None:
     axes.legend(loc="best")
     figure.savefig(path, dpi=120)
     plt.close(figure)
+    return True

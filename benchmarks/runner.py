@@ -92,12 +92,12 @@ def measure(workload: Workload, shape: Shape, settings: Settings) -> Row:
                 cache = Path(scratch) / f"cache-{engine}-{pair}"
                 output = Path(scratch) / f"{engine}-{pair}.npz"
                 try:
-                    found = _start(workload.name, shape, engine, settings, cache, output, settings.seconds)
-                    row.add(engine, found, {"import": "import", "first": "first", "steady": "steady"})
+                    found = _start(workload, shape, engine, settings, cache, output, settings.seconds)
+                    row.add(engine, found, {key: key for key in ("import", "first", "start", "steady")})
                     results[engine] = output
                     if settings.warm and engine in ("styrax", "jax"):
                         found = _warm(workload, shape, engine, settings, cache, scratch)
-                        row.add(engine, found, {"first": "warm"})
+                        row.add(engine, found, {"start": "warm"})
                 except Failed as error:
                     row.errors[engine] = str(error)
         if "jax" in results:
@@ -113,12 +113,12 @@ def _warm(
     """A start that finds compiled programs on disk. JAX keeps them only where it is told to."""
     output = Path(scratch) / "warm.npz"
     if engine == "jax":
-        _start(workload.name, shape, engine, settings, cache, output, 0.0, keep=True)
-    return _start(workload.name, shape, engine, settings, cache, output, 0.0, keep=True)
+        _start(workload, shape, engine, settings, cache, output, 0.0, keep=True)
+    return _start(workload, shape, engine, settings, cache, output, 0.0, keep=True)
 
 
 def _start(
-    name: str,
+    workload: Workload,
     shape: Shape,
     engine: str,
     settings: Settings,
@@ -141,10 +141,10 @@ def _start(
         environment["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
     launcher = ["-m", "styrax"] if engine == "styrax" else []
     kind = engine if engine in ("numpy", "torch") else "program"
-    command = [sys.executable, *launcher, str(CHILD), kind, name, json.dumps(shape), str(settings.seed)]
+    command = [sys.executable, *launcher, str(CHILD), kind, workload.family, workload.name]
     try:
         done = subprocess.run(
-            [*command, str(seconds), str(output)],
+            [*command, json.dumps(shape), str(settings.seed), str(seconds), str(output)],
             env=environment,
             capture_output=True,
             text=True,

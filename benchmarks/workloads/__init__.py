@@ -18,12 +18,13 @@ FAMILIES = (
 )
 
 
-def load() -> dict[str, Workload]:
-    """All workloads by name, in the order in which they are reported."""
+def load(*families: str) -> dict[str, Workload]:
+    """The workloads of some families (or all) by name, in the order in which they are reported."""
     found: dict[str, Workload] = {}
-    for family in FAMILIES:
+    for family in families or FAMILIES:
         module = importlib.import_module(f"{__name__}.{family}")
         for value in vars(module).values():
             if isinstance(value, Workload):
+                value.family = family
                 found[value.name] = value
     return found

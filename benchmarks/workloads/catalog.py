@@ -25,7 +25,9 @@ class Workload:
       block: whether each call waits for its result; otherwise only the last of a series does.
     """
 
-    __slots__ = ("arguments", "block", "draw", "name", "numpy", "program", "shapes", "tolerance", "torch")
+    __slots__ = (
+        "arguments", "block", "draw", "family", "name", "numpy", "program", "shapes", "tolerance", "torch",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -41,6 +43,7 @@ class Workload:
         block: bool = True,
     ):
         self.name = name
+        self.family = ""  # the module that defines it
         self.program = program
         self.arguments = arguments
         self.shapes = [tuple(s) for s in shapes]

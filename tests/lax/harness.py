@@ -61,7 +61,9 @@ def execute(engine: str, closed: Any, args: Sequence[Any]) -> list[np.ndarray]:
         return xla_cpu.run(closed, *args)
     from styrax.core import backends
 
-    return [np.asarray(x) for x in backends.get("cpu").compile(closed)(*args)]
+    backend = backends.get("cpu")
+    inputs = [backend.put(x, a, None) for x, a in zip(args, closed.in_avals, strict=True)]
+    return [np.asarray(x) for x in backend.compile(closed)(*inputs)]
 
 
 def run_all(engine: str, jobs: dict[str, tuple[Callable[..., Any], Sequence[Any]]]) -> dict[str, Any]:

@@ -275,7 +275,8 @@ class Fuser:
             if value is None:
                 continue
             if isinstance(member.op, Reduce) or member.time == time or value.cost <= RECOMPUTED:
-                replaced[load] = value
+                part = load.attr[1]
+                replaced[load] = value if part is None else value.args[part]
         self._move(op, mapping, replaced, memo)
         group.add(Member(op, time, is_inner))
         return True

@@ -149,6 +149,7 @@ inlined: dict[str, Callable[[dict[str, Any]], Any]] = {
     "closed_call": lambda p: p["call_jaxpr"],
     "core_call": lambda p: p["call_jaxpr"],
     "checkpoint": lambda p: p["jaxpr"],
+    "remat2": lambda p: p["jaxpr"],
     "custom_jvp_call": lambda p: p["call_jaxpr"],
     "custom_vjp_call": lambda p: p["call_jaxpr"],
     "custom_vmap_call": lambda p: p["call"],

@@ -289,6 +289,14 @@ def _rebuild(value: np.ndarray, weak_type: bool) -> Array:
 
 aval_rules[Array] = lambda x: x.aval
 
+# classes of arrays whose dtype is extended: type of the dtype -> class
+array_types: dict[type, type] = {}
+
+
+def array_type(aval: ShapedArray) -> type:
+    """The class of arrays of an abstract value."""
+    return array_types.get(type(aval.dtype), Array)
+
 
 def install_methods(methods: dict[str, Callable[..., Any]], properties: dict[str, Callable[..., Any]]) -> None:
     """Gives arrays and tracers the methods and properties of `styrax.numpy`.

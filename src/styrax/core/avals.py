@@ -313,3 +313,37 @@ for _type in (bool, int, float, complex):
 aval_rules[np.ndarray] = _numpy_aval
 for _dtype in dtypes.numpy_scalar_types():
     aval_rules[_dtype] = _numpy_aval
+
+
+class TypedInt(int):
+    """A weakly typed integer that a program holds, with the dtype that it had when it was traced."""
+
+    dtype: np.dtype
+
+
+class TypedFloat(float):
+    """A weakly typed real number that a program holds, with the dtype that it had when it was traced."""
+
+    dtype: np.dtype
+
+
+class TypedComplex(complex):
+    """A weakly typed complex number that a program holds, with the dtype that it had when it was traced."""
+
+    dtype: np.dtype
+
+
+def typed_scalar(value: Any, dtype: np.dtype) -> Any:
+    """A NumPy scalar as a Python number that is weakly typed and keeps its dtype."""
+    kind = TypedInt if dtype.kind in "iu" else TypedComplex if dtype.kind == "c" else TypedFloat
+    typed = kind(value)
+    typed.dtype = dtype
+    return typed
+
+
+for _type in (TypedInt, TypedFloat, TypedComplex):
+    aval_rules[_type] = lambda x: shaped((), x.dtype, True)
+    _type.__repr__ = lambda x: f"{type(x).__name__}({x}, dtype={x.dtype.name})"  # type: ignore[method-assign]
+TypedInt.__str__ = int.__repr__  # type: ignore[method-assign]
+TypedFloat.__str__ = float.__repr__  # type: ignore[method-assign]
+TypedComplex.__str__ = complex.__repr__  # type: ignore[method-assign]

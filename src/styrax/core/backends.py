@@ -56,6 +56,40 @@ def set_default(backend: Backend | None) -> None:
     _default = backend
 
 
+def params_key(params: dict[str, Any]) -> Any:
+    """An equation's parameters as a dictionary key."""
+    if not params:
+        return ()
+    key = tuple(sorted(params.items()))
+    try:
+        hash(key)
+    except TypeError:
+        return tuple((k, v if _is_hashable(v) else _freeze(v)) for k, v in sorted(params.items()))
+    return key
+
+
+def _is_hashable(v: Any) -> bool:
+    try:
+        hash(v)
+    except TypeError:
+        return False
+    return True
+
+
+def _freeze(v: Any) -> Any:
+    if isinstance(v, (list, tuple)):
+        return tuple(map(_freeze, v))
+    if isinstance(v, dict):
+        return tuple(sorted((k, _freeze(x)) for k, x in v.items()))
+    return v if _is_hashable(v) else id(v)
+
+
+# runs a primitive that touches references; set by `transforms.jit`
+apply_stateful: Callable[[Any, tuple, dict[str, Any]], Any]
+
+
 def apply_primitive(primitive: Any, args: tuple, params: dict[str, Any]) -> Any:
     """Runs one primitive on concrete arguments."""
+    if primitive.higher_order:
+        return apply_stateful(primitive, args, params)
     return get().apply_primitive(primitive, args, params)

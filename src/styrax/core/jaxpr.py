@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .avals import AbstractValue
+from . import source
+from .avals import AbstractValue, typed_scalar
 from .effects import Effects, no_effects
 from .trace import get_aval, state
 
@@ -44,6 +45,14 @@ class Literal:
     def __init__(self, val: Any, aval: AbstractValue | None = None):
         self.val = val
         self.aval = get_aval(val) if aval is None else aval
+
+    @property
+    def value(self) -> Any:
+        """What stands for the constant when the program is evaluated: weakly typed ones stay so."""
+        val = self.val
+        if isinstance(val, np.generic) and self.aval.weak_type and val.dtype.kind in "iufc":
+            return typed_scalar(val, self.aval.dtype)
+        return val
 
     def __repr__(self) -> str:
         return f"{self.val}"
@@ -283,17 +292,25 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, propagate_source
     env.update(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
     last = last_used(jaxpr)
-    for eqn in jaxpr.eqns:
-        ins = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
-        funs, params = eqn.primitive.get_bind_params(eqn.params)
-        out = eqn.primitive.bind(*funs, *ins, **params)
-        if eqn.primitive.multiple_results:
-            env.update(zip(eqn.outvars, out, strict=True))
-        else:
-            env[eqn.outvars[0]] = out
-        for v in last.get(eqn, ()):
-            env.pop(v, None)
-    return [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
+    inherited = source.inherited
+    outer = inherited.info
+    propagate = propagate_source_info and not state.trace.is_eval
+    try:
+        for eqn in jaxpr.eqns:
+            if propagate:
+                inherited.info = eqn.source_info or outer
+            ins = [v.value if type(v) is Literal else env[v] for v in eqn.invars]
+            funs, params = eqn.primitive.get_bind_params(eqn.params)
+            out = eqn.primitive.bind(*funs, *ins, **params)
+            if eqn.primitive.multiple_results:
+                env.update(zip(eqn.outvars, out, strict=True))
+            else:
+                env[eqn.outvars[0]] = out
+            for v in last.get(eqn, ()):
+                env.pop(v, None)
+    finally:
+        inherited.info = outer
+    return [v.value if type(v) is Literal else env[v] for v in jaxpr.outvars]
 
 
 def last_used(jaxpr: Jaxpr) -> dict[JaxprEqn, list[Var]]:

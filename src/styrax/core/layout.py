@@ -97,8 +97,12 @@ line = Break()
 fill_line = Group(Break())  # decides for itself, so that words run on until the line is full
 
 
-# ANSI codes: (colour, intensity) of each style, and what they are reset to.
-_STYLES: dict[str | None, tuple[str, str]] = {None: ("39", "22"), "keyword": ("34", "1"), "type": ("35", "22")}
+# ANSI codes of each style: colour and intensity.
+_STYLES: dict[str | None, tuple[str, str]] = {
+    None: ("39", "22"),
+    "keyword": ("34", "1"),
+    "type": ("35", "22"),
+}
 
 
 def _change(before: str | None, after: str | None) -> str:

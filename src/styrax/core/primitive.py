@@ -20,6 +20,7 @@ class Primitive:
     call_primitive = False
     map_primitive = False
     ref_primitive = False
+    higher_order = False  # has programs among its parameters, which may use references
     skip_canonicalization = False
 
     def __init__(self, name: str, *, multiple_results: bool = False):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import warnings
 from types import CodeType, FrameType, TracebackType
 from typing import Any
@@ -56,7 +57,7 @@ class SourceInfo:
 
     @property
     def position(self) -> tuple[int, int]:
-        """Line and column, both counted from 1; (0, 0) where unknown."""
+        """The line, counted from 1, and the column, counted from 0; (0, 0) where unknown."""
         if self.code is None:
             return 0, 0
         return _position(self.code, self.lasti)
@@ -106,11 +107,11 @@ def summarize(info: SourceInfo | None) -> str:
 
 def _position(code: CodeType, lasti: int) -> tuple[int, int]:
     if lasti < 0:
-        return code.co_firstlineno, 1
+        return code.co_firstlineno, 0
     for i, (line, _, column, _) in enumerate(code.co_positions()):
         if i == lasti // 2:
-            return line or code.co_firstlineno, (column or 0) + 1
-    return code.co_firstlineno, 1
+            return line or code.co_firstlineno, column or 0
+    return code.co_firstlineno, 0
 
 
 def user_frame(depth: int = 1) -> FrameType | None:
@@ -126,8 +127,19 @@ def user_frame(depth: int = 1) -> FrameType | None:
     return None
 
 
+class _Inherited(threading.local):
+    """The place that equations are said to come from while a program is run again, if any."""
+
+    info: SourceInfo | None = None
+
+
+inherited = _Inherited()
+
+
 def current(name_stack: Any = None) -> SourceInfo:
-    """The place in the user's program that is running now."""
+    """The place in the user's program that is running now, or that wrote the equation being run again."""
+    if inherited.info is not None:
+        return inherited.info
     frame = user_frame(2)
     return unknown if frame is None else SourceInfo(frame.f_code, frame.f_lasti, name_stack)
 

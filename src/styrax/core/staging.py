@@ -159,7 +159,7 @@ class StagingTrace(Trace):
 
 def inlines(x: Any) -> bool:
     """Whether a captured scalar is written into the equation instead of becoming a constant."""
-    return type(x) in (bool, int, float, complex) or isinstance(x, np.generic) or (
+    return isinstance(x, (bool, int, float, complex, np.generic)) or (
         isinstance(x, np.ndarray)
         or (getattr(x, "inline_as_literal", False) is True)
     )
@@ -167,7 +167,7 @@ def inlines(x: Any) -> bool:
 
 def _scalar(x: Any, aval: Any) -> Any:
     """The constant as a NumPy scalar of the aval's dtype, or the Python scalar that it is."""
-    if type(x) in (bool, int, float, complex):
+    if isinstance(x, (bool, int, float, complex)):
         return np.dtype(aval.dtype).type(x)
     return np.asarray(x, aval.dtype)[()]
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
-from .layout import Break, Doc, Group, Nest, Text, concat, fill_line, join, line, nil, text
+from .layout import Break, Doc, Group, Nest, concat, fill_line, join, line, nil, text
 from .source import summarize
 
 LONG = 10  # programs of more equations are printed at the top
@@ -271,10 +271,10 @@ def pp_value(value: Any, names: Names, settings: Settings) -> Doc:
     program = _as_jaxpr(value)
     if program is not None:
         return _pp_inner(program, names, settings)
-    if isinstance(value, tuple) and value and all(_as_jaxpr(v) is not None for v in value):
-        if type(value) is tuple:
-            items = join(line, [_pp_inner(_as_jaxpr(v), names, settings) for v in value])  # type: ignore[arg-type]
-            return Group(concat([text("("), Nest(2, concat([Break(""), items])), Break(""), text(")")]))
+    programs = [_as_jaxpr(v) for v in value] if type(value) is tuple else []
+    if programs and None not in programs:
+        items = join(line, [_pp_inner(p, names, settings) for p in programs])  # type: ignore[arg-type]
+        return Group(concat([text("("), Nest(2, concat([Break(""), items])), Break(""), text(")")]))
     return text(_ADDRESS.sub("0xXXXXXXXXXXXX", str(value)))
 
 
@@ -297,7 +297,10 @@ def _hiding(*hidden: str) -> EqnRule:
     return rule
 
 
-for _name in ("exp", "exp2", "log", "expm1", "log1p", "tanh", "logistic", "sin", "cos", "tan", "sqrt", "rsqrt", "cbrt"):
+_WITH_ACCURACY = (
+    "cbrt", "cos", "exp", "exp2", "expm1", "log", "log1p", "logistic", "rsqrt", "sin", "sqrt", "tan", "tanh",
+)  # fmt: skip
+for _name in _WITH_ACCURACY:
     eqn_rules[_name] = _hiding("accuracy")
 eqn_rules["mul"] = _hiding("out_dtype")
 
@@ -356,7 +359,7 @@ def _jit(eqn: JaxprEqn, names: Names, settings: Settings) -> Doc:
         "compiler_options_kvs": bool(params.get("compiler_options_kvs", ())),
         "ctx_mesh": False,
     }
-    pairs = [("name", params["name"])]
+    pairs = [("name", params.get("name"))]
     pairs += [(k, v) for k, v in sorted(params.items()) if k != "name" and shown.get(k, True)]
     return default_eqn(eqn, names, settings, pairs)
 
@@ -460,7 +463,3 @@ eqn_rules.update(
     check=_check,
     reshard=_only_name,
 )
-
-__all__ = ["EqnRule", "Names", "Settings", "Text", "callable_name", "default_eqn", "eqn_rules", "literal_text",
-           "pp_atom", "pp_eqn", "pp_eqn_standalone", "pp_jaxpr", "pp_jaxpr_text", "pp_params", "pp_value",
-           "pp_vars"]  # fmt: skip

@@ -13,8 +13,9 @@ import numpy as np
 
 from ..compile import costs
 from ..compile.pipeline import Program, compile_to_loops, debugging
-from ..core import dtypes
-from ..core.array import Array
+from ..core import dtypes, physical
+from ..core.array import Array, array_type
+from ..core.backends import params_key
 from ..core.avals import ShapedArray, shaped
 from ..core.devices import Device
 from ..core.jaxpr import ClosedJaxpr
@@ -64,24 +65,24 @@ class _View:
 
     def __init__(self, memory: Memory, dtype: np.dtype, shape: tuple[int, ...]):
         self.memory = memory
-        kind = dtype.str if dtype.kind in "biufc" else f"|u{dtype.itemsize}" if dtype.itemsize == 1 else f"<u{dtype.itemsize}"
+        kind = dtype.str if dtype.isbuiltin == 1 else f"|u{dtype.itemsize}" if dtype.itemsize == 1 else f"<u{dtype.itemsize}"
         self.__array_interface__ = {"version": 3, "data": (memory.address, False), "shape": shape, "typestr": kind}
 
 
 class Executable:
     """A compiled program: call it with arrays, get arrays."""
 
-    __slots__ = ("program", "library", "entry", "out_avals", "out_bytes", "constants", "constant_addresses", "ir", "device",
+    __slots__ = ("program", "library", "entry", "out_bytes", "constants", "constant_addresses", "ir", "device",
                  "name", "live_inputs", "taken", "workspace", "results")
 
-    def __init__(self, program: Program, library: Any, ir: str, device: Device):
+    def __init__(self, program: Program, library: Any, ir: str, device: Device, out_avals: Sequence[Any]):
         self.program = program
         self.library = library
         self.ir = ir
         self.name = program.name
         self.device = device
         self.entry = make_caller(library.address("run"))
-        self.out_avals = program.out_avals
+        self.results = [(a, array_type(a)) for a in out_avals]
         self.out_bytes = [0 if b is None else b.size * b.dtype.itemsize for b in program.outputs]
         self.constants = [_as_array(value) for _, value in program.constants]
         self.constant_addresses = [c.buffer.address for c in self.constants]
@@ -97,13 +98,13 @@ class Executable:
         addresses += self.constant_addresses
         outs: list[Any] = []
         device = self.device
-        for k, (aval, size) in enumerate(zip(self.out_avals, self.out_bytes, strict=True)):
+        for k, ((aval, kind), size) in enumerate(zip(self.results, self.out_bytes, strict=True)):
             if k in self.taken:
                 memory = self._take(args[self.taken[k]], self.taken[k], addresses)
             else:
                 memory = Memory(size, device)
             addresses.append(memory.address)
-            outs.append(Array(aval, memory))
+            outs.append(kind(aval, memory))
         if self.workspace:
             workspace = Memory(self.workspace, device)
             addresses.append(workspace.address)
@@ -185,18 +186,19 @@ class CpuBackend:
     def compile(self, closed: ClosedJaxpr, *, name: str = "program", donated: Sequence[bool] = (),
                 **_: Any) -> Executable:
         machine = llvm.host()
-        program = compile_to_loops(closed, name, donated, machine.vector_bytes)
+        out_avals = closed.out_avals
+        program = compile_to_loops(physical.lower(closed), name, donated, machine.vector_bytes)
         ir = generate(program)
         if debugging("llvm"):
             print(f"-- llvm {name}\n{ir}")
         if debugging("asm"):
             print(f"-- asm {name}\n{llvm.asm(ir)}")
-        return Executable(program, llvm.load(ir, name), ir, self._devices[0])
+        return Executable(program, llvm.load(ir, name), ir, self._devices[0], out_avals)
 
     def apply_primitive(self, primitive: Any, args: tuple, params: dict[str, Any]) -> Any:
         """Runs one primitive: its program is compiled once for its parameters and argument types."""
-        arrays = [x if type(x) is Array else self.put(x, get_aval(x), None) for x in args]
-        key = (primitive, tuple([x.aval for x in arrays]), _hashable(params))
+        arrays = [x if isinstance(x, Array) else self.put(x, get_aval(x), None) for x in args]
+        key = (primitive, tuple([x.aval for x in arrays]), params_key(params))
         kernel = self._kernels.get(key)
         if kernel is None:
             def fun(*tracers: Any) -> list[Any]:
@@ -212,7 +214,7 @@ class CpuBackend:
 
     def put(self, value: Any, aval: ShapedArray, device: Any) -> Array:
         """A NumPy array or scalar as an array of our own (copied)."""
-        if type(value) is Array:
+        if isinstance(value, Array):
             return value
         source = np.asarray(value, dtype=aval.dtype, order="C") if isinstance(aval.dtype, np.dtype) else np.asarray(value)
         memory = Memory(source.nbytes, device or self._devices[0])
@@ -223,33 +225,6 @@ class CpuBackend:
 
 def _numpy_address(x: np.ndarray) -> int:
     return x.__array_interface__["data"][0] if x.dtype.kind in "biufc" else x.view(np.uint8 if x.ndim else x.dtype).ctypes.data
-
-
-def _hashable(params: dict[str, Any]) -> Any:
-    if not params:
-        return ()
-    key = tuple(sorted(params.items()))
-    try:
-        hash(key)
-    except TypeError:
-        return tuple((k, v if _is_hashable(v) else _freeze(v)) for k, v in sorted(params.items()))
-    return key
-
-
-def _is_hashable(v: Any) -> bool:
-    try:
-        hash(v)
-    except TypeError:
-        return False
-    return True
-
-
-def _freeze(v: Any) -> Any:
-    if isinstance(v, (list, tuple)):
-        return tuple(map(_freeze, v))
-    if isinstance(v, dict):
-        return tuple(sorted((k, _freeze(x)) for k, x in v.items()))
-    return v if _is_hashable(v) else id(v)
 
 
 backend = CpuBackend()

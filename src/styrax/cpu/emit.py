@@ -71,7 +71,7 @@ class Lanes:
 class Module:
     """The text of one LLVM module: functions, declarations, elementary functions in use."""
 
-    def __init__(self, arena: Any, vector_bytes: int, contract: bool = True, bounds: bool = False):
+    def __init__(self, arena: Any, vector_bytes: int, contract: bool = False, bounds: bool = False):
         self.arena = arena
         self.vector_bytes = vector_bytes
         self.contract = contract
@@ -92,6 +92,7 @@ class Function:
         self.module = module
         self.arena = module.arena
         self.contract = module.contract
+        self.folding = False  # inside the step of a reduction
         self.name = name
         self.parameters = parameters
         self.result = result
@@ -668,7 +669,16 @@ class Function:
     def _fold(self, s: Fold) -> None:
         acc = s.accumulator
         with self.scope():
+            if acc.name == "add":  # products are folded with one rounding
+                for v in s.values:
+                    for a in v.args if v.op == "mul" else (v,):
+                        self.value(a, self.width(a))
+                self.contract, before = True, self.contract
+            self.folding = True
             self._assign(acc.targets, acc.combine(acc.targets, s.values))
+            self.folding = False
+            if acc.name == "add":
+                self.contract = before
 
     def _close(self, s: Close) -> None:
         """Folds the lanes of an accumulator, halving them, and names the results."""
@@ -850,7 +860,7 @@ class Function:
             self.forget(b)
 
     def loop(self, s: Loop, low: str, high: str) -> None:
-        if s.kind == "vector" and self.lanes is None:
+        if s.kind == "vector" and s.width != 1 and self.lanes is None:
             self._vector_loop(s, low, high)
         else:
             self._counted(s, low, high, "1", None)

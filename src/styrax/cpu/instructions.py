@@ -27,6 +27,7 @@ class Block(Protocol):
     def function(self, name: str, dtype: str, lanes: int) -> str: ...
 
     contract: bool
+    folding: bool
 
 
 def bits_of(dtype: np.dtype) -> int:
@@ -179,10 +180,12 @@ def _floormod(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
     return f.op(f"select {c} {below}, {t} {lifted}, {t} {r}")
 
 
-def _extremum(order_float: str, order_signed: str, order_unsigned: str) -> Row:
+def _extremum(name: str, order_float: str, order_signed: str, order_unsigned: str) -> Row:
     def rule(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
         t, c = _typed(dtype, lanes), vector("i1", lanes)
-        if is_float(dtype):
+        if is_float(dtype) and not f.folding:
+            return _intrinsic(f, name, t, element_type(dtype), lanes, f"{t} {a[0]}, {t} {a[1]}", f"{t}, {t}")
+        if is_float(dtype):  # a reduction need not tell the zeros apart
             first = f.op(f"fcmp {order_float} {t} {a[0]}, {a[1]}")
             chosen = f.op(f"select {c} {first}, {t} {a[0]}, {t} {a[1]}")  # the second where either is NaN
             nan = f.op(f"fcmp uno {t} {a[0]}, {a[0]}")
@@ -193,8 +196,8 @@ def _extremum(order_float: str, order_signed: str, order_unsigned: str) -> Row:
     return rule
 
 
-rows["max"] = _extremum("ogt", "sgt", "ugt")
-rows["min"] = _extremum("olt", "slt", "ult")
+rows["max"] = _extremum("maximum", "ogt", "sgt", "ugt")
+rows["min"] = _extremum("minimum", "olt", "slt", "ult")
 
 
 # -- comparisons ---------------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ from .control_flow import (
 )
 
 cond_p = Primitive("cond", multiple_results=True)
+cond_p.higher_order = True
 run_eagerly(cond_p)
 
 _no_operand = object()
@@ -233,7 +234,7 @@ def bind_cond(index: Any, branches: Sequence[ClosedJaxpr], operands: Sequence[An
 def _cond_abstract_eval(index: Any, *avals: Any, branches: tuple[ClosedJaxpr, ...]) -> tuple[list[Any], Any]:
     joined: set[Any] = set()
     for b in branches:
-        joined |= renumber_effects(b.effects, lambda i, n=len(b.consts): i - n + 1)
+        joined |= renumber_effects(b.effects, (1 - len(b.consts)).__add__)
     check_effects("cond", joined)
     for n, b in enumerate(branches):
         if len(avals) != len(b.in_avals):

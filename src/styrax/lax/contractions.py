@@ -29,7 +29,8 @@ class Precision(enum.Enum):
     def __repr__(self) -> str:
         return f"{self.__class__.__name__}.{self.name}"
 
-    __str__ = __repr__
+    def __str__(self) -> str:
+        return self.name
 
 
 class DotAlgorithm:
@@ -455,20 +456,17 @@ def dot(
       out_sharding: sharding of the result.
 
     Raises:
-      ValueError: for other numbers of dimensions without `dimension_numbers`.
-      TypeError: for sizes that differ.
+      ValueError: for other numbers of dimensions, or sizes that differ, without `dimension_numbers`.
     """
     if args:  # the older order: precision, preferred_element_type
         precision, preferred_element_type = (*args, None)[:2]
     if dimension_numbers is None:
         left, right = shape_of(lhs), shape_of(rhs)
-        if not (1 <= len(left) <= 2 and 1 <= len(right) <= 2):
+        if not (1 <= len(left) <= 2 and 1 <= len(right) <= 2 and left[-1] == right[0]):
             raise ValueError(
                 "jax.lax.dot: dimension_numbers must be specified when not performing simple un-batched "
                 f"matrix-matrix, matrix-vector, or vector-vector products; got lhs_shape={left} rhs_shape={right}"
             )
-        if left[-1] != right[0]:
-            raise TypeError(f"Incompatible shapes for dot: got {left} and {right}.")
         dimension_numbers = (((len(left) - 1,), (0,)), ((), ()))
     return dot_general(
         lhs,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from styrax.core import backends, config, dtypes
-from styrax.core.array import Array
+from styrax.core.array import Array, array_types
 from styrax.core.avals import ShapedArray, aval_rules
 from styrax.core.trace import Tracer, get_aval
 
@@ -290,3 +290,6 @@ def check_key_data(impl: PRNGImpl, data: Any) -> None:
                         f"{impl.key_shape}; got shape={tuple(shape)} for impl={impl!r}")
     if dtype not in (UINT32, dtypes.float0):
         raise TypeError(f"JAX encountered invalid PRNG key data: expected key_data.dtype = uint32; got dtype={dtype}")
+
+
+array_types[KeyTy] = PRNGKeyArray

@@ -162,18 +162,14 @@ def _while_batch(
             break
         carry_b = joined
     pred_rank = len(cond_jaxpr.out_avals[0].shape)
-    cond_dims = [0 if b else None for b in cond_b]
-    body_dims = [0 if b else None for b in body_b]
+    cond_dims: list[int | None] = [0 if b else None for b in cond_b]
+    body_dims: list[int | None] = [0 if b else None for b in body_b]
     _, (pred_dim,) = batching.batch_jaxpr_axes(
         cond_jaxpr, axis_data, cond_dims + [0 if b else None for b in carry_b], [None]
     )
     pred_batched = pred_dim is not None
-    if pred_batched:
-        carry_dims = [0] * len(carry_b)
-        pred_axes = [0]
-    else:
-        carry_dims = [pred_rank if b else None for b in carry_b]
-        pred_axes = [None]
+    carry_dims: list[int | None] = [0 if pred_batched else pred_rank if b else None for b in carry_b]
+    pred_axes = [0 if pred_batched else None]
     cond, _ = batching.batch_jaxpr_axes(cond_jaxpr, axis_data, cond_dims + carry_dims, pred_axes)
     body, _ = batching.batch_jaxpr_axes(body_jaxpr, axis_data, body_dims + carry_dims, carry_dims)
     if pred_batched and any(isinstance(e, WriteEffect) for e in body_jaxpr.effects):

@@ -31,6 +31,7 @@ from .control_flow import (
 from .scans import scan
 
 while_p = Primitive("while", multiple_results=True)
+while_p.higher_order = True
 run_eagerly(while_p)
 
 

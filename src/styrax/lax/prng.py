@@ -46,29 +46,6 @@ def _each_key(fun: Callable[..., Any], ndim: int) -> Callable[..., Any]:
     return fun
 
 
-def _run_at_once(primitive: Primitive) -> None:
-    """Eager calls: the program on raw data, compiled once per type and parameters."""
-    programs: dict[Any, Any] = {}
-
-    def impl(*args: Any, **params: Any) -> Any:
-        from styrax.core import config
-
-        avals = [get_aval(x) for x in args]
-        key = (tuple(avals), tuple(params.items()), config.config.jax_threefry_partitionable,
-               config.config.jax_enable_x64, backends.get())
-        known = programs.get(key)
-        if known is None:
-            closed = trace_to_jaxpr(lambda *xs: [primitive.bind(*xs, **params)], avals)
-            known = programs[key] = (backends.get().compile(lower(closed)), closed.out_avals[0])
-        program, out_aval = known
-        (out,) = program(*(x.physical if isinstance(x, PRNGKeyArray) else x for x in args))
-        if isinstance(out_aval.dtype, KeyTy):
-            return PRNGKeyArray(out_aval, out.buffer, out.committed)
-        return out
-
-    primitive.def_impl(impl)
-
-
 def _check_keys(name: str, aval: Any) -> None:
     if not isinstance(aval.dtype, KeyTy):
         raise TypeError(f"{name} expects an array of PRNG keys; got {aval.str_short()}")
@@ -77,7 +54,6 @@ def _check_keys(name: str, aval: Any) -> None:
 # --- seed
 
 random_seed_p = Primitive("random_seed")
-_run_at_once(random_seed_p)
 batching.defvectorized(random_seed_p)
 ad.defjvp_zero(random_seed_p)
 
@@ -108,7 +84,6 @@ def random_seed(seeds: Any, impl: PRNGImpl) -> Any:
 # --- split
 
 random_split_p = Primitive("random_split")
-_run_at_once(random_split_p)
 ad.defjvp_zero(random_split_p)
 
 
@@ -146,7 +121,6 @@ def random_split(keys: Any, shape: tuple[int, ...]) -> Any:
 # --- fold in
 
 random_fold_in_p = Primitive("random_fold_in")
-_run_at_once(random_fold_in_p)
 batching.defbroadcasting(random_fold_in_p)
 ad.defjvp_zero(random_fold_in_p)
 
@@ -190,7 +164,6 @@ def random_fold_in(keys: Any, msgs: Any) -> Any:
 # --- bits
 
 random_bits_p = Primitive("random_bits")
-_run_at_once(random_bits_p)
 _keys_in_front(random_bits_p)
 ad.defjvp_zero(random_bits_p)
 

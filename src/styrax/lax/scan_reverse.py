@@ -260,11 +260,13 @@ def _run_split(
     parts = split_list(list(args), [num_consts, num_carry])
     flags = split_list(unknown, [num_consts, num_carry])
     known_args = [select_where(p, f, False) for p, f in zip(parts, flags, strict=True)]
-    unknown_args = [select_where(p, f) for p, f in zip(parts, flags, strict=True)]
+    consts, carry, xs = (select_where(p, f) for p, f in zip(parts, flags, strict=True))
     num_results = len(unknown_out) - sum(unknown_out)
     plan = _plan_forward(known, len(known_args[0]), len(known_args[1]), num_results)
     results, residuals, scanned = run_known(_run_forward, plan, *known_args, num_results, params)
-    outs = _linear_scan(lambda a, p: record(scan_p, a, p), rest, residuals, scanned, *unknown_args, params)
+    outs = _linear_scan(
+        lambda a, p: record(scan_p, a, p), rest, residuals, scanned, consts, carry, xs, params
+    )
     return results, outs
 
 

@@ -28,6 +28,7 @@ from .control_flow import (
 )
 
 scan_p = Primitive("scan", multiple_results=True)
+scan_p.higher_order = True
 run_eagerly(scan_p)
 
 

@@ -1118,7 +1118,6 @@ def _pad_transpose(ct: Any, x: Any, value: Any, *, padding_config: tuple) -> lis
     from .slicing import slice as slice_array
 
     low, high, interior = zip(*padding_config, strict=True) if padding_config else ((), (), ())
-    total = _reduce_sum(ct, tuple(range(len(low))))
 
     def of_operand() -> Any:
         trimmed = pad(
@@ -1130,8 +1129,9 @@ def _pad_transpose(ct: Any, x: Any, value: Any, *, padding_config: tuple) -> lis
     ct_x = of_operand() if ad.is_undefined_primal(x) else None
     if not ad.is_undefined_primal(value):
         return [ct_x, None]
-    inside = _reduce_sum(of_operand() if ct_x is None else ct_x, tuple(range(len(low))))
-    return [ct_x, sub(total, inside)]
+    axes = tuple(range(len(low)))
+    inside = of_operand() if ct_x is None else ct_x
+    return [ct_x, sub(_reduce_sum(ct, axes), _reduce_sum(inside, axes))]
 
 
 def _pad_batch(args: Any, dims: Any, *, padding_config: tuple) -> Any:

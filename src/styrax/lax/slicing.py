@@ -288,10 +288,9 @@ dynamic_slice_p = standard_primitive(
 def _dynamic_slice_jvp(primals: Any, tangents: Any, *, slice_sizes: tuple) -> Any:
     x, *indices = primals
     t = tangents[0]
+    moving = None if type(t) is ad.Zero else dynamic_slice_p.bind(t, *indices, slice_sizes=slice_sizes)
     out = dynamic_slice_p.bind(x, *indices, slice_sizes=slice_sizes)
-    if type(t) is ad.Zero:
-        return out, ad.Zero.from_primal_value(out)
-    return out, dynamic_slice_p.bind(t, *indices, slice_sizes=slice_sizes)
+    return out, ad.Zero.from_primal_value(out) if moving is None else moving
 
 
 def _dynamic_slice_transpose(ct: Any, x: Any, *indices: Any, slice_sizes: tuple) -> list[Any]:
@@ -358,11 +357,7 @@ def start_scalars(
                 f"Length of slice indices must match number of operand dimensions, got indices of shape "
                 f"{shape_of(start_indices)} for shape {shape}"
             )
-        from .shaping import reshape
-
-        given = [
-            reshape(slice(start_indices, (k,), (k + 1,)), ()) for k in range(shape_of(start_indices)[0])
-        ]
+        given = [index_in_dim(start_indices, k, keepdims=False) for k in range(shape_of(start_indices)[0])]
     if len(given) != len(shape):
         raise ValueError(
             f"Length of slice indices must match number of operand dimensions ({len(given)} vs {shape})"

@@ -338,17 +338,16 @@ def _log_sum(name: str, base: float) -> Callable[..., Any]:
     function.__name__ = function.__qualname__ = name
     wrapped = custom_jvp(function)
 
+    def finite(x: Any) -> Any:
+        # An infinite operand is the result itself: their difference is 0, not NaN.
+        return lax.select(lax.eq(x, convert(np.inf, *typed(x))), lax.full_like(x, 0), x)
+
     def jvp(primals: tuple, tangents: tuple) -> tuple:
         (x1, x2), (t1, t2) = primals, tangents
         out = wrapped(x1, x2)
-
-        def weight(x: Any) -> Any:
-            # Where out and x are the same infinity the weight is 1, not NaN.
-            inf = choose_elements(lax.eq(x, out), lax.full_like(x, 0), lax.sub(x, out)) if not dtypes.issubdtype(
-                x.dtype, np.complexfloating) else lax.sub(x, out)
-            return power_of(inf)
-
-        return out, lax.add(lax.mul(t1, weight(x1)), lax.mul(t2, weight(x2)))
+        weight1 = power_of(lax.sub(finite(x1), finite(out)))
+        weight2 = power_of(lax.sub(finite(x2), finite(out)))
+        return out, lax.add(lax.mul(t1, weight1), lax.mul(t2, weight2))
 
     jvp.__name__ = jvp.__qualname__ = f"_{name}_jvp"
     wrapped.defjvp(jvp)

@@ -217,12 +217,12 @@ def mean(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims
     if where is None:
         number: Any = convert(count(shape_of(a), axis), compute)
     else:
-        number = _how_many(where, shape_of(a), axis, keepdims, compute)
+        number = count_where(where, shape_of(a), axis, keepdims, compute)
     total = _reduce("sum", a, lax.reduce_sum, 0, axis, compute, keepdims, None, where)
     return convert(lax.div(total, number), result)
 
 
-def _how_many(where: Any, shape: tuple, axis: Any, keepdims: bool, dtype: Any) -> Any:
+def count_where(where: Any, shape: tuple, axis: Any, keepdims: bool, dtype: Any) -> Any:
     """How many elements `where` selects, as a number of `dtype`."""
     mask = spread(truth(where), broadcast_shapes(shape_of(where), shape))
     return sum(convert(convert(mask, np.dtype(np.int32)), dtype), axis, keepdims=keepdims)
@@ -244,7 +244,7 @@ def _var(a: Any, axis: Any, dtype: Any, mean: Any, correction: Any, keepdims: bo
     if where is None:
         number: Any = convert(count(shape, axis), compute)
     else:
-        number = _how_many(where, shape, axis, keepdims, compute)
+        number = count_where(where, shape, axis, keepdims, compute)
     degrees = lax.sub(number, convert(correction, compute))
     total = sum(squares, axis, keepdims=keepdims, where=where)
     out = convert(lax.div(total, degrees), result)

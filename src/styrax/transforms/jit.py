@@ -16,7 +16,7 @@ from ..core import backends, config, tree
 from ..core.array import Array
 from ..core.jaxpr import ClosedJaxpr
 from ..core.staging import hoist_tracers, trace_to_jaxpr
-from ..core.trace import Tracer, eval_trace, state
+from ..core.trace import Tracer, eval_trace, get_aval, state
 from . import refs, stages
 from .jit_rules import UNSPECIFIED, jit_p, jit_params
 from .naming import debug_info, function_name
@@ -385,6 +385,26 @@ def jit(fun: Any = NOT_GIVEN, /, *, in_shardings: Any = UNSPECIFIED, out_shardin
     return JitFunction(fun, options)
 
 
+def apply_primitive(primitive: Any, args: tuple, params: dict[str, Any]) -> Any:
+    """Runs a primitive with references among its arguments, or inside its programs."""
+    avals = [get_aval(x) for x in args]
+    key = (primitive, tuple(avals), backends.params_key(params), config.trace_context())
+    closed = _primitives.get(key)
+    if closed is None:
+        def fun(*tracers: Any) -> list[Any]:
+            out = primitive.bind(*tracers, **params)
+            return list(out) if primitive.multiple_results else [out]
+
+        closed = _primitives[key] = trace_to_jaxpr(fun, avals)
+    outs = run(compile_closed(closed, primitive.name), args, None, closed)
+    return outs if primitive.multiple_results else outs[0]
+
+
+backends.apply_stateful = apply_primitive
+_primitives: dict[Any, ClosedJaxpr] = {}
+
+
 def clear_caches() -> None:
     """Forgets all traced and compiled programs of this process."""
     _traced.clear()
+    _primitives.clear()

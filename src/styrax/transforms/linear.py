@@ -222,7 +222,7 @@ def _run_forward(eqns: Sequence[JaxprEqn], env: dict[Any, Any], linear: set[Var]
             pending.append(eqn)
             continue
         funs, params = eqn.primitive.get_bind_params(eqn.params)
-        out = eqn.primitive.bind(*funs, *(a.val if type(a) is Literal else env[a] for a in eqn.invars), **params)
+        out = eqn.primitive.bind(*funs, *(a.value if type(a) is Literal else env[a] for a in eqn.invars), **params)
         if eqn.primitive.multiple_results:
             env.update(zip(eqn.outvars, out, strict=True))
         else:
@@ -259,7 +259,7 @@ def _transpose_eqns(pending: Sequence[JaxprEqn], env: dict[Any, Any], linear: se
         args: list[Any] = []
         for a in eqn.invars:
             if type(a) is Literal:
-                args.append(a.val)
+                args.append(a.value)
             elif a not in linear:
                 args.append(env[a])
             elif isinstance(a.aval, AbstractRef):

@@ -11,13 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..core import source
 from ..core.avals import AbstractRef, AbstractValue
-from ..core.effects import AccumEffect, ReadEffect, WriteEffect
+from ..core.effects import AccumEffect, NamedAxisEffect, ReadEffect, WriteEffect
 from ..core.jaxpr import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var, close_jaxpr, eval_jaxpr, no_debug_info
 from ..core.primitive import Primitive
 from ..core.rules import dces, partial_eval_jaxpr_customs, partial_evals
-from ..core.staging import inlines, trace_to_jaxpr
+from ..core.staging import trace_to_jaxpr
 from ..core.trace import Trace, Tracer, get_aval, set_current_trace, state
 from .memo import per_jaxpr
 
@@ -140,8 +142,7 @@ def close_record(eqns: Sequence[JaxprEqn], invars: Sequence[Var], outs: Sequence
     residual_vars: dict[int, Var] = {}
 
     def atom(a: Any) -> Any:
-        if type(a) is not Literal or (not isinstance(a.val, Tracer) and getattr(a.aval, "shape", None) == ()
-                                      and inlines(a.val)):
+        if type(a) is not Literal or isinstance(a.val, (bool, int, float, complex, np.generic)):
             return a
         var = residual_vars.get(id(a.val))
         if var is None:
@@ -230,14 +231,14 @@ def _eval_partially(closed: ClosedJaxpr, args: Sequence[Any], trace: PartialTrac
     env: dict[Any, Any] = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
     env.update(zip(closed.jaxpr.invars, args, strict=True))
     for eqn in closed.jaxpr.eqns:
-        ins = [a.val if type(a) is Literal else env[a] for a in eqn.invars]
+        ins = [a.value if type(a) is Literal else env[a] for a in eqn.invars]
         if eqn.outvars and eqn.outvars[0] in forced:
             env[eqn.outvars[0]] = trace.record(eqn.primitive, ins, eqn.params)
             continue
         funs, params = eqn.primitive.get_bind_params(eqn.params)
         out = eqn.primitive.bind(*funs, *ins, **params)
         env.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True))
-    return [a.val if type(a) is Literal else env[a] for a in closed.jaxpr.outvars]
+    return [a.value if type(a) is Literal else env[a] for a in closed.jaxpr.outvars]
 
 
 def unknown_refs(jaxpr: Jaxpr, unknown_in: Sequence[bool]) -> set[Var]:
@@ -315,8 +316,9 @@ def _dce_jaxpr(jaxpr: Jaxpr, used_outputs: tuple[bool, ...],
 
 
 def has_effects(eqn: JaxprEqn) -> bool:
-    """Whether an equation does something besides giving its results: reading a reference is nothing."""
-    return any(not isinstance(e, ReadEffect) for e in eqn.effects)
+    """Whether an equation does something besides giving its results: reading a reference is nothing,
+    and neither is naming a mapped axis."""
+    return any(not isinstance(e, (ReadEffect, NamedAxisEffect)) for e in eqn.effects)
 
 
 def dce_jaxpr_consts(jaxpr: Jaxpr, used_outputs: Sequence[bool],

@@ -607,7 +607,7 @@ def eval_discharged(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) ->
     env.update(zip(jaxpr.invars, args, strict=True))
 
     def value(a: Any) -> Any:
-        return a.val if type(a) is Literal else env[a]
+        return a.value if type(a) is Literal else env[a]
 
     for eqn in jaxpr.eqns:
         primitive = eqn.primitive

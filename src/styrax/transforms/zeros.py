@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core import dtypes, rules
-from ..core.avals import AbstractRef, AbstractToken, AbstractValue, ShapedArray, abstract_token
+from ..core import backends, dtypes, rules
+from ..core.avals import AbstractRef, AbstractToken, AbstractValue, ShapedArray, abstract_token, typed_scalar
 from ..core.primitive import Primitive
-from ..core.trace import get_aval
+from ..core.trace import get_aval, state
 from . import array_ops
 
 
@@ -74,6 +74,10 @@ def _zeros_of_array(aval: Any) -> Any:
         return np.zeros(aval.shape, dtypes.float0)
     if aval.dtype.__class__ is not np.dtype and hasattr(aval.dtype, "zeros"):
         return aval.dtype.zeros(aval)
+    if aval.weak_type and not aval.shape and aval.dtype.kind in "iufc":
+        if state.trace.is_eval:
+            return backends.get().put(np.zeros((), aval.dtype), aval, None)
+        return typed_scalar(0, aval.dtype)
     return array_ops.lax.full(aval.shape, 0, aval.dtype)
 
 

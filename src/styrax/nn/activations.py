@@ -1,0 +1,283 @@
+"""Activation functions: elementwise, and those that normalise along an axis."""
+
+from __future__ import annotations
+
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from styrax import lax
+
+from styrax.numpy.binary import add, divide, equal, logaddexp, multiply, power, subtract
+from styrax.numpy.broadcasting import choose_elements
+from styrax.numpy.conversion import array, asarray
+from styrax.numpy.promotion import (arrays, axis_index, convert, default_float, dtype_of, promote_args_inexact, typed,
+                                    user_dtype)
+from styrax.numpy.reductions import mean as mean_
+from styrax.numpy.selection import clip
+from styrax.numpy.ufuncs import square, tanh
+from styrax.transforms.custom import custom_jvp
+from styrax.transforms.jit import jit
+
+__all__ = [
+    "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "identity", "leaky_relu",
+    "log1mexp", "log_sigmoid", "mish", "one_hot", "relu", "relu6", "selu", "sigmoid", "silu", "soft_sign", "softplus",
+    "sparse_plus", "sparse_sigmoid", "squareplus", "standardize", "swish", "tanh",
+]
+
+
+def _zeros(x: Any) -> Any:
+    return lax.full_like(x, 0)
+
+
+@jit
+def identity(x: Any) -> Any:
+    """x itself, as an array."""
+    return asarray(*arrays("identity", x))
+
+
+@custom_jvp
+@jit
+def relu(x: Any) -> Any:
+    """max(x, 0), with derivative 0 at 0."""
+    from styrax.numpy.binary import maximum
+
+    return maximum(x, 0)
+
+
+relu.defjvps(lambda g, ans, x: lax.select(lax.gt(x, convert(0, *typed(x))), g, _zeros(g)))
+
+
+@custom_jvp
+@jit
+def relu6(x: Any) -> Any:
+    """min(max(x, 0), 6), with derivative 0 at both bounds."""
+    from styrax.numpy.binary import maximum, minimum
+
+    return minimum(maximum(x, 0), 6)
+
+
+relu6.defjvps(lambda g, ans, x: lax.select(
+    lax.bitwise_and(lax.gt(x, convert(0, *typed(x))), lax.lt(x, convert(6, *typed(x)))), g, _zeros(g)))
+
+
+@custom_jvp
+@jit
+def log1mexp(x: Any) -> Any:
+    """log(1 - exp(-x)) for positive x, accurate near 0 and far from it."""
+    (x,) = promote_args_inexact("log1mexp", x)
+    near = lax.lt(x, convert(lax.log(2.0), dtype_of(x)))
+    return choose_elements(near, lax.log(lax.neg(lax.expm1(lax.neg(x)))), lax.log1p(lax.neg(lax.exp(lax.neg(x)))))
+
+
+log1mexp.defjvps(lambda g, ans, x: divide(g, lax.expm1(x)))
+
+
+def sigmoid(x: Any) -> Any:
+    """1 / (1 + exp(-x))."""
+    (x,) = promote_args_inexact("sigmoid", x)
+    return lax.logistic(x)
+
+
+@jit
+def softplus(x: Any) -> Any:
+    """log(1 + exp(x)): a smooth `relu`."""
+    return logaddexp(x, 0)
+
+
+@jit
+def sparse_plus(x: Any) -> Any:
+    """0 below -1, (x + 1)²/4 up to 1, x above: a smooth `relu` that is exactly 0 for small x."""
+    (x,) = arrays("sparse_plus", x)
+    low, high = lax.le(x, convert(-1, *typed(x))), lax.ge(x, convert(1, *typed(x)))
+    return choose_elements(low, 0.0, choose_elements(high, x, divide(power(add(x, 1.0), 2), 4)))
+
+
+@jit
+def soft_sign(x: Any) -> Any:
+    """x / (|x| + 1)."""
+    (x,) = arrays("soft_sign", x)
+    return divide(x, add(lax.abs(x), 1))
+
+
+@partial(jit, inline=False)
+def sparse_sigmoid(x: Any) -> Any:
+    """0 below -1, (x + 1)/2 up to 1, 1 above: the derivative of `sparse_plus`."""
+    return multiply(0.5, clip(add(x, 1.0), 0.0, 2.0))
+
+
+@jit
+def silu(x: Any) -> Any:
+    """x · sigmoid(x), also called swish."""
+    (x,) = promote_args_inexact("silu", x)
+    return multiply(x, sigmoid(x))
+
+
+swish = silu
+
+
+@jit
+def mish(x: Any) -> Any:
+    """x · tanh(softplus(x))."""
+    (x,) = promote_args_inexact("mish", x)
+    return multiply(x, tanh(softplus(x)))
+
+
+@jit
+def log_sigmoid(x: Any) -> Any:
+    """log(sigmoid(x)), without underflow."""
+    (x,) = promote_args_inexact("log_sigmoid", x)
+    return lax.neg(softplus(lax.neg(x)))
+
+
+@jit
+def elu(x: Any, alpha: Any = 1.0) -> Any:
+    """x where it is positive, alpha · (exp(x) - 1) elsewhere."""
+    from styrax.numpy.ufuncs import expm1
+
+    (x,) = arrays("elu", x)
+    zero = convert(0, *typed(x))
+    positive = lax.gt(x, zero)
+    return choose_elements(positive, x, multiply(alpha, expm1(choose_elements(lax.gt(x, zero), 0.0, x))))
+
+
+@jit
+def selu(x: Any) -> Any:
+    """A scaled `elu` that keeps mean 0 and variance 1 in deep networks."""
+    return multiply(1.0507009873554804934193349852946, elu(x, 1.6732632423543772848170429916717))
+
+
+@jit
+def celu(x: Any, alpha: Any = 1.0) -> Any:
+    """max(x, 0) + min(0, alpha · (exp(x / alpha) - 1)): an `elu` with a continuous derivative."""
+    from styrax.numpy.binary import maximum, minimum
+
+    return add(maximum(x, 0.0), multiply(alpha, lax.expm1(divide(minimum(x, 0.0), alpha))))
+
+
+def gelu(x: Any, approximate: bool = True) -> Any:
+    """x · Φ(x), with the normal distribution function Φ, or an approximation of it by tanh."""
+    (x,) = promote_args_inexact("gelu", x)
+    x = asarray(x)
+    dtype = x.dtype
+    if approximate:
+        slope = np.asarray(np.sqrt(2 / np.pi)).astype(dtype)
+        inside = multiply(slope, add(x, multiply(0.044715, power(x, 3))))
+        return multiply(x, multiply(0.5, add(1.0, lax.tanh(inside))))
+    half = np.asarray(np.sqrt(0.5)).astype(dtype)
+    return array(multiply(multiply(0.5, x), lax.erfc(multiply(lax.neg(x), half))), dtype=dtype)
+
+
+def _glu(x: Any, axis: int = -1) -> Any:
+    """The first half of `x` along `axis` times the sigmoid of the second. Raises ValueError for an odd size."""
+    from styrax.numpy.joining import split
+
+    (x,) = arrays("glu", x)
+    if x.shape[axis] % 2:
+        raise ValueError("axis size must be divisible by 2")
+    first, second = split(x, 2, axis)
+    return multiply(first, sigmoid(second))
+
+
+_glu.__name__ = _glu.__qualname__ = "glu"
+glu = jit(_glu, static_argnames=("axis",))
+
+
+@jit
+def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
+    """x where it is not negative, `negative_slope` · x elsewhere."""
+    (x,) = arrays("leaky_relu", x)
+    return choose_elements(lax.ge(x, convert(0, *typed(x))), x, multiply(negative_slope, x))
+
+
+@jit
+def hard_tanh(x: Any) -> Any:
+    """x kept between -1 and 1."""
+    (x,) = arrays("hard_tanh", x)
+    above = lax.gt(x, convert(1, *typed(x)))
+    return choose_elements(above, 1, choose_elements(lax.lt(x, convert(-1, *typed(x))), -1, x))
+
+
+@jit
+def hard_sigmoid(x: Any) -> Any:
+    """relu6(x + 3) / 6: a `sigmoid` of straight lines."""
+    return divide(relu6(add(x, 3.0)), 6.0)
+
+
+@jit
+def hard_silu(x: Any) -> Any:
+    """x · hard_sigmoid(x), also called hard swish."""
+    (x,) = promote_args_inexact("hard_silu", x)
+    return multiply(x, hard_sigmoid(x))
+
+
+hard_swish = hard_silu
+
+
+@jit
+def squareplus(x: Any, b: Any = 4) -> Any:
+    """(x + sqrt(x² + b)) / 2: a smooth `relu` without exponentials."""
+    (x, b) = arrays("squareplus", x, b)
+    return divide(add(x, lax.sqrt(asarray(add(square(x), b)))), 2)
+
+
+def _standardize(x: Any, axis: Any = -1, mean: Any = None, variance: Any = None, epsilon: Any = 1e-5,
+                 where: Any = None, *, algorithm: str = "fast") -> Any:
+    """x less its mean, divided by its standard deviation, along `axis`.
+
+    Args:
+      mean, variance: what to use instead of the elements' own; for `variance`, `mean` is needed, too.
+      epsilon: is added to the variance.
+      where: elements to take the mean and variance of.
+      algorithm: "fast" computes the variance as mean(x²) - mean(x)², "stable" from the differences.
+    """
+    (x,) = promote_args_inexact("standardize", x)
+    if mean is None:
+        mean = mean_(x, axis, keepdims=True, where=where)
+    if variance is None:
+        if algorithm == "fast":
+            # Rounding may take the difference below zero.
+            variance = clip(subtract(mean_(square(x), axis, keepdims=True, where=where), square(mean)), 0)
+        elif algorithm == "stable":
+            variance = mean_(square(subtract(x, mean)), axis, keepdims=True, where=where)
+        else:
+            raise ValueError(f"Unsupported algorithm: {algorithm}. Supported algorithms are 'fast' and 'stable'.")
+    return multiply(subtract(x, mean), lax.rsqrt(add(variance, epsilon)))
+
+
+_standardize.__name__ = _standardize.__qualname__ = "standardize"
+standardize = jit(_standardize, static_argnames=("axis", "algorithm"))
+
+
+@partial(jit, static_argnames=("num_classes", "dtype", "axis"))
+def _one_hot(x: Any, num_classes: int, *, dtype: Any, axis: Any) -> Any:
+    (x,) = arrays("one_hot", x)
+    place = axis_index(axis, x.ndim + 1)
+    columns = lax.expand_dims(x, (place,))
+    shape = tuple(num_classes if i == place else 1 for i in range(x.ndim + 1))
+    numbers = lax.broadcasted_iota(x.dtype, shape, place)
+    return convert(equal(columns, numbers), dtype)
+
+
+def one_hot(x: Any, num_classes: Any, *, dtype: Any = None, axis: Any = -1) -> Any:
+    """For every integer k a vector of `num_classes` elements along a new axis, 1 at place k and 0 elsewhere.
+
+    Integers out of range give zeros. `axis` may be the name of a mapped axis, which then stands for the
+    new one.
+    """
+    from styrax.core.trace import concrete_or_error
+
+    number = concrete_or_error(lambda n: n.__index__(), num_classes,
+                               "The error arose in jax.nn.one_hot argument `num_classes`.")
+    kind = default_float() if dtype is None else user_dtype(dtype, "one_hot")
+    if isinstance(axis, str):
+        size = lax.axis_size(axis)
+        if size != number:
+            raise ValueError(f"Expected num_classes to match the size of axis {axis}, but {number} != {size}")
+        (x,) = arrays("one_hot", x)
+        return convert(lax.eq(x, convert(lax.axis_index(axis), dtype_of(x))), kind)
+    return _one_hot(*arrays("one_hot", x), number, dtype=kind, axis=axis)
+
+

@@ -1,0 +1,239 @@
+"""Scaled dot-product attention, and products of block-scaled matrices."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from styrax import lax
+from styrax.core import dtypes
+from styrax.numpy.binary import add, logical_and, multiply
+from styrax.numpy.broadcasting import choose_elements, spread
+from styrax.numpy.conversion import asarray
+from styrax.numpy.creation import tril, triu
+from styrax.numpy.einsum import einsum
+from styrax.numpy.promotion import check_arraylike, convert, is_array, promote_dtypes
+from styrax.transforms.jit import jit
+
+from .exponentials import logsumexp, softmax
+
+_BOOL = np.dtype(np.bool_)
+
+
+def dot_product_attention(query: Any, key: Any, value: Any, bias: Any = None, mask: Any = None, *, scale: Any = None,
+                          is_causal: bool = False, query_seq_lengths: Any = None, key_value_seq_lengths: Any = None,
+                          local_window_size: Any = None, implementation: str | None = None,
+                          return_residual: bool = False) -> Any:
+    """softmax(scale · query · keyᵀ + bias) · value, for every head.
+
+    Args:
+      query: (B, T, N, H), or (T, N, H) without a batch: T positions, N heads of H components.
+      key, value: (B, S, K, H), or without a batch; K divides N, and every key head serves N/K query heads.
+      bias: is added to the logits; broadcasts to (B, N, T, S).
+      mask: booleans that broadcast to (B, N, T, S): logits where they are False do not count.
+      scale: factor of the logits, by default 1/sqrt(H).
+      is_causal: whether position t sees only keys up to t.
+      query_seq_lengths, key_value_seq_lengths: how many positions count in each batch element.
+      local_window_size: an int or a pair: position t sees keys from t - left to t + right alone.
+      implementation: "xla", "cudnn" or None; all compute the same here.
+      return_residual: whether the result is a pair with the logarithms of the sums of exponentials, (B, T, N).
+
+    Returns an array of the shape of `query`. Raises ValueError for shapes that do not fit.
+    """
+
+    def batched(x: Any, rank: int = 4) -> Any:
+        if x is None:
+            return None
+        check_arraylike("dot_product_attention", x)
+        x = asarray(x)
+        return lax.expand_dims(x, (0,)) if x.ndim == rank - 1 else x
+
+    shape = tuple(np.shape(query)) if not is_array(query) else query.shape
+    query, key, value = batched(query), batched(key), batched(value)
+    bias, mask = batched(bias), batched(mask)
+    for name, x in (("query", query), ("key", key), ("value", value)):
+        if x.ndim != 4:
+            raise ValueError(f"{name} must be of rank 3 or 4, got shape {x.shape}")
+    batch, length, heads, size = query.shape
+    if key.shape != value.shape or key.shape[0] != batch or key.shape[-1] != size or heads % key.shape[2]:
+        raise ValueError(f"shapes of query, key and value do not fit: {query.shape}, {key.shape}, {value.shape}")
+    if mask is not None and mask.dtype != _BOOL:
+        raise ValueError(f"Mask must be boolean dtype, but got {mask.dtype}.")
+    if implementation not in (None, "xla", "cudnn"):
+        raise ValueError(f"Unsupported implementation option: {implementation}")
+    window = (local_window_size, local_window_size) if isinstance(local_window_size, int) else local_window_size
+    factor = 1.0 / math.sqrt(size) if scale is None else scale
+    out = _attention(query, key, value, bias, mask, query_seq_lengths, key_value_seq_lengths, factor, is_causal, window,
+                     return_residual)
+    if return_residual:
+        result, residual = out
+        return lax.reshape(result, shape), residual if len(shape) == 4 else lax.squeeze(residual, (0,))
+    return lax.reshape(out, shape) if tuple(out.shape) != tuple(shape) else out
+
+
+def _allowed(mask: Any, shape: tuple, is_causal: bool, q_lengths: Any, kv_lengths: Any, window: Any) -> Any:
+    """Booleans (B, N, T, S): which keys each position sees. None for all."""
+    if mask is None and not is_causal and q_lengths is None and kv_lengths is None and window is None:
+        return None
+    _, _, length, keys = shape
+    allowed = lax.full(shape, True, _BOOL)
+    if mask is not None:
+        allowed = logical_and(allowed, spread(mask, shape))
+    if is_causal:
+        allowed = logical_and(allowed, lax.expand_dims(tril(lax.full((length, keys), True, _BOOL)), (0, 1)))
+    index = np.dtype(np.int32)
+    if window is not None:
+        left, right = window
+        plane = lax.full((length, keys), True, _BOOL)
+        near = logical_and(triu(plane, k=-left), tril(plane, k=right))
+        allowed = logical_and(allowed, lax.expand_dims(near, (0, 1)))
+    if q_lengths is not None:
+        rows = lax.broadcasted_iota(index, (1, 1, length, 1), 2)
+        allowed = logical_and(allowed, lax.lt(*_spread2(rows, lax.expand_dims(asarray(q_lengths, dtype=index), (1, 2, 3)))))
+    if kv_lengths is not None:
+        columns = lax.broadcasted_iota(index, (1, 1, 1, keys), 3)
+        allowed = logical_and(allowed, lax.lt(*_spread2(columns, lax.expand_dims(asarray(kv_lengths, dtype=index),
+                                                                                  (1, 2, 3)))))
+    return allowed
+
+
+def _spread2(a: Any, b: Any) -> tuple[Any, Any]:
+    shape = lax.broadcast_shapes(a.shape, b.shape)
+    return spread(a, shape), spread(b, shape)
+
+
+def _attention(query: Any, key: Any, value: Any, bias: Any, mask: Any, q_lengths: Any, kv_lengths: Any, scale: Any,
+               is_causal: bool, window: Any, residual: bool) -> Any:
+    batch, length, heads, size = query.shape
+    keys, groups = key.shape[1], key.shape[2]
+    per = heads // groups
+    query = lax.reshape(query, (batch, length, groups, per, size))
+    accumulate = np.dtype(np.float32) if query.dtype.itemsize < 4 else query.dtype
+    logits = einsum("btkgh,bskh->bkgts", query, key, preferred_element_type=accumulate)
+    logits = multiply(logits, np.asarray(scale).astype(logits.dtype) if not is_array(scale) else scale)
+    grouped = (batch, groups, per, length, keys)
+    if bias is not None:
+        wide = spread(bias, (batch, heads, length, keys)) if bias.shape[1] != 1 else lax.expand_dims(bias, (2,))
+        logits = add(logits, convert(lax.reshape(wide, grouped) if wide.ndim == 4 else wide, logits.dtype))
+    allowed = _allowed(mask, (batch, heads, length, keys), is_causal, q_lengths, kv_lengths, window)
+    if allowed is not None:
+        lowest = -0.7 * float(dtypes.finfo(logits.dtype).max)
+        logits = choose_elements(lax.reshape(allowed, grouped), logits, convert(lowest, logits.dtype))
+    weights = convert(softmax(logits, axis=-1), key.dtype)
+    out = einsum("bkgts,bskh->btkgh", weights, value)
+    out = lax.reshape(out, (batch, length, heads, size))
+    if q_lengths is not None:
+        rows = lax.broadcasted_iota(np.dtype(np.int32), (1, length, 1, 1), 1)
+        valid = lax.lt(*_spread2(rows, lax.expand_dims(asarray(q_lengths, dtype=np.int32), (1, 2, 3))))
+        out = choose_elements(valid, out, lax.full_like(out, 0))
+    if not residual:
+        return out
+    sums = lax.reshape(logsumexp(logits, axis=-1), (batch, heads, length))
+    return out, lax.transpose(sums, (0, 2, 1))
+
+
+@partial(jit, static_argnames=("preferred_element_type",))
+def scaled_matmul(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, preferred_element_type: Any = None) -> Any:
+    """The products of matrices whose elements come in blocks with a scale each.
+
+    Args:
+      lhs, rhs: (B, M, K) and (B, N, K).
+      lhs_scales, rhs_scales: (B, M, K / block) and (B, N, K / block).
+      preferred_element_type: the dtype of the result, float32 by default.
+
+    Returns (B, M, N). Raises ValueError for ranks other than 3 and sizes that do not divide.
+    """
+    kind = np.dtype(np.float32) if preferred_element_type is None else np.dtype(preferred_element_type)
+    lhs, rhs, lhs_scales, rhs_scales = (asarray(x) for x in (lhs, rhs, lhs_scales, rhs_scales))
+    for x in (lhs, rhs, lhs_scales, rhs_scales):
+        if x.ndim != 3:
+            raise ValueError(f"scaled_matmul requires all inputs to be 3-dimensional arrays, got shape {x.shape}")
+    if lhs.shape[2] != rhs.shape[2] or lhs.shape[0] != rhs.shape[0]:
+        raise ValueError("lhs and rhs must have the same batch and contraction sizes, got "
+                         f"{lhs.shape} and {rhs.shape}")
+
+    def scaled(x: Any, scales: Any) -> Any:
+        if x.shape[2] % scales.shape[2]:
+            raise ValueError(f"the contraction size {x.shape[2]} is no multiple of the number of scales {scales.shape[2]}")
+        block = x.shape[2] // scales.shape[2]
+        wide = lax.broadcast_in_dim(convert(scales, kind), (*scales.shape, block), (0, 1, 2))
+        return lax.mul(convert(x, kind), lax.reshape(wide, x.shape))
+
+    out = lax.dot_general(scaled(lhs, lhs_scales), scaled(rhs, rhs_scales), (((2,), (2,)), ((0,), (0,))),
+                          preferred_element_type=kind)
+    return convert(out, kind)
+
+
+class BlockScaleConfig:
+    """How `scaled_dot_general` quantises its operands: element type, scale type, block size."""
+
+    __slots__ = ("block_size", "data_type", "global_scale", "infer_only", "mode", "scale_type")
+
+    def __init__(self, mode: str, block_size: int, data_type: Any, scale_type: Any, global_scale: Any = None,
+                 infer_only: bool = False):
+        self.mode, self.block_size, self.data_type = mode, block_size, data_type
+        self.scale_type, self.global_scale, self.infer_only = scale_type, global_scale, infer_only
+
+
+def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockScaleConfig:
+    """The settings of a block-scaled format: "nvfp4" (blocks of 16) or "mxfp8" (blocks of 32).
+
+    Raises ValueError for other modes, and for a global scale with "mxfp8".
+    """
+    if mode == "nvfp4":
+        one = np.ones((1,), np.float32)
+        return BlockScaleConfig(mode, 16, dtypes.float4_e2m1fn, dtypes.float8_e4m3fn,
+                                one if global_scale is None else global_scale)
+    if mode == "mxfp8":
+        if global_scale is not None:
+            raise ValueError("global_scale is not supported with mxfp8")
+        return BlockScaleConfig(mode, 32, dtypes.float8_e4m3fn, dtypes.float8_e8m0fnu)
+    raise ValueError(f"Unsupported mode: {mode}")
+
+
+def _quantised(x: Any, config: BlockScaleConfig) -> Any:
+    """`x` rounded to a block-scaled format along its last axis, as floats."""
+    kind = np.dtype(np.float32)
+    if x.shape[-1] % config.block_size:
+        raise ValueError(f"the contraction size {x.shape[-1]} is no multiple of the block size {config.block_size}")
+    blocks = lax.reshape(convert(x, kind), (*x.shape[:-1], x.shape[-1] // config.block_size, config.block_size))
+    axis = blocks.ndim - 1
+    top = float(dtypes.finfo(config.data_type).max)
+    scales = lax.div(lax.reduce_max(lax.abs(blocks), (axis,)), convert(top, kind))
+    scales = convert(convert(scales, np.dtype(config.scale_type)), kind)
+    wide = lax.broadcast_in_dim(scales, blocks.shape, tuple(range(axis)))
+    safe = choose_elements(lax.eq(wide, convert(0, kind)), lax.full_like(wide, 1), wide)
+    rounded = convert(convert(lax.div(blocks, safe), np.dtype(config.data_type)), kind)
+    return lax.reshape(lax.mul(rounded, wide), x.shape)
+
+
+def scaled_dot_general(lhs: Any, rhs: Any, dimension_numbers: Any, preferred_element_type: Any = None,
+                       configs: Any = None, implementation: str | None = None) -> Any:
+    """`lax.dot_general` of operands rounded to block-scaled formats along the contracted axis.
+
+    `configs` is a list of settings (`get_scaled_dot_general_config`), for the left and the right operand
+    and those of the derivatives; without it nothing is rounded. Raises ValueError for several
+    contracted axes with `configs`.
+    """
+    kind = np.dtype(np.float32) if preferred_element_type is None else np.dtype(preferred_element_type)
+    lhs, rhs = (asarray(x) for x in promote_dtypes(lhs, rhs))
+    (l_contract, r_contract), batch = dimension_numbers
+    if configs:
+        if len(l_contract) != 1:
+            raise ValueError("scaled_dot_general requires exactly one contracted axis")
+        lhs = _rounded(lhs, l_contract[0], configs[0])
+        rhs = _rounded(rhs, r_contract[0], configs[1])
+    return convert(lax.dot_general(lhs, rhs, dimension_numbers, preferred_element_type=kind), kind)
+
+
+def _rounded(x: Any, axis: int, config: BlockScaleConfig) -> Any:
+    from styrax.numpy.shaping import moveaxis
+
+    value = moveaxis(_quantised(moveaxis(x, axis, -1), config), -1, axis)
+    # The derivative is that of the operand before rounding.
+    return add(convert(x, value.dtype), lax.stop_gradient(lax.sub(value, convert(x, value.dtype))))
+
+

@@ -1,0 +1,110 @@
+"""Sums of exponentials and what is made of them: log-sum-exp, softmax and their kin."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from styrax import lax
+from styrax.core import dtypes
+from styrax.numpy.broadcasting import choose_elements
+from styrax.numpy.conversion import asarray
+from styrax.numpy.promotion import (arrays, axis_indices, convert, dtype_of, promote_args_inexact, promote_dtypes_inexact,
+                                    shape_of, typed, unwrap)
+from styrax.numpy.reductions import max as max_
+from styrax.numpy.reductions import count_where, static_axis
+from styrax.numpy.reductions import sum as sum_
+from styrax.transforms.jit import jit
+
+
+def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
+def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False,
+              where: Any = None) -> Any:
+    """log(sum(b · exp(a))) along `axis`, without overflow.
+
+    Args:
+      a: exponents; integers are taken as floats.
+      axis: an int, several, or None for all.
+      b: factors, which broadcast with `a`.
+      keepdims: whether reduced axes stay, with size 1.
+      return_sign: whether the result is a pair of the logarithm of the modulus and the sign; otherwise a
+        negative sum of real numbers gives NaN.
+      where: booleans; elements where they are False are left out.
+    """
+    if b is not None:
+        a, b = promote_args_inexact("logsumexp", a, b)
+        a = choose_elements(lax.ne(b, convert(0, *typed(b))), a, -np.inf)
+    else:
+        (a,) = promote_args_inexact("logsumexp", a)
+        a = asarray(a)
+    if where is not None:
+        a = choose_elements(unwrap(where), a, 0)
+    shape = shape_of(a)
+    axes = axis_indices(static_axis(axis), len(shape))
+    real = np.empty(0, a.dtype).real.dtype if dtypes.issubdtype(a.dtype, np.complexfloating) else a.dtype
+    largest = max_(lax.real(a) if real != a.dtype else a, axis=axes, keepdims=keepdims, where=where, initial=-np.inf)
+    largest = lax.stop_gradient(lax.select(lax.is_finite(largest), largest, lax.full_like(largest, 0)))
+    with_axes = largest if keepdims else lax.expand_dims(largest, axes)
+    terms = lax.exp(lax.sub(a, convert(with_axes, a.dtype) if real != a.dtype else with_axes))
+    if b is not None:
+        terms = lax.mul(terms, b)
+    total = sum_(terms, axis=axes, keepdims=keepdims, where=where)
+    sign = lax.sign(total)
+    if return_sign or real == a.dtype:
+        total = lax.abs(total)
+    out = lax.add(lax.log(total), convert(largest, dtype_of(total)))
+    if return_sign:
+        return out, sign
+    if b is not None and real == a.dtype:
+        out = choose_elements(lax.lt(sign, convert(0, dtype_of(sign))), convert(np.nan, dtype_of(out)), out)
+    return out
+
+
+def _logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:
+    """log(mean(exp(x))) along `axis`, without overflow. Arguments as for `logsumexp`."""
+    (x,) = promote_dtypes_inexact(*arrays("logmeanexp", x))
+    total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
+    if where is None:
+        shape = shape_of(x)
+        number: Any = lax.log(convert(math.prod(shape[i] for i in axis_indices(axis, len(shape))), dtype_of(total)))
+    else:
+        number = lax.log(count_where(unwrap(where), shape_of(x), axis, keepdims, dtype_of(total)))
+    return lax.sub(total, number)
+
+
+logmeanexp = jit(_named(_logmeanexp, "logmeanexp"), static_argnames=("axis", "keepdims"))
+
+
+def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+    """exp(x) divided by its sum along `axis` (an int, or several): positive numbers that add up to 1.
+
+    Elements where `where` is False are left out, and 0. Integers are taken as floats.
+    """
+    (x,) = promote_args_inexact("softmax", x)
+    x = asarray(x)
+    largest = max_(x, axis, where=where, initial=-np.inf, keepdims=True)
+    kept = x if where is None else choose_elements(unwrap(where), x, -np.inf)
+    powers = lax.exp(lax.sub(kept, lax.stop_gradient(largest)))
+    out = lax.div(powers, sum_(powers, axis, where=where, keepdims=True))
+    return out if where is None else choose_elements(unwrap(where), out, 0)
+
+
+@partial(jit, static_argnames=("axis",))
+def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+    """The logarithm of `softmax(x, axis)`, without loss of precision. Left-out elements are -∞."""
+    (x,) = promote_args_inexact("log_softmax", x)
+    x = asarray(x)
+    largest = max_(x, axis, where=where, initial=-np.inf, keepdims=True)
+    kept = x if where is None else choose_elements(unwrap(where), x, -np.inf)
+    shifted = lax.sub(kept, lax.stop_gradient(largest))
+    total = lax.log(sum_(lax.exp(shifted), axis, where=where, keepdims=True))
+    out = lax.sub(shifted, total)
+    return out if where is None else choose_elements(unwrap(where), out, -np.inf)

@@ -1,0 +1,245 @@
+"""Initializers: functions `(key, shape, dtype) -> array` that make the parameters of networks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from styrax import lax
+from styrax.core import dtypes
+from styrax.numpy.conversion import asarray
+from styrax.numpy.creation import full
+from styrax.numpy.creation import ones as ones_
+from styrax.numpy.creation import zeros as zeros_
+from styrax.numpy.promotion import convert, default_float, user_dtype
+
+
+class Initializer(Protocol):
+    """What initializers are."""
+
+    def __call__(self, key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Any: ...
+
+
+def _dtype(dtype: Any, default: Any) -> Any:
+    """The dtype to make: the caller's, else the initializer's, else the default float."""
+    chosen = default if dtype is None else dtype
+    return default_float() if chosen is None else user_dtype(chosen, "initializer")
+
+
+def zeros(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Any:
+    """An initializer that gives zeros. `key` is not used."""
+    return zeros_(shape, _dtype(dtype, None), out_sharding=out_sharding)
+
+
+def ones(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Any:
+    """An initializer that gives ones. `key` is not used."""
+    return ones_(shape, _dtype(dtype, None), out_sharding=out_sharding)
+
+
+def constant(value: Any, dtype: Any = None) -> Initializer:
+    """An initializer that gives one value everywhere (or an array that broadcasts)."""
+
+    def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Any:
+        return full(shape, value, dtype=_dtype(dtype, None), out_sharding=out_sharding)
+
+    return init
+
+
+def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
+    """An initializer that draws uniformly from [0, scale)."""
+
+    def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Any:
+        from styrax import random
+
+        kind = _dtype(dtype, None)
+        return random.uniform(key, shape, kind) * np.asarray(scale).astype(kind)
+
+    return init
+
+
+def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
+    """An initializer that draws from a normal distribution of mean 0."""
+
+    def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Any:
+        from styrax import random
+
+        kind = _dtype(dtype, None)
+        return random.normal(key, shape, kind) * asarray_like(stddev, kind)
+
+    return init
+
+
+def asarray_like(x: Any, dtype: Any) -> Any:
+    """A factor of a dtype: a literal for numbers, a conversion for arrays."""
+    return convert(x, dtype) if hasattr(x, "aval") else np.asarray(x).astype(dtype)
+
+
+def truncated_normal(stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0) -> Initializer:
+    """An initializer that draws from a normal distribution cut off at `lower` and `upper` times `stddev`."""
+
+    def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Any:
+        from styrax import random
+
+        kind = _dtype(dtype, None)
+        return random.truncated_normal(key, lower, upper, shape, kind) * asarray_like(stddev, kind)
+
+    return init
+
+
+def _axes(axis: Any) -> tuple[int, ...]:
+    return (axis,) if isinstance(axis, int) else tuple(axis)
+
+
+def _fans(shape: Sequence[int], in_axis: Any, out_axis: Any, batch_axis: Any) -> tuple[float, float]:
+    """How many inputs and outputs a weight of a shape connects."""
+    rank = len(shape)
+    if rank <= 1:
+        raise ValueError(f"Can't compute input and output sizes of a {rank}-dimensional weights tensor. Must be at least "
+                         "2D.")
+    ins = math.prod(shape[i] for i in _axes(in_axis))
+    outs = math.prod(shape[i] for i in _axes(out_axis))
+    batch = math.prod(shape[i] for i in _axes(batch_axis))
+    field = math.prod(shape) / ins / outs / batch
+    return ins * field, outs * field
+
+
+def _complex_uniform(key: Any, shape: Sequence[int], dtype: Any) -> Any:
+    """Uniform numbers in the unit disk."""
+    from styrax import random
+
+    key_r, key_theta = random.split(key)
+    real = np.empty(0, dtype).real.dtype
+    r = convert(lax.sqrt(random.uniform(key_r, shape, real)), dtype)
+    theta = convert(random.uniform(key_theta, shape, real) * np.asarray(2 * np.pi, real), dtype)
+    return r * lax.exp(theta * np.asarray(1j, dtype))
+
+
+def _complex_truncated_normal(key: Any, upper: Any, shape: Sequence[int], dtype: Any) -> Any:
+    """Normal numbers in a disk."""
+    from styrax import random
+
+    key_r, key_theta = random.split(key)
+    real = np.empty(0, dtype).real.dtype
+    top = (1 - np.exp(-(np.asarray(upper, real) ** 2)))
+    t = (random.uniform(key_r, shape, real) * np.asarray(-top, real))
+    r = convert(lax.sqrt(-lax.log1p(t)), dtype)
+    theta = convert(random.uniform(key_theta, shape, real) * np.asarray(2 * np.pi, real), dtype)
+    return r * lax.exp(theta * np.asarray(1j, dtype))
+
+
+def variance_scaling(scale: Any, mode: str, distribution: str, in_axis: Any = -2, out_axis: Any = -1,
+                     batch_axis: Any = (), dtype: Any = None) -> Initializer:
+    """An initializer whose variance is `scale` divided by a number of connections.
+
+    Args:
+      mode: the number: "fan_in" (inputs), "fan_out" (outputs), "fan_avg" (their mean) or
+        "fan_geo_avg" (their geometric mean).
+      distribution: "normal", "truncated_normal" (cut off at twice the deviation) or "uniform".
+      in_axis, out_axis: the axes of the inputs and of the outputs; others count to both.
+      batch_axis: axes that count to none.
+
+    Raises ValueError for other modes and distributions, and for shapes of rank below 2.
+    """
+
+    def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Any:
+        from styrax import random
+
+        shape = tuple(shape)
+        kind = _dtype(dtype, None)
+        fan_in, fan_out = _fans(shape, in_axis, out_axis, batch_axis)
+        if mode == "fan_in":
+            number = fan_in
+        elif mode == "fan_out":
+            number = fan_out
+        elif mode == "fan_avg":
+            number = (fan_in + fan_out) / 2
+        elif mode == "fan_geo_avg":
+            number = (fan_in * fan_out) ** 0.5
+        else:
+            raise ValueError(f"invalid mode for variance scaling initializer: {mode}")
+        variance = np.asarray(scale / number).astype(kind)
+        complex_kind = dtypes.issubdtype(kind, np.complexfloating)
+        if distribution == "normal":
+            return random.normal(key, shape, kind) * lax.sqrt(variance)
+        if distribution == "uniform":
+            if complex_kind:
+                return _complex_uniform(key, shape, kind) * lax.sqrt(variance)
+            return random.uniform(key, shape, kind, -1) * lax.sqrt(lax.mul(np.asarray(3, kind), variance))
+        if distribution == "truncated_normal":
+            if complex_kind:
+                deviation = lax.div(lax.sqrt(variance), np.asarray(0.95311164380491208, kind))
+                return _complex_truncated_normal(key, 2, shape, kind) * deviation
+            # The deviation of the standard normal distribution cut off at ±2.
+            deviation = lax.div(lax.sqrt(variance), np.asarray(0.87962566103423978, kind))
+            return random.truncated_normal(key, -2, 2, shape, kind) * deviation
+        raise ValueError(f"invalid distribution for variance scaling initializer: {distribution}")
+
+    return init
+
+
+def _scaled(scale: float, mode: str, distribution: str, name: str, text: str) -> Callable[..., Initializer]:
+    def make(in_axis: Any = -2, out_axis: Any = -1, batch_axis: Any = (), dtype: Any = None) -> Initializer:
+        return variance_scaling(scale, mode, distribution, in_axis=in_axis, out_axis=out_axis, batch_axis=batch_axis,
+                                dtype=dtype)
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = f"{text}\n\n    `variance_scaling({scale}, {mode!r}, {distribution!r})`, which see."
+    return make
+
+
+glorot_uniform = _scaled(1.0, "fan_avg", "uniform", "glorot_uniform", "Glorot's (Xavier's) uniform initializer.")
+glorot_normal = _scaled(1.0, "fan_avg", "truncated_normal", "glorot_normal", "Glorot's (Xavier's) normal initializer.")
+xavier_uniform, xavier_normal = glorot_uniform, glorot_normal
+lecun_uniform = _scaled(1.0, "fan_in", "uniform", "lecun_uniform", "LeCun's uniform initializer.")
+lecun_normal = _scaled(1.0, "fan_in", "truncated_normal", "lecun_normal", "LeCun's normal initializer.")
+he_uniform = _scaled(2.0, "fan_in", "uniform", "he_uniform", "He's (Kaiming's) uniform initializer.")
+he_normal = _scaled(2.0, "fan_in", "truncated_normal", "he_normal", "He's (Kaiming's) normal initializer.")
+kaiming_uniform, kaiming_normal = he_uniform, he_normal
+
+
+def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+    """An initializer that gives matrices with orthogonal rows or columns, whichever are fewer.
+
+    Axes other than `column_axis` are the rows. Raises ValueError for shapes of rank below 2.
+    """
+
+    def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Any:
+        from styrax import random
+
+        kind = _dtype(dtype, None)
+        if len(shape) < 2:
+            raise ValueError("orthogonal initializer requires at least a 2D shape")
+        columns = shape[column_axis]
+        rows = math.prod(shape) // columns
+        many, few = max(rows, columns), min(rows, columns)
+        q = random.orthogonal(key, many, (), kind, few)
+        if rows < columns:
+            q = q.T
+        q = q.reshape(tuple(np.delete(shape, column_axis)) + (columns,))
+        from styrax.numpy.shaping import moveaxis
+
+        return asarray_like(scale, kind) * moveaxis(q, -1, column_axis)
+
+    return init
+
+
+def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+    """An initializer for convolution kernels: an orthogonal matrix in the middle, zeros around it.
+
+    Raises ValueError for ranks other than 3, 4 and 5, and for more inputs than outputs.
+    """
+
+    def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Any:
+        kind = _dtype(dtype, None)
+        if len(shape) not in (3, 4, 5):
+            raise ValueError("Delta orthogonal initializer requires a 3D, 4D or 5D shape.")
+        if shape[-1] < shape[-2]:
+            raise ValueError("`fan_in` must be less or equal than `fan_out`.")
+        matrix = orthogonal(scale=scale, column_axis=column_axis, dtype=kind)(key, shape[-2:])
+        middle = tuple((k - 1) // 2 for k in shape[:-2])
+        return asarray(zeros_(shape, kind)).at[middle].set(matrix)
+
+    return init

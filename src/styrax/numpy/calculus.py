@@ -1,0 +1,337 @@
+"""Differences, integrals, interpolation, and comparisons up to a tolerance."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from styrax import lax
+from styrax.core import dtypes
+from styrax.core.trace import concrete_or_error
+from styrax.transforms.jit import jit
+
+from .binary import add, divide, multiply, remainder, subtract
+from .broadcasting import choose_elements, spread
+from .conversion import asarray
+from .indexing import gather_elements
+from .joining import concatenate
+from .promotion import (arrays, axis_index, axis_indices, both, check_arraylike, convert, dtype_of, either, promote_args,
+                        promote_args_inexact, promote_dtypes, promote_dtypes_inexact, shape_of, typed)
+from .promotion import unwrap as unwrap_
+from .reductions import all as all_
+from .reductions import sum as sum_
+from .shaping import moveaxis, operand, ravel
+
+
+def _named(function: Callable[..., Any], name: str, doc: str | None = None) -> Callable[..., Any]:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc or function.__doc__
+    return function
+
+
+def _part(a: Any, axis: int, start: int | None, stop: int | None) -> Any:
+    index = [slice(None)] * a.ndim
+    index[axis] = slice(start, stop)
+    return gather_elements(a, tuple(index))
+
+
+def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+    """The differences of neighbouring elements along `axis`, taken n times.
+
+    `prepend` and `append` are put before and after the elements first. Raises ValueError for negative n
+    and for scalars.
+    """
+    arr = operand("diff", a)
+    n = concrete_or_error(operator.index, n, "'n' argument of jnp.diff")
+    axis = concrete_or_error(operator.index, axis, "'axis' argument of jnp.diff")
+    if n == 0:
+        return arr
+    if n < 0:
+        raise ValueError(f"order must be non-negative but got {n}")
+    if arr.ndim == 0:
+        raise ValueError("diff requires input that is at least one dimensional; got " + str(a))
+    axis = axis_index(axis, arr.ndim)
+    def piece(x: Any) -> Any:
+        x = asarray(unwrap_(x))
+        return spread(x, tuple(1 if i == axis else d for i, d in enumerate(arr.shape))) if x.ndim == 0 else x
+
+    parts = [*([] if prepend is None else [piece(prepend)]), arr, *([] if append is None else [piece(append)])]
+    if len(parts) > 1:
+        arr = concatenate(parts, axis=axis)
+    minus = (lambda x, y: lax.ne(x, y)) if arr.dtype == np.bool_ else lax.sub
+    for _ in range(n):
+        arr = minus(_part(arr, axis, 1, None), _part(arr, axis, None, -1))
+    return arr
+
+
+diff = jit(_named(_diff, "diff"), static_argnames=("n", "axis"))
+
+
+@jit
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+    """The differences of neighbouring elements of a vector, between `to_begin` and `to_end`."""
+    arr = ravel(operand("ediff1d", ary))
+    out = lax.sub(_part(arr, 0, 1, None), _part(arr, 0, None, -1))
+    if to_begin is not None:
+        out = concatenate([ravel(convert(asarray(to_begin), arr.dtype)), out])
+    if to_end is not None:
+        out = concatenate([out, ravel(convert(asarray(to_end), arr.dtype))])
+    return out
+
+
+def _gradient_along(a: Any, h: Any, axis: int) -> Any:
+    def part(start: int, stop: int) -> Any:
+        return lax.slice_in_dim(a, start, stop, axis=axis)
+
+    size = a.shape[axis]
+    if shape_of(h) == ():
+        low = lax.sub(part(1, 2), part(0, 1))
+        high = lax.sub(part(size - 1, size), part(size - 2, size - 1))
+        middle = divide(multiply(lax.sub(part(2, size), part(0, size - 2)), 0.5), h)
+        high = divide(high, h)
+        low = divide(low, h)
+        return concatenate([low, middle, high], axis=axis)
+    steps = asarray(h)
+    column = tuple(-1 if i == axis else 1 for i in range(a.ndim))
+
+    def along(x: Any) -> Any:
+        return lax.reshape(x, tuple(x.shape[0] if c == -1 else 1 for c in column))
+
+    h1, h2 = along(lax.slice_in_dim(steps, 0, size - 2)), along(lax.slice_in_dim(steps, 1, size - 1))
+    # The second-order formula for points that are not evenly spaced.
+    low = divide(lax.sub(part(1, 2), part(0, 1)), along(lax.slice_in_dim(steps, 0, 1)))
+    high = divide(lax.sub(part(size - 1, size), part(size - 2, size - 1)), along(lax.slice_in_dim(steps, size - 2, size - 1)))
+    total = add(h1, h2)
+    middle = add(add(multiply(part(0, size - 2), divide(lax.neg(h2), multiply(h1, total))),
+                     multiply(part(1, size - 1), divide(subtract(h2, h1), multiply(h1, h2)))),
+                 multiply(part(2, size), divide(h1, multiply(h2, total))))
+    return concatenate([low, middle, high], axis=axis)
+
+
+def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = None) -> Any:
+    """The derivatives of samples along axes: central differences, one-sided at the ends.
+
+    `varargs` are the spacings: none (1), one for all axes, or one per axis; each a number or the
+    coordinates of the samples. One axis gives an array, several a list. Raises ValueError for fewer than
+    two samples and for coordinates that do not fit.
+    """
+    check_arraylike("gradient", f, *varargs)
+    f, *varargs = promote_dtypes_inexact(*arrays("gradient", f, *varargs))  # type: ignore[assignment]
+    f = asarray(f)
+    if edge_order is not None:
+        raise NotImplementedError("The 'edge_order' argument to jnp.gradient is not supported.")
+    axes = axis_indices(axis, f.ndim)
+    if any(f.shape[i] < 2 for i in axes):
+        raise ValueError("Shape of array too small to calculate a numerical gradient, at least 2 elements are required.")
+    if not axes:
+        return []
+    if len(varargs) == 0:
+        steps: list[Any] = [1.0] * len(axes)
+    elif len(varargs) == 1:
+        steps = [varargs[0]] * len(axes)
+    elif len(varargs) == len(axes):
+        steps = list(varargs)
+    else:
+        raise TypeError(f"Invalid number of spacing arguments {len(varargs)} for {axes=}")
+    for n, (h, i) in enumerate(zip(steps, axes)):
+        if len(shape_of(h)) > 1:
+            raise ValueError("distances must be either scalars or 1d")
+        if len(shape_of(h)) == 1:
+            if shape_of(h)[0] != f.shape[i]:
+                raise ValueError("when 1d, distances must match the length of the corresponding dimension")
+            steps[n] = diff(h)
+    out = [_gradient_along(f, h, i) for h, i in zip(steps, axes)]
+    return out if len(out) > 1 else out[0]
+
+
+gradient = jit(_named(_gradient, "gradient"), static_argnames=("axis", "edge_order"))
+
+
+def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+    """The integral of samples `y` along `axis` by the trapezoidal rule, at coordinates `x` or spacing `dx`."""
+    if x is None:
+        (y,) = promote_dtypes_inexact(*arrays("trapezoid", y))
+        y = moveaxis(asarray(y), axis, -1)
+        ends = lax.add(gather_elements(y, (..., 0)), gather_elements(y, (..., -1)))
+        return multiply(dx, lax.sub(sum_(y, axis=-1), multiply(0.5, ends)))
+    y, x = (asarray(v) for v in promote_dtypes_inexact(*arrays("trapezoid", y, x)))
+    steps = diff(x) if x.ndim == 1 else moveaxis(diff(x, axis=axis), axis, -1)
+    y = moveaxis(y, axis, -1)
+    sums = lax.add(gather_elements(y, (..., slice(1, None))), gather_elements(y, (..., slice(None, -1))))
+    return multiply(0.5, sum_(multiply(steps, sums), axis=-1))
+
+
+trapezoid = jit(_named(_trapezoid, "trapezoid"), static_argnames=("axis",))
+
+
+def _unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi) -> Any:
+    """Angles with multiples of `period` added so that neighbours along `axis` differ by half a period at most.
+
+    Only jumps above `discont` are changed. Raises ValueError for complex numbers.
+    """
+    from .cumulative import cumsum
+
+    p = operand("unwrap", p)
+    if dtypes.issubdtype(p.dtype, np.complexfloating):
+        raise ValueError("jnp.unwrap does not support complex inputs.")
+    axis = axis_index(axis, p.ndim)
+    if p.shape[axis] == 0:
+        return p
+    p, period_ = promote_dtypes(p, period)
+    if discont is None:
+        discont = divide(period_, 2)
+    half = divide(period_, 2)
+    steps = diff(p, axis=axis)
+    wrapped = subtract(remainder(add(steps, half), period_), half)
+    up = both(lax.eq(*promote_args("unwrap", wrapped, lax.neg(half))), lax.gt(steps, convert(0, *typed(steps))))
+    wrapped = choose_elements(up, half, wrapped)
+    small = lax.lt(*promote_args("unwrap", lax.abs(steps), discont))
+    corrections = choose_elements(small, 0, lax.sub(wrapped, steps))
+    first = lax.slice_in_dim(p, 0, 1, axis=axis)
+    rest = lax.slice_in_dim(p, 1, p.shape[axis], axis=axis)
+    return concatenate([first, add(rest, cumsum(corrections, axis=axis))], axis=axis)
+
+
+unwrap = jit(_named(_unwrap, "unwrap"), static_argnames=("axis",))
+
+
+# -- interpolation -----------------------------------------------------------------------------------
+@partial(jit, static_argnames=("left", "right", "period"))
+def _interp_static(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> Any:
+    return _interp_body(x, xp, fp, left, right, period)
+
+
+def _interp_body(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> Any:
+    from .selection import clip
+    from .sorting import argsort, searchsorted
+
+    if shape_of(xp) != shape_of(fp) or len(shape_of(xp)) != 1:
+        raise ValueError("xp and fp must be one-dimensional arrays of equal size")
+    x, xp, fp = (asarray(v) for v in arrays("interp", x, xp, fp))
+    x, xp = (asarray(v) for v in promote_dtypes_inexact(x, xp))
+    (fp,) = promote_dtypes_inexact(fp)
+    if dtypes.issubdtype(x.dtype, np.complexfloating):
+        raise ValueError("jnp.interp: complex x values not supported.")
+    if period is not None:
+        if shape_of(period) != ():
+            raise ValueError(f"period must be a scalar; got {period}")
+        period = lax.abs(asarray(period))
+        x, xp = remainder(x, period), remainder(xp, period)
+        order = argsort(xp)
+        xp, fp = gather_elements(xp, order), gather_elements(fp, order)
+        xp = concatenate([subtract(gather_elements(xp, slice(-1, None)), period), xp,
+                          add(gather_elements(xp, slice(None, 1)), period)])
+        fp = concatenate([gather_elements(fp, slice(-1, None)), fp, gather_elements(fp, slice(None, 1))])
+    i = clip(searchsorted(xp, x, side="right"), 1, xp.shape[0] - 1)
+    before = subtract(i, 1)
+    df = subtract(gather_elements(fp, i), gather_elements(fp, before))
+    dx = subtract(gather_elements(xp, i), gather_elements(xp, before))
+    delta = subtract(x, gather_elements(xp, before))
+    # Coordinates that coincide (or nearly) would divide by zero.
+    tiny = np.spacing(dtypes.finfo(xp.dtype).eps)
+    same = lax.le(lax.abs(dx), convert(float(tiny), dx.dtype))
+    f = choose_elements(same, gather_elements(fp, before), add(
+        gather_elements(fp, before), multiply(divide(delta, choose_elements(same, 1, dx)), df)))
+
+    def outside(value: Any, default: Any) -> Any:
+        if isinstance(value, str):
+            if value == "extrapolate":
+                return None
+            raise ValueError("the only valid string value of `left` is 'extrapolate', but got: " + repr(value))
+        return default if value is None else convert(unwrap_(value), f.dtype)
+
+    if period is None:
+        low, high = outside(left, gather_elements(fp, 0)), outside(right, gather_elements(fp, -1))
+        if low is not None:
+            f = choose_elements(lax.lt(*promote_args("interp", x, gather_elements(xp, 0))), low, f)
+        if high is not None:
+            f = choose_elements(lax.gt(*promote_args("interp", x, gather_elements(xp, -1))), high, f)
+    return f
+
+
+@jit
+def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+    return _interp_body(x, xp, fp, left, right, period)
+
+
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+    """The piecewise linear function through the points (xp, fp) at `x`.
+
+    Args:
+      x: where to evaluate, any shape.
+      xp, fp: vectors of one size; `xp` rising, unless `period` is given.
+      left, right: values below and above all `xp`: the first and last of `fp` by default, or "extrapolate".
+      period: the period of the coordinates.
+
+    Raises ValueError for vectors that do not match.
+    """
+    check_arraylike("interp", x, xp, fp)
+    if isinstance(left, str) or isinstance(right, str):
+        return _interp_static(unwrap_(x), unwrap_(xp), unwrap_(fp), left, right, period)
+    return _interp(unwrap_(x), unwrap_(xp), unwrap_(fp), left, right, period)
+
+
+# -- comparisons ---------------------------------------------------------------------------------------
+def _isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
+    """Whether |a - b| <= atol + rtol · |b|, element by element; infinities are close to themselves.
+
+    NaN is close to NaN only with `equal_nan`.
+    """
+    a, b = promote_args("isclose", a, b)
+    dtype = dtype_of(a)
+    if dtypes.issubdtype(dtype, dtypes.extended):
+        return lax.eq(a, b)
+    if dtype == np.bool_ or dtypes.issubdtype(dtype, np.integer):
+        a, b = promote_args_inexact("isclose", a, b)
+        dtype = dtype_of(a)
+    real = np.empty(0, dtype).real.dtype if dtypes.issubdtype(dtype, np.complexfloating) else dtype
+    rtol, atol = convert(rtol, real), convert(atol, real)
+    from .ufuncs import isfinite
+
+    a_nan, b_nan = lax.ne(a, a), lax.ne(b, b)
+    nans = both(a_nan, b_nan)
+    finite = isfinite(b)
+    near = lax.le(lax.abs(lax.sub(a, b)), lax.add(atol, lax.mul(rtol, lax.abs(b))))
+    out = either(lax.eq(a, b), both(finite, near))
+    return either(out, nans) if equal_nan else out
+
+
+isclose = jit(_named(_isclose, "isclose"), static_argnames=("equal_nan",))
+
+
+def _allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
+    """Whether all elements are close, as `isclose`."""
+    check_arraylike("allclose", a, b)
+    return all_(isclose(a, b, rtol, atol, equal_nan))
+
+
+allclose = jit(_named(_allclose, "allclose"), static_argnames=("equal_nan",))
+
+
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    """Whether two arrays have one shape and equal elements. NaN equals NaN only with `equal_nan`."""
+    try:
+        check_arraylike("array_equal", a1, a2)
+        a1, a2 = asarray(unwrap_(a1)), asarray(unwrap_(a2))
+    except Exception:
+        return asarray(False)
+    if a1.shape != a2.shape:
+        return asarray(False)
+    same = lax.eq(*promote_args("array_equal", a1, a2))
+    if equal_nan:
+        same = either(same, lax.bitwise_and(lax.ne(a1, a1), lax.ne(a2, a2)))
+    return all_(same)
+
+
+def array_equiv(a1: Any, a2: Any) -> Any:
+    """Whether two arrays broadcast to one shape and have equal elements there."""
+    try:
+        check_arraylike("array_equiv", a1, a2)
+        same = lax.eq(*promote_args("array_equiv", a1, a2))
+    except (TypeError, ValueError):
+        return asarray(False)
+    return all_(same)

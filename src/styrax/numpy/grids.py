@@ -1,0 +1,215 @@
+"""Grids of indices and coordinates."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from styrax import lax
+
+from styrax.core.trace import concrete_or_error
+
+
+from .conversion import asarray
+from .creation import arange, linspace, ones, tril, triu
+
+from .joining import concatenate
+from .promotion import arrays, default_int, promote_dtypes
+from .selection import nonzero
+
+
+def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
+    """The coordinates of a grid: for every vector an array that varies along its own axis.
+
+    Args:
+      sparse: whether other axes have size 1.
+      indexing: "xy" exchanges the first two axes, "ij" does not.
+
+    Raises ValueError for other values of `indexing`, and for arguments of rank 2 and more.
+    """
+    if not copy:
+        raise ValueError("jax.numpy.meshgrid only supports copy=True")
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing}")
+    vectors = [asarray(x) for x in arrays("meshgrid", *xi)]
+    if any(v.ndim > 1 for v in vectors):
+        raise ValueError("Arguments to jax.numpy.meshgrid must be at most 1D, got shapes "
+                         f"{[v.shape for v in vectors]}")
+    vectors = [v if v.ndim else lax.expand_dims(v, (0,)) for v in vectors]
+    swapped = indexing == "xy" and len(vectors) >= 2
+    if swapped:
+        vectors[0], vectors[1] = vectors[1], vectors[0]
+    shape = tuple(1 if sparse else v.shape[0] for v in vectors)
+    out = [lax.broadcast_in_dim(v, tuple(v.shape[0] if i == k else d for k, d in enumerate(shape)), (i,))
+           for i, v in enumerate(vectors)]
+    if swapped:
+        out[0], out[1] = out[1], out[0]
+    return out
+
+
+def ix_(*args: Any) -> tuple[Any, ...]:
+    """Vectors reshaped so that indexing with them takes all combinations. Raises ValueError for other ranks."""
+    vectors = [asarray(x) if not isinstance(x, (list, tuple)) else asarray(x) for x in args]
+    out = []
+    for i, v in enumerate(vectors):
+        if v.ndim != 1:
+            raise ValueError("Arguments to jax.numpy.ix_ must be 1-dimensional, got shape " + str(v.shape))
+        if v.dtype == np.bool_:
+            raise NotImplementedError("Boolean arguments to jax.numpy.ix_ are not implemented")
+        shape = tuple(v.shape[0] if i == k else 1 for k in range(len(vectors)))
+        out.append(lax.broadcast_in_dim(v, shape, (i,)) if v.size else lax.reshape(v, shape))
+    return tuple(out)
+
+
+def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
+    """The indices of the main diagonal of an n × … × n array. Raises ValueError for negative arguments."""
+    n = concrete_or_error(operator.index, n, "'n' argument of jnp.diag_indices()")
+    ndim = concrete_or_error(operator.index, ndim, "'ndim' argument of jnp.diag_indices()")
+    if n < 0:
+        raise ValueError(f"n argument to diag_indices must be nonnegative, got {n}")
+    if ndim < 0:
+        raise ValueError(f"ndim argument to diag_indices must be nonnegative, got {ndim}")
+    return (lax.iota(default_int(), n),) * ndim
+
+
+def diag_indices_from(arr: Any) -> tuple[Any, ...]:
+    """The indices of the main diagonal of an array with equal sizes. Raises ValueError for others."""
+    (arr,) = arrays("diag_indices_from", arr)
+    shape = arr.shape
+    if len(shape) < 2:
+        raise ValueError("input array must be at least 2-d")
+    if len(set(shape)) != 1:
+        raise ValueError("All dimensions of input must be of equal length")
+    return diag_indices(shape[0], len(shape))
+
+
+def _triangle(name: str, part: Callable[..., Any], doc: str) -> Callable[..., Any]:
+    def function(n: int, k: int = 0, m: int | None = None) -> tuple[Any, ...]:
+        n = concrete_or_error(operator.index, n, f"n argument of jnp.{name}")
+        k = concrete_or_error(operator.index, k, f"k argument of jnp.{name}")
+        m = n if m is None else concrete_or_error(operator.index, m, f"m argument of jnp.{name}")
+        mask = part(ones((n, m)), k=k)
+        # How many there are follows from the sizes alone.
+        count = int((np.tril if part is tril else np.triu)(np.ones((n, m)), k).sum())
+        return nonzero(mask, size=count)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+tril_indices = _triangle("tril_indices", tril, "The indices of the lower triangle of an n × m matrix, up to diagonal k.")
+triu_indices = _triangle("triu_indices", triu, "The indices of the upper triangle of an n × m matrix, from diagonal k.")
+
+
+def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, ...]:
+    """The indices of the lower triangle of a matrix, up to diagonal k. Raises ValueError for other ranks."""
+    (arr,) = arrays("tril_indices_from", arr)
+    if arr.ndim != 2:
+        raise ValueError("Only 2-D inputs are accepted")
+    return tril_indices(arr.shape[0], k=k, m=arr.shape[1])
+
+
+def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, ...]:
+    """The indices of the upper triangle of a matrix, from diagonal k. Raises ValueError for other ranks."""
+    (arr,) = arrays("triu_indices_from", arr)
+    if arr.ndim != 2:
+        raise ValueError("Only 2-D inputs are accepted")
+    return triu_indices(arr.shape[0], k=k, m=arr.shape[1])
+
+
+def mask_indices(n: int, mask_func: Callable[[Any, int], Any], k: int = 0, *, size: int | None = None) -> tuple[Any, Any]:
+    """The indices where `mask_func(ones((n, n)), k)` is nonzero. `size` as for `nonzero`."""
+    i, j = nonzero(mask_func(ones((n, n)), k), size=size)
+    return i, j
+
+
+# -- index objects -----------------------------------------------------------------------------------------
+def _range(key: slice, name: str) -> Any:
+    """A slice as a vector: `arange`, or `linspace` for an imaginary step."""
+    start = concrete_or_error(None, key.start, f"slice start of jnp.{name}")
+    stop = concrete_or_error(None, key.stop, f"slice stop of jnp.{name}")
+    step = concrete_or_error(None, key.step, f"slice step of jnp.{name}")
+    start = 0 if start is None else start
+    step = 1 if step is None else step
+    if isinstance(step, (complex, np.complexfloating)):
+        return linspace(start, stop, int(abs(step)))
+    return arange(start, stop, step)
+
+
+class _Mgrid:
+    """`mgrid[0:3, 0:2]`: the coordinates of a grid, stacked along a first axis."""
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            return _range(key, "mgrid")
+        vectors = promote_dtypes(*(_range(k, "mgrid") for k in key))
+        if not vectors:
+            return asarray(np.zeros(0))
+        return lax.stack(meshgrid(*vectors, indexing="ij"), 0)
+
+
+class _Ogrid:
+    """`ogrid[0:3, 0:2]`: the coordinates of a grid, as arrays that broadcast."""
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            return _range(key, "ogrid")
+        vectors = promote_dtypes(*(_range(k, "ogrid") for k in key))
+        return tuple(meshgrid(*vectors, indexing="ij", sparse=True))
+
+
+class _Concatenation:
+    """`r_[…]` and `c_[…]`: vectors, numbers and slices put together along an axis."""
+
+    def __init__(self, axis: int, rank: int, place: int):
+        self.axis, self.rank, self.place = axis, rank, place
+
+    def __getitem__(self, key: Any) -> Any:
+        items = list(key) if isinstance(key, tuple) else [key]
+        axis, rank, place, matrix = self.axis, self.rank, self.place, None
+        if items and isinstance(items[0], str):
+            text = items.pop(0)
+            if text in ("r", "c"):
+                matrix = text
+            else:
+                numbers = [int(n) for n in text.split(",")]
+                axis = numbers[0]
+                rank = numbers[1] if len(numbers) > 1 else rank
+                place = numbers[2] if len(numbers) > 2 else -1
+        parts = []
+        for item in items:
+            if isinstance(item, slice):
+                x = _range(item, "r_")
+            else:
+                x = asarray(item)
+            if x.ndim == 0:
+                x = lax.expand_dims(x, (0,)) if matrix is None else lax.expand_dims(x, (0,))
+            if matrix is None and x.ndim < rank:
+                x = self._raised(x, rank, place)
+            parts.append(x)
+        if matrix is not None:
+            out = concatenate(parts)
+            return lax.expand_dims(out, (0,) if matrix == "r" else (1,)) if out.ndim == 1 else out
+        return concatenate(parts, axis=axis)
+
+    @staticmethod
+    def _raised(x: Any, rank: int, place: int) -> Any:
+        """`x` with axes of size 1 up to a rank, its own ones from `place` on."""
+        added = rank - x.ndim
+        out = lax.expand_dims(x, tuple(range(added)))
+        if place == -1:
+            return out
+        order = list(range(added))
+        own = list(range(added, rank))
+        at = place if place >= 0 else place + rank - x.ndim + 1
+        return lax.transpose(out, tuple(order[:at] + own + order[at:]))
+
+
+mgrid = _Mgrid()
+ogrid = _Ogrid()
+r_ = _Concatenation(0, 1, -1)
+c_ = _Concatenation(-1, 2, 0)

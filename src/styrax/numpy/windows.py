@@ -1,0 +1,55 @@
+"""Windows of signal processing."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from styrax import lax
+from styrax.core.trace import concrete_or_error
+
+from .binary import add, divide, multiply, power, subtract
+from .conversion import asarray
+from .creation import ones
+from .promotion import default_float
+from .ufuncs import i0
+
+
+def _points(M: Any, name: str) -> tuple[int, Any]:  # noqa: N803
+    """The length of a window and its points 0 … M - 1."""
+    m = concrete_or_error(operator.index, M, f"M argument of jnp.{name}")
+    return m, lax.iota(default_float(), max(m, 0))
+
+
+def _window(name: str, doc: str, values: Callable[[int, Any], Any]) -> Callable[[Any], Any]:
+    def function(M: Any) -> Any:  # noqa: N803
+        m, n = _points(M, name)
+        return ones(max(m, 0), default_float()) if m <= 1 else values(m, n)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
+bartlett = _window("bartlett", "The triangular window of M points, 0 at its ends.", lambda m, n: subtract(
+    1, divide(lax.abs(subtract(add(multiply(2, n), 1), m)), m - 1)))
+hanning = _window("hanning", "Hann's window of M points: a raised cosine, 0 at its ends.", lambda m, n: multiply(
+    0.5, subtract(1, lax.cos(divide(multiply(2 * np.pi, n), m - 1)))))
+hamming = _window("hamming", "Hamming's window of M points.", lambda m, n: subtract(
+    0.54, multiply(0.46, lax.cos(divide(multiply(2 * np.pi, n), m - 1)))))
+blackman = _window("blackman", "Blackman's window of M points.", lambda m, n: add(
+    subtract(0.42, multiply(0.5, lax.cos(divide(multiply(2 * np.pi, n), m - 1)))),
+    multiply(0.08, lax.cos(divide(multiply(4 * np.pi, n), m - 1)))))
+
+
+def kaiser(M: Any, beta: Any) -> Any:  # noqa: N803
+    """Kaiser's window of M points with shape parameter `beta`."""
+    m, n = _points(M, "kaiser")
+    if m <= 1:
+        return ones(max(m, 0), default_float())
+    alpha = 0.5 * (m - 1)
+    arc = lax.sqrt(subtract(1, power(divide(subtract(n, alpha), alpha), 2)))
+    return divide(i0(multiply(beta, arc)), i0(asarray(beta)))

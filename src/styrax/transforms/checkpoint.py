@@ -1,0 +1,422 @@
+"""`checkpoint`: what the backward pass needs is computed again there instead of being kept.
+
+The function becomes one `remat2` equation. Differentiated, its forward part runs as usual and keeps
+only what the policy saves; the recorded equation holds the program that computes the rest again from
+that and from the inputs, followed by the linear program.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core import dtypes, errors, tree
+from ..core.effects import Effects
+from ..core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, close_jaxpr
+from ..core.primitive import Primitive
+from ..core.rules import (
+    batchers,
+    dces,
+    discharges,
+    fancy_batchers,
+    jvps,
+    linearizations,
+    partial_eval_jaxpr_customs,
+    partial_evals,
+    transposes,
+)
+from ..core.staging import hoist_tracers
+from ..core.trace import get_aval, state
+from . import array_ops
+from .batch import AxisData, batch_jaxpr2
+from .checkpoint_policies import checkpoint_policies
+from .jit_rules import call_effects, forward_residuals, jit_p, jit_params, resolve
+from .jvp import jvp_jaxpr
+from .linear import CotangentRef, UndefinedPrimal, cotangent_reference, is_linear, linearize_jaxpr, transpose_jaxpr
+from .naming import check_callable, function_name, split_arguments, wraps
+from .partial import (
+    PartialTrace,
+    bind_linear,
+    close_like,
+    dce_jaxpr,
+    has_effects,
+    partial_eval_jaxpr,
+    partial_eval_jaxpr_custom,
+)
+from .tracing import trace_function
+from .zeros import Zero, instantiate_zeros
+
+_NOT_GIVEN = object()
+
+
+def checkpoint(fun: Callable, *, prevent_cse: bool | Sequence[bool] = True, policy: Callable[..., bool] | None = None,
+               static_argnums: int | tuple[int, ...] = (), static_argnames: Any = (),
+               concrete: Any = _NOT_GIVEN) -> Callable:
+    """Makes a function keep less memory for its derivative, at the price of computing it again.
+
+    Args:
+      fun: a function of arrays and containers of them.
+      prevent_cse: whether the compiler must be kept from merging the second computation with the first; not
+        needed inside of `scan`.
+      policy: tells what is kept: `policy(primitive, *avals, **params)` is true for equations whose results
+        are. One of `checkpoint_policies`; by default nothing but the arguments is.
+      static_argnums, static_argnames: arguments that are passed to `fun` as they are.
+
+    Returns:
+      A function of the same arguments and results.
+
+    Raises:
+      NotImplementedError: `concrete` is given; use `static_argnums`.
+    """
+    if concrete is not _NOT_GIVEN:
+        raise NotImplementedError(
+            "The `concrete` option to `jax.checkpoint` was deprecated in JAX v0.8.2, and removed in JAX v0.10.0. In its "
+            "place please use `static_argnums`; for details refer to "
+            "https://docs.jax.dev/en/latest/jep/11830-new-remat-checkpoint.html.")
+    if not callable(fun):
+        return _late(fun)
+    names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
+
+    @wraps(fun)
+    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        static = split_arguments(args, static_argnums) if static_argnums != () else ()
+        fixed = {k: v for k, v in kwargs.items() if k in names}
+        given = {k: v for k, v in kwargs.items() if k not in names}
+        call = functools.partial(fun, **fixed) if fixed else fun
+        try:
+            closed, out_tree = trace_function(call, args, given, static, "checkpoint / remat")
+        except errors.ConcretizationTypeError as error:
+            _suggest_static(error)
+            raise
+        except errors.JAXTypeError as error:
+            _suggest_static(error)
+            raise
+        for aval in closed.out_avals:
+            if not hasattr(aval, "shape"):
+                raise TypeError(f"function {function_name(fun)} traced for checkpoint / remat returned a value of type "
+                                f"{aval}, which is not a valid JAX type")
+        closed, captured = hoist_tracers(closed, True)
+        leaves = tree.tree_leaves(([None if i in static else a for i, a in enumerate(args)], given))
+        outs = remat_p.bind(*captured, *leaves, jaxpr=closed.jaxpr, prevent_cse=prevent_cse, differentiated=False,
+                            policy=policy)
+        return tree.tree_unflatten(out_tree, outs)
+
+    return checkpointed
+
+
+remat = checkpoint
+
+
+def _late(fun: Any) -> Callable:
+    """What is not callable fails where it is called, as in JAX."""
+
+    def fails(*args: Any, **kwargs: Any) -> Any:
+        check_callable(fun)
+
+    return fails
+
+
+def _suggest_static(error: Exception) -> None:
+    error.add_note("Consider using the `static_argnums` parameter for `jax.remat` or `jax.checkpoint`. See the "
+                   "`jax.checkpoint` docstring and its example involving `static_argnums`:\n"
+                   "https://docs.jax.dev/en/latest/_autosummary/jax.checkpoint.html")
+
+
+# The primitive
+
+remat_p = Primitive("remat2", multiple_results=True)
+
+
+@remat_p.def_effectful_abstract_eval
+def _remat_avals(*_: Any, jaxpr: Jaxpr, **params: Any) -> tuple[list[Any], Effects]:
+    return jaxpr.out_avals, call_effects(close_jaxpr(jaxpr))
+
+
+@remat_p.def_impl
+def _remat(*args: Any, jaxpr: Jaxpr, **params: Any) -> list[Any]:
+    closed = close_jaxpr(jaxpr)
+    return jit_p.impl(*args, **jit_params(closed, "checkpoint"))
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Jaxpr, **params: Any) -> Any:
+    nonzero = [type(t) is not Zero for t in tangents]
+    new, nonzero_out = jvp_jaxpr(close_jaxpr(jaxpr), nonzero, False)
+    new, captured = hoist_tracers(new, True)
+    results = remat_p.bind(*captured, *primals, *(t for t in tangents if type(t) is not Zero), jaxpr=new.jaxpr, **params)
+    n = len(nonzero_out)
+    given = iter(results[n:])
+    return results[:n], [next(given) if nz else Zero.from_primal_value(x)
+                         for x, nz in zip(results[:n], nonzero_out, strict=True)]
+
+
+class _Halves:
+    """A differentiated program cut in two: `known` runs now, `again` recomputes the residuals of `rest`."""
+
+    __slots__ = ("guarded", "known", "num_outs", "rest", "sources", "used")
+
+    def __init__(self, primal: ClosedJaxpr, num_outs: int, rest: ClosedJaxpr, policy: Any):
+        """`primal` gives results and then residuals, which `rest` takes before its other inputs."""
+        self.num_outs = num_outs
+        jaxpr = primal.jaxpr
+        n = len(jaxpr.invars)
+        saveable = policy or _nothing
+        known, staged, _, _, num_saved = partial_eval_jaxpr_custom(
+            jaxpr.replace(invars=[*jaxpr.constvars, *jaxpr.invars], constvars=[]),
+            [False] * (n + len(primal.consts)), True, False,
+            [False] * num_outs + [True] * (len(jaxpr.outvars) - num_outs), saveable)
+        # the program that recomputes, then uses: (saved..., inputs..., others...) -> results of rest
+        whole = _compose(staged, rest.jaxpr, len(jaxpr.outvars) - num_outs)
+        whole, used = dce_jaxpr(whole, [True] * len(whole.outvars),
+                                [False] * len(staged.invars) + [True] * (len(whole.invars) - len(staged.invars)))
+        saved = known.outvars[len(jaxpr.outvars):]
+        outvars = [*known.outvars[:num_outs], *(v for v, u in zip(saved, used[:num_saved], strict=True) if u)]
+        known = known.replace(outvars=outvars)
+        self.guarded = {v for v in known.outvars[num_outs:] if type(v) is not Literal and policy is not None}
+        closed = close_jaxpr(dce_jaxpr(known, [True] * len(outvars), True)[0])
+        self.known, self.sources = forward_residuals(closed, num_outs)
+        self.used = used[num_saved:len(staged.invars)]
+        self.rest = whole
+
+    def run(self, run_known: Callable, consts: Sequence[Any], args: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """Runs the first part: its results, and the values that the second part takes from it."""
+        everything = [*consts, *args]
+        results = run_known(_eval_guarded, self.known.jaxpr, everything, self.guarded)
+        saved = resolve(self.sources, everything, results)
+        inputs = [x for x, u in zip(everything, self.used, strict=True) if u]
+        return results[:self.num_outs], [*saved, *inputs]
+
+
+def _nothing(primitive: Primitive, *avals: Any, **params: Any) -> bool:
+    return False
+
+
+def _compose(first: Jaxpr, second: Jaxpr, num_shared: int) -> Jaxpr:
+    """The program that feeds the results of `first` to the first inputs of `second`."""
+    substitute: dict[Any, Any] = dict(zip(second.invars[:num_shared], first.outvars, strict=True))
+
+    def atom(a: Any) -> Any:
+        return a if type(a) is Literal else substitute.get(a, a)
+
+    eqns = [e.replace(invars=[atom(a) for a in e.invars]) for e in second.eqns]
+    return Jaxpr([], first.invars + second.invars[num_shared:], [atom(a) for a in second.outvars], first.eqns + eqns,
+                 None, first.debug_info)
+
+
+def _eval_guarded(jaxpr: Jaxpr, args: Sequence[Any], guarded: set[Var]) -> list[Any]:
+    """Runs a program; saved values that are also used on the way are rounded to what is saved.
+
+    A compiler may keep more precision than the dtype has inside of one kernel, and the backward pass
+    would then see another value than the forward pass.
+    """
+    env: dict[Any, Any] = dict(zip(jaxpr.invars, args, strict=True))
+    staging = not state.trace.is_eval
+    used = {a for e in jaxpr.eqns for a in e.invars if type(a) is not Literal} if staging and guarded else set()
+    for eqn in jaxpr.eqns:
+        funs, params = eqn.primitive.get_bind_params(eqn.params)
+        out = eqn.primitive.bind(*funs, *(a.value if type(a) is Literal else env[a] for a in eqn.invars), **params)
+        outs = out if eqn.primitive.multiple_results else [out]
+        for v, x in zip(eqn.outvars, outs, strict=True):
+            if v in guarded and v in used and eqn.primitive is not jit_p and _is_float(v.aval):
+                info = dtypes.finfo(v.aval.dtype)
+                x = array_ops.lax.reduce_precision(x, info.nexp, info.nmant)
+            env[v] = x
+    return [a.value if type(a) is Literal else env[a] for a in jaxpr.outvars]
+
+
+def _is_float(aval: Any) -> bool:
+    dtype = getattr(aval, "dtype", None)
+    return dtype is not None and dtypes.issubdtype(dtype, np.floating)
+
+
+def _split(key: tuple, jaxpr: Jaxpr, policy: Any, make: Callable[[], tuple[ClosedJaxpr, int, ClosedJaxpr, Any]]) -> Any:
+    """A split kept on the program it is of, with what else `make` says of it."""
+    try:
+        found = jaxpr.cache.get((*key, policy))
+    except TypeError:
+        primal, num_outs, rest, extra = make()
+        return _Halves(primal, num_outs, rest, policy), primal.consts, rest, extra
+    if found is None:
+        primal, num_outs, rest, extra = make()
+        found = jaxpr.cache[(*key, policy)] = (_Halves(primal, num_outs, rest, policy), primal.consts, rest, extra)
+    return found
+
+
+def _linearize(nonzero: Sequence[bool], *primals: Any, jaxpr: Jaxpr, policy: Any, **params: Any) -> Any:
+    def make() -> tuple[ClosedJaxpr, int, ClosedJaxpr, Any]:
+        primal, nonzero_out, linear, _ = linearize_jaxpr(close_jaxpr(jaxpr), nonzero)
+        return primal, len(nonzero_out), linear, nonzero_out
+
+    split, consts, _, nonzero_out = _split(("remat linearize", tuple(nonzero)), jaxpr, policy, make)
+    outs, residuals = split.run(_call, consts, primals)
+
+    def push(residuals: Sequence[Any], *tangents: Any) -> list[Any]:
+        given = iter(bind_linear(
+            remat_p, *residuals, *(instantiate_zeros(t) for t, nz in zip(tangents, nonzero, strict=True) if nz),
+            jaxpr=split.rest, policy=policy, **params))
+        return [next(given) if nz else Zero.from_primal_value(x) for x, nz in zip(outs, nonzero_out, strict=True)]
+
+    return outs, nonzero_out, residuals, push
+
+
+def _call(fun: Callable, *args: Any) -> Any:
+    return fun(*args)
+
+
+def _partial_eval(trace: PartialTrace, *args: Any, jaxpr: Jaxpr, policy: Any, **params: Any) -> list[Any]:
+    unknown_in = tuple(trace.is_unknown(x) for x in args)
+
+    def make() -> tuple[ClosedJaxpr, int, ClosedJaxpr, Any]:
+        known, unknown, unknown_out, _ = partial_eval_jaxpr(close_jaxpr(jaxpr), unknown_in)
+        return known, len(unknown_out) - sum(unknown_out), unknown, unknown_out
+
+    split, consts, _, unknown_out = _split(("remat partial evaluation", unknown_in), jaxpr, policy, make)
+    known_args = [x for x, u in zip(args, unknown_in, strict=True) if not u]
+    outs, residuals = split.run(trace.run_known, consts, known_args)
+    recorded = iter(trace.record(remat_p, [*residuals, *(x for x, u in zip(args, unknown_in, strict=True) if u)],
+                                 dict(jaxpr=split.rest, policy=policy, **params)))
+    given = iter(outs)
+    return [next(recorded) if u else next(given) for u in unknown_out]
+
+
+def _transpose(cts: Sequence[Any], *args: Any, jaxpr: Jaxpr, differentiated: bool, **params: Any) -> list[Any]:
+    linear = [is_linear(x) for x in args]
+    zero = [type(ct) is Zero for ct in cts]
+    refs = [i for i, x in enumerate(args) if isinstance(x, CotangentRef)]
+    new, nonzero = transpose_jaxpr(close_jaxpr(jaxpr), linear, zero)
+    new, captured = hoist_tracers(new, True)
+    results = iter(remat_p.bind(
+        *captured, *(x for x, n in zip(args, linear, strict=True) if not n),
+        *(cotangent_reference(args[i]) for i in refs),
+        *(ct for ct, z in zip(cts, zero, strict=True) if not z), jaxpr=new.jaxpr, differentiated=True, **params))
+    found: list[Any] = [None] * len(args)
+    arrays = [i for i, x in enumerate(args) if type(x) is UndefinedPrimal]
+    for i, nz in zip(arrays, nonzero, strict=True):
+        found[i] = next(results) if nz else Zero(args[i].aval.to_cotangent_aval())
+    return found
+
+
+def _batch(axis_data: AxisData, args: Sequence[Any], dims: Sequence[int | None], *, jaxpr: Jaxpr, **params: Any) -> Any:
+    new, out_dims = batch_jaxpr2(close_jaxpr(jaxpr), axis_data, dims)
+    new, captured = hoist_tracers(new, True)
+    return remat_p.bind(*captured, *args, jaxpr=new.jaxpr, **params), out_dims
+
+
+def _dce(used_outputs: Sequence[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
+    if not any(used_outputs) and not has_effects(eqn):
+        return [False] * len(eqn.invars), None
+    new, used_inputs = dce_jaxpr(eqn.params["jaxpr"], used_outputs)
+    return used_inputs, eqn.replace(
+        invars=[v for v, u in zip(eqn.invars, used_inputs, strict=True) if u],
+        outvars=[v for v, u in zip(eqn.outvars, used_outputs, strict=True) if u],
+        params={**eqn.params, "jaxpr": new}, effects=call_effects(close_jaxpr(new)))
+
+
+def _split_for_policy(saveable: Callable, unknown_in: Sequence[bool], instantiated_in: Sequence[bool],
+                      eqn: JaxprEqn) -> Any:
+    """Rule of `partial_eval_jaxpr_custom`: inside of another checkpoint, all is computed again."""
+    if any(unknown_in):
+        many = len(eqn.outvars)
+        return None, eqn, [True] * many, [True] * many, []
+    many = len(eqn.outvars)
+    return eqn, eqn, [False] * many, [True] * many, []
+
+
+def _discharge(in_avals: Any, out_avals: Any, *args: Any, jaxpr: Jaxpr, **params: Any) -> Any:
+    from .refs import discharge_closed
+
+    closed = close_jaxpr(jaxpr)
+    new, captured = hoist_tracers(discharge_closed(closed), True)
+    n = len(jaxpr.outvars)
+    outs = remat_p.bind(*captured, *args, jaxpr=new.jaxpr, **params)
+    contents: list[Any] = [None] * len(args)
+    changed = [i for i, a in enumerate(in_avals) if hasattr(a, "inner_aval")]
+    for i, x in zip(changed, outs[n:], strict=True):
+        contents[i] = x
+    return contents, outs[:n]
+
+
+jvps[remat_p] = _jvp
+linearizations[remat_p] = _linearize
+partial_evals[remat_p] = _partial_eval
+transposes[remat_p] = _transpose
+fancy_batchers[remat_p] = _batch
+dces[remat_p] = _dce
+partial_eval_jaxpr_customs[remat_p] = _split_for_policy
+discharges[remat_p] = _discharge
+
+
+# Names for policies
+
+name_p = Primitive("name")
+name_p.def_abstract_eval(lambda x, *, name: x)
+name_p.def_impl(lambda x, *, name: x)
+
+
+def checkpoint_name(x: Any, name: str) -> Any:
+    """Names the arrays of a pytree, for policies that save by name; their values stay as they are."""
+    return tree.tree_map(lambda leaf: name_p.bind(leaf, name=name), x)
+
+
+def _name_jvp(primals: Any, tangents: Any, *, name: str) -> Any:
+    (x,), (t,) = primals, tangents
+    return name_p.bind(x, name=name), t
+
+
+jvps[name_p] = _name_jvp
+batchers[name_p] = lambda args, dims, *, name: (name_p.bind(args[0], name=name), dims[0])
+
+
+def _install_lowerings() -> None:
+    from ..core import rules
+
+    rules.loops[name_p] = lambda b, x, *, name: x
+    rules.stablehlos[name_p] = lambda m, x, *, name: x
+
+
+_install_lowerings()
+
+
+def print_saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> None:
+    """Prints what the backward pass of `f(*args, **kwargs)` keeps, a line each, and where it comes from."""
+    for aval, source in saved_residuals(f, *args, **kwargs):
+        print(f"{aval.str_short(short_dtypes=True)} {source}")
+
+
+def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:
+    """What the backward pass of `f(*args, **kwargs)` keeps: abstract values, and where each comes from."""
+    from .naming import argument_names
+
+    closed, _ = trace_function(f, args, kwargs, (), "saved_residuals")
+    nonzero = [dtypes.issubdtype(a.dtype, np.inexact) for a in closed.in_avals]
+    primal, nonzero_out, linear, _ = linearize_jaxpr(_inlined(closed), nonzero)
+    jaxpr = primal.jaxpr
+    residuals = dict.fromkeys(v for v in jaxpr.outvars[len(nonzero_out):] if type(v) is not Literal)
+    names = argument_names(f, args, kwargs)
+    found = [(v.aval, f"from the argument {names[i]}") for i, v in enumerate(jaxpr.invars) if v in residuals]
+    found += [(v.aval, "from a constant") for v in jaxpr.constvars if v in residuals]
+    for eqn in jaxpr.eqns:
+        where = eqn.source_info.summary() if hasattr(eqn.source_info, "summary") else ""
+        for v in eqn.outvars:
+            if v in residuals:
+                what = f"named '{eqn.params['name']}'" if eqn.primitive is name_p else f"output of {_what(eqn)}"
+                found.append((v.aval, f"{what} from {where}"))
+    return found
+
+
+def _what(eqn: JaxprEqn) -> str:
+    if eqn.primitive is jit_p:
+        return f"jitted function '{eqn.params['name']}'"
+    return eqn.primitive.name
+
+
+def _inlined(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """A program that is nothing but one jit, without it."""
+    return close_like(closed, closed.jaxpr)
+
+
+__all__ = [
+    "checkpoint", "checkpoint_name", "checkpoint_policies", "get_aval", "print_saved_residuals", "remat", "remat_p",
+]

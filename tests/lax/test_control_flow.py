@@ -1,0 +1,535 @@
+"""Control flow against JAX: values, derivatives, batching, references, messages and printed programs."""
+
+from __future__ import annotations
+
+import functools
+import re
+
+import jax
+import numpy as np
+import pytest
+
+import styrax.lax as slax
+from styrax.core import config, tree
+from styrax.core.errors import ConcretizationTypeError
+from styrax.core.staging import trace_to_jaxpr
+from styrax.core.trace import get_aval
+from styrax.transforms import api, partial, refs
+from tests import xla_cpu
+from tests.lax.control_flow_programs import BATCH, FORWARD_ONLY, PROGRAMS, F, W, X
+
+ALL = {**PROGRAMS, **FORWARD_ONLY}
+
+
+def leaves_of(out):
+    return [np.asarray(x) for x in tree.tree_leaves(out)], [np.asarray(x) for x in jax.tree.leaves(out)]
+
+
+def check(ours, theirs, tolerance=1e-5):
+    """Compares trees of arrays: shapes, dtypes, values; weak types where both have one."""
+    ours_leaves, theirs_leaves = tree.tree_leaves(ours), jax.tree.leaves(theirs)
+    assert len(ours_leaves) == len(theirs_leaves)
+    for a, b in zip(ours_leaves, theirs_leaves, strict=True):
+        if hasattr(a, "weak_type") and hasattr(b, "weak_type"):
+            assert a.weak_type == b.weak_type
+        a, b = np.asarray(a), np.asarray(b)
+        assert a.shape == b.shape
+        assert a.dtype == b.dtype
+        if b.dtype != jax.dtypes.float0:
+            np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
+
+
+def total(L, fun):
+    """The sum of squares of the floating results, as a scalar to differentiate."""
+
+    def run(*args):
+        out = F(0)
+        for x in tree.tree_leaves(fun(*args)) if L is slax else jax.tree.leaves(fun(*args)):
+            aval = get_aval(x) if L is slax else jax.typeof(x)
+            if aval.dtype == np.float32:
+                out = L.add(out, L.reduce_sum(L.mul(x, x), tuple(range(aval.ndim))))
+        return out
+
+    return run
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_values(name):
+    program, args, _ = ALL[name]
+    check(program(slax)(*args), program(jax.lax)(*args))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_stablehlo(name):
+    program, args, _ = ALL[name]
+    closed = trace_to_jaxpr(lambda *xs: tree.tree_leaves(program(slax)(*xs)), [get_aval(a) for a in args])
+    for a, b in zip(xla_cpu.run(closed, *args), jax.tree.leaves(program(jax.lax)(*args)), strict=True):
+        np.testing.assert_allclose(a, np.asarray(b), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_grad(name):
+    program, args, argnums = PROGRAMS[name]
+    check(
+        api.grad(total(slax, program(slax)), argnums)(*args),
+        jax.grad(total(jax.lax, program(jax.lax)), argnums)(*args),
+    )
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_jvp(name):
+    program, args, argnums = ALL[name]
+
+    def push(jvp, fun):
+        def only(*moved):
+            full = list(args)
+            for i, x in zip(argnums, moved, strict=True):
+                full[i] = x
+            return fun(*full)
+
+        points = tuple(args[i] for i in argnums)
+        return jvp(only, points, tuple(np.cos(p) for p in points))
+
+    check(push(api.jvp, program(slax)), push(jax.jvp, program(jax.lax)))
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_vmap(name):
+    program, args, _ = ALL[name]
+    batched = [np.stack([a, 2 * a, 3 * a]) for a in args]
+    check(api.vmap(program(slax))(*batched), jax.vmap(program(jax.lax))(*batched))
+
+
+@pytest.mark.parametrize(
+    "name", ["scan_closure", "scan_invariant", "cond_closure", "while_closure", "linear_solve"]
+)
+@pytest.mark.parametrize("which", [0, 1])
+def test_vmap_of_one_argument(name, which):
+    program, args, _ = ALL[name]
+    axes = tuple(args[i].ndim if i == which else None for i in range(len(args)))
+    args = [np.stack([a, 2 * a], axis=-1) if i == which else a for i, a in enumerate(args)]
+    check(api.vmap(program(slax), axes)(*args), jax.vmap(program(jax.lax), axes)(*args))
+
+
+@pytest.mark.parametrize(
+    "name", ["scan_closure", "scan_invariant", "scan_of_cond", "cond_closure", "cond_residuals"]
+)
+def test_nests(name):
+    program, args, argnums = PROGRAMS[name]
+    ours, theirs = total(slax, program(slax)), total(jax.lax, program(jax.lax))
+    ours_twice = api.grad(total(slax, api.grad(ours, argnums)), argnums)
+    theirs_twice = jax.grad(total(jax.lax, jax.grad(theirs, argnums)), argnums)
+    check(ours_twice(*args), theirs_twice(*args), 1e-3)
+    if len(argnums) == 1:
+        ours_forward, theirs_forward = api.grad(ours, argnums), jax.grad(theirs, argnums)
+    else:
+        ours_forward, theirs_forward = ours, theirs
+    check(api.jacfwd(ours_forward, argnums)(*args), jax.jacfwd(theirs_forward, argnums)(*args), 1e-3)
+    batched = [np.stack([a, 2 * a]) for a in args]
+    check(api.vmap(api.grad(ours, argnums))(*batched), jax.vmap(jax.grad(theirs, argnums))(*batched), 1e-3)
+
+
+@pytest.mark.parametrize("outer", [0, None])
+@pytest.mark.parametrize("inner", [0, None])
+def test_vmap_of_vmap_of_while(outer, inner):
+    program = FORWARD_ONLY["while_closure"][0]
+
+    def twice(vmap, fun):
+        return vmap(vmap(fun, (inner, 0, None)), (0, outer, None))
+
+    x = X if inner is None else np.stack([X, X / 2, X / 3])
+    y = X if outer is None else np.stack([X, 2 * X, 3 * X])
+    check(twice(api.vmap, program(slax))(x, y, F(10)), twice(jax.vmap, program(jax.lax))(x, y, F(10)))
+
+
+def test_vmap_of_switch_with_batched_index():
+    program = PROGRAMS["switch"][0]
+    index = np.array([-1, 1, 7], np.int32)
+    for axes in ((0, 0), (0, None)):
+        check(api.vmap(program(slax), axes)(index, X), jax.vmap(program(jax.lax), axes)(index, X))
+
+
+def test_unchosen_branch_leaves_no_nan():
+    def root(L):
+        return lambda x: L.cond(L.gt(x, F(0)), L.sqrt, lambda v: v, x)
+
+    points = np.array([-1, 0, 4], F)
+    check(api.vmap(api.grad(root(slax)))(points), jax.vmap(jax.grad(root(jax.lax)))(points))
+
+
+def test_linearize_of_while():
+    program, args, _ = FORWARD_ONLY["while_doubling"]
+    out, push = api.linearize(lambda x: program(slax)(x)[:2], args[0])
+    expected, push_jax = jax.linearize(lambda x: program(jax.lax)(x)[:2], args[0])
+    check(out, expected)
+    check(push(F(0.5)), push_jax(F(0.5)))
+
+
+def test_linear_transpose_with_counter():
+    """Carries that are not linear are computed forward before the rest is transposed."""
+
+    def scaled(L):
+        return lambda x: L.scan(
+            lambda c, a: (
+                (L.add(c[0], np.int32(1)), L.add(L.mul(c[1], L.convert_element_type(c[0], F)), L.mul(x, a))),
+                L.mul(c[1], L.sin(a)),
+            ),
+            (np.int32(1), x),
+            X,
+        )[1]
+
+    check(api.linear_transpose(scaled(slax), F(2))(X), jax.linear_transpose(scaled(jax.lax), F(2))(X))
+
+
+def newton(lib, L):
+    def root_of(a):
+        def solve(f, x):
+            return L.fori_loop(0, 20, lambda _, y: L.sub(y, L.div(f(y), lib.grad(f)(y))), x)
+
+        return L.custom_root(lambda x: L.sub(L.mul(x, x), a), F(1), solve, lambda g, y: L.div(y, g(F(1))))
+
+    return root_of
+
+
+@pytest.mark.parametrize("order", [0, 1, 2])
+def test_custom_root(order):
+    ours, theirs = newton(api, slax), newton(jax, jax.lax)
+    for _ in range(order):
+        ours, theirs = api.grad(ours), jax.grad(theirs)
+    check(ours(F(2)), theirs(F(2)))
+    check(api.vmap(ours)(X), jax.vmap(theirs)(X))
+
+
+def test_disable_jit():
+    with config.disable_jit():
+        carry, ys = slax.scan(lambda c, x: (slax.add(c, x), slax.mul(c, x)), F(0), X, reverse=True)
+        assert slax.cond(True, lambda: 1, lambda: 2) == 1
+        assert slax.switch(5, [lambda: 1, lambda: 2]) == 2
+        assert slax.fori_loop(0, 3, lambda i, c: i + c, 0) == 3
+        assert int(slax.while_loop(lambda c: slax.lt(c, 5), lambda c: slax.add(c, 2), 0)) == 6
+        with pytest.raises(ValueError, match="zero-length"):
+            slax.scan(lambda c, x: (c, x), F(0), X[:0])
+    expected = jax.lax.scan(lambda c, x: (c + x, c * x), F(0), X, reverse=True)
+    check((carry, ys), expected)
+
+
+# -- references -----------------------------------------------------------------------------------
+
+
+def get(ref, index):
+    return refs.ref_get(ref, index) if not type(ref).__module__.startswith("jax") else ref[index]
+
+
+def put(ref, index, value):
+    if type(ref).__module__.startswith("jax"):
+        ref[index] = value
+    else:
+        refs.ref_set(ref, index, value)
+
+
+def scan_with_ref(L, new_ref):
+    def run(x):
+        ref = new_ref(x)
+
+        def step(c, i):
+            put(ref, i, L.mul(get(ref, i), L.sin(c)))
+            return L.mul(c, get(ref, i)), None
+
+        c, _ = L.scan(step, F(2), np.arange(3, dtype=np.int32))
+        return L.add(L.reduce_sum(get(ref, ...), (0,)), c)
+
+    return run
+
+
+def cond_with_ref(L, new_ref):
+    def run(x):
+        ref = new_ref(x)
+        s = L.reduce_sum(x, (0,))
+
+        def first(c):
+            put(ref, 0, L.mul(c, c))
+            return L.sin(c)
+
+        def second(c):
+            put(ref, 1, c)
+            return L.mul(get(ref, 0), c)
+
+        y = L.cond(L.gt(s, F(1)), first, second, s)
+        return L.add(L.reduce_sum(get(ref, ...), (0,)), y)
+
+    return run
+
+
+def while_with_ref(L, new_ref):
+    def run(x):
+        ref = new_ref(x)
+
+        def body(i):
+            put(ref, i, L.mul(get(ref, i), get(ref, i)))
+            return L.add(i, np.int32(1))
+
+        L.while_loop(lambda i: L.lt(i, np.int32(2)), body, np.int32(0))
+        return get(ref, ...)
+
+    return run
+
+
+@pytest.mark.parametrize("program", [scan_with_ref, cond_with_ref, while_with_ref])
+@pytest.mark.parametrize("x", [X, X / 10])
+def test_references(program, x):
+    ours, theirs = program(slax, refs.new_ref), program(jax.lax, jax.new_ref)
+    check(ours(x), theirs(x))
+    check(api.jvp(ours, (x,), (x,)), jax.jvp(theirs, (x,), (x,)))
+    if program is not while_with_ref:
+        check(api.grad(ours)(x), jax.grad(theirs)(x))
+    if program is not cond_with_ref:
+        check(api.vmap(ours)(BATCH), jax.vmap(theirs)(BATCH))
+
+
+def test_reference_in_a_condition():
+    ref = refs.new_ref(np.zeros(2, F))
+
+    def body(i):
+        put(ref, 0, slax.add(get(ref, 0), F(1)))
+        return slax.add(i, np.int32(1))
+
+    steps = slax.while_loop(lambda _: slax.lt(get(ref, 0), F(5)), body, np.int32(0))
+    assert int(steps) == 5
+    np.testing.assert_array_equal(np.asarray(get(ref, ...)), [5, 0])
+
+
+# -- programs -------------------------------------------------------------------------------------
+
+
+def test_body_is_traced_once():
+    count = 0
+
+    def body(c, x):
+        nonlocal count
+        count += 1
+        return slax.add(c, x), c
+
+    for _ in range(3):
+        slax.scan(body, F(0), X)
+    assert count == 1
+    slax.scan(body, F(0), X.astype(np.float16).astype(F)[:2])
+    assert count == 1  # the length is no part of what the body sees
+
+    def step(i, c):
+        nonlocal count
+        count += 1
+        return slax.add(c, i)
+
+    count = 0
+    for _ in range(3):
+        slax.fori_loop(0, 3, step, 0)
+    assert count == 1
+
+
+def test_dead_code_goes_out_of_loops():
+    def run(x):
+        return slax.scan(
+            lambda c, a: ((slax.add(c[0], a), slax.mul(c[1], F(2)), slax.sin(c[2])), (c[1], slax.exp(c[0]))),
+            (F(1), F(2), F(3)),
+            x,
+        )
+
+    closed = trace_to_jaxpr(lambda x: tree.tree_leaves(run(x)), [get_aval(X)])
+    jaxpr, used = partial.dce_jaxpr(closed.jaxpr, [True, False, False, False, False])
+    assert used == [True]
+    (eqn,) = jaxpr.eqns
+    assert eqn.params["num_carry"] == 1
+    assert [e.primitive.name for e in eqn.params["jaxpr"].eqns] == ["add"]
+
+    def branch(x):
+        return slax.cond(
+            slax.gt(x, F(0)), lambda v: (slax.sin(v), slax.exp(v)), lambda v: (v, slax.cos(v)), x
+        )
+
+    closed = trace_to_jaxpr(lambda x: tree.tree_leaves(branch(x)), [get_aval(F(1))])
+    jaxpr, _ = partial.dce_jaxpr(closed.jaxpr, [True, False])
+    assert [len(b.eqns) for b in jaxpr.eqns[-1].params["branches"]] == [0, 1]
+
+    def loop(x):
+        return slax.while_loop(
+            lambda c: slax.lt(c[0], F(9)), lambda c: (slax.add(c[0], F(1)), slax.sin(c[1])), (x, x)
+        )
+
+    closed = trace_to_jaxpr(lambda x: tree.tree_leaves(loop(x)), [get_aval(F(1))])
+    jaxpr, _ = partial.dce_jaxpr(closed.jaxpr, [True, False])
+    assert len(jaxpr.eqns[-1].invars) == 1
+
+
+def test_gradient_stacks_only_what_changes():
+    program, args, _ = PROGRAMS["scan_invariant"]
+    run = api.grad(lambda w, xs: program(slax)(w, xs)[0])
+    closed = trace_to_jaxpr(lambda w, xs: [run(w, xs)], [get_aval(a) for a in args])
+    forward, backward = (e for e in closed.eqns if e.primitive.name == "scan")
+    assert not forward.params["reverse"] and backward.params["reverse"]
+    body = [e.primitive.name for e in forward.params["jaxpr"].eqns]
+    assert "exp" not in body  # computed once, before the loop
+    stacked = [v for v in forward.outvars if v.aval.shape == (3,)]
+    assert len(stacked) <= 3
+
+
+TEXTS = {
+    "scan": lambda L: lambda x: L.scan(lambda c, a: (L.add(c, a), L.mul(c, a)), F(0), x),
+    "scan constants": lambda L: (
+        lambda w, x: L.scan(lambda c, a: (L.mul(c, w), L.add(c, a)), F(0), x, reverse=True)
+    ),
+    "scan passing": PROGRAMS["scan_passing"][0],
+    "cond": lambda L: lambda x: L.cond(L.gt(x, F(0)), L.sin, lambda v: L.mul(v, v), x),
+    "cond closure": PROGRAMS["cond_closure"][0],
+    "cond passing": PROGRAMS["cond_passing"][0],
+    "switch": lambda L: lambda i, x: L.switch(i, [L.sin, L.cos, L.exp], x),
+    "while": FORWARD_ONLY["while_closure"][0],
+    "fori": lambda L: lambda x: L.fori_loop(0, 3, lambda i, c: L.mul(c, F(2)), x),
+    "fori dynamic": lambda L: lambda n, x: L.fori_loop(0, n, lambda i, c: L.mul(c, F(2)), x),
+    "map": lambda L: lambda x: L.map(lambda a: L.mul(a, F(2)), x),
+    "associative_scan": lambda L: lambda x: L.associative_scan(L.add, x),
+}
+TEXT_ARGUMENTS = {
+    "scan constants": (F(1), X), "cond": (F(1),), "cond closure": (F(1), X, X), "cond passing": (F(1), X, X),
+    "switch": (np.int32(1), X), "while": (F(1), F(1), F(9)), "fori dynamic": (np.int32(3), X),
+}  # fmt: skip
+TEXT_TRANSFORMS = {
+    "plain": lambda lib, f: f,
+    "jvp": lambda lib, f: lambda *xs: lib.jvp(lambda x: f(*xs[:-1], x), xs[-1:], xs[-1:]),
+    "vmap": lambda lib, f: lib.vmap(f),
+}
+
+
+@pytest.mark.parametrize("transform", TEXT_TRANSFORMS)
+@pytest.mark.parametrize("name", TEXTS)
+def test_text(name, transform):
+    args = TEXT_ARGUMENTS.get(name, (X,))
+    if transform == "vmap":
+        args = tuple(np.stack([a, a]) for a in args)
+    ours = api.make_jaxpr(TEXT_TRANSFORMS[transform](api, TEXTS[name](slax)))(*args)
+    theirs = jax.make_jaxpr(TEXT_TRANSFORMS[transform](jax, TEXTS[name](jax.lax)))(*args)
+    assert str(ours) == str(theirs).replace("np.int64(1)", "1").replace("np.int64(0)", "0")
+
+
+# -- messages -------------------------------------------------------------------------------------
+
+BODIES = {
+    "cond trees": lambda L: L.cond(True, lambda a: (a, a), lambda a: a, X),
+    "cond nested trees": lambda L: L.cond(
+        True, lambda a: {"a": (a, a), "b": a}, lambda a: {"a": (a,), "b": (a,)}, X
+    ),
+    "cond types": lambda L: L.cond(True, lambda a: a, lambda a: L.convert_element_type(a, np.int32), X),
+    "cond two types": lambda L: L.cond(
+        True,
+        lambda a: {"u": a, "v": a},
+        lambda a: {"u": L.slice_in_dim(a, 0, 2), "v": L.convert_element_type(a, np.int32)},
+        X,
+    ),
+    "cond None": lambda L: L.cond(None, lambda a: a, lambda a: a, X),
+    "cond vector": lambda L: L.cond(X > 0, lambda a: a, lambda a: a, X),
+    "cond complex": lambda L: L.cond(np.complex64(1), lambda a: a, lambda a: a, X),
+    "cond string": lambda L: L.cond("a", lambda a: a, lambda a: a, X),
+    "cond not callable": lambda L: L.cond(True, 1, 2, X),
+    "cond result": lambda L: L.cond(True, lambda a: "text", lambda a: a, X),
+    "cond linear": lambda L: L.cond(True, lambda a: a, lambda a: a, X, linear=(True,)),
+    "switch none": lambda L: L.switch(0, [], X),
+    "switch float": lambda L: L.switch(0.0, [L.sin, L.cos], X),
+    "switch vector": lambda L: L.switch(np.arange(3), [L.sin, L.cos], X),
+    "switch not callable": lambda L: L.switch(0, [1, 2], X),
+    "switch trees": lambda L: L.switch(1, [lambda a: a, lambda a: (a,)], X),
+    "switch types": lambda L: L.switch(1, [lambda a: a, lambda a: a, lambda a: L.slice_in_dim(a, 0, 1)], X),
+    "while trees": lambda L: L.while_loop(lambda c: True, lambda c: (c, c), X),
+    "while types": lambda L: L.while_loop(lambda c: True, lambda c: L.convert_element_type(c, np.int32), X),
+    "while two types": lambda L: L.while_loop(
+        lambda c: True,
+        lambda c: (c[0], L.slice_in_dim(c[1], 0, 2), L.convert_element_type(c[2], np.int32)),
+        (X, X, X),
+    ),
+    "while dict": lambda L: L.while_loop(
+        lambda carry: True,
+        lambda carry: {"a": carry["a"], "b": L.slice_in_dim(carry["b"], 0, 2)},
+        {"a": X, "b": X},
+    ),
+    "while keys": lambda L: L.while_loop(
+        lambda c: True, lambda c: {"a": c["a"], "c": c["b"]}, {"a": X, "b": X}
+    ),
+    "while condition shape": lambda L: L.while_loop(lambda c: L.gt(c, F(0)), lambda c: c, X),
+    "while condition tree": lambda L: L.while_loop(lambda c: (True, True), lambda c: c, X),
+    "while condition type": lambda L: L.while_loop(lambda c: 1.0, lambda c: c, X),
+    "while condition None": lambda L: L.while_loop(lambda c: None, lambda c: c, X),
+    "while not callable": lambda L: L.while_loop(1, lambda c: c, X),
+    "fori float": lambda L: L.fori_loop(0.0, 3, lambda i, c: c, X),
+    "fori dtypes": lambda L: L.fori_loop(np.int8(0), np.int32(4), lambda i, c: c, X),
+    "fori type": lambda L: L.fori_loop(0, 3, lambda i, c: L.slice_in_dim(c, 0, 2), X),
+    "fori not callable": lambda L: L.fori_loop(0, 3, 5, X),
+    "scan trees": lambda L: L.scan(lambda c, a: ((c, c), a), 0.0, X),
+    "scan nested trees": lambda L: L.scan(
+        lambda c, a: ({"a": (c["a"][0],), "b": (a,)}, a), {"a": (1.0, 2.0), "b": 1.0}, X
+    ),
+    "scan not a pair": lambda L: L.scan(lambda c, a: c, 0.0, X),
+    "scan types": lambda L: L.scan(lambda c, a: (L.broadcast(c, (2,)), a), 0.0, X),
+    "scan two types": lambda L: L.scan(
+        lambda c, a: ({"k": L.broadcast(c["k"], (2,)), "l": L.convert_element_type(c["l"], np.int32)}, a),
+        {"k": 0.0, "l": X},
+        X,
+    ),
+    "scan keys": lambda L: L.scan(lambda c, a: ({"k": c["k"]}, a), {"k": 0.0, "l": X}, X),
+    "scan list": lambda L: L.scan(lambda c, a: ([c[0], c[1]], a), (0.0, X), X),
+    "scan no length": lambda L: L.scan(lambda c, a: (c, a), 0.0, None),
+    "scan length": lambda L: L.scan(lambda c, a: (c, a), 0.0, X, length=4),
+    "scan lengths": lambda L: L.scan(lambda c, a: (c, a), 0.0, (X, X[:2])),
+    "scan scalar": lambda L: L.scan(lambda c, a: (c, a), 0.0, 3.0),
+    "scan unroll": lambda L: L.scan(lambda c, a: (c, a), 0.0, X, unroll=-1),
+    "scan not callable": lambda L: L.scan(3, 0.0, X),
+    "scan result": lambda L: L.scan(lambda c, a: (c, "text"), 0.0, X),
+    "associative lengths": lambda L: L.associative_scan(lambda a, b: a, (X, X[:2])),
+    "associative not callable": lambda L: L.associative_scan(3, X),
+    "associative axis": lambda L: L.associative_scan(L.add, W, axis=5),
+    "solve trees": lambda L: L.custom_linear_solve(lambda x: (x, x), X, lambda mv, b: b),
+    "solve shapes": lambda L: L.custom_linear_solve(lambda x: x, X, lambda mv, b: L.slice_in_dim(b, 0, 2)),
+    "root trees": lambda L: L.custom_root(lambda x: (x, x), X, lambda f, x: x, lambda g, y: y),
+    "root solve trees": lambda L: L.custom_root(lambda x: x, X, lambda f, x: (x, x), lambda g, y: y),
+}
+
+
+def message(run):
+    try:
+        run()
+    except Exception as error:  # whatever JAX raises
+        text = str(error).replace("<class 'jax._src.core.ShapedArray'>", "pytree leaf")
+        return type(error).__name__, re.sub(r"\s+", " ", text)
+    raise AssertionError("no error")
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_messages(name):
+    assert message(functools.partial(BODIES[name], slax)) == message(functools.partial(BODIES[name], jax.lax))
+
+
+def test_traced_length():
+    def run(n):
+        return [slax.scan(lambda c, x: (c, x), F(0), None, length=n)[0]]
+
+    with pytest.raises(ConcretizationTypeError, match="expects a concrete `int` value"):
+        trace_to_jaxpr(run, [get_aval(np.int32(3))])
+
+
+def test_reverse_mode_of_while():
+    program, args, _ = FORWARD_ONLY["while_doubling"]
+    with pytest.raises(ValueError, match=r"Reverse-mode differentiation does not work for lax.while_loop"):
+        api.grad(lambda x: program(slax)(x)[1])(args[0])
+
+
+def test_unroll_of_dynamic_loop():
+    def run(n):
+        return [slax.fori_loop(0, n, lambda i, c: c, F(0), unroll=2)]
+
+    with pytest.raises(ValueError, match="statically known"):
+        trace_to_jaxpr(run, [get_aval(np.int32(3))])
+
+
+def test_solve_without_transpose():
+    def run(x):
+        return slax.reduce_sum(slax.custom_linear_solve(lambda y: y, x, lambda mv, b: b), (0,))
+
+    with pytest.raises(TypeError, match="transpose_solve required"):
+        api.grad(run)(X)
