@@ -247,3 +247,14 @@ def test_references():
         "{ lambda ; a:f32[3]. let b:f32[3] = add[f=local('mine')] a a; in (b,) }", {"mine": function}
     )
     assert program.eqns[0].params["f"] is function
+
+
+def test_many_variables():
+    """More than there are short names: none of them is one of the words of the format."""
+    variables = [Var(F32)]
+    eqns = []
+    for _ in range(800):
+        variables.append(Var(F32))
+        eqns.append(JaxprEqn([variables[-2]], [variables[-1]], holder, {}))
+    program = Jaxpr([], variables[:1], variables[-1:], eqns)
+    assert str(parse(to_text(program))) == str(program)

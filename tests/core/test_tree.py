@@ -3,10 +3,12 @@
 import copy
 import dataclasses
 import functools
+import gc
 import pickle
 import random
 import re
 import timeit
+import weakref
 from collections import OrderedDict, defaultdict, deque, namedtuple
 
 import pytest
@@ -572,3 +574,62 @@ def test_speed():
     assert time(lambda: tree.tree_flatten(x)) < 3e-6
     assert time(lambda: tree.tree_flatten((x, x))) < 5e-6
     assert time(lambda: tree.tree_flatten(params)) < 100e-6
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_match(seed):
+    rng = random.Random(seed)
+    example, second = random_tree(rng, 4), random_tree(rng, 4)
+    leaves, structure = tree.tree_flatten(example)
+    for _ in range(6):  # the later rounds go through generated code
+        assert structure.match(example) == leaves
+        if tree.tree_structure(second) != structure:
+            assert structure.match(second) is None
+        assert structure.match([example]) is None
+    again = tree.tree_map(lambda x: x, example)
+    assert structure.match(again) == leaves
+
+
+def test_match_tells_structures_apart():
+    base = {"a": (1, [2]), "b": {"c": None, "d": Box(3, "x")}}
+    structure = tree.tree_structure(base)
+    others = [
+        {"a": (1, [2]), "b": {"c": None, "d": Box(3, "y")}},
+        {"a": (1, [2]), "b": {"c": 1, "d": Box(3, "x")}},
+        {"a": (1, (2,)), "b": {"c": None, "d": Box(3, "x")}},
+        {"a": (1, [2]), "b": {"c": None, "e": Box(3, "x")}},
+        {"a": (1, [2, 3]), "b": {"c": None, "d": Box(3, "x")}},
+        {"a": (1, [(2,)]), "b": {"c": None, "d": Box(3, "x")}},
+        {"a": (1, [2])},
+        3,
+    ]
+    for _ in range(6):
+        assert structure.match(base) == [1, 2, 3]
+        for other in others:
+            assert structure.match(other) is None
+            assert tree.tree_flatten(other) == (theirs.tree_leaves(other), tree.tree_structure(other))
+    for order in (base, dict(reversed(base.items()))):
+        assert structure.match(order) == [1, 2, 3]
+
+
+def test_dicts_with_changing_structure():
+    for i in range(100):
+        example = {"a": [i] * (i % 5), "b": {"c": (i,) * (i % 3)}}
+        leaves, structure = tree.tree_flatten(example)
+        assert leaves == theirs.tree_leaves(example)
+        assert repr(structure) == repr(theirs.tree_structure(example))
+
+
+def test_structures_in_no_use_go_away():
+    class Label:
+        pass
+
+    label = Label()
+    alive = weakref.ref(label)
+    for _ in range(10):
+        structure = tree.tree_structure({"x": Box(1, label)})
+        assert structure.match({"x": Box(1, label)}) == [1]
+        assert structure.unflatten([1])["x"].label is label
+    del structure, label
+    gc.collect()
+    assert alive() is None

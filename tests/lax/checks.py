@@ -113,8 +113,9 @@ def jax_can(case: Case) -> bool:
 class Table:
     """Cases whose values are computed together, each engine and JAX once."""
 
-    def __init__(self, cases: Sequence[Case]):
+    def __init__(self, cases: Sequence[Case], absolute: float = 1e-30):
         self.cases = list(cases)
+        self.absolute = absolute
         self._ours: dict[str, dict[str, Any]] = {}
 
     def ours(self, engine: str) -> dict[str, Any]:
@@ -133,7 +134,7 @@ class Table:
         if case.name not in self.theirs:
             pytest.skip("JAX lacks it")
         for ours, theirs in zip(self.ours(engine)[case.name], self.theirs[case.name], strict=True):
-            assert_close(ours, theirs, case.tolerance, case.name)
+            assert_close(ours, theirs, case.tolerance, case.name, absolute=self.absolute)
 
 
 def check_program(case: Case) -> None:

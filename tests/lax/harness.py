@@ -166,7 +166,9 @@ def assert_same_program(function: Callable[[Any], Callable[..., Any]], args: Seq
     assert ours == theirs, "\n".join(["ours:", *ours, "JAX:", *theirs])
 
 
-def assert_close(ours: Any, theirs: Any, tolerance: float, name: str = "", signs: bool = True) -> None:
+def assert_close(
+    ours: Any, theirs: Any, tolerance: float, name: str = "", signs: bool = True, absolute: float = 1e-30
+) -> None:
     theirs = np.asarray(theirs)
     assert ours.dtype == theirs.dtype, (name, ours.dtype, theirs.dtype)
     assert ours.shape == theirs.shape, (name, ours.shape, theirs.shape)
@@ -177,11 +179,11 @@ def assert_close(ours: Any, theirs: Any, tolerance: float, name: str = "", signs
         tolerance = max(tolerance, 1e-3)
     if theirs.dtype.kind in "fc":
         if theirs.dtype.kind == "c":
-            assert_close(ours.real, theirs.real, tolerance, name, False)
-            assert_close(ours.imag, theirs.imag, tolerance, name, False)
+            assert_close(ours.real, theirs.real, tolerance, name, False, absolute)
+            assert_close(ours.imag, theirs.imag, tolerance, name, False, absolute)
             return
-        np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=1e-30, err_msg=name)
-        zeros = (theirs == 0) & signs  # signed zeros are values, too
+        np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=absolute, err_msg=name)
+        zeros = (theirs == 0) & (ours == 0) & signs  # signed zeros are values, too
         np.testing.assert_array_equal(np.signbit(ours[zeros]), np.signbit(theirs[zeros]), err_msg=name)
     elif theirs.dtype.names is None:
         np.testing.assert_array_equal(ours, theirs, err_msg=name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import warnings
 
 import jax
@@ -12,19 +11,10 @@ import pytest
 import styrax.lax as slax
 from styrax.transforms import api
 
-from tests.lax.harness import (
-    ENGINES,
-    Case,
-    assert_close,
-    assert_same_program,
-    flat,
-    jax_program,
-    run_all,
-    stage,
-)
-from tests.lax.operations import CASES, EDGES, F32, MILD, POSITIVE
+from tests.lax.checks import Table, batch_axes, check_program, has_tangent, jvp_case, vjp_case, vmap_case
+from tests.lax.harness import ENGINES, Case, jax_program, stage
+from tests.lax.operations import CASES, F32, MILD
 
-DIFFERENTIABLE = [c for c in CASES if c.differentiable]
 
 
 @pytest.fixture(autouse=True)
@@ -34,148 +24,53 @@ def _quiet():
         yield
 
 
-@functools.cache
-def _values(engine: str) -> dict:
-    return run_all(engine, {c.name: (c.function(slax), c.args) for c in CASES})
-
-
-@functools.cache
-def _jax_values() -> dict:
-    jobs = [(c.function(jax.lax), c.args) for c in CASES]
-    outs = jax.jit(lambda args: [flat(f(*xs)) for (f, _), xs in zip(jobs, args)])([a for _, a in jobs])
-    return {c.name: [np.asarray(o) for o in out] for c, out in zip(CASES, outs)}
-
-
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("case", CASES, ids=repr)
 def test_value(case: Case, engine: str):
-    for ours, theirs in zip(_values(engine)[case.name], _jax_values()[case.name], strict=True):
-        assert_close(ours, theirs, case.tolerance, case.name)
+    TABLE.check_value(case, engine)
 
 
 @pytest.mark.parametrize("case", CASES, ids=repr)
 def test_program(case: Case):
-    assert_same_program(case.function, case.args)
+    check_program(case)
 
 
-def _jvp(case: Case, transform):
-    """The forward derivative by all arguments that have one, at unit tangents given as arguments."""
-    moving = [k for k, a in enumerate(case.args) if a.dtype.kind in "fc"]
-
-    def in_library(lax):
-        f = case.function(lax)
-
-        def derivative(*xs):
-            primals, tangents = xs[: len(case.args)], xs[len(case.args) :]
-
-            def of_moving(*ys):
-                full = list(primals)
-                for k, y in zip(moving, ys):
-                    full[k] = y
-                return f(*full)
-
-            return transform(lax)(of_moving, tuple(primals[k] for k in moving), tangents)[1]
-
-        return derivative
-
-    args = [*case.args, *[np.ones_like(case.args[k]) for k in moving]]
-    return in_library, args
+SMOOTH = [c for c in CASES if c.differentiable and has_tangent(c)]
+TABLE = Table(CASES)
+JVPS = Table([jvp_case(c) for c in SMOOTH], 2e-6)
 
 
-def _library_jvp(lax):
-    return jax.jvp if lax is jax.lax else api.jvp
-
-
-def _has_tangent(case: Case) -> bool:
-    """Integer results have tangents of a type without values."""
-    return jax.eval_shape(case.function(jax.lax), *case.args).dtype.kind in "fcV"
-
-
-SMOOTH = [c for c in DIFFERENTIABLE if _has_tangent(c)]
-
-
-@pytest.mark.parametrize("case", SMOOTH, ids=repr)
+@pytest.mark.parametrize("case", JVPS.cases, ids=repr)
 def test_jvp_program(case: Case):
-    function, args = _jvp(case, _library_jvp)
-    assert_same_program(function, args)
+    check_program(case)
 
 
 @pytest.mark.parametrize("case", SMOOTH, ids=repr)
 def test_second_jvp_program(case: Case):
-    first, args = _jvp(case, _library_jvp)
-    second, args = _jvp(Case(case.name, first, *args), _library_jvp)
-    assert_same_program(second, args)
+    check_program(jvp_case(jvp_case(case)))
 
 
 @pytest.mark.parametrize("case", SMOOTH, ids=repr)
 def test_vjp_program(case: Case):
-    moving = [k for k, a in enumerate(case.args) if a.dtype.kind in "fc"]
-    out = jax.eval_shape(case.function(jax.lax), *case.args)
-    def in_library(lax):
-        f = case.function(lax)
-        vjp = jax.vjp if lax is jax.lax else api.vjp
-
-        def derivative(ct, *xs):
-            def of_moving(*ys):
-                full = list(xs)
-                for k, y in zip(moving, ys):
-                    full[k] = y
-                return f(*full)
-
-            return vjp(of_moving, *[xs[k] for k in moving])[1](ct)
-
-        return derivative
-
-    assert_same_program(in_library, [np.ones(out.shape, out.dtype), *case.args])
+    check_program(vjp_case(case))
 
 
 BATCHED = [c for c in CASES if c.args and all(a.shape == c.args[0].shape for a in c.args) and "bf16" not in c.name]
+# JAX maps these along a dimension that they split or join.
+RESHAPING = {"bits_f32_int16", "bits_f32_uint8", "bits_join"}
 
 
 @pytest.mark.parametrize("case", BATCHED, ids=repr)
 def test_vmap_program(case: Case):
-    """Rows of a batch in front, in the middle of one operand, and one operand without a batch."""
-    stacked = [np.stack([a, a[::-1]]) for a in case.args]
-    assert_same_program(
-        lambda lax: (jax.vmap if lax is jax.lax else api.vmap)(case.function(lax)), stacked
-    )
-    if len(stacked) == 2 and case.args[0].ndim == 1:
-        axes = (0, None)
-        assert_same_program(
-            lambda lax: (jax.vmap if lax is jax.lax else api.vmap)(case.function(lax), in_axes=axes),
-            [stacked[0], case.args[1]],
-        )
-        assert_same_program(
-            lambda lax: (jax.vmap if lax is jax.lax else api.vmap)(case.function(lax), in_axes=(0, 1)),
-            [stacked[0], stacked[1].T],
-        )
-
-
-@functools.cache
-def _derivative_values(engine: str) -> dict:
-    jobs = {}
-    for case in SMOOTH:
-        function, args = _jvp(case, _library_jvp)
-        jobs[case.name] = (function(slax), args)
-    return run_all(engine, jobs)
-
-
-@functools.cache
-def _jax_derivative_values() -> dict:
-    jobs = {c.name: _jvp(c, _library_jvp) for c in SMOOTH}
-    functions = {name: function(jax.lax) for name, (function, _) in jobs.items()}
-    outs = jax.jit(lambda args: {n: flat(functions[n](*xs)) for n, xs in args.items()})(
-        {n: args for n, (_, args) in jobs.items()}
-    )
-    return {n: [np.asarray(o) for o in out] for n, out in outs.items()}
+    """Rows of a batch in front, at the end, and some operands without a batch."""
+    for axes in batch_axes(case)[: 1 if case.name in RESHAPING else None]:
+        check_program(vmap_case(case, axes))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("case", SMOOTH, ids=repr)
+@pytest.mark.parametrize("case", JVPS.cases, ids=repr)
 def test_jvp_value(case: Case, engine: str):
-    ours, theirs = _derivative_values(engine)[case.name], _jax_derivative_values()[case.name]
-    for o, t in zip(ours, theirs, strict=True):
-        assert_close(o, t, max(case.tolerance, 2e-5), case.name)
+    JVPS.check_value(case, engine)
 
 
 @pytest.mark.parametrize(
@@ -277,4 +172,3 @@ def test_every_program_of_a_weak_operand_stays_weak():
 def test_edges_of_ties():
     _, tangent = api.jvp(lambda x: slax.max(x, F32(0)), (np.zeros(3, F32),), (np.ones(3, F32),))
     np.testing.assert_array_equal(np.asarray(tangent), 0.5)
-    assert EDGES.size and POSITIVE.size

@@ -1,5 +1,7 @@
-"""Programs written for JAX, unchanged."""
+"""Programs written for JAX, unchanged. See README.md."""
 
-from .finder import install
+from __future__ import annotations
 
-__all__ = ["install"]
+from .finder import install, installed
+
+__all__ = ["install", "installed"]

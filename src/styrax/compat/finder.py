@@ -3,53 +3,115 @@
 from __future__ import annotations
 
 import importlib
-import importlib.abc
 import importlib.machinery
+import importlib.util
 import sys
-from collections.abc import Sequence
-from types import ModuleType
-from typing import Any
 
-VERSION = "0.10.2"  # the JAX release whose interface this is
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # every child process loads this module: it imports next to nothing
+    from collections.abc import Iterator, Sequence
+    from types import ModuleType
+    from typing import Any
+
+# foreign name -> ours; the longest prefix counts
+ROOTS = {
+    "jax": "styrax",
+    "jax._src": "styrax.compat.internals",
+    "jaxlib": "styrax.compat.jaxlib",
+}
 
 
-class Loader(importlib.abc.Loader):
-    """Gives the Styrax module of the same path."""
+def own_name(name: str) -> str | None:
+    """The Styrax module that stands for a module of JAX, or None for modules of others."""
+    top = name.partition(".")[0]
+    if top not in ROOTS:
+        return None
+    if name.startswith("jax._src") and name[8:9] in ("", "."):
+        top = "jax._src"
+    return ROOTS[top] + name[len(top):]
+
+
+class Loader:
+    """Gives the Styrax module of the same path. That module keeps its own spec."""
+
+    def __init__(self, own: str):
+        self.own = own
+        self.spec: Any = None
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        module = importlib.import_module("styrax" + spec.name[3:])
+        module = importlib.import_module(self.own)
         self.spec = module.__spec__
+        if spec.name == "jax":
+            from ..version import speak_jax
+
+            speak_jax()
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        module.__spec__ = self.spec  # it stays the module that it is
+        module.__spec__ = self.spec
 
 
-class Finder(importlib.abc.MetaPathFinder):
-    """Finds `jax` and `jax.*`, installed or not."""
+class Finder:
+    """Finds `jax`, `jaxlib` and their submodules, and the metadata of their distributions, installed or not."""
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> Any:
-        if name != "jax" and not name.startswith("jax."):
+        own = own_name(name)
+        if own is None:
             return None
-        own = "styrax" + name[3:]
-        if own != "styrax" and own not in sys.modules and importlib.util.find_spec(own) is None:
-            return None
-        spec = importlib.machinery.ModuleSpec(name, Loader(), is_package=True)
-        spec.submodule_search_locations = []
+        found = sys.modules.get(own)
+        if found is None:
+            try:
+                spec = importlib.util.find_spec(own)
+            except ModuleNotFoundError:
+                return None
+            if spec is None:
+                return None
+            locations = spec.submodule_search_locations
+        else:
+            locations = getattr(found, "__path__", None)
+        spec = importlib.machinery.ModuleSpec(name, Loader(own), is_package=locations is not None)
+        if locations is not None:
+            spec.submodule_search_locations = list(locations)
         return spec
+
+    def find_distributions(self, context: Any = None) -> Iterator[Any]:
+        """The distributions "jax" and "jaxlib", as `importlib.metadata` asks for them."""
+        name = getattr(context, "name", None)
+        if name is not None and name.lower() not in ("jax", "jaxlib"):
+            return
+        if context is not None and "path" in vars(context):
+            return  # somebody looks into certain folders, and there we are not
+        from .metadata import Distribution
+
+        for known in ("jax", "jaxlib"):
+            if name is None or name.lower() == known:
+                yield Distribution(known)
 
 
 _finder = Finder()
 
 
-def install() -> None:
-    """Makes `jax` mean Styrax in this process. RuntimeError if the real JAX has been imported already."""
-    import styrax
+def installed() -> bool:
+    """Whether `import jax` gives Styrax in this process."""
+    return _finder in sys.meta_path
 
-    present = sys.modules.get("jax")
-    if present is not None and present is not styrax:
-        raise RuntimeError("jax has been imported already: install Styrax's drop-in first")
+
+def install(*, children: bool = True) -> None:
+    """Makes `jax` mean Styrax in this process, whether JAX is installed or not.
+
+    Args:
+      children: whether Python processes that this one starts from now on do the same.
+
+    Raises:
+      RuntimeError: the real JAX has been imported already.
+    """
+    for name in ("jax", "jaxlib"):
+        present = sys.modules.get(name)
+        if present is not None and not present.__name__.startswith("styrax"):
+            raise RuntimeError(f"{name} has been imported already: call styrax.compat.install() before the first import of it")
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
-    styrax.__version__ = VERSION
-    sys.modules["jax"] = styrax
+    if children:
+        from .processes import prepare_children
+
+        prepare_children()

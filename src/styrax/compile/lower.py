@@ -153,6 +153,7 @@ inlined: dict[str, Callable[[dict[str, Any]], Any]] = {
     "custom_jvp_call": lambda p: p["call_jaxpr"],
     "custom_vjp_call": lambda p: p["call_jaxpr"],
     "custom_vmap_call": lambda p: p["call"],
+    "linear_call": lambda p: p["callee"],
     "custom_lin": lambda p: p["call_jaxpr"],
 }
 

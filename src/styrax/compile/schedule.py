@@ -12,6 +12,8 @@ from .fuse import Group, Member, operation_exprs
 from .loopir import Accumulator, Close, Fold, Loop, Open, Statement, Store
 from .values import Point, Reduce
 
+UNROLL = 8  # vectors that one step of a reduction takes, at most
+REGISTERS = 24  # estimated instructions of a step, times vectors, that registers can hold
 THREADED = 60_000  # estimated instructions below which a nest is not worth waking a thread for
 
 
@@ -162,6 +164,17 @@ class Scheduler:
                 size = 8
         return max(self.vector_bytes // size, 1)
 
+    def _unrolling(self, vector: Expr, width: int, work: int) -> int:
+        """How many vectors a step of a reduction takes: enough that their chains of additions overlap, in registers."""
+        size = self._size(vector)
+        times = 1
+        while times < UNROLL and times * work < REGISTERS and size >= 4 * times * width:
+            step = 2 * times * width
+            if (-size % step) * 8 > size:  # too many idle lanes at the end
+                break
+            times *= 2
+        return times
+
     def _work(self) -> int:
         """Estimated instructions of one innermost iteration."""
         seen: set[Expr] = set()
@@ -183,6 +196,8 @@ class Scheduler:
         work = self._work()
         total = self._count(outer) * self._count(inner) * work
         in_inner = vector in inner
+        if vector is not None and inner:
+            width *= self._unrolling(vector, width, work)
         body = self._passes(outer, inner, vector if in_inner else None, width if in_inner else 1)
         for position, v in enumerate(reversed(outer)):
             outermost = position == len(outer) - 1

@@ -282,10 +282,7 @@ def is_weakly_typed(x: Any) -> bool:
     """Whether ``x`` yields to the dtype of arrays: Python numbers, and arrays made from them."""
     if type(x) in weak_scalars:
         return True
-    try:
-        return x.aval.weak_type
-    except AttributeError:
-        return False
+    return getattr(getattr(x, "aval", None), "weak_type", False)
 
 
 def is_python_scalar(x: Any) -> bool:
@@ -452,6 +449,9 @@ def _typed(x: Any) -> tuple[Any, bool]:
     cls = type(x)
     if cls in weak_scalars:
         return python_scalar_dtype(cls), True
+    aval = getattr(x, "aval", None)
+    if aval is not None and x.dtype in valid:
+        return x.dtype, aval.weak_type
     if cls is type and x in weak_scalars:
         return python_scalar_dtype(x), True
     if x is None:

@@ -204,7 +204,7 @@ def join(nodes: tuple[Hashable, ...], strict: bool, x64: bool) -> Hashable:
     message = f"Input dtypes {_node_names(unique)} have no available implicit dtype promotion path."
     example = None
     if any(n in small_floats for n in unique):
-        bits = max(bits_of[n] for n in unique if n in small_floats)
+        bits = max(bits_of[d] for d in small_floats if d in unique)
         message += f" To avoid unintended promotion, {bits}-bit floats do not support implicit promotion."
         example = "float32"
     elif any(n in small_ints for n in unique):

@@ -79,9 +79,13 @@ def known_primitive(name: str) -> Primitive:
     return found
 
 
+_RESERVED = ("lambda", "let", "in", "with", "closed", "high", "info", "aval", "inf", "nan")
+
+
 class _Writer:
     def __init__(self) -> None:
         self.names = Names()
+        self.names.reserve(_RESERVED)
         self.table: dict[Jaxpr, str] = {}
         self.texts: list[str] = []
         self.taken: set[str] = set()

@@ -146,7 +146,7 @@ def current(name_stack: Any = None) -> SourceInfo:
 
 def current_stack(limit: int = 5) -> list[SourceInfo]:
     """The innermost places in the user's program, the innermost first."""
-    stack = []
+    stack: list[SourceInfo] = []
     frame = user_frame(2)
     while frame is not None and len(stack) < limit:
         if not is_ours(frame.f_code):

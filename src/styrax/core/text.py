@@ -71,6 +71,10 @@ class Names:
             if name not in self._taken:
                 return name
 
+    def reserve(self, words: Iterable[str]) -> None:
+        """Keeps variables from getting these names."""
+        self._taken.update(words)
+
     def share(self, jaxpr: Jaxpr, wanted: str) -> None:
         """Gives a program that is printed at the top a name."""
         wanted = wanted.strip("<>") or "jaxpr"

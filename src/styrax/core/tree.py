@@ -73,8 +73,8 @@ def tree_map(
         return treedef.unflatten([f(x) for x in leaves])
     columns = [leaves]
     for other in rest:
-        values, structure = tree_flatten(other)
-        if structure is not treedef:
+        values = treedef.match(other)
+        if values is None:
             try:
                 values = treedef.flatten_up_to(other)
             except ValueError as error:

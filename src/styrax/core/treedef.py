@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from types import BuiltinFunctionType, FunctionType, NoneType
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 
 _MISSING: Any = object()
 Flattener = Callable[[Any, list, dict], "PyTreeDef"]
@@ -31,12 +31,17 @@ class PyTreeDef:
     Structures compare equal and hash by their containers, and print as ``PyTreeDef({'a': *, 'b': (*,)})``.
     """
 
-    __slots__ = ("__weakref__", "_children", "_code", "_data", "_hash", "_node", "_strong", "_uses",
-                 "num_leaves", "num_nodes", "type")  # fmt: skip
+    __slots__ = (
+        "__weakref__", "_children", "_code", "_data", "_hash", "_matcher", "_matches", "_node", "_strong",
+        "_uses", "num_leaves", "num_nodes", "type",
+    )  # fmt: skip
 
     type: Any
     num_leaves: int
     num_nodes: int
+    _hash: int | None
+    _code: Callable[[list], Any] | None
+    _matcher: Callable[[Any, dict], list[Any] | None] | None
 
     def __init__(self) -> None:
         raise TypeError("PyTreeDef: no constructor defined! Use tree_structure.")
@@ -54,8 +59,31 @@ class PyTreeDef:
             return code(leaves)
         self._uses += 1
         if self._uses == 4 and self.num_leaves <= 512:
-            self._code = _unflattener(self)
+            from .tree_code import compile_builder
+
+            self._code = compile_builder(self)
         return _build(self, iter(leaves))
+
+    def match(self, tree: Any) -> list[Any] | None:
+        """The leaves of ``tree`` if it has exactly this structure, else None.
+
+        For callers that expect the structure they saw last: where it is right, this is several times
+        faster than flattening.
+        """
+        matcher = self._matcher
+        if matcher is None:
+            self.expect()
+            leaves, found = default_registry.flatten(tree)
+            return leaves if found is self else None
+        return matcher(tree, default_registry.table)
+
+    def expect(self) -> None:
+        """Notes that trees of this structure come again and again, so that ``match`` gets its own code."""
+        self._matches += 1
+        if self._matches == 4 and self.num_nodes <= 5_000:
+            from .tree_code import compile_matcher
+
+            self._matcher = compile_matcher(self)
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
         """The subtrees of ``tree`` that stand where this structure has leaves.
@@ -63,8 +91,10 @@ class PyTreeDef:
         Raises:
           ValueError: this structure is not a prefix of the tree's.
         """
+        from .tree_paths import flatten_up_to
+
         found: list[Any] = []
-        _flatten_up_to(self, tree, found)
+        flatten_up_to(self, tree, found)
         return found
 
     def children(self) -> list[PyTreeDef]:
@@ -196,6 +226,8 @@ def _new(node: Node | None, data: Any, children: tuple[PyTreeDef, ...], strong: 
     self._hash = None
     self._code = None
     self._uses = 0
+    self._matcher = None
+    self._matches = 0
     self._strong = strong
     leaves, nodes = 0, 1
     for child in children:
@@ -271,7 +303,7 @@ def _text(treedef: PyTreeDef) -> str:
     return f"CustomNode({cls.__name__}[{treedef._data}], [{', '.join(children)}])"
 
 
-# Building trees: one general function, and one made to measure for structures that are used repeatedly.
+# Building trees in general; `tree_code` makes functions to measure for structures that are used repeatedly.
 
 
 def _build(treedef: PyTreeDef, leaves: Iterator[Any]) -> Any:
@@ -284,41 +316,9 @@ def _build(treedef: PyTreeDef, leaves: Iterator[Any]) -> Any:
     return node.build(treedef._data, tuple([_build(c, leaves) for c in children]))
 
 
-def _unflattener(treedef: PyTreeDef) -> Callable[[list], Any] | None:
-    constants: dict[str, Any] = {}
-    count = 0
-
-    def constant(value: Any) -> str:
-        name = f"c{len(constants)}"
-        constants[name] = value
-        return name
-
-    def expression(d: PyTreeDef, depth: int) -> str:
-        nonlocal count
-        if d._node is None:
-            count += 1
-            return f"l[{count - 1}]"
-        if depth > 40:
-            raise RecursionError
-        parts = [expression(c, depth + 1) for c in d._children]
-        if d.type is NoneType:
-            return "None"
-        if d.type is list:
-            return f"[{','.join(parts)}]"
-        if d.type is dict:
-            return "{" + ",".join(f"{constant(k)}:{p}" for k, p in zip(d._data, parts)) + "}"
-        row = f"({','.join(parts)}{',' if parts else ''})"
-        if d.type is tuple:
-            return row
-        if d._node.kind == "namedtuple":
-            return f"{constant(d.type)}{row if parts else '()'}"
-        return f"{constant(d._node.build)}({constant(d._data)},{row})"
-
-    try:
-        text = expression(treedef, 0)
-    except RecursionError:
-        return None
-    return eval(compile(f"lambda l: {text}", "<styrax pytree>", "eval"), constants)
+def same_data(a: Any, b: Any) -> bool:
+    """Whether two static data are the same values or objects; stricter than ``==``."""
+    return _data_key(a)[0] == _data_key(b)[0]
 
 
 def _walk(treedef: PyTreeDef, f_node: Callable, f_leaf: Callable | None, leaves: Iterator[Any]) -> Any:
@@ -388,7 +388,25 @@ def _sequence_flattener(node: Node) -> Flattener:
     return flatten
 
 
-_leaf_dicts: dict[tuple, tuple[tuple, Any, PyTreeDef]] = {}
+def _nothing() -> None:
+    return None
+
+
+class _Keys:
+    """What is known of dicts with certain keys: their order, and the structure that was last seen."""
+
+    __slots__ = ("getter", "keys", "last", "leafy", "misses")
+
+    def __init__(self, keys: tuple):
+        self.keys = keys
+        getter: Any = operator.itemgetter(*keys) if len(keys) > 1 else lambda x: tuple(x.values())
+        self.getter = getter
+        self.leafy = intern_treedef(_dict_node, keys, (leaf_treedef,) * len(keys))
+        self.last: Callable[[], PyTreeDef | None] = _nothing  # weak, for it may hold large static data
+        self.misses = 0
+
+
+_leaf_dicts: dict[tuple, _Keys] = {}
 
 
 def sorted_keys(x: dict) -> tuple:
@@ -405,25 +423,36 @@ def _values(x: dict) -> tuple[tuple, tuple]:
 
 
 def _flatten_dict(x: dict, leaves: list, table: dict) -> PyTreeDef:
+    if not x:
+        return _empty_dict
     known = _leaf_dicts.get(tuple(x))
     if known is None:
-        keys = sorted_keys(x)
-        treedef = intern_treedef(_dict_node, keys, (leaf_treedef,) * len(keys))
-        if len(keys) > 1:
-            getter: Any = operator.itemgetter(*keys)
-        else:
-            getter = lambda d: tuple(d.values())
-        known = keys, getter, treedef
-        if treedef._strong and set(map(type, keys)) == {str}:
+        known = _Keys(sorted_keys(x))
+        # Only strings: other keys can be equal and yet print differently.
+        if known.leafy._strong and set(map(type, known.keys)) == {str}:
             if len(_leaf_dicts) > 10_000:
                 _leaf_dicts.clear()
             _leaf_dicts[tuple(x)] = known
-    keys, getter, treedef = known
-    values = getter(x)
+    values = known.getter(x)
     if only_leaves(values, table):
         leaves.extend(values)
-        return treedef
-    return intern_treedef(_dict_node, keys, _children(values, leaves, table))
+        return known.leafy
+    last = known.last()
+    if last is not None and last._matcher is not None and table is default_registry.table:
+        found = last._matcher(x, table)
+        if found is not None:
+            leaves += found
+            return last
+        known.misses += 1
+    treedef = intern_treedef(_dict_node, known.keys, _children(values, leaves, table))
+    if known.misses < 16:
+        if treedef is last:
+            treedef.expect()
+        else:
+            known.last = ref(treedef)
+    else:
+        known.last = _nothing  # such dicts have too many structures to guess
+    return treedef
 
 
 def _bad_flatten(result: Any) -> ValueError:
@@ -461,6 +490,9 @@ _none_node = Node(NoneType, lambda x: ((), None), lambda _, children: None, None
 tuple_node = Node(tuple, lambda x: (x, None), lambda _, children: children, None, "tuple")
 _list_node = Node(list, lambda x: (x, None), lambda _, children: list(children), None, "list")
 _dict_node = Node(dict, _values, lambda keys, children: dict(zip(keys, children)), None, "dict")
+
+
+_empty_dict = intern_treedef(_dict_node, (), ())
 
 
 class Registry:
@@ -529,69 +561,6 @@ def _flatten_until(x: Any, is_leaf: Callable[[Any], bool], leaves: list, registr
         return leaf_treedef
     children, data = node.flatten(x)
     return intern_treedef(node, data, tuple([_flatten_until(c, is_leaf, leaves, registry) for c in children]))
-
-
-_OLD_NONE = (
-    "\n\nIn previous releases of JAX, flatten-up-to used to consider None to be a tree-prefix of non-None "
-    "values. To obtain the previous behavior, you can usually write:\n"
-    "  jax.tree.map(lambda x, y: None if x is None else f(x, y), a, b, is_leaf=lambda x: x is None)"
-)
-
-
-def _flatten_up_to(treedef: PyTreeDef, x: Any, found: list[Any]) -> None:
-    node = treedef._node
-    if node is None:
-        found.append(x)
-        return
-    cls, children = node.type, treedef._children
-    if type(x) is not cls or node.kind == "custom" or cls is dict:
-        _check_node(treedef, x)
-    if cls is tuple or cls is list:
-        if len(x) != len(children):
-            name, counts = cls.__name__, f"{len(x)} != {len(children)}"
-            raise ValueError(f"{name.capitalize()} arity mismatch: {counts}; {name}: {x!r}.")
-        parts = x
-    elif cls is dict:
-        parts = [x[k] for k in treedef._data]
-    elif cls is NoneType:
-        return
-    else:
-        parts, data = node.flatten(x)
-        parts = tuple(parts)
-        if node.kind == "namedtuple" and len(parts) != len(children):
-            raise ValueError(f"Named tuple arity mismatch: {len(parts)} != {len(children)}; tuple: {x!r}.")
-        if data is not treedef._data and not bool(data == treedef._data):
-            what = "custom dataclass" if node.kind == "dataclass" else "custom"
-            raise ValueError(f"Mismatch {what} node data: {treedef._data} != {data}; value: {x!r}.")
-        if len(parts) != len(children):
-            raise ValueError(f"Custom type arity mismatch: {len(parts)} != {len(children)}; value: {x!r}.")
-    for child, part in zip(children, parts):
-        if child._node is None:
-            found.append(part)
-        else:
-            _flatten_up_to(child, part, found)
-
-
-def _check_node(treedef: PyTreeDef, x: Any) -> None:
-    cls, node = treedef.type, treedef._node
-    if cls is NoneType:
-        raise ValueError(f"Expected None, got {x!r}.{_OLD_NONE}")
-    if cls is tuple or cls is list:
-        raise ValueError(f"Expected {cls.__name__}, got {x!r}.")
-    if cls is dict:
-        if type(x) is not dict:
-            raise ValueError(f"Expected dict, got {x!r}.")
-        keys = sorted_keys(x)
-        if keys != treedef._data:
-            expected = list(treedef._data)
-            raise ValueError(f"Dict key mismatch; expected keys: {expected}; present keys: {list(keys)}.")
-    elif node.kind == "namedtuple":
-        if not isinstance(x, tuple) or not hasattr(x, "_fields"):
-            raise ValueError(f"Expected named tuple, got {x!r}.")
-        raise ValueError(f"Named tuple type mismatch: expected type: {cls}, tuple: {x!r}.")
-    elif type(x) is not cls:
-        what = "Custom dataclass" if node.kind == "dataclass" else "Custom"
-        raise ValueError(f"{what} node type mismatch: expected type: {cls}, value: {x!r}.")
 
 
 default_registry = Registry()

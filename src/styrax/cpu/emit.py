@@ -40,6 +40,7 @@ from .instructions import BOOL, cast, element_type, literal, memory_type, splat,
 from .math import module_text
 from .math import FUNCTIONS as OWN_FUNCTIONS
 
+TWICE = 8  # estimated instructions up to which a nest is written twice, with and without a mask
 CHUNK_WORK = 30_000  # estimated instructions that one claim of a thread should cost
 STACK_BYTES = 1 << 14  # scratch memory up to this size stands on the stack
 
@@ -920,7 +921,7 @@ class Function:
                     mask = "<" + ", ".join(f"i1 {'true' if k < n else 'false'}" for k in range(width)) + ">"
                     self._body(s, low, Lanes(s.var, low, width, mask))
                 return
-        if nested:
+        if nested and not (static and 0 < s.work <= TWICE):
             self._masked(s, low, high, width)
             return
         if static:

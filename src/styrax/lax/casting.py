@@ -268,7 +268,9 @@ ad.defjvp_zero(bitcast_convert_type_p)
 
 def _bitcast_batch(args: Any, dims: Any, *, new_dtype: Any) -> Any:
     (x,), (dim,) = args, dims
-    # The last dimension may be split or joined; keep the batch away from it.
+    if dtypes.itemsize_bits(get_aval(x).dtype) == dtypes.itemsize_bits(new_dtype):
+        return bitcast_convert_type_p.bind(x, new_dtype=new_dtype), dim
+    # The last dimension is split or joined; keep the batch away from it.
     if dim != 0:
         x = batching.moveaxis(x, dim, 0)
     return bitcast_convert_type_p.bind(x, new_dtype=new_dtype), 0

@@ -224,10 +224,9 @@ def _select_batch(args: Any, dims: Any) -> Any:
     if which_dim is not None and all(d == which_dim for d in case_dims):
         if len(shape_of(which)) == len(shape_of(cases[0])):
             return select_n(which, *cases), which_dim
+    if which_dim is not None or shape_of(which):
+        which = batching.bdim_at_front(which, which_dim, size)
     cases = [batching.bdim_at_front(c, d, size) for c, d in zip(cases, case_dims, strict=True)]
-    which = which if which_dim is None and not shape_of(which) else batching.bdim_at_front(
-        which, which_dim, size
-    )
     shape = shape_of(cases[0])
     if shape_of(which) and len(shape_of(which)) < len(shape):
         which = broadcast_in_dim(which, shape, (0,))
@@ -386,8 +385,8 @@ def _clamp_batch(args: Any, dims: Any) -> Any:
         len(shape_of(low)) == len(shape_of(high)) == len(shape_of(x))
     ):
         return clamp(low, x, high), x_dim
-    x = batching.bdim_at_front(x, x_dim, size)
-    shape = shape_of(x)
+    rest = shape_of(x) if x_dim is None else (*shape_of(x)[:x_dim], *shape_of(x)[x_dim + 1 :])
+    shape = (size, *rest)
 
     def bound(v: Any, d: Any) -> Any:
         v = v if d is None else batching.moveaxis(v, d, 0)
@@ -398,7 +397,8 @@ def _clamp_batch(args: Any, dims: Any) -> Any:
             return broadcast_in_dim(v, shape, range(len(shape) - rank, len(shape)))
         return broadcast_in_dim(v, shape, range(rank))
 
-    return clamp(bound(low, low_dim), x, bound(high, high_dim)), 0
+    low, high = bound(low, low_dim), bound(high, high_dim)
+    return clamp(low, batching.bdim_at_front(x, x_dim, size), high), 0
 
 
 rules.batchers[clamp_p] = _clamp_batch

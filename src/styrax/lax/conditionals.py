@@ -27,14 +27,12 @@ from .control_flow import (
     merge,
     rearranged,
     renumber_effects,
-    run_eagerly,
     select_where,
     trace_body,
 )
 
 cond_p = Primitive("cond", multiple_results=True)
 cond_p.higher_order = True
-run_eagerly(cond_p)
 
 _no_operand = object()
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from styrax.core import backends, config, dtypes, effects, rules, source, tree, tree_paths
+import styrax.transforms.jit  # noqa: F401  # runs eagerly what has programs inside
+from styrax.core import backends, config, dtypes, effects, source, tree, tree_paths
 from styrax.core.avals import AbstractRef
-from styrax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, jaxprs_in_params
-from styrax.core.primitive import Primitive
+from styrax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from styrax.core.staging import hoist_tracers, trace_to_jaxpr
 from styrax.core.trace import Tracer, get_aval, state
-from styrax.transforms import naming
+from styrax.transforms import naming, refs
 
 
 class Body:
@@ -304,27 +304,7 @@ def rearranged(closed: ClosedJaxpr, invars: Sequence[Var], outvars: Sequence[Any
 
 def discharged(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The program with arrays in place of references, whose last contents come behind its results."""
-    from styrax.transforms import refs
-
     return refs.discharge_closed(closed)
-
-
-def run_eagerly(primitive: Primitive) -> None:
-    """Lets a primitive with bodies run on references: as contents, which they get back."""
-
-    def impl(*args: Any, **params: Any) -> Any:
-        from styrax.transforms import refs
-
-        if not any(map(refs.has_refs, jaxprs_in_params(params))):
-            return backends.apply_primitive(primitive, args, params)
-        contents = [x._contents() if isinstance(x, refs.Ref) else x for x in args]
-        new, outs = rules.discharges[primitive](list(map(get_aval, args)), None, *contents, **params)
-        for ref, value in zip(args, new, strict=True):
-            if value is not None:
-                ref._value = value
-        return outs
-
-    primitive.def_impl(impl)
 
 
 def renumber_effects(found: Iterable[Any], index: Callable[[int], int]) -> frozenset[Any]:

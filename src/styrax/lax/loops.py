@@ -23,7 +23,6 @@ from .control_flow import (
     promote_weak_inputs,
     rearranged,
     renumber_effects,
-    run_eagerly,
     select_where,
     split_list,
     trace_body,
@@ -32,7 +31,6 @@ from .scans import scan
 
 while_p = Primitive("while", multiple_results=True)
 while_p.higher_order = True
-run_eagerly(while_p)
 
 
 def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any) -> Any:

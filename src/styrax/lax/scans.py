@@ -21,7 +21,6 @@ from .control_flow import (
     forwarded_inputs,
     promote_weak_inputs,
     rearranged,
-    run_eagerly,
     select_where,
     split_list,
     trace_body,
@@ -29,7 +28,6 @@ from .control_flow import (
 
 scan_p = Primitive("scan", multiple_results=True)
 scan_p.higher_order = True
-run_eagerly(scan_p)
 
 
 def scan(

@@ -44,9 +44,8 @@ def custom_root(
     Raises:
       TypeError: `f` or `solve` return a tree of another structure than `initial_guess`.
     """
-    from styrax.transforms.custom import custom_jvp
-
     from styrax.transforms import api
+    from styrax.transforms.custom import custom_jvp
 
     guess, guess_tree = tree.tree_flatten(initial_guess)
     in_tree = tree.tree_structure((initial_guess,))

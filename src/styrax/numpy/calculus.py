@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -156,8 +155,9 @@ def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     if x is None:
         (y,) = promote_dtypes_inexact(*arrays("trapezoid", y))
         y = moveaxis(asarray(y), axis, -1)
+        total = sum_(y, axis=-1)
         ends = lax.add(gather_elements(y, (..., 0)), gather_elements(y, (..., -1)))
-        return multiply(dx, lax.sub(sum_(y, axis=-1), multiply(0.5, ends)))
+        return multiply(dx, lax.sub(total, multiply(0.5, ends)))
     y, x = (asarray(v) for v in promote_dtypes_inexact(*arrays("trapezoid", y, x)))
     steps = diff(x) if x.ndim == 1 else moveaxis(diff(x, axis=axis), axis, -1)
     y = moveaxis(y, axis, -1)
@@ -200,14 +200,9 @@ unwrap = jit(_named(_unwrap, "unwrap"), static_argnames=("axis",))
 
 
 # -- interpolation -----------------------------------------------------------------------------------
-@partial(jit, static_argnames=("left", "right", "period"))
-def _interp_static(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> Any:
-    return _interp_body(x, xp, fp, left, right, period)
-
-
 def _interp_body(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> Any:
     from .selection import clip
-    from .sorting import argsort, searchsorted
+    from .sorting import searchsorted
 
     if shape_of(xp) != shape_of(fp) or len(shape_of(xp)) != 1:
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")
@@ -221,8 +216,7 @@ def _interp_body(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -
             raise ValueError(f"period must be a scalar; got {period}")
         period = lax.abs(asarray(period))
         x, xp = remainder(x, period), remainder(xp, period)
-        order = argsort(xp)
-        xp, fp = gather_elements(xp, order), gather_elements(fp, order)
+        xp, fp = lax.sort_key_val(xp, fp)
         xp = concatenate([subtract(gather_elements(xp, slice(-1, None)), period), xp,
                           add(gather_elements(xp, slice(None, 1)), period)])
         fp = concatenate([gather_elements(fp, slice(-1, None)), fp, gather_elements(fp, slice(None, 1))])
@@ -253,9 +247,13 @@ def _interp_body(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -
     return f
 
 
-@jit
 def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
     return _interp_body(x, xp, fp, left, right, period)
+
+
+# A bound is traced unless it is the word "extrapolate".
+_interp_jits = {static: jit(_interp, static_argnames=static)
+                for static in ((), ("left",), ("right",), ("left", "right"))}
 
 
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
@@ -270,9 +268,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     Raises ValueError for vectors that do not match.
     """
     check_arraylike("interp", x, xp, fp)
-    if isinstance(left, str) or isinstance(right, str):
-        return _interp_static(unwrap_(x), unwrap_(xp), unwrap_(fp), left, right, period)
-    return _interp(unwrap_(x), unwrap_(xp), unwrap_(fp), left, right, period)
+    static = tuple(name for name, bound in (("left", left), ("right", right)) if isinstance(bound, str))
+    return _interp_jits[static](unwrap_(x), unwrap_(xp), unwrap_(fp), left, right, period)
 
 
 # -- comparisons ---------------------------------------------------------------------------------------

@@ -170,11 +170,12 @@ def _pad_mirror(a: Any, widths: tuple, mode: str, reflect_type: str) -> Any:
         size = a.shape[i]
 
         def extend(x: Any, padding: int, before: bool) -> Any:
+            total = x.shape[i]
+            edge = lax.slice_in_dim(x, 0, 1, axis=i) if before else lax.slice_in_dim(x, total - 1, total, axis=i)
             while padding > 0:
                 count = min(padding, size - offset)
                 padding -= count
                 total = x.shape[i]
-                edge = lax.slice_in_dim(x, 0, 1, axis=i) if before else lax.slice_in_dim(x, total - 1, total, axis=i)
                 if before:
                     start, stop = offset, offset + count
                 else:
@@ -183,6 +184,10 @@ def _pad_mirror(a: Any, widths: tuple, mode: str, reflect_type: str) -> Any:
                 if reflect_type == "odd":
                     piece = lax.sub(lax.mul(spread(edge, piece.shape), convert(2, x.dtype)), piece)
                 x = lax.concatenate([piece, x] if before else [x, piece], i)
+                if reflect_type == "odd" and padding > 0:
+                    total = x.shape[i]
+                    edge = (lax.slice_in_dim(x, 0, 1, axis=i) if before else
+                            lax.slice_in_dim(x, total - 1, total, axis=i))
             return x
 
         a = extend(a, lo, True)
@@ -205,12 +210,11 @@ def _repeated(x: Any, i: int, times: int) -> Any:
 
 def _pad_edge(a: Any, widths: tuple) -> Any:
     for i, (lo, hi) in enumerate(widths):
-        if not (lo or hi):
-            continue
-        first, _ = _ends(a, i)
-        before = _repeated(first, i, int(lo))
-        _, last = _ends(a, i)
-        after = _repeated(last, i, int(hi))
+        size = a.shape[i]
+        if size == 0:
+            raise ValueError(f"can't extend empty axis {i} using modes other than 'constant' or 'empty'")
+        before = _repeated(lax.slice_in_dim(a, 0, 1, axis=i), i, int(lo))
+        after = _repeated(lax.slice_in_dim(a, size - 1, size, axis=i), i, int(hi))
         a = lax.concatenate([before, a, after], i)
     return a
 
@@ -268,6 +272,8 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
     traced integers do not repeat. Indices out of bounds are ignored under that promise only.
     """
     arr = operand("delete", arr)
+    if not isinstance(obj, slice):
+        check_arraylike("delete", obj)
     if axis is None:
         arr, axis = ravel(arr), 0
     axis = axis_index(axis, arr.ndim)
@@ -277,9 +283,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
         obj = np.arange(start, stop, step)
     if not is_array(obj) and np.ndim(obj) == 0 and not isinstance(obj, (bool, np.bool_)):
         i = concrete_or_error(operator.index, obj, "'obj' argument of jnp.delete()")
-        if not -size <= i < size:
-            raise IndexError(f"index {i} is out of bounds for axis {axis} with size {size}")
-        i += size if i < 0 else 0
+        i = axis_index(i, size)
         before = gather_elements(arr, (*[slice(None)] * axis, slice(None, i)))
         after = gather_elements(arr, (*[slice(None)] * axis, slice(i + 1, None)))
         return concatenate([before, after], axis=axis)

@@ -151,8 +151,7 @@ def _before(dtype: Any, a: Any, b: Any) -> Any:
     return lax.bitwise_or(lax.lt(a, b), lax.bitwise_and(lax.bitwise_not(a_nan), b_nan))
 
 
-@partial(jit, static_argnames=("side",))
-def _searchsorted_scan_impl(sorted_arr: Any, query: Any, side: str) -> Any:
+def _binary_search(sorted_arr: Any, query: Any, side: str) -> Any:
     from .selection import take
 
     size = sorted_arr.shape[0]
@@ -170,6 +169,15 @@ def _searchsorted_scan_impl(sorted_arr: Any, query: Any, side: str) -> Any:
     levels = int(np.ceil(np.log2(size + 1)))
     (_, found), _ = lax.scan(step, start, (), length=levels)
     return convert(found, default_int())
+
+
+_binary_search.__name__ = _binary_search.__qualname__ = "_searchsorted_scan_impl"
+_scan_inner = jit(_binary_search, static_argnames=("side",))
+
+
+@partial(jit, static_argnames=("side",))
+def _searchsorted_scan_impl(sorted_arr: Any, query: Any, side: str) -> Any:
+    return _scan_inner(sorted_arr, query, side)
 
 
 def _by_counting(sorted_arr: Any, query: Any, side: str) -> Any:

@@ -117,7 +117,7 @@ def _run(*args: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
     return eval_jaxpr(call_jaxpr.jaxpr, call_jaxpr.consts, *args)
 
 
-def _dce(used_outputs: Sequence[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
+def discard_unused(used_outputs: Sequence[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
     """The rules need all of a call or nothing of it."""
     if not any(used_outputs) and not has_effects(eqn):
         return [False] * len(eqn.invars), None
@@ -127,6 +127,6 @@ def _dce(used_outputs: Sequence[bool], eqn: JaxprEqn) -> tuple[list[bool], Jaxpr
 for _primitive in (custom_jvp_call_p, custom_vjp_call_p):
     _primitive.def_effectful_abstract_eval(_call_avals)
     _primitive.def_impl(_run)
-    rules.dces[_primitive] = _dce
+    rules.dces[_primitive] = discard_unused
 
-__all__ = ["custom_jvp_call_p", "custom_vjp_call_p"]
+__all__ = ["discard_unused", "custom_jvp_call_p", "custom_vjp_call_p"]

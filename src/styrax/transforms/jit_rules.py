@@ -26,7 +26,15 @@ from .batch import AxisData, batch_jaxpr2
 from .jvp import jvp_jaxpr
 from .linear import CotangentRef, UndefinedPrimal, cotangent_reference, is_linear, linearize_jaxpr, transpose_jaxpr
 from .memo import per_jaxpr
-from .partial import PartialTrace, bind_linear, dce_closed, dce_jaxpr, has_effects, partial_eval_jaxpr, partial_eval_jaxpr_custom
+from .partial import (
+    PartialTrace,
+    bind_linear,
+    dce_closed,
+    dce_jaxpr,
+    has_effects,
+    partial_eval_jaxpr,
+    partial_eval_jaxpr_custom,
+)
 from .zeros import Zero, instantiate_zeros
 
 

@@ -16,7 +16,18 @@ import numpy as np
 from ..core import source
 from ..core.avals import AbstractRef, AbstractValue
 from ..core.effects import AccumEffect, NamedAxisEffect, ReadEffect, WriteEffect
-from ..core.jaxpr import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var, close_jaxpr, eval_jaxpr, no_debug_info
+from ..core.jaxpr import (
+    ClosedJaxpr,
+    DebugInfo,
+    DropVar,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Var,
+    close_jaxpr,
+    eval_jaxpr,
+    no_debug_info,
+)
 from ..core.primitive import Primitive
 from ..core.rules import dces, partial_eval_jaxpr_customs, partial_evals
 from ..core.staging import trace_to_jaxpr
@@ -389,7 +400,7 @@ def partial_eval_jaxpr_custom(
       and gives the known results and then the residuals; `staged` takes the residuals and then the
       instantiated inputs and gives the instantiated results.
     """
-    spread = lambda x, n: [x] * n if isinstance(x, bool) else list(x)  # noqa: E731
+    spread = lambda x, n: [x] * n if isinstance(x, bool) else list(x)
     instantiated_in = spread(instantiated_in, len(jaxpr.invars))
     ensure_unknown_out = spread(ensure_unknown_out, len(jaxpr.outvars))
     ensure_instantiated_out = spread(ensure_instantiated_out, len(jaxpr.outvars))

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from ..core import tree
-from ..core.avals import AbstractRef, ShapeDtypeStruct, ShapedArray
+from ..core.avals import AbstractRef, ShapedArray, ShapeDtypeStruct
 from ..core.jaxpr import ClosedJaxpr
 from ..core.staging import trace_to_jaxpr
 from ..core.trace import extend_axis_env, get_aval

@@ -50,7 +50,7 @@ _ELEMENT_TYPES = {
     "float0": "i1",
 }
 
-_CALL_PARAMS = ("jaxpr", "call_jaxpr", "fun_jaxpr")
+_CALL_PARAMS = ("jaxpr", "call_jaxpr", "fun_jaxpr", "callee", "call")
 _TOKEN_TYPE = "!stablehlo.token"
 
 

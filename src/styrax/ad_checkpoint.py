@@ -1,0 +1,14 @@
+"""What reverse-mode differentiation keeps and what it computes again."""
+
+from __future__ import annotations
+
+from .transforms.checkpoint import checkpoint, checkpoint_name, print_saved_residuals
+from .transforms.checkpoint_policies import checkpoint_policies
+from .transforms.partial import Offloadable, Recompute, Saveable
+
+remat = checkpoint
+
+__all__ = [
+    "Offloadable", "Recompute", "Saveable", "checkpoint", "checkpoint_name", "checkpoint_policies",
+    "print_saved_residuals", "remat",
+]

@@ -1,0 +1,177 @@
+"""Runs a script, module or piece of code as `python` itself would, in a `__main__` of its own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from types import CodeType, ModuleType, TracebackType
+from typing import Any, NoReturn
+
+USAGE = """usage: python -m styrax script.py [args...] | -m module [args...] | -c code [args...] | - [args...]
+
+Runs a program written for JAX: `import jax` and its submodules resolve to Styrax."""
+
+
+class UsageError(Exception):
+    """The command line is not understood."""
+
+
+def run(args: list[str]) -> int:
+    """Runs what the arguments name, as `python` does: `sys.argv`, `sys.path`, `__main__`, tracebacks and exit codes.
+
+    Returns the exit status. Raises SystemExit where the program does, UsageError for arguments without sense.
+    """
+    first, rest = args[0], args[1:]
+    if first in ("-c", "-m"):
+        if not rest:
+            raise UsageError(f"Argument expected for the {first} option")
+        return code(rest[0], rest[1:]) if first == "-c" else module(rest[0], rest[1:])
+    if first == "-":
+        return stdin(rest)
+    if first.startswith("-"):
+        raise UsageError(f"Unknown option: {first}")
+    return script(first, rest)
+
+
+def code(text: str, args: list[str]) -> int:
+    """`python -c text args…`"""
+    sys.argv = ["-c", *args]
+    _first_path("")
+    return _guard(lambda: _execute(compile(text, "<string>", "exec", dont_inherit=True), _fresh_main()))
+
+
+def module(name: str, args: list[str]) -> int:
+    """`python -m name args…`"""
+    import runpy
+
+    sys.argv = ["-m", *args]
+    _first_path(os.getcwd())
+    _fresh_main()
+    # the function that the interpreter itself calls for -m; it fills in sys.argv[0] and __main__
+    return _guard(lambda: runpy._run_module_as_main(name))  # type: ignore[attr-defined]
+
+
+def stdin(args: list[str]) -> int:
+    """`python - args…`: the program is read from standard input."""
+    sys.argv = ["-", *args]
+    _first_path("")
+    text = sys.stdin.read()
+    return _guard(lambda: _execute(compile(text, "<stdin>", "exec", dont_inherit=True), _fresh_main()))
+
+
+def script(path: str, args: list[str]) -> int:
+    """`python path args…`; the path may be a file, or a folder or archive that contains `__main__.py`."""
+    sys.argv = [path, *args]
+    if os.path.isdir(path) or _is_archive(path):
+        import runpy
+
+        sys.path.insert(0, path) if sys.flags.safe_path else sys.path.__setitem__(0, path)
+        _fresh_main()
+        return _guard(lambda: runpy._run_module_as_main("__main__", False))  # type: ignore[attr-defined]
+    try:
+        with open(path, "rb") as file:
+            source = file.read()
+    except OSError as error:
+        print(f"{sys.executable}: can't open file {os.path.abspath(path)!r}: [Errno {error.errno}] {error.strerror}",
+              file=sys.stderr)
+        return 2
+    _first_path(os.path.dirname(os.path.realpath(path)))
+    main = _fresh_main()
+    # since Python 3.9 an absolute path, whatever was typed
+    main.__file__ = absolute = os.path.abspath(path)
+    main.__cached__ = None  # type: ignore[attr-defined]
+    if absolute.endswith(".pyc"):
+        from importlib.machinery import SourcelessFileLoader
+
+        main.__loader__ = loader = SourcelessFileLoader("__main__", absolute)
+        return _guard(lambda: _execute(loader.get_code("__main__"), main))
+    from importlib.machinery import SourceFileLoader
+
+    main.__loader__ = SourceFileLoader("__main__", absolute)
+    return _guard(lambda: _execute(compile(source, absolute, "exec", dont_inherit=True), main))
+
+
+def _is_archive(path: str) -> bool:
+    import zipfile
+
+    return zipfile.is_zipfile(path) if os.path.isfile(path) else False
+
+
+def _first_path(folder: str) -> None:
+    """Replaces what `python -m` put at the head of the search path by what the program expects there."""
+    if not sys.flags.safe_path:
+        sys.path[0] = folder
+
+
+_previous_main: list[ModuleType] = []
+
+
+def _fresh_main() -> ModuleType:
+    """A new, empty `__main__`, which stays for the rest of the process."""
+    main = ModuleType("__main__")
+    main.__dict__.update(__builtins__=sys.modules["builtins"], __spec__=None, __package__=None, __loader__=None)
+    main.__dict__["__annotations__"] = {}
+    _previous_main.append(sys.modules["__main__"])  # it is still running
+    sys.modules["__main__"] = main
+    return main
+
+
+def _execute(what: CodeType | None, main: ModuleType) -> None:
+    assert what is not None
+    exec(what, main.__dict__)
+
+
+def _guard(program: Callable[[], Any]) -> int:
+    """Runs the program; reports its exceptions as the interpreter does, without our own frames."""
+    try:
+        program()
+    except SystemExit:
+        raise
+    except BaseException as error:
+        _report(error)
+        if isinstance(error, KeyboardInterrupt):
+            _die_of_interrupt()
+        return 1
+    return 0
+
+
+def _report(error: BaseException) -> None:
+    kind = type(error)
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_frame.f_code.co_filename == __file__:
+        traceback = traceback.tb_next
+    if isinstance(error, SyntaxError) and traceback is None:
+        error.__traceback__ = None
+    error = error.with_traceback(traceback)
+    sys.last_type, sys.last_value, sys.last_traceback = kind, error, traceback
+    if sys.version_info >= (3, 12):
+        sys.last_exc = error
+    sys.stdout.flush()
+    _call_hook(kind, error, traceback)
+
+
+def _call_hook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+    try:
+        sys.excepthook(kind, error, traceback)
+    except SystemExit:
+        raise
+    except BaseException as broken:
+        print("Error in sys.excepthook:", file=sys.stderr)
+        sys.__excepthook__(type(broken), broken, broken.__traceback__)
+        print("\nOriginal exception was:", file=sys.stderr)
+        sys.__excepthook__(kind, error, traceback)
+
+
+def _die_of_interrupt() -> NoReturn:
+    """Ends as an interrupted process should: the shell sees that it was the signal."""
+    import atexit
+
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if os.name == "posix":
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+    os._exit(130)

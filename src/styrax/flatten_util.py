@@ -1,0 +1,78 @@
+"""Trees of arrays as one vector."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .core import dtypes, tree
+from .core.source import warn
+
+
+def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """Flattens the arrays of a tree into one vector.
+
+    Args:
+      pytree: a tree of arrays and scalars.
+
+    Returns:
+      `(vector, unravel)`: the elements of all leaves one after the other, promoted to a common dtype, and a function
+      from a vector of that shape and dtype to a tree like `pytree`, with each leaf's own shape and dtype.
+    """
+    from . import numpy as jnp
+
+    leaves, treedef = tree.tree_flatten(pytree)
+    leaf_dtypes = [dtypes.dtype(x) for x in leaves]
+    common = dtypes.result_type(*leaf_dtypes) if leaves else dtypes.dtype(float)
+    unravel = Unravel(treedef, [np.shape(x) for x in leaves], leaf_dtypes, common)
+    if not leaves:
+        return jnp.zeros(0, common), unravel
+    return jnp.concatenate([jnp.ravel(jnp.asarray(x).astype(common)) for x in leaves]), unravel
+
+
+class Unravel:
+    """From a vector to a tree. Those of trees with equal structure, shapes and dtypes are equal."""
+
+    __slots__ = ("treedef", "shapes", "dtypes", "dtype")
+
+    def __init__(self, treedef: Any, shapes: Sequence[tuple[int, ...]], leaf_dtypes: Sequence[Any], dtype: Any):
+        self.treedef = treedef
+        self.shapes = tuple(shapes)
+        self.dtypes = tuple(leaf_dtypes)
+        self.dtype = dtype
+
+    def __call__(self, vector: Any) -> Any:
+        from . import lax
+
+        sizes = [math.prod(s) for s in self.shapes]
+        shape, dtype = np.shape(vector), dtypes.dtype(vector)
+        if shape != (sum(sizes),):
+            raise ValueError(f"the unravel function was given an array of shape {shape}, but expects shape {(sum(sizes),)}: "
+                             "the elements of all leaves")
+        if dtype != self.dtype:
+            raise TypeError(f"the unravel function was given an array of dtype {dtype}, but expected dtype {self.dtype}")
+        parts, at = [], 0
+        for leaf_shape, leaf_dtype, size in zip(self.shapes, self.dtypes, sizes, strict=True):
+            part = lax.slice(vector, (at,), (at + size,)).reshape(leaf_shape)
+            at += size
+            if leaf_dtype != self.dtype:
+                if dtypes.issubdtype(self.dtype, np.complexfloating) and not dtypes.issubdtype(
+                        leaf_dtype, np.complexfloating):
+                    warn("the imaginary parts of a complex vector are dropped for leaves of the tree that are real",
+                         np.exceptions.ComplexWarning)
+                    part = lax.real(part)
+                part = lax.convert_element_type(part, leaf_dtype)
+            parts.append(part)
+        return tree.tree_unflatten(self.treedef, parts)
+
+    def _key(self) -> tuple:
+        return self.treedef, self.shapes, self.dtypes, self.dtype
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Unravel and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())

@@ -1,0 +1,82 @@
+"""Convolution and correlation of vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from styrax import lax
+from styrax.transforms.jit import jit
+
+from .conversion import asarray
+from .promotion import arrays, convert, promote_dtypes_inexact, result_typed, user_dtype
+from .shaping import flip
+from .ufuncs import conj
+
+
+def _named(function: Callable[..., Any], name: str, doc: str | None = None) -> Callable[..., Any]:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc or function.__doc__
+    return function
+
+
+@partial(jit, static_argnames=("mode", "op", "precision", "preferred_element_type"))
+def _conv(x: Any, y: Any, mode: str, op: str, precision: Any, preferred_element_type: Any) -> Any:
+    if x.ndim != 1 or y.ndim != 1:
+        raise ValueError(f"{op}() only support 1-dimensional inputs.")
+    if preferred_element_type is None:
+        # Integers are convolved as floats and converted back.
+        kind, _ = result_typed(x, y)
+        preferred = None
+    else:
+        kind = preferred = user_dtype(preferred_element_type, op)
+    x, y = promote_dtypes_inexact(x, y)
+    if x.shape[0] == 0 or y.shape[0] == 0:
+        raise ValueError(f"{op}: inputs cannot be empty, got shapes {x.shape} and {y.shape}.")
+    turned = False
+    if op == "correlate":
+        y = conj(y)
+        if x.shape[0] < y.shape[0]:
+            # Exchanged operands give the correlation backwards.
+            x, y, turned = y, x, True
+    else:
+        if x.shape[0] < y.shape[0]:
+            x, y = y, x
+        y = flip(y)
+    n = y.shape[0]
+    if mode == "valid":
+        padding = [(0, 0)]
+    elif mode == "same":
+        padding = [(n // 2, n - n // 2 - 1)]
+    elif mode == "full":
+        padding = [(n - 1, n - 1)]
+    else:
+        raise ValueError("mode must be one of ['full', 'same', 'valid']")
+    out = lax.conv_general_dilated(lax.expand_dims(x, (0, 1)), lax.expand_dims(y, (0, 1)), (1,), padding,
+                                   precision=precision, preferred_element_type=preferred)
+    out = lax.squeeze(out, (0, 1))
+    if turned:
+        out = flip(out)
+    if np.issubdtype(kind, np.integer) or kind == np.bool_:
+        out = lax.round(out)
+    return convert(out, kind)
+
+
+def _function(op: str, doc: str, default: str) -> Callable[..., Any]:
+    def function(a: Any, v: Any, mode: str = default, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+        a, v = (asarray(x) for x in arrays(op, a, v))
+        return _conv(a, v, mode=mode, op=op, precision=precision, preferred_element_type=preferred_element_type)
+
+    return jit(_named(function, op, doc), static_argnames=("mode", "precision", "preferred_element_type"))
+
+
+_DOC = """The {} of two vectors.
+
+    `mode` is "full" (wherever they overlap), "same" (as long as the longer one) or "valid" (where they
+    overlap wholly). Raises ValueError for empty arrays, other ranks and other modes.
+    """
+convolve = _function("convolve", _DOC.format("convolution"), "full")
+correlate = _function("correlate", _DOC.format("correlation, the second one conjugated,"), "valid")

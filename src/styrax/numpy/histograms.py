@@ -1,0 +1,203 @@
+"""Counting: histograms and occurrences of integers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from styrax import lax
+from styrax.core import dtypes
+from styrax.core.trace import concrete_or_error
+
+from .binary import add, divide, multiply, subtract
+from .broadcasting import choose_elements
+from .calculus import diff
+from .conversion import asarray
+from .creation import linspace
+from .indexing import gather_elements
+
+from .promotion import (check_arraylike, convert, default_int, dtype_of, is_array, promote_dtypes_inexact,
+                        shape_of, to_inexact, unwrap)
+from .reductions import max as max_
+from .reductions import min as min_
+from .reductions import ptp
+from .reductions import sum as sum_
+from .selection import clip
+from .shaping import ravel, transpose
+from .sorting import searchsorted
+from .updates import scatter
+
+
+def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None,
+             out_sharding: Any = None) -> Any:
+    """How often each integer occurs in the vector `x` (or the sum of its `weights`).
+
+    Args:
+      minlength: the least length of the result.
+      length: its length; needed under `jit`. Larger integers are left out, negative ones count as 0.
+
+    Raises TypeError for other dtypes, ValueError for other ranks, ConcretizationTypeError without
+    `length` for a traced `x`.
+    """
+    check_arraylike("bincount", x)
+    x = asarray(unwrap(x))
+    if x.dtype == np.bool_:
+        x = convert(x, np.dtype(np.int32))
+    if not dtypes.issubdtype(x.dtype, np.integer):
+        raise TypeError(f"x argument to bincount must have an integer type; got {x.dtype}")
+    if x.ndim != 1:
+        raise ValueError("only 1-dimensional input supported.")
+    minlength = concrete_or_error(lambda n: n.__index__(), minlength, "The error occurred because of argument 'minlength' "
+                                  "of jnp.bincount.")
+    if minlength < 0:
+        raise ValueError("'minlength' must not be negative")
+    if length is None:
+        values = concrete_or_error(np.asarray, x, "The error occurred because of argument 'x' of jnp.bincount. To avoid "
+                                   "this error, pass a static `length` argument.")
+        length = max(minlength, int(values.max()) + 1 if values.size else 0)
+    else:
+        length = concrete_or_error(lambda n: n.__index__(), length, "The error occurred because of argument 'length' of "
+                                   "jnp.bincount.")
+    if weights is None:
+        amounts: Any = np.ones((), default_int())
+    else:
+        if shape_of(weights) != x.shape:
+            raise ValueError("shape of weights must match shape of x.")
+        amounts = asarray(unwrap(weights))
+    zeros = lax.full((length,), 0, dtype_of(amounts))
+    return scatter(zeros, clip(x, 0), amounts, "add", mode="drop")
+
+
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:  # noqa: A002
+    """The edges of the bins of a histogram: `bins` equal ones over `range` (by default that of `a`), or `bins` itself.
+
+    Raises NotImplementedError for the names of NumPy's rules.
+    """
+    del weights  # only rules for the number of bins would need them
+    if isinstance(bins, str):
+        raise NotImplementedError("string values for `bins` not implemented.")
+    check_arraylike("histogram_bin_edges", a, bins)
+    a = ravel(asarray(unwrap(a)))
+    kind = to_inexact(a.dtype)
+    if len(shape_of(bins)) == 1:
+        return asarray(bins, dtype=kind)
+    number = concrete_or_error(lambda n: n.__index__(), bins, "bins argument of histogram_bin_edges")
+    if range is None:
+        limits = lax.stack([min_(a), max_(a)], 0) if a.size else asarray(np.array([0, 1], kind))
+    else:
+        limits = asarray(range, dtype=kind) if not isinstance(range, (tuple, list)) else lax.stack(
+            [convert(unwrap(r), kind) for r in range], 0)
+    limits = convert(limits, kind)
+    if shape_of(limits) != (2,):
+        raise ValueError(f"`range` must be either None or a sequence of scalars, got {range}")
+    half = convert(0.5, kind)
+    empty = lax.eq(ptp(limits), convert(0, kind))
+    low, high = gather_elements(limits, 0), gather_elements(limits, 1)
+    low = choose_elements(empty, lax.sub(low, half), low)
+    high = choose_elements(empty, lax.add(high, half), high)
+    return linspace(low, high, number + 1, dtype=kind)
+
+
+def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None,  # noqa: A002
+              density: bool | None = None) -> tuple[Any, Any]:
+    """How many elements of `a` lie in each bin, and the edges of the bins.
+
+    Args:
+      bins: a number of equal bins, or their rising edges. The last bin includes its upper edge.
+      range: the lowest and highest edge.
+      weights: what each element counts.
+      density: whether the counts are divided so that the histogram has integral 1.
+    """
+    if weights is None:
+        check_arraylike("histogram", a, bins)
+        (a,) = promote_dtypes_inexact(asarray(unwrap(a)))
+        amounts: Any = lax.full_like(a, 1)
+    else:
+        check_arraylike("histogram", a, bins, weights)
+        if shape_of(a) != shape_of(weights):
+            raise ValueError("weights should have the same shape as a.")
+        a, amounts = (asarray(v) for v in promote_dtypes_inexact(unwrap(a), unwrap(weights)))
+    edges = histogram_bin_edges(a, bins, range, weights)
+    flat, amounts = ravel(a), ravel(amounts)
+    bin_ = searchsorted(edges, flat, side="right")
+    bin_ = choose_elements(lax.eq(flat, gather_elements(edges, -1)), edges.shape[0] - 1, bin_)
+    counts = gather_elements(scatter(lax.full((edges.shape[0],), 0, amounts.dtype), bin_, amounts, "add"),
+                             slice(1, None))
+    if density:
+        counts = divide(divide(counts, sum_(counts)), convert(diff(edges), counts.dtype))
+    return counts, edges
+
+
+def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None,  # noqa: A002
+                density: bool | None = None) -> tuple[Any, Any, Any]:
+    """How many points (x, y) lie in each bin of a plane, and the edges along both axes. As `histogramdd`."""
+    check_arraylike("histogram2d", x, y)
+    try:
+        n = len(bins)
+    except TypeError:
+        n = 1
+    if n not in (1, 2):
+        bins = [asarray(bins), asarray(bins)]
+    sample = transpose(asarray([asarray(unwrap(x)), asarray(unwrap(y))]))
+    counts, edges = histogramdd(sample, bins, range, weights, density)
+    return counts, edges[0], edges[1]
+
+
+def histogramdd(sample: Any, bins: Any = 10, range: Sequence[Any] | None = None, weights: Any = None,  # noqa: A002
+                density: bool | None = None) -> tuple[Any, list[Any]]:
+    """How many points, the rows of `sample`, lie in each bin of space, and the edges along each axis.
+
+    Args:
+      bins: a number of bins, or one number or vector of edges per axis.
+      range: pairs of lowest and highest edges, or None, per axis.
+      weights, density: as for `histogram`.
+
+    Raises ValueError for arguments of other lengths.
+    """
+    if weights is None:
+        check_arraylike("histogramdd", sample)
+        (sample,) = promote_dtypes_inexact(asarray(unwrap(sample)))
+    else:
+        check_arraylike("histogramdd", sample, weights)
+        sample, weights = (asarray(v) for v in promote_dtypes_inexact(unwrap(sample), unwrap(weights)))
+    count, rank = sample.shape
+    if weights is not None and weights.shape != (count,):
+        raise ValueError("should have one weight for each sample.")
+    if range is not None and (len(range) != rank or any(r is not None and shape_of(r) != (2,) and len(r) != 2
+                                                        for r in range)):
+        raise ValueError(f"For sample.shape={(count, rank)}, range must be a sequence of {rank} pairs or Nones; got "
+                         f"{range=}")
+    try:
+        per_axis = list(bins) if not is_array(bins) or bins.ndim else [bins] * rank
+        if len(per_axis) != rank:
+            raise ValueError("should be a bin for each dimension.")
+    except TypeError:
+        per_axis = [bins] * rank
+    places, edges, widths = [], [], []
+    for i in np.arange(rank):
+        column = gather_elements(sample, (slice(None), int(i)))
+        limits = None if range is None else range[i]
+        edge = histogram_bin_edges(column, per_axis[i], limits, weights)
+        place = searchsorted(edge, column, side="right")
+        place = choose_elements(lax.eq(column, gather_elements(edge, -1)), subtract(place, 1), place)
+        places.append(place)
+        edges.append(edge)
+        widths.append(diff(edge))
+    shape = tuple(e.shape[0] + 1 for e in edges)
+    flat: Any = None
+    for place, size in zip(places, shape):
+        flat = place if flat is None else add(multiply(flat, size), place)
+    amounts = np.ones((), sample.dtype) if weights is None else weights
+    counts = scatter(lax.full((math.prod(shape),), 0, dtype_of(amounts)), flat, amounts, "add", mode="drop")
+    counts = gather_elements(lax.reshape(counts, shape), (slice(1, -1),) * rank)
+    if density:
+        counts = divide(counts, sum_(counts))
+        for i, width in enumerate(widths):
+            column_shape = tuple(width.shape[0] if i == k else 1 for k in np.arange(rank))
+            counts = divide(counts, lax.reshape(convert(width, counts.dtype), column_shape))
+    return counts, edges
+
+

@@ -1,0 +1,294 @@
+"""Polynomials, given by their coefficients from the highest power down."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from styrax import lax
+from styrax.core import dtypes
+from styrax.core.trace import concrete_or_error
+from styrax.transforms.jit import jit
+
+from .binary import add, divide, multiply, subtract
+from .broadcasting import choose_elements
+from .conversion import asarray
+from .convolutions import convolve
+from .creation import diag, full_like, ones, vander, zeros
+from .indexing import gather_elements
+from .joining import concatenate
+from .promotion import (arrays, check_arraylike, convert, promote_dtypes, promote_dtypes_inexact, shape_of, to_complex,
+                        unwrap)
+from .shaping import atleast_1d
+from .updates import scatter
+
+
+def _named(function: Callable[..., Any], name: str, doc: str | None = None) -> Callable[..., Any]:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc or function.__doc__
+    return function
+
+
+def _polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
+    """The value of a polynomial at `x` (any shape), by Horner's rule. `unroll` is that of the loop."""
+    p, x = (asarray(v) for v in promote_dtypes_inexact(*arrays("polyval", p, x)))
+    shape = lax.broadcast_shapes(p.shape[1:], x.shape)
+    start = lax.full_like(x, 0, shape=shape)
+    y, _ = lax.scan(lambda y, c: (add(multiply(y, x), c), None), start, p, unroll=unroll)
+    return y
+
+
+polyval = jit(_named(_polyval, "polyval"), static_argnames=("unroll",))
+
+
+def _padded(name: str, a1: Any, a2: Any) -> tuple[Any, Any]:
+    """Two vectors of coefficients with zeros in front of the shorter one."""
+    a1, a2 = (asarray(v) for v in promote_dtypes(*arrays(name, a1, a2)))
+    n1, n2 = a1.shape[0], a2.shape[0]
+    zero = convert(0, a1.dtype)
+    if n1 < n2:
+        a1 = lax.pad(a1, zero, ((n2 - n1, 0, 0),))
+    elif n2 < n1:
+        a2 = lax.pad(a2, zero, ((n1 - n2, 0, 0),))
+    return a1, a2
+
+
+@jit
+def polyadd(a1: Any, a2: Any) -> Any:
+    """The sum of two polynomials."""
+    return add(*_padded("polyadd", a1, a2))
+
+
+@jit
+def polysub(a1: Any, a2: Any) -> Any:
+    """The difference of two polynomials."""
+    return subtract(*_padded("polysub", a1, a2))
+
+
+def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
+    """The product of two polynomials. `trim_leading_zeros` (concrete arguments only) drops zeros in front."""
+    from .editing import trim_zeros
+
+    check_arraylike("polymul", a1, a2)
+    a1, a2 = promote_dtypes_inexact(unwrap(a1), unwrap(a2))
+    if trim_leading_zeros and (shape_of(a1)[0] > 1 or shape_of(a2)[0] > 1):
+        a1, a2 = trim_zeros(a1, trim="f"), trim_zeros(a2, trim="f")
+    a1 = asarray(a1) if shape_of(a1)[0] else zeros(1, a2.dtype)
+    a2 = asarray(a2) if shape_of(a2)[0] else zeros(1, a1.dtype)
+    return convolve(a1, a2, mode="full")
+
+
+def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
+    """The quotient and the remainder of two polynomials.
+
+    `trim_leading_zeros` (concrete arguments only) drops zeros in front of the remainder.
+    """
+    from .editing import trim_zeros
+
+    u, v = (asarray(x) for x in promote_dtypes_inexact(*arrays("polydiv", u, v)))
+    m, n = u.shape[0] - 1, v.shape[0] - 1
+    scale = divide(1.0, gather_elements(v, 0))
+    q = zeros(max(m - n + 1, 1), u.dtype)
+    for k in range(0, m - n + 1):
+        d = multiply(scale, gather_elements(u, k))
+        q = scatter(q, k, d, "set")
+        u = scatter(u, slice(k, k + n + 1), lax.neg(multiply(d, v)), "add")
+    if trim_leading_zeros:
+        u = trim_zeros(u, trim="f")
+    return q, u
+
+
+def _polyder(p: Any, m: int = 1) -> Any:
+    """The m-th derivative of a polynomial. Raises ValueError for negative m."""
+    (p,) = promote_dtypes_inexact(*arrays("polyder", p))
+    m = concrete_or_error(operator.index, m, "'m' argument of jnp.polyder")
+    if m < 0:
+        raise ValueError("Order of derivative must be positive")
+    if m == 0:
+        return p
+    count = p.shape[0]
+    powers = np.arange(count)[m:].astype(np.float64)[:, None] - np.arange(m)[None] if count > m else np.zeros((0, m))
+    factors = np.prod(powers, axis=1)[::-1].astype(p.dtype)
+    return multiply(gather_elements(p, slice(None, -m)) if count > m else lax.slice_in_dim(p, 0, 0), factors)
+
+
+polyder = jit(_named(_polyder, "polyder"), static_argnames=("m",))
+
+
+def _polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+    """The m-th integral of a polynomial, with constants `k`. Raises ValueError for constants that do not fit."""
+    k = 0 if k is None else k
+    p, k = (asarray(v) for v in promote_dtypes_inexact(*arrays("polyint", p, k)))
+    m = concrete_or_error(operator.index, m, "'m' argument of jnp.polyint")
+    k = atleast_1d(k)
+    if m < 0:
+        raise ValueError("Order of integral must be positive (see polyder)")
+    if k.shape[0] == 1:
+        k = full_like(p, gather_elements(k, 0), shape=(m,))
+    if k.shape != (m,):
+        raise ValueError("k must be a scalar or a rank-1 array of length 1 or m.")
+    if m == 0:
+        return p
+    count = p.shape[0]
+    # Coefficient i of p, or of the constants after them, is divided by its m rising powers.
+    grid = np.maximum(0, np.arange(count + m, 0, -1)[None, :] - 1 - np.arange(m)[:, None])
+    divisors = np.where(grid == 0, 1, grid).prod(0)
+    return divide(concatenate([p, k]), convert(asarray(divisors.astype(p.dtype)), p.dtype))
+
+
+polyint = jit(_named(_polyint, "polyint"), static_argnames=("m",))
+
+
+@jit
+def poly(seq_of_zeros: Any) -> Any:
+    """The coefficients of the polynomial with given roots, or the characteristic one of a square matrix.
+
+    Raises ValueError for other shapes.
+    """
+    (roots_,) = promote_dtypes_inexact(*arrays("poly", seq_of_zeros))
+    roots_ = atleast_1d(roots_)
+    if roots_.ndim == 2:
+        from .linalg import eigvals
+
+        if roots_.shape[0] != roots_.shape[1] or roots_.shape[0] == 0:
+            raise ValueError("input must be 1d or non-empty square 2d array.")
+        roots_ = eigvals(roots_)
+    elif roots_.ndim != 1:
+        raise ValueError("input must be 1d or non-empty square 2d array.")
+    kind = roots_.dtype
+    if roots_.shape[0] == 0:
+        return ones((), kind)
+    a = ones((1,), kind)
+    for k in range(roots_.shape[0]):
+        a = convolve(a, asarray([convert(1, kind), lax.neg(gather_elements(roots_, k))], dtype=kind), mode="full")
+    return a
+
+
+@jit
+def _roots_no_zeros(p: Any) -> Any:
+    from .linalg import eigvals
+
+    if p.shape[0] < 2:
+        return lax.full((0,), 0, to_complex(p.dtype))
+    matrix = diag(ones((p.shape[0] - 2,), p.dtype), -1)
+    matrix = scatter(matrix, (0, slice(None)), divide(lax.neg(gather_elements(p, slice(1, None))), gather_elements(p, 0)),
+                     "set")
+    return eigvals(matrix)
+
+
+@jit
+def _roots_with_zeros(p: Any, count: Any) -> Any:
+    # Leading zeros make the matrix singular: they are moved to the end, and their roots become NaN.
+    from .shaping import roll
+
+    size = p.shape[0]
+    p = roll(p, lax.neg(count))
+    found = _roots_no_zeros(p)
+    # The zeros at the end gave roots of 0, which the magnitudes put first.
+    order = lax.sort((lax.abs(found), lax.iota(np.dtype(np.int32), size - 1)), num_keys=1)[1]
+    found = lax.rev(gather_elements(found, order), (0,))
+    valid = lax.lt(lax.iota(np.dtype(np.int32), size - 1), lax.sub(convert(size - 1, np.dtype(np.int32)),
+                                                                   convert(count, np.dtype(np.int32))))
+    return choose_elements(valid, found, complex(np.nan, np.nan))
+
+
+def roots(p: Any, *, strip_zeros: bool = True) -> Any:
+    """The roots of a polynomial, complex.
+
+    `strip_zeros=False` keeps the length of the result static, as `jit` needs, and fills it up with NaN for
+    zeros in front. Raises ValueError for other ranks.
+    """
+    (p,) = promote_dtypes_inexact(*arrays("roots", p))
+    p = asarray(p)
+    if p.ndim != 1:
+        raise ValueError("Input must be a rank-1 array.")
+    if p.shape[0] < 2:
+        return lax.full((0,), 0, to_complex(p.dtype))
+    if not strip_zeros:
+        from .reductions import argmax
+
+        nonzero_ = lax.ne(p, convert(0, p.dtype))
+        leading = choose_elements(lax.reduce_or(nonzero_, (0,)), argmax(nonzero_), p.shape[0])
+        return _roots_with_zeros(p, leading)
+    values = concrete_or_error(np.asarray, p, "The error occurred in the jnp.roots() function. To use this within a "
+                               "JIT-compiled context, pass strip_zeros=False, but be aware that leading zeros will be result "
+                               "in some returned roots being set to NaN.")
+    places = np.nonzero(values)[0]
+    if not len(places):
+        return lax.full((0,), 0, to_complex(p.dtype))
+    trailing = len(values) - int(places[-1]) - 1
+    found = _roots_no_zeros(gather_elements(p, slice(int(places[0]), int(places[-1]) + 1)))
+    return concatenate([found, lax.full((trailing,), 0, found.dtype)]) if trailing else found
+
+
+def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False, w: Any = None,
+            cov: Any = False) -> Any:
+    """The polynomial of degree `deg` that fits points best, by least squares.
+
+    Args:
+      x, y: vectors of coordinates; `y` may have several columns.
+      rcond: singular values below this share of the largest are taken as 0.
+      full: whether the residuals, rank, singular values and `rcond` are given, too.
+      w: weights of the residuals.
+      cov: whether the covariance of the coefficients is given, too ("unscaled": not scaled by the residuals).
+
+    Raises ValueError or TypeError for arguments that do not fit.
+    """
+    if w is None:
+        check_arraylike("polyfit", x, y)
+        x, y = promote_dtypes_inexact(*arrays("polyfit", x, y))
+    else:
+        x, y, w = promote_dtypes_inexact(*arrays("polyfit", x, y, w))
+    x, y = asarray(x), asarray(y)
+    deg = concrete_or_error(int, deg, "deg must be int")
+    order = deg + 1
+    if deg < 0:
+        raise ValueError("expected deg >= 0")
+    if x.ndim != 1:
+        raise TypeError("expected 1D vector for x")
+    if x.size == 0:
+        raise TypeError("expected non-empty vector for x")
+    if y.ndim not in (1, 2):
+        raise TypeError("expected 1D or 2D array for y")
+    if x.shape[0] != y.shape[0]:
+        raise TypeError("expected x and y to have same length")
+    if rcond is None:
+        rcond = x.shape[0] * float(dtypes.finfo(x.dtype).eps)
+    from .linalg import inv, lstsq
+    from .reductions import sum as sum_
+
+    lhs, rhs = vander(x, order), y
+    if w is not None:
+        w = asarray(w)
+        if w.ndim != 1:
+            raise TypeError("expected a 1-d array for weights")
+        if w.shape[0] != y.shape[0]:
+            raise TypeError("expected w and y to have the same length")
+        column = lax.expand_dims(w, (1,))
+        lhs = multiply(lhs, column)
+        rhs = multiply(rhs, column) if rhs.ndim == 2 else multiply(rhs, w)
+    scale = lax.sqrt(sum_(multiply(lhs, lhs), axis=0))
+    lhs = divide(lhs, lax.expand_dims(scale, (0,)))
+    c, residuals, rank, s = lstsq(lhs, rhs, rcond)
+    c = divide(c, scale) if c.ndim == 1 else divide(c, lax.expand_dims(scale, (1,)))
+    if full:
+        return c, residuals, rank, s, asarray(rcond)
+    if not cov:
+        return c
+    from .contractions import dot, outer
+
+    base = inv(dot(lax.transpose(lhs, (1, 0)), lhs))
+    base = divide(base, outer(scale, scale))
+    if cov == "unscaled":
+        factor: Any = 1
+    else:
+        if x.shape[0] <= order:
+            raise ValueError("the number of data points must exceed order to scale the covariance matrix")
+        factor = divide(residuals, x.shape[0] - order)
+        factor = gather_elements(factor, 0) if y.ndim == 1 else factor
+    if y.ndim == 1:
+        return c, multiply(base, factor)
+    return c, multiply(lax.expand_dims(base, (2,)), factor)

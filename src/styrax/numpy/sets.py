@@ -1,0 +1,347 @@
+"""Sets: unique elements, membership, unions and differences."""
+
+from __future__ import annotations
+
+import math
+import operator
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from styrax import lax
+from styrax.core import dtypes
+from styrax.core.trace import concrete_or_error
+from styrax.transforms.jit import jit
+
+from .broadcasting import choose_elements
+from .conversion import asarray
+from .cumulative import cumsum
+from .indexing import gather_elements
+from .joining import append, concatenate
+from .promotion import arrays, axis_index, check_arraylike, convert, default_int, promote_dtypes, unwrap
+from .selection import nonzero
+from .shaping import moveaxis, ravel
+from .sorting import argsort, lexsort, searchsorted
+from .updates import scatter
+
+
+class _UniqueAll(NamedTuple):
+    values: Any
+    indices: Any
+    inverse_indices: Any
+    counts: Any
+
+
+class _UniqueCounts(NamedTuple):
+    values: Any
+    counts: Any
+
+
+class _UniqueInverse(NamedTuple):
+    values: Any
+    inverse_indices: Any
+
+
+def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *,
+         method: str = "auto") -> Any:
+    """Whether each element occurs among `test_elements` (or does not, with `invert`).
+
+    `method` is "compare_all", "binary_search", "sort", "concat_sort" or "auto".
+    """
+    check_arraylike("isin", element, test_elements)
+    out = _in1d(unwrap(element), unwrap(test_elements), invert, method, assume_unique)
+    shape = getattr(element, "shape", np.shape(element))
+    return lax.reshape(out, shape) if out.shape != shape else out
+
+
+@partial(jit, static_argnames=("invert", "method", "assume_unique"))
+def _in1d(ar1: Any, ar2: Any, invert: bool, method: str, assume_unique: bool) -> Any:
+    a, b = (ravel(asarray(v)) for v in promote_dtypes(ar1, ar2))
+    if not a.size or not b.size:
+        return lax.full(a.shape, invert, np.dtype(np.bool_))
+    if method == "auto":
+        method = "compare_all"
+    if method not in ("compare_all", "binary_search", "sort", "concat_sort"):
+        raise ValueError(f"{method=} is not implemented; options are 'compare_all', 'binary_search', 'sort', and "
+                         "'concat_sort'")
+    if method == "compare_all":
+        from .binary import equal, not_equal
+
+        table = (not_equal if invert else equal)(lax.expand_dims(a, (1,)), lax.expand_dims(b, (0,)))
+        return (lax.reduce_and if invert else lax.reduce_or)(table, (1,))
+    b = lax.sort(b)
+    at = searchsorted(b, a, method="scan" if method == "binary_search" else "sort")
+    found = lax.eq(gather_elements(b, lax.min(at, convert(b.shape[0] - 1, at.dtype))), a)
+    return lax.bitwise_not(found) if invert else found
+
+
+# -- unique ------------------------------------------------------------------------------------------------
+def _rows_of(ar: Any, axis: int) -> Any:
+    """The slices of an array along an axis as the rows of a matrix."""
+    ar = moveaxis(ar, axis, 0)
+    return lax.reshape(ar, (ar.shape[0], math.prod(ar.shape[1:])))
+
+
+@partial(jit, static_argnames=("axis",))
+def _unique_sorted_mask(ar: Any, axis: int) -> tuple[Any, Any, Any]:
+    """The slices in order, where each differs from the one before, and the permutation."""
+    rows = _rows_of(ar, axis)
+    count, width = rows.shape
+    perm = lexsort(lax.rev(lax.transpose(rows, (1, 0)), (0,))) if width else lax.iota(default_int(), count)
+    out = gather_elements(ar, (*[slice(None)] * axis, perm))
+    mask = lax.full((count,), True, np.dtype(np.bool_))
+    if count > 1:
+        kept = moveaxis(out, axis, 0)
+        differ = lax.ne(lax.slice_in_dim(kept, 1, count), lax.slice_in_dim(kept, 0, count - 1))
+        differ = lax.reduce_or(differ, tuple(range(1, differ.ndim))) if differ.ndim > 1 else differ
+        mask = scatter(mask, slice(1, None), differ, "set")
+    return out, mask, perm
+
+
+def _equal_nan_mask(out: Any, mask: Any) -> Any:
+    """NaN equal to each other: in a sorted vector only the first one is new."""
+    nan = lax.ne(out, out)
+    count = out.shape[0]
+    if count < 2:
+        return mask
+    before = concatenate([lax.full((1,), False, np.dtype(np.bool_)), lax.slice_in_dim(nan, 0, count - 1)])
+    return lax.bitwise_and(mask, lax.bitwise_not(lax.bitwise_and(nan, before)))
+
+
+def _unique(ar: Any, axis: int, return_index: bool, return_inverse: bool, return_counts: bool, equal_nan: bool,
+            size: int | None, fill_value: Any) -> Any:
+    if ar.shape[axis] == 0 and size:
+        # Nothing to choose from: everything is filled up.
+        if fill_value is None:
+            raise ValueError("jnp.unique: for zero-sized input with nonzero size argument, fill_value must be specified")
+    out, mask, perm = _unique_sorted_mask(ar, axis)
+    if equal_nan and ar.ndim == 1 and dtypes.issubdtype(ar.dtype, np.inexact):
+        mask = _equal_nan_mask(out, mask)
+    count = ar.shape[axis]
+    if size is None:
+        places = np.nonzero(concrete_or_error(np.asarray, mask, "The error arose in jnp.unique(). To make jnp.unique() "
+                                              "compatible with JIT and other transforms, you can specify a concrete value "
+                                              "for the size argument, which will determine the output size."))[0]
+        ind: Any = asarray(places.astype(default_int()))
+    else:
+        ind = nonzero(mask, size=size)[0]
+    result = gather_elements(out, (*[slice(None)] * axis, ind)) if count or size is None or size == 0 else lax.full(
+        tuple(size if i == axis else d for i, d in enumerate(ar.shape)), fill_value, ar.dtype)
+    valid = None
+    if size is not None and count and size:
+        number = lax.reduce_sum(convert(mask, default_int()), (0,))
+        valid = lax.lt(lax.iota(default_int(), size), number)
+        shape = tuple(size if i == axis else 1 for i in range(result.ndim))
+        filler = (lax.slice_in_dim(result, 0, 1, axis=axis) if fill_value is None else
+                  convert(unwrap(fill_value), result.dtype))
+        result = choose_elements(lax.reshape(valid, shape), result, filler)
+    found: tuple = (result,)
+    if return_index:
+        # The sort is stable: the first of equal slices comes first.
+        first = gather_elements(perm, ind) if count else ind
+        if valid is not None:
+            first = choose_elements(valid, first, gather_elements(first, slice(0, 1))) if fill_value is None else first
+        found += (first,)
+    if return_inverse:
+        if count:
+            rank = lax.sub(cumsum(mask), convert(1, default_int()))
+            inverse = scatter(lax.full((count,), 0, default_int()), perm, rank, "set")
+            if size is not None:
+                inverse = lax.min(inverse, convert(max(size, 1) - 1, inverse.dtype)) if False else inverse
+        else:
+            inverse = lax.full((0,), 0, default_int())
+        found += (inverse,)
+    if return_counts:
+        if count:
+            if size is None:
+                bounds = concatenate([ind, lax.full((1,), count, ind.dtype)])
+                counts = lax.sub(lax.slice_in_dim(bounds, 1, bounds.shape[0]),
+                                 lax.slice_in_dim(bounds, 0, bounds.shape[0] - 1))
+            else:
+                ends = nonzero(mask, size=size + 1, fill_value=count)[0]
+                counts = lax.sub(lax.slice_in_dim(ends, 1, size + 1), lax.slice_in_dim(ends, 0, size))
+        else:
+            counts = lax.full((size or 0,), 0, default_int())
+        found += (counts,)
+    return found[0] if len(found) == 1 else found
+
+
+def unique(ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
+           axis: int | None = None, *, equal_nan: bool = True, size: int | None = None, fill_value: Any = None,
+           sorted: bool = True) -> Any:  # noqa: A002
+    """The different elements of `ar` (or slices along `axis`), in rising order.
+
+    Args:
+      return_index: whether the indices of their first occurrences are given, too.
+      return_inverse: whether the indices that make `ar` of them are given, too.
+      return_counts: whether the numbers of their occurrences are given, too.
+      equal_nan: whether NaN equals NaN.
+      size: the number of elements in the result; needed under `jit`. Missing ones are filled up with
+        `fill_value` (by default the smallest), superfluous ones cut off.
+
+    Raises ConcretizationTypeError for traced arguments without `size`.
+    """
+    check_arraylike("unique", ar)
+    ar = asarray(unwrap(ar))
+    if size is not None:
+        size = concrete_or_error(operator.index, size, "The error arose in jnp.unique() argument `size`.")
+    shape = ar.shape
+    flat = axis is None
+    if flat:
+        ar, axis_ = ravel(ar), 0
+    else:
+        axis_ = axis_index(concrete_or_error(operator.index, axis, "axis argument of jnp.unique()"), ar.ndim)
+    out = _unique(ar, axis_, return_index, return_inverse, return_counts, equal_nan, size, fill_value)
+    if return_inverse and flat:
+        found = list(out)
+        at = 1 + return_index
+        found[at] = lax.reshape(found[at], shape) if found[at].shape != shape else found[at]
+        return tuple(found)
+    return out
+
+
+def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The different elements, their first indices, the inverse indices and counts, NaN all different."""
+    return _UniqueAll(*unique(x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False, size=size,
+                              fill_value=fill_value))
+
+
+def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The different elements and their counts, NaN all different."""
+    return _UniqueCounts(*unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
+
+
+def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The different elements and the inverse indices, NaN all different."""
+    return _UniqueInverse(*unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value))
+
+
+def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The different elements, NaN all different."""
+    return unique(x, equal_nan=False, size=size, fill_value=fill_value)
+
+
+# -- operations on sets ----------------------------------------------------------------------------------------
+def _static_size(size: Any, name: str) -> int | None:
+    return None if size is None else concrete_or_error(operator.index, size, f"The error arose in jnp.{name}()")
+
+
+def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The elements that occur in one of two arrays, in order. `size` and `fill_value` as for `unique`."""
+    a, b = (asarray(v) for v in arrays("union1d", ar1, ar2))
+    size = _static_size(size, "union1d")
+    return unique(concatenate([ravel(a), ravel(b)]), size=size, fill_value=fill_value)
+
+
+def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The elements of the first array that do not occur in the second, in order.
+
+    `size` as for `unique`; `fill_value` is 0 by default.
+    """
+    a, b = (asarray(v) for v in arrays("setdiff1d", ar1, ar2))
+    size = _static_size(size, "setdiff1d")
+    filler = 0 if fill_value is None else fill_value
+    if size is None:
+        values = a if assume_unique else unique(a)
+        keep = isin(values, b, invert=True)
+        return gather_elements(ravel(values), ravel(keep))
+    flat = ravel(a)
+    if flat.size == 0:
+        return lax.full((size,), filler, flat.dtype)
+    if assume_unique:
+        keep, values = isin(flat, b, invert=True), flat
+    else:
+        values = unique(flat, size=flat.size)
+        number = lax.reduce_sum(convert(_new_in_sorted(lax.sort(flat)), default_int()), (0,))
+        keep = lax.bitwise_and(isin(values, b, invert=True), lax.lt(lax.iota(default_int(), flat.size), number))
+    at = nonzero(keep, size=size)[0]
+    number = lax.reduce_sum(convert(keep, default_int()), (0,))
+    valid = lax.lt(lax.iota(default_int(), size), number)
+    return choose_elements(valid, gather_elements(values, at), convert(unwrap(filler), values.dtype))
+
+
+def _new_in_sorted(a: Any) -> Any:
+    """Where each element of a sorted vector differs from the one before."""
+    first = lax.full((1,), True, np.dtype(np.bool_))
+    if a.shape[0] < 2:
+        return first
+    return concatenate([first, lax.ne(lax.slice_in_dim(a, 1, a.shape[0]), lax.slice_in_dim(a, 0, a.shape[0] - 1))])
+
+
+def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None) -> Any:
+    """The elements that occur in exactly one of two arrays, in order. `size` and `fill_value` as for `unique`."""
+    a, b = (ravel(asarray(v)) for v in arrays("setxor1d", ar1, ar2))
+    size = _static_size(size, "setxor1d")
+    a, b = promote_dtypes(a, b)
+    if size is None and not assume_unique:
+        a, b = unique(a), unique(b)
+    if size is None:
+        both = lax.sort(concatenate([a, b]))
+        if both.size == 0:
+            return both
+        new = _new_in_sorted(both)
+        next_new = append(gather_elements(new, slice(1, None)), asarray([True]))
+        return gather_elements(both, lax.bitwise_and(new, next_new))
+    return _sized_choice(a, b, size, fill_value, lambda in_a, in_b: lax.ne(in_a, in_b), True)
+
+
+def _sized_choice(a: Any, b: Any, size: int, fill_value: Any, keep: Any, smallest: bool) -> Any:
+    """The different elements of two vectors chosen by their membership in each, as a vector of a given size."""
+    both = lax.sort(concatenate([a, b]))
+    mask = lax.bitwise_and(_new_in_sorted(both), keep(isin(both, a), isin(both, b)))
+    at = nonzero(mask, size=size)[0]
+    valid = lax.lt(lax.iota(default_int(), size), lax.reduce_sum(convert(mask, default_int()), (0,)))
+    values = gather_elements(both, at)
+    filler = gather_elements(values, slice(0, 1)) if fill_value is None else convert(unwrap(fill_value), values.dtype)
+    return choose_elements(valid, values, filler)
+
+
+def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False, *,
+                size: int | None = None, fill_value: Any = None) -> Any:
+    """The elements that occur in both arrays, in order; with `return_indices` also their first indices in each.
+
+    `size` and `fill_value` as for `unique`.
+    """
+    a, b = (ravel(asarray(v)) for v in arrays("intersect1d", ar1, ar2))
+    a, b = promote_dtypes(a, b)
+    size = _static_size(size, "intersect1d")
+    if size is not None:
+        out = _sized_choice(a, b, size, fill_value, lax.bitwise_and, True)
+        if not return_indices:
+            return out
+        in_both = lax.lt(lax.iota(default_int(), size), lax.reduce_sum(convert(_common(a, b), default_int()), (0,)))
+        found = []
+        for x in (a, b):
+            order = argsort(x)
+            at = gather_elements(order, lax.min(searchsorted(gather_elements(x, order), out),
+                                                convert(x.shape[0] - 1, default_int())))
+            found.append(choose_elements(in_both, at, x.shape[0]))
+        return out, found[0], found[1]
+    ind1 = ind2 = None
+    if not assume_unique:
+        if return_indices:
+            a, ind1 = unique(a, return_index=True)
+            b, ind2 = unique(b, return_index=True)
+        else:
+            a, b = unique(a), unique(b)
+    both = concatenate([a, b])
+    order = argsort(both)
+    both = gather_elements(both, order)
+    if both.size == 0:
+        return (both, order, order) if return_indices else both
+    mask = lax.eq(lax.slice_in_dim(both, 1, both.shape[0]), lax.slice_in_dim(both, 0, both.shape[0] - 1))
+    out = gather_elements(both, slice(0, -1))
+    out = gather_elements(out, mask)
+    if not return_indices:
+        return out
+    at1 = gather_elements(gather_elements(order, slice(0, -1)), mask)
+    at2 = lax.sub(gather_elements(gather_elements(order, slice(1, None)), mask), convert(a.shape[0], order.dtype))
+    if not assume_unique:
+        at1, at2 = gather_elements(ind1, at1), gather_elements(ind2, at2)
+    return out, at1, at2
+
+
+def _common(a: Any, b: Any) -> Any:
+    both = lax.sort(concatenate([a, b]))
+    return lax.bitwise_and(_new_in_sorted(both), lax.bitwise_and(isin(both, a), isin(both, b)))

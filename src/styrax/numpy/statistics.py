@@ -1,0 +1,361 @@
+"""Quantiles, medians, covariances and correlations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from styrax import lax
+from styrax.core import dtypes
+from styrax.transforms.jit import jit
+
+from .binary import divide, multiply, subtract
+from .broadcasting import choose_elements
+from .contractions import dot
+from .conversion import asarray
+from .indexing import gather_elements
+from .joining import concatenate
+from .promotion import (arrays, axis_indices, check_arraylike, convert, dtype_of, is_array, promote_args_inexact,
+                        promote_dtypes_inexact, shape_of, unwrap, user_dtype)
+from .reductions import any as any_
+from .reductions import average, static_axis
+from .reductions import sum as sum_
+from .selection import clip
+from .shaping import atleast_2d, diagonal, moveaxis
+from .ufuncs import conj, isnan
+
+
+def _named(function: Callable[..., Any], name: str, doc: str | None = None) -> Callable[..., Any]:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc or function.__doc__
+    return function
+
+
+_METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
+
+
+def _quantile(a: Any, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: bool, weights: Any = None) -> Any:
+    if method not in _METHODS:
+        raise ValueError("method can only be 'linear', 'lower', 'higher', 'midpoint', 'nearest' or 'inverted_cdf'")
+    a, q = (asarray(v) for v in promote_dtypes_inexact(*arrays("quantile", a, q)))
+    if dtypes.issubdtype(a.dtype, np.complexfloating):
+        raise ValueError("quantile does not support complex input, as the operation is poorly defined.")
+    keepshape = None
+    if axis is None:
+        if keepdims:
+            keepshape = [1] * a.ndim
+        a, axis = lax.reshape(a, (a.size,)) if a.ndim != 1 else a, 0
+    elif isinstance(axis, tuple):
+        axes = axis_indices(axis, a.ndim)
+        if keepdims:
+            keepshape = [1 if i in axes else d for i, d in enumerate(a.shape)]
+        # Several axes are put together at the end.
+        kept = [i for i in range(a.ndim) if i not in axes]
+        a = lax.transpose(a, (*kept, *axes))
+        a = lax.reshape(a, (*a.shape[: len(kept)], math.prod(a.shape[len(kept):])))
+        axis = a.ndim - 1
+    else:
+        (axis,) = axis_indices(axis, a.ndim)
+    if q.ndim > 1:
+        raise ValueError(f"q must be have rank <= 1, got shape {q.shape}")
+    size = a.shape[axis]
+    invalid = lax.ne(a, a)
+    lead = q.ndim
+    if skip_nan:
+        a = choose_elements(invalid, np.nan, a)
+        a = lax.sort(a, dimension=axis)
+        counts = sum_(lax.bitwise_not(invalid), axis=axis, dtype=q.dtype, keepdims=keepdims)
+        shape = counts.shape
+        last = lax.sub(counts, convert(1, q.dtype))
+        q = lax.expand_dims(q, tuple(range(lead, lead + len(shape))))
+        counts = lax.expand_dims(counts, tuple(range(lead)))
+        last = lax.expand_dims(last, tuple(range(lead)))
+        place = multiply(q, subtract(counts, 1))
+        low, high = lax.floor(place), lax.ceil(place)
+        high_weight = lax.sub(place, low)
+        low_weight = lax.sub(convert(1, place.dtype), high_weight)
+        top = lax.max(last, convert(0, last.dtype))
+        low = convert(_clamped(low, top), np.dtype(np.int32))
+        high = convert(_clamped(high, top), np.dtype(np.int32))
+        moved = a
+        index: list[Any] = []
+        rank = a.ndim
+        grid = [lax.broadcasted_iota(np.dtype(np.int32), low.shape, lead + k) for k in range(len(shape))]
+        others = list(grid)
+        for i in range(rank):
+            if i == axis:
+                index.append(None)
+                if keepdims:
+                    others.pop(0)
+            else:
+                index.append(others.pop(0))
+        low_value = gather_elements(moved, tuple(low if i is None else i for i in index))
+        high_value = gather_elements(moved, tuple(high if i is None else i for i in index))
+    else:
+        with_nan = any_(invalid, axis=axis, keepdims=True)
+        a = choose_elements(with_nan, np.nan, a)
+        a = lax.sort(a, dimension=axis)
+        total = convert(size, q.dtype)
+        one = convert(1, q.dtype)
+        place = lax.mul(q, lax.sub(total, one))
+        low, high = lax.floor(place), lax.ceil(place)
+        high_weight = lax.sub(place, low)
+        low_weight = lax.sub(one, high_weight)
+        zero = convert(0, q.dtype)
+        low = lax.clamp(zero, low, lax.sub(total, one))
+        high = lax.clamp(zero, high, lax.sub(total, one))
+        low, high = (convert(v, np.dtype(np.int32)) for v in (low, high))
+        low_value, high_value = _rows(a, low, axis), _rows(a, high, axis)
+        if keepdims and keepshape is None:
+            low_value, high_value = (lax.expand_dims(v, (axis + lead,)) for v in (low_value, high_value))
+        if lead:
+            column = (q.shape[0],) + (1,) * (low_value.ndim - 1)
+            low_weight, high_weight = lax.reshape(low_weight, column), lax.reshape(high_weight, column)
+    if method == "linear":
+        out = lax.add(multiply(low_value, low_weight), multiply(high_value, high_weight))
+    elif method == "lower":
+        out = low_value
+    elif method == "higher":
+        out = high_value
+    elif method == "nearest":
+        below = lax.le(high_weight, convert(0.5, high_weight.dtype))
+        out = choose_elements(below, low_value, high_value)
+    elif method == "midpoint":
+        out = multiply(lax.add(low_value, high_value), 0.5)
+    else:
+        below = lax.le(high_weight, convert(0, high_weight.dtype))
+        out = choose_elements(below, low_value, high_value)
+    if keepshape is not None:
+        out = lax.reshape(out, (*q.shape[:lead], *keepshape))
+    return out
+
+
+def _clamped(x: Any, top: Any) -> Any:
+    from .broadcasting import spread
+
+    return lax.max(lax.min(x, spread(top, x.shape)), convert(0, x.dtype))
+
+
+def _rows(a: Any, i: Any, axis: int) -> Any:
+    """The slices of `a` along an axis at indices that are in range; their axis goes first."""
+    rank = i.ndim
+    start = lax.expand_dims(i, (rank,))
+    offset = tuple(range(rank, rank + a.ndim - 1))
+    return lax.gather(a, start, lax.GatherDimensionNumbers(offset_dims=offset, collapsed_slice_dims=(axis,),
+                                                           start_index_map=(axis,)),
+                      tuple(1 if k == axis else d for k, d in enumerate(a.shape)),
+                      mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS)
+
+
+def _weighted_quantile(a: Any, q: Any, axis: Any, keepdims: bool, weights: Any, skip_nan: bool) -> Any:
+    from .cumulative import cumsum
+    from .sorting import argsort
+
+    a, q, weights = (asarray(v) for v in promote_dtypes_inexact(*arrays("quantile", a, q, weights)))
+    shape = a.shape
+    if axis is None:
+        a, weights, axis_ = lax.reshape(a, (a.size,)), lax.reshape(weights, (a.size,)), 0
+        kept_shape = (1,) * len(shape)
+    else:
+        (axis_,) = axis_indices(axis, a.ndim)
+        kept_shape = tuple(1 if i == axis_ else d for i, d in enumerate(shape))
+        if weights.shape != shape:
+            weights = lax.broadcast_in_dim(weights, shape, (axis_,) if weights.ndim == 1 else tuple(range(weights.ndim)))
+    a, weights = moveaxis(a, axis_, -1), moveaxis(weights, axis_, -1)
+    if skip_nan:
+        weights = choose_elements(isnan(a), 0, weights)
+    order = argsort(a, axis=-1)
+    from .selection import take_along_axis
+
+    a, weights = take_along_axis(a, order, -1), take_along_axis(weights, order, -1)
+    running = cumsum(weights, axis=-1)
+    share = divide(running, gather_elements(running, (..., slice(-1, None))))
+
+    def one(level: Any) -> Any:
+        reached = lax.ge(share, level) if share.shape == shape_of(level) else lax.ge(
+            share, lax.broadcast_in_dim(level, share.shape, ()))
+        at = lax.argmax(reached, share.ndim - 1, np.dtype(np.int32))
+        value = lax.squeeze(take_along_axis(a, lax.expand_dims(at, (at.ndim,)), -1), (a.ndim - 1,))
+        if not skip_nan:
+            value = choose_elements(any_(isnan(a), axis=-1), np.nan, value)
+        return lax.reshape(value, kept_shape) if keepdims else value
+
+    if q.ndim == 0:
+        return one(q)
+    return lax.stack([one(gather_elements(q, k)) for k in range(q.shape[0])], 0)
+
+
+def _entry(a: Any, q: Any, axis: Any, method: str, keepdims: bool, weights: Any, skip_nan: bool) -> Any:
+    if weights is not None:
+        if method != "inverted_cdf":
+            raise ValueError("Only method 'inverted_cdf' supports weights.")
+        return _weighted_quantile(a, q, axis, keepdims, weights, skip_nan)
+    return _quantile(a, q, axis, method, keepdims, skip_nan)
+
+
+def _check_options(name: str, overwrite_input: bool, out: Any) -> None:
+    if overwrite_input or out is not None:
+        raise ValueError(f"jax.numpy.{name} does not support overwrite_input=True or out != None")
+
+
+_DOC = """The {}-quantiles of the elements along `axis`{}.
+
+    Args:
+      q: a number or vector between 0 and {}.
+      axis: an int, several, or None for all.
+      method: how a quantile between two elements is found: "linear", "lower", "higher", "midpoint",
+        "nearest" or "inverted_cdf".
+      keepdims: whether reduced axes stay, with size 1.
+      weights: of the elements, for "inverted_cdf".
+
+    The quantiles of a vector q run along a new first axis. Raises ValueError for complex numbers and
+    unknown methods.
+    """
+
+
+def _quantile_function(name: str, skip_nan: bool, scale: int) -> Callable[..., Any]:
+    def traced(a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
+               method: str = "linear", keepdims: bool = False, *, weights: Any = None) -> Any:
+        _check_options(name, overwrite_input, out)
+        check_arraylike(name, a, q)
+        return _entry(a, q, static_axis(axis), method, keepdims, weights, skip_nan)
+
+    doc = _DOC.format("q" if scale == 1 else "q/100", ", NaN left out" if skip_nan else "; NaN where there is one", scale)
+    compiled = jit(_named(traced, name, doc), static_argnames=("axis", "overwrite_input", "method", "keepdims"))
+    return compiled
+
+
+quantile = _quantile_function("quantile", False, 1)
+nanquantile = _quantile_function("nanquantile", True, 1)
+
+
+def _percentile_function(name: str, inner: Callable[..., Any]) -> Callable[..., Any]:
+    def function(a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
+                 method: str = "linear", keepdims: bool = False, *, weights: Any = None,
+                 out_sharding: Any = None) -> Any:
+        check_arraylike(name, a, q)
+        (q,) = promote_dtypes_inexact(unwrap(q))
+        level = divide(q, 100) if is_array(q) else np.asarray(q, dtype_of(q)) / np.asarray(100, dtype_of(q))
+        return inner(a, level, axis=axis, out=out, overwrite_input=overwrite_input, method=method, keepdims=keepdims,
+                     weights=weights)
+
+    return _named(function, name, _DOC.format("q/100", ", NaN left out" if name.startswith("nan") else
+                                              "; NaN where there is one", 100))
+
+
+percentile = _percentile_function("percentile", quantile)
+nanpercentile = _percentile_function("nanpercentile", nanquantile)
+
+
+def _median_function(name: str, inner: Callable[..., Any]) -> Callable[..., Any]:
+    def function(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
+                 keepdims: bool = False) -> Any:
+        check_arraylike(name, a)
+        return inner(a, 0.5, axis=axis, out=out, overwrite_input=overwrite_input, keepdims=keepdims, method="midpoint")
+
+    return jit(_named(function, name, f"The median of the elements along `axis`"
+                                      f"{', NaN left out' if 'nan' in name else '; NaN where there is one'}. "
+                                      "Arguments as for `quantile`."),
+               static_argnames=("axis", "overwrite_input", "keepdims"))
+
+
+median = _median_function("median", quantile)
+nanmedian = _median_function("nanmedian", nanquantile)
+
+
+# -- covariance ------------------------------------------------------------------------------------------
+def _cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
+         fweights: Any = None, aweights: Any = None, dtype: Any = None) -> Any:
+    """The covariances of variables, in rows of `m` (and `y`) or in columns with `rowvar=False`.
+
+    Args:
+      bias: whether to divide by the number of samples n instead of n - 1.
+      ddof: divide by n - ddof.
+      fweights: how often each sample counts, integers.
+      aweights: weights of the samples.
+
+    Raises ValueError for ranks above 2, RuntimeError or TypeError for weights that do not fit.
+    """
+    kind = None if dtype is None else user_dtype(dtype, "cov")
+    if y is not None:
+        m, y = promote_args_inexact("cov", m, y)
+        y = asarray(y)
+        if y.ndim > 2:
+            raise ValueError("y has more than 2 dimensions")
+    else:
+        (m,) = promote_dtypes_inexact(*arrays("cov", m))
+    m = asarray(m)
+    if m.ndim > 2:
+        raise ValueError("m has more than 2 dimensions")
+    if kind is not None:
+        m = convert(m, kind)
+        y = None if y is None else convert(y, kind)
+    x = atleast_2d(m)
+    if not rowvar and m.ndim != 1:
+        x = lax.transpose(x, (1, 0))
+    if x.shape[0] == 0:
+        return lax.full((0, 0), 0, x.dtype)
+    if y is not None:
+        other = atleast_2d(y)
+        if not rowvar and other.shape[0] != 1:
+            other = lax.transpose(other, (1, 0))
+        x = concatenate([x, other], axis=0)
+    if ddof is None:
+        ddof = 1 if not bias else 0
+    w: Any = None
+    if fweights is not None:
+        (fweights,) = arrays("cov", fweights)
+        fweights = asarray(fweights)
+        if fweights.ndim > 1:
+            raise RuntimeError("cannot handle multidimensional fweights")
+        if fweights.shape[0] != x.shape[1]:
+            raise RuntimeError("incompatible numbers of samples and fweights")
+        if not dtypes.issubdtype(fweights.dtype, np.integer):
+            raise TypeError("fweights must be integer.")
+        w = lax.abs(fweights)
+    if aweights is not None:
+        (aweights,) = arrays("cov", aweights)
+        aweights = asarray(aweights)
+        if aweights.ndim > 1:
+            raise RuntimeError("cannot handle multidimensional aweights")
+        if aweights.shape[0] != x.shape[1]:
+            raise RuntimeError("incompatible numbers of samples and aweights")
+        w = lax.abs(aweights) if w is None else multiply(w, lax.abs(aweights))
+    mean_, total = average(x, axis=1, weights=w, returned=True)
+    total = gather_elements(total, 0)
+    if w is None:
+        number: Any = convert(x.shape[1] - ddof, dtype_of(total))
+    elif ddof == 0:
+        number = total
+    elif aweights is None:
+        number = subtract(total, ddof)
+    else:
+        number = subtract(total, divide(multiply(ddof, sum_(multiply(w, aweights))), total))
+    x = subtract(x, lax.expand_dims(mean_, (1,)))
+    weighted = x if w is None else multiply(x, lax.expand_dims(w, (0,)))
+    product = dot(x, conj(lax.transpose(weighted, (1, 0))))
+    out = divide(product, number)
+    return lax.squeeze(out, tuple(i for i, d in enumerate(out.shape) if d == 1)) if 1 in out.shape else out
+
+
+cov = jit(_named(_cov, "cov"), static_argnames=("rowvar", "bias", "ddof", "dtype"))
+
+
+def _corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
+    """The correlation coefficients of variables. Arguments as for `cov`."""
+    check_arraylike("corrcoef", x)
+    c = cov(x, y, rowvar, dtype=dtype)
+    if len(c.shape) == 0:
+        return divide(c, c)
+    deviation = lax.sqrt(lax.real(diagonal(c)) if dtypes.issubdtype(c.dtype, np.complexfloating) else diagonal(c))
+    c = divide(c, convert(lax.expand_dims(deviation, (1,)), c.dtype))
+    c = divide(c, convert(lax.expand_dims(deviation, (0,)), c.dtype))
+    if dtypes.issubdtype(c.dtype, np.complexfloating):
+        return lax.complex(clip(lax.real(c), -1, 1), clip(lax.imag(c), -1, 1))
+    return clip(c, -1, 1)
+
+
+corrcoef = jit(_named(_corrcoef, "corrcoef"), static_argnames=("rowvar", "dtype"))

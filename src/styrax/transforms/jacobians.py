@@ -1,0 +1,174 @@
+"""Jacobians: `jacfwd`, `jacrev` and `hessian`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core import dtypes, tree
+from ..core.trace import get_aval
+from . import array_ops
+from .calls import check_input, check_input_jacfwd, check_output, check_output_jacfwd, is_float0
+from .derivatives import jvp
+from .mapping import vmap
+from .naming import check_callable, wraps
+from .pullbacks import vjp
+
+
+def jacfwd(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False) -> Callable:
+    """The Jacobian of a function, column by column in forward mode.
+
+    Args:
+      fun: a function of arrays and containers of them.
+      argnums: position or positions of the arguments to differentiate with regard to.
+      has_aux: whether `fun` returns a pair of which the second part is not differentiated.
+      holomorphic: whether `fun` is promised to be holomorphic.
+
+    Returns:
+      A function of the same arguments. For each array of the result (of shape `out`) and each of the
+      differentiated arguments (of shape `in`) it gives an array of shape `out + in`: the structure of
+      the results, with the structure of the arguments in place of each leaf. With `has_aux` a pair of
+      that and the auxiliary part.
+    """
+    check_callable(fun)
+
+    @wraps(fun, docstr=_JACOBIAN_DOC, argnums=argnums)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        partial, chosen, single = _choose(fun, args, kwargs, argnums)
+        leaves, in_tree = tree.tree_flatten(chosen)
+        for x in leaves:
+            check_input_jacfwd(holomorphic, x)
+
+        def push(*tangents: Any) -> Any:
+            return jvp(partial, chosen, tree.tree_unflatten(in_tree, tangents), has_aux=has_aux)
+
+        basis = _basis(leaves)
+        if has_aux:
+            value, columns, aux = vmap(push, out_axes=(None, -1, None))(*basis)
+        else:
+            value, columns = vmap(push, out_axes=(None, -1))(*basis)
+        for y in tree.tree_leaves(value):
+            check_output_jacfwd(holomorphic, y)
+        shapes = [get_aval(x).shape for x in leaves]
+
+        def unravel(column: Any) -> Any:
+            shape = get_aval(column).shape[:-1]
+            parts = _split(column, shapes, len(shape))
+            result = tree.tree_unflatten(
+                in_tree, [array_ops.lax.reshape(p, shape + s) for p, s in zip(parts, shapes, strict=True)])
+            return result[0] if single else result
+
+        found = tree.tree_map(unravel, columns)
+        return (found, aux) if has_aux else found
+
+    return jacobian
+
+
+_JACOBIAN_DOC = ("Jacobian of {fun} with respect to positional argument(s) {argnums}. Takes the same arguments as {fun} "
+                 "but returns the jacobian of the output with respect to the arguments at positions {argnums}.")
+
+
+def jacrev(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
+           allow_int: bool = False) -> Callable:
+    """The Jacobian of a function, row by row in reverse mode; see `jacfwd`.
+
+    With `allow_int`, integer arguments are allowed; their Jacobians have dtype `float0`.
+    """
+    check_callable(fun)
+
+    @wraps(fun, docstr=_JACOBIAN_DOC, argnums=argnums)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        partial, chosen, single = _choose(fun, args, kwargs, argnums)
+        for x in tree.tree_leaves(chosen):
+            check_input("jacrev", holomorphic, allow_int, x)
+        value, pull, *aux = vjp(partial, *chosen, has_aux=has_aux)
+        outs, out_tree = tree.tree_flatten(value)
+        for y in outs:
+            check_output("jacrev", holomorphic, y)
+        rows = vmap(lambda *cts: pull(tree.tree_unflatten(out_tree, cts)))(*_basis(outs))
+        rows = rows[0] if single else rows
+        leaves, in_tree = tree.tree_flatten(rows)
+        shapes = [get_aval(y).shape for y in outs]
+        by_leaf = []
+        for row in leaves:
+            shape = get_aval(row).shape[1:]
+            parts = _split(row, shapes, 0)
+            by_leaf.append([_reshape(p, s + shape) for p, s in zip(parts, shapes, strict=True)])
+        found = tree.tree_unflatten(out_tree, [
+            tree.tree_unflatten(in_tree, [parts[k] for parts in by_leaf]) for k in range(len(outs))])
+        return (found, aux[0]) if has_aux else found
+
+    return jacobian
+
+
+def hessian(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False) -> Callable:
+    """The matrix of second derivatives of a function: `jacfwd` of `jacrev`, with their arguments."""
+    return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
+
+
+def _choose(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any],
+            argnums: int | Sequence[int]) -> tuple[Callable, tuple, bool]:
+    """The function of the chosen arguments alone, and those arguments."""
+    single = isinstance(argnums, int)
+    nums = (argnums,) if single else tuple(argnums)
+    n = len(args)
+    needed = max((i if i >= 0 else -i - 1 for i in nums), default=-1)
+    if needed >= n:
+        raise TypeError(f"differentiating with respect to argnums={argnums} requires at least {needed + 1} positional "
+                        f"arguments to be passed by the caller, but got only {n} positional arguments.")
+    at = [i % n for i in nums]
+
+    def partial(*chosen: Any) -> Any:
+        given = list(args)
+        for i, x in zip(at, chosen, strict=True):
+            given[i] = x
+        return fun(*given, **kwargs)
+
+    return partial, tuple(args[i] for i in at), single
+
+
+def _size(shape: Sequence[int]) -> int:
+    n = 1
+    for d in shape:
+        n *= d
+    return n
+
+
+def _basis(leaves: Sequence[Any]) -> list[Any]:
+    """The unit vectors of a list of arrays: for each leaf an array with all of them in front."""
+    avals = [get_aval(x) for x in leaves]
+    total = sum(_size(a.shape) for a in avals)
+    lax = array_ops.lax
+    found = []
+    offset = 0
+    for aval in avals:
+        n = _size(aval.shape)
+        if aval.to_tangent_aval().dtype == dtypes.float0:
+            found.append(np.zeros((total, *aval.shape), dtypes.float0))
+        else:
+            rows = lax.broadcasted_iota(np.int32, (total, n), 0)
+            columns = lax.broadcasted_iota(np.int32, (total, n), 1)
+            ones = lax.eq(rows, lax.add(columns, np.int32(offset)))
+            found.append(lax.reshape(lax.convert_element_type(ones, aval.dtype), (total, *aval.shape)))
+        offset += n
+    return found
+
+
+def _split(x: Any, shapes: Sequence[tuple], axis: int) -> list[Any]:
+    """Cuts an array along an axis in parts of the sizes of `shapes`."""
+    if len(shapes) == 1:
+        return [x]
+    parts = []
+    offset = 0
+    for shape in shapes:
+        n = _size(shape)
+        parts.append(x[offset:offset + n] if is_float0(x) else
+                     array_ops.lax.slice_in_dim(x, offset, offset + n, axis=axis))
+        offset += n
+    return parts
+
+
+def _reshape(x: Any, shape: tuple) -> Any:
+    return x.reshape(shape) if is_float0(x) else array_ops.lax.reshape(x, shape)

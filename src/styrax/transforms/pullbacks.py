@@ -1,0 +1,219 @@
+"""`vjp`: a function and the function that pulls cotangents back through it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core import dtypes, source, tree, tree_paths
+from ..core.avals import AbstractRef
+from ..core.jaxpr import Jaxpr
+from ..core.trace import get_aval
+from .calls import Axes, FlatCall, check_argument, check_outputs, is_float0, no_reduce_axes
+from .jit import jit
+from .linear import CotangentRef, UndefinedPrimal, backward_pass, linear_jaxpr, linearize_flat
+from .naming import check_callable, split_arguments, wraps
+from .refs import new_ref, ref_addupdate
+from .zeros import Zero, instantiate_zeros, zeros_like_aval
+
+
+class VJP:
+    """The function that pulls cotangents back; a pytree whose leaves are the residuals it keeps."""
+
+    def __init__(self, jaxpr: Jaxpr, residuals: Sequence[Any], in_tree: Any, out_tree: Any, in_avals: Sequence[Any],
+                 out_avals: Sequence[Any], perturbed: Sequence[bool], nonzero_out: Sequence[bool], name: str):
+        self.jaxpr = jaxpr
+        self.opaque_residuals = list(residuals)
+        self.in_tree = in_tree
+        self.out_tree = out_tree
+        self.in_avals = tuple(in_avals)
+        self.out_avals = tuple(out_avals)
+        self.perturbed = tuple(perturbed)
+        self.nonzero_out = tuple(nonzero_out)
+        self.name = name
+
+    def __call__(self, *cotangents: Any) -> Any:
+        pulled = self._pull(cotangents, [None] * len(self.in_avals))
+        return tree.tree_unflatten(self.in_tree, pulled)
+
+    def with_refs(self, *refs: Any) -> Callable:
+        """A function that pulls cotangents back and adds them to references.
+
+        Each argument is None or a container with the structure of the function's argument, with a
+        reference for each leaf whose cotangent is to be added to it; in the result a `GradRef` stands there.
+        """
+        leaves = tree.tree_leaves(refs, is_leaf=lambda x: x is None)
+        if len(leaves) != len(self.in_avals):
+            spread = tree_paths.broadcast_prefix(
+                tree.tree_map(lambda x: _no_ref if x is None else x, refs, is_leaf=lambda x: x is None),
+                tree.tree_unflatten(self.in_tree, range(len(self.in_avals))))
+            leaves = [None if x is _no_ref else x for x in spread]
+
+        def pull(*cotangents: Any) -> Any:
+            return tree.tree_unflatten(self.in_tree, self._pull(cotangents, leaves))
+
+        return pull
+
+    def _pull(self, cotangents: Sequence[Any], refs: Sequence[Any]) -> list[Any]:
+        if len(cotangents) != 1:
+            raise TypeError(_one_cotangent.format(name=self.name.split(" at ")[0], n=len(cotangents)))
+        leaves, ct_tree = tree.tree_flatten(cotangents[0])
+        if ct_tree != self.out_tree:
+            raise ValueError(_wrong_tree(self.name, self.out_tree, cotangents[0]))
+        given = []
+        for ct, aval, nz in zip(leaves, self.out_avals, self.nonzero_out, strict=True):
+            _check_cotangent(ct, aval)
+            if nz:
+                given.append(Zero(aval.to_cotangent_aval()) if is_float0(ct) else ct)
+        arguments: list[Any] = []
+        for aval, p, ref in zip(self.in_avals, self.perturbed, refs, strict=True):
+            if p and isinstance(aval, AbstractRef):
+                arguments.append(CotangentRef(ref if ref is not None else _fresh(aval)))
+            elif p:
+                arguments.append(UndefinedPrimal(aval.to_tangent_aval()))
+        found = backward_pass(self.jaxpr, (), [*self.opaque_residuals, *arguments], given)
+        pulled = iter(found[len(self.opaque_residuals):])
+        results: list[Any] = []
+        for aval, p, ref in zip(self.in_avals, self.perturbed, refs, strict=True):
+            ct = next(pulled) if p else None
+            if isinstance(aval, AbstractRef):
+                results.append(GradRef())
+            elif ref is not None:
+                if ct is not None and type(ct) is not Zero:
+                    ref_addupdate(ref, None, ct)
+                results.append(GradRef())
+            else:
+                results.append(np.zeros(aval.shape, dtypes.float0) if ct is None else instantiate_zeros(ct))
+        return results
+
+    def __repr__(self) -> str:
+        return (f"VJP(fun={self.jaxpr}, in_tree={self.in_tree}, out_tree={self.out_tree}, "
+                f"opaque_residuals={self.opaque_residuals})")
+
+
+_no_ref = object()
+
+
+class GradRef:
+    """Stands in the result of a pullback for a cotangent that was added to a reference."""
+
+    def __repr__(self) -> str:
+        return "GradRef()"
+
+
+def _fresh(aval: AbstractRef) -> Any:
+    return new_ref(zeros_like_aval(aval.inner_aval.to_cotangent_aval()))
+
+
+def _flatten_vjp(x: VJP) -> tuple[tuple, tuple]:
+    return ((x.opaque_residuals,),
+            (x.jaxpr, x.in_tree, x.out_tree, x.in_avals, x.out_avals, x.perturbed, x.nonzero_out, x.name))
+
+
+def _unflatten_vjp(data: tuple, children: tuple) -> VJP:
+    (residuals,) = children
+    return VJP(data[0], residuals if isinstance(residuals, list) else [residuals], *data[1:])
+
+
+tree.register_pytree_node(VJP, _flatten_vjp, _unflatten_vjp)
+
+
+_one_cotangent = """
+The function returned by `jax.vjp` applied to {name} was called with {n} arguments,
+but functions returned by `jax.vjp` take one: the cotangent of the value that {name} returned, with
+its structure. Pass a tuple for a function that returns a tuple: `f_vjp((ct0, ct1))`."""
+
+
+def _wrong_tree(name: str, expected: Any, found: Any) -> str:
+    example = tree.tree_unflatten(expected, [0.0] * expected.num_leaves)
+    lines = []
+    for path, a, b, why in tree_paths.equality_errors(example, found):
+        lines.append(f"  * out{tree_paths.keystr(path)} was {a} in the original output, but {b} here, so {why}.")
+    return ("unexpected tree structure.\n\nThe argument to a VJP function returned by `jax.vjp` must match the pytree\n"
+            f"structure of the differentiated function {name}.\n\nBut the tree structures differ:\n" + "\n".join(lines))
+
+
+def _check_cotangent(ct: Any, aval: Any) -> None:
+    """Raises ValueError for a cotangent of another type than the result."""
+    expected = aval.to_cotangent_aval()
+    if expected.dtype == dtypes.float0:
+        return
+    found = get_aval(ct)
+    if expected.shape != found.shape or expected.dtype != found.dtype:
+        raise ValueError(
+            "unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got "
+            f"{found.str_short(short_dtypes=False)}, but expected {expected.str_short(short_dtypes=False)} because the "
+            "corresponding output of the differentiated function had JAX type "
+            f"{aval.str_short(short_dtypes=False)}")
+
+
+def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Axes = ()) -> tuple[Any, ...]:
+    """Runs a function and returns the function that pulls cotangents back through it.
+
+    Args:
+      fun: a function of arrays and containers of them.
+      primals: the arguments.
+      has_aux: whether `fun` returns a pair of which the second part is not differentiated.
+      reduce_axes: no longer supported; must be empty.
+
+    Returns:
+      `(results, pull)`, where `pull(cotangents)`, given cotangents with the structure, shapes and dtypes of
+      the results, gives a tuple of the arguments' cotangents (of dtype `float0` for integers and booleans);
+      and the auxiliary part with `has_aux`.
+    """
+    check_callable(fun)
+    no_reduce_axes(reduce_axes)
+    values, in_tree = tree.tree_flatten(primals)
+    for x in values:
+        check_argument(x)
+    flat = FlatCall(fun, in_tree, has_aux)
+    outs, record = linearize_flat(flat, values)
+    n = flat.num_outs
+    check_outputs(outs[:n])
+    record.outs = record.outs[:n]
+    jaxpr, residuals, nonzero_out = linear_jaxpr(record)
+    pull = VJP(jaxpr, residuals, in_tree, flat.out_tree, [get_aval(x) for x in values],
+               [get_aval(x) for x in outs[:n]], [v is not None for v in record.invars], nonzero_out,
+               source.describe_function(fun))
+    result = flat.results(outs), pull
+    return (*result, flat.aux(outs)) if has_aux else result
+
+
+def fwd_and_bwd(fun: Callable, argnums: int | Sequence[int], has_aux: bool = False,
+                jitted: bool = True) -> tuple[Callable, Callable]:
+    """The forward and the backward pass of a function as two functions.
+
+    As `vjp`, but the backward function is one and the same for all calls, so that it is compiled once.
+
+    Args:
+      fun: a function of arrays and containers of them.
+      argnums: position or positions of the arguments to differentiate with regard to.
+      has_aux: whether `fun` returns a pair of which the second part is not differentiated.
+      jitted: whether to compile both.
+
+    Returns:
+      `(forward, backward)`: `forward(*args)` gives `(result, residuals)`, and the auxiliary part with `has_aux`;
+      `backward(residuals, cotangent)` gives the cotangents of the chosen arguments.
+    """
+    check_callable(fun)
+    single = isinstance(argnums, int)
+
+    @wraps(fun)
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        at = split_arguments(args, argnums)
+
+        def chosen(*differentiated: Any) -> Any:
+            given = list(args)
+            for i, x in zip(at, differentiated, strict=True):
+                given[i] = x
+            return fun(*given, **kwargs)
+
+        return vjp(chosen, *(args[i] for i in at), has_aux=has_aux)
+
+    def backward(residuals: VJP, cotangent: Any) -> Any:
+        found = residuals(cotangent)
+        return found[0] if single else found
+
+    return (jit(forward), jit(backward)) if jitted else (forward, backward)
