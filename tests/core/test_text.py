@@ -285,3 +285,70 @@ def test_callable_name():
     assert callable_name(functools.partial(f, 1)) == "f"
     assert callable_name(jax.jit(f)) == "f"
     assert callable_name(object()) == "object"
+
+
+def by_lax(lax, np):
+    """Programs of primitives alone, which both libraries trace to the same equations."""
+    f = np.float32
+
+    def loop(x):
+        return lax.while_loop(
+            lambda c: lax.lt(c[0], 3), lambda c: (lax.add(c[0], 1), lax.mul(c[1], f(2))), (0, x)
+        )
+
+    def branch(x):
+        pred = lax.gt(lax.reduce_sum(x, (0,)), f(0))
+        return lax.cond(pred, lambda x: x, lambda x: lax.mul(x, f(2)), x)
+
+    def scan(x):
+        return lax.scan(lambda c, a: (lax.add(c, a), lax.mul(c, a)), f(0), x)
+
+    return {
+        "elementwise": lambda x: lax.exp(lax.add(lax.sin(x), lax.mul(x, x))),
+        "scalars": lambda x: (lax.add(x, f(1)), lax.max(x, f(0)), lax.integer_pow(x, 3)),
+        "casts": lambda x: lax.convert_element_type(x, np.int8),
+        "dot": lambda x: lax.dot(x, x),
+        "shapes": lambda x: lax.transpose(
+            lax.broadcast_in_dim(lax.reshape(x, (1, 3)), (2, 1, 3), (1, 2)), (2, 0, 1)
+        ),
+        "slices": lambda x: lax.concatenate([lax.slice(x, (0,), (2,)), lax.rev(x, (0,))], 0),
+        "sort": lambda x: lax.sort((x, x), num_keys=1)[0],
+        "select": lambda x: lax.select(lax.gt(x, lax.neg(x)), x, lax.abs(x)),
+        "loop": loop,
+        "branch": branch,
+        "scan": scan,
+        "unused": lambda x: (lax.sin(x), x)[1],
+    }
+
+
+@pytest.mark.parametrize("name", by_lax(lax, np))
+def test_traced_programs_print_as_jax(name):
+    from styrax import lax as own_lax
+    from styrax.transforms.api import make_jaxpr
+
+    x = np.ones(3, np.float32)
+    ours = make_jaxpr(by_lax(own_lax, np)[name])(x)
+    assert str(ours) == str(jax.make_jaxpr(by_lax(lax, np)[name])(x))
+
+
+def test_references_print_as_jax():
+    from jax._src.state import primitives as theirs
+
+    from styrax.transforms import refs
+    from styrax.transforms.api import make_jaxpr
+
+    def program(new, get, set_, swap, add):
+        def f(m, i):
+            r = new(m)
+            set_(r, (0, 1), np.float32(3))
+            old = swap(r, (0, slice(0, 2)), get(r, (1, slice(0, 2))))
+            add(r, (), m)
+            add(r, (0, 0), np.float32(1))
+            return old, get(r, ...), get(r, i), get(r, (slice(1, 3), i)), get(r, np.array([0, 1]))
+
+        return f
+
+    m = np.ones((3, 3), np.float32)
+    ours = program(refs.new_ref, refs.ref_get, refs.ref_set, refs.ref_swap, refs.ref_addupdate)
+    other = program(jax.new_ref, theirs.ref_get, theirs.ref_set, theirs.ref_swap, theirs.ref_addupdate)
+    assert str(make_jaxpr(ours)(m, 1)) == str(jax.make_jaxpr(other)(m, 1))

@@ -219,7 +219,7 @@ class Loop(Statement):
         return (self.extent,) if isinstance(self.extent, Expr) else ()
 
     def lines(self) -> list[str]:
-        kind = f" vector({self.width})" if self.kind == "vector" else ""
+        kind = f" {self.kind}({self.width})" if self.kind != "serial" else ""
         kind += " parallel" if self.parallel else ""
         return [f"for {show(self.var)} < {self.extent}{kind}:", *_indent(self.body)]
 

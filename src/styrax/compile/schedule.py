@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .builder import Builder
-from .expr import Expr, Index, coefficient, unwrap, walk
+from .expr import INDEX, Expr, Index, coefficient, unwrap, walk
 from .fuse import Group, Member, operation_exprs
 from .loopir import Accumulator, Close, Fold, Loop, Open, Statement, Store
 from .values import Point, Reduce
@@ -196,21 +196,61 @@ class Scheduler:
         work = self._work()
         total = self._count(outer) * self._count(inner) * work
         in_inner = vector in inner
+        rows, count = None, 1
         if vector is not None and inner:
-            width *= self._unrolling(vector, width, work)
+            if not in_inner:
+                rows, count = self._choose_rows(outer, vector, width)
+            if rows is not None:
+                outer = [v for v in outer if v is not rows and v is not vector] + [rows, vector]
+                width *= 2 if self._size(vector) % (2 * width) == 0 or self._size(vector) >= 8 * width else 1
+            else:
+                width *= self._unrolling(vector, width, work)
         body = self._passes(outer, inner, vector if in_inner else None, width if in_inner else 1)
         for position, v in enumerate(reversed(outer)):
             outermost = position == len(outer) - 1
-            kind = "vector" if v is vector else "serial"
-            loop = Loop(v, unwrap(self.b.extents[v]), body, kind, width if v is vector else 1, work)
-            if outermost and total * (1 if width == 1 else 2) // max(width, 1) >= THREADED and self._threads_share(v, width if v is vector else 1):
+            kind = "vector" if v is vector else "rows" if v is rows else "serial"
+            step = width if v is vector else count if v is rows else 1
+            loop = Loop(v, unwrap(self.b.extents[v]), body, kind, step, work)
+            if outermost and total * (1 if width == 1 else 2) // max(width, 1) >= THREADED and self._size(v) >= 2 * step:
                 loop.parallel = True
                 loop.work = max(1, total // max(self._size(v), 1) // max(width, 1))
             body = [loop]
         return body
 
-    def _threads_share(self, v: Expr, width: int) -> bool:
-        return self._size(v) >= 2 * width
+    def _choose_rows(self, outer: Sequence[Expr], vector: Expr, width: int) -> tuple[Expr | None, int]:
+        """A second outer loop to tile with the vector loop: one that lets what is read be used several times.
+
+        Returns the loop and how many of its iterations to hold in registers at once.
+        """
+        if self._size(vector) < 16 or any(not isinstance(m.op, Reduce) and m.inner for m in self.members):
+            return None, 1
+        loads = [n for n in walk(self._exprs()) if n.op == "load"]
+        if len(loads) < 2 or any(n.attr[1] is not None for n in loads):
+            return None, 1
+        for n in walk(self._exprs()):
+            if n.op != "load" and n.op != "poly" and any(a.dtype == INDEX for a in n.args):
+                return None, 1  # indices used as values, guards: not worth a tile
+        best, best_reuse = None, 0
+        for u in outer:
+            if u is vector or self._size(u) < 4:
+                continue
+            reuse = 0
+            for n in loads:
+                place = n.args[0]
+                cu = coefficient(self.b, place, u)
+                cv = coefficient(self.b, place, vector)
+                if cu is None or cv is None or cv.op != "const" or cv.attr not in (0, 1):
+                    break
+                if u not in place.deps:
+                    reuse += 1
+            else:
+                if reuse > best_reuse:
+                    best, best_reuse = u, reuse
+        if best is None:
+            return None, 1
+        size = self._size(best)
+        count = min((8, 6, 4), key=lambda t: (size % t if size >= t else size + t, -t))
+        return best, count
 
     def _size(self, v: Expr) -> int:
         extent = unwrap(self.b.extents[v])

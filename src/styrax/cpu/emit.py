@@ -57,16 +57,40 @@ class Scope:
         self.loop = loop
 
 
-class Lanes:
-    """The vector loop around: its variable, the scalar name of its first lane's index, width and mask."""
+class Rows:
+    """The loop around a vector loop whose iterations stand side by side in registers: a tile of rows × columns."""
 
-    __slots__ = ("var", "base", "width", "mask")
+    __slots__ = ("var", "base", "count")
 
-    def __init__(self, var: Expr, base: str, width: int, mask: str | None):
+    def __init__(self, var: Expr, base: str, count: int):
         self.var = var
         self.base = base
-        self.width = width
+        self.count = count
+
+
+class Lanes:
+    """The vector loop around: its variable, the scalar name of its first lane's index, width and mask.
+
+    With `rows`, the lanes are a tile: lane r·columns + c is column c of row r. `column_mask` masks one row.
+    """
+
+    __slots__ = ("var", "base", "columns", "mask", "column_mask", "rows")
+
+    def __init__(self, var: Expr, base: str, columns: int, mask: str | None, rows: Rows | None = None):
+        self.var = var
+        self.base = base
+        self.columns = columns
         self.mask = mask
+        self.column_mask = mask
+        self.rows = rows
+
+    @property
+    def width(self) -> int:
+        return self.columns * self.rows.count if self.rows is not None else self.columns
+
+    @property
+    def vars(self) -> set[Expr]:
+        return {self.var, self.rows.var} if self.rows is not None else {self.var}
 
 
 class Module:
@@ -107,6 +131,7 @@ class Function:
         self.mutables: dict[Expr, tuple[str, int]] = {}  # mutable scalars -> (stack slot, lanes)
         self.vectors: set[Expr] = set()  # leaves that have lanes
         self.lanes: Lanes | None = None
+        self.rows: Rows | None = None
         self.pointers: dict[Buffer, str] = {}
         self.captured: list[tuple[str, str]] = []  # (type, name in the parent)
         self.loads: dict[Expr, frozenset[Buffer]] = {}
@@ -318,8 +343,8 @@ class Function:
         op = e.op
         lanes = self.width(e)
         if op == "var":
-            if self.lanes is not None and e is self.lanes.var:
-                return self._iota(self.lanes)
+            if self.lanes is not None and e in self.lanes.vars:
+                return self._iota(self.lanes, e)
             return self.names[e]
         if op == "get":
             slot = self.mutables.get(e)
@@ -354,49 +379,81 @@ class Function:
         self.names[e] = self._capture("i64", self.parent.value(e))
         return self.names[e]
 
-    def _iota(self, lanes: Lanes) -> str:
+    def _iota(self, lanes: Lanes, e: Expr) -> str:
         w = lanes.width
-        steps = ", ".join(f"i64 {i}" for i in range(w))
-        first = self.op(f"insertelement <{w} x i64> poison, i64 {lanes.base}, i32 0")
+        if e is lanes.var:
+            base, steps = lanes.base, [i % lanes.columns for i in range(w)]
+        else:
+            assert lanes.rows is not None
+            base, steps = lanes.rows.base, [i // lanes.columns for i in range(w)]
+        first = self.op(f"insertelement <{w} x i64> poison, i64 {base}, i32 0")
         every = self.op(f"shufflevector <{w} x i64> {first}, <{w} x i64> poison, <{w} x i32> zeroinitializer")
-        return self.op(f"add <{w} x i64> {every}, <{steps}>")
+        return self.op(f"add <{w} x i64> {every}, <{', '.join(f'i64 {i}' for i in steps)}>")
 
-    def _poly(self, e: Expr, lanes: int, base: bool = False) -> str:
-        """A polynomial; with `base`, the vector variable stands for the index of its first lane."""
+    def _poly(self, e: Expr, lanes: int) -> str:
         uniform: dict[tuple[Expr, ...], int] = {}
         varying: dict[tuple[Expr, ...], int] = {}
         for m, c in poly_terms(e).items():
-            (uniform if base or all(self.width(a) == 1 for a in m) else varying)[m] = c
-        if varying and uniform and not (len(uniform) == 1 and () in uniform):
+            (uniform if all(self.width(a) == 1 for a in m) else varying)[m] = c
+        if not varying:
+            return self._sum(uniform, 1) or "0"
+        total = ""
+        if uniform:
             rest = self.arena.poly(uniform)
-            total = self.value(rest, lanes)
-        else:
-            total = self._sum(uniform, 1, base) if uniform else ""
-            if varying and total:
-                total = splat(total, "i64", lanes)  # only a constant can stand alone here
-        if varying:
-            total = self._sum(varying, lanes, base, total)
-        return total or "0"
+            total = splat(self._emit(rest), "i64", lanes) if rest.op == "const" else self.value(rest, lanes)
+        return self._sum(varying, lanes, total)
 
-    def _sum(self, terms: dict[tuple[Expr, ...], int], lanes: int, base: bool, total: str = "") -> str:
+    def _sum(self, terms: dict[tuple[Expr, ...], int], lanes: int, total: str = "") -> str:
+        """Adds terms up, each as far outside as it can be computed."""
         t = vector("i64", lanes)
-        for m, c in terms.items():
+        top = self.at
+        ordered = sorted(terms.items(), key=lambda item: self._depth_of_all(item[0])) if lanes == 1 else terms.items()
+        for m, c in ordered:
+            if lanes == 1:
+                self.at = min(self._depth_of_all(m), top)
             if not m:
                 term = splat(str(_signed64(c)), "i64", lanes)
             else:
-                factors = [self._base_or_value(a, lanes, base) for a in m]
+                factors = [self.value(a, lanes) for a in m]
                 term = factors[0]
                 for x in factors[1:]:
                     term = self.op(f"mul {t} {term}, {x}")
                 if c != 1:
                     term = self.op(f"mul {t} {term}, {splat(str(_signed64(c)), 'i64', lanes)}")
             total = self.op(f"add {t} {total}, {term}") if total else term
+        self.at = top
         return total
 
-    def _base_or_value(self, a: Expr, lanes: int, base: bool) -> str:
-        if base and self.lanes is not None and a is self.lanes.var:
-            return self.lanes.base
-        return self.value(a, lanes)
+    def _depth_of_all(self, m: tuple[Expr, ...]) -> int:
+        return max((self.depth(a) for a in m), default=0)
+
+    def _first(self, place: Expr, row: int = 0) -> str:
+        """The index of a place at the first lane (of a row): lane variables stand for their first value."""
+        lanes = self.lanes
+        assert lanes is not None
+        rest: dict[tuple[Expr, ...], int] = {}
+        total = ""
+        for m, c in poly_terms(place).items():
+            if not any(a in lanes.vars for a in m):
+                rest[m] = c
+        total = self.value(self.arena.poly(rest))
+        for m, c in poly_terms(place).items():
+            mine = [a for a in m if a in lanes.vars]
+            if not mine:
+                continue
+            (a,) = mine
+            name = lanes.base
+            if lanes.rows is not None and a is lanes.rows.var:
+                name = lanes.rows.base
+                if row:
+                    name = self.op(f"add i64 {name}, {row}")
+            for x in m:
+                if x is not a:
+                    name = self.op(f"mul i64 {name}, {self.value(x)}")
+            if c != 1:
+                name = self.op(f"mul i64 {name}, {_signed64(c)}")
+            total = name if total == "0" else self.op(f"add i64 {total}, {name}")
+        return total
 
     # -- memory ------------------------------------------------------------------------------------------
     def _guards(self, place: Expr) -> tuple[Expr, list[Expr]]:
@@ -431,16 +488,25 @@ class Function:
         pointer = self.pointer(buffer)
         return self.op(f"getelementptr {t}, ptr {pointer}, {vector('i64', lanes)} {index}")
 
-    def _access(self, place: Expr) -> tuple[str, Any]:
-        """How a place moves with the lanes: ("uniform", None), ("steps", coefficient) or ("gather", None)."""
+    def _access(self, place: Expr) -> str:
+        """How a place moves with the lanes: "uniform", "row" (contiguous), "rows" (contiguous in each row of a tile),
+        "column" (one place for each row), or "gather"."""
         if self.width(place) == 1:
-            return "uniform", None
-        assert self.lanes is not None
-        if place.deps & self.vectors == {self.lanes.var}:
-            c = coefficient(self.arena, place, self.lanes.var)
-            if c is not None and c.op == "const":
-                return "steps", c.attr
-        return "gather", None
+            return "uniform"
+        lanes = self.lanes
+        assert lanes is not None
+        if not (place.deps & self.vectors) <= lanes.vars:
+            return "gather"
+        steps = {}
+        for v in lanes.vars:
+            c = coefficient(self.arena, place, v)
+            if c is None or not c.deps.isdisjoint(self.vectors):
+                return "gather"
+            steps[v] = c.attr if c.op == "const" else c
+        down = steps.get(lanes.rows.var, 0) if lanes.rows is not None else 0
+        if steps[lanes.var] == 1:
+            return "row" if down == 0 else "rows"
+        return "column" if steps[lanes.var] == 0 and lanes.rows is not None else "gather"
 
     def _load(self, e: Expr, lanes: int) -> str:
         buffer, part = e.attr
@@ -461,9 +527,11 @@ class Function:
         if condition is not None:
             holds = self.value(condition, lanes)
             mask = holds if mask is None else self.op(f"and <{lanes} x i1> {mask}, {holds}")
-        kind, step = self._access(place)
-        if kind == "steps" and step == 1:
-            index = self._poly(place, 1, base=True)
+        kind = self._access(place)
+        if self.lanes.rows is not None and condition is None and part is None and kind != "gather":
+            return self._load_tile(buffer, place, t, kind)
+        if kind == "row" and self.lanes.rows is None:
+            index = self._first(place)
             if part is not None:
                 return self._load_pairs(buffer, index, t, part, lanes, mask, place)
             loaded = self._load_lanes(self._address(buffer, index, None), t, lanes, mask)
@@ -471,6 +539,45 @@ class Function:
             index = self.value(place, lanes)
             loaded = self._gather(self._address(buffer, index, part, lanes), t, lanes, mask)
         return self._to_register(loaded, buffer, part, lanes)
+
+    def _load_tile(self, buffer: Buffer, place: Expr, t: str, kind: str) -> str:
+        """A tile of rows × columns: a row repeated, a column spread, or all of it row by row."""
+        lanes = self.lanes
+        assert lanes is not None and lanes.rows is not None
+        columns, count = lanes.columns, lanes.rows.count
+        parts = []
+        for row in range(1 if kind == "row" else count):
+            address = self._address(buffer, self._first(place, row), None)
+            if kind == "column":
+                name = self._to_register(self.op(f"load {t}, ptr {address}"), buffer, None, 1)
+                element = element_type(buffer.dtype)
+                first = self.op(f"insertelement <{columns} x {element}> poison, {element} {name}, i32 0")
+                parts.append(self.op(f"shufflevector <{columns} x {element}> {first}, <{columns} x {element}> poison, "
+                                     f"<{columns} x i32> zeroinitializer"))
+            else:
+                loaded = self._load_lanes(address, t, columns, lanes.column_mask)
+                parts.append(self._to_register(loaded, buffer, None, columns))
+        return self._stack(parts if len(parts) > 1 else parts * count, element_type(buffer.dtype), columns)
+
+    def _stack(self, parts: list[str], t: str, columns: int) -> str:
+        """Vectors side by side in one, joined pairwise so that the code generator sees whole registers."""
+        widths = [columns] * len(parts)
+        while len(parts) > 1:
+            joined, sizes = [], []
+            for k in range(0, len(parts) - 1, 2):
+                a, n = parts[k], widths[k]
+                b, m = parts[k + 1], widths[k + 1]
+                if m < n:  # the shorter one is padded first
+                    order = ", ".join(f"i32 {i if i < m else 'poison'}" if i < m else "i32 poison" for i in range(n))
+                    b = self.op(f"shufflevector <{m} x {t}> {b}, <{m} x {t}> poison, <{n} x i32> <{order}>")
+                order = ", ".join(f"i32 {i}" for i in range(n + m))
+                joined.append(self.op(f"shufflevector <{n} x {t}> {a}, <{n} x {t}> {b}, <{n + m} x i32> <{order}>"))
+                sizes.append(n + m)
+            if len(parts) % 2:
+                joined.append(parts[-1])
+                sizes.append(widths[-1])
+            parts, widths = joined, sizes
+        return parts[0]
 
     def _load_lanes(self, address: str, t: str, lanes: int, mask: str | None) -> str:
         v = vector(t, lanes)
@@ -520,15 +627,13 @@ class Function:
     def _store_pair(self, buffer: Buffer, place: Expr, value: Expr) -> None:
         lanes = self.lanes.width if self.lanes is not None else 1
         re, im = value.args
-        kind, step = self._access(place)
-        if lanes > 1 and kind == "steps" and step == 1:
-            assert self.lanes is not None
+        if lanes > 1 and self._access(place) == "row" and self.lanes is not None and self.lanes.rows is None:
             t = element_type(re.dtype)
             v = vector(t, lanes)
             order = ", ".join(f"i32 {i // 2 + lanes * (i % 2)}" for i in range(2 * lanes))
             both = self.op(f"shufflevector {v} {self.value(re, lanes)}, {v} {self.value(im, lanes)}, "
                            f"<{2 * lanes} x i32> <{order}>")
-            index = self._poly(place, 1, base=True)
+            index = self._first(place)
             mask = self.lanes.mask and self._double(self.lanes.mask, lanes)
             self._store_lanes(both, self._address(buffer, index, 0), t, 2 * lanes, mask)
             return
@@ -550,10 +655,18 @@ class Function:
             self.line(f"store {t} {name}, ptr {address}")
             return
         assert self.lanes is not None
-        kind, step = self._access(place)
+        kind = self._access(place)
         mask = self.lanes.mask
-        if kind == "steps" and step == 1 and part is None:
-            self._store_lanes(name, self._address(buffer, self._poly(place, 1, base=True), None), t, lanes, mask)
+        if kind == "row" and part is None and self.lanes.rows is None:
+            self._store_lanes(name, self._address(buffer, self._first(place), None), t, lanes, mask)
+            return
+        if kind == "rows" and part is None:
+            columns = self.lanes.columns
+            for row in range(self.lanes.rows.count):  # type: ignore[union-attr]
+                order = ", ".join(f"i32 {row * columns + i}" for i in range(columns))
+                one = self.op(f"shufflevector <{lanes} x {t}> {name}, <{lanes} x {t}> poison, <{columns} x i32> <{order}>")
+                address = self._address(buffer, self._first(place, row), None)
+                self._store_lanes(one, address, t, columns, self.lanes.column_mask)
             return
         addresses = self._address(buffer, self.value(place, lanes), part, lanes)
         v = vector(t, lanes)
@@ -863,6 +976,8 @@ class Function:
     def loop(self, s: Loop, low: str, high: str) -> None:
         if s.kind == "vector" and s.width != 1 and self.lanes is None:
             self._vector_loop(s, low, high)
+        elif s.kind == "rows":
+            self._rows_loop(s, low, high)
         else:
             self._counted(s, low, high, "1", None)
 
@@ -894,18 +1009,45 @@ class Function:
         self.start(end)
 
     def _body(self, s: Loop, i: str, lanes: Lanes | None) -> None:
+        if self.rows is not None and s.var is self.rows.var:
+            self.rows.base = i
         if lanes is not None:
             lanes.base = i
             previous, self.lanes = self.lanes, lanes
-            self.vectors.add(s.var)
+            if self.rows is not None:
+                lanes.rows = self.rows
+                if lanes.mask is not None:
+                    w, n = lanes.columns, lanes.width
+                    order = ", ".join(f"i32 {k % w}" for k in range(n))
+                    lanes.mask = self.op(f"shufflevector <{w} x i1> {lanes.mask}, <{w} x i1> poison, <{n} x i32> <{order}>")
+            self.vectors |= lanes.vars
         self.depths[s.var] = len(self.scopes) - 1
         self.names[s.var] = i
         self.run(s.body)
         if lanes is not None:
             self.lanes = previous
-            self.vectors.discard(s.var)
+            self.vectors -= lanes.vars
+            if lanes.rows is not None:  # what was spread over the tile outside the loop is a scalar again
+                for scope in self.scopes:
+                    for key in [k for k in scope.memo if isinstance(k, Expr) and lanes.rows.var in k.deps]:
+                        del scope.memo[key]
         for scope in self.scopes:
             scope.memo.pop(s.var, None)
+
+    def _rows_loop(self, s: Loop, low: str, high: str) -> None:
+        """Whole tiles, then the rows that are left one by one."""
+        if low.isdigit() and high.isdigit():
+            full = str(int(low) + (int(high) - int(low)) // s.width * s.width)
+        else:
+            count = self.op(f"sub i64 {high}, {low}")
+            tiles = self.op(f"sdiv i64 {count}, {s.width}")
+            covered = self.op(f"mul i64 {tiles}, {s.width}")
+            full = self.op(f"add i64 {low}, {covered}")
+        self.rows = Rows(s.var, "", s.width)
+        self._counted(s, low, full, str(s.width), None)
+        self.rows = None
+        if full != high:
+            self._counted(s, full, high, "1", None)
 
     def _vector_loop(self, s: Loop, low: str, high: str) -> None:
         width = s.width or max(self.module.vector_bytes // 4, 1)
@@ -960,11 +1102,11 @@ class Function:
     # -- threads -----------------------------------------------------------------------------------------------
     def _parallel(self, s: Loop) -> None:
         """Hands chunks of a loop to the thread pool; the body becomes a function of its own."""
-        width = (s.width or self.module.vector_bytes // 4) if s.kind == "vector" else 1
+        width = (s.width or self.module.vector_bytes // 4) if s.kind != "serial" else 1
         grain = width  # elements in one iteration of the pool
         work = max(s.work, 1)
         per_claim = max(1, CHUNK_WORK // work)
-        if s.kind == "vector":
+        if s.kind != "serial":
             grain = width * per_claim
             per_claim = 1
         self.module.counter += 1

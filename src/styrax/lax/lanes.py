@@ -114,6 +114,10 @@ class ScalarOps:
         self.n = n
 
     def call(self, name: str, *xs: Any) -> Any:
+        if name == "digamma":
+            from .special import digamma_of
+
+            return digamma_of(Lane(self, xs[0])).value
         return getattr(self.b, name)(*xs)
 
     def lift(self, x: Any, pattern: Any) -> Any:

@@ -60,21 +60,6 @@ erf_inv, erf_inv_p = unary(
     hlo="chlo.erf_inv",
     reference="scipy.special.erfinv",
 )  # fmt: skip
-lgamma, lgamma_p = unary(
-    "lgamma", FLOAT, "The logarithm of the absolute value of the gamma function, elementwise.",
-    jvp=lambda t, ans, x: mul(t, digamma(x)),
-    scalar=lambda b, x: b.lgamma(x),
-    hlo="chlo.lgamma",
-    reference="scipy.special.gammaln",
-)  # fmt: skip
-digamma, digamma_p = unary(
-    "digamma", FLOAT, "The derivative of `lgamma`, elementwise.",
-    jvp=lambda t, ans, x: mul(t, polygamma(scalar_like(x, 1), x)),
-    scalar=lambda b, x: b.digamma(x),
-    hlo="chlo.digamma",
-    reference="scipy.special.digamma",
-)  # fmt: skip
-
 # -- algorithms on lanes -------------------------------------------------------------------------------
 
 _WIDE = np.dtype(np.float64)
@@ -192,6 +177,89 @@ def _special(
     )
     return function, prim
 
+
+# -- the gamma function and its derivative -----------------------------------------------------------------
+
+# B(2k) / (2k (2k - 1)) and B(2k) / 2k for k = 1, 2, …
+_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
+_PSI = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12, -3617 / 8160)
+_SHIFT = 10  # the asymptotic series are used from here on; smaller arguments are raised by the recurrence
+_HALF_LOG_TWO_PI = 0.91893853320467274178
+
+
+def _polynomial(x: Lane, coefficients: Sequence[float]) -> Lane:
+    total = x.like(coefficients[-1])
+    for c in reversed(coefficients[:-1]):
+        total = total * x + c
+    return total
+
+
+def _distance_to_integer(x: Lane) -> Lane:
+    return x - (x + 0.5).floor()
+
+
+def _lgamma(x: Lane) -> Lane:
+    reflected = x < 0.5
+    positive = reflected.where(1.0 - x, x)
+    small = positive < float(_SHIFT)
+    near = small.where(positive, 1.0)
+    product = near
+    for k in range(1, _SHIFT):
+        product = product * (near + float(k))
+    y = small.where(positive + float(_SHIFT), positive)
+    log_y = y.log()
+    series = _polynomial(1.0 / (y * y), _STIRLING) / y
+    value = (y - 0.5) * log_y - y + (_HALF_LOG_TWO_PI + series) - small.where(product, 1.0).log()
+    value = y.equals(float("inf")).where(float("inf"), value)
+    sine = (_distance_to_integer(x) * float(np.pi)).sin().abs()
+    mirrored = float(np.log(np.pi)) - sine.log() - value
+    value = reflected.where(mirrored, value)
+    pole = ((x <= 0.0) & x.equals(x.floor())) | x.abs().equals(float("inf"))
+    return pole.where(float("inf"), value)
+
+
+def digamma_of(x: Lane) -> Lane:
+    """The digamma function in steps that the CPU has instructions for."""
+    reflected = x < 0.5
+    positive = reflected.where(1.0 - x, x)
+    small = positive < float(_SHIFT)
+    near = small.where(positive, 1.0)
+    steps = 1.0 / near
+    for k in range(1, _SHIFT):
+        steps = steps + 1.0 / (near + float(k))
+    y = small.where(positive + float(_SHIFT), positive)
+    inverse = 1.0 / y
+    square_ = inverse * inverse
+    value = y.log() - inverse * 0.5 - square_ * _polynomial(square_, _PSI) - small.where(steps, 0.0)
+    angle = _distance_to_integer(x) * float(np.pi)
+    value = reflected.where(value - float(np.pi) * angle.cos() / angle.sin(), value)
+    pole = ((x <= 0.0) & x.equals(x.floor())) | x.equals(float("-inf"))
+    return pole.where(float("nan"), value)
+
+
+def _lgamma_scalar(b: Any, x: Any) -> Any:
+    # Near its roots only the C library keeps all digits of a double; narrower floats need no more than a double.
+    if x.dtype == _WIDE:
+        return b.lgamma(x)
+    return b.cast(_lgamma(Lane(ScalarOps(b, None), b.cast(x, _WIDE))).value, x.dtype)
+
+
+lgamma, lgamma_p = unary(
+    "lgamma", FLOAT, "The logarithm of the absolute value of the gamma function, elementwise.",
+    jvp=lambda t, ans, x: mul(t, digamma(x)),
+    scalar=_lgamma_scalar,
+    hlo="chlo.lgamma",
+    reference="scipy.special.gammaln",
+)  # fmt: skip
+digamma, digamma_p = unary(
+    "digamma", FLOAT, "The derivative of `lgamma`, elementwise.",
+    jvp=lambda t, ans, x: mul(t, polygamma(scalar_like(x, 1), x)),
+    scalar=lambda b, x: b.cast(digamma_of(Lane(ScalarOps(b, None), b.cast(x, _WIDE))).value, x.dtype),
+    hlo="chlo.digamma",
+    reference="scipy.special.digamma",
+)  # fmt: skip
+
+# -- zeta and polygamma ------------------------------------------------------------------------------------
 
 # Hurwitz zeta by the formula of Euler and Maclaurin: a sum of so many terms, then corrections.
 _ZETA_TERMS = 10

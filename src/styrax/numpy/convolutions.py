@@ -6,13 +6,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from styrax import lax
 from styrax.transforms.jit import jit
 
 from .conversion import asarray
-from .promotion import arrays, convert, promote_dtypes_inexact, result_typed, user_dtype
+from .promotion import arrays, promote_dtypes_inexact, user_dtype
 from .shaping import flip
 from .ufuncs import conj
 
@@ -27,12 +25,7 @@ def _named(function: Callable[..., Any], name: str, doc: str | None = None) -> C
 def _conv(x: Any, y: Any, mode: str, op: str, precision: Any, preferred_element_type: Any) -> Any:
     if x.ndim != 1 or y.ndim != 1:
         raise ValueError(f"{op}() only support 1-dimensional inputs.")
-    if preferred_element_type is None:
-        # Integers are convolved as floats and converted back.
-        kind, _ = result_typed(x, y)
-        preferred = None
-    else:
-        kind = preferred = user_dtype(preferred_element_type, op)
+    preferred = None if preferred_element_type is None else user_dtype(preferred_element_type, op)
     x, y = promote_dtypes_inexact(x, y)
     if x.shape[0] == 0 or y.shape[0] == 0:
         raise ValueError(f"{op}: inputs cannot be empty, got shapes {x.shape} and {y.shape}.")
@@ -60,9 +53,7 @@ def _conv(x: Any, y: Any, mode: str, op: str, precision: Any, preferred_element_
     out = lax.squeeze(out, (0, 1))
     if turned:
         out = flip(out)
-    if np.issubdtype(kind, np.integer) or kind == np.bool_:
-        out = lax.round(out)
-    return convert(out, kind)
+    return out
 
 
 def _function(op: str, doc: str, default: str) -> Callable[..., Any]:

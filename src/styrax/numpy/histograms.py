@@ -190,11 +190,11 @@ def histogramdd(sample: Any, bins: Any = 10, range: Sequence[Any] | None = None,
     flat: Any = None
     for place, size in zip(places, shape):
         flat = place if flat is None else add(multiply(flat, size), place)
-    amounts = np.ones((), sample.dtype) if weights is None else weights
+    amounts = np.ones((), default_int()) if weights is None else weights
     counts = scatter(lax.full((math.prod(shape),), 0, dtype_of(amounts)), flat, amounts, "add", mode="drop")
     counts = gather_elements(lax.reshape(counts, shape), (slice(1, -1),) * rank)
     if density:
-        counts = divide(counts, sum_(counts))
+        counts = divide(convert(counts, sample.dtype), sum_(convert(counts, sample.dtype)))
         for i, width in enumerate(widths):
             column_shape = tuple(width.shape[0] if i == k else 1 for k in np.arange(rank))
             counts = divide(counts, lax.reshape(convert(width, counts.dtype), column_shape))

@@ -20,7 +20,7 @@ from .convolutions import convolve
 from .creation import diag, full_like, ones, vander, zeros
 from .indexing import gather_elements
 from .joining import concatenate
-from .promotion import (arrays, check_arraylike, convert, promote_dtypes, promote_dtypes_inexact, shape_of, to_complex,
+from .promotion import (arrays, check_arraylike, convert, promote_dtypes, promote_dtypes_inexact, promote_dtypes_numeric, shape_of, to_complex,
                         unwrap)
 from .shaping import atleast_1d
 from .updates import scatter
@@ -34,7 +34,7 @@ def _named(function: Callable[..., Any], name: str, doc: str | None = None) -> C
 
 def _polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     """The value of a polynomial at `x` (any shape), by Horner's rule. `unroll` is that of the loop."""
-    p, x = (asarray(v) for v in promote_dtypes_inexact(*arrays("polyval", p, x)))
+    p, x = (asarray(v) for v in promote_dtypes_numeric(*arrays("polyval", p, x)))
     shape = lax.broadcast_shapes(p.shape[1:], x.shape)
     start = lax.full_like(x, 0, shape=shape)
     y, _ = lax.scan(lambda y, c: (add(multiply(y, x), c), None), start, p, unroll=unroll)

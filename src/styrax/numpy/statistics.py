@@ -19,7 +19,7 @@ from .conversion import asarray
 from .indexing import gather_elements
 from .joining import concatenate
 from .promotion import (arrays, axis_indices, check_arraylike, convert, dtype_of, is_array, promote_args_inexact,
-                        promote_dtypes_inexact, shape_of, unwrap, user_dtype)
+                        promote_dtypes_inexact, result_typed, shape_of, to_inexact, unwrap, user_dtype)
 from .reductions import any as any_
 from .reductions import average, static_axis
 from .reductions import sum as sum_
@@ -223,9 +223,18 @@ def _quantile_function(name: str, skip_nan: bool, scale: int) -> Callable[..., A
         check_arraylike(name, a, q)
         return _entry(a, q, static_axis(axis), method, keepdims, weights, skip_nan)
 
-    doc = _DOC.format("q" if scale == 1 else "q/100", ", NaN left out" if skip_nan else "; NaN where there is one", scale)
-    compiled = jit(_named(traced, name, doc), static_argnames=("axis", "overwrite_input", "method", "keepdims"))
-    return compiled
+    compiled = jit(_named(traced, name, ""), static_argnames=("axis", "overwrite_input", "method", "keepdims"))
+
+    def function(a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
+                 method: str = "linear", keepdims: bool = False, *, weights: Any = None) -> Any:
+        check_arraylike(name, a, q)
+        a, q = unwrap(a), unwrap(q)
+        # A number becomes a constant of the common dtype here, not a traced weak one.
+        q = convert(q, to_inexact(result_typed(a, q)[0])) if not is_array(q) else q
+        return compiled(a, q, static_axis(axis), out, overwrite_input, method, keepdims, weights=weights)
+
+    return _named(function, name, _DOC.format("q" if scale == 1 else "q/100", ", NaN left out" if skip_nan else
+                                              "; NaN where there is one", scale))
 
 
 quantile = _quantile_function("quantile", False, 1)

@@ -73,8 +73,8 @@ def checkpoint(fun: Callable, *, prevent_cse: bool | Sequence[bool] = True, poli
     """
     if concrete is not _NOT_GIVEN:
         raise NotImplementedError(
-            "The `concrete` option to `jax.checkpoint` was deprecated in JAX v0.8.2, and removed in JAX v0.10.0. In its "
-            "place please use `static_argnums`; for details refer to "
+            "The `concrete` option to `jax.checkpoint` was deprecated in JAX v0.8.2, and removed in JAX v0.10.0. In "
+            "its place please use `static_argnums`; for details refer to "
             "https://docs.jax.dev/en/latest/jep/11830-new-remat-checkpoint.html.")
     if not callable(fun):
         return _late(fun)
@@ -145,7 +145,8 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Jaxpr, **par
     nonzero = [type(t) is not Zero for t in tangents]
     new, nonzero_out = jvp_jaxpr(close_jaxpr(jaxpr), nonzero, False)
     new, captured = hoist_tracers(new, True)
-    results = remat_p.bind(*captured, *primals, *(t for t in tangents if type(t) is not Zero), jaxpr=new.jaxpr, **params)
+    given = [t for t in tangents if type(t) is not Zero]
+    results = remat_p.bind(*captured, *primals, *given, jaxpr=new.jaxpr, **params)
     n = len(nonzero_out)
     given = iter(results[n:])
     return results[:n], [next(given) if nz else Zero.from_primal_value(x)

@@ -39,8 +39,9 @@ def resolve_kwargs(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], w
     try:
         bound = signature.bind(*args, **kwargs)
     except TypeError as error:
-        raise TypeError(f"The input arguments to the {what}-decorated function {function_name(fun)} could not be resolved "
-                        f"to positional-only arguments. Binding failed with the error:\n{error}") from error
+        raise TypeError(
+            f"The input arguments to the {what}-decorated function {function_name(fun)} could not be resolved to "
+            f"positional-only arguments. Binding failed with the error:\n{error}") from error
     bound.apply_defaults()
     if bound.kwargs:
         raise TypeError(f"The following keyword arguments could not be resolved to positions: "
@@ -226,8 +227,8 @@ def _check_jvp(pair: Any, name: str, rule_name: str, out_trees: list) -> list[An
         dtype = getattr(t, "dtype", None) if getattr(t, "dtype", None) == dtypes.float0 else found.dtype
         if expected.shape != found.shape or expected.dtype != dtype:
             raise TypeError(
-                "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes. Expected "
-                f"{expected.str_short(short_dtypes=False)} (tangent type of {aval.str_short(short_dtypes=False)}) but "
+                "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes. "
+                f"Expected {expected.str_short(short_dtypes=False)} (tangent type of {aval.str_short(short_dtypes=False)}) but "
                 f"got {found.str_short(short_dtypes=False)}.")
     return [*outs, *tangents]
 
@@ -356,16 +357,16 @@ class _Rule:
         rule_name = function_name(self.fwd)
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError(
-                f"Custom VJP fwd rule {rule_name} for function {self.name} must produce a pair (list or tuple of length "
-                "two) where the first element represents the primal output (equal to those of the custom_vjp-decorated "
+                f"Custom VJP fwd rule {rule_name} for function {self.name} must produce a pair (list or tuple of "
+                "length two) where the first element represents the primal output (equal to those of the custom_vjp-decorated "
                 f"function {self.name}) and the second element represents residuals (i.e. values stored from the "
                 f"forward pass for use on the backward pass), but instead of a pair the fwd rule {rule_name} produced "
                 f"{pair}.")
         outs, out_tree = tree.tree_flatten(pair[0])
         if self.out_trees and self.out_trees[0] != out_tree:
             raise TypeError(
-                f"Custom VJP fwd rule {rule_name} for function {self.name} must produce a pair (list or tuple of length "
-                "two) where the first element represents the primal output (equal to the output of the "
+                f"Custom VJP fwd rule {rule_name} for function {self.name} must produce a pair (list or tuple of "
+                "length two) where the first element represents the primal output (equal to the output of the "
                 f"custom_vjp-decorated function {self.name}) and the second element represents residuals, but the fwd "
                 f"rule output's first element had container/pytree structure:\n    {out_tree}\nwhile the "
                 f"custom_vjp-decorated function {self.name} had output container/pytree structure:\n    "

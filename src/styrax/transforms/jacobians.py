@@ -17,7 +17,8 @@ from .naming import check_callable, wraps
 from .pullbacks import vjp
 
 
-def jacfwd(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False) -> Callable:
+def jacfwd(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+           ) -> Callable:
     """The Jacobian of a function, column by column in forward mode.
 
     Args:
@@ -66,8 +67,8 @@ def jacfwd(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = Fals
     return jacobian
 
 
-_JACOBIAN_DOC = ("Jacobian of {fun} with respect to positional argument(s) {argnums}. Takes the same arguments as {fun} "
-                 "but returns the jacobian of the output with respect to the arguments at positions {argnums}.")
+_JACOBIAN_DOC = ("Jacobian of {fun} with respect to positional argument(s) {argnums}. Takes the same arguments as "
+                 "{fun} but returns the jacobian of the output with respect to the arguments at positions {argnums}.")
 
 
 def jacrev(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
@@ -103,7 +104,8 @@ def jacrev(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = Fals
     return jacobian
 
 
-def hessian(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False) -> Callable:
+def hessian(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
+            ) -> Callable:
     """The matrix of second derivatives of a function: `jacfwd` of `jacrev`, with their arguments."""
     return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
 

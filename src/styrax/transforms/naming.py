@@ -33,8 +33,7 @@ def _parameters(fun: Any) -> tuple[list[str], str | None]:
             break
     code = getattr(fun, "__code__", None)
     if code is None:
-        call = getattr(type(fun), "__call__", None)
-        code = getattr(call, "__code__", None)
+        code = getattr(getattr(type(fun), "__call__", None), "__code__", None)  # noqa: B004
         bound += 1
         if code is None:
             return [], "args"

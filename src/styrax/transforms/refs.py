@@ -297,8 +297,8 @@ def _check_value(name: str, ref: Any, value: Any, idx: Sequence[Any], structure:
     _check_ref(name, ref)
     out = _selected(ref, idx, structure)
     if out.shape != value.shape:
-        raise ValueError(f"Invalid shape for `{name}`. Ref shape: {ref.shape}. Expected shape: {out.shape}. Value shape: "
-                         f"{value.shape}. Transforms: {tree.tree_unflatten(structure, idx)}. ")
+        raise ValueError(f"Invalid shape for `{name}`. Ref shape: {ref.shape}. Expected shape: {out.shape}. Value "
+                         f"shape: {value.shape}. Transforms: {tree.tree_unflatten(structure, idx)}. ")
     if out.dtype != value.dtype:
         raise ValueError(
             f"Invalid dtype for `{name}`. Ref dtype: {ref.dtype}. Value dtype: {value.dtype}. ")

@@ -1,0 +1,35 @@
+"""Platforms and their clients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core import backends as _registry
+from ..transforms.jit import clear_caches
+
+
+def get_backend(platform: Any = None) -> Any:
+    """The client of a platform, the default one for None. RuntimeError for an unknown platform."""
+    return platform if hasattr(platform, "devices") else _registry.get(platform)
+
+
+def backends() -> dict[str, Any]:
+    """The clients of all platforms, by name."""
+    return {platform: _registry.get(platform) for platform in _registry.modules}
+
+
+def clear_backends() -> None:
+    """Forgets compiled programs. Arrays stay valid."""
+    clear_caches()
+
+
+def clear_in_memory_compilation_cache() -> None:
+    """Forgets compiled programs in this process; those on disk stay."""
+    clear_caches()
+
+
+def get_default_device() -> Any:
+    """The device that arrays are put on by default."""
+    from ..core.config import config
+
+    return config.jax_default_device or _registry.get().devices()[0]
