@@ -30,7 +30,7 @@ _HOMES = {
         "host_count host_id host_ids live_arrays local_device_count local_devices print_environment_info process_count "
         "process_index process_indices"),
     "transforms.api": (
-        "eval_shape grad hessian jacfwd jacrev jvp linear_transpose linearize make_jaxpr value_and_grad vjp vmap"),
+        "eval_shape fwd_and_bwd grad hessian jacfwd jacrev jvp linear_transpose linearize make_jaxpr value_and_grad vjp vmap"),
     "transforms.checkpoint": "checkpoint checkpoint_policies",
     "transforms.custom": "closure_convert custom_gradient custom_jvp custom_vjp",
     "transforms.jit": "clear_caches jit",
@@ -44,7 +44,7 @@ _WHERE = {name: module for module, names in _HOMES.items() for name in names.spl
 _MODULES = frozenset((
     "ad_checkpoint api_util callbacks compat core custom_batching custom_derivatives debug distributed dlpack dtypes errors "
     "example_libraries experimental export extend ffi flatten_util image inspect interpreters lax lib monitoring nn numpy ops "
-    "placement profiler random scipy sharding stages test_util tree tree_util typing version").split())
+    "placement profiler random ref scipy sharding stages test_util tree tree_util typing version").split())
 
 __all__ = sorted((*_WHERE, *_ALIASES))
 

@@ -25,6 +25,8 @@ UNROLLED = 8  # reductions over so few elements are written out
 class Builder(Scalars):
     """Builds the operations of one program."""
 
+    inline: Callable[..., list[Value]]  # inline(closed, *values): writes a program here (see `lower`)
+
     def __init__(self) -> None:
         super().__init__()
         self.ops: list[Operation] = []

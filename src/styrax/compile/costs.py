@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .expr import FREE, Expr, walk
-from .loopir import Copy, Fold, Loop, Statement, Store
+from .loopir import Call, Copy, Fold, Loop, Statement, Store, While
 
 if TYPE_CHECKING:
     from .pipeline import Program
@@ -40,3 +41,20 @@ def _count(body: Sequence[Statement], times: float, totals: dict[str, float]) ->
         trips = s.extent if isinstance(s, Loop) and isinstance(s.extent, int) else 1
         for inner in s.bodies():
             _count(inner, times * trips, totals)
+
+
+def instructions(body: Sequence[Statement], times: float = 1.0) -> float:
+    """Roughly how many instructions a call executes; endless where a loop's length is not known."""
+    total = 0.0
+    for s in body:
+        if isinstance(s, (While, Call)):
+            return math.inf
+        total += times * (1 + sum(e.cost for e in s.exprs()))
+        if isinstance(s, Copy):
+            total += times * s.count / 32 if isinstance(s.count, int) else math.inf
+        trips = 1.0
+        if isinstance(s, Loop):
+            trips = -(-s.extent // max(s.width, 1)) if isinstance(s.extent, int) else math.inf
+        for inner in s.bodies():
+            total += instructions(inner, times * trips)
+    return total

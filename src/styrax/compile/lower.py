@@ -29,6 +29,7 @@ class Lowering:
 
     def __init__(self, builder: Builder):
         self.b = builder
+        builder.inline = lambda closed, *args: self.closed(closed, args)
 
     def closed(self, closed: ClosedJaxpr, args: Sequence[Value]) -> list[Value]:
         consts = [self.constant(c, v.aval) for c, v in zip(closed.consts, closed.jaxpr.constvars, strict=True)]

@@ -230,11 +230,11 @@ class Scheduler:
         for n in walk(self._exprs()):
             if n.op != "load" and n.op != "poly" and any(a.dtype == INDEX for a in n.args):
                 return None, 1  # indices used as values, guards: not worth a tile
-        best, best_reuse = None, 0
+        best, best_score = None, (0, 0)
         for u in outer:
             if u is vector or self._size(u) < 4:
                 continue
-            reuse = 0
+            reuse = reach = 0
             for n in loads:
                 place = n.args[0]
                 cu = coefficient(self.b, place, u)
@@ -243,9 +243,10 @@ class Scheduler:
                     break
                 if u not in place.deps:
                     reuse += 1
+                reach += abs(cu.attr) if cu.op == "const" else 1 << 20
             else:
-                if reuse > best_reuse:
-                    best, best_reuse = u, reuse
+                if reuse and (reuse, -reach) > best_score or best is None and reuse:
+                    best, best_score = u, (reuse, -reach)
         if best is None:
             return None, 1
         size = self._size(best)

@@ -28,6 +28,9 @@ from .emit import Function, Module
 pool = runtime.pool
 
 
+INSTANT = 1500  # instructions of a whole call for which optimised code is not worth its making
+
+
 class Memory:
     """A block of the pool that holds an array's elements, or memory that someone else owns."""
 
@@ -191,9 +194,10 @@ class CpuBackend:
         ir = generate(program)
         if debugging("llvm"):
             print(f"-- llvm {name}\n{ir}")
+        level = llvm.BRIEF if costs.instructions(program.statements) < INSTANT else 1
         if debugging("asm"):
             print(f"-- asm {name}\n{llvm.asm(ir)}")
-        return Executable(program, llvm.load(ir, name), ir, self._devices[0], out_avals)
+        return Executable(program, llvm.load(ir, name, level=level), ir, self._devices[0], out_avals)
 
     def apply_primitive(self, primitive: Any, args: tuple, params: dict[str, Any]) -> Any:
         """Runs one primitive: its program is compiled once for its parameters and argument types."""

@@ -9,6 +9,13 @@ from styrax.transforms import array_ops as _array_ops
 from .associative import (
     associative_scan,
 )
+from .barriers import (
+    dce_sink,
+    dce_sink_p,
+    optimization_barrier,
+    optimization_barrier_p,
+    stage,
+)
 from .bit_generator import (
     RandomAlgorithm,
     rng_bit_generator,
@@ -22,6 +29,7 @@ from .casting import (
     convert_element_type,
     convert_element_type_p,
     copy_p,
+    dtype,
     reduce_precision,
     reduce_precision_p,
     stop_gradient,
@@ -73,6 +81,10 @@ from .comparisons import (
     select_n,
     select_n_p,
 )
+from .composites import (
+    composite,
+    composite_p,
+)
 from .conditionals import (
     cond,
     cond_p,
@@ -81,7 +93,9 @@ from .conditionals import (
 from .contractions import (
     DotAlgorithm,
     DotAlgorithmPreset,
+    DotDimensionNumbers,
     Precision,
+    PrecisionLike,
     batch_matmul,
     dot,
     dot_general,
@@ -183,6 +197,8 @@ from .elementwise import (
     min_p,
     mul,
     mul_p,
+    mulhi,
+    mulhi_p,
     neg,
     neg_p,
     nextafter,
@@ -251,6 +267,12 @@ from .prng import (
     random_split_p,
     random_unwrap_p,
     random_wrap_p,
+)
+from .ragged import (
+    RaggedDotDimensionNumbers,
+    ragged_dot,
+    ragged_dot_general,
+    scaled_dot,
 )
 from .reductions import (
     argmax,

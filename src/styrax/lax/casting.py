@@ -194,6 +194,14 @@ def as_array(x: Any) -> Any:
     )
 
 
+def dtype(x: Any) -> Any:
+    """The dtype of a value, or of a dtype-like, as arrays have it.
+
+    Raises TypeError for something that has none.
+    """
+    return dtypes.dtype(x)
+
+
 OPERATIONS["convert_element_type"] = Operation(
     "convert_element_type", convert_element_type_p, convert_element_type, "cast", 1, (), None
 )

@@ -110,6 +110,11 @@ class DotAlgorithmPreset(enum.Enum):
         return np.dtype(names[parts[-1]]) if parts[-1] in names else None
 
 
+DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
+PrecisionLike = (
+    None | str | Precision | tuple[str, str] | tuple[Precision, Precision] | DotAlgorithm | DotAlgorithmPreset
+)
+
 _PRECISION_NAMES: dict[Any, Precision] = {
     None: Precision.DEFAULT,
     "highest": Precision.HIGHEST,

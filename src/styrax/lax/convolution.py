@@ -423,6 +423,32 @@ def accumulation_dtype(dtype: Any) -> Any:
     return np.dtype(np.float32) if dtypes.kind(dtype) == "f" and dtype.itemsize <= 2 else dtype
 
 
+def _padded(b: Any, lhs: Any, dims: Sequence[int], sizes: Sequence[Any], kernel: Sequence[Any], outs: Sequence[Any],
+            strides: Sequence[int], padding: Sequence[tuple[int, int]], dilation: Sequence[int],
+            kernel_dilation: Sequence[int]) -> Any:
+    """The part of the padded and dilated input that the windows touch, in memory: the loops over it need no tests."""
+    shape = list(lhs.shape)
+    for k, d in enumerate(dims):
+        shape[d] = (outs[k] - 1) * strides[k] + (kernel[k] - 1) * kernel_dilation[k] + 1
+    zero = b.const(0, lhs.dtype)
+
+    def at(index: Sequence[Any]) -> Any:
+        index, inside = list(index), None
+        for k, d in enumerate(dims):
+            position = b.sub(index[d], b.index(padding[k][0]))
+            conditions = [b.ge(position, b.index(0))]
+            if dilation[k] > 1:
+                conditions.append(b.eq(b.floormod(position, b.index(dilation[k])), b.index(0)))
+                position = b.floordiv(position, b.index(dilation[k]))
+            conditions.append(b.lt(position, b.index(sizes[k])))
+            index[d] = position
+            for condition in conditions:
+                inside = condition if inside is None else b.and_(inside, condition)
+        return b.load_if(inside, lhs, index, zero)
+
+    return b.realize(b.value(shape, lhs.dtype, at))
+
+
 def _conv_loops(b: Any, lhs: Any, rhs: Any, *, window_strides: Any, padding: Any, lhs_dilation: Any,
                 rhs_dilation: Any, dimension_numbers: ConvDimensionNumbers, feature_group_count: int,
                 batch_group_count: int, precision: Any, preferred_element_type: Any, out_sharding: Any = None) -> Any:
@@ -435,7 +461,10 @@ def _conv_loops(b: Any, lhs: Any, rhs: Any, *, window_strides: Any, padding: Any
     group_features = rhs.shape[dn.rhs_spec[1]]
     out_features = rhs.shape[dn.rhs_spec[0]]
     group_batch = lhs.shape[dn.lhs_spec[0]] // batch_group_count
-    zero = b.const(0, lhs.dtype)
+    if any(low > 0 or high > 0 for low, high in padding) or any(d > 1 for d in lhs_dilation):
+        lhs = _padded(b, lhs, dn.lhs_spec[2:], sizes, kernel, _spatial(out.shape, dn.out_spec), window_strides,
+                      padding, lhs_dilation, rhs_dilation)
+        padding = [(0, 0)] * len(sizes)
 
     def body(index: Sequence[Any], r: Sequence[Any]) -> tuple[Any]:
         *taps, channel = r
@@ -453,26 +482,12 @@ def _conv_loops(b: Any, lhs: Any, rhs: Any, *, window_strides: Any, padding: Any
         lhs_index: list[Any] = [None] * len(lhs.shape)
         lhs_index[dn.lhs_spec[0]] = batch
         lhs_index[dn.lhs_spec[1]] = channel
-        inside = None
         for k, tap in enumerate(taps):
             rhs_index[dn.rhs_spec[2 + k]] = tap
-            low, high = padding[k]
-            position = b.add(b.mul(index[dn.out_spec[2 + k]], b.index(window_strides[k])),
-                             b.sub(b.mul(tap, b.index(rhs_dilation[k])), b.index(low)))
-            conditions = []
-            spread = lhs_dilation[k]
-            if spread > 1:
-                conditions.append(b.eq(b.floormod(position, b.index(spread)), b.index(0)))
-                position = b.floordiv(position, b.index(spread))
-            if low > 0:
-                conditions.append(b.ge(position, b.index(0)))
-            if high > 0 or spread > 1:
-                conditions.append(b.lt(position, b.index(sizes[k])))
-            lhs_index[dn.lhs_spec[2 + k]] = position
-            for condition in conditions:
-                inside = condition if inside is None else b.and_(inside, condition)
-        x = lhs.at(lhs_index) if inside is None else b.load_if(inside, lhs, lhs_index, zero)
-        y = rhs.at(rhs_index)
+            lhs_index[dn.lhs_spec[2 + k]] = b.add(
+                b.mul(index[dn.out_spec[2 + k]], b.index(window_strides[k])),
+                b.sub(b.mul(tap, b.index(rhs_dilation[k])), b.index(padding[k][0])))
+        x, y = lhs.at(lhs_index), rhs.at(rhs_index)
         if boolean:
             return (b.and_(x, y),)
         return (b.mul(b.cast(x, total), b.cast(y, total)),)

@@ -18,6 +18,7 @@ from styrax.core.trace import get_aval
 from styrax.transforms import ad, batching
 
 from .comparisons import eq, ge, select
+from .lanes import ArrayOps, Lane, ScalarOps
 from .primitives import (
     ANY,
     BITS,
@@ -1016,4 +1017,54 @@ shift_right_arithmetic, shift_right_arithmetic_p = binary(
     scalar=lambda b, x, y: b.shr_arith(x, y),
     hlo="stablehlo.shift_right_arithmetic",
     numpy_name="right_shift",
+)  # fmt: skip
+
+
+def _mulhi_halves(x: Lane, y: Lane, signed: bool) -> Lane:
+    """The upper half of a 64-bit product, from products of 32-bit halves."""
+    mask = x.like(0xFFFFFFFF)
+    x_low, y_low = x & mask, y & mask
+    x_high, y_high = x.shr_logical(32), y.shr_logical(32)
+    crossed = x_high * y_low + (x_low * y_low).shr_logical(32)
+    middle = (crossed & mask) + x_low * y_high
+    high = x_high * y_high + crossed.shr_logical(32) + middle.shr_logical(32)
+    if signed:
+        # Two's complement: a negative factor counted 2**64 too much.
+        high = high - (x < 0).where(y, 0) - (y < 0).where(x, 0)
+    return high
+
+
+def _mulhi_scalar(b: Any, x: Any, y: Any) -> Any:
+    bits, signed = dtypes.itemsize_bits(x.dtype), dtypes.issubdtype(x.dtype, np.signedinteger)
+    if bits < 64:
+        wide = np.dtype(np.int64 if signed else np.uint64)
+        product = b.mul(b.cast(x, wide), b.cast(y, wide))
+        return b.cast(b.shr_arith(product, b.const(bits, wide)), x.dtype)
+    ops, unsigned = ScalarOps(b, None), np.dtype(np.uint64)
+    high = _mulhi_halves(Lane(ops, b.bitcast(x, unsigned)), Lane(ops, b.bitcast(y, unsigned)), False).value
+    high = b.bitcast(high, x.dtype)
+    if signed:
+        zero = b.const(0, x.dtype)
+        high = b.sub(high, b.select(b.lt(x, zero), y, zero))
+        high = b.sub(high, b.select(b.lt(y, zero), x, zero))
+    return high
+
+
+def _mulhi_hlo(m: Any, x: Any, y: Any) -> Any:
+    bits, signed = dtypes.itemsize_bits(x.dtype), dtypes.issubdtype(x.dtype, np.signedinteger)
+    if bits == 64:
+        lanes = lambda v, w: _mulhi_halves(Lane(ArrayOps(), v), Lane(ArrayOps(), w), signed).value  # noqa: E731
+        return m.call_traced(lanes, x, y)[0]
+    wide = np.dtype(np.int64 if signed else np.uint64)
+    aval = ShapedArray(x.shape, wide)
+    product = m.op1("stablehlo.multiply", [m.convert(x, wide), m.convert(y, wide)], aval)
+    shift = "stablehlo.shift_right_arithmetic" if signed else "stablehlo.shift_right_logical"
+    return m.convert(m.op1(shift, [product, m.full(bits, aval)], aval), x.dtype)
+
+
+mulhi, mulhi_p = binary(
+    "mulhi", INTEGER, "The upper half of the product of integers, which has twice their bits.",
+    jvp="zero",
+    scalar=_mulhi_scalar,
+    hlo=_mulhi_hlo,
 )  # fmt: skip

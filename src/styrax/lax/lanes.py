@@ -146,7 +146,12 @@ class ScalarOps:
 class ArrayOps:
     """Operations of `lax` on arrays of one shape."""
 
-    _NAMES = {"and_": "bitwise_and", "or_": "bitwise_or", "not_": "bitwise_not"}
+    _NAMES = {
+        "and_": "bitwise_and",
+        "or_": "bitwise_or",
+        "not_": "bitwise_not",
+        "shr_logical": "shift_right_logical",
+    }
 
     def call(self, name: str, *xs: Any) -> Any:
         import styrax.lax as lax

@@ -516,9 +516,10 @@ class _Regions:
     """Where which expansion of the incomplete gamma functions is used, with safe arguments for each."""
 
     def __init__(self, a: Lane, x: Lane):
-        invalid = (x < 0.0) | (a <= 0.0) | x.differs(x) | a.differs(a)
+        invalid = (x < 0.0) | (a < 0.0) | x.differs(x) | a.differs(a) | (a.equals(0.0) & x.equals(0.0))
         infinite_x, infinite_a = x.equals(float("inf")), a.equals(float("inf"))
-        special = invalid | infinite_x | infinite_a | x.equals(0.0)
+        self.no_shape = a.equals(0.0)
+        special = invalid | infinite_x | infinite_a | x.equals(0.0) | self.no_shape
         self.invalid, self.infinite_x, self.infinite_a = invalid, infinite_x, infinite_a
         self.zero = x.equals(0.0)
         upper = (x > 1.0) & (x > a)
@@ -533,7 +534,10 @@ class _Regions:
         self.fraction_a = self.use_fraction.where(self.a, 1.0)
         self.prefactor = (self.a * self.x.log() - self.x - self.a.lgamma()).exp()
 
-    def limits(self, value: Lane, at_zero: float, at_infinite_x: float, at_infinite_a: float) -> Lane:
+    def limits(
+        self, value: Lane, at_zero: float, at_infinite_x: float, at_infinite_a: float, at_zero_a: float
+    ) -> Lane:
+        value = self.no_shape.where(at_zero_a, value)
         value = self.infinite_a.where(at_infinite_a, value)
         value = self.infinite_x.where(at_infinite_x, value)
         value = self.zero.where(at_zero, value)
@@ -546,7 +550,7 @@ def _igamma(a: Lane, x: Lane) -> Lane:
     fraction, _ = _fraction(r.fraction_a, r.fraction_x, r.use_fraction, False)
     value = r.upper.where(1.0 - r.prefactor * fraction, r.prefactor * total / r.a)
     both = r.infinite_a & r.infinite_x
-    return (both & ~r.invalid).where(1.0, r.limits(value, 0.0, 1.0, 0.0))
+    return (both & ~r.invalid).where(1.0, r.limits(value, 0.0, 1.0, 0.0, 1.0))
 
 
 def _igammac(a: Lane, x: Lane) -> Lane:
@@ -555,7 +559,7 @@ def _igammac(a: Lane, x: Lane) -> Lane:
     fraction, _ = _fraction(r.fraction_a, r.fraction_x, r.use_fraction, False)
     value = r.upper.where(r.prefactor * fraction, 1.0 - r.prefactor * total / r.a)
     both = r.infinite_a & r.infinite_x
-    return (both & ~r.invalid).where(0.0, r.limits(value, 1.0, 0.0, 1.0))
+    return (both & ~r.invalid).where(0.0, r.limits(value, 1.0, 0.0, 1.0, 0.0))
 
 
 def _derivatives(r: _Regions) -> tuple[Lane, Lane]:
@@ -572,14 +576,14 @@ def _igamma_grad_a(a: Lane, x: Lane) -> Lane:
     r = _Regions(a, x)
     lower, upper = _derivatives(r)
     value = r.upper.where(-r.prefactor * upper, r.prefactor * lower / r.a)
-    return r.limits(value, 0.0, float("nan"), float("nan"))
+    return r.limits(value, 0.0, float("nan"), float("nan"), float("nan"))
 
 
 def _random_gamma_grad(a: Lane, x: Lane) -> Lane:
     r = _Regions(a, x)
     lower, upper = _derivatives(r)
     value = r.upper.where(upper * r.x, -lower * r.x / r.a)
-    return r.limits(value, 0.0, float("nan"), float("nan"))
+    return r.limits(value, 0.0, float("nan"), float("nan"), float("nan"))
 
 
 igamma, igamma_p = _special(
@@ -602,8 +606,8 @@ random_gamma_grad, random_gamma_grad_p = _special(
 
 
 def _gamma_density(t: Any, a: Any, x: Any) -> Any:
-    power = mul(sub(a, full_like(a, 1)), log(x))
-    return mul(t, exp(sub(add(neg(x), power), lgamma(a))))
+    exponent = add(neg(x), mul(sub(a, full_like(a, 1)), log(x)))
+    return mul(t, exp(sub(exponent, lgamma(a))))
 
 
 ad.defjvp(

@@ -11,6 +11,9 @@ from collections.abc import Callable, Hashable, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from ..core import dtypes
 from ..core.avals import AbstractRef, AbstractToken, ShapedArray, shaped
 from ..core.jaxpr import ClosedJaxpr, eval_jaxpr
 from ..core.primitive import Primitive
@@ -212,6 +215,7 @@ class BatchTrace(Trace):
 
             return outs, results[num_outs:], batched_pull_back
 
+        batched.__name__ = getattr(fwd, "__name__", "fwd")
         return batched
 
     def __repr__(self) -> str:
@@ -345,6 +349,8 @@ def broadcast(x: Any, size: Any, axis: int, mesh_axis: Any = None) -> Any:
         return x
     axis = canonicalize_axis(axis, aval.ndim + 1)
     shape = (*aval.shape[:axis], size, *aval.shape[axis:])
+    if aval.dtype == dtypes.float0:
+        return np.zeros(shape, dtypes.float0)
     return array_ops.lax.broadcast_in_dim(x, shape, tuple(i for i in range(len(shape)) if i != axis))
 
 

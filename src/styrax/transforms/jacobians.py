@@ -13,7 +13,7 @@ from . import array_ops
 from .calls import check_input, check_input_jacfwd, check_output, check_output_jacfwd, is_float0
 from .derivatives import jvp
 from .mapping import vmap
-from .naming import check_callable, wraps
+from .naming import check_callable, split_arguments, wraps
 from .pullbacks import vjp
 
 
@@ -113,14 +113,7 @@ def hessian(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = Fal
 def _choose(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any],
             argnums: int | Sequence[int]) -> tuple[Callable, tuple, bool]:
     """The function of the chosen arguments alone, and those arguments."""
-    single = isinstance(argnums, int)
-    nums = (argnums,) if single else tuple(argnums)
-    n = len(args)
-    needed = max((i if i >= 0 else -i - 1 for i in nums), default=-1)
-    if needed >= n:
-        raise TypeError(f"differentiating with respect to argnums={argnums} requires at least {needed + 1} positional "
-                        f"arguments to be passed by the caller, but got only {n} positional arguments.")
-    at = [i % n for i in nums]
+    at = split_arguments(args, argnums)
 
     def partial(*chosen: Any) -> Any:
         given = list(args)
@@ -128,7 +121,7 @@ def _choose(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any],
             given[i] = x
         return fun(*given, **kwargs)
 
-    return partial, tuple(args[i] for i in at), single
+    return partial, tuple(args[i] for i in at), isinstance(argnums, int)
 
 
 def _size(shape: Sequence[int]) -> int:

@@ -189,11 +189,13 @@ def _transpose(cts: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, **params: Any
         "out_shardings": params["in_shardings"],
         "out_layouts": params["in_layouts"],
     }
-    given = [len(args) + i for i, z in enumerate(zero) if not z]
+    places = [*known, *refs, *(len(args) + i for i, z in enumerate(zero) if not z)]
+    values = [*(args[i] for i in known), *(cotangent_reference(args[i]) for i in refs),
+              *(ct for ct, z in zip(cts, zero, strict=True) if not z)]
+    new, used = _dce_inner(new, (True,) * len(wanted))  # not every residual is needed for every cotangent
     results = iter(jit_p.bind(
-        *(args[i] for i in known), *(cotangent_reference(args[i]) for i in refs),
-        *(ct for ct, z in zip(cts, zero, strict=True) if not z),
-        **_with(flipped, new, [*known, *refs, *given], wanted)))
+        *(x for x, u in zip(values, used, strict=True) if u),
+        **_with(flipped, new, [i for i, u in zip(places, used, strict=True) if u], wanted)))
     found: list[Any] = [None] * len(args)
     for i, nz in zip(arrays, nonzero, strict=True):
         found[i] = next(results) if nz else Zero(args[i].aval.to_cotangent_aval())

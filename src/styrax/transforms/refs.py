@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..core import backends, dtypes, rules, tree
-from ..core.avals import AbstractRef, ShapedArray, aval_rules, shaped
+from ..core.avals import AbstractRef, ShapedArray, aval_rules
 from ..core.effects import AccumEffect, Effects, ReadEffect, WriteEffect, no_effects
 from ..core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, close_jaxpr
 from ..core.primitive import Primitive
@@ -231,8 +231,6 @@ def _to_dtype(ref: Any, value: Any) -> Any:
     inner = get_aval(ref).inner_aval
     if not isinstance(inner, ShapedArray) or not aval.weak_type or isinstance(inner.dtype, dtypes.ExtendedDType):
         return value
-    if aval.dtype == inner.dtype and inner.weak_type:
-        return value
     kinds = (np.bool_, np.integer, np.floating, np.complexfloating)
     rank = [max(i for i, k in enumerate(kinds) if i == 0 or dtypes.issubdtype(d, k)) for d in (aval.dtype, inner.dtype)]
     if rank[0] > rank[1]:
@@ -254,7 +252,7 @@ addupdate_p = Primitive("addupdate", multiple_results=True)
 
 @new_ref_p.def_effectful_abstract_eval
 def _new_ref_aval(x: Any, *, memory_space: Any, kind: Any) -> tuple[Any, Effects]:
-    return AbstractRef(x.strip_weak_type(), memory_space, kind), no_effects
+    return AbstractRef(x, memory_space, kind), no_effects
 
 
 @freeze_p.def_effectful_abstract_eval
@@ -267,7 +265,7 @@ def _selected(ref: AbstractRef, avals: Sequence[Any], structure: tree.PyTreeDef)
     inner = ref.inner_aval
     if not indexers:
         return inner  # type: ignore[return-value]
-    return shaped(transformed_shape(inner.shape, indexers), inner.dtype)  # type: ignore[attr-defined]
+    return inner.update(shape=transformed_shape(inner.shape, indexers), sharding=None)
 
 
 @get_p.def_effectful_abstract_eval
@@ -313,7 +311,7 @@ def _on_device(x: Any, aval: Any) -> Any:
 @new_ref_p.def_impl
 def _new_ref(x: Any, *, memory_space: Any, kind: Any) -> Ref:
     aval = get_aval(x)
-    return Ref(AbstractRef(aval.strip_weak_type(), memory_space, kind), _on_device(x, aval))
+    return Ref(AbstractRef(aval, memory_space, kind), _on_device(x, aval))
 
 
 @freeze_p.def_impl

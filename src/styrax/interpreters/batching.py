@@ -1,0 +1,27 @@
+"""Rules of batching: a view of the tables that `vmap` uses."""
+
+from __future__ import annotations
+
+from ..transforms.batching import (
+    AxisData,
+    BatchTrace,
+    BatchTracer,
+    axis_primitive_batchers,
+    bdim_at_front,
+    broadcast,
+    broadcast_batcher,
+    defbroadcasting,
+    defreducer,
+    defvectorized,
+    fancy_primitive_batchers,
+    matchaxis,
+    moveaxis,
+    not_mapped,
+    primitive_batchers,
+)
+
+__all__ = [
+    "AxisData", "BatchTrace", "BatchTracer", "axis_primitive_batchers", "bdim_at_front", "broadcast", "broadcast_batcher",
+    "defbroadcasting", "defreducer", "defvectorized", "fancy_primitive_batchers", "matchaxis", "moveaxis", "not_mapped",
+    "primitive_batchers",
+]

@@ -1,0 +1,78 @@
+"""Lowerings of primitives that libraries define.
+
+A lowering here is a rule `(context, *values, **params)`. The context is the builder of whatever is being compiled (loops
+for CPUs, StableHLO for accelerators), and `lower_fun` makes a rule for both from a function of arrays, which needs to
+know nothing of either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..core import rules
+from ..core.effects import lowerable_effects
+from ..core.primitive import Primitive
+from ..core.staging import trace_to_jaxpr
+
+
+class LoweredFunction:
+    """A lowering rule that traces a function of arrays and compiles its program in place."""
+
+    __slots__ = ("fun", "multiple_results")
+
+    def __init__(self, fun: Callable, multiple_results: bool):
+        self.fun = fun
+        self.multiple_results = multiple_results
+
+    def __call__(self, ctx: Any, *args: Any, **params: Any) -> list[Any]:
+        def flat(*xs: Any) -> list[Any]:
+            out = self.fun(*xs, **params)
+            return list(out) if self.multiple_results else [out]
+
+        wanted = list(ctx.avals_out)
+        closed = trace_to_jaxpr(flat, ctx.avals_in)
+        for found, aval in zip(closed.out_avals, wanted, strict=True):
+            if (found.shape, found.dtype) != (aval.shape, aval.dtype):
+                raise TypeError(f"the lowering {getattr(self.fun, '__name__', self.fun)} gives {found.str_short()} where the "
+                                f"primitive's abstract evaluation says {aval.str_short()}")
+        return ctx.inline(closed, *args)
+
+    def __repr__(self) -> str:
+        return f"lower_fun({self.fun!r})"
+
+
+def lower_fun(fun: Callable, multiple_results: bool = True) -> Callable[..., list[Any]]:
+    """A lowering rule for a primitive that does what a function of arrays does.
+
+    Args:
+      fun: a function of the primitive's operands and parameters, in terms of other primitives.
+      multiple_results: whether it returns a sequence of arrays rather than one array.
+    """
+    return LoweredFunction(fun, multiple_results)
+
+
+def register_lowering(prim: Primitive, rule: Callable, platform: str | None = None, inline: bool = True,
+                      cacheable: bool = True) -> Callable:
+    """Makes a rule the lowering of a primitive.
+
+    Args:
+      prim: the primitive.
+      rule: what `lower_fun` gives, or a function that calls such with the context and values it is given. Rules that
+        write MLIR operations through jaxlib's bindings cannot be used.
+      platform: the platform the rule is for; None for all without a rule of their own.
+    """
+    def lower(ctx: Any, *args: Any, **params: Any) -> Any:
+        out = rule(ctx, *args, **params)
+        if prim.multiple_results:
+            return list(out)
+        return out[0] if isinstance(out, (list, tuple)) else out
+
+    if platform in (None, "cpu"):
+        rules.loops[prim] = lower
+    if platform != "cpu":
+        rules.stablehlos[prim] = lower
+    return rule
+
+
+__all__ = ["LoweredFunction", "lower_fun", "lowerable_effects", "register_lowering"]

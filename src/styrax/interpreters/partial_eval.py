@@ -1,0 +1,108 @@
+"""Programs split and traced: a view of what the transformations use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..core.avals import AbstractValue
+from ..core.jaxpr import Jaxpr, JaxprEqn
+from ..core.rules import dces as dce_rules
+from ..core.rules import partial_eval_jaxpr_customs as partial_eval_jaxpr_custom_rules
+from ..core.rules import partial_evals as custom_partial_eval_rules
+from ..core.staging import StagedTracer as DynamicJaxprTracer
+from ..core.staging import trace_to_jaxpr
+from ..core.trace import get_aval, set_current_trace, state
+from ..transforms.partial import (
+    PartialTrace,
+    close_record,
+    dce_jaxpr,
+    dce_jaxpr_consts,
+    partial_eval_jaxpr_custom,
+)
+from ..transforms.partial import PartialTrace as JaxprTrace
+from ..transforms.partial import PartialTracer as JaxprTracer
+
+
+class PartialVal(tuple):
+    """A value that is known, `(None, value)`, or of which only the type is, `(aval, None)`."""
+
+    __slots__ = ()
+
+    def __new__(cls, pair: tuple[AbstractValue | None, Any]) -> PartialVal:
+        return super().__new__(cls, pair)
+
+    @classmethod
+    def known(cls, value: Any) -> PartialVal:
+        return cls((None, value))
+
+    @classmethod
+    def unknown(cls, aval: AbstractValue) -> PartialVal:
+        return cls((aval, None))
+
+    def is_known(self) -> bool:
+        return self[0] is None
+
+    def get_known(self) -> Any:
+        """The value, or None where it is unknown."""
+        return self[1] if self[0] is None else None
+
+    def get_aval(self) -> AbstractValue:
+        return get_aval(self[1]) if self[0] is None else self[0]
+
+
+def trace_to_jaxpr_dynamic(fun: Any, in_avals: Sequence[AbstractValue], *, keep_inputs: Sequence[bool] | None = None,
+                           lower: bool = False, auto_dce: bool = False) -> tuple[Jaxpr, list[Any], list[Any]]:
+    """Traces a wrapped function of flat arguments: its program, the types of its results, and its constants."""
+    closed = trace_to_jaxpr(fun.call_wrapped, in_avals, fun.debug_info)
+    return closed.jaxpr, closed.out_avals, closed.consts
+
+
+def trace_to_jaxpr_nounits(fun: Any, pvals: Sequence[PartialVal],
+                           instantiate: bool | Sequence[bool] = False) -> tuple[Jaxpr, list[PartialVal], list[Any]]:
+    """Runs what is known of a wrapped function and traces the rest.
+
+    Args:
+      fun: a `linear_util.WrappedFun` of flat arguments.
+      pvals: its arguments, known or unknown.
+      instantiate: results that are to be results of the program even where they are known.
+
+    Returns:
+      `(jaxpr, results, constants)`; the program takes the unknown arguments and gives the unknown results.
+    """
+    trace = PartialTrace(state.trace)
+    args = [p.get_known() if p.is_known() else trace.new_arg(p.get_aval()) for p in pvals]
+    invars = [x.var for x in args if trace.is_unknown(x)]
+    with set_current_trace(trace):
+        outs = list(fun.call_wrapped(*args))
+    wanted = [instantiate] * len(outs) if isinstance(instantiate, bool) else list(instantiate)
+    results, atoms = [], []
+    for out, forced in zip(outs, wanted, strict=True):
+        if trace.is_unknown(out) or forced:
+            atoms.append(trace.to_atom(out))
+            results.append(PartialVal.unknown(get_aval(out)))
+        else:
+            results.append(PartialVal.known(out))
+    jaxpr, residuals = close_record(trace.finish(), invars, atoms, fun.debug_info)
+    n = len(residuals)
+    return jaxpr.replace(constvars=jaxpr.invars[:n], invars=jaxpr.invars[n:]), results, residuals
+
+
+def dce_jaxpr_closed_call_rule(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
+    """The rule of dead-code elimination for equations whose parameter `call_jaxpr` is a closed program."""
+    from ..transforms.partial import dce_closed, has_effects
+
+    if not any(used_outputs) and not has_effects(eqn):
+        return [False] * len(eqn.invars), None
+    closed, used_inputs = dce_closed(eqn.params["call_jaxpr"], used_outputs)
+    return used_inputs, eqn.replace(
+        invars=[v for v, u in zip(eqn.invars, used_inputs, strict=True) if u],
+        outvars=[v for v, u in zip(eqn.outvars, used_outputs, strict=True) if u],
+        params={**eqn.params, "call_jaxpr": closed}, effects=closed.effects)
+
+
+__all__ = [
+    "DynamicJaxprTracer", "JaxprTrace", "JaxprTracer", "PartialVal", "custom_partial_eval_rules",
+    "dce_jaxpr", "dce_jaxpr_closed_call_rule", "dce_jaxpr_consts", "dce_rules", "partial_eval_jaxpr_custom",
+    "partial_eval_jaxpr_custom_rules", "trace_to_jaxpr_dynamic", "trace_to_jaxpr_nounits",
+]

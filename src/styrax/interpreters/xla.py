@@ -1,0 +1,16 @@
+"""Running primitives eagerly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core import backends
+from ..core.avals import aval_rules as pytype_aval_mappings
+
+
+def apply_primitive(prim: Any, *args: Any, **params: Any) -> Any:
+    """Runs one primitive on arrays."""
+    return backends.apply_primitive(prim, args, params)
+
+
+__all__ = ["apply_primitive", "pytype_aval_mappings"]

@@ -1,0 +1,190 @@
+"""jvp, vjp, linearize, grad and Jacobians: values, structures and errors as JAX's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.transforms.oracle import assert_same, assert_same_outcome, jax, matrix, outcome, styrax, vector
+
+GRAD = """
+jax.grad(jnp.sin)(2.)
+jax.grad(jnp.sin)(x3)
+jax.grad(lambda x: (x, x))(1.)
+jax.grad(jnp.sin)(1)
+jax.grad(lambda x: x.astype(int))(1.)
+jax.grad(lambda x: x * 1j)(1.)
+jax.grad(jnp.sin)(1j)
+jax.grad(jnp.sin, holomorphic=True)(1.)
+jax.grad(jnp.sin, holomorphic=True)(1j)
+jax.grad(jnp.abs, holomorphic=True)(1j)
+jax.grad(jnp.sin, argnums=1)(1.)
+jax.grad(lambda x, y: x * y, argnums=(0, 1))(2., 3.)
+jax.grad(lambda x, y: x * y, argnums=[1])(2., 3.)
+jax.grad(lambda x, y: x * y, argnums=-1)(2., 3.)
+jax.grad(jnp.sin, argnums=-2)(1.)
+jax.grad(jnp.sin, argnums='a')(1.)
+jax.grad(jnp.sin, allow_int=True)(1)
+jax.grad(jnp.sin, has_aux=True)(1.)
+jax.grad(lambda x: (x, x, x), has_aux=True)(1.)
+jax.grad(lambda x: (x * x, x * 3), has_aux=True)(2.)
+jax.grad(jnp.sin)('a')
+jax.grad(jnp.sin)(None)
+jax.grad(lambda x: None)(1.)
+jax.grad(lambda x: 'a')(1.)
+jax.grad(1)
+jax.grad(lambda d: d['a'] * d['b'][0])({'a': 2., 'b': (3.,)})
+jax.grad(lambda x, *, k: x * k)(2., k=3.)
+jax.grad(lambda x: 3.)(1.)
+jax.grad(lambda x: jnp.sum(x ** 2))(x3)
+jax.grad(lambda x: x if x > 0 else -x)(-2.)
+jax.value_and_grad(lambda x: x ** 3)(2.)
+jax.value_and_grad(lambda x: (x ** 3, {'a': x}), has_aux=True)(2.)
+jax.grad(jax.grad(jax.grad(lambda x: jnp.sin(x) * x)))(2.)
+"""
+JVP = """
+jax.jvp(jnp.sin, 1., 1.)
+jax.jvp(jnp.sin, (1.,), (1,))
+jax.jvp(jnp.sin, (1.,), (1., 1.))
+jax.jvp(jnp.sin, (1.,), ([1.],))
+jax.jvp(jnp.sin, (jnp.ones(3),), (jnp.ones(2),))
+jax.jvp(jnp.sin, (1,), (1,))
+jax.jvp(jnp.sin, (1,), (np.zeros((), float0),))
+jax.jvp(jnp.sin, [1.], [1.])
+jax.jvp(lambda x: 'a', (1.,), (1.,))
+jax.jvp(lambda x: (x * x, x), (3.,), (1.,), has_aux=True)
+jax.jvp(jnp.sin, (1.,), (1.,), has_aux=True)
+jax.jvp(3, (1.,), (1.,))
+jax.jvp(jnp.sin, (1.,), (1. + 0j,))
+jax.jvp(jnp.sin, (jnp.float16(1.),), (1.,))
+jax.jvp(lambda x, y: {'a': x * y, 'b': 3.}, (2., 3.), (1., 0.))
+jax.jvp(lambda x: x.astype(int), (2.,), (1.,))
+"""
+VJP = """
+jax.vjp(jnp.sin, 1.)[1](1.)
+jax.vjp(jnp.sin, 1.)[1](1)
+jax.vjp(jnp.sin, 1.)[1](1., 2.)
+jax.vjp(jnp.sin, 1.)[1]((1.,))
+jax.vjp(jnp.sin, 1.)[1](jnp.ones(3))
+jax.vjp(jnp.sin, 1.)[1](1. + 0j)
+jax.vjp(jnp.sin, 1.)[1](None)
+jax.vjp(lambda x: {'a': x, 'b': 3}, 1.)[1]({'a': 1.})
+jax.vjp(lambda x: {'a': x, 'b': 3}, 1.)[1]({'a': 1., 'b': np.zeros((), float0)})
+jax.vjp(lambda x, i: x * i, 2., 3)[1](1.)
+jax.vjp(lambda x: (x * x, x), 3., has_aux=True)[2]
+jax.vjp(jnp.sin, 1., has_aux=True)
+jax.linearize(jnp.sin, 1.)[1](2.)
+jax.linearize(jnp.sin, 1.)[1](1)
+jax.linearize(jnp.sin, 1.)[1](1., 2.)
+jax.linearize(jnp.sin, 1.)[1](jnp.ones(3))
+jax.linearize(lambda x, y: (x * y, 2.), x3, x3)[1](x3, x3)
+jax.linearize(lambda x: (x * x, x), 3., has_aux=True)[2]
+jax.linear_transpose(lambda x: 2 * x, 1.)(3.)
+jax.linear_transpose(jnp.sin, 1.)(3.)
+jax.linear_transpose(lambda x: 2 * x, 1)(3)
+jax.linear_transpose(lambda x: 2 * x, 1.)(3)
+jax.linear_transpose(lambda x: (x, x), 1.)(3.)
+jax.linear_transpose(lambda x: 2 * x, jnp.ones(3))(3.)
+jax.linear_transpose(lambda x, y: (x + 2 * y, y), 1., 2.)((1., 3.))
+jax.linear_transpose(lambda x: jnp.cumsum(x)[1:], x3)(x3[1:])
+jax.tree_util.tree_map(lambda x: x, jax.vjp(lambda x: x * jnp.sin(x), 2.)[1])(1.)
+len(jax.tree_util.tree_leaves(jax.vjp(lambda x: x * jnp.sin(x), 2.)[1]))
+jax.jit(lambda f, ct: f(ct))(jax.vjp(lambda x: x * jnp.sin(x), 2.)[1], 3.)
+jax.jit(lambda x: jax.vjp(jnp.sin, x)[1])(2.)(1.)
+"""
+JACOBIANS = """
+jax.jacfwd(jnp.sin)(x3)
+jax.jacrev(jnp.sin)(x3)
+jax.jacfwd(jnp.sin)(1)
+jax.jacrev(jnp.sin)(1)
+jax.jacfwd(jnp.sin)(1j)
+jax.jacrev(jnp.sin)(1j)
+jax.jacrev(jnp.sin, holomorphic=True)(1.)
+jax.jacfwd(jnp.sin, holomorphic=True)(1.)
+jax.jacfwd(jnp.sin, holomorphic=True)(1j)
+jax.jacrev(lambda x: x.astype(int))(1.)
+jax.jacfwd(lambda x: x * 1j)(1.)
+jax.jacrev(lambda x: x * 1j)(1.)
+jax.jacrev(lambda x, y: {'a': x * y}, argnums=(0, 1))(jnp.ones(2), 2.)
+jax.jacfwd(lambda x, y: {'a': x * y}, argnums=(0, 1))(jnp.ones(2), 2.)
+jax.jacrev(lambda x: (x * x, x), has_aux=True)(1.)
+jax.jacfwd(lambda x: (x * x, x), has_aux=True)(1.)
+jax.jacfwd(lambda x: (x @ x, x[0]))(x33)
+jax.jacrev(lambda x: (x @ x, x[0]))(x33)
+jax.jacrev(lambda d: d['a'] * d['b'])({'a': x3, 'b': 2.})
+jax.hessian(lambda x: jnp.sum(x ** 3))(x3)
+jax.hessian(lambda x: jnp.sum(x[0] ** 3 * x[1]))((1., 2.))
+jax.jacfwd(jnp.sin, argnums=2)(1.)
+"""
+
+
+@pytest.mark.parametrize("expression", [e for group in (GRAD, JVP, VJP, JACOBIANS) for e in group.strip().splitlines()])
+def test_as_jax(expression):
+    assert_same_outcome(expression)
+
+
+MESSAGES = [
+    "jax.grad(jnp.sin)(x3)",
+    "jax.grad(jnp.sin)(1)",
+    "jax.grad(lambda x: x * 1j)(1.)",
+    "jax.grad(jnp.sin, argnums=1)(1.)",
+    "jax.jvp(jnp.sin, 1., 1.)",
+    "jax.jvp(jnp.sin, (1.,), (1,))",
+    "jax.jvp(jnp.sin, (jnp.ones(3),), (jnp.ones(2),))",
+    "jax.vjp(jnp.sin, 1.)[1](jnp.ones(3))",
+    "jax.jacfwd(jnp.sin)(1)",
+    "jax.jacrev(lambda x: x * 1j)(1.)",
+]
+
+
+@pytest.mark.parametrize("expression", MESSAGES)
+def test_message_as_jax(expression):
+    assert str(outcome(expression, styrax)[1]) == str(outcome(expression, jax)[1]).split("\n----")[0]
+
+
+def test_what_is_concrete_stays_so():
+    seen = []
+
+    def f(x):
+        seen.append(float(x))
+        return x * 3 if x > 1 else x * 5
+
+    assert styrax.grad(f)(2.0) == 3
+    assert styrax.jvp(f, (0.5,), (1.0,))[1] == 5
+    assert styrax.grad(styrax.grad(lambda x: f(x) * x))(2.0) == 6
+    assert seen == [2.0, 0.5, 2.0]
+
+
+def test_an_escaped_tracer_is_named():
+    saved = []
+    styrax.grad(lambda x: saved.append(x * 2) or x)(1.0)
+    with pytest.raises(styrax.errors.UnexpectedTracerError):
+        styrax.numpy.sin(saved[0])
+
+
+def test_the_pullback_adds_to_references():
+    total = styrax.new_ref(np.float32(1.0))
+    _, pull = styrax.vjp(lambda x, y: x * y, 3.0, 2.0)
+    result = pull.with_refs(total, None)(1.0)
+    assert repr(result[0]) == "GradRef()" and result[1] == 3.0
+    assert total[...] == 3.0
+
+
+def test_forward_and_backward():
+    def f(x, y):
+        return styrax.numpy.sin(x) * y
+
+    forward, backward = styrax.fwd_and_bwd(f, argnums=(0, 1))
+    out, residuals = forward(2.0, 3.0)
+    np.testing.assert_allclose(out, np.sin(2.0) * 3, rtol=1e-5)
+    np.testing.assert_allclose(backward(residuals, 1.0), (np.cos(2.0) * 3, np.sin(2.0)), rtol=1e-5)
+
+
+def test_complex():
+    assert_same(lambda jax: jax.vjp(lambda z: z * jax.numpy.exp(z), 1 + 2j)[1](np.complex64(1j)))
+    assert_same(lambda jax: jax.grad(lambda z: jax.numpy.real(z * z * jax.numpy.conj(z)))(1 + 2j))
+
+
+def test_many_results_share_what_they_need():
+    assert_same(lambda jax: jax.vjp(lambda x: (x * x, jax.numpy.sin(x), x), vector)[1]((vector, vector, vector)))
+    assert_same(lambda jax: jax.vjp(lambda x: (x @ x).sum(), matrix)[1](np.float32(1)))
