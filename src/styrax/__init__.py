@@ -37,7 +37,7 @@ _HOMES = {
     "transforms.refs": "Ref empty_ref free_ref freeze new_ref",
     "transforms.ref_indexing": "ds",
     "transforms.scopes": "named_call named_scope",
-    "callbacks": "pure_callback",
+    "transforms.callbacks": "pure_callback",
 }
 _ALIASES = {"jacobian": "jacrev", "remat": "checkpoint"}
 _WHERE = {name: module for module, names in _HOMES.items() for name in names.split()}

@@ -16,8 +16,8 @@ import linecache
 import re
 import sys
 import textwrap
-import types
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -145,6 +145,16 @@ def play(*cells: str, rtol: float = 2e-6, exact: bool = False) -> tuple[Session,
     return ours, results
 
 
+def follow(cells: Sequence[tuple[str, str | None]], rtol: float = 2e-6, document_rtol: float = 0.0
+           ) -> tuple[Session, list[Ran]]:
+    """Plays the cells of a document and compares with what it prints under them, where that is given."""
+    session, results = play(*[code for code, _ in cells], rtol=rtol)
+    for ran, (_, printed) in zip(results, cells, strict=True):
+        if printed is not None:
+            assert_prints(ran.text, printed, document_rtol)
+    return session, results
+
+
 def errors(*cells: str) -> tuple[BaseException, BaseException]:
     """The exceptions that the last cell ends with, ours and JAX's; their classes have the same name."""
     raised = []
@@ -162,6 +172,3 @@ def errors(*cells: str) -> tuple[BaseException, BaseException]:
 
 def close(x: Any, y: Any, rtol: float = 2e-6, atol: float = 1e-6) -> None:
     np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=rtol, atol=atol)
-
-
-__all__ = ["JAX", "OURS", "Ran", "Session", "assert_prints", "close", "errors", "play", "types"]

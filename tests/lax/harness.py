@@ -116,7 +116,8 @@ def canonical(jaxpr: Any) -> list[str]:
 
     def read(atom: Any) -> str:
         if hasattr(atom, "val"):
-            return f"{np.asarray(atom.val).astype(np.complex128) if _numeric(atom.val) else atom.val}:{short(atom.aval)}"
+            value = np.asarray(atom.val).astype(np.complex128) if _numeric(atom.val) else atom.val
+            return f"{value}:{short(atom.aval)}"
         return names.setdefault(id(atom), f"v{len(names)}")
 
     def short(aval: Any) -> str:

@@ -55,7 +55,7 @@ def _op(name, **params):
 
 def _cases():
     for name, (real, cplx) in UNARY.items():
-        yield Case(f"{name}_f32", _op(name), real, differentiable=True, tolerance=5e-6)
+        yield Case(f"{name}_f32", _op(name), real, differentiable=True, tolerance=2e-5 if name == "lgamma" else 5e-6)
         if cplx is not None:
             yield Case(f"{name}_c64", _op(name), cplx, differentiable=True, tolerance=2e-5)
         for dtype in (ml_dtypes.bfloat16, np.float16):

@@ -10,11 +10,9 @@ import pytest
 
 import styrax.lax as slax
 from styrax.transforms import api
-
 from tests.lax.checks import Table, batch_axes, check_program, has_tangent, jvp_case, vjp_case, vmap_case
 from tests.lax.harness import ENGINES, Case, jax_program, stage
 from tests.lax.operations import CASES, F32, MILD
-
 
 
 @pytest.fixture(autouse=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.dims import Dim, Recorder, Terms
 from .expr import BOOL, INDEX, NO_DEPS, UNBOUNDED, Expr, Index, coefficient, unwrap
 from .loopir import Buffer, Call, Copy, If, Let, Loop, Scratch, Statement, Store, While
 from .loopir import Declare as DeclareStatement
@@ -34,6 +35,8 @@ class Builder(Scalars):
         self.avals_out: Sequence[Any] = ()
         self.buffers: list[Buffer] = []
         self.names: dict[str, int] = {}
+        self.sizes: dict[int, Expr] = {}  # numbers of symbols -> run-time sizes
+        self.host_calls: list[Any] = []
 
     # -- names, buffers, variables ---------------------------------------------------------------
     def name(self, stem: str) -> str:
@@ -73,6 +76,44 @@ class Builder(Scalars):
 
     def parts(self, e: Expr) -> tuple[Expr, ...]:
         return (self.real(e), self.imag(e)) if is_complex(e.dtype) else (e,)
+
+    # -- sizes known at run time -------------------------------------------------------------------
+    def extent(self, d: Any) -> Index:
+        """A dimension of an abstract value as an index expression."""
+        if type(d) is not Dim:
+            return d
+        return unwrap(self._polynomial(d.recorder, d.recorder.canonical(d.terms)))
+
+    def _polynomial(self, recorder: Recorder, terms: Terms) -> Expr:
+        total = self.int(0)
+        for m, c in terms.items():
+            term = self.int(c)
+            for s in m:
+                term = self.imul(term, self._symbol(recorder, s))
+            total = self.iadd(total, term)
+        return total
+
+    def _symbol(self, recorder: Recorder, number: int) -> Expr:
+        number = recorder.alias.get(number, number)
+        found = self.sizes.get(number)
+        if found is None:
+            first = number - recorder.inputs
+            if first < 0:
+                found = self.param(f"n{number}")
+            else:
+                kind, x, y = recorder.derived[first]
+                divide = self.floordiv if kind == "//" else self.floormod
+                found = divide(self._polynomial(recorder, x), self._polynomial(recorder, y))
+            self.sizes[number] = found
+        return found
+
+    def resolved(self, value: Any) -> Any:
+        """Static parameters with their sizes as index expressions."""
+        if type(value) is Dim:
+            return self.extent(value)
+        if type(value) in (tuple, list):
+            return type(value)(map(self.resolved, value))
+        return value
 
     # -- memory ----------------------------------------------------------------------------------
     def load(self, buffer: Buffer, place: Expr) -> Expr:
@@ -291,6 +332,14 @@ class Builder(Scalars):
             n.call(symbol, arguments(targets, ins), reads=ins, writes=targets)
 
         return self.nest(outs, body, inputs)
+
+    def host_call(self, function: Callable[..., Any], outs: Sequence[tuple], inputs: Sequence[Value]) -> list[Value]:
+        """Calls a Python function at this point of the program. `function(*arrays)` gets NumPy arrays, valid during the
+        call alone, and returns an array for each of `outs`, (shape, dtype).
+        """
+        from .host_calls import host_call
+
+        return host_call(self, function, outs, inputs)
 
 
 class Mutable:

@@ -30,7 +30,7 @@ class Expr:
     `cost` estimates the instructions of computing it alone.
     """
 
-    __slots__ = ("op", "args", "dtype", "attr", "deps", "bounds", "cost", "id")
+    __slots__ = ("op", "args", "dtype", "attr", "deps", "bounds", "cost", "id", "arena")
 
     op: str
     args: tuple[Expr, ...]
@@ -40,6 +40,33 @@ class Expr:
     bounds: tuple[int, int]
     cost: int
     id: int
+    arena: Arena
+
+    # sizes and indices are added up by lowering rules without ado
+    def __add__(self, other: Index) -> Index:
+        return unwrap(self.arena.iadd(self, other))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Index) -> Index:
+        return unwrap(self.arena.isub(self, other))
+
+    def __rsub__(self, other: Index) -> Index:
+        return unwrap(self.arena.isub(other, self))
+
+    def __mul__(self, other: Index) -> Index:
+        return unwrap(self.arena.imul(self, other))
+
+    __rmul__ = __mul__
+
+    def __neg__(self) -> Index:
+        return unwrap(self.arena.imul(self, -1))
+
+    def __floordiv__(self, other: Index) -> Index:
+        return unwrap(self.arena.floordiv(self, other))
+
+    def __mod__(self, other: Index) -> Index:
+        return unwrap(self.arena.floormod(self, other))
 
     def __repr__(self) -> str:
         return show(self)
@@ -77,6 +104,7 @@ class Arena:
         if found is not None:
             return found
         e = Expr()
+        e.arena = self
         e.op = op
         e.args = args
         e.dtype = dtype
@@ -103,6 +131,7 @@ class Arena:
                depends_on_itself: bool = True) -> Expr:
         """A node that equals no other: a loop variable, a size, a mutable variable."""
         e = Expr()
+        e.arena = self
         e.op = op
         e.args = ()
         e.dtype = dtype

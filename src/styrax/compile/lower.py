@@ -13,6 +13,7 @@ import numpy as np
 
 from ..core import rules
 from ..core.avals import AbstractToken
+from ..core.dims import is_generic
 from ..core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from .builder import MAX_DEPTH, Builder
 from .expr import BOOL, INDEX, Expr, Index, unwrap, walk
@@ -36,6 +37,12 @@ class Lowering:
         return self.jaxpr(closed.jaxpr, [*consts, *args])
 
     constant: Callable[[Any, Any], Value]
+    generic = False  # whether sizes are known only at run time
+
+    def sized(self, aval: Any) -> Any:
+        if not self.generic or not is_generic(getattr(aval, "shape", ())):
+            return aval
+        return Sized(tuple(map(self.b.extent, aval.shape)), aval.dtype, aval.weak_type)
 
     def jaxpr(self, jaxpr: Jaxpr, args: Sequence[Value]) -> list[Value]:
         """Lowers a program's equations; `args` are its constants and inputs."""
@@ -82,12 +89,13 @@ class Lowering:
             raise NotImplementedError(
                 f"'{name}' has no lowering for the CPU: register one in styrax.core.rules.loops (or, in a library, with "
                 "jax.interpreters.mlir.register_lowering)")
-        b.avals_in = [v.aval for v in eqn.invars]
-        b.avals_out = [v.aval for v in eqn.outvars]
+        b.avals_in = [self.sized(v.aval) for v in eqn.invars]
+        b.avals_out = [self.sized(v.aval) for v in eqn.outvars]
         ins = [self.prepare(v, b.avals_out) for v in ins]
-        b.avals_in = [v.aval for v in eqn.invars]
-        b.avals_out = [v.aval for v in eqn.outvars]
-        outs = rule(b, *ins, **eqn.params)
+        params = eqn.params
+        if self.generic:
+            params = {k: b.resolved(v) for k, v in params.items()}
+        outs = rule(b, *ins, **params)
         outs = list(outs) if eqn.primitive.multiple_results else [outs]
         depth = 1 + max((v.depth for v in ins), default=0)
         for v in outs:
@@ -122,6 +130,21 @@ class Lowering:
     def fresh(self, value: Value) -> Value:
         """A value that later assignments to carries do not change."""
         return self.b.realize(value) if isinstance(value, Computed) else value
+
+
+class Sized:
+    """An abstract value whose sizes are index expressions."""
+
+    __slots__ = ("shape", "dtype", "weak_type")
+
+    def __init__(self, shape: tuple[Index, ...], dtype: Any, weak_type: bool):
+        self.shape = shape
+        self.dtype = dtype
+        self.weak_type = weak_type
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
 
 
 def physical_dtype(aval: Any) -> np.dtype:

@@ -158,8 +158,8 @@ def place(events: Events, buffers: Sequence[Buffer]) -> int:
     """Offsets in the workspace: greedy by size, first gap that is free for a buffer's whole life."""
     lives: dict[Buffer, tuple[int, int]] = {}
     for buffer in buffers:
-        if buffer.kind != "temp" or buffer.alias is not None:
-            continue
+        if buffer.kind != "temp" or buffer.alias is not None or not isinstance(buffer.size, int):
+            continue  # (memory of a size known only at run time is asked for then)
         times = [t for t, _ in events.reads.get(buffer, ())] + [t for t, _ in events.writes.get(buffer, ())]
         if not times:
             continue

@@ -24,7 +24,7 @@ from .loopir import Let, Store
 class Program:
     """A program as loop IR: statements over buffers, ready for `cpu.emit`."""
 
-    __slots__ = ("builder", "statements", "inputs", "constants", "outputs", "workspace", "out_avals", "name")
+    __slots__ = ("builder", "statements", "inputs", "constants", "outputs", "workspace", "out_avals", "name", "generic")
 
     def __init__(self, builder: Builder, name: str):
         self.builder = builder
@@ -35,6 +35,7 @@ class Program:
         self.outputs: list[Buffer | None] = []
         self.out_avals: list[Any] = []
         self.workspace = 0
+        self.generic = False
 
     def __str__(self) -> str:
         return show_program(self.statements)
@@ -44,11 +45,12 @@ def debugging(stage: str) -> bool:
     return stage in config.config.debug
 
 
-def lower(closed: ClosedJaxpr, name: str, donated: Sequence[bool] = ()) -> tuple[Program, list[Operation]]:
+def lower(closed: ClosedJaxpr, name: str, donated: Sequence[bool] = (), generic: bool = False) -> tuple[Program, list[Operation]]:
     """jaxpr → operations: what is computed, element by element."""
     b = Builder()
     program = Program(b, name)
     lowering = Lowering(b)
+    lowering.generic = program.generic = generic
     number = 0
 
     def argument(aval: Any, kind: str) -> tuple[Buffer | None, Value]:
@@ -56,9 +58,10 @@ def lower(closed: ClosedJaxpr, name: str, donated: Sequence[bool] = ()) -> tuple
         if isinstance(aval, AbstractToken):
             return None, Token()
         dtype = physical_dtype(aval)
-        buffer = b.buffer(dtype, b.product(aval.shape), kind, number, kind)
+        shape = tuple(map(b.extent, aval.shape))
+        buffer = b.buffer(dtype, b.product(shape), kind, number, kind)
         number += 1
-        return buffer, Stored(b, buffer, aval.shape, dtype)
+        return buffer, Stored(b, buffer, shape, dtype)
 
     args: list[Value] = []
     for i, aval in enumerate(closed.in_avals):
@@ -86,10 +89,11 @@ def lower(closed: ClosedJaxpr, name: str, donated: Sequence[bool] = ()) -> tuple
             program.outputs.append(None)
             continue
         dtype = physical_dtype(aval)
-        buffer = b.buffer(dtype, b.product(aval.shape), "out", number, "out")
+        shape = tuple(map(b.extent, aval.shape))
+        buffer = b.buffer(dtype, b.product(shape), "out", number, "out")
         number += 1
         program.outputs.append(buffer)
-        target = Stored(b, buffer, aval.shape, dtype)
+        target = Stored(b, buffer, shape, dtype)
         if aval.shape == ():
             b.ops.append(Opaque([Store(buffer, b.int(0), value.at(()))]))
         else:
@@ -170,11 +174,12 @@ def emit_units(b: Builder, units: Sequence[Unit], vector_bytes: int, read: set[A
     return out
 
 
-def compile_to_loops(closed: ClosedJaxpr, name: str, donated: Sequence[bool] = (), vector_bytes: int = 64) -> Program:
+def compile_to_loops(closed: ClosedJaxpr, name: str, donated: Sequence[bool] = (), vector_bytes: int = 64,
+                     generic: bool = False) -> Program:
     """All stages up to loop IR with a memory plan."""
     if debugging("jaxpr"):
         print(f"-- jaxpr {name}\n{closed}")
-    program, ops = lower(closed, name, donated)
+    program, ops = lower(closed, name, donated, generic)
     schedule(program, ops, vector_bytes)
     if debugging("schedule") or debugging("loops"):
         print(f"-- loops {name}\n{program}")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from . import dtypes
+from .dims import Dim
 
 
 class AbstractValue:
@@ -37,7 +38,7 @@ class AbstractValue:
 
 def _dim(d: Any) -> Any:
     """A dimension as it stands in shapes: a plain int, or a symbolic size left as it is."""
-    if type(d) is int:
+    if type(d) is int or type(d) is Dim:
         return d
     try:
         return int(d) if isinstance(d, (np.integer, bool)) else d.__index__()
@@ -291,6 +292,9 @@ _shaped_cache: dict[Hashable, ShapedArray] = {}
 
 def shaped(shape: tuple, dtype: Any, weak_type: bool = False) -> ShapedArray:
     """The interned `ShapedArray` of a shape of plain integers."""
+    for d in shape:
+        if type(d) is not int:
+            return ShapedArray(shape, dtype, weak_type)
     key = (shape, dtype, weak_type)
     aval = _shaped_cache.get(key)
     if aval is None:

@@ -32,7 +32,7 @@ class Device:
         return f"{self.platform.capitalize()}Device(id={self.id})"
 
     def __str__(self) -> str:
-        return f"{self.platform.upper()}_{self.id}" if self.platform != "cpu" else f"TFRT_CPU_{self.id}"
+        return f"{self.platform}:{self.id}"
 
 
 def _device(platform: str, id: int) -> Device:

@@ -139,6 +139,17 @@ class JaxRuntimeError(RuntimeError):
 XlaRuntimeError = JaxRuntimeError
 
 
+def callback_failed(error: BaseException) -> JaxRuntimeError:
+    """What a program raises when a Python function that it called raised `error`."""
+    import traceback
+
+    from . import source
+
+    kept = source.filter_traceback(error.__traceback__) if source.filtering() else error.__traceback__
+    text = "".join(traceback.format_exception(type(error), error, kept))
+    return JaxRuntimeError(f"INTERNAL: CpuCallback error calling callback: {text}")
+
+
 class InconclusiveDimensionOperation(Exception):
     """A question about symbolic dimensions has different answers for different values."""
 

@@ -20,6 +20,7 @@ class Primitive:
     call_primitive = False
     map_primitive = False
     ref_primitive = False
+    generic_in_sizes = True  # whether an eager call may compile for sizes known only at run time
     higher_order = False  # has programs among its parameters, which may use references
     skip_canonicalization = False
 

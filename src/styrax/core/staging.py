@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from . import errors, source
+from . import source
 from .avals import AbstractRef, AbstractValue, ShapedArray
 from .jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, no_debug_info
 from .primitive import Primitive
-from .trace import Trace, Tracer, aval_rules, get_aval, set_current_trace, state
+from .trace import Trace, Tracer, aval_rules, get_aval, raise_leak, set_current_trace, state
 
 
-class StagedTracer(Tracer):
+class DynamicJaxprTracer(Tracer):
     """A value of a program being written: a variable, or a literal, and its abstract value."""
 
     __slots__ = ("_aval", "atom", "eqn")
@@ -34,20 +34,30 @@ class StagedTracer(Tracer):
         return f"JitTracer({_repr_aval(self._aval)})"
 
     def origin(self) -> str:
-        debug_info = self._trace.debug_info
+        info = self._trace.debug_info
+        text = f"The error occurred while tracing the function {info.func_src_info} for {info.traced_for}."
+        names = self._trace.arguments_behind(self.atom)
+        if names:
+            arguments = f"argument {names[0]}" if len(names) == 1 else (
+                f"arguments {', '.join(names[:-1])} and {names[-1]}")
+            text += (" This concrete value was not available in Python because it depends on the "
+                     f"value{'s' if len(names) > 1 else ''} of the {arguments}.")
+        if self.eqn is not None:
+            line = source.summarize(self.eqn.source_info)
+            text += ("\nThis value became a tracer due to JAX operations on these lines:\n"
+                     f"  operation {self.eqn.primitive.name}\n    from line {line}")
+        return text
+
+    def birth(self) -> str:
+        info = self._trace.debug_info
+        traced = f"while {info.func_src_info} was traced for {info.traced_for}."
         if self.eqn is None:
-            where = debug_info.func_src_info
-            if self._trace.invars and self.atom in self._trace.invars and debug_info.arg_names:
-                index = self._trace.invars.index(self.atom)
-                if index < len(debug_info.arg_names):
-                    return (f"\nThe error occurred while tracing the function {where} for "
-                            f"{debug_info.traced_for}. This concrete value was not available in Python "
-                            f"because it depends on the value of the argument {debug_info.arg_names[index]}.")
-            return f"\nThe error occurred while tracing the function {where} for {debug_info.traced_for}."
-        line = source.summarize(self.eqn.source_info)
-        return (f"\nThe error occurred while tracing the function {debug_info.func_src_info} for "
-                f"{debug_info.traced_for}. This value became a tracer due to JAX operations on these lines:\n\n"
-                f"  operation {self.eqn.primitive.name}\n    from line {line}")
+            invars = self._trace.invars
+            index = invars.index(self.atom) if self.atom in invars else len(info.arg_names)
+            name = f"is the argument {info.arg_names[index]}" if index < len(info.arg_names) else "was made"
+            return f"\nIt {name} {traced}"
+        return (f"\nIt was made by the operation {self.eqn.primitive.name} on line "
+                f"{source.summarize(self.eqn.source_info)} {traced}")
 
 
 def _repr_aval(aval: Any) -> str:
@@ -65,50 +75,46 @@ class StagingTrace(Trace):
     def __init__(self, debug_info: DebugInfo = no_debug_info, parent: Trace | None = None):
         self.eqns: list[JaxprEqn] = []
         self.invars: list[Var] = []
-        self.constants: dict[int, tuple[StagedTracer, Any]] = {}  # id of a captured value -> its tracer
+        self.constants: dict[int, tuple[DynamicJaxprTracer, Any]] = {}  # id of a captured value -> its tracer
         self.debug_info = debug_info
         self.parent = parent
         self._invalidated = False
 
-    def new_arg(self, aval: AbstractValue) -> StagedTracer:
+    def new_arg(self, aval: AbstractValue) -> DynamicJaxprTracer:
         var = Var(aval)
         self.invars.append(var)
-        return StagedTracer(self, aval, var)
+        return DynamicJaxprTracer(self, aval, var)
 
-    def to_tracer(self, x: Any) -> StagedTracer:
+    def to_tracer(self, x: Any) -> DynamicJaxprTracer:
         """The tracer of an argument; values from outside become literals or constants."""
         if isinstance(x, Tracer):
             if x._trace is self:
                 return x  # type: ignore[return-value]
             if not x._trace.is_valid():
-                raise errors.UnexpectedTracerError(
-                    "Encountered an unexpected tracer. A function transformed by JAX had a side effect that let an "
-                    f"intermediate value escape: {x!r} was created while tracing "
-                    f"{getattr(getattr(x._trace, 'debug_info', None), 'func_src_info', 'another function')}, which "
-                    f"has finished. Return the value from the function instead of saving it.{x.origin()}")
+                raise_leak(x)
         known = self.constants.get(id(x))
         if known is not None:
             return known[0]
         aval = get_aval(x)
         if not isinstance(x, Tracer) and getattr(aval, "shape", None) == () and inlines(x):
-            return StagedTracer(self, aval, Literal(_scalar(x, aval), aval))
-        tracer = StagedTracer(self, aval, Var(aval))
+            return DynamicJaxprTracer(self, aval, Literal(_scalar(x, aval), aval))
+        tracer = DynamicJaxprTracer(self, aval, Var(aval))
         self.constants[id(x)] = (tracer, x)
         return tracer
 
     def process_primitive(self, primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
-        tracers = [x if type(x) is StagedTracer and x._trace is self else self.to_tracer(x) for x in args]
+        tracers = [x if type(x) is DynamicJaxprTracer and x._trace is self else self.to_tracer(x) for x in args]
         out_avals, effects = primitive.abstract_eval(*[t._aval for t in tracers], **params)
         return self.emit(primitive, tracers, out_avals, params, effects)
 
-    def emit(self, primitive: Primitive, tracers: Sequence[StagedTracer], out_avals: Any,
+    def emit(self, primitive: Primitive, tracers: Sequence[DynamicJaxprTracer], out_avals: Any,
              params: dict[str, Any], effects: Any) -> Any:
         """Appends an equation and gives the tracers of its results."""
         many = primitive.multiple_results
         outvars = [Var(a) for a in out_avals] if many else [Var(out_avals)]
         eqn = JaxprEqn([t.atom for t in tracers], outvars, primitive, params, effects, source.current())
         self.eqns.append(eqn)
-        outs = [StagedTracer(self, v.aval, v, eqn) for v in outvars]
+        outs = [DynamicJaxprTracer(self, v.aval, v, eqn) for v in outvars]
         return outs if many else outs[0]
 
     def process_custom_jvp_call(self, primitive: Primitive, fun: Callable, jvp: Callable, args: tuple,
@@ -152,6 +158,14 @@ class StagingTrace(Trace):
         consts = [value for _, value in self.constants.values()]
         jaxpr = Jaxpr(constvars, self.invars, out_atoms, self.eqns, None, self.debug_info)
         return ClosedJaxpr(jaxpr, consts)
+
+    def arguments_behind(self, atom: Any) -> list[str]:
+        """The names of the arguments that a variable of this program depends on, in their order."""
+        needed = {atom}
+        for eqn in reversed(self.eqns):
+            if any(v in needed for v in eqn.outvars):
+                needed.update(v for v in eqn.invars if type(v) is Var)
+        return [name for v, name in zip(self.invars, self.debug_info.arg_names) if v in needed]
 
     def __repr__(self) -> str:
         return f"StagingTrace<{self.debug_info.func_name}>"
@@ -207,4 +221,4 @@ def hoist_tracers(closed: ClosedJaxpr, everything: bool = False) -> tuple[Closed
     return ClosedJaxpr(new, consts), captured
 
 
-__all__ = ["StagedTracer", "StagingTrace", "aval_rules", "hoist_tracers", "inlines", "trace_to_jaxpr"]
+__all__ = ["DynamicJaxprTracer", "StagingTrace", "aval_rules", "hoist_tracers", "inlines", "trace_to_jaxpr"]

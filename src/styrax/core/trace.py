@@ -96,6 +96,10 @@ class Tracer:
         """Where this tracer came from, for error messages."""
         return ""
 
+    def birth(self) -> str:
+        """Where this tracer was made, for messages about leaked ones."""
+        return ""
+
     def _concrete(self, error: Callable[[], Exception]) -> Any:
         value = self.to_concrete_value()
         if value is None:
@@ -112,15 +116,13 @@ class Tracer:
         return bool(self._concrete(lambda: errors.TracerBoolConversionError(self)))
 
     def __int__(self) -> int:
-        return int(self._concrete(lambda: errors.ConcretizationTypeError(self, "The problem arose with the `int` function.")))
+        return int(self._concrete(lambda: errors.ConcretizationTypeError(self, _conversion("int"))))
 
     def __float__(self) -> float:
-        return float(self._concrete(lambda: errors.ConcretizationTypeError(
-            self, "The problem arose with the `float` function.")))
+        return float(self._concrete(lambda: errors.ConcretizationTypeError(self, _conversion("float"))))
 
     def __complex__(self) -> complex:
-        return complex(self._concrete(lambda: errors.ConcretizationTypeError(
-            self, "The problem arose with the `complex` function.")))
+        return complex(self._concrete(lambda: errors.ConcretizationTypeError(self, _conversion("complex"))))
 
     def __index__(self) -> int:
         return self._concrete(lambda: errors.TracerIntegerConversionError(self)).__index__()
@@ -150,6 +152,11 @@ class Tracer:
 
     def addressable_data(self, index: int) -> Any:
         raise errors.ConcretizationTypeError(self, "The addressable_data() method was called on a tracer.")
+
+
+def _conversion(kind: str) -> str:
+    return (f"The problem arose with the `{kind}` function. To convert the data type of an array, "
+            f"use `x.astype({kind})` or `jnp.array(x, {kind})` instead.")
 
 
 class EvalTrace(Trace):
@@ -254,11 +261,16 @@ def axis_env() -> tuple[tuple[Hashable, Any], ...]:
 
 
 def raise_leak(tracer: Tracer) -> None:
+    """Raises UnexpectedTracerError for a tracer whose trace is not running, with its place of birth and of use."""
+    from . import source
+
+    line = source.current_line()
     raise errors.UnexpectedTracerError(
-        f"Encountered an unexpected tracer: {tracer!r}, which belongs to a transformation that is not "
-        "running here. A function transformed by JAX had a side effect that saved an intermediate value: "
-        f"return the value from the function instead. {tracer.origin()}"
-    )
+        "Encountered an unexpected tracer. A function transformed by JAX had a side effect: it let the intermediate "
+        f"value {tracer!r} with type {tracer.aval.str_short(short_dtypes=False)} wrapped in a {type(tracer).__name__} "
+        f"escape the scope of the transformation.{tracer.birth()}"
+        + (f"\nIt was used at {line}" if line else "")
+        + "\nReturn such a value from the function instead of saving it in a global variable, an attribute or a list.")
 
 
 def get_aval(x: Any) -> Any:

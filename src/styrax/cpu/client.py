@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import sys
-import threading
 import weakref
 from collections.abc import Sequence
 from typing import Any
@@ -15,14 +14,14 @@ from ..compile import costs
 from ..compile.pipeline import Program, compile_to_loops, debugging
 from ..core import dtypes, physical
 from ..core.array import Array, array_type
-from ..core.backends import params_key
 from ..core.avals import ShapedArray, shaped
 from ..core.devices import Device
+from ..core.dims import Recorder
 from ..core.jaxpr import ClosedJaxpr
-from ..core.staging import trace_to_jaxpr
 from ..core.trace import get_aval
 from . import llvm, runtime
 from .dispatch import make_caller
+from .eager import Eager
 from .emit import Function, Module
 
 pool = runtime.pool
@@ -86,7 +85,8 @@ class Executable:
         self.device = device
         self.entry = make_caller(library.address("run"))
         self.results = [(a, array_type(a)) for a in out_avals]
-        self.out_bytes = [0 if b is None else b.size * b.dtype.itemsize for b in program.outputs]
+        self.out_bytes = [b.size * b.dtype.itemsize if b is not None and isinstance(b.size, int) else 0
+                          for b in program.outputs]
         self.constants = [_as_array(value) for _, value in program.constants]
         self.constant_addresses = [c.buffer.address for c in self.constants]
         self.live_inputs = [i for i, b in enumerate(program.inputs) if b is not None]
@@ -101,19 +101,37 @@ class Executable:
         addresses += self.constant_addresses
         outs: list[Any] = []
         device = self.device
+        committed = True in [x.committed for x in args]
         for k, ((aval, kind), size) in enumerate(zip(self.results, self.out_bytes, strict=True)):
             if k in self.taken:
                 memory = self._take(args[self.taken[k]], self.taken[k], addresses)
             else:
                 memory = Memory(size, device)
             addresses.append(memory.address)
-            outs.append(kind(aval, memory))
+            outs.append(kind(aval, memory, committed))
         if self.workspace:
             workspace = Memory(self.workspace, device)
             addresses.append(workspace.address)
         status = self.entry(*addresses)
         if status:
             raise RuntimeError(f"{self.name} failed with status {status}")
+        return outs
+
+    def run_sized(self, args: Sequence[Any], out_avals: Sequence[Any], out_bytes: Sequence[int],
+                  sizes: tuple[int, ...]) -> list[Any]:
+        """Runs a program whose shapes are known only now."""
+        addresses = [args[i]._live().address for i in self.live_inputs]
+        addresses += self.constant_addresses
+        outs = []
+        for aval, size in zip(out_avals, out_bytes, strict=True):
+            memory = Memory(size, self.device)
+            addresses.append(memory.address)
+            outs.append(Array(aval, memory))
+        if self.workspace:
+            workspace = Memory(self.workspace, self.device)
+            addresses.append(workspace.address)
+        if self.entry(*addresses, *sizes):
+            raise MemoryError(f"{self.name}: no memory for intermediate results")
         return outs
 
     def _take(self, array: Any, number: int, addresses: list[int]) -> Memory:
@@ -148,7 +166,7 @@ def _as_array(x: Any) -> Any:
     return x if type(x) is Array else backend.put(x, get_aval(x), None)
 
 
-def generate(program: Program) -> str:
+def generate(program: Program, sizes: int = 0) -> str:
     """The program as LLVM IR: one function `run(ptr slots)`, which gives a status."""
     machine = llvm.host()
     module = Module(program.builder, machine.vector_bytes)
@@ -167,6 +185,14 @@ def generate(program: Program) -> str:
             if buffer.offset is not None:
                 f.entry.append(f"  %t{k} = getelementptr i8, ptr %ws, i64 {buffer.offset}")
                 f.pointers[buffer] = f"%t{k}"
+    at = len(order) + bool(program.workspace)
+    for number, size in program.builder.sizes.items():
+        if number < sizes:
+            f.entry.append(f"  %n{number}p = getelementptr i64, ptr %slots, i64 {at + number}")
+            f.entry.append(f"  %n{number} = load i64, ptr %n{number}p")
+            f.names[size] = f"%n{number}"
+    if sizes:
+        f.allocate(program.statements)
     f.run(program.statements)
     f.release()
     module.functions.append(f.finish("ret i32 0"))
@@ -180,40 +206,32 @@ class CpuBackend:
 
     def __init__(self) -> None:
         self._devices = [Device("cpu", 0, "cpu", self)]
-        self._kernels: dict[Any, Executable] = {}
-        self._lock = threading.Lock()
+        self.eager = Eager(self.compile)
 
     def devices(self) -> list[Device]:
         return self._devices
 
     def compile(self, closed: ClosedJaxpr, *, name: str = "program", donated: Sequence[bool] = (),
-                **_: Any) -> Executable:
+                sizes: Recorder | None = None, **_: Any) -> Executable:
+        """The machine code of a program. With `sizes`, its shapes are known only when it is called."""
         machine = llvm.host()
         out_avals = closed.out_avals
-        program = compile_to_loops(physical.lower(closed), name, donated, machine.vector_bytes)
-        ir = generate(program)
+        program = compile_to_loops(physical.lower(closed), name, donated, machine.vector_bytes, sizes is not None)
+        ir = generate(program, 0 if sizes is None else sizes.inputs)
         if debugging("llvm"):
             print(f"-- llvm {name}\n{ir}")
         level = llvm.BRIEF if costs.instructions(program.statements) < INSTANT else 1
         if debugging("asm"):
             print(f"-- asm {name}\n{llvm.asm(ir)}")
-        return Executable(program, llvm.load(ir, name, level=level), ir, self._devices[0], out_avals)
+        kind = Executable
+        if program.builder.host_calls:
+            from .host_calls import CallingExecutable as kind  # type: ignore[assignment]
+        return kind(program, llvm.load(ir, name, level=level), ir, self._devices[0], out_avals)
 
     def apply_primitive(self, primitive: Any, args: tuple, params: dict[str, Any]) -> Any:
         """Runs one primitive: its program is compiled once for its parameters and argument types."""
         arrays = [x if isinstance(x, Array) else self.put(x, get_aval(x), None) for x in args]
-        key = (primitive, tuple([x.aval for x in arrays]), params_key(params))
-        kernel = self._kernels.get(key)
-        if kernel is None:
-            def fun(*tracers: Any) -> list[Any]:
-                out = primitive.bind(*tracers, **params)
-                return list(out) if primitive.multiple_results else [out]
-
-            closed = trace_to_jaxpr(fun, [x.aval for x in arrays])
-            kernel = self.compile(closed, name=primitive.name)
-            with self._lock:
-                self._kernels[key] = kernel
-        outs = kernel(*arrays)
+        outs = self.eager.primitive(primitive, arrays, params)(*arrays)
         return outs if primitive.multiple_results else outs[0]
 
     def put(self, value: Any, aval: ShapedArray, device: Any) -> Array:
@@ -225,6 +243,11 @@ class CpuBackend:
         if source.nbytes:
             ctypes.memmove(memory.address, _numpy_address(source), source.nbytes)
         return Array(shaped(source.shape, source.dtype, aval.weak_type), memory)
+
+    def adopt(self, address: int, aval: ShapedArray, owner: Any) -> Array:
+        """An array over memory of others, contiguous and aligned for its elements; `owner` keeps it."""
+        nbytes = aval.size * aval.dtype.itemsize
+        return Array(shaped(aval.shape, aval.dtype, aval.weak_type), Memory(nbytes, self._devices[0], address, owner))
 
 
 def _numpy_address(x: np.ndarray) -> int:

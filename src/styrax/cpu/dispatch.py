@@ -15,7 +15,7 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
-from . import llvm
+from . import buffer_protocol, llvm
 
 _METH_FASTCALL = 0x0080
 _WORDS_AT_MOST = 8  # direct arguments of a native function that `function` can call
@@ -200,7 +200,7 @@ def _definition(name: str) -> str:
 
 
 def _calls_source() -> str:
-    text = _DECLARATIONS
+    text = _DECLARATIONS + buffer_protocol.SOURCE
     for suffix, release in (("", False), ("_releasing", True)):
         text += _program_trampoline("program" + suffix, release) + _definition("program" + suffix)
         text += _word_trampoline("word" + suffix, release) + _definition("word" + suffix)
@@ -229,6 +229,8 @@ def _made(name: str, target: int) -> Callable[..., int]:
         python.libraries.append(library)
         for symbol in library.symbols:
             _definitions[symbol[4:]] = library.address(symbol)
+        if "get_buffer" in library.symbols:
+            buffer_protocol.install(library)
         found = _definitions[name]
     return python.new(found, target, None)
 
@@ -249,7 +251,7 @@ class _Python:
 
 _USED = ("PyErr_Occurred", "PyErr_SetString", "PyEval_RestoreThread", "PyEval_SaveThread", "PyFloat_AsDouble",
          "PyFloat_FromDouble", "PyLong_AsSsize_t", "PyLong_AsUnsignedLongLong", "PyLong_FromSsize_t",
-         "PyLong_FromUnsignedLongLong")
+         "PyLong_FromUnsignedLongLong", *buffer_protocol.SYMBOLS)
 
 
 def make_caller(fn_address: int, release: bool = False) -> Callable[..., int]:

@@ -839,10 +839,27 @@ class Function:
             self.entry.append(f"  {name} = alloca [{max(b.size * b.dtype.itemsize, 1)} x i8], align 64")
         else:
             self.declare("declare ptr @styrax_alloc(i64)")
+            before, self.at = self.at, 0  # once for the function, whatever loops stand around
             size = self.value(self.arena.imul(self.arena.index(b.size), b.dtype.itemsize))
             name = self.op(f"call ptr @styrax_alloc(i64 {size})")
+            self.at = before
             self.freed.append(name)
         self.pointers[b.root] = name
+
+    def allocate(self, body: Sequence[Statement]) -> None:
+        """Asks for the memory of temporary buffers whose sizes are known only now."""
+        needed: dict[Buffer, None] = {}
+        for s in statements(body):
+            for e in s.exprs():
+                needed.update(dict.fromkeys(self.buffers(e)))
+        needed.update(dict.fromkeys(self._writes(body)))
+        for buffer in needed:
+            if buffer.kind == "temp" and buffer not in self.pointers:
+                self.declare("declare ptr @styrax_alloc(i64)")
+                size = self.value(self.arena.imul(self.arena.index(buffer.size), buffer.dtype.itemsize))
+                name = self.op(f"call ptr @styrax_alloc(i64 {size})")
+                self.freed.append(name)
+                self.pointers[buffer] = name
 
     @property
     def freed(self) -> list[str]:
@@ -988,13 +1005,13 @@ class Function:
         if static and int(low) >= int(high):
             return
         entry = self.label("enter")
-        if not static:
-            ready = self.op(f"icmp slt i64 {low}, {high}")
-            self.line(f"br i1 {ready}, label %{entry}, label %{end}")
-        else:
-            self.line(f"br label %{entry}")
-        self.start(entry)
         with self.scope(self._writes(s.body), loop=True):
+            if static:
+                self.line(f"br label %{entry}")
+            else:  # (here, so that what is hoisted stands before the branch)
+                ready = self.op(f"icmp slt i64 {low}, {high}")
+                self.line(f"br i1 {ready}, label %{entry}, label %{end}")
+            self.start(entry)
             self.line(f"br label %{head}")
             self.start(head)
             i, following = self.fresh(), self.fresh()
@@ -1078,10 +1095,10 @@ class Function:
 
     def _masked(self, s: Loop, low: str, high: str, width: int) -> None:
         head, end, entry, latch = (self.label(x) for x in ("loop", "end", "enter", "latch"))
-        ready = self.op(f"icmp slt i64 {low}, {high}")
-        self.line(f"br i1 {ready}, label %{entry}, label %{end}")
-        self.start(entry)
         with self.scope(self._writes(s.body), loop=True):
+            ready = self.op(f"icmp slt i64 {low}, {high}")
+            self.line(f"br i1 {ready}, label %{entry}, label %{end}")
+            self.start(entry)
             self.line(f"br label %{head}")
             self.start(head)
             i, following = self.fresh(), self.fresh()

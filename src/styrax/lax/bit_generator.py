@@ -19,8 +19,10 @@ from styrax.core.primitive import Primitive, multiple_results
 from styrax.core.trace import get_aval
 from styrax.transforms import ad, batching
 
-from .elementwise import bitwise_xor
-from .shaping import broadcast, concatenate, reshape, squeeze
+from .bits import bitwise_xor
+from .broadcasting import broadcast, squeeze
+from .joining import concatenate
+from .shaping import reshape
 from .slicing import dynamic_update_slice, slice_in_dim
 from .threefry import block as threefry_block
 from .threefry import LoopWords, threefry_fold_in, threefry_seed, threefry_split

@@ -13,7 +13,7 @@ from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.jaxpr import Literal
 from styrax.core.physical import physicals
-from styrax.core.staging import StagedTracer, StagingTrace
+from styrax.core.staging import DynamicJaxprTracer, StagingTrace
 from styrax.core.trace import Tracer, get_aval
 from styrax.transforms import ad, batching
 
@@ -131,7 +131,7 @@ def _bind_convert(trace: Any, args: tuple, params: dict[str, Any]) -> Any:
                 return base.process_primitive(convert_element_type_p, args, params)
             if folded.shape:
                 return base.to_tracer(folded)
-            return StagedTracer(base, aval, Literal(folded[()], aval))
+            return DynamicJaxprTracer(base, aval, Literal(folded[()], aval))
     return base.process_primitive(convert_element_type_p, args, params)
 
 
@@ -246,7 +246,8 @@ def _bitcast_loops(b: Any, x: Any, *, new_dtype: Any) -> Any:
         *outer, k = index
         whole = b.bitcast(x.at(outer), wide)
         shift = b.cast(b.mul(k, b.index(narrow_bits)), wide)
-        return b.bitcast(b.cast(b.and_(b.shr_logical(whole, shift), b.const(2**narrow_bits - 1, wide)), narrow), new_dtype)
+        part = b.and_(b.shr_logical(whole, shift), b.const(2**narrow_bits - 1, wide))
+        return b.bitcast(b.cast(part, narrow), new_dtype)
 
     def join(index: Any) -> Any:
         whole = None

@@ -13,6 +13,8 @@ from styrax.core.primitive import Primitive
 from styrax.core.trace import get_aval
 from styrax.transforms import ad, batching
 
+from .broadcasting import broadcast_in_dim
+from .filling import full_like
 from .primitives import (
     ANY,
     OPERATIONS,
@@ -27,7 +29,6 @@ from .primitives import (
     shape_of,
     standard_primitive,
 )
-from .shaping import broadcast_in_dim, full_like
 
 _KEYS = (dtypes.extended,)
 
@@ -357,13 +358,13 @@ def _pass_where(condition: Any, t: Any, shape: tuple) -> Any:
 
 
 def _clamp_jvp_min(t: Any, ans: Any, low: Any, x: Any, high: Any) -> Any:
-    from .elementwise import bitwise_and
+    from .bits import bitwise_and
 
     return _pass_where(bitwise_and(gt(low, x), lt(low, high)), t, shape_of(ans))
 
 
 def _clamp_jvp_x(t: Any, ans: Any, low: Any, x: Any, high: Any) -> Any:
-    from .elementwise import bitwise_and
+    from .bits import bitwise_and
 
     return _pass_where(bitwise_and(gt(x, low), lt(x, high)), t, shape_of(ans))
 

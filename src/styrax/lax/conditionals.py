@@ -117,7 +117,7 @@ def cond(pred: Any, true_fun: Any, false_fun: Any, *operands: Any, operand: Any 
     if aval.dtype != np.bool_:
         pred = lax.ne(pred, np.zeros((), aval.dtype)[()])
     index = lax.convert_element_type(pred, np.int32)
-    return _bind_branches("cond", index, (false_fun, true_fun), ("false_fun", "true_fun"), operands)
+    return _bind_branches("cond", index, (true_fun, false_fun), ("true_fun", "false_fun"), operands)
 
 
 def _scalar_aval(x: Any, what: str) -> Any:
@@ -136,17 +136,18 @@ def _bind_branches(
     leaves, in_tree = tree.tree_flatten(operands)
     avals = [get_aval(x) for x in leaves]
     bodies = [trace_body(construct, f, in_tree, avals) for f in funs]
-    # cond speaks of true_fun first, switch compares every branch with the first
-    pairs = [(1, 0)] if construct == "cond" else [(0, i) for i in range(1, len(funs))]
-    for a, b in pairs:
+    first = bodies[0]
+    for fun, name, body in zip(funs[1:], names[1:], bodies[1:], strict=True):
         check_branches(
             construct,
-            (names[a], names[b]),
-            (funs[a], funs[b]),
-            (bodies[a].out_tree, bodies[b].out_tree),
-            (bodies[a].out_avals, bodies[b].out_avals),
+            (names[0], name),
+            (funs[0], fun),
+            (first.out_tree, body.out_tree),
+            (first.out_avals, body.out_avals),
         )
     branches, captured = _join_captured(bodies)
+    if construct == "cond":  # the branch of false is the one of number 0
+        branches = branches[::-1]
     outs = bind_cond(index, branches, [*captured, *leaves])
     return tree.tree_unflatten(bodies[0].out_tree, outs)
 

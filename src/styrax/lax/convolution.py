@@ -545,7 +545,8 @@ def _conv_stablehlo(m: Any, lhs: Any, rhs: Any, *, window_strides: Any, padding:
 
 def _complex_conv(x: Any, y: Any, params: dict[str, Any]) -> Any:
     """A complex convolution out of three real ones, for platforms without complex ones."""
-    from .elementwise import add, complex, imag, real, sub
+    from .arithmetic import add, sub
+    from .elementwise import complex, imag, real
 
     def conv(p: Any, q: Any) -> Any:
         return conv_general_dilated_p.bind(p, q, **params)
@@ -706,7 +707,7 @@ def conv_general_dilated_patches(lhs: Any, filter_shape: Sequence[int], window_s
       an array whose feature dimension has size `features * prod(filter_shape)`, the input's features
       major.
     """
-    from .shaping import broadcast_in_dim
+    from .broadcasting import broadcast_in_dim
 
     filter_shape = tuple(int(n) for n in filter_shape)
     layout = dimension_numbers

@@ -11,12 +11,14 @@ import numpy as np
 from styrax.core import dtypes, rules
 from styrax.core.primitive import Primitive
 from styrax.core.trace import get_aval
-from styrax.transforms import ad, batching
+from styrax.transforms import ad
 
-from . import elementwise
+from . import arithmetic, elementwise
+from .arithmetic import add, neg, sub
 from .associative import associative_scan
 from .comparisons import eq, ge, ne, select
-from .elementwise import add, exp, log1p, neg, sub
+from .elementwise import exp, log1p
+from .filling import full_like
 from .primitives import (
     NUMERIC,
     OPERATIONS,
@@ -25,7 +27,6 @@ from .primitives import (
     standard_primitive,
 )
 from .reductions import rules_of_extrema
-from .shaping import full_like
 
 
 def logaddexp(x: Any, y: Any) -> Any:
@@ -36,7 +37,7 @@ def logaddexp(x: Any, y: Any) -> Any:
         # Equal operands, infinite ones too, differ by nothing.
         difference = select(eq(smaller, larger), full_like(x, 0), sub(smaller, larger))
         return add(larger, log1p(exp(difference)))
-    larger = elementwise.max(x, y)
+    larger = arithmetic.max(x, y)
     difference = sub(x, y)
     undefined = ne(difference, difference)
     safe = add(larger, log1p(exp(neg(elementwise.abs(difference)))))
@@ -183,15 +184,15 @@ cumsum, cumsum_p = _cumulative(
     "cumsum", add, lambda b, x, y: b.add(x, y), NUMERIC, "Cumulative sums along a dimension.", np.cumsum
 )
 cumprod, cumprod_p = _cumulative(
-    "cumprod", elementwise.mul, lambda b, x, y: b.mul(x, y), NUMERIC,
+    "cumprod", arithmetic.mul, lambda b, x, y: b.mul(x, y), NUMERIC,
     "Cumulative products along a dimension.", np.cumprod,
 )  # fmt: skip
 cummax, cummax_p = _cumulative(
-    "cummax", elementwise.max, rules_of_extrema["max"], NUMERIC, "Cumulative maxima along a dimension.",
+    "cummax", arithmetic.max, rules_of_extrema["max"], NUMERIC, "Cumulative maxima along a dimension.",
     np.maximum.accumulate,
 )  # fmt: skip
 cummin, cummin_p = _cumulative(
-    "cummin", elementwise.min, rules_of_extrema["min"], NUMERIC, "Cumulative minima along a dimension.",
+    "cummin", arithmetic.min, rules_of_extrema["min"], NUMERIC, "Cumulative minima along a dimension.",
     np.minimum.accumulate,
 )  # fmt: skip
 cumlogsumexp, cumlogsumexp_p = _cumulative(

@@ -15,7 +15,7 @@ from styrax.core.trace import get_aval
 from styrax.transforms import ad, batching
 
 from .comparisons import ge, le, select
-from .elementwise import bitwise_and
+from .bits import bitwise_and
 from .indexing import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -30,7 +30,8 @@ from .indexing import (
     starts,
 )
 from .reductions import reduce_and
-from .shaping import broadcast_in_dim, full
+from .broadcasting import broadcast_in_dim
+from .filling import full
 
 gather_p = Primitive("gather")
 

@@ -131,7 +131,10 @@ class ScalarOps:
     def epsilon(self, pattern: Any) -> float:
         return float(np.finfo(pattern.dtype).eps)
 
-    def loop(self, going: Callable[..., Lane], step: Callable[..., Sequence[Lane]], start: Sequence[Lane]) -> list[Lane]:
+    def loop(
+        self, going: Callable[..., Lane], step: Callable[..., Sequence[Lane]], start: Sequence[Lane]
+    ) -> list[Lane]:
+        """Repeats `step` on the state as long as `going` holds of it."""
         cells = [self.n.var(s.value.dtype, s.value) for s in start]
 
         def now() -> list[Lane]:
@@ -162,13 +165,13 @@ class ArrayOps:
         return x.value if isinstance(x, Lane) else np.asarray(x, get_aval(pattern).dtype)
 
     def full(self, x: Any, pattern: Any) -> Any:
-        from .shaping import full_like
+        from .filling import full_like
 
         return full_like(pattern, x)
 
     def select(self, condition: Any, on_true: Any, on_false: Any) -> Any:
+        from .broadcasting import broadcast_in_dim
         from .comparisons import select
-        from .shaping import broadcast_in_dim
 
         shape = get_aval(condition).shape
 
@@ -180,9 +183,12 @@ class ArrayOps:
     def epsilon(self, pattern: Any) -> float:
         return float(dtypes.finfo(get_aval(pattern).dtype).eps)
 
-    def loop(self, going: Callable[..., Lane], step: Callable[..., Sequence[Lane]], start: Sequence[Lane]) -> list[Lane]:
+    def loop(
+        self, going: Callable[..., Lane], step: Callable[..., Sequence[Lane]], start: Sequence[Lane]
+    ) -> list[Lane]:
+        """Repeats `step` on the state as long as `going` holds of it."""
+        from .bits import bitwise_and
         from .comparisons import select
-        from .elementwise import bitwise_and
         from .loops import while_loop
         from .reductions import reduce_or
 

@@ -380,7 +380,8 @@ def nary(
         name,
         f"{doc}\n\nArgs:\n  {', '.join(arguments)}: arrays of one {takes} dtype. Each is a scalar, or all have "
         "the same number of\n    dimensions, equal or one.\n\nReturns:\n  an array of the shape of the operands "
-        f"broadcast together.\n\nRaises:\n  TypeError: for other dtypes, dtypes that differ, or shapes that do not fit.",
+        "broadcast together.\n\nRaises:\n  TypeError: for other dtypes, dtypes that differ, or shapes that do "
+        "not fit.",
     )
     rules.loops[prim] = elementwise_loops(scalar)
     rules.stablehlos[prim] = elementwise_hlo(hlo)
@@ -451,3 +452,19 @@ def scalar_like(x: Any, value: Any) -> Any:
     if aval.weak_type and aval.dtype.kind in _PYTHON_SCALARS:
         return _PYTHON_SCALARS[aval.dtype.kind](value)
     return np.asarray(value, aval.dtype)
+
+
+def real_dtype(dtype: Any) -> Any:
+    """The dtype of the parts of a complex dtype; other dtypes are their own."""
+    return np.dtype({8: np.float32, 16: np.float64}[dtype.itemsize]) if dtype.kind == "c" else dtype
+
+
+def complex_dtype(dtype: Any) -> Any:
+    """The complex dtype whose parts are of the given dtype."""
+    if dtype.kind == "c":
+        return dtype
+    return np.dtype(np.complex128 if dtype == np.float64 else np.complex64)
+
+
+def is_complex(x: Any) -> bool:
+    return get_aval(x).dtype.kind == "c"

@@ -39,7 +39,7 @@ unsafe_rbg_prng_impl = register_prng(PRNGImpl(
 
 def _each_key(fun: Callable[..., Any], ndim: int) -> Callable[..., Any]:
     """Maps a function of one key over `ndim` leading dimensions."""
-    from styrax.transforms.mapping import vmap
+    from styrax.transforms.api import vmap
 
     for _ in range(ndim):
         fun = vmap(fun)
@@ -138,7 +138,7 @@ def _random_fold_in_physical(context: Context, data: Any, values: Any) -> Any:
     impl = keys.dtype._impl
     fold_in = impl.fold_in
     if keys.shape != out.shape or values.shape != out.shape:
-        from styrax.transforms.mapping import vmap
+        from styrax.transforms.api import vmap
 
         # An operand without dimensions, or with one of size 1, is the same key or datum everywhere.
         for axis in reversed(range(out.ndim)):

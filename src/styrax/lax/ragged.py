@@ -10,13 +10,16 @@ import numpy as np
 from styrax.core import dtypes
 from styrax.core.trace import get_aval
 
+from .arithmetic import mul, sub
+from .bits import bitwise_and
+from .broadcasting import broadcast_in_dim
 from .casting import convert_element_type
 from .comparisons import ge, lt, select
 from .contractions import dot_general
 from .cumulative import cumsum
-from .elementwise import bitwise_and, mul, sub
+from .filling import broadcasted_iota, full_like
 from .primitives import shape_of
-from .shaping import broadcast_in_dim, broadcasted_iota, full_like, reshape, transpose
+from .shaping import reshape, transpose
 
 
 class RaggedDotDimensionNumbers:
@@ -125,7 +128,7 @@ def ragged_dot_general(
         raise TypeError("ragged_dot_general group_sizes must be integers.")
     if ragged in lhs_batch:
         return dot_general(lhs, rhs, numbers.dot_dimension_numbers, **options)
-    moved = lambda dims: tuple(d + 1 for d in dims)  # noqa: E731
+    moved = lambda dims: tuple(d + 1 for d in dims)
     cut = _by_group(lhs, group_sizes, ragged, lhs_batch)
     if ragged in lhs_contract:
         out = dot_general(

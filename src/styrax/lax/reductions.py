@@ -16,10 +16,13 @@ from styrax.core.staging import trace_to_jaxpr
 from styrax.core.trace import get_aval, to_concrete_value
 from styrax.transforms import ad, batching
 
-from . import elementwise
+from . import arithmetic
+from .arithmetic import div, mul
+from .bits import bitwise_and, bitwise_or, bitwise_xor
+from .broadcasting import broadcast_in_dim, squeeze
 from .casting import convert_element_type
 from .comparisons import eq
-from .elementwise import bitwise_and, bitwise_or, bitwise_xor, div, mul
+from .filling import full
 from .primitives import (
     ANY,
     BITS,
@@ -32,14 +35,8 @@ from .primitives import (
     standard_primitive,
 )
 from .scalar_programs import scalar_program
-from .shaping import (
-    broadcast_in_dim,
-    full,
-    reshape,
-    size_of,
-    squeeze,
-    transpose,
-)
+from .shapes import size_of
+from .shaping import reshape, transpose
 
 
 def check_axes(name: str, x: Any, axes: tuple) -> None:
@@ -125,7 +122,7 @@ def combine_scalars(kind: str) -> Any:
     return lambda b, accs, elems: tuple(scalar(b, x, y) for x, y in zip(accs, elems, strict=True))
 
 
-rules_of_extrema = {"max": elementwise.extremum_scalar("max"), "min": elementwise.extremum_scalar("min")}
+rules_of_extrema = {"max": arithmetic.extremum_scalar("max"), "min": arithmetic.extremum_scalar("min")}
 
 
 def combiner_region(m: Any, kind: str, dtype: Any) -> str:
@@ -134,7 +131,7 @@ def combiner_region(m: Any, kind: str, dtype: Any) -> str:
     if kind in _HLO:
         return m.region([aval, aval], lambda m2, x, y: m2.op1(_HLO[kind], [x, y], aval))
     op, direction = ("stablehlo.maximum", "GT") if kind == "max" else ("stablehlo.minimum", "LT")
-    rule = elementwise.extremum_hlo(op, direction)
+    rule = arithmetic.extremum_hlo(op, direction)
 
     def body(m2: Any, x: Any, y: Any) -> Any:
         m2.avals_out = [aval]
@@ -290,7 +287,7 @@ def fold_halves(combine: Callable[..., Sequence[Any]], operands: Sequence[Any], 
         rest = [slice_in_dim(x, 2 * half, length, axis=axis) for x in operands] if length % 2 else None
         operands = list(combine(*first, *second))
         if rest is not None:
-            from .shaping import concatenate
+            from .joining import concatenate
 
             operands = [concatenate([x, y], axis) for x, y in zip(operands, rest, strict=True)]
         length = half + length % 2
@@ -534,7 +531,7 @@ def _vectorized(jaxpr: ClosedJaxpr, count: int) -> Callable[..., Sequence[Any]]:
 
     def combine(*xs: Any) -> Sequence[Any]:
         shape = shape_of(xs[0])
-        fun = lambda *scalars: eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *scalars)  # noqa: E731
+        fun = lambda *scalars: eval_jaxpr(jaxpr.jaxpr, jaxpr.consts, *scalars)
         for _ in shape:
             fun = _vmapped(fun)
         return fun(*xs)
@@ -599,10 +596,10 @@ def _monoid_function(computation: Any, operand: Any, init: Any) -> Callable[...,
     if start is None:
         return None
     for function, kind, named in (
-        (elementwise.add, "add", reduce_sum),
-        (elementwise.mul, "mul", reduce_prod),
-        (elementwise.max, "max", reduce_max),
-        (elementwise.min, "min", reduce_min),
+        (arithmetic.add, "add", reduce_sum),
+        (arithmetic.mul, "mul", reduce_prod),
+        (arithmetic.max, "max", reduce_max),
+        (arithmetic.min, "min", reduce_min),
         (bitwise_and, "and", reduce_and),
         (bitwise_or, "or", reduce_or),
         (bitwise_xor, "xor", reduce_xor),

@@ -17,9 +17,9 @@ from styrax.core.staging import trace_to_jaxpr
 from styrax.core.trace import get_aval
 from styrax.transforms import ad, batching
 
-from . import elementwise
+from . import arithmetic
 from .comparisons import clamp, eq, select
-from .elementwise import add, div, mul, neg, sub
+from .arithmetic import add, div, mul, neg, sub
 from .gather import GatherDimensionNumbers, gather
 from .indexing import (
     GatherScatterMode,
@@ -35,7 +35,9 @@ from .indexing import (
     starts,
 )
 from .scalar_programs import scalar_program
-from .shaping import broadcast_in_dim, full, iota, reshape
+from .broadcasting import broadcast_in_dim
+from .filling import full, iota
+from .shaping import reshape
 
 # --- checks
 
@@ -181,9 +183,9 @@ scatter_add = _public("scatter_add", scatter_add_p, add, "An array with updates 
 scatter_sub = _public("scatter_sub", scatter_sub_p, sub, "An array with updates taken from windows of it.", _ANY_ORDER)
 scatter_mul = _public("scatter_mul", scatter_mul_p, mul, "An array with windows of it multiplied by updates.",
                       _ANY_ORDER)
-scatter_min = _public("scatter_min", scatter_min_p, elementwise.min,
+scatter_min = _public("scatter_min", scatter_min_p, arithmetic.min,
                       "An array with the minimum of its windows and updates.", _ANY_ORDER)
-scatter_max = _public("scatter_max", scatter_max_p, elementwise.max,
+scatter_max = _public("scatter_max", scatter_max_p, arithmetic.max,
                       "An array with the maximum of its windows and updates.", _ANY_ORDER)
 
 

@@ -14,21 +14,14 @@ from styrax.core.physical import physicals
 from styrax.core.trace import Tracer, get_aval
 from styrax.transforms import ad, batching
 
+from .arithmetic import add
+from .broadcasting import broadcast_in_dim, squeeze
 from .casting import convert_element_type
 from .comparisons import lt, select
-from .elementwise import add
+from .filling import full, pad
+from .joining import concatenate, slice_hlo
 from .primitives import first_dtype, first_weak_type, shape_of, standard_primitive
-from .shaping import (
-    broadcast_in_dim,
-    canonical_axis,
-    canonical_shape,
-    concatenate,
-    full,
-    is_symbolic,
-    pad,
-    slice_hlo,
-    squeeze,
-)
+from .shapes import canonical_axis, canonical_shape, is_symbolic
 
 # -- slice -----------------------------------------------------------------------------------------
 
@@ -651,7 +644,7 @@ def dynamic_update_index_in_dim(
     ndim = len(shape_of(operand))
     axis = canonical_axis(axis, ndim)
     if len(shape_of(update)) != ndim:
-        from .shaping import expand_dims
+        from .broadcasting import expand_dims
 
         update = expand_dims(update, (axis,))
     return dynamic_update_slice_in_dim(

@@ -21,7 +21,10 @@ from styrax.transforms import ad, batching
 from .casting import as_array
 from .gather import GatherDimensionNumbers, gather
 from .indexing import shape_of
-from .shaping import broadcast_in_dim, broadcasted_iota, canonical_axis, transpose
+from .broadcasting import broadcast_in_dim
+from .filling import broadcasted_iota
+from .shapes import canonical_axis
+from .shaping import transpose
 
 INDEX = np.dtype(np.int64)
 INT32 = np.dtype(np.int32)
@@ -715,7 +718,7 @@ def _approx_top_k_stablehlo(m: Any, operand: Any, *, k: int, reduction_dimension
     count = m.avals_out[0].shape[axis]
 
     def exact(x: Any) -> list[Any]:
-        from .elementwise import neg
+        from .arithmetic import neg
 
         values, indices = top_k(x if is_max_k else neg(x), count, axis=axis)
         return [values if is_max_k else neg(values), indices]

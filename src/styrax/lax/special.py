@@ -14,10 +14,13 @@ import numpy as np
 from styrax.core import dtypes, rules
 from styrax.transforms import ad, batching
 
+from .arithmetic import add, mul, neg, reciprocal, square, sub
+from .broadcasting import broadcast_in_dim
 from .casting import convert_element_type
 from .comparisons import gt, select
 from .elementwise import abs as absolute
-from .elementwise import add, exp, log, log1p, mul, neg, reciprocal, sign, square, sub
+from .elementwise import exp, log, log1p, sign
+from .filling import full_like
 from .lanes import ArrayOps, Lane, ScalarOps
 from .primitives import (
     FLOAT,
@@ -32,7 +35,6 @@ from .primitives import (
     standard_primitive,
     unary,
 )
-from .shaping import broadcast_in_dim, full_like
 
 # -- operations with code of their own on every platform -----------------------------------------------
 

@@ -20,8 +20,11 @@ from styrax.core.trace import get_aval
 from styrax.transforms import batching
 
 from .casting import convert_element_type
-from .elementwise import bitwise_and, bitwise_or, bitwise_xor, shift_left, shift_right_logical
-from .shaping import broadcast_in_dim, concatenate, iota, reshape, squeeze
+from .bits import bitwise_and, bitwise_or, bitwise_xor, shift_left, shift_right_logical
+from .broadcasting import broadcast_in_dim, squeeze
+from .filling import iota
+from .joining import concatenate
+from .shaping import reshape
 from .slicing import slice_in_dim
 
 UINT32 = np.dtype(np.uint32)

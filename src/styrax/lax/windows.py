@@ -20,14 +20,14 @@ from styrax.core.staging import trace_to_jaxpr
 from styrax.core.trace import get_aval, to_concrete_value
 from styrax.transforms import ad, batching
 
-from . import elementwise
+from . import arithmetic
 from .casting import as_array
 from .comparisons import ge_p, le_p
 from .indexing import shape_of
 from .padding import PaddingType, dilated, padtype_to_pads, window_count
 from .reductions import greatest, least
 from .scalar_programs import scalar_program
-from .shaping import pad
+from .filling import pad
 
 INT32 = np.dtype(np.int32)
 
@@ -168,11 +168,11 @@ def _monoid(computation: Callable[..., Any], dtype: Any, init: Any) -> Primitive
     if value is None or np.shape(value) or isinstance(dtype, dtypes.ExtendedDType):
         return None
     value = np.asarray(value)
-    if computation is elementwise.add:
+    if computation is arithmetic.add:
         return reduce_window_sum_p if value == 0 else None
-    if computation is elementwise.max:
+    if computation is arithmetic.max:
         return reduce_window_max_p if value == extreme(dtype, "lowest") else None
-    if computation is elementwise.min:
+    if computation is arithmetic.min:
         return reduce_window_min_p if value == extreme(dtype, "highest") else None
     return None
 
@@ -313,7 +313,7 @@ rules.batchers[reduce_window_p] = _reduce_window_batch
 def _reduce_window_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Jaxpr, consts: Any,
                        **window: Any) -> tuple[list[Any], list[Any]]:
     """Reduces pairs of value and tangent with the derivative of the computation."""
-    from styrax.transforms.derivatives import jvp
+    from styrax.transforms.api import jvp
 
     n = len(primals) // 2
     if any(type(t) is not ad.Zero for t in tangents[n:]):

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
+from styrax.lax.sizes import size_value
 from styrax.core import config, dtypes
 from styrax.core.array import Array
 from styrax.core.trace import Tracer
@@ -194,6 +195,8 @@ def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
         if python is not None and dtypes.canonicalize_dtype(_PYTHON_KINDS[python]) == dtype:
             return python(x)
         return lax.convert_element_type_p.bind(literal(x, dtype), new_dtype=dtype, weak_type=True, sharding=None)
+    if hasattr(x, "_is_symbolic_dim"):
+        return size_value(x, dtype)
     value = np.asarray(x)
     if value.dtype == dtype:
         return value

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..core import dtypes, errors, tree
+from ..core.avals import AbstractRef
 from ..core.effects import Effects
 from ..core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, close_jaxpr
 from ..core.primitive import Primitive
@@ -24,8 +25,10 @@ from ..core.rules import (
     fancy_batchers,
     jvps,
     linearizations,
+    loops,
     partial_eval_jaxpr_customs,
     partial_evals,
+    stablehlos,
     transposes,
 )
 from ..core.staging import hoist_tracers
@@ -40,7 +43,6 @@ from .naming import check_callable, function_name, split_arguments, wraps
 from .partial import (
     PartialTrace,
     bind_linear,
-    close_like,
     dce_jaxpr,
     has_effects,
     partial_eval_jaxpr,
@@ -247,7 +249,7 @@ def _split(key: tuple, jaxpr: Jaxpr, policy: Any, make: Callable[[], tuple[Close
 
 def _linearize(nonzero: Sequence[bool], *primals: Any, jaxpr: Jaxpr, policy: Any, **params: Any) -> Any:
     def make() -> tuple[ClosedJaxpr, int, ClosedJaxpr, Any]:
-        primal, nonzero_out, linear, _ = linearize_jaxpr(close_jaxpr(jaxpr), nonzero)
+        primal, nonzero_out, linear, _ = linearize_jaxpr(_without_refs(jaxpr), nonzero)
         return primal, len(nonzero_out), linear, nonzero_out
 
     split, consts, _, nonzero_out = _split(("remat linearize", tuple(nonzero)), jaxpr, policy, make)
@@ -262,6 +264,14 @@ def _linearize(nonzero: Sequence[bool], *primals: Any, jaxpr: Jaxpr, policy: Any
     return outs, nonzero_out, residuals, push
 
 
+def _without_refs(jaxpr: Jaxpr) -> ClosedJaxpr:
+    """The program with its own references as values, which can be computed again."""
+    from .refs import discharge_closed
+
+    closed = close_jaxpr(jaxpr)
+    return closed if any(isinstance(a, AbstractRef) for a in jaxpr.in_avals) else discharge_closed(closed)
+
+
 def _call(fun: Callable, *args: Any) -> Any:
     return fun(*args)
 
@@ -270,7 +280,7 @@ def _partial_eval(trace: PartialTrace, *args: Any, jaxpr: Jaxpr, policy: Any, **
     unknown_in = tuple(trace.is_unknown(x) for x in args)
 
     def make() -> tuple[ClosedJaxpr, int, ClosedJaxpr, Any]:
-        known, unknown, unknown_out, _ = partial_eval_jaxpr(close_jaxpr(jaxpr), unknown_in)
+        known, unknown, unknown_out, _ = partial_eval_jaxpr(_without_refs(jaxpr), unknown_in)
         return known, len(unknown_out) - sum(unknown_out), unknown, unknown_out
 
     split, consts, _, unknown_out = _split(("remat partial evaluation", unknown_in), jaxpr, policy, make)
@@ -370,14 +380,8 @@ jvps[name_p] = _name_jvp
 batchers[name_p] = lambda args, dims, *, name: (name_p.bind(args[0], name=name), dims[0])
 
 
-def _install_lowerings() -> None:
-    from ..core import rules
-
-    rules.loops[name_p] = lambda b, x, *, name: x
-    rules.stablehlos[name_p] = lambda m, x, *, name: x
-
-
-_install_lowerings()
+loops[name_p] = lambda b, x, *, name: x
+stablehlos[name_p] = lambda m, x, *, name: x
 
 
 def print_saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> None:
@@ -392,16 +396,19 @@ def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[tuple[Any, s
 
     closed, _ = trace_function(f, args, kwargs, (), "saved_residuals")
     nonzero = [dtypes.issubdtype(a.dtype, np.inexact) for a in closed.in_avals]
-    primal, nonzero_out, linear, _ = linearize_jaxpr(_inlined(closed), nonzero)
+    primal, nonzero_out, linear, _ = linearize_jaxpr(closed, nonzero)
     jaxpr = primal.jaxpr
     residuals = dict.fromkeys(v for v in jaxpr.outvars[len(nonzero_out):] if type(v) is not Literal)
     names = argument_names(f, args, kwargs)
     found = [(v.aval, f"from the argument {names[i]}") for i, v in enumerate(jaxpr.invars) if v in residuals]
     found += [(v.aval, "from a constant") for v in jaxpr.constvars if v in residuals]
+    made = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
     for eqn in jaxpr.eqns:
         where = eqn.source_info.summary() if hasattr(eqn.source_info, "summary") else ""
         for v in eqn.outvars:
             if v in residuals:
+                if eqn.primitive.name == "reduce_precision":  # the guard of a saved value
+                    eqn = made.get(eqn.invars[0], eqn)
                 what = f"named '{eqn.params['name']}'" if eqn.primitive is name_p else f"output of {_what(eqn)}"
                 found.append((v.aval, f"{what} from {where}"))
     return found
@@ -411,11 +418,6 @@ def _what(eqn: JaxprEqn) -> str:
     if eqn.primitive is jit_p:
         return f"jitted function '{eqn.params['name']}'"
     return eqn.primitive.name
-
-
-def _inlined(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """A program that is nothing but one jit, without it."""
-    return close_like(closed, closed.jaxpr)
 
 
 __all__ = [

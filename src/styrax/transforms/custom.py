@@ -405,12 +405,15 @@ class _Rule:
     def _flatten_cotangents(self, result: Any) -> list[Any]:
         """One cotangent per argument leaf; None stands for zeros of a whole argument or part of one."""
         leaves, found_tree = tree.tree_flatten(result)
+        length = len(result) if isinstance(result, tuple) else -1
         expected = tree.tree_structure(tuple(tree.tree_unflatten(self.in_tree, [0] * self.in_tree.num_leaves)))
         if found_tree == expected:
             return leaves
         marked = tree.tree_map(lambda x: _NOTHING if x is None else x, result, is_leaf=lambda x: x is None)
         marks = tree.tree_leaves(marked)
         try:
+            if length != len(tree.treedef_children(expected)):
+                raise ValueError("not one cotangent per argument")
             spread = tree_paths.broadcast_prefix(marked, tree.tree_unflatten(expected, range(expected.num_leaves)))
         except ValueError:
             spread = None

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core import dtypes, tree
+from ..core.avals import ShapedArray
 from ..core.jaxpr import Jaxpr, eval_jaxpr
 from ..core.trace import get_aval
 from .calls import (
@@ -263,7 +264,7 @@ def _check_scalar(value: Any, leaves: Sequence[Any]) -> None:
         aval = get_aval(leaves[0])
     except TypeError:
         raise TypeError(f"Argument '{value}' of type {type(value)} is not a valid JAX type") from None
-    if getattr(aval, "shape", None) is None:
+    if not isinstance(aval, ShapedArray):
         raise TypeError(message + f"had abstract value {aval}.")
     if aval.shape != ():
         raise TypeError(message + f"had shape: {aval.shape}.")

@@ -14,15 +14,21 @@ from typing import Any
 
 from ..core import backends, config, tree
 from ..core.array import Array
+from ..core.dims import is_generic, tracing
 from ..core.jaxpr import ClosedJaxpr
 from ..core.staging import hoist_tracers, trace_to_jaxpr
 from ..core.trace import Tracer, eval_trace, get_aval, state
 from . import refs, stages
+from .donation import donation
 from .jit_rules import UNSPECIFIED, jit_p, jit_params
 from .naming import debug_info, function_name
-from .tracing import abstractify_all
+from .tracing import abstractify, abstractify_all
 
 _traced: weakref.WeakKeyDictionary[Any, dict[Any, Entry]] = weakref.WeakKeyDictionary()
+
+
+NOT_GIVEN: Any = object()
+HOT = 64  # eager calls of a library function with the same shapes after which it is compiled for them alone
 
 
 class Entry:
@@ -133,6 +139,8 @@ class JitFunction:
         self._fun = fun
         self._options = options
         self._fast: dict[Any, Entry] = {}
+        self._generic: dict[Any, Any] = {}
+        self._library = (getattr(fun, "__module__", None) or "").startswith("styrax.")
         self.__wrapped__ = fun
         for name in ("__module__", "__name__", "__qualname__", "__doc__"):
             try:
@@ -161,6 +169,10 @@ class JitFunction:
         options = self._options
         arguments = Arguments(options, args, kwargs)
         leaves = arguments.leaves
+        if self._library and state.trace is eval_trace:
+            found = self._generic_call(arguments)
+            if found is not None:
+                return found
         entry = self._entry(arguments)
         if state.trace is eval_trace and not entry.captured and not any(
                 isinstance(x, Tracer) for x in leaves):
@@ -177,10 +189,51 @@ class JitFunction:
             outs = jit_p.bind(*entry.captured, *leaves, **params)
         return tree.tree_unflatten(entry.out_tree, outs)
 
+    def _generic_call(self, arguments: Arguments) -> Any:
+        """An eager call of a library function, by a program for all shapes; None where there is none, or the shape is hot."""
+        backend = backends.get()
+        eager = getattr(backend, "eager", None)
+        if eager is None or arguments.donated is not None:
+            return None
+        arrays = []
+        for x in arguments.leaves:
+            if type(x) is not Array:
+                if isinstance(x, (Tracer, Array)) or type(x) not in (bool, int, float, complex):
+                    return None
+                x = backend.put(x, get_aval(x), None)
+            arrays.append(x)
+        avals = [x.aval for x in arrays]
+        statics = (arguments.in_tree, arguments.static, arguments.static_kwargs)
+        key = (statics, *avals, config.trace_context())
+        bound = self._generic.get(key, NOT_GIVEN)
+        if bound is NOT_GIVEN:
+            def trace_on(abstract: Sequence[Any]) -> tuple[ClosedJaxpr, Any]:
+                entry = self._trace(arguments, abstract)
+                if entry.captured:
+                    raise TypeError("captures a tracer")
+                return entry.closed, entry.out_tree
+
+            bound = eager.function((self._fun, statics), avals, function_name(self._fun), trace_on)
+            if len(self._generic) > 4096:
+                self._generic.clear()
+            self._generic[key] = bound
+        if bound is None:
+            return None
+        bound.calls += 1
+        if bound.calls > HOT:
+            return None
+        return tree.tree_unflatten(bound.extra, bound(*arrays))
+
     def _entry(self, arguments: Arguments) -> Entry:
         """The traced program for these arguments, from the cache where it is known."""
         fun = self._fun
-        avals = abstractify_all(fun, arguments.leaves, ())  if arguments.leaves else []
+        try:
+            avals = [abstractify(x) for x in arguments.leaves]
+        except TypeError:  # once more, with the names of the arguments
+            info = debug_info("jit", fun, arguments.args, arguments.kwargs)
+            avals = abstractify_all(fun, arguments.leaves, info.arg_names)
+        if tracing.active and any(is_generic(getattr(a, "shape", ())) for a in avals):
+            return self._trace(arguments, avals)  # sizes under trace have no place in a cache
         key = (arguments.in_tree, tuple(avals), arguments.static, arguments.static_kwargs, arguments.donated,
                config.trace_context(), tuple(state.axis_sizes.items()), self._options.key)
         cache = self._cache()
@@ -276,8 +329,10 @@ def compile_closed(closed: ClosedJaxpr, name: str, donated: Sequence[bool] | Non
     found = closed.jaxpr.cache.get(key)
     if found is None:
 
+        exact = donation(closed, donated, name).exact if donated else ()
+
         def build(program: ClosedJaxpr) -> Any:
-            return backends.get().compile(program, name=name, donated=donated or ())
+            return backends.get().compile(program, name=name, donated=exact)
 
         found = refs.compile_with_contents(closed, build) if refs.has_refs(closed.jaxpr) else build(closed)
         closed.jaxpr.cache[key] = found
@@ -288,7 +343,13 @@ def run(executable: Any, leaves: Sequence[Any], donated: Sequence[bool] | None, 
     backend = backends.get()
     arrays = [x if type(x) is Array or type(x) is refs.Ref else backend.put(x, aval, None)
               for x, aval in zip(leaves, closed.in_avals, strict=True)]
-    return executable(*arrays)
+    if not donated:
+        return executable(*arrays)
+    plan = donation(closed, donated, closed.jaxpr.debug_info.func_name)
+    plan.check(arrays)
+    outs = executable(*arrays)
+    plan.finish(leaves)
+    return outs
 
 
 @jit_p.def_impl
@@ -340,9 +401,6 @@ def _complete(fun: Callable, nums: Any, names: Any, what: str) -> tuple[tuple[in
         order = [p.name for p in positional]
         numbers = tuple(order.index(s) for s in strings if s in order)
     return numbers, strings
-
-
-NOT_GIVEN = object()
 
 
 def jit(fun: Any = NOT_GIVEN, /, *, in_shardings: Any = UNSPECIFIED, out_shardings: Any = UNSPECIFIED,

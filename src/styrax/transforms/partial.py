@@ -438,7 +438,7 @@ def partial_eval_jaxpr_custom(
         else:
             known_eqns.append(eqn)
             answer = saveable(eqn.primitive, *[a.aval for a in eqn.invars], **eqn.params)
-            if not is_saved(answer) and not has_effects(eqn):
+            if not is_saved(answer) and not has_effects(eqn) and not _touches_refs(eqn):
                 need(eqn.invars)
                 staged_eqns.append(eqn)
                 staged_vars.update(eqn.outvars)
@@ -454,6 +454,11 @@ def partial_eval_jaxpr_custom(
     staged_ins = [v for v, i, u in zip(jaxpr.invars, instantiated_in, unknown_in, strict=True) if i or u]
     staged = Jaxpr([], res + staged_ins, staged_outs, staged_eqns, None, jaxpr.debug_info)
     return known, staged, unknown_out, instantiated_out, len(res)
+
+
+def _touches_refs(eqn: JaxprEqn) -> bool:
+    """What a reference holds cannot be computed again by reading it again."""
+    return any(isinstance(v.aval, AbstractRef) for v in (*eqn.invars, *eqn.outvars))
 
 
 def is_saved(answer: Any) -> bool:

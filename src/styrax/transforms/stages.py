@@ -9,6 +9,7 @@ from ..core import backends, tree
 from ..core.array import Array
 from ..core.avals import ShapeDtypeStruct
 from ..core.jaxpr import ClosedJaxpr
+from .donation import donation
 
 
 class ArgInfo:
@@ -147,7 +148,13 @@ class Compiled(Lowered):
                     "Argument types differ from the types for which this computation was compiled. The mismatch: argument "
                     f"{i} compiled with {aval.str_short()} and called with {given.str_short()}.")
             arrays.append(x if type(x) is Array else backend.put(x, aval, None))
-        return tree.tree_unflatten(self.out_tree, self._code(*arrays))
+        if not any(self._donated):
+            return tree.tree_unflatten(self.out_tree, self._code(*arrays))
+        plan = donation(self._closed, self._donated, self.fun_name)
+        plan.check(arrays)
+        outs = self._code(*arrays)
+        plan.finish(leaves)
+        return tree.tree_unflatten(self.out_tree, outs)
 
     call = __call__
 

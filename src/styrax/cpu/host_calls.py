@@ -1,0 +1,81 @@
+"""Python functions called by compiled programs: the symbols that programs call, and what becomes of exceptions.
+
+A program that called back runs to its end after an exception: later calls do nothing and give zeros. The exception is
+raised when the program returns.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from typing import Any
+
+import numpy as np
+
+from ..compile.host_calls import calls
+from ..core.errors import callback_failed
+from . import llvm
+from .client import Executable
+
+_PREFIX = "hostcall_"
+_trampolines: list[Any] = []  # never freed: code that was loaded points at them
+
+
+class _State(threading.local):
+    error: BaseException | None = None
+
+
+_state = _State()
+
+
+def _resolve(symbol: str) -> int | None:
+    if not symbol.startswith(_PREFIX):
+        return None
+    kind = ctypes.CFUNCTYPE(None, ctypes.c_int64, *[ctypes.c_void_p] * int(symbol[len(_PREFIX):]))
+    trampoline = kind(_run)
+    _trampolines.append(trampoline)
+    return ctypes.cast(trampoline, ctypes.c_void_p).value
+
+
+llvm.add_resolver(_resolve)
+
+
+def _view(address: int | None, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    size = dtype.itemsize
+    for d in shape:
+        size *= d
+    if not size or address is None:
+        return np.empty(shape, dtype)
+    memory = (ctypes.c_char * size).from_address(address)
+    return np.frombuffer(memory, np.uint8).view(dtype).reshape(shape)
+
+
+def _run(number: int, *addresses: int | None) -> None:
+    call = calls[number]
+    n = len(call.ins)
+    outs = [_view(a, *spec) for a, spec in zip(addresses[n:], call.outs, strict=True)]
+    if _state.error is None:
+        try:
+            results = call.function(*[_view(a, *spec) for a, spec in zip(addresses, call.ins, strict=False)])
+            for out, result in zip(outs, results, strict=True):
+                out[...] = result
+            return
+        except BaseException as error:
+            _state.error = error
+    for out in outs:
+        out[...] = np.zeros((), out.dtype)
+
+
+class CallingExecutable(Executable):
+    """A compiled program that calls Python functions."""
+
+    __slots__ = ()
+
+    def __call__(self, *args: Any) -> list[Any]:
+        outs = super().__call__(*args)
+        error, _state.error = _state.error, None
+        if error is None:
+            return outs
+        if not isinstance(error, Exception):
+            raise error  # an interrupt, or an exit
+        raise callback_failed(error) from error

@@ -1,0 +1,13 @@
+"""Looking into running programs."""
+
+from __future__ import annotations
+
+from .transforms.breakpoints import breakpoint
+from .transforms.debugging import DebugEffect, OrderedDebugEffect, inspect_array_sharding
+from .transforms.debugging import debug_callback as callback
+from .transforms.debugging import debug_log as log
+from .transforms.debugging import debug_print as print
+
+__all__ = [
+    "DebugEffect", "OrderedDebugEffect", "breakpoint", "callback", "inspect_array_sharding", "log", "print",
+]

@@ -1,0 +1,7 @@
+"""Exchange of arrays with other libraries without a copy."""
+
+from __future__ import annotations
+
+from .core.dlpack import from_dlpack, is_supported_dtype
+
+__all__ = ["from_dlpack", "is_supported_dtype"]

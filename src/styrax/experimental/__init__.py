@@ -1,0 +1,12 @@
+"""Parts whose interface may still change."""
+
+from __future__ import annotations
+
+from ..lazy import names
+
+_HOMES = {
+    "transforms.callbacks": "io_callback",
+    "core.config": "enable_x64",
+}
+
+__getattr__, __dir__, __all__ = names(__name__, _HOMES)

@@ -1,0 +1,23 @@
+"""Functions of SciPy on arrays that are traced, differentiated, batched and compiled."""
+
+from __future__ import annotations
+
+import importlib as _importlib
+from typing import Any as _Any
+
+_submodules = ("cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse",
+               "spatial", "special", "stats")
+
+
+def __getattr__(name: str) -> _Any:
+    if name in _submodules:
+        try:
+            return _importlib.import_module(f"{__name__}.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"{__name__}.{name}":
+                raise
+    raise AttributeError(f"module 'jax.scipy' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(_submodules)

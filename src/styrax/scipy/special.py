@@ -1,0 +1,525 @@
+"""Special functions."""
+
+from __future__ import annotations
+
+import importlib as _importlib
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from styrax import lax
+from styrax.core import dtypes
+from styrax.core.trace import concrete_or_error
+from styrax.nn.exponentials import log_softmax as _log_softmax
+from styrax.nn.exponentials import logsumexp
+from styrax.nn.exponentials import softmax as _softmax
+from styrax.numpy.binary import (
+    add,
+    divide,
+    equal,
+    greater,
+    less,
+    logical_and,
+    logical_or,
+    multiply,
+    not_equal,
+    remainder,
+    subtract,
+)
+from styrax.numpy.broadcasting import choose_elements, spread_all
+from styrax.numpy.conversion import asarray
+from styrax.numpy.promotion import (
+    arrays,
+    both,
+    convert,
+    dtype_of,
+    either,
+    promote_args_inexact,
+    shape_of,
+    typed,
+)
+from styrax.numpy.ufuncs import signbit
+from styrax.transforms.custom import custom_jvp
+
+_later = {
+    "bernoulli": "special_series", "bessel_jn": "special_series", "hyp1f1": "special_series",
+    "hyp2f1": "special_series", "sph_harm_y": "special_series",
+    "dawsn": "special_integrals", "erfcx": "special_integrals", "exp1": "special_integrals",
+    "expi": "special_integrals", "expn": "special_integrals", "fresnel": "special_integrals",
+    "owens_t": "special_integrals", "sici": "special_integrals", "spence": "special_integrals",
+    "wofz": "special_integrals",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _later.get(name)
+    if home is None:
+        raise AttributeError(f"module 'jax.scipy.special' has no attribute {name!r}")
+    value = globals()[name] = getattr(_importlib.import_module(f"styrax.scipy.{home}"), name)
+    return value
+
+
+def _zero(x: Any) -> Any:
+    return convert(0, *typed(x))
+
+
+def _number(x: Any, like: Any) -> Any:
+    return convert(x, dtype_of(like))
+
+
+# -- errors and normal distributions ---------------------------------------------------------------------
+def erf(x: Any) -> Any:
+    """The error function 2/sqrt(π) · ∫₀ˣ exp(-t²) dt."""
+    (x,) = promote_args_inexact("erf", x)
+    return lax.erf(x)
+
+
+def erfc(x: Any) -> Any:
+    """1 - erf(x), accurate where erf is near 1."""
+    (x,) = promote_args_inexact("erfc", x)
+    return lax.erfc(x)
+
+
+def erfinv(x: Any) -> Any:
+    """The inverse of the error function, on (-1, 1)."""
+    (x,) = promote_args_inexact("erfinv", x)
+    return lax.erf_inv(x)
+
+
+def _ndtr(x: Any) -> Any:
+    half = convert(math.sqrt(2.0) / 2, dtype_of(x))
+    w = lax.mul(x, half)
+    z = lax.abs(w)
+    small = lax.lt(z, half)
+    near = lax.add(_number(1, x), lax.erf(w))
+    positive = lax.gt(w, _zero(w))
+    far = lax.select(positive, lax.sub(_number(2, x), lax.erfc(z)), lax.erfc(z))
+    return lax.mul(_number(0.5, x), lax.select(small, near, far))
+
+
+def ndtr(x: Any) -> Any:
+    """The distribution function of the standard normal distribution. Raises TypeError for complex numbers."""
+    (x,) = promote_args_inexact("ndtr", x)
+    if not dtypes.issubdtype(dtype_of(x), np.floating):
+        raise TypeError(f"x.dtype={dtype_of(x)} is not supported, see docstring for supported types.")
+    return _ndtr(asarray(x))
+
+
+# Below `lower` the asymptotic series takes over, above `upper` log1p does.
+_LOG_NDTR_BOUNDS = {np.dtype(np.float64): (-20.0, 8.0), np.dtype(np.float32): (-10.0, 5.0)}
+
+
+def _log_ndtr_series(x: Any, order: int) -> Any:
+    """The factor 1 - 1/x² + 3/x⁴ - 15/x⁶ … of the asymptotic expansion."""
+    x2 = lax.square(x)
+    even = odd = lax.full_like(x, 0)
+    power = x2
+    for n in range(1, order + 1):
+        term = lax.div(_number(float(math.prod(range(1, 2 * n, 2))), x), power)
+        if n % 2:
+            odd = lax.add(odd, term)
+        else:
+            even = lax.add(even, term)
+        power = lax.mul(power, x2)
+    return lax.sub(lax.add(_number(1, x), even), odd)
+
+
+def _log_ndtr_lower(x: Any, order: int) -> Any:
+    square_ = lax.mul(_number(-0.5, x), lax.square(x))
+    scale = lax.sub(square_, lax.log(lax.neg(x)))
+    scale = lax.sub(scale, _number(0.5 * math.log(2 * math.pi), x))
+    return lax.add(scale, lax.log(_log_ndtr_series(x, order)))
+
+
+def _make_log_ndtr(order: int) -> Callable[[Any], Any]:
+    def log_ndtr(x: Any) -> Any:
+        lower, upper = _LOG_NDTR_BOUNDS.get(x.dtype, (-10.0, 5.0))
+        top, low = _number(upper, x), _number(lower, x)
+        above = lax.gt(x, top)
+        middle = lax.neg(_ndtr(choose_elements(above, lax.neg(x), lax.max(x, low))))
+        inner = choose_elements(lax.gt(x, low), lax.log(lax.neg(middle)), _log_ndtr_lower(lax.min(x, low), order))
+        return choose_elements(above, middle, inner)
+
+    function = custom_jvp(log_ndtr)
+
+    def _log_ndtr_jvp(primals: tuple, tangents: tuple) -> tuple:
+        (x,), (t,) = primals, tangents
+        out = function(x)
+        # The density divided by the distribution function, in logarithms.
+        return out, lax.mul(t, lax.exp(lax.sub(_norm_logpdf(x), out)))
+
+    function.defjvp(_log_ndtr_jvp)
+    return function
+
+
+def _norm_logpdf(x: Any) -> Any:
+    return lax.sub(lax.mul(_number(-0.5, x), lax.square(x)), _number(0.5 * math.log(2 * math.pi), x))
+
+
+_log_ndtrs: dict[int, Callable[[Any], Any]] = {}
+
+
+def log_ndtr(x: Any, series_order: int = 3) -> Any:
+    """The logarithm of `ndtr(x)`, accurate for very negative x, too.
+
+    `series_order` is the number of terms of the asymptotic series there. Raises TypeError for dtypes other
+    than float32 and float64, and for orders that are no int.
+    """
+    if not isinstance(series_order, int):
+        raise TypeError("series_order must be a Python integer.")
+    if series_order < 0:
+        raise ValueError("series_order must be non-negative.")
+    if series_order > 30:
+        raise ValueError("series_order must be <= 30.")
+    (x,) = promote_args_inexact("log_ndtr", x)
+    if dtype_of(x) not in _LOG_NDTR_BOUNDS:
+        raise TypeError(f"x.dtype={dtype_of(x)} is not supported.")
+    function = _log_ndtrs.get(series_order)
+    if function is None:
+        function = _log_ndtrs[series_order] = _make_log_ndtr(series_order)
+    return function(asarray(x))
+
+
+def ndtri(p: Any) -> Any:
+    """The inverse of `ndtr`: the quantiles of the standard normal distribution. Raises TypeError for complex numbers."""
+    (p,) = promote_args_inexact("ndtri", p)
+    p = asarray(p)
+    if not dtypes.issubdtype(p.dtype, np.floating):
+        raise TypeError(f"x.dtype={p.dtype} is not supported, see docstring for supported types.")
+    return _ndtri(p)
+
+
+@custom_jvp
+def _ndtri(p: Any) -> Any:
+    # The lower tail, where p is accurate, is solved for; the upper one mirrors it.
+    upper = lax.gt(p, _number(0.5, p))
+    q = lax.select(upper, lax.sub(_number(1, p), p), p)
+    wide = p.dtype if p.dtype.itemsize >= 4 else np.dtype(np.float32)
+    q = convert(q, wide)
+    middle = lax.mul(convert(math.sqrt(2), wide), lax.erf_inv(lax.sub(lax.mul(convert(2, wide), q), convert(1, wide))))
+    # In the tail 2q - 1 loses digits: Newton's steps on log ndtr(x) = log q repair them.
+    tail = lax.lt(q, convert(0.1, wide))
+    safe = lax.max(q, convert(float(dtypes.finfo(wide).tiny), wide))
+    log_q = lax.log(safe)
+    r = lax.sqrt(lax.mul(convert(-2, wide), log_q))
+    x = lax.neg(lax.sub(r, lax.div(lax.log(lax.mul(convert(math.sqrt(2 * math.pi), wide), r)), r)))
+    for _ in range(4 if wide.itemsize == 4 else 6):
+        value = log_ndtr(x)
+        slope = lax.exp(lax.sub(_norm_logpdf(x), value))
+        x = lax.sub(x, lax.div(lax.sub(value, log_q), slope))
+    x = lax.select(tail, x, middle)
+    x = lax.select(lax.eq(q, convert(0, wide)), lax.full_like(x, -np.inf), x)
+    x = convert(x, p.dtype)
+    out = lax.select(upper, lax.neg(x), x)
+    invalid = lax.bitwise_or(lax.lt(p, _zero(p)), lax.gt(p, _number(1, p)))
+    return lax.select(lax.bitwise_or(invalid, lax.ne(p, p)), lax.full_like(out, np.nan), out)
+
+
+@_ndtri.defjvp
+def _ndtri_jvp(primals: tuple, tangents: tuple) -> tuple:
+    (p,), (t,) = primals, tangents
+    out = _ndtri(p)
+    return out, lax.mul(t, lax.exp(lax.neg(_norm_logpdf(out))))
+
+
+# -- logarithms --------------------------------------------------------------------------------------------
+def expit(x: Any) -> Any:
+    """1 / (1 + exp(-x)), the logistic sigmoid."""
+    (x,) = promote_args_inexact("expit", x)
+    return lax.logistic(x)
+
+
+@custom_jvp
+def _logit(x: Any) -> Any:
+    return lax.log(lax.div(x, lax.sub(_number(1, x), x)))
+
+
+_logit.defjvps(lambda g, ans, x: divide(g, multiply(x, subtract(1, x))))
+
+
+def logit(x: Any) -> Any:
+    """log(x / (1 - x)), the inverse of `expit`."""
+    (x,) = promote_args_inexact("logit", x)
+    return _logit(x)
+
+
+def _x_times_log(name: str, log: Callable[..., Any], slope: Callable[..., Any], doc: str) -> Callable[..., Any]:
+    def function(x: Any, y: Any) -> Any:
+        x, y = promote_args_inexact(name, x, y)
+        # 0 · log(0) is 0; a NaN stays one.
+        defined = either(not_equal(x, 0.0), lax.ne(y, y))
+        product = multiply(x, log(y))
+        return choose_elements(defined, product, lax.full_like(product, 0))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    wrapped = custom_jvp(function)
+
+    def jvp(primals: tuple, tangents: tuple) -> tuple:
+        (x, y), (tx, ty) = primals, tangents
+        out = wrapped(x, y)
+        tx, ty = promote_args_inexact(name, tx, ty) if dtype_of(tx) != dtype_of(ty) else (tx, ty)
+        return out, add(multiply(tx, log(y)), multiply(ty, slope(x, y)))
+
+    jvp.__name__ = jvp.__qualname__ = f"_{name}_jvp"
+    wrapped.defjvp(jvp)
+
+    def entry(x: Any, y: Any) -> Any:
+        x, y = promote_args_inexact(name, x, y)
+        return wrapped(x, y)
+
+    entry.__name__ = entry.__qualname__ = name
+    entry.__doc__ = doc
+    return entry
+
+
+xlogy = _x_times_log("xlogy", lax.log, lambda x, y: divide(x, y), "x · log(y), and 0 where x is 0.")
+xlog1py = _x_times_log("xlog1py", lax.log1p, lambda x, y: divide(x, add(1, y)), "x · log(1 + y), and 0 where x is 0.")
+
+
+@custom_jvp
+def _xlogx(x: Any) -> Any:
+    return xlogy(x, x)
+
+
+@_xlogx.defjvp
+def _xlogx_jvp(primals: tuple, tangents: tuple) -> tuple:
+    (x,), (t,) = primals, tangents
+    return _xlogx(x), multiply(t, add(lax.log(x), 1))
+
+
+def entr(x: Any) -> Any:
+    """-x · log(x), 0 at 0 and -∞ below."""
+    (x,) = promote_args_inexact("entr", x)
+    return lax.select(lax.lt(x, _zero(x)), lax.full_like(x, -np.inf), lax.neg(_xlogx(x)))
+
+
+def rel_entr(p: Any, q: Any) -> Any:
+    """p · log(p / q), 0 where p is 0 and q is not negative, ∞ outside the domain."""
+    p, q = promote_args_inexact("rel_entr", p, q)
+    zero = _zero(p)
+    safe = both(lax.gt(p, zero), lax.gt(q, zero))
+    none = both(lax.eq(p, zero), lax.ge(q, zero))
+    p_ = choose_elements(safe, p, 1)
+    q_ = choose_elements(safe, q, 1)
+    value = subtract(_xlogx(p_), xlogy(p_, q_))
+    return choose_elements(safe, value, choose_elements(none, 0.0, np.inf))
+
+
+def kl_div(p: Any, q: Any) -> Any:
+    """p · log(p / q) - p + q, the terms of the Kullback-Leibler divergence."""
+    p, q = promote_args_inexact("kl_div", p, q)
+    return add(subtract(rel_entr(p, q), p), q)
+
+
+def boxcox(x: Any, lmbda: Any) -> Any:
+    """(x^λ - 1) / λ, and log(x) for λ = 0."""
+    x, lmbda = promote_args_inexact("boxcox", x, lmbda)
+    none = equal(lmbda, 0)
+    safe = choose_elements(none, 1.0, lmbda)
+    return choose_elements(none, lax.log(x), divide(lax.expm1(multiply(safe, lax.log(x))), safe))
+
+
+def boxcox1p(x: Any, lmbda: Any) -> Any:
+    """((1 + x)^λ - 1) / λ, and log1p(x) for λ = 0."""
+    x, lmbda = promote_args_inexact("boxcox1p", x, lmbda)
+    none = equal(lmbda, 0)
+    safe = choose_elements(none, 1.0, lmbda)
+    return choose_elements(none, lax.log1p(x), divide(lax.expm1(multiply(safe, lax.log1p(x))), safe))
+
+
+def softmax(x: Any, /, *, axis: Any = None) -> Any:
+    """exp(x) divided by its sum along `axis`, by default over all elements."""
+    (x,) = arrays("softmax", x)
+    return _softmax(x, axis=tuple(range(len(shape_of(x)))) if axis is None else axis)
+
+
+def log_softmax(x: Any, /, *, axis: Any = None) -> Any:
+    """The logarithm of `softmax(x, axis)`."""
+    (x,) = arrays("log_softmax", x)
+    return _log_softmax(x, axis=tuple(range(len(shape_of(x)))) if axis is None else axis)
+
+
+# -- gamma and its kin ---------------------------------------------------------------------------------------
+def gammaln(x: Any) -> Any:
+    """The logarithm of |Γ(x)|."""
+    (x,) = promote_args_inexact("gammaln", x)
+    return lax.lgamma(x)
+
+
+def loggamma(x: Any) -> Any:
+    """The logarithm of |Γ(x)|; NaN for negative real x, where Γ is not positive."""
+    (x,) = promote_args_inexact("loggamma", x)
+    return choose_elements(lax.lt(x, _zero(x)), np.nan, lax.lgamma(x))
+
+
+def gammasgn(x: Any) -> Any:
+    """The sign of Γ(x): 1 or -1, NaN at negative whole numbers and for NaN."""
+    (x,) = promote_args_inexact("gammasgn", x)
+    if not dtypes.issubdtype(dtype_of(x), np.floating):
+        raise TypeError(f"gammasgn does not accept {dtype_of(x)}")
+    below = lax.floor(x)
+    negative = lax.lt(x, _zero(x))
+    unknown = either(both(negative, lax.eq(x, below)), lax.ne(x, x))
+    odd = both(negative, not_equal(remainder(below, 2), 0.0))
+    minus_zero = both(lax.eq(x, _zero(x)), signbit(x))
+    minus = either(odd, minus_zero)
+    return choose_elements(unknown, np.nan, choose_elements(minus, _number(-1, x), _number(1, x)))
+
+
+def gamma(x: Any) -> Any:
+    """Γ(x)."""
+    (x,) = promote_args_inexact("gamma", x)
+    return multiply(gammasgn(x), lax.exp(lax.lgamma(x)))
+
+
+def _log_ratio(a: Any, b: Any) -> Any:
+    """lgamma(a) + lgamma(b) - lgamma(a + b) for a <= b with large b, by Stirling's series without cancellation."""
+    h = lax.div(a, b)
+    total = lax.add(a, b)
+
+    def correction(z: Any) -> Any:
+        # lgamma(z) - ((z - 1/2)·log(z) - z + log(2π)/2), by its asymptotic series.
+        r = lax.div(_number(1, z), z)
+        r2 = lax.mul(r, r)
+        series = lax.full_like(z, -691.0 / 360360)
+        for coefficient in (1.0 / 1188, -1.0 / 1680, 1.0 / 1260, -1.0 / 360, 1.0 / 12):
+            series = lax.add(lax.mul(series, r2), _number(coefficient, z))
+        return lax.mul(series, r)
+
+    # (b - 1/2)·log(b) - (a + b - 1/2)·log(a + b) = -(b - 1/2)·log1p(h) - a·log(a + b)
+    main = lax.sub(lax.neg(lax.mul(lax.sub(b, _number(0.5, b)), lax.log1p(h))), lax.mul(a, lax.log(total)))
+    return lax.add(lax.add(lax.lgamma(a), a), lax.add(main, lax.sub(correction(b), correction(total))))
+
+
+def betaln(a: Any, b: Any) -> Any:
+    """The logarithm of the beta function Γ(a)·Γ(b) / Γ(a + b)."""
+    a, b = promote_args_inexact("betaln", a, b)
+    a, b = lax.min(a, b), lax.max(a, b)
+    small = lax.add(lax.lgamma(a), lax.sub(lax.lgamma(b), lax.lgamma(lax.add(a, b))))
+    large = _log_ratio(a, choose_elements(less(b, 8), _number(8, b), b))
+    return choose_elements(less(b, 8), small, large)
+
+
+def beta(a: Any, b: Any) -> Any:
+    """The beta function Γ(a)·Γ(b) / Γ(a + b)."""
+    a, b = promote_args_inexact("beta", a, b)
+    sign = multiply(multiply(gammasgn(a), gammasgn(b)), gammasgn(add(a, b)))
+    return multiply(sign, lax.exp(betaln(a, b)))
+
+
+def betainc(a: Any, b: Any, x: Any) -> Any:
+    """The regularised incomplete beta function."""
+    a, b, x = promote_args_inexact("betainc", a, b, x)
+    return lax.betainc(a, b, x)
+
+
+def gammainc(a: Any, x: Any) -> Any:
+    """The regularised lower incomplete gamma function."""
+    a, x = promote_args_inexact("gammainc", a, x)
+    return lax.igamma(a, x)
+
+
+def gammaincc(a: Any, x: Any) -> Any:
+    """The regularised upper incomplete gamma function."""
+    a, x = promote_args_inexact("gammaincc", a, x)
+    return lax.igammac(a, x)
+
+
+def digamma(x: Any) -> Any:
+    """The derivative of log Γ."""
+    (x,) = promote_args_inexact("digamma", x)
+    return lax.digamma(x)
+
+
+def polygamma(n: Any, x: Any) -> Any:
+    """The n-th derivative of `digamma`. Raises ValueError for n of a complex or bool dtype."""
+    n_, x = arrays("polygamma", n, x)
+    if not dtypes.issubdtype(dtype_of(n_), np.integer) and not dtypes.issubdtype(dtype_of(n_), np.floating):
+        raise ValueError(f"Argument `n` to polygamma must be of integer type. Got dtype {dtype_of(n_)}.")
+    n_, x = promote_args_inexact("polygamma", n_, x)
+    return lax.polygamma(n_, x)
+
+
+@custom_jvp
+def _zeta(x: Any, q: Any) -> Any:
+    return lax.zeta(x, q)
+
+
+_zeta.defjvps(None, lambda g, ans, x, q: multiply(g, multiply(lax.neg(x), _zeta(add(x, 1), q))))
+
+
+def zeta(x: Any, q: Any = None) -> Any:
+    """The Hurwitz zeta function Σ 1/(k + q)^x. Raises NotImplementedError without q."""
+    if q is None:
+        raise NotImplementedError("Riemann zeta function not implemented; pass q != None to compute the Hurwitz Zeta "
+                                  "function.")
+    x, q = promote_args_inexact("zeta", x, q)
+    return _zeta(*spread_all((x, q)))
+
+
+def multigammaln(a: Any, d: Any) -> Any:
+    """The logarithm of the multivariate gamma function of dimension d."""
+    d = concrete_or_error(int, d, "d argument of multigammaln")
+    (a,) = promote_args_inexact("multigammaln", a)
+    size = _number(d, a)
+    constant = lax.mul(lax.mul(lax.mul(_number(0.25, a), size), lax.sub(size, _number(1, a))),
+                       lax.log(_number(np.pi, a)))
+    steps = lax.div(lax.iota(dtype_of(a), d), _number(2, a))
+    a = asarray(a)
+    terms = lax.lgamma(lax.sub(lax.expand_dims(a, (a.ndim,)), lax.expand_dims(steps, tuple(range(a.ndim)))))
+    return lax.add(lax.reduce_sum(terms, (a.ndim,)), constant)
+
+
+def factorial(n: Any, exact: bool = False) -> Any:
+    """n! = Γ(n + 1), 0 for negative n. Raises NotImplementedError for `exact`."""
+    if exact:
+        raise NotImplementedError("factorial with exact=True")
+    (n,) = promote_args_inexact("factorial", n)
+    return choose_elements(lax.lt(n, _zero(n)), 0, lax.exp(lax.lgamma(add(n, 1))))
+
+
+def poch(z: Any, m: Any) -> Any:
+    """The rising factorial Γ(z + m) / Γ(z)."""
+    z, m = promote_args_inexact("poch", z, m)
+    value = divide(multiply(gammasgn(add(z, m)), lax.exp(subtract(lax.lgamma(add(z, m)), lax.lgamma(z)))), gammasgn(z))
+    return choose_elements(equal(m, 0), _number(1, z), value)
+
+
+def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:  # noqa: N803
+    """How many ways there are to choose k things out of N, with repetition or without."""
+    if repetition:
+        return comb(subtract(add(N, k), 1), k)
+    N, k = promote_args_inexact("comb", N, k)  # noqa: N806
+    value = lax.exp(lax.neg(add(betaln(add(1, subtract(N, k)), add(1, k)), lax.log(add(N, 1)))))
+    outside = logical_or(logical_or(greater(k, N), less(k, 0)), less(N, 0))
+    whole = logical_and(equal(N, lax.round(N)), equal(k, lax.round(k)))
+    value = choose_elements(whole, lax.round(value), value)
+    return choose_elements(outside, 0.0, value)
+
+
+# -- Bessel functions ----------------------------------------------------------------------------------------
+def i0e(x: Any) -> Any:
+    """exp(-|x|) · I₀(x)."""
+    (x,) = promote_args_inexact("i0e", x)
+    return lax.bessel_i0e(x)
+
+
+def i0(x: Any) -> Any:
+    """The modified Bessel function I₀."""
+    (x,) = promote_args_inexact("i0", x)
+    return lax.mul(lax.exp(lax.abs(x)), lax.bessel_i0e(x))
+
+
+def i1e(x: Any) -> Any:
+    """exp(-|x|) · I₁(x)."""
+    (x,) = promote_args_inexact("i1e", x)
+    return lax.bessel_i1e(x)
+
+
+def i1(x: Any) -> Any:
+    """The modified Bessel function I₁."""
+    (x,) = promote_args_inexact("i1", x)
+    return lax.mul(lax.exp(lax.abs(x)), lax.bessel_i1e(x))

@@ -1,0 +1,91 @@
+"""Donation: arguments whose memory a compiled program may take for its results.
+
+A donated argument is deleted by the call when a result fits into its memory. Where none does, a warning
+names the argument, since giving it away achieves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..core import errors, source
+from ..core.array import Array
+from ..core.avals import ShapedArray
+from ..core.jaxpr import ClosedJaxpr, Literal
+
+
+class Donation:
+    """What becomes of the donated arguments of a program.
+
+    `exact` marks those of a result's shape and dtype, whose memory the compiler may write to; `consumed` are
+    the numbers of all that are deleted by a call.
+    """
+
+    __slots__ = ("consumed", "exact", "names", "where")
+
+    def __init__(self, closed: ClosedJaxpr, donated: Sequence[bool], name: str):
+        info = closed.jaxpr.debug_info
+        self.where = f"{name} ({info.func_src_info})" if getattr(info, "func_src_info", None) else name
+        self.names = tuple(getattr(info, "arg_names", None) or ())
+        used = {v for eqn in closed.eqns for v in eqn.invars if type(v) is not Literal}
+        used |= {v for v in closed.jaxpr.outvars if type(v) is not Literal}
+        # An argument that the program does not read is not passed to it, so it is not given away either.
+        given = [i for i, (v, d) in enumerate(zip(closed.jaxpr.invars, donated, strict=True))
+                 if d and v in used and isinstance(v.aval, ShapedArray)]
+        avals = closed.in_avals
+        results = [a for a in closed.out_avals if isinstance(a, ShapedArray)]
+        exact = _match(given, avals, results, lambda a: (a.shape, a.dtype))
+        left = [i for i in given if i not in exact]
+        same_size = _match(left, avals, results, lambda a: a.size * a.dtype.itemsize)
+        self.exact = tuple(i in exact for i in range(len(avals)))
+        self.consumed = tuple(sorted(exact | same_size))
+        unusable = [i for i in left if i not in same_size]
+        if unusable:
+            arrays = ", ".join(f"{avals[i].str_short(short_dtypes=False)}{self._argument(i)}" for i in unusable)
+            source.warn(
+                f"Some donated buffers were not usable: {arrays}.\nNo result of {self.where} is left whose shape and "
+                "dtype are those of the donated array, so donating it saves no memory: leave it out of donate_argnums.")
+
+    def _argument(self, i: int) -> str:
+        return f" (argument {self.names[i]})" if i < len(self.names) else ""
+
+    def check(self, arrays: Sequence[Any]) -> None:
+        """Raises JaxRuntimeError where a donated array is passed a second time."""
+        for i in self.consumed:
+            buffer = getattr(arrays[i], "buffer", None)
+            for j, other in enumerate(arrays):
+                if i != j and buffer is not None and getattr(other, "buffer", None) is buffer:
+                    raise errors.JaxRuntimeError(
+                        f"Attempt to donate an array that is passed twice to {self.where}: arguments number {i} and {j}"
+                        f"{self._argument(i)}{self._argument(j)} are the same array, and its memory can be given away "
+                        "only once. Pass a copy (jnp.copy) or do not donate it.")
+
+    def finish(self, arrays: Sequence[Any]) -> None:
+        """Deletes the arrays that a call has consumed."""
+        for i in self.consumed:
+            if type(arrays[i]) is Array:
+                arrays[i].delete()
+
+
+def _match(arguments: Sequence[int], avals: Sequence[Any], results: list[Any], key: Any) -> set[int]:
+    """The arguments that find a result with the same key; removes those results from the list."""
+    matched = set()
+    for i in arguments:
+        found = next((k for k, r in enumerate(results) if key(r) == key(avals[i])), None)
+        if found is not None:
+            matched.add(i)
+            del results[found]
+    return matched
+
+
+def donation(closed: ClosedJaxpr, donated: Sequence[bool], name: str) -> Donation:
+    """The plan for a program's donated arguments; made, with its warning, once for the program."""
+    key = ("donation", tuple(donated))
+    found = closed.jaxpr.cache.get(key)
+    if found is None:
+        found = closed.jaxpr.cache[key] = Donation(closed, donated, name)
+    return found
+
+
+__all__ = ["Donation", "donation"]

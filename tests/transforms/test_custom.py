@@ -1,0 +1,252 @@
+"""Derivatives and batching of the user's own, under every transformation, with JAX's errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.transforms.oracle import assert_same, jax, styrax, vector
+
+
+def sevenfold(package):
+    """A product whose JVP says that it is seven times its first argument's tangent."""
+    f = package.custom_jvp(lambda x, y: x * y)
+    f.defjvp(lambda primals, tangents: (f(*primals), tangents[0] * 7.0))
+    return f
+
+
+def sevenfold_back(package):
+    f = package.custom_vjp(lambda x, y: x * y)
+    f.defvjp(lambda x, y: (f(x, y), (x, y)), lambda res, ct: (ct * res[1], ct * 7.0))
+    return f
+
+
+NESTS = {
+    "grad": lambda j, g: j.grad(g)(2.0),
+    "jit grad": lambda j, g: j.jit(j.grad(g))(2.0),
+    "grad jit": lambda j, g: j.grad(j.jit(g))(2.0),
+    "vmap": lambda j, g: j.vmap(g)(vector),
+    "vmap jit": lambda j, g: j.vmap(j.jit(g))(vector),
+    "jit vmap": lambda j, g: j.jit(j.vmap(g))(vector),
+    "vmap grad": lambda j, g: j.vmap(j.grad(g))(vector),
+    "grad vmap": lambda j, g: j.grad(lambda x: j.vmap(g)(x).sum())(vector),
+    "grad vmap jit": lambda j, g: j.grad(lambda x: j.vmap(j.jit(g))(x).sum())(vector),
+    "grad grad": lambda j, g: j.grad(j.grad(g))(2.0),
+    "grad checkpoint": lambda j, g: j.grad(j.checkpoint(g))(2.0),
+    "grad scan": lambda j, g: j.grad(lambda x: j.lax.scan(lambda c, _: (g(c), g(x)), x, None, length=3)[0])(0.5),
+    "grad scan ys": lambda j, g: j.grad(
+        lambda x: j.lax.scan(lambda c, _: (g(c), g(x)), x, None, length=3)[1].sum())(0.5),
+    "vmap grad scan": lambda j, g: j.vmap(j.grad(
+        lambda x: j.lax.scan(lambda c, _: (g(c), None), x, None, length=3)[0]))(vector / 4),
+    "grad vmap scan": lambda j, g: j.grad(lambda x: j.vmap(
+        lambda y: j.lax.scan(lambda c, _: (g(c), None), y, None, length=3)[0])(x).sum())(vector / 4),
+    "grad cond": lambda j, g: j.grad(lambda x: j.lax.cond(x > 1, g, lambda x: x, x))(2.0),
+    "vmap grad cond": lambda j, g: j.vmap(j.grad(lambda x: j.lax.cond(x > 1, g, lambda x: x, x)))(vector),
+    "vjp": lambda j, g: j.vjp(g, 2.0)[1](3.0),
+    "jacrev": lambda j, g: j.jacrev(lambda x: j.vmap(g)(x))(vector),
+    "closed over": lambda j, g: j.jit(lambda y: j.grad(lambda x: g(x) * y)(2.0))(3.0),
+}
+
+
+@pytest.mark.parametrize("nest", NESTS)
+def test_custom_jvp(nest):
+    assert_same(lambda package: NESTS[nest](package, lambda x: sevenfold(package)(x, x)))
+
+
+@pytest.mark.parametrize("nest", NESTS)
+def test_custom_vjp(nest):
+    assert_same(lambda package: NESTS[nest](package, lambda x: sevenfold_back(package)(x, x)))
+
+
+@pytest.mark.parametrize("nest", ["jvp", "vmap jvp", "jvp vmap", "jit jvp"])
+def test_custom_jvp_forward(nest):
+    def program(j):
+        f = sevenfold(j)
+
+        def g(x):
+            return j.jvp(lambda x: f(x, x), (x,), (x,))
+
+        return {"jvp": lambda: g(2.0), "vmap jvp": lambda: j.vmap(g)(vector), "jit jvp": lambda: j.jit(g)(2.0),
+                "jvp vmap": lambda: j.jvp(j.vmap(lambda x: f(x, x)), (vector,), (vector,))}[nest]()
+
+    assert_same(program)
+
+
+def jvp_rule(package, rule, fun=None, **options):
+    f = package.custom_jvp(fun or (lambda x: package.numpy.sin(x)))
+    f.defjvp(rule, **options)
+    return f
+
+
+def vjp_rule(package, fwd, bwd, fun=None, nondiff=(), **options):
+    f = package.custom_vjp(fun or (lambda x: package.numpy.sin(x)), nondiff_argnums=nondiff)
+    f.defvjp(fwd, bwd, **options)
+    return f
+
+
+MISUSES = {
+    "no jvp": lambda j: j.custom_jvp(lambda x: x)(1.0),
+    "no vjp": lambda j: j.custom_vjp(lambda x: x)(1.0),
+    "no pair": lambda j: j.grad(jvp_rule(j, lambda p, t: p[0]))(1.0),
+    "triple": lambda j: j.grad(jvp_rule(j, lambda p, t: (p[0], t[0], t[0])))(1.0),
+    "trees": lambda j: j.grad(jvp_rule(j, lambda p, t: (p[0], (t[0], t[0]))))(1.0),
+    "shapes": lambda j: j.grad(jvp_rule(j, lambda p, t: (p[0], j.numpy.ones(3))))(1.0),
+    "dtypes": lambda j: j.grad(jvp_rule(j, lambda p, t: (p[0], t[0].astype("float16"))))(1.0),
+    "other shape": lambda j: j.grad(jvp_rule(j, lambda p, t: (j.numpy.ones(3), t[0])))(1.0),
+    "arguments": lambda j: j.grad(jvp_rule(j, lambda p: 1))(1.0),
+    "integer tangent": lambda j: j.grad(jvp_rule(j, lambda p, t: (p[0], 0)))(1.0),
+    "none tangent": lambda j: j.grad(jvp_rule(j, lambda p, t: (p[0], None)))(1.0),
+    "too many": lambda j: jvp_rule(j, lambda p, t: (p[0], t[0]))(1.0, 2.0),
+    "string": lambda j: jvp_rule(j, lambda p, t: (p[0], t[0]))("a"),
+    "forward": lambda j: j.jvp(vjp_rule(j, lambda x: (x, x), lambda r, g: (g,)), (1.0,), (1.0,)),
+    "bwd no tuple": lambda j: j.grad(vjp_rule(j, lambda x: (x, x), lambda r, g: g * r))(2.0),
+    "bwd long": lambda j: j.grad(vjp_rule(j, lambda x: (x, x), lambda r, g: (g, g)))(2.0),
+    "bwd shape": lambda j: j.grad(vjp_rule(j, lambda x: (x, x), lambda r, g: (j.numpy.ones(3),)))(2.0),
+    "bwd nested": lambda j: j.grad(vjp_rule(j, lambda x: (x, x), lambda r, g: ((g,),)))(2.0),
+    "fwd no pair": lambda j: j.grad(vjp_rule(j, lambda x: x, lambda r, g: (g,)))(2.0),
+    "fwd triple": lambda j: j.grad(vjp_rule(j, lambda x: (x, x, x), lambda r, g: (g,)))(2.0),
+    "traced nondiff": lambda j: j.jit(lambda y: vjp_rule(
+        j, lambda f, x: (x, x), lambda f, r, g: (g,), lambda f, x: x, (0,))(y, 2.0))(3.0),
+    "closure jvp": lambda j: j.grad(lambda y: jvp_rule(j, lambda p, t: (p[0], t[0]), lambda x: x * y)(2.0))(3.0),
+    "closure vjp": lambda j: j.grad(
+        lambda y: vjp_rule(j, lambda x: (x, x), lambda r, g: (g,), lambda x: x * y)(2.0))(3.0),
+    "defjvps count": lambda j: _defjvps(j, None)(2.0, 3.0),
+    "no rule to map": lambda j: j.vmap(j.custom_batching.custom_vmap(lambda x: x))(vector),
+}
+
+
+def _defjvps(j, *rules):
+    f = j.custom_jvp(lambda x, y: x * y)
+    f.defjvps(*rules)
+    return j.grad(f)
+
+
+@pytest.mark.parametrize("name", MISUSES)
+def test_misuse(name):
+    with pytest.raises(Exception) as expected:
+        MISUSES[name](jax)
+    with pytest.raises(Exception) as got:
+        MISUSES[name](styrax)
+    assert expected.type.__name__ in [c.__name__ for c in got.type.__mro__], (got.value, expected.value)
+
+
+USES = {
+    "none": lambda j: j.grad(vjp_rule(j, lambda x: (x, x), lambda r, g: (None,)))(2.0),
+    "list": lambda j: j.grad(vjp_rule(j, lambda x: (x, x), lambda r, g: [g * 3]))(2.0),
+    "constant tangent": lambda j: j.grad(jvp_rule(j, lambda p, t: (p[0], 0.0)))(1.0),
+    "list pair": lambda j: j.grad(jvp_rule(j, lambda p, t: [p[0], t[0]]))(1.0),
+    "tree": lambda j: j.jvp(jvp_rule(
+        j, lambda p, t: ({"a": p[0]}, {"a": t[0]}), lambda x: {"a": x}), (1.0,), (1.0,)),
+    "integers": lambda j: j.grad(vjp_rule(
+        j, lambda x, i: (x * i, i), lambda r, g: (g * r, None), lambda x, i: x * i))(2.0, 3),
+    "float0": lambda j: j.grad(vjp_rule(
+        j, lambda x, i: (x * i, i), lambda r, g: (g * r, np.zeros((), jax.dtypes.float0)), lambda x, i: x * i))(2.0, 3),
+    "integer tangents": lambda j: j.grad(jvp_rule(j, lambda p, t: (p[0], t[0]), lambda x, i: x * i))(1.0, 2),
+    "nested arguments": lambda j: j.grad(vjp_rule(
+        j, lambda d: (d["a"] * d["b"], d), lambda r, g: ({"a": g * r["b"], "b": None},), lambda d: d["a"] * d["b"]))(
+            {"a": 2.0, "b": 3.0}),
+    "function": lambda j: j.grad(vjp_rule(
+        j, lambda f, x: (f(x), x), lambda f, r, g: (g * 7,), lambda f, x: f(x), (0,)), 1)(j.numpy.sin, 2.0),
+    "function over tracer": lambda j: j.jit(lambda y: j.grad(vjp_rule(
+        j, lambda f, x: (f(x), x), lambda f, r, g: (g * 7,), lambda f, x: f(x), (0,)), 1)(lambda x: x * y, 2.0))(3.0),
+    "keywords": lambda j: vjp_rule(j, lambda x: (x, x), lambda r, g: (g,), lambda x: x * 2)(x=3.0),
+    "defjvps": lambda j: _defjvps(j, lambda t, ans, x, y: 2 * t * ans, None)(2.0, 3.0),
+    "second": lambda j: j.grad(j.grad(vjp_rule(j, lambda x: (x * x, x), lambda r, g: (g * r * r,))))(2.0),
+    "twice": lambda j: j.grad(lambda x: sevenfold_back(j)(x, x) + sevenfold_back(j)(x, 2.0))(3.0),
+    "custom_gradient": lambda j: j.vmap(j.grad(j.custom_gradient(lambda x: (x ** 2, lambda g: g * x * 5))))(vector),
+    "custom_gradient jit": lambda j: j.jit(j.grad(j.custom_gradient(lambda x: (x ** 2, lambda g: (g * x,)))))(2.0),
+    "linear_call": lambda j: j.jit(j.grad(lambda x, y: j.custom_derivatives.linear_call(
+        lambda r, v: v * r, lambda r, c: c * r * 7.0, x, y), 1))(2.0, 3.0),
+    "sequential_vmap": lambda j: j.vmap(j.custom_batching.sequential_vmap(j.numpy.sin))(vector),
+}
+
+
+@pytest.mark.parametrize("name", USES)
+def test_use(name):
+    assert_same(USES[name])
+
+
+@pytest.mark.parametrize("argname", [{"nondiff_argnums": (1,)}, {"nondiff_argnames": ("k",)}])
+def test_arguments_that_are_not_differentiated(argname):
+    def program(package):
+        f = package.custom_jvp(lambda x, k: x * k, **argname)
+        f.defjvp(lambda k, p, t: (f(p[0], k), t[0] * k * 2))
+        return package.grad(f)(2.0, 3.0), package.grad(f)(2.0, k=3.0)
+
+    assert_same(program)
+
+
+def test_symbolic_zeros():
+    def program(package):
+        seen = []
+
+        def rule(primals, tangents):
+            seen.append([type(t).__name__ == "SymbolicZero" for t in tangents])
+            return primals[0], tangents[0]
+
+        package.grad(jvp_rule(package, rule, lambda x, y: x, symbolic_zeros=True))(1.0, 2.0)
+
+        def fwd(x, y):
+            seen.append([x.perturbed, y.perturbed])
+            return (x.value, y.value), None
+
+        def bwd(res, cts):
+            seen.append([type(ct).__name__ == "SymbolicZero" for ct in cts])
+            return cts[0], None
+
+        f = vjp_rule(package, fwd, bwd, lambda x, y: (x, y), symbolic_zeros=True)
+        package.grad(lambda x: f(x, 1.0)[0])(2.0)
+        package.vmap(package.grad(lambda x: f(x, 1.0)[0]))(vector)
+        return seen
+
+    assert_same(program)
+
+
+def test_closure_convert():
+    def program(package):
+        def f(y):
+            converted, captured = package.closure_convert(lambda x: x * y, 1.0)
+            return converted(3.0, *captured) * len(captured)
+
+        return package.grad(f)(2.0)
+
+    assert_same(program)
+
+
+def test_custom_vmap_rule():
+    calls = []
+    f = styrax.custom_batching.custom_vmap(lambda x, y: x + y)
+
+    @f.def_vmap
+    def rule(axis_size, in_batched, x, y):
+        calls.append((axis_size, in_batched))
+        return x * y, True
+
+    np.testing.assert_array_equal(styrax.vmap(f)(vector, vector), vector * vector)
+    np.testing.assert_array_equal(styrax.jit(styrax.vmap(f, in_axes=(0, None)))(vector, 2.0), vector * 2)
+    assert calls == [(3, [True, True]), (3, [True, False])]
+    assert f(1.0, 2.0) == 3.0
+    out, tangent = styrax.jvp(styrax.vmap(f), (vector, vector), (vector, vector))
+    np.testing.assert_allclose(tangent, 2 * vector * vector)
+
+
+def test_linear_call_is_batched():
+    def f(x, y):
+        return styrax.custom_derivatives.linear_call(lambda r, v: v * r, lambda r, c: c * r * 7.0, x, y)
+
+    np.testing.assert_array_equal(styrax.vmap(f)(vector, vector), vector * vector)
+    np.testing.assert_array_equal(styrax.vmap(styrax.grad(f, 1), in_axes=(0, None))(vector, 2.0), vector * 7)
+
+
+def test_methods():
+    class Model:
+        @styrax.custom_jvp
+        def area(self, x):
+            return x * x
+
+        @area.defjvp
+        def rule(primals, tangents):
+            return primals[1] ** 2, tangents[1] * 5
+
+    styrax.tree_util.register_static(Model)
+    assert styrax.grad(Model().area)(2.0) == 5

@@ -1,0 +1,253 @@
+"""References: eager, in jit and loops, and under every transformation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.transforms.oracle import assert_same, jax, matrix, styrax, vector
+
+cube = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+some = np.array([0, 1, 1, 0, 1])
+
+READS = {
+    "all": np.s_[...],
+    "row": np.s_[0],
+    "element": np.s_[1, 2, 3],
+    "negative": np.s_[-1, -2],
+    "slice": np.s_[:, 1:3],
+    "strided": np.s_[:, ::2, 1::2],
+    "empty": np.s_[:, 2:1],
+    "ellipsis": np.s_[..., 0],
+    "integers": np.s_[:, some],
+    "integers last": np.s_[:, :, some],
+    "integers and scalar": np.s_[:, some, 0],
+    "apart": np.s_[some, :, 0],
+    "two apart": np.s_[some, :, some],
+    "two together": np.s_[some, some],
+    "table": np.s_[:, np.array([[0, 1], [2, 0]])],
+    "integers and slice": np.s_[0, some, 1:3],
+    "out of bounds": np.s_[0, np.array([7, -1])],
+}
+
+
+@pytest.mark.parametrize("name", READS)
+def test_read_write_add(name):
+    index = READS[name]
+
+    def program(package):
+        def f(x):
+            ref = package.new_ref(x)
+            before = ref[index]
+            if name != "out of bounds":
+                ref[index] = before * 2 + 1
+            middle = ref[...]
+            package.ref.addupdate(ref, index, package.numpy.ones(before.shape, "float32"))
+            old = package.ref.swap(ref, index, before)
+            return before, middle, old, ref[...]
+
+        results = f(cube), package.jit(f)(cube)
+        # with duplicates the order of writes is not defined
+        return [r[:2] for r in results] if "some" in repr(index) else results
+
+    duplicates = any(isinstance(i, np.ndarray) for i in (index if isinstance(index, tuple) else (index,)))
+    if duplicates:
+
+        def program(package):  # noqa: F811
+            def f(x):
+                ref = package.new_ref(x)
+                before = ref[index]
+                package.ref.addupdate(ref, index, before)
+                return before, ref[...]
+
+            return f(cube), package.jit(f)(cube)
+
+    assert_same(program)
+
+
+@pytest.mark.parametrize("name", [n for n in READS if n != "out of bounds"])
+def test_derivative_of_reads_and_writes(name):
+    index = READS[name]
+
+    def loss(package):
+        def f(x):
+            ref = package.new_ref(x)
+            seen = package.numpy.sin(ref[index])
+            package.ref.addupdate(ref, index, seen * seen)
+            return (ref[...] ** 2).sum() + (ref[index] * seen).sum()
+
+        return f
+
+    def program(package):
+        f = loss(package)
+        return (package.grad(f)(cube), package.jit(package.grad(f))(cube), package.grad(package.jit(f))(cube),
+                package.jvp(f, (cube,), (cube,)))
+
+    assert_same(program, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", READS)
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_batched_read(name, axis):
+    index = READS[name]
+    batch = np.stack([cube, cube + 100, cube - 7], axis)
+
+    def f(x):
+        ref = styrax.new_ref(x)
+        styrax.ref.addupdate(ref, index, ref[index])
+        return ref[index], ref[...]
+
+    got = styrax.vmap(f, in_axes=axis)(batch)
+    one_by_one = [f(np.take(batch, i, axis)) for i in range(3)]
+    for k in range(2):
+        np.testing.assert_array_equal(got[k], np.stack([r[k] for r in one_by_one]))
+
+
+def test_batched_indices():
+    def f(x, i):
+        ref = styrax.new_ref(x)
+        ref[i, 1:] = ref[0, 1:] * 2
+        return ref[i], ref[:, i], ref[np.array([0, 1]), i], ref[...]
+
+    i = np.array([0, 1, 2])
+    batch = np.stack([matrix, matrix + 10, matrix - 3])
+    got = styrax.vmap(f)(batch, i)
+    shared = styrax.vmap(f, in_axes=(None, 0))(matrix, i)
+    for k in range(4):
+        np.testing.assert_array_equal(got[k], np.stack([f(batch[n], i[n])[k] for n in range(3)]))
+        np.testing.assert_array_equal(shared[k], np.stack([f(matrix, i[n])[k] for n in range(3)]))
+
+
+def accumulate(package):
+    def f(x):
+        ref = package.new_ref(package.numpy.zeros(3))
+
+        def body(c, i):
+            ref[i] += c
+            return c * package.numpy.sin(ref[i]), ref[0]
+
+        c, ys = package.lax.scan(body, x, package.numpy.arange(3))
+        return c + ref[...].sum() + ys.sum()
+
+    return f
+
+
+NESTS = {
+    "plain": lambda j, f: f(2.0),
+    "jit": lambda j, f: j.jit(f)(2.0),
+    "grad": lambda j, f: j.grad(f)(2.0),
+    "jit grad": lambda j, f: j.jit(j.grad(f))(2.0),
+    "grad jit": lambda j, f: j.grad(j.jit(f))(2.0),
+    "vmap": lambda j, f: j.vmap(f)(vector),
+    "vmap grad": lambda j, f: j.vmap(j.grad(f))(vector),
+    "jvp": lambda j, f: j.jvp(f, (2.0,), (1.0,)),
+    "grad vmap": lambda j, f: j.grad(lambda x: j.vmap(f)(x).sum())(vector),
+}
+
+
+@pytest.mark.parametrize("nest", NESTS)
+def test_in_a_scan(nest):
+    assert_same(lambda package: NESTS[nest](package, accumulate(package)))
+
+
+def test_in_other_control_flow():
+    def program(package):
+        lax = package.lax
+
+        def f(x):
+            ref = package.new_ref(x)
+
+            def step(i, c):
+                ref[...] = ref[...] * 2 + c
+                return c + 1
+
+            last = lax.fori_loop(0, 4, step, 0.0)
+            lax.cond(last > 3, lambda: ref.__setitem__(0, 0.5), lambda: ref.__setitem__(1, 0.25))
+            return ref[...], last
+
+        return f(vector), package.jit(f)(vector), package.vmap(f)(matrix) if package is styrax else np.stack(
+            [f(x)[0] for x in matrix]), package
+
+    def checked(package):
+        *results, _ = program(package)
+        results[2] = results[2][0] if package is styrax else results[2]
+        return results
+
+    assert_same(checked)
+
+
+def test_arguments():
+    def program(package):
+        def f(x, ref):
+            ref[...] = package.numpy.sin(ref[...]) * x
+            return ref[...]
+
+        a, b = package.new_ref(vector), package.new_ref(2.0)
+        return package.vmap(f)(vector, a), a[...], package.jit(f)(3.0, b), b[...], package.jit(
+            lambda: b[...] + 1)(), f(2.0, b)
+
+    assert_same(program)
+
+
+def test_captured_by_jit():
+    def program(package):
+        ref = package.new_ref(package.numpy.zeros(()))
+
+        @package.jit
+        def add(x):
+            ref[...] += x
+            return ref[...]
+
+        return add(2.0), add(3.0), ref[...]
+
+    assert_same(program)
+
+
+def test_views_and_freeze():
+    def program(package):
+        def f(x):
+            ref = package.new_ref(x)
+            row = ref.at[1]
+            row[2] = 5.0
+            ref.at[0].at[1:][0] = 7.0
+            return package.freeze(ref)
+
+        return package.jit(f)(matrix)
+
+    assert_same(program)
+    ref = styrax.new_ref(matrix)
+    ref.at[0].at[1:][0] = 7.0
+    assert ref[0, 1] == 7.0
+
+
+MISUSES = {
+    "shape": lambda j: j.new_ref(matrix).__setitem__(0, j.numpy.ones(7)),
+    "dtype": lambda j: j.new_ref(matrix).__setitem__(0, j.numpy.ones(3, int)),
+    "complex": lambda j: j.new_ref(matrix).__setitem__(0, j.numpy.ones(3, complex)),
+    "too many": lambda j: j.new_ref(matrix)[0, 0, 0],
+    "out of bounds": lambda j: j.new_ref(matrix)[5],
+    "step": lambda j: j.new_ref(matrix)[::-1],
+    "arithmetic": lambda j: j.new_ref(matrix) + 1,
+    "returned": lambda j: j.jit(lambda ref: ref)(j.new_ref(matrix)),
+    "made and returned": lambda j: j.jit(lambda: j.new_ref(1.0))(),
+    "twice": lambda j: (lambda ref: j.jit(lambda a, b: a[...])(ref, ref))(j.new_ref(matrix)),
+    "outside grad": lambda j: (lambda ref: j.grad(lambda x: ref.__setitem__(..., x) or x)(1.0))(j.new_ref(0.0)),
+    "outside vmap": lambda j: (lambda ref: j.vmap(lambda x: ref.__setitem__(..., x) or x)(vector))(j.new_ref(0.0)),
+    "grad of reference": lambda j: j.grad(lambda x: j.new_ref(x))(1.0),
+}
+
+
+@pytest.mark.parametrize("name", MISUSES)
+def test_misuse(name):
+    with pytest.raises(Exception) as expected:
+        MISUSES[name](jax)
+    with pytest.raises(Exception) as got:
+        MISUSES[name](styrax)
+    assert expected.type.__name__ in [c.__name__ for c in got.type.__mro__], (got.value, expected.value)
+
+
+def test_text():
+    ref = styrax.new_ref(np.float32([1, 2]))
+    assert repr(ref) == "Ref([1., 2.], dtype=float32)"
+    assert str(ref.aval) == "Ref{float32[2]}" or str(ref.aval) == "Ref{f32[2]}"
+    assert ref.shape == (2,) and ref.dtype == np.float32 and ref.ndim == 1 and len(ref) == 2
