@@ -57,6 +57,7 @@ class Session:
 
     def __init__(self, package: str):
         self.package = package
+        self.numpy_random = np.random.get_state()
         self.names: dict[str, Any] = {"__name__": "document", "timeit": lambda call: call(),
                                       "__builtins__": {**vars(builtins), "__import__": self._import}}
 
@@ -85,6 +86,7 @@ class Session:
         printed = io.StringIO()
         with warnings.catch_warnings(record=True) as ran.warnings, contextlib.redirect_stdout(printed):
             warnings.simplefilter("always")
+            np.random.set_state(self.numpy_random)
             try:
                 exec(compile(tree, filename, "exec"), self.names)
                 if isinstance(last, ast.Expr):
@@ -93,6 +95,8 @@ class Session:
                 if stop:
                     raise
                 ran.error = error
+            finally:
+                self.numpy_random = np.random.get_state()
         ran.output = printed.getvalue()
         return ran
 

@@ -417,6 +417,25 @@ def test_text(name, transform):
     assert str(ours) == str(theirs).replace("np.int64(1)", "1").replace("np.int64(0)", "0")
 
 
+GRADIENTS = {
+    "scan_scalar": lambda f: lambda xs: f(xs)[0],
+    "scan_invariant": lambda f: lambda w, xs: f(w, xs)[0],
+    "scan_reverse": lambda f: lambda xs: f(xs)[0],
+    "fori_static": lambda f: f,
+}
+
+
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_text_of_gradient(name):
+    """The same residuals are kept in the same places as in JAX."""
+    program, args, argnums = PROGRAMS[name]
+    if name == "fori_static":
+        args = (F(0.3),)
+    ours = api.make_jaxpr(api.grad(GRADIENTS[name](program(slax)), argnums))(*args)
+    theirs = jax.make_jaxpr(jax.grad(GRADIENTS[name](program(jax.lax)), argnums))(*args)
+    assert str(ours) == str(theirs)
+
+
 # -- messages -------------------------------------------------------------------------------------
 
 BODIES = {

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import styrax.lax as slax
+from styrax.core import config
 from styrax.transforms import api
 from tests.lax.checks import Table, batch_axes, check_program, has_tangent, jvp_case, vjp_case, vmap_case
 from tests.lax.harness import ENGINES, Case, jax_program, stage
@@ -170,3 +171,26 @@ def test_every_program_of_a_weak_operand_stays_weak():
 def test_edges_of_ties():
     _, tangent = api.jvp(lambda x: slax.max(x, F32(0)), (np.zeros(3, F32),), (np.ones(3, F32),))
     np.testing.assert_array_equal(np.asarray(tangent), 0.5)
+
+
+def _double_cases():
+    from tests.lax.operations import BINARY, UNARY
+
+    for table in (UNARY, BINARY):
+        for name, (real, cplx) in table.items():
+            op = lambda lax, name=name: getattr(lax, name)
+            reals = real if isinstance(real, tuple) else (real,)
+            yield Case(f"{name}_f64", op, *[a.astype(np.float64) for a in reals], tolerance=1e-12)
+            if cplx is not None:
+                parts = (cplx, cplx[::-1]) if table is BINARY else (cplx,)
+                yield Case(f"{name}_c128", op, *[a.astype(np.complex128) for a in parts], tolerance=1e-11)
+
+
+DOUBLE = Table(list(_double_cases()), 1e-14)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("case", DOUBLE.cases, ids=repr)
+def test_double_precision(case: Case, engine: str):
+    with config.enable_x64(True), jax.enable_x64(True):
+        DOUBLE.check_value(case, engine)

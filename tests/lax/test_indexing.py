@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 from styrax import lax
-from styrax.lax import gather as gather_module
-from styrax.lax import scatter as scatter_module
 from styrax.lax.indexing import GatherDimensionNumbers, ScatterDimensionNumbers
 from styrax.transforms.api import grad, jvp, vjp, vmap
 
@@ -45,7 +43,7 @@ def test_gather_values(case, mode, platform):
     ours, theirs = numbers("gather", fields)
     x = rng.normal(size=shape).astype(np.float32)
     i = np.array(indices, np.int32)
-    check(platform, lambda x, i: gather_module.gather(x, i, ours, sizes, mode=mode),
+    check(platform, lambda x, i: lax.gather(x, i, ours, sizes, mode=mode),
           lambda x, i: jax.lax.gather(x, i, theirs, sizes, mode=mode), x, i)
 
 
@@ -56,7 +54,7 @@ def test_gather_fills_by_dtype(dtype, platform):
     x = np.asarray(x)
     ours, theirs = numbers("gather", ((1,), (0,), (0,)))
     i = np.array([[1], [5]], np.int32)
-    check(platform, lambda x, i: gather_module.gather(x, i, ours, (1, 4), mode="fill"),
+    check(platform, lambda x, i: lax.gather(x, i, ours, (1, 4), mode="fill"),
           lambda x, i: jax.lax.gather(x, i, theirs, (1, 4), mode="fill"), x, i)
 
 
@@ -67,7 +65,7 @@ def test_gather_narrow_indices(index_dtype, platform):
     i = np.array([[3], [127], [np.iinfo(index_dtype).max]]).astype(index_dtype)
     ours, theirs = numbers("gather", ((), (0,), (0,)))
     for mode in ("clip", "fill"):
-        check(platform, lambda x, i: gather_module.gather(x, i, ours, (1,), mode=mode),  # noqa: B023
+        check(platform, lambda x, i: lax.gather(x, i, ours, (1,), mode=mode),  # noqa: B023
               lambda x, i: jax.lax.gather(x, i, theirs, (1,), mode=mode), x, i)  # noqa: B023
 
 
@@ -75,7 +73,7 @@ def case_functions(case, mode="fill"):
     shape, indices, fields, sizes = case
     ours, theirs = numbers("gather", fields)
     i = np.array(indices, np.int32)
-    return (lambda x, i=i: gather_module.gather(x, i, ours, sizes, mode=mode),
+    return (lambda x, i=i: lax.gather(x, i, ours, sizes, mode=mode),
             lambda x, i=i: jax.lax.gather(x, i, theirs, sizes, mode=mode),
             rng.normal(size=shape).astype(np.float32), i)
 
@@ -131,15 +129,15 @@ GOOD = dict(offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,))
 )
 def test_gather_errors(changes, sizes, indices, error, message):
     with pytest.raises(error, match=message):
-        gather_module.gather(np.zeros((4, 5)), np.zeros(indices, np.int32),
+        lax.gather(np.zeros((4, 5)), np.zeros(indices, np.int32),
                              GatherDimensionNumbers(**{**GOOD, **changes}), sizes)
 
 
 def test_index_errors():
     with pytest.raises(ValueError, match="integer"):
-        gather_module.gather(np.zeros((4, 5)), np.zeros((3, 1)), GatherDimensionNumbers(**GOOD), (1, 5))
+        lax.gather(np.zeros((4, 5)), np.zeros((3, 1)), GatherDimensionNumbers(**GOOD), (1, 5))
     with pytest.raises(ValueError, match="Unknown gather mode"):
-        gather_module.gather(np.zeros((4, 5)), np.zeros((3, 1), int), GatherDimensionNumbers(**GOOD), (1, 5),
+        lax.gather(np.zeros((4, 5)), np.zeros((3, 1), int), GatherDimensionNumbers(**GOOD), (1, 5),
                              mode="wrong")
 
 
@@ -158,7 +156,7 @@ NAMES = ["scatter", "scatter_add", "scatter_sub", "scatter_mul", "scatter_min", 
 def scatter_functions(name, case, **kwargs):
     shape, indices, fields, updates_shape = case
     ours, theirs = numbers("scatter", fields)
-    f, g = getattr(scatter_module, name), getattr(jax.lax, name)
+    f, g = getattr(lax, name), getattr(jax.lax, name)
     return (lambda x, i, u: f(x, i, u, ours, **kwargs), lambda x, i, u: g(x, i, u, theirs, **kwargs),
             rng.normal(size=shape).astype(np.float32), np.array(indices, np.int32),
             rng.normal(size=updates_shape).astype(np.float32))
@@ -187,7 +185,7 @@ def test_scatter_apply(platform):
     ours, theirs = numbers("scatter", ((1,), (0,), (0,)))
     x = rng.normal(size=(4, 5)).astype(np.float32)
     i = np.array([[1], [3], [1]], np.int32)
-    check(platform, lambda x, i: scatter_module.scatter_apply(x, i, lax.sin, ours, update_shape=(3, 5)),
+    check(platform, lambda x, i: lax.scatter_apply(x, i, lax.sin, ours, update_shape=(3, 5)),
           lambda x, i: jax.lax.scatter_apply(x, i, jnp.sin, theirs, update_shape=(3, 5)), x, i)
 
 
@@ -252,7 +250,7 @@ SCATTER_GOOD = dict(update_window_dims=(1,), inserted_window_dims=(0,), scatter_
 )
 def test_scatter_errors(changes, updates, message):
     with pytest.raises(TypeError, match=message):
-        scatter_module.scatter(np.zeros((4, 5)), np.zeros((3, 1), int), updates,
+        lax.scatter(np.zeros((4, 5)), np.zeros((3, 1), int), updates,
                                ScatterDimensionNumbers(**{**SCATTER_GOOD, **changes}))
 
 

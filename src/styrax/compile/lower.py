@@ -72,7 +72,7 @@ class Lowering:
             return value
         if value.depth > MAX_DEPTH:
             return self.b.realize(value)
-        if uses > 1 and value.cost >= REALIZED or value.shape == () and value.cost > 0:
+        if uses > 1 and value.cost >= REALIZED or value.shape == () and value.cost > 0 and (uses > 1 or value.depth > 8):
             return self.b.realize(value)
         return value
 

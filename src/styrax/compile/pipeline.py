@@ -16,6 +16,7 @@ from .fuse import Fuser, Group, loaded_buffers, region_uses
 from .loopir import Buffer, Statement, show_program, statements
 from .lower import Lowering, Token, physical_dtype
 from .memory import plan
+from .rules import LEVELS
 from .schedule import Scheduler
 from .values import Define, Opaque, Operation, Point, Reduce, Region, Stored, Value
 from .loopir import Let, Store
@@ -48,6 +49,7 @@ def debugging(stage: str) -> bool:
 def lower(closed: ClosedJaxpr, name: str, donated: Sequence[bool] = (), generic: bool = False) -> tuple[Program, list[Operation]]:
     """jaxpr → operations: what is computed, element by element."""
     b = Builder()
+    b.numerics = LEVELS[config.states["styrax_numerics"].value]
     program = Program(b, name)
     lowering = Lowering(b)
     lowering.generic = program.generic = generic

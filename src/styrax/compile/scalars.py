@@ -13,6 +13,7 @@ import numpy as np
 
 from . import complex_numbers
 from .expr import BOOL, F32, F64, INDEX, SAFE, UNBOUNDED, Arena, Expr, Index, const_value
+from .rules import BY_OPERATION, LEVELS, rewrite
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 F16 = np.dtype(np.float16)
@@ -56,6 +57,8 @@ def part_dtype(dtype: np.dtype) -> np.dtype:
 class Scalars(Arena):
     """The arithmetic of lowering rules."""
 
+    numerics = LEVELS["default"]  # which rewrites apply: see `rules`
+
     # -- leaves ----------------------------------------------------------------------------------
     def const(self, value: Any, dtype: Any) -> Expr:
         dtype = np.dtype(dtype)
@@ -87,6 +90,10 @@ class Scalars(Arena):
             return complex_numbers.unary[name](self, x)
         if dtype in SMALL_FLOATS:
             return self.cast(self._unary(name, self.cast(x, F32)), dtype)
+        if name in BY_OPERATION and is_float(dtype):
+            simpler = rewrite(self, name, (x,), self.numerics)
+            if simpler is not None:
+                return simpler
         return self.node(name, (x,), dtype)
 
     def _binary(self, name: str, x: Expr, y: Expr) -> Expr:
@@ -100,6 +107,10 @@ class Scalars(Arena):
         if x.op == "const" and y.op == "const" and name in _folds and dtype not in NARROW_INTS:
             with np.errstate(all="ignore"):
                 return self.const(_folds[name](const_value(x), const_value(y)), dtype)
+        if name in BY_OPERATION and is_float(dtype):
+            simpler = rewrite(self, name, (x, y), self.numerics)
+            if simpler is not None:
+                return simpler
         if dtype in NARROW_INTS and name in ("add", "sub", "mul", "shl", "neg"):
             return self.node("wrap", (self.node(name, (x, y), dtype),), dtype)
         return self.node(name, (x, y), dtype)
@@ -144,8 +155,6 @@ class Scalars(Arena):
     def neg(self, x: Expr) -> Expr:
         if x.dtype == INDEX:
             return self.imul(x, -1)
-        if x.op == "neg":
-            return x.args[0]
         if x.op == "const" and x.dtype.kind in "if":
             with np.errstate(all="ignore"):
                 return self.const(np.negative(const_value(x)), x.dtype)

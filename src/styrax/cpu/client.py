@@ -206,6 +206,7 @@ class CpuBackend:
 
     def __init__(self) -> None:
         self._devices = [Device("cpu", 0, "cpu", self)]
+        make_caller(0)  # loads what calls programs, and gives arrays the buffer protocol
         self.eager = Eager(self.compile)
 
     def devices(self) -> list[Device]:
@@ -243,6 +244,9 @@ class CpuBackend:
         if source.nbytes:
             ctypes.memmove(memory.address, _numpy_address(source), source.nbytes)
         return Array(shaped(source.shape, source.dtype, aval.weak_type), memory)
+
+    def barrier(self) -> None:
+        """Waits for the programs that run: none, they run in the thread that calls them."""
 
     def adopt(self, address: int, aval: ShapedArray, owner: Any) -> Array:
         """An array over memory of others, contiguous and aligned for its elements; `owner` keeps it."""

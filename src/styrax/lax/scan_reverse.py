@@ -296,7 +296,7 @@ def _scan_transpose(
     consts, _, xs = split_list(args, [num_consts, num_carry])
     ct_carry, ct_ys = split_list(cts, [num_carry])
     ys_nz = [type(ct) is not ad.Zero for ct in ct_ys]
-    body, xs_nz = _transposed_body(
+    body, xs_nz, used = _transposed_body(
         jaxpr, tuple(consts_lin), tuple(xs_lin), tuple(ys_nz), tuple(is_ref), num_carry
     )
     fixed = [cotangent_reference(c) if r and l else c
@@ -305,11 +305,12 @@ def _scan_transpose(
     ct_consts = [
         ad.zeros_like_aval(c.aval.to_cotangent_aval().strip_weak_type()) for c in select_where(consts, summed)
     ]
+    scanned = [*select_where(ct_ys, ys_nz), *select_where(xs, xs_lin, False)]
     outs = bind_scan(
         body,
-        fixed,
+        select_where(fixed, used[: len(fixed)]),
         [*ct_consts, *map(ad.instantiate_zeros, ct_carry)],
-        [*select_where(ct_ys, ys_nz), *select_where(xs, xs_lin, False)],
+        select_where(scanned, used[len(used) - len(scanned) :]),
         reverse=not reverse,
         **params,
     )
@@ -389,11 +390,13 @@ def _transposed_body(
     ys_nz: tuple[bool, ...],
     is_ref: tuple[bool, ...],
     num_carry: int,
-) -> tuple[ClosedJaxpr, list[bool]]:
+) -> tuple[ClosedJaxpr, list[bool], list[bool]]:
     """The step of the transposed loop, and which cotangents of scanned inputs it gives.
 
     It takes constants and references; carries the sums of the constants' cotangents and the
     cotangent of the carry; scans over cotangents of the `y` and over what the step scanned over.
+    Last comes which of these inputs it really has: residuals of results that nobody asks the
+    cotangents of are not read.
     """
     key = ("scan transpose", consts_lin, xs_lin, ys_nz, num_carry)
     cache = jaxpr.jaxpr.cache
@@ -409,7 +412,7 @@ def _transpose_body(
     ys_nz: tuple[bool, ...],
     is_ref: tuple[bool, ...],
     num_carry: int,
-) -> tuple[ClosedJaxpr, list[bool]]:
+) -> tuple[ClosedJaxpr, list[bool], list[bool]]:
     num_consts = len(consts_lin)
     const_avals, carry_avals, x_avals = split_list(jaxpr.in_avals, [num_consts, num_carry])
     carry_out, y_avals = split_list(jaxpr.out_avals, [num_carry])
@@ -459,7 +462,11 @@ def _transpose_body(
         xs_nz[:] = [lin and type(b) is not ad.Zero for b, lin in zip(xs_bar, xs_lin, strict=True)]
         return [*sums, *map(ad.instantiate_zeros, carry_bar), *select_where(xs_bar, xs_nz)]
 
-    return trace_to_jaxpr(step, in_avals, jaxpr.debug_info), xs_nz
+    closed = trace_to_jaxpr(step, in_avals, jaxpr.debug_info)
+    first, last = sizes[0], sizes[0] + sizes[1] + sizes[2]
+    keep = [first <= i < last for i in range(len(in_avals))]
+    body, used = partial.dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars), keep)
+    return ClosedJaxpr(body, closed.consts), xs_nz, used
 
 
 rules.transposes[scan_p] = _scan_transpose

@@ -298,7 +298,9 @@ def user_dtype(dtype: Any, name: str = "") -> Any:
     """
     if dtype in (bool, int, float, complex):
         return dtypes.canonicalize_dtype(_PYTHON_KINDS[dtype])
-    dtype = getattr(dtype, "dtype", dtype) if not isinstance(dtype, np.dtype) else dtype
+    of_array = getattr(dtype, "dtype", None)  # NumPy's scalar classes have a descriptor of that name
+    if isinstance(of_array, (np.dtype, dtypes.ExtendedDType)) and not isinstance(dtype, np.dtype):
+        dtype = of_array
     if dtypes.issubdtype(dtype, dtypes.extended):
         return dtype
     dtype = np.dtype(dtype)

@@ -96,10 +96,15 @@ class PartialTrace(Trace):
     def record(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Any:
         """Appends an equation whose results are unknown and gives their tracers."""
         atoms = [self.to_atom(x) for x in args]
-        out_avals, effects = primitive.abstract_eval(*[a.aval for a in atoms], **params)
         many = primitive.multiple_results
+        if self.parent.is_eval:
+            out_avals, effects = _known_abstract_eval(primitive, atoms, params)
+            place = None
+        else:
+            out_avals, effects = primitive.abstract_eval(*[a.aval for a in atoms], **params)
+            place = source.current()
         outvars = [Var(a) for a in out_avals] if many else [Var(out_avals)]
-        self.eqns.append(JaxprEqn(atoms, outvars, primitive, params, effects, source.current()))
+        self.eqns.append(JaxprEqn(atoms, outvars, primitive, params, effects, place))
         outs = [PartialTracer(self, v) for v in outvars]
         return outs if many else outs[0]
 
@@ -131,6 +136,25 @@ class PartialTrace(Trace):
 
     def __repr__(self) -> str:
         return "PartialTrace"
+
+
+_evaluated: dict[Any, Any] = {}
+
+
+def _known_abstract_eval(primitive: Primitive, atoms: Sequence[Any], params: dict[str, Any]) -> Any:
+    """A primitive's abstract evaluation, remembered: eager gradients record the same equations again and again."""
+    try:
+        key = (primitive, *[a.aval for a in atoms], *params.items())
+        found = _evaluated.get(key)
+    except TypeError:
+        return primitive.abstract_eval(*[a.aval for a in atoms], **params)
+    if found is None:
+        found = primitive.abstract_eval(*[a.aval for a in atoms], **params)
+        if not found[1]:  # effects may name axes or references of this very place
+            if len(_evaluated) > 4096:
+                _evaluated.clear()
+            _evaluated[key] = found
+    return found
 
 
 def bind_linear(primitive: Primitive, *args: Any, **params: Any) -> Any:

@@ -17,7 +17,7 @@ from styrax.numpy.conversion import asarray
 from styrax.numpy.cumulative import cumsum, nanstd, nansum
 from styrax.numpy.indexing import gather_elements
 from styrax.numpy.joining import concatenate
-from styrax.numpy.promotion import arrays, axis_index, check_arraylike, convert, default_int, promote_dtypes_inexact, shape_of, unwrap
+from styrax.numpy.promotion import arrays, axis_index, check_arraylike, convert, default_float, default_int, promote_dtypes_inexact, shape_of, unwrap
 from styrax.numpy.reductions import std
 from styrax.numpy.shaping import atleast_1d, atleast_2d, moveaxis
 from styrax.numpy.sorting import argsort
@@ -97,23 +97,23 @@ def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_po
     order = argsort(flat)
     inverse = scatter(lax.full((n,), 0, default_int()), order, lax.iota(default_int(), n), "set")
     if method == "ordinal":
-        return add(inverse, 1)
+        return convert(add(inverse, 1), default_float())
     ordered = gather_elements(flat, order)
     new = concatenate([asarray([True]), lax.ne(gather_elements(ordered, slice(1, None)),
                                                gather_elements(ordered, slice(0, -1)))]) if n else lax.full(
         (0,), True, np.dtype(np.bool_))
     dense = gather_elements(cumsum(new), inverse) if n else inverse
     if method == "dense":
-        return dense
+        return convert(dense, default_float())
     from styrax.numpy.selection import nonzero
 
     bounds = nonzero(new, size=n + 1, fill_value=n)[0]
     if method == "max":
-        return gather_elements(bounds, dense)
+        return convert(gather_elements(bounds, dense), default_float())
     low = add(gather_elements(bounds, subtract(dense, 1)), 1)
     if method == "min":
-        return low
-    (kind,) = {np.dtype(np.float64) if default_int().itemsize == 8 else np.dtype(np.float32)}
+        return convert(low, default_float())
+    kind = default_float()
     return divide(convert(add(gather_elements(bounds, dense), low), kind), 2)
 
 

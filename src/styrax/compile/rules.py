@@ -1,0 +1,103 @@
+"""Algebraic rewrites as data.
+
+A row reads `left → right` over scalar expressions; names stand for any expression, numbers for constants. Exact rows hold
+bit for bit and always apply. The others change roundings: those of level "default" are what XLA does to a jitted
+program (eager operations are compiled one by one and never meet), those of level "fast" also re-associate. `explain`
+and the documentation read the same table, and every row counts how often it applied.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+
+from .expr import Expr, const_value
+
+if TYPE_CHECKING:
+    from .scalars import Scalars
+
+LEVELS = {"strict": 0, "default": 1, "fast": 2}
+Term = Any  # a name, a number, or (operation, *terms)
+
+
+class Rule:
+    """One rewrite: what matches, what it becomes, at which level of numerics, and why."""
+
+    __slots__ = ("name", "left", "right", "level", "exact", "why", "hits")
+
+    def __init__(self, name: str, left: Term, right: Term, level: str, why: str):
+        self.name = name
+        self.left = left
+        self.right = right
+        self.level = LEVELS[level]
+        self.exact = level == "strict"
+        self.why = why
+        self.hits = 0
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {show(self.left)} → {show(self.right)}"
+
+
+def show(term: Term) -> str:
+    if isinstance(term, tuple):
+        return f"{term[0]}({', '.join(map(show, term[1:]))})"
+    return str(term)
+
+
+ROWS = [
+    Rule("double negation", ("neg", ("neg", "x")), "x", "strict", "negation only flips the sign bit"),
+    Rule("abs of neg", ("abs", ("neg", "x")), ("abs", "x"), "strict", "the sign is dropped either way"),
+    Rule("abs of abs", ("abs", ("abs", "x")), ("abs", "x"), "strict", "the second one finds no sign"),
+    Rule("minus negation", ("sub", "x", ("neg", "y")), ("add", "x", "y"), "strict", "IEEE subtraction adds the negated"),
+    Rule("plus negation", ("add", "x", ("neg", "y")), ("sub", "x", "y"), "strict", "IEEE subtraction adds the negated"),
+    Rule("log of sqrt", ("log", ("sqrt", "x")), ("mul", 0.5, ("log", "x")), "default", "a product is cheaper than a root"),
+    Rule("log of exp", ("log", ("exp", "x")), "x", "default", "no overflow on the way"),
+    Rule("log of product with exp", ("log", ("mul", ("exp", "x"), ("exp", "y"))), ("add", "x", "y"), "default",
+         "no overflow on the way"),
+    Rule("product of exps", ("mul", ("exp", "x"), ("exp", "y")), ("exp", ("add", "x", "y")), "default",
+         "one exponential instead of two"),
+    Rule("log of pow", ("log", ("pow", "x", "y")), ("mul", "y", ("log", "x")), "default", "a product is cheaper than a power"),
+    Rule("reciprocal of rsqrt", ("div", 1.0, ("rsqrt", "x")), ("sqrt", "x"), "default", "one operation instead of two"),
+    Rule("reciprocal of sqrt", ("div", 1.0, ("sqrt", "x")), ("rsqrt", "x"), "default", "one operation instead of two"),
+    Rule("add then subtract", ("sub", ("add", "x", "y"), "x"), "y", "fast", "x cancels but for rounding"),
+    Rule("add then subtract, other side", ("sub", ("add", "x", "y"), "y"), "x", "fast", "y cancels but for rounding"),
+    Rule("subtract then add", ("add", ("sub", "x", "y"), "y"), "x", "fast", "y cancels but for rounding"),
+    Rule("divide then multiply", ("mul", ("div", "x", "y"), "y"), "x", "fast", "y cancels but for rounding"),
+]
+
+BY_OPERATION: dict[str, list[Rule]] = {}
+for _rule in ROWS:
+    BY_OPERATION.setdefault(_rule.left[0], []).append(_rule)
+
+
+def match(term: Term, e: Expr, names: dict[str, Expr]) -> bool:
+    """Whether the expression has the term's form; fills in what its names stand for."""
+    if isinstance(term, str):
+        return names.setdefault(term, e) is e
+    if isinstance(term, tuple):
+        return (e.op == term[0] and len(e.args) == len(term) - 1
+                and all(match(t, a, names) for t, a in zip(term[1:], e.args, strict=True)))
+    return e.op == "const" and e.dtype.kind == "f" and const_value(e) == term
+
+
+def build(term: Term, b: Scalars, names: dict[str, Expr], like: Expr) -> Expr:
+    if isinstance(term, str):
+        return names[term]
+    if isinstance(term, tuple):
+        return getattr(b, term[0])(*(build(t, b, names, like) for t in term[1:]))
+    return b.const(term, like.dtype)
+
+
+def rewrite(b: Scalars, op: str, args: tuple[Expr, ...], level: int) -> Expr | None:
+    """The simpler form of an operation on floats, if a row knows one."""
+    for rule in BY_OPERATION.get(op, ()):
+        if rule.level > level or len(args) != len(rule.left) - 1:
+            continue
+        names: dict[str, Expr] = {}
+        if all(match(t, a, names) for t, a in zip(rule.left[1:], args, strict=True)):
+            rule.hits += 1
+            return build(rule.right, b, names, args[0])
+    return None
+
+
+__all__ = ["BY_OPERATION", "LEVELS", "ROWS", "Rule", "rewrite"]
