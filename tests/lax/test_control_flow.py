@@ -14,6 +14,7 @@ from styrax.core import config, tree
 from styrax.core.errors import ConcretizationTypeError
 from styrax.core.staging import trace_to_jaxpr
 from styrax.core.trace import get_aval
+from styrax.lax import keys, prng
 from styrax.transforms import api, partial, refs
 from styrax.transforms.jit import jit
 from tests import xla_cpu
@@ -212,6 +213,43 @@ def test_disable_jit():
             slax.scan(lambda c, x: (c, x), F(0), X[:0])
     expected = jax.lax.scan(lambda c, x: (c + x, c * x), F(0), X, reverse=True)
     check((carry, ys), expected)
+
+
+def test_keys():
+    """Typed keys are scanned over, carried and chosen like arrays."""
+    impl = keys.resolve_prng_impl("threefry2x32")
+
+    def ours(data, p):
+        key = prng.random_wrap(data, impl=impl)
+
+        def step(c, k):
+            bits = prng.random_bits(k, 32, (2,))
+            return slax.bitwise_xor(c, bits), prng.random_unwrap(prng.random_split(k, (2,)))
+
+        chosen = slax.cond(p, lambda k: prng.random_fold_in(k, np.uint32(1)), lambda k: k, key)
+        last, _ = slax.while_loop(
+            lambda c: slax.lt(c[1], np.int32(3)),
+            lambda c: (prng.random_fold_in(c[0], np.uint32(2)), slax.add(c[1], np.int32(1))),
+            (chosen, np.int32(0)),
+        )
+        return slax.scan(step, np.zeros(2, np.uint32), prng.random_split(last, (4,)))
+
+    def theirs(data, p):
+        key = jax.random.wrap_key_data(data)
+
+        def step(c, k):
+            return c ^ jax.random.bits(k, (2,), np.uint32), jax.random.key_data(jax.random.split(k))
+
+        chosen = jax.lax.cond(p, lambda k: jax.random.fold_in(k, 1), lambda k: k, key)
+        last, _ = jax.lax.while_loop(
+            lambda c: c[1] < 3, lambda c: (jax.random.fold_in(c[0], 2), c[1] + 1), (chosen, 0)
+        )
+        return jax.lax.scan(step, np.zeros(2, np.uint32), jax.random.split(last, 4))
+
+    data = np.array([0, 3], np.uint32)
+    which = np.array([True, False])
+    check(jit(ours)(data, True), theirs(data, True))
+    check(jit(api.vmap(ours, (None, 0)))(data, which), jax.vmap(theirs, (None, 0))(data, which))
 
 
 # -- references -----------------------------------------------------------------------------------

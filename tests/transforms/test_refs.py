@@ -53,7 +53,7 @@ def test_read_write_add(name):
     duplicates = any(isinstance(i, np.ndarray) for i in (index if isinstance(index, tuple) else (index,)))
     if duplicates:
 
-        def program(package):  # noqa: F811
+        def program(package):
             def f(x):
                 ref = package.new_ref(x)
                 before = ref[index]

@@ -110,8 +110,8 @@ def _panels(b: Builder, nest: Nest, dtype: np.dtype, m: int, n: int, k: int, lef
         return
     by_rows = m >= n
     whole = m if by_rows else n
-    size = min(PANEL, -(-whole // 2 + 15) // 16 * 16) if whole > 32 else whole
-    size = max(size, 16)
+    pieces = max(2, -(-whole // PANEL)) if whole > 32 else 1
+    size = (-(-whole // pieces) + 15) // 16 * 16
     with nest.loop(-(-whole // size), parallel=True) as p:
         start = b.imul(p, size)
         here = b.min(b.int(size), b.isub(whole, start))

@@ -27,6 +27,7 @@ from .emit import Function, Module
 pool = runtime.pool
 
 
+OUTSIDE = 3  # status of a checked program that touched memory outside a buffer
 INSTANT = 1500  # instructions of a whole call for which optimised code is not worth its making
 
 
@@ -114,8 +115,13 @@ class Executable:
             addresses.append(workspace.address)
         status = self.entry(*addresses)
         if status:
-            raise RuntimeError(f"{self.name} failed with status {status}")
+            self._fail(status)
         return outs
+
+    def _fail(self, status: int) -> None:
+        if status == OUTSIDE:
+            raise AssertionError(f"{self.name}: an access outside a buffer; STYRAX_DEBUG=loops,bounds shows the program")
+        raise MemoryError(f"{self.name}: no memory for intermediate results ({self.workspace} bytes planned)")
 
     def run_sized(self, args: Sequence[Any], out_avals: Sequence[Any], out_bytes: Sequence[int],
                   sizes: tuple[int, ...]) -> list[Any]:
@@ -130,8 +136,9 @@ class Executable:
         if self.workspace:
             workspace = Memory(self.workspace, self.device)
             addresses.append(workspace.address)
-        if self.entry(*addresses, *sizes):
-            raise MemoryError(f"{self.name}: no memory for intermediate results")
+        status = self.entry(*addresses, *sizes)
+        if status:
+            self._fail(status)
         return outs
 
     def _take(self, array: Any, number: int, addresses: list[int]) -> Memory:
@@ -169,7 +176,7 @@ def _as_array(x: Any) -> Any:
 def generate(program: Program, sizes: int = 0) -> str:
     """The program as LLVM IR: one function `run(ptr slots)`, which gives a status."""
     machine = llvm.host()
-    module = Module(program.builder, machine.vector_bytes)
+    module = Module(program.builder, machine.vector_bytes, bounds=debugging("bounds"))
     f = Function(module, "run", "ptr %slots", "i32")
     order = [b for b in program.inputs if b is not None] + [b for b, _ in program.constants]
     order += [b for b in program.outputs if b is not None]
@@ -195,7 +202,12 @@ def generate(program: Program, sizes: int = 0) -> str:
         f.allocate(program.statements)
     f.run(program.statements)
     f.release()
-    module.functions.append(f.finish("ret i32 0"))
+    status = "0"
+    if module.bounds and "@outside = internal global i32 0" in module.declarations:
+        flag = f.op("load i32, ptr @outside")
+        f.line("store i32 0, ptr @outside")
+        status = f.op(f"mul i32 {flag}, {OUTSIDE}")
+    module.functions.append(f.finish(f"ret i32 {status}"))
     return module.text()
 
 

@@ -521,12 +521,14 @@ class Function:
             if condition is not None:
                 holds = self.value(condition)
                 index = self.op(f"select i1 {holds}, i64 {index}, i64 0")
+            index = self._checked(buffer, index)
             return self._to_register(self.op(f"load {t}, ptr {self._address(buffer, index, part)}"), buffer, part, 1)
         assert self.lanes is not None
         mask = self.lanes.mask
         if condition is not None:
             holds = self.value(condition, lanes)
             mask = holds if mask is None else self.op(f"and <{lanes} x i1> {mask}, {holds}")
+        mask = self._checked_lanes(buffer, place, lanes, mask)
         kind = self._access(place)
         if self.lanes.rows is not None and condition is None and part is None and kind != "gather":
             return self._load_tile(buffer, place, t, kind)
@@ -539,6 +541,36 @@ class Function:
             index = self.value(place, lanes)
             loaded = self._gather(self._address(buffer, index, part, lanes), t, lanes, mask)
         return self._to_register(loaded, buffer, part, lanes)
+
+    def _checked(self, buffer: Buffer, index: str) -> str:
+        """In checked programs: the index, or 0 after a note of the violation where it lies outside the buffer."""
+        if not self.module.bounds:
+            return index
+        size = self.value(self.arena.index(buffer.size))
+        outside = self.op(f"icmp uge i64 {index}, {size}")
+        self._note(outside)
+        return self.op(f"select i1 {outside}, i64 0, i64 {index}")
+
+    def _checked_lanes(self, buffer: Buffer, place: Expr, lanes: int, mask: str | None) -> str | None:
+        """In checked programs: the mask without the lanes that lie outside the buffer."""
+        if not self.module.bounds:
+            return mask
+        size = self.value(self.arena.index(buffer.size), lanes)
+        index = self.value(place, lanes)
+        outside = self.op(f"icmp uge <{lanes} x i64> {index}, {size}")
+        if mask is not None:
+            outside = self.op(f"and <{lanes} x i1> {outside}, {mask}")
+        symbol = f"@llvm.vector.reduce.or.v{lanes}i1"
+        self.declare(f"declare i1 {symbol}(<{lanes} x i1>)")
+        self._note(self.op(f"call i1 {symbol}(<{lanes} x i1> {outside})"))
+        inside = self.op(f"xor <{lanes} x i1> {outside}, {splat('true', 'i1', lanes)}")
+        return inside if mask is None else self.op(f"and <{lanes} x i1> {inside}, {mask}")
+
+    def _note(self, outside: str) -> None:
+        self.declare("@outside = internal global i32 0")
+        old = self.op("load i32, ptr @outside")
+        new = self.op(f"select i1 {outside}, i32 1, i32 {old}")
+        self.line(f"store i32 {new}, ptr @outside")
 
     def _load_tile(self, buffer: Buffer, place: Expr, t: str, kind: str) -> str:
         """A tile of rows × columns: a row repeated, a column spread, or all of it row by row."""
@@ -651,12 +683,12 @@ class Function:
         if buffer.dtype == BOOL:
             name = self.op(f"zext {vector('i1', lanes)} {name} to {vector('i8', lanes)}")
         if lanes == 1:
-            address = self._address(buffer, self.value(place), part)
+            address = self._address(buffer, self._checked(buffer, self.value(place)), part)
             self.line(f"store {t} {name}, ptr {address}")
             return
         assert self.lanes is not None
         kind = self._access(place)
-        mask = self.lanes.mask
+        mask = self._checked_lanes(buffer, place, lanes, self.lanes.mask)
         if kind == "row" and part is None and self.lanes.rows is None:
             self._store_lanes(name, self._address(buffer, self._first(place), None), t, lanes, mask)
             return

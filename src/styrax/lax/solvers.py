@@ -11,7 +11,7 @@ from styrax.core.primitive import Primitive
 from styrax.core.trace import get_aval
 from styrax.transforms import ad, batching
 
-from .control_flow import Body, either, split_list, trace_body
+from .control_flow import Body, as_array, either, split_list, trace_body
 
 
 def _check_tree(who: str, have: Any, want: Any) -> None:
@@ -194,7 +194,7 @@ def _solution(*args: Any, const_lengths: _LinearSolveTuple, jaxprs: _LinearSolve
     return eval_jaxpr(jaxprs.solve.jaxpr, jaxprs.solve.consts, *solve_consts, *b)
 
 
-linear_solve_p.def_impl(_solution)
+linear_solve_p.def_impl(lambda *args, **params: [as_array(x) for x in _solution(*args, **params)])
 
 
 @linear_solve_p.def_effectful_abstract_eval

@@ -26,8 +26,8 @@ class Donation:
 
     def __init__(self, closed: ClosedJaxpr, donated: Sequence[bool], name: str):
         info = closed.jaxpr.debug_info
-        self.where = f"{name} ({info.func_src_info})" if getattr(info, "func_src_info", None) else name
-        self.names = tuple(getattr(info, "arg_names", None) or ())
+        self.where = info.func_src_info if info.arg_names else name
+        self.names = info.arg_names
         used = {v for eqn in closed.eqns for v in eqn.invars if type(v) is not Literal}
         used |= {v for v in closed.jaxpr.outvars if type(v) is not Literal}
         # An argument that the program does not read is not passed to it, so it is not given away either.
@@ -42,13 +42,13 @@ class Donation:
         self.consumed = tuple(sorted(exact | same_size))
         unusable = [i for i in left if i not in same_size]
         if unusable:
-            arrays = ", ".join(f"{avals[i].str_short(short_dtypes=False)}{self._argument(i)}" for i in unusable)
+            arrays = ", ".join(f"{avals[i].str_short(short_dtypes=False)} ({self._argument(i)})" for i in unusable)
             source.warn(
                 f"Some donated buffers were not usable: {arrays}.\nNo result of {self.where} is left whose shape and "
                 "dtype are those of the donated array, so donating it saves no memory: leave it out of donate_argnums.")
 
     def _argument(self, i: int) -> str:
-        return f" (argument {self.names[i]})" if i < len(self.names) else ""
+        return f"argument {self.names[i]}" if i < len(self.names) else f"argument number {i}"
 
     def check(self, arrays: Sequence[Any]) -> None:
         """Raises JaxRuntimeError where a donated array is passed a second time."""
@@ -57,9 +57,9 @@ class Donation:
             for j, other in enumerate(arrays):
                 if i != j and buffer is not None and getattr(other, "buffer", None) is buffer:
                     raise errors.JaxRuntimeError(
-                        f"Attempt to donate an array that is passed twice to {self.where}: arguments number {i} and {j}"
-                        f"{self._argument(i)}{self._argument(j)} are the same array, and its memory can be given away "
-                        "only once. Pass a copy (jnp.copy) or do not donate it.")
+                        f"Attempt to donate an array that is passed twice to {self.where}: {self._argument(i)} and "
+                        f"{self._argument(j)} are the same array, and its memory can be given away only once. Pass a "
+                        "copy (jnp.copy) or do not donate it.")
 
     def finish(self, arrays: Sequence[Any]) -> None:
         """Deletes the arrays that a call has consumed."""

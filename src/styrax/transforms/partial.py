@@ -24,7 +24,6 @@ from ..core.jaxpr import (
     JaxprEqn,
     Literal,
     Var,
-    close_jaxpr,
     eval_jaxpr,
     no_debug_info,
 )
@@ -376,11 +375,6 @@ def dce_closed(closed: ClosedJaxpr, used_outputs: Sequence[bool],
     jaxpr, used_consts, used_inputs = dce_jaxpr_consts(closed.jaxpr, used_outputs, instantiate)
     consts = [c for c, u in zip(closed.consts, used_consts, strict=True) if u]
     return ClosedJaxpr(jaxpr, consts), used_inputs
-
-
-def close_like(closed: ClosedJaxpr, jaxpr: Jaxpr) -> ClosedJaxpr:
-    """A program that was made from that of `closed`, with the same constants."""
-    return ClosedJaxpr(jaxpr, closed.consts) if jaxpr.constvars else close_jaxpr(jaxpr)
 
 
 # Splitting with a choice of what to keep

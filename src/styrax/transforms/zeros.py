@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core import backends, dtypes, rules
-from ..core.avals import AbstractRef, AbstractToken, AbstractValue, ShapedArray, abstract_token, typed_scalar
+from ..core.avals import AbstractToken, AbstractValue, ShapedArray, abstract_token, typed_scalar
 from ..core.primitive import Primitive
 from ..core.trace import get_aval, state
 from . import array_ops
@@ -156,7 +156,3 @@ rules.transposes[add_any_p] = _add_any_transpose
 rules.batchers[add_any_p] = _add_any_batch
 rules.loops[add_any_p] = lambda b, x, y: b.value(x.shape, x.dtype, lambda i: b.add(x.at(i), y.at(i)))
 rules.stablehlos[add_any_p] = lambda m, x, y: m.op("stablehlo.add", [x, y], [m.avals_out[0]])
-
-
-def is_ref_aval(aval: Any) -> bool:
-    return isinstance(aval, AbstractRef)

@@ -1,0 +1,160 @@
+"""Programs with references as programs without: their contents are threaded through as values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core import rules
+from ..core.avals import AbstractRef
+from ..core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, close_jaxpr, jaxprs_in_params, subjaxprs
+from ..core.staging import trace_to_jaxpr
+from .jit_rules import jit_p
+from .memo import per_jaxpr
+from .ref_indexing import read, write
+from .refs import addupdate_p, freeze_p, get_p, new_ref_p, swap_p
+
+
+def _discharge_get(in_avals: Any, out_avals: Any, x: Any, *idx: Any, tree: Any) -> Any:
+    return [None] * (1 + len(idx)), read(x, tree.unflatten(idx))
+
+
+def _discharge_swap(in_avals: Any, out_avals: Any, x: Any, value: Any, *idx: Any, tree: Any) -> Any:
+    indexers = tree.unflatten(idx)
+    return [write(x, indexers, value), None, *(None,) * len(idx)], read(x, indexers)
+
+
+def _discharge_addupdate(in_avals: Any, out_avals: Any, x: Any, value: Any, *idx: Any, tree: Any) -> Any:
+    return [write(x, tree.unflatten(idx), value, add=True), None, *(None,) * len(idx)], []
+
+
+def _discharge_jit(in_avals: Any, out_avals: Any, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> Any:
+    new = discharge_closed(jaxpr)
+    n = len(jaxpr.jaxpr.outvars)
+    changed = [i for i, a in enumerate(jaxpr.in_avals) if isinstance(a, AbstractRef)]
+    params = {
+        **params,
+        "out_shardings": params["out_shardings"] + tuple(params["in_shardings"][i] for i in changed),
+        "out_layouts": params["out_layouts"] + tuple(params["in_layouts"][i] for i in changed),
+    }
+    outs = jit_p.bind(*args, jaxpr=new, **params)
+    contents: list[Any] = [None] * len(args)
+    for i, x in zip(changed, outs[n:], strict=True):
+        contents[i] = x
+    return contents, outs[:n]
+
+
+rules.discharges.update({
+    get_p: _discharge_get, swap_p: _discharge_swap, addupdate_p: _discharge_addupdate, jit_p: _discharge_jit,
+})
+
+
+@per_jaxpr
+def discharge_closed(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """A program without references.
+
+    Each input that is a reference becomes its contents; after the results come the final contents of
+    the inputs that are references, in order.
+    """
+    avals = [a.inner_aval if isinstance(a, AbstractRef) else a for a in closed.in_avals]
+    if not has_refs(closed.jaxpr):
+        return closed
+    is_ref = [isinstance(a, AbstractRef) for a in closed.in_avals]
+
+    def discharged(*args: Any) -> list[Any]:
+        outs, contents = eval_discharged(closed.jaxpr, closed.consts, args)
+        return [*outs, *(c for c, r in zip(contents, is_ref, strict=True) if r)]
+
+    return trace_to_jaxpr(discharged, avals, closed.debug_info)
+
+
+def has_refs(jaxpr: Jaxpr) -> bool:
+    """Whether a program uses references at its own level or makes some, or passes some on."""
+    found = jaxpr.cache.get("has_refs")
+    if found is None:
+        found = jaxpr.cache["has_refs"] = any(
+            isinstance(v.aval, AbstractRef)
+            for v in [*jaxpr.constvars, *jaxpr.invars, *(v for e in jaxpr.eqns for v in e.outvars)])
+        if not found:
+            found = jaxpr.cache["has_refs"] = any(map(has_refs, subjaxprs(jaxpr)))
+    return found
+
+
+def eval_discharged(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    """Runs a program on contents in place of references: its results, and every input's final contents."""
+    env: dict[Var, Any] = {}
+    env.update(zip(jaxpr.constvars, consts, strict=True))
+    env.update(zip(jaxpr.invars, args, strict=True))
+
+    def value(a: Any) -> Any:
+        return a.value if type(a) is Literal else env[a]
+
+    for eqn in jaxpr.eqns:
+        primitive = eqn.primitive
+        ins = [value(a) for a in eqn.invars]
+        if primitive is new_ref_p or primitive is freeze_p:
+            env[eqn.outvars[0]] = ins[0]
+            continue
+        touches = any(isinstance(a.aval, AbstractRef) for a in eqn.invars)
+        if touches or (primitive in rules.discharges and any(
+                map(has_refs, jaxprs_in_params(eqn.params)))):
+            rule = rules.discharges.get(primitive)
+            if rule is None:
+                raise NotImplementedError(f"No state discharge rule implemented for primitive: {primitive}")
+            contents, out = rule([a.aval for a in eqn.invars], [v.aval for v in eqn.outvars], *ins, **eqn.params)
+            for a, x in zip(eqn.invars, contents, strict=True):
+                if x is not None:
+                    env[a] = x
+        else:
+            funs, params = primitive.get_bind_params(eqn.params)
+            out = primitive.bind(*funs, *ins, **params)
+        if primitive.multiple_results:
+            env.update(zip(eqn.outvars, out, strict=True))
+        else:
+            env[eqn.outvars[0]] = out
+    return [value(a) for a in jaxpr.outvars], [env[v] for v in jaxpr.invars]
+
+
+def discharge_state(jaxpr: Jaxpr, consts: Sequence[Any], *,
+                    should_discharge: bool | Sequence[bool] = True) -> tuple[Jaxpr, list[Any]]:
+    """`discharge_closed` of a program and its constants, which may be abstract: `(new jaxpr, constants)`."""
+    closed = discharge_closed(ClosedJaxpr(jaxpr, consts) if consts or jaxpr.constvars else close_jaxpr(jaxpr))
+    return closed.jaxpr, closed.consts
+
+
+# Compiled programs
+
+
+def compile_with_contents(closed: ClosedJaxpr, compile_program: Callable[[ClosedJaxpr], Callable]) -> Callable:
+    """A compiled program that takes references: it runs on their contents and puts new ones back."""
+    program = compile_program(discharge_closed(closed))
+    is_ref = [isinstance(a, AbstractRef) for a in closed.in_avals]
+    num_outs = len(closed.jaxpr.outvars)
+
+    def run(*args: Any) -> list[Any]:
+        given = [x for x, r in zip(args, is_ref, strict=True) if r]
+        if len({id(x) for x in given}) != len(given):
+            raise ValueError(
+                "only one reference to a mutable array may be passed as an argument to a function, but the same "
+                f"reference appeared twice among the arguments of {closed.debug_info.func_src_info}.")
+        outs = program(*(x._contents() if r else x for x, r in zip(args, is_ref, strict=True)))
+        for ref, value in zip(given, outs[num_outs:], strict=True):
+            ref._value = value
+        return outs[:num_outs]
+
+    return run
+
+
+def check_results(closed: ClosedJaxpr, traced_for: str = "jit") -> None:
+    """Raises ValueError where a traced function returns a reference."""
+    jaxpr = closed.jaxpr
+    for v in jaxpr.outvars:
+        if isinstance(v.aval, AbstractRef):
+            names = jaxpr.debug_info.arg_names
+            where = "was created inside the function"
+            if v in jaxpr.invars and jaxpr.invars.index(v) < len(names):
+                where = f"was passed in as the argument {names[jaxpr.invars.index(v)]}"
+            raise ValueError(
+                f"function {jaxpr.debug_info.func_src_info} traced for {traced_for} returned a mutable array reference "
+                f"of type {v.aval.str_short(short_dtypes=False)}, but mutable array references cannot be returned.\n\n"
+                f"The returned mutable array {where}.")

@@ -1,0 +1,124 @@
+"""Reductions, means and variances, cumulative forms, positions of extrema."""
+
+from __future__ import annotations
+
+from tests.numpy import oracle
+
+TABLE = """
+jnp.sum(x)
+jnp.sum(m, axis=1)
+jnp.sum(m, axis=(0, 1), keepdims=True)
+jnp.sum(m, axis=-1)
+jnp.sum(b)
+jnp.sum(i)
+jnp.sum(u)
+jnp.sum(h)
+jnp.sum(x, dtype=int)
+jnp.sum(m, axis=-1, where=m > 0, initial=2)
+jnp.sum(w)
+jnp.sum(x, promote_integers=False)
+jnp.sum(u, promote_integers=False)
+jnp.prod(x)
+jnp.prod(b)
+jnp.max(x)
+jnp.max(m, axis=1, keepdims=True)
+jnp.max(x, initial=3)
+jnp.max(x, initial=3, where=x > 0)
+jnp.min(x)
+jnp.min(b)
+jnp.max(c)
+jnp.amax(m, axis=0)
+jnp.amin(m, axis=0)
+jnp.all(x)
+jnp.all(b)
+jnp.any(m, axis=0)
+jnp.any(x, where=b)
+jnp.mean(x)
+jnp.mean(m, axis=0, keepdims=True)
+jnp.mean(i)
+jnp.mean(h)
+jnp.mean(x, where=b)
+jnp.mean(c)
+jnp.mean(w)
+jnp.var(x)
+jnp.var(m, axis=1, ddof=1)
+jnp.var(c)
+jnp.var(i)
+jnp.var(x, where=b)
+jnp.var(h)
+jnp.var(x, mean=0.5)
+jnp.var(x, correction=1)
+jnp.std(x)
+jnp.std(m, axis=0, keepdims=True)
+jnp.ptp(x)
+jnp.average(x)
+jnp.average(x, weights=y)
+jnp.average(m, axis=1, weights=x)
+jnp.average(m, axis=0, weights=m * m + 1, returned=True)
+jnp.count_nonzero(x)
+jnp.cumsum(x)
+jnp.cumsum(m)
+jnp.cumsum(m, axis=1)
+jnp.cumsum(b)
+jnp.cumsum(x, dtype=int)
+jnp.cumprod(i)
+jnp.cumulative_sum(x, include_initial=True)
+jnp.cumulative_prod(x)
+jnp.argmax(x)
+jnp.argmax(m, axis=1, keepdims=True)
+jnp.argmin(m)
+m.sum(axis=0)
+x.mean()
+m.max(axis=1)
+b.any()
+x.cumsum()
+x.std()
+"""
+
+NAN = """
+jnp.nansum(jnp.log(x))
+jnp.nanprod(jnp.log(x))
+jnp.nanmean(jnp.log(m), axis=1)
+jnp.nanmax(jnp.log(x))
+jnp.nanmin(jnp.log(m), axis=0)
+jnp.nanvar(jnp.log(x))
+jnp.nanstd(jnp.log(x))
+jnp.nancumsum(jnp.log(x))
+jnp.nancumprod(jnp.log(x))
+jnp.nanargmax(jnp.log(m + 0.5), axis=1)
+jnp.nanargmin(jnp.log(x))
+jnp.max(jnp.log(x))
+jnp.argmax(jnp.log(x))
+"""
+
+ERRORS = """
+jnp.sum([1, 2])
+jnp.sum(x, axis=2)
+jnp.sum(x, axis=(0, 0))
+jnp.max(jnp.ones(0))
+jnp.max(jnp.ones((0, 2)), axis=1)
+jnp.max(x, where=b)
+jnp.argmax(jnp.ones(0))
+jnp.sum(x, out=3)
+jnp.var(x, ddof=1, correction=1)
+jnp.cumulative_sum(m)
+jnp.std(x, dtype=int)
+jnp.average(m, weights=x)
+"""
+
+
+def test_values() -> None:
+    oracle.check_values(TABLE, rtol=1e-3)
+
+
+def test_jaxprs() -> None:
+    oracle.check_texts(TABLE)
+
+
+def test_nan() -> None:
+    oracle.check_values(NAN)
+    oracle.check_texts(NAN)
+
+
+def test_errors() -> None:
+    oracle.check_values(ERRORS)

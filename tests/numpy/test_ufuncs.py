@@ -1,0 +1,214 @@
+"""Elementwise functions and operators."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import styrax
+import styrax.numpy as jnp
+from tests.numpy import oracle
+
+UNARY = ("abs absolute acos acosh angle arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh cbrt ceil conj "
+         "conjugate cos cosh deg2rad degrees exp exp2 expm1 fabs floor i0 imag iscomplex isfinite isinf isnan isneginf "
+         "isposinf isreal log log10 log1p log2 logical_not modf nan_to_num negative positive rad2deg radians real "
+         "reciprocal rint round sign signbit sin sinc sinh sqrt square tan tanh trunc bitwise_count invert").split()
+BINARY = ("add subtract multiply divide true_divide floor_divide remainder mod fmod power float_power maximum minimum fmax "
+          "fmin equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor bitwise_and "
+          "bitwise_or bitwise_xor left_shift right_shift arctan2 copysign divmod gcd heaviside hypot lcm logaddexp "
+          "logaddexp2 nextafter").split()
+PAIRS = ("x, y", "i, i + 2", "b, ~b", "c, 2 * c", "u, u + 1", "h, h", "x, i", "i, u", "x, n", "n, x", "i, w", "u, h",
+         "b, i", "x, m", "x[:, None], y")
+
+
+@pytest.mark.parametrize("operand", ["x", "i", "b", "c", "u", "h", "w", "n"])
+def test_unary_values(operand: str) -> None:
+    oracle.check_values("\n".join(f"jnp.{name}({operand})" for name in UNARY), atol=2e-6 if operand != "h" else 2e-3,
+                        rtol=2e-5 if operand != "h" else 2e-3)
+
+
+@pytest.mark.parametrize("operand", ["x", "i", "b", "c", "u"])
+def test_unary_jaxprs(operand: str) -> None:
+    oracle.check_texts("\n".join(f"jnp.{name}({operand})" for name in UNARY))
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_binary_values(pair: str) -> None:
+    loose = "h" in pair
+    oracle.check_values("\n".join(f"jnp.{name}({pair})" for name in BINARY), rtol=2e-3 if loose else 2e-5,
+                        atol=2e-3 if loose else 2e-6)
+
+
+@pytest.mark.parametrize("pair", ["x, y", "i, i", "b, b", "c, c", "u, u", "x, i", "x, n", "i, 2", "x, 2.5", "2, x", "m, x"])
+def test_binary_jaxprs(pair: str) -> None:
+    skip = {"logaddexp2", "gcd", "lcm", "hypot"} if pair in ("i, 2", "2, x") else set()
+    oracle.check_texts("\n".join(f"jnp.{name}({pair})" for name in BINARY if name not in skip))
+
+
+OPERATORS = """
+x + y
+x - 1
+2 * x
+x / 3
+i / 2
+i // 2
+x // 0.5
+i % 2
+-7 % i
+x ** 2
+x ** -1
+x ** 0.5
+i ** 2
+2 ** x
+x ** i
+-x
++i
+abs(i)
+~i
+~b
+i & 1
+i | u
+i ^ i
+b & b
+i << 1
+u >> 1
+1 << i
+x < y
+x <= 0
+x == 1.5
+x != y
+x > w
+i >= 0
+divmod(i, 2)
+divmod(7, u)
+round(x)
+round(x, 1)
+m @ m.T
+m @ x
+x + np.float32(1)
+x + np.ones(3, np.float64)
+i + np.float16(1.5)
+True + i
+w + x
+x * 1j
+"""
+
+
+def test_operators() -> None:
+    oracle.check_values(OPERATORS)
+
+
+def test_operator_jaxprs() -> None:
+    oracle.check_texts(OPERATORS)
+
+
+def test_operators_defer() -> None:
+    class Other:
+        def __radd__(self, other: object) -> str:
+            return "radd"
+
+        def __eq__(self, other: object) -> bool:
+            return True
+
+    x = jnp.arange(3)
+    assert x + Other() == "radd"
+    assert (x == Other()) is True
+    assert (x == None) is False  # noqa: E711
+    assert (x == "a") is False
+    for bad in ([1, 2, 3], None, "a"):
+        with pytest.raises(TypeError):
+            x + bad
+        with pytest.raises(TypeError):
+            bad * x
+
+
+def test_numpy_arrays_defer_to_ours() -> None:
+    x = jnp.ones(3)
+    for value in (np.ones(3) + x, np.float32(2) * x, np.ones((3, 3)) @ x):
+        assert isinstance(value, styrax.Array)
+
+
+ERRORS = """
+jnp.sin('a')
+jnp.add(x, [1, 2, 3])
+jnp.add(x, None)
+jnp.ones(3) + jnp.ones(4)
+jnp.ones((2, 3)) + jnp.ones(4)
+jnp.subtract(b, b)
+jnp.negative(b)
+jnp.bitwise_and(x, x)
+jnp.left_shift(x, 1)
+jnp.floor(c)
+jnp.signbit(c)
+jnp.gcd(x, x)
+i ** -1
+jnp.add(x, x, out=3)
+jnp.add(x, x, where=b)
+jnp.add(x)
+x + 2 ** 40
+"""
+
+
+def test_errors() -> None:
+    oracle.check_values(ERRORS)
+
+
+INTEGERS = """
+jnp.array([7, -7, 0], 'int8') // jnp.array([0, 0, 0], 'int8')
+jnp.array([7, -7, 0], 'int32') % 0
+jnp.array([-128], 'int8') // -1
+jnp.array([250], 'uint8') + 10
+jnp.array([1], 'uint8') - 2
+jnp.array([1], 'uint8') + 300
+jnp.array([100], 'int8') * 2
+jnp.array([1, -1], 'int32') << 40
+jnp.array([-8], 'int32') >> 1
+jnp.array([3], 'uint8') ** 2
+jnp.array([3, 0, 2], 'int32') ** jnp.array([2, 0, 3], 'int32')
+jnp.float_power(i, 2)
+jnp.abs(jnp.array([-128], 'int8'))
+"""
+
+
+def test_integer_edges() -> None:
+    oracle.check_values(INTEGERS)
+
+
+def test_ufunc_methods() -> None:
+    oracle.check_values("""
+        jnp.add.reduce(m)
+        jnp.add.reduce(m, axis=None)
+        jnp.add.reduce(m, axis=1, keepdims=True, initial=2)
+        jnp.multiply.accumulate(m, axis=1)
+        jnp.maximum.reduce(m, axis=1)
+        jnp.maximum.accumulate(m)
+        jnp.subtract.reduce(x)
+        jnp.subtract.accumulate(x)
+        jnp.logical_and.reduce(b)
+        jnp.bitwise_or.reduce(i)
+        jnp.logaddexp.reduce(x)
+        jnp.add.outer(x, y)
+        jnp.subtract.outer(m, x)
+        jnp.add.at(x, jnp.array([0, 0]), 1., inplace=False)
+        jnp.multiply.at(x, 0, 2., inplace=False)
+        jnp.add.at(x, 0, 1.)
+        jnp.add.reduceat(x, jnp.array([0, 2]))
+        jnp.negative.reduce(x)
+        jnp.frompyfunc(lambda a, b: a * b, 2, 1)(x, y)
+        jnp.frompyfunc(lambda a, b: a * b, 2, 1, identity=1).reduce(x)
+    """)
+    assert repr(jnp.add) == "<jnp.ufunc 'add'>"
+    assert (jnp.add.nin, jnp.add.nout, jnp.add.nargs, jnp.add.identity) == (2, 1, 2, 0)
+
+
+def test_gradients() -> None:
+    oracle.check_values("""
+        jax.grad(lambda z: jnp.logaddexp(z, 0.).sum())(x)
+        jax.grad(lambda z: jnp.sinc(z).sum())(x)
+        jax.grad(jax.grad(lambda z: jnp.sinc(z)))(0.)
+        jax.grad(lambda z: jnp.where(z > 0, z, 0.).sum())(x)
+        jax.grad(lambda z: jnp.i0(z).sum())(x)
+        jax.grad(lambda z: (z ** 2).sum())(x)
+        jax.grad(lambda z: jnp.abs(z).sum())(x)
+        jax.grad(lambda z: jnp.hypot(z, 2.).sum())(x)
+    """)

@@ -1,0 +1,29 @@
+"""The demonstration, as `make demo` runs it."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def test_digits(tmp_path):
+    picture = tmp_path / "digits.png"
+    done = subprocess.run(
+        [sys.executable, "-m", "styrax", str(ROOT / "examples" / "digits.py"), str(picture)],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    last = done.stdout.strip().splitlines()[-1]
+    found = re.fullmatch(r"test accuracy: mlp (\d+\.\d) % conv (\d+\.\d) %", last)
+    assert found, last
+    mlp, conv = map(float, found.groups())
+    assert mlp >= 97 and conv >= 98
+    assert picture.stat().st_size > 10_000
