@@ -10,7 +10,6 @@ import numpy as np
 from .core import backends, tree
 from .core.array import Array
 from .core.devices import Device
-from .core.trace import Tracer, get_aval
 
 
 def devices(backend: str | None = None) -> list[Device]:
@@ -56,27 +55,6 @@ host_id, host_count, host_ids = process_index, process_count, process_indices
 def default_backend() -> str:
     """The platform that programs run on by default: "cpu", "gpu" or "tpu"."""
     return backends.get().platform
-
-
-def device_put(x: Any, device: Any = None, *, src: Any = None, donate: bool = False, may_alias: bool | None = None) -> Any:
-    """Puts the arrays of a tree on a device.
-
-    Args:
-      x: a tree of arrays, NumPy arrays and scalars.
-      device: a device or sharding; None for the default device, which does not commit the arrays to it.
-      donate: whether the arrays of `x` may be taken over.
-
-    Returns:
-      A tree of arrays. Under a transformation the values are passed on.
-    """
-    def put(leaf: Any) -> Any:
-        if isinstance(leaf, Tracer):
-            return leaf
-        aval = get_aval(leaf)
-        array = backends.get().put(leaf, aval, None)
-        return array if device is None else Array(array.aval, array._live(), committed=True)
-
-    return tree.tree_map(put, x)
 
 
 def device_get(x: Any) -> Any:

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-jax = pytest.importorskip("jax")
+pytest.importorskip("jax")
+
+import jax  # noqa: E402
 import jax.ad_checkpoint  # noqa: E402
 import jax.custom_batching  # noqa: E402
 import jax.custom_derivatives  # noqa: E402

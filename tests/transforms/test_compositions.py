@@ -93,8 +93,13 @@ TRANSFORMATIONS = {
 }
 
 
-@settings(max_examples=int(os.environ.get("STYRAX_EXAMPLES", 12)), deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
-@given(steps, st.lists(st.sampled_from(sorted(TRANSFORMATIONS)), min_size=1, max_size=3), st.floats(0.25, 1.25, width=32))
+examples = int(os.environ.get("STYRAX_EXAMPLES", 12))
+sweep = settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+points = st.floats(0.25, 1.25, width=32)
+
+
+@sweep
+@given(steps, st.lists(st.sampled_from(sorted(TRANSFORMATIONS)), min_size=1, max_size=3), points)
 def test_compositions(steps, stack, x):
     if "linearize" in stack:  # evaluated forward, a custom VJP has no rule
         steps = [s for s in steps if s[0] != "custom back"] or [("unary", "sin", 0)]
@@ -108,8 +113,8 @@ def test_compositions(steps, stack, x):
     assert_same(program, rtol=2e-3, atol=1e-4)
 
 
-@settings(max_examples=int(os.environ.get("STYRAX_EXAMPLES", 8)), deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
-@given(steps, st.lists(st.sampled_from(["jit", "vmap", "checkpoint"]), min_size=0, max_size=2), st.floats(0.25, 1.25, width=32))
+@sweep
+@given(steps, st.lists(st.sampled_from(["jit", "vmap", "checkpoint"]), min_size=0, max_size=2), points)
 def test_forward_mode(steps, stack, x):
     steps = [s for s in steps if s[0] != "custom back"] or [("unary", "sin", 0)]
 

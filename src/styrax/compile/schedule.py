@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from .builder import Builder
-from .expr import INDEX, Expr, Index, coefficient, unwrap, walk
+from .expr import EXPENSIVE, INDEX, Expr, Index, coefficient, unwrap, walk
 from .fuse import Group, Member, operation_exprs
 from .loopir import Accumulator, Close, Fold, Loop, Open, Statement, Store
 from .values import Point, Reduce
@@ -197,6 +197,10 @@ class Scheduler:
         total = self._count(outer) * self._count(inner) * work
         in_inner = vector in inner
         rows, count = None, 1
+        if vector is not None and not inner:
+            rows, count = self._choose_turned(outer, vector, width), width
+            if rows is not None:
+                outer = [v for v in outer if v is not rows and v is not vector] + [rows, vector]
         if vector is not None and inner:
             if not in_inner:
                 rows, count = self._choose_rows(outer, vector, width)
@@ -216,6 +220,34 @@ class Scheduler:
                 loop.work = max(1, total // max(self._size(v), 1) // max(width, 1))
             body = [loop]
         return body
+
+    def _choose_turned(self, outer: Sequence[Expr], vector: Expr, width: int) -> Expr | None:
+        """The loop that some load is contiguous in while the vector loop strides through it: square tiles of both are
+        transposed in registers."""
+        exprs = self._exprs()
+        if any(n.op in EXPENSIVE or n.op in ("guard", "floordiv", "floormod") or n.op == "load" and n.attr[1] is not None
+               for n in walk(exprs)) or self._size(vector) < width:
+            return None
+        indices, opaque = self._accesses()
+        if vector in opaque:
+            return None
+        for u in outer:
+            if u is vector or u in opaque or self._size(u) < width:
+                continue
+            turned = False
+            for e in indices:
+                cu, cv = coefficient(self.b, e, u), coefficient(self.b, e, vector)
+                if cu is None or cv is None:
+                    break
+                along, across = cu.attr if cu.op == "const" else None, cv.attr if cv.op == "const" else None
+                if along == 1 and across not in (0, 1):
+                    turned = True
+                elif across not in (0, 1):
+                    break
+            else:
+                if turned:
+                    return u
+        return None
 
     def _choose_rows(self, outer: Sequence[Expr], vector: Expr, width: int) -> tuple[Expr | None, int]:
         """A second outer loop to tile with the vector loop: one that lets what is read be used several times.

@@ -101,9 +101,19 @@ class Array(metaclass=_ArrayMeta):
 
     @property
     def sharding(self) -> Any:
-        from .devices import SingleDeviceSharding
+        try:
+            return self._sharding
+        except AttributeError:  # nobody has said anything
+            from .devices import SingleDeviceSharding
 
-        return SingleDeviceSharding(self.device)
+            return SingleDeviceSharding(self.device)
+
+    def placed(self, sharding: Any) -> Array:
+        """The same array, committed to where it lives, under a sharding (None: its device)."""
+        out = Array(self.aval, self._live(), committed=True)
+        if sharding is not None:
+            out._sharding = sharding
+        return out
 
     @property
     def is_fully_addressable(self) -> bool:

@@ -427,8 +427,8 @@ class Function:
     def _depth_of_all(self, m: tuple[Expr, ...]) -> int:
         return max((self.depth(a) for a in m), default=0)
 
-    def _first(self, place: Expr, row: int = 0) -> str:
-        """The index of a place at the first lane (of a row): lane variables stand for their first value."""
+    def _first(self, place: Expr, row: int = 0, column: int = 0) -> str:
+        """The index of a place at the first lane (of a row, a column): lane variables stand for their first value."""
         lanes = self.lanes
         assert lanes is not None
         rest: dict[tuple[Expr, ...], int] = {}
@@ -443,6 +443,8 @@ class Function:
                 continue
             (a,) = mine
             name = lanes.base
+            if a is lanes.var and column:
+                name = self.op(f"add i64 {name}, {column}")
             if lanes.rows is not None and a is lanes.rows.var:
                 name = lanes.rows.base
                 if row:
@@ -490,7 +492,7 @@ class Function:
 
     def _access(self, place: Expr) -> str:
         """How a place moves with the lanes: "uniform", "row" (contiguous), "rows" (contiguous in each row of a tile),
-        "column" (one place for each row), or "gather"."""
+        "column" (one place for each row), "turned" (contiguous in each column of a square tile), or "gather"."""
         if self.width(place) == 1:
             return "uniform"
         lanes = self.lanes
@@ -506,6 +508,8 @@ class Function:
         down = steps.get(lanes.rows.var, 0) if lanes.rows is not None else 0
         if steps[lanes.var] == 1:
             return "row" if down == 0 else "rows"
+        if down == 1 and lanes.column_mask is None and lanes.rows.count == lanes.columns:  # type: ignore[union-attr]
+            return "turned"
         return "column" if steps[lanes.var] == 0 and lanes.rows is not None else "gather"
 
     def _load(self, e: Expr, lanes: int) -> str:
@@ -578,6 +582,11 @@ class Function:
         assert lanes is not None and lanes.rows is not None
         columns, count = lanes.columns, lanes.rows.count
         parts = []
+        if kind == "turned":
+            for column in range(columns):
+                address = self._address(buffer, self._first(place, column=column), None)
+                parts.append(self._to_register(self._load_lanes(address, t, count, None), buffer, None, count))
+            return self._stack(self._transpose(parts, element_type(buffer.dtype), columns), element_type(buffer.dtype), columns)
         for row in range(1 if kind == "row" else count):
             address = self._address(buffer, self._first(place, row), None)
             if kind == "column":
@@ -590,6 +599,24 @@ class Function:
                 loaded = self._load_lanes(address, t, columns, lanes.column_mask)
                 parts.append(self._to_register(loaded, buffer, None, columns))
         return self._stack(parts if len(parts) > 1 else parts * count, element_type(buffer.dtype), columns)
+
+    def _transpose(self, parts: list[str], t: str, n: int) -> list[str]:
+        """n vectors of n lanes as the columns of what they were the rows of: log2(n) rounds of exchanges."""
+        distance = 1
+        v = f"<{n} x {t}>"
+        while distance < n:
+            out = list(parts)
+            for i in range(n):
+                if i & distance:
+                    continue
+                a, b = parts[i], parts[i + distance]
+                low = ", ".join(f"i32 {p if not p & distance else n + p - distance}" for p in range(n))
+                high = ", ".join(f"i32 {p + distance if not p & distance else n + p}" for p in range(n))
+                out[i] = self.op(f"shufflevector {v} {a}, {v} {b}, <{n} x i32> <{low}>")
+                out[i + distance] = self.op(f"shufflevector {v} {a}, {v} {b}, <{n} x i32> <{high}>")
+            parts = out
+            distance *= 2
+        return parts
 
     def _stack(self, parts: list[str], t: str, columns: int) -> str:
         """Vectors side by side in one, joined pairwise so that the code generator sees whole registers."""

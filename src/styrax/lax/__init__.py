@@ -296,6 +296,11 @@ from .loops import (
 from .padding import (
     padtype_to_pads,
 )
+from .placing import (
+    device_put_p,
+    sharding_constraint_p,
+    with_sharding_constraint,
+)
 from .prng import (
     random_bits_p,
     random_clone_p,

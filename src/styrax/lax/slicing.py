@@ -500,7 +500,7 @@ def _update_loops(b: Any, x: Any, update: Any, *indices: Any) -> Any:
                 where = [i if s is None else b.add(i, s) for i, s in zip(found, starts, strict=True)]
                 n.store(out, where, new.at(found))
                 return
-            with n.loop(update.shape[d], vector=d == len(update.shape) - 1) as i:
+            with n.loop(update.shape[d], parallel=d == 0, vector=d == len(update.shape) - 1) as i:
                 over(d + 1, [*found, i])
 
         over(0, [])

@@ -72,17 +72,21 @@ def _needs_loops(b: Any, xs: Sequence[Any], algorithm: Callable[..., Lane]) -> A
     out = b.avals_out[0]
     readers = [reader(b, x, out.shape) for x in xs]
 
-    def body(n: Any, outs: Any, _: Any) -> None:
-        def over(d: int, index: tuple) -> None:
-            if d < len(out.shape):
-                with n.loop(out.shape[d], parallel=True) as i:
-                    over(d + 1, (*index, i))
-                return
-            ops = ScalarOps(b, n)
-            lanes = [Lane(ops, b.cast(read(index), _WIDE)) for read in readers]
-            n.store(outs[0], index, b.cast(algorithm(*lanes).value, out.dtype))
+    total: Any = 1
+    for extent in out.shape:
+        total = total * extent
 
-        over(0, ())
+    def body(n: Any, outs: Any, _: Any) -> None:
+        # One loop over all elements: threads share them evenly whatever the shape.
+        with n.loop(total, parallel=True) as flat:
+            index, rest = [], flat
+            for extent in reversed(out.shape[1:]):
+                index.append(b.rem(rest, b.index(extent)))
+                rest = b.div(rest, b.index(extent))
+            where = tuple(reversed([*index, rest] if out.shape else []))
+            ops = ScalarOps(b, n)
+            lanes = [Lane(ops, b.cast(read(where), _WIDE)) for read in readers]
+            n.store(outs[0], where, b.cast(algorithm(*lanes).value, out.dtype))
 
     return b.nest([(out.shape, out.dtype)], body)[0]
 

@@ -255,9 +255,13 @@ def _integer_power(x: Any, y: Any) -> Any:
 
 
 def _power(x1: Any, x2: Any) -> Any:
+    exponent = x2
     x1, x2 = promote_args_numeric("power", x1, x2)
     if dtypes.issubdtype(dtype_of(x1), np.integer):
         return _integer_power(x1, x2)
+    if dtypes.issubdtype(dtype_of(exponent), np.integer):
+        # Integer exponents stay integers.
+        return lax.pow(*promote_shapes("power", x1, exponent))
     return lax.pow(x1, x2)
 
 
@@ -375,13 +379,8 @@ def copysign(x1: Any, x2: Any, /) -> Any:
 @jit
 def heaviside(x1: Any, x2: Any, /) -> Any:
     """0 where x1 < 0, x2 where x1 = 0, 1 where x1 > 0. Integers are taken as floats."""
-    x1, x2 = promote_args_inexact("heaviside", x1, x2)
-    zero = _zero(x1)
-    return _piecewise_sign(x1, x2, zero)
-
-
-def _piecewise_sign(x1: Any, x2: Any, zero: Any) -> Any:
-    dtype = dtype_of(x1)
+    x1, x2 = promote_dtypes_inexact(*arrays("heaviside", x1, x2))
+    dtype, zero = dtype_of(x1), _zero(x1)
     below, above = lax.lt(x1, zero), lax.gt(x1, zero)
     rest = choose_elements(lax.ne(x1, x1), x1, x2)
     return choose_elements(below, convert(0, dtype), choose_elements(above, convert(1, dtype), rest))

@@ -213,12 +213,12 @@ def promote_dtypes(*args: Any) -> list[Any]:
 
 def both(x: Any, y: Any) -> Any:
     """Whether two conditions hold."""
-    return lax.bitwise_and(*promote_dtypes(x, y))
+    return lax.bitwise_and(*promote_shapes("and", *promote_dtypes(x, y)))
 
 
 def either(x: Any, y: Any) -> Any:
     """Whether one of two conditions holds."""
-    return lax.bitwise_or(*promote_dtypes(x, y))
+    return lax.bitwise_or(*promote_shapes("or", *promote_dtypes(x, y)))
 
 
 def promote_dtypes_inexact(*args: Any) -> list[Any]:

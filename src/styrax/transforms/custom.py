@@ -228,7 +228,8 @@ def _check_jvp(pair: Any, name: str, rule_name: str, out_trees: list) -> list[An
         if expected.shape != found.shape or expected.dtype != dtype:
             raise TypeError(
                 "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes. "
-                f"Expected {expected.str_short(short_dtypes=False)} (tangent type of {aval.str_short(short_dtypes=False)}) but "
+                f"Expected {expected.str_short(short_dtypes=False)} (tangent type of "
+                f"{aval.str_short(short_dtypes=False)}) but "
                 f"got {found.str_short(short_dtypes=False)}.")
     return [*outs, *tangents]
 
@@ -358,7 +359,8 @@ class _Rule:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError(
                 f"Custom VJP fwd rule {rule_name} for function {self.name} must produce a pair (list or tuple of "
-                "length two) where the first element represents the primal output (equal to those of the custom_vjp-decorated "
+                "length two) where the first element represents the primal output (equal to those of the "
+                "custom_vjp-decorated "
                 f"function {self.name}) and the second element represents residuals (i.e. values stored from the "
                 f"forward pass for use on the backward pass), but instead of a pair the fwd rule {rule_name} produced "
                 f"{pair}.")

@@ -12,7 +12,7 @@ from ..core.staging import trace_to_jaxpr
 from .jit_rules import jit_p
 from .memo import per_jaxpr
 from .ref_indexing import read, write
-from .refs import addupdate_p, freeze_p, get_p, new_ref_p, swap_p
+from .references import addupdate_p, freeze_p, get_p, new_ref_p, swap_p
 
 
 def _discharge_get(in_avals: Any, out_avals: Any, x: Any, *idx: Any, tree: Any) -> Any:

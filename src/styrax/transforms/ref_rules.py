@@ -13,7 +13,7 @@ from .batch import AxisData, bdim_at_front, broadcast, moveaxis
 from .linear import CotangentRef, UndefinedPrimal, cotangent_reference
 from .partial import bind_linear
 from .ref_indexing import batch_indexers
-from .refs import addupdate_p, freeze_p, get_p, new_ref_p, swap_p
+from .references import addupdate_p, freeze_p, get_p, new_ref_p, swap_p
 from .zeros import Zero, instantiate_zeros
 
 # Forward mode

@@ -1,0 +1,256 @@
+"""How arrays are spread over the devices of a mesh."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from .devices import Device, Sharding, SingleDeviceSharding
+from .mesh import AbstractMesh, Mesh
+
+
+class UnconstrainedSingleton:
+    """Stands in a `PartitionSpec` for a dimension about which nothing is said."""
+
+    def __repr__(self) -> str:
+        return "UNCONSTRAINED"
+
+    def __reduce__(self) -> Any:
+        return _unconstrained, ()
+
+
+def _unconstrained() -> UnconstrainedSingleton:
+    return UNCONSTRAINED
+
+
+UNCONSTRAINED = UnconstrainedSingleton()
+
+
+def _entry(p: Any) -> Any:
+    if isinstance(p, (tuple, list)):
+        return None if not p else p[0] if len(p) == 1 else tuple(p)
+    return p
+
+
+class PartitionSpec:
+    """For each dimension of an array, the mesh axis or axes that it is spread over, None for none.
+
+    `unreduced` and `reduced` name axes over which sums are still to be made, or have been.
+    """
+
+    __slots__ = ("_partitions", "reduced", "unreduced")
+    UNCONSTRAINED = UNCONSTRAINED
+
+    def __init__(self, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()):
+        self._partitions = tuple(_entry(p) for p in partitions)
+        self.unreduced = frozenset(unreduced)
+        self.reduced = frozenset(reduced)
+
+    @property
+    def partitions(self) -> tuple:
+        return self._partitions
+
+    def __getitem__(self, i: Any) -> Any:
+        return self._partitions[i]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._partitions)
+
+    def __len__(self) -> int:
+        return len(self._partitions)
+
+    def __add__(self, other: Any) -> PartitionSpec:
+        if isinstance(other, PartitionSpec):
+            return PartitionSpec(*self, *other, unreduced=self.unreduced | other.unreduced,
+                                 reduced=self.reduced | other.reduced)
+        if isinstance(other, tuple):
+            return self.update(partitions=(*self, *other))
+        return NotImplemented
+
+    def __radd__(self, other: Any) -> PartitionSpec:
+        return self.update(partitions=(*other, *self)) if isinstance(other, tuple) else NotImplemented
+
+    def index(self, value: Any) -> int:
+        return self._partitions.index(_entry(value))
+
+    def count(self, value: Any) -> int:
+        return self._partitions.count(_entry(value))
+
+    def update(self, **changes: Any) -> PartitionSpec:
+        """The specification with some of its parts replaced: `partitions`, `unreduced`, `reduced`."""
+        return PartitionSpec(*changes.get("partitions", self._partitions),
+                             unreduced=changes.get("unreduced", self.unreduced),
+                             reduced=changes.get("reduced", self.reduced))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PartitionSpec) and (self._partitions, self.unreduced, self.reduced) == (
+            other._partitions, other.unreduced, other.reduced)
+
+    def __hash__(self) -> int:
+        return hash((self._partitions, self.unreduced, self.reduced))
+
+    def __reduce__(self) -> Any:
+        return _specification, (self._partitions, self.unreduced, self.reduced)
+
+    def __repr__(self) -> str:
+        text = repr(self._partitions)[1:-1]
+        for name, axes in (("unreduced", self.unreduced), ("reduced", self.reduced)):
+            if axes:
+                text += f"{', ' if text else ''}{name}={set(axes)!r}"
+        return f"P({text})"
+
+
+def _specification(partitions: tuple, unreduced: frozenset, reduced: frozenset) -> PartitionSpec:
+    return PartitionSpec(*partitions, unreduced=unreduced, reduced=reduced)
+
+
+class DuplicateSpecError(ValueError):
+    """A mesh axis stands at two dimensions of a specification."""
+
+
+def _axes(entry: Any) -> tuple:
+    if entry is None or entry is UNCONSTRAINED:
+        return ()
+    return entry if isinstance(entry, tuple) else (entry,)
+
+
+class NamedSharding(Sharding):
+    """An array spread over a mesh by a `PartitionSpec`.
+
+    Raises:
+      ValueError: the specification names an axis that the mesh lacks, or one axis twice.
+    """
+
+    __slots__ = ("_memory_kind", "mesh", "spec")
+
+    def __init__(self, mesh: Mesh | AbstractMesh, spec: PartitionSpec, *, memory_kind: str | None = None,
+                 _logical_device_ids: Any = None):
+        if not isinstance(spec, PartitionSpec):
+            raise TypeError(f"the specification of a NamedSharding must be a PartitionSpec, got {spec!r} of type {type(spec)}")
+        self.mesh = mesh
+        self.spec = spec
+        self._memory_kind = memory_kind
+        seen: set[Any] = set()
+        for entry in spec:
+            for name in _axes(entry):
+                if name not in mesh.axis_names:
+                    raise ValueError(f"Resource axis: {name} of {spec} is not found in mesh: {mesh.axis_names}.")
+                if name in seen:
+                    raise DuplicateSpecError(
+                        "A single NamedSharding spec specification can map every mesh axis to at most one positional "
+                        f"dimension, but {spec} has duplicate entries for `{name}`")
+                seen.add(name)
+
+    @property
+    def memory_kind(self) -> str:
+        return self._memory_kind or "device"
+
+    @property
+    def device_set(self) -> set[Device]:  # type: ignore[override]
+        return set(self._devices().flat)
+
+    def _devices(self) -> Any:
+        if isinstance(self.mesh, AbstractMesh):
+            raise ValueError("a sharding over an AbstractMesh has no devices")
+        return self.mesh.devices
+
+    addressable_devices = device_set
+
+    @property
+    def num_devices(self) -> int:
+        return self.mesh.size
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        return True
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        return all(self.mesh.shape[name] == 1 for entry in self.spec for name in _axes(entry))
+
+    def _parts(self, shape: tuple[int, ...]) -> list[int]:
+        if len(self.spec) > len(shape):
+            raise ValueError(
+                f"Sharding {self} is only valid for values of rank at least {len(self.spec)}, but was applied to a value of "
+                f"rank {len(shape)}")
+        parts = [math.prod(self.mesh.shape[name] for name in _axes(entry)) for entry in self.spec]
+        return parts + [1] * (len(shape) - len(parts))
+
+    def check_compatible_aval(self, shape: tuple[int, ...]) -> None:
+        """Raises ValueError for shapes that cannot be spread like this."""
+        self._parts(shape)
+
+    def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
+        """The shape of the part that one device holds. ValueError where a dimension cannot be divided."""
+        if len(self.spec) > len(global_shape):
+            return tuple(global_shape)
+        out = []
+        for i, (d, n) in enumerate(zip(global_shape, self._parts(global_shape), strict=True)):
+            if d % n:
+                raise ValueError(f"Sharding {self} implies that the dimension {i} of a value of shape {global_shape} is divided "
+                                 f"by {n}, which does not divide {d}")
+            out.append(d // n)
+        return tuple(out)
+
+    def devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Device, tuple[slice, ...]]:
+        """For each device, which part of the array it holds."""
+        import numpy as np
+
+        shape = tuple(global_shape)
+        local = self.shard_shape(shape)
+        entries = [_axes(e) for e in self.spec] + [()] * (len(shape) - len(self.spec))
+        devices = self._devices()
+        out = {}
+        for place in np.ndindex(*devices.shape):
+            where = dict(zip(self.mesh.axis_names, place, strict=True))
+            index = []
+            for names, d, size in zip(entries, shape, local, strict=True):
+                k = 0
+                for name in names:
+                    k = k * self.mesh.shape[name] + where[name]
+                index.append(slice(None) if size == d else slice(k * size, (k + 1) * size))
+            out[devices[place]] = tuple(index)
+        return out
+
+    addressable_devices_indices_map = devices_indices_map
+
+    def is_equivalent_to(self, other: Any, ndim: int) -> bool:
+        """Whether arrays of `ndim` dimensions are spread alike."""
+        if self.num_devices == 1:
+            return self.device_set == other.device_set
+        if not isinstance(other, NamedSharding) or self.mesh.devices.tolist() != other.mesh.devices.tolist():
+            return False
+        mine, theirs = ([tuple(n for n in _axes(e) if s.mesh.shape[n] > 1) for e in s.spec] for s in (self, other))
+        pad = [()] * ndim
+        return (mine + pad)[:ndim] == (theirs + pad)[:ndim]
+
+    def with_memory_kind(self, kind: str) -> NamedSharding:
+        return NamedSharding(self.mesh, self.spec, memory_kind=kind)
+
+    def update(self, **changes: Any) -> NamedSharding:
+        """The sharding with some of its parts replaced: `mesh`, `spec`, `memory_kind`."""
+        return NamedSharding(changes.get("mesh", self.mesh), changes.get("spec", self.spec),
+                             memory_kind=changes.get("memory_kind", self._memory_kind))
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or isinstance(other, NamedSharding) and (self.mesh, self.spec, self.memory_kind) == (
+            other.mesh, other.spec, other.memory_kind)
+
+    def __hash__(self) -> int:
+        return hash((self.mesh, self.spec, self.memory_kind))
+
+    def __reduce__(self) -> Any:
+        return _named, (self.mesh, self.spec, self._memory_kind)
+
+    def __repr__(self) -> str:
+        return f"NamedSharding(mesh={self.mesh!s}, spec={self.spec}, memory_kind={self.memory_kind})"
+
+
+def _named(mesh: Mesh, spec: PartitionSpec, memory_kind: str | None) -> NamedSharding:
+    return NamedSharding(mesh, spec, memory_kind=memory_kind)
+
+
+def make_single_device_sharding(device: Device, *, memory_kind: str | None = None) -> SingleDeviceSharding:
+    """All of an array on one device."""
+    return SingleDeviceSharding(device, memory_kind=memory_kind)

@@ -1,0 +1,354 @@
+"""References: arrays that a program changes in place.
+
+A reference is read with `ref[i]`, written with `ref[i] = x` and added to with `ref.addupdate(x)` or
+`ref[i] += x`. Reads and writes are primitives with effects on their first argument. Under
+transformations a reference travels with another one that holds its tangent or cotangent, or gets a
+mapped axis like any array (`ref_rules`); `discharge` turns programs with references into programs
+without. Import all of it from `refs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core import backends, dtypes, tree
+from ..core.avals import AbstractRef, ShapedArray, aval_rules
+from ..core.effects import AccumEffect, Effects, ReadEffect, WriteEffect, no_effects
+from ..core.primitive import Primitive
+from ..core.trace import Tracer, get_aval
+from . import array_ops
+from .ref_indexing import NDIndexer, Slice, ds, read, transformed_shape, write
+
+
+class Ref:
+    """A mutable array: `ref[...]` reads, `ref[...] = x` writes."""
+
+    __slots__ = ("__weakref__", "_aval", "_value")
+    __hash__ = object.__hash__
+
+    def __init__(self, aval: AbstractRef, value: Any):
+        self._aval = aval
+        self._value = value
+
+    @property
+    def aval(self) -> AbstractRef:
+        return self._aval
+
+    @property
+    def shape(self) -> tuple:
+        return self._aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self._aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self._aval.shape)
+
+    @property
+    def size(self) -> int:
+        return self._aval.size
+
+    @property
+    def sharding(self) -> Any:
+        return self._contents().sharding
+
+    def _contents(self) -> Any:
+        return self._value
+
+    def __getitem__(self, index: Any) -> Any:
+        return ref_get(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        ref_set(self, index, value)
+
+    def addupdate(self, value: Any, index: Any = ()) -> None:
+        ref_addupdate(self, index if index != () else None, value)
+
+    @property
+    def at(self) -> _RefIndexer:
+        return _RefIndexer(self)
+
+    def __len__(self) -> int:
+        return len(self._aval.inner_aval)
+
+    def unsafe_buffer_pointer(self) -> int:
+        return self._contents().unsafe_buffer_pointer()
+
+    def __repr__(self) -> str:
+        return "Ref" + repr(self._value).removeprefix("Array")
+
+    def __str__(self) -> str:
+        return str(self._value)
+
+
+aval_rules[Ref] = lambda x: x._aval
+
+
+class TransformedRef:
+    """A view of a reference: `ref.at[i]`."""
+
+    __slots__ = ("indexers", "ref")
+
+    def __init__(self, ref: Any, indexers: Sequence[NDIndexer]):
+        self.ref = ref
+        self.indexers = tuple(indexers)
+
+    @property
+    def shape(self) -> tuple:
+        return transformed_shape(get_aval(self.ref).shape, self.indexers)
+
+    @property
+    def dtype(self) -> Any:
+        return get_aval(self.ref).dtype
+
+    @property
+    def at(self) -> _RefIndexer:
+        return _RefIndexer(self)
+
+    def __getitem__(self, index: Any) -> Any:
+        return ref_get(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        ref_set(self, index, value)
+
+    def __repr__(self) -> str:
+        return f"TransformedRef({self.ref!r}, {self.indexers})"
+
+
+class _RefIndexer:
+    __slots__ = ("ref",)
+
+    def __init__(self, ref: Any):
+        self.ref = ref
+
+    def __getitem__(self, index: Any) -> TransformedRef:
+        ref, indexers = _view(self.ref, index)
+        return TransformedRef(ref, indexers)
+
+
+def _is_everything(index: Any) -> bool:
+    if index is None or index is Ellipsis:
+        return True
+    return isinstance(index, tuple) and all(
+        x is Ellipsis or (isinstance(x, slice) and x == slice(None)) for x in index)
+
+
+def _view(ref: Any, index: Any) -> tuple[Any, tuple[NDIndexer, ...]]:
+    """The reference itself and the indexers of a view and one more index."""
+    base, indexers = (ref.ref, ref.indexers) if isinstance(ref, TransformedRef) else (ref, ())
+    aval = get_aval(base)
+    if not isinstance(aval, AbstractRef):
+        raise ValueError(f"Can only read and write references, but got {base!r} of type {aval}.")
+    if _is_everything(index):
+        return base, indexers
+    return base, (*indexers, NDIndexer.make(index, transformed_shape(aval.shape, indexers)))
+
+
+# What users call
+
+
+def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Any:
+    """A new reference that holds `init_val`.
+
+    Args:
+      init_val: an array or scalar.
+      memory_space: where to keep it.
+      kind: which kind of reference; None for an ordinary one.
+
+    Raises:
+      TypeError: the value is not an array.
+    """
+    if isinstance(get_aval(init_val), AbstractRef):
+        raise TypeError("a reference cannot hold a reference")
+    return new_ref_p.bind(init_val, memory_space=memory_space, kind=kind)
+
+
+def empty_ref(ty: Any, memory_space: Any = None) -> Any:
+    """A new reference of the shape and dtype of `ty`; its contents are zeros until written."""
+    return new_ref(array_ops.lax.full(ty.shape, 0, ty.dtype), memory_space=memory_space)
+
+
+def freeze(ref: Any) -> Any:
+    """The contents of a reference, which must not be used afterwards."""
+    return freeze_p.bind(ref)
+
+
+def free_ref(ref: Any) -> None:
+    """Gives a reference's memory up; it must not be used afterwards."""
+    freeze_p.bind(ref)
+
+
+def ref_get(ref: Any, idx: Any = None) -> Any:
+    """Reads a reference (or view of one) at an index of integers, integer arrays and slices.
+
+    Raises:
+      ValueError: too many indices, or a concrete one out of bounds.
+    """
+    base, indexers = _view(ref, idx)
+    leaves, structure = tree.tree_flatten(indexers)
+    return get_p.bind(base, *leaves, tree=structure)
+
+
+def ref_swap(ref: Any, idx: Any, value: Any, _function_name: str = "ref_swap") -> Any:
+    """Writes a reference (or view of one) at an index and returns what was there.
+
+    Raises:
+      ValueError: the value's shape or dtype is not that of what the index selects.
+    """
+    base, indexers = _view(ref, idx)
+    leaves, structure = tree.tree_flatten(indexers)
+    return swap_p.bind(base, _to_dtype(base, value), *leaves, tree=structure)
+
+
+def ref_set(ref: Any, idx: Any, value: Any) -> None:
+    """Writes a reference (or view of one) at an index; see `ref_swap`."""
+    ref_swap(ref, idx, value, "ref_set")
+
+
+def ref_addupdate(ref: Any, idx: Any, x: Any) -> None:
+    """Adds to a reference (or view of one) at an index; see `ref_swap`."""
+    base, indexers = _view(ref, idx)
+    leaves, structure = tree.tree_flatten(indexers)
+    addupdate_p.bind(base, _to_dtype(base, x), *leaves, tree=structure)
+
+
+def _to_dtype(ref: Any, value: Any) -> Any:
+    """Weakly typed values take the dtype of the reference where promotion allows it."""
+    aval = get_aval(value)
+    inner = get_aval(ref).inner_aval
+    if not isinstance(inner, ShapedArray) or not aval.weak_type or isinstance(inner.dtype, dtypes.ExtendedDType):
+        return value
+    kinds = (np.bool_, np.integer, np.floating, np.complexfloating)
+    rank = [max(i for i, k in enumerate(kinds) if i == 0 or dtypes.issubdtype(d, k)) for d in (aval.dtype, inner.dtype)]
+    if rank[0] > rank[1]:
+        return value
+    if type(value) in (bool, int, float, complex):
+        return np.asarray(value, inner.dtype)
+    return array_ops.lax.convert_element_type(value, inner.dtype)
+
+
+# The primitives
+
+new_ref_p = Primitive("new_ref")
+new_ref_p.ref_primitive = True
+freeze_p = Primitive("freeze")
+get_p = Primitive("get")
+swap_p = Primitive("swap")
+addupdate_p = Primitive("addupdate", multiple_results=True)
+
+
+@new_ref_p.def_effectful_abstract_eval
+def _new_ref_aval(x: Any, *, memory_space: Any, kind: Any) -> tuple[Any, Effects]:
+    return AbstractRef(x, memory_space, kind), no_effects
+
+
+@freeze_p.def_effectful_abstract_eval
+def _freeze_aval(ref: Any) -> tuple[Any, Effects]:
+    return ref.inner_aval, frozenset({ReadEffect(0)})
+
+
+def _selected(ref: AbstractRef, avals: Sequence[Any], structure: tree.PyTreeDef) -> ShapedArray:
+    indexers = tree.tree_unflatten(structure, avals)
+    inner = ref.inner_aval
+    if not indexers:
+        return inner  # type: ignore[return-value]
+    return inner.update(shape=transformed_shape(inner.shape, indexers), sharding=None)
+
+
+@get_p.def_effectful_abstract_eval
+def _get_aval(ref: Any, *idx: Any, tree: Any) -> tuple[Any, Effects]:
+    _check_ref("get", ref)
+    return _selected(ref, idx, tree), frozenset({ReadEffect(0)})
+
+
+@swap_p.def_effectful_abstract_eval
+def _swap_aval(ref: Any, value: Any, *idx: Any, tree: Any) -> tuple[Any, Effects]:
+    out = _check_value("swap", ref, value, idx, tree)
+    return out, frozenset({WriteEffect(0)})
+
+
+@addupdate_p.def_effectful_abstract_eval
+def _addupdate_aval(ref: Any, value: Any, *idx: Any, tree: Any) -> tuple[Any, Effects]:
+    _check_value("addupdate", ref, value, idx, tree)
+    return [], frozenset({AccumEffect(0)})
+
+
+def _check_ref(name: str, ref: Any) -> None:
+    if not isinstance(ref, AbstractRef):
+        raise ValueError(f"`{name}` must be called on a reference, but got {ref}.")
+
+
+def _check_value(name: str, ref: Any, value: Any, idx: Sequence[Any], structure: Any) -> Any:
+    _check_ref(name, ref)
+    out = _selected(ref, idx, structure)
+    if out.shape != value.shape:
+        raise ValueError(f"Invalid shape for `{name}`. Ref shape: {ref.shape}. Expected shape: {out.shape}. Value "
+                         f"shape: {value.shape}. Transforms: {tree.tree_unflatten(structure, idx)}. ")
+    if out.dtype != value.dtype:
+        raise ValueError(
+            f"Invalid dtype for `{name}`. Ref dtype: {ref.dtype}. Value dtype: {value.dtype}. ")
+    return out
+
+
+def _on_device(x: Any, aval: Any) -> Any:
+    """An array of the backend's; others are copied, since their owner may change them."""
+    return x if hasattr(x, "aval") else backends.get().put(np.asarray(x, aval.dtype), aval, None)
+
+
+@new_ref_p.def_impl
+def _new_ref(x: Any, *, memory_space: Any, kind: Any) -> Ref:
+    aval = get_aval(x)
+    return Ref(AbstractRef(aval, memory_space, kind), _on_device(x, aval))
+
+
+@freeze_p.def_impl
+def _freeze(ref: Ref) -> Any:
+    return ref._contents()
+
+
+def _indexers(structure: tree.PyTreeDef, idx: Sequence[Any]) -> Sequence[NDIndexer]:
+    return structure.unflatten(idx)
+
+
+@get_p.def_impl
+def _get(ref: Ref, *idx: Any, tree: Any) -> Any:
+    return read(ref._contents(), _indexers(tree, idx))
+
+
+@swap_p.def_impl
+def _swap(ref: Ref, value: Any, *idx: Any, tree: Any) -> Any:
+    _check_value("swap", ref._aval, get_aval(value), [get_aval(x) for x in idx], tree)
+    indexers = _indexers(tree, idx)
+    old = ref._contents()
+    selected = read(old, indexers) if indexers else old
+    new = write(old, indexers, value)
+    ref._value = _on_device(new, ref._aval.inner_aval)
+    return selected
+
+
+@addupdate_p.def_impl
+def _addupdate(ref: Ref, value: Any, *idx: Any, tree: Any) -> list[Any]:
+    _check_value("addupdate", ref._aval, get_aval(value), [get_aval(x) for x in idx], tree)
+    ref._value = write(ref._contents(), _indexers(tree, idx), value, add=True)
+    return []
+
+
+# Tracers of references
+
+
+def _tracer_addupdate(self: Any, value: Any, index: Any = None) -> None:
+    ref_addupdate(self, index, value)
+
+
+AbstractRef.methods.update({"__getitem__": ref_get, "__setitem__": ref_set, "at": _RefIndexer})
+Tracer.addupdate = _tracer_addupdate  # type: ignore[attr-defined]
+
+__all__ = [
+    "Ref", "TransformedRef", "addupdate_p", "empty_ref", "free_ref", "freeze", "freeze_p", "get_p", "new_ref", "new_ref_p",
+    "ref_addupdate", "ref_get", "ref_set", "ref_swap", "swap_p",
+]
