@@ -51,10 +51,8 @@ def test_drawn_shapes_follow_the_seed():
 def test_a_run(tmp_path):
     """Every engine in processes of its own, with a table and a plot."""
     plot = tmp_path / "plot.png"
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks", "--quick", "--seconds", "0.05", "--plot", str(plot), "eager add"],
-        cwd=ROOT, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+    command = [sys.executable, "-m", "benchmarks", "--quick", "--seconds", "0.05", "--plot", str(plot)]
+    done = subprocess.run([*command, "eager add"], cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "agree" in done.stdout and "geometric mean" in done.stdout
     assert plot.exists()

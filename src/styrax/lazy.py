@@ -39,7 +39,12 @@ def names(package: str, homes: Mapping[str, str], aliases: Mapping[str, str] | N
             setattr(sys.modules[package], name, value)
             return value
         if name in submodules:
-            return importlib.import_module(f"{package}.{name}")
+            path = f"{package}.{name}"
+            try:
+                return importlib.import_module(path)
+            except ModuleNotFoundError as error:
+                if error.name != path:
+                    raise
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     def listing() -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from .core import backends, tree
 from .core.array import Array
 from .core.devices import Device
+from .lax.placing import device_put
 
 
 def devices(backend: str | None = None) -> list[Device]:
@@ -85,13 +87,45 @@ def copy_to_host_async(x: Any) -> Any:
     return x
 
 
+def make_array_from_callback(shape: Sequence[int], sharding: Any, data_callback: Callable[[Any], Any],
+                             dtype: Any = None) -> Array:
+    """An array made of the parts that `data_callback(index)` gives, `index` a tuple of slices for each device."""
+    parts = [data_callback(index) for index in sharding.addressable_devices_indices_map(tuple(shape)).values()]
+    return _whole(tuple(shape), sharding, parts, dtype)
+
+
+def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Any, arrays: Sequence[Any], *,
+                                         dtype: Any = None) -> Array:
+    """An array made of its parts, one for each device of the sharding. ValueError for parts that do not fit."""
+    return _whole(tuple(shape), sharding, list(arrays), dtype)
+
+
+def make_array_from_process_local_data(sharding: Any, local_data: Any, global_shape: Sequence[int] | None = None) -> Array:
+    """An array from the part of it that this process holds: all of it, there is one process."""
+    local = np.asarray(local_data)
+    if global_shape is not None and tuple(global_shape) != local.shape:
+        raise ValueError(f"the data of the only process has shape {local.shape}, not {tuple(global_shape)}")
+    return _whole(local.shape, sharding, [local], None)
+
+
+def _whole(shape: tuple[int, ...], sharding: Any, parts: list[Any], dtype: Any) -> Array:
+    if len(parts) != 1:
+        raise ValueError(f"got {len(parts)} parts for the one device that there is")
+    part = parts[0]
+    if np.shape(part) != shape:
+        raise ValueError(f"the part of the array has shape {np.shape(part)}, expected {shape}")
+    if dtype is not None:
+        part = np.asarray(part, dtype)
+    return device_put(part, sharding)
+
+
 def effects_barrier() -> None:
     """Waits until the side effects of all running programs have happened."""
     backends.get().barrier()  # type: ignore[attr-defined]
 
 
 def live_arrays(platform: str | None = None) -> list[Array]:
-    """The arrays that are alive."""
+    """The arrays that are alive, of all platforms or of one."""
     import gc
 
     return [x for x in gc.get_objects() if type(x) is Array and x.buffer is not None]

@@ -1,4 +1,4 @@
-"""References: arrays that a program changes in place."""
+"""References: arrays that can be changed in place."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ def play(*cells: str, rtol: float = 2e-6, exact: bool = False) -> tuple[Session,
         result = ours.run(cell)
         assert type(result.error).__name__ == type(expected.error).__name__
         if exact:
-            assert result.text == expected.text
+            assert result.text == expected.text, f"printed:\n{result.text}\nexpected:\n{expected.text}"
         else:
             assert_prints(result.text, expected.text, rtol)
         results.append(result)

@@ -33,7 +33,7 @@ ARGUMENTS: dict[str, Any] = {
     "p": np.array([0.2, 0.7, 0.5], np.float32),
     "i": np.array([1, -1, 0], np.int32),
     "b": np.array([True, False, True]),
-    "c": np.array([1 + 2j, -1j, 2], np.complex64),
+    "c": np.array([1 + 2j, -1j, 2 - 1j], np.complex64),
     "m": np.array([[1.5, -2, 0.3], [0, 2, 1]], np.float32),
     "u": np.array([1, 0, 2], np.uint8),
     "h": np.array([1, -2, 0.5], np.float16),

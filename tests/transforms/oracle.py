@@ -10,19 +10,19 @@ import pytest
 
 pytest.importorskip("jax")
 
-import jax  # noqa: E402
-import jax.ad_checkpoint  # noqa: E402
-import jax.custom_batching  # noqa: E402
-import jax.custom_derivatives  # noqa: E402
-import jax.numpy  # noqa: E402
-import jax.ref  # noqa: E402
+import jax
+import jax.ad_checkpoint
+import jax.custom_batching
+import jax.custom_derivatives
+import jax.numpy
+import jax.ref
 
-import styrax  # noqa: E402
-import styrax.ad_checkpoint  # noqa: E402
-import styrax.custom_batching  # noqa: E402
-import styrax.custom_derivatives  # noqa: E402
-import styrax.numpy  # noqa: E402
-import styrax.ref  # noqa: E402
+import styrax
+import styrax.ad_checkpoint
+import styrax.custom_batching
+import styrax.custom_derivatives
+import styrax.numpy
+import styrax.ref
 
 vector = np.arange(1, 4, dtype=np.float32)
 matrix = np.arange(1, 10, dtype=np.float32).reshape(3, 3) / 3

@@ -7,6 +7,7 @@ is whatever a backend keeps: see `Buffer`.
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
@@ -314,12 +315,48 @@ def install_methods(methods: dict[str, Callable[..., Any]], properties: dict[str
     A name that a class defines itself (what needs the elements at once, such as `__bool__`) is kept.
     """
     for cls in (Array, Tracer):
+        if "__getattr__" in cls.__dict__:
+            del cls.__getattr__  # type: ignore[attr-defined]
         for name, function in methods.items():
-            if name not in cls.__dict__ or name == "__hash__":
+            if name not in cls.__dict__ or name == "__hash__" or getattr(cls.__dict__[name], "on_demand", False):
                 setattr(cls, name, _unless_reference(name, function) if cls is Tracer else function)
         for name, function in properties.items():
             if name not in cls.__dict__:
                 setattr(cls, name, property(_unless_reference(name, function) if cls is Tracer else function))
+
+
+# The module that calls `install_methods`. Programs that never import it get its methods when they use one.
+methods_module = "styrax.numpy"
+
+_OPERATORS = ("add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod divmod rdivmod pow rpow matmul "
+              "rmatmul and rand or ror xor rxor lshift rlshift rshift rrshift eq ne lt le gt ge neg pos abs invert round "
+              "getitem setitem delitem contains")
+
+
+def _no_attribute(self: Any, name: str) -> Any:
+    """An attribute that is not here yet: it may be one of NumPy's methods."""
+    if Array.__dict__.get("__getattr__") is not _no_attribute:
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    importlib.import_module(methods_module)
+    return getattr(self, name)
+
+
+def _operator_on_demand(name: str) -> Callable[..., Any]:
+    def operator(self: Any, *args: Any) -> Any:
+        importlib.import_module(methods_module)
+        method = getattr(type(self), name)
+        if getattr(method, "on_demand", False):
+            return NotImplemented
+        return method(self, *args)
+
+    operator.on_demand = True  # type: ignore[attr-defined]
+    return operator
+
+
+for _cls in (Array, Tracer):
+    _cls.__getattr__ = _no_attribute  # type: ignore[attr-defined]
+    for _name in _OPERATORS.split():
+        setattr(_cls, f"__{_name}__", _operator_on_demand(f"__{_name}__"))
 
 
 def _unless_reference(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

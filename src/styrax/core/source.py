@@ -136,6 +136,23 @@ class _Inherited(threading.local):
 inherited = _Inherited()
 
 
+class inherit:
+    """Context manager: equations written inside are said to come from ``info``, where that is known."""
+
+    __slots__ = ("info", "outer")
+
+    def __init__(self, info: SourceInfo | None):
+        self.info = info
+
+    def __enter__(self) -> None:
+        self.outer = inherited.info
+        if self.info is not None:
+            inherited.info = self.info
+
+    def __exit__(self, *_: Any) -> None:
+        inherited.info = self.outer
+
+
 def current(name_stack: Any = None) -> SourceInfo:
     """The place in the user's program that is running now, or that wrote the equation being run again."""
     if inherited.info is not None:

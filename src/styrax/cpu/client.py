@@ -128,11 +128,12 @@ class Executable:
         """Runs a program whose shapes are known only now."""
         addresses = [args[i]._live().address for i in self.live_inputs]
         addresses += self.constant_addresses
+        committed = True in [x.committed for x in args]
         outs = []
         for aval, size in zip(out_avals, out_bytes, strict=True):
             memory = Memory(size, self.device)
             addresses.append(memory.address)
-            outs.append(Array(aval, memory))
+            outs.append(Array(aval, memory, committed))
         if self.workspace:
             workspace = Memory(self.workspace, self.device)
             addresses.append(workspace.address)
@@ -166,7 +167,7 @@ class Executable:
         return costs.analyse(self.program)
 
 
-OWNERS = 3  # references to a memory that its array and this call hold
+OWNERS = 4  # references to a memory that its array and this call hold: in lists, variables and questions
 
 
 def _as_array(x: Any) -> Any:

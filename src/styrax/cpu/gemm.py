@@ -57,6 +57,14 @@ class Program(Block):
     def __init__(self):
         super().__init__("f32", 1)
 
+    def binary(self, op: str, x: Size, y: Size) -> Value:
+        # Neutral operands of sizes, so that known strides and offsets cost no instructions.
+        if op == "add" and known(x, 0) or op == "mul" and known(x, 1):
+            return y
+        if op in ("add", "sub") and known(y, 0) or op == "mul" and known(y, 1):
+            return x
+        return super().binary(op, x, y)
+
     def minimum(self, x: Size, y: Size) -> Size:
         if isinstance(x, int) and isinstance(y, int):
             return min(x, y)
@@ -117,16 +125,16 @@ class Program(Block):
         return rows
 
     def lanes_below(self, count: Size, lanes: int) -> Value | None:
-        """The mask of the lanes numbered below `count`; None where that is known to be all."""
-        if isinstance(count, int) and count >= lanes:
+        """The mask of the lanes numbered below `count`, at least 1; None where that is known to be all."""
+        if lanes == 1 or isinstance(count, int) and count >= lanes:
             return None
         numbers = kind("i32", lanes)
         mask = kind("i1", lanes)
         if isinstance(count, int):
             bits = [f"i1 {'true' if i < count else 'false'}" for i in range(lanes)]
-            return Value(self, f"<{', '.join(bits)}>" if lanes > 1 else bits[0][3:], mask)
+            return Value(self, f"<{', '.join(bits)}>", mask)
         limit = self.cast("trunc", self.minimum(count, lanes), kind("i32", 1))
-        iota = f"<{', '.join([f'i32 {i}' for i in range(lanes)])}>" if lanes > 1 else "0"
+        iota = f"<{', '.join([f'i32 {i}' for i in range(lanes)])}>"
         return self.emit(mask, f"icmp slt {numbers.text} {iota}, {self.splat(limit, lanes).name}")
 
     @contextmanager
@@ -178,64 +186,62 @@ class Matrix:
 
 
 class Product(Program):
-    """One matrix product."""
+    """One matrix product. `m`, `n`, `k` and the strides are integers where they are known."""
 
     def __init__(self, dtype: str, a: Matrix, b: Matrix, c: Matrix, m: Size, n: Size, k: Size, accumulate: bool):
         super().__init__()
         self.a, self.b, self.c = a, b, c
         self.m, self.n, self.k = m, n, k
         self.accumulate = accumulate
-        self.dtype_name = dtype
+        self.unsigned = dtype == "u8"
         stored, self.element = TYPES[dtype]
         self.converts = stored != self.element
-        size = BYTES[self.element]
-        widest = host().vector_bytes // size
-        registers = 32 if host().vector_bytes == 64 else 16
-        self.lanes = min(widest, 1 << (n - 1).bit_length()) if isinstance(n, int) else widest
-        most = 8 if registers == 32 else 6
-        self.rows = -(-m // -(-m // most)) if isinstance(m, int) else most
-        self.vectors = max(1, (registers // 2 if registers == 32 else 12) // self.rows)
+        machine = host()
+        wide = machine.vector_bytes == 64
+        lanes = machine.vector_bytes // BYTES[self.element]
+        self.lanes = min(lanes, 1 << (n - 1).bit_length()) if isinstance(n, int) else lanes
+        most = 8 if wide else 4
+        self.rows = ceil_div(m, ceil_div(m, most)) if isinstance(m, int) else most
+        self.vectors = max(2, (16 if wide else 8) // self.rows)
         if isinstance(n, int):
-            self.vectors = min(self.vectors, -(-n // self.lanes))
+            self.vectors = min(self.vectors, ceil_div(n, self.lanes))
         self.width = self.lanes * self.vectors
         self.copies_b = self.must_copy_b()
-        depth = min(k, DEPTH) if isinstance(k, int) else DEPTH
-        self.depth = -(-depth // BLOCK) * BLOCK
-        panels = []
+        self.depth = ceil_div(min(k, DEPTH) if isinstance(k, int) else DEPTH, BLOCK) * BLOCK
         if self.copies_b:
-            panels.append(("%panel", self.depth * self.width))
+            self.scratch("%panel", self.depth * self.width)
         if self.converts:
-            panels.append(("%tile", self.rows * self.depth))
-        for name, count in panels:
-            self.lines.append(f"  {name} = alloca [{count} x {self.element}], align 64")
+            self.scratch("%tile", self.depth * self.rows)
+
+    def scratch(self, name: str, count: int) -> None:
+        self.lines.append(f"  {name} = alloca [{count} x {self.element}], align 64")
 
     def must_copy_b(self) -> bool:
-        if self.converts or not (isinstance(self.b.column, int) and self.b.column == 1):
+        if self.converts or not known(self.b.column, 1):
             return True
         tall = not isinstance(self.m, int) or self.m >= 4 * self.rows
         wide = not isinstance(self.n, int) or self.n > self.width
         return tall and wide
 
     def number(self, x: Value) -> Value:
-        """A stored number, or lanes of them, as what is multiplied and added."""
+        """Stored numbers as they are multiplied and added."""
         if not self.converts:
             return x
         to = kind(self.element, x.kind.lanes)
-        op = "fpext" if to.floating else "zext" if self.dtype_name == "u8" else "sext"
-        return self.cast(op, x, to)
+        return self.cast("fpext" if to.floating else "zext" if self.unsigned else "sext", x, to)
 
     def build(self) -> None:
-        with self.loop(0, self.k, self.depth) as steps:
-            start = steps.index
-            if isinstance(start, int):
-                self.all_columns(start, self.k, fresh=not self.accumulate)
-                continue_ = None
-            else:
-                depth = self.minimum(self.k - start, self.depth)
-                self.all_columns(start, depth, fresh=False if self.accumulate else self.eq(start, 0))
+        if isinstance(self.k, int) and self.k <= self.depth:
+            self.all_columns(0, self.k, fresh=not self.accumulate)
+            return
+        # At least once: an empty sum is zero.
+        stop = max(self.k, 1) if isinstance(self.k, int) else self.intrinsic("smax", self.k, 1)
+        with self.loop(0, stop, self.depth) as steps:
+            depth = self.minimum(self.k - steps.index, self.depth)
+            self.all_columns(steps.index, depth, False if self.accumulate else self.eq(steps.index, 0))
 
     def all_columns(self, start: Size, depth: Size, fresh: bool | Value) -> None:
-        """C, for the steps of the contracted dimension from `start`. `fresh`: C holds nothing yet."""
+        """C, for `depth` steps of the contracted dimension from `start`. `fresh`: C holds nothing yet."""
         for first, stop, width in pieces(self.n, self.width):
             with self.loop(first, stop, self.width) as columns:
                 j = columns.index
@@ -246,46 +252,83 @@ class Product(Program):
                     with self.loop(first_row, last_row, self.rows) as tile:
                         self.tile(tile.index, rows, j, count, start, depth, fresh)
 
-    def tile(self, i: Size, rows: int, j: Size, count: Size, start: Size, depth: Size, fresh: bool | Value):
-        """`rows` rows from `i` on by `count` columns from `j` on (at most a panel's width)."""
-        vectors = min(self.vectors, -(-count // self.lanes)) if isinstance(count, int) else self.vectors
-        vector = kind(self.element, self.lanes)
-        masks = [self.lanes_below(count - v * self.lanes, self.lanes) for v in range(vectors)]
-        known = isinstance(self.m, int)
-        numbers = [i + r if known or r == 0 else self.minimum(i + r, self.m - 1) for r in range(rows)]
+    def copy_panel(self, start: Size, depth: Size, j: Size, count: Size) -> None:
+        """Rows of B from `start` on, columns from `j` on, one row of a panel's width after the other."""
+        b, stored = self.b, self.b.element
+        if known(b.column, 1):
+            vector = kind(stored, self.lanes)
+            with self.loop(0, depth, 1) as steps:
+                s = steps.index
+                for v in range(0, self.width, self.lanes):
+                    mask = self.lanes_below(count - v, self.lanes)
+                    x = self.load(vector, b.at(self, start + s, j + v), mask)
+                    self.store(self.number(x), self.address("%panel", s * self.width + v, self.element))
+            return
+        last = self.n - 1
+        if known(b.row, 1):
+            block = min(BLOCK, self.lanes)
+            vector = kind(stored, block)
+            with self.loop(0, depth, block) as steps, self.loop(0, self.width, block) as across:
+                s, c = steps.index, across.index
+                mask = self.lanes_below(depth - s, block)
+                columns = [
+                    self.number(self.load(vector, b.at(self, start + s, self.minimum(j + c + i, last)), mask))
+                    for i in range(block)
+                ]
+                for i, row in enumerate(self.transpose(columns)):
+                    self.store(row, self.address("%panel", (s + i) * self.width + c, self.element))
+            return
+        with self.loop(0, depth, 1) as steps, self.loop(0, self.width, 1) as across:
+            s, c = steps.index, across.index
+            x = self.load(kind(stored, 1), b.at(self, start + s, self.minimum(j + c, last)))
+            self.store(self.number(x), self.address("%panel", s * self.width + c, self.element))
+
+    def copy_tile(self, numbers: list[Size], start: Size, depth: Size) -> None:
+        """The rows of A with these numbers, converted, one after the other."""
+        lanes = BLOCK if known(self.a.column, 1) else 1
+        with self.loop(0, depth, lanes) as steps:
+            s = steps.index
+            mask = self.lanes_below(depth - s, lanes)
+            for r, number in enumerate(numbers):
+                x = self.load(kind(self.a.element, lanes), self.a.at(self, number, start + s), mask)
+                self.store(self.number(x), self.address("%tile", s + r * self.depth, self.element))
+
+    def tile(
+        self, i: Size, rows: int, j: Size, count: Size, start: Size, depth: Size, fresh: bool | Value
+    ) -> None:
+        """`rows` rows of C from `i` on by `count` columns from `j` on, at most a panel's width."""
+        vectors = min(self.vectors, ceil_div(count, self.lanes)) if isinstance(count, int) else self.vectors
+        vector, single = kind(self.element, self.lanes), kind(self.element, 1)
+        starts = [v * self.lanes for v in range(vectors)]
+        masks = [self.lanes_below(count - v, self.lanes) for v in starts]
+        exact = isinstance(self.m, int)
+        numbers = [i + r if exact or r == 0 else self.minimum(i + r, self.m - 1) for r in range(rows)]
         if self.converts:
             self.copy_tile(numbers, start, depth)
-            a_rows = [self.address("%tile", r * self.depth, self.element) for r in range(rows)]
-            a_step: Size = 1
+            factors = [Matrix(self.address("%tile", r * self.depth, self.element), 0, 1, self.element) for r in range(rows)]
         else:
-            a_rows = [self.a.at(self, number, start) for number in numbers]
-            a_step = self.a.column
+            factors = [Matrix(self.a.at(self, x, start), 0, self.a.column, self.element) for x in numbers]
+        places = [self.c.at(self, x, j + v) for x in numbers for v in starts]
         zero = self.constant(0, vector)
-        places = [
-            [self.c.at(self, number, j + v * self.lanes) for v in range(vectors)] for number in numbers
-        ]
-        sums = [zero] * (rows * vectors)
+        sums = [zero] * len(places)
         if fresh is not True:
-            sums = [self.load_c(vector, place, mask) for row in places for place, mask in zip(row, masks)]
-            if fresh is not False:
-                sums = [self.select(fresh, zero, s) for s in sums]
+            sums = [self.load(vector, place, mask) for place, mask in zip(places, masks * rows)]
+        if isinstance(fresh, Value):
+            sums = [self.select(fresh, zero, s) for s in sums]
 
         def step(s: Size, sums: list[Value]) -> list[Value]:
             if self.copies_b:
                 at = self.address("%panel", s * self.width, self.element)
-                b = [self.load(vector, self.address(at, v * self.lanes, self.element)) for v in range(vectors)]
+                b = [self.load(vector, self.address(at, v, self.element)) for v in starts]
             else:
-                b = [
-                    self.load(vector, self.b.at(self, start + s, j + v * self.lanes), masks[v])
-                    for v in range(vectors)
-                ]
+                at = self.b.at(self, start + s, j)
+                b = [self.load(vector, self.address(at, v, self.element), m) for v, m in zip(starts, masks)]
             result = []
-            for r in range(rows):
-                number = self.load(kind(self.element, 1), self.address(a_rows[r], s * a_step, self.element))
-                factor = self.splat(number, self.lanes)
+            for r, factor in enumerate(factors):
+                x = self.splat(self.load(single, factor.at(self, 0, s)), self.lanes)
                 for v in range(vectors):
                     old = sums[r * vectors + v]
-                    result.append(self.fma(factor, b[v], old) if vector.floating else old + factor * b[v])
+                    result.append(self.fma(x, b[v], old) if vector.floating else old + x * b[v])
             return result
 
         if isinstance(depth, int) and depth <= UNROLLED:
@@ -295,17 +338,80 @@ class Product(Program):
             with self.loop(0, depth, 1, sums) as steps:
                 steps.following = step(steps.index, steps.state)
             sums = steps.state
-        for value, place, mask in zip(sums, [p for row in places for p in row], masks * rows):
-            self.store_c(value, place, mask)
+        for value, place, mask in zip(sums, places, masks * rows):
+            self.store(value, place, mask)
 
-    def c_is_adjacent(self) -> bool:
-        return isinstance(self.c.column, int) and self.c.column == 1
 
-    def lanes_of_c(self, kind_of_lanes: Kind, place: str) -> Value:
-        """The addresses of lanes that are not adjacent."""
-        offsets = kind("i64", kind_of_lanes.lanes)
-        numbers = f"<{', '.join([f'i64 {i}' for i in range(offsets.lanes)])}>"
-        stride = Value(self, self.operand(self.c.column, SIZE), SIZE)
-        steps = self.emit(offsets, f"mul {offsets.text} {numbers}, {self.splat(stride, offsets.lanes).name}")
-        pointers = f"<{offsets.lanes} x ptr>"
-        return self.emit(offsets, f"getelementptr {self.element}, ptr {place}, {offsets.text} {steps.name}"), pointers
+def ceil_div(x: int, y: int) -> int:
+    return -(-x // y)
+
+
+def known(x: Size, number: int) -> bool:
+    return isinstance(x, int) and x == number
+
+
+def pieces(total: Size, size: int) -> list[tuple[Size, Size, int]]:
+    """(start, stop, size of a piece): the whole pieces of an extent, then the rest of a known one."""
+    if isinstance(total, Value):
+        return [(0, total, size)]
+    whole = total // size * size
+    parts = [(0, whole, size), (whole, total, total - whole)]
+    return [part for part in parts if part[0] < part[1]]
+
+
+Strides = tuple[int | None, int | None]
+
+
+@cache
+def definition(
+    dtype: str,
+    m: int | None = None,
+    n: int | None = None,
+    k: int | None = None,
+    a_strides: Strides = (None, None),
+    b_strides: Strides = (None, None),
+    c_strides: Strides = (None, 1),
+    accumulate: bool = False,
+) -> tuple[str, str]:
+    """The LLVM definition of C = A·B, or C += A·B if `accumulate`: (symbol, text).
+
+    A is m×k, B is k×n, both of `dtype`, a key of TYPES; C is m×n of the type in which they are added: f32 for
+    bf16 and f16, i32 for i8 and u8. Strides are in elements, (from row to row, from column to column), any
+    integers. One of C's must be 1 and known. What is None is known only at run time.
+
+    The function is `void @symbol(ptr a, ptr b, ptr c, i64 m, i64 n, i64 k, i64 a_row, i64 a_column, i64 b_row,
+    i64 b_column, i64 c_row, i64 c_column)`, internal; arguments whose values are known here are not looked at.
+    C must not overlap A and B. Raises KeyError for an unknown dtype, ValueError if no stride of C is 1.
+    """
+    if 1 not in c_strides:
+        raise ValueError(f"one of the strides of C must be 1, and known to be; they are {c_strides}")
+    names = [("m", m), ("n", n), ("k", k)]
+    for letter, strides in (("a", a_strides), ("b", b_strides), ("c", c_strides)):
+        names += [(f"{letter}_row", strides[0]), (f"{letter}_column", strides[1])]
+    numbers = ["x" if size is None else str(size).replace("-", "m") for _, size in names]
+    symbol = f"styrax.gemm.{dtype}.{'_'.join(numbers)}{'.add' if accumulate else ''}"
+    stored, element = TYPES[dtype]
+    sizes: list[Size] = [Value(None, f"%{name}", SIZE) if size is None else size for name, size in names]
+    m_, n_, k_, a_row, a_column, b_row, b_column, c_row, c_column = sizes
+    if not known(c_column, 1):
+        # Cᵀ = Bᵀ·Aᵀ
+        m_, n_, c_row, c_column = n_, m_, c_column, c_row
+        left = Matrix("%b", b_column, b_row, stored)
+        right = Matrix("%a", a_column, a_row, stored)
+    else:
+        left, right = Matrix("%a", a_row, a_column, stored), Matrix("%b", b_row, b_column, stored)
+    product = Product(dtype, left, right, Matrix("%c", c_row, c_column, element), m_, n_, k_, accumulate)
+    for size in sizes:
+        if isinstance(size, Value):
+            size.block = product
+    product.build()
+    parameters = ", ".join([f"i64 %{name}" for name, _ in names])
+    pointers = "ptr noalias readonly %a, ptr noalias readonly %b, ptr noalias %c"
+    lines = [
+        f"define internal void @{symbol}({pointers}, {parameters}) nounwind {{",
+        "entry:",
+        *product.lines,
+        "  ret void",
+        "}\n",
+    ]
+    return symbol, "\n".join(lines)

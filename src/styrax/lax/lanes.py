@@ -109,15 +109,16 @@ class Lane:
 class ScalarOps:
     """Native code of one element: `b` builds scalars, `n` statements."""
 
-    def __init__(self, b: Any, n: Any):
+    def __init__(self, b: Any, n: Any, tolerance: float | None = None):
         self.b = b
         self.n = n
+        self._tolerance = tolerance
 
     def call(self, name: str, *xs: Any) -> Any:
-        if name == "digamma":
-            from .special import digamma_of
+        if name in ("digamma", "lgamma"):
+            from . import special
 
-            return digamma_of(Lane(self, xs[0])).value
+            return getattr(special, f"{name}_of")(Lane(self, xs[0])).value
         return getattr(self.b, name)(*xs)
 
     def lift(self, x: Any, pattern: Any) -> Any:
@@ -130,6 +131,9 @@ class ScalarOps:
 
     def epsilon(self, pattern: Any) -> float:
         return float(np.finfo(pattern.dtype).eps)
+
+    def tolerance(self, pattern: Any) -> float:
+        return self.epsilon(pattern) if self._tolerance is None else self._tolerance
 
     def loop(
         self, going: Callable[..., Lane], step: Callable[..., Sequence[Lane]], start: Sequence[Lane]
@@ -183,6 +187,8 @@ class ArrayOps:
     def epsilon(self, pattern: Any) -> float:
         return float(dtypes.finfo(get_aval(pattern).dtype).eps)
 
+    tolerance = epsilon
+
     def loop(
         self, going: Callable[..., Lane], step: Callable[..., Sequence[Lane]], start: Sequence[Lane]
     ) -> list[Lane]:
@@ -208,3 +214,20 @@ class ArrayOps:
 
         carry = [going(*start).value, *[s.value for s in start]]
         return lanes(while_loop(any_active, advance, carry)[1:])
+
+
+class CountingOps:
+    """Computes nothing: for asking an algorithm how many results it has."""
+
+    def call(self, name: str, *xs: Any) -> Any:
+        return None
+
+    lift = full = select = call
+
+    def epsilon(self, pattern: Any) -> float:
+        return 1e-16
+
+    tolerance = epsilon
+
+    def loop(self, going: Any, step: Any, start: Sequence[Lane]) -> list[Lane]:
+        return list(start)

@@ -134,6 +134,28 @@ def _spread(prefix: Any, full: Any, count: int) -> list[Any]:
     return tree_paths.broadcast_prefix(prefix, full, is_leaf=lambda d: d is None)
 
 
+def reshard(xs: Any, out_shardings: Any) -> Any:
+    """The arrays of a tree under other shardings: shardings or `PartitionSpec`s over the mesh in force, as a prefix of it."""
+    leaves, treedef = tree.tree_flatten(xs)
+    if isinstance(out_shardings, (Sharding, PartitionSpec)):
+        found = [out_shardings] * len(leaves)
+    else:
+        found = tree_paths.broadcast_prefix(out_shardings, xs)
+    return tree.tree_unflatten(treedef, [device_put(x, over_mesh(s)) for x, s in zip(leaves, found, strict=True)])
+
+
+def over_mesh(sharding: Any) -> Any:
+    """A `PartitionSpec` as a sharding over the mesh in force; shardings as they are. RuntimeError without a mesh."""
+    if not isinstance(sharding, PartitionSpec):
+        return sharding
+    current = mesh.current_mesh()
+    if current.empty:
+        raise RuntimeError(
+            "a `PartitionSpec` in place of a sharding requires a non-empty mesh: pass a sharding, or put a mesh in force "
+            "with jax.set_mesh")
+    return NamedSharding(current, sharding)
+
+
 # -- sharding constraints -----------------------------------------------------------------------------------
 
 sharding_constraint_p = standard_primitive(
@@ -186,13 +208,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         if sharding is None:
             out.append(leaf)
             continue
-        if isinstance(sharding, PartitionSpec):
-            current = mesh.current_mesh()
-            if current.empty:
-                raise RuntimeError(
-                    "with_sharding_constraint requires a non-empty mesh if you are passing `PartitionSpec`s or `None` to "
-                    "shardings. Pass a sharding, or put a mesh in force with jax.set_mesh")
-            sharding = NamedSharding(current, sharding)
+        sharding = over_mesh(sharding)
         if isinstance(sharding, NamedSharding):
             sharding.check_compatible_aval(get_aval(leaf).shape)
         unconstrained = frozenset(
@@ -203,6 +219,6 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 
 
 __all__ = [
-    "ArrayCopySemantics", "Space", "device_put", "device_put_p", "sharding_constraint_p",
-    "with_sharding_constraint",
+    "ArrayCopySemantics", "Space", "device_put", "device_put_p", "over_mesh", "reshard",
+    "sharding_constraint_p", "with_sharding_constraint",
 ]

@@ -21,7 +21,7 @@ from .comparisons import gt, select
 from .elementwise import abs as absolute
 from .elementwise import exp, log, log1p, sign
 from .filling import full_like
-from .lanes import ArrayOps, Lane, ScalarOps
+from .lanes import ArrayOps, CountingOps, Lane, ScalarOps
 from .primitives import (
     FLOAT,
     OPERATIONS,
@@ -67,11 +67,11 @@ erf_inv, erf_inv_p = unary(
 _WIDE = np.dtype(np.float64)
 
 
-def _needs_loops(b: Any, xs: Sequence[Any], algorithm: Callable[..., Lane]) -> Any:
-    """The CPU lowering of an algorithm with loops: each element runs its own."""
+def _with_loops(b: Any, xs: Sequence[Any], loops: Callable[..., Sequence[Lane]], finish: Callable[..., Lane]) -> Any:
+    """The CPU lowering of an algorithm with loops: first every element runs its own, then all are finished."""
     out = b.avals_out[0]
     readers = [reader(b, x, out.shape) for x in xs]
-
+    tolerance = _tolerance(out.dtype)
     total: Any = 1
     for extent in out.shape:
         total = total * extent
@@ -84,19 +84,34 @@ def _needs_loops(b: Any, xs: Sequence[Any], algorithm: Callable[..., Lane]) -> A
                 index.append(b.rem(rest, b.index(extent)))
                 rest = b.div(rest, b.index(extent))
             where = tuple(reversed([*index, rest] if out.shape else []))
-            ops = ScalarOps(b, n)
-            lanes = [Lane(ops, b.cast(read(where), _WIDE)) for read in readers]
-            n.store(outs[0], where, b.cast(algorithm(*lanes).value, out.dtype))
+            ops = ScalarOps(b, n, tolerance)
+            lanes = [Lane(ops, n.let(b.cast(read(where), _WIDE))) for read in readers]
+            for target, lane in zip(outs, loops(*lanes), strict=True):
+                n.store(target, where, lane.value)
 
-    return b.nest([(out.shape, out.dtype)], body)[0]
+    probe = loops(*[Lane(CountingOps(), None)] * len(xs))
+    found = b.nest([(out.shape, _WIDE)] * len(probe), body)
+
+    def scalar(index: Any) -> Any:
+        ops = ScalarOps(b, None)
+        lanes = [Lane(ops, b.cast(read(index), _WIDE)) for read in readers]
+        return b.cast(finish(*lanes, *[Lane(ops, f.at(index)) for f in found]).value, out.dtype)
+
+    return b.value(out.shape, out.dtype, scalar)
 
 
-def _straight(algorithm: Callable[..., Lane]) -> Callable[..., Any]:
-    """The CPU lowering of an algorithm without loops."""
+def _tolerance(dtype: Any) -> float:
+    """Where a series may stop: well below what the dtype can tell apart."""
+    return float(np.finfo(_WIDE).eps) if dtype == _WIDE else 1e-9
+
+
+def _straight(algorithm: Callable[..., Lane], wide: Any = _WIDE) -> Callable[..., Any]:
+    """The CPU lowering of an algorithm without loops, computed in `wide` or the dtype itself if that is wider."""
 
     def scalar(b: Any, *xs: Any) -> Any:
-        ops = ScalarOps(b, None)
-        return b.cast(algorithm(*[Lane(ops, b.cast(x, _WIDE)) for x in xs]).value, xs[0].dtype)
+        ops = ScalarOps(b, None, _tolerance(xs[0].dtype))
+        work = _WIDE if xs[0].dtype == _WIDE else wide
+        return b.cast(algorithm(*[Lane(ops, b.cast(x, work)) for x in xs]).value, xs[0].dtype)
 
     return elementwise_loops(scalar)
 
@@ -108,7 +123,7 @@ def on_arrays(algorithm: Callable[..., Lane]) -> Callable[..., Any]:
         from .primitives import dtype_of, shape_of
 
         dtype = dtype_of(xs[0])
-        shape = broadcast_shape(algorithm.__name__, [shape_of(x) for x in xs])
+        shape = broadcast_shape("special function", [shape_of(x) for x in xs])
         narrow = dtypes.itemsize_bits(dtype) < 32
         lanes = []
         for x in xs:
@@ -128,11 +143,16 @@ def _special(
     doc: str,
     algorithm: Callable[..., Lane],
     *,
-    iterative: bool = False,
+    loops: Callable[..., Sequence[Lane]] | None = None,
+    single: bool = False,
     hlo: str | None = None,
     reference: Any = None,
     prim_name: str | None = None,
 ) -> tuple[Callable[..., Any], Any]:
+    """A row: `algorithm(*xs)`, or with `loops` first `loops(*xs)` and then `algorithm(*xs, *results)`. `single`
+    says that single precision is enough for itself."""
+    whole = algorithm if loops is None else (lambda *xs: algorithm(*xs, *loops(*xs)))
+
     def dtype_rule(*avals: Any) -> Any:
         for position, aval in enumerate(avals):
             check_dtype(name, aval, FLOAT, position if arity > 1 else None)
@@ -143,13 +163,15 @@ def _special(
         out = m.avals_out[0]
         if hlo is not None:
             return m.op1(hlo, [m.broadcast_to(x, out) for x in xs], out)
-        return m.call_traced(on_arrays(algorithm), *xs)[0]
+        return m.call_traced(on_arrays(whole), *xs)[0]
 
     prim = standard_primitive(
         prim_name or name,
         lambda *avals: broadcast_shape(name, [a.shape for a in avals]),
         dtype_rule,
-        loops=(lambda b, *xs: _needs_loops(b, xs, algorithm)) if iterative else _straight(algorithm),
+        loops=_straight(algorithm, np.dtype(np.float32) if single else _WIDE)
+        if loops is None
+        else (lambda b, *xs: _with_loops(b, xs, loops, algorithm)),
         hlo=expanded,
     )
     if arity == 1:
@@ -204,7 +226,8 @@ def _distance_to_integer(x: Lane) -> Lane:
     return x - (x + 0.5).floor()
 
 
-def _lgamma(x: Lane) -> Lane:
+def lgamma_of(x: Lane) -> Lane:
+    """The function `lgamma` in steps that the CPU has instructions for; near its roots with absolute accuracy."""
     reflected = x < 0.5
     positive = reflected.where(1.0 - x, x)
     small = positive < float(_SHIFT)
@@ -247,7 +270,7 @@ def _lgamma_scalar(b: Any, x: Any) -> Any:
     # Near its roots only the C library keeps all digits of a double; narrower floats need no more than a double.
     if x.dtype == _WIDE:
         return b.lgamma(x)
-    return b.cast(_lgamma(Lane(ScalarOps(b, None), b.cast(x, _WIDE))).value, x.dtype)
+    return b.cast(lgamma_of(Lane(ScalarOps(b, None), b.cast(x, _WIDE))).value, x.dtype)
 
 
 lgamma, lgamma_p = unary(
@@ -395,6 +418,8 @@ _I1_LARGE = (
 
 def _chebyshev(u: Lane, coefficients: Sequence[float]) -> Lane:
     """The sum of `c[k] T_k(u)` by Clenshaw's recurrence."""
+    smallest = u.ops.tolerance(u.value) * 0.1
+    coefficients = [c for c in coefficients if abs(c) > smallest]
     twice = u + u
     later, latest = u.like(0.0), u.like(0.0)
     for c in reversed(coefficients[1:]):
@@ -426,7 +451,7 @@ def _bessel_i1e(x: Lane) -> Lane:
 
 bessel_i0e, bessel_i0e_p = _special(
     "bessel_i0e", 1, "The modified Bessel function of order 0 times `exp(-|x|)`, elementwise.",
-    _bessel_i0e, reference="scipy.special.i0e",
+    _bessel_i0e, single=True, reference="scipy.special.i0e",
 )  # fmt: skip
 bessel_i1e, bessel_i1e_p = _special(
     "bessel_i1e", 1, "The modified Bessel function of order 1 times `exp(-|x|)`, elementwise.",
@@ -455,7 +480,7 @@ _MAX_STEPS = 2000.0
 
 def _series(a: Lane, x: Lane, active: Lane, derivative: bool) -> tuple[Lane, Lane]:
     """The sum of `x**n / ((a+1) … (a+n))` and its derivative by `a`."""
-    epsilon = a.ops.epsilon(a.value)
+    epsilon = a.ops.tolerance(a.value)
     one, zero = a.like(1.0), a.like(0.0)
 
     def going(n: Lane, c: Lane, total: Lane, dc: Lane, dtotal: Lane, on: Lane) -> Lane:
@@ -480,7 +505,7 @@ def _series(a: Lane, x: Lane, active: Lane, derivative: bool) -> tuple[Lane, Lan
 def _fraction(a: Lane, x: Lane, active: Lane, derivative: bool) -> tuple[Lane, Lane]:
     """The continued fraction of the upper incomplete gamma function, without its prefactor, and its
     derivative by `a`."""
-    epsilon = a.ops.epsilon(a.value)
+    epsilon, huge = a.ops.tolerance(a.value), 1.0 / a.ops.epsilon(a.value)
     one, zero = a.like(1.0), a.like(0.0)
     y, z = 1.0 - a, x - a + 2.0
     p1, q1 = x + 1.0, z * x
@@ -509,7 +534,7 @@ def _fraction(a: Lane, x: Lane, active: Lane, derivative: bool) -> tuple[Lane, L
             more = more | ((dnew - dvalue).abs() > dnew.abs() * epsilon)
         more = (more | ~usable) & (c < _MAX_STEPS)
         # Numerators and denominators grow without bound; only their ratio counts.
-        shrink = (p.abs() > 1.0 / epsilon).where(p.like(epsilon), 1.0)
+        shrink = (p.abs() > huge).where(p.like(1.0 / huge), 1.0)
         p, p1, q, q1 = p * shrink, p1 * shrink, q * shrink, q1 * shrink
         dp, dp1, dq, dq1 = dp * shrink, dp1 * shrink, dq * shrink, dq1 * shrink
         return [c, y, z, p, p1, q, q1, new, dp, dp1, dq, dq1, dnew, more]
@@ -538,7 +563,9 @@ class _Regions:
         self.series_x = upper.where(1.0, self.x)
         self.fraction_x = self.use_fraction.where(self.x, 4.0)
         self.fraction_a = self.use_fraction.where(self.a, 1.0)
-        self.prefactor = (self.a * self.x.log() - self.x - self.a.lgamma()).exp()
+
+    def prefactor(self) -> Lane:
+        return (self.a * self.x.log() - self.x - self.a.lgamma()).exp()
 
     def limits(
         self, value: Lane, at_zero: float, at_infinite_x: float, at_infinite_a: float, at_zero_a: float
@@ -550,64 +577,73 @@ class _Regions:
         return self.invalid.where(float("nan"), value)
 
 
-def _igamma(a: Lane, x: Lane) -> Lane:
+def _expansion(a: Lane, x: Lane) -> list[Lane]:
+    """The series or the fraction, whichever is used."""
     r = _Regions(a, x)
     total, _ = _series(r.a, r.series_x, r.use_series, False)
     fraction, _ = _fraction(r.fraction_a, r.fraction_x, r.use_fraction, False)
-    value = r.upper.where(1.0 - r.prefactor * fraction, r.prefactor * total / r.a)
+    return [r.upper.where(fraction, total)]
+
+
+def _expansion_and_slope(a: Lane, x: Lane) -> list[Lane]:
+    """The same with its derivative by `a`."""
+    r = _Regions(a, x)
+    total, dtotal = _series(r.a, r.series_x, r.use_series, True)
+    fraction, dfraction = _fraction(r.fraction_a, r.fraction_x, r.use_fraction, True)
+    return [r.upper.where(fraction, total), r.upper.where(dfraction, dtotal)]
+
+
+def _igamma(a: Lane, x: Lane, expansion: Lane) -> Lane:
+    r = _Regions(a, x)
+    part = r.prefactor() * expansion
+    value = r.upper.where(1.0 - part, part / r.a)
     both = r.infinite_a & r.infinite_x
     return (both & ~r.invalid).where(1.0, r.limits(value, 0.0, 1.0, 0.0, 1.0))
 
 
-def _igammac(a: Lane, x: Lane) -> Lane:
+def _igammac(a: Lane, x: Lane, expansion: Lane) -> Lane:
     r = _Regions(a, x)
-    total, _ = _series(r.a, r.series_x, r.use_series, False)
-    fraction, _ = _fraction(r.fraction_a, r.fraction_x, r.use_fraction, False)
-    value = r.upper.where(r.prefactor * fraction, 1.0 - r.prefactor * total / r.a)
+    part = r.prefactor() * expansion
+    value = r.upper.where(part, 1.0 - part / r.a)
     both = r.infinite_a & r.infinite_x
     return (both & ~r.invalid).where(0.0, r.limits(value, 1.0, 0.0, 1.0, 0.0))
 
 
-def _derivatives(r: _Regions) -> tuple[Lane, Lane]:
-    """The derivative by `a` of both expansions, without their prefactors."""
-    total, dtotal = _series(r.a, r.series_x, r.use_series, True)
-    fraction, dfraction = _fraction(r.fraction_a, r.fraction_x, r.use_fraction, True)
-    log_x = r.x.log()
-    lower = dtotal + total * (log_x - (r.a + 1.0).digamma())
-    upper = dfraction + fraction * (log_x - r.a.digamma())
-    return lower, upper
+def _slope(r: _Regions, expansion: Lane, slope: Lane) -> Lane:
+    """The derivative by `a` of an expansion times its prefactor, without the prefactor."""
+    return slope + expansion * (r.x.log() - r.upper.where(r.a, r.a + 1.0).digamma())
 
 
-def _igamma_grad_a(a: Lane, x: Lane) -> Lane:
+def _igamma_grad_a(a: Lane, x: Lane, expansion: Lane, slope: Lane) -> Lane:
     r = _Regions(a, x)
-    lower, upper = _derivatives(r)
-    value = r.upper.where(-r.prefactor * upper, r.prefactor * lower / r.a)
+    part = r.prefactor() * _slope(r, expansion, slope)
+    value = r.upper.where(-part, part / r.a)
     return r.limits(value, 0.0, float("nan"), float("nan"), float("nan"))
 
 
-def _random_gamma_grad(a: Lane, x: Lane) -> Lane:
+def _random_gamma_grad(a: Lane, x: Lane, expansion: Lane, slope: Lane) -> Lane:
     r = _Regions(a, x)
-    lower, upper = _derivatives(r)
-    value = r.upper.where(upper * r.x, -lower * r.x / r.a)
+    part = _slope(r, expansion, slope) * r.x
+    value = r.upper.where(part, -part / r.a)
     return r.limits(value, 0.0, float("nan"), float("nan"), float("nan"))
 
 
 igamma, igamma_p = _special(
     "igamma", 2, "The regularized lower incomplete gamma function of `a` and `x`, elementwise.",
-    _igamma, iterative=True, reference="scipy.special.gammainc",
+    _igamma, loops=_expansion, reference="scipy.special.gammainc",
 )  # fmt: skip
 igammac, igammac_p = _special(
     "igammac", 2, "The regularized upper incomplete gamma function of `a` and `x`, elementwise.",
-    _igammac, iterative=True, reference="scipy.special.gammaincc",
+    _igammac, loops=_expansion, reference="scipy.special.gammaincc",
 )  # fmt: skip
 igamma_grad_a, igamma_grad_a_p = _special(
     "igamma_grad_a", 2, "The derivative by `a` of the regularized lower incomplete gamma function, elementwise.",
-    _igamma_grad_a, iterative=True,
+    _igamma_grad_a, loops=_expansion_and_slope,
 )  # fmt: skip
 random_gamma_grad, random_gamma_grad_p = _special(
     "random_gamma_grad", 2,
     "The derivative by `a` of a sample `x` from the gamma distribution of shape `a`, elementwise.",
-    _random_gamma_grad, iterative=True,
+    _random_gamma_grad, loops=_expansion_and_slope,
 )  # fmt: skip
 
 
@@ -628,11 +664,13 @@ ad.defjvp(
 )
 
 
-def _expanded_jvp(algorithm: Callable[..., Lane]) -> Callable[..., Any]:
+def _expanded_jvp(finish: Callable[..., Lane]) -> Callable[..., Any]:
     """The forward derivative of a function that has none in closed form: that of its loops."""
 
+    whole = on_arrays(lambda a, x: finish(a, x, *_expansion_and_slope(a, x)))
+
     def rule(primals: Any, tangents: Any) -> Any:
-        (out,), (tangent,) = ad.jvp_flat(lambda *xs: [on_arrays(algorithm)(*xs)], list(primals), list(tangents))
+        (out,), (tangent,) = ad.jvp_flat(lambda *xs: [whole(*xs)], list(primals), list(tangents))
         return out, tangent
 
     return rule
@@ -646,7 +684,7 @@ rules.jvps[igamma_grad_a_p] = _expanded_jvp(_igamma_grad_a)
 
 def _beta_fraction(a: Lane, b: Lane, x: Lane, active: Lane) -> Lane:
     """The continued fraction of the incomplete beta function, by Lentz's algorithm."""
-    epsilon = a.ops.epsilon(a.value)
+    epsilon = a.ops.tolerance(a.value)
     tiny = 1e-30
 
     def away_from_zero(v: Lane) -> Lane:
@@ -674,34 +712,48 @@ def _beta_fraction(a: Lane, b: Lane, x: Lane, active: Lane) -> Lane:
     return a.ops.loop(going, step, [one, one, first, first, active])[3]
 
 
-def _betainc(a: Lane, b: Lane, x: Lane) -> Lane:
-    infinite = float("inf")
-    invalid = (a < 0.0) | (b < 0.0) | (x < 0.0) | (x > 1.0) | a.differs(a) | b.differs(b) | x.differs(x)
-    invalid = invalid | (a.equals(0.0) & b.equals(0.0)) | (a.equals(infinite) & b.equals(infinite))
-    # With all mass at one end the function is a step.
-    zero_side = a.equals(0.0) | b.equals(infinite)
-    one_side = b.equals(0.0) | a.equals(infinite)
-    ends = x.equals(0.0) | x.equals(1.0)
-    special = invalid | zero_side | one_side | ends
-    a_ok, b_ok, x_ok = special.where(1.0, a), special.where(1.0, b), special.where(0.5, x)
-    swap = x_ok > (a_ok + 1.0) / (a_ok + b_ok + 2.0)
-    p, q = swap.where(b_ok, a_ok), swap.where(a_ok, b_ok)
-    y = swap.where(1.0 - x_ok, x_ok)
-    log_y = swap.where((-x_ok).log1p(), x_ok.log())
-    log_rest = swap.where(x_ok.log(), (-x_ok).log1p())
-    log_beta = p.lgamma() + q.lgamma() - (p + q).lgamma()
-    scale = (p * log_y + q * log_rest - log_beta).exp() / p
-    part = scale * _beta_fraction(p, q, y, ~special)
-    value = swap.where(1.0 - part, part)
+class _BetaRegions:
+    """Where the incomplete beta function is known at once, and safe arguments for its fraction elsewhere."""
+
+    def __init__(self, a: Lane, b: Lane, x: Lane):
+        infinite = float("inf")
+        invalid = (a < 0.0) | (b < 0.0) | (x < 0.0) | (x > 1.0)
+        invalid = invalid | a.differs(a) | b.differs(b) | x.differs(x)
+        invalid = invalid | (a.equals(0.0) & b.equals(0.0)) | (a.equals(infinite) & b.equals(infinite))
+        self.invalid = invalid
+        # With all mass at one end the function is a step.
+        self.zero_side = a.equals(0.0) | b.equals(infinite)
+        self.one_side = b.equals(0.0) | a.equals(infinite)
+        special = invalid | self.zero_side | self.one_side | x.equals(0.0) | x.equals(1.0)
+        a, b, x = special.where(1.0, a), special.where(1.0, b), special.where(0.5, x)
+        # The fraction converges fast on one side of the mean; the other is the mirror image.
+        swap = x > (a + 1.0) / (a + b + 2.0)
+        self.active, self.swap = ~special, swap
+        self.p, self.q = swap.where(b, a), swap.where(a, b)
+        self.x, self.y = x, swap.where(1.0 - x, x)
+
+
+def _beta_loops(a: Lane, b: Lane, x: Lane) -> list[Lane]:
+    r = _BetaRegions(a, b, x)
+    return [_beta_fraction(r.p, r.q, r.y, r.active)]
+
+
+def _betainc(a: Lane, b: Lane, x: Lane, fraction: Lane) -> Lane:
+    r = _BetaRegions(a, b, x)
+    log_y = r.swap.where((-r.x).log1p(), r.x.log())
+    log_rest = r.swap.where(r.x.log(), (-r.x).log1p())
+    log_beta = r.p.lgamma() + r.q.lgamma() - (r.p + r.q).lgamma()
+    part = (r.p * log_y + r.q * log_rest - log_beta).exp() / r.p * fraction
+    value = r.swap.where(1.0 - part, part)
     value = x.equals(1.0).where(1.0, x.equals(0.0).where(0.0, value))
-    value = (zero_side & (x > 0.0)).where(1.0, value)
-    value = (one_side & (x < 1.0)).where(0.0, value)
-    return invalid.where(float("nan"), value)
+    value = (r.zero_side & (x > 0.0)).where(1.0, value)
+    value = (r.one_side & (x < 1.0)).where(0.0, value)
+    return r.invalid.where(float("nan"), value)
 
 
 betainc, regularized_incomplete_beta_p = _special(
     "betainc", 3, "The regularized incomplete beta function of `a`, `b` and `x`, elementwise.",
-    _betainc, iterative=True, reference="scipy.special.betainc", prim_name="regularized_incomplete_beta",
+    _betainc, loops=_beta_loops, reference="scipy.special.betainc", prim_name="regularized_incomplete_beta",
 )  # fmt: skip
 
 

@@ -322,7 +322,7 @@ def _log_sum(name: str, base: float) -> Callable[..., Any]:
 
     def logarithm_1p(x: Any) -> Any:
         out = lax.log1p(x)
-        return out if scale is None else lax.mul(convert(scale, *typed(out)), out)
+        return out if scale is None else lax.mul(convert(scale, dtype_of(out)), out)
 
     def function(x1: Any, x2: Any, /) -> Any:
         largest = lax.max(x1, x2)

@@ -11,7 +11,7 @@ from styrax import lax
 from styrax.transforms.jit import jit
 
 from .conversion import asarray
-from .promotion import arrays, convert, dtype_of, promote_dtypes, shape_of, typed
+from .promotion import arrays, convert, dtype_of, promote_dtypes, shape_of
 
 
 def canonical_shape(shape: Any) -> tuple:
@@ -78,15 +78,10 @@ def spread_all(args: Sequence[Any]) -> list[Any]:
 
 def truth(x: Any) -> Any:
     """`x != 0` as booleans; booleans as they are."""
-    dtype, weak = typed(x)
+    dtype = dtype_of(x)
     if dtype == np.bool_:
         return x
-    return lax.ne(x, zero(dtype, weak))
-
-
-def zero(dtype: Any, weak: bool = False) -> Any:
-    """A scalar 0 for comparing operands of a dtype with."""
-    return convert(0, dtype, weak)
+    return lax.ne(x, convert(0, dtype))
 
 
 def _where(condition: Any, x: Any, y: Any) -> Any:

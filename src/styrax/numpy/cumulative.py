@@ -73,7 +73,10 @@ def _with_promotion(name: str, primitive: Callable[..., Any]) -> Callable[..., A
 
 
 _cumsum_with_promotion = _with_promotion("_cumsum_with_promotion", lax.cumsum)
-_cumprod_with_promotion = _with_promotion("_cumprod_with_promotion", lax.cumprod)
+
+
+def _cumprod_with_promotion(a: Any, axis: int, dtype: Any) -> Any:
+    return _cumulate("cumulative_prod", a, lax.cumprod, axis, dtype, None, True)
 
 
 def _array_api(name: str, accumulate: Callable[..., Any], start: int) -> Callable[..., Any]:

@@ -17,7 +17,7 @@ import numpy as np
 from styrax import lax
 from styrax.core import dtypes, errors
 from styrax.core.array import Array
-from styrax.core.trace import Tracer
+from styrax.core.trace import Tracer, current_trace
 
 from .broadcasting import spread_all
 from .conversion import asarray
@@ -318,23 +318,31 @@ def _static_read(x: Any, entries: list[Any], new: list[int]) -> Any:
 
 def _dynamic_read(x: Any, entries: list[Any], new: list[int]) -> Any:
     starts, sizes, reverse, drop = [], [], [], []
+    staged = not current_trace().is_eval
     for axis, e in enumerate(entries):
         if isinstance(e, Slice):
-            low = e.start if e.step > 0 else e.start - e.length + 1
-            starts.append(asarray(np.asarray(low, _INT32)))
+            start: Any = e.start if e.step > 0 else e.start - e.length + 1
             sizes.append(e.length)
             if e.step < 0:
                 reverse.append(axis)
         else:
-            starts.append(asarray(np.asarray(e).astype(_INT32)) if not is_array(e) else convert(e, _index_dtype(x.shape)))
+            start = e
             sizes.append(1)
             drop.append(axis)
-    out = lax.dynamic_slice(x, starts, sizes)
+        kind = _index_dtype(x.shape)
+        start = convert(start, kind) if isinstance(start, Tracer) else np.asarray(start).astype(kind)
+        # While something is traced the numbers become part of the program, too, as JAX prints it.
+        starts.append(_wrapped(start, x.shape[axis]) if staged else start)
+    out = lax.dynamic_slice(x, starts, sizes, allow_negative_indices=not staged)
     if reverse:
         out = lax.rev(out, reverse)
     if drop:
         out = lax.squeeze(out, drop)
     return lax.expand_dims(out, new) if new else out
+
+
+def _wrapped(i: Any, size: Any) -> Any:
+    return lax.select(lax.lt(i, np.zeros((), i.dtype)), lax.add(i, convert(size, i.dtype)), i)
 
 
 def _index_dtype(shape: tuple) -> np.dtype:

@@ -202,8 +202,7 @@ def _split(name: str, ary: Any, indices_or_sections: Any, axis: int, equal: bool
         bounds = np.concatenate([np.arange(rest + 1) * (each + 1),
                                  np.arange(1, parts - rest + 1) * each + rest * (each + 1)])
     if np.any(bounds[1:] < bounds[:-1]):
-        # Bounds that run backwards give empty parts, as slices do.
-        return [lax.slice_in_dim(ary, int(a), int(max(a, b)), axis=axis) for a, b in zip(bounds[:-1], bounds[1:])]
+        raise ValueError(f"Sizes passed to split must be nonnegative, got {list(np.diff(bounds))}")
     return list(lax.split(ary, tuple(np.diff(bounds)), axis=axis))
 
 

@@ -145,7 +145,7 @@ def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
 
 def _clip(self: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002 - NumPy's names
     """The elements kept between two bounds. See `clip`."""
-    return selection.clip(self, min=min, max=max)
+    return selection.clip_between(self, min=min, max=max)
 
 
 def _dot(self: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:

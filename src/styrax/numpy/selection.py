@@ -18,7 +18,7 @@ from styrax.transforms.jit import jit
 from .broadcasting import choose_elements, spread, spread_all, truth
 from .conversion import asarray
 from .promotion import (arrays, axis_index, check_arraylike, convert, default_int, dtype_of, is_array, promote_args,
-                        promote_dtypes, shape_of, unwrap)
+                        promote_dtypes, shape_of, typed, unwrap)
 from .shaping import operand, ravel
 
 _BOOL = np.dtype(np.bool_)
@@ -65,16 +65,11 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
                         f"{[str(c.dtype) for c in conditions if c.dtype != _BOOL]}")
     choices = promote_dtypes(unwrap(default), *(unwrap(c) for c in choicelist))
     shape = lax.broadcast_shapes(*(shape_of(c) for c in (*conditions, *choices)))
-    choices = [_fill(c, shape) for c in choices]
     first = lax.full(shape, False, _BOOL)
     stacked = lax.stack([first, *(spread(c, shape) for c in conditions)], 0)
     # The position of the first True; the row of False in front makes it 0 where none holds.
     which = lax.argmax(stacked, 0, np.dtype(np.int32))
-    return lax.select_n(which, *choices)
-
-
-def _fill(x: Any, shape: tuple) -> Any:
-    return spread(x, shape)
+    return lax.select_n(which, *(spread(c, shape) for c in choices))
 
 
 def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:  # noqa: A002 - NumPy's names
@@ -84,13 +79,23 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:  # noqa: 
     """
     if arr is None:
         raise ValueError("No input was provided to the clip function.")
+    _check_clip(arr, min, max)
+    return _clip(arr, min, max)
+
+
+def clip_between(arr: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
+    """`arr.clip(min, max)`."""
+    _check_clip(arr, min, max)
+    return _clip(arr, min=min, max=max)
+
+
+def _check_clip(arr: Any, min: Any, max: Any) -> None:  # noqa: A002
     check_arraylike("clip", arr)
     if any(x is not None and dtypes.issubdtype(dtype_of(unwrap(x)), np.complexfloating) for x in (arr, min, max)):
         raise ValueError(
             "Clip received a complex value either through the input or the min/max keywords. Complex values have no "
             "ordering and cannot be clipped. Please convert to a real value or array by taking the real or imaginary "
             "components via jax.numpy.real/imag respectively.")
-    return _clip(arr, min, max)
 
 
 def _clip_entry(arr: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
@@ -294,6 +299,9 @@ def compress(condition: Any, a: Any, axis: int | None = None, *, size: int | Non
         return gather_elements(a, (*[slice(None)] * axis, mask))
     from .sorting import argsort
 
+    if not 0 < size <= a.shape[axis]:
+        raise ValueError("size must be positive and not greater than the size of the array axis; got "
+                         f"size={size} for a.shape[axis]={a.shape[axis]}")
     column = tuple(-1 if i == axis else 1 for i in range(a.ndim))
     mask = lax.reshape(condition, tuple(a.shape[axis] if c == -1 else 1 for c in column))
     kept = choose_elements(mask, a, convert(unwrap(fill_value), a.dtype))
@@ -301,10 +309,7 @@ def compress(condition: Any, a: Any, axis: int | None = None, *, size: int | Non
     from .indexing import gather_elements
 
     kept = gather_elements(kept, (*[slice(None)] * axis, order))
-    if kept.shape[axis] > size:
-        return lax.slice_in_dim(kept, 0, size, axis=axis)
-    padding = [(0, size - n if i == axis else 0, 0) for i, n in enumerate(kept.shape)]
-    return lax.pad(kept, convert(unwrap(fill_value), kept.dtype), padding)
+    return lax.slice_in_dim(kept, 0, size, axis=axis)
 
 
 # -- reading ---------------------------------------------------------------------------------------
@@ -352,8 +357,8 @@ def _take(a: Any, indices: Any, axis: int | None = None, *, mode: Any = None, un
     elif mode == "clip":
         how = lax.GatherScatterMode.CLIP
     else:
-        zero = convert(0, dtype_of(indices))
-        indices = choose_elements(lax.lt(indices, zero), lax.add(indices, convert(size, dtype_of(indices))), indices)
+        zero = convert(0, *typed(indices))
+        indices = choose_elements(lax.lt(indices, zero), lax.add(indices, convert(size, *typed(indices))), indices)
         how = lax.GatherScatterMode.FILL_OR_DROP if mode is None else lax.GatherScatterMode.from_any(mode)
     start = lax.expand_dims(indices, (len(shape),))
     offset = (*range(axis), *range(axis + len(shape), a.ndim + len(shape) - 1))

@@ -352,7 +352,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
 def _repeat_each(a: Any, repeats: Any, axis: int, total: int) -> Any:
     # Element i begins at the sum of the counts before it: marks there, summed up, give the source indices.
     from .cumulative import cumsum
-    from .indexing import take
+    from .selection import take
     from .updates import scatter
 
     starts = roll(repeats, 1)

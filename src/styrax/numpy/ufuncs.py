@@ -14,9 +14,9 @@ from styrax.core.array import Array
 from styrax.transforms.custom import custom_jvp
 from styrax.transforms.jit import jit
 
-from .broadcasting import choose_elements, truth
+from .broadcasting import choose_elements
 from .promotion import (arrays, check_arraylike, convert, default_float, dtype_of, either, is_array, literal, promote_args,
-                        promote_args_inexact, promote_args_numeric, shape_of, to_inexact, typed, unwrap)
+                        promote_args_inexact, promote_args_numeric, promote_dtypes, shape_of, to_inexact, typed, unwrap)
 
 INEXACT = frozenset(map(np.dtype, ("float16", "float32", "float64", "complex64", "complex128"))) | {
     np.dtype(dtypes.bfloat16)}
@@ -107,7 +107,7 @@ def _times_log10(*xs: Any) -> Any:
 
 
 def _over_log2(*xs: Any) -> Any:
-    factor = lax.log(convert(2.0, xs[0].dtype, xs[0].aval.weak_type))
+    factor = lax.log(literal(2.0, xs[0].dtype))
     out = [lax.div(x, factor) for x in xs]
     return out[0] if len(out) == 1 else out
 
@@ -294,16 +294,18 @@ def imag(val: Any, /) -> Any:
     (val,) = arrays("imag", val)
     if dtypes.issubdtype(dtype_of(val), np.complexfloating):
         return lax.imag(val)
-    return lax.full_like(val, 0)
+    return lax.full_like(_array(val), 0)
 
 
 def _angle(z: Any, deg: bool = False) -> Any:
     """The argument of complex numbers in (-π, π], in radians or degrees; 0 or π for real ones."""
     check_arraylike("angle", z)
-    re, im = real(z), imag(z)
+    re = real(z)
     kind = dtype_of(re)
+    im = imag(z) if re is not z and iscomplexobj(z) else lax.full(shape_of(re), 0, kind)
     if kind == np.bool_ or dtypes.issubdtype(kind, np.integer):
         re, im = convert(re, to_inexact(kind)), convert(im, to_inexact(kind))
+    re, im = promote_dtypes(re, im)
     out = lax.atan2(im, re)
     return rad2deg(out) if deg else out
 
@@ -315,7 +317,9 @@ angle = jit(_named(_angle, "angle", _angle.__doc__ or ""), static_argnames=("deg
 def logical_not(x: Any, /) -> Any:
     """Whether x is zero (False). Elementwise."""
     (x,) = arrays("logical_not", x)
-    return lax.bitwise_not(truth(x))
+    if dtype_of(x) != np.bool_:
+        x = lax.ne(x, convert(0, *typed(x)))
+    return lax.bitwise_not(x)
 
 
 def bitwise_not(x: Any, /) -> Any:
@@ -353,7 +357,7 @@ def isfinite(x: Any, /) -> Any:
 
 
 def _infinite(x: Any) -> Any:
-    return lax.eq(lax.abs(x), convert(np.inf, *typed(x)))
+    return lax.eq(lax.abs(x), literal(np.inf, dtype_of(x)))
 
 
 @jit
@@ -382,7 +386,7 @@ def _signed_infinity(name: str, value: float, doc: str) -> Callable[..., Any]:
             raise NotImplementedError(f"The 'out' argument to jnp.{name} is not supported.")
         dtype = dtype_of(x)
         if dtypes.issubdtype(dtype, np.floating):
-            return lax.eq(x, convert(value, *typed(x)))
+            return lax.eq(x, literal(value, dtype_of(x)))
         if dtypes.issubdtype(dtype, np.complexfloating):
             raise ValueError("isposinf/isneginf are not well defined for complex types")
         return lax.full_like(x, False, dtype=np.dtype(np.bool_))
@@ -433,7 +437,7 @@ def signbit(x: Any, /) -> Any:
     (x,) = arrays("signbit", x)
     dtype = dtype_of(x)
     if dtypes.issubdtype(dtype, np.integer):
-        return lax.lt(x, convert(0, *typed(x)))
+        return lax.lt(x, literal(0, dtype))
     if dtype == np.bool_:
         return lax.full_like(x, False)
     if not dtypes.issubdtype(dtype, np.floating):

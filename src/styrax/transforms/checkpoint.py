@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import dtypes, errors, tree
+from ..core import dtypes, errors, source, tree
 from ..core.avals import AbstractRef
 from ..core.effects import Effects
 from ..core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, close_jaxpr
@@ -219,13 +219,14 @@ def _eval_guarded(jaxpr: Jaxpr, args: Sequence[Any], guarded: set[Var]) -> list[
     used = {a for e in jaxpr.eqns for a in e.invars if type(a) is not Literal} if staging and guarded else set()
     for eqn in jaxpr.eqns:
         funs, params = eqn.primitive.get_bind_params(eqn.params)
-        out = eqn.primitive.bind(*funs, *(a.value if type(a) is Literal else env[a] for a in eqn.invars), **params)
-        outs = out if eqn.primitive.multiple_results else [out]
-        for v, x in zip(eqn.outvars, outs, strict=True):
-            if v in guarded and v in used and eqn.primitive is not jit_p and _is_float(v.aval):
-                info = dtypes.finfo(v.aval.dtype)
-                x = array_ops.lax.reduce_precision(x, info.nexp, info.nmant)
-            env[v] = x
+        with source.inherit(eqn.source_info):
+            out = eqn.primitive.bind(*funs, *(a.value if type(a) is Literal else env[a] for a in eqn.invars), **params)
+            outs = out if eqn.primitive.multiple_results else [out]
+            for v, x in zip(eqn.outvars, outs, strict=True):
+                if v in guarded and v in used and eqn.primitive is not jit_p and _is_float(v.aval):
+                    info = dtypes.finfo(v.aval.dtype)
+                    x = array_ops.lax.reduce_precision(x, info.nexp, info.nmant)
+                env[v] = x
     return [a.value if type(a) is Literal else env[a] for a in jaxpr.outvars]
 
 
@@ -404,7 +405,7 @@ def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[tuple[Any, s
     found += [(v.aval, "from a constant") for v in jaxpr.constvars if v in residuals]
     made = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
     for eqn in jaxpr.eqns:
-        where = eqn.source_info.summary() if hasattr(eqn.source_info, "summary") else ""
+        where = source.summarize(eqn.source_info)
         for v in eqn.outvars:
             if v in residuals:
                 if eqn.primitive.name == "reduce_precision":  # the guard of a saved value

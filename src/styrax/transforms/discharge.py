@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core import rules
+from ..core import rules, source
 from ..core.avals import AbstractRef
 from ..core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, close_jaxpr, jaxprs_in_params, subjaxprs
 from ..core.staging import trace_to_jaxpr
@@ -101,13 +101,15 @@ def eval_discharged(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) ->
             rule = rules.discharges.get(primitive)
             if rule is None:
                 raise NotImplementedError(f"No state discharge rule implemented for primitive: {primitive}")
-            contents, out = rule([a.aval for a in eqn.invars], [v.aval for v in eqn.outvars], *ins, **eqn.params)
+            with source.inherit(eqn.source_info):
+                contents, out = rule([a.aval for a in eqn.invars], [v.aval for v in eqn.outvars], *ins, **eqn.params)
             for a, x in zip(eqn.invars, contents, strict=True):
                 if x is not None:
                     env[a] = x
         else:
             funs, params = primitive.get_bind_params(eqn.params)
-            out = primitive.bind(*funs, *ins, **params)
+            with source.inherit(eqn.source_info):
+                out = primitive.bind(*funs, *ins, **params)
         if primitive.multiple_results:
             env.update(zip(eqn.outvars, out, strict=True))
         else:

@@ -6,6 +6,7 @@ names the argument, since giving it away achieves nothing.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -50,22 +51,27 @@ class Donation:
     def _argument(self, i: int) -> str:
         return f"argument {self.names[i]}" if i < len(self.names) else f"argument number {i}"
 
-    def check(self, arrays: Sequence[Any]) -> None:
-        """Raises JaxRuntimeError where a donated array is passed a second time."""
+    def prepare(self, arrays: list[Any]) -> list[Array]:
+        """Readies the arguments of a call, in place; returns the arrays to delete after it.
+
+        An array that NumPy looks into is neither taken nor deleted. Raises JaxRuntimeError where a donated array
+        is passed a second time.
+        """
+        gone = []
         for i in self.consumed:
-            buffer = getattr(arrays[i], "buffer", None)
+            x = arrays[i]
             for j, other in enumerate(arrays):
-                if i != j and buffer is not None and getattr(other, "buffer", None) is buffer:
+                if i != j and getattr(other, "buffer", None) is x.buffer is not None:
                     raise errors.JaxRuntimeError(
                         f"Attempt to donate an array that is passed twice to {self.where}: {self._argument(i)} and "
                         f"{self._argument(j)} are the same array, and its memory can be given away only once. Pass a "
                         "copy (jnp.copy) or do not donate it.")
-
-    def finish(self, arrays: Sequence[Any]) -> None:
-        """Deletes the arrays that a call has consumed."""
-        for i in self.consumed:
-            if type(arrays[i]) is Array:
-                arrays[i].delete()
+            if x._numpy is not None and sys.getrefcount(x._numpy) > 2:  # the array's own, and that of this question
+                arrays[i] = type(x)(x.aval, x.buffer, x.committed)
+            else:
+                x._numpy = None
+                gone.append(x)
+        return gone
 
 
 def _match(arguments: Sequence[int], avals: Sequence[Any], results: list[Any], key: Any) -> set[int]:

@@ -346,9 +346,10 @@ def run(executable: Any, leaves: Sequence[Any], donated: Sequence[bool] | None, 
     if not donated:
         return executable(*arrays)
     plan = donation(closed, donated, closed.jaxpr.debug_info.func_name)
-    plan.check(arrays)
+    gone = plan.prepare(arrays)
     outs = executable(*arrays)
-    plan.finish(leaves)
+    for x in gone:
+        x.delete()
     return outs
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core import dtypes
+from ..core import dtypes, source
 from ..core.avals import AbstractRef, AbstractValue
 from ..core.effects import AccumEffect, WriteEffect
 from ..core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr, no_debug_info
@@ -222,7 +222,8 @@ def _run_forward(eqns: Sequence[JaxprEqn], env: dict[Any, Any], linear: set[Var]
             pending.append(eqn)
             continue
         funs, params = eqn.primitive.get_bind_params(eqn.params)
-        out = eqn.primitive.bind(*funs, *(a.value if type(a) is Literal else env[a] for a in eqn.invars), **params)
+        with source.inherit(eqn.source_info):
+            out = eqn.primitive.bind(*funs, *(a.value if type(a) is Literal else env[a] for a in eqn.invars), **params)
         if eqn.primitive.multiple_results:
             env.update(zip(eqn.outvars, out, strict=True))
         else:
@@ -234,6 +235,7 @@ def _transpose_eqns(pending: Sequence[JaxprEqn], env: dict[Any, Any], linear: se
                     outs: Sequence[Any], cotangents_in: Sequence[Any]) -> dict[Var, Any]:
     """Runs linear equations backwards; returns the cotangents of the variables that remain."""
     cts: dict[Var, Any] = {}
+    eager = state.trace.is_eval
 
     def accumulate(a: Any, ct: Any) -> None:
         if ct is None or type(ct) in (Zero, SymbolicZero) or type(a) is Literal or a not in linear:
@@ -271,7 +273,11 @@ def _transpose_eqns(pending: Sequence[JaxprEqn], env: dict[Any, Any], linear: se
         if rule is None:
             raise NotImplementedError(
                 f"Transpose rule (for reverse-mode differentiation) for '{primitive}' not implemented")
-        results = rule(found if primitive.multiple_results else found[0], *args, **eqn.params)
+        if eager:
+            results = rule(found if primitive.multiple_results else found[0], *args, **eqn.params)
+        else:
+            with source.inherit(eqn.source_info):
+                results = rule(found if primitive.multiple_results else found[0], *args, **eqn.params)
         for a, ct in zip(eqn.invars, results, strict=True):
             accumulate(a, ct)
     return cts

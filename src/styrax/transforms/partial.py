@@ -270,7 +270,8 @@ def _eval_partially(closed: ClosedJaxpr, args: Sequence[Any], trace: PartialTrac
             env[eqn.outvars[0]] = trace.record(eqn.primitive, ins, eqn.params)
             continue
         funs, params = eqn.primitive.get_bind_params(eqn.params)
-        out = eqn.primitive.bind(*funs, *ins, **params)
+        with source.inherit(eqn.source_info):
+            out = eqn.primitive.bind(*funs, *ins, **params)
         env.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True))
     return [a.value if type(a) is Literal else env[a] for a in closed.jaxpr.outvars]
 

@@ -20,7 +20,7 @@ from ..core.effects import AccumEffect, Effects, ReadEffect, WriteEffect, no_eff
 from ..core.primitive import Primitive
 from ..core.trace import Tracer, get_aval
 from . import array_ops
-from .ref_indexing import NDIndexer, Slice, ds, read, transformed_shape, write
+from .ref_indexing import NDIndexer, read, transformed_shape, write
 
 
 class Ref:
@@ -349,6 +349,7 @@ AbstractRef.methods.update({"__getitem__": ref_get, "__setitem__": ref_set, "at"
 Tracer.addupdate = _tracer_addupdate  # type: ignore[attr-defined]
 
 __all__ = [
-    "Ref", "TransformedRef", "addupdate_p", "empty_ref", "free_ref", "freeze", "freeze_p", "get_p", "new_ref", "new_ref_p",
+    "Ref", "TransformedRef", "addupdate_p", "empty_ref", "free_ref", "freeze", "freeze_p", "get_p", "new_ref",
+    "new_ref_p",
     "ref_addupdate", "ref_get", "ref_set", "ref_swap", "swap_p",
 ]

@@ -151,9 +151,10 @@ class Compiled(Lowered):
         if not any(self._donated):
             return tree.tree_unflatten(self.out_tree, self._code(*arrays))
         plan = donation(self._closed, self._donated, self.fun_name)
-        plan.check(arrays)
+        gone = plan.prepare(arrays)
         outs = self._code(*arrays)
-        plan.finish(leaves)
+        for x in gone:
+            x.delete()
         return tree.tree_unflatten(self.out_tree, outs)
 
     call = __call__

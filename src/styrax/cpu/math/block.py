@@ -22,19 +22,22 @@ from ..llvm import host
 __all__ = ["Block", "Kind", "Value", "float_kind", "float_text", "int_kind", "has_feature"]
 
 
+# Float types: bits, and how intrinsics call them
+FLOATS = {"float": (32, "f32"), "double": (64, "f64"), "half": (16, "f16"), "bfloat": (16, "bf16")}
+
+
 class Kind:
-    """An LLVM type: an element type (`float`, `double`, `i1`, `i32`, `i64`) and a number of lanes."""
+    """An LLVM type: an element type (a float type of FLOATS, or `i1`, `i8`, `i32`, …) and a number of lanes."""
 
     __slots__ = ("bits", "element", "floating", "lanes", "suffix", "text")
 
     def __init__(self, element: str, lanes: int):
         self.element = element
         self.lanes = lanes
-        self.floating = element in ("float", "double")
-        self.bits = {"float": 32, "double": 64}.get(element) or int(element[1:])
+        self.floating = element in FLOATS
+        self.bits, letters = FLOATS[element] if self.floating else (int(element[1:]), element)
         self.text = element if lanes == 1 else f"<{lanes} x {element}>"
-        letter = f"f{self.bits}" if self.floating else f"i{self.bits}"
-        self.suffix = letter if lanes == 1 else f"v{lanes}{letter}"
+        self.suffix = letters if lanes == 1 else f"v{lanes}{letters}"
 
     def with_element(self, element: str) -> Kind:
         return kind(element, self.lanes)
