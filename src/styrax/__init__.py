@@ -10,6 +10,7 @@ from .lazy import names as _names
 from .version import __version__, __version_info__
 
 _HOMES = {
+    "compat": "_src:internals",
     "core.array": "Array",
     "core.avals": "ShapeDtypeStruct",
     "core.config": (

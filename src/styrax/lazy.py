@@ -30,7 +30,7 @@ def names(package: str, homes: Mapping[str, str], aliases: Mapping[str, str] | N
     for alias, name in (aliases or {}).items():
         where[alias] = where[name]
     submodules = frozenset(modules)
-    public = sorted(where)
+    public = sorted(name for name in where if not name.startswith("_"))
 
     def get(name: str) -> Any:
         found = where.get(name)

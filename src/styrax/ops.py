@@ -36,7 +36,8 @@ def _segment(name: str, kind: str, identity: Callable[[Any], Any], combine: str,
     check_arraylike(name, data, segment_ids)
     data, segment_ids = asarray(unwrap(data)), asarray(unwrap(segment_ids))
     if num_segments is None:
-        ids = concrete_or_error(np.asarray, segment_ids, f"segment_ids of {name}, whose number of segments is not given "
+        ids = concrete_or_error(np.asarray, segment_ids, f"segment_ids of {name}, whose number of segments is not "
+                                                         f"given "
                                 "as num_segments")
         num_segments = int(ids.max()) + 1 if ids.size else 0
     num_segments = concrete_or_error(lambda n: n.__index__(), num_segments, f"{name}() `num_segments` argument.")
@@ -64,8 +65,19 @@ def _function(name: str, kind: str, identity: Callable[[Any], Any], combine: str
     def function(data: Any, segment_ids: Any, num_segments: int | None = None, indices_are_sorted: bool = False,
                  unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None,
                  out_sharding: Any = None) -> Any:
-        return _segment(name, kind, identity, combine, data, segment_ids, num_segments, indices_are_sorted, unique_indices,
-                        bucket_size, mode)
+        return _segment(
+            name,
+            kind,
+            identity,
+            combine,
+            data,
+            segment_ids,
+            num_segments,
+            indices_are_sorted,
+            unique_indices,
+            bucket_size,
+            mode,
+        )
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""The {text} of the rows of `data` that share a segment.

@@ -6,7 +6,7 @@ import jax
 import pytest
 
 import styrax
-from tests.documents.sessions import errors, follow, play
+from tests.documents.sessions import OURS, Session, assert_prints, errors, follow, play
 from tests.documents.test_faq_jit import IMPORTS
 
 FUNC = """
@@ -123,16 +123,18 @@ def test_split_with_static_sections():
 
 
 def test_the_class_of_a_tracer():
-    """`<class 'jax.interpreters.partial_eval.DynamicJaxprTracer'>`, under our own module's name."""
-    _, ran = follow([(IMPORTS, None), ("""
+    """JAX's document prints `<class 'jax.interpreters.partial_eval.DynamicJaxprTracer'>`."""
+    ran = Session(OURS).run(IMPORTS + """
 @jax.jit
 def f(x):
-  print(type(x).__name__, isinstance(x, jax.interpreters.partial_eval.DynamicJaxprTracer))
+  print(type(x))
+  print(isinstance(x, jax.core.Tracer), isinstance(x, jax.Array))
   return x
 
 f(jnp.arange(5))
-""".replace("import jax", "import jax.interpreters.partial_eval"), "DynamicJaxprTracer True\n"
-             "DeviceArray([0, 1, 2, 3, 4], dtype=int32)")])
+""")
+    assert ran.output == "<class 'styrax.interpreters.partial_eval.DynamicJaxprTracer'>\nTrue True\n"
+    assert_prints(repr(ran.value), "DeviceArray([0, 1, 2, 3, 4], dtype=int32)")
 
 
 @pytest.mark.parametrize("call", ["np.asarray(x)", "np.sin(x)", "np.array([x, x])"])

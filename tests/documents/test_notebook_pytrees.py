@@ -143,7 +143,7 @@ Loss step 100: 0.010002809"""),
 
 def test_linear_regression_with_separate_arguments(old_random_bits):
     """What the document only sketches, with the model's loss as a function of two arguments."""
-    _, ran = follow([(SETUP + TREES + MODEL + DATA, None), ("""
+    follow([(SETUP + TREES + MODEL + DATA, None), ("""
 mse = lambda W, b: mse_fun({"W": W, "b": b})
 What, bhat = jnp.zeros_like(Wtrue), jnp.zeros_like(btrue)
 alpha = 0.3

@@ -23,6 +23,7 @@ import styrax.custom_batching
 import styrax.custom_derivatives
 import styrax.numpy
 import styrax.ref
+from styrax.core.check import check_jaxpr
 
 vector = np.arange(1, 4, dtype=np.float32)
 matrix = np.arange(1, 10, dtype=np.float32).reshape(3, 3) / 3
@@ -82,3 +83,6 @@ def text(program: Callable[[Any], Callable], package: Any, *args: Any, **options
 
 def assert_same_text(program: Callable[[Any], Callable], *args: Any, **options: Any) -> None:
     assert text(program, styrax, *args, **options) == text(program, jax, *args, **options)
+    if "axis_env" not in options:
+        with styrax.enable_checks(True):
+            check_jaxpr(styrax.make_jaxpr(program(styrax))(*args))

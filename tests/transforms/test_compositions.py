@@ -8,7 +8,8 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.transforms.oracle import assert_same
+from styrax.core.check import check_jaxpr
+from tests.transforms.oracle import assert_same, styrax
 
 UNARY = ["sin", "cos", "tanh", "exp_small", "square", "negative"]
 BINARY = ["add", "multiply", "subtract"]
@@ -108,6 +109,9 @@ def test_compositions(steps, stack, x):
         f = program_of(package, steps)
         for name in stack:
             f = TRANSFORMATIONS[name](package, f)
+        if package is styrax:
+            with styrax.enable_checks(True):
+                check_jaxpr(styrax.make_jaxpr(f)(np.float32(x)))
         return f(np.float32(x))
 
     assert_same(program, rtol=2e-3, atol=1e-4)

@@ -13,22 +13,48 @@ if TYPE_CHECKING:  # every child process loads this module: it imports next to n
     from types import ModuleType
     from typing import Any
 
-# foreign name -> ours; the longest prefix counts
+# foreign module -> ours; the longest prefix counts. The internals of JAX that libraries use are views of our own.
 ROOTS = {
     "jax": "styrax",
     "jax._src": "styrax.compat.internals",
+    "jax._src.ad_util": "styrax.compat.internals.ad_util",
+    "jax._src.api_util": "styrax.api_util",
+    "jax._src.core": "styrax.core",
+    "jax._src.custom_batching": "styrax.custom_batching",
+    "jax._src.custom_derivatives": "styrax.custom_derivatives",
+    "jax._src.dtypes": "styrax.core.dtypes",
+    "jax._src.effects": "styrax.core.effects",
+    "jax._src.errors": "styrax.errors",
+    "jax._src.flatten_util": "styrax.flatten_util",
+    "jax._src.interpreters": "styrax.interpreters",
+    "jax._src.lib": "styrax.compat.jaxlib",
+    "jax._src.linear_util": "styrax.extend.linear_util",
+    "jax._src.mesh": "styrax.core.mesh",
+    "jax._src.named_sharding": "styrax.core.shardings",
+    "jax._src.nn": "styrax.nn",
+    "jax._src.numpy": "styrax.numpy",
+    "jax._src.partition_spec": "styrax.core.shardings",
+    "jax._src.sharding_impls": "styrax.core.shardings",
+    "jax._src.source_info_util": "styrax.extend.source_info_util",
+    "jax._src.stages": "styrax.stages",
+    "jax._src.state.types": "styrax.core.avals",
+    "jax._src.tree": "styrax.tree",
+    "jax._src.tree_util": "styrax.tree_util",
     "jaxlib": "styrax.compat.jaxlib",
 }
 
 
 def own_name(name: str) -> str | None:
     """The Styrax module that stands for a module of JAX, or None for modules of others."""
-    top = name.partition(".")[0]
-    if top not in ROOTS:
+    if not name.startswith("jax"):
         return None
-    if name.startswith("jax._src") and name[8:9] in ("", "."):
-        top = "jax._src"
-    return ROOTS[top] + name[len(top):]
+    head, tail = name, ""
+    while head not in ROOTS:
+        head, dot, last = head.rpartition(".")
+        if not dot:
+            return None
+        tail = f".{last}{tail}"
+    return ROOTS[head] + tail
 
 
 class Loader:

@@ -391,7 +391,7 @@ class Nest:
         body: list[Statement] = []
         with self._block(body):
             yield var
-        self.add(Loop(var, unwrap(extent), body, "vector" if vector else "serial", parallel=parallel))
+        self.add(Loop(var, unwrap(extent), body, "vector" if vector else "serial", 0 if vector else 1, parallel=parallel))
 
     def store(self, target: Stored, index: Sequence[Index], value: Expr) -> None:
         self.add(Store(target.buffer, target.place([self.b.index(i) for i in index]), value))

@@ -17,6 +17,7 @@ from .trace import Trace, Tracer, aval_rules, get_aval, raise_leak, set_current_
 class DynamicJaxprTracer(Tracer):
     """A value of a program being written: a variable, or a literal, and its abstract value."""
 
+    __module__ = "styrax.interpreters.partial_eval"  # where programs find the class, and what they print
     __slots__ = ("_aval", "atom", "eqn")
 
     def __init__(self, trace: StagingTrace, aval: AbstractValue, atom: Any, eqn: JaxprEqn | None = None):

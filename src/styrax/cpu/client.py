@@ -27,6 +27,7 @@ from .emit import Function, Module
 pool = runtime.pool
 
 
+SCALARS = frozenset((bool, int, float))
 OUTSIDE = 3  # status of a checked program that touched memory outside a buffer
 INSTANT = 1500  # instructions of a whole call for which optimised code is not worth its making
 
@@ -133,7 +134,7 @@ class Executable:
         for aval, size in zip(out_avals, out_bytes, strict=True):
             memory = Memory(size, self.device)
             addresses.append(memory.address)
-            outs.append(Array(aval, memory, committed))
+            outs.append(array_type(aval)(aval, memory, committed))
         if self.workspace:
             workspace = Memory(self.workspace, self.device)
             addresses.append(workspace.address)
@@ -221,6 +222,7 @@ class CpuBackend:
         self._devices = [Device("cpu", 0, "cpu", self)]
         make_caller(0)  # loads what calls programs, and gives arrays the buffer protocol
         self.eager = Eager(self.compile)
+        self._scalars: dict[Any, Array] = {}  # Python numbers as arrays: programs are called with few of them, often
 
     def devices(self) -> list[Device]:
         return self._devices
@@ -252,6 +254,18 @@ class CpuBackend:
         """A NumPy array or scalar as an array of our own (copied)."""
         if isinstance(value, Array):
             return value
+        kind = type(value)
+        if kind in SCALARS and device is None:
+            key = (kind, value if kind is not float else value.hex(), aval.dtype)
+            known = self._scalars.get(key)
+            if known is None or known.buffer is None:
+                if len(self._scalars) > 1024:
+                    self._scalars.clear()
+                known = self._scalars[key] = self._copy(value, aval, None)
+            return known
+        return self._copy(value, aval, device)
+
+    def _copy(self, value: Any, aval: ShapedArray, device: Any) -> Array:
         source = np.asarray(value, dtype=aval.dtype, order="C") if isinstance(aval.dtype, np.dtype) else np.asarray(value)
         memory = Memory(source.nbytes, device or self._devices[0])
         if source.nbytes:

@@ -31,7 +31,7 @@ TYPES = {
 }
 BYTES = {"float": 4, "double": 8, "bfloat": 2, "half": 2, "i8": 1, "i32": 4}
 DEPTH = 256  # steps of the contracted dimension for which panels are copied at once
-UNROLLED = 16  # up to so many steps are written out
+UNROLLED = 4  # up to so many steps are written out
 BLOCK = 8  # rows and columns that are transposed at once while copying
 SIZE = kind("i64", 1)
 
@@ -264,23 +264,24 @@ class Product(Program):
                     x = self.load(vector, b.at(self, start + s, j + v), mask)
                     self.store(self.number(x), self.address("%panel", s * self.width + v, self.element))
             return
-        last = self.n - 1
+        used = self.minimum(count, self.width)
         if known(b.row, 1):
             block = min(BLOCK, self.lanes)
             vector = kind(stored, block)
-            with self.loop(0, depth, block) as steps, self.loop(0, self.width, block) as across:
+            whole = isinstance(self.n, int) and self.n % block == 0
+            with self.loop(0, depth, block) as steps, self.loop(0, used, block) as across:
                 s, c = steps.index, across.index
                 mask = self.lanes_below(depth - s, block)
-                columns = [
-                    self.number(self.load(vector, b.at(self, start + s, self.minimum(j + c + i, last)), mask))
-                    for i in range(block)
-                ]
+                numbers = [j + (c + i) for i in range(block)]
+                if not whole:
+                    numbers = [self.minimum(number, self.n - 1) for number in numbers]
+                columns = [self.number(self.load(vector, b.at(self, start + s, x), mask)) for x in numbers]
                 for i, row in enumerate(self.transpose(columns)):
                     self.store(row, self.address("%panel", (s + i) * self.width + c, self.element))
             return
-        with self.loop(0, depth, 1) as steps, self.loop(0, self.width, 1) as across:
+        with self.loop(0, depth, 1) as steps, self.loop(0, used, 1) as across:
             s, c = steps.index, across.index
-            x = self.load(kind(stored, 1), b.at(self, start + s, self.minimum(j + c, last)))
+            x = self.load(kind(stored, 1), b.at(self, start + s, j + c))
             self.store(self.number(x), self.address("%panel", s * self.width + c, self.element))
 
     def copy_tile(self, numbers: list[Size], start: Size, depth: Size) -> None:
@@ -305,7 +306,8 @@ class Product(Program):
         numbers = [i + r if exact or r == 0 else self.minimum(i + r, self.m - 1) for r in range(rows)]
         if self.converts:
             self.copy_tile(numbers, start, depth)
-            factors = [Matrix(self.address("%tile", r * self.depth, self.element), 0, 1, self.element) for r in range(rows)]
+            pointers = [self.address("%tile", r * self.depth, self.element) for r in range(rows)]
+            factors = [Matrix(pointer, 0, 1, self.element) for pointer in pointers]
         else:
             factors = [Matrix(self.a.at(self, x, start), 0, self.a.column, self.element) for x in numbers]
         places = [self.c.at(self, x, j + v) for x in numbers for v in starts]

@@ -122,7 +122,7 @@ def _bind_convert(trace: Any, args: tuple, params: dict[str, Any]) -> Any:
             base = base.parent
     if isinstance(value, (np.ndarray, np.generic, *_PYTHON_SCALARS)):
         new_dtype, weak_type = params["new_dtype"], params["weak_type"]
-        folded = _fold(value, aval or get_aval(value), new_dtype)
+        folded = _fold(value, aval if aval is not None else get_aval(value), new_dtype)
         if folded is not None:
             aval = ShapedArray(folded.shape, new_dtype, weak_type)
             if base.is_eval:

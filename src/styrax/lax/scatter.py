@@ -502,7 +502,8 @@ def _scatter_loops(b: Any, name: str, operand: Any, indices: Any, updates: Any, 
             if not remaining:
                 write(where)
                 return
-            with n.loop(updates.shape[remaining[0]]) as i:
+            contiguous = len(remaining) == 1 and windowed.get(rank - 1) == remaining[0]
+            with n.loop(updates.shape[remaining[0]], vector=contiguous) as i:
                 at[remaining[0]] = i
                 windows(remaining[1:], where)
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from styrax import lax
-
 from styrax.numpy.binary import add, divide, equal, logaddexp, multiply, power, subtract
 from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.conversion import array, asarray
-from styrax.numpy.promotion import (arrays, axis_index, convert, default_float, dtype_of, promote_args_inexact, typed,
-                                    user_dtype)
+from styrax.numpy.promotion import (
+    arrays,
+    axis_index,
+    convert,
+    default_float,
+    dtype_of,
+    promote_args_inexact,
+    typed,
+    user_dtype,
+)
 from styrax.numpy.reductions import mean as mean_
 from styrax.numpy.selection import clip
 from styrax.numpy.ufuncs import square, tanh

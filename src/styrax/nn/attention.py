@@ -92,7 +92,9 @@ def _allowed(mask: Any, shape: tuple, is_causal: bool, q_lengths: Any, kv_length
         allowed = logical_and(allowed, lax.expand_dims(near, (0, 1)))
     if q_lengths is not None:
         rows = lax.broadcasted_iota(index, (1, 1, length, 1), 2)
-        allowed = logical_and(allowed, lax.lt(*_spread2(rows, lax.expand_dims(asarray(q_lengths, dtype=index), (1, 2, 3)))))
+        allowed = logical_and(
+            allowed, lax.lt(*_spread2(rows, lax.expand_dims(asarray(q_lengths, dtype=index), (1, 2, 3))))
+        )
     if kv_lengths is not None:
         columns = lax.broadcasted_iota(index, (1, 1, 1, keys), 3)
         allowed = logical_and(allowed, lax.lt(*_spread2(columns, lax.expand_dims(asarray(kv_lengths, dtype=index),
@@ -157,7 +159,8 @@ def scaled_matmul(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, preferre
 
     def scaled(x: Any, scales: Any) -> Any:
         if x.shape[2] % scales.shape[2]:
-            raise ValueError(f"the contraction size {x.shape[2]} is no multiple of the number of scales {scales.shape[2]}")
+            raise ValueError(f"the contraction size {x.shape[2]} is no multiple of the number of scales "
+                             f"{scales.shape[2]}")
         block = x.shape[2] // scales.shape[2]
         wide = lax.broadcast_in_dim(convert(scales, kind), (*scales.shape, block), (0, 1, 2))
         return lax.mul(convert(x, kind), lax.reshape(wide, x.shape))

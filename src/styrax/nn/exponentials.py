@@ -13,12 +13,21 @@ from styrax import lax
 from styrax.core import dtypes
 from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.conversion import asarray
-from styrax.numpy.promotion import (arrays, axis_indices, convert, dtype_of, promote_args_inexact, promote_dtypes_inexact,
-                                    shape_of, typed, unwrap)
-from styrax.numpy.reductions import max as max_
+from styrax.numpy.promotion import (
+    arrays,
+    axis_indices,
+    convert,
+    dtype_of,
+    promote_args_inexact,
+    promote_dtypes_inexact,
+    shape_of,
+    typed,
+    unwrap,
+)
 from styrax.numpy.reductions import count_where, static_axis
+from styrax.numpy.reductions import max as max_
 from styrax.numpy.reductions import sum as sum_
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import fused, jit
 
 
 def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -83,6 +92,7 @@ def _logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fa
 logmeanexp = jit(_named(_logmeanexp, "logmeanexp"), static_argnames=("axis", "keepdims"))
 
 
+@fused(static_argnames=("axis",))
 def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     """exp(x) divided by its sum along `axis` (an int, or several): positive numbers that add up to 1.
 

@@ -97,7 +97,8 @@ def _fans(shape: Sequence[int], in_axis: Any, out_axis: Any, batch_axis: Any) ->
     """How many inputs and outputs a weight of a shape connects."""
     rank = len(shape)
     if rank <= 1:
-        raise ValueError(f"Can't compute input and output sizes of a {rank}-dimensional weights tensor. Must be at least "
+        raise ValueError(f"Can't compute input and output sizes of a {rank}-dimensional weights tensor. Must be at "
+                         f"least "
                          "2D.")
     ins = math.prod(shape[i] for i in _axes(in_axis))
     outs = math.prod(shape[i] for i in _axes(out_axis))

@@ -18,13 +18,27 @@ from styrax.transforms.custom import custom_jvp
 from styrax.transforms.jit import jit
 
 from .broadcasting import choose_elements, truth
-from .promotion import (arrays, both, convert, dtype_of, either, promote_args, promote_args_inexact, promote_args_numeric,
-                        promote_dtypes, promote_dtypes_inexact,
-                        promote_shapes, to_inexact, typed)
+from .promotion import (
+    arrays,
+    both,
+    convert,
+    dtype_of,
+    either,
+    promote_args,
+    promote_args_inexact,
+    promote_args_numeric,
+    promote_dtypes,
+    promote_dtypes_inexact,
+    promote_shapes,
+    to_inexact,
+    typed,
+)
 from .ufuncs import INEXACT, absolute, frexp, isinf, isnan, signbit
 
 _BOOL = np.dtype(np.bool_)
-_ARITHMETIC = INEXACT | {np.dtype(d) for d in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")}
+_ARITHMETIC = INEXACT | {
+    np.dtype(d) for d in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+}
 _INTEGER = _ARITHMETIC - INEXACT
 _REAL = frozenset(d for d in _ARITHMETIC if d.kind != "c")
 
@@ -232,7 +246,7 @@ def _result_dtype(*args: Any) -> Any:
 
 
 @jit
-def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:  # noqa: A001 - NumPy's name
+def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
     """The pair `(floor_divide(x1, x2), remainder(x1, x2))`."""
     x1, x2 = promote_args_numeric("divmod", x1, x2)
     if dtypes.issubdtype(dtype_of(x1), np.integer):
@@ -296,7 +310,7 @@ def _static_integer(y: Any) -> int | None:
     return None
 
 
-def pow(x1: Any, x2: Any, /) -> Any:  # noqa: A001 - NumPy's name
+def pow(x1: Any, x2: Any, /) -> Any:
     """x1 to the power x2. The same as `power`."""
     return power(x1, x2)
 

@@ -18,8 +18,22 @@ from .broadcasting import choose_elements, spread
 from .conversion import asarray
 from .indexing import gather_elements
 from .joining import concatenate
-from .promotion import (arrays, axis_index, axis_indices, both, check_arraylike, convert, dtype_of, either, promote_args,
-                        promote_args_inexact, promote_dtypes, promote_dtypes_inexact, shape_of, typed)
+from .promotion import (
+    arrays,
+    axis_index,
+    axis_indices,
+    both,
+    check_arraylike,
+    convert,
+    dtype_of,
+    either,
+    promote_args,
+    promote_args_inexact,
+    promote_dtypes,
+    promote_dtypes_inexact,
+    shape_of,
+    typed,
+)
 from .promotion import unwrap as unwrap_
 from .reductions import all as all_
 from .reductions import sum as sum_
@@ -103,7 +117,9 @@ def _gradient_along(a: Any, h: Any, axis: int) -> Any:
     h1, h2 = along(lax.slice_in_dim(steps, 0, size - 2)), along(lax.slice_in_dim(steps, 1, size - 1))
     # The second-order formula for points that are not evenly spaced.
     low = divide(lax.sub(part(1, 2), part(0, 1)), along(lax.slice_in_dim(steps, 0, 1)))
-    high = divide(lax.sub(part(size - 1, size), part(size - 2, size - 1)), along(lax.slice_in_dim(steps, size - 2, size - 1)))
+    high = divide(
+        lax.sub(part(size - 1, size), part(size - 2, size - 1)), along(lax.slice_in_dim(steps, size - 2, size - 1))
+    )
     total = add(h1, h2)
     middle = add(add(multiply(part(0, size - 2), divide(lax.neg(h2), multiply(h1, total))),
                      multiply(part(1, size - 1), divide(subtract(h2, h1), multiply(h1, h2)))),
@@ -125,7 +141,8 @@ def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = 
         raise NotImplementedError("The 'edge_order' argument to jnp.gradient is not supported.")
     axes = axis_indices(axis, f.ndim)
     if any(f.shape[i] < 2 for i in axes):
-        raise ValueError("Shape of array too small to calculate a numerical gradient, at least 2 elements are required.")
+        raise ValueError("Shape of array too small to calculate a numerical gradient, at least 2 elements are "
+                         "required.")
     if not axes:
         return []
     if len(varargs) == 0:

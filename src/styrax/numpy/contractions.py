@@ -12,8 +12,18 @@ from styrax.core import dtypes
 from styrax.transforms.jit import jit
 
 from .conversion import asarray
-from .promotion import (arrays, axis_index, check_arraylike, convert, dtype_of, promote_args_numeric,
-                        promote_dtypes, result_typed, shape_of, user_dtype)
+from .promotion import (
+    arrays,
+    axis_index,
+    check_arraylike,
+    convert,
+    dtype_of,
+    promote_args_numeric,
+    promote_dtypes,
+    result_typed,
+    shape_of,
+    user_dtype,
+)
 from .shaping import moveaxis, ravel
 
 
@@ -202,7 +212,8 @@ def tensordot(a: Any, b: Any, axes: Any = 2, *, precision: Any = None, preferred
     if isinstance(axes, (int, np.integer)) or (hasattr(axes, "__index__") and np.ndim(axes) == 0):
         n = operator.index(axes)
         if n > min(a_rank, b_rank):
-            raise TypeError(f"Number of tensordot axes (axes {n}) exceeds input ranks ({shape_of(a)} and {shape_of(b)})")
+            raise TypeError(f"Number of tensordot axes (axes {n}) exceeds input ranks ({shape_of(a)} and "
+                            f"{shape_of(b)})")
         contract: Any = (tuple(range(a_rank - n, a_rank)), tuple(range(n)))
     elif isinstance(axes, (tuple, list)) and len(axes) == 2:
         first, second = axes

@@ -57,7 +57,9 @@ def _conv(x: Any, y: Any, mode: str, op: str, precision: Any, preferred_element_
 
 
 def _function(op: str, doc: str, default: str) -> Callable[..., Any]:
-    def function(a: Any, v: Any, mode: str = default, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+    def function(
+        a: Any, v: Any, mode: str = default, *, precision: Any = None, preferred_element_type: Any = None
+    ) -> Any:
         a, v = (asarray(x) for x in arrays(op, a, v))
         return _conv(a, v, mode=mode, op=op, precision=precision, preferred_element_type=preferred_element_type)
 

@@ -17,8 +17,22 @@ from styrax.transforms.jit import jit
 
 from .broadcasting import canonical_shape, choose_elements, spread
 from .conversion import asarray, place
-from .promotion import (arrays, axis_index, canonical, check_arraylike, convert, default_float, default_int, dtype_of,
-                        is_array, promote_dtypes, result_typed, shape_of, to_inexact, typed, unwrap, user_dtype)
+from .promotion import (
+    arrays,
+    axis_index,
+    canonical,
+    check_arraylike,
+    convert,
+    default_int,
+    is_array,
+    promote_dtypes,
+    result_typed,
+    shape_of,
+    to_inexact,
+    typed,
+    unwrap,
+    user_dtype,
+)
 
 _BOOL = np.dtype(np.bool_)
 
@@ -188,7 +202,8 @@ def _bound(x: Any, name: str) -> Any:
         raise TypeError(f"Value {x!r} with dtype {value.dtype} is not a valid JAX array type. Only arrays of numeric "
                         "types are supported by JAX.")
     if value.dtype.kind == "c":
-        raise ValueError("Passing complex start/stop/step to jnp.arange is no longer supported starting in JAX v0.10.0.")
+        raise ValueError("Passing complex start/stop/step to jnp.arange is no longer supported starting in JAX "
+                         "v0.10.0.")
     if value.ndim:
         raise ValueError(f"jnp.arange: arguments must be scalars; got {name}={x}")
     return value if isinstance(x, (np.ndarray, np.generic)) else value[()] if not is_array(x) else value
@@ -313,7 +328,7 @@ def _diagonal_mask(shape: tuple, offset: int) -> Any:
     return lax.eq(lax.add(rows, convert(offset, kind)), columns)
 
 
-def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:  # noqa: N803
+def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:
     """An N × M matrix with ones on its k-th diagonal; square by default. Raises ValueError for negative sizes."""
     kind = user_dtype(float if dtype is None else dtype, "eye")
     rows = operator.index(concrete_or_error(None, N, "'N' argument of jnp.eye()"))
@@ -333,7 +348,7 @@ def identity(n: Any, dtype: Any = None) -> Any:
     return eye(n, dtype=dtype)
 
 
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:  # noqa: N803
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
     """An N × M matrix with ones on and below its k-th diagonal."""
     kind = user_dtype(np.dtype(np.float32) if dtype is None else dtype, "tri")
     return convert(_below((N, N if M is None else M), k), kind)
@@ -427,7 +442,7 @@ def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
     return lax.stack(out, 0) if out else zeros((0,), kind)
 
 
-def _vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:  # noqa: N803
+def _vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     """The Vandermonde matrix of a vector: its powers as columns, falling unless `increasing`."""
     (x,) = arrays("vander", x)
     if len(x.shape) != 1:

@@ -14,7 +14,7 @@ from styrax.transforms.jit import jit
 
 from .broadcasting import choose_elements
 from .promotion import arrays, axis_index, convert, default_int, dtype_of, shape_of, user_dtype
-from .reductions import (_BOOL, _no_out, _sum_dtype, argmax, argmin, static_axis)
+from .reductions import _BOOL, _no_out, _sum_dtype, argmax, argmin, static_axis
 from .reductions import all as all_
 from .reductions import max as max_
 from .reductions import min as min_
@@ -145,7 +145,9 @@ def _nan_fold(name: str, reduce: Callable[..., Any], fill: int) -> Callable[...,
             a = choose_elements(lax.ne(a, a), convert(fill, dtype_of(a)), a)
         return reduce(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
 
-    return jit(_named(function, name, _NAN_DOC.format(name[3:], name[3:], "")), static_argnames=("axis", "dtype", "keepdims"))
+    return jit(
+        _named(function, name, _NAN_DOC.format(name[3:], name[3:], "")), static_argnames=("axis", "dtype", "keepdims")
+    )
 
 
 nansum = _nan_fold("nansum", sum_, 0)

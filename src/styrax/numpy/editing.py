@@ -302,7 +302,8 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
     values = np.asarray(concrete_or_error(None, obj, "'obj' array argument of jnp.delete()"))
     if values.dtype == bool:
         if values.shape != (size,):
-            raise ValueError("np.delete(arr, obj): for boolean indices, obj must be one-dimensional with length matching "
+            raise ValueError("np.delete(arr, obj): for boolean indices, obj must be one-dimensional with length "
+                             "matching "
                              "specified axis.")
         keep_mask = ~values
     else:
@@ -358,8 +359,12 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     (rest,) = nonzero(lax.eq(taken, convert(0, taken.dtype)), size=size)
     lead = [slice(None)] * axis
     out = zeros_like(a, shape=shape)
-    out = scatter(out, (*lead, at), convert(spread(values, tuple(count if k == axis else d for k, d in enumerate(a.shape))),
-                                            a.dtype), "set")
+    out = scatter(
+        out,
+        (*lead, at),
+        convert(spread(values, tuple(count if k == axis else d for k, d in enumerate(a.shape))), a.dtype),
+        "set",
+    )
     return scatter(out, (*lead, rest), a, "set")
 
 

@@ -14,13 +14,24 @@ from styrax.transforms.jit import jit
 from . import binary, ufuncs
 from .broadcasting import choose_elements, spread
 from .conversion import asarray
-from .promotion import (arrays, axis_index, axis_indices, check_arraylike, convert, dtype_of, shape_of, unwrap, user_dtype)
+from .promotion import (
+    arrays,
+    axis_index,
+    axis_indices,
+    check_arraylike,
+    convert,
+    dtype_of,
+    shape_of,
+    unwrap,
+    user_dtype,
+)
 
-AT = ("Because JAX arrays are immutable, jnp.ufunc.at() cannot operate inplace like np.ufunc.at(). Instead, you can pass "
+AT = ("Because JAX arrays are immutable, jnp.ufunc.at() cannot operate inplace like np.ufunc.at(). Instead, you can "
+      "pass "
       "inplace=False and capture the result; e.g. >>> arr = jnp.add.at(arr, ind, val, inplace=False)")
 
 
-class ufunc:  # noqa: N801 - NumPy's name
+class ufunc:
     """An elementwise function with methods on whole arrays.
 
     `add(x, y)` calls it; `add.reduce(x)` folds it over an axis, `add.accumulate(x)` keeps what lies
@@ -79,7 +90,8 @@ class ufunc:  # noqa: N801 - NumPy's name
         if where is not None:
             check_arraylike(f"{self.__name__}.reduce", where)
             if self.identity is None and initial is None:
-                raise ValueError(f"reduction operation {self.__name__!r} does not have an identity, so to use a where mask "
+                raise ValueError(f"reduction operation {self.__name__!r} does not have an identity, so to use a "
+                                 f"where mask "
                                  "one has to specify 'initial'.")
         return _reduce(a, ufunc_=self, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
 
@@ -113,7 +125,7 @@ class ufunc:  # noqa: N801 - NumPy's name
             raise NotImplementedError(f"out argument of {self.__name__}.reduceat()")
         return _reduceat(a, indices, ufunc_=self, axis=axis, dtype=dtype)
 
-    def outer(self, A: Any, B: Any, /) -> Any:  # noqa: N803
+    def outer(self, A: Any, B: Any, /) -> Any:
         """The function of all pairs of an element of `A` and one of `B`.
 
         Raises ValueError for functions of other than two operands.

@@ -9,13 +9,10 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-
 from styrax.core.trace import concrete_or_error
-
 
 from .conversion import asarray
 from .creation import arange, linspace, ones, tril, triu
-
 from .joining import concatenate
 from .promotion import arrays, default_int, promote_dtypes
 from .selection import nonzero
@@ -101,7 +98,8 @@ def _triangle(name: str, part: Callable[..., Any], doc: str) -> Callable[..., An
     return function
 
 
-tril_indices = _triangle("tril_indices", tril, "The indices of the lower triangle of an n × m matrix, up to diagonal k.")
+tril_indices = _triangle("tril_indices", tril, "The indices of the lower triangle of an n × m matrix, up to diagonal "
+                                               "k.")
 triu_indices = _triangle("triu_indices", triu, "The indices of the upper triangle of an n × m matrix, from diagonal k.")
 
 
@@ -121,7 +119,9 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, ...]:
     return triu_indices(arr.shape[0], k=k, m=arr.shape[1])
 
 
-def mask_indices(n: int, mask_func: Callable[[Any, int], Any], k: int = 0, *, size: int | None = None) -> tuple[Any, Any]:
+def mask_indices(
+    n: int, mask_func: Callable[[Any, int], Any], k: int = 0, *, size: int | None = None
+) -> tuple[Any, Any]:
     """The indices where `mask_func(ones((n, n)), k)` is nonzero. `size` as for `nonzero`."""
     i, j = nonzero(mask_func(ones((n, n)), k), size=size)
     return i, j

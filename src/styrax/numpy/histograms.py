@@ -18,9 +18,17 @@ from .calculus import diff
 from .conversion import asarray
 from .creation import linspace
 from .indexing import gather_elements
-
-from .promotion import (check_arraylike, convert, default_int, dtype_of, is_array, promote_dtypes_inexact,
-                        shape_of, to_inexact, unwrap)
+from .promotion import (
+    check_arraylike,
+    convert,
+    default_int,
+    dtype_of,
+    is_array,
+    promote_dtypes_inexact,
+    shape_of,
+    to_inexact,
+    unwrap,
+)
 from .reductions import max as max_
 from .reductions import min as min_
 from .reductions import ptp
@@ -50,16 +58,19 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
         raise TypeError(f"x argument to bincount must have an integer type; got {x.dtype}")
     if x.ndim != 1:
         raise ValueError("only 1-dimensional input supported.")
-    minlength = concrete_or_error(lambda n: n.__index__(), minlength, "The error occurred because of argument 'minlength' "
+    minlength = concrete_or_error(lambda n: n.__index__(), minlength, "The error occurred because of argument "
+                                                                      "'minlength' "
                                   "of jnp.bincount.")
     if minlength < 0:
         raise ValueError("'minlength' must not be negative")
     if length is None:
-        values = concrete_or_error(np.asarray, x, "The error occurred because of argument 'x' of jnp.bincount. To avoid "
+        values = concrete_or_error(np.asarray, x, "The error occurred because of argument 'x' of jnp.bincount. To "
+                                                  "avoid "
                                    "this error, pass a static `length` argument.")
         length = max(minlength, int(values.max()) + 1 if values.size else 0)
     else:
-        length = concrete_or_error(lambda n: n.__index__(), length, "The error occurred because of argument 'length' of "
+        length = concrete_or_error(lambda n: n.__index__(), length, "The error occurred because of argument 'length' "
+                                                                    "of "
                                    "jnp.bincount.")
     if weights is None:
         amounts: Any = np.ones((), default_int())
@@ -71,7 +82,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
     return scatter(zeros, clip(x, 0), amounts, "add", mode="drop")
 
 
-def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:  # noqa: A002
+def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
     """The edges of the bins of a histogram: `bins` equal ones over `range` (by default that of `a`), or `bins` itself.
 
     Raises NotImplementedError for the names of NumPy's rules.
@@ -101,7 +112,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     return linspace(low, high, number + 1, dtype=kind)
 
 
-def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None,  # noqa: A002
+def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None,
               density: bool | None = None) -> tuple[Any, Any]:
     """How many elements of `a` lie in each bin, and the edges of the bins.
 
@@ -131,7 +142,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None,  #
     return counts, edges
 
 
-def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None,  # noqa: A002
+def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None,
                 density: bool | None = None) -> tuple[Any, Any, Any]:
     """How many points (x, y) lie in each bin of a plane, and the edges along both axes. As `histogramdd`."""
     check_arraylike("histogram2d", x, y)
@@ -146,7 +157,7 @@ def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any 
     return counts, edges[0], edges[1]
 
 
-def histogramdd(sample: Any, bins: Any = 10, range: Sequence[Any] | None = None, weights: Any = None,  # noqa: A002
+def histogramdd(sample: Any, bins: Any = 10, range: Sequence[Any] | None = None, weights: Any = None,
                 density: bool | None = None) -> tuple[Any, list[Any]]:
     """How many points, the rows of `sample`, lie in each bin of space, and the edges along each axis.
 

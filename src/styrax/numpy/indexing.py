@@ -131,7 +131,8 @@ def _item(item: Any, position: int) -> list[Any]:
         return [operator.index(item)]
     if hasattr(item, "__array__"):
         return _item(np.asarray(item), position)
-    raise IndexError("only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays are "
+    raise IndexError("only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays "
+                     "are "
                      f"valid indices. Got {item!r}")
 
 
@@ -203,7 +204,9 @@ def _static_slice(item: slice, size: Any, position: int) -> Slice:
     bounds = (item.start, item.stop, item.step)
     if any(isinstance(b, Tracer) and (not hasattr(b, "to_concrete_value") or b.to_concrete_value() is None)
            for b in bounds):
-        text = ", ".join(f"{type(b).__name__}({b.aval.str_short()})" if isinstance(b, Tracer) else str(b) for b in bounds)
+        text = ", ".join(
+            f"{type(b).__name__}({b.aval.str_short()})" if isinstance(b, Tracer) else str(b) for b in bounds
+        )
         raise IndexError(f"Slice entries must be static integers. Got slice({text}) at position {position}")
     if type(size) is not int:
         if item == slice(None):
@@ -232,8 +235,16 @@ def gather_mode(mode: Any) -> Any:
     return None if mode is None else lax.GatherScatterMode.from_any(mode)
 
 
-def gather_elements(x: Any, idx: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None,
-                    fill_value: Any = None, wrap_negative_indices: bool = True) -> Any:
+def gather_elements(
+    x: Any,
+    idx: Any,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode: Any = None,
+    fill_value: Any = None,
+    wrap_negative_indices: bool = True,
+) -> Any:
     """`x.at[idx].get(...)`: the elements of `x` at an index.
 
     Args:

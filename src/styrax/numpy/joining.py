@@ -13,8 +13,17 @@ from styrax.core.trace import concrete_or_error
 from styrax.transforms.jit import jit
 
 from .conversion import asarray
-from .promotion import (arrays, axis_index, check_arraylike, convert, is_array, promote_dtypes, shape_of, unwrap,
-                        user_dtype)
+from .promotion import (
+    arrays,
+    axis_index,
+    check_arraylike,
+    convert,
+    is_array,
+    promote_dtypes,
+    shape_of,
+    unwrap,
+    user_dtype,
+)
 from .shaping import atleast_1d, atleast_2d, atleast_3d, operand, ravel, reshape_to
 
 
@@ -26,7 +35,7 @@ def _members(name: str, sequence: Any) -> list[Any]:
     return arrays(name, *members)
 
 
-def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:  # noqa: A002
+def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
     """Arrays put one after the other along an existing axis; as vectors for `axis=None`.
 
     Dtypes are promoted to a common one, or converted to `dtype`. Raises ValueError for an empty
@@ -73,12 +82,12 @@ def _concatenate_slices(a: Any, axis: int | None, dtype: Any) -> Any:
     return reshape_to(a, tuple(-1 if i == axis else d for i, d in enumerate(shape)))
 
 
-def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Any:  # noqa: A002
+def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Any:
     """Arrays put one after the other along an existing axis. The array API's `concatenate`."""
     return concatenate(arrays, axis=axis)
 
 
-def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:  # noqa: A002
+def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
     """Arrays of one shape put side by side along a new axis.
 
     Raises ValueError for an empty sequence and for shapes that differ.
@@ -113,7 +122,9 @@ def vstack(tup: Any, dtype: Any = None) -> Any:
     """Arrays put one below the other: along the first axis, vectors as rows."""
     if is_array(tup) or isinstance(tup, np.ndarray):
         a = asarray(tup)
-        return concatenate(a if a.ndim > 2 else lax.expand_dims(a, (1,) if a.ndim == 2 else (1, 2)), axis=0, dtype=dtype)
+        return concatenate(
+            a if a.ndim > 2 else lax.expand_dims(a, (1,) if a.ndim == 2 else (1, 2)), axis=0, dtype=dtype
+        )
     return concatenate(_at_least("vstack", tup, atleast_2d), axis=0, dtype=dtype)
 
 
@@ -168,7 +179,7 @@ def _block(xs: Any) -> Any:
     return operand("block", xs), 1
 
 
-def block(arrays: Any) -> Any:  # noqa: A002
+def block(arrays: Any) -> Any:
     """An array made of nested lists of blocks: the innermost lists run along the last axis.
 
     Raises ValueError for tuples, empty lists, and lists of different depth.

@@ -22,7 +22,16 @@ from .broadcasting import choose_elements, spread
 from .conversion import asarray
 from .creation import eye
 from .indexing import gather_elements
-from .promotion import (arrays, axis_indices, check_arraylike, convert, promote_dtypes_inexact, shape_of, unwrap, user_dtype)
+from .promotion import (
+    arrays,
+    axis_indices,
+    check_arraylike,
+    convert,
+    promote_dtypes_inexact,
+    shape_of,
+    unwrap,
+    user_dtype,
+)
 from .sorting import argsort
 from .ufuncs import conj
 
@@ -100,7 +109,9 @@ def _cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> 
     `symmetrize_input` takes (a + aᴴ)/2 first.
     """
     (a,) = _matrices("cholesky", a)
-    factor = lax_linalg.cholesky(_adjoint(a) if upper and not symmetrize_input else a, symmetrize_input=symmetrize_input)
+    factor = lax_linalg.cholesky(
+        _adjoint(a) if upper and not symmetrize_input else a, symmetrize_input=symmetrize_input
+    )
     return _adjoint(factor) if upper else factor
 
 
@@ -170,7 +181,7 @@ def svdvals(x: Any, /) -> Any:
     return svd(x, compute_uv=False, hermitian=False)
 
 
-def _eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Any:  # noqa: N803
+def _eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Any:
     """Eigenvalues (rising) and eigenvectors (columns) of Hermitian matrices.
 
     `UPLO` says which triangle is read, "L" or "U"; `symmetrize_input` takes (a + aᴴ)/2 first. Raises
@@ -186,7 +197,7 @@ def _eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Any
 eigh = jit(_named(_eigh, "eigh"), static_argnames=("UPLO", "symmetrize_input"))
 
 
-def _eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:  # noqa: N803
+def _eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
     """The eigenvalues (rising) of Hermitian matrices. Arguments as for `eigh`."""
     (a,) = _matrices("eigvalsh", a)
     return eigh(a, UPLO, symmetrize_input=symmetrize_input)[0]
@@ -527,7 +538,7 @@ def _modulus_squared(x: Any) -> Any:
     return lax.mul(x, x)
 
 
-def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A002
+def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """The norms of vectors or matrices.
 
     Args:
@@ -550,11 +561,12 @@ def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
         return _vector_norm(x, ord, axes, keepdims)
     if len(axes) == 2:
         return _matrix_norm(x, ord, axes, keepdims)
-    raise ValueError(f"Improper number of axes for norm: axis={axis}. Pass one axis to compute a vector-norm, or two axes "
+    raise ValueError(f"Improper number of axes for norm: axis={axis}. Pass one axis to compute a vector-norm, or two "
+                     f"axes "
                      "to compute a matrix-norm.")
 
 
-def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:  # noqa: A002
+def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     if ord is None or (not hasattr(ord, "aval") and not isinstance(ord, str) and ord == 2):
         return lax.sqrt(reductions.sum(_modulus_squared(x), axis=axes, keepdims=keepdims))
     if isinstance(ord, str):
@@ -565,7 +577,9 @@ def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
         if ord == -np.inf:
             return reductions.min(lax.abs(x), axis=axes, keepdims=keepdims, initial=np.inf)
         if ord == 0:
-            return reductions.sum(lax.ne(x, convert(0, x.dtype)), axis=axes, dtype=_real_dtype(x.dtype), keepdims=keepdims)
+            return reductions.sum(
+                lax.ne(x, convert(0, x.dtype)), axis=axes, dtype=_real_dtype(x.dtype), keepdims=keepdims
+            )
         if ord == 1:
             return reductions.sum(lax.abs(x), axis=axes, keepdims=keepdims)
     size = lax.abs(x)
@@ -575,7 +589,7 @@ def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
     return lax.pow(total, inverse)
 
 
-def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:  # noqa: A002
+def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     row, column = axes
 
     def restored(out: Any) -> Any:
@@ -608,7 +622,7 @@ _norm_jit = jit(_named(_norm, "norm"), static_argnames=("ord", "axis", "keepdims
 _norm_dynamic = jit(_norm, static_argnames=("axis", "keepdims"))
 
 
-def _norm_entry(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A002
+def _norm_entry(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     axis = tuple(axis) if isinstance(axis, list) else axis
     if hasattr(ord, "aval"):
         return _norm_dynamic(x, ord, axis, keepdims)
@@ -618,12 +632,12 @@ def _norm_entry(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = Fals
 norm = _named(_norm_entry, "norm", _norm.__doc__)
 
 
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:  # noqa: A002
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     """The norms of matrices. `ord` as for `norm`."""
     return norm(x, ord=ord, keepdims=keepdims, axis=(-2, -1))
 
 
-def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:  # noqa: A002
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
     """The norms of vectors along one axis, several taken together, or all. `ord` as for `norm`."""
     (x,) = _matrices("vector_norm", x)
     axes = axis_indices(tuple(axis) if isinstance(axis, (tuple, list)) else axis, x.ndim)
@@ -659,7 +673,7 @@ def _cond(x: Any, p: Any = None) -> Any:
 cond = jit(_named(_cond, "cond"), static_argnames=("p",))
 
 
-def _matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:  # noqa: N803
+def _matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
     """How many singular values of each matrix exceed `rtol` times the largest one."""
     (m,) = _matrices("matrix_rank", M)
     if m.ndim < 2:
@@ -715,7 +729,7 @@ def _matrix_power(a: Any, n: int) -> Any:
 matrix_power = jit(_named(_matrix_power, "matrix_power"), static_argnames=("n",))
 
 
-def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:  # noqa: A002
+def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
     """The product of two or more matrices in the order that takes least work; vectors at the ends.
 
     Raises ValueError for fewer, and for other ranks.
@@ -726,7 +740,8 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:  # noqa: 
     if len(members) < 2:
         raise ValueError(f"multi_dot requires at least two arrays; got len(arrays)={len(members)}")
     if any(x.ndim not in (1, 2) for x in (members[0], members[-1])) or any(x.ndim != 2 for x in members[1:-1]):
-        raise ValueError("multi_dot: input arrays must all be two-dimensional, except for the first and last array which "
+        raise ValueError("multi_dot: input arrays must all be two-dimensional, except for the first and last array "
+                         "which "
                          f"may be 1 or 2 dimensional. Got shapes={[x.shape for x in members]}")
     if any(a.shape[-1] != b.shape[0] for a, b in zip(members[:-1], members[1:])):
         raise ValueError("multi_dot: last dimension of each array must match first dimension of following array. Got "
@@ -790,4 +805,6 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     """The sums of the diagonals of matrices."""
     check_arraylike("jnp.linalg.trace", x)
-    return shaping.trace(x, offset=offset, axis1=-2, axis2=-1, dtype=None if dtype is None else user_dtype(dtype, "trace"))
+    return shaping.trace(
+        x, offset=offset, axis1=-2, axis2=-1, dtype=None if dtype is None else user_dtype(dtype, "trace")
+    )

@@ -143,7 +143,7 @@ def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     return shaping.ravel(self, order=order)
 
 
-def _clip(self: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002 - NumPy's names
+def _clip(self: Any, min: Any = None, max: Any = None) -> Any:
     """The elements kept between two bounds. See `clip`."""
     return selection.clip_between(self, min=min, max=max)
 
@@ -161,7 +161,7 @@ def _item(self: Any, *args: Any) -> Any:
     return array.item(*(py_operator.index(a) if not isinstance(a, tuple) else a for a in args))
 
 
-def _view(self: Any, dtype: Any = None, type: None = None) -> Any:  # noqa: A002 - NumPy's name
+def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
     """The bytes of the array as elements of another dtype; the last axis grows or shrinks with their size.
 
     Raises ValueError where the sizes do not divide, NotImplementedError for `type`.
@@ -187,7 +187,8 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:  # noqa: A002
         out = lax.bitcast_convert_type(self, target)
         return lax.reshape(out, (*self.shape[:-1], self.shape[-1] * (old // new)))
     if (self.shape[-1] * old) % new:
-        raise ValueError("When changing to a larger dtype, its size must be a divisor of the total size in bytes of the "
+        raise ValueError("When changing to a larger dtype, its size must be a divisor of the total size in bytes of "
+                         "the "
                          "last axis of the array.")
     rows = lax.reshape(self, (*self.shape[:-1], self.shape[-1] * old // new, new // old))
     return lax.bitcast_convert_type(rows, target)
@@ -210,11 +211,14 @@ def _complex_view(self: Any, have: Any, target: Any) -> Any:
     part = np.empty(0, target).real.dtype
     halves = _view(self, part)
     if halves.shape[-1] % 2:
-        raise ValueError("When changing to a larger dtype, its size must be a divisor of the total size in bytes of the "
+        raise ValueError("When changing to a larger dtype, its size must be a divisor of the total size in bytes of "
+                         "the "
                          "last axis of the array.")
     pairs = lax.reshape(halves, (*halves.shape[:-1], halves.shape[-1] // 2, 2))
     last = pairs.ndim - 1
-    return lax.complex(lax.index_in_dim(pairs, 0, last, keepdims=False), lax.index_in_dim(pairs, 1, last, keepdims=False))
+    return lax.complex(
+        lax.index_in_dim(pairs, 0, last, keepdims=False), lax.index_in_dim(pairs, 1, last, keepdims=False)
+    )
 
 
 def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
@@ -275,7 +279,9 @@ def _byteswap(self: Any, inplace: bool = False) -> Any:
         return self
     if dtypes.issubdtype(self.dtype, np.complexfloating):
         return lax.complex(_byteswap(lax.real(self)), _byteswap(lax.imag(self)))
-    return lax.bitcast_convert_type(lax.rev(lax.bitcast_convert_type(self, np.dtype(np.uint8)), (self.ndim,)), self.dtype)
+    return lax.bitcast_convert_type(
+        lax.rev(lax.bitcast_convert_type(self, np.dtype(np.uint8)), (self.ndim,)), self.dtype
+    )
 
 
 def _diagonal(self: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:

@@ -20,8 +20,17 @@ from .convolutions import convolve
 from .creation import diag, full_like, ones, vander, zeros
 from .indexing import gather_elements
 from .joining import concatenate
-from .promotion import (arrays, check_arraylike, convert, promote_dtypes, promote_dtypes_inexact, promote_dtypes_numeric, shape_of, to_complex,
-                        unwrap)
+from .promotion import (
+    arrays,
+    check_arraylike,
+    convert,
+    promote_dtypes,
+    promote_dtypes_inexact,
+    promote_dtypes_numeric,
+    shape_of,
+    to_complex,
+    unwrap,
+)
 from .shaping import atleast_1d
 from .updates import scatter
 
@@ -92,7 +101,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
     m, n = u.shape[0] - 1, v.shape[0] - 1
     scale = divide(1.0, gather_elements(v, 0))
     q = zeros(max(m - n + 1, 1), u.dtype)
-    for k in range(0, m - n + 1):
+    for k in range(m - n + 1):
         d = multiply(scale, gather_elements(u, k))
         q = scatter(q, k, d, "set")
         u = scatter(u, slice(k, k + n + 1), lax.neg(multiply(d, v)), "add")
@@ -174,8 +183,9 @@ def _roots_no_zeros(p: Any) -> Any:
     if p.shape[0] < 2:
         return lax.full((0,), 0, to_complex(p.dtype))
     matrix = diag(ones((p.shape[0] - 2,), p.dtype), -1)
-    matrix = scatter(matrix, (0, slice(None)), divide(lax.neg(gather_elements(p, slice(1, None))), gather_elements(p, 0)),
-                     "set")
+    matrix = scatter(
+        matrix, (0, slice(None)), divide(lax.neg(gather_elements(p, slice(1, None))), gather_elements(p, 0)), "set"
+    )
     return eigvals(matrix)
 
 
@@ -214,7 +224,8 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
         leading = choose_elements(lax.reduce_or(nonzero_, (0,)), argmax(nonzero_), p.shape[0])
         return _roots_with_zeros(p, leading)
     values = concrete_or_error(np.asarray, p, "The error occurred in the jnp.roots() function. To use this within a "
-                               "JIT-compiled context, pass strip_zeros=False, but be aware that leading zeros will be result "
+                               "JIT-compiled context, pass strip_zeros=False, but be aware that leading zeros will "
+                               "be result "
                                "in some returned roots being set to NaN.")
     places = np.nonzero(values)[0]
     if not len(places):

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.lax.sizes import size_value
 from styrax.core import config, dtypes
 from styrax.core.array import Array
 from styrax.core.trace import Tracer
+from styrax.lax.sizes import size_value
 
 Typed = tuple[Any, bool]  # a dtype and whether it is weak
 

@@ -16,8 +16,23 @@ from styrax.core.trace import concrete_or_error
 from styrax.transforms.jit import jit
 
 from .broadcasting import broadcast_shapes, choose_elements, spread, truth
-from .promotion import (arrays, axis_index, axis_indices, canonical, check_arraylike, convert, default_int, dtype_of,
-                        is_array, promote_args, promote_args_inexact, shape_of, to_inexact, typed, unwrap, user_dtype)
+from .promotion import (
+    arrays,
+    axis_index,
+    axis_indices,
+    canonical,
+    check_arraylike,
+    convert,
+    default_int,
+    dtype_of,
+    is_array,
+    promote_args,
+    shape_of,
+    to_inexact,
+    typed,
+    unwrap,
+    user_dtype,
+)
 
 _BOOL = np.dtype(np.bool_)
 _HALF = {np.dtype(np.float16), np.dtype(dtypes.bfloat16)}
@@ -125,7 +140,7 @@ def _highest(dtype: Any) -> Any:
 _combine = {"sum": lax.add, "prod": lax.mul, "max": lax.max, "min": lax.min}
 
 
-def sum(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,  # noqa: A001
+def sum(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
         initial: Any = None, where: Any = None, promote_integers: bool = True) -> Any:
     """The sum of the elements along `axis` (an int, a tuple of ints, or None for all).
 
@@ -152,7 +167,7 @@ def prod(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims
                    promote=promote_integers)
 
 
-def max(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,  # noqa: A001
+def max(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
         where: Any = None) -> Any:
     """The largest element along `axis`; NaN where there is one.
 
@@ -165,7 +180,7 @@ def max(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, init
     return _reduce("max", a, lax.reduce_max, _lowest, axis, None, keepdims, initial, where, needs_identity=True)
 
 
-def min(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,  # noqa: A001
+def min(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
         where: Any = None) -> Any:
     """The smallest element along `axis`; NaN where there is one.
 
@@ -184,13 +199,13 @@ amin = _named(lambda a, axis=None, out=None, keepdims=False, initial=None, where
               min(a, axis, out, keepdims, initial, where), "amin", "The smallest element along `axis`. As `min`.")
 
 
-def all(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:  # noqa: A001
+def all(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
     """Whether all elements along `axis` are nonzero. Arguments as for `sum`."""
     _no_out("all", out)
     return _reduce("all", a, lax.reduce_and, True, axis, None, keepdims, None, where, to_bool=True)
 
 
-def any(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:  # noqa: A001
+def any(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
     """Whether some element along `axis` is nonzero. Arguments as for `sum`."""
     _no_out("any", out)
     return _reduce("any", a, lax.reduce_or, False, axis, None, keepdims, None, where, to_bool=True)

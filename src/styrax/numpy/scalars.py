@@ -72,7 +72,7 @@ def _scalar(scalar_type: type, name: str | None = None) -> Any:
     return made
 
 
-bool_ = bool = _scalar(np.bool_, "bool")  # noqa: A001 - NumPy's name
+bool_ = bool = _scalar(np.bool_, "bool")
 int1 = _scalar(ml_dtypes.int1) if hasattr(ml_dtypes, "int1") else None
 int2 = _scalar(ml_dtypes.int2)
 int4 = _scalar(ml_dtypes.int4)

@@ -17,8 +17,20 @@ from styrax.transforms.jit import jit
 
 from .broadcasting import choose_elements, spread, spread_all, truth
 from .conversion import asarray
-from .promotion import (arrays, axis_index, check_arraylike, convert, default_int, dtype_of, is_array, promote_args,
-                        promote_dtypes, shape_of, typed, unwrap)
+from .promotion import (
+    arrays,
+    axis_index,
+    check_arraylike,
+    convert,
+    default_int,
+    dtype_of,
+    is_array,
+    promote_args,
+    promote_dtypes,
+    shape_of,
+    typed,
+    unwrap,
+)
 from .shaping import operand, ravel
 
 _BOOL = np.dtype(np.bool_)
@@ -72,7 +84,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     return lax.select_n(which, *(spread(c, shape) for c in choices))
 
 
-def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:  # noqa: A002 - NumPy's names
+def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
     """The elements of `arr` kept between `min` and `max`, which broadcast; None is no bound.
 
     Raises ValueError for complex arguments.
@@ -83,13 +95,13 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:  # noqa: 
     return _clip(arr, min, max)
 
 
-def clip_between(arr: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
+def clip_between(arr: Any, min: Any = None, max: Any = None) -> Any:
     """`arr.clip(min, max)`."""
     _check_clip(arr, min, max)
     return _clip(arr, min=min, max=max)
 
 
-def _check_clip(arr: Any, min: Any, max: Any) -> None:  # noqa: A002
+def _check_clip(arr: Any, min: Any, max: Any) -> None:
     check_arraylike("clip", arr)
     if any(x is not None and dtypes.issubdtype(dtype_of(unwrap(x)), np.complexfloating) for x in (arr, min, max)):
         raise ValueError(
@@ -98,7 +110,7 @@ def _check_clip(arr: Any, min: Any, max: Any) -> None:  # noqa: A002
             "components via jax.numpy.real/imag respectively.")
 
 
-def _clip_entry(arr: Any, min: Any = None, max: Any = None) -> Any:  # noqa: A002
+def _clip_entry(arr: Any, min: Any = None, max: Any = None) -> Any:
     if min is not None:
         check_arraylike("maximum", min)
         arr = lax.max(*promote_args("maximum", min, arr))
@@ -292,7 +304,8 @@ def compress(condition: Any, a: Any, axis: int | None = None, *, size: int | Non
         if extra.shape[0] and bool(np.any(concrete_or_error(np.asarray, extra, "condition of jnp.compress"))):
             raise ValueError("condition contains entries that are out of bounds")
     if size is None:
-        mask = concrete_or_error(np.asarray, condition, "In jnp.compress the condition must be concrete unless `size` is "
+        mask = concrete_or_error(np.asarray, condition, "In jnp.compress the condition must be concrete unless "
+                                                        "`size` is "
                                  "given.")
         from .indexing import gather_elements
 

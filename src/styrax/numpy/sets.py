@@ -114,14 +114,16 @@ def _unique(ar: Any, axis: int, return_index: bool, return_inverse: bool, return
     if ar.shape[axis] == 0 and size:
         # Nothing to choose from: everything is filled up.
         if fill_value is None:
-            raise ValueError("jnp.unique: for zero-sized input with nonzero size argument, fill_value must be specified")
+            raise ValueError("jnp.unique: for zero-sized input with nonzero size argument, fill_value must be "
+                             "specified")
     out, mask, perm = _unique_sorted_mask(ar, axis)
     if equal_nan and ar.ndim == 1 and dtypes.issubdtype(ar.dtype, np.inexact):
         mask = _equal_nan_mask(out, mask)
     count = ar.shape[axis]
     if size is None:
         places = np.nonzero(concrete_or_error(np.asarray, mask, "The error arose in jnp.unique(). To make jnp.unique() "
-                                              "compatible with JIT and other transforms, you can specify a concrete value "
+                                              "compatible with JIT and other transforms, you can specify a concrete "
+                                              "value "
                                               "for the size argument, which will determine the output size."))[0]
         ind: Any = asarray(places.astype(default_int()))
     else:
@@ -169,7 +171,7 @@ def _unique(ar: Any, axis: int, return_index: bool, return_inverse: bool, return
 
 def unique(ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
            axis: int | None = None, *, equal_nan: bool = True, size: int | None = None, fill_value: Any = None,
-           sorted: bool = True) -> Any:  # noqa: A002
+           sorted: bool = True) -> Any:
     """The different elements of `ar` (or slices along `axis`), in rising order.
 
     Args:
@@ -234,7 +236,9 @@ def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = No
     return unique(concatenate([ravel(a), ravel(b)]), size=size, fill_value=fill_value)
 
 
-def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None) -> Any:
+def setdiff1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
+) -> Any:
     """The elements of the first array that do not occur in the second, in order.
 
     `size` as for `unique`; `fill_value` is 0 by default.
@@ -269,7 +273,9 @@ def _new_in_sorted(a: Any) -> Any:
     return concatenate([first, lax.ne(lax.slice_in_dim(a, 1, a.shape[0]), lax.slice_in_dim(a, 0, a.shape[0] - 1))])
 
 
-def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None) -> Any:
+def setxor1d(
+    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
+) -> Any:
     """The elements that occur in exactly one of two arrays, in order. `size` and `fill_value` as for `unique`."""
     a, b = (ravel(asarray(v)) for v in arrays("setxor1d", ar1, ar2))
     size = _static_size(size, "setxor1d")

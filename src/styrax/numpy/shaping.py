@@ -16,8 +16,18 @@ from styrax.transforms.jit import jit
 
 from .broadcasting import canonical_shape, choose_elements, spread
 from .conversion import asarray
-from .promotion import (arrays, axis_index, axis_indices, check_arraylike, convert, default_int, dtype_of, is_array,
-                        shape_of, unwrap, user_dtype)
+from .promotion import (
+    axis_index,
+    axis_indices,
+    check_arraylike,
+    convert,
+    default_int,
+    dtype_of,
+    is_array,
+    shape_of,
+    unwrap,
+    user_dtype,
+)
 
 _max, _min, _sum = max, min, sum
 
@@ -66,7 +76,8 @@ def _new_sizes(a: Any, shape: Any) -> tuple:
             raise TypeError(f"can only specify one unknown axis size with a `-1` value, got {new}")
         known = math.prod(d for d in new if not (type(d) is int and d == -1))
         if known == 0 or size % known:
-            raise TypeError(f"cannot reshape array of shape {a.shape} (size {size}) into shape {new} because the product "
+            raise TypeError(f"cannot reshape array of shape {a.shape} (size {size}) into shape {new} because the "
+                            f"product "
                             f"of specified axis sizes ({known}) does not evenly divide {size}")
         return tuple(size // known if type(d) is int and d == -1 else d for d in new)
     if math.prod(new) != size:
@@ -294,7 +305,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     return _roll_static(a, tuple(int(s) for s in np.atleast_1d(steps)), axes)
 
 
-def tile(A: Any, reps: Any) -> Any:  # noqa: N803
+def tile(A: Any, reps: Any) -> Any:
     """`A` repeated as a whole along each axis. `reps` is one count or one per axis, the last ones first matched."""
     a = operand("tile", A)
     try:
@@ -323,7 +334,8 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
     shape = a.shape
     if total_repeat_length is None:
         repeats = concrete_or_error(None, repeats, "When jit-compiling jnp.repeat, the total number of repeats must be "
-                                    "static. To fix this, either specify a static value for `repeats`, or pass a static "
+                                    "static. To fix this, either specify a static value for `repeats`, or pass a "
+                                    "static "
                                     "value to `total_repeat_length`.")
         counts = np.asarray(repeats)
         if counts.ndim == 0 or counts.size == 1:
@@ -333,7 +345,8 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
             return lax.reshape(out, (*shape[:axis], shape[axis] * times, *shape[axis + 1:]))
         counts = np.broadcast_to(counts, (shape[axis],)) if counts.ndim == 1 else counts
         if counts.ndim != 1 or len(counts) != shape[axis]:
-            raise ValueError(f"The repeats array should have length 1 or the length of the axis, {shape[axis]}; got shape "
+            raise ValueError(f"The repeats array should have length 1 or the length of the axis, {shape[axis]}; got "
+                             f"shape "
                              f"{counts.shape}.")
         total = int(counts.sum())
         repeats = asarray(repeats) if not is_array(repeats) else repeats

@@ -15,8 +15,7 @@ from styrax.transforms.jit import jit
 
 from .broadcasting import choose_elements
 from .conversion import asarray
-from .promotion import (arrays, axis_index, check_arraylike, convert, default_int, is_array, promote_dtypes,
-                        shape_of)
+from .promotion import arrays, axis_index, check_arraylike, convert, default_int, is_array, promote_dtypes, shape_of
 from .shaping import operand, ravel
 
 
@@ -69,7 +68,9 @@ def _argsort(a: Any, axis: int | None = -1, *, kind: None = None, order: None = 
     return lax.rev(found, (axis,))
 
 
-sort = jit(_named(_sort, "sort", _sort.__doc__ or ""), static_argnames=("axis", "kind", "order", "stable", "descending"))
+sort = jit(
+    _named(_sort, "sort", _sort.__doc__ or ""), static_argnames=("axis", "kind", "order", "stable", "descending")
+)
 argsort = jit(_named(_argsort, "argsort", _argsort.__doc__ or ""),
               static_argnames=("axis", "kind", "order", "stable", "descending", "dtype"))
 

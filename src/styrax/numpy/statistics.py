@@ -18,8 +18,21 @@ from .contractions import dot
 from .conversion import asarray
 from .indexing import gather_elements
 from .joining import concatenate
-from .promotion import (arrays, axis_indices, check_arraylike, convert, dtype_of, is_array, promote_args_inexact,
-                        promote_dtypes_inexact, result_typed, shape_of, to_inexact, unwrap, user_dtype)
+from .promotion import (
+    arrays,
+    axis_indices,
+    check_arraylike,
+    convert,
+    dtype_of,
+    is_array,
+    promote_args_inexact,
+    promote_dtypes_inexact,
+    result_typed,
+    shape_of,
+    to_inexact,
+    unwrap,
+    user_dtype,
+)
 from .reductions import any as any_
 from .reductions import average, static_axis
 from .reductions import sum as sum_
@@ -163,7 +176,9 @@ def _weighted_quantile(a: Any, q: Any, axis: Any, keepdims: bool, weights: Any, 
         (axis_,) = axis_indices(axis, a.ndim)
         kept_shape = tuple(1 if i == axis_ else d for i, d in enumerate(shape))
         if weights.shape != shape:
-            weights = lax.broadcast_in_dim(weights, shape, (axis_,) if weights.ndim == 1 else tuple(range(weights.ndim)))
+            weights = lax.broadcast_in_dim(
+                weights, shape, (axis_,) if weights.ndim == 1 else tuple(range(weights.ndim))
+            )
     a, weights = moveaxis(a, axis_, -1), moveaxis(weights, axis_, -1)
     if skip_nan:
         weights = choose_elements(isnan(a), 0, weights)

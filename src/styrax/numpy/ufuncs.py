@@ -15,8 +15,23 @@ from styrax.transforms.custom import custom_jvp
 from styrax.transforms.jit import jit
 
 from .broadcasting import choose_elements
-from .promotion import (arrays, check_arraylike, convert, default_float, dtype_of, either, is_array, literal, promote_args,
-                        promote_args_inexact, promote_args_numeric, promote_dtypes, shape_of, to_inexact, typed, unwrap)
+from .promotion import (
+    arrays,
+    check_arraylike,
+    convert,
+    default_float,
+    dtype_of,
+    either,
+    is_array,
+    literal,
+    promote_args_inexact,
+    promote_args_numeric,
+    promote_dtypes,
+    shape_of,
+    to_inexact,
+    typed,
+    unwrap,
+)
 
 INEXACT = frozenset(map(np.dtype, ("float16", "float32", "float64", "complex64", "complex128"))) | {
     np.dtype(dtypes.bfloat16)}
@@ -148,7 +163,7 @@ def _array(x: Any) -> Any:
     return asarray(x)
 
 
-def abs(x: Any, /) -> Any:  # noqa: A001 - NumPy's name
+def abs(x: Any, /) -> Any:
     """The absolute value; the modulus of complex numbers. Elementwise; unsigned types are unchanged."""
     return absolute(x)
 

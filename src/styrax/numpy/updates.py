@@ -79,7 +79,8 @@ def _updates(y: Any, plan: Plan) -> Any:
     for at in plan.new_axes:
         shape.insert(at, 1)
     if len(shape_of(y)) > len(shape):
-        raise ValueError(f"Cannot broadcast to shape with fewer dimensions: arr_shape={shape_of(y)} shape={tuple(shape)}")
+        raise ValueError(f"Cannot broadcast to shape with fewer dimensions: arr_shape={shape_of(y)} "
+                         f"shape={tuple(shape)}")
     y = spread(y, tuple(shape))
     if plan.new_axes:
         y = lax.squeeze(y, plan.new_axes)

@@ -16,7 +16,9 @@ from .promotion import axis_index, check_arraylike, unwrap
 from .shaping import squeeze
 
 _DIMENSIONS = r"\(\s*(?:\w+\s*(?:,\s*\w+\s*)*,?)?\s*\)"
-_SIGNATURE = re.compile(rf"^\s*{_DIMENSIONS}(?:\s*,\s*{_DIMENSIONS})*\s*->\s*{_DIMENSIONS}(?:\s*,\s*{_DIMENSIONS})*\s*$")
+_SIGNATURE = re.compile(
+    rf"^\s*{_DIMENSIONS}(?:\s*,\s*{_DIMENSIONS})*\s*->\s*{_DIMENSIONS}(?:\s*,\s*{_DIMENSIONS})*\s*$"
+)
 
 
 def _parse(signature: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
@@ -51,7 +53,8 @@ def vectorize(pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = f
     excluded arguments of other types.
     """
     if any(not isinstance(e, (int, str)) for e in excluded):
-        raise TypeError(f"jax.numpy.vectorize can only exclude integer or string arguments, but excluded={set(excluded)!r}")
+        raise TypeError(f"jax.numpy.vectorize can only exclude integer or string arguments, but "
+                        f"excluded={set(excluded)!r}")
     if any(isinstance(e, int) and e < 0 for e in excluded):
         raise ValueError(f"excluded={set(excluded)!r} contains negative numbers")
 

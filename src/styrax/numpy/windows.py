@@ -18,14 +18,14 @@ from .promotion import default_float
 from .ufuncs import i0
 
 
-def _points(M: Any, name: str) -> tuple[int, Any]:  # noqa: N803
+def _points(M: Any, name: str) -> tuple[int, Any]:
     """The length of a window and its points 0 … M - 1."""
     m = concrete_or_error(operator.index, M, f"M argument of jnp.{name}")
     return m, lax.iota(default_float(), max(m, 0))
 
 
 def _window(name: str, doc: str, values: Callable[[int, Any], Any]) -> Callable[[Any], Any]:
-    def function(M: Any) -> Any:  # noqa: N803
+    def function(M: Any) -> Any:
         m, n = _points(M, name)
         return ones(max(m, 0), default_float()) if m <= 1 else values(m, n)
 
@@ -45,7 +45,7 @@ blackman = _window("blackman", "Blackman's window of M points.", lambda m, n: ad
     multiply(0.08, lax.cos(divide(multiply(4 * np.pi, n), m - 1)))))
 
 
-def kaiser(M: Any, beta: Any) -> Any:  # noqa: N803
+def kaiser(M: Any, beta: Any) -> Any:
     """Kaiser's window of M points with shape parameter `beta`."""
     m, n = _points(M, "kaiser")
     if m <= 1:

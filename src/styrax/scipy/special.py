@@ -13,7 +13,6 @@ from styrax import lax
 from styrax.core import dtypes
 from styrax.core.trace import concrete_or_error
 from styrax.nn.exponentials import log_softmax as _log_softmax
-from styrax.nn.exponentials import logsumexp
 from styrax.nn.exponentials import softmax as _softmax
 from styrax.numpy.binary import (
     add,
@@ -488,11 +487,11 @@ def poch(z: Any, m: Any) -> Any:
     return choose_elements(equal(m, 0), _number(1, z), value)
 
 
-def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:  # noqa: N803
+def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
     """How many ways there are to choose k things out of N, with repetition or without."""
     if repetition:
         return comb(subtract(add(N, k), 1), k)
-    N, k = promote_args_inexact("comb", N, k)  # noqa: N806
+    N, k = promote_args_inexact("comb", N, k)
     value = lax.exp(lax.neg(add(betaln(add(1, subtract(N, k)), add(1, k)), lax.log(add(N, 1)))))
     outside = logical_or(logical_or(greater(k, N), less(k, 0)), less(N, 0))
     whole = logical_and(equal(N, lax.round(N)), equal(k, lax.round(k)))

@@ -387,8 +387,8 @@ stablehlos[name_p] = lambda m, x, *, name: x
 
 def print_saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> None:
     """Prints what the backward pass of `f(*args, **kwargs)` keeps, a line each, and where it comes from."""
-    for aval, source in saved_residuals(f, *args, **kwargs):
-        print(f"{aval.str_short(short_dtypes=True)} {source}")
+    for aval, origin in saved_residuals(f, *args, **kwargs):
+        print(f"{aval.str_short(short_dtypes=True)} {origin}")
 
 
 def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from ..core import dtypes, errors, tree, tree_paths
 from ..core.jaxpr import DebugInfo, Jaxpr, eval_jaxpr
 from ..core.staging import hoist_tracers
-from ..core.trace import Tracer, get_aval
+from ..core.trace import Tracer, get_aval, state
 from .custom_calls import custom_jvp_call_p, custom_vjp_call_p
 from .naming import argument_names, function_name, wraps
 from .tracing import trace_function
@@ -24,9 +25,7 @@ def resolve_kwargs(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], w
 
     Raises TypeError where they do not fit the function.
     """
-    code = getattr(fun, "__code__", None)
-    if not kwargs and code is not None and not hasattr(fun, "__wrapped__") and not code.co_kwonlyargcount and (
-            len(args) == code.co_argcount or (code.co_flags & 0x04 and len(args) >= code.co_argcount)):
+    if not kwargs and len(args) == _arity(fun):
         return tuple(args)
     import inspect
 
@@ -47,6 +46,30 @@ def resolve_kwargs(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], w
         raise TypeError(f"The following keyword arguments could not be resolved to positions: "
                         f"{', '.join(bound.kwargs)}")
     return bound.args
+
+
+_arities: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
+
+
+def _arity(fun: Callable) -> int:
+    """How many positional arguments a function takes at most; -1 where it takes any number or keywords alone."""
+    try:
+        return _arities[fun]
+    except (KeyError, TypeError):
+        pass
+    import inspect
+
+    try:
+        parameters = inspect.signature(fun).parameters.values()
+    except (TypeError, ValueError):
+        return -1
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    found = len(parameters) if all(p.kind in positional for p in parameters) else -1
+    try:
+        _arities[fun] = found
+    except TypeError:  # a callable that cannot be referenced weakly
+        pass
+    return found
 
 
 def _positions(fun: Callable, nondiff_argnums: Any, nondiff_argnames: Any) -> tuple[int, ...]:
@@ -174,6 +197,8 @@ class custom_jvp:
         rule = self.jvp
         if rule is None:
             raise AttributeError(f"No JVP defined for custom_jvp function {name} using defjvp.")
+        if state.trace.is_eval:
+            return self.fun(*args, **kwargs)
         args = resolve_kwargs(self.fun, args, kwargs, "custom_jvp")
         nondiff, dynamic, positions = _split(args, self.nondiff_argnums)
         leaves, in_tree = tree.tree_flatten(dynamic)
@@ -301,6 +326,8 @@ class custom_vjp:
         name = function_name(self.fun)
         if self.fwd is None or self.bwd is None:
             raise AttributeError(f"No VJP defined for custom_vjp function {name} using defvjp.")
+        if state.trace.is_eval:
+            return self.fun(*args, **kwargs)
         args = resolve_kwargs(self.fun, args, kwargs, "custom_vjp")
         nondiff, dynamic, positions = _split(args, self.nondiff_argnums)
         if any(map(_is_tracer, tree.tree_leaves(nondiff))):

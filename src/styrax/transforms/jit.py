@@ -7,6 +7,7 @@ trace, `jit` becomes one equation whose program is traced once.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import weakref
 from collections.abc import Callable, Iterable, Sequence
@@ -28,6 +29,7 @@ _traced: weakref.WeakKeyDictionary[Any, dict[Any, Entry]] = weakref.WeakKeyDicti
 
 
 NOT_GIVEN: Any = object()
+NUMBERS = frozenset((bool, int, float))
 HOT = 64  # eager calls of a library function with the same shapes after which it is compiled for them alone
 
 
@@ -42,6 +44,31 @@ class Entry:
         self.captured = captured  # tracers of enclosing traces: passed as leading arguments
         self.executable: Any = None
         self.name = name
+
+
+class Ready:
+    """A program for one signature, ready to be called with its arrays; `left` calls from now, if it is told."""
+
+    __slots__ = ("code", "out_tree", "single", "left", "forget")
+
+    def __init__(self, code: Callable[..., list[Any]], out_tree: Any, left: int = 0, forget: Callable[[], Any] | None = None):
+        self.code = code
+        self.out_tree = out_tree
+        self.single = out_tree == LEAF
+        self.left = left
+        self.forget = forget
+
+    def __call__(self, arrays: list[Any]) -> Any:
+        if self.forget is not None:
+            self.left -= 1
+            if self.left <= 0:
+                self.code.calls = HOT + 1  # type: ignore[attr-defined]
+                self.forget()
+        outs = self.code(*arrays)
+        return outs[0] if self.single else tree.tree_unflatten(self.out_tree, outs)
+
+
+LEAF = tree.tree_structure(0)
 
 
 class Options:
@@ -151,17 +178,73 @@ class JitFunction:
 
     # -- the call ----------------------------------------------------------------------------------
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if state.trace is eval_trace and not kwargs:
-            signature: list[Any] = []
-            for a in args:
-                if type(a) is not Array:
-                    break
-                signature.append(a.aval)
-            else:
-                entry = self._fast.get((*signature, config.trace_context()))
-                if entry is not None:
-                    return tree.tree_unflatten(entry.out_tree, entry.executable(*args))
+        if state.trace is eval_trace:
+            found = self._signature(args, kwargs)
+            if found is not None:
+                ready = self._fast.get(found[0])
+                if ready is not None:
+                    return ready(found[1])
+                result = self._call(args, kwargs)
+                self._remember(found[0], args, kwargs)
+                return result
         return self._call(args, kwargs)
+
+    def _signature(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, list[Any]] | None:
+        """The key of a call whose arguments are plain arrays, None and static values, and its arrays; None for any other."""
+        key: list[Any] = []
+        arrays: list[Any] = []
+        static = self._options.static_nums
+        for i, a in enumerate(args):
+            if type(a) is Array:
+                key.append(a.aval)
+                arrays.append(a)
+            elif i in static:
+                key.append((type(a), a))
+            elif a is None:
+                key.append(None)
+            elif type(a) in NUMBERS:
+                key.append(type(a))
+                arrays.append(backends.get().put(a, get_aval(a), None))
+            else:
+                return None
+        if kwargs:
+            count = len(arrays)
+            names = self._options.static_names
+            for name, a in kwargs.items():
+                key.append(name)
+                if name in names:
+                    key.append((type(a), a))
+                elif a is None:
+                    key.append(None)
+                elif type(a) is Array and len(arrays) == count:  # (several would have to be sorted)
+                    key.append(a.aval)
+                    arrays.append(a)
+                else:
+                    return None
+        key.append(config.trace_context())
+        found = tuple(key)
+        try:
+            hash(found)
+        except TypeError:
+            return None
+        return found, arrays
+
+    def _remember(self, key: tuple, args: tuple, kwargs: dict[str, Any]) -> None:
+        """After a call: what to do at once the next time."""
+        if config.config.jax_disable_jit or self._options.donate_nums or self._options.donate_names or state.axis_sizes:
+            return
+        arguments = Arguments(self._options, args, kwargs)
+        if self._library:
+            statics = (arguments.in_tree, arguments.static, arguments.static_kwargs)
+            bound = self._generic.get((statics, *map(abstractify, arguments.leaves), config.trace_context()))
+            if bound is not None and bound.calls <= HOT:
+                self._fast[key] = Ready(bound, bound.extra, HOT - bound.calls, lambda: self._fast.pop(key, None))
+                return
+        entry = self._entry(arguments)
+        if entry.executable is not None and not refs.has_refs(entry.closed.jaxpr):
+            if len(self._fast) > 4096:
+                self._fast.clear()
+            self._fast[key] = Ready(entry.executable, entry.out_tree)
 
     def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
         if config.config.jax_disable_jit:
@@ -178,9 +261,6 @@ class JitFunction:
                 isinstance(x, Tracer) for x in leaves):
             if entry.executable is None:
                 entry.executable = compile_closed(entry.closed, entry.name, arguments.donated)
-            if not options.static_nums and not kwargs and arguments.donated is None and all(
-                    type(a) is Array for a in args) and _context_is_plain():
-                self._fast[(*[a.aval for a in args], config.trace_context())] = entry
             outs = run(entry.executable, leaves, arguments.donated, entry.closed)
         else:
             params = jit_params(entry.closed, entry.name, donated_invars=_pad(arguments.donated, len(entry.captured)),
@@ -317,10 +397,6 @@ def _rebuild(fun: Callable, options: Options) -> JitFunction:
 
 def _pad(donated: tuple[bool, ...] | None, n: int) -> tuple[bool, ...] | None:
     return None if donated is None else (False,) * n + donated
-
-
-def _context_is_plain() -> bool:
-    return not state.axis_sizes
 
 
 def compile_closed(closed: ClosedJaxpr, name: str, donated: Sequence[bool] | None = None) -> Any:
@@ -461,6 +537,19 @@ def apply_primitive(primitive: Any, args: tuple, params: dict[str, Any]) -> Any:
 
 backends.apply_stateful = apply_primitive
 _primitives: dict[Any, ClosedJaxpr] = {}
+
+
+def fused(fun: Callable | None = None, *, static_argnames: Sequence[str] = ()) -> Any:
+    """A library function that under a trace is what it consists of, and eagerly one compiled program."""
+    if fun is None:
+        return lambda f: fused(f, static_argnames=static_argnames)
+    compiled = jit(fun, static_argnames=tuple(static_argnames))
+
+    @functools.wraps(fun)
+    def composite(*args: Any, **kwargs: Any) -> Any:
+        return (compiled if state.trace is eval_trace else fun)(*args, **kwargs)
+
+    return composite
 
 
 def clear_caches() -> None:

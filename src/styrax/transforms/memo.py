@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ..core import config
-from ..core.jaxpr import ClosedJaxpr
+from ..core.check import maybe_check
+from ..core.jaxpr import ClosedJaxpr, Jaxpr
 from ..core.trace import state
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -31,8 +32,12 @@ def per_jaxpr(transform: F) -> F:
         except TypeError:  # a static argument without a hash
             return transform(closed, *static)
         if found is None:
+            result = transform(closed, *static)
+            for part in result if isinstance(result, tuple) else (result,):
+                if isinstance(part, (ClosedJaxpr, Jaxpr)):
+                    maybe_check(part)
             # the constants are kept with the result, so that their ids stay theirs
-            found = cache[key] = (transform(closed, *static), consts)
+            found = cache[key] = (result, consts)
         return found[0]
 
     return cached  # type: ignore[return-value]

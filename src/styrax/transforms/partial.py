@@ -15,6 +15,7 @@ import numpy as np
 
 from ..core import source
 from ..core.avals import AbstractRef, AbstractValue
+from ..core.check import maybe_check
 from ..core.effects import AccumEffect, NamedAxisEffect, ReadEffect, WriteEffect
 from ..core.jaxpr import (
     ClosedJaxpr,
@@ -347,7 +348,7 @@ def _dce_jaxpr(jaxpr: Jaxpr, used_outputs: tuple[bool, ...],
         debug_info = debug_info.replace(
             result_paths=[n for n, u in zip(debug_info.result_paths, used_outputs, strict=True) if u])
     new = Jaxpr(jaxpr.constvars, invars, outvars, eqns, None, debug_info)
-    return new, used_inputs
+    return maybe_check(new), used_inputs
 
 
 def has_effects(eqn: JaxprEqn) -> bool:
@@ -472,7 +473,7 @@ def partial_eval_jaxpr_custom(
     known = Jaxpr([], known_ins, known_outs + res, known_eqns, None, jaxpr.debug_info)
     staged_ins = [v for v, i, u in zip(jaxpr.invars, instantiated_in, unknown_in, strict=True) if i or u]
     staged = Jaxpr([], res + staged_ins, staged_outs, staged_eqns, None, jaxpr.debug_info)
-    return known, staged, unknown_out, instantiated_out, len(res)
+    return maybe_check(known), maybe_check(staged), unknown_out, instantiated_out, len(res)
 
 
 def _touches_refs(eqn: JaxprEqn) -> bool:

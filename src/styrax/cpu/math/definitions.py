@@ -3,10 +3,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from . import error_functions, exponential, hyperbolic, inverse, power, trigonometric
+from . import error_functions, exponential, gamma, hyperbolic, inverse, power, trigonometric
 from .block import Block, Value
 
-FAMILIES = (exponential, trigonometric, hyperbolic, inverse, error_functions, power)
+FAMILIES = (exponential, trigonometric, hyperbolic, inverse, error_functions, gamma, power)
 # name -> builder(block, *arguments) -> result
 FUNCTIONS = {name: build for family in FAMILIES for name, build in family.FUNCTIONS.items()}
 # name -> text(dtype, lanes) -> (definition, dependencies): what FUNCTIONS call, written as IR

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from .block import Block, Value
-from .exponential import EXP_ROW_32, expm1_of_remainder, reduce, reduce_sum
+from .exponential import EXP_ROW_32, expm1_of_remainder, log, reduce, reduce_sum
 
 # -log(erfc(x)) = 2/sqrt(pi)*x + x * row(x), so that erf(x) = -expm1 of its negative: one formula from 0 to
 # where erf rounds to 1. The row starts with the rounding error of 2/sqrt(pi).
@@ -39,6 +39,42 @@ ERFC_ROW = (
     -1.7096115786078022e-05, -3.1702877661039015e-05, 9.25849579524942e-06, 2.1621557008853367e-06,
     -1.5737041154851886e-06, -7.858714200495415e-08, 2.265045522497171e-07, -5.5934961810929e-09,
     -2.903413704132489e-08, 8.691038133702828e-10, 2.3549675766503807e-09,
+)  # fmt: skip
+# erf_inv(x) = x * row(w - centre) with w = -log(1 - x**2) below the limit, and from there on
+# x * row(sqrt(w) - centre), in one part for f32 and in two for f64.
+INVERSE_LIMIT = (5.0, 6.25)
+INVERSE_CENTRE = (2.5, 3.125)
+INVERSE_ROW = (
+    (
+        1.5014094, 0.24664028, -0.004177387, -0.0012527419, 0.00021834446, -4.963346e-06,
+        -3.4627108e-06, 4.6616984e-07, 2.3233165e-08, -8.790964e-09,
+    ),
+    (
+        1.6536545626831027, 0.24015818242558826, -0.006033670871427753, -0.0007407025341539574,
+        0.00018673420802425608, -1.3882523395788529e-05, -1.3654691844351775e-06, 4.234788190755208e-07,
+        -2.907038277452875e-08, -4.112661976817407e-09, 1.051218398292537e-09, -5.414239029273656e-11,
+        -1.2976958264243149e-11, 2.6303546522979132e-12, -8.11700871259891e-14, -3.998979204059438e-14,
+        6.594699617305242e-15, -4.286408487312617e-17, -1.3003901583868247e-16, 1.5759671729616956e-17,
+        1.1444082153850337e-18, -3.5754565461523814e-19, -1.009002169485648e-21, 3.3756785124284336e-21,
+    ),
+)  # fmt: skip
+INVERSE_TAIL_ROW_32 = (
+    2.8329768, 1.0016749, 0.009444525, -0.0076352865, 0.0056933933, -0.0036067734, 0.0014684894,
+    -3.857968e-05, -0.0002963581, 0.000102786486,
+)  # fmt: skip
+INVERSE_MIDDLE_ROW = (
+    3.0838856104922208, 1.0052589676941657, 0.005370914553570926, -0.003751208508262756,
+    0.0024914420970175125, -0.0016882755342549909, 0.0009532893630891425, -0.0003550378308061945,
+    2.4031263014983054e-05, 6.828724874305082e-05, -4.7319015000710206e-05, 1.2464433090869616e-05,
+    2.9258224906300033e-06, -3.984076743622729e-06, 1.498548883298321e-06, -3.026706928447132e-08,
+    -2.7118935804831305e-07, 1.3394332918336765e-07, 6.353860828004632e-10, -1.6187786220578123e-08,
+)  # fmt: skip
+INVERSE_TAIL_ROW = (
+    4.849906401408584, 1.0103004648645455, -0.00013871931837698584, -0.00021503011984006106,
+    7.599527800678439e-05, -1.9681770531150905e-05, 4.526053494863079e-06, -9.930304382996688e-07,
+    2.290476648373923e-07, -6.755270450110907e-08, 2.9033885134102614e-08, -1.5261640759584497e-08,
+    7.79517938582239e-09, -3.464291515007238e-09, 1.3422125744350227e-09, -4.415487057000726e-10,
+    5.5507946712758496e-11, 4.3795097944244997e-11, -1.7259467988245085e-11,
 )  # fmt: skip
 
 
@@ -80,4 +116,24 @@ def erfc_single(b: Block, x: Value) -> Value:
     return b.select(x < 0.0, 2.0 - result, result)
 
 
-FUNCTIONS = {"erf": erf, "erfc": erfc}
+def erf_inv(b: Block, x: Value) -> Value:
+    x = b.freeze(x)
+    w = -log(b, b.fma(-x, x, 1.0))
+    limit = b.pick(*INVERSE_LIMIT)
+    usual = b.poly(w - b.pick(*INVERSE_CENTRE), b.pick(*INVERSE_ROW))
+
+    def rare():
+        root = b.sqrt(w)
+        if b.single:
+            tail = b.poly(root - 3.0, INVERSE_TAIL_ROW_32)
+        else:
+            tail = b.poly(root - 3.25, INVERSE_MIDDLE_ROW)
+            tail = b.select(w > 16.0, b.poly(root - 5.0, INVERSE_TAIL_ROW), tail)
+        infinite = b.constant(float("inf"))
+        return [b.select(w > limit, b.select(b.eq(w, float("inf")), infinite, tail), usual)]
+
+    (factor,) = b.rarely(b.any(w > limit), [usual], rare)
+    return x * factor
+
+
+FUNCTIONS = {"erf": erf, "erfc": erfc, "erf_inv": erf_inv}

@@ -8,7 +8,18 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.numpy.binary import add, divide, greater, less, logaddexp, logical_and, logical_or, multiply, power, subtract
+from styrax.numpy.binary import (
+    add,
+    divide,
+    greater,
+    less,
+    logaddexp,
+    logical_and,
+    logical_or,
+    multiply,
+    power,
+    subtract,
+)
 from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.promotion import convert, dtype_of
 from styrax.scipy import special
@@ -68,7 +79,8 @@ def _norm_isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
     return _norm_ppf(lax.sub(number(1, q), q), loc, scale)
 
 
-norm = namespace("norm", "The normal distribution.", logpdf=_norm_logpdf, pdf=exp_of(_norm_logpdf, _doc("The normal density.")),
+norm = namespace("norm", "The normal distribution.", logpdf=_norm_logpdf, pdf=exp_of(_norm_logpdf, _doc("The normal "
+                                                                                                        "density.")),
                  cdf=_norm_cdf, logcdf=_norm_logcdf, ppf=_norm_ppf, sf=_norm_sf, logsf=_norm_logsf, isf=_norm_isf)
 
 
@@ -289,7 +301,8 @@ def _cauchy_isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 cauchy = namespace("cauchy", "The Cauchy distribution.", logpdf=_cauchy_logpdf,
                    pdf=exp_of(_cauchy_logpdf, _doc("The Cauchy density.")), cdf=_cauchy_cdf,
-                   logcdf=log_of(_cauchy_cdf, _doc("The logarithm of the Cauchy distribution function.")), sf=_cauchy_sf,
+                   logcdf=log_of(_cauchy_cdf, _doc("The logarithm of the Cauchy distribution function.")), "
+                                                   "sf=_cauchy_sf,
                    logsf=log_of(_cauchy_sf, _doc("The logarithm of 1 minus the Cauchy distribution function.")),
                    ppf=_cauchy_ppf, isf=_cauchy_isf)
 

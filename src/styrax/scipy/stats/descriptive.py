@@ -11,13 +11,22 @@ import numpy as np
 from styrax import lax
 from styrax.core import dtypes
 from styrax.numpy.binary import add, divide, multiply, subtract
-from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.contractions import dot
 from styrax.numpy.conversion import asarray
 from styrax.numpy.cumulative import cumsum, nanstd, nansum
 from styrax.numpy.indexing import gather_elements
 from styrax.numpy.joining import concatenate
-from styrax.numpy.promotion import arrays, axis_index, check_arraylike, convert, default_float, default_int, promote_dtypes_inexact, shape_of, unwrap
+from styrax.numpy.promotion import (
+    arrays,
+    axis_index,
+    check_arraylike,
+    convert,
+    default_float,
+    default_int,
+    promote_dtypes_inexact,
+    shape_of,
+    unwrap,
+)
 from styrax.numpy.reductions import std
 from styrax.numpy.shaping import atleast_1d, atleast_2d, moveaxis
 from styrax.numpy.sorting import argsort
@@ -134,7 +143,7 @@ def sem(a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagat
     raise ValueError(f"{nan_policy} is not supported")
 
 
-class gaussian_kde:  # noqa: N801 - SciPy's name
+class gaussian_kde:
     """A density estimated from points by a sum of normal densities.
 
     Args:
@@ -252,7 +261,9 @@ class gaussian_kde:  # noqa: N801 - SciPy's name
         total = add(self.covariance, other.covariance)
         points = lax.transpose(self.dataset, (1, 0))
         centers = lax.transpose(other.dataset, (1, 0))
-        table = lax.exp(multivariate_normal.logpdf(lax.expand_dims(points, (1,)), lax.expand_dims(centers, (0,)), total))
+        table = lax.exp(
+            multivariate_normal.logpdf(lax.expand_dims(points, (1,)), lax.expand_dims(centers, (0,)), total)
+        )
         return dot(dot(self.weights, table), other.weights)
 
     def resample(self, key: Any, shape: tuple = ()) -> Any:

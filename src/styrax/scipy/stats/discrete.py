@@ -10,10 +10,8 @@ from styrax import lax
 from styrax.core import dtypes
 from styrax.numpy.binary import add, divide, equal, greater, less, less_equal, logical_or, multiply, not_equal, subtract
 from styrax.numpy.broadcasting import choose_elements, spread_all
-
 from styrax.numpy.conversion import asarray
 from styrax.numpy.promotion import arrays, convert, dtype_of, promote_args, promote_dtypes_inexact, shape_of
-
 from styrax.numpy.reductions import max as max_
 from styrax.numpy.reductions import min as min_
 from styrax.numpy.reductions import sum as sum_
@@ -66,7 +64,9 @@ def _binom_logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
     """The logarithm of the probability of k - loc successes in n trials."""
     k, n, p, loc = inexact("binom.logpmf", k, n, p, loc)
     y = lax.sub(k, loc)
-    ways = lax.sub(special.gammaln(add(n, 1)), lax.add(special.gammaln(add(y, 1)), special.gammaln(add(lax.sub(n, y), 1))))
+    ways = lax.sub(
+        special.gammaln(add(n, 1)), lax.add(special.gammaln(add(y, 1)), special.gammaln(add(lax.sub(n, y), 1)))
+    )
     value = add(ways, add(special.xlogy(y, p), special.xlog1py(lax.sub(n, y), lax.neg(p))))
     value = choose_elements(equal(n, 0.0), choose_elements(equal(y, 0.0), 0.0, -np.inf), value)
     return choose_elements(logical_or(lax.lt(*promote_args("pmf", k, loc)), greater(y, n)), -np.inf, value)
@@ -84,8 +84,14 @@ def _betabinom_logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
     rest = lax.sub(n, y)
     ways = lax.neg(add(lax.log1p(n), special.betaln(add(rest, one), add(y, one))))
     value = add(ways, subtract(special.betaln(add(y, a), add(rest, b)), special.betaln(a, b)))
-    value = choose_elements(logical_or(lax.lt(y, lax.neg(loc)) if shape_of(loc) == shape_of(y) else less(y, lax.neg(loc)),
-                                       greater(y, subtract(n, loc))), -np.inf, value)
+    value = choose_elements(
+        logical_or(
+            lax.lt(y, lax.neg(loc)) if shape_of(loc) == shape_of(y) else less(y, lax.neg(loc)),
+            greater(y, subtract(n, loc)),
+        ),
+        -np.inf,
+        value,
+    )
     invalid = logical_or(logical_or(less(n, 0), lax.le(a, zero) if shape_of(a) == () else less_equal(a, 0)),
                          less_equal(b, 0))
     return choose_elements(invalid, np.nan, value)

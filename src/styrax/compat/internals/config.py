@@ -1,0 +1,15 @@
+"""The flags."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core import config as _config
+from ...core.config import config
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_config, name)
+
+
+__all__ = ["config"]

@@ -1,0 +1,20 @@
+"""Platforms and their clients."""
+
+from __future__ import annotations
+
+from ...lib.xla_bridge import (
+    backends,
+    default_backend,
+    device_count,
+    devices,
+    get_backend,
+    local_device_count,
+    local_devices,
+    process_count,
+    process_index,
+)
+
+__all__ = [
+    "backends", "default_backend", "device_count", "devices", "get_backend", "local_device_count", "local_devices",
+    "process_count", "process_index",
+]

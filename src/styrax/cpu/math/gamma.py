@@ -1,0 +1,125 @@
+"""lgamma and digamma, and their kin that need no iteration.
+
+f32 goes through f64 arithmetic. Arguments below 1/2 are reflected, in a branch that is not taken when there
+are none.
+"""
+
+from __future__ import annotations
+
+from .block import Block, Value
+from .exponential import log
+from .trigonometric import sin_or_cos
+
+PI = 3.141592653589793
+HALF_LOG_2PI = 0.9189385332046728
+# lgamma(z) = (z - 1)*(z - 2) * numerator(t)/denominator(t), t = (z - 1.75)/1.2501, for z from 1/2 to 3
+NEAR_ROWS = (
+    (
+        0.4501393121092563, 1.498896235809696, 2.0893195613638578, 1.578488989378944,
+        0.6987115301615441, 0.18254546083631915, 0.02684694532433272, 0.0019622166553049766,
+        5.2318632016847585e-05, 1.1277187875257645e-07,
+    ),
+    (
+        1.0, 3.661666783837471, 5.701937399091741, 4.915408185050995, 2.5571082988964275,
+        0.8201153089185959, 0.15870052515078706, 0.017288292240935994, 0.0009104377276205422,
+        1.5873796734521577e-05,
+    ),
+)  # fmt: skip
+# lgamma(z) = numerator(t)/denominator(t), t = (z - 5.5)/2.501, for z from 3 to 8
+MIDDLE_ROWS = (
+    (
+        3.9578139676187165, 10.766029545574568, 12.08851821521537, 7.2624570430292055,
+        2.525412499946654, 0.5120325205166243, 0.05762203825809837, 0.0031534808578451167,
+        5.932829377366596e-05, 0.0,
+    ),
+    (
+        1.0, 1.702122847634712, 1.1639345393174314, 0.40796745186019595, 0.07734746458744438,
+        0.007648397664020136, 0.0003422448733119221, 4.567436833260668e-06, -6.631724657171802e-09, 0.0,
+    ),
+)  # fmt: skip
+# lgamma(z) = (z - 1/2)*log(z) - z + log(2*pi)/2 + row(1/z**2)/z for z > 8
+STIRLING_ROW = (
+    0.08333333333333333, -0.002777777777774093, 0.0007936507898317045, -0.0005952366062658394,
+    0.0008414727749273497, -0.0018905360012993757, 0.005069167327371847,
+)  # fmt: skip
+# digamma(w) = log(w) - 1/(2w) - row(1/w**2)/w**2 for w > 7
+DIGAMMA_ROW = (
+    0.08333333333333333, -0.008333333333324302, 0.003968253958788106, -0.004166662873819847,
+    0.00757500645235179, -0.021011022486265064, 0.07827341931176947, -0.26939240261606223,
+)  # fmt: skip
+# z*(z + 1)*…*(z + 6) / z
+RISING_ROW = (720.0, 1764.0, 1624.0, 735.0, 175.0, 21.0, 1.0)
+
+
+def through_double(function):
+    """The function with its f32 form computed in f64."""
+
+    def build(b: Block, x: Value) -> Value:
+        return b.narrow(function(b.in_double(), b.widen(x))) if b.single else function(b, x)
+
+    return build
+
+
+def lgamma_of_positive(b: Block, z: Value) -> Value:
+    """log(gamma(z)) for z >= 1/2."""
+    near, middle = z < 3.0, z < 8.0
+    t = b.select(near, (z - 1.75) * (1 / 1.2501), (z - 5.5) * (1 / 2.501))
+    numerator, denominator = (
+        b.poly(t, [b.select(near, b.constant(x), y) for x, y in zip(*rows)]) for rows in zip(NEAR_ROWS, MIDDLE_ROWS)
+    )
+    ratio = numerator / denominator * b.select(near, (z - 1.0) * (z - 2.0), 1.0)
+    inverse = 1.0 / z
+    rest = b.fma(b.poly(inverse * inverse, STIRLING_ROW), inverse, HALF_LOG_2PI - 0.5)
+    return b.select(middle, ratio, b.fma(z - 0.5, log(b, z) - 1.0, rest))
+
+
+def quarter_turns(b: Block, x: Value) -> tuple[Value, Value]:
+    """(r, bits of n) with pi*x = n*pi/2 + r and |r| <= pi/4, but for a whole number of turns."""
+    fraction = x - b.rint(x)
+    n, n_bits = b.nearest(fraction, 2.0)
+    return b.fma(n, -0.5, fraction) * PI, n_bits
+
+
+def lgamma_in_double(b: Block, x: Value) -> Value:
+    x = b.freeze(x)
+    left = x < 0.5
+    positive = lgamma_of_positive(b, b.select(left, 1.0 - x, x))
+
+    def rare():
+        # log(pi / |sin(pi*x)|) - lgamma(1 - x)
+        sine = b.abs(sin_or_cos(b, *quarter_turns(b, x)))
+        return [b.select(left, -log(b, sine * (1 / PI)) - positive, positive)]
+
+    (result,) = b.rarely(b.any(left), [positive], rare)
+    infinite = b.eq(b.abs(x), float("inf"))
+    return b.select(infinite, b.constant(float("inf")), result)
+
+
+def digamma_in_double(b: Block, x: Value) -> Value:
+    x = b.freeze(x)
+    left = x < 0.5
+    z = b.select(left, 1.0 - x, x)
+    # digamma(z) = digamma(z + 7) - (1/z + 1/(z + 1) + … + 1/(z + 6)), the sum as one fraction
+    small = z < 7.0
+    w = b.select(small, z + 7.0, z)
+    slopes = [i * c for i, c in enumerate((0.0, *RISING_ROW))][1:]
+    rising = z * b.poly(z, RISING_ROW)
+    sum_of_inverses = b.poly(z, slopes) / rising
+    inverse = 1.0 / w
+    square = inverse * inverse
+    main = log(b, w) - b.fma(square, b.poly(square, DIGAMMA_ROW), inverse * 0.5)
+    positive = main - b.select(small, sum_of_inverses, 0.0)
+
+    def rare():
+        # digamma(1 - x) - pi/tan(pi*x); NaN at the poles
+        r, n_bits = quarter_turns(b, x)
+        sine, cosine = sin_or_cos(b, r, n_bits), sin_or_cos(b, r, n_bits + 1)
+        pole = b.eq(b.rint(x), x)
+        reflected = positive - cosine * PI / sine
+        return [b.select(left, b.select(pole, b.constant(float("nan")), reflected), positive)]
+
+    (result,) = b.rarely(b.any(left), [positive], rare)
+    return result
+
+
+FUNCTIONS = {"lgamma": through_double(lgamma_in_double), "digamma": through_double(digamma_in_double)}

@@ -1,0 +1,138 @@
+"""The binomial distribution: inversion for few expected successes, transformed rejection for many."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from styrax import lax
+from styrax.core import dtypes
+
+from .keys import split_apart
+from .uniform import uniform
+
+# log(k!) less Stirling's formula, for k below 10; from there on the series is exact enough
+STIRLING_TAIL = np.array([
+    math.lgamma(k + 1.0) - ((k + 0.5) * math.log(k + 1.0) - (k + 1.0) + 0.5 * math.log(2 * math.pi))
+    for k in range(10)])
+
+
+def _stirling_tail(k: Any) -> Any:
+    dtype = k.dtype
+    exact = k <= 9
+    k = lax.clamp(np.asarray(0, dtype), k, np.asarray(9, dtype))
+    squared = (k + 1) * (k + 1)
+    series = (1.0 / 12 - (1.0 / 360 - 1.0 / 1260 / squared) / squared) / (k + 1)
+    table = lax.convert_element_type(STIRLING_TAIL, dtype)
+    return lax.select(exact, table[lax.convert_element_type(lax.floor(k), np.int32)], series)
+
+
+def _by_inversion(key: Any, count: Any, log_failure: Any, steps: Any) -> Any:
+    """Adds up waiting times between successes until they exceed the number of trials."""
+    from styrax.numpy import any
+
+    def body(carry: Any) -> Any:
+        i, successes, trials, key = carry
+        subkey, key = split_apart(key, 2)
+        successes = lax.select(trials <= count, successes + 1, successes)
+        u = uniform(subkey, count.shape, count.dtype)
+        return i + 1, successes, trials + lax.ceil(lax.log(u) / log_failure), key
+
+    def going(carry: Any) -> Any:
+        i, _, trials, _ = carry
+        return any(trials <= count) & (i < steps)
+
+    zeros = lax.full_like(count, 0)
+    return lax.while_loop(going, body, (0, zeros, zeros, key))[1] - 1
+
+
+def _by_rejection(key: Any, count: Any, p: Any, steps: Any) -> Any:
+    """Hörmann's algorithm BTRS."""
+    from styrax.numpy import any
+
+    spread = lax.sqrt(count * p * (1 - p))
+    b = 1.15 + 2.53 * spread
+    a = -0.0873 + 0.0248 * b + 0.01 * p
+    c = count * p + 0.5
+    v_r = 0.92 - 4.2 / b
+    odds = p / (1 - p)
+    alpha = (2.83 + 5.1 / b) * spread
+    m = lax.floor((count + 1) * p)
+
+    def body(carry: Any) -> Any:
+        i, out, accepted, key = carry
+        key, first, second = split_apart(key, 3)
+        u = uniform(first, count.shape, count.dtype)
+        v = uniform(second, count.shape, count.dtype)
+        u = u - 0.5
+        shifted = 0.5 - lax.abs(u)
+        at_once = (shifted >= 0.07) & (v <= v_r)
+        k = lax.floor((2 * a / shifted + b) * u + c)
+        refused = (k < 0) | (k > count)
+        v = lax.log(v * alpha / (a / (shifted * shifted) + b))
+        bound = (
+            (m + 0.5) * lax.log((m + 1) / (odds * (count - m + 1)))
+            + (count + 1) * lax.log((count - m + 1) / (count - k + 1))
+            + (k + 0.5) * lax.log(odds * (count - k + 1) / (k + 1))
+            + _stirling_tail(m)
+            + _stirling_tail(count - m)
+            - _stirling_tail(k)
+            - _stirling_tail(count - k)
+        )
+        accept = at_once | (~refused & (v <= bound))
+        return i + 1, lax.select(accept, k, out), accepted | accept, key
+
+    def going(carry: Any) -> Any:
+        i, _, accepted, _ = carry
+        return any(~accepted) & (i < steps)
+
+    start = (0, lax.full_like(count, -1), lax.full_like(count, False, dtype=np.bool_), key)
+    return lax.while_loop(going, body, start)[1]
+
+
+def draw_binomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    """`random.binomial` on checked arguments."""
+    from styrax.numpy import asarray, broadcast_to, isinf, where
+
+    count = broadcast_to(lax.convert_element_type(n, dtype), shape)
+    p = broadcast_to(lax.convert_element_type(asarray(p), dtype), shape)
+    steps = dtypes.finfo(dtype).max
+    low = p < 0.5
+    q = where(low, p, 1 - p)  # the rarer outcome is drawn
+    bad_count = lax.ne(count, count) | (count < 0)
+    endless = isinf(count)
+    q_nan, q_negative = lax.ne(q, q), q < 0
+    q = where(q_nan | q_negative, 0.01, q)
+    few = bad_count | (count * q <= 10)
+    whole = lax.floor(count)
+    inverted = _by_inversion(key, where(few, whole, 0.0), lax.log1p(-q), steps)
+    rejected = _by_rejection(key, where(few, 1e4, whole), where(few, 0.5, q), steps)
+    out = where(few, inverted, rejected)
+    invalid = q_negative | q_nan | bad_count
+    out = where(invalid, np.nan, out)
+    out = where(endless & ~invalid, np.inf, out)
+    return where(low | bad_count | q_nan | endless, out, whole - out)
+
+
+def draw_multinomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: Any, unroll: int | bool) -> Any:
+    """`random.multinomial` on checked arguments: one category after the other takes its share of what is left."""
+    from styrax.numpy import asarray, broadcast_to, clip, moveaxis, where
+
+    n = broadcast_to(lax.convert_element_type(n, dtype), shape[:-1])
+    p = broadcast_to(lax.convert_element_type(asarray(p), dtype), shape)
+    axis = p.ndim - 1
+    rest = lax.cumsum(p, axis, reverse=True)
+    ratios = p / where(lax.eq(rest, np.zeros((), dtype)), 1, rest)
+
+    def step(left: Any, x: Any) -> tuple[Any, Any]:
+        ratio, subkey = x
+        count = draw_binomial(subkey, left, clip(ratio, 0, 1), left.shape, dtype)
+        return left - count, count
+
+    from .keys import _split
+
+    keys = _split(key, ratios.shape[-1])
+    counts = lax.scan(step, n, (moveaxis(ratios, -1, 0), keys), unroll=unroll)[1]
+    return moveaxis(counts, 0, -1)

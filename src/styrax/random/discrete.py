@@ -1,0 +1,399 @@
+"""Discrete distributions, and random choices and permutations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from styrax import lax
+from styrax.core import dtypes
+from styrax.lax import prng
+from styrax.lax.shapes import canonical_axis, canonical_shape
+from styrax.transforms.jit import jit
+
+from .continuous import _eps, _halves, gumbel
+from .keys import check_prng_key, split_apart
+from .uniform import checked_dtype, float_dtype, placed, randint, shape_of, shape_or_broadcast, uniform
+
+FLOAT32 = np.dtype(np.float32)
+
+
+def bernoulli(key: Any, p: Any = np.float32(0.5), shape: Sequence[int] | None = None, mode: str = "low", *,
+              out_sharding: Any = None) -> Any:
+    """Booleans that are True with probability `p`.
+
+    Args:
+      key: a random key.
+      p: probabilities.
+      shape: shape of the result; by default that of `p`.
+      mode: "high" draws twice the bits, for more accurate small probabilities; "low" does not.
+      out_sharding: sharding of the result.
+
+    Raises:
+      ValueError: for another mode.
+      TypeError: for probabilities that are not floats.
+    """
+    if mode not in ("high", "low"):
+        raise ValueError(f"got mode={mode!r}, expected 'high' or 'low'")
+    key, _ = check_prng_key("bernoulli", key)
+    dtype = dtypes.canonicalize_dtype(lax.dtype(p))
+    if not dtypes.issubdtype(dtype, np.floating):
+        raise TypeError(f"bernoulli probability `p` must have a floating dtype, got {dtype}.")
+    p = lax.convert_element_type(p, dtype)
+    shape = shape_or_broadcast("bernoulli", shape, p)
+    return placed(_bernoulli(key, p, shape, mode), out_sharding)
+
+
+@partial(jit, static_argnums=(2, 3))
+def _bernoulli(key: Any, p: Any, shape: tuple[int, ...], mode: str) -> Any:
+    dtype = lax.dtype(p)
+    if mode == "low":
+        return uniform(key, shape, dtype) < p
+    first, second = _halves(uniform(key, (2, *shape), dtype))
+    return lax.mul(second, _eps(dtype)) < p - first
+
+
+def rademacher(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+    """Random signs: -1 or 1.
+
+    Args:
+      key: a random key.
+      shape: shape of the result.
+      dtype: dtype of the result, int by default.
+      out_sharding: sharding of the result.
+    """
+    key, _ = check_prng_key("rademacher", key)
+    dtype = dtypes.check_and_canonicalize_user_dtype(int if dtype is None else dtype, "rademacher")
+    return placed(_rademacher(key, canonical_shape(shape), dtype), out_sharding)
+
+
+@partial(jit, static_argnums=(1, 2))
+def _rademacher(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    signs = lax.convert_element_type(bernoulli(key, np.float32(0.5), shape), dtype)
+    return lax.sub(lax.mul(np.asarray(2).astype(dtype), signs), np.asarray(1).astype(dtype))
+
+
+def categorical(key: Any, logits: Any, axis: int = -1, shape: Sequence[int] | None = None, replace: bool = True,
+                mode: str | None = None, *, out_sharding: Any = None) -> Any:
+    """Indices of categories, of unnormalised log probabilities.
+
+    Args:
+      key: a random key.
+      logits: log probabilities along `axis`.
+      axis: the axis of categories.
+      shape: shape of the result; it ends with the other dimensions of `logits`.
+      replace: whether a category can come several times. Without replacement the leading dimensions of
+        `shape` are draws from one urn.
+      mode: as for `gumbel`.
+      out_sharding: sharding of the result.
+
+    Raises:
+      ValueError: for a shape that does not fit, or more draws than categories without replacement.
+    """
+    from styrax.numpy import asarray, expand_dims
+
+    key, _ = check_prng_key("categorical", key)
+    logits = asarray(logits)
+    rank = logits.ndim
+    axis = canonical_axis(axis, rank)
+    batch = logits.shape[:axis] + logits.shape[axis + 1:]
+    shape = batch if shape is None else canonical_shape(shape)
+    if lax.broadcast_shapes(shape, batch) != shape:
+        raise ValueError(f"categorical: the shape {shape} of the result must end with {batch}, the dimensions of "
+                         "logits without the axis of categories.")
+    prefix = shape[: len(shape) - len(batch)]
+    if not replace:
+        draws = math.prod(prefix)
+        if draws > logits.shape[axis]:
+            raise ValueError(f"Number of samples without replacement ({draws}) cannot exceed number of categories "
+                             f"({logits.shape[axis]}).")
+        noisy = logits + gumbel(key, logits.shape, logits.dtype, mode)
+        indices = lax.top_k(noisy, draws, axis=axis)[1]
+        order = (axis, *(d for d in range(rank) if d != axis))
+        return placed(lax.reshape(indices, shape, order), out_sharding)
+    tail = list(shape[len(prefix):])
+    tail.insert(axis, logits.shape[axis])
+    noise = gumbel(key, (*prefix, *tail), logits.dtype, mode)
+    from styrax.numpy import argmax
+
+    noisy = noise + (expand_dims(logits, tuple(range(len(prefix)))) if prefix else logits)
+    return placed(argmax(noisy, axis=len(prefix) + axis), out_sharding)
+
+
+def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None) -> Any:
+    """A random permutation of an array along an axis, or of the integers below `x`.
+
+    Args:
+      key: a random key.
+      x: an array, or an integer.
+      axis: the axis to permute along.
+      independent: whether every vector along the axis is permuted on its own.
+      out_sharding: sharding of the result.
+
+    Raises:
+      TypeError: for a scalar that is not an integer.
+    """
+    key, _ = check_prng_key("permutation", key)
+    from styrax.numpy import arange, asarray, take
+
+    if not shape_of(x):
+        if not dtypes.issubdtype(lax.dtype(x), np.integer):
+            raise TypeError("x must be an integer or at least 1-dimensional")
+        return placed(_shuffle(key, arange(int(x)), 0), out_sharding)
+    x = asarray(x)
+    axis = canonical_axis(axis, x.ndim)
+    if independent or x.ndim == 1:
+        return placed(_shuffle(key, x, axis), out_sharding)
+    order = _shuffle(key, arange(x.shape[axis]), 0)
+    return placed(take(x, order, axis, unique_indices=True), out_sharding)
+
+
+@partial(jit, static_argnums=(2,))
+def _shuffle(key: Any, x: Any, axis: int) -> Any:
+    # Sorting by random keys permutes; equal keys keep their order, so that long arrays take several rounds
+    # until the order of any two elements is random but for a chance of less than one in size**3.
+    size = math.prod(x.shape)
+    rounds = math.ceil(3 * math.log(max(1, size)) / math.log(2**32 - 1))
+    for _ in range(rounds):
+        key, subkey = split_apart(key, 2)
+        sort_keys = prng.random_bits(subkey, 32, x.shape)
+        _, x = lax.sort_key_val(sort_keys, x, axis)
+    return x
+
+
+def choice(key: Any, a: Any, shape: Sequence[int] = (), replace: bool = True, p: Any = None, axis: int = 0,
+           mode: str | None = None) -> Any:
+    """Random elements of an array, or of the integers below `a`.
+
+    Args:
+      key: a random key.
+      a: an array, or an integer.
+      shape: shape of the array of draws.
+      replace: whether an element can come several times.
+      p: the probability of each element; by default they are all the same.
+      axis: the axis of `a` along which elements lie.
+      mode: as for `gumbel`.
+
+    Returns:
+      an array of the shape of `a` with `axis` replaced by the dimensions of `shape`.
+
+    Raises:
+      ValueError: for more draws than elements without replacement, an empty `a`, or a `p` of another
+        shape.
+    """
+    from styrax.numpy import asarray, cumsum, searchsorted, take, zeros
+
+    key, _ = check_prng_key("choice", key)
+    shape = canonical_shape(shape)
+    array = a if shape_of(a) else None
+    if array is not None:
+        array = asarray(array)
+        axis = canonical_axis(axis, array.ndim)
+        size = array.shape[axis]
+    else:
+        axis = canonical_axis(axis, 1)
+        size = int(a)
+    draws = math.prod(shape)
+    if draws == 0:
+        return zeros(shape if array is None else (*array.shape[:axis], *shape, *array.shape[axis + 1:]),
+                     dtype=dtypes.default_int_dtype() if array is None else array.dtype)
+    if size <= 0:
+        raise ValueError("a must be greater than 0 unless no samples are taken")
+    if not replace and draws > size:
+        raise ValueError(f"Cannot take a larger sample (size {draws}) than population (size {size}) when "
+                         "'replace=False'")
+    if p is None and replace:
+        index = randint(key, shape, 0, size)
+    elif p is None:
+        shuffled = permutation(key, size if array is None else array, axis)
+        chosen = lax.slice_in_dim(shuffled, 0, draws, axis=axis)
+        return _draws_in_shape(chosen, array, axis, shape)
+    else:
+        p = asarray(p)
+        if not dtypes.issubdtype(p.dtype, np.inexact):
+            p = p.astype(dtypes.default_float_dtype())
+        if p.shape != (size,):
+            raise ValueError("p must be None or a 1D vector with the same size as a.shape[axis]. p has shape "
+                             f"{p.shape} and a.shape[axis] is {size}.")
+        if replace:
+            cumulated = cumsum(p)
+            r = cumulated[-1] * (1 - uniform(key, shape, dtype=cumulated.dtype))
+            index = searchsorted(cumulated, r)
+        else:
+            noisy = gumbel(key, (size,), dtype=p.dtype, mode=mode) + lax.log(p)
+            index = lax.top_k(noisy, draws)[1]
+    if array is None:
+        return _draws_in_shape(index, None, axis, shape)
+    return _draws_in_shape(take(array, index, axis=axis), array, axis, shape)
+
+
+def _draws_in_shape(chosen: Any, array: Any, axis: int, shape: tuple[int, ...]) -> Any:
+    full = shape if array is None else (*array.shape[:axis], *shape, *array.shape[axis + 1:])
+    return chosen if chosen.shape == full else lax.reshape(chosen, full)
+
+
+def geometric(key: Any, p: Any, shape: Sequence[int] | None = None, dtype: Any = None, *,
+              out_sharding: Any = None) -> Any:
+    """The number of trials until the first success, of success probability `p`.
+
+    Args:
+      key: a random key.
+      p: probabilities.
+      shape: shape of the result; by default that of `p`.
+      dtype: an integer dtype.
+      out_sharding: sharding of the result.
+    """
+    key, _ = check_prng_key("geometric", key)
+    dtype = checked_dtype("geometric", dtype, int, np.integer, "an int")
+    shape = shape_or_broadcast("geometric", shape, p)
+    return placed(_geometric(key, p, shape, dtype), out_sharding)
+
+
+@partial(jit, static_argnums=(2, 3))
+def _geometric(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    from styrax.numpy import asarray, broadcast_to, where
+
+    p = asarray(p)
+    if not dtypes.issubdtype(p.dtype, np.floating):
+        p = p.astype(dtypes.default_float_dtype())
+    u = uniform(key, shape, p.dtype)
+    log_u = lax.log(where(lax.eq(u, np.zeros((), p.dtype)), 1, u))
+    log_failure = broadcast_to(lax.log1p(lax.neg(p)), shape)
+    trials = lax.add(lax.floor(lax.div(log_u, log_failure)), np.ones((), p.dtype))
+    return lax.convert_element_type(trials, dtype)
+
+
+def poisson(key: Any, lam: Any, shape: Sequence[int] | None = None, dtype: Any = None, *,
+            out_sharding: Any = None) -> Any:
+    """Numbers of the Poisson distribution.
+
+    Args:
+      key: a random key of the Threefry generator.
+      lam: the mean.
+      shape: shape of the result; by default that of `lam`.
+      dtype: an integer dtype.
+      out_sharding: sharding of the result.
+
+    Raises:
+      NotImplementedError: for keys of another generator.
+    """
+    key, _ = check_prng_key("poisson", key)
+    dtype = checked_dtype("poisson", dtype, int, np.integer, "an int")
+    if key.dtype._impl.name != "threefry2x32":
+        raise NotImplementedError(f"`poisson` is only implemented for the threefry2x32 RNG, not {key.dtype._impl}")
+    from styrax.numpy import broadcast_to
+
+    shape = shape_or_broadcast("poisson", shape, lam)
+    lam = lax.convert_element_type(broadcast_to(lam, shape), FLOAT32)
+    return placed(_poisson(key, lam, shape, dtype), out_sharding)
+
+
+@partial(jit, static_argnums=(2, 3))
+def _poisson(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+    steps = int(dtypes.iinfo(dtype).max)
+    small = lax.bitwise_or(lax.ne(lam, lam), lax.lt(lam, np.float32(10)))
+    low = lax.select(small, lam, lax.full_like(lam, 0))
+    high = lax.select(small, lax.full_like(lam, 1e5), lam)
+    out = lax.select(small, _poisson_knuth(key, low, shape, dtype, steps),
+                     _poisson_rejection(key, high, shape, dtype, steps))
+    return lax.select(lax.eq(lam, np.float32(0)), lax.full_like(out, 0), out)
+
+
+@partial(jit, static_argnums=(2, 3, 4))
+def _poisson_knuth(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, steps: int) -> Any:
+    """Knuth's algorithm: counts how many uniform numbers multiply to less than exp(-lam)."""
+    from styrax.numpy import any
+
+    def body(carry: Any) -> Any:
+        i, count, key, log_product = carry
+        key, subkey = split_apart(key, 2)
+        count = lax.select(log_product > -lam, count + 1, count)
+        u = uniform(subkey, shape, FLOAT32)
+        return i + 1, count, key, log_product + lax.log(u)
+
+    def going(carry: Any) -> Any:
+        i, _, _, log_product = carry
+        return any(log_product > -lam) & (i < steps)
+
+    start = (0, lax.full(shape, 0, dtype), key, lax.full(shape, 0, FLOAT32))
+    count = lax.while_loop(going, body, start)[1]
+    return lax.sub(count, np.asarray(1, dtype))
+
+
+@partial(jit, static_argnums=(2, 3, 4))
+def _poisson_rejection(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, steps: int) -> Any:
+    """Hörmann's transformed rejection, for large means."""
+    from styrax.numpy import any
+
+    log_lam = lax.log(lam)
+    b = 0.931 + 2.53 * lax.sqrt(lam)
+    a = -0.059 + 0.02483 * b
+    inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
+    v_r = 0.9277 - 3.6224 / (b - 2)
+
+    def body(carry: Any) -> Any:
+        i, out, accepted, key = carry
+        key, first, second = split_apart(key, 3)
+        u = uniform(first, shape, lam.dtype) - 0.5
+        v = uniform(second, shape, lam.dtype)
+        shifted = 0.5 - lax.abs(u)
+        k = lax.floor((2 * a / shifted + b) * u + lam + 0.43)
+        s = lax.log(v * inverse_alpha / (a / (shifted * shifted) + b))
+        t = -lam + k * log_lam - lax.lgamma(k + 1)
+        at_once = (shifted >= 0.07) & (v <= v_r)
+        refused = (k < 0) | ((shifted < 0.013) & (v > shifted))
+        accept = at_once | (~refused & (s <= t))
+        return i + 1, lax.select(accept, k, out), accepted | accept, key
+
+    def going(carry: Any) -> Any:
+        i, _, accepted, _ = carry
+        return any(~accepted) & (i < steps)
+
+    start = (0, lax.full_like(lam, -1), lax.full_like(lam, False, dtype=np.bool_), key)
+    return lax.convert_element_type(lax.while_loop(going, body, start)[1], dtype)
+
+
+def binomial(key: Any, n: Any, p: Any, shape: Sequence[int] | None = None, dtype: Any = None) -> Any:
+    """The number of successes in `n` trials of probability `p`, as floats.
+
+    Args:
+      key: a random key.
+      n, p: number of trials and probability of success.
+      shape: shape of the result; by default that of `n` and `p` broadcast together.
+      dtype: a float dtype.
+
+    Returns:
+      numbers of successes; NaN where `n` or `p` is NaN or negative, or `p` is above 1.
+    """
+    from .binomial import draw_binomial
+
+    key, _ = check_prng_key("binomial", key)
+    dtype = float_dtype("binomial", dtype)
+    shape = shape_or_broadcast("binomial", shape, n, p)
+    return draw_binomial(key, n, p, shape, dtype)
+
+
+def multinomial(key: Any, n: Any, p: Any, *, shape: Sequence[int] | None = None, dtype: Any = None,
+                unroll: int | bool = 1) -> Any:
+    """How often each category comes in `n` draws.
+
+    Args:
+      key: a random key.
+      n: number of draws.
+      p: probabilities along the last axis.
+      shape: shape of the result; by default that of `n` and `p` broadcast together.
+      dtype: a float dtype.
+      unroll: how many categories are handled in one step of the loop over them.
+    """
+    from .binomial import draw_multinomial
+
+    key, _ = check_prng_key("multinomial", key)
+    dtype = float_dtype("multinomial", dtype)
+    if shape is None:
+        shape = lax.broadcast_shapes((*shape_of(n), 1), shape_of(p))
+    return draw_multinomial(key, n, p, canonical_shape(shape), dtype, unroll)
+

@@ -1,0 +1,200 @@
+"""Making and taking apart random keys."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from styrax.core import config, dtypes
+from styrax.core.trace import get_aval
+from styrax.lax import prng
+from styrax.lax.keys import KeyTy, PRNGImpl, PRNGSpec, resolve_prng_impl
+
+UINT32 = np.dtype(np.uint32)
+
+
+def default_prng_impl() -> PRNGImpl:
+    """The implementation that the configuration asks for."""
+    return resolve_prng_impl(config.config.jax_default_prng_impl)
+
+
+def is_key(x: Any) -> bool:
+    """Whether `x` is an array of keys (not the raw data of some)."""
+    return isinstance(getattr(x, "dtype", None), KeyTy)
+
+
+def check_prng_key(name: str, key: Any, *, allow_batched: bool = False) -> tuple[Any, bool]:
+    """An argument `key` as a typed key, and whether it was raw data.
+
+    Raises TypeError for what is no key, ValueError for several keys where one is expected.
+    """
+    if is_key(key):
+        typed, raw = key, False
+    elif getattr(key, "dtype", None) is not None and isinstance(key.dtype, dtypes.ExtendedDType):
+        raise TypeError(f"{name} accepts PRNG keys, but was given an array of dtype {key.dtype}.")
+    else:
+        if config.config.jax_enable_custom_prng:
+            import warnings
+
+            warnings.warn(f"Raw arrays as random keys to jax.random functions are deprecated: {name} was given one. "
+                          "Make keys with jax.random.key.", FutureWarning, stacklevel=3)
+        typed, raw = prng.random_wrap(key, impl=default_prng_impl()), True
+    if not allow_batched and typed.ndim:
+        raise ValueError(f"{name} accepts a single key, but was given a key array of shape {typed.shape} != (). Use "
+                         "jax.vmap for batching.")
+    return typed, raw
+
+
+def maybe_unwrap(raw: bool, keys: Any) -> Any:
+    """Keys in the form in which they came."""
+    return prng.random_unwrap(keys) if raw else keys
+
+
+def _chosen_impl(impl: Any, dtype: Any = None) -> PRNGImpl:
+    if dtype is not None:
+        if impl is not None and resolve_prng_impl(impl) != resolve_prng_impl(dtype):
+            raise ValueError(f"impl={impl} and dtype={dtype} name different PRNG implementations.")
+        return resolve_prng_impl(dtype)
+    return default_prng_impl() if impl is None else resolve_prng_impl(impl)
+
+
+def _seeded(name: str, seed: Any, impl: PRNGImpl) -> Any:
+    if is_key(seed):
+        raise TypeError(f"{name} accepts a scalar seed, but was given a PRNG key.")
+    shape = np.shape(seed)
+    if shape:
+        raise TypeError(f"{name} accepts a scalar seed, but was given an array of shape {shape} != (). Use jax.vmap "
+                        "for batching")
+    if isinstance(seed, (bool, np.bool_)):
+        seed = int(seed)
+    if isinstance(seed, (float, complex, np.inexact)) or dtypes.issubdtype(get_aval(seed).dtype, np.inexact):
+        raise TypeError(f"PRNG key seed must be an integer; got {seed!r}")
+    return prng.random_seed(seed, impl)
+
+
+def key(seed: int | Any, *, impl: Hashable | None = None, dtype: Any = None) -> Any:
+    """A random key from an integer.
+
+    Args:
+      seed: an integer scalar; 64 bits of it count.
+      impl: name of the generator: "threefry2x32", "rbg", "unsafe_rbg"; by default the configured one.
+      dtype: a key dtype, instead of `impl`.
+
+    Returns:
+      a scalar array of a key dtype, for the other functions of this module to consume.
+
+    Raises:
+      TypeError: for a seed that is no integer scalar.
+      ValueError: for an unknown generator.
+    """
+    return _seeded("key", seed, _chosen_impl(impl, dtype))
+
+
+def PRNGKey(seed: int | Any, *, impl: Hashable | None = None) -> Any:  # noqa: N802
+    """A random key in the older form, an array of uint32. New code uses `key`.
+
+    Args:
+      seed: an integer scalar.
+      impl: name of the generator.
+    """
+    chosen = _chosen_impl(impl)
+    keys = _seeded("PRNGKey", seed, chosen)
+    return keys if config.config.jax_enable_custom_prng else prng.random_unwrap(keys)
+
+
+def split(key: Any, num: int | tuple[int, ...] = 2) -> Any:
+    """New keys from one, independent of each other. The old key is not to be used again.
+
+    Args:
+      key: a key.
+      num: how many, or the shape of the array of new keys.
+
+    Returns:
+      an array of `num` keys.
+
+    Raises:
+      ValueError: for an array of several keys, or a negative number.
+    """
+    typed, raw = check_prng_key("split", key)
+    return maybe_unwrap(raw, _split(typed, num))
+
+
+def _split(key: Any, num: int | tuple[int, ...] = 2) -> Any:
+    shape = tuple(int_index(n) for n in num) if isinstance(num, (tuple, list)) else (int_index(num),)
+    if any(n < 0 for n in shape):
+        raise ValueError(f"split: the number of keys has to be nonnegative, got {num}.")
+    return prng.random_split(key, shape)
+
+
+def int_index(n: Any) -> int:
+    return n if type(n) is int else n.__index__() if hasattr(n, "__index__") else _no_integer(n)
+
+
+def _no_integer(n: Any) -> int:
+    raise TypeError(f"'{type(n).__name__}' object cannot be interpreted as an integer")
+
+
+def split_apart(key: Any, num: int) -> list[Any]:
+    """`num` new keys one by one, for code inside this package."""
+    from styrax.lax import slice_in_dim, squeeze
+
+    keys = _split(key, num)
+    return [squeeze(slice_in_dim(keys, i, i + 1), (0,)) for i in range(num)]
+
+
+def fold_in(key: Any, data: Any) -> Any:
+    """A new key from a key and an integer.
+
+    Args:
+      key: a key.
+      data: a scalar that is converted to uint32.
+
+    Raises:
+      ValueError: for an array of several keys.
+      TypeError: for data that is not scalar.
+    """
+    typed, raw = check_prng_key("fold_in", key)
+    if np.shape(data):
+        raise TypeError(f"fold_in accepts a scalar, but was given an array of shape {np.shape(data)} != (). Use "
+                        "jax.vmap for batching.")
+    if isinstance(data, int):
+        data = np.uint32(data & 0xFFFFFFFF)
+    return maybe_unwrap(raw, prng.random_fold_in(typed, data))
+
+
+def clone(key: Any) -> Any:
+    """The same key, declared unused for code that checks the reuse of keys."""
+    typed, raw = check_prng_key("clone", key, allow_batched=True)
+    return maybe_unwrap(raw, prng.random_clone(typed))
+
+
+def key_data(keys: Any) -> Any:
+    """The uint32 data of keys."""
+    typed, _ = check_prng_key("key_data", keys, allow_batched=True)
+    return prng.random_unwrap(typed)
+
+
+def wrap_key_data(key_bits_array: Any, *, impl: Hashable | None = None, dtype: Any = None) -> Any:
+    """Keys from their uint32 data, the reverse of `key_data`.
+
+    Args:
+      key_bits_array: uint32 array whose last dimensions are those of one key.
+      impl, dtype: the generator, by name or as a key dtype.
+    """
+    return prng.random_wrap(key_bits_array, impl=_chosen_impl(impl, dtype))
+
+
+def key_impl(keys: Any) -> str | PRNGSpec:
+    """The generator of keys: its name where it has one, else a value that `key(impl=...)` accepts."""
+    from styrax.lax.keys import prngs
+
+    typed, _ = check_prng_key("key_impl", keys, allow_batched=True)
+    impl = typed.dtype._impl
+    return impl.name if impl.name in prngs else PRNGSpec(impl)
+
+
+def key_dtype(impl_spec: Hashable | None = None) -> KeyTy:
+    """The dtype of keys of a generator."""
+    return KeyTy(_chosen_impl(impl_spec))
