@@ -31,7 +31,11 @@ def compile_text(text: str) -> Any:
     from jaxlib import xla_client
 
     client, devices = _client()
-    return client.compile_and_load(text, devices, xla_client.CompileOptions())
+    options = xla_client.CompileOptions()
+    debug = options.executable_build_options.debug_options
+    debug.xla_backend_optimization_level = 0  # programs of tests run once
+    debug.xla_llvm_disable_expensive_passes = True
+    return client.compile_and_load(text, devices, options)
 
 
 class Executable:

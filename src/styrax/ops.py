@@ -37,8 +37,7 @@ def _segment(name: str, kind: str, identity: Callable[[Any], Any], combine: str,
     data, segment_ids = asarray(unwrap(data)), asarray(unwrap(segment_ids))
     if num_segments is None:
         ids = concrete_or_error(np.asarray, segment_ids, f"segment_ids of {name}, whose number of segments is not "
-                                                         f"given "
-                                "as num_segments")
+                                                         f"given as num_segments")
         num_segments = int(ids.max()) + 1 if ids.size else 0
     num_segments = concrete_or_error(lambda n: n.__index__(), num_segments, f"{name}() `num_segments` argument.")
     if num_segments < 0:

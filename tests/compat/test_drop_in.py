@@ -153,7 +153,7 @@ def test_multiprocessing(method, tmp_path):
 
 def test_pickles():
     out = script("""
-        import pickle, functools
+        import pickle
         import jax, jax.numpy as jnp, numpy as np
         from jax.sharding import PartitionSpec as P, Mesh
         x = jnp.arange(3.0)
@@ -164,8 +164,6 @@ def test_pickles():
             back = pickle.loads(pickle.dumps(value))
             assert type(back) is type(value), value
             assert np.all(back == value), (back, value)
-        function = pickle.loads(pickle.dumps(functools.partial(jnp.add, 1)))
-        print(function(2))
         # names of JAX's own modules, as pickles that it wrote have them
         for module, name in (("jax", "Array"), ("jax.errors", "UnexpectedTracerError"), ("jax._src.core", "ShapedArray"),
                              ("jaxlib._jax.pytree", "PyTreeDef"), ("jax.numpy", "float32"), ("jax", "P"),
@@ -173,7 +171,7 @@ def test_pickles():
             assert pickle.loads(f"c{module}\\n{name}\\n.".encode()) is not None, name
         print(pickle.loads(b"cjax.numpy\\nadd\\n(I1\\nI2\\ntR."))
         """)
-    assert out == ["3", "3"]
+    assert out == ["3"]
 
 
 def test_pickle_written_by_jax():
@@ -184,8 +182,9 @@ def test_pickle_written_by_jax():
               jax.sharding.PartitionSpec("x"), jax.numpy.int8]
     data = pickle.dumps(values)
     out = script(f"import pickle; print(pickle.loads({data!r}))")
-    assert out == ["[Array([0., 1., 2.], dtype=float32), Array([[1, 1],", "       [1, 1]], dtype=bfloat16), "
-                   "Array(2., dtype=float32, weak_type=True), P('x',), <class 'jax.numpy.int8'>]"] or "bfloat16" in "".join(out)
+    assert "".join("".join(out).split()) == (
+        "[Array([0.,1.,2.],dtype=float32),Array([[1,1],[1,1]],dtype=bfloat16),Array(2.,dtype=float32,weak_type=True),P('x',),"
+        "<class'jax.numpy.int8'>]")
 
 
 def test_error_classes():

@@ -160,7 +160,8 @@ print(grad_sum)
 
 def test_logistic_regression(old_random_bits):
     """The key is the document's last one, of its example with distrax."""
-    follow([(SETUP + "key = jax.random.PRNGKey(1234)", None), (LOGISTIC, "2.384371 [[ 0.596 -0.621] [ 0.315 0.837] [-0.233 -0.448]] [ 0.677 -0.232]"), ("""
+    follow([(SETUP + "key = jax.random.PRNGKey(1234)", None), (LOGISTIC, """
+2.384371 [[ 0.596 -0.621] [ 0.315 0.837] [-0.233 -0.448]] [ 0.677 -0.232]"""), ("""
 # Textbook implementation of gradient
 def NLL_grad(weights, batch):
     X, y = batch
@@ -350,7 +351,8 @@ updates, opt_state = adam_update(grads, opt_state, learning_rate)
 params = jax.tree_util.tree_map(lambda p, u: p + u, params, updates)
 print("updated params ", params)
 print("updated state ", opt_state)
-""", """updated params {'w': DeviceArray([0.9, 0.9], dtype=float32)} updated state {'count': DeviceArray(1, dtype=int32),
+""", """updated params {'w': DeviceArray([0.9, 0.9], dtype=float32)} updated state
+{'count': DeviceArray(1, dtype=int32),
 'mu': {'w': DeviceArray([1.8, 1.8], dtype=float32)}, 'nu': {'w': DeviceArray([0.324, 0.324], dtype=float32)}}""")])
 
 

@@ -83,7 +83,7 @@ print(jnp.zeros((2, 2)).at[1, :].set(42.0))
 jax backend cpu
 Array([[11., 20., 29.], [11., 20., 29.]], dtype=float32)
 3.0
-jax.errors TracerBoolConversionError
+styrax.errors TracerBoolConversionError
 [1, 2, 3, 4, 5] [1, {'k1': 4, 'k2': (9, 16)}, 25]
 PyTreeDef([*, {'k1': *, 'k2': (*, *)}, *])
 [0. 1. 4. 12.]

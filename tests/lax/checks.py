@@ -15,6 +15,10 @@ from styrax.transforms import api
 from tests.lax.harness import Case, assert_close, assert_same_program, flat, run_all
 
 
+# Programs of tests run once: compile them fast.
+QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
+
+
 def of(lax: Any, name: str) -> Callable[..., Any]:
     """A transformation of the library that `lax` belongs to."""
     return getattr(jax if lax is jax.lax else api, name)
@@ -127,7 +131,10 @@ class Table:
     def theirs(self) -> dict[str, Any]:
         known = [c for c in self.cases if jax_can(c)]
         functions = [c.function(jax.lax) for c in known]
-        outs = jax.jit(lambda args: [flat(f(*xs)) for f, xs in zip(functions, args)])([c.args for c in known])
+        everything = jax.jit(
+            lambda args: [flat(f(*xs)) for f, xs in zip(functions, args)], compiler_options=QUICK
+        )
+        outs = everything([c.args for c in known])
         return {c.name: [np.asarray(o) for o in out] for c, out in zip(known, outs)}
 
     def check_value(self, case: Case, engine: str) -> None:

@@ -67,7 +67,10 @@ def script(path: str, args: list[str]) -> int:
     if os.path.isdir(path) or _is_archive(path):
         import runpy
 
-        sys.path.insert(0, path) if sys.flags.safe_path else sys.path.__setitem__(0, path)
+        if sys.flags.safe_path:
+            sys.path.insert(0, os.path.abspath(path))
+        else:
+            sys.path[0] = os.path.abspath(path)
         _fresh_main()
         return _guard(lambda: runpy._run_module_as_main("__main__", False))  # type: ignore[attr-defined]
     try:

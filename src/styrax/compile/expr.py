@@ -473,7 +473,8 @@ def show(e: Expr) -> str:
             parts.append("*".join(factors))
         return "(" + " + ".join(parts) + ")"
     if e.op == "load":
-        return f"{e.attr}[{show(e.args[0])}]"
+        buffer, part = e.attr
+        return f"{buffer}[{show(e.args[0])}]" + ("" if part is None else (".re", ".im")[part])
     if e.op == "floordiv":
         return f"({show(e.args[0])} // {show(e.args[1])})"
     if e.op == "floormod":

@@ -15,7 +15,7 @@ from .expr import Expr, Index, unwrap
 from .values import Stored, Value
 
 BLAS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d", np.dtype(np.complex64): "c", np.dtype(np.complex128): "z"}
-LARGE = 24 * 24 * 24  # multiplications of one product from which a call into BLAS pays
+LARGE = 1 << 18  # multiplications of one product from which a call into BLAS pays; below, tiles in registers do better
 THREADED = 1 << 20  # multiplications from which a product is cut into panels
 PANEL = 512  # rows of a panel
 INT32 = np.dtype(np.int32)

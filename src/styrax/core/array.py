@@ -328,9 +328,9 @@ def install_methods(methods: dict[str, Callable[..., Any]], properties: dict[str
 # The module that calls `install_methods`. Programs that never import it get its methods when they use one.
 methods_module = "styrax.numpy"
 
-_OPERATORS = ("add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod divmod rdivmod pow rpow matmul "
-              "rmatmul and rand or ror xor rxor lshift rlshift rshift rrshift eq ne lt le gt ge neg pos abs invert round "
-              "getitem setitem delitem contains")
+_OPERATORS = ("add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod divmod rdivmod pow rpow "
+              "matmul rmatmul and rand or ror xor rxor lshift rlshift rshift rrshift eq ne lt le gt ge neg pos abs "
+              "invert round getitem setitem delitem contains")
 
 
 def _no_attribute(self: Any, name: str) -> Any:

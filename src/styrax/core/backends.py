@@ -27,6 +27,7 @@ class Backend(Protocol):
 
 # platform -> module that defines `backend`
 modules: dict[str, str] = {"cpu": "styrax.cpu.client"}
+printers: dict[str, str] = {"stablehlo": "styrax.xla.stablehlo"}  # dialect -> module with `module_text`
 _loaded: dict[str, Backend] = {}
 _default: Backend | None = None
 
@@ -49,6 +50,11 @@ def get(platform: str | None = None) -> Backend:
             )
         backend = _loaded[platform] = importlib.import_module(modules[platform]).backend
     return backend
+
+
+def stablehlo_text(closed: Any, name: str) -> str:
+    """A program as the text of a StableHLO module."""
+    return importlib.import_module(printers["stablehlo"]).module_text(closed, name)
 
 
 def set_default(backend: Backend | None) -> None:

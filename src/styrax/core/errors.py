@@ -174,3 +174,9 @@ __all__ = [
     "UnexpectedTracerError",
     "XlaRuntimeError",
 ]
+
+# Programs find them in `styrax.errors`, and tracebacks say so.
+for _error in (ConcretizationTypeError, InconclusiveDimensionOperation, JAXIndexError, JAXTypeError, JaxRuntimeError,
+               JaxprTypeError, KeyReuseError, NonConcreteBooleanIndexError, TracerArrayConversionError,
+               TracerBoolConversionError, TracerIntegerConversionError, UnexpectedTracerError):
+    _error.__module__ = "styrax.errors"

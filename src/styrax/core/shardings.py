@@ -42,10 +42,12 @@ class PartitionSpec:
     __slots__ = ("_partitions", "reduced", "unreduced")
     UNCONSTRAINED = UNCONSTRAINED
 
-    def __init__(self, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()):
+    def __new__(cls, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()) -> PartitionSpec:
+        self = object.__new__(cls)
         self._partitions = tuple(_entry(p) for p in partitions)
         self.unreduced = frozenset(unreduced)
         self.reduced = frozenset(reduced)
+        return self
 
     @property
     def partitions(self) -> tuple:
@@ -90,8 +92,11 @@ class PartitionSpec:
     def __hash__(self) -> int:
         return hash((self._partitions, self.unreduced, self.reduced))
 
-    def __reduce__(self) -> Any:
-        return _specification, (self._partitions, self.unreduced, self.reduced)
+    def __getnewargs_ex__(self) -> tuple[tuple, dict[str, Any]]:
+        return self._partitions, {"unreduced": self.unreduced, "reduced": self.reduced}
+
+    def __getstate__(self) -> None:
+        return None
 
     def __repr__(self) -> str:
         text = repr(self._partitions)[1:-1]
@@ -99,10 +104,6 @@ class PartitionSpec:
             if axes:
                 text += f"{', ' if text else ''}{name}={set(axes)!r}"
         return f"P({text})"
-
-
-def _specification(partitions: tuple, unreduced: frozenset, reduced: frozenset) -> PartitionSpec:
-    return PartitionSpec(*partitions, unreduced=unreduced, reduced=reduced)
 
 
 class DuplicateSpecError(ValueError):

@@ -221,6 +221,7 @@ class CpuBackend:
     def __init__(self) -> None:
         self._devices = [Device("cpu", 0, "cpu", self)]
         make_caller(0)  # loads what calls programs, and gives arrays the buffer protocol
+        llvm.prepare()  # while the first program is traced
         self.eager = Eager(self.compile)
         self._scalars: dict[Any, Array] = {}  # Python numbers as arrays: programs are called with few of them, often
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import ctypes
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from ..compile.host_calls import calls
+from ..compile.host_calls import calls, is_empty
 from ..core.errors import callback_failed
 from . import llvm
 from .client import Executable
@@ -40,24 +41,24 @@ def _resolve(symbol: str) -> int | None:
 llvm.add_resolver(_resolve)
 
 
-def _view(address: int | None, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+def _view(addresses: Iterator[int], shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    if is_empty(shape):
+        return np.empty(shape, dtype)
     size = dtype.itemsize
     for d in shape:
         size *= d
-    if not size or address is None:
-        return np.empty(shape, dtype)
-    memory = (ctypes.c_char * size).from_address(address)
+    memory = (ctypes.c_char * size).from_address(next(addresses))
     return np.frombuffer(memory, np.uint8).view(dtype).reshape(shape)
 
 
-def _run(number: int, *addresses: int | None) -> None:
+def _run(number: int, *addresses: int) -> None:
     call = calls[number]
-    n = len(call.ins)
-    outs = [_view(a, *spec) for a, spec in zip(addresses[n:], call.outs, strict=True)]
+    rest = iter(addresses)
+    ins = [_view(rest, *spec) for spec in call.ins]
+    outs = [_view(rest, *spec) for spec in call.outs]
     if _state.error is None:
         try:
-            results = call.function(*[_view(a, *spec) for a, spec in zip(addresses, call.ins, strict=False)])
-            for out, result in zip(outs, results, strict=True):
+            for out, result in zip(outs, call.function(*ins), strict=True):
                 out[...] = result
             return
         except BaseException as error:

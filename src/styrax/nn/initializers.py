@@ -98,8 +98,7 @@ def _fans(shape: Sequence[int], in_axis: Any, out_axis: Any, batch_axis: Any) ->
     rank = len(shape)
     if rank <= 1:
         raise ValueError(f"Can't compute input and output sizes of a {rank}-dimensional weights tensor. Must be at "
-                         f"least "
-                         "2D.")
+                         f"least 2D.")
     ins = math.prod(shape[i] for i in _axes(in_axis))
     outs = math.prod(shape[i] for i in _axes(out_axis))
     batch = math.prod(shape[i] for i in _axes(batch_axis))

@@ -153,6 +153,29 @@ def _pad_wrap(a: Any, widths: tuple) -> Any:
     return a
 
 
+def _mirrored(x: Any, i: int, size: int, offset: int, odd: bool, padding: int, before: bool) -> Any:
+    """`x`, whose axis `i` began with `size` elements, with `padding` mirrored ones on one side."""
+    total = x.shape[i]
+    edge = lax.slice_in_dim(x, 0, 1, axis=i) if before else lax.slice_in_dim(x, total - 1, total, axis=i)
+    while padding > 0:
+        count = min(padding, size - offset)
+        padding -= count
+        total = x.shape[i]
+        if before:
+            start, stop = offset, offset + count
+        else:
+            start, stop = total - offset - count, total - offset
+        piece = flip(lax.slice_in_dim(x, start, stop, axis=i), i)
+        if odd:
+            piece = lax.sub(lax.mul(spread(edge, piece.shape), convert(2, x.dtype)), piece)
+        x = lax.concatenate([piece, x] if before else [x, piece], i)
+        if odd and padding > 0:
+            total = x.shape[i]
+            edge = (lax.slice_in_dim(x, 0, 1, axis=i) if before else
+                    lax.slice_in_dim(x, total - 1, total, axis=i))
+    return x
+
+
 def _pad_mirror(a: Any, widths: tuple, mode: str, reflect_type: str) -> Any:
     offset = 1 if mode == "reflect" else 0
     for i, (lo, hi) in enumerate(widths):
@@ -167,31 +190,9 @@ def _pad_mirror(a: Any, widths: tuple, mode: str, reflect_type: str) -> Any:
             plain[i] = (lo, hi)
             a = _pad_edge(a, tuple(plain))
             continue
-        size = a.shape[i]
-
-        def extend(x: Any, padding: int, before: bool) -> Any:
-            total = x.shape[i]
-            edge = lax.slice_in_dim(x, 0, 1, axis=i) if before else lax.slice_in_dim(x, total - 1, total, axis=i)
-            while padding > 0:
-                count = min(padding, size - offset)
-                padding -= count
-                total = x.shape[i]
-                if before:
-                    start, stop = offset, offset + count
-                else:
-                    start, stop = total - offset - count, total - offset
-                piece = flip(lax.slice_in_dim(x, start, stop, axis=i), i)
-                if reflect_type == "odd":
-                    piece = lax.sub(lax.mul(spread(edge, piece.shape), convert(2, x.dtype)), piece)
-                x = lax.concatenate([piece, x] if before else [x, piece], i)
-                if reflect_type == "odd" and padding > 0:
-                    total = x.shape[i]
-                    edge = (lax.slice_in_dim(x, 0, 1, axis=i) if before else
-                            lax.slice_in_dim(x, total - 1, total, axis=i))
-            return x
-
-        a = extend(a, lo, True)
-        a = extend(a, hi, False)
+        size, odd = a.shape[i], reflect_type == "odd"
+        a = _mirrored(a, i, size, offset, odd, lo, True)
+        a = _mirrored(a, i, size, offset, odd, hi, False)
     return a
 
 
@@ -303,8 +304,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
     if values.dtype == bool:
         if values.shape != (size,):
             raise ValueError("np.delete(arr, obj): for boolean indices, obj must be one-dimensional with length "
-                             "matching "
-                             "specified axis.")
+                             "matching specified axis.")
         keep_mask = ~values
     else:
         keep_mask = np.ones(size, bool)

@@ -103,8 +103,7 @@ def _one_axis(name: str, kind: Any, a: Any, n: int | None, axis: Any, norm: str 
     axis = -1 if axis is None else axis
     if isinstance(axis, (list, tuple)) or isinstance(n, (list, tuple)):
         raise ValueError(f"jax.numpy.fft.{name} does not support multiple axes or lengths. Please use "
-                         f"jax.numpy.fft.{name}n. "
-                         f"Got axis = {axis!r}, n = {n!r}.")
+                         f"jax.numpy.fft.{name}n. Got axis = {axis!r}, n = {n!r}.")
     return _transform(name, kind, a, None if n is None else [n], [axis], norm)
 
 

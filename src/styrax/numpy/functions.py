@@ -27,8 +27,7 @@ from .promotion import (
 )
 
 AT = ("Because JAX arrays are immutable, jnp.ufunc.at() cannot operate inplace like np.ufunc.at(). Instead, you can "
-      "pass "
-      "inplace=False and capture the result; e.g. >>> arr = jnp.add.at(arr, ind, val, inplace=False)")
+      "pass inplace=False and capture the result; e.g. >>> arr = jnp.add.at(arr, ind, val, inplace=False)")
 
 
 class ufunc:
@@ -91,8 +90,7 @@ class ufunc:
             check_arraylike(f"{self.__name__}.reduce", where)
             if self.identity is None and initial is None:
                 raise ValueError(f"reduction operation {self.__name__!r} does not have an identity, so to use a "
-                                 f"where mask "
-                                 "one has to specify 'initial'.")
+                                 f"where mask one has to specify 'initial'.")
         return _reduce(a, ufunc_=self, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
 
     def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:

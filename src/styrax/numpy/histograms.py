@@ -59,19 +59,16 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
     if x.ndim != 1:
         raise ValueError("only 1-dimensional input supported.")
     minlength = concrete_or_error(lambda n: n.__index__(), minlength, "The error occurred because of argument "
-                                                                      "'minlength' "
-                                  "of jnp.bincount.")
+                                                                      "'minlength' of jnp.bincount.")
     if minlength < 0:
         raise ValueError("'minlength' must not be negative")
     if length is None:
         values = concrete_or_error(np.asarray, x, "The error occurred because of argument 'x' of jnp.bincount. To "
-                                                  "avoid "
-                                   "this error, pass a static `length` argument.")
+                                                  "avoid this error, pass a static `length` argument.")
         length = max(minlength, int(values.max()) + 1 if values.size else 0)
     else:
         length = concrete_or_error(lambda n: n.__index__(), length, "The error occurred because of argument 'length' "
-                                                                    "of "
-                                   "jnp.bincount.")
+                                                                    "of jnp.bincount.")
     if weights is None:
         amounts: Any = np.ones((), default_int())
     else:

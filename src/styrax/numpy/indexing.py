@@ -132,8 +132,7 @@ def _item(item: Any, position: int) -> list[Any]:
     if hasattr(item, "__array__"):
         return _item(np.asarray(item), position)
     raise IndexError("only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays "
-                     "are "
-                     f"valid indices. Got {item!r}")
+                     f"are valid indices. Got {item!r}")
 
 
 class _New:

@@ -562,8 +562,7 @@ def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
     if len(axes) == 2:
         return _matrix_norm(x, ord, axes, keepdims)
     raise ValueError(f"Improper number of axes for norm: axis={axis}. Pass one axis to compute a vector-norm, or two "
-                     f"axes "
-                     "to compute a matrix-norm.")
+                     f"axes to compute a matrix-norm.")
 
 
 def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
@@ -741,8 +740,7 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
         raise ValueError(f"multi_dot requires at least two arrays; got len(arrays)={len(members)}")
     if any(x.ndim not in (1, 2) for x in (members[0], members[-1])) or any(x.ndim != 2 for x in members[1:-1]):
         raise ValueError("multi_dot: input arrays must all be two-dimensional, except for the first and last array "
-                         "which "
-                         f"may be 1 or 2 dimensional. Got shapes={[x.shape for x in members]}")
+                         f"which may be 1 or 2 dimensional. Got shapes={[x.shape for x in members]}")
     if any(a.shape[-1] != b.shape[0] for a, b in zip(members[:-1], members[1:])):
         raise ValueError("multi_dot: last dimension of each array must match first dimension of following array. Got "
                          f"shapes={[x.shape for x in members]}")

@@ -188,8 +188,7 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
         return lax.reshape(out, (*self.shape[:-1], self.shape[-1] * (old // new)))
     if (self.shape[-1] * old) % new:
         raise ValueError("When changing to a larger dtype, its size must be a divisor of the total size in bytes of "
-                         "the "
-                         "last axis of the array.")
+                         "the last axis of the array.")
     rows = lax.reshape(self, (*self.shape[:-1], self.shape[-1] * old // new, new // old))
     return lax.bitcast_convert_type(rows, target)
 
@@ -212,8 +211,7 @@ def _complex_view(self: Any, have: Any, target: Any) -> Any:
     halves = _view(self, part)
     if halves.shape[-1] % 2:
         raise ValueError("When changing to a larger dtype, its size must be a divisor of the total size in bytes of "
-                         "the "
-                         "last axis of the array.")
+                         "the last axis of the array.")
     pairs = lax.reshape(halves, (*halves.shape[:-1], halves.shape[-1] // 2, 2))
     last = pairs.ndim - 1
     return lax.complex(

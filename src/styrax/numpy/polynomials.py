@@ -225,8 +225,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
         return _roots_with_zeros(p, leading)
     values = concrete_or_error(np.asarray, p, "The error occurred in the jnp.roots() function. To use this within a "
                                "JIT-compiled context, pass strip_zeros=False, but be aware that leading zeros will "
-                               "be result "
-                               "in some returned roots being set to NaN.")
+                               "be result in some returned roots being set to NaN.")
     places = np.nonzero(values)[0]
     if not len(places):
         return lax.full((0,), 0, to_complex(p.dtype))

@@ -27,12 +27,12 @@ _BOOL = np.dtype(np.bool_)
 
 def is_array(x: Any) -> bool:
     """Whether `x` is an array of ours or a tracer of one (not a NumPy array, not a scalar)."""
-    return type(x) is Array or isinstance(x, Tracer)
+    return isinstance(x, (Array, Tracer))
 
 
 def is_arraylike(x: Any) -> bool:
     """Whether functions take `x` as an operand: arrays, tracers, NumPy arrays and scalars, Python numbers."""
-    return (type(x) is Array or isinstance(x, (Tracer, bool, int, float, complex, np.ndarray, np.number, np.bool_))
+    return (type(x) is Array or isinstance(x, (Array, Tracer, bool, int, float, complex, np.ndarray, np.number, np.bool_))
             or _is_extension_scalar(x) or hasattr(x, "__jax_array__"))
 
 
@@ -50,7 +50,7 @@ def check_arraylike(name: str, *args: Any) -> None:
 
 def unwrap(x: Any) -> Any:
     """An operand as an array, tracer, NumPy value or Python number (`__jax_array__` is called)."""
-    if type(x) is Array or isinstance(x, (Tracer, np.ndarray, np.generic, bool, int, float, complex)):
+    if type(x) is Array or isinstance(x, (Array, Tracer, np.ndarray, np.generic, bool, int, float, complex)):
         return x
     return x.__jax_array__()
 

@@ -305,8 +305,7 @@ def compress(condition: Any, a: Any, axis: int | None = None, *, size: int | Non
             raise ValueError("condition contains entries that are out of bounds")
     if size is None:
         mask = concrete_or_error(np.asarray, condition, "In jnp.compress the condition must be concrete unless "
-                                                        "`size` is "
-                                 "given.")
+                                                        "`size` is given.")
         from .indexing import gather_elements
 
         return gather_elements(a, (*[slice(None)] * axis, mask))

@@ -123,8 +123,7 @@ def _unique(ar: Any, axis: int, return_index: bool, return_inverse: bool, return
     if size is None:
         places = np.nonzero(concrete_or_error(np.asarray, mask, "The error arose in jnp.unique(). To make jnp.unique() "
                                               "compatible with JIT and other transforms, you can specify a concrete "
-                                              "value "
-                                              "for the size argument, which will determine the output size."))[0]
+                                              "value for the size argument, which will determine the output size."))[0]
         ind: Any = asarray(places.astype(default_int()))
     else:
         ind = nonzero(mask, size=size)[0]

@@ -77,8 +77,7 @@ def _new_sizes(a: Any, shape: Any) -> tuple:
         known = math.prod(d for d in new if not (type(d) is int and d == -1))
         if known == 0 or size % known:
             raise TypeError(f"cannot reshape array of shape {a.shape} (size {size}) into shape {new} because the "
-                            f"product "
-                            f"of specified axis sizes ({known}) does not evenly divide {size}")
+                            f"product of specified axis sizes ({known}) does not evenly divide {size}")
         return tuple(size // known if type(d) is int and d == -1 else d for d in new)
     if math.prod(new) != size:
         raise TypeError(f"cannot reshape array of shape {a.shape} (size {size}) into shape {new} "
@@ -335,8 +334,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
     if total_repeat_length is None:
         repeats = concrete_or_error(None, repeats, "When jit-compiling jnp.repeat, the total number of repeats must be "
                                     "static. To fix this, either specify a static value for `repeats`, or pass a "
-                                    "static "
-                                    "value to `total_repeat_length`.")
+                                    "static value to `total_repeat_length`.")
         counts = np.asarray(repeats)
         if counts.ndim == 0 or counts.size == 1:
             times = int(counts.reshape(()))
@@ -346,8 +344,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
         counts = np.broadcast_to(counts, (shape[axis],)) if counts.ndim == 1 else counts
         if counts.ndim != 1 or len(counts) != shape[axis]:
             raise ValueError(f"The repeats array should have length 1 or the length of the axis, {shape[axis]}; got "
-                             f"shape "
-                             f"{counts.shape}.")
+                             f"shape {counts.shape}.")
         total = int(counts.sum())
         repeats = asarray(repeats) if not is_array(repeats) else repeats
     else:

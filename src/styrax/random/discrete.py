@@ -369,7 +369,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Sequence[int] | None = None, dtype
     Returns:
       numbers of successes; NaN where `n` or `p` is NaN or negative, or `p` is above 1.
     """
-    from .binomial import draw_binomial
+    from .trials import draw_binomial
 
     key, _ = check_prng_key("binomial", key)
     dtype = float_dtype("binomial", dtype)
@@ -389,7 +389,7 @@ def multinomial(key: Any, n: Any, p: Any, *, shape: Sequence[int] | None = None,
       dtype: a float dtype.
       unroll: how many categories are handled in one step of the loop over them.
     """
-    from .binomial import draw_multinomial
+    from .trials import draw_multinomial
 
     key, _ = check_prng_key("multinomial", key)
     dtype = float_dtype("multinomial", dtype)

@@ -182,7 +182,7 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
 
 
 def ndtri(p: Any) -> Any:
-    """The inverse of `ndtr`: the quantiles of the standard normal distribution. Raises TypeError for complex numbers."""
+    """The inverse of `ndtr`: the quantiles of the standard normal distribution. TypeError for complex numbers."""
     (p,) = promote_args_inexact("ndtri", p)
     p = asarray(p)
     if not dtypes.issubdtype(p.dtype, np.floating):

@@ -105,9 +105,7 @@ class Lowered(Stage):
             return str(self._closed)
         if dialect == "loops":
             return str(self._executable().program)
-        from ..core import lowerings
-
-        return lowerings.text(self._closed, self.fun_name)
+        return backends.stablehlo_text(self._closed, self.fun_name)
 
     def compiler_ir(self, dialect: str | None = None) -> str:
         return self.as_text(dialect)

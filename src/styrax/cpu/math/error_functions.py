@@ -40,22 +40,24 @@ ERFC_ROW = (
     -1.5737041154851886e-06, -7.858714200495415e-08, 2.265045522497171e-07, -5.5934961810929e-09,
     -2.903413704132489e-08, 8.691038133702828e-10, 2.3549675766503807e-09,
 )  # fmt: skip
-# erf_inv(x) = x * row(w - centre) with w = -log(1 - x**2) below the limit, and from there on
-# x * row(sqrt(w) - centre), in one part for f32 and in two for f64.
+# erf_inv(x) = x * (sqrt(pi)/2 + w * row(w - centre)) with w = -log(1 - x**2) below the limit, and from there
+# on x * row(sqrt(w) - centre), in one part for f32 and in two for f64.
+INVERSE_SLOPE = (0.88622695, 0.886226925452758)
+INVERSE_SLOPE_LOW = (-2.66232e-08, -3.8332932499128993e-17)
 INVERSE_LIMIT = (5.0, 6.25)
-INVERSE_CENTRE = (2.5, 3.125)
+INVERSE_CENTRE = (2.0, 3.125)
 INVERSE_ROW = (
     (
-        1.5014094, 0.24664028, -0.004177387, -0.0012527419, 0.00021834446, -4.963346e-06,
-        -3.4627108e-06, 4.6616984e-07, 2.3233165e-08, -8.790964e-09,
+        0.24549414, 0.0021369762, -0.002052535, 0.00018015884, 1.785385e-05, -5.1061475e-06,
+        1.3283574e-07, 8.06081e-08, -8.820677e-09,
     ),
     (
-        1.6536545626831027, 0.24015818242558826, -0.006033670871427753, -0.0007407025341539574,
-        0.00018673420802425608, -1.3882523395788529e-05, -1.3654691844351775e-06, 4.234788190755208e-07,
-        -2.907038277452875e-08, -4.112661976817407e-09, 1.051218398292537e-09, -5.414239029273656e-11,
-        -1.2976958264243149e-11, 2.6303546522979132e-12, -8.11700871259891e-14, -3.998979204059438e-14,
-        6.594699617305242e-15, -4.286408487312617e-17, -1.3003901583868247e-16, 1.5759671729616956e-17,
-        1.1444082153850337e-18, -3.5754565461523814e-19, -1.009002169485648e-21, 3.3756785124284336e-21,
+        0.24557684391371032, -0.0017339716761990566, -0.001375903742473185, 0.00020326438666216795,
+        -5.289657164120617e-06, -2.749717194175938e-06, 4.4295936309501297e-07, -6.233774031646209e-09,
+        -7.307714777034752e-09, 1.0224168569160682e-09, 9.21648231996595e-12, -2.027482213293354e-11,
+        2.3353199607809904e-12, 9.440631808423894e-14, -5.6185171013940135e-14, 5.1833957196137324e-15,
+        4.517114272185522e-16, -1.5836814538704702e-16, 9.057725814723501e-18, 2.1523706965688896e-18,
+        -3.2220316424596506e-19, -1.1638107995489203e-20, 3.394574930586158e-21,
     ),
 )  # fmt: skip
 INVERSE_TAIL_ROW_32 = (
@@ -120,7 +122,8 @@ def erf_inv(b: Block, x: Value) -> Value:
     x = b.freeze(x)
     w = -log(b, b.fma(-x, x, 1.0))
     limit = b.pick(*INVERSE_LIMIT)
-    usual = b.poly(w - b.pick(*INVERSE_CENTRE), b.pick(*INVERSE_ROW))
+    row = b.poly(w - b.pick(*INVERSE_CENTRE), b.pick(*INVERSE_ROW))
+    usual = b.fma(x, b.pick(*INVERSE_SLOPE), x * b.fma(w, row, b.pick(*INVERSE_SLOPE_LOW)))
 
     def rare():
         root = b.sqrt(w)
@@ -129,11 +132,11 @@ def erf_inv(b: Block, x: Value) -> Value:
         else:
             tail = b.poly(root - 3.25, INVERSE_MIDDLE_ROW)
             tail = b.select(w > 16.0, b.poly(root - 5.0, INVERSE_TAIL_ROW), tail)
-        infinite = b.constant(float("inf"))
-        return [b.select(w > limit, b.select(b.eq(w, float("inf")), infinite, tail), usual)]
+        tail = x * b.select(b.eq(w, float("inf")), b.constant(float("inf")), tail)
+        return [b.select(w > limit, tail, usual)]
 
-    (factor,) = b.rarely(b.any(w > limit), [usual], rare)
-    return x * factor
+    (result,) = b.rarely(b.any(w > limit), [usual], rare)
+    return b.copysign(result, x)
 
 
 FUNCTIONS = {"erf": erf, "erfc": erfc, "erf_inv": erf_inv}

@@ -12,29 +12,30 @@ from .trigonometric import sin_or_cos
 
 PI = 3.141592653589793
 HALF_LOG_2PI = 0.9189385332046728
-# lgamma(z) = (z - 1)*(z - 2) * numerator(t)/denominator(t), t = (z - 1.75)/1.2501, for z from 1/2 to 3
+# lgamma(z) = (z - 1)*(z - 2) * numerator(t)/denominator(t), t = z - 1/2, for z from 1/2 to 3; with t >= 0 and
+# positive coefficients nothing cancels.
 NEAR_ROWS = (
     (
-        0.4501393121092563, 1.498896235809696, 2.0893195613638578, 1.578488989378944,
-        0.6987115301615441, 0.18254546083631915, 0.02684694532433272, 0.0019622166553049766,
-        5.2318632016847585e-05, 1.1277187875257645e-07,
+        0.7631532572329335, 4.965449553857611, 12.852316765372363, 16.953673104088377,
+        12.158776172499033, 4.699575679147402, 0.9163962101681846, 0.0778842961469609,
+        0.0020651457685066064, 3.6312614774254805e-06,
     ),
     (
-        1.0, 3.661666783837471, 5.701937399091741, 4.915408185050995, 2.5571082988964275,
-        0.8201153089185959, 0.15870052515078706, 0.017288292240935994, 0.0009104377276205422,
-        1.5873796734521577e-05,
+        1.0, 7.2703451327490205, 21.4539453120891, 33.138034857722154, 28.877687468897385,
+        14.313133189677801, 3.890553886969267, 0.5322283195765166, 0.030897826834247535,
+        0.0005111372388603051,
     ),
 )  # fmt: skip
-# lgamma(z) = numerator(t)/denominator(t), t = (z - 5.5)/2.501, for z from 3 to 8
+# lgamma(z) = numerator(t)/denominator(t), t = z - 5/2, for z from 3 to 8
 MIDDLE_ROWS = (
     (
-        3.9578139676187165, 10.766029545574568, 12.08851821521537, 7.2624570430292055,
-        2.525412499946654, 0.5120325205166243, 0.05762203825809837, 0.0031534808578451167,
-        5.932829377366596e-05, 0.0,
+        0.2846828704728393, 1.0413541011318537, 1.2355948118094153, 0.6696440816112168,
+        0.1857870976886971, 0.026892585352630907, 0.0019295592143473825, 5.9454290377763505e-05,
+        5.4577354421075e-07, 0.0,
     ),
     (
-        1.0, 1.702122847634712, 1.1639345393174314, 0.40796745186019595, 0.07734746458744438,
-        0.007648397664020136, 0.0003422448733119221, 4.567436833260668e-06, -6.631724657171802e-09, 0.0,
+        1.0, 1.1879796628568302, 0.5447470183896361, 0.1218950024292416, 0.013887543634970597,
+        0.0007661593522743063, 1.747100031464647e-05, 1.0654822414425e-07, -6.100664084468324e-11, 0.0,
     ),
 )  # fmt: skip
 # lgamma(z) = (z - 1/2)*log(z) - z + log(2*pi)/2 + row(1/z**2)/z for z > 8
@@ -63,7 +64,7 @@ def through_double(function):
 def lgamma_of_positive(b: Block, z: Value) -> Value:
     """log(gamma(z)) for z >= 1/2."""
     near, middle = z < 3.0, z < 8.0
-    t = b.select(near, (z - 1.75) * (1 / 1.2501), (z - 5.5) * (1 / 2.501))
+    t = z - b.select(near, b.constant(0.5), 2.5)
     numerator, denominator = (
         b.poly(t, [b.select(near, b.constant(x), y) for x, y in zip(*rows)]) for rows in zip(NEAR_ROWS, MIDDLE_ROWS)
     )
@@ -88,11 +89,12 @@ def lgamma_in_double(b: Block, x: Value) -> Value:
     def rare():
         # log(pi / |sin(pi*x)|) - lgamma(1 - x)
         sine = b.abs(sin_or_cos(b, *quarter_turns(b, x)))
-        return [b.select(left, -log(b, sine * (1 / PI)) - positive, positive)]
+        reflected = -log(b, sine * (1 / PI)) - positive
+        pole = b.eq(b.rint(x), x)
+        return [b.select(left, b.select(pole, b.constant(float("inf")), reflected), positive)]
 
     (result,) = b.rarely(b.any(left), [positive], rare)
-    infinite = b.eq(b.abs(x), float("inf"))
-    return b.select(infinite, b.constant(float("inf")), result)
+    return result + 0.0  # not -0.0 at 1 and 2
 
 
 def digamma_in_double(b: Block, x: Value) -> Value:

@@ -276,7 +276,8 @@ def _cauchy_logpdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
 def _cauchy_cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     """The Cauchy distribution function."""
     x, loc, scale = inexact("cauchy.cdf", x, loc, scale)
-    return lax.add(number(0.5, x), lax.mul(lax.div(number(1, x), number(np.pi, x)), lax.atan(standardised(x, loc, scale))))
+    share = lax.mul(lax.div(number(1, x), number(np.pi, x)), lax.atan(standardised(x, loc, scale)))
+    return lax.add(number(0.5, x), share)
 
 
 def _cauchy_sf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
@@ -301,8 +302,8 @@ def _cauchy_isf(q: Any, loc: Any = 0, scale: Any = 1) -> Any:
 
 cauchy = namespace("cauchy", "The Cauchy distribution.", logpdf=_cauchy_logpdf,
                    pdf=exp_of(_cauchy_logpdf, _doc("The Cauchy density.")), cdf=_cauchy_cdf,
-                   logcdf=log_of(_cauchy_cdf, _doc("The logarithm of the Cauchy distribution function.")), "
-                                                   "sf=_cauchy_sf,
+                   logcdf=log_of(_cauchy_cdf, _doc("The logarithm of the Cauchy distribution function.")),
+                   sf=_cauchy_sf,
                    logsf=log_of(_cauchy_sf, _doc("The logarithm of 1 minus the Cauchy distribution function.")),
                    ppf=_cauchy_ppf, isf=_cauchy_isf)
 
@@ -555,8 +556,9 @@ def _wrapcauchy_logpdf(x: Any, c: Any) -> Any:
     x, c = inexact("wrapcauchy.logpdf", x, c)
     valid = lax.bitwise_and(lax.gt(c, number(0, c)), lax.lt(c, number(1, c)))
     inside = lax.bitwise_and(lax.ge(x, number(0, x)), lax.le(x, number(2 * np.pi, x)))
-    value = lax.sub(lax.sub(lax.log(lax.sub(number(1, c), lax.mul(c, c))), convert(math.log(2 * math.pi), dtype_of(c))),
-                    lax.log(lax.sub(lax.add(number(1, c), lax.mul(c, c)), lax.mul(lax.mul(number(2, c), c), lax.cos(x)))))
+    top = lax.sub(lax.log(lax.sub(number(1, c), lax.mul(c, c))), convert(math.log(2 * math.pi), dtype_of(c)))
+    bottom = lax.sub(lax.add(number(1, c), lax.mul(c, c)), lax.mul(lax.mul(number(2, c), c), lax.cos(x)))
+    value = lax.sub(top, lax.log(bottom))
     return choose_elements(valid, choose_elements(inside, value, -np.inf), np.nan)
 
 

@@ -1,0 +1,312 @@
+"""What libraries build on: primitives of their own, wrapped functions, the state of tracing."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+
+import styrax as jax
+import styrax.numpy as jnp
+from styrax import api_util, lax
+from styrax.core import ShapedArray
+from styrax.extend import core as jex_core
+from styrax.extend import linear_util as lu
+from styrax.interpreters import ad, batching, mlir
+from styrax.interpreters import partial_eval as pe
+
+X = jnp.arange(3.0)
+
+
+def make_primitive(name: str):
+    """A primitive as a library defines it: abstract evaluation, and a lowering in terms of other functions."""
+    p = jex_core.Primitive(name)
+
+    @p.def_abstract_eval
+    def _(x, y, *, k):
+        return ShapedArray(x.shape, x.dtype)
+
+    mlir.register_lowering(p, mlir.lower_fun(lambda x, y, *, k: jnp.sin(x) * y + k, multiple_results=False))
+    ad.defjvp(p, lambda t, x, y, k: t * jnp.cos(x) * y, lambda t, x, y, k: t * jnp.sin(x))
+    batching.defvectorized(p)
+    return p
+
+
+def test_primitive_of_a_library():
+    p = make_primitive("sin_times")
+    f = lambda x: p.bind(x, x, k=2.0)
+    wanted = np.sin(X) * X + 2
+    np.testing.assert_allclose(f(X), wanted, rtol=1e-6)
+    np.testing.assert_allclose(jax.jit(f)(X), wanted, rtol=1e-6)
+    np.testing.assert_allclose(jax.vmap(f)(X), wanted, rtol=1e-6)
+    np.testing.assert_allclose(jax.jit(jax.grad(lambda x: f(x).sum()))(X), np.cos(X) * X + np.sin(X), rtol=1e-5)
+    _, ys = jax.jit(lambda x: lax.scan(lambda c, x: (p.bind(c, x, k=1.0), c), jnp.float32(1), x))(X)
+    assert ys.shape == (3,)
+    assert "sin_times[k=2.0]" in str(jax.make_jaxpr(f)(X))
+
+
+def test_primitive_with_several_results():
+    p = jex_core.Primitive("both")
+    p.multiple_results = True
+    p.def_abstract_eval(lambda x: [ShapedArray(x.shape, x.dtype), ShapedArray((), x.dtype)])
+    mlir.register_lowering(p, mlir.lower_fun(lambda x: [x * 2, x.sum()], multiple_results=True))
+    a, b = jax.jit(lambda x: p.bind(x))(X)
+    np.testing.assert_array_equal(a, X * 2)
+    assert float(b) == 3
+
+
+def test_lowering_through_a_rule_of_its_own():
+    p = jex_core.Primitive("through")
+    p.def_abstract_eval(lambda x: ShapedArray(x.shape, x.dtype))
+    mlir.register_lowering(p, lambda ctx, x: mlir.lower_fun(lambda x: x + 1, multiple_results=False)(ctx, x))
+    np.testing.assert_array_equal(jax.jit(p.bind)(X), X + 1)
+
+
+def test_lowering_that_contradicts_the_abstract_evaluation():
+    p = jex_core.Primitive("contradiction")
+    p.def_abstract_eval(lambda x: ShapedArray((), x.dtype))
+    mlir.register_lowering(p, mlir.lower_fun(lambda x: x, multiple_results=False))
+    with pytest.raises(TypeError, match="abstract evaluation"):
+        jax.jit(p.bind)(X)
+
+
+def test_primitive_without_lowering():
+    p = jex_core.Primitive("nowhere")
+    p.def_abstract_eval(lambda x: x)
+    with pytest.raises(NotImplementedError, match="nowhere"):
+        jax.jit(p.bind)(X)
+
+
+def test_tables_are_the_transformations_own():
+    from styrax.core import rules
+
+    assert ad.primitive_jvps is rules.jvps
+    assert ad.primitive_transposes is rules.transposes
+    assert batching.primitive_batchers is rules.batchers
+    assert pe.dce_rules is rules.dces
+    assert jex_core.primitives.add_p is lax.add_p
+    assert not hasattr(jex_core.primitives, "nothing_p")
+
+
+def test_wrapped_functions():
+    def f(x, *, y):
+        return {"a": x + y}
+
+    flat, out_tree = api_util.flatten_fun(lu.wrap_init(f), jax.tree.structure(((1,), {"y": 2})))
+    assert flat.call_wrapped(1, 2) == [3]
+    assert out_tree() == jax.tree.structure({"a": 0})
+
+    @lu.transformation_with_aux
+    def doubled(factor, *args):
+        out = yield tuple(a * factor for a in args), {}
+        yield out + 1, "aux"
+
+    g, aux = doubled(lu.wrap_init(lambda a, b: a + b), 2)
+    with pytest.raises(lu.StoreException):
+        aux()
+    assert g.call_wrapped(1, 2) == 7
+    assert aux() == "aux"
+    assert lu.wrap_init(f) == lu.wrap_init(f)
+
+
+def test_partial_evaluation_of_wrapped_functions():
+    f = lu.wrap_init(lambda x, y: [jnp.sin(x) * y, y + 1])
+    jaxpr, pvals, consts = pe.trace_to_jaxpr_nounits(f, [pe.PartialVal.unknown(ShapedArray((3,), np.float32)), pe.PartialVal.known(X)])
+    assert [p.is_known() for p in pvals] == [False, True]
+    np.testing.assert_allclose(jax.core.eval_jaxpr(jaxpr, consts, X)[0], np.sin(X) * X, rtol=1e-6)
+    jaxpr, avals, consts = pe.trace_to_jaxpr_dynamic(lu.wrap_init(lambda x: [x * 2]), [ShapedArray((3,), np.float32)])
+    assert [a.shape for a in avals] == [(3,)]
+
+
+def test_state_of_tracing():
+    from styrax import core
+
+    outside = core.get_opaque_trace_state()
+    assert outside == core.get_opaque_trace_state()
+    seen = {}
+
+    def f(x):
+        seen["state"] = core.get_opaque_trace_state()
+        seen["jit"] = jex_core.unsafe_am_i_under_a_jit_DO_NOT_USE()
+        return x
+
+    jax.jit(f)(1.0)
+    assert seen["state"] != outside
+    assert seen["jit"]
+    jax.vmap(lambda x: seen.update(vmap=jex_core.unsafe_am_i_under_a_vmap_DO_NOT_USE()))(X)
+    assert seen["vmap"]
+    assert not jex_core.unsafe_am_i_under_a_jit_DO_NOT_USE()
+
+
+def test_avals_of_axes():
+    aval = ShapedArray((2, 3), np.float32)
+    assert jex_core.mapped_aval(3, 1, aval) == ShapedArray((2,), np.float32)
+    assert jex_core.unmapped_aval(4, 1, aval) == ShapedArray((2, 4, 3), np.float32)
+    with pytest.raises(ValueError, match="size"):
+        jex_core.mapped_aval(5, 1, aval)
+
+
+def test_ravel_pytree():
+    from styrax.flatten_util import ravel_pytree
+
+    tree = {"a": jnp.ones((2, 2)), "b": jnp.int32(3), "c": (2.5,)}
+    vector, unravel = ravel_pytree(tree)
+    assert vector.shape == (6,)
+    back = unravel(vector * 2)
+    assert back["b"].dtype == jnp.int32
+    assert float(back["c"][0]) == 5
+    with pytest.raises(ValueError, match="shape"):
+        unravel(vector[:3])
+    with pytest.raises(TypeError, match="dtype"):
+        unravel(vector.astype(int))
+    grads = jax.jit(jax.grad(lambda v: unravel(v)["a"].sum()))(vector)
+    np.testing.assert_array_equal(grads, [1, 1, 1, 1, 0, 0])
+    assert ravel_pytree(tree)[1] == unravel
+    assert ravel_pytree(())[0].shape == (0,)
+
+
+# -- exchange of memory ---------------------------------------------------------------------------------------
+
+
+def test_dlpack_shares_memory():
+    source = np.arange(6, dtype=np.float32).reshape(2, 3)
+    x = jax.dlpack.from_dlpack(source)
+    assert x.unsafe_buffer_pointer() == source.ctypes.data
+    y = x * 2
+    view = np.from_dlpack(y)
+    assert view.ctypes.data == y.unsafe_buffer_pointer()
+    del source, y
+    gc.collect()
+    np.testing.assert_array_equal(view, np.arange(6).reshape(2, 3) * 2)
+    np.testing.assert_array_equal(x, np.arange(6).reshape(2, 3))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int32", "float16", "bfloat16", "float8_e4m3fn", "complex64"])
+def test_dlpack_dtypes(dtype):
+    x = jnp.ones((2, 3), dtype)
+    y = jax.dlpack.from_dlpack(x)
+    assert y.dtype == x.dtype
+    assert y.unsafe_buffer_pointer() == x.unsafe_buffer_pointer()
+
+
+def test_dlpack_copies_where_it_must():
+    strided = np.arange(12, dtype=np.float32).reshape(3, 4).T
+    np.testing.assert_array_equal(jax.dlpack.from_dlpack(strided), strided)
+    assert jax.dlpack.from_dlpack(np.arange(3)).dtype == jnp.int32
+    with pytest.raises(ValueError, match="copy"):
+        jax.dlpack.from_dlpack(strided, copy=False)
+    for value in (3, [1]):
+        with pytest.raises(TypeError):
+            jax.dlpack.from_dlpack(value)
+
+
+def test_dlpack_survives_donation():
+    x = jnp.arange(4.0) + 0
+    view = np.from_dlpack(x)
+    jax.jit(lambda x: x * 3, donate_argnums=0)(x)
+    np.testing.assert_array_equal(view, np.arange(4))
+
+
+def test_unused_capsules_let_go():
+    import sys
+
+    x = jnp.arange(4.0)
+    x.__dlpack__()
+    before = sys.getrefcount(x._live())
+    for _ in range(5):
+        x.__dlpack__()
+    assert sys.getrefcount(x._live()) == before
+
+
+def test_buffer_protocol():
+    view = memoryview(jnp.arange(6, dtype=jnp.int32).reshape(2, 3))
+    assert (view.shape, view.format, view.readonly) == ((2, 3), "i", True)
+    assert bytes(memoryview(jnp.arange(2, dtype=jnp.uint8))) == b"\x00\x01"
+    with pytest.raises((ValueError, BufferError)):
+        memoryview(jnp.ones(2, jnp.bfloat16))
+
+
+# -- placement ------------------------------------------------------------------------------------------------
+
+
+def test_shardings():
+    mesh = jax.make_mesh((1, 1), ("a", "b"))
+    P = jax.P
+    sharding = jax.NamedSharding(mesh, P("a", None))
+    x = jax.device_put(jnp.ones((2, 3)), sharding)
+    assert x.sharding == sharding
+    assert x.committed
+    assert sharding.shard_shape((2, 3)) == (2, 3)
+    assert P(("a",)) == P("a") != P("a", None)
+    assert repr(P("a", ("b", "c"), None)) == "P('a', ('b', 'c'), None)"
+    with pytest.raises(ValueError, match="is not found in mesh"):
+        jax.NamedSharding(mesh, P("z"))
+    with pytest.raises(ValueError, match="duplicate"):
+        jax.NamedSharding(mesh, P("a", "a"))
+    with pytest.raises(ValueError, match="Number of devices"):
+        jax.make_mesh((3,), ("x",))
+    with pytest.raises(ValueError, match="rank"):
+        jax.device_put(1.0, sharding)
+    with jax.set_mesh(mesh):
+        assert jax.sharding.get_mesh() is mesh
+        out = jax.jit(lambda x: lax.with_sharding_constraint(x, P("b")) * 2)(x)
+    assert jax.sharding.get_mesh().empty
+    np.testing.assert_array_equal(out, 2 * np.ones((2, 3)))
+    with pytest.raises(RuntimeError, match="mesh"):
+        lax.with_sharding_constraint(x, P("a"))
+
+
+def test_device_put_in_programs():
+    f = lambda x: jax.device_put((x, 3.0), jax.devices()[0])[0] * 2
+    np.testing.assert_array_equal(jax.jit(f)(X), X * 2)
+    np.testing.assert_array_equal(jax.grad(lambda x: f(x).sum())(X), [2, 2, 2])
+    np.testing.assert_array_equal(jax.vmap(f)(X), X * 2)
+    assert "device_put[" in str(jax.make_jaxpr(f)(X))
+    with pytest.raises(TypeError, match="device_put takes"):
+        jax.device_put(X, "cpu")
+
+
+def test_check_grads():
+    from styrax.test_util import check_grads
+
+    check_grads(lambda x, y: jnp.sin(x) * y["a"], (X, {"a": X + 1}), 2)
+
+    @jax.custom_jvp
+    def wrong(x):
+        return jnp.sin(x)
+
+    wrong.defjvp(lambda primals, tangents: (wrong(*primals), tangents[0] * 2))
+    with pytest.raises(AssertionError, match="JVP"):
+        check_grads(wrong, (1.0,), 1)
+
+
+def test_profiler_and_monitoring(tmp_path):
+    import gzip
+    import json
+
+    from styrax import monitoring, profiler
+
+    with profiler.trace(tmp_path), profiler.TraceAnnotation("part", detail=1):
+        profiler.annotate_function(lambda: None, "call")()
+    (file,) = tmp_path.rglob("*.trace.json.gz")
+    events = json.loads(gzip.open(file).read())["traceEvents"]
+    assert {"part", "call"} <= {e["name"] for e in events}
+    with pytest.raises(RuntimeError):
+        profiler.stop_trace()
+    seen = []
+    listener = lambda event, duration, **kwargs: seen.append((event, duration, kwargs))
+    monitoring.register_event_duration_secs_listener(listener)
+    monitoring.record_event_duration_secs("/x", 0.5, key="v")
+    monitoring.unregister_event_duration_listener(listener)
+    monitoring.record_event_duration_secs("/y", 1.0)
+    assert seen == [("/x", 0.5, {"key": "v"})]
+
+
+def test_tables_of_names_are_true():
+    import importlib
+
+    for package in ("styrax", "styrax.core", "styrax.extend.core", "styrax.experimental"):
+        module = importlib.import_module(package)
+        for name in module.__all__:
+            assert getattr(module, name) is not None, f"{package}.{name}"
