@@ -10,7 +10,6 @@ from .core.jaxpr import DebugInfo
 from .extend.linear_util import Store, WrappedFun, transformation2, transformation_with_aux2
 from .transforms.mapping import flatten_axes as _flatten_axes
 from .transforms.naming import argument_names
-from .transforms.tracing import abstractify as shaped_abstractify
 
 
 def debug_info(traced_for: str, fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], *,

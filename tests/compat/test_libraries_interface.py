@@ -216,7 +216,8 @@ def test_unused_capsules_let_go():
     before = sys.getrefcount(x._live())
     for _ in range(5):
         x.__dlpack__()
-    assert sys.getrefcount(x._live()) == before
+    after = sys.getrefcount(x._live())
+    assert after == before
 
 
 def test_buffer_protocol():

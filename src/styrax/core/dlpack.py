@@ -37,15 +37,15 @@ _NAMED = {  # dtypes that NumPy has no kind for: (kind, bits)
 
 
 class _Device(ctypes.Structure):
-    _fields_ = [("kind", ctypes.c_int32), ("number", ctypes.c_int32)]  # noqa: RUF012
+    _fields_ = [("kind", ctypes.c_int32), ("number", ctypes.c_int32)]
 
 
 class _DType(ctypes.Structure):
-    _fields_ = [("kind", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]  # noqa: RUF012
+    _fields_ = [("kind", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
 
 
 class _Tensor(ctypes.Structure):
-    _fields_ = [  # noqa: RUF012
+    _fields_ = [
         ("data", ctypes.c_void_p), ("device", _Device), ("ndim", ctypes.c_int32), ("dtype", _DType),
         ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)), ("offset", ctypes.c_uint64)]
 
@@ -54,15 +54,15 @@ _Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 class _Managed(ctypes.Structure):
-    _fields_ = [("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]  # noqa: RUF012
+    _fields_ = [("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
 
 
 class _Version(ctypes.Structure):
-    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32)]  # noqa: RUF012
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32)]
 
 
 class _ManagedVersioned(ctypes.Structure):
-    _fields_ = [  # noqa: RUF012
+    _fields_ = [
         ("version", _Version), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p), ("flags", ctypes.c_uint64),
         ("tensor", _Tensor)]
 

@@ -10,8 +10,7 @@ from ..core.jaxpr import Jaxpr, JaxprEqn
 from ..core.rules import dces as dce_rules
 from ..core.rules import partial_eval_jaxpr_customs as partial_eval_jaxpr_custom_rules
 from ..core.rules import partial_evals as custom_partial_eval_rules
-from ..core.staging import DynamicJaxprTracer
-from ..core.staging import trace_to_jaxpr
+from ..core.staging import DynamicJaxprTracer, trace_to_jaxpr
 from ..core.trace import get_aval, set_current_trace, state
 from ..transforms.partial import (
     PartialTrace,

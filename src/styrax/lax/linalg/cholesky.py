@@ -1,0 +1,154 @@
+"""The Cholesky factorisation of positive definite matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from styrax.core import rules
+from styrax.core.avals import ShapedArray
+from styrax.core.primitive import Primitive
+from styrax.core.trace import get_aval
+from styrax.transforms import ad
+
+from ..arithmetic import add, div
+from .matrices import (
+    INT32,
+    Routine,
+    adjoint,
+    band,
+    batch_in_front,
+    check_inexact,
+    check_matrix,
+    each_matrix,
+    identity,
+    in_dtype,
+    matmul,
+    place_of,
+    real_dtype,
+    shape_of,
+    working,
+)
+from .triangular import triangular_solve
+
+cholesky_p = Primitive("cholesky")
+batch_in_front(cholesky_p)
+
+UNROLLED = 6  # matrices up to this size are factorised without loops
+
+
+@cholesky_p.def_abstract_eval
+def _cholesky_abstract(x: ShapedArray) -> ShapedArray:
+    check_inexact("cholesky", x)
+    check_matrix("cholesky", x, square=True)
+    return ShapedArray(x.shape, x.dtype)
+
+
+def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
+    """The lower triangular matrix `l` with `x == l @ l.T` (conjugated for complex ones).
+
+    Args:
+      x: positive definite matrices, of shape `[..., n, n]`.
+      symmetrize_input: whether to use the mean of `x` and its adjoint; the lower triangle alone counts
+        otherwise.
+
+    Returns:
+      matrices of the same shape, with zeros above the diagonal; NaN where `x` is not positive definite.
+
+    Raises:
+      TypeError: for other than floating-point and complex dtypes.
+      ValueError: for matrices that are not square.
+    """
+    aval = get_aval(x)
+    check_matrix("cholesky", aval, square=True)
+    if symmetrize_input:
+        check_inexact("cholesky", aval)
+        x = div(add(x, adjoint(x)), np.asarray(2).astype(aval.dtype))
+    return band(cholesky_p.bind(x), lower=True)
+
+
+def _half_lower(x: Any) -> Any:
+    """The lower triangle, with half the diagonal."""
+    n = shape_of(x)[-1]
+    dtype = get_aval(x).dtype
+    divisor = np.broadcast_to(np.ones((), dtype) + identity(n, dtype), shape_of(x))
+    return div(band(x, lower=True), divisor)
+
+
+def _cholesky_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    (x,), (tangent,) = primals, tangents
+    factor = band(cholesky_p.bind(x), lower=True)
+    if type(tangent) is ad.Zero:
+        return factor, ad.Zero.from_primal_value(factor)
+    # l⁻¹ dx l⁻ᴴ, whose lower half is l⁻¹ dl
+    inner = triangular_solve(factor, tangent, left_side=False, lower=True, transpose_a=True, conjugate_a=True)
+    inner = triangular_solve(factor, inner, left_side=True, lower=True)
+    return factor, matmul(factor, _half_lower(inner))
+
+
+rules.jvps[cholesky_p] = _cholesky_jvp
+
+
+def _cholesky_loops(b: Any, x: Any) -> Any:
+    dtype = x.dtype
+    x = working(b, x)
+    *batch, size, _ = x.shape
+    small = isinstance(size, int) and size <= UNROLLED
+    real = real_dtype(x.dtype)
+
+    def unrolled(n: Any, out: Any, at: list[Any]) -> None:
+        """Row by row; a pivot that is not positive spoils the whole matrix."""
+        def element(i: int, j: int) -> Any:
+            return n.let(x.at([*at, b.index(i), b.index(j)]))
+
+        factor: dict[tuple[int, int], Any] = {}
+        good = b.const(True, np.bool_)
+        inverse = []
+        for i in range(size):
+            for j in range(i + 1):
+                total = element(i, j)
+                for k in range(j):
+                    total = b.sub(total, b.mul(factor[i, k], b.conj(factor[j, k])))
+                if i == j:
+                    pivot = n.let(b.real(total))
+                    good = n.let(b.and_(good, b.gt(pivot, b.const(0, real))))
+                    root = n.let(b.sqrt(pivot))
+                    inverse.append(n.let(b.div(b.const(1, real), root)))
+                    factor[i, j] = b.cast(root, x.dtype)
+                else:
+                    factor[i, j] = n.let(b.mul(total, b.cast(inverse[j], x.dtype)))
+        nan = b.const(np.nan, x.dtype)
+        for i in range(size):
+            for j in range(size):
+                value = b.select(good, factor[i, j], nan) if j <= i else b.const(0, x.dtype)
+                n.store(out, [*at, b.index(i), b.index(j)], value)
+
+    def by_lapack(n: Any, out: Any, at: list[Any]) -> None:
+        info = n.scratch((1,), INT32)
+        # By columns our lower triangle is the upper one of the transpose: xᵀ = uᴴ u with u = lᵀ.
+        Routine(b, n, "potrf", x.dtype)("U", size, place_of(b, out, at), size, info, writes=[out, info])
+        failed = n.let(b.ne(n.load(info, [b.index(0)]), b.const(0, INT32)))
+        nan, zero = b.const(np.nan, x.dtype), b.const(0, x.dtype)
+        with n.loop(size) as i, n.loop(size) as j:
+            place = [*at, i, j]
+            value = b.select(b.gt(j, i), zero, b.select(failed, nan, n.load(out, place)))
+            n.store(out, place, value)
+
+    def body(n: Any, outs: Sequence[Any], ins: Sequence[Any]) -> None:
+        with each_matrix(n, batch) as at:
+            (unrolled if small else by_lapack)(n, outs[0], at)
+
+    start = (x.shape, x.dtype) if small else (x.shape, x.dtype, x)
+    return in_dtype(b, b.nest([start], body)[0], dtype)
+
+
+rules.loops[cholesky_p] = _cholesky_loops
+
+
+def _cholesky_stablehlo(m: Any, x: Any) -> Any:
+    return m.op("stablehlo.cholesky", [x], [m.avals_out[0]], attributes="lower = true")
+
+
+rules.stablehlos[cholesky_p] = _cholesky_stablehlo

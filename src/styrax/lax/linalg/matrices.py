@@ -1,0 +1,195 @@
+"""What the operations on matrices share: their checks, their batches, and how LAPACK is called on them.
+
+Arrays hold matrices in their last two dimensions; all others are a batch. LAPACK reads memory by
+columns, so that it sees the transpose of a matrix of ours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from styrax.core import dtypes, rules
+from styrax.core.primitive import Primitive
+from styrax.core.trace import get_aval
+from styrax.transforms import batching
+
+from ..arithmetic import add
+from ..casting import convert_element_type
+from ..comparisons import ge, le, select
+from ..contractions import Precision, dot_general
+from ..elementwise import conj
+from ..filling import broadcasted_iota, full_like
+from ..shaping import transpose
+
+INDEX, INT32 = np.dtype(np.int64), np.dtype(np.int32)
+LETTERS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d", np.dtype(np.complex64): "c",
+           np.dtype(np.complex128): "z"}
+
+
+def is_complex(dtype: Any) -> bool:
+    return dtypes.issubdtype(dtype, np.complexfloating)
+
+
+def real_dtype(dtype: Any) -> Any:
+    """The dtype of absolute values."""
+    return np.dtype(f"float{4 * dtype.itemsize}") if is_complex(dtype) else dtype
+
+
+def complex_dtype(dtype: Any) -> Any:
+    """The complex dtype of the same precision."""
+    return dtype if is_complex(dtype) else np.dtype(f"complex{16 * dtype.itemsize}")
+
+
+def check_inexact(name: str, *avals: Any) -> None:
+    for position, aval in enumerate(avals):
+        if not dtypes.issubdtype(aval.dtype, np.inexact):
+            raise TypeError(f"{name} does not accept dtype {dtypes.dtype_name(aval.dtype)} at position {position}. "
+                            f"Accepted dtypes at position {position} are subtypes of floating, complexfloating.")
+
+
+def check_same_dtypes(name: str, *avals: Any) -> None:
+    if any(a.dtype != avals[0].dtype for a in avals):
+        raise TypeError(f"lax.{name} requires arguments to have the same dtypes, got "
+                        f"{', '.join(dtypes.dtype_name(a.dtype) for a in avals)}.")
+
+
+def check_matrix(name: str, aval: Any, square: bool = False) -> None:
+    if len(aval.shape) < 2:
+        raise ValueError(f"Argument to {name} must have shape [..., m, n], got shape {aval.shape}.")
+    if square and aval.shape[-1] != aval.shape[-2]:
+        raise ValueError(f"Argument to {name} must have shape [..., n, n], got shape {aval.shape}.")
+
+
+def shape_of(x: Any) -> tuple[int, ...]:
+    return get_aval(x).shape
+
+
+# --- matrix arithmetic of derivative rules
+
+
+def swapped(x: Any) -> Any:
+    """The transpose of each matrix."""
+    rank = len(shape_of(x))
+    return transpose(x, (*range(rank - 2), rank - 1, rank - 2))
+
+
+def adjoint(x: Any) -> Any:
+    """The conjugate transpose of each matrix."""
+    x = swapped(x)
+    return conj(x) if is_complex(get_aval(x).dtype) else x
+
+
+def matmul(x: Any, y: Any) -> Any:
+    """The product of matrices, batch by batch, in full precision."""
+    rank = len(shape_of(x))
+    batch = tuple(range(rank - 2))
+    return dot_general(x, y, (((rank - 1,), (rank - 2,)), (batch, batch)), precision=Precision.HIGHEST)
+
+
+def band(x: Any, lower: bool, k: int = 0) -> Any:
+    """The lower (or upper) triangle of each matrix up to (or from) diagonal `k`; zeros elsewhere."""
+    shape = shape_of(x)
+    rank = len(shape)
+    rows = broadcasted_iota(INT32, shape[-2:], 0)
+    columns = broadcasted_iota(INT32, shape[-2:], 1)
+    rows = add(rows, np.int32(k))
+    mask = ge(rows, columns) if lower else le(rows, columns)
+    if rank > 2:
+        from ..broadcasting import broadcast_in_dim
+
+        mask = broadcast_in_dim(mask, shape, (rank - 2, rank - 1))
+    return select(mask, x, full_like(x, 0))
+
+
+def identity(n: int, dtype: Any) -> Any:
+    return np.eye(n, dtype=dtype)
+
+
+def to_dtype(x: Any, dtype: Any) -> Any:
+    return convert_element_type(x, dtype)
+
+
+def batch_in_front(primitive: Primitive) -> None:
+    """Batching of operations that take any number of leading dimensions."""
+
+    def rule(args: Sequence[Any], dims: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        size = next(shape_of(x)[d] for x, d in zip(args, dims, strict=True) if d is not None)
+        args = [batching.bdim_at_front(x, d, size) for x, d in zip(args, dims, strict=True)]
+        out = primitive.bind(*args, **params)
+        return (out, [0] * len(out)) if primitive.multiple_results else (out, 0)
+
+    rules.batchers[primitive] = rule
+
+
+# --- loops over matrices
+
+
+def working(b: Any, value: Any) -> Any:
+    """A value of a dtype that LAPACK knows: half precisions become f32."""
+    if value.dtype in LETTERS:
+        return value
+    single = np.dtype(np.float32)
+    return b.value(value.shape, single, lambda index: b.cast(value.at(index), single))
+
+
+def in_dtype(b: Any, value: Any, dtype: Any) -> Any:
+    """A result in the dtype that was asked for."""
+    if value.dtype == dtype:
+        return value
+    return b.value(value.shape, dtype, lambda index: b.cast(value.at(index), dtype))
+
+
+@contextmanager
+def _nested(n: Any, shape: Sequence[Any], at: list[Any]) -> Any:
+    if not shape:
+        yield
+        return
+    with n.loop(shape[0], parallel=True) as i:
+        at.append(i)
+        with _nested(n, shape[1:], at):
+            yield
+
+
+@contextmanager
+def each_matrix(n: Any, batch: Sequence[Any]) -> Any:
+    """Loops over a batch; gives the index of the matrix at hand."""
+    at: list[Any] = []
+    with _nested(n, tuple(batch), at):
+        yield at
+
+
+def place_of(b: Any, value: Any, at: Sequence[Any]) -> tuple[Any, Any]:
+    """A pointer to matrix (or vector) `at` of a contiguous value in memory."""
+    rest = len(value.shape) - len(at)
+    offset = b.index(0)
+    for i, size in zip(at, value.shape[: len(at)], strict=True):
+        offset = b.add(b.mul(offset, b.index(size)), b.index(i))
+    return value, b.mul(offset, b.index(math.prod(value.shape[len(value.shape) - rest:])))
+
+
+class Routine:
+    """Calls of one LAPACK or BLAS routine: flags and sizes by reference, hidden lengths last."""
+
+    def __init__(self, b: Any, n: Any, name: str, dtype: Any, library: str = "lapack"):
+        self.b = b
+        self.n = n
+        self.symbol = f"{library}_{LETTERS[dtype]}{name}"
+
+    def __call__(self, *arguments: Any, reads: Sequence[Any] = (), writes: Sequence[Any] = ()) -> None:
+        b = self.b
+        out: list[Any] = []
+        flags = 0
+        for a in arguments:
+            if isinstance(a, str):
+                out.append(("&", b.const(ord(a), np.int8)))
+                flags += 1
+            elif isinstance(a, int):
+                out.append(("&", b.const(a, INT32)))
+            else:
+                out.append(a)
+        self.n.call(self.symbol, [*out, *[b.int(1)] * flags], reads=list(reads), writes=list(writes))
