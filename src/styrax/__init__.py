@@ -26,6 +26,7 @@ _HOMES = {
     "core.shardings": "NamedSharding P:PartitionSpec",
     "core.trace": "ensure_compile_time_eval typeof",
     "lax.placing": "device_put reshard",
+    "parallel.mapping": "pmap shard_map",
     "placement": (
         "block_until_ready copy_to_host_async default_backend device_count device_get devices effects_barrier host_count host_id "
         "host_ids live_arrays local_device_count local_devices make_array_from_callback make_array_from_process_local_data "

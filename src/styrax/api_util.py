@@ -10,6 +10,7 @@ from .core.jaxpr import DebugInfo
 from .extend.linear_util import Store, WrappedFun, transformation2, transformation_with_aux2
 from .transforms.mapping import flatten_axes as _flatten_axes
 from .transforms.naming import argument_names
+from .transforms.tracing import abstractify as shaped_abstractify
 
 
 def debug_info(traced_for: str, fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], *,
@@ -121,3 +122,9 @@ def flatten_axes(name: str, treedef: Any, axis_tree: Any, *, kws: bool = False, 
 def safe_map(f: Callable, *sequences: Sequence[Any]) -> list[Any]:
     """`map` as a list, over sequences of equal length. ValueError for others."""
     return [f(*xs) for xs in zip(*sequences, strict=True)]
+
+
+__all__ = [
+    "argnums_partial", "debug_info", "donation_vector", "flatten_axes", "flatten_fun", "flatten_fun_nokwargs",
+    "rebase_donate_argnums", "safe_map", "shaped_abstractify",
+]

@@ -18,7 +18,7 @@ INF, NAN = float("inf"), float("nan")
 
 
 def arity(name: str) -> int:
-    return math.FUNCTIONS[name].__code__.co_argcount - 1
+    return len(math.argument_names(name))
 
 
 @functools.cache

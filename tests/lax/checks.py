@@ -14,7 +14,6 @@ import styrax.lax as slax
 from styrax.transforms import api
 from tests.lax.harness import Case, assert_close, assert_same_program, flat, run_all
 
-
 # Programs of tests run once: compile them fast.
 QUICK = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 

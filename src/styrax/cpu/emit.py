@@ -878,6 +878,7 @@ class Function:
         others = [self.arena.unique("get", t.dtype, f"{t.attr}.other") for t in acc.targets]
         previous, self.lanes = self.lanes, Lanes(others[0], "0", lanes, None)
         step = lanes // 2
+        self.folding = True
         while step:
             with self.scope():
                 for t, o in zip(acc.targets, others, strict=True):
@@ -887,6 +888,7 @@ class Function:
                     self._define(o, name, lanes)
                 self._assign(acc.targets, acc.combine(acc.targets, others))
             step //= 2
+        self.folding = False
         for o in others:
             self.vectors.discard(o)
         self.lanes = previous

@@ -1,4 +1,4 @@
 """Elementary and special functions as LLVM IR text: see `definition`."""
-from .definitions import FUNCTIONS, definition, module_text
+from .definitions import FUNCTIONS, argument_names, definition, module_text
 
-__all__ = ["FUNCTIONS", "definition", "module_text"]
+__all__ = ["FUNCTIONS", "argument_names", "definition", "module_text"]

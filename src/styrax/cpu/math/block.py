@@ -411,6 +411,13 @@ class Block:
         if key not in self.dependencies:
             self.dependencies.append(key)
 
+    def call(self, name: str, *arguments: Value) -> Value:
+        """Another function of this package, called rather than written out."""
+        self.depend(name)
+        t = self.float.text
+        operands = ", ".join([f"{t} {a.name}" for a in arguments])
+        return self.emit(self.float, f"call {t} @styrax.{name}.{self.dtype}.{self.lanes}({operands})")
+
     def freeze(self, x: Value) -> Value:
         return self.emit(x.kind, f"freeze {x.kind.text} {x.name}")
 
@@ -436,3 +443,31 @@ class Block:
             self.emit(u.kind, f"phi {u.kind.text} [ {u.name}, %{before} ], [ {v.name}, %{after} ]")
             for u, v in zip(usual, values)
         ]
+
+    def iterate(self, state: list[Value], active: Value, step, limit: int) -> list[Value]:
+        """new = step(*state), lane by lane where `active`, until no lane is, at most `limit` times.
+
+        `step` returns the new state and a mask of the lanes that go on; what it starts from is frozen.
+        """
+        before, number = self.labels[-1], len(self.labels)
+        loop, done = f"iterate{number}", f"converged{number}"
+        self.lines += [f"  br label %{loop}", f"{loop}:"]
+        self.labels.append(loop)
+        place = len(self.lines)
+        one = kind("i32", 1)
+        first = [self.constant(0, one), active, *state]
+        phis = [Value(self, f"%p{number}.{i}", v.kind) for i, v in enumerate(first)]
+        count, going, *old = phis
+        new, more = step(*old)
+        new = [self.select(going, x, y) for x, y in zip(new, old)]
+        more = more & going
+        count_next = count + 1
+        again = self.any(more) & (count_next < limit)
+        latch = self.labels[-1]
+        self.lines += [f"  br i1 {again.name}, label %{loop}, label %{done}", f"{done}:"]
+        self.labels.append(done)
+        self.lines[place:place] = [
+            f"  {phi.name} = phi {phi.kind.text} [ {x.name}, %{before} ], [ {y.name}, %{latch} ]"
+            for phi, x, y in zip(phis, first, [count_next, more, *new])
+        ]
+        return new

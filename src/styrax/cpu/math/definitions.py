@@ -3,10 +3,32 @@ from __future__ import annotations
 
 from functools import cache
 
-from . import error_functions, exponential, gamma, hyperbolic, inverse, power, trigonometric
+from . import (
+    bessel,
+    error_functions,
+    exponential,
+    gamma,
+    hyperbolic,
+    incomplete,
+    inverse,
+    power,
+    trigonometric,
+    zeta,
+)
 from .block import Block, Value
 
-FAMILIES = (exponential, trigonometric, hyperbolic, inverse, error_functions, gamma, power)
+FAMILIES = (
+    exponential,
+    trigonometric,
+    hyperbolic,
+    inverse,
+    power,
+    error_functions,
+    gamma,
+    incomplete,
+    bessel,
+    zeta,
+)
 # name -> builder(block, *arguments) -> result
 FUNCTIONS = {name: build for family in FAMILIES for name, build in family.FUNCTIONS.items()}
 # name -> text(dtype, lanes) -> (definition, dependencies): what FUNCTIONS call, written as IR
@@ -15,6 +37,13 @@ TEXTS = {name: text for family in FAMILIES for name, text in getattr(family, "TE
 INLINE_INSTRUCTIONS = 100
 
 Key = tuple[str, str, int]
+
+
+def argument_names(name: str) -> tuple[str, ...]:
+    """The names of a function's arguments, in order."""
+    build = FUNCTIONS[name]
+    code = getattr(build, "__wrapped__", build).__code__
+    return code.co_varnames[1 : code.co_argcount]
 
 
 @cache
@@ -32,7 +61,7 @@ def definition(name: str, dtype: str, lanes: int) -> tuple[str, str, tuple[Key, 
         return symbol, text, dependencies
     build = FUNCTIONS[name]
     block = Block(dtype, lanes)
-    names = build.__code__.co_varnames[1 : build.__code__.co_argcount]
+    names = argument_names(name)
     result = build(block, *[Value(block, f"%{a}", block.float) for a in names])
     t = block.float.text
     parameters = ", ".join([f"{t} %{a}" for a in names])

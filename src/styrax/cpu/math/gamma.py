@@ -6,6 +6,8 @@ are none.
 
 from __future__ import annotations
 
+from functools import wraps
+
 from .block import Block, Value
 from .exponential import log
 from .trigonometric import sin_or_cos
@@ -53,10 +55,13 @@ RISING_ROW = (720.0, 1764.0, 1624.0, 735.0, 175.0, 21.0, 1.0)
 
 
 def through_double(function):
-    """The function with its f32 form computed in f64."""
+    """The function, with f32 computed in f64."""
 
-    def build(b: Block, x: Value) -> Value:
-        return b.narrow(function(b.in_double(), b.widen(x))) if b.single else function(b, x)
+    @wraps(function)
+    def build(b: Block, *arguments: Value) -> Value:
+        if not b.single:
+            return function(b, *arguments)
+        return b.narrow(function(b.in_double(), *[b.widen(x) for x in arguments]))
 
     return build
 

@@ -1,0 +1,158 @@
+"""The regularised incomplete gamma and beta functions, by series and continued fractions.
+
+All lanes iterate together until the last one has converged. f32 goes through f64 arithmetic.
+"""
+
+from __future__ import annotations
+
+from .block import Block, Value
+from .exponential import exp, log, log1p, log_terms
+from .gamma import HALF_LOG_2PI, STIRLING_ROW, lgamma_of_positive, through_double
+
+EPSILON = 2.0**-53
+LIMIT = 20000
+# Stands for 0 in denominators of continued fractions
+TINY = 2.0**-900
+# From here on Stirling's series stands for lgamma, and what cancels in large terms is left out.
+LARGE = 8.0
+INF, NAN = float("inf"), float("nan")
+
+
+def log1p_minus(b: Block, d: Value) -> Value:
+    """log(1 + d) - d, without cancellation for small d."""
+    _, rest = log_terms(b, d)
+    return b.select((d > -0.25) & (d < 0.5), rest, log1p(b, d) - d)
+
+
+def lgamma(b: Block, z: Value) -> Value:
+    """log(gamma(z)) for z > 0."""
+    small = z < 0.5
+    return lgamma_of_positive(b, b.select(small, z + 1.0, z)) - b.select(small, log(b, z), 0.0)
+
+
+def stirling_rest(b: Block, z: Value) -> Value:
+    """lgamma(z) - ((z - 1/2)*log(z) - z + log(2*pi)/2) for z >= LARGE."""
+    inverse = 1.0 / b.at_least(z, LARGE)
+    return inverse * b.poly(inverse * inverse, STIRLING_ROW)
+
+
+def gamma_density(b: Block, a: Value, x: Value) -> Value:
+    """x**a * e**-x / gamma(a)."""
+    small = b.fma(a, log(b, x), -x) - lgamma(b, a)
+    # With x = a*(1 + d): a*(log(1 + d) - d) + log(a)/2 - log(2*pi)/2 - rest
+    large = b.fma(a, log1p_minus(b, (x - a) / a), b.fma(log(b, a), 0.5, -HALF_LOG_2PI)) - stirling_rest(b, a)
+    return exp(b, b.select(a < LARGE, small, large))
+
+
+def gamma_tails(b: Block, a: Value, x: Value) -> tuple[Value, Value]:
+    """(lower, upper), the smaller one computed and the other its complement."""
+    a, x = b.freeze(a), b.freeze(x)
+    valid = (a > 0.0) & (x > 0.0) & (a < INF) & (x < INF)
+    upper_smaller = (x > 1.0) & (x > a)
+    one = b.constant(1.0)
+
+    # lower = density/a * (1 + x/(a + 1) + x**2/((a + 1)*(a + 2)) + …)
+    def add_term(total: Value, term: Value, r: Value):
+        r = r + 1.0
+        term = term * (x / r)
+        total = total + term
+        return [total, term, r], term > total * EPSILON
+
+    series, _, _ = b.iterate([one, one, a], valid & ~upper_smaller, add_term, LIMIT)
+
+    # upper = density / (x + 1 - a - 1*(1 - a)/(x + 3 - a - 2*(2 - a)/(x + 5 - a - …))), by Lentz's method
+    start = x + (1.0 - a)
+
+    def convergent(value: Value, c: Value, d: Value, k: Value, base: Value):
+        k, base = k + 1.0, base + 2.0
+        numerator = k * (a - k)
+        d = 1.0 / away_from_zero(b, b.fma(numerator, d, base))
+        c = away_from_zero(b, base + numerator / c)
+        factor = c * d
+        return [value * factor, c, d, k, base], b.abs(factor - 1.0) > EPSILON * 2.0
+
+    first = 1.0 / away_from_zero(b, start)
+    huge = b.constant(1.0 / TINY)
+    state = [first, huge, first, b.constant(0.0), start]
+    fraction, *_ = b.iterate(state, valid & upper_smaller, convergent, LIMIT)
+
+    density = gamma_density(b, a, x)
+    lower, upper = density * series / a, density * fraction
+    return b.select(upper_smaller, 1.0 - upper, lower), b.select(upper_smaller, upper, 1.0 - lower)
+
+
+def away_from_zero(b: Block, x: Value) -> Value:
+    return b.select(b.abs(x) < TINY, b.constant(TINY), x)
+
+
+def at_gamma_edges(b: Block, a: Value, x: Value, result: Value, none: float, all: float) -> Value:
+    """`result`, but for arguments where the integral is none or all of the whole, or not defined."""
+    result = b.select(b.eq(x, 0.0), b.constant(none), result)
+    result = b.select(b.eq(x, INF) | b.eq(a, 0.0), b.constant(all), result)
+    undefined = ~((a >= 0.0) & (x >= 0.0)) | (b.eq(a, 0.0) & b.eq(x, 0.0)) | (b.eq(a, INF) & (x < INF))
+    return b.select(undefined, b.constant(NAN), result)
+
+
+def igamma(b: Block, a: Value, x: Value) -> Value:
+    return at_gamma_edges(b, a, x, gamma_tails(b, a, x)[0], 0.0, 1.0)
+
+
+def igammac(b: Block, a: Value, x: Value) -> Value:
+    return at_gamma_edges(b, a, x, gamma_tails(b, a, x)[1], 1.0, 0.0)
+
+
+def beta_density(b: Block, p: Value, q: Value, x: Value, y: Value, log_x: Value, log_y: Value) -> Value:
+    """x**p * y**q / beta(p, q) with y = 1 - x."""
+    total = p + q
+    small = b.fma(p, log_x, q * log_y) - (lgamma(b, p) + lgamma(b, q) - lgamma(b, total))
+    # With x = p/(p + q) * (1 + d) and y = q/(p + q) * (1 + e), p*d + q*e is 0.
+    u = b.fma(x, q, -(p * y))
+    main = b.fma(p, log1p_minus(b, u / p), q * log1p_minus(b, -(u / q)))
+    rest = stirling_rest(b, total) - stirling_rest(b, p) - stirling_rest(b, q)
+    large = main + rest + b.fma(log(b, p * (q / total)), 0.5, -HALF_LOG_2PI)
+    both_large = (p > LARGE) & (q > LARGE)
+    return exp(b, b.select(both_large, large, small))
+
+
+def betainc(b: Block, a: Value, c: Value, x: Value) -> Value:
+    """The integral of t**(a - 1) * (1 - t)**(c - 1) from 0 to x, over that to 1."""
+    a, c, x = b.freeze(a), b.freeze(c), b.freeze(x)
+    valid = (a > 0.0) & (c > 0.0) & (a < INF) & (c < INF) & (x > 0.0) & (x < 1.0)
+    # The fraction converges fast below the mean; above it the other tail is computed.
+    swap = x * (a + c + 2.0) > a + 1.0
+    p, q = b.select(swap, c, a), b.select(swap, a, c)
+    y = 1.0 - x
+    u, v = b.select(swap, y, x), b.select(swap, x, y)
+    one = b.constant(1.0)
+
+    def convergent(value: Value, s: Value, d: Value, m: Value):
+        # Two steps of Lentz's method, for the even and the odd coefficient
+        even = p + (m + m)
+        k = m * (q - m) * u / ((even - 1.0) * even)
+        d = 1.0 / away_from_zero(b, b.fma(k, d, 1.0))
+        s = away_from_zero(b, 1.0 + k / s)
+        value = value * (s * d)
+        k = -((p + m) * (p + q + m) * u / (even * (even + 1.0)))
+        d = 1.0 / away_from_zero(b, b.fma(k, d, 1.0))
+        s = away_from_zero(b, 1.0 + k / s)
+        factor = s * d
+        return [value * factor, s, d, m + 1.0], b.abs(factor - 1.0) > EPSILON * 2.0
+
+    first = 1.0 / away_from_zero(b, b.fma(-((p + q) * u), 1.0 / (p + 1.0), 1.0))
+    fraction, *_ = b.iterate([first, one, first, one], valid, convergent, LIMIT)
+    log_x, log_y = log(b, x), log1p(b, -x)
+    log_u, log_v = b.select(swap, log_y, log_x), b.select(swap, log_x, log_y)
+    tail = beta_density(b, p, q, u, v, log_u, log_v) * fraction / p
+    result = b.select(swap, 1.0 - tail, tail)
+    zero = b.eq(x, 0.0) | b.eq(c, 0.0) | b.eq(a, INF)
+    result = b.select(zero, b.constant(0.0), result)
+    result = b.select(b.eq(x, 1.0) | b.eq(a, 0.0) | b.eq(c, INF), one, result)
+    undefined = ~((a >= 0.0) & (c >= 0.0) & (x >= 0.0) & (x <= 1.0))
+    return b.select(undefined, b.constant(NAN), result)
+
+
+FUNCTIONS = {
+    "igamma": through_double(igamma),
+    "igammac": through_double(igammac),
+    "betainc": through_double(betainc),
+}

@@ -1,0 +1,32 @@
+"""Devices in grids."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core import backends
+
+
+def create_device_mesh(mesh_shape: Sequence[int], devices: Sequence[Any] | None = None, *,
+                       contiguous_submeshes: bool = False, allow_split_physical_axes: bool = False) -> np.ndarray:
+    """The devices in a grid of the given shape.
+
+    Raises:
+      ValueError: the number of devices is not that of the grid's places.
+    """
+    found = list(backends.get().devices() if devices is None else devices)
+    if math.prod(mesh_shape) != len(found):
+        raise ValueError(f"Number of devices {len(found)} must equal the product of mesh_shape {tuple(mesh_shape)}")
+    grid = np.empty(len(found), object)
+    grid[:] = found
+    return grid.reshape(tuple(mesh_shape))
+
+
+def create_hybrid_device_mesh(mesh_shape: Sequence[int], dcn_mesh_shape: Sequence[int],
+                              devices: Sequence[Any] | None = None, **kwargs: Any) -> np.ndarray:
+    """The devices of several groups in a grid: each axis of size `dcn_mesh_shape[i] * mesh_shape[i]`."""
+    return create_device_mesh([a * b for a, b in zip(mesh_shape, dcn_mesh_shape, strict=True)], devices)

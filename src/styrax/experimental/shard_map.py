@@ -1,0 +1,7 @@
+"""`shard_map`, by its former name."""
+
+from __future__ import annotations
+
+from ..parallel.mapping import shard_map
+
+__all__ = ["shard_map"]

@@ -1,0 +1,172 @@
+"""`pmap` and `shard_map`: one program, each device its part of the data, collectives between them.
+
+There is one device, so every mapped axis has one element: the parts are the whole, and the axes are there for
+collectives to name.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core import mesh as meshes
+from ..core import tree, tree_paths
+from ..core.mesh import AbstractMesh, Mesh
+from ..core.shardings import NamedSharding, PartitionSpec
+from ..core.trace import get_aval
+from ..transforms.jit import jit
+from ..transforms.mapping import vmap
+from ..transforms.naming import wraps
+
+
+class _Infer:
+    """Stands for specifications that are read off the arguments."""
+
+    def __repr__(self) -> str:
+        return "jax.sharding.Infer"
+
+
+Infer = _Infer()
+
+
+def pmap(fun: Callable, axis_name: Any = None, *, in_axes: Any = 0, out_axes: Any = 0,
+         static_broadcasted_argnums: int | Iterable[int] = (), devices: Sequence[Any] | None = None,
+         backend: str | None = None, axis_size: int | None = None, donate_argnums: int | Iterable[int] = (),
+         global_arg_shapes: Any = None) -> Any:
+    """Runs a function on all devices at once, each on its slice of the arguments.
+
+    Args:
+      fun: a function of trees of arrays.
+      axis_name: a name of the mapped axis, for collectives.
+      in_axes: for each argument the axis that is spread over the devices, None for arguments that all devices get whole.
+      out_axes: the axis of the results along which the devices' parts lie, None for one device's part.
+      static_broadcasted_argnums: arguments that are passed to `fun` as they are.
+      devices: the devices to use.
+      backend: the platform to use.
+      axis_size: the size of the mapped axis.
+      donate_argnums: arguments whose memory the results may take.
+
+    Returns:
+      A function of the same arguments; it is compiled.
+
+    Raises:
+      ValueError: no argument has a mapped axis, or the axis is larger than the number of devices.
+    """
+    statics = (static_broadcasted_argnums,) if isinstance(static_broadcasted_argnums, int) else tuple(static_broadcasted_argnums)
+    donated = (donate_argnums,) if isinstance(donate_argnums, int) else tuple(donate_argnums)
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+
+    @functools.partial(jit, static_argnums=statics or None, donate_argnums=donated or None, backend=backend)
+    def compiled(*args: Any, **kwargs: Any) -> Any:
+        from ..core.backends import get
+
+        count = len(devices) if devices is not None else len(get(backend).devices())
+        axes = _axes_of(in_axes, args, statics)
+        dynamic = [i for i in range(len(args)) if i not in statics]
+        _check_sizes([args[i] for i in dynamic], [axes[i] for i in dynamic], kwargs, count)
+
+        def one(given: Sequence[Any], named: dict[str, Any]) -> Any:
+            rest = iter(given)
+            return fun(*(args[i] if i in statics else next(rest) for i in range(len(args))), **named)
+
+        return vmap(one, in_axes=([axes[i] for i in dynamic], 0 if kwargs else None), out_axes=out_axes, axis_name=axis_name,
+                    axis_size=axis_size or 1)([args[i] for i in dynamic], kwargs)
+
+    @wraps(fun)
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        return compiled(*args, **kwargs)
+
+    mapped.lower = compiled.lower  # type: ignore[attr-defined]
+    mapped.trace = compiled.trace  # type: ignore[attr-defined]
+    return mapped
+
+
+def _axes_of(in_axes: Any, args: tuple, statics: Sequence[int]) -> list[Any]:
+    if isinstance(in_axes, tuple):
+        if len(in_axes) == len(args):
+            return list(in_axes)
+        rest = iter(in_axes)  # given for the arguments that are not static
+        return [None if i in statics else next(rest, 0) for i in range(len(args))]
+    return [in_axes] * len(args)
+
+
+def _check_sizes(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any], count: int) -> None:
+    found = False
+    for arg, axis in [*zip(args, axes, strict=True), *((v, 0) for v in kwargs.values())]:
+        leaves = tree.tree_leaves(arg)
+        spread = ([axis] * len(leaves) if axis is None or isinstance(axis, int)
+                  else tree_paths.broadcast_prefix(axis, arg, is_leaf=lambda a: a is None))
+        for x, a in zip(leaves, spread, strict=True):
+            shape = np.shape(x)
+            if a is None or not shape:
+                continue
+            found = True
+            if shape[a] > count:
+                raise ValueError(f"compiling computation that requires {shape[a]} logical devices, but only {count} XLA devices "
+                                 f"are available: pmap got an array of shape {shape} to be spread along axis {a}")
+    if not found:
+        raise ValueError("pmap requires at least one argument with a mapped axis.")
+
+
+def shard_map(f: Callable | None = None, /, *, out_specs: Any, in_specs: Any = Infer, mesh: Mesh | AbstractMesh | None = None,
+              axis_names: Any = frozenset(), check_vma: bool = True, check_rep: bool = True, auto: Any = frozenset()) -> Any:
+    """Runs a function on all devices of a mesh, each on its part of the arguments.
+
+    Args:
+      f: a function of trees of arrays; without it, a decorator.
+      out_specs: a tree of `PartitionSpec`s, a prefix of the results: how the devices' parts make up the results.
+      in_specs: the same for the arguments: how they are cut into parts. By default as they are spread already.
+      mesh: the mesh; by default the one in force.
+      axis_names: the axes of the mesh that the function knows of, by default all.
+      check_vma: whether to check that results said to be equal on all devices are.
+
+    Returns:
+      A function of the same arguments.
+
+    Raises:
+      ValueError: there is no mesh, or a specification does not fit the mesh or an argument.
+    """
+    if f is None:
+        return functools.partial(shard_map, out_specs=out_specs, in_specs=in_specs, mesh=mesh, axis_names=axis_names,
+                                 check_vma=check_vma, check_rep=check_rep, auto=auto)
+
+    @wraps(f)
+    def mapped(*args: Any) -> Any:
+        used = mesh if mesh is not None else meshes.current_mesh()
+        if used.empty:
+            raise ValueError("The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to enter into a mesh context, or pass "
+                             "`mesh=`")
+        if used.size != 1:
+            raise ValueError(f"shard_map over {used} needs {used.size} devices; there is one")
+        names = [n for n in used.axis_names if (not axis_names or n in axis_names) and n not in auto]
+        if in_specs is not Infer:
+            _check_specs(in_specs, args, used)
+
+        def inner(given: tuple) -> Any:
+            return f(*given)
+
+        for name in reversed(names):
+            inner = vmap(inner, in_axes=None, out_axes=0, axis_name=name, axis_size=1)
+        outs = inner(args)
+        outs = tree.tree_map(lambda x: x.reshape(x.shape[len(names):]), outs)
+        _check_specs(out_specs, outs, used)
+        return outs
+
+    return mapped
+
+
+def _check_specs(specs: Any, values: Any, mesh: Mesh | AbstractMesh) -> None:
+    leaves, _ = tree.tree_flatten(values)
+    is_leaf = lambda s: s is None or isinstance(s, PartitionSpec)
+    found = [specs] * len(leaves) if is_leaf(specs) else tree_paths.broadcast_prefix(specs, values, is_leaf=is_leaf)
+    for x, spec in zip(leaves, found, strict=True):
+        if spec is None:
+            continue
+        NamedSharding(mesh, spec)
+        ndim = len(get_aval(x).shape)
+        if len(spec) > ndim:
+            raise ValueError(f"shard_map got the specification {spec}, of length {len(spec)}, for an array of rank {ndim}")
