@@ -105,6 +105,7 @@ REFERENCES = {
     "rsqrt": lambda x: 1 / mp.sqrt(x),
     "cbrt": lambda x: mp.sign(x) * mp.cbrt(abs(x)),
     "erf": mp.erf,
+    "erfc": lambda x: mp.erfc(x) if abs(x) < 60 else mp.mpf(1 - mp.sign(x)),
     "pow": mp.power,
     "atan2": mp.atan2,
 }
@@ -169,11 +170,12 @@ def test_at_most_two_ulps(name, dtype):
     assert errors[worst] <= 2.0, (x[worst], errors[worst])
 
 
+NOT_IN_NUMPY = ("logistic", "rsqrt", "erf", "erfc")
 NUMPY = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "asinh": "arcsinh", "acosh": "arccosh"}
 NUMPY |= {"atanh": "arctanh", "pow": "power", "atan2": "arctan2"}
 
 
-@pytest.mark.parametrize("name", [n for n in UNARY if n not in ("logistic", "rsqrt", "erf")])
+@pytest.mark.parametrize("name", [n for n in UNARY if n not in NOT_IN_NUMPY])
 def test_whole_range_of_f32(name):
     # Every 4099th bit pattern against NumPy in f64, which is right to a small fraction of an f32 ulp.
     x = np.arange(0, 2**32, 4099, dtype=np.uint64).astype(np.uint32).view(np.float32)
@@ -194,7 +196,7 @@ SPECIAL = [0.0, -0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, INF, -INF, NAN]
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
-@pytest.mark.parametrize("name", [n for n in UNARY if n not in ("logistic", "rsqrt", "erf")])
+@pytest.mark.parametrize("name", [n for n in UNARY if n not in NOT_IN_NUMPY])
 def test_special_values(name, dtype):
     x = np.array([*SPECIAL, np.finfo(DTYPES[dtype]).smallest_subnormal], DTYPES[dtype])
     result = evaluate(name, dtype, x)
@@ -213,6 +215,9 @@ def test_special_values_of_others(dtype):
     erf = evaluate("erf", dtype, x)
     np.testing.assert_array_equal(erf, [0.0, -0.0, 1.0, -1.0, NAN])
     np.testing.assert_array_equal(np.signbit(erf)[:4], [False, True, False, True])
+    np.testing.assert_array_equal(evaluate("erfc", dtype, x), [1.0, 1.0, 0.0, 2.0, NAN])
+    ends = np.array([1.0, -1.0, 1.5, -0.0, NAN], DTYPES[dtype])
+    np.testing.assert_array_equal(evaluate("erf_inv", dtype, ends), [INF, -INF, NAN, 0.0, NAN])
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
@@ -286,6 +291,92 @@ def test_lanes_do_not_change_bits(name, dtype):
         many = compiled(name, dtype, lanes)(*arguments)
         same = (one == many) & (np.signbit(one) == np.signbit(many)) | np.isnan(one) & np.isnan(many)
         assert same.all(), (x[~same][:3], one[~same][:3], many[~same][:3])
+
+
+def bessel(order):
+    return lambda x: mp.besseli(order, x) * mp.exp(-abs(x))
+
+
+def uniform(low, high):
+    return lambda rng, count: rng.uniform(low, high, count)
+
+
+# name, exact function, how its arguments are drawn, ulps allowed in f64
+HARDER = [
+    ("erf_inv", mp.erfinv, [uniform(-1, 1)], 2),
+    ("lgamma", lambda x: mp.re(mp.loggamma(x)), [uniform(0, 20)], 5),
+    ("lgamma", lambda x: mp.re(mp.loggamma(x)), [uniform(20, 1e9)], 2),
+    ("digamma", mp.digamma, [uniform(2, 40)], 10),
+    ("bessel_i0e", bessel(0), [uniform(-25, 25)], 4),
+    ("bessel_i1e", bessel(1), [uniform(-25, 25)], 4),
+    ("zeta", mp.zeta, [uniform(1.01, 12), uniform(0.1, 30)], 8),
+    (
+        "polygamma",
+        lambda n, x: mp.polygamma(int(n), x),
+        [lambda rng, count: rng.integers(1, 7, count), uniform(0.1, 30)],
+        32,
+    ),
+    ("igamma", lambda a, x: mp.gammainc(a, 0, x, regularized=True), [uniform(0.1, 60), uniform(0.1, 60)], 256),
+    ("igammac", lambda a, x: mp.gammainc(a, x, mp.inf, regularized=True), [uniform(0.1, 60), uniform(0.1, 60)], 256),
+    (
+        "betainc",
+        lambda a, b, x: mp.betainc(a, b, 0, x, regularized=True),
+        [uniform(0.1, 20), uniform(0.1, 20), uniform(0.01, 0.99)],
+        256,
+    ),
+]
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("row", HARDER, ids=[f"{row[0]}-{i}" for i, row in enumerate(HARDER)])
+def test_special_functions(row, dtype, monkeypatch):
+    name, exact, draws, allowed = row
+    monkeypatch.setitem(REFERENCES, name, exact)
+    rng = np.random.default_rng(8)
+    arguments = [draw(rng, 80).astype(DTYPES[dtype]) for draw in draws]
+    errors = errors_in_ulps(name, evaluate(name, dtype, *arguments), *arguments)
+    worst = int(np.argmax(errors))
+    assert errors[worst] <= (2.0 if dtype == "f32" else allowed), [a[worst] for a in arguments]
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_edges_of_gamma_functions(dtype):
+    x = np.array([1.0, 2.0, 0.0, -0.0, -3.0, INF, -INF, NAN, -1e30], DTYPES[dtype])
+    lgamma = evaluate("lgamma", dtype, x)
+    np.testing.assert_array_equal(lgamma, [0.0, 0.0, INF, INF, INF, INF, INF, NAN, INF])
+    assert not np.signbit(lgamma[:2]).any()
+    np.testing.assert_array_equal(
+        np.isnan(evaluate("digamma", dtype, x)), [False, False, True, True, True, False, True, True, True]
+    )
+    near = np.array([-2.5, -1e-6, 0.25, -100.5])
+    np.testing.assert_allclose(evaluate("lgamma", "f64", near), [float(mp.re(mp.loggamma(v))) for v in near])
+    np.testing.assert_allclose(evaluate("digamma", "f64", near), [float(mp.digamma(v)) for v in near])
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_edges_of_incomplete_functions(dtype):
+    a = np.array([0.0, 0.0, 1.0, -1.0, 2.0, 2.0, INF, INF, NAN, 1e9], DTYPES[dtype])
+    x = np.array([0.0, 1.0, 0.0, 1.0, -1.0, INF, 1.0, INF, 1.0, 2e9], DTYPES[dtype])
+    lower = np.array([NAN, 1.0, 0.0, NAN, NAN, 1.0, NAN, 1.0, NAN, 1.0])
+    np.testing.assert_array_equal(evaluate("igamma", dtype, a, x), lower)
+    np.testing.assert_array_equal(evaluate("igammac", dtype, a, x), 1.0 - lower)
+    rows = [
+        (0, 1, 0.5, 1), (1, 0, 0.5, 0), (1, 1, 0, 0), (1, 1, 1, 1), (1, 1, -0.1, NAN), (1, 1, 1.1, NAN),
+        (-1, 1, 0.5, NAN), (INF, 1, 0.5, 0), (1, INF, 0.5, 1), (NAN, 1, 0.5, NAN), (0, 0, 0.5, NAN),
+    ]  # fmt: skip
+    a, b, x, expected = np.array(rows, DTYPES[dtype]).T
+    np.testing.assert_array_equal(evaluate("betainc", dtype, a, b, x), expected)
+
+
+def test_incomplete_gamma_of_many():
+    # The asymptotic expansion and the fractions meet at a = 2**17.
+    a = np.array([131071.0, 131072.0, 1e6, 1e6])
+    x = np.array([131000.0, 131000.0, 1e6 - 8e3, 1e6 + 1500.0])
+    # Sums of the power series to 25 digits
+    expected = [0.42260759820403854, 0.42152665725925037, 5.24012281543083e-16, 0.9331388957641022]
+    lower, upper = evaluate("igamma", "f64", a, x), evaluate("igammac", "f64", a, x)
+    np.testing.assert_allclose(lower, expected, rtol=2e-14)
+    np.testing.assert_allclose(upper, 1 - np.array(expected), rtol=2e-14)
 
 
 def test_exact_results():

@@ -119,6 +119,7 @@ for _ in range(3):
     "z = jax.jit(lambda y: y[:1], donate_argnums=0)(y)",
     "z = jax.jit(lambda x, y: x, donate_argnums=(0, 1))(x, y)",
     "z = jax.jit(lambda x, y: (y, x), donate_argnums=(0, 1))(x, y)",
+    "z = jax.jit(add, donate_argnums=(1,))(x=x, y=y)",
     "z = jax.jit(add, donate_argnames='y')(x, y)",
     "z = jax.jit(add, donate_argnames='y')(x, y=y)",
     "z = jax.jit(add, donate_argnums=(0, 1)).lower(x, y).compile()(x, y)",

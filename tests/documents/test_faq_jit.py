@@ -78,6 +78,26 @@ print(f(x, y))
 """, "print(jit(f)(x, y))", exact=True)
 
 
+@pytest.mark.parametrize("numerics, printed", [
+    ("strict", "0.572365 inf 0.0010000467"),
+    ("default", "0.5723649 100.0 0.0010000467"),
+    ("fast", "0.5723649 100.0 0.001"),
+])
+def test_numerics_of_jit_are_a_setting(numerics, printed):
+    """What `jit` may rewrite: nothing, what JAX 0.10.2 does, or what the document of 2022 shows as well."""
+    ran = Session(OURS).run(IMPORTS + f"""
+jax.config.update("styrax_numerics", "{numerics}")
+try:
+  x, y = jnp.array(1.0), jnp.array(0.001)
+  print(jit(lambda x: jnp.log(jnp.sqrt(x)))(jnp.pi))
+  print(jit(lambda x: jnp.log(jnp.exp(x)))(100.0))
+  print(jit(lambda x, y: x + y - x)(x, y))
+finally:
+  jax.config.update("styrax_numerics", "default")
+""")
+    assert ran.output.split() == printed.split()
+
+
 def test_long_programs_and_their_remedies():
     """Unrolled loops run; `fori_loop` and `scan` say the same in a few lines; `where` masks padded arrays."""
     session, ran = play(IMPORTS + "from jax import lax", """

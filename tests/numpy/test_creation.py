@@ -79,7 +79,7 @@ w * jnp.ones(2)
 """
 OBJECTS = [3, 2.0, True, 1j, [1, 2], [1.0, 2], [True, False], [np.int8(1), 2], [[True, 2.0]], np.arange(3), range(3),
            (1, 2), np.float16(3), [], [[]], [np.ones(2), [1, 2]], np.float64(2), np.array(2**40), [[1, 2], [3, 4]]]
-BAD = [[1, "a"], ["a"], None, [None, 1], {}, object(), [[1, 2], [3]], 2**40, [2**40], "abc"]
+BAD = [[1, "a"], ["a"], None, [None, 1], {}, pytest.param(object(), id="object"), [[1, 2], [3]], 2**40, [2**40], "abc"]
 
 
 def test_ranges() -> None:

@@ -37,7 +37,6 @@ ROOTS = {
     "jax._src.sharding_impls": "styrax.core.shardings",
     "jax._src.source_info_util": "styrax.extend.source_info_util",
     "jax._src.stages": "styrax.stages",
-    "jax._src.state.types": "styrax.core.avals",
     "jax._src.tree": "styrax.tree",
     "jax._src.tree_util": "styrax.tree_util",
     "jaxlib": "styrax.compat.jaxlib",

@@ -7,12 +7,16 @@ from typing import Any
 
 from .avals import AbstractRef, AbstractToken, AbstractValue, tangent_dtype
 from .jaxpr import Literal, Var
-from .trace import Trace, current_trace, ensure_compile_time_eval, eval_trace, state
+from .trace import Trace, current_trace, eval_trace, set_current_trace, state
 
 Atom = Var | Literal
 Value = Any
 ParamDict = dict[str, Any]
-eval_context = ensure_compile_time_eval
+
+
+def eval_context() -> set_current_trace:
+    """A context in which operations run at once."""
+    return set_current_trace(eval_trace)
 
 
 class TraceTag:

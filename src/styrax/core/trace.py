@@ -185,6 +185,39 @@ class EvalTrace(Trace):
 eval_trace = EvalTrace()
 
 
+class FoldingTrace(Trace):
+    """Runs at once what works on concrete values alone, and gives the rest to the trace outside."""
+
+    __slots__ = ("parent",)
+
+    def __init__(self, parent: Trace):
+        self.parent = parent
+
+    def _choose(self, args: tuple) -> Trace:
+        return self.parent if any(isinstance(x, Tracer) for x in args) else eval_trace
+
+    def process_primitive(self, primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
+        trace = self._choose(args)
+        with set_current_trace(trace):
+            return trace.process_primitive(primitive, args, params)
+
+    def process_custom_jvp_call(self, primitive: Primitive, fun: Callable, jvp: Callable, args: tuple,
+                                *, symbolic_zeros: bool) -> Any:
+        trace = self._choose(args)
+        with set_current_trace(trace):
+            return trace.process_custom_jvp_call(primitive, fun, jvp, args, symbolic_zeros=symbolic_zeros)
+
+    def process_custom_vjp_call(self, primitive: Primitive, fun: Callable, fwd: Callable, bwd: Callable,
+                                args: tuple, *, out_trees: Any, symbolic_zeros: bool) -> Any:
+        trace = self._choose(args)
+        with set_current_trace(trace):
+            return trace.process_custom_vjp_call(
+                primitive, fun, fwd, bwd, args, out_trees=out_trees, symbolic_zeros=symbolic_zeros)
+
+    def __repr__(self) -> str:
+        return f"FoldingTrace({self.parent!r})"
+
+
 class _State(threading.local):
     """What a thread is tracing: the current trace, and the sizes of the mapped axes in scope."""
 
@@ -231,7 +264,8 @@ def take_current_trace() -> Iterator[Trace]:
 @contextmanager
 def ensure_compile_time_eval() -> Iterator[None]:
     """Inside, operations on concrete values run at once also while something is traced."""
-    with set_current_trace(eval_trace):
+    trace = state.trace
+    with set_current_trace(trace if trace.is_eval or type(trace) is FoldingTrace else FoldingTrace(trace)):
         yield
 
 

@@ -634,6 +634,8 @@ def _approx_output_size(size: int, rank: int, k: int, recall_target: float, aggr
     tile = 1024 if rank == 1 else 128
     if size <= tile:
         return size
+    if k == 1:
+        return tile
     logical = override if override >= 0 else size
     wanted = size if recall_target >= 1 else max(int((1.0 - k) / math.log(recall_target)), tile)
     wanted = min(wanted, size)

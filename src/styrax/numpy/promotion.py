@@ -32,7 +32,8 @@ def is_array(x: Any) -> bool:
 
 def is_arraylike(x: Any) -> bool:
     """Whether functions take `x` as an operand: arrays, tracers, NumPy arrays and scalars, Python numbers."""
-    return (type(x) is Array or isinstance(x, (Array, Tracer, bool, int, float, complex, np.ndarray, np.number, np.bool_))
+    return (type(x) is Array
+            or isinstance(x, (Array, Tracer, bool, int, float, complex, np.ndarray, np.number, np.bool_))
             or _is_extension_scalar(x) or hasattr(x, "__jax_array__"))
 
 
@@ -296,7 +297,7 @@ def user_dtype(dtype: Any, name: str = "") -> Any:
 
     Warns where 64 bits were asked for and are not enabled. Raises TypeError for what is no dtype.
     """
-    if dtype in (bool, int, float, complex):
+    if isinstance(dtype, type) and dtype in _PYTHON_KINDS:
         return dtypes.canonicalize_dtype(_PYTHON_KINDS[dtype])
     of_array = getattr(dtype, "dtype", None)  # NumPy's scalar classes have a descriptor of that name
     if isinstance(of_array, (np.dtype, dtypes.ExtendedDType)) and not isinstance(dtype, np.dtype):

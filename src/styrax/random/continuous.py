@@ -15,7 +15,7 @@ from styrax.lax.shapes import canonical_shape
 from styrax.transforms.jit import jit
 
 from .keys import check_prng_key, split_apart
-from .uniform import checked_dtype, float_dtype, placed, shape_or_broadcast, uniform
+from .uniform import checked_dtype, float_dtype, placed, shape_or_broadcast, _uniform, uniform
 
 
 def _number(value: float, dtype: Any) -> Any:
@@ -124,7 +124,7 @@ def laplace(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_shard
 @partial(jit, static_argnums=(1, 2))
 def _laplace(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     low = np.nextafter(_number(-1.0, dtype), _number(0.0, dtype), dtype=dtype)
-    u = uniform(key, shape, dtype, minval=low, maxval=_number(1.0, dtype))
+    u = uniform(key, shape, dtype, minval=low, maxval=1.0)
     return lax.mul(lax.sign(u), lax.log1p(lax.neg(lax.abs(u))))
 
 
@@ -144,7 +144,7 @@ def logistic(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_shar
 
 @partial(jit, static_argnums=(1, 2))
 def _logistic(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    x = uniform(key, shape, dtype, _tiny(dtype), _number(1.0, dtype))
+    x = uniform(key, shape, dtype, _tiny(dtype), 1.0)
     return lax.sub(lax.log(x), lax.log1p(lax.neg(x)))
 
 
@@ -172,7 +172,7 @@ def cauchy(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_shardi
 
 @partial(jit, static_argnums=(1, 2))
 def _cauchy(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    u = uniform(key, shape, dtype, _eps(dtype), _number(1.0, dtype))
+    u = uniform(key, shape, dtype, _eps(dtype), 1.0)
     return lax.tan(lax.mul(_number(np.pi, dtype), lax.sub(u, _number(0.5, dtype))))
 
 
@@ -206,14 +206,16 @@ def default_mode() -> str:
 
 @partial(jit, static_argnums=(1, 2, 3))
 def _gumbel(key: Any, shape: tuple[int, ...], dtype: Any, mode: str) -> Any:
+    from styrax.numpy import where
+
     tiny = _tiny(dtype)
     if mode == "low":
-        u = uniform(key, shape, dtype, minval=tiny, maxval=_number(1.0, dtype))
+        u = _uniform(key, shape, dtype, minval=tiny, maxval=1.0)
         return lax.neg(lax.log(lax.neg(lax.log(u))))
-    high, low = _halves(uniform(key, (2, *shape), dtype, minval=_number(0.0, dtype), maxval=_number(1.0, dtype)))
+    high, low = _halves(_uniform(key, (2, *shape), dtype, minval=0.0, maxval=1.0))
     # Small numbers get their low bits from the second draw.
     fine = lax.add(lax.add(high, lax.mul(_eps(dtype), low)), tiny)
-    x = lax.select(lax.ge(high, lax.full_like(high, 0.5)), high, fine)
+    x = where(high >= 0.5, high, fine)
     return lax.neg(lax.log(lax.neg(lax.log1p(lax.neg(x)))))
 
 

@@ -13,6 +13,7 @@ from styrax import lax
 from styrax.core import dtypes
 from styrax.lax import prng
 from styrax.lax.shapes import canonical_axis, canonical_shape
+from styrax.numpy.promotion import check_arraylike
 from styrax.transforms.jit import jit
 
 from .continuous import _eps, _halves, gumbel
@@ -67,7 +68,7 @@ def rademacher(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sh
       out_sharding: sharding of the result.
     """
     key, _ = check_prng_key("rademacher", key)
-    dtype = dtypes.check_and_canonicalize_user_dtype(int if dtype is None else dtype, "rademacher")
+    dtype = dtypes.check_and_canonicalize_user_dtype(int if dtype is None else dtype)
     return placed(_rademacher(key, canonical_shape(shape), dtype), out_sharding)
 
 
@@ -94,12 +95,15 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Sequence[int] | No
     Raises:
       ValueError: for a shape that does not fit, or more draws than categories without replacement.
     """
-    from styrax.numpy import asarray, expand_dims
+    from styrax.numpy import argmax, asarray, expand_dims
 
     key, _ = check_prng_key("categorical", key)
+    check_arraylike("categorical", logits)
     logits = asarray(logits)
     rank = logits.ndim
-    axis = canonical_axis(axis, rank)
+    if not -rank <= axis < rank:
+        raise IndexError(f"index {axis} is out of bounds for axis 0 with size {rank}")
+    axis %= rank
     batch = logits.shape[:axis] + logits.shape[axis + 1:]
     shape = batch if shape is None else canonical_shape(shape)
     if lax.broadcast_shapes(shape, batch) != shape:
@@ -118,8 +122,6 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Sequence[int] | No
     tail = list(shape[len(prefix):])
     tail.insert(axis, logits.shape[axis])
     noise = gumbel(key, (*prefix, *tail), logits.dtype, mode)
-    from styrax.numpy import argmax
-
     noisy = noise + (expand_dims(logits, tuple(range(len(prefix)))) if prefix else logits)
     return placed(argmax(noisy, axis=len(prefix) + axis), out_sharding)
 
@@ -140,6 +142,7 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, o
     key, _ = check_prng_key("permutation", key)
     from styrax.numpy import arange, asarray, take
 
+    check_arraylike("permutation", x)
     if not shape_of(x):
         if not dtypes.issubdtype(lax.dtype(x), np.integer):
             raise TypeError("x must be an integer or at least 1-dimensional")
@@ -188,7 +191,10 @@ def choice(key: Any, a: Any, shape: Sequence[int] = (), replace: bool = True, p:
     from styrax.numpy import asarray, cumsum, searchsorted, take, zeros
 
     key, _ = check_prng_key("choice", key)
+    if not isinstance(shape, Sequence):
+        raise TypeError(f"shape argument of jax.random.choice must be a sequence, got {shape}")
     shape = canonical_shape(shape)
+    check_arraylike("choice", a)
     array = a if shape_of(a) else None
     if array is not None:
         array = asarray(array)
@@ -210,9 +216,10 @@ def choice(key: Any, a: Any, shape: Sequence[int] = (), replace: bool = True, p:
         index = randint(key, shape, 0, size)
     elif p is None:
         shuffled = permutation(key, size if array is None else array, axis)
-        chosen = lax.slice_in_dim(shuffled, 0, draws, axis=axis)
+        chosen = shuffled[(slice(None),) * axis + (slice(draws),)]
         return _draws_in_shape(chosen, array, axis, shape)
     else:
+        check_arraylike("choice", p)
         p = asarray(p)
         if not dtypes.issubdtype(p.dtype, np.inexact):
             p = p.astype(dtypes.default_float_dtype())

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from styrax.core import config, dtypes
-from styrax.core.trace import get_aval
+from styrax.core.array import Array
+from styrax.core.trace import Tracer, get_aval
 from styrax.lax import prng
 from styrax.lax.keys import KeyTy, PRNGImpl, PRNGSpec, resolve_prng_impl
 
@@ -32,19 +33,36 @@ def check_prng_key(name: str, key: Any, *, allow_batched: bool = False) -> tuple
     """
     if is_key(key):
         typed, raw = key, False
-    elif getattr(key, "dtype", None) is not None and isinstance(key.dtype, dtypes.ExtendedDType):
-        raise TypeError(f"{name} accepts PRNG keys, but was given an array of dtype {key.dtype}.")
+    elif not isinstance(key, (Array, Tracer, np.ndarray, np.generic, int, float, complex)):
+        raise TypeError(f"unexpected PRNG key type {type(key)}")
     else:
-        if config.config.jax_enable_custom_prng:
-            import warnings
-
-            warnings.warn(f"Raw arrays as random keys to jax.random functions are deprecated: {name} was given one. "
-                          "Make keys with jax.random.key.", FutureWarning, stacklevel=3)
+        _report_raw_key()
         typed, raw = prng.random_wrap(key, impl=default_prng_impl()), True
     if not allow_batched and typed.ndim:
-        raise ValueError(f"{name} accepts a single key, but was given a key array of shape {typed.shape} != (). Use "
+        raise ValueError(f"{name} accepts a single key, but was given a key array of shape {key.shape} != (). Use "
                          "jax.vmap for batching.")
     return typed, raw
+
+
+def _report_raw_key() -> None:
+    """Warns of uint32 data in the place of a key, or refuses it, as the configuration has it."""
+    legacy = config.legacy_prng_key.value
+    if legacy == "allow":
+        if config.config.jax_enable_custom_prng:
+            _warn("Raw arrays as random keys to jax.random functions are deprecated. Assuming valid "
+                  f"{default_prng_impl().name} key for now.", FutureWarning)
+        return
+    message = ("Legacy uint32 key array passed as key to jax.random function. Please create keys using "
+               "jax.random.key(). If use of a raw key array was intended, set jax_legacy_prng_key=\"allow\".")
+    if legacy == "error":
+        raise ValueError(message)
+    _warn(message, UserWarning)
+
+
+def _warn(message: str, category: type[Warning]) -> None:
+    import warnings
+
+    warnings.warn(message, category, stacklevel=5)
 
 
 def maybe_unwrap(raw: bool, keys: Any) -> Any:
@@ -52,12 +70,11 @@ def maybe_unwrap(raw: bool, keys: Any) -> Any:
     return prng.random_unwrap(keys) if raw else keys
 
 
-def _chosen_impl(impl: Any, dtype: Any = None) -> PRNGImpl:
-    if dtype is not None:
-        if impl is not None and resolve_prng_impl(impl) != resolve_prng_impl(dtype):
-            raise ValueError(f"impl={impl} and dtype={dtype} name different PRNG implementations.")
-        return resolve_prng_impl(dtype)
-    return default_prng_impl() if impl is None else resolve_prng_impl(impl)
+def _chosen_impl(name: str, impl: Any, dtype: Any) -> PRNGImpl:
+    """The implementation that the arguments of the function `name` ask for."""
+    if impl is not None and dtype is not None:
+        raise ValueError(f"Cannot specify both `impl` and `dtype` arguments to jax.random.{name}")
+    return resolve_prng_impl(impl if dtype is None else dtype)
 
 
 def _seeded(name: str, seed: Any, impl: PRNGImpl) -> Any:
@@ -67,8 +84,8 @@ def _seeded(name: str, seed: Any, impl: PRNGImpl) -> Any:
     if shape:
         raise TypeError(f"{name} accepts a scalar seed, but was given an array of shape {shape} != (). Use jax.vmap "
                         "for batching")
-    if isinstance(seed, (bool, np.bool_)):
-        seed = int(seed)
+    if isinstance(seed, int):
+        seed = np.int64(seed)  # more bits than that are an OverflowError, and fewer wrap around
     if isinstance(seed, (float, complex, np.inexact)) or dtypes.issubdtype(get_aval(seed).dtype, np.inexact):
         raise TypeError(f"PRNG key seed must be an integer; got {seed!r}")
     return prng.random_seed(seed, impl)
@@ -89,7 +106,7 @@ def key(seed: int | Any, *, impl: Hashable | None = None, dtype: Any = None) -> 
       TypeError: for a seed that is no integer scalar.
       ValueError: for an unknown generator.
     """
-    return _seeded("key", seed, _chosen_impl(impl, dtype))
+    return _seeded("key", seed, _chosen_impl("key", impl, dtype))
 
 
 def PRNGKey(seed: int | Any, *, impl: Hashable | None = None) -> Any:  # noqa: N802
@@ -99,7 +116,7 @@ def PRNGKey(seed: int | Any, *, impl: Hashable | None = None) -> Any:  # noqa: N
       seed: an integer scalar.
       impl: name of the generator.
     """
-    chosen = _chosen_impl(impl)
+    chosen = resolve_prng_impl(impl)
     keys = _seeded("PRNGKey", seed, chosen)
     return keys if config.config.jax_enable_custom_prng else prng.random_unwrap(keys)
 
@@ -154,20 +171,22 @@ def fold_in(key: Any, data: Any) -> Any:
     Raises:
       ValueError: for an array of several keys.
       TypeError: for data that is not scalar.
+      OverflowError: for a Python integer that is no uint32.
     """
     typed, raw = check_prng_key("fold_in", key)
     if np.shape(data):
         raise TypeError(f"fold_in accepts a scalar, but was given an array of shape {np.shape(data)} != (). Use "
                         "jax.vmap for batching.")
-    if isinstance(data, int):
-        data = np.uint32(data & 0xFFFFFFFF)
+    if isinstance(data, (Array, np.ndarray, np.generic)):
+        data = np.asarray(data).astype(UINT32)
+    elif not isinstance(data, Tracer):
+        data = np.uint32(data)
     return maybe_unwrap(raw, prng.random_fold_in(typed, data))
 
 
 def clone(key: Any) -> Any:
     """The same key, declared unused for code that checks the reuse of keys."""
-    typed, raw = check_prng_key("clone", key, allow_batched=True)
-    return maybe_unwrap(raw, prng.random_clone(typed))
+    return prng.random_clone(key)
 
 
 def key_data(keys: Any) -> Any:
@@ -183,7 +202,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Hashable | None = None, dtype: A
       key_bits_array: uint32 array whose last dimensions are those of one key.
       impl, dtype: the generator, by name or as a key dtype.
     """
-    return prng.random_wrap(key_bits_array, impl=_chosen_impl(impl, dtype))
+    return prng.random_wrap(key_bits_array, impl=_chosen_impl("wrap_key_data", impl, dtype))
 
 
 def key_impl(keys: Any) -> str | PRNGSpec:
@@ -197,4 +216,4 @@ def key_impl(keys: Any) -> str | PRNGSpec:
 
 def key_dtype(impl_spec: Hashable | None = None) -> KeyTy:
     """The dtype of keys of a generator."""
-    return KeyTy(_chosen_impl(impl_spec))
+    return KeyTy(resolve_prng_impl(impl_spec))

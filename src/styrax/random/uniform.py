@@ -33,10 +33,10 @@ def placed(x: Any, out_sharding: Any) -> Any:
 
 def checked_dtype(name: str, dtype: Any, default: type, family: Any, what: str) -> Any:
     """The dtype of a result. Raises ValueError where it is not of the family."""
-    found = dtypes.check_and_canonicalize_user_dtype(default if dtype is None else dtype, name)
+    found = dtypes.check_and_canonicalize_user_dtype(default if dtype is None else dtype)
     families = family if isinstance(family, tuple) else (family,)
     if not any(dtypes.issubdtype(found, f) for f in families):
-        raise ValueError(f"dtype argument to `{name}` must be {what} dtype, got {dtype}")
+        raise ValueError(f"dtype argument to `{name}` must be {what} dtype, got {found}")
     return found
 
 
@@ -137,18 +137,19 @@ def randint(key: Any, shape: Sequence[int], minval: Any, maxval: Any, dtype: Any
       TypeError: for another dtype.
     """
     key, _ = check_prng_key("randint", key)
-    dtype = dtypes.check_and_canonicalize_user_dtype(int if dtype is None else dtype, "randint")
+    dtype = dtypes.check_and_canonicalize_user_dtype(int if dtype is None else dtype)
     if not dtypes.issubdtype(dtype, np.integer):
         raise TypeError(f"randint only accepts integer dtypes, got {np.dtype(dtype).name}")
     shape = canonical_shape(shape)
     info = dtypes.iinfo(dtype)
     if info.bits < 32:
         # Few bits would make the remainders of the algorithm uneven: draw 32 and convert.
-        from styrax.numpy import clip
+        from styrax.numpy import asarray, clip
 
-        low = clip(minval, int(info.min), int(info.max))
-        high = clip(maxval, int(info.min), int(info.max) + 1)
-        out = lax.convert_element_type(_randint(key, shape, low, high, np.dtype(np.int32)), dtype)
+        int32 = np.dtype(np.int32)
+        low = clip(asarray(minval, int32), min=int(info.min), max=int(info.max))
+        high = clip(asarray(maxval, int32), min=int(info.min), max=int(info.max) + 1)
+        out = lax.convert_element_type(_randint(key, shape, low, high, int32), dtype)
     else:
         out = _randint(key, shape, minval, maxval, dtype)
     return placed(out, out_sharding)
@@ -158,10 +159,12 @@ def _clipped(x: Any, dtype: Any) -> Any:
     """Integers converted to a dtype; those out of its range become its extremes."""
     from styrax.numpy import clip
 
-    own, wanted = dtypes.iinfo(get_aval(x).dtype), dtypes.iinfo(dtype)
+    aval = get_aval(x)
+    own, wanted = dtypes.iinfo(aval.dtype), dtypes.iinfo(dtype)
     low, high = max(int(own.min), int(wanted.min)), min(int(own.max), int(wanted.max))
-    x_dtype = get_aval(x).dtype
-    return lax.convert_element_type(clip(x, np.asarray(low, x_dtype), np.asarray(high, x_dtype)), dtype)
+    if not aval.weak_type:
+        low, high = (np.asarray(bound, aval.dtype) for bound in (low, high))
+    return lax.convert_element_type(clip(x, low, high), dtype)
 
 
 @partial(jit, static_argnums=(1, 4))

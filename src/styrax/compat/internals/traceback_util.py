@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from ...core.source import _excluded as _exclude_paths
-from ...core.source import api_boundary, register_exclusion
+from types import FrameType
 
-__all__ = ["_exclude_paths", "api_boundary", "register_exclusion"]
+from ...core.source import _excluded as _exclude_paths
+from ...core.source import api_boundary, is_ours, register_exclusion
+
+
+def include_frame(frame: FrameType) -> bool:
+    """Whether a frame is the user's."""
+    return not is_ours(frame.f_code)
+
+
+__all__ = ["_exclude_paths", "api_boundary", "include_frame", "register_exclusion"]

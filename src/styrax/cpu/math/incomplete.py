@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .block import Block, Value
 from .exponential import exp, log, log1p, log_terms
-from .gamma import HALF_LOG_2PI, STIRLING_ROW, lgamma_of_positive, through_double
+from .gamma import HALF_LOG_2PI, PI, STIRLING_ROW, through_double
 
 EPSILON = 2.0**-53
 LIMIT = 20000
@@ -15,19 +15,33 @@ LIMIT = 20000
 TINY = 2.0**-900
 # From here on Stirling's series stands for lgamma, and what cancels in large terms is left out.
 LARGE = 8.0
+# From here on a uniform asymptotic expansion replaces the iterations of the incomplete gamma function.
+EXPANDED = 2.0**17
 INF, NAN = float("inf"), float("nan")
+# Temme's expansion: the powers of eta in the coefficients of 1, 1/a and 1/a**2
+TEMME_ROWS = (
+    (
+        -0.3333333333333333, 0.08333333333333333, -0.014814814814814815, 0.0011574074074074073,
+        0.0003527336860670194, -0.0001787551440329218, 3.919263178522438e-05, -2.185448510679992e-06,
+        -1.85406221071516e-06, 8.296711340953087e-07, -1.7665952736826078e-07, 6.707853543401498e-09,
+        1.0261809784240309e-08, -4.382036018453353e-09,
+    ),
+    (
+        -0.001851851851851852, -0.003472222222222222, 0.0026455026455026454, -0.0009902263374485596,
+        0.00020576131687242798, -4.018775720164609e-07, -1.8098550334489977e-05, 7.64916091608111e-06,
+        -1.6120900894563446e-06,
+    ),
+    (
+        0.004133597883597883, -0.0026813271604938273, 0.0007716049382716049, 2.0093878600823047e-06,
+        -0.0001073665322636516,
+    ),
+)  # fmt: skip
 
 
 def log1p_minus(b: Block, d: Value) -> Value:
     """log(1 + d) - d, without cancellation for small d."""
     _, rest = log_terms(b, d)
     return b.select((d > -0.25) & (d < 0.5), rest, log1p(b, d) - d)
-
-
-def lgamma(b: Block, z: Value) -> Value:
-    """log(gamma(z)) for z > 0."""
-    small = z < 0.5
-    return lgamma_of_positive(b, b.select(small, z + 1.0, z)) - b.select(small, log(b, z), 0.0)
 
 
 def stirling_rest(b: Block, z: Value) -> Value:
@@ -38,7 +52,7 @@ def stirling_rest(b: Block, z: Value) -> Value:
 
 def gamma_density(b: Block, a: Value, x: Value) -> Value:
     """x**a * e**-x / gamma(a)."""
-    small = b.fma(a, log(b, x), -x) - lgamma(b, a)
+    small = b.fma(a, log(b, x), -x) - b.call("lgamma", a)
     # With x = a*(1 + d): a*(log(1 + d) - d) + log(a)/2 - log(2*pi)/2 - rest
     large = b.fma(a, log1p_minus(b, (x - a) / a), b.fma(log(b, a), 0.5, -HALF_LOG_2PI)) - stirling_rest(b, a)
     return exp(b, b.select(a < LARGE, small, large))
@@ -47,7 +61,7 @@ def gamma_density(b: Block, a: Value, x: Value) -> Value:
 def gamma_tails(b: Block, a: Value, x: Value) -> tuple[Value, Value]:
     """(lower, upper), the smaller one computed and the other its complement."""
     a, x = b.freeze(a), b.freeze(x)
-    valid = (a > 0.0) & (x > 0.0) & (a < INF) & (x < INF)
+    valid = (a > 0.0) & (x > 0.0) & (a < EXPANDED) & (x < INF)
     upper_smaller = (x > 1.0) & (x > a)
     one = b.constant(1.0)
 
@@ -78,7 +92,26 @@ def gamma_tails(b: Block, a: Value, x: Value) -> tuple[Value, Value]:
 
     density = gamma_density(b, a, x)
     lower, upper = density * series / a, density * fraction
-    return b.select(upper_smaller, 1.0 - upper, lower), b.select(upper_smaller, upper, 1.0 - lower)
+    tails = [b.select(upper_smaller, 1.0 - upper, lower), b.select(upper_smaller, upper, 1.0 - lower)]
+    many = a >= EXPANDED
+
+    def rare():
+        return [b.select(many, tail, usual) for tail, usual in zip(expanded_tails(b, a, x), tails)]
+
+    return tuple(b.rarely(b.any(many), tails, rare))
+
+
+def expanded_tails(b: Block, a: Value, x: Value) -> tuple[Value, Value]:
+    """`gamma_tails` for large a: erfc at eta*sqrt(a/2) with eta**2/2 = x/a - 1 - log(x/a), corrected."""
+    d = (x - a) / a
+    half_square = -log1p_minus(b, d)
+    eta = b.copysign(b.sqrt(half_square + half_square), d)
+    near = b.at_least(b.at_most(eta, 1.0), -1.0)
+    inverse = 1.0 / a
+    series = b.horner(inverse, [b.poly(near, row) for row in TEMME_ROWS])
+    correction = exp(b, -(a * half_square)) * series * b.sqrt(inverse * (0.5 / PI))
+    z = eta * b.sqrt(a * 0.5)
+    return b.call("erfc", -z) * 0.5 - correction, b.call("erfc", z) * 0.5 + correction
 
 
 def away_from_zero(b: Block, x: Value) -> Value:
@@ -101,10 +134,22 @@ def igammac(b: Block, a: Value, x: Value) -> Value:
     return at_gamma_edges(b, a, x, gamma_tails(b, a, x)[1], 1.0, 0.0)
 
 
+def log_beta(b: Block, p: Value, q: Value) -> Value:
+    """lgamma(p) + lgamma(q) - lgamma(p + q)."""
+    swap = p < q
+    less, more = b.select(swap, p, q), b.select(swap, q, p)
+    total = p + q
+    # lgamma(more) - lgamma(total) from Stirling's series where both are large
+    ratio = b.fma(0.5 - more, log1p(b, less / more), less - less * log(b, total))
+    ratio = ratio + (stirling_rest(b, more) - stirling_rest(b, total))
+    difference = b.select(more < LARGE, b.call("lgamma", more) - b.call("lgamma", total), ratio)
+    return b.call("lgamma", less) + difference
+
+
 def beta_density(b: Block, p: Value, q: Value, x: Value, y: Value, log_x: Value, log_y: Value) -> Value:
     """x**p * y**q / beta(p, q) with y = 1 - x."""
     total = p + q
-    small = b.fma(p, log_x, q * log_y) - (lgamma(b, p) + lgamma(b, q) - lgamma(b, total))
+    small = b.fma(p, log_x, q * log_y) - log_beta(b, p, q)
     # With x = p/(p + q) * (1 + d) and y = q/(p + q) * (1 + e), p*d + q*e is 0.
     u = b.fma(x, q, -(p * y))
     main = b.fma(p, log1p_minus(b, u / p), q * log1p_minus(b, -(u / q)))
@@ -144,10 +189,10 @@ def betainc(b: Block, a: Value, c: Value, x: Value) -> Value:
     log_u, log_v = b.select(swap, log_y, log_x), b.select(swap, log_x, log_y)
     tail = beta_density(b, p, q, u, v, log_u, log_v) * fraction / p
     result = b.select(swap, 1.0 - tail, tail)
-    zero = b.eq(x, 0.0) | b.eq(c, 0.0) | b.eq(a, INF)
-    result = b.select(zero, b.constant(0.0), result)
+    result = b.select(b.eq(c, 0.0) | b.eq(a, INF), b.constant(0.0), result)
     result = b.select(b.eq(x, 1.0) | b.eq(a, 0.0) | b.eq(c, INF), one, result)
-    undefined = ~((a >= 0.0) & (c >= 0.0) & (x >= 0.0) & (x <= 1.0))
+    result = b.select(b.eq(x, 0.0), b.constant(0.0), result)
+    undefined = ~((a >= 0.0) & (c >= 0.0) & (x >= 0.0) & (x <= 1.0)) | (b.eq(a, 0.0) & b.eq(c, 0.0))
     return b.select(undefined, b.constant(NAN), result)
 
 

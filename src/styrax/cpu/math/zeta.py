@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .block import Block, Value
-from .gamma import digamma_in_double, lgamma_in_double, through_double
+from .gamma import through_double
 
 # B(2j) / (2j)! for j = 1, 2, …: the coefficients of Euler and Maclaurin's sum
 EULER_MACLAURIN_ROW = (
@@ -17,13 +17,16 @@ INF, NAN = float("inf"), float("nan")
 
 def zeta_in_double(b: Block, s: Value, q: Value) -> Value:
     s, q = b.freeze(s), b.freeze(q)
-    # Terms one by one until q is large; a very negative q takes a step for each unit.
+    # Terms one by one until q is large or they do not count; a very negative q takes a step for each unit.
     zero = b.constant(0.0)
+    far = b.fma(s, 0.5, FAR)
 
     def step(total: Value, q: Value):
-        return [total + b.call("pow", q, -s), q + 1.0], q + 1.0 < FAR
+        term = b.call("pow", q, -s)
+        total, q = total + term, q + 1.0
+        return [total, q], (q < far) & ((b.abs(term) > b.abs(total) * 2.0**-60) | (q < 1.0))
 
-    total, w = b.iterate([zero, q], (q < FAR) & (s > 1.0), step, 1 << 16)
+    total, w = b.iterate([zero, q], (q < far) & (s > 1.0), step, 1 << 16)
     power = b.call("pow", w, -s)
     total = total + b.fma(power, 0.5, power * w / (s - 1.0))
     # … + sum of B(2j)/(2j)! * s*(s + 1)*…*(s + 2j - 2) * w**(1 - s - 2j)
@@ -46,11 +49,11 @@ def zeta_in_double(b: Block, s: Value, q: Value) -> Value:
 def polygamma_in_double(b: Block, n: Value, x: Value) -> Value:
     # (-1)**(n + 1) * n! * zeta(n + 1, x)
     order = n + 1.0
-    magnitude = b.call("exp", lgamma_in_double(b, order)) * zeta_in_double(b, order, x)
+    magnitude = b.call("exp", b.call("lgamma", order)) * b.call("zeta", order, x)
     half = order * 0.5
     odd = b.ne(b.floor(half), half)
     result = b.select(odd, -magnitude, magnitude)
-    result = b.select(b.eq(n, 0.0), digamma_in_double(b, x), result)
+    result = b.select(b.eq(n, 0.0), b.call("digamma", x), result)
     valid = (n >= 0.0) & b.eq(b.floor(n), n)
     return b.select(valid, result, b.constant(NAN))
 

@@ -1,0 +1,7 @@
+"""References."""
+
+from __future__ import annotations
+
+from ....ref import AbstractRef
+
+__all__ = ["AbstractRef"]

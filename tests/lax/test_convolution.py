@@ -1,0 +1,167 @@
+"""Convolutions against JAX's: values, both gradients, batching, shapes, errors."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+
+from styrax import lax
+from styrax.transforms.api import jvp, vjp, vmap
+from tests.lax.oracle import check, program, results
+
+rng = np.random.default_rng(0)
+NHWC = ("NHWC", "HWIO", "NHWC")
+
+# lhs shape, rhs shape, strides, padding, keyword arguments
+CASES = [
+    ((2, 3, 6, 5), (4, 3, 3, 2), (1, 1), "SAME", dict()),
+    ((2, 3, 6, 5), (4, 3, 3, 2), (2, 1), "VALID", dict()),
+    ((2, 6, 5, 3), (3, 2, 3, 4), (2, 2), "SAME", dict(dimension_numbers=NHWC)),
+    ((2, 3, 8), (4, 3, 3), (2,), [(1, 2)], dict(rhs_dilation=(2,))),
+    ((2, 3, 4), (4, 3, 3), (1,), [(2, 2)], dict(lhs_dilation=(3,))),
+    ((1, 2, 5, 4), (3, 2, 2, 2), (2, 1), [(1, 0), (2, 3)], dict(lhs_dilation=(2, 1), rhs_dilation=(1, 2))),
+    ((2, 4, 7), (6, 2, 3), (1,), "SAME", dict(feature_group_count=2)),
+    ((2, 7, 4), (3, 1, 8), (2,), "SAME", dict(feature_group_count=4, dimension_numbers=("NHC", "HIO", "NHC"))),
+    ((4, 3, 7), (6, 3, 3), (1,), "VALID", dict(batch_group_count=2)),
+    ((2, 3), (4, 3), (), "VALID", dict()),
+    ((1, 2, 4, 3, 5), (2, 2, 2, 2, 3), (1, 2, 1), "SAME_LOWER", dict()),
+    ((2, 5, 20, 20), (16, 5, 3, 3), (1, 1), "SAME", dict()),
+]
+
+
+def functions(case):
+    _, _, strides, padding, kwargs = case
+    return (lambda x, y: lax.conv_general_dilated(x, y, strides, padding, **kwargs),
+            lambda x, y: jax.lax.conv_general_dilated(x, y, strides, padding, **kwargs))
+
+
+def arrays(case, dtype=np.float32):
+    return tuple(rng.normal(size=shape).astype(dtype) for shape in case[:2])
+
+
+def ids(case):
+    return f"{case[0]}{case[3]}{list(case[4])}"
+
+
+@pytest.mark.parametrize("platform", ["xla", "cpu"])
+@pytest.mark.parametrize("case", CASES, ids=ids)
+def test_values(case, platform):
+    check(platform, *functions(case), *arrays(case), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("platform", ["xla", "cpu"])
+@pytest.mark.parametrize("case", CASES, ids=ids)
+def test_derivatives(case, platform):
+    f, g = functions(case)
+    x, y = arrays(case)
+    tx, ty = arrays(case)
+    if platform == "xla":
+        check(platform, lambda *a: jvp(f, a[:2], a[2:]), lambda *a: jax.jvp(g, a[:2], a[2:]), x, y, tx, ty, rtol=1e-4,
+              atol=1e-4)
+    ct = rng.normal(size=g(x, y).shape).astype(np.float32)
+    check(platform, lambda x, y, c: vjp(f, x, y)[1](c), lambda x, y, c: jax.vjp(g, x, y)[1](c), x, y, ct, rtol=1e-4,
+          atol=1e-4)
+
+
+@pytest.mark.parametrize("axes", [(0, 0), (0, None), (None, 0), (1, 2)])
+@pytest.mark.parametrize("case", [CASES[i] for i in (1, 2, 3, 6, 8)], ids=ids)
+def test_batching(case, axes):
+    f, g = functions(case)
+    args = [v if a is None else np.stack([v, v * 2, v[::-1]], a) for v, a in zip(arrays(case), axes, strict=True)]
+    check("xla", vmap(f, axes), jax.vmap(g, axes), *args, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("platform", ["xla", "cpu"])
+@pytest.mark.parametrize(("dtype", "preferred"), [
+    ("complex64", None), ("int32", None), ("int8", "int32"), ("bfloat16", None), ("float16", "float32"), ("bool", None)])
+def test_dtypes(dtype, preferred, platform):
+    import jax.numpy as jnp
+
+    x, y = (np.asarray((3 * jnp.asarray(v)).astype(dtype)) for v in arrays(CASES[1]))
+    if dtype == "complex64":
+        x = x + 1j * x[::-1]
+    check(platform, lambda x, y: lax.conv_general_dilated(x, y, (1, 1), "SAME", preferred_element_type=preferred),
+          lambda x, y: jax.lax.conv_general_dilated(x, y, (1, 1), "SAME", preferred_element_type=preferred), x, y,
+          rtol=2e-2 if "16" in dtype else 1e-4, atol=1e-3)
+
+
+def test_negative_padding():
+    # XLA:CPU itself takes wrong elements here, so the reference is the sum written out.
+    x, y = rng.normal(size=(2, 3, 6)).astype(np.float32), rng.normal(size=(4, 3, 3)).astype(np.float32)
+    padded = np.concatenate([x[..., 1:], np.zeros((2, 3, 1), np.float32)], -1)
+    wanted = np.stack([np.einsum("nck,ock->no", padded[..., i : i + 3], y) for i in range(4)], -1)
+    found = results("cpu", lambda x, y: lax.conv_general_dilated(x, y, (1,), [(-1, 1)]), x, y)
+    np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("consistent", [False, True])
+@pytest.mark.parametrize("padding", ["SAME", "VALID", [(1, 1), (0, 2)]])
+@pytest.mark.parametrize(("strides", "dilation"), [((1, 1), None), ((2, 3), None), ((2, 1), (2, 2))])
+def test_conv_transpose(strides, dilation, padding, consistent):
+    x, y = (rng.normal(size=s).astype(np.float32) for s in ((1, 5, 4, 2), (3, 4, 2, 3)))
+    for transposed in (False, True):
+        kernel = np.swapaxes(y, 2, 3).copy() if transposed else y
+        kwargs = dict(rhs_dilation=dilation, transpose_kernel=transposed, use_consistent_padding=consistent)
+        check("xla", lambda x, y: lax.conv_transpose(x, y, strides, padding, **kwargs),  # noqa: B023
+              lambda x, y: jax.lax.conv_transpose(x, y, strides, padding, **kwargs), x, kernel, rtol=1e-4, atol=1e-4)  # noqa: B023
+
+
+def test_patches_and_local():
+    x = rng.normal(size=(2, 3, 5, 6)).astype(np.float32)
+    check("xla", lambda x: lax.conv_general_dilated_patches(x, (2, 3), (1, 2), "SAME"),
+          lambda x: jax.lax.conv_general_dilated_patches(x, (2, 3), (1, 2), "SAME"), x)
+    y = np.moveaxis(x, 1, -1).copy()
+    check("xla", lambda x: lax.conv_general_dilated_patches(x, (2, 3), (1, 2), "VALID", dimension_numbers=NHWC),
+          lambda x: jax.lax.conv_general_dilated_patches(x, (2, 3), (1, 2), "VALID", dimension_numbers=NHWC), y)
+    kernel = rng.normal(size=(4, 18, 4, 4)).astype(np.float32)
+    check("xla", lambda x, k: lax.conv_general_dilated_local(x, k, (1, 1), "VALID", (2, 3)),
+          lambda x, k: jax.lax.conv_general_dilated_local(x, k, (1, 1), "VALID", (2, 3)), x, kernel, rtol=1e-4,
+          atol=1e-4)
+
+
+def test_parameters():
+    for case in CASES[:3]:
+        f, g = functions(case)
+        ours, theirs = program(f, *arrays(case))[0].eqns[0], jax.make_jaxpr(g)(*arrays(case)).eqns[0]
+        assert {k: str(v) for k, v in ours.params.items()} == {k: str(v) for k, v in theirs.params.items()}
+
+
+def test_padding_names():
+    for padding in ("SAME", "SAME_LOWER", "VALID"):
+        assert lax.padtype_to_pads((5, 6), (3, 2), (2, 2), padding) == jax.lax.padtype_to_pads(
+            (5, 6), (3, 2), (2, 2), padding)
+    dims = lax.conv_dimension_numbers((1, 2, 5, 5), (3, 2, 3, 3), ("NHWC", "OIHW", "NCHW"))
+    assert tuple(dims) == tuple(jax.lax.conv_dimension_numbers((1, 2, 5, 5), (3, 2, 3, 3), ("NHWC", "OIHW", "NCHW")))
+
+
+X, K = np.zeros((1, 2, 5, 5), np.float32), np.zeros((3, 2, 3, 3), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("lhs", "rhs", "strides", "padding", "kwargs", "error", "message"),
+    [
+        (X, K[..., 0], (1, 1), "SAME", {}, TypeError, "ndim to be equal"),
+        (X, np.zeros((3, 4, 3, 3), np.float32), (1, 1), "SAME", {}, ValueError, "feature dimension size"),
+        (X, K, (1,), "SAME", {}, ValueError, "window_strides"),
+        (X, K, (1, 1), "WRONG", {}, RuntimeError, "padding type"),
+        (X, K, (1, 1), [(0, 0)], {}, TypeError, "explicit pads"),
+        (X, K, (0, 1), "VALID", {}, ValueError, "positive"),
+        (X, K, (1, 1), [(-9, 0), (0, 0)], {}, ValueError, "Negative padding"),
+        (X, K, (1, 1), "VALID", dict(feature_group_count=3), ValueError, "must divide"),
+        (X, K, (1, 1), "VALID", dict(feature_group_count=0), ValueError, "positive integer"),
+        (X, K.astype(np.int32), (1, 1), "VALID", {}, TypeError, "same dtypes"),
+        (X, K, (1, 1), "VALID", dict(preferred_element_type="bfloat16"), TypeError, "narrower"),
+        (X, K, (1, 1), "VALID", dict(preferred_element_type="int32"), TypeError, "incompatible"),
+        (X, K, (1, 1), "VALID", dict(dimension_numbers=("NHWC", "HWIO", "NHXC")), TypeError, "spatial characters"),
+        (X, K, (1, 1), "VALID", dict(dimension_numbers=("NHWC", "HWIO")), TypeError, "length 3"),
+        (X, K, (1, 1), "VALID", dict(dimension_numbers=("NHC", "HIO", "NHC")), TypeError, "ndim"),
+        (X, K, (1, 1), "VALID", dict(dimension_numbers="NHWC"), TypeError, "tuple/list"),
+        (X, K, (1, 1), "VALID", dict(dimension_numbers=("NHHC", "HWIO", "NHWC")), TypeError, "duplicate"),
+        (X, K, (2, 2), "SAME", dict(lhs_dilation=(2, 3)), ValueError, "String padding"),
+        (X, K, (1, 1), "VALID", dict(rhs_dilation=(2, 0)), TypeError, "dilations must be positive"),
+    ],
+)
+def test_errors(lhs, rhs, strides, padding, kwargs, error, message):
+    with pytest.raises(error, match=message):
+        program(lambda: lax.conv_general_dilated(lhs, rhs, strides, padding, **kwargs))
