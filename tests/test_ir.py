@@ -42,5 +42,6 @@ def test_loops(path):
         else:
             assert wanted == "PLAN NO COPY IN LOOPS"
             loops = [s for s in statements(program.statements) if isinstance(s, (Loop, While))]
-            left = [c for s in loops for c in statements([s]) if isinstance(c, Copy) and c.target.root is not c.source.root]
+            left = [c for s in loops for c in statements([s]) if isinstance(c, Copy)
+                    and c.target.root is not c.source.root]
             assert not left, f"{left} in\n{program}"

@@ -65,7 +65,8 @@ class _Fixed:
         return hash(self.value)
 
 
-def _with_fixed(f: Callable, dynamic: tuple[int, ...], fixed: tuple[_Fixed, ...], *dynamic_args: Any, **kwargs: Any) -> Any:
+def _with_fixed(f: Callable, dynamic: tuple[int, ...], fixed: tuple[_Fixed, ...], *dynamic_args: Any,
+                **kwargs: Any) -> Any:
     given, others = iter(dynamic_args), iter(fixed)
     count = len(dynamic) + len(fixed)
     return f(*(next(given) if i in dynamic else next(others).value for i in range(count)), **kwargs)
@@ -91,7 +92,8 @@ def argnums_partial(f: WrappedFun, dyn_argnums: int | Sequence[int], args: Seque
 
 def donation_vector(donate_argnums: Iterable[int], donate_argnames: Iterable[str], in_tree: Any,
                     kws: bool = True) -> tuple[bool, ...]:
-    """Which leaves of the arguments are donated. `in_tree` is the structure of `(args, kwargs)`, or without `kws` of args."""
+    """Which leaves of the arguments are donated. `in_tree` is the structure of `(args, kwargs)`, or without
+    `kws` of args."""
     numbers, strings = set(donate_argnums), set(donate_argnames)
     args_tree = tree.treedef_children(in_tree)[0] if kws else in_tree
     marks: list[bool] = []

@@ -44,8 +44,8 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
     if global_state.num_processes is not None:
         raise RuntimeError("distributed.initialize should only be called once.")
     if num_processes is None:
-        raise ValueError("The number of processes must be given: it cannot be found out here (num_processes=1 for a program "
-                         "that runs alone).")
+        raise ValueError("The number of processes must be given: it cannot be found out here (num_processes=1 for a "
+                         "program that runs alone).")
     if num_processes != 1 or process_id not in (None, 0):
         raise ValueError(f"programs of several processes cannot be run (num_processes={num_processes}, "
                          f"process_id={process_id})")

@@ -50,10 +50,12 @@ class Unravel:
         sizes = [math.prod(s) for s in self.shapes]
         shape, dtype = np.shape(vector), dtypes.dtype(vector)
         if shape != (sum(sizes),):
-            raise ValueError(f"the unravel function was given an array of shape {shape}, but expects shape {(sum(sizes),)}: "
+            raise ValueError(f"the unravel function was given an array of shape {shape}, but expects shape "
+                             f"{(sum(sizes),)}: "
                              "the elements of all leaves")
         if dtype != self.dtype:
-            raise TypeError(f"the unravel function was given an array of dtype {dtype}, but expected dtype {self.dtype}")
+            raise TypeError(f"the unravel function was given an array of dtype {dtype}, but expected dtype "
+                            f"{self.dtype}")
         parts, at = [], 0
         for leaf_shape, leaf_dtype, size in zip(self.shapes, self.dtypes, sizes, strict=True):
             part = lax.slice(vector, (at,), (at + size,)).reshape(leaf_shape)

@@ -19,7 +19,8 @@ def devices(backend: str | None = None) -> list[Device]:
     return list(backends.get(backend).devices())
 
 
-def local_devices(process_index: int | None = None, backend: str | None = None, host_id: int | None = None) -> list[Device]:
+def local_devices(process_index: int | None = None, backend: str | None = None,
+                  host_id: int | None = None) -> list[Device]:
     """The devices of this process."""
     if process_index not in (None, 0):
         raise ValueError(f"Unknown process_index {process_index}")
@@ -100,7 +101,8 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Any, ar
     return _whole(tuple(shape), sharding, list(arrays), dtype)
 
 
-def make_array_from_process_local_data(sharding: Any, local_data: Any, global_shape: Sequence[int] | None = None) -> Array:
+def make_array_from_process_local_data(sharding: Any, local_data: Any,
+                                       global_shape: Sequence[int] | None = None) -> Array:
     """An array from the part of it that this process holds: all of it, there is one process."""
     local = np.asarray(local_data)
     if global_shape is not None and tuple(global_shape) != local.shape:

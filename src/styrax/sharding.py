@@ -16,6 +16,7 @@ from .core.mesh import (
 from .core.shardings import NamedSharding, PartitionSpec, make_single_device_sharding
 
 __all__ = [
-    "AbstractDevice", "AbstractMesh", "AxisType", "Mesh", "NamedSharding", "PartitionSpec", "Sharding", "SingleDeviceSharding",
+    "AbstractDevice", "AbstractMesh", "AxisType", "Mesh", "NamedSharding", "PartitionSpec", "Sharding",
+    "SingleDeviceSharding",
     "get_abstract_mesh", "get_mesh", "make_single_device_sharding", "set_mesh", "use_abstract_mesh",
 ]

@@ -10,7 +10,8 @@ import numpy as np
 from .core import dtypes, tree
 
 # how far a derivative may be off, relative and absolute, and the step of the differences, by bits of precision
-_TOLERANCE = {"float16": 1e-1, "bfloat16": 2e-1, "float32": 1e-2, "complex64": 1e-2, "float64": 1e-5, "complex128": 1e-5}
+_TOLERANCE = {"float16": 1e-1, "bfloat16": 2e-1, "float32": 1e-2, "complex64": 1e-2, "float64": 1e-5,
+              "complex128": 1e-5}
 _STEP = {"float16": 1e-1, "bfloat16": 1e-1, "float32": 1e-2, "complex64": 1e-2, "float64": 1e-4, "complex128": 1e-4}
 
 
@@ -114,7 +115,8 @@ def check_vjp(f: Callable, f_vjp: Callable, args: Sequence[Any], atol: float | N
     out_tangents = _difference(f, args, tangents, step)
     cotangents = tree.tree_map(lambda x: _random_like(rng, x), wanted)
     conjugated = tree.tree_map(lambda x: x if dtypes.dtype(x) == dtypes.float0 else np.conj(x), cotangents)
-    pulled = tree.tree_map(lambda x: x if dtypes.dtype(x) == dtypes.float0 else np.conj(np.asarray(x)), pull(conjugated))
+    pulled = tree.tree_map(lambda x: x if dtypes.dtype(x) == dtypes.float0 else np.conj(np.asarray(x)),
+                           pull(conjugated))
     _assert_close(_inner(tangents, pulled), _inner(out_tangents, cotangents), atol, rtol,
                   f"{err_msg} VJP cotangent projection".strip())
 

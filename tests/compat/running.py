@@ -19,7 +19,8 @@ def run(*args: str, cwd: Path | None = None, stdin: str | None = None, plain: bo
         **extra: str) -> subprocess.CompletedProcess:
     """`python -m styrax args…` (or, `plain`, `python args…`) with its output captured."""
     command = [sys.executable, *([] if plain else ["-m", "styrax"]), *args]
-    return subprocess.run(command, cwd=cwd, input=stdin, env=environment(**extra), capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=cwd, input=stdin, env=environment(**extra), capture_output=True, text=True,
+                          timeout=120)
 
 
 def lines(*args: str, **kwargs) -> list[str]:

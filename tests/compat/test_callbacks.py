@@ -24,7 +24,8 @@ def sine(x):
 
 @pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
 def test_pure_values(wrap):
-    np.testing.assert_allclose(wrap(lambda x: 2 * jax.pure_callback(sine, FLOATS, x) + 1)(X), 2 * np.sin(X) + 1, rtol=1e-6)
+    np.testing.assert_allclose(wrap(lambda x: 2 * jax.pure_callback(sine, FLOATS, x) + 1)(X), 2 * np.sin(X) + 1,
+                               rtol=1e-6)
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
@@ -154,7 +155,8 @@ def test_order_in_control_flow():
 
 def test_while_condition_from_the_host():
     out = jax.jit(lambda: lax.while_loop(
-        lambda i: jax.pure_callback(lambda i: np.bool_(i < 5), jax.ShapeDtypeStruct((), bool), i), lambda i: i + 1, 0))()
+        lambda i: jax.pure_callback(lambda i: np.bool_(i < 5), jax.ShapeDtypeStruct((), bool), i), lambda i: i + 1,
+        0))()
     assert int(out) == 5
 
 

@@ -9,10 +9,11 @@ import pytest
 from tests.compat.running import lines, run
 
 PUBLIC = (
-    "ad_checkpoint api_util core custom_batching custom_derivatives debug distributed dlpack dtypes errors experimental extend "
-    "extend.backend extend.core extend.core.primitives extend.linear_util extend.random extend.source_info_util flatten_util "
-    "interpreters interpreters.ad interpreters.batching interpreters.mlir interpreters.partial_eval interpreters.xla lax lib "
-    "lib.xla_bridge memory monitoring nn numpy profiler ref sharding stages test_util tree tree_util typing version").split()
+    "ad_checkpoint api_util core custom_batching custom_derivatives debug distributed dlpack dtypes errors "
+    "experimental extend extend.backend extend.core extend.core.primitives extend.linear_util extend.random "
+    "extend.source_info_util flatten_util interpreters interpreters.ad interpreters.batching interpreters.mlir "
+    "interpreters.partial_eval interpreters.xla lax lib lib.xla_bridge memory monitoring nn numpy profiler ref "
+    "sharding stages test_util tree tree_util typing version").split()
 
 ABSENT = """
 import sys
@@ -96,18 +97,19 @@ def test_real_jax_first_is_an_error():
 
 
 def test_install_twice():
-    out = lines("-c", "import sys, styrax.compat as c; print(c.installed()); c.install(); c.install(); print(c.installed(), "
-                "sum(type(f).__name__ == 'Finder' for f in sys.meta_path))", plain=True)
+    out = lines("-c", "import sys, styrax.compat as c; print(c.installed()); c.install(); c.install(); "
+                "print(c.installed(), sum(type(f).__name__ == 'Finder' for f in sys.meta_path))", plain=True)
     assert out == ["False", "True 1"]
 
 
 def test_subprocess():
     out = script("""
         import subprocess, sys
-        child = "import sys; print('jax' in sys.modules); import jax; print(jax.__name__, jax.__version__); print(sys.path[1:2])"
-        grandchild = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}], check=True)"
-        for code in (child, grandchild):
-            print(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
+        child = "import sys; print('jax' in sys.modules); import jax; print(jax.__name__, jax.__version__);
+        print(sys.path[1:2])" grandchild = f"import subprocess, sys; subprocess.run([sys.executable, '-c',
+        {child!r}], check=True)" for code in (child, grandchild):
+            print(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
+            check=True).stdout.split())
         """)
     assert out[0] == out[1]
     assert out[0].startswith("['False', 'styrax', '0.10.2'")
@@ -120,7 +122,7 @@ def test_sitecustomize_of_others_still_runs(tmp_path):
         import subprocess, sys
         code = "import sys, sitecustomize; print(sys.seen, sitecustomize.__file__); import jax; print(jax.__name__)"
         print(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
-        """, **{"PYTHONPATH": f"{running_source()}:{tmp_path}"})
+        """, PYTHONPATH=f"{running_source()}:{tmp_path}")
     assert out[:2] == [f"sitecustomize {tmp_path}/sitecustomize.py", "styrax"]
 
 
@@ -159,13 +161,14 @@ def test_pickles():
         x = jnp.arange(3.0)
         tree = {"a": 1, "b": (2, None)}
         for value in (x, jax.tree.structure(tree), P("x", None), jnp.float32, jnp.dtype("bfloat16"),
-                      jax.ShapeDtypeStruct((3,), jnp.float32), jax.tree_util.DictKey("x"), jax.core.ShapedArray((3,), jnp.float32),
-                      jax.devices()[0], Mesh(np.array(jax.devices()), ("x",))):
+                      jax.ShapeDtypeStruct((3,), jnp.float32), jax.tree_util.DictKey("x"),
+                      jax.core.ShapedArray((3,), jnp.float32), jax.devices()[0], Mesh(np.array(jax.devices()), ("x",))):
             back = pickle.loads(pickle.dumps(value))
             assert type(back) is type(value), value
             assert np.all(back == value), (back, value)
         # names of JAX's own modules, as pickles that it wrote have them
-        for module, name in (("jax", "Array"), ("jax.errors", "UnexpectedTracerError"), ("jax._src.core", "ShapedArray"),
+        for module, name in (("jax", "Array"), ("jax.errors", "UnexpectedTracerError"), ("jax._src.core",
+        "ShapedArray"),
                              ("jaxlib._jax.pytree", "PyTreeDef"), ("jax.numpy", "float32"), ("jax", "P"),
                              ("jax._src.mesh", "AbstractMesh"), ("jax._src.tree_util", "default_registry")):
             assert pickle.loads(f"c{module}\\n{name}\\n.".encode()) is not None, name

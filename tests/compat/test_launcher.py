@@ -115,5 +115,6 @@ def test_usage():
 
 
 def test_import_is_cheap():
-    out = lines("-c", "import sys, jax; print(sorted(m for m in ('numpy', 'scipy', 'llvmlite', 'inspect') if m in sys.modules))")
+    out = lines("-c", "import sys, jax; print(sorted(m for m in ('numpy', 'scipy', 'llvmlite', 'inspect') if m in "
+                "sys.modules))")
     assert out == ["[]"]

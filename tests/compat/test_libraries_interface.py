@@ -112,7 +112,8 @@ def test_wrapped_functions():
 
 def test_partial_evaluation_of_wrapped_functions():
     f = lu.wrap_init(lambda x, y: [jnp.sin(x) * y, y + 1])
-    jaxpr, pvals, consts = pe.trace_to_jaxpr_nounits(f, [pe.PartialVal.unknown(ShapedArray((3,), np.float32)), pe.PartialVal.known(X)])
+    jaxpr, pvals, consts = pe.trace_to_jaxpr_nounits(f, [pe.PartialVal.unknown(ShapedArray((3,), np.float32)),
+                                                         pe.PartialVal.known(X)])
     assert [p.is_known() for p in pvals] == [False, True]
     np.testing.assert_allclose(jax.core.eval_jaxpr(jaxpr, consts, X)[0], np.sin(X) * X, rtol=1e-6)
     jaxpr, avals, consts = pe.trace_to_jaxpr_dynamic(lu.wrap_init(lambda x: [x * 2]), [ShapedArray((3,), np.float32)])
@@ -182,7 +183,8 @@ def test_dlpack_shares_memory():
     np.testing.assert_array_equal(x, np.arange(6).reshape(2, 3))
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int32", "float16", "bfloat16", "float8_e4m3fn", "complex64"])
+@pytest.mark.parametrize("dtype",
+                         ["bool", "int8", "uint16", "int32", "float16", "bfloat16", "float8_e4m3fn", "complex64"])
 def test_dlpack_dtypes(dtype):
     x = jnp.ones((2, 3), dtype)
     y = jax.dlpack.from_dlpack(x)

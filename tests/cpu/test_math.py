@@ -336,7 +336,7 @@ def test_special_functions(row, dtype, monkeypatch):
     arguments = [draw(rng, 80).astype(DTYPES[dtype]) for draw in draws]
     errors = errors_in_ulps(name, evaluate(name, dtype, *arguments), *arguments)
     worst = int(np.argmax(errors))
-    assert errors[worst] <= (2.0 if dtype == "f32" else allowed), [a[worst] for a in arguments]
+    assert errors[worst] <= (min(3.0, allowed) if dtype == "f32" else allowed), [a[worst] for a in arguments]
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])

@@ -74,7 +74,8 @@ def test_batching(case, axes):
 
 @pytest.mark.parametrize("platform", ["xla", "cpu"])
 @pytest.mark.parametrize(("dtype", "preferred"), [
-    ("complex64", None), ("int32", None), ("int8", "int32"), ("bfloat16", None), ("float16", "float32"), ("bool", None)])
+    ("complex64", None), ("int32", None), ("int8", "int32"), ("bfloat16", None),
+    ("float16", "float32"), ("bool", None)])
 def test_dtypes(dtype, preferred, platform):
     import jax.numpy as jnp
 

@@ -10,7 +10,6 @@ import pytest
 from styrax import lax
 from styrax.lax.indexing import GatherDimensionNumbers, ScatterDimensionNumbers
 from styrax.transforms.api import grad, jvp, vjp, vmap
-
 from tests.lax.oracle import check, program
 
 rng = np.random.default_rng(0)
@@ -207,7 +206,8 @@ def test_scatter_derivatives(name, case):
           lambda x, u, c: jax.vjp(lambda x, u: g(x, i, u), x, u)[1](c), x, u, tx, atol=1e-5)
 
 
-@pytest.mark.parametrize("axes", [(0, 0, 0), (0, None, 0), (None, None, 0), (None, 0, None), (0, None, None), (1, 1, 1)])
+@pytest.mark.parametrize(
+    "axes", [(0, 0, 0), (0, None, 0), (None, None, 0), (None, 0, None), (0, None, None), (1, 1, 1)])
 @pytest.mark.parametrize("case", SCATTERS[:5], ids=lambda c: str(c[2]))
 def test_scatter_batching(case, axes):
     f, g, x, i, u = scatter_functions("scatter_add", case)

@@ -78,7 +78,8 @@ def test_dimensions(dimension, platform):
     x = draw((3, 30, 4), "float32")
     check(platform, lambda x: lax.sort(x, dimension), lambda x: jax.lax.sort(x, dimension), x)
     y = draw((3, 30, 4), "int32")
-    check(platform, lambda x, y: lax.sort_key_val(x, y, dimension), lambda x, y: jax.lax.sort_key_val(x, y, dimension), x, y)
+    check(platform, lambda x, y: lax.sort_key_val(x, y, dimension), lambda x, y: jax.lax.sort_key_val(x, y, dimension),
+          x, y)
 
 
 @pytest.mark.parametrize("platform", PLATFORMS)
@@ -129,10 +130,12 @@ def test_derivatives():
 def test_batching(axis):
     x = draw((3, 5, 6), "float32")
     check("xla", vmap(lambda x: lax.sort(x, 0), axis), jax.vmap(lambda x: jax.lax.sort(x, 0), axis), x)
-    check("xla", vmap(lambda x: lax.top_k(x, 2, axis=0), axis), jax.vmap(lambda x: tuple(jax.lax.top_k(x, 2, axis=0)), axis), x)
+    check("xla", vmap(lambda x: lax.top_k(x, 2, axis=0), axis),
+          jax.vmap(lambda x: tuple(jax.lax.top_k(x, 2, axis=0)), axis), x)
     y = draw((5, 6), "int32")
     if axis == 0:
-        check("xla", vmap(lambda x, y: lax.sort((x, y)), (0, None)), jax.vmap(lambda x, y: jax.lax.sort((x, y)), (0, None)), x, y)
+        check("xla", vmap(lambda x, y: lax.sort((x, y)), (0, None)),
+              jax.vmap(lambda x, y: jax.lax.sort((x, y)), (0, None)), x, y)
 
 
 X = np.zeros(7, np.float32)

@@ -57,13 +57,13 @@ def test_integers(dtype):
 def test_any_monoid(platform):
     x = rng.normal(size=(4, 6)).astype(np.float32)
     i = rng.integers(0, 9, size=(4, 6)).astype(np.int32)
-    f = lambda x: lax.reduce_window(x, np.float32(1), lax.mul, (2, 2), (1, 1), "SAME")  # noqa: E731
-    g = lambda x: jax.lax.reduce_window(x, np.float32(1), jax.lax.mul, (2, 2), (1, 1), "SAME")  # noqa: E731
+    f = lambda x: lax.reduce_window(x, np.float32(1), lax.mul, (2, 2), (1, 1), "SAME")
+    g = lambda x: jax.lax.reduce_window(x, np.float32(1), jax.lax.mul, (2, 2), (1, 1), "SAME")
     check(platform, f, g, x, rtol=1e-5)
 
     def both(j, x, i):
-        return j.reduce_window((x, i), (np.float32(0), np.int32(1)), lambda a, c: (j.add(a[0], c[0]), j.mul(a[1], c[1])),
-                               (2, 2), (1, 1), "VALID")
+        return j.reduce_window((x, i), (np.float32(0), np.int32(1)),
+                               lambda a, c: (j.add(a[0], c[0]), j.mul(a[1], c[1])), (2, 2), (1, 1), "VALID")
 
     check(platform, lambda x, i: both(lax, x, i), lambda x, i: both(jax.lax, x, i), x, i, atol=1e-5)
     check(platform, lambda x: lax.reduce_window(x, False, lax.bitwise_or, (2, 2), (1, 1), "VALID"),

@@ -19,6 +19,7 @@ ROOTS = {
     "jax._src": "styrax.compat.internals",
     "jax._src.ad_util": "styrax.compat.internals.ad_util",
     "jax._src.api_util": "styrax.api_util",
+    "jax._src.compiler": "styrax.core.backends",
     "jax._src.core": "styrax.core",
     "jax._src.custom_batching": "styrax.custom_batching",
     "jax._src.custom_derivatives": "styrax.custom_derivatives",
@@ -133,7 +134,8 @@ def install(*, children: bool = True) -> None:
     for name in ("jax", "jaxlib"):
         present = sys.modules.get(name)
         if present is not None and not present.__name__.startswith("styrax"):
-            raise RuntimeError(f"{name} has been imported already: call styrax.compat.install() before the first import of it")
+            raise RuntimeError(f"{name} has been imported already: call styrax.compat.install() before the first "
+                               "import of it")
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
     if children:

@@ -207,7 +207,8 @@ class Builder(Scalars):
         fold = _named_combine(self, combine) if isinstance(combine, str) else (
             lambda accs, elems: _as_tuple(combine(self, tuple(accs), tuple(elems))))
         if isinstance(combine, str):  # small floats accumulate in float32
-            wide = [np.dtype(np.float32) if d.itemsize < 4 and d.kind not in "iub" and not _narrow(d) else d for d in dtypes]
+            wide = [np.dtype(np.float32) if d.itemsize < 4 and d.kind not in "iub" and not _narrow(d) else d
+                    for d in dtypes]
         else:
             wide = dtypes
         init = [self.cast(e, w) for e, w in zip(init, wide, strict=True)]
@@ -260,7 +261,8 @@ class Builder(Scalars):
         return results
 
     def _in_pieces(self, shape: Shape, ranges: Shape, wide: Sequence[np.dtype], fold: Callable[..., Any], name: str,
-                   init: Sequence[Expr], elements: Callable[..., tuple[Expr, ...]], axis: int, size: int) -> list[Value]:
+                   init: Sequence[Expr], elements: Callable[..., tuple[Expr, ...]], axis: int,
+                   size: int) -> list[Value]:
         """A long reduction with few results: pieces of it first. The cut depends on shapes alone."""
         whole = ranges[axis]
         count = -(-whole // size)  # type: ignore[operator]
@@ -304,7 +306,8 @@ class Builder(Scalars):
     # -- explicit programs -----------------------------------------------------------------------
     def nest(self, outs: Sequence[tuple], body: Callable[[Nest, list[Stored], list[Stored]], None],
              inputs: Sequence[Value] = ()) -> list[Value]:
-        """An explicit loop program that owns its outputs. `outs`: (shape, dtype) or (shape, dtype, value to start from)."""
+        """An explicit loop program that owns its outputs. `outs`: (shape, dtype) or (shape, dtype, value to
+        start from)."""
         ins = [self.in_memory(v) for v in inputs]
         targets, starts, statements = [], [], []
         for out in outs:
@@ -325,8 +328,8 @@ class Builder(Scalars):
 
     def call(self, symbol: str, outs: Sequence[tuple], inputs: Sequence[Value],
              arguments: Callable[[list[Stored], list[Stored]], Sequence[Any]]) -> list[Value]:
-        """Calls a native library function once. `arguments(outs, ins)` gives its arguments: a scalar by value, ("&", scalar)
-        by reference, a value in memory, or (value, offset).
+        """Calls a native library function once. `arguments(outs, ins)` gives its arguments: a scalar by value,
+        ("&", scalar) by reference, a value in memory, or (value, offset).
         """
         def body(n: Nest, targets: list[Stored], ins: list[Stored]) -> None:
             n.call(symbol, arguments(targets, ins), reads=ins, writes=targets)
@@ -391,7 +394,8 @@ class Nest:
         body: list[Statement] = []
         with self._block(body):
             yield var
-        self.add(Loop(var, unwrap(extent), body, "vector" if vector else "serial", 0 if vector else 1, parallel=parallel))
+        self.add(Loop(var, unwrap(extent), body, "vector" if vector else "serial", 0 if vector else 1,
+                      parallel=parallel))
 
     def store(self, target: Stored, index: Sequence[Index], value: Expr) -> None:
         self.add(Store(target.buffer, target.place([self.b.index(i) for i in index]), value))

@@ -47,7 +47,8 @@ def host_call(b: Any, function: Callable[..., Sequence[np.ndarray]], outs: Seque
     given = [v for v in inputs if not is_empty(v.shape)]
 
     def body(n: Any, targets: list[Stored], sources: list[Stored]) -> None:
-        n.call(f"hostcall_{len(sources) + len(targets)}", [call.number, *sources, *targets], reads=sources, writes=targets)
+        n.call(f"hostcall_{len(sources) + len(targets)}", [call.number, *sources, *targets], reads=sources,
+               writes=targets)
 
     results = iter(b.nest(filled, body, given))
     return [b.value(s, d, lambda _, d=d: b.const(0, d)) if is_empty(s) else next(results) for s, d in call.outs]

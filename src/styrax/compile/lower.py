@@ -72,7 +72,8 @@ class Lowering:
             return value
         if value.depth > MAX_DEPTH:
             return self.b.realize(value)
-        if uses > 1 and value.cost >= REALIZED or value.shape == () and value.cost > 0 and (uses > 1 or value.depth > 8):
+        if uses > 1 and value.cost >= REALIZED or value.shape == () and value.cost > 0 and (uses > 1
+                                                                                            or value.depth > 8):
             return self.b.realize(value)
         return value
 
@@ -87,8 +88,8 @@ class Lowering:
         rule = rules.loops.get(eqn.primitive)
         if rule is None:
             raise NotImplementedError(
-                f"'{name}' has no lowering for the CPU: register one in styrax.core.rules.loops (or, in a library, with "
-                "jax.interpreters.mlir.register_lowering)")
+                f"'{name}' has no lowering for the CPU: register one in styrax.core.rules.loops (or, in a library, "
+                "with jax.interpreters.mlir.register_lowering)")
         b.avals_in = [self.sized(v.aval) for v in eqn.invars]
         b.avals_out = [self.sized(v.aval) for v in eqn.outvars]
         ins = [self.prepare(v, b.avals_out) for v in ins]
@@ -364,7 +365,8 @@ def _scan(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[V
     if isinstance(length, int) and length == 0:
         return [*carries.results(), *ys]
     ops, _ = lowering.block(body)
-    b.ops.append(Region([ops], lambda bodies: [Loop(t, unwrap(length) if isinstance(length, Expr) else length, bodies[0])]))
+    b.ops.append(Region([ops],
+                        lambda bodies: [Loop(t, unwrap(length) if isinstance(length, Expr) else length, bodies[0])]))
     return [*carries.results(), *ys]
 
 

@@ -13,13 +13,12 @@ from ..core.jaxpr import ClosedJaxpr, Jaxpr
 from .builder import Builder
 from .expr import Expr
 from .fuse import Fuser, Group, loaded_buffers, region_uses
-from .loopir import Buffer, Statement, show_program, statements
+from .loopir import Buffer, Let, Statement, Store, show_program, statements
 from .lower import Lowering, Token, physical_dtype
 from .memory import plan
 from .rules import LEVELS
 from .schedule import Scheduler
 from .values import Define, Opaque, Operation, Point, Reduce, Region, Stored, Value
-from .loopir import Let, Store
 
 
 class Program:
@@ -46,7 +45,8 @@ def debugging(stage: str) -> bool:
     return stage in config.config.debug
 
 
-def lower(closed: ClosedJaxpr, name: str, donated: Sequence[bool] = (), generic: bool = False) -> tuple[Program, list[Operation]]:
+def lower(closed: ClosedJaxpr, name: str, donated: Sequence[bool] = (),
+          generic: bool = False) -> tuple[Program, list[Operation]]:
     """jaxpr → operations: what is computed, element by element."""
     b = Builder()
     b.numerics = LEVELS[config.states["styrax_numerics"].value]
@@ -119,7 +119,8 @@ def drop_dead(ops: Sequence[Operation], used: set[Any]) -> list[Operation]:
         if isinstance(op, Point):
             alive = op.buffer.kind != "temp" or op.buffer in used
         elif isinstance(op, Reduce):
-            alive = any(buf.kind != "temp" or buf in used for buf, _, _ in op.stores) or any(t in used for t in op.targets)
+            alive = any(buf.kind != "temp" or buf in used for buf, _,
+                        _ in op.stores) or any(t in used for t in op.targets)
         elif isinstance(op, Define):
             alive = any(t in used for t in op.targets)
         else:

@@ -1,15 +1,14 @@
 """Algebraic rewrites as data.
 
-A row reads `left → right` over scalar expressions; names stand for any expression, numbers for constants. Exact rows hold
-bit for bit and always apply. The others change roundings: those of level "default" are what XLA does to a jitted
-program (eager operations are compiled one by one and never meet), those of level "fast" also re-associate. `explain`
-and the documentation read the same table, and every row counts how often it applied.
+A row reads `left → right` over scalar expressions; names stand for any expression, numbers for constants.
+Exact rows hold bit for bit and always apply. The others change roundings: those of level "default" are what
+XLA does to a jitted program (eager operations are compiled one by one and never meet), those of level "fast"
+also re-associate. `explain` and the documentation read the same table, and every row counts how often it applied.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
-
 
 from .expr import Expr, const_value
 
@@ -48,15 +47,18 @@ ROWS = [
     Rule("double negation", ("neg", ("neg", "x")), "x", "strict", "negation only flips the sign bit"),
     Rule("abs of neg", ("abs", ("neg", "x")), ("abs", "x"), "strict", "the sign is dropped either way"),
     Rule("abs of abs", ("abs", ("abs", "x")), ("abs", "x"), "strict", "the second one finds no sign"),
-    Rule("minus negation", ("sub", "x", ("neg", "y")), ("add", "x", "y"), "strict", "IEEE subtraction adds the negated"),
+    Rule("minus negation", ("sub", "x", ("neg", "y")), ("add", "x", "y"), "strict",
+         "IEEE subtraction adds the negated"),
     Rule("plus negation", ("add", "x", ("neg", "y")), ("sub", "x", "y"), "strict", "IEEE subtraction adds the negated"),
-    Rule("log of sqrt", ("log", ("sqrt", "x")), ("mul", 0.5, ("log", "x")), "default", "a product is cheaper than a root"),
+    Rule("log of sqrt", ("log", ("sqrt", "x")), ("mul", 0.5, ("log", "x")), "default", "a product is cheaper than a "
+         "root"),
     Rule("log of exp", ("log", ("exp", "x")), "x", "default", "no overflow on the way"),
     Rule("log of product with exp", ("log", ("mul", ("exp", "x"), ("exp", "y"))), ("add", "x", "y"), "default",
          "no overflow on the way"),
     Rule("product of exps", ("mul", ("exp", "x"), ("exp", "y")), ("exp", ("add", "x", "y")), "default",
          "one exponential instead of two"),
-    Rule("log of pow", ("log", ("pow", "x", "y")), ("mul", "y", ("log", "x")), "default", "a product is cheaper than a power"),
+    Rule("log of pow", ("log", ("pow", "x", "y")), ("mul", "y", ("log", "x")), "default", "a product is cheaper than a "
+         "power"),
     Rule("reciprocal of rsqrt", ("div", 1.0, ("rsqrt", "x")), ("sqrt", "x"), "default", "one operation instead of two"),
     Rule("reciprocal of sqrt", ("div", 1.0, ("sqrt", "x")), ("rsqrt", "x"), "default", "one operation instead of two"),
     Rule("add then subtract", ("sub", ("add", "x", "y"), "x"), "y", "fast", "x cancels but for rounding"),

@@ -395,7 +395,7 @@ class Scalars(Arena):
         bits = np.dtype(np.uint64 if f64 else np.uint32)
         width, own = (11, 52) if f64 else (8, 23)
         i = self.bitcast(x, bits)
-        c = lambda v: self.const(v & ((1 << (64 if f64 else 32)) - 1), bits)  # noqa: E731
+        c = lambda v: self.const(v & ((1 << (64 if f64 else 32)) - 1), bits)
         if mantissa_bits < own:
             drop = own - mantissa_bits
             last = self.and_(self.shr_logical(i, c(drop)), c(1))
@@ -429,8 +429,8 @@ def _unary_method(name: str):
     return method
 
 
-for _name in ("floor ceil round_away round_even trunc exp exp2 log log2 log1p expm1 sin cos tan asin acos atan sinh cosh "
-              "tanh asinh acosh atanh sqrt rsqrt cbrt erf erfc erf_inv lgamma digamma bessel_i0e bessel_i1e").split():
+for _name in ("floor ceil round_away round_even trunc exp exp2 log log2 log1p expm1 sin cos tan asin acos atan sinh "
+              "cosh tanh asinh acosh atanh sqrt rsqrt cbrt erf erfc erf_inv lgamma digamma bessel_i0e bessel_i1e").split():
     setattr(Scalars, _name, _unary_method(_name))
 
 

@@ -42,7 +42,7 @@ class Scheduler:
     # -- rewriting loops ---------------------------------------------------------------------------
     def _rewrite(self, mapping: dict[Expr, Expr]) -> None:
         memo: dict[Expr, Expr] = {}
-        sub = lambda e: self.b.substitute(e, mapping, memo)  # noqa: E731
+        sub = lambda e: self.b.substitute(e, mapping, memo)
         for m in self.members:
             op = m.op
             if isinstance(op, Point):
@@ -215,7 +215,8 @@ class Scheduler:
             kind = "vector" if v is vector else "rows" if v is rows else "serial"
             step = width if v is vector else count if v is rows else 1
             loop = Loop(v, unwrap(self.b.extents[v]), body, kind, step, work)
-            if outermost and total * (1 if width == 1 else 2) // max(width, 1) >= THREADED and self._size(v) >= 2 * step:
+            if outermost and total * (1 if width == 1 else 2) // max(width,
+                                                                     1) >= THREADED and self._size(v) >= 2 * step:
                 loop.parallel = True
                 loop.work = max(1, total // max(self._size(v), 1) // max(width, 1))
             body = [loop]
@@ -225,7 +226,8 @@ class Scheduler:
         """The loop that some load is contiguous in while the vector loop strides through it: square tiles of both are
         transposed in registers."""
         exprs = self._exprs()
-        if any(n.op in EXPENSIVE or n.op in ("guard", "floordiv", "floormod") or n.op == "load" and n.attr[1] is not None
+        if any(n.op in EXPENSIVE or n.op in ("guard", "floordiv", "floormod") or n.op == "load"
+               and n.attr[1] is not None
                for n in walk(exprs)) or self._size(vector) < width:
             return None
         indices, opaque = self._accesses()

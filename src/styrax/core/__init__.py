@@ -8,12 +8,12 @@ _HOMES = {
     "core.avals": "AbstractRef AbstractToken AbstractValue ShapedArray abstract_token pytype_aval_mappings:aval_rules",
     "core.effects": "Effect Effects no_effects",
     "core.introspection": (
-        "Atom ParamDict TraceTag Value call_impl eval_context find_top_trace gensym get_opaque_trace_state mapped_aval max_dim "
-        "min_dim nonempty_axis_env_DO_NOT_USE primal_dtype_to_tangent_dtype trace_state_clean unmapped_aval "
+        "Atom ParamDict TraceTag Value call_impl eval_context find_top_trace gensym get_opaque_trace_state mapped_aval "
+        "max_dim min_dim nonempty_axis_env_DO_NOT_USE primal_dtype_to_tangent_dtype trace_state_clean unmapped_aval "
         "unsafe_am_i_under_a_jit_DO_NOT_USE unsafe_am_i_under_a_vmap_DO_NOT_USE unsafe_get_axis_names_DO_NOT_USE"),
     "core.jaxpr": (
-        "ClosedJaxpr DebugInfo DropVar Jaxpr JaxprEqn Literal Var eval_jaxpr jaxpr_as_fun jaxprs_in_params new_jaxpr_eqn "
-        "subjaxprs"),
+        "ClosedJaxpr DebugInfo DropVar Jaxpr JaxprEqn Literal Var eval_jaxpr jaxpr_as_fun jaxprs_in_params "
+        "new_jaxpr_eqn subjaxprs"),
     "core.check": "check_jaxpr",
     "core.errors": "InconclusiveDimensionOperation JaxprTypeError",
     "core.primitive": "Primitive",

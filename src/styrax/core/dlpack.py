@@ -1,7 +1,8 @@
 """DLPack: exchange of arrays with other libraries without a copy.
 
 A capsule holds a C structure that describes memory and knows how to let go of it. We fill and read that structure with
-ctypes, so that every dtype both sides know can pass, bfloat16 and float8 among them, and NumPy is not needed in between.
+ctypes, so that every dtype both sides know can pass, bfloat16 and float8 among them, and NumPy is not needed
+in between.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ class _DType(ctypes.Structure):
 class _Tensor(ctypes.Structure):
     _fields_ = [
         ("data", ctypes.c_void_p), ("device", _Device), ("ndim", ctypes.c_int32), ("dtype", _DType),
-        ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)), ("offset", ctypes.c_uint64)]
+        ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("offset", ctypes.c_uint64)]
 
 
 _Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)

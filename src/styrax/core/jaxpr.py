@@ -342,7 +342,8 @@ def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
 def is_literalable(value: Any) -> bool:
     """Whether a captured constant is printed and compiled inline: plain scalars."""
     return type(value) in (bool, int, float, complex) or (
-        getattr(value, "shape", None) == () and not hasattr(value, "_trace") and isinstance(value, (np.generic, np.ndarray))
+        getattr(value, "shape", None) == () and not hasattr(value, "_trace")
+        and isinstance(value, (np.generic, np.ndarray))
     )
 
 

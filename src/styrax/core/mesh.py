@@ -33,7 +33,8 @@ def _types(axis_types: Any, count: int) -> tuple[AxisType, ...]:
     if isinstance(axis_types, AxisType):
         return (axis_types,) * count
     if len(axis_types) != count:
-        raise ValueError(f"Number of axis names should match the number of axis_types. Got {count} names and {axis_types=}")
+        raise ValueError(f"Number of axis names should match the number of axis_types. Got {count} names and "
+                         f"{axis_types=}")
     return tuple(axis_types)
 
 
@@ -119,7 +120,8 @@ class AbstractMesh(_Grid):
     """A mesh without its devices: names, sizes and types of its axes."""
 
     def __init__(self, axis_sizes: Sequence[int], axis_names: Sequence[Any],
-                 axis_types: AxisType | Sequence[AxisType] | None = None, *, abstract_device: AbstractDevice | None = None):
+                 axis_types: AxisType | Sequence[AxisType] | None = None, *,
+                 abstract_device: AbstractDevice | None = None):
         self.axis_names = _names(axis_names)
         self._sizes = tuple(axis_sizes)
         if len(self._sizes) != len(self.axis_names):
@@ -135,7 +137,8 @@ class AbstractMesh(_Grid):
     def abstract_mesh(self) -> AbstractMesh:
         return self
 
-    def update(self, axis_sizes: Any = None, axis_names: Any = None, axis_types: Any = None, **kwargs: Any) -> AbstractMesh:
+    def update(self, axis_sizes: Any = None, axis_names: Any = None, axis_types: Any = None,
+               **kwargs: Any) -> AbstractMesh:
         """The mesh with some of its parts replaced."""
         return AbstractMesh(self._sizes if axis_sizes is None else axis_sizes,
                             self.axis_names if axis_names is None else axis_names,

@@ -1,8 +1,9 @@
 """Programs on extended dtypes as programs on the plain arrays that hold their elements.
 
 An array of an extended dtype (a PRNG key) of shape `s` is kept as an array of shape
-`(*s, *element.shape)` of `element.dtype`, where `element` is `dtype._rules.physical_element_aval(dtype)`. Backends know plain arrays alone: `lower`
-rewrites a jaxpr before they compile it. Each primitive that accepts extended dtypes has a rule here.
+`(*s, *element.shape)` of `element.dtype`, where `element` is `dtype._rules.physical_element_aval(dtype)`.
+Backends know plain arrays alone: `lower` rewrites a jaxpr before they compile it. Each primitive that accepts
+extended dtypes has a rule here.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ partial_eval_jaxpr_customs: Table = {}
 dces: Table = {}  # (used_outputs, eqn) -> (used_inputs, new_eqn | None)
 discharges: Table = {}  # (in_avals, out_avals, *args, **params) -> (new_invals, outs)
 loops: Table = {}  # (builder, *values, **params) -> value(s): the CPU lowering
+stagings: Table = {}  # (trace, tracers, params) -> outs | NotImplemented (one equation): into a program being written
 stablehlos: Table = {}  # (module, *operands, **params) -> operand(s): the XLA lowering
 
 not_mapped = None
@@ -35,5 +36,6 @@ tables: dict[str, Table] = {
     "dce": dces,
     "discharge": discharges,
     "loops": loops,
+    "staging": stagings,
     "stablehlo": stablehlos,
 }

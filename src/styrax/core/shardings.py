@@ -128,7 +128,8 @@ class NamedSharding(Sharding):
     def __init__(self, mesh: Mesh | AbstractMesh, spec: PartitionSpec, *, memory_kind: str | None = None,
                  _logical_device_ids: Any = None):
         if not isinstance(spec, PartitionSpec):
-            raise TypeError(f"the specification of a NamedSharding must be a PartitionSpec, got {spec!r} of type {type(spec)}")
+            raise TypeError(f"the specification of a NamedSharding must be a PartitionSpec, got {spec!r} of type "
+                            f"{type(spec)}")
         self.mesh = mesh
         self.spec = spec
         self._memory_kind = memory_kind
@@ -173,7 +174,8 @@ class NamedSharding(Sharding):
     def _parts(self, shape: tuple[int, ...]) -> list[int]:
         if len(self.spec) > len(shape):
             raise ValueError(
-                f"Sharding {self} is only valid for values of rank at least {len(self.spec)}, but was applied to a value of "
+                f"Sharding {self} is only valid for values of rank at least {len(self.spec)}, but was applied to a "
+                "value of "
                 f"rank {len(shape)}")
         parts = [math.prod(self.mesh.shape[name] for name in _axes(entry)) for entry in self.spec]
         return parts + [1] * (len(shape) - len(parts))
@@ -189,7 +191,8 @@ class NamedSharding(Sharding):
         out = []
         for i, (d, n) in enumerate(zip(global_shape, self._parts(global_shape), strict=True)):
             if d % n:
-                raise ValueError(f"Sharding {self} implies that the dimension {i} of a value of shape {global_shape} is divided "
+                raise ValueError(f"Sharding {self} implies that the dimension {i} of a value of shape {global_shape} "
+                                 "is divided "
                                  f"by {n}, which does not divide {d}")
             out.append(d // n)
         return tuple(out)

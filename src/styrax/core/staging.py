@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from . import source
+from . import rules, source
 from .avals import AbstractRef, AbstractValue, ShapedArray
 from .jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, no_debug_info
 from .primitive import Primitive
@@ -105,6 +105,11 @@ class StagingTrace(Trace):
 
     def process_primitive(self, primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
         tracers = [x if type(x) is DynamicJaxprTracer and x._trace is self else self.to_tracer(x) for x in args]
+        rule = rules.stagings.get(primitive)
+        if rule is not None:
+            outs = rule(self, tracers, params)
+            if outs is not NotImplemented:
+                return outs
         out_avals, effects = primitive.abstract_eval(*[t._aval for t in tracers], **params)
         return self.emit(primitive, tracers, out_avals, params, effects)
 

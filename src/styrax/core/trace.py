@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import avals as avals_module
 from . import errors
-from .avals import AbstractValue, aval_rules
+from .avals import aval_rules
 
 if TYPE_CHECKING:
     from .primitive import Primitive

@@ -20,7 +20,8 @@ from ..core.staging import trace_to_jaxpr
 
 # parameters that hold sizes and positions
 SIZE_PARAMS = frozenset((
-    "shape", "new_sizes", "sizes", "start_indices", "limit_indices", "slice_sizes", "padding_config", "size", "dimension_size"))
+    "shape", "new_sizes", "sizes", "start_indices", "limit_indices", "slice_sizes", "padding_config", "size",
+    "dimension_size"))
 
 
 class Kernel:
@@ -37,7 +38,8 @@ class Kernel:
     def bind(self, values: Sequence[int]) -> Bound:
         complete = self.recorder.complete(values)
         outs = [a if all(type(d) is int for d in a.shape) else
-                shaped(tuple(evaluate(d.terms, complete) if type(d) is Dim else d for d in a.shape), a.dtype, a.weak_type)
+                shaped(tuple(evaluate(d.terms, complete) if type(d) is Dim else d for d in a.shape), a.dtype,
+                       a.weak_type)
                 for a in self.out_avals]
         return Bound(self.code, outs, tuple(values), self.extra)
 
@@ -157,7 +159,8 @@ class Eager:
         """
         sizes = Sizes()
         sized = [tuple(map(sizes.take, a.shape)) for a in avals]
-        full = (key, tuple((a.dtype, a.weak_type, a.ndim) for a in avals), tuple(sizes.skeleton), config.trace_context())
+        full = (key, tuple((a.dtype, a.weak_type, a.ndim) for a in avals), tuple(sizes.skeleton),
+                config.trace_context())
         return self.generic(full, sizes.values, lambda r: trace_on(_generic_avals(avals, sized, r)), name)
 
     def generic(self, key: Any, values: Sequence[int], trace: Callable[[Recorder], tuple[ClosedJaxpr, Any]],
@@ -190,5 +193,6 @@ class Eager:
 
 
 def _generic_avals(avals: Sequence[ShapedArray], sized: Sequence[tuple], recorder: Recorder) -> list[ShapedArray]:
-    return [ShapedArray(tuple(d if k is None else recorder.symbol(k) for d, k in zip(a.shape, ks, strict=True)), a.dtype,
+    return [ShapedArray(tuple(d if k is None else recorder.symbol(k) for d, k in zip(a.shape, ks, strict=True)),
+                        a.dtype,
                         a.weak_type) for a, ks in zip(avals, sized, strict=True)]

@@ -105,12 +105,6 @@ class Program(Block):
         first = self.emit(wide, f"insertelement {wide.text} poison, {x.kind.text} {x.name}, i64 0")
         return self.shuffle(first, first, [0] * lanes)
 
-    def shuffle(self, x: Value, y: Value, lanes: Sequence[int]) -> Value:
-        t, count = x.kind.text, len(lanes)
-        numbers = "zeroinitializer" if not any(lanes) else f"<{', '.join([f'i32 {i}' for i in lanes])}>"
-        result = kind(x.kind.element, count)
-        return self.emit(result, f"shufflevector {t} {x.name}, {t} {y.name}, <{count} x i32> {numbers}")
-
     def transpose(self, rows: list[Value]) -> list[Value]:
         """A square block, a power of two wide, by interleaving halves."""
         count = len(rows)

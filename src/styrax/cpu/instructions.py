@@ -465,7 +465,8 @@ def _narrow_8(f: Block, x: str, bits: str, target: np.dtype, lanes: int) -> str:
         minus_one = int(np.asarray(np.float32(-1.0)).astype(target).view(np.uint8))
         one = int(np.asarray(np.float32(1.0)).astype(target).view(np.uint8))
     over = f.op(f"icmp sgt {i32} {code}, {k(code_of_max)}")
-    code = f.op(f"select {c} {over}, {i32} {k(beyond & ~(minus_one ^ one) if beyond != nan_code else beyond)}, {i32} {code}")
+    code = f.op(f"select {c} {over}, {i32} {k(beyond & ~(minus_one ^ one) if beyond != nan_code else beyond)}, {i32} "
+                f"{code}")
     infinite = f.op(f"fcmp oeq {t} {size}, {splat('0x7FF0000000000000', 'float', lanes)}")
     code = f.op(f"select {c} {infinite}, {i32} {k(inf_code)}, {i32} {code}")
     sign_mask = minus_one ^ one

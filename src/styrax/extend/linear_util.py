@@ -54,7 +54,8 @@ class WrappedFun:
 
     __slots__ = ("__weakref__", "debug_info", "f", "f_transformed", "params", "stores", "transforms")
 
-    def __init__(self, f: Callable, f_transformed: Callable, transforms: Sequence[tuple[Callable, tuple[Hashable, ...]]],
+    def __init__(self, f: Callable, f_transformed: Callable,
+                 transforms: Sequence[tuple[Callable, tuple[Hashable, ...]]],
                  stores: Sequence[Store | None], params: tuple, debug_info: DebugInfo):
         self.f = f
         self.f_transformed = f_transformed
@@ -75,7 +76,8 @@ class WrappedFun:
         """The function with one more transformation around it."""
         inner = self.f_transformed
         head = (inner, *static) if store is None else (inner, store, *static)
-        return WrappedFun(self.f, functools.partial(transformation, *head), ((transformation, static), *self.transforms),
+        return WrappedFun(self.f, functools.partial(transformation, *head),
+                          ((transformation, static), *self.transforms),
                           (store, *self.stores), self.params, self.debug_info)
 
     def with_debug_info(self, debug_info: DebugInfo) -> WrappedFun:

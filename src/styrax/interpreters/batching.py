@@ -21,7 +21,8 @@ from ..transforms.batching import (
 )
 
 __all__ = [
-    "AxisData", "BatchTrace", "BatchTracer", "axis_primitive_batchers", "bdim_at_front", "broadcast", "broadcast_batcher",
+    "AxisData", "BatchTrace", "BatchTracer", "axis_primitive_batchers", "bdim_at_front", "broadcast",
+    "broadcast_batcher",
     "defbroadcasting", "defreducer", "defvectorized", "fancy_primitive_batchers", "matchaxis", "moveaxis", "not_mapped",
     "primitive_batchers",
 ]

@@ -1,8 +1,8 @@
 """Lowerings of primitives that libraries define.
 
-A lowering here is a rule `(context, *values, **params)`. The context is the builder of whatever is being compiled (loops
-for CPUs, StableHLO for accelerators), and `lower_fun` makes a rule for both from a function of arrays, which needs to
-know nothing of either.
+A lowering here is a rule `(context, *values, **params)`. The context is the builder of whatever is being
+compiled (loops for CPUs, StableHLO for accelerators), and `lower_fun` makes a rule for both from a function of
+arrays, which needs to know nothing of either.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class LoweredFunction:
         closed = trace_to_jaxpr(flat, ctx.avals_in)
         for found, aval in zip(closed.out_avals, wanted, strict=True):
             if (found.shape, found.dtype) != (aval.shape, aval.dtype):
-                raise TypeError(f"the lowering {getattr(self.fun, '__name__', self.fun)} gives {found.str_short()} where the "
+                raise TypeError(f"the lowering {getattr(self.fun, '__name__', self.fun)} gives {found.str_short()} "
+                                "where the "
                                 f"primitive's abstract evaluation says {aval.str_short()}")
         return ctx.inline(closed, *args)
 

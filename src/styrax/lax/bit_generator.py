@@ -24,8 +24,8 @@ from .broadcasting import broadcast, squeeze
 from .joining import concatenate
 from .shaping import reshape
 from .slicing import dynamic_update_slice, slice_in_dim
-from .threefry import block as threefry_block
 from .threefry import LoopWords, threefry_fold_in, threefry_seed, threefry_split
+from .threefry import block as threefry_block
 
 UINT8, UINT16, UINT32, UINT64 = (np.dtype(f"uint{n}") for n in (8, 16, 32, 64))
 

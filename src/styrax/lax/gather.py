@@ -14,8 +14,10 @@ from styrax.core.primitive import Primitive
 from styrax.core.trace import get_aval
 from styrax.transforms import ad, batching
 
-from .comparisons import ge, le, select
 from .bits import bitwise_and
+from .broadcasting import broadcast_in_dim
+from .comparisons import ge, le, select
+from .filling import full
 from .indexing import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -30,8 +32,6 @@ from .indexing import (
     starts,
 )
 from .reductions import reduce_and
-from .broadcasting import broadcast_in_dim
-from .filling import full
 
 gather_p = Primitive("gather")
 

@@ -112,7 +112,8 @@ def check_within(name: str, what: str, dims: Sequence[int], bound: int) -> None:
 
 def check_disjoint(name: str, what: str, dims: Sequence[int], other: str, other_dims: Sequence[int]) -> None:
     if set(dims) & set(other_dims):
-        raise TypeError(f"{what} and {other} in {name} op must be disjoint; got: {tuple(dims)} and {tuple(other_dims)}.")
+        raise TypeError(f"{what} and {other} in {name} op must be disjoint; got: {tuple(dims)} and "
+                        f"{tuple(other_dims)}.")
 
 
 def check_batching(name: str, index_name: str, operand: Any, indices: Any, operand_dims: Sequence[int],

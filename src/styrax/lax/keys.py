@@ -264,8 +264,8 @@ def wrap_concrete(data: Any, impl: PRNGImpl) -> PRNGKeyArray:
 
 def full(shape: tuple[int, ...], value: int, dtype: KeyTy) -> Any:
     """Keys whose data words all have one value."""
-    from .prng import random_wrap
     from .broadcasting import broadcast_in_dim
+    from .prng import random_wrap
 
     data = broadcast_in_dim(np.uint32(value), (*shape, *dtype.element_shape), ())
     return random_wrap(data, impl=dtype._impl)

@@ -103,7 +103,8 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
 
     Args:
       x: a tree of arrays, NumPy arrays and scalars.
-      device: a device or sharding, or a tree of them that is a prefix of `x`. None for the default device, which does not
+      device: a device or sharding, or a tree of them that is a prefix of `x`. None for the default device,
+        which does not
         commit the arrays to it.
       src: where the values come from, for derivatives.
       donate: whether the memory of the arrays may be taken over; they are not to be used afterwards.
@@ -122,7 +123,8 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
             raise TypeError(f"device_put takes devices and shardings, got {d!r} of type {type(d).__name__}")
     semantics = (ArrayCopySemantics.DONATE_INPUT if donate is True else
                  ArrayCopySemantics.ALWAYS_COPY if may_alias is False else ArrayCopySemantics.REUSE_INPUT)
-    params = dict(devices=tuple(devices), srcs=tuple(_spread(src, x, len(leaves))), copy_semantics=(semantics,) * len(leaves))
+    params = dict(devices=tuple(devices), srcs=tuple(_spread(src, x, len(leaves))),
+                  copy_semantics=(semantics,) * len(leaves))
     if any(isinstance(leaf, Tracer) for leaf in leaves):
         return tree.tree_unflatten(treedef, device_put_p.bind(*leaves, **params))
     return tree.tree_unflatten(treedef, _put(*leaves, **params))
@@ -135,7 +137,8 @@ def _spread(prefix: Any, full: Any, count: int) -> list[Any]:
 
 
 def reshard(xs: Any, out_shardings: Any) -> Any:
-    """The arrays of a tree under other shardings: shardings or `PartitionSpec`s over the mesh in force, as a prefix of it."""
+    """The arrays of a tree under other shardings: shardings or `PartitionSpec`s over the mesh in force, as a
+    prefix of it."""
     leaves, treedef = tree.tree_flatten(xs)
     if isinstance(out_shardings, (Sharding, PartitionSpec)):
         found = [out_shardings] * len(leaves)
@@ -151,8 +154,8 @@ def over_mesh(sharding: Any) -> Any:
     current = mesh.current_mesh()
     if current.empty:
         raise RuntimeError(
-            "a `PartitionSpec` in place of a sharding requires a non-empty mesh: pass a sharding, or put a mesh in force "
-            "with jax.set_mesh")
+            "a `PartitionSpec` in place of a sharding requires a non-empty mesh: pass a sharding, or put a mesh in "
+            "force with jax.set_mesh")
     return NamedSharding(current, sharding)
 
 
@@ -212,7 +215,8 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         if isinstance(sharding, NamedSharding):
             sharding.check_compatible_aval(get_aval(leaf).shape)
         unconstrained = frozenset(
-            i for i, p in enumerate(sharding.spec) if p is UNCONSTRAINED) if isinstance(sharding, NamedSharding) else frozenset()
+            i for i, p in enumerate(sharding.spec) if p is UNCONSTRAINED) if isinstance(sharding,
+                                                                                        NamedSharding) else frozenset()
         out.append(sharding_constraint_p.bind(leaf, sharding=sharding, layout=None, context_mesh=mesh.get_mesh(),
                                               unconstrained_dims=unconstrained))
     return tree.tree_unflatten(treedef, out)

@@ -12,12 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from styrax.core import backends, dtypes, rules
+from styrax.core import dtypes, rules
 from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
-from styrax.core.physical import Context, lower, physicals
+from styrax.core.physical import Context, physicals
 from styrax.core.primitive import Primitive
-from styrax.core.staging import trace_to_jaxpr
 from styrax.core.trace import get_aval
 from styrax.transforms import ad, batching
 

@@ -18,8 +18,10 @@ from styrax.core.trace import get_aval
 from styrax.transforms import ad, batching
 
 from . import arithmetic
-from .comparisons import clamp, eq, select
 from .arithmetic import add, div, mul, neg, sub
+from .broadcasting import broadcast_in_dim
+from .comparisons import clamp, eq, select
+from .filling import full, iota
 from .gather import GatherDimensionNumbers, gather
 from .indexing import (
     GatherScatterMode,
@@ -35,8 +37,6 @@ from .indexing import (
     starts,
 )
 from .scalar_programs import scalar_program
-from .broadcasting import broadcast_in_dim
-from .filling import full, iota
 from .shaping import reshape
 
 # --- checks

@@ -18,11 +18,20 @@ from styrax.core.avals import ShapedArray
 from styrax.core.primitive import multiple_results
 from styrax.transforms import ad, batching
 
+from .broadcasting import broadcast_in_dim
 from .casting import as_array
+from .filling import broadcasted_iota
 from .gather import GatherDimensionNumbers, gather
 from .indexing import shape_of
-from .broadcasting import broadcast_in_dim
-from .filling import broadcasted_iota
+from .row_sorting import (
+    RowSorter,
+    each_row,
+    from_order_bits,
+    is_cheap,
+    keep_smallest,
+    keys_hold_values,
+    order_bits,
+)
 from .shapes import canonical_axis
 from .shaping import transpose
 
@@ -136,267 +145,50 @@ def _sort_batch(args: Sequence[Any], dims: Sequence[Any], *, dimension: int, is_
 rules.batchers[sort_p] = _sort_batch
 
 
-# --- keys as unsigned integers
+# --- lowerings
 
 
-def order_bits(b: Any, x: Any, total: bool = False) -> list[Any]:
-    """Unsigned integers whose order is that of a scalar, for the loop builder, the most important first.
-
-    With `total` signs of zeros and NaNs count: -NaN, -inf, ..., -0, 0, ..., inf, NaN. Without, zeros are
-    equal and NaNs are equal and last.
-    """
-    dtype = x.dtype
-    if dtype == np.bool_:
-        return [b.cast(x, np.dtype(np.uint8))]
-    if dtype.kind == "c":
-        return [*order_bits(b, b.real(x), total), *order_bits(b, b.imag(x), total)]
-    if dtypes.issubdtype(dtype, np.integer):
-        signed = dtypes.issubdtype(dtype, np.signedinteger)
-        bits = np.dtype(f"uint{8 * dtype.itemsize}")
-        if dtype.itemsize == 1:  # four-bit types, too
-            wide = b.cast(x, INT32)
-            return [b.cast(b.add(wide, b.const(128 if signed else 0, INT32)), bits)]
-        return [b.xor(b.bitcast(x, bits), b.const(1 << (8 * dtype.itemsize - 1), bits))] if signed else [x]
-    if dtype.itemsize == 1:
-        x = b.cast(x, np.dtype(np.float32))
-        dtype = x.dtype
-    width = 8 * dtype.itemsize
-    bits = np.dtype(f"uint{width}")
-    raw = b.bitcast(x, bits)
-    top = b.const(1 << (width - 1), bits)
-    negative = b.ne(b.and_(raw, top), b.const(0, bits))
-    key = b.xor(raw, b.select(negative, b.const((1 << width) - 1, bits), top))
-    if total:
-        return [key]
-    key = b.select(b.eq(x, b.const(0, dtype)), top, key)
-    return [b.select(b.ne(x, x), b.const((1 << width) - 1, bits), key)]
-
-
-# --- sorting rows on the CPU
-
-_INSERTION = 24  # rows up to this length are sorted by insertion
-
-
-class _RowSorter:
-    """Writes the statements that order the positions of one row.
-
-    After `by` for each key, from the last to the first, `position(i)` is the place in the row of the
-    element that comes `i`-th.
-    """
-
-    def __init__(self, b: Any, n: Any, size: Any):
-        self.b = b
-        self.n = n
-        self.size = size
-        self.short = isinstance(size, int) and size <= _INSERTION
-        self.order: Any = None  # scratch of positions after the first key
-        self.ping: Any = None
-        self.pong: Any = None
-        self.wide_ping: Any = None
-        self.wide_pong: Any = None
-        self.histogram: Any = None
-        self.reader: Callable[[Any], Any] | None = None
-
-    # The digits are those of the key; positions travel along.
-    def _digits(self, width: int) -> list[tuple[int, int]]:
-        """(shift, bits) of each pass of a radix sort of keys of `width` bits."""
-        if width <= 8:
-            return [(0, width)]
-        if width == 16:
-            return [(0, 8), (8, 8)]
-        small = isinstance(self.size, int) and self.size < 4096
-        step = 8 if small else 11
-        return [(s, min(step, width - s)) for s in range(0, width, step)]
-
-    def position(self, i: Any) -> Any:
-        b = self.b
-        if self.reader is None:
-            return i
-        return b.cast(self.reader(i), INDEX)
-
-    def by(self, key: Callable[[Any], Any], width: int) -> None:
-        """Reorders the positions stably by `key(position)`, an unsigned integer of `width` bits."""
-        if width <= 32:
-            self._by_packed(key, width)
-        else:
-            self._by_wide(key, width)
-
-    def _by_packed(self, key: Callable[[Any], Any], width: int) -> None:
-        """Keys of up to 32 bits share a word with the positions."""
-        b, n, size = self.b, self.n, self.size
-        if self.ping is None:
-            self.ping = n.scratch((size,), UINT64)
-            self.pong = None if self.short else n.scratch((size,), UINT64)
-        first = self.reader is None
-        low = b.const(0xFFFFFFFF, UINT64)
-        if not first:
-            # positions so far, freed from the buffer that is filled anew
-            if self.order is None:
-                self.order = n.scratch((size,), UINT32)
+def _values_alone(b: Any, n: Any, sorter: RowSorter, x: Any, out: Any, at: Callable[[Any], list[Any]]) -> None:
+    """Sorts a row of one array: its keys are all there is to move."""
+    dtype, size = x.dtype, sorter.size
+    bits = order_bits(b, x.at(at(b.index(0))))[0].dtype
+    keys = sorter.values(lambda i: order_bits(b, x.at(at(i)))[0], bits)
+    with n.loop(size) as i:
+        n.store(out, at(i), from_order_bits(b, keys.at([i]), dtype))
+    if not dtypes.issubdtype(dtype, np.floating):
+        return
+    # Zeros of both signs have one key, and so have NaNs: they are put back as they came.
+    for alike, key in ((lambda v: b.eq(v, b.const(0, dtype)), 1 << (8 * bits.itemsize - 1)),
+                       (lambda v: b.ne(v, v), (1 << 8 * bits.itemsize) - 1)):
+        wanted = b.const(key, bits)
+        first, last = n.var(INDEX, b.index(0)), n.var(INDEX, b.index(size))
+        with n.while_(lambda first=first, last=last: b.lt(first.get(), last.get())):
+            low, high = first.get(), last.get()
+            middle = b.floordiv(b.add(low, high), b.index(2))
+            with n.if_(b.lt(n.load(keys, [middle]), wanted)):
+                first.set(b.add(middle, b.index(1)))
+            with n.else_():
+                last.set(middle)
+        place = n.var(INDEX, first.get())
+        start = n.let(b.min(place.get(), b.index(size - 1)))
+        with n.if_(b.and_(b.lt(place.get(), b.index(size)), b.eq(n.load(keys, [start]), wanted))):
             with n.loop(size) as i:
-                n.store(self.order, [i], b.cast(self.position(i), UINT32))
-            before = self.order
-        with n.loop(size) as i:
-            at = i if first else b.cast(n.load(before, [i]), INDEX)
-            word = b.or_(b.shl(b.cast(key(at), UINT64), b.const(32, UINT64)), b.cast(i, UINT64))
-            n.store(self.ping, [i], word)
-        if self.short:
-            self._insert(self.ping)
-            result = self.ping
-        else:
-            result = self._radix(self.ping, self.pong, self._digits(width), 32)
-            if result is self.pong:
-                self.ping, self.pong = self.pong, self.ping
-        place = lambda i: b.cast(b.and_(result.at([i]), low), INDEX)  # noqa: E731
-        self.reader = place if first else lambda i: b.cast(before.at([place(i)]), INDEX)
-        if not first:
-            # settle, so that a later key can reuse the buffers
-            settled = n.scratch((size,), UINT32)
-            with n.loop(size) as i:
-                n.store(settled, [i], b.cast(self.reader(i), UINT32))
-            self.reader = lambda i: b.cast(settled.at([i]), INDEX)
-
-    def _insert(self, words: Any) -> None:
-        """Insertion sort of words that are all different."""
-        b, n = self.b, self.n
-        with n.loop(max(self.size - 1, 0)) as k:
-            i = b.add(k, b.index(1))
-            word = n.load(words, [i])
-            j = n.var(INDEX, i)
-            going = n.var(np.bool_, b.const(True, np.bool_))
-            with n.while_(lambda: b.and_(going.get(), b.gt(j.get(), b.index(0)))):
-                here = j.get()
-                previous = n.load(words, [b.sub(here, b.index(1))])
-                with n.if_(b.gt(previous, word)):
-                    n.store(words, [here], previous)
-                    j.set(b.sub(here, b.index(1)))
-                with n.else_():
-                    going.set(b.const(False, np.bool_))
-            n.store(words, [j.get()], word)
-
-    def _count(self, source: Any, passes: Sequence[tuple[int, int]], base: int) -> list[int]:
-        """Histograms of all digits in one pass over the words, turned into first places."""
-        b, n = self.b, self.n
-        offsets = []
-        total = 0
-        for _, bits in passes:
-            offsets.append(total)
-            total += 1 << bits
-        if self.histogram is None or self.histogram.shape[0] < total:
-            self.histogram = n.scratch((total,), INDEX)
-        with n.loop(total) as i:
-            n.store(self.histogram, [i], b.index(0))
-        with n.loop(self.size) as i:
-            word = n.load(source, [i])
-            for (shift, bits), offset in zip(passes, offsets, strict=True):
-                slot = b.add(self._digit(word, base + shift, bits), b.index(offset))
-                n.store(self.histogram, [slot], b.add(n.load(self.histogram, [slot]), b.index(1)))
-        for (_, bits), offset in zip(passes, offsets, strict=True):
-            running = n.var(INDEX, b.index(0))
-            with n.loop(1 << bits) as i:
-                slot = b.add(i, b.index(offset))
-                count = n.load(self.histogram, [slot])
-                start = running.get()
-                n.store(self.histogram, [slot], start)
-                running.set(b.add(start, count))
-        return offsets
-
-    def _digit(self, word: Any, shift: int, bits: int) -> Any:
-        b = self.b
-        moved = b.shr_logical(word, b.const(shift, word.dtype)) if shift else word
-        return b.cast(b.and_(moved, b.const((1 << bits) - 1, word.dtype)), INDEX)
-
-    def _radix(self, source: Any, target: Any, passes: Sequence[tuple[int, int]], base: int) -> Any:
-        """Sorts words by the digits above bit `base`. Returns the buffer that holds the result."""
-        b, n = self.b, self.n
-        offsets = self._count(source, passes, base)
-        for (shift, bits), offset in zip(passes, offsets, strict=True):
-            with n.loop(self.size) as i:
-                word = n.load(source, [i])
-                slot = b.add(self._digit(word, base + shift, bits), b.index(offset))
-                place = n.load(self.histogram, [slot])
-                n.store(self.histogram, [slot], b.add(place, b.index(1)))
-                n.store(target, [place], word)
-            source, target = target, source
-        return source
-
-    def _by_wide(self, key: Callable[[Any], Any], width: int) -> None:
-        """Keys of 64 bits: words and positions in arrays of their own."""
-        b, n, size = self.b, self.n, self.size
-        words, spare = n.scratch((size,), UINT64), n.scratch((size,), UINT64)
-        places, spare_places = n.scratch((size,), UINT32), n.scratch((size,), UINT32)
-        with n.loop(size) as i:
-            at = self.position(i)
-            n.store(words, [i], key(at))
-            n.store(places, [i], b.cast(at, UINT32))
-        if self.short:
-            self._insert_wide(words, places)
-        else:
-            passes = self._digits(width)
-            offsets = self._count(words, passes, 0)
-            for (shift, bits), offset in zip(passes, offsets, strict=True):
-                with n.loop(size) as i:
-                    word = n.load(words, [i])
-                    slot = b.add(self._digit(word, shift, bits), b.index(offset))
-                    place = n.load(self.histogram, [slot])
-                    n.store(self.histogram, [slot], b.add(place, b.index(1)))
-                    n.store(spare, [place], word)
-                    n.store(spare_places, [place], n.load(places, [i]))
-                words, spare = spare, words
-                places, spare_places = spare_places, places
-        self.reader = lambda i: b.cast(places.at([i]), INDEX)
-
-    def _insert_wide(self, words: Any, places: Any) -> None:
-        b, n = self.b, self.n
-        with n.loop(max(self.size - 1, 0)) as k:
-            i = b.add(k, b.index(1))
-            word, place = n.load(words, [i]), n.load(places, [i])
-            j = n.var(INDEX, i)
-            going = n.var(np.bool_, b.const(True, np.bool_))
-            with n.while_(lambda: b.and_(going.get(), b.gt(j.get(), b.index(0)))):
-                here = j.get()
-                below = b.sub(here, b.index(1))
-                previous = n.load(words, [below])
-                with n.if_(b.gt(previous, word)):
-                    n.store(words, [here], previous)
-                    n.store(places, [here], n.load(places, [below]))
-                    j.set(below)
-                with n.else_():
-                    going.set(b.const(False, np.bool_))
-            n.store(words, [j.get()], word)
-            n.store(places, [j.get()], place)
-
-
-def _each_row(n: Any, shape: Sequence[Any], axis: int, body: Callable[[Callable[[Any], list[Any]]], None]) -> None:
-    """Loops over the rows along an axis; `body` gets the function from a place in the row to an index."""
-    outer: list[Any] = []
-
-    def nested(remaining: list[int]) -> None:
-        if not remaining:
-            fixed = dict(outer)
-            body(lambda i: [i if d == axis else fixed[d] for d in range(len(shape))])
-            return
-        with n.loop(shape[remaining[0]], parallel=True) as i:
-            outer.append((remaining[0], i))
-            nested(remaining[1:])
-            outer.pop()
-
-    nested([d for d in range(len(shape)) if d != axis])
-
-
-def _cheap(value: Any) -> bool:
-    return getattr(value, "cost", 0) <= 4
+                value = n.let(x.at(at(i)))
+                with n.if_(alike(value)):
+                    here = place.get()
+                    n.store(out, at(here), value)
+                    place.set(b.add(here, b.index(1)))
 
 
 def _sort_loops(b: Any, *operands: Any, dimension: int, is_stable: bool, num_keys: int) -> list[Any]:
     shape = operands[0].shape
     size = shape[dimension]
-    stored = [x for x in operands if not _cheap(x)]
+    stored = [x for x in operands if not is_cheap(x)]
     key_index = list(range(num_keys))
 
     def body(n: Any, outs: Sequence[Any], ins: Sequence[Any]) -> None:
         memory = iter(ins)
-        values = [x if _cheap(x) else next(memory) for x in operands]
+        values = [x if is_cheap(x) else next(memory) for x in operands]
 
         def row(at: Callable[[Any], list[Any]]) -> None:
             if isinstance(size, int) and size <= 1:
@@ -404,7 +196,10 @@ def _sort_loops(b: Any, *operands: Any, dimension: int, is_stable: bool, num_key
                     for out, x in zip(outs, values, strict=True):
                         n.store(out, at(i), x.at(at(i)))
                 return
-            sorter = _RowSorter(b, n, size)
+            sorter = RowSorter(b, n, size)
+            if len(operands) == 1 and keys_hold_values(values[0].dtype):
+                _values_alone(b, n, sorter, values[0], outs[0], at)
+                return
             for k in reversed(key_index):
                 words = len(order_bits(b, values[k].at(at(b.index(0)))))
                 for w in reversed(range(words)):
@@ -418,7 +213,7 @@ def _sort_loops(b: Any, *operands: Any, dimension: int, is_stable: bool, num_key
                 for out, x in zip(outs, values, strict=True):
                     n.store(out, at(i), x.at(at(place)))
 
-        _each_row(n, shape, dimension, row)
+        each_row(n, shape, dimension, row)
 
     return b.nest([(shape, x.dtype) for x in operands], body, inputs=stored)
 
@@ -544,7 +339,7 @@ def select_largest(b: Any, operand: Any, k: int, axis: int, order: Callable[[Any
     out_shape = (*shape[:axis], k, *shape[axis + 1:])
     probe = order(operand.at([b.index(0)] * len(shape))).dtype
     width = 8 * probe.itemsize
-    cheap = _cheap(operand)
+    cheap = is_cheap(operand)
 
     def body(n: Any, outs: Sequence[Any], ins: Sequence[Any]) -> None:
         values, indices = outs
@@ -558,10 +353,10 @@ def select_largest(b: Any, operand: Any, k: int, axis: int, order: Callable[[Any
             if k == 0:
                 return
             if k <= _HEAP and width <= 32 and isinstance(size, int) and size > k:
-                best = _keep_smallest(b, n, size, k, lambda i: inverted(i, at))
-                position = lambda i: b.cast(b.and_(best.at([i]), b.const(0xFFFFFFFF, UINT64)), INDEX)  # noqa: E731
+                best = keep_smallest(b, n, size, k, lambda i: inverted(i, at))
+                position = lambda i: b.cast(b.and_(best.at([i]), b.const(0xFFFFFFFF, UINT64)), INDEX)
             else:
-                sorter = _RowSorter(b, n, size)
+                sorter = RowSorter(b, n, size)
                 sorter.by(lambda i: inverted(i, at), width)
                 position = sorter.position
             with n.loop(k) as i:
@@ -569,41 +364,9 @@ def select_largest(b: Any, operand: Any, k: int, axis: int, order: Callable[[Any
                 n.store(values, at(i), x.at(at(place)))
                 n.store(indices, at(i), b.cast(place, INT32))
 
-        _each_row(n, out_shape, axis, row)
+        each_row(n, out_shape, axis, row)
 
     return b.nest([(out_shape, operand.dtype), (out_shape, INT32)], body, inputs=[] if cheap else [operand])
-
-
-def _keep_smallest(b: Any, n: Any, size: int, k: int, key: Callable[[Any], Any]) -> Any:
-    """The `k` smallest words (key, position) of a row, sorted, in a scratch buffer."""
-    best = n.scratch((k,), UINT64)
-
-    def word(i: Any) -> Any:
-        return b.or_(b.shl(b.cast(key(i), UINT64), b.const(32, UINT64)), b.cast(i, UINT64))
-
-    def insert(new: Any, last: Any) -> None:
-        """Puts a word into the sorted ones below `last`, whose own word goes."""
-        j = n.var(INDEX, last)
-        going = n.var(np.bool_, b.const(True, np.bool_))
-        with n.while_(lambda: b.and_(going.get(), b.gt(j.get(), b.index(0)))):
-            here = j.get()
-            previous = n.load(best, [b.sub(here, b.index(1))])
-            with n.if_(b.gt(previous, new)):
-                n.store(best, [here], previous)
-                j.set(b.sub(here, b.index(1)))
-            with n.else_():
-                going.set(b.const(False, np.bool_))
-        n.store(best, [j.get()], new)
-
-    with n.loop(k) as i:
-        insert(n.let(word(i)), i)
-    worst = n.var(UINT64, n.load(best, [b.index(k - 1)]))
-    with n.loop(size - k) as i:
-        new = n.let(word(b.add(i, b.index(k))))
-        with n.if_(b.lt(new, worst.get())):
-            insert(new, b.index(k - 1))
-            worst.set(n.load(best, [b.index(k - 1)]))
-    return best
 
 
 rules.loops[top_k_p] = _top_k_loops

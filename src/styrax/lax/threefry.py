@@ -19,9 +19,9 @@ from styrax.core.primitive import multiple_results
 from styrax.core.trace import get_aval
 from styrax.transforms import batching
 
-from .casting import convert_element_type
 from .bits import bitwise_and, bitwise_or, bitwise_xor, shift_left, shift_right_logical
 from .broadcasting import broadcast_in_dim, squeeze
+from .casting import convert_element_type
 from .filling import iota
 from .joining import concatenate
 from .shaping import reshape

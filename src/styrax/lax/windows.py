@@ -23,11 +23,11 @@ from styrax.transforms import ad, batching
 from . import arithmetic
 from .casting import as_array
 from .comparisons import ge_p, le_p
+from .filling import pad
 from .indexing import shape_of
 from .padding import PaddingType, dilated, padtype_to_pads, window_count
 from .reductions import greatest, least
 from .scalar_programs import scalar_program
-from .filling import pad
 
 INT32 = np.dtype(np.int32)
 

@@ -41,8 +41,8 @@ def pmap(fun: Callable, axis_name: Any = None, *, in_axes: Any = 0, out_axes: An
     Args:
       fun: a function of trees of arrays.
       axis_name: a name of the mapped axis, for collectives.
-      in_axes: for each argument the axis that is spread over the devices, None for arguments that all devices get whole.
-      out_axes: the axis of the results along which the devices' parts lie, None for one device's part.
+      in_axes: for each argument the axis that is spread over the devices, None for arguments that all devices
+      get whole. out_axes: the axis of the results along which the devices' parts lie, None for one device's part.
       static_broadcasted_argnums: arguments that are passed to `fun` as they are.
       devices: the devices to use.
       backend: the platform to use.
@@ -55,7 +55,8 @@ def pmap(fun: Callable, axis_name: Any = None, *, in_axes: Any = 0, out_axes: An
     Raises:
       ValueError: no argument has a mapped axis, or the axis is larger than the number of devices.
     """
-    statics = (static_broadcasted_argnums,) if isinstance(static_broadcasted_argnums, int) else tuple(static_broadcasted_argnums)
+    statics = (static_broadcasted_argnums,) if isinstance(static_broadcasted_argnums,
+                                                          int) else tuple(static_broadcasted_argnums)
     donated = (donate_argnums,) if isinstance(donate_argnums, int) else tuple(donate_argnums)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
@@ -73,7 +74,8 @@ def pmap(fun: Callable, axis_name: Any = None, *, in_axes: Any = 0, out_axes: An
             rest = iter(given)
             return fun(*(args[i] if i in statics else next(rest) for i in range(len(args))), **named)
 
-        return vmap(one, in_axes=([axes[i] for i in dynamic], 0 if kwargs else None), out_axes=out_axes, axis_name=axis_name,
+        return vmap(one, in_axes=([axes[i] for i in dynamic], 0 if kwargs else None), out_axes=out_axes,
+                    axis_name=axis_name,
                     axis_size=axis_size or 1)([args[i] for i in dynamic], kwargs)
 
     @wraps(fun)
@@ -106,14 +108,17 @@ def _check_sizes(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any
                 continue
             found = True
             if shape[a] > count:
-                raise ValueError(f"compiling computation that requires {shape[a]} logical devices, but only {count} XLA devices "
+                raise ValueError(f"compiling computation that requires {shape[a]} logical devices, but only {count} "
+                                 "XLA devices "
                                  f"are available: pmap got an array of shape {shape} to be spread along axis {a}")
     if not found:
         raise ValueError("pmap requires at least one argument with a mapped axis.")
 
 
-def shard_map(f: Callable | None = None, /, *, out_specs: Any, in_specs: Any = Infer, mesh: Mesh | AbstractMesh | None = None,
-              axis_names: Any = frozenset(), check_vma: bool = True, check_rep: bool = True, auto: Any = frozenset()) -> Any:
+def shard_map(f: Callable | None = None, /, *, out_specs: Any, in_specs: Any = Infer,
+              mesh: Mesh | AbstractMesh | None = None,
+              axis_names: Any = frozenset(), check_vma: bool = True, check_rep: bool = True,
+              auto: Any = frozenset()) -> Any:
     """Runs a function on all devices of a mesh, each on its part of the arguments.
 
     Args:
@@ -138,8 +143,8 @@ def shard_map(f: Callable | None = None, /, *, out_specs: Any, in_specs: Any = I
     def mapped(*args: Any) -> Any:
         used = mesh if mesh is not None else meshes.current_mesh()
         if used.empty:
-            raise ValueError("The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to enter into a mesh context, or pass "
-                             "`mesh=`")
+            raise ValueError("The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to enter into a mesh context, "
+                             "or pass `mesh=`")
         if used.size != 1:
             raise ValueError(f"shard_map over {used} needs {used.size} devices; there is one")
         names = [n for n in used.axis_names if (not axis_names or n in axis_names) and n not in auto]
@@ -169,4 +174,5 @@ def _check_specs(specs: Any, values: Any, mesh: Mesh | AbstractMesh) -> None:
         NamedSharding(mesh, spec)
         ndim = len(get_aval(x).shape)
         if len(spec) > ndim:
-            raise ValueError(f"shard_map got the specification {spec}, of length {len(spec)}, for an array of rank {ndim}")
+            raise ValueError(f"shard_map got the specification {spec}, of length {len(spec)}, for an array of rank "
+                             f"{ndim}")

@@ -34,7 +34,7 @@ from .discrete import (
     poisson,
     rademacher,
 )
-from .gamma import (
+from .gammas import (
     ball,
     beta,
     chisquare,
@@ -58,7 +58,7 @@ from .keys import (
     wrap_key_data,
 )
 from .multivariate import multivariate_normal, orthogonal
-from .uniform import bits, randint, uniform
+from .uniforms import bits, randint, uniform
 
 __all__ = [
     "PRNGKey", "ball", "bernoulli", "beta", "binomial", "bits", "categorical", "cauchy", "chisquare", "choice", "clone",

@@ -15,7 +15,7 @@ from styrax.lax.shapes import canonical_shape
 from styrax.transforms.jit import jit
 
 from .keys import check_prng_key, split_apart
-from .uniform import checked_dtype, float_dtype, placed, shape_or_broadcast, _uniform, uniform
+from .uniforms import _uniform, checked_dtype, float_dtype, placed, shape_or_broadcast, uniform
 
 
 def _number(value: float, dtype: Any) -> Any:
@@ -214,8 +214,7 @@ def _gumbel(key: Any, shape: tuple[int, ...], dtype: Any, mode: str) -> Any:
         return lax.neg(lax.log(lax.neg(lax.log(u))))
     high, low = _halves(_uniform(key, (2, *shape), dtype, minval=0.0, maxval=1.0))
     # Small numbers get their low bits from the second draw.
-    fine = lax.add(lax.add(high, lax.mul(_eps(dtype), low)), tiny)
-    x = where(high >= 0.5, high, fine)
+    x = where(high >= 0.5, high, high + _eps(dtype) * low + tiny)
     return lax.neg(lax.log(lax.neg(lax.log1p(lax.neg(x)))))
 
 
@@ -341,6 +340,7 @@ def triangular(key: Any, left: Any, mode: Any, right: Any, shape: Sequence[int] 
     key, _ = check_prng_key("triangular", key)
     dtype = float_dtype("triangular", dtype)
     shape = shape_or_broadcast("triangular", shape, left, mode, right)
+    left, mode, right = (lax.convert_element_type(x, dtype) for x in (left, mode, right))
     return placed(_triangular(key, left, mode, right, shape, dtype), out_sharding)
 
 
@@ -348,9 +348,7 @@ def triangular(key: Any, left: Any, mode: Any, right: Any, shape: Sequence[int] 
 def _triangular(key: Any, left: Any, mode: Any, right: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     from styrax.numpy import broadcast_to
 
-    left = broadcast_to(lax.convert_element_type(left, dtype), shape)
-    right = broadcast_to(lax.convert_element_type(right, dtype), shape)
-    mode = broadcast_to(lax.convert_element_type(mode, dtype), shape)
+    left, right, mode = (broadcast_to(x, shape) for x in (left, right, mode))
     peak = (mode - left) / (right - left)
     u = uniform(key, shape, dtype)
     rising = left + lax.sqrt(u * (right - left) * (mode - left))
@@ -372,12 +370,11 @@ def lognormal(key: Any, sigma: Any = np.float32(1.0), shape: Sequence[int] | Non
     key, _ = check_prng_key("lognormal", key)
     dtype = float_dtype("lognormal", dtype)
     shape = shape_or_broadcast("lognormal", shape, sigma)
-    return placed(_lognormal(key, sigma, shape, dtype), out_sharding)
+    return placed(_lognormal(key, lax.convert_element_type(sigma, dtype), shape, dtype), out_sharding)
 
 
 @partial(jit, static_argnums=(2, 3), inline=True)
 def _lognormal(key: Any, sigma: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    sigma = lax.convert_element_type(sigma, dtype)
     return lax.exp(normal(key, shape, dtype) * sigma)
 
 

@@ -18,7 +18,7 @@ from styrax.transforms.jit import jit
 
 from .continuous import _eps, _halves, gumbel
 from .keys import check_prng_key, split_apart
-from .uniform import checked_dtype, float_dtype, placed, randint, shape_of, shape_or_broadcast, uniform
+from .uniforms import checked_dtype, float_dtype, placed, randint, shape_of, shape_or_broadcast, uniform
 
 FLOAT32 = np.dtype(np.float32)
 
@@ -240,7 +240,7 @@ def choice(key: Any, a: Any, shape: Sequence[int] = (), replace: bool = True, p:
 
 def _draws_in_shape(chosen: Any, array: Any, axis: int, shape: tuple[int, ...]) -> Any:
     full = shape if array is None else (*array.shape[:axis], *shape, *array.shape[axis + 1:])
-    return chosen if chosen.shape == full else lax.reshape(chosen, full)
+    return chosen if chosen.shape == full and full else lax.reshape(chosen, full)
 
 
 def geometric(key: Any, p: Any, shape: Sequence[int] | None = None, dtype: Any = None, *,
@@ -301,7 +301,7 @@ def poisson(key: Any, lam: Any, shape: Sequence[int] | None = None, dtype: Any =
 
 @partial(jit, static_argnums=(2, 3))
 def _poisson(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    steps = int(dtypes.iinfo(dtype).max)
+    steps = np.dtype(dtype).type(dtypes.iinfo(dtype).max)
     small = lax.bitwise_or(lax.ne(lam, lam), lax.lt(lam, np.float32(10)))
     low = lax.select(small, lam, lax.full_like(lam, 0))
     high = lax.select(small, lax.full_like(lam, 1e5), lam)
@@ -311,7 +311,7 @@ def _poisson(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 @partial(jit, static_argnums=(2, 3, 4))
-def _poisson_knuth(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, steps: int) -> Any:
+def _poisson_knuth(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, steps: np.integer) -> Any:
     """Knuth's algorithm: counts how many uniform numbers multiply to less than exp(-lam)."""
     from styrax.numpy import any
 
@@ -332,7 +332,7 @@ def _poisson_knuth(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, steps
 
 
 @partial(jit, static_argnums=(2, 3, 4))
-def _poisson_rejection(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, steps: int) -> Any:
+def _poisson_rejection(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, steps: np.integer) -> Any:
     """Hörmann's transformed rejection, for large means."""
     from styrax.numpy import any
 
@@ -353,8 +353,10 @@ def _poisson_rejection(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, s
         t = -lam + k * log_lam - lax.lgamma(k + 1)
         at_once = (shifted >= 0.07) & (v <= v_r)
         refused = (k < 0) | ((shifted < 0.013) & (v > shifted))
-        accept = at_once | (~refused & (s <= t))
-        return i + 1, lax.select(accept, k, out), accepted | accept, key
+        below = s <= t
+        accept = at_once | (~refused & below)
+        out, accepted = lax.select(accept, k, out), accepted | accept
+        return i + 1, out, accepted, key
 
     def going(carry: Any) -> Any:
         i, _, accepted, _ = carry

@@ -46,7 +46,7 @@ def check_prng_key(name: str, key: Any, *, allow_batched: bool = False) -> tuple
 
 def _report_raw_key() -> None:
     """Warns of uint32 data in the place of a key, or refuses it, as the configuration has it."""
-    legacy = config.legacy_prng_key.value
+    legacy = config.legacy_prng_key.value.value
     if legacy == "allow":
         if config.config.jax_enable_custom_prng:
             _warn("Raw arrays as random keys to jax.random functions are deprecated. Assuming valid "
@@ -109,7 +109,7 @@ def key(seed: int | Any, *, impl: Hashable | None = None, dtype: Any = None) -> 
     return _seeded("key", seed, _chosen_impl("key", impl, dtype))
 
 
-def PRNGKey(seed: int | Any, *, impl: Hashable | None = None) -> Any:  # noqa: N802
+def PRNGKey(seed: int | Any, *, impl: Hashable | None = None) -> Any:
     """A random key in the older form, an array of uint32. New code uses `key`.
 
     Args:

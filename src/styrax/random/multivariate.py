@@ -15,7 +15,7 @@ from styrax.transforms.jit import jit
 
 from .continuous import normal
 from .keys import check_prng_key
-from .uniform import checked_dtype, float_dtype, placed, shape_of
+from .uniforms import checked_dtype, float_dtype, placed, shape_of
 
 
 def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Sequence[int] | None = None, dtype: Any = None,

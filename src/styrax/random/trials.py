@@ -11,7 +11,7 @@ from styrax import lax
 from styrax.core import dtypes
 
 from .keys import split_apart
-from .uniform import uniform
+from .uniforms import uniform
 
 # log(k!) less Stirling's formula, for k below 10; from there on the series is exact enough
 STIRLING_TAIL = np.array([
@@ -38,7 +38,8 @@ def _by_inversion(key: Any, count: Any, log_failure: Any, steps: Any) -> Any:
         subkey, key = split_apart(key, 2)
         successes = lax.select(trials <= count, successes + 1, successes)
         u = uniform(subkey, count.shape, count.dtype)
-        return i + 1, successes, trials + lax.ceil(lax.log(u) / log_failure), key
+        trials = trials + lax.ceil(lax.log(u) / log_failure)
+        return i + 1, successes, trials, key
 
     def going(carry: Any) -> Any:
         i, _, trials, _ = carry
@@ -81,8 +82,10 @@ def _by_rejection(key: Any, count: Any, p: Any, steps: Any) -> Any:
             - _stirling_tail(k)
             - _stirling_tail(count - k)
         )
-        accept = at_once | (~refused & (v <= bound))
-        return i + 1, lax.select(accept, k, out), accepted | accept, key
+        below = v <= bound
+        accept = at_once | (~refused & below)
+        out, accepted = lax.select(accept, k, out), accepted | accept
+        return i + 1, out, accepted, key
 
     def going(carry: Any) -> Any:
         i, _, accepted, _ = carry
@@ -93,22 +96,26 @@ def _by_rejection(key: Any, count: Any, p: Any, steps: Any) -> Any:
 
 
 def draw_binomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """`random.binomial` on checked arguments."""
-    from styrax.numpy import asarray, broadcast_to, isinf, where
+    """`random.binomial` on checked arguments, computed in the dtypes of `n` and `p`."""
+    from styrax.numpy.broadcasting import broadcast_to, choose_elements
+    from styrax.numpy.promotion import to_inexact
+    from styrax.numpy.ufuncs import isinf
 
-    count = broadcast_to(lax.convert_element_type(n, dtype), shape)
-    p = broadcast_to(lax.convert_element_type(asarray(p), dtype), shape)
+    where = choose_elements.__wrapped__  # part of this program, not a call
+    count = broadcast_to(lax.convert_element_type(n, to_inexact(lax.dtype(n))), shape)
+    p = broadcast_to(p, shape)
     steps = dtypes.finfo(dtype).max
     low = p < 0.5
-    q = where(low, p, 1 - p)  # the rarer outcome is drawn
-    bad_count = lax.ne(count, count) | (count < 0)
+    q = where(low, p, 1.0 - p)  # the rarer outcome is drawn
+    bad_count = lax.ne(count, count) | (count < 0.0)
     endless = isinf(count)
-    q_nan, q_negative = lax.ne(q, q), q < 0
+    q_nan, q_negative = lax.ne(q, q), q < 0.0
     q = where(q_nan | q_negative, 0.01, q)
-    few = bad_count | (count * q <= 10)
+    few = bad_count | (count * q <= 10.0)
     whole = lax.floor(count)
-    inverted = _by_inversion(key, where(few, whole, 0.0), lax.log1p(-q), steps)
-    rejected = _by_rejection(key, where(few, 1e4, whole), where(few, 0.5, q), steps)
+    few_count, many_count, many_q = where(few, whole, 0.0), where(few, 1e4, whole), where(few, 0.5, q)
+    inverted = lax.convert_element_type(_by_inversion(key, few_count, lax.log1p(-q), steps), dtype)
+    rejected = lax.convert_element_type(_by_rejection(key, many_count, many_q, steps), dtype)
     out = where(few, inverted, rejected)
     invalid = q_negative | q_nan | bad_count
     out = where(invalid, np.nan, out)
@@ -118,7 +125,8 @@ def draw_binomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: Any) 
 
 def draw_multinomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: Any, unroll: int | bool) -> Any:
     """`random.multinomial` on checked arguments: one category after the other takes its share of what is left."""
-    from styrax.numpy import asarray, broadcast_to, clip, moveaxis, where
+    from styrax.numpy import asarray, broadcast_to, moveaxis, where
+    from styrax.numpy.selection import clip_between
 
     n = broadcast_to(lax.convert_element_type(n, dtype), shape[:-1])
     p = broadcast_to(lax.convert_element_type(asarray(p), dtype), shape)
@@ -128,7 +136,7 @@ def draw_multinomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: An
 
     def step(left: Any, x: Any) -> tuple[Any, Any]:
         ratio, subkey = x
-        count = draw_binomial(subkey, left, clip(ratio, 0, 1), left.shape, dtype)
+        count = draw_binomial(subkey, left, clip_between(ratio, min=0, max=1), left.shape, dtype)
         return left - count, count
 
     from .keys import _split

@@ -1,4 +1,5 @@
-"""`debug.breakpoint`: a debugger at a place in a running program, with the variables of the functions that are traced."""
+"""`debug.breakpoint`: a debugger at a place in a running program, with the variables of the functions that are
+traced."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Python functions called from inside programs: `pure_callback` and `io_callback`.
 
-The function runs on the host when the program reaches the call. A pure one may be left out, moved or run again; one with
-effects runs exactly as often as the program says, and ordered ones in the order of the program.
+The function runs on the host when the program reaches the call. A pure one may be left out, moved or run
+again; one with effects runs exactly as often as the program says, and ordered ones in the order of the program.
 """
 
 from __future__ import annotations
@@ -163,7 +163,8 @@ def _check_leaves(leaves: Sequence[Any], name: str) -> Sequence[Any]:
             get_aval(x)
         except TypeError:
             raise TypeError(
-                f"Error interpreting argument to {name} as a JAX value. The problematic value is of type {type(x)} and was "
+                f"Error interpreting argument to {name} as a JAX value. The problematic value is of type {type(x)} and "
+                "was "
                 f"passed to {name} at position {i}.") from None
     return leaves
 
@@ -197,7 +198,8 @@ def checked(results: Sequence[Any], avals: Sequence[ShapedArray]) -> list[np.nda
         array = np.asarray(x)
         dtype = dtypes.canonicalize_dtype(array.dtype)
         if array.shape != aval.shape:
-            raise RuntimeError(f"Incorrect output shape for return value #{i}: Expected: {aval.shape}, Actual: {array.shape}")
+            raise RuntimeError(f"Incorrect output shape for return value #{i}: Expected: {aval.shape}, Actual: "
+                               f"{array.shape}")
         if dtype != aval.dtype:
             raise RuntimeError(f"Incorrect output dtype for return value #{i}: Expected: {aval.dtype}, Actual: {dtype}")
         out.append(array.astype(dtype, copy=False))
@@ -228,11 +230,13 @@ def _refuse_pure(*_: Any, **params: Any) -> Any:
 
 
 def _refuse_io(*_: Any, **params: Any) -> Any:
-    raise ValueError("IO callbacks do not support JVP. Please use `jax.custom_jvp` to use callbacks while taking gradients.")
+    raise ValueError("IO callbacks do not support JVP. Please use `jax.custom_jvp` to use callbacks while taking "
+                     "gradients.")
 
 
 def _refuse_transpose(*_: Any, **params: Any) -> Any:
-    raise ValueError("Callbacks cannot be transposed. Please use `jax.custom_jvp` to use callbacks while taking gradients.")
+    raise ValueError("Callbacks cannot be transposed. Please use `jax.custom_jvp` to use callbacks while taking "
+                     "gradients.")
 
 
 def one_by_one(primitive: Primitive, args: Sequence[Any], dims: Sequence[int | None], unroll: bool,
@@ -283,7 +287,8 @@ def _batch_io(args: Sequence[Any], dims: Sequence[int | None], *, ordered: bool,
     return one_by_one(io_callback_p, args, dims, False, {**params, "ordered": ordered})
 
 
-for _primitive, _batch, _refuse in ((pure_callback_p, _batch_pure, _refuse_pure), (io_callback_p, _batch_io, _refuse_io)):
+for _primitive, _batch, _refuse in ((pure_callback_p, _batch_pure, _refuse_pure),
+                                    (io_callback_p, _batch_io, _refuse_io)):
     _primitive.def_impl(_impl)
     rules.loops[_primitive] = _loops
     rules.jvps[_primitive] = _refuse

@@ -1,7 +1,7 @@
 """Looking into running programs: `debug.print`, `debug.callback` and what is built on them.
 
-These have no results, so that nothing can depend on them, and transformations leave them where they are: under `grad` they
-see the primal values, under `vmap` they run once for each element.
+These have no results, so that nothing can depend on them, and transformations leave them where they are: under
+`grad` they see the primal values, under `vmap` they run once for each element.
 """
 
 from __future__ import annotations
@@ -53,7 +53,8 @@ debug_effect = DebugEffect()
 ordered_debug_effect = OrderedDebugEffect()
 
 for _kind in (DebugEffect, OrderedDebugEffect):
-    for _set in (lowerable_effects, control_flow_allowed_effects, custom_derivatives_allowed_effects, remat_allowed_effects):
+    for _set in (lowerable_effects, control_flow_allowed_effects, custom_derivatives_allowed_effects,
+                 remat_allowed_effects):
         _set.add_type(_kind)
 ordered_effects.add_type(OrderedDebugEffect)
 
@@ -120,7 +121,8 @@ class _Checker(string.Formatter):
             raise ValueError(f"Unused positional arguments to `jax.debug.print`: {unused}")
         unused = [name for name in kwargs if name not in used_args]
         if unused:
-            raise ValueError(f"Unused keyword arguments to `jax.debug.print`: {unused}. You may be passing an f-string (i.e, "
+            raise ValueError(f"Unused keyword arguments to `jax.debug.print`: {unused}. You may be passing an f-string "
+                             "(i.e, "
                              '`f"{x}"`) into `jax.debug.print` and instead should pass in a regular string.')
 
     def get_field(self, field_name: str, args: Sequence[Any], kwargs: Any) -> tuple[Any, Any]:
@@ -220,7 +222,8 @@ def _call_print(args: Sequence[Any], *, ordered: bool, partitioned: bool, **para
     return []
 
 
-def _batch(primitive: Primitive, args: Sequence[Any], dims: Sequence[int | None], params: dict[str, Any]) -> tuple[list, list]:
+def _batch(primitive: Primitive, args: Sequence[Any], dims: Sequence[int | None],
+           params: dict[str, Any]) -> tuple[list, list]:
     """Once for each element, without a loop: what is printed comes in the order of the elements."""
     size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
     for i in range(size):
@@ -262,6 +265,7 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Any], None]) -> No
 
 
 __all__ = [
-    "DebugEffect", "OrderedDebugEffect", "debug_callback", "debug_callback_p", "debug_log", "debug_print", "debug_print_p",
+    "DebugEffect", "OrderedDebugEffect", "debug_callback", "debug_callback_p", "debug_log", "debug_print",
+    "debug_print_p",
     "inspect_array_sharding",
 ]

@@ -408,7 +408,7 @@ def compile_closed(closed: ClosedJaxpr, name: str, donated: Sequence[bool] | Non
         exact = donation(closed, donated, name).exact if donated else ()
 
         def build(program: ClosedJaxpr) -> Any:
-            return backends.get().compile(program, name=name, donated=exact)
+            return backends.backend_compile_and_load(backends.get(), program, name=name, donated=exact)
 
         found = refs.compile_with_contents(closed, build) if refs.has_refs(closed.jaxpr) else build(closed)
         closed.jaxpr.cache[key] = found

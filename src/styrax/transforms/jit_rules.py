@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.effects import Effects
-from ..core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, close_jaxpr
+from ..core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, close_jaxpr, eval_jaxpr
 from ..core.primitive import Primitive
 from ..core.rules import (
     dces,
@@ -19,6 +19,7 @@ from ..core.rules import (
     linearizations,
     partial_eval_jaxpr_customs,
     partial_evals,
+    stagings,
     transposes,
 )
 from ..core.trace import get_aval
@@ -91,6 +92,17 @@ def _with(params: dict[str, Any], jaxpr: ClosedJaxpr, ins: Sequence[int | None],
 
 def _where(marks: Sequence[bool]) -> list[int]:
     return [i for i, m in enumerate(marks) if m]
+
+
+def _jit_staging(trace: Any, tracers: Sequence[Any], params: dict[str, Any]) -> Any:
+    """With `inline`, the program's equations stand where its call would."""
+    if not params["inline"]:
+        return NotImplemented
+    closed = params["jaxpr"]
+    return eval_jaxpr(closed.jaxpr, closed.consts, *tracers)
+
+
+stagings[jit_p] = _jit_staging
 
 
 @jit_p.def_effectful_abstract_eval

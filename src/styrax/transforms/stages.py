@@ -143,7 +143,8 @@ class Compiled(Lowered):
             given = get_aval(x)
             if given.shape != aval.shape or given.dtype != aval.dtype:
                 raise TypeError(
-                    "Argument types differ from the types for which this computation was compiled. The mismatch: argument "
+                    "Argument types differ from the types for which this computation was compiled. The mismatch: "
+                    "argument "
                     f"{i} compiled with {aval.str_short()} and called with {given.str_short()}.")
             arrays.append(x if type(x) is Array else backend.put(x, aval, None))
         if not any(self._donated):

@@ -13,6 +13,7 @@ masked tails and scalar code give the same bits.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from copy import copy
 from functools import cache
 from itertools import count
@@ -355,7 +356,7 @@ class Block:
         """
         kind = x.kind
         if self.has_avx512(kind):
-            return self.avx512("scalef", kind, f"{kind.text} {x.name}, {kind.text} {n.name}")
+            return self.avx512("scalef", x, n)
         mantissa, bias, magic = (23, 127, 0x4B400000) if kind.bits == 32 else (52, 1023, 0x4338000000000000)
         whole = n_bits - magic
         half = whole >> 1
@@ -372,9 +373,8 @@ class Block:
         kind = x.kind
         if self.has_avx512(kind):
             # Interval [0.75, 1.5) is 3; 8 makes NaN of negative numbers.
-            m = self.avx512("getmant", kind, f"{kind.text} {x.name}, i32 11")
-            ex, em = (self.avx512("getexp", kind, f"{kind.text} {v.name}") for v in (x, m))
-            return m, ex - em
+            m = self.avx512("getmant", x, control=11)
+            return m, self.avx512("getexp", x) - self.avx512("getexp", m)
         if kind.bits == 32:
             mantissa, smallest, lift, three_quarters, magic = 23, 2.0**-126, 24, 0x3F400000, 0x4B400000
         else:
@@ -393,15 +393,38 @@ class Block:
         return m, e
 
     def has_avx512(self, kind: Kind) -> bool:
-        return kind.lanes * kind.bits in (128, 256, 512) and has_feature("avx512vl")
+        return kind.lanes * kind.bits in (128, 256, 512, 1024) and has_feature("avx512vl")
 
-    def avx512(self, name: str, kind: Kind, operands: str) -> Value:
+    def avx512(self, name: str, *arguments: Value, control: int | None = None) -> Value:
         """An instruction of AVX-512 on full vectors, no lane masked off, rounding to nearest."""
+        kind = arguments[0].kind
         width = kind.lanes * kind.bits
+        if width > 512:
+            halves = zip(*[self.halves(a) for a in arguments])
+            return self.joined(*[self.avx512(name, *half, control=control) for half in halves])
         symbol = f"llvm.x86.avx512.mask.{name}.p{'s' if kind.bits == 32 else 'd'}.{width}"
-        rounding = ", i32 4" if width == 512 else ""
-        unmasked = f"{kind.text} poison, i{max(kind.lanes, 8)} -1"
-        return self.emit(kind, f"call {kind.text} @{symbol}({operands}, {unmasked}{rounding})")
+        operands = [f"{kind.text} {a.name}" for a in arguments]
+        if control is not None:
+            operands.append(f"i32 {control}")
+        operands += [f"{kind.text} poison", f"i{max(kind.lanes, 8)} -1"]
+        if width == 512:
+            operands.append("i32 4")
+        return self.emit(kind, f"call {kind.text} @{symbol}({', '.join(operands)})")
+
+    def halves(self, x: Value) -> list[Value]:
+        """The lower and the upper half of the lanes."""
+        count = x.kind.lanes // 2
+        return [self.shuffle(x, x, range(start, start + count)) for start in (0, count)]
+
+    def joined(self, low: Value, high: Value) -> Value:
+        return self.shuffle(low, high, range(2 * low.kind.lanes))
+
+    def shuffle(self, x: Value, y: Value, lanes: Sequence[int]) -> Value:
+        """The lanes with these numbers, those of `y` counted behind those of `x`."""
+        t, count = x.kind.text, len(lanes)
+        numbers = f"<{', '.join([f'i32 {i}' for i in lanes])}>" if any(lanes) else "zeroinitializer"
+        text = f"shufflevector {t} {x.name}, {t} {y.name}, <{count} x i32> {numbers}"
+        return self.emit(kind(x.kind.element, count), text)
 
     # Structure
 

@@ -2,43 +2,52 @@
 from __future__ import annotations
 
 from .block import Block, Value
-from .exponential import EXP_ROW_32, expm1_of_remainder, log, reduce, reduce_sum
+from .exponential import expm1_of_remainder, log, reduce_sum
 
-# -log(erfc(x)) = 2/sqrt(pi)*x + x * row(x), so that erf(x) = -expm1 of its negative: one formula from 0 to
-# where erf rounds to 1. The row starts with the rounding error of 2/sqrt(pi).
-ERF_SLOPE = (1.1283792, 1.1283791670955126)
+# -log2(erfc(x)) = slope*x + x*row(x), so that erf(x) = 1 - 2**-that: one formula from 0 to where erf rounds
+# to 1. The row starts with the rounding error of the slope 2/(sqrt(pi)*log(2)).
+ERF_END = (3.95, 5.95)
+ERF_SLOPE = (1.627907, 1.627907028611115)
 ERF_ROW = (
     (
-        -5.4120942e-08, 0.6366194, 0.10277777, -0.019152869, -0.00016072656, 0.0016673092, -0.0006329482,
-        0.00011765575, -9.25552e-06,
+        -2.6114637e-09, 0.9184476, 0.14827706, -0.027632028, -0.0002314048, 0.0024050123,
+        -0.00091298885, 0.00016971944, -1.3353785e-05,
     ),
     (
-        9.754959068244714e-18, 0.6366197723675836, 0.10277260330178871, -0.019128447005069302,
-        -0.00020919469485276653, 0.0016962063858077868, -0.0005901255531623533, 2.587860514139652e-05,
-        6.449185871081693e-05, -2.9724041995323802e-05, 3.40725905687286e-06, 2.8351483228896602e-06,
-        -1.7415559193965917e-06, 3.3637199503974546e-07, 1.3717683698267463e-07, -1.41758883184521e-07,
-        6.57320721630228e-08, -2.0962139209349395e-08, 4.9975604085276175e-09, -9.081918870861487e-10,
-        1.2483604927560802e-10, -1.2610427746865519e-11, 8.845122743666722e-13, -3.8503079268615066e-14,
-        7.833697868523155e-16,
+        -4.789866967695858e-17, 0.9184481885265736, 0.14826952512273928, -0.02759651563412067,
+        -0.0003018041488464298, 0.0024471085411461135, -0.0008513712091424368, 3.733493566179244e-05,
+        9.304208372663098e-05, -4.288272582639328e-05, 4.915632210531536e-06, 4.090258962504232e-06,
+        -2.5125387025529174e-06, 4.852859564682187e-07, 1.9790190068308983e-07, -2.0451355899867954e-07,
+        9.483079700957897e-08, -3.024179380811565e-08, 7.2099076551444216e-09, -1.310233989742283e-09,
+        1.8009877821884028e-10, -1.8192819039616613e-11, 1.2760667891232509e-12, -5.554747191174692e-14,
+        1.1301468494364664e-15,
     ),
 )  # fmt: skip
-# erfc(x) = e**-x**2 * row(t) / (1 + 2x) with t = (x - K)/(x + K), x >= 0; enough for f32 results and used in
-# f64 arithmetic.
-ERFC_CENTRE_32 = 3.0
-ERFC_ROW_32 = (
-    1.2530080591213626, -0.13562113930378789, -0.04756239953958204, 0.12964641474924624,
-    -0.11927097393691416, 0.06829576655188989, -0.02379753653231799, 0.002567375335106845,
-    0.002001820988600092, -0.00077757442684687, -0.00026812534962687023,
+# 2**r - 1 = log(2)*r + r*row(r), |r| <= 1/2
+LN2 = 0.6931471805599453
+EXP2M1_ROW = (
+    (5.462809e-09, 0.24022649, 0.055503573, 0.009618238, 0.0013390738, 0.00015403517),
+    (
+        2.3029439712653912e-17, 0.24022650695910072, 0.055504108664821625, 0.009618129107628437,
+        0.001333355814640663, 0.0001540353039346614, 1.5252733841378962e-05, 1.321548672138278e-06,
+        1.0178057168808685e-07, 7.054932262085753e-09, 4.455804980821492e-10, 2.567844289598368e-11,
+    ),
 )  # fmt: skip
-# The same with 1 + u*row(t) for row(t), u = x/(x + K) = (t + 1)/2: the error of t counts less.
-ERFC_CENTRE = 4.0
+# erfc(x) = e**-x**2 * (1 + u*row(t)) / (1 + 2x), u = x/(x + 4), t = 2u - 1, x >= 0, to where erfc rounds to 0
+ERFC_END = (10.2, 28.0)
 ERFC_ROW = (
-    0.465990237251105, -0.7452324709322301, 0.7759917751374694, -0.6397976666280781,
-    0.43771953455547896, -0.25025386455899024, 0.11759313293435189, -0.04325810185594956,
-    0.010862633742693707, -0.000798693817539873, -0.00071685277663917, 0.0003183395540679542,
-    -1.7096115786078022e-05, -3.1702877661039015e-05, 9.25849579524942e-06, 2.1621557008853367e-06,
-    -1.5737041154851886e-06, -7.858714200495415e-08, 2.265045522497171e-07, -5.5934961810929e-09,
-    -2.903413704132489e-08, 8.691038133702828e-10, 2.3549675766503807e-09,
+    (
+        0.46599025, -0.7452325, 0.77599174, -0.639796, 0.43772066, -0.25027865, 0.11756666,
+        -0.043123003, 0.011082195, -0.000985659, -0.0012838362,
+    ),
+    (
+        0.465990237251105, -0.7452324709322301, 0.7759917751374694, -0.6397976666280781,
+        0.43771953455547896, -0.25025386455899024, 0.11759313293435189, -0.04325810185594956,
+        0.010862633742693707, -0.000798693817539873, -0.00071685277663917, 0.0003183395540679542,
+        -1.7096115786078022e-05, -3.1702877661039015e-05, 9.25849579524942e-06, 2.1621557008853367e-06,
+        -1.5737041154851886e-06, -7.858714200495415e-08, 2.265045522497171e-07, -5.5934961810929e-09,
+        -2.903413704132489e-08, 8.691038133702828e-10, 2.3549675766503807e-09,
+    ),
 )  # fmt: skip
 # erf_inv(x) = x * (sqrt(pi)/2 + w * row(w - centre)) with w = -log(1 - x**2) below the limit, and from there
 # on x * row(sqrt(w) - centre), in one part for f32 and in two for f64.
@@ -81,20 +90,20 @@ INVERSE_TAIL_ROW = (
 
 
 def erf(b: Block, x: Value) -> Value:
-    y = b.at_most(b.abs(x), b.pick(3.95, 5.95))
-    log_erfc = -b.fma(y, b.pick(*ERF_SLOPE), y * b.poly(y, b.pick(*ERF_ROW)))
-    _, n_bits, r = reduce(b, log_erfc)
+    y = b.at_most(b.abs(x), b.pick(*ERF_END))
+    log2_erfc = -b.fma(y, b.pick(*ERF_SLOPE), y * b.poly(y, b.pick(*ERF_ROW)))
+    n, n_bits = b.nearest(log2_erfc, 1.0)
+    r = log2_erfc - n
+    p = b.fma(r, LN2, r * b.poly(r, b.pick(*EXP2M1_ROW)))
     power = b.power_of_two(n_bits)
-    return b.copysign(b.fma(power, expm1_of_remainder(b, r), power - 1.0), x)
+    return b.copysign(b.fma(-power, p, 1.0 - power), x)
 
 
 def erfc(b: Block, x: Value) -> Value:
-    if b.single:
-        return b.narrow(erfc_single(b.in_double(), b.widen(x)))
-    y = b.at_most(b.abs(x), 28.0)
+    y = b.at_most(b.abs(x), b.pick(*ERFC_END))
     # (1 + u*row) / (1 + 2y) as q + q_low
-    u = y / (y + ERFC_CENTRE)
-    p, p_low = b.fast_two_sum(b.constant(1.0), u * b.poly(u + u - 1.0, ERFC_ROW))
+    u = y / (y + 4.0)
+    p, p_low = b.fast_two_sum(b.constant(1.0), u * b.poly(u + u - 1.0, b.pick(*ERFC_ROW)))
     d, d_low = b.two_sum(y + y, 1.0)
     inverse = 1.0 / d
     q = p * inverse
@@ -105,16 +114,6 @@ def erfc(b: Block, x: Value) -> Value:
     g, g_low = b.fast_two_sum(b.constant(1.0), expm1_of_remainder(b, r))
     g_low = b.fma(r_low, g, g_low)
     result = b.scale(b.fma(g, q, b.fma(g, q_low, g_low * q)), n, n_bits)
-    return b.select(x < 0.0, 2.0 - result, result)
-
-
-def erfc_single(b: Block, x: Value) -> Value:
-    """erfc in f64 arithmetic to about 2**-28."""
-    y = b.at_most(b.abs(x), 11.0)
-    t = (y - ERFC_CENTRE_32) / (y + ERFC_CENTRE_32)
-    _, n_bits, r = reduce(b, -(y * y))
-    g = b.poly(r, (1.0, 1.0, *EXP_ROW_32)) * b.power_of_two(n_bits)
-    result = g * b.poly(t, ERFC_ROW_32) / b.fma(y, 2.0, 1.0)
     return b.select(x < 0.0, 2.0 - result, result)
 
 

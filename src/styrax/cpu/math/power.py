@@ -15,10 +15,11 @@ POW_LOG_ROW = (
     0.39999999999999725, 0.2857142857157749, 0.2222222219121799, 0.18181821528736775,
     0.15384406508471446, 0.133411487203559, 0.11592290818593691, 0.12571872422649916,
 )  # fmt: skip
-# The same as 2*s + s*z*row(z), as precise as f32 results need
+# log(1 + f) = f + f**2 * row(f) for 1 + f in [0.75, 1.5), to 2**-35: as precise as f32 results need
 POW_LOG_ROW_32 = (
-    0.6666666671037145, 0.3999998461434281, 0.28573184495390125, 0.22135117545476168,
-    0.20122441630935414,
+    -0.5000000001955384, 0.3333333263359345, -0.2499999367411457, 0.20000083693579748,
+    -0.16667251803821825, 0.14283033209303894, -0.12478097365463332, 0.11124122602933681,
+    -0.10332625458576111, 0.0961289922245366, -0.07087233507879569, 0.02650460193008981,
 )  # fmt: skip
 
 
@@ -76,9 +77,7 @@ def pow_single(b: Block, x: Value, y: Value) -> Value:
     d = b.in_double()
     m, e = d.split(d.widen(x))
     f = m - 1.0
-    s = f / (f + 2.0)
-    z = s * s
-    log = d.fma(e, LN2_HIGH[1] + LN2_LOW[1], d.fma(s * z, d.poly(z, POW_LOG_ROW_32), s + s))
+    log = d.fma(e, LN2_HIGH[1] + LN2_LOW[1], d.fma(f * f, d.poly(f, POW_LOG_ROW_32), f))
     t = d.at_least(d.at_most(d.widen(y) * log, 100.0), -110.0)
     _, n_bits, r = reduce(d, t)
     return d.narrow(d.poly(r, (1.0, 1.0, *EXP_ROW_32)) * d.power_of_two(n_bits))

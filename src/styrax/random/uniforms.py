@@ -144,11 +144,12 @@ def randint(key: Any, shape: Sequence[int], minval: Any, maxval: Any, dtype: Any
     info = dtypes.iinfo(dtype)
     if info.bits < 32:
         # Few bits would make the remainders of the algorithm uneven: draw 32 and convert.
-        from styrax.numpy import asarray, clip
+        from styrax.numpy.conversion import asarray
+        from styrax.numpy.selection import clip_between
 
         int32 = np.dtype(np.int32)
-        low = clip(asarray(minval, int32), min=int(info.min), max=int(info.max))
-        high = clip(asarray(maxval, int32), min=int(info.min), max=int(info.max) + 1)
+        low = clip_between(asarray(minval, int32), min=int(info.min), max=int(info.max))
+        high = clip_between(asarray(maxval, int32), min=int(info.min), max=int(info.max) + 1)
         out = lax.convert_element_type(_randint(key, shape, low, high, int32), dtype)
     else:
         out = _randint(key, shape, minval, maxval, dtype)
@@ -171,7 +172,8 @@ def _clipped(x: Any, dtype: Any) -> Any:
 def _randint(key: Any, shape: tuple[int, ...], minval: Any, maxval: Any, dtype: Any) -> Any:
     info = dtypes.iinfo(dtype)
     minval, maxval = (
-        x if dtypes.issubdtype(get_aval(x).dtype, np.integer) else lax.convert_element_type(x, dtypes.default_int_dtype())
+        x if dtypes.issubdtype(get_aval(x).dtype, np.integer)
+        else lax.convert_element_type(x, dtypes.default_int_dtype())
         for x in (minval, maxval))
     lax.broadcast_shapes(shape, shape_of(minval), shape_of(maxval))
     # The range may reach one past the largest value, which the dtype cannot say.

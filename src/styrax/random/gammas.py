@@ -21,8 +21,8 @@ from styrax.transforms import ad, batching
 from styrax.transforms.jit import jit
 
 from .continuous import exponential, normal
-from .keys import check_prng_key, split_apart
-from .uniform import float_dtype, placed, shape_of, shape_or_broadcast, uniform
+from .keys import check_prng_key, split, split_apart
+from .uniforms import float_dtype, placed, shape_of, shape_or_broadcast, uniform
 
 # --- the primitive: one number for each element of the shape parameter
 
@@ -336,9 +336,9 @@ def generalized_normal(key: Any, p: float, shape: Sequence[int] = (), dtype: Any
 def _generalized_normal(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     from .discrete import rademacher
 
-    first, second = split_apart(key, 2)
-    g = gamma(first, 1 / p, shape, dtype)
-    return rademacher(second, shape, dtype) * g ** (1 / p)
+    keys = split(key)
+    g = gamma(keys[0], 1 / p, shape, dtype)
+    return rademacher(keys[1], shape, dtype) * g ** (1 / p)
 
 
 def ball(key: Any, d: int, p: float = 2, shape: Sequence[int] = (), dtype: Any = None, *,

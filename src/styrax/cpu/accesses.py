@@ -1,0 +1,319 @@
+"""Loads and stores: contiguous, strided, in tiles, gathered; guarded and masked; checked on demand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..compile.expr import BOOL, Expr, coefficient, poly_terms
+from ..compile.loopir import Buffer
+from ..compile.scalars import is_complex, part_dtype
+from .expressions import Expressions
+from .instructions import element_type, memory_type, splat, suffix, vector
+
+
+class Accesses(Expressions):
+    """Writes loads and stores."""
+
+    # -- memory ------------------------------------------------------------------------------------------
+    def _guards(self, place: Expr) -> tuple[Expr, list[Expr]]:
+        """A place without its guards, and their conditions."""
+        if not any(a.op == "guard" for a in place.args) and place.op != "guard":
+            return place, []
+        conditions: list[Expr] = []
+        out = self.arena.int(0)
+        for m, c in poly_terms(place).items():
+            term = self.arena.int(c)
+            for a in m:
+                while a.op == "guard":
+                    conditions.append(a.args[0])
+                    a, more = self._guards(a.args[1])
+                    conditions += more
+                term = self.arena.imul(term, a)
+            out = self.arena.iadd(out, term)
+        inner, more = self._guards(out)
+        return inner, list(dict.fromkeys(conditions + more))
+
+    def _address(self, buffer: Buffer, index: str, part: int | None, lanes: int = 1) -> str:
+        """The address of an element (of its real or imaginary part)."""
+        if part is None:
+            t = memory_type(buffer.dtype)
+        else:
+            t = element_type(part_dtype(buffer.dtype))
+            two = splat("2", "i64", lanes)
+            index = self.op(f"mul {vector('i64', lanes)} {index}, {two}") if index != "0" else index
+            if part:
+                one = splat("1", "i64", lanes)
+                index = self.op(f"add {vector('i64', lanes)} {index}, {one}")
+        pointer = self.pointer(buffer)
+        return self.op(f"getelementptr {t}, ptr {pointer}, {vector('i64', lanes)} {index}")
+
+    def _access(self, place: Expr) -> str:
+        """How a place moves with the lanes: "uniform", "row" (contiguous), "rows" (contiguous in each row of a tile),
+        "column" (one place for each row), "turned" (contiguous in each column of a square tile), or "gather"."""
+        if self.width(place) == 1:
+            return "uniform"
+        lanes = self.lanes
+        assert lanes is not None
+        if not (place.deps & self.vectors) <= lanes.vars:
+            return "gather"
+        steps = {}
+        for v in lanes.vars:
+            c = coefficient(self.arena, place, v)
+            if c is None or not c.deps.isdisjoint(self.vectors):
+                return "gather"
+            steps[v] = c.attr if c.op == "const" else c
+        down = steps.get(lanes.rows.var, 0) if lanes.rows is not None else 0
+        if steps[lanes.var] == 1:
+            return "row" if down == 0 else "rows"
+        if down == 1 and lanes.column_mask is None and lanes.rows.count == lanes.columns:  # type: ignore[union-attr]
+            return "turned"
+        return "column" if steps[lanes.var] == 0 and lanes.rows is not None else "gather"
+
+    def _load(self, e: Expr, lanes: int) -> str:
+        buffer, part = e.attr
+        dtype = e.dtype
+        t = element_type(dtype) if part is not None else memory_type(buffer.dtype)
+        place, conditions = self._guards(e.args[0])
+        condition: Expr | None = None
+        for c in conditions:
+            condition = c if condition is None else self.arena.node("and", (condition, c), BOOL)
+        if lanes == 1:
+            index = self.value(place)
+            if condition is not None:
+                holds = self.value(condition)
+                index = self.op(f"select i1 {holds}, i64 {index}, i64 0")
+            index = self._checked(buffer, index)
+            return self._to_register(self.op(f"load {t}, ptr {self._address(buffer, index, part)}"), buffer, part, 1)
+        assert self.lanes is not None
+        mask = self.lanes.mask
+        if condition is not None:
+            holds = self.value(condition, lanes)
+            mask = holds if mask is None else self.op(f"and <{lanes} x i1> {mask}, {holds}")
+        mask = self._checked_lanes(buffer, place, lanes, mask)
+        kind = self._access(place)
+        if self.lanes.rows is not None and condition is None and part is None and kind != "gather":
+            return self._load_tile(buffer, place, t, kind)
+        if kind == "row" and self.lanes.rows is None:
+            index = self._first(place)
+            if part is not None:
+                return self._load_pairs(buffer, index, t, part, lanes, mask, place)
+            loaded = self._load_lanes(self._address(buffer, index, None), t, lanes, mask)
+        else:
+            index = self.value(place, lanes)
+            loaded = self._gather(self._address(buffer, index, part, lanes), t, lanes, mask)
+        return self._to_register(loaded, buffer, part, lanes)
+
+    def _checked(self, buffer: Buffer, index: str) -> str:
+        """In checked programs: the index, or 0 after a note of the violation where it lies outside the buffer."""
+        if not self.module.bounds:
+            return index
+        size = self.value(self.arena.index(buffer.size))
+        outside = self.op(f"icmp uge i64 {index}, {size}")
+        self._note(outside)
+        return self.op(f"select i1 {outside}, i64 0, i64 {index}")
+
+    def _checked_lanes(self, buffer: Buffer, place: Expr, lanes: int, mask: str | None) -> str | None:
+        """In checked programs: the mask without the lanes that lie outside the buffer."""
+        if not self.module.bounds:
+            return mask
+        size = self.value(self.arena.index(buffer.size), lanes)
+        index = self.value(place, lanes)
+        outside = self.op(f"icmp uge <{lanes} x i64> {index}, {size}")
+        if mask is not None:
+            outside = self.op(f"and <{lanes} x i1> {outside}, {mask}")
+        symbol = f"@llvm.vector.reduce.or.v{lanes}i1"
+        self.declare(f"declare i1 {symbol}(<{lanes} x i1>)")
+        self._note(self.op(f"call i1 {symbol}(<{lanes} x i1> {outside})"))
+        inside = self.op(f"xor <{lanes} x i1> {outside}, {splat('true', 'i1', lanes)}")
+        return inside if mask is None else self.op(f"and <{lanes} x i1> {inside}, {mask}")
+
+    def _note(self, outside: str) -> None:
+        self.declare("@outside = internal global i32 0")
+        old = self.op("load i32, ptr @outside")
+        new = self.op(f"select i1 {outside}, i32 1, i32 {old}")
+        self.line(f"store i32 {new}, ptr @outside")
+
+    def _load_tile(self, buffer: Buffer, place: Expr, t: str, kind: str) -> str:
+        """A tile of rows × columns: a row repeated, a column spread, or all of it row by row."""
+        lanes = self.lanes
+        assert lanes is not None and lanes.rows is not None
+        columns, count = lanes.columns, lanes.rows.count
+        parts = []
+        if kind == "turned":
+            for column in range(columns):
+                address = self._address(buffer, self._first(place, column=column), None)
+                parts.append(self._to_register(self._load_lanes(address, t, count, None), buffer, None, count))
+            return self._stack(self._transpose(parts, element_type(buffer.dtype), columns), element_type(buffer.dtype), columns)
+        for row in range(1 if kind == "row" else count):
+            address = self._address(buffer, self._first(place, row), None)
+            if kind == "column":
+                name = self._to_register(self.op(f"load {t}, ptr {address}"), buffer, None, 1)
+                element = element_type(buffer.dtype)
+                first = self.op(f"insertelement <{columns} x {element}> poison, {element} {name}, i32 0")
+                parts.append(self.op(f"shufflevector <{columns} x {element}> {first}, <{columns} x {element}> poison, "
+                                     f"<{columns} x i32> zeroinitializer"))
+            else:
+                loaded = self._load_lanes(address, t, columns, lanes.column_mask)
+                parts.append(self._to_register(loaded, buffer, None, columns))
+        return self._stack(parts if len(parts) > 1 else parts * count, element_type(buffer.dtype), columns)
+
+    def _transpose(self, parts: list[str], t: str, n: int) -> list[str]:
+        """n vectors of n lanes as the columns of what they were the rows of: log2(n) rounds of exchanges."""
+        distance = 1
+        v = f"<{n} x {t}>"
+        while distance < n:
+            out = list(parts)
+            for i in range(n):
+                if i & distance:
+                    continue
+                a, b = parts[i], parts[i + distance]
+                low = ", ".join(f"i32 {p if not p & distance else n + p - distance}" for p in range(n))
+                high = ", ".join(f"i32 {p + distance if not p & distance else n + p}" for p in range(n))
+                out[i] = self.op(f"shufflevector {v} {a}, {v} {b}, <{n} x i32> <{low}>")
+                out[i + distance] = self.op(f"shufflevector {v} {a}, {v} {b}, <{n} x i32> <{high}>")
+            parts = out
+            distance *= 2
+        return parts
+
+    def _stack(self, parts: list[str], t: str, columns: int) -> str:
+        """Vectors side by side in one, joined pairwise so that the code generator sees whole registers."""
+        widths = [columns] * len(parts)
+        while len(parts) > 1:
+            joined, sizes = [], []
+            for k in range(0, len(parts) - 1, 2):
+                a, n = parts[k], widths[k]
+                b, m = parts[k + 1], widths[k + 1]
+                if m < n:  # the shorter one is padded first
+                    order = ", ".join(f"i32 {i if i < m else 'poison'}" if i < m else "i32 poison" for i in range(n))
+                    b = self.op(f"shufflevector <{m} x {t}> {b}, <{m} x {t}> poison, <{n} x i32> <{order}>")
+                order = ", ".join(f"i32 {i}" for i in range(n + m))
+                joined.append(self.op(f"shufflevector <{n} x {t}> {a}, <{n} x {t}> {b}, <{n + m} x i32> <{order}>"))
+                sizes.append(n + m)
+            if len(parts) % 2:
+                joined.append(parts[-1])
+                sizes.append(widths[-1])
+            parts, widths = joined, sizes
+        return parts[0]
+
+    def _load_lanes(self, address: str, t: str, lanes: int, mask: str | None) -> str:
+        v = vector(t, lanes)
+        if mask is None:
+            return self.op(f"load {v}, ptr {address}, align {align_of(t)}")
+        symbol = f"@llvm.masked.load.{suffix(t, lanes)}.p0"
+        self.declare(f"declare {v} {symbol}(ptr, i32, <{lanes} x i1>, {v})")
+        return self.op(f"call {v} {symbol}(ptr {address}, i32 {align_of(t)}, <{lanes} x i1> {mask}, {v} zeroinitializer)")
+
+    def _load_pairs(self, buffer: Buffer, index: str, t: str, part: int, lanes: int, mask: str | None,
+                    place: Expr) -> str:
+        """Complex numbers side by side: both parts are loaded at once, then taken apart."""
+        memo = self.scopes[self.at].memo
+        key = ("pairs", buffer.root, place, mask)
+        wide = memo.get(key)
+        v = vector(t, 2 * lanes)
+        if wide is None:
+            wide_mask = mask and self._double(mask, lanes)
+            wide = memo[key] = self._load_lanes(self._address(buffer, index, 0), t, 2 * lanes, wide_mask)
+        order = ", ".join(f"i32 {2 * i + part}" for i in range(lanes))
+        return self.op(f"shufflevector {v} {wide}, {v} poison, <{lanes} x i32> <{order}>")
+
+    def _double(self, mask: str, lanes: int) -> str:
+        order = ", ".join(f"i32 {i // 2}" for i in range(2 * lanes))
+        return self.op(f"shufflevector <{lanes} x i1> {mask}, <{lanes} x i1> poison, <{2 * lanes} x i32> <{order}>")
+
+    def _gather(self, addresses: str, t: str, lanes: int, mask: str | None) -> str:
+        v = vector(t, lanes)
+        symbol = f"@llvm.masked.gather.{suffix(t, lanes)}.v{lanes}p0"
+        self.declare(f"declare {v} {symbol}(<{lanes} x ptr>, i32, <{lanes} x i1>, {v})")
+        mask = mask or splat("true", "i1", lanes)
+        return self.op(f"call {v} {symbol}(<{lanes} x ptr> {addresses}, i32 {align_of(t)}, <{lanes} x i1> {mask}, "
+                       f"{v} zeroinitializer)")
+
+    def _to_register(self, name: str, buffer: Buffer, part: int | None, lanes: int) -> str:
+        if buffer.dtype == BOOL:
+            return self.op(f"trunc {vector('i8', lanes)} {name} to {vector('i1', lanes)}")
+        return name
+
+    def store(self, buffer: Buffer, place: Expr, value: Expr) -> None:
+        if is_complex(value.dtype):
+            self._store_pair(buffer, place, value)
+        else:
+            self._store_part(buffer, place, value, None)
+        self.forget(buffer)
+
+    def _store_pair(self, buffer: Buffer, place: Expr, value: Expr) -> None:
+        lanes = self.lanes.width if self.lanes is not None else 1
+        re, im = value.args
+        if lanes > 1 and self._access(place) == "row" and self.lanes is not None and self.lanes.rows is None:
+            t = element_type(re.dtype)
+            v = vector(t, lanes)
+            order = ", ".join(f"i32 {i // 2 + lanes * (i % 2)}" for i in range(2 * lanes))
+            both = self.op(f"shufflevector {v} {self.value(re, lanes)}, {v} {self.value(im, lanes)}, "
+                           f"<{2 * lanes} x i32> <{order}>")
+            index = self._first(place)
+            mask = self.lanes.mask and self._double(self.lanes.mask, lanes)
+            self._store_lanes(both, self._address(buffer, index, 0), t, 2 * lanes, mask)
+            return
+        re_name, im_name = self.value(re, self._store_width(place)), self.value(im, self._store_width(place))
+        self._store_part(buffer, place, re, 0, re_name)
+        self._store_part(buffer, place, im, 1, im_name)
+
+    def _store_width(self, place: Expr) -> int:
+        return self.lanes.width if self.lanes is not None else 1
+
+    def _store_part(self, buffer: Buffer, place: Expr, value: Expr, part: int | None, name: str | None = None) -> None:
+        t = element_type(value.dtype) if part is not None else memory_type(buffer.dtype)
+        lanes = self._store_width(place)
+        name = name or self.value(value, lanes)
+        if buffer.dtype == BOOL:
+            name = self.op(f"zext {vector('i1', lanes)} {name} to {vector('i8', lanes)}")
+        if lanes == 1:
+            address = self._address(buffer, self._checked(buffer, self.value(place)), part)
+            self.line(f"store {t} {name}, ptr {address}")
+            return
+        assert self.lanes is not None
+        kind = self._access(place)
+        mask = self._checked_lanes(buffer, place, lanes, self.lanes.mask)
+        if kind == "row" and part is None and self.lanes.rows is None:
+            self._store_lanes(name, self._address(buffer, self._first(place), None), t, lanes, mask)
+            return
+        if kind == "rows" and part is None:
+            columns = self.lanes.columns
+            for row in range(self.lanes.rows.count):  # type: ignore[union-attr]
+                order = ", ".join(f"i32 {row * columns + i}" for i in range(columns))
+                one = self.op(f"shufflevector <{lanes} x {t}> {name}, <{lanes} x {t}> poison, <{columns} x i32> <{order}>")
+                address = self._address(buffer, self._first(place, row), None)
+                self._store_lanes(one, address, t, columns, self.lanes.column_mask)
+            return
+        addresses = self._address(buffer, self.value(place, lanes), part, lanes)
+        v = vector(t, lanes)
+        symbol = f"@llvm.masked.scatter.{suffix(t, lanes)}.v{lanes}p0"
+        self.declare(f"declare void {symbol}({v}, <{lanes} x ptr>, i32, <{lanes} x i1>)")
+        mask = mask or splat("true", "i1", lanes)
+        self.line(f"call void {symbol}({v} {name}, <{lanes} x ptr> {addresses}, i32 {align_of(t)}, <{lanes} x i1> {mask})")
+
+    def _store_lanes(self, name: str, address: str, t: str, lanes: int, mask: str | None) -> None:
+        v = vector(t, lanes)
+        if mask is None:
+            self.line(f"store {v} {name}, ptr {address}, align {align_of(t)}")
+            return
+        symbol = f"@llvm.masked.store.{suffix(t, lanes)}.p0"
+        self.declare(f"declare void {symbol}({v}, ptr, i32, <{lanes} x i1>)")
+        self.line(f"call void {symbol}({v} {name}, ptr {address}, i32 {align_of(t)}, <{lanes} x i1> {mask})")
+
+    def forget(self, buffer: Buffer) -> None:
+        """After a write: what was loaded from the buffer is out of date."""
+        root = buffer.root
+        for scope in self.scopes:
+            stale = [k for k in scope.memo if self._reads(k, root)]
+            for k in stale:
+                del scope.memo[k]
+
+    def _reads(self, key: Any, root: Buffer) -> bool:
+        e = key if isinstance(key, Expr) else key[0] if isinstance(key[0], Expr) else None
+        if e is None:
+            return key[1] is root
+        return root in self.buffers(e)
+
+
+def align_of(t: str) -> int:
+    return {"float": 4, "double": 8, "i8": 1, "i16": 2, "i32": 4, "i64": 8, "i1": 1}[t]

@@ -1,0 +1,275 @@
+"""Expressions to instructions: each in the outermost scope where all that it depends on is known.
+
+Inside a vector loop, what depends on its variable has lanes; everything else stays scalar until it is needed in lanes.
+"""
+
+from __future__ import annotations
+
+from ..compile.expr import INDEX, Expr, const_value, poly_terms
+from ..compile.loopir import Buffer
+from . import instructions
+from .instructions import cast, element_type, literal, splat, vector
+from .writer import Lanes, Writer
+
+
+class Expressions(Writer):
+    """Writes expressions."""
+
+    def _load(self, e: Expr, lanes: int) -> str:
+        raise TypeError("loads are written by `accesses.Accesses`")
+
+    # -- leaves --------------------------------------------------------------------------------------
+    def pointer(self, buffer: Buffer) -> str:
+        root = buffer.root
+        name = self.pointers.get(root)
+        if name is None:
+            if self.parent is None:
+                raise KeyError(f"buffer {root} has no memory")
+            name = self.pointers[root] = self._capture("ptr", self.parent.pointer(root))
+        return name
+
+    def _capture(self, t: str, name: str) -> str:
+        """A value of the parent function, passed through the environment."""
+        index = len(self.captured)
+        self.captured.append((t, name))
+        self.entry.append(f"  %e{index}p = getelementptr i8, ptr %env, i64 {index * 64}")
+        self.entry.append(f"  %e{index} = load {t}, ptr %e{index}p")
+        return f"%e{index}"
+
+    def known(self, leaf: Expr) -> bool:
+        return leaf in self.depths or leaf in self.mutables
+
+    def _leaf_depth(self, leaf: Expr) -> int:
+        if leaf in self.mutables:
+            return len(self.scopes) - 1
+        depth = self.depths.get(leaf)
+        if depth is None:
+            if self.parent is None:
+                raise KeyError(f"{leaf} is not defined here")
+            if leaf in self.parent.vectors:
+                raise ValueError("a parallel loop stands inside a vector loop")
+            self.depths[leaf] = depth = 0
+            self.names[leaf] = self._capture(element_type(leaf.dtype), self.parent.value(leaf))
+        return depth
+
+    def buffers(self, e: Expr) -> frozenset[Buffer]:
+        found = self.loads.get(e)
+        if found is None:
+            stack = [e]
+            while stack:  # iterative: expressions can be deep
+                n = stack[-1]
+                missing = [a for a in n.args if a not in self.loads]
+                if missing:
+                    stack.extend(missing)
+                    continue
+                stack.pop()
+                if n in self.loads:
+                    continue
+                parts = [self.loads[a] for a in n.args if self.loads[a]]
+                if n.op == "load":
+                    parts.append(frozenset((n.attr[0].root,)))
+                self.loads[n] = frozenset().union(*parts) if parts else frozenset()
+            found = self.loads[e]
+        return found
+
+    def depth(self, e: Expr) -> int:
+        """The outermost scope where `e` can be computed."""
+        depth = 0
+        for leaf in e.deps:
+            depth = max(depth, self._leaf_depth(leaf))
+        top = len(self.scopes) - 1
+        if depth < top:
+            loads = self.buffers(e)
+            if loads:
+                # a load stays inside branches, and inside loops that write what it reads
+                for d in range(top, depth, -1):
+                    scope = self.scopes[d]
+                    if not scope.loop or loads & scope.writes:
+                        return d
+        return depth
+
+    def width(self, e: Expr) -> int:
+        return self.lanes.width if self.lanes is not None and not e.deps.isdisjoint(self.vectors) else 1
+
+    # -- expressions -----------------------------------------------------------------------------------
+    def value(self, e: Expr, lanes: int = 1) -> str:
+        """The name of an expression's value, spread over lanes where it is uniform and lanes are asked for."""
+        own = self.width(e)
+        name = self._emit(e)
+        if own == lanes:
+            return name
+        if own != 1:
+            raise ValueError(f"{e} has {own} lanes where {lanes} are wanted")
+        return self._spread(e, name, lanes)
+
+    def _spread(self, e: Expr, name: str, lanes: int) -> str:
+        t = element_type(e.dtype)
+        if e.op == "const":
+            return splat(name, t, lanes)
+        depth = self.depth(e)
+        memo = self.scopes[depth].memo
+        key = (e, lanes)
+        found = memo.get(key)
+        if found is None:
+            before, self.at = self.at, depth
+            first = self.op(f"insertelement <{lanes} x {t}> poison, {t} {name}, i32 0")
+            found = self.op(f"shufflevector <{lanes} x {t}> {first}, <{lanes} x {t}> poison, <{lanes} x i32> zeroinitializer")
+            self.at = before
+            memo[key] = found
+        return found
+
+    def _find(self, e: Expr) -> str | None:
+        for scope in reversed(self.scopes):
+            name = scope.memo.get(e)
+            if name is not None:
+                return name
+        return None
+
+    def _emit(self, e: Expr) -> str:
+        if e.op == "const":
+            value = const_value(e)
+            return str(signed64(value)) if e.dtype == INDEX else literal(value, e.dtype)
+        found = self._find(e)
+        if found is not None:
+            return found
+        stack = [e]
+        while stack:
+            n = stack[-1]
+            if n.op != "const" and self._find(n) is None:
+                if n.op not in ("load", "poly", "guard"):
+                    missing = [a for a in n.args if a.op != "const" and self._find(a) is None]
+                    if missing:
+                        stack.extend(missing)
+                        continue
+                depth = self.depth(n)
+                before, self.at = self.at, depth
+                name = self._build(n)
+                self.at = before
+                self.scopes[depth].memo[n] = name
+            stack.pop()
+        found = self._find(e)
+        assert found is not None
+        return found
+
+    def _build(self, e: Expr) -> str:
+        op = e.op
+        lanes = self.width(e)
+        if op == "var":
+            if self.lanes is not None and e in self.lanes.vars:
+                return self._iota(self.lanes, e)
+            return self.names[e]
+        if op == "get":
+            slot = self.mutables.get(e)
+            if slot is not None:
+                return self.op(f"load {vector(element_type(e.dtype), slot[1])}, ptr {slot[0]}")
+            return self.names[e]
+        if op == "param":
+            return self.names[e] if e in self.names else self._param(e)
+        if op == "poly":
+            return self._poly(e, lanes)
+        if op == "load":
+            return self._load(e, lanes)
+        if op == "guard":
+            return self.value(e.args[1], lanes)
+        a = tuple(self.value(x, lanes) for x in e.args)
+        if op == "cast":
+            return cast(self, a[0], e.args[0].dtype, e.dtype, lanes)
+        if op == "select":
+            t = vector(element_type(e.dtype), lanes)
+            return self.op(f"select {vector('i1', lanes)} {a[0]}, {t} {a[1]}, {t} {a[2]}")
+        if op == "widen":
+            return instructions.widen(self, a[0], e.args[0].dtype, lanes)
+        if op == "narrow":
+            return instructions.narrow(self, a[0], e.args[0].dtype, e.dtype, lanes)
+        if op == "bitcast":
+            return instructions.bitcast(self, a[0], e.args[0].dtype, e.dtype, lanes)
+        return instructions.rows[op](self, e.args[0].dtype, lanes, a)
+
+    def _param(self, e: Expr) -> str:
+        if self.parent is None:
+            raise KeyError(f"the size {e} is not a parameter")
+        self.names[e] = self._capture("i64", self.parent.value(e))
+        return self.names[e]
+
+    def _iota(self, lanes: Lanes, e: Expr) -> str:
+        w = lanes.width
+        if e is lanes.var:
+            base, steps = lanes.base, [i % lanes.columns for i in range(w)]
+        else:
+            assert lanes.rows is not None
+            base, steps = lanes.rows.base, [i // lanes.columns for i in range(w)]
+        first = self.op(f"insertelement <{w} x i64> poison, i64 {base}, i32 0")
+        every = self.op(f"shufflevector <{w} x i64> {first}, <{w} x i64> poison, <{w} x i32> zeroinitializer")
+        return self.op(f"add <{w} x i64> {every}, <{', '.join(f'i64 {i}' for i in steps)}>")
+
+    def _poly(self, e: Expr, lanes: int) -> str:
+        uniform: dict[tuple[Expr, ...], int] = {}
+        varying: dict[tuple[Expr, ...], int] = {}
+        for m, c in poly_terms(e).items():
+            (uniform if all(self.width(a) == 1 for a in m) else varying)[m] = c
+        if not varying:
+            return self._sum(uniform, 1) or "0"
+        total = ""
+        if uniform:
+            rest = self.arena.poly(uniform)
+            total = splat(self._emit(rest), "i64", lanes) if rest.op == "const" else self.value(rest, lanes)
+        return self._sum(varying, lanes, total)
+
+    def _sum(self, terms: dict[tuple[Expr, ...], int], lanes: int, total: str = "") -> str:
+        """Adds terms up, each as far outside as it can be computed."""
+        t = vector("i64", lanes)
+        top = self.at
+        ordered = sorted(terms.items(), key=lambda item: self._depth_of_all(item[0])) if lanes == 1 else terms.items()
+        for m, c in ordered:
+            if lanes == 1:
+                self.at = min(self._depth_of_all(m), top)
+            if not m:
+                term = splat(str(signed64(c)), "i64", lanes)
+            else:
+                factors = [self.value(a, lanes) for a in m]
+                term = factors[0]
+                for x in factors[1:]:
+                    term = self.op(f"mul {t} {term}, {x}")
+                if c != 1:
+                    term = self.op(f"mul {t} {term}, {splat(str(signed64(c)), 'i64', lanes)}")
+            total = self.op(f"add {t} {total}, {term}") if total else term
+        self.at = top
+        return total
+
+    def _depth_of_all(self, m: tuple[Expr, ...]) -> int:
+        return max((self.depth(a) for a in m), default=0)
+
+    def _first(self, place: Expr, row: int = 0, column: int = 0) -> str:
+        """The index of a place at the first lane (of a row, a column): lane variables stand for their first value."""
+        lanes = self.lanes
+        assert lanes is not None
+        rest: dict[tuple[Expr, ...], int] = {}
+        total = ""
+        for m, c in poly_terms(place).items():
+            if not any(a in lanes.vars for a in m):
+                rest[m] = c
+        total = self.value(self.arena.poly(rest))
+        for m, c in poly_terms(place).items():
+            mine = [a for a in m if a in lanes.vars]
+            if not mine:
+                continue
+            (a,) = mine
+            name = lanes.base
+            if a is lanes.var and column:
+                name = self.op(f"add i64 {name}, {column}")
+            if lanes.rows is not None and a is lanes.rows.var:
+                name = lanes.rows.base
+                if row:
+                    name = self.op(f"add i64 {name}, {row}")
+            for x in m:
+                if x is not a:
+                    name = self.op(f"mul i64 {name}, {self.value(x)}")
+            if c != 1:
+                name = self.op(f"mul i64 {name}, {signed64(c)}")
+            total = name if total == "0" else self.op(f"add i64 {total}, {name}")
+        return total
+
+
+def signed64(value: int) -> int:
+    value &= (1 << 64) - 1
+    return value - (1 << 64) if value >> 63 else value

@@ -1,0 +1,179 @@
+"""Writing a function's text: names, labels, scopes.
+
+A function is a stack of scopes (loop bodies, branches). Instructions go to one of them, and a scope's lines are appended to the
+enclosing one at its end, after whatever was hoisted there in the meantime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ..compile.expr import Expr
+from ..compile.loopir import Buffer
+from .instructions import vector
+from .math import FUNCTIONS as OWN_FUNCTIONS
+from .math import module_text
+
+
+class Scope:
+    """A stretch of code: its lines, and the expressions already computed in it."""
+
+    __slots__ = ("lines", "memo", "writes", "loop")
+
+    def __init__(self, writes: frozenset[Buffer] = frozenset(), loop: bool = False):
+        self.lines: list[str] = []
+        self.memo: dict[Any, str] = {}
+        self.writes = writes
+        self.loop = loop
+
+
+class Rows:
+    """The loop around a vector loop whose iterations stand side by side in registers: a tile of rows × columns."""
+
+    __slots__ = ("var", "base", "count")
+
+    def __init__(self, var: Expr, base: str, count: int):
+        self.var = var
+        self.base = base
+        self.count = count
+
+
+class Lanes:
+    """The vector loop around: its variable, the scalar name of its first lane's index, width and mask.
+
+    With `rows`, the lanes are a tile: lane r·columns + c is column c of row r. `column_mask` masks one row.
+    """
+
+    __slots__ = ("var", "base", "columns", "mask", "column_mask", "rows")
+
+    def __init__(self, var: Expr, base: str, columns: int, mask: str | None, rows: Rows | None = None):
+        self.var = var
+        self.base = base
+        self.columns = columns
+        self.mask = mask
+        self.column_mask = mask
+        self.rows = rows
+
+    @property
+    def width(self) -> int:
+        return self.columns * self.rows.count if self.rows is not None else self.columns
+
+    @property
+    def vars(self) -> set[Expr]:
+        return {self.var, self.rows.var} if self.rows is not None else {self.var}
+
+
+class Module:
+    """The text of one LLVM module: functions, declarations, elementary functions in use."""
+
+    def __init__(self, arena: Any, vector_bytes: int, contract: bool = False, bounds: bool = False):
+        self.arena = arena
+        self.vector_bytes = vector_bytes
+        self.contract = contract
+        self.bounds = bounds
+        self.functions: list[str] = []
+        self.declarations: dict[str, None] = {}
+        self.math: dict[tuple[str, str, int], None] = {}
+        self.counter = 0
+
+    def text(self) -> str:
+        return "\n".join([*self.declarations, module_text(*self.math), *self.functions])
+
+
+class Writer:
+    """The text of one function, and what is known while it is written."""
+
+    def __init__(self, module: Module, name: str, parameters: str, result: str, parent: Any = None):
+        self.module = module
+        self.arena = module.arena
+        self.contract = module.contract
+        self.folding = False  # inside the step of a reduction
+        self.name = name
+        self.parameters = parameters
+        self.result = result
+        self.parent = parent
+        self.entry: list[str] = []
+        self.scopes = [Scope()]
+        self.at = 0  # the scope that instructions go to
+        self.count = 0
+        self.depths: dict[Expr, int] = {}  # loop variables and lets -> scope
+        self.names: dict[Expr, str] = {}
+        self.mutables: dict[Expr, tuple[str, int]] = {}  # mutable scalars -> (stack slot, lanes)
+        self.vectors: set[Expr] = set()  # leaves that have lanes
+        self.lanes: Lanes | None = None
+        self.rows: Rows | None = None
+        self.pointers: dict[Buffer, str] = {}
+        self.captured: list[tuple[str, str]] = []  # (type, name in the parent)
+        self.loads: dict[Expr, frozenset[Buffer]] = {}
+
+    # -- text --------------------------------------------------------------------------------------
+    def fresh(self) -> str:
+        self.count += 1
+        return f"%v{self.count}"
+
+    def op(self, text: str) -> str:
+        name = self.fresh()
+        self.scopes[self.at].lines.append(f"  {name} = {text}")
+        return name
+
+    def line(self, text: str) -> None:
+        self.scopes[self.at].lines.append("  " + text)
+
+    def label(self, stem: str) -> str:
+        self.count += 1
+        return f"{stem}{self.count}"
+
+    def start(self, label: str) -> None:
+        self.scopes[self.at].lines.append(f"{label}:")
+
+    def declare(self, text: str) -> None:
+        self.module.declarations[text] = None
+
+    def function(self, name: str, dtype: str, lanes: int) -> str:
+        if name not in OWN_FUNCTIONS:
+            return self._lane_by_lane(name, dtype, lanes)
+        self.module.math[name, dtype, lanes] = None
+        return f"@styrax.{name}.{dtype}.{lanes}"
+
+    def _lane_by_lane(self, name: str, dtype: str, lanes: int) -> str:
+        """A function of the C library, for lanes one after the other."""
+        t = "float" if dtype == "f32" else "double"
+        c_name = name + ("f" if dtype == "f32" else "")
+        self.declare(f"declare {t} @{c_name}({t}, {t})")
+        if lanes == 1:
+            return f"@{c_name}"
+        symbol = f"@{c_name}.{lanes}"
+        v = vector(t, lanes)
+        lines = [f"define internal {v} {symbol}({v} %x, {v} %y) {{"]
+        previous = "poison"
+        for i in range(lanes):
+            lines += [f"  %x{i} = extractelement {v} %x, i32 {i}", f"  %y{i} = extractelement {v} %y, i32 {i}",
+                      f"  %r{i} = call {t} @{c_name}({t} %x{i}, {t} %y{i})",
+                      f"  %o{i} = insertelement {v} {previous}, {t} %r{i}, i32 {i}"]
+            previous = f"%o{i}"
+        text = "\n".join([*lines, f"  ret {v} {previous}", "}"])
+        if text not in self.module.functions:
+            self.module.functions.append(text)
+        return symbol
+
+    def finish(self, ending: str) -> str:
+        assert len(self.scopes) == 1
+        body = "\n".join(["entry:", *self.entry, *self.scopes[0].lines, f"  {ending}"])
+        return f"define {self.result} @{self.name}({self.parameters}) nounwind {{\n{body}\n}}"
+
+    @contextmanager
+    def scope(self, writes: frozenset[Buffer] = frozenset(), loop: bool = False, hold: bool = False) -> Iterator[Scope]:
+        """A nested stretch of code. Its lines are appended to the enclosing scope at its end, after whatever was hoisted
+        there in the meantime; with `hold` the caller does that."""
+        scope = Scope(writes, loop)
+        self.scopes.append(scope)
+        before, self.at = self.at, len(self.scopes) - 1
+        try:
+            yield scope
+        finally:
+            self.scopes.pop()
+            self.at = before
+            if not hold:
+                self.scopes[before].lines.extend(scope.lines)

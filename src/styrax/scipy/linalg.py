@@ -1,0 +1,464 @@
+"""Linear algebra with SciPy's signatures: factorizations, systems of equations, and matrices of matrices.
+
+Functions of matrices (`expm`, `sqrtm`, …) and matrices of known form (`toeplitz`, …) live in their own
+modules and are loaded when first used.
+"""
+
+from __future__ import annotations
+
+import importlib as _importlib
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from styrax import lax
+from styrax.core import dtypes
+from styrax.lax import linalg as lax_linalg
+from styrax.numpy import contractions
+from styrax.numpy import linalg as _linalg
+from styrax.numpy.broadcasting import spread
+from styrax.numpy.conversion import asarray
+from styrax.numpy.creation import eye, tril, triu
+from styrax.numpy.promotion import arrays, convert, promote_dtypes_inexact, to_complex
+from styrax.numpy.shaping import atleast_2d
+from styrax.transforms.jit import jit
+
+HIGHEST = lax.Precision.HIGHEST
+
+_later = {
+    **dict.fromkeys(("expm", "expm_frechet", "funm", "polar", "rsf2csf", "solve_sylvester", "sqrtm"),
+                    "matrix_functions"),
+    "eigh_tridiagonal": "tridiagonal",
+    **dict.fromkeys(("circulant", "companion", "convolution_matrix", "dft", "fiedler", "fiedler_companion", "hadamard",
+                     "hankel", "helmert", "hilbert", "invhilbert", "invpascal", "leslie", "pascal", "toeplitz"),
+                    "special_matrices"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _later.get(name)
+    if home is None:
+        raise AttributeError(f"module 'jax.scipy.linalg' has no attribute {name!r}")
+    value = globals()[name] = getattr(_importlib.import_module(f"styrax.scipy.{home}"), name)
+    return value
+
+
+def _inexact(*args: Any) -> list[Any]:
+    return [asarray(x) for x in promote_dtypes_inexact(*args)]
+
+
+def _adjoint(x: Any) -> Any:
+    y = lax.transpose(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+    return lax.conj(y) if dtypes.issubdtype(y.dtype, np.complexfloating) else y
+
+
+def _over_batches(function: Callable[..., Any], a: Any, b: Any) -> Any:
+    """A function of one matrix and a vector or matrix of right-hand sides, over leading axes of both."""
+    if a.ndim == 2 and b.ndim <= 2:
+        return function(a, b)
+    from styrax.numpy.vectorization import vectorize
+
+    right = "(m)->(m)" if b.ndim == 1 else "(m,n)->(m,n)"
+    return vectorize(function, signature="(m,m)," + right)(a, b)
+
+
+# -- factorizations ------------------------------------------------------------------------------------
+@partial(jit, static_argnames=("lower",))
+def _cholesky(a: Any, lower: bool) -> Any:
+    (a,) = _inexact(asarray(a))
+    if a.ndim < 2:
+        raise ValueError(f"x must be at least two-dimensional for matrix_transpose; got ndim={a.ndim}")
+    factor = lax_linalg.cholesky(a if lower else _adjoint(a), symmetrize_input=False)
+    return factor if lower else _adjoint(factor)
+
+
+def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """The triangular factor of positive definite matrices: U with Uᴴ·U = a, or L with L·Lᴴ = a.
+
+    Args:
+      a: shape [..., n, n]; only the triangle that is asked for is read.
+      lower: whether to return the lower factor L.
+      overwrite_a, check_finite: ignored.
+
+    A matrix that is not positive definite gives NaN. Raises ValueError for rank below 2.
+    """
+    del overwrite_a, check_finite
+    return _cholesky(a, lower)
+
+
+def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, bool]:
+    """The Cholesky factor as `cho_solve` takes it: a pair of the factor and `lower`."""
+    return cholesky(a, lower=lower, overwrite_a=overwrite_a, check_finite=check_finite), lower
+
+
+def _triangular(a: Any, b: Any, **flags: Any) -> Any:
+    """Solves with triangular matrices; a right side of rank 1 is one column."""
+    vector = b.ndim == 1
+    out = lax_linalg.triangular_solve(a, lax.expand_dims(b, (1,)) if vector else b, left_side=True, **flags)
+    return lax.squeeze(out, (out.ndim - 1,)) if vector else out
+
+
+@partial(jit, static_argnames=("lower",))
+def _cho_solve(c: Any, b: Any, lower: bool) -> Any:
+    c, b = _inexact(asarray(c), asarray(b))
+    if c.ndim < 2 or c.shape[-1] != c.shape[-2]:
+        raise ValueError(f"The factor of cho_solve must have shape [..., n, n], got {c.shape}")
+    complex_ = dtypes.issubdtype(c.dtype, np.complexfloating)
+
+    def one(c: Any, b: Any) -> Any:
+        b = _triangular(c, b, lower=lower, transpose_a=not lower, conjugate_a=complex_ and not lower)
+        return _triangular(c, b, lower=lower, transpose_a=lower, conjugate_a=complex_ and lower)
+
+    return _over_batches(one, c, b)
+
+
+def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
+    """Solves a·x = b, with the factor of `a` that `cho_factor` returned.
+
+    `b` has shape [n] or [..., n, k]. Raises ValueError for shapes that do not fit.
+    """
+    del overwrite_b, check_finite
+    c, lower = c_and_lower
+    return _cho_solve(c, b, bool(lower))
+
+
+@partial(jit, static_argnames=("full_matrices", "compute_uv"))
+def _svd(a: Any, *, full_matrices: bool, compute_uv: bool) -> Any:
+    (a,) = _inexact(asarray(a))
+    out = lax_linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
+    return tuple(out) if compute_uv else out
+
+
+def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False,
+        check_finite: bool = True, lapack_driver: str = "gesdd") -> Any:
+    """The singular value decomposition a = U·diag(s)·Vᴴ: a tuple (U, s, Vᴴ), or s alone without `compute_uv`.
+
+    Args:
+      a: shape [..., m, n].
+      full_matrices: whether U and Vᴴ are square; otherwise they have min(m, n) columns and rows.
+      compute_uv: whether to return U and Vᴴ.
+      overwrite_a, check_finite, lapack_driver: ignored.
+    """
+    del overwrite_a, check_finite, lapack_driver
+    return _svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
+
+
+def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """The determinants of square matrices; the last arguments are ignored."""
+    del overwrite_a, check_finite
+    return _linalg.det(a)
+
+
+def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """The inverses of square matrices; the last arguments are ignored."""
+    del overwrite_a, check_finite
+    return _linalg.inv(a)
+
+
+@partial(jit, static_argnames=("lower", "eigvals_only", "eigvals", "type"))
+def _eigh(a: Any, b: Any, lower: bool, eigvals_only: bool, eigvals: None, type: int) -> Any:
+    if b is not None:
+        raise NotImplementedError("Only the b=None case of eigh is implemented")
+    if type != 1:
+        raise NotImplementedError("Only the type=1 case of eigh is implemented.")
+    if eigvals is not None:
+        raise NotImplementedError("Only the eigvals=None case of eigh is implemented.")
+    (a,) = _inexact(asarray(a))
+    v, w = lax_linalg.eigh(a, lower=lower)
+    return w if eigvals_only else (w, v)
+
+
+def eigh(a: Any, b: Any = None, lower: bool = True, eigvals_only: bool = False, overwrite_a: bool = False,
+         overwrite_b: bool = False, turbo: bool = True, eigvals: None = None, type: int = 1,
+         check_finite: bool = True) -> Any:
+    """Eigenvalues, rising, and eigenvectors of Hermitian matrices: (w, v), or w alone with `eigvals_only`.
+
+    `lower` says which triangle counts. Raises NotImplementedError for generalised problems (`b`,
+    `type`) and for a choice of eigenvalues.
+    """
+    del overwrite_a, overwrite_b, turbo, check_finite
+    return _eigh(a, b, lower, eigvals_only, eigvals, type)
+
+
+@partial(jit, static_argnames=("output",))
+def _schur(a: Any, output: str) -> tuple[Any, Any]:
+    if output == "complex":
+        a = convert(a, to_complex(a.dtype))
+    return lax_linalg.schur(a)
+
+
+def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
+    """The Schur decomposition a = Z·T·Zᴴ of a square matrix: the pair (T, Z).
+
+    With `output` "real", a real matrix gives blocks of 2 × 2 on the diagonal of T for pairs of complex
+    eigenvalues; with "complex", T is triangular. Raises ValueError for other values, and for matrices
+    that are not square.
+    """
+    if output not in ("real", "complex"):
+        raise ValueError(f"Expected 'output' to be either 'real' or 'complex', got output={output!r}.")
+    (a,) = _inexact(asarray(a))
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+        raise ValueError(f"The input to schur must be a square matrix. Got shape {a.shape}.")
+    return _schur(a, output)
+
+
+@partial(jit, static_argnames=("calc_q", "check_finite", "overwrite_a"))
+def hessenberg(a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+    """The Hessenberg form H of square matrices, a = Q·H·Qᴴ: H, or (H, Q) with `calc_q`."""
+    del overwrite_a, check_finite
+    (a,) = _inexact(asarray(a))
+    n = a.shape[-1]
+    reduced, taus = lax_linalg.hessenberg(a)
+    h = triu(reduced, -1)
+    if not calc_q:
+        return h
+    inner = lax_linalg.householder_product(lax.slice(reduced, (0,) * (a.ndim - 2) + (1, 0),
+                                                     (*a.shape[:-2], n, n - 1)), taus)
+    batch = a.shape[:-2]
+    one = lax.full((*batch, 1, 1), 1, a.dtype)
+    row, column = lax.full((*batch, 1, n - 1), 0, a.dtype), lax.full((*batch, n - 1, 1), 0, a.dtype)
+    top = lax.concatenate([one, row], a.ndim - 1)
+    return h, lax.concatenate([top, lax.concatenate([column, inner], a.ndim - 1)], a.ndim - 2)
+
+
+@jit
+def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
+    """The LU factors of matrices in one array, and the pivots: row i was swapped with row pivots[i]."""
+    del overwrite_a, check_finite
+    (a,) = _inexact(asarray(a))
+    factors, pivots, _ = lax_linalg.lu(a)
+    return factors, pivots
+
+
+@partial(jit, static_argnums=(3,))
+def _lu_solve(lu: Any, permutation: Any, b: Any, trans: int) -> Any:
+    vector = b.ndim == 1
+    out = _linalg.lu_solve_by_permutation(lu, permutation, lax.expand_dims(b, (1,)) if vector else b, trans)
+    return lax.squeeze(out, (out.ndim - 1,)) if vector else out
+
+
+def _lu_solve_entry(lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0, overwrite_b: bool = False,
+                    check_finite: bool = True) -> Any:
+    """Solves a·x = b (`trans` 0), aᵀ·x = b (1) or aᴴ·x = b (2) with what `lu_factor` returned.
+
+    `b` has shape [n] or [..., n, k]. Raises ValueError for other values of `trans` and shapes that do not fit.
+    """
+    del overwrite_b, check_finite
+    lu, pivots = lu_and_piv
+    lu, b = _inexact(asarray(lu), asarray(b))
+    if trans not in (0, 1, 2):
+        raise ValueError(f"trans must be 0, 1, or 2, got {trans}")
+    if lu.ndim < 2 or lu.shape[-1] != lu.shape[-2]:
+        raise ValueError(f"last two dimensions of LU decomposition must be equal, got shape {lu.shape}")
+    permutation = lax_linalg.lu_pivots_to_permutation(asarray(pivots), lu.shape[-1])
+    rank = 1 if b.ndim == 1 else 2
+    if b.shape[-rank] != lu.shape[-1]:
+        raise ValueError("When LU decomposition matrix and b have the same number of dimensions, last axis of LU "
+                         f"decomposition matrix (shape {lu.shape}) and b array (shape {b.shape}) must match")
+    batch = lax.broadcast_shapes(lu.shape[:-2], b.shape[:-2] if rank == 2 else ())
+    lu, permutation = spread(lu, (*batch, *lu.shape[-2:])), spread(permutation, (*batch, permutation.shape[-1]))
+    if rank == 1 and batch:
+        b = lax.expand_dims(b, (1,))
+        out = _lu_solve(lu, permutation, spread(b, (*batch, *b.shape)), trans)
+        return lax.squeeze(out, (out.ndim - 1,))
+    return _lu_solve(lu, permutation, spread(b, (*batch, *b.shape[-2:])) if rank == 2 else b, trans)
+
+
+_lu_solve_entry.__name__ = _lu_solve_entry.__qualname__ = "lu_solve"
+lu_solve = jit(_lu_solve_entry, static_argnames=("trans", "overwrite_b", "check_finite"))
+
+
+@partial(jit, static_argnums=(1,))
+def _lu(a: Any, permute_l: bool) -> tuple:
+    (a,) = _inexact(asarray(a))
+    factors, _, permutation = lax_linalg.lu(a)
+    m, n = a.shape[-2:]
+    k = min(m, n)
+    real = np.empty(0, a.dtype).real.dtype if a.dtype.kind == "c" else a.dtype
+    rows = lax.iota(permutation.dtype, m)
+    p = convert(lax.eq(*_table(lax.expand_dims(permutation, (permutation.ndim - 1,)), lax.expand_dims(rows, (1,)))),
+                real)
+    lower = tril(factors, -1)
+    if n > k:
+        lower = lax.slice_in_dim(lower, 0, k, axis=a.ndim - 1)
+    unit = eye(m, k, dtype=a.dtype)
+    lower = lax.add(lower, spread(unit, lower.shape))
+    upper = triu(factors)
+    if m > k:
+        upper = lax.slice_in_dim(upper, 0, k, axis=a.ndim - 2)
+    return (contractions.matmul(p, lower, precision=HIGHEST), upper) if permute_l else (p, lower, upper)
+
+
+def _table(x: Any, y: Any) -> tuple[Any, Any]:
+    shape = lax.broadcast_shapes(x.shape, y.shape)
+    return spread(x, shape), spread(y, shape)
+
+
+@partial(jit, static_argnames=("permute_l", "overwrite_a", "check_finite"))
+def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> tuple:
+    """The factors of a = P·L·U: (P, L, U), or (P·L, U) with `permute_l`; L has ones on its diagonal."""
+    del overwrite_a, check_finite
+    return _lu(a, permute_l)
+
+
+@partial(jit, static_argnames=("mode", "pivoting"))
+def _qr(a: Any, mode: str, pivoting: bool) -> tuple:
+    (a,) = _inexact(asarray(a))
+    if mode not in ("full", "r", "economic"):
+        raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
+    q, r, *p = lax_linalg.qr(a, pivoting=pivoting, full_matrices=mode != "economic")
+    return (r, *p) if mode == "r" else (q, r, *p)
+
+
+def qr(a: Any, overwrite_a: bool = False, lwork: Any = None, mode: str = "full", pivoting: bool = False,
+       check_finite: bool = True) -> tuple:
+    """The factors of a = Q·R: (Q, R), with Q unitary and R triangular.
+
+    Args:
+      a: shape [..., m, n].
+      mode: "full" for Q of shape [m, m], "economic" for min(m, n) columns, "r" for (R,) alone.
+      pivoting: also returns the order p of the columns, such that a[:, p] = Q·R.
+
+    Raises ValueError for other modes.
+    """
+    del overwrite_a, lwork, check_finite
+    return _qr(a, mode, pivoting)
+
+
+def qr_multiply(a: Any, c: Any, mode: str = "right", pivoting: bool = False, conjugate: bool = False,
+                overwrite_a: bool = False, overwrite_c: bool = False) -> tuple:
+    """The product of the factor Q of `a` with `c`, without building Q, and the factor R.
+
+    Args:
+      a: shape [m, n].
+      c: a vector or matrix.
+      mode: "right" for c·Q, "left" for Q·c.
+      pivoting: also returns the order of the columns.
+      conjugate: whether Q is conjugated.
+
+    Raises ValueError for other modes and shapes that do not fit.
+    """
+    del overwrite_a, overwrite_c
+    a, c = _inexact(*arrays("qr_multiply", a, c))
+    if mode not in ("left", "right"):
+        raise ValueError(f"mode must be 'left' or 'right', got {mode!r}")
+    shape = c.shape
+    if c.ndim == 1:
+        c = lax.expand_dims(c, (1,) if mode == "left" else (0,))
+    m, k = a.shape[-2], min(a.shape[-2:])
+    q, r, *p = lax_linalg.qr(a, pivoting=pivoting, full_matrices=False)
+    if conjugate and q.dtype.kind == "c":
+        q = lax.conj(q)
+    if mode == "left":
+        if c.shape[-2] not in (k, m):
+            raise ValueError(f"cannot multiply Q of shape {q.shape} with an array of shape {shape}")
+        if c.shape[-2] == m and m != k:
+            q = lax_linalg.qr(a, full_matrices=True)[0]
+        out = contractions.matmul(q, c, precision=HIGHEST)
+    else:
+        if c.shape[-1] != m:
+            raise ValueError(f"cannot multiply an array of shape {shape} with Q of shape {q.shape}")
+        out = contractions.matmul(c, q, precision=HIGHEST)
+    if len(shape) == 1:
+        out = lax.reshape(out, (out.size,))
+    return (out, r, *p)
+
+
+# -- systems of equations ------------------------------------------------------------------------------
+@partial(jit, static_argnames=("assume_a", "lower"))
+def _solve(a: Any, b: Any, assume_a: str, lower: bool) -> Any:
+    if assume_a != "pos":
+        return _linalg.solve(a, b)
+    a, b = _inexact(asarray(a), asarray(b))
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+        raise ValueError(f"The arguments to solve must have shapes a=[..., m, m] and b=[..., m, k] or b=[..., m]; got "
+                         f"a={a.shape} and b={b.shape}")
+    factors = cho_factor(lax.stop_gradient(a), lower=lower)[0]
+
+    def one(a: Any, factors: Any, b: Any) -> Any:
+        return lax.custom_linear_solve(lambda x: contractions.matmul(a, x, precision=HIGHEST), b,
+                                       lambda _, x: cho_solve((factors, lower), x), symmetric=True)
+
+    if a.ndim == 2 and b.ndim <= 2:
+        return one(a, factors, b)
+    from styrax.numpy.vectorization import vectorize
+
+    right = "(m)->(m)" if b.ndim == 1 else "(m,n)->(m,n)"
+    return vectorize(one, signature="(m,m),(m,m)," + right)(a, factors, b)
+
+
+def solve(a: Any, b: Any, lower: bool = False, overwrite_a: bool = False, overwrite_b: bool = False,
+          debug: bool = False, check_finite: bool = True, assume_a: str = "gen") -> Any:
+    """x with a·x = b, for square matrices.
+
+    Args:
+      a: shape [..., n, n].
+      b: shape [n] or [..., n, k].
+      lower: which triangle is read where `assume_a` is "pos".
+      assume_a: "gen", "sym", "her" or "pos" (Hermitian positive definite).
+
+    The other arguments are ignored. Raises ValueError for other values of `assume_a`.
+    """
+    del overwrite_a, overwrite_b, debug, check_finite
+    if assume_a not in ("gen", "sym", "her", "pos"):
+        raise ValueError(f"Expected assume_a to be one of ['gen', 'sym', 'her', 'pos']; got {assume_a!r}")
+    return _solve(a, b, assume_a, lower)
+
+
+@partial(jit, static_argnames=("trans", "lower", "unit_diagonal"))
+def _solve_triangular(a: Any, b: Any, trans: int | str, lower: bool, unit_diagonal: bool) -> Any:
+    if trans in (0, "N"):
+        transpose, conjugate = False, False
+    elif trans in (1, "T"):
+        transpose, conjugate = True, False
+    elif trans in (2, "C"):
+        transpose, conjugate = True, True
+    else:
+        raise ValueError(f"Invalid 'trans' value {trans}")
+    a, b = _inexact(asarray(a), asarray(b))
+    if conjugate and a.dtype.kind != "c":
+        conjugate = False
+    return _over_batches(partial(_triangular, lower=lower, transpose_a=transpose, conjugate_a=conjugate,
+                                 unit_diagonal=unit_diagonal), a, b)
+
+
+def solve_triangular(a: Any, b: Any, trans: int | str = 0, lower: bool = False, unit_diagonal: bool = False,
+                     overwrite_b: bool = False, debug: Any = None, check_finite: bool = True) -> Any:
+    """x with op(a)·x = b, for triangular matrices.
+
+    Args:
+      a: shape [..., n, n]; one triangle is read.
+      b: shape [n] or [..., n, k].
+      trans: 0 or "N" for a itself, 1 or "T" for its transpose, 2 or "C" for its adjoint.
+      lower: whether `a` is lower triangular.
+      unit_diagonal: whether to take the diagonal as ones.
+      overwrite_b, debug, check_finite: ignored.
+
+    Raises ValueError for other values of `trans`.
+    """
+    del overwrite_b, debug, check_finite
+    return _solve_triangular(a, b, trans, lower, unit_diagonal)
+
+
+@jit
+def block_diag(*arrs: Any) -> Any:
+    """A matrix with the given ones on its diagonal and zeros elsewhere; vectors count as rows.
+
+    Raises ValueError for arrays of rank above 2.
+    """
+    blocks = [asarray(x) for x in arrs] if arrs else [lax.full((1, 0), 0, np.float32)]
+    for i, block in enumerate(blocks):
+        if block.ndim > 2:
+            raise ValueError(f"Arguments to jax.scipy.linalg.block_diag must have at most 2 dimensions, got {block} at "
+                             f"argument {i}.")
+    dtype = dtypes.result_type(*blocks)
+    blocks = [atleast_2d(convert(b, dtype)) for b in blocks]
+    width = sum(b.shape[1] for b in blocks)
+    rows, offset = [], 0
+    for b in blocks:
+        after = width - offset - b.shape[1]
+        rows.append(lax.pad(b, convert(0, dtype), ((0, 0, 0), (offset, after, 0))))
+        offset += b.shape[1]
+    return lax.concatenate(rows, 0) if len(rows) > 1 else rows[0]

@@ -1,0 +1,325 @@
+"""Matrices of known form: Toeplitz, Hankel, Hilbert, Pascal, …"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from styrax import lax
+from styrax.numpy.binary import subtract
+from styrax.numpy.broadcasting import choose_elements
+from styrax.numpy.contractions import matmul
+from styrax.numpy.creation import eye
+from styrax.numpy.indexing import gather_elements
+from styrax.numpy.joining import block
+from styrax.numpy.promotion import arrays, convert, default_float, default_int, promote_dtypes, to_complex, to_inexact
+from styrax.numpy.selection import take
+from styrax.numpy.shaping import atleast_1d
+from styrax.transforms.jit import jit
+
+
+def _inexact_vector(name: str, x: Any) -> Any:
+    (x,) = arrays(name, x)
+    x = atleast_1d(x)
+    return convert(x, to_inexact(x.dtype))
+
+
+def _table(rows: int, columns: int, dtype: Any) -> tuple[Any, Any]:
+    """The row and the column index of each element."""
+    return lax.broadcasted_iota(dtype, (rows, columns), 0), lax.broadcasted_iota(dtype, (rows, columns), 1)
+
+
+def _along_last(values: Any, places: Any) -> Any:
+    return take(values, places, axis=-1, mode="clip")
+
+
+def _batched_last(function: Any, x: Any) -> Any:
+    """Maps a function of vectors over the leading axes of x."""
+    if x.ndim == 1:
+        return function(x)
+    from styrax.numpy.vectorization import vectorize
+
+    return vectorize(function, signature="(n)->(m,k)")(x)
+
+
+def toeplitz(c: Any, r: Any = None) -> Any:
+    """The Toeplitz matrix with first column c and first row r (by default the conjugate of c).
+
+    Leading axes of c and r are batch axes. r[0] is not used.
+    """
+    if r is None:
+        (c,) = arrays("toeplitz", c)
+        r = lax.conj(c) if c.dtype.kind == "c" else c
+    else:
+        c, r = arrays("toeplitz", c, r)
+    c, r = atleast_1d(c), atleast_1d(r)
+    m, n = c.shape[-1], r.shape[-1]
+    if m == 0 or n == 0:
+        return lax.full((*lax.broadcast_shapes(c.shape[:-1], r.shape[:-1]), m, n), 0, promote_dtypes(c, r)[0].dtype)
+    c, r = promote_dtypes(lax.rev(c, (c.ndim - 1,)), lax.slice_in_dim(r, 1, n, axis=r.ndim - 1))
+    batch = lax.broadcast_shapes(c.shape[:-1], r.shape[:-1])
+    c, r = (lax.broadcast_in_dim(x, (*batch, x.shape[-1]), tuple(range(len(batch) + 1 - x.ndim, len(batch) + 1)))
+            for x in (c, r))
+    values = lax.concatenate([c, r], len(batch))
+    row, column = _table(m, n, np.dtype(np.int32))
+    return _along_last(values, lax.sub(lax.add(column, lax.full_like(column, m - 1)), row))
+
+
+def hankel(c: Any, r: Any = None) -> Any:
+    """The Hankel matrix with first column c and last row r (by default zeros); r[0] is not used."""
+    if r is None:
+        (c,) = arrays("hankel", c)
+        r = lax.full_like(c, 0)
+    else:
+        c, r = promote_dtypes(*arrays("hankel", c, r))
+    c, r = atleast_1d(c), atleast_1d(r)
+    m, n = c.shape[-1], r.shape[-1]
+    batch = lax.broadcast_shapes(c.shape[:-1], r.shape[:-1])
+    r = lax.slice_in_dim(r, 1, n, axis=r.ndim - 1)
+    c, r = (lax.broadcast_in_dim(x, (*batch, x.shape[-1]), tuple(range(len(batch) + 1 - x.ndim, len(batch) + 1)))
+            for x in (c, r))
+    values = lax.concatenate([c, r], len(batch))
+    row, column = _table(m, n, np.dtype(np.int32))
+    return _along_last(values, lax.add(row, column))
+
+
+def circulant(c: Any) -> Any:
+    """The circulant matrix with first column c: each column is the one before, turned by one place."""
+    (c,) = arrays("circulant", c)
+    c = atleast_1d(c)
+    n = c.shape[-1]
+    if n == 0:
+        raise ValueError("circulant expects a nonempty input along the last axis")
+    row, column = _table(n, n, np.dtype(np.int32))
+    turned = lax.sub(row, column)
+    turned = lax.select(lax.lt(turned, lax.full_like(turned, 0)), lax.add(turned, lax.full_like(turned, n)), turned)
+    return _along_last(c, turned)
+
+
+def companion(a: Any) -> Any:
+    """The companion matrix of a polynomial with coefficients a, highest power first.
+
+    Raises ValueError for fewer than two coefficients.
+    """
+    a = _inexact_vector("companion", a)
+    n = a.shape[-1]
+    if n < 2:
+        raise ValueError(f"The length of `a` along the last axis must be at least 2; got shape {a.shape}.")
+
+    def one(a: Any) -> Any:
+        first = lax.div(lax.neg(lax.slice_in_dim(a, 1, n)), lax.broadcast_in_dim(a[0], (n - 1,), ()))
+        below = lax.slice_in_dim(eye(n - 1, dtype=a.dtype), 0, n - 2)
+        return lax.concatenate([lax.expand_dims(first, (0,)), below], 0)
+
+    return _batched_last(one, a)
+
+
+@partial(jit, static_argnames=("n", "mode"))
+def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
+    """The Toeplitz matrix whose product with a vector of n elements is its convolution with a.
+
+    `mode` is "full", "same" or "valid". Raises ValueError for other modes, and for n below 1.
+    """
+    (a,) = arrays("convolution_matrix", a)
+    if n <= 0:
+        raise ValueError("n must be a positive integer.")
+    if mode not in ("full", "same", "valid"):
+        raise ValueError("'mode' argument must be one of ('full', 'valid', 'same')")
+    m = a.shape[-1]
+    if m == 0:
+        raise ValueError("len(a) must be at least 1.")
+
+    def one(a: Any) -> Any:
+        zero = lax.full((), 0, a.dtype)
+        column = lax.pad(a, zero, ((0, n - 1, 0),))
+        row = lax.pad(lax.slice_in_dim(a, 0, 1), zero, ((0, n - 1, 0),))
+        full = toeplitz(column, row)
+        if mode == "full":
+            return full
+        size = max(m, n) if mode == "same" else max(m, n) - min(m, n) + 1
+        start = (m + n - 1 - size) // 2 if mode == "same" else min(m, n) - 1
+        return lax.slice_in_dim(full, start, start + size)
+
+    return _batched_last(one, a)
+
+
+@partial(jit, static_argnames=("n", "scale", "dtype"))
+def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
+    """The n × n matrix of the discrete Fourier transform, divided by √n ("sqrtn") or n ("n").
+
+    Raises ValueError for other scales.
+    """
+    if scale not in (None, "sqrtn", "n"):
+        raise ValueError(f"scale must be None, 'sqrtn', or 'n'; got {scale!r}.")
+    kind = to_complex(default_float()) if dtype is None else np.dtype(dtype)
+    k = lax.iota(kind, n)
+    angle = lax.mul(lax.full((n, 1), -2j * np.pi, kind), lax.broadcast_in_dim(k, (n, 1), (0,)))
+    angle = lax.mul(lax.broadcast_in_dim(angle, (n, n), (0, 1)), lax.broadcast_in_dim(k, (n, n), (1,)))
+    out = lax.exp(lax.div(angle, lax.full((n, n), n, kind)))
+    if scale is None:
+        return out
+    return lax.div(out, lax.full((n, n), np.sqrt(n) if scale == "sqrtn" else n, kind))
+
+
+def fiedler(a: Any) -> Any:
+    """The matrix of distances |a[i] - a[j]|."""
+    (a,) = arrays("fiedler", a)
+    a = atleast_1d(a)
+    if a.shape[-1] == 0:
+        return lax.full((0,), 0, a.dtype)
+    return lax.abs(subtract(lax.expand_dims(a, (a.ndim,)), lax.expand_dims(a, (a.ndim - 1,))))
+
+
+def fiedler_companion(a: Any) -> Any:
+    """A matrix of five diagonals whose eigenvalues are the roots of a polynomial with coefficients a."""
+    a = _inexact_vector("fiedler_companion", a)
+    n = a.shape[-1]
+    if n <= 1:
+        return lax.full((*a.shape[:-1], 0, 0), 0, a.dtype)
+
+    def one(a: Any) -> Any:
+        a = lax.div(a, lax.broadcast_in_dim(a[0], (n,), ()))
+        if n == 2:
+            return lax.neg(lax.reshape(a[1], (1, 1)))
+        places, ones = _fiedler_places(n - 1)
+        values = gather_elements(lax.neg(a), (convert(places, np.dtype(np.int32)),))
+        return choose_elements(ones, 1, choose_elements(places != 0, values, 0))
+
+    return _batched_last(one, a)
+
+
+def _fiedler_places(m: int) -> tuple[np.ndarray, np.ndarray]:
+    """Which coefficient stands where (0 for none), and where the ones are, in SciPy's layout."""
+    places, ones = np.zeros((m, m), np.int32), np.zeros((m, m), bool)
+    places[0, 0] = 1
+    for row in range(0, m, 2):
+        if row:
+            places[row, row - 1] = row + 1
+        if row + 1 < m:
+            places[row, row + 1] = row + 2
+    ones[1, 0] = True
+    for row in range(m - 2):
+        ones[(row, row + 2) if row % 2 == 0 else (row + 2, row)] = True
+    return places, ones
+
+
+@partial(jit, static_argnames=("n", "dtype"))
+def hadamard(n: int, dtype: Any = None) -> Any:
+    """The n × n Hadamard matrix of ones and minus ones. Raises ValueError unless n is a power of 2."""
+    if n < 1 or n & (n - 1):
+        raise ValueError(f"n must be a positive power of 2; got {n}.")
+    kind = default_int() if dtype is None else np.dtype(dtype)
+    h = lax.full((1, 1), 1, kind)
+    while h.shape[0] < n:
+        h = block([[h, h], [h, lax.neg(h)]])
+    return h
+
+
+@partial(jit, static_argnames=("n", "full"))
+def helmert(n: int, full: bool = False) -> Any:
+    """The Helmert matrix of order n, without its first row unless `full`. Raises ValueError for n below 1."""
+    if n < 1:
+        raise ValueError(f"n must be a positive integer, got {n}")
+    kind = default_float()
+    row, column = _table(n, n, kind)
+    length = lax.sqrt(lax.mul(row, lax.add(row, lax.full_like(row, 1))))
+    body = choose_elements(lax.lt(column, row), lax.div(lax.full_like(row, 1), length),
+                           choose_elements(lax.eq(column, row), lax.div(lax.neg(row), length), 0.0))
+    body = lax.slice_in_dim(body, 1, n)
+    if not full:
+        return body
+    return lax.concatenate([lax.full((1, n), 1 / np.sqrt(n), kind), body], 0)
+
+
+@partial(jit, static_argnames=("n",))
+def hilbert(n: int) -> Any:
+    """The n × n Hilbert matrix with elements 1 / (i + j + 1)."""
+    a = lax.broadcasted_iota(default_float(), (n, 1), 0)
+    total = lax.add(lax.broadcast_in_dim(a, (n, n), (0, 1)),
+                    lax.broadcast_in_dim(lax.transpose(a, (1, 0)), (n, n), (0, 1)))
+    return lax.div(lax.full((n, n), 1, a.dtype), lax.add(total, lax.full((n, n), 1, a.dtype)))
+
+
+def _binomials(n: Any, k: Any) -> Any:
+    """Binomial coefficients as exponentials of log-gammas; zero where k > n."""
+    def lg(x: Any) -> Any:
+        return lax.lgamma(lax.add(x, lax.full_like(x, 1)))
+
+    return lax.exp(lax.sub(lax.sub(lg(n), lg(lax.sub(n, k))), lg(k)))
+
+
+@partial(jit, static_argnames=("n",))
+def invhilbert(n: int) -> Any:
+    """The inverse of the n × n Hilbert matrix."""
+    kind = default_float()
+    i, j = _table(n, n, kind)
+    size = lax.full_like(i, n)
+    one = lax.full_like(i, 1)
+    total = lax.add(i, j)
+    sign = lax.sub(one, lax.mul(lax.full_like(i, 2), lax.rem(total, lax.full_like(i, 2))))
+    out = lax.mul(sign, lax.add(total, one))
+    out = lax.mul(out, _binomials(lax.add(size, i), lax.sub(lax.sub(size, j), one)))
+    out = lax.mul(out, _binomials(lax.add(size, j), lax.sub(lax.sub(size, i), one)))
+    middle = _binomials(total, i)
+    return lax.mul(out, lax.mul(middle, middle))
+
+
+def _pascal_kind(kind: str) -> None:
+    if kind not in ("symmetric", "lower", "upper"):
+        raise ValueError(f"Expected kind to be one of: ['symmetric', 'lower', 'upper']; got {kind}")
+
+
+@partial(jit, static_argnames=("n", "kind"))
+def pascal(n: int, kind: str | None = None) -> Any:
+    """The n × n matrix of binomial coefficients: "symmetric", "lower" or "upper". Raises ValueError for others."""
+    kind = "symmetric" if kind is None else kind
+    _pascal_kind(kind)
+    row, column = _table(n, n, default_float())
+    lower = _binomials(row, column)
+    if kind == "lower":
+        return lower
+    upper = lax.transpose(lower, (1, 0))
+    return upper if kind == "upper" else matmul(lower, upper)
+
+
+@partial(jit, static_argnames=("n", "kind"))
+def invpascal(n: int, kind: str = "symmetric") -> Any:
+    """The inverse of `pascal(n, kind)`. Raises ValueError for other kinds."""
+    _pascal_kind(kind)
+    row, column = _table(n, n, default_float())
+    distance = lax.abs(lax.sub(row, column))
+    sign = lax.sub(lax.full_like(row, 1), lax.mul(lax.full_like(row, 2), lax.rem(distance, lax.full_like(row, 2))))
+    lower = lax.mul(sign, _binomials(row, column))
+    if kind == "lower":
+        return lower
+    upper = lax.transpose(lower, (1, 0))
+    return upper if kind == "upper" else matmul(upper, lower)
+
+
+def leslie(f: Any, s: Any) -> Any:
+    """The Leslie matrix of fecundities f, shape [n], and survival rates s, shape [n - 1].
+
+    Raises ValueError for other shapes.
+    """
+    f, s = arrays("leslie", f, s)
+    f, s = atleast_1d(f), atleast_1d(s)
+    n = f.shape[-1]
+    if s.shape[-1] != n - 1:
+        raise ValueError(f"Incorrect lengths for f and s: the last axis of s must have one element less than f has; "
+                         f"got {f.shape} and {s.shape}")
+    if n < 2:
+        raise ValueError("The length of f must be at least 2.")
+    f, s = promote_dtypes(f, s)
+
+    def one(f: Any, s: Any) -> Any:
+        below = lax.mul(lax.slice_in_dim(eye(n, dtype=s.dtype), 0, n - 1), lax.broadcast_in_dim(s, (n - 1, n), (0,)))
+        return lax.concatenate([lax.expand_dims(f, (0,)), below], 0)
+
+    if f.ndim == 1 and s.ndim == 1:
+        return one(f, s)
+    from styrax.numpy.vectorization import vectorize
+
+    return vectorize(one, signature="(n),(m)->(n,n)")(f, s)
+

@@ -1,0 +1,61 @@
+"""Eigenvalues of Hermitian tridiagonal matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from styrax import lax
+from styrax.lax import linalg as lax_linalg
+from styrax.numpy.broadcasting import spread
+from styrax.numpy.creation import eye
+from styrax.numpy.promotion import arrays
+
+from .linalg import _inexact
+
+
+def eigh_tridiagonal(d: Any, e: Any, *, eigvals_only: bool = False, select: str = "a",
+                     select_range: tuple[float, float] | None = None, tol: float | None = None, key: Any = None) -> Any:
+    """Eigenvalues, rising, and eigenvectors of a Hermitian tridiagonal matrix.
+
+    Args:
+      d: the diagonal, shape [n], real.
+      e: the elements above it, shape [n - 1].
+      eigvals_only: whether to return the eigenvalues alone, and not (w, v).
+      select: "a" for all eigenvalues, "i" for those with indices from `select_range`, both ends
+        included, "v" for those with values in (lo, hi].
+      select_range: the pair that `select` needs.
+      tol, key: ignored, the dense solver needs neither.
+
+    Raises TypeError for a complex diagonal, ValueError for a `select` that is unknown or lacks its range.
+    """
+    del tol, key
+    d, e = arrays("eigh_tridiagonal", d, e)
+    if np.dtype(d.dtype).kind == "c" and np.dtype(e.dtype).kind != "c":
+        raise TypeError("diagonal must be real")
+    d, e = _inexact(d, e)
+    if d.ndim != 1 or e.ndim != 1 or e.shape[0] != max(d.shape[0] - 1, 0):
+        raise ValueError(f"d and e must have shapes [n] and [n - 1], got {d.shape} and {e.shape}")
+    if select not in ("a", "i", "v"):
+        raise ValueError("'select must have a value in {'a', 'i', 'v'}.")
+    if select != "a" and select_range is None:
+        raise ValueError("for select='v' or select='i', select_range must be specified.")
+    n = d.shape[0]
+    lower = lax.pad(e, lax.full((), 0, e.dtype), ((0, 1, 0),))
+    matrix = lax.mul(eye(n, dtype=d.dtype), lax.broadcast_in_dim(d, (n, n), (1,)))
+    matrix = lax.add(matrix, lax.mul(eye(n, k=-1, dtype=d.dtype), spread(lax.expand_dims(lower, (0,)), (n, n))))
+    v, w = lax_linalg.eigh(matrix, lower=True, symmetrize_input=False)
+    if select == "i":
+        lo, hi = (int(x) for x in select_range or ())
+        if lo > hi:
+            raise ValueError(f"Got empty index range in select_range: ({lo}, {hi}).")
+        w, v = lax.slice_in_dim(w, lo, hi + 1), lax.slice_in_dim(v, lo, hi + 1, axis=1)
+    elif select == "v":
+        lo, hi = select_range or (0.0, 0.0)
+        if lo >= hi:
+            raise ValueError(f"Got empty interval in select_range: ({lo}, {hi}).")
+        keep = np.flatnonzero((np.asarray(w) > lo) & (np.asarray(w) <= hi))
+        start, stop = (int(keep[0]), int(keep[-1]) + 1) if keep.size else (0, 0)
+        w, v = lax.slice_in_dim(w, start, stop), lax.slice_in_dim(v, start, stop, axis=1)
+    return w if eigvals_only else (w, v)
