@@ -68,10 +68,12 @@ class Events:
                 self.path.pop()
 
 
-def plan(body: Sequence[Statement], buffers: Sequence[Buffer]) -> int:
+def plan(body: Sequence[Statement], buffers: Sequence[Buffer], inputs: Sequence[Buffer | None] = (),
+         outputs: Sequence[Buffer | None] = ()) -> int:
     """Merges and places the buffers of a program. Returns the workspace's size in bytes."""
     events = Events(body)
     merge(events)
+    donate(events, inputs, outputs)
     return place(events, buffers)
 
 
@@ -120,7 +122,8 @@ def _compatible(events: Events, a: Buffer, b: Buffer, now: int, path: tuple[int,
         for t, (s, place_) in reads_a:
             if isinstance(s, Copy) and s.target.root is b and s.source.root is a:
                 continue  # will be no copy either
-            if start <= t < now and t >= first_write_b and not _same_element(s, place_, writes_b, t):
+            if start <= t < now and not all(
+                    _read_before(events, t, s, place_, w, other, where, len(path)) for w, (other, where) in writes_b):
                 return False
         # between b's first write and the copy nobody else writes a
         return not any(start <= t <= end and t >= first_write_b for t, _ in writes_a)
@@ -148,10 +151,37 @@ def _carried(events: Events, a: Buffer, path: tuple[int, ...]) -> bool:
     return any(t < start for t, _ in events.writes.get(a, ())) or any(t < start for t, _ in events.reads.get(a, ()))
 
 
-def _same_element(s: Statement, place_: Expr | None, writes_b: Sequence[tuple[int, Any]], t: int) -> bool:
-    """Whether a read happens in the very statement that writes the same element."""
-    return all(other is not s and w > t or (other is s and place_ is not None and place_ is where)
-               for w, (other, where) in writes_b if w <= t)
+def _read_before(events: Events, t: int, s: Statement, read: Expr | None, w: int, other: Statement, written: Expr | None,
+                 depth: int) -> bool:
+    """Whether an element is read before the write would overwrite it.
+
+    Inside a loop that contains both (below the first `depth` ones), that holds if they touch the same element in the same
+    iteration, the read first.
+    """
+    if isinstance(other, Copy) and other.source.root is not None and read is None and other is s:
+        return True
+    shared = set(events.loops_of[t][depth:]) & set(events.loops_of[w][depth:])
+    if shared or s is other:
+        return read is not None and read is written and t <= w
+    return t < w
+
+
+def donate(events: Events, inputs: Sequence[Buffer | None], outputs: Sequence[Buffer | None]) -> None:
+    """Lets results take the memory of donated arguments that are read for the last time where the results are written."""
+    free = [b for b in inputs if b is not None and b.donated and not any(
+        o is not None and o.root is b for o in outputs)]
+    for a in outputs:
+        if a is None or a.alias is not None or a.root is not a:
+            continue
+        for b in free:
+            if b.size != a.size or b.dtype != a.dtype or not isinstance(a.size, int):
+                continue
+            writes = events.writes.get(a, ())
+            if all(_read_before(events, t, s, place_, w, other, where, 0)
+                   for t, (s, place_) in events.reads.get(b, ()) for w, (other, where) in writes):
+                a.alias = b
+                free.remove(b)
+                break
 
 
 def place(events: Events, buffers: Sequence[Buffer]) -> int:

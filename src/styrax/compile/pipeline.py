@@ -186,7 +186,7 @@ def compile_to_loops(closed: ClosedJaxpr, name: str, donated: Sequence[bool] = (
     schedule(program, ops, vector_bytes)
     if debugging("schedule") or debugging("loops"):
         print(f"-- loops {name}\n{program}")
-    program.workspace = plan(program.statements, program.builder.buffers)
+    program.workspace = plan(program.statements, program.builder.buffers, program.inputs, program.outputs)
     return program
 
 
