@@ -46,7 +46,7 @@ _HOMES = {
     # names that JAX has removed
     "core.tree": "tree_flatten tree_leaves tree_map tree_structure tree_transpose tree_unflatten",
 }
-_ALIASES = {"jacobian": "jacrev", "remat": "checkpoint"}
+_ALIASES = {"checking_leaks": "check_tracer_leaks", "jacobian": "jacrev", "remat": "checkpoint"}
 _MODULES = (
     "ad_checkpoint api_util compat core custom_batching custom_derivatives debug distributed dlpack dtypes errors "
     "example_libraries experimental export extend ffi flatten_util image inspect interpreters lax lib memory "

@@ -12,7 +12,7 @@ from .core import dtypes, tree
 # how far a derivative may be off, relative and absolute, and the step of the differences, by bits of precision
 _TOLERANCE = {"float16": 1e-1, "bfloat16": 2e-1, "float32": 1e-2, "complex64": 1e-2, "float64": 1e-5,
               "complex128": 1e-5}
-_STEP = {"float16": 1e-1, "bfloat16": 1e-1, "float32": 1e-2, "complex64": 1e-2, "float64": 1e-4, "complex128": 1e-4}
+_STEP = {"float16": 1e-1, "bfloat16": 1e-1, "float32": 1e-4, "complex64": 1e-4, "float64": 1e-4, "complex128": 1e-4}
 
 
 def _name(x: Any) -> str:

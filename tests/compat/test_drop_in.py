@@ -105,11 +105,12 @@ def test_install_twice():
 def test_subprocess():
     out = script("""
         import subprocess, sys
-        child = "import sys; print('jax' in sys.modules); import jax; print(jax.__name__, jax.__version__);
-        print(sys.path[1:2])" grandchild = f"import subprocess, sys; subprocess.run([sys.executable, '-c',
-        {child!r}], check=True)" for code in (child, grandchild):
-            print(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
-            check=True).stdout.split())
+        child = ("import sys; print('jax' in sys.modules); import jax; print(jax.__name__, jax.__version__); "
+                 "print(sys.path[1:2])")
+        grandchild = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {child!r}], check=True)"
+        for code in (child, grandchild):
+            done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+            print(done.stdout.split())
         """)
     assert out[0] == out[1]
     assert out[0].startswith("['False', 'styrax', '0.10.2'")
@@ -167,9 +168,9 @@ def test_pickles():
             assert type(back) is type(value), value
             assert np.all(back == value), (back, value)
         # names of JAX's own modules, as pickles that it wrote have them
-        for module, name in (("jax", "Array"), ("jax.errors", "UnexpectedTracerError"), ("jax._src.core",
-        "ShapedArray"),
-                             ("jaxlib._jax.pytree", "PyTreeDef"), ("jax.numpy", "float32"), ("jax", "P"),
+        for module, name in (("jax", "Array"), ("jax.errors", "UnexpectedTracerError"), 
+                             ("jax._src.core", "ShapedArray"), ("jax.numpy", "float32"), ("jax", "P"),
+                             ("jaxlib._jax.pytree", "PyTreeDef"),
                              ("jax._src.mesh", "AbstractMesh"), ("jax._src.tree_util", "default_registry")):
             assert pickle.loads(f"c{module}\\n{name}\\n.".encode()) is not None, name
         print(pickle.loads(b"cjax.numpy\\nadd\\n(I1\\nI2\\ntR."))

@@ -453,7 +453,7 @@ class Nest:
         return Stored(b, buffer, tuple(shape), np.dtype(dtype))
 
     def call(self, symbol: str, arguments: Sequence[Any], reads: Sequence[Any] = (), writes: Sequence[Any] = (),
-             result: Any = None) -> Expr | None:
+             result: Any = None, work: float = 1e5) -> Expr | None:
         """Calls a native function; `result`: the dtype of what it returns."""
         b = self.b
         out = []
@@ -467,7 +467,7 @@ class Nest:
             else:
                 out.append(a)
         target = None if result is None else b.unique("get", np.dtype(result), b.name("v"))
-        self.add(Call(symbol, out, [s.buffer for s in reads], [s.buffer for s in writes], target))
+        self.add(Call(symbol, out, [s.buffer for s in reads], [s.buffer for s in writes], target, work))
         return target
 
 

@@ -47,8 +47,10 @@ def instructions(body: Sequence[Statement], times: float = 1.0) -> float:
     """Roughly how many instructions a call executes; endless where a loop's length is not known."""
     total = 0.0
     for s in body:
-        if isinstance(s, (While, Call)):
+        if isinstance(s, While):
             return math.inf
+        if isinstance(s, Call):
+            total += times * s.work
         total += times * (1 + sum(e.cost for e in s.exprs()))
         if isinstance(s, Copy):
             total += times * s.count / 32 if isinstance(s.count, int) else math.inf

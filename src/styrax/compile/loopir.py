@@ -310,10 +310,11 @@ class Call(Statement):
     element (buffer, offset).
     """
 
-    __slots__ = ("symbol", "arguments", "reads", "writes", "result")
+    __slots__ = ("symbol", "arguments", "reads", "writes", "result", "work")
 
     def __init__(self, symbol: str, arguments: Sequence[Any], reads: Sequence[Buffer], writes: Sequence[Buffer],
-                 result: Expr | None = None):
+                 result: Expr | None = None, work: float = 1e5):
+        self.work = work  # estimated instructions
         self.symbol = symbol
         self.arguments = list(arguments)
         self.reads = list(reads)

@@ -72,8 +72,8 @@ class Lowering:
             return value
         if value.depth > MAX_DEPTH:
             return self.b.realize(value)
-        if uses > 1 and value.cost >= REALIZED or value.shape == () and value.cost > 0 and (uses > 1
-                                                                                            or value.depth > 8):
+        if uses > 1 and value.cost >= REALIZED or value.shape == () and value.cost > 0 and (
+                uses > 1 or value.depth > 8):
             return self.b.realize(value)
         return value
 
@@ -351,7 +351,9 @@ def _scan(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[V
         args = [*consts, *carries.read()]
         for x in xs:
             x_t = slice_at(x)
-            args.append(b.realize(Computed(b, (), x_t.dtype, lambda i, x_t=x_t: x_t.at(()))) if x_t.shape == () else x_t)  # type: ignore[misc]
+            if x_t.shape == ():
+                x_t = b.realize(Computed(b, (), x_t.dtype, lambda i, x_t=x_t: x_t.at(())))  # type: ignore[misc]
+            args.append(x_t)
         outs = lowering.closed(closed, args)
         new, rows = outs[: p["num_carry"]], outs[p["num_carry"]:]
         for y, row in zip(ys, rows, strict=True):

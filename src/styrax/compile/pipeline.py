@@ -119,8 +119,8 @@ def drop_dead(ops: Sequence[Operation], used: set[Any]) -> list[Operation]:
         if isinstance(op, Point):
             alive = op.buffer.kind != "temp" or op.buffer in used
         elif isinstance(op, Reduce):
-            alive = any(buf.kind != "temp" or buf in used for buf, _,
-                        _ in op.stores) or any(t in used for t in op.targets)
+            stored = any(buf.kind != "temp" or buf in used for buf, _, _ in op.stores)
+            alive = stored or any(t in used for t in op.targets)
         elif isinstance(op, Define):
             alive = any(t in used for t in op.targets)
         else:

@@ -145,7 +145,11 @@ def _gemm(b: Builder, nest: Nest, dtype: np.dtype, m: Index, n: Index, k: int, l
         (right.value, right_at), i32(_at_least(lda, k if right_transposed else n)),
         (left.value, left_at), i32(_at_least(ldb, m if left_transposed else k)), ("&", zero),
         (out, out_at), i32(ld if ld is not None else n), b.int(1), b.int(1),
-    ], reads=[left.value, right.value], writes=[out])
+    ], reads=[left.value, right.value], writes=[out], work=_upper(m) * _upper(n) * k / 16)
+
+
+def _upper(x: Index) -> int:
+    return x if isinstance(x, int) else min(x.bounds[1], 1 << 12)
 
 
 def _at_least(stride: Index, size: Index) -> Index:

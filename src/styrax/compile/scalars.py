@@ -429,8 +429,9 @@ def _unary_method(name: str):
     return method
 
 
-for _name in ("floor ceil round_away round_even trunc exp exp2 log log2 log1p expm1 sin cos tan asin acos atan sinh "
-              "cosh tanh asinh acosh atanh sqrt rsqrt cbrt erf erfc erf_inv lgamma digamma bessel_i0e bessel_i1e").split():
+for _name in ("floor ceil round_away round_even trunc exp exp2 log log2 log1p expm1 sin cos tan asin acos atan "
+              "sinh cosh tanh asinh acosh atanh sqrt rsqrt cbrt erf erfc erf_inv lgamma digamma bessel_i0e "
+              "bessel_i1e").split():
     setattr(Scalars, _name, _unary_method(_name))
 
 

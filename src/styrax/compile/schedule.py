@@ -134,7 +134,6 @@ class Scheduler:
         indices, _ = self._accesses()
         best, best_score = None, -1.0
         for v in (*outer, *inner):
-            extent = self.b.extents[v]
             size = self._size(v)
             score = 0.0
             for e in indices:
@@ -215,8 +214,8 @@ class Scheduler:
             kind = "vector" if v is vector else "rows" if v is rows else "serial"
             step = width if v is vector else count if v is rows else 1
             loop = Loop(v, unwrap(self.b.extents[v]), body, kind, step, work)
-            if outermost and total * (1 if width == 1 else 2) // max(width,
-                                                                     1) >= THREADED and self._size(v) >= 2 * step:
+            weighted = total * (1 if width == 1 else 2) // max(width, 1)
+            if outermost and weighted >= THREADED and self._size(v) >= 2 * step:
                 loop.parallel = True
                 loop.work = max(1, total // max(self._size(v), 1) // max(width, 1))
             body = [loop]

@@ -37,8 +37,9 @@ class _ArrayMeta(type):
 
     def __instancecheck__(cls, instance: Any) -> bool:
         kind = type(instance)
-        return kind is Array or issubclass(kind, Tracer) and not instance.is_ref() or type.__instancecheck__(cls,
-                                                                                                             instance)
+        if kind is Array or issubclass(kind, Tracer) and not instance.is_ref():
+            return True
+        return type.__instancecheck__(cls, instance)
 
 
 class Array(metaclass=_ArrayMeta):

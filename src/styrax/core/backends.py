@@ -102,5 +102,5 @@ apply_stateful: Callable[[Any, tuple, dict[str, Any]], Any]
 def apply_primitive(primitive: Any, args: tuple, params: dict[str, Any]) -> Any:
     """Runs one primitive on concrete arguments."""
     if primitive.higher_order:
-        return apply_stateful(primitive, args, params)
+        return apply_stateful(primitive, args, params)  # noqa: F821
     return get().apply_primitive(primitive, args, params)

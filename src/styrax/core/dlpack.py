@@ -1,8 +1,8 @@
 """DLPack: exchange of arrays with other libraries without a copy.
 
 A capsule holds a C structure that describes memory and knows how to let go of it. We fill and read that structure with
-ctypes, so that every dtype both sides know can pass, bfloat16 and float8 among them, and NumPy is not needed
-in between.
+ctypes, so that every dtype both sides know can pass, bfloat16 and float8 among them, and NumPy is not needed in
+between.
 """
 
 from __future__ import annotations
@@ -211,13 +211,13 @@ def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = Non
         capsule = external_array.__dlpack__(max_version=_VERSION)
     except TypeError:
         capsule = external_array.__dlpack__()
-    for name, form in _FORMS.items():
+    for name in _FORMS:
         if _is_valid(capsule, name):
             break
     else:
         raise BufferError("what __dlpack__ gave is not a capsule of DLPack that has not been used yet")
     address = _pointer(capsule, name)
-    managed = form.from_address(address)
+    managed = _FORMS[name].from_address(address)
     tensor = managed.tensor
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
     if tensor.dtype.lanes != 1:
@@ -252,7 +252,8 @@ class _Interface:
 def _strided(start: int, shape: tuple[int, ...], dtype: np.dtype, strides: list[int], owner: Any) -> np.ndarray:
     if 0 in shape:
         return np.empty(shape, dtype)
-    kind = dtype.str if dtype.isbuiltin == 1 else f"|u{dtype.itemsize}" if dtype.itemsize == 1 else f"<u{dtype.itemsize}"
+    order = "|" if dtype.itemsize == 1 else "<"
+    kind = dtype.str if dtype.isbuiltin == 1 else f"{order}u{dtype.itemsize}"
     view = np.asarray(_Interface(owner, {
         "version": 3, "data": (start, True), "shape": shape, "typestr": kind,
         "strides": tuple(s * dtype.itemsize for s in strides)}))

@@ -175,8 +175,7 @@ class NamedSharding(Sharding):
         if len(self.spec) > len(shape):
             raise ValueError(
                 f"Sharding {self} is only valid for values of rank at least {len(self.spec)}, but was applied to a "
-                "value of "
-                f"rank {len(shape)}")
+                f"value of rank {len(shape)}")
         parts = [math.prod(self.mesh.shape[name] for name in _axes(entry)) for entry in self.spec]
         return parts + [1] * (len(shape) - len(parts))
 
@@ -192,8 +191,7 @@ class NamedSharding(Sharding):
         for i, (d, n) in enumerate(zip(global_shape, self._parts(global_shape), strict=True)):
             if d % n:
                 raise ValueError(f"Sharding {self} implies that the dimension {i} of a value of shape {global_shape} "
-                                 "is divided "
-                                 f"by {n}, which does not divide {d}")
+                                 f"is divided by {n}, which does not divide {d}")
             out.append(d // n)
         return tuple(out)
 

@@ -187,8 +187,10 @@ def inlines(x: Any) -> bool:
 
 def _scalar(x: Any, aval: Any) -> Any:
     """The constant as a NumPy scalar of the aval's dtype, or the Python scalar that it is."""
-    if isinstance(x, (bool, int, float, complex)):
-        return np.dtype(aval.dtype).type(x)
+    if isinstance(x, (float, complex)) and not isinstance(x, np.generic):
+        return x
+    if isinstance(x, (bool, int)):
+        return np.dtype(aval.dtype).type(x)  # with an OverflowError where it does not fit
     return np.asarray(x, aval.dtype)[()]
 
 

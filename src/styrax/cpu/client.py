@@ -27,6 +27,8 @@ from .emit import Function, Module
 pool = runtime.pool
 
 
+QUEUED = 3_000_000  # estimated instructions from which a program runs on the queue; loops of unknown length do, too
+QUEUED_BYTES = 16 << 20  # the same for programs whose sizes are known only when they are called
 SCALARS = frozenset((bool, int, float))
 OUTSIDE = 3  # status of a checked program that touched memory outside a buffer
 INSTANT = 1500  # instructions of a whole call for which optimised code is not worth its making
@@ -35,9 +37,10 @@ INSTANT = 1500  # instructions of a whole call for which optimised code is not w
 class Memory:
     """A block of the pool that holds an array's elements, or memory that someone else owns."""
 
-    __slots__ = ("address", "nbytes", "device", "owner", "__weakref__")
+    __slots__ = ("address", "nbytes", "device", "owner", "job", "__weakref__")
 
     def __init__(self, nbytes: int, device: Any, address: int = 0, owner: Any = None):
+        self.job: tuple[Any, Executable] | None = None  # what is still writing it
         self.nbytes = nbytes
         self.device = device
         self.owner = owner
@@ -48,10 +51,17 @@ class Memory:
             pool.free(self.address, self.nbytes)
 
     def wait(self) -> None:
-        return None
+        """Waits for the program that writes this memory; its failure is raised here. Ctrl-C is seen meanwhile."""
+        if self.job is not None:
+            job, program = self.job
+            status = job.wait()
+            queue().pending()  # lets go of what finished programs held
+            if status:
+                program.fail(status)
+            self.job = None
 
     def ready(self) -> bool:
-        return True
+        return self.job is None or self.job[0].done()
 
     def numpy(self, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
         view = _View(self, dtype, shape)
@@ -73,11 +83,21 @@ class _View:
         self.__array_interface__ = {"version": 3, "data": (memory.address, False), "shape": shape, "typestr": kind}
 
 
+_queue: list[runtime.Queue] = []
+
+
+def queue() -> runtime.Queue:
+    """The queue of programs that take long: they run on a native thread, in the order of their calls."""
+    if not _queue:
+        _queue.append(runtime.Queue())
+    return _queue[0]
+
+
 class Executable:
     """A compiled program: call it with arrays, get arrays."""
 
     __slots__ = ("program", "library", "entry", "out_bytes", "constants", "constant_addresses", "ir", "device",
-                 "name", "live_inputs", "taken", "workspace", "results")
+                 "name", "live_inputs", "taken", "workspace", "results", "queued", "address")
 
     def __init__(self, program: Program, library: Any, ir: str, device: Device, out_avals: Sequence[Any]):
         self.program = program
@@ -85,11 +105,13 @@ class Executable:
         self.ir = ir
         self.name = program.name
         self.device = device
-        self.entry = make_caller(library.address("run"))
+        self.address = library.address("run")
+        self.entry = make_caller(self.address)
+        self.queued = costs.instructions(program.statements) >= QUEUED
         self.results = [(a, array_type(a)) for a in out_avals]
         self.out_bytes = [b.size * b.dtype.itemsize if b is not None and isinstance(b.size, int) else 0
                           for b in program.outputs]
-        self.constants = [_as_array(value) for _, value in program.constants]
+        self.constants = [_as_array(value).block_until_ready() for _, value in program.constants]
         self.constant_addresses = [c.buffer.address for c in self.constants]
         self.live_inputs = [i for i, b in enumerate(program.inputs) if b is not None]
         self.workspace = program.workspace
@@ -111,15 +133,30 @@ class Executable:
                 memory = Memory(size, device)
             addresses.append(memory.address)
             outs.append(kind(aval, memory, committed))
+        workspace = None
         if self.workspace:
             workspace = Memory(self.workspace, device)
             addresses.append(workspace.address)
+        waiting = [m.job[0] for m in memories if m.job is not None]
+        if waiting or self.queued:
+            self.enqueue(addresses, waiting, outs, (memories, workspace))
+            return outs
         status = self.entry(*addresses)
         if status:
-            self._fail(status)
+            self.fail(status)
         return outs
 
-    def _fail(self, status: int) -> None:
+    def enqueue(self, words: Sequence[int], waiting: Sequence[Any], outs: Sequence[Any], held: Any) -> None:
+        """Runs the program on the queue's native thread, after what it waits for; its results know that it runs."""
+        block = (ctypes.c_int64 * len(words))(*words)
+        memories = [out.buffer for out in outs if out is not None]
+        job = queue().submit(self.address, ctypes.addressof(block), waiting, (block, held, memories, self))
+        for memory in memories:
+            memory.job = (job, self)
+
+    def fail(self, status: int) -> None:
+        if status == runtime.CANCELLED:
+            raise KeyboardInterrupt(f"{self.name} was cancelled")
         if status == OUTSIDE:
             raise AssertionError(f"{self.name}: an access outside a buffer; STYRAX_DEBUG=loops,bounds shows the program")
         raise MemoryError(f"{self.name}: no memory for intermediate results ({self.workspace} bytes planned)")
@@ -127,7 +164,8 @@ class Executable:
     def run_sized(self, args: Sequence[Any], out_avals: Sequence[Any], out_bytes: Sequence[int],
                   sizes: tuple[int, ...]) -> list[Any]:
         """Runs a program whose shapes are known only now."""
-        addresses = [args[i]._live().address for i in self.live_inputs]
+        memories = [args[i]._live() for i in self.live_inputs]
+        addresses = [m.address for m in memories]
         addresses += self.constant_addresses
         committed = True in [x.committed for x in args]
         outs = []
@@ -135,17 +173,23 @@ class Executable:
             memory = Memory(size, self.device)
             addresses.append(memory.address)
             outs.append(array_type(aval)(aval, memory, committed))
+        workspace = None
         if self.workspace:
             workspace = Memory(self.workspace, self.device)
             addresses.append(workspace.address)
+        waiting = [m.job[0] for m in memories if m.job is not None]
+        if waiting or sum(out_bytes) + sum([m.nbytes for m in memories]) >= QUEUED_BYTES:
+            self.enqueue([*addresses, *sizes], waiting, outs, (memories, workspace))
+            return outs
         status = self.entry(*addresses, *sizes)
         if status:
-            self._fail(status)
+            self.fail(status)
         return outs
 
     def _take(self, array: Any, number: int, addresses: list[int]) -> Memory:
         """The memory of a donated argument; a copy of it where someone else still sees it."""
         memory = array._live()
+        memory.wait()
         if memory.owner is not None or sys.getrefcount(memory) > OWNERS or array._numpy is not None:
             copy = Memory(memory.nbytes, self.device)
             ctypes.memmove(copy.address, memory.address, memory.nbytes)
@@ -274,7 +318,9 @@ class CpuBackend:
         return Array(shaped(source.shape, source.dtype, aval.weak_type), memory)
 
     def barrier(self) -> None:
-        """Waits for the programs that run: none, they run in the thread that calls them."""
+        """Waits for the programs that run."""
+        if _queue:
+            _queue[0].drain()
 
     def adopt(self, address: int, aval: ShapedArray, owner: Any) -> Array:
         """An array over memory of others, contiguous and aligned for its elements; `owner` keeps it."""

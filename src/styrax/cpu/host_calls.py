@@ -73,6 +73,9 @@ class CallingExecutable(Executable):
     __slots__ = ()
 
     def __call__(self, *args: Any) -> list[Any]:
+        self.queued = False  # Python is called in the thread of the caller
+        for x in args:
+            x._live().wait()
         outs = super().__call__(*args)
         error, _state.error = _state.error, None
         if error is None:

@@ -35,8 +35,7 @@ class LoweredFunction:
         for found, aval in zip(closed.out_avals, wanted, strict=True):
             if (found.shape, found.dtype) != (aval.shape, aval.dtype):
                 raise TypeError(f"the lowering {getattr(self.fun, '__name__', self.fun)} gives {found.str_short()} "
-                                "where the "
-                                f"primitive's abstract evaluation says {aval.str_short()}")
+                                f"where the primitive's abstract evaluation says {aval.str_short()}")
         return ctx.inline(closed, *args)
 
     def __repr__(self) -> str:

@@ -104,8 +104,7 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
     Args:
       x: a tree of arrays, NumPy arrays and scalars.
       device: a device or sharding, or a tree of them that is a prefix of `x`. None for the default device,
-        which does not
-        commit the arrays to it.
+        which does not commit the arrays to it.
       src: where the values come from, for derivatives.
       donate: whether the memory of the arrays may be taken over; they are not to be used afterwards.
       may_alias: False for memory of the results' own.
@@ -214,9 +213,8 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         sharding = over_mesh(sharding)
         if isinstance(sharding, NamedSharding):
             sharding.check_compatible_aval(get_aval(leaf).shape)
-        unconstrained = frozenset(
-            i for i, p in enumerate(sharding.spec) if p is UNCONSTRAINED) if isinstance(sharding,
-                                                                                        NamedSharding) else frozenset()
+        spec = sharding.spec if isinstance(sharding, NamedSharding) else ()
+        unconstrained = frozenset(i for i, p in enumerate(spec) if p is UNCONSTRAINED)
         out.append(sharding_constraint_p.bind(leaf, sharding=sharding, layout=None, context_mesh=mesh.get_mesh(),
                                               unconstrained_dims=unconstrained))
     return tree.tree_unflatten(treedef, out)

@@ -42,7 +42,8 @@ def pmap(fun: Callable, axis_name: Any = None, *, in_axes: Any = 0, out_axes: An
       fun: a function of trees of arrays.
       axis_name: a name of the mapped axis, for collectives.
       in_axes: for each argument the axis that is spread over the devices, None for arguments that all devices
-      get whole. out_axes: the axis of the results along which the devices' parts lie, None for one device's part.
+        get whole.
+      out_axes: the axis of the results along which the devices' parts lie, None for one device's part.
       static_broadcasted_argnums: arguments that are passed to `fun` as they are.
       devices: the devices to use.
       backend: the platform to use.
@@ -55,8 +56,8 @@ def pmap(fun: Callable, axis_name: Any = None, *, in_axes: Any = 0, out_axes: An
     Raises:
       ValueError: no argument has a mapped axis, or the axis is larger than the number of devices.
     """
-    statics = (static_broadcasted_argnums,) if isinstance(static_broadcasted_argnums,
-                                                          int) else tuple(static_broadcasted_argnums)
+    one_static = isinstance(static_broadcasted_argnums, int)
+    statics = (static_broadcasted_argnums,) if one_static else tuple(static_broadcasted_argnums)
     donated = (donate_argnums,) if isinstance(donate_argnums, int) else tuple(donate_argnums)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)

@@ -9,7 +9,7 @@ import numpy as np
 
 from styrax.core import config, dtypes
 from styrax.core.array import Array
-from styrax.core.trace import Tracer, get_aval
+from styrax.core.trace import get_aval
 from styrax.lax import prng
 from styrax.lax.keys import KeyTy, PRNGImpl, PRNGSpec, resolve_prng_impl
 
@@ -33,7 +33,7 @@ def check_prng_key(name: str, key: Any, *, allow_batched: bool = False) -> tuple
     """
     if is_key(key):
         typed, raw = key, False
-    elif not isinstance(key, (Array, Tracer, np.ndarray, np.generic, int, float, complex)):
+    elif not isinstance(key, (Array, np.ndarray, np.generic, int, float, complex)):
         raise TypeError(f"unexpected PRNG key type {type(key)}")
     else:
         _report_raw_key()
@@ -177,9 +177,9 @@ def fold_in(key: Any, data: Any) -> Any:
     if np.shape(data):
         raise TypeError(f"fold_in accepts a scalar, but was given an array of shape {np.shape(data)} != (). Use "
                         "jax.vmap for batching.")
-    if isinstance(data, (Array, np.ndarray, np.generic)):
-        data = np.asarray(data).astype(UINT32)
-    elif not isinstance(data, Tracer):
+    if isinstance(data, (np.ndarray, np.generic)):
+        data = data.astype(UINT32)
+    elif not isinstance(data, Array):
         data = np.uint32(data)
     return maybe_unwrap(raw, prng.random_fold_in(typed, data))
 

@@ -45,8 +45,8 @@ def _by_inversion(key: Any, count: Any, log_failure: Any, steps: Any) -> Any:
         i, _, trials, _ = carry
         return any(trials <= count) & (i < steps)
 
-    zeros = lax.full_like(count, 0)
-    return lax.while_loop(going, body, (0, zeros, zeros, key))[1] - 1
+    start = (0, lax.full_like(count, 0), lax.full_like(count, 0), key)
+    return lax.while_loop(going, body, start)[1] - 1
 
 
 def _by_rejection(key: Any, count: Any, p: Any, steps: Any) -> Any:
@@ -130,8 +130,8 @@ def draw_multinomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: An
 
     n = broadcast_to(lax.convert_element_type(n, dtype), shape[:-1])
     p = broadcast_to(lax.convert_element_type(asarray(p), dtype), shape)
-    axis = p.ndim - 1
-    rest = lax.cumsum(p, axis, reverse=True)
+    p = moveaxis(p, -1, 0)
+    rest = lax.cumsum(p, 0, reverse=True)
     ratios = p / where(lax.eq(rest, np.zeros((), dtype)), 1, rest)
 
     def step(left: Any, x: Any) -> tuple[Any, Any]:
@@ -141,6 +141,6 @@ def draw_multinomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: An
 
     from .keys import _split
 
-    keys = _split(key, ratios.shape[-1])
-    counts = lax.scan(step, n, (moveaxis(ratios, -1, 0), keys), unroll=unroll)[1]
+    keys = _split(key, ratios.shape[0])
+    counts = lax.scan(step, n, (ratios, keys), unroll=unroll)[1]
     return moveaxis(counts, 0, -1)

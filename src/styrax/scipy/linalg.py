@@ -54,13 +54,18 @@ def _adjoint(x: Any) -> Any:
     return lax.conj(y) if dtypes.issubdtype(y.dtype, np.complexfloating) else y
 
 
+def _is_vector(a: Any, b: Any) -> bool:
+    """Whether b has vectors, not matrices, of right-hand sides for the matrices a."""
+    return b.ndim == 1 or a.ndim == b.ndim + 1
+
+
 def _over_batches(function: Callable[..., Any], a: Any, b: Any) -> Any:
     """A function of one matrix and a vector or matrix of right-hand sides, over leading axes of both."""
     if a.ndim == 2 and b.ndim <= 2:
         return function(a, b)
     from styrax.numpy.vectorization import vectorize
 
-    right = "(m)->(m)" if b.ndim == 1 else "(m,n)->(m,n)"
+    right = "(m)->(m)" if _is_vector(a, b) else "(m,n)->(m,n)"
     return vectorize(function, signature="(m,m)," + right)(a, b)
 
 
@@ -253,17 +258,17 @@ def _lu_solve_entry(lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0, overwri
     if lu.ndim < 2 or lu.shape[-1] != lu.shape[-2]:
         raise ValueError(f"last two dimensions of LU decomposition must be equal, got shape {lu.shape}")
     permutation = lax_linalg.lu_pivots_to_permutation(asarray(pivots), lu.shape[-1])
-    rank = 1 if b.ndim == 1 else 2
-    if b.shape[-rank] != lu.shape[-1]:
+    vector = _is_vector(lu, b)
+    if b.shape[-1 if vector else -2] != lu.shape[-1]:
         raise ValueError("When LU decomposition matrix and b have the same number of dimensions, last axis of LU "
                          f"decomposition matrix (shape {lu.shape}) and b array (shape {b.shape}) must match")
-    batch = lax.broadcast_shapes(lu.shape[:-2], b.shape[:-2] if rank == 2 else ())
+    if lu.ndim == 2 and b.ndim <= 2:
+        return _lu_solve(lu, permutation, b, trans)
+    right = b if not vector else lax.expand_dims(b, (b.ndim,))
+    batch = lax.broadcast_shapes(lu.shape[:-2], right.shape[:-2])
     lu, permutation = spread(lu, (*batch, *lu.shape[-2:])), spread(permutation, (*batch, permutation.shape[-1]))
-    if rank == 1 and batch:
-        b = lax.expand_dims(b, (1,))
-        out = _lu_solve(lu, permutation, spread(b, (*batch, *b.shape)), trans)
-        return lax.squeeze(out, (out.ndim - 1,))
-    return _lu_solve(lu, permutation, spread(b, (*batch, *b.shape[-2:])) if rank == 2 else b, trans)
+    out = _lu_solve(lu, permutation, spread(right, (*batch, *right.shape[-2:])), trans)
+    return lax.squeeze(out, (out.ndim - 1,)) if vector else out
 
 
 _lu_solve_entry.__name__ = _lu_solve_entry.__qualname__ = "lu_solve"
@@ -347,20 +352,15 @@ def qr_multiply(a: Any, c: Any, mode: str = "right", pivoting: bool = False, con
     shape = c.shape
     if c.ndim == 1:
         c = lax.expand_dims(c, (1,) if mode == "left" else (0,))
-    m, k = a.shape[-2], min(a.shape[-2:])
     q, r, *p = lax_linalg.qr(a, pivoting=pivoting, full_matrices=False)
     if conjugate and q.dtype.kind == "c":
         q = lax.conj(q)
-    if mode == "left":
-        if c.shape[-2] not in (k, m):
-            raise ValueError(f"cannot multiply Q of shape {q.shape} with an array of shape {shape}")
-        if c.shape[-2] == m and m != k:
-            q = lax_linalg.qr(a, full_matrices=True)[0]
-        out = contractions.matmul(q, c, precision=HIGHEST)
-    else:
-        if c.shape[-1] != m:
-            raise ValueError(f"cannot multiply an array of shape {shape} with Q of shape {q.shape}")
-        out = contractions.matmul(c, q, precision=HIGHEST)
+    side, have, need = ("Q @ c", c.shape[-2], q.shape[-1]) if mode == "left" else ("c @ Q", c.shape[-1], q.shape[-2])
+    if have != need:
+        counts = ("columns", "rows") if mode == "left" else ("rows", "columns")
+        raise ValueError(f"Array shapes are not compatible for {side} operation: a has shape {a.shape} so Q has {need} "
+                         f"{counts[0]}, but c has {have} {counts[1]} (expected {need}).")
+    out = contractions.matmul(*((q, c) if mode == "left" else (c, q)), precision=HIGHEST)
     if len(shape) == 1:
         out = lax.reshape(out, (out.size,))
     return (out, r, *p)
@@ -385,7 +385,7 @@ def _solve(a: Any, b: Any, assume_a: str, lower: bool) -> Any:
         return one(a, factors, b)
     from styrax.numpy.vectorization import vectorize
 
-    right = "(m)->(m)" if b.ndim == 1 else "(m,n)->(m,n)"
+    right = "(m)->(m)" if _is_vector(a, b) else "(m,n)->(m,n)"
     return vectorize(one, signature="(m,m),(m,m)," + right)(a, factors, b)
 
 

@@ -304,8 +304,8 @@ def polar(a: Any, side: str = "right", *, method: str = "qdwh", eps: float | Non
         raise ValueError(f"Unknown polar decomposition method {method}.")
     m, n = a.shape[-2:]
     if method == "qdwh" and (m < n if side == "right" else m > n):
-        raise NotImplementedError(f"method='qdwh' only supports {'mxn' if side == 'right' else 'nxm'} matrices where m "
-                                  f"{'>=' if side == 'right' else '<='} n for side='{side}', got {a.shape}.")
+        raise NotImplementedError("method='qdwh' only supports mxn matrices where m < n where side='right' and m >= n "
+                                  f"side='left', got {a.shape} with side={side!r}")
     return _polar(a, side)
 
 

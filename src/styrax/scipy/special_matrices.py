@@ -11,6 +11,7 @@ from styrax import lax
 from styrax.numpy.binary import subtract
 from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.contractions import matmul
+from styrax.numpy.conversion import asarray
 from styrax.numpy.creation import eye
 from styrax.numpy.indexing import gather_elements
 from styrax.numpy.joining import block
@@ -51,6 +52,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     """
     if r is None:
         (c,) = arrays("toeplitz", c)
+        c = asarray(c, asarray(c).dtype)
         r = lax.conj(c) if c.dtype.kind == "c" else c
     else:
         c, r = arrays("toeplitz", c, r)

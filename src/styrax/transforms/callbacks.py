@@ -164,8 +164,7 @@ def _check_leaves(leaves: Sequence[Any], name: str) -> Sequence[Any]:
         except TypeError:
             raise TypeError(
                 f"Error interpreting argument to {name} as a JAX value. The problematic value is of type {type(x)} and "
-                "was "
-                f"passed to {name} at position {i}.") from None
+                f"was passed to {name} at position {i}.") from None
     return leaves
 
 

@@ -29,8 +29,10 @@ from ..core.staging import trace_to_jaxpr
 from ..core.trace import Tracer, get_aval, valid_jaxtype
 from . import array_ops
 from .batch import moveaxis
+from .callbacks import as_arrays
 from .jit_rules import jit_p, jit_params
 from .tracing import trace_function
+from .zeros import zeros_like_aval
 
 
 class ErrorEffect(Effect):
@@ -144,7 +146,8 @@ class Error:
             for failed, code, payload in concrete.values():
                 at = index[:failed.ndim]
                 if failed[at]:
-                    out.append((index, sites[int(code[at])].make([np.asarray(p)[at] for p in payload])))
+                    values = as_arrays(payload)
+                    out.append((index, sites[int(code[at])].make([x[at] if at else x for x in values])))
                     break
         return out
 
@@ -268,7 +271,16 @@ rules.batchers[check_p] = _check_batch
 
 
 def _fresh(kinds: Sequence[Kind]) -> State:
-    return {kind: (np.bool_(False), np.int32(0), tuple(np.zeros(a.shape, a.dtype) for a in kind[1])) for kind in kinds}
+    return {kind: (np.bool_(False), np.int32(0), tuple(map(_blank, kind[1]))) for kind in kinds}
+
+
+def _blank(aval: ShapedArray) -> Any:
+    return np.zeros(aval.shape, aval.dtype) if isinstance(aval.dtype, np.dtype) else zeros_like_aval(aval)
+
+
+def _array(x: Any) -> Any:
+    aval = get_aval(x)
+    return array_ops.lax.convert_element_type(x, aval.dtype) if isinstance(aval.dtype, np.dtype) else x
 
 
 def _flat(state: State) -> list[Any]:
@@ -289,7 +301,7 @@ def _record(state: State, exception: type, failed: Any, code: Any, payload: Sequ
     before, old_code, old_payload = state[kind]
 
     def choose(old: Any, new: Any) -> Any:
-        old, new = (lax.convert_element_type(x, get_aval(x).dtype) for x in (old, new))
+        old, new = _array(old), _array(new)
         return lax.select(lax.broadcast_in_dim(failed, np.shape(old), ()), new, old)
 
     state[kind] = (lax.bitwise_or(before, failed), choose(old_code, code),
@@ -488,7 +500,7 @@ def _cond(eqn: JaxprEqn, ins: Sequence[Any], state: State, enabled: frozenset) -
 
 
 def _typed(state: State) -> list[Any]:
-    return [array_ops.lax.convert_element_type(x, get_aval(x).dtype) for x in _flat(state)]
+    return [_array(x) for x in _flat(state)]
 
 
 def _scan(eqn: JaxprEqn, ins: Sequence[Any], state: State, enabled: frozenset) -> list[Any]:

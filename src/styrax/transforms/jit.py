@@ -159,7 +159,7 @@ class Static:
                 f"{type(self.value)}. Static arguments are part of the cache's key; they need __hash__ and __eq__.") from None
 
 
-class JitFunction:
+class PjitFunction:
     """A function compiled by `jit`."""
 
     def __init__(self, fun: Callable, options: Options):
@@ -384,6 +384,10 @@ class JitFunction:
 
         return types.MethodType(self, instance)
 
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self._fun)
+
     def __repr__(self) -> str:
         return f"<PjitFunction of {self._fun!r}>"
 
@@ -391,8 +395,8 @@ class JitFunction:
         return _rebuild, (self._fun, self._options)
 
 
-def _rebuild(fun: Callable, options: Options) -> JitFunction:
-    return JitFunction(fun, options)
+def _rebuild(fun: Callable, options: Options) -> PjitFunction:
+    return PjitFunction(fun, options)
 
 
 def _pad(donated: tuple[bool, ...] | None, n: int) -> tuple[bool, ...] | None:
@@ -517,7 +521,7 @@ def jit(fun: Any = NOT_GIVEN, /, *, in_shardings: Any = UNSPECIFIED, out_shardin
         raise ValueError(f"static_argnums and donate_argnums cannot intersect, {static_argnums=} and {donate_argnums=}")
     options = Options(static_nums, static_names, donate_nums, donate_names, keep_unused, inline, in_shardings,
                       out_shardings, device, backend, compiler_options)
-    return JitFunction(fun, options)
+    return PjitFunction(fun, options)
 
 
 def apply_primitive(primitive: Any, args: tuple, params: dict[str, Any]) -> Any:

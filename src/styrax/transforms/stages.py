@@ -144,8 +144,7 @@ class Compiled(Lowered):
             if given.shape != aval.shape or given.dtype != aval.dtype:
                 raise TypeError(
                     "Argument types differ from the types for which this computation was compiled. The mismatch: "
-                    "argument "
-                    f"{i} compiled with {aval.str_short()} and called with {given.str_short()}.")
+                    f"argument {i} compiled with {aval.str_short()} and called with {given.str_short()}.")
             arrays.append(x if type(x) is Array else backend.put(x, aval, None))
         if not any(self._donated):
             return tree.tree_unflatten(self.out_tree, self._code(*arrays))

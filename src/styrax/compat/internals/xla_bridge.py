@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...core.backends import _loaded as _backends
 from ...lib.xla_bridge import (
     backends,
     default_backend,
@@ -15,6 +16,6 @@ from ...lib.xla_bridge import (
 )
 
 __all__ = [
-    "backends", "default_backend", "device_count", "devices", "get_backend", "local_device_count", "local_devices",
+    "_backends", "backends", "default_backend", "device_count", "devices", "get_backend", "local_device_count", "local_devices",
     "process_count", "process_index",
 ]

@@ -201,9 +201,6 @@ class Block:
         kind = x.kind
         return self.emit(kind, f"{op} {kind.text} {x.name}, {self.operand(y, kind)}")
 
-    def lshr(self, x: Value, y) -> Value:
-        return self.bitwise("lshr", x, y)
-
     def compare(self, op: str, x: Value, y, ordered: bool = True) -> Value:
         kind = x.kind
         if kind.floating:
@@ -228,10 +225,6 @@ class Block:
     def not_lt(self, x: Value, y) -> Value:
         """x >= y or either is NaN."""
         return self.compare("ge", x, y, ordered=False)
-
-    def not_gt(self, x: Value, y) -> Value:
-        """x <= y or either is NaN."""
-        return self.compare("le", x, y, ordered=False)
 
     def select(self, mask: Value, x, y) -> Value:
         kind = x.kind if isinstance(x, Value) else y.kind if isinstance(y, Value) else self.float
@@ -300,12 +293,6 @@ class Block:
 
     def floats(self, x: Value) -> Value:
         return self.cast("bitcast", x, x.kind.with_element("float" if x.kind.bits == 32 else "double"))
-
-    def to_int(self, x: Value, bits: int | None = None) -> Value:
-        return self.cast("fptosi", x, x.kind.with_element(f"i{bits or x.kind.bits}"))
-
-    def to_float(self, x: Value, kind: Kind | None = None) -> Value:
-        return self.cast("sitofp", x, kind or self.float)
 
     def widen(self, x: Value) -> Value:
         """f32 lanes as f64 lanes."""

@@ -92,10 +92,12 @@ def opposite(b: Block, n_bits: Value) -> Value:
 
 
 def logistic(b: Block, x: Value) -> Value:
-    # With x = n*log(2) + r: 1 / (1 + e**-x) = 2**n / ((1 + 2**n) + (e**-r - 1)).
+    # With x = n*log(2) + r: 1 / (1 + e**-x) = 2**n / (1 + 2**n + (e**-r - 1))
     n, n_bits, r = reduce(b, b.at_least(b.at_most(x, b.pick(30.0, 60.0)), b.pick(-104.5, -746.0)))
-    power = b.scale(b.constant(1.0), n, n_bits)
-    return power / ((power + 1.0) + expm1_of_remainder(b, -r))
+    one = b.constant(1.0)
+    power = b.scale(one, n, n_bits)
+    total, low = b.fast_two_sum(one, power)
+    return power / (total + (low + expm1_of_remainder(b, -r)))
 
 
 # log(1 + f) = f - f**2/2 + f**3 * row for 1 + f in [0.75, 1.5) (f32)

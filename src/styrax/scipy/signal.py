@@ -1,0 +1,199 @@
+"""Convolution of signals; spectra are in `spectral`, loaded when first used."""
+
+from __future__ import annotations
+
+import importlib as _importlib
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from styrax import lax
+from styrax.numpy.broadcasting import spread
+from styrax.numpy.conversion import asarray
+from styrax.numpy.creation import arange
+from styrax.numpy.promotion import arrays, promote_dtypes_inexact
+from styrax.numpy.shaping import flip, moveaxis
+
+_later = dict.fromkeys(("csd", "istft", "stft", "welch"), "spectral")
+_MODES = "mode must be one of ['full', 'same', 'valid']"
+
+
+def __getattr__(name: str) -> Any:
+    home = _later.get(name)
+    if home is None:
+        raise AttributeError(f"module 'jax.scipy.signal' has no attribute {name!r}")
+    value = globals()[name] = getattr(_importlib.import_module(f"styrax.scipy.{home}"), name)
+    return value
+
+
+def _convolve(in1: Any, in2: Any, mode: str, precision: Any) -> Any:
+    """Convolution along all axes. The result of "same" and "valid" is that of the larger operand first."""
+    if mode not in ("full", "same", "valid"):
+        raise ValueError(_MODES)
+    if in1.ndim != in2.ndim:
+        raise ValueError("in1 and in2 must have the same number of dimensions")
+    if in1.size == 0 or in2.size == 0:
+        raise ValueError(f"zero-size arrays not supported in convolutions, got shapes {in1.shape} and {in2.shape}.")
+    in1, in2 = (asarray(x) for x in promote_dtypes_inexact(in1, in2))
+    exchange = in1.shape != in2.shape and all(a <= b for a, b in zip(in1.shape, in2.shape))
+    if not exchange and not all(a >= b for a, b in zip(in1.shape, in2.shape)):
+        raise ValueError("One input must be smaller than the other in every dimension.")
+    if exchange:
+        in1, in2 = in2, in1
+    in2 = flip(in2)
+    if mode == "valid":
+        padding = [(0, 0)] * in1.ndim
+    elif mode == "full":
+        padding = [(n - 1, n - 1) for n in in2.shape]
+    elif exchange:
+        # The middle of the full result, as large as the smaller operand.
+        padding = [_middle(m, n) for m, n in zip(in1.shape, in2.shape)]
+    else:
+        padding = [(n // 2, n - n // 2 - 1) for n in in2.shape]
+    ahead = tuple(range(2))
+    out = lax.conv_general_dilated(lax.expand_dims(in1, ahead), lax.expand_dims(in2, ahead), (1,) * in1.ndim, padding,
+                                   precision=precision)
+    return lax.squeeze(out, ahead)
+
+
+def _middle(large: int, small: int) -> tuple[int, int]:
+    """Padding such that a full convolution is cut to its `small` middle elements."""
+    low = (large - 1) // 2
+    return small - 1 - low, small - 1 - (large - 1 - low)
+
+
+def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None) -> Any:
+    """The convolution of two arrays of the same rank, along all axes.
+
+    Args:
+      in1, in2: the arrays; one must be at least as large as the other along every axis.
+      mode: "full"; "same" for the middle part, of the shape of in1; "valid" for what needs no zeros.
+      method: "direct" (as "auto") or "fft".
+      precision: of the products, as for `lax.conv_general_dilated`.
+
+    Raises ValueError for other modes and methods, different ranks, and empty arrays.
+    """
+    if method == "fft":
+        return fftconvolve(in1, in2, mode=mode)
+    if method in ("direct", "auto"):
+        return _convolve(in1, in2, mode, precision)
+    raise ValueError(f"Got method={method!r}; expected 'auto', 'fft', or 'direct'.")
+
+
+def _plane(name: str, in1: Any, in2: Any, boundary: str, fillvalue: float) -> None:
+    if boundary != "fill" or fillvalue != 0:
+        raise NotImplementedError(f"{name}() only supports boundary='fill', fillvalue=0")
+    if np.ndim(in1) != 2 or np.ndim(in2) != 2:
+        raise ValueError(f"{name}() only supports 2-dimensional inputs.")
+
+
+def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: float = 0,
+               precision: Any = None) -> Any:
+    """The convolution of two matrices; as `convolve`. Raises NotImplementedError for other boundaries."""
+    _plane("convolve2d", in1, in2, boundary, fillvalue)
+    return _convolve(in1, in2, mode, precision)
+
+
+def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None) -> Any:
+    """The cross-correlation of two arrays of the same rank; arguments as for `convolve`."""
+    return convolve(in1, flip(lax.conj(in2) if in2.dtype.kind == "c" else in2), mode, method=method,
+                    precision=precision)
+
+
+def correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: float = 0,
+                precision: Any = None) -> Any:
+    """The cross-correlation of two matrices; as `convolve2d`."""
+    _plane("correlate2d", in1, in2, boundary, fillvalue)
+    return _convolve(in1, flip(lax.conj(in2) if in2.dtype.kind == "c" else in2), mode, precision)
+
+
+def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: int | Sequence[int] | None = None) -> Any:
+    """The convolution of two arrays by Fourier transforms.
+
+    Args:
+      in1, in2: arrays of the same rank.
+      mode: as for `convolve`.
+      axes: those to convolve, by default all; along the others sizes must be equal.
+
+    Raises ValueError for other modes, different ranks and sizes that do not fit.
+    """
+    from styrax.numpy import fft
+
+    in1, in2 = (asarray(x) for x in promote_dtypes_inexact(*arrays("fftconvolve", in1, in2)))
+    if mode not in ("full", "same", "valid"):
+        raise ValueError(_MODES)
+    if in1.ndim != in2.ndim:
+        raise ValueError("in1 and in2 should have the same dimensionality")
+    if axes is None:
+        places = tuple(range(in1.ndim))
+    else:
+        places = tuple(operator.index(i) % in1.ndim for i in (axes if isinstance(axes, (tuple, list)) else (axes,)))
+    if any(in1.shape[i] != in2.shape[i] for i in range(in1.ndim) if i not in places):
+        raise ValueError(f"mapped axes must have same shape; got in1.shape={in1.shape} in2.shape={in2.shape} "
+                         f"axes={places}")
+    if not places:
+        return lax.mul(in1, in2)
+    first = tuple(in1.shape[i] for i in places)
+    second = tuple(in2.shape[i] for i in places)
+    if mode == "valid" and not (all(a >= b for a, b in zip(first, second)) or all(a <= b for a, b in zip(first, second))):
+        raise ValueError("For 'valid' mode, One input must be smaller than the other in every dimension.")
+    lengths = tuple(a + b - 1 for a, b in zip(first, second))
+    if in1.dtype.kind == "c":
+        spectrum = lax.mul(fft.fftn(in1, lengths, axes=places), fft.fftn(in2, lengths, axes=places))
+        out = fft.ifftn(spectrum, lengths, axes=places)
+    else:
+        spectrum = lax.mul(fft.rfftn(in1, lengths, axes=places), fft.rfftn(in2, lengths, axes=places))
+        out = fft.irfftn(spectrum, lengths, axes=places)
+    if mode == "full":
+        return out
+    wanted = first if mode == "same" else tuple(abs(a - b) + 1 for a, b in zip(first, second))
+    starts, stops = [0] * out.ndim, list(out.shape)
+    for i, length, size in zip(places, lengths, wanted):
+        starts[i] = (length - size) // 2
+        stops[i] = starts[i] + size
+    return lax.slice(out, starts, stops)
+
+
+def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: None = None) -> Any:
+    """The data without their trend along an axis.
+
+    Args:
+      data: an array.
+      axis: an int.
+      type: "linear" subtracts a least-squares line, "constant" the mean.
+      bp: where pieces begin that have lines of their own.
+      overwrite_data: not supported.
+
+    Raises NotImplementedError where `overwrite_data` is given, ValueError for other types and for
+    breaks beyond the data.
+    """
+    if overwrite_data is not None:
+        raise NotImplementedError("overwrite_data argument not implemented.")
+    if type not in ("linear", "constant"):
+        raise ValueError("Trend type must be 'linear' or 'constant'.")
+    (data,) = promote_dtypes_inexact(asarray(data))
+    if type == "constant":
+        from styrax.numpy.reductions import mean
+
+        return lax.sub(data, spread(mean(data, axis, keepdims=True), data.shape))
+    n = data.shape[axis]
+    breaks = np.unique(np.concatenate([np.atleast_1d(np.asarray(bp)), [0, n]]))
+    if np.any(breaks > n):
+        raise ValueError("Breakpoints must be non-negative and less than length of data along given axis.")
+    from styrax.numpy.contractions import matmul
+    from styrax.numpy.linalg import lstsq
+
+    rows = moveaxis(data, axis, 0)
+    shape = rows.shape
+    columns = lax.reshape(rows, (n, rows.size // n if n else 0))
+    pieces = []
+    for start, stop in zip(breaks[:-1], breaks[1:]):
+        length = int(stop - start)
+        line = lax.div(arange(1, length + 1, dtype=data.dtype), lax.full((length,), length, data.dtype))
+        basis = lax.concatenate([lax.expand_dims(line, (1,)), lax.full((length, 1), 1, data.dtype)], 1)
+        piece = lax.slice_in_dim(columns, int(start), int(stop))
+        solution = lstsq(basis, piece)[0]
+        pieces.append(lax.sub(piece, matmul(basis, solution, precision=lax.Precision.HIGHEST)))
+    return moveaxis(lax.reshape(lax.concatenate(pieces, 0) if len(pieces) > 1 else pieces[0], shape), 0, axis)
