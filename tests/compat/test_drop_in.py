@@ -168,7 +168,7 @@ def test_pickles():
             assert type(back) is type(value), value
             assert np.all(back == value), (back, value)
         # names of JAX's own modules, as pickles that it wrote have them
-        for module, name in (("jax", "Array"), ("jax.errors", "UnexpectedTracerError"), 
+        for module, name in (("jax", "Array"), ("jax.errors", "UnexpectedTracerError"),
                              ("jax._src.core", "ShapedArray"), ("jax.numpy", "float32"), ("jax", "P"),
                              ("jaxlib._jax.pytree", "PyTreeDef"),
                              ("jax._src.mesh", "AbstractMesh"), ("jax._src.tree_util", "default_registry")):

@@ -31,10 +31,12 @@ EXACT = {
     "randint bounds": lambda J, k: J.random.randint(k, (2, 3), J.numpy.array([0, 5, 9]), J.numpy.array([[10], [20]])),
     "permutation": lambda J, k: J.random.permutation(k, 3000),
     "permutation rows": lambda J, k: J.random.permutation(k, J.numpy.arange(12.0).reshape(4, 3)),
-    "permutation each": lambda J, k: J.random.permutation(k, J.numpy.arange(12).reshape(4, 3), axis=1, independent=True),
+    "permutation each": lambda J,
+    k: J.random.permutation(k, J.numpy.arange(12).reshape(4, 3), axis=1, independent=True),
     "choice": lambda J, k: J.random.choice(k, 7, (5,)),
     "choice without": lambda J, k: J.random.choice(k, 7, (5,), replace=False),
-    "choice p": lambda J, k: J.random.choice(k, J.numpy.arange(5.0), (4, 2), p=J.numpy.array([0.1, 0.2, 0.3, 0.2, 0.2])),
+    "choice p": lambda J, k: J.random.choice(k, J.numpy.arange(5.0), (4, 2),
+                                             p=J.numpy.array([0.1, 0.2, 0.3, 0.2, 0.2])),
     "choice p without": lambda J, k: J.random.choice(
         k, J.numpy.arange(10.0).reshape(2, 5), (3,), False, J.numpy.array([0.1, 0.2, 0.3, 0.2, 0.2]), 1),
     "choice axis": lambda J, k: J.random.choice(k, J.numpy.arange(10.0).reshape(2, 5), (3, 2), axis=1),
@@ -245,9 +247,9 @@ def test_key_arrays():
     ],
 )
 def test_errors(run):
-    with pytest.raises(Exception) as wanted:  # noqa: B017, PT011
+    with pytest.raises(Exception) as wanted:
         run(jax, jax.random.key(0))
-    with pytest.raises(Exception) as found:  # noqa: B017, PT011
+    with pytest.raises(Exception) as found:
         run(styrax, styrax.random.key(0))
     assert found.type.__name__ == wanted.type.__name__, (found.value, wanted.value)
 

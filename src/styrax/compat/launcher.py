@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import os
 import signal
 import sys
@@ -39,7 +40,10 @@ def code(text: str, args: list[str]) -> int:
     """`python -c text args…`"""
     sys.argv = ["-c", *args]
     _first_path("")
-    return _guard(lambda: _execute(compile(text, "<string>", "exec", dont_inherit=True), _fresh_main()))
+    compiled = compile(text, "<string>", "exec", dont_inherit=True)
+    if sys.version_info >= (3, 13):  # from here on tracebacks show the lines of such code
+        linecache.cache["<string>"] = (len(text), None, [line + "\n" for line in text.splitlines()], "<string>")
+    return _guard(lambda: _execute(compiled, _fresh_main()))
 
 
 def module(name: str, args: list[str]) -> int:

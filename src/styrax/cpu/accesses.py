@@ -143,7 +143,8 @@ class Accesses(Expressions):
             for column in range(columns):
                 address = self._address(buffer, self._first(place, column=column), None)
                 parts.append(self._to_register(self._load_lanes(address, t, count, None), buffer, None, count))
-            return self._stack(self._transpose(parts, element_type(buffer.dtype), columns), element_type(buffer.dtype), columns)
+            return self._stack(self._transpose(parts, element_type(buffer.dtype), columns), element_type(buffer.dtype),
+                               columns)
         for row in range(1 if kind == "row" else count):
             address = self._address(buffer, self._first(place, row), None)
             if kind == "column":
@@ -201,7 +202,8 @@ class Accesses(Expressions):
             return self.op(f"load {v}, ptr {address}, align {align_of(t)}")
         symbol = f"@llvm.masked.load.{suffix(t, lanes)}.p0"
         self.declare(f"declare {v} {symbol}(ptr, i32, <{lanes} x i1>, {v})")
-        return self.op(f"call {v} {symbol}(ptr {address}, i32 {align_of(t)}, <{lanes} x i1> {mask}, {v} zeroinitializer)")
+        return self.op(f"call {v} {symbol}(ptr {address}, i32 {align_of(t)}, <{lanes} x i1> {mask}, {v} "
+                       "zeroinitializer)")
 
     def _load_pairs(self, buffer: Buffer, index: str, t: str, part: int, lanes: int, mask: str | None,
                     place: Expr) -> str:
@@ -280,7 +282,8 @@ class Accesses(Expressions):
             columns = self.lanes.columns
             for row in range(self.lanes.rows.count):  # type: ignore[union-attr]
                 order = ", ".join(f"i32 {row * columns + i}" for i in range(columns))
-                one = self.op(f"shufflevector <{lanes} x {t}> {name}, <{lanes} x {t}> poison, <{columns} x i32> <{order}>")
+                one = self.op(f"shufflevector <{lanes} x {t}> {name}, <{lanes} x {t}> poison, <{columns} x i32> "
+                              f"<{order}>")
                 address = self._address(buffer, self._first(place, row), None)
                 self._store_lanes(one, address, t, columns, self.lanes.column_mask)
             return
@@ -289,7 +292,8 @@ class Accesses(Expressions):
         symbol = f"@llvm.masked.scatter.{suffix(t, lanes)}.v{lanes}p0"
         self.declare(f"declare void {symbol}({v}, <{lanes} x ptr>, i32, <{lanes} x i1>)")
         mask = mask or splat("true", "i1", lanes)
-        self.line(f"call void {symbol}({v} {name}, <{lanes} x ptr> {addresses}, i32 {align_of(t)}, <{lanes} x i1> {mask})")
+        self.line(f"call void {symbol}({v} {name}, <{lanes} x ptr> {addresses}, i32 {align_of(t)}, <{lanes} x i1> "
+                  f"{mask})")
 
     def _store_lanes(self, name: str, address: str, t: str, lanes: int, mask: str | None) -> None:
         v = vector(t, lanes)

@@ -113,7 +113,8 @@ class Expressions(Writer):
         if found is None:
             before, self.at = self.at, depth
             first = self.op(f"insertelement <{lanes} x {t}> poison, {t} {name}, i32 0")
-            found = self.op(f"shufflevector <{lanes} x {t}> {first}, <{lanes} x {t}> poison, <{lanes} x i32> zeroinitializer")
+            found = self.op(f"shufflevector <{lanes} x {t}> {first}, <{lanes} x {t}> poison, <{lanes} x i32> "
+                            "zeroinitializer")
             self.at = before
             memo[key] = found
         return found

@@ -1,7 +1,7 @@
 """Writing a function's text: names, labels, scopes.
 
-A function is a stack of scopes (loop bodies, branches). Instructions go to one of them, and a scope's lines are appended to the
-enclosing one at its end, after whatever was hoisted there in the meantime.
+A function is a stack of scopes (loop bodies, branches). Instructions go to one of them, and a scope's lines
+are appended to the enclosing one at its end, after whatever was hoisted there in the meantime.
 """
 
 from __future__ import annotations
@@ -165,8 +165,8 @@ class Writer:
 
     @contextmanager
     def scope(self, writes: frozenset[Buffer] = frozenset(), loop: bool = False, hold: bool = False) -> Iterator[Scope]:
-        """A nested stretch of code. Its lines are appended to the enclosing scope at its end, after whatever was hoisted
-        there in the meantime; with `hold` the caller does that."""
+        """A nested stretch of code. Its lines are appended to the enclosing scope at its end, after whatever
+        was hoisted there in the meantime; with `hold` the caller does that."""
         scope = Scope(writes, loop)
         self.scopes.append(scope)
         before, self.at = self.at, len(self.scopes) - 1

@@ -106,7 +106,11 @@ def correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", 
                 precision: Any = None) -> Any:
     """The cross-correlation of two matrices; as `convolve2d`."""
     _plane("correlate2d", in1, in2, boundary, fillvalue)
-    return _convolve(in1, flip(lax.conj(in2) if in2.dtype.kind == "c" else in2), mode, precision)
+    in2 = lax.conj(in2) if in2.dtype.kind == "c" else in2
+    if all(a <= b for a, b in zip(in1.shape, in2.shape)) and in1.shape != in2.shape:
+        return _convolve(in1, flip(in2), mode, precision)
+    # Backwards, which puts the middle part of "same" where SciPy has it.
+    return flip(_convolve(flip(in1), in2, mode, precision))
 
 
 def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: int | Sequence[int] | None = None) -> Any:
@@ -137,8 +141,9 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: int | Sequence[int
         return lax.mul(in1, in2)
     first = tuple(in1.shape[i] for i in places)
     second = tuple(in2.shape[i] for i in places)
-    if mode == "valid" and not (all(a >= b for a, b in zip(first, second)) or all(a <= b for a, b in zip(first, second))):
-        raise ValueError("For 'valid' mode, One input must be smaller than the other in every dimension.")
+    larger, smaller = ([f(a, b) for a, b in zip(first, second)] for f in (operator.ge, operator.le))
+    if mode == "valid" and not (all(larger) or all(smaller)):
+        raise ValueError("For 'valid' mode, One input must be at least as large as the other in every dimension.")
     lengths = tuple(a + b - 1 for a, b in zip(first, second))
     if in1.dtype.kind == "c":
         spectrum = lax.mul(fft.fftn(in1, lengths, axes=places), fft.fftn(in2, lengths, axes=places))

@@ -116,7 +116,7 @@ def _spectra(x: Any, y: Any, fs: Any, window: Any, nperseg: int | None, noverlap
     if scaling == "density":
         total = lax.mul(convert(fs, dtype), total)
     elif scaling != "spectrum":
-        raise ValueError(f"Unknown scaling: {scaling!r}")
+        raise ValueError(f"Unknown scaling: {scaling}")
     scale = lax.div(convert(1, dtype), total)
     if mode == "stft":
         scale = lax.sqrt(scale)
@@ -284,7 +284,7 @@ def istft(Zxx: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = N
     if signal.ndim > 1 and time_axis != z.ndim - 1:
         place = time_axis - 1 if freq_axis < time_axis else time_axis
         signal = moveaxis(signal, -1, place)
-    times = np.arange(signal.shape[-1] if signal.ndim == 1 else total.shape[-1]) / fs
+    times = np.arange(signal.shape[0]) / fs
     return asarray(times, dtype=real_dtype), signal
 
 

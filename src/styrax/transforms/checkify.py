@@ -1,9 +1,9 @@
 """Errors inside programs as values: `checkify`.
 
 A checked function is traced, and its program is run with one more value going through it: which check has failed first.
-Checks are those that the user has written (`check`) and those for NaNs, divisions by zero and indices out of range. They
-are grouped by *kind*: the class of the exception and the types of the values that its message shows, for which the state
-has room.
+Checks are those that the user has written (`check`) and those for NaNs, divisions by zero and indices out of
+range. They are grouped by *kind*: the class of the exception and the types of the values that its message
+shows, for which the state has room.
 """
 
 from __future__ import annotations
@@ -199,7 +199,8 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     leaves, treedef = tree.tree_flatten((fmt_args, fmt_kwargs))
     for x in leaves:
         if not (hasattr(x, "dtype") and valid_jaxtype(x)):
-            raise TypeError(f"Formatting arguments to checkify.check need to be PyTrees of arrays, but got {x!r} of type "
+            raise TypeError(f"Formatting arguments to checkify.check need to be PyTrees of arrays, but got {x!r} of "
+                            "type "
                             f"{type(x)}.")
     if not leaves:
         msg.format()  # a format that lacks its values is an error at once
@@ -243,8 +244,8 @@ def _check_avals(*_: Any, **params: Any) -> tuple[list, frozenset]:
 def _check_loops(b: Any, *_: Any, debug: bool, **params: Any) -> list:
     if not debug:
         raise ValueError(
-            "Cannot abstractly evaluate a checkify.check which was not functionalized. This probably means you tried to stage "
-            "(jit/scan/pmap/...) a `check` without functionalizing it through `checkify.checkify`.")
+            "Cannot abstractly evaluate a checkify.check which was not functionalized. This probably means you tried "
+            "to stage (jit/scan/pmap/...) a `check` without functionalizing it through `checkify.checkify`.")
     return []
 
 
@@ -329,12 +330,13 @@ def _kinds(jaxpr: Jaxpr, enabled: frozenset) -> list[Kind]:
 
 _INDEX = (ShapedArray((3,), np.int32),)
 _ARITHMETIC = frozenset((
-    "acos acosh add asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt conv_general_dilated cos cosh cumlogsumexp cumprod "
-    "cumsum digamma div dot_general erf erf_inv erfc exp exp2 expm1 fft igamma igamma_grad_a igammac integer_pow lgamma log "
-    "log1p logistic mul nextafter polygamma pow reduce_prod reduce_sum reduce_window_sum regularized_incomplete_beta rem rsqrt "
-    "sin sinh sqrt square sub tan tanh zeta cholesky eig eigh lu qr svd triangular_solve").split())
-_INDEXING = frozenset("gather dynamic_slice dynamic_update_slice scatter scatter-add scatter_add scatter-mul scatter_mul scatter-min "
-                      "scatter_min scatter-max scatter_max scatter-sub scatter_sub".split())
+    "acos acosh add asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt conv_general_dilated cos cosh cumlogsumexp "
+    "cumprod cumsum digamma div dot_general erf erf_inv erfc exp exp2 expm1 fft igamma igamma_grad_a igammac "
+    "integer_pow lgamma log log1p logistic mul nextafter polygamma pow reduce_prod reduce_sum reduce_window_sum "
+    "regularized_incomplete_beta rem rsqrt sin sinh sqrt square sub tan tanh zeta cholesky eig eigh lu qr svd "
+    "triangular_solve").split())
+_INDEXING = frozenset("gather dynamic_slice dynamic_update_slice scatter scatter-add scatter_add scatter-mul "
+                      "scatter_mul scatter-min scatter_min scatter-max scatter_max scatter-sub scatter_sub".split())
 _OPAQUE = frozenset("reduce reduce_window select_and_scatter sort scatter scatter-add custom_linear_solve".split())
 
 
@@ -352,7 +354,8 @@ def _inexact(aval: Any) -> bool:
     return dtypes.issubdtype(getattr(aval, "dtype", None), np.inexact)
 
 
-def _check_automatically(state: State, eqn: JaxprEqn, ins: Sequence[Any], outs: Sequence[Any], enabled: frozenset) -> None:
+def _check_automatically(state: State, eqn: JaxprEqn, ins: Sequence[Any], outs: Sequence[Any],
+                         enabled: frozenset) -> None:
     lax = array_ops.lax
     name = eqn.primitive.name
     for exception, _ in _automatic(eqn, enabled):
@@ -490,7 +493,8 @@ def _checkpoint(eqn: JaxprEqn, ins: Sequence[Any], state: State, enabled: frozen
     from .checkpoint import checkpoint
 
     run = _lifted(_as_closed(eqn.params["jaxpr"]), list(state), enabled)
-    return _take(state, checkpoint(run, policy=eqn.params["policy"], prevent_cse=eqn.params["prevent_cse"])(*_flat(state), *ins))
+    return _take(state, checkpoint(run, policy=eqn.params["policy"],
+                                   prevent_cse=eqn.params["prevent_cse"])(*_flat(state), *ins))
 
 
 def _cond(eqn: JaxprEqn, ins: Sequence[Any], state: State, enabled: frozenset) -> list[Any]:
@@ -515,7 +519,8 @@ def _scan(eqn: JaxprEqn, ins: Sequence[Any], state: State, enabled: frozenset) -
         outs = run(*carried[:count], *consts, *carried[count:], *x)
         return outs[:count + n_carry], outs[count + n_carry:]
 
-    last, ys = array_ops.lax.scan(body, [*before, *carry], list(xs), length=p["length"], reverse=p["reverse"], unroll=p["unroll"])
+    last, ys = array_ops.lax.scan(body, [*before, *carry], list(xs), length=p["length"], reverse=p["reverse"],
+                                  unroll=p["unroll"])
     return [*_take(state, last), *ys]
 
 
