@@ -31,8 +31,8 @@ EXACT = {
     "randint bounds": lambda J, k: J.random.randint(k, (2, 3), J.numpy.array([0, 5, 9]), J.numpy.array([[10], [20]])),
     "permutation": lambda J, k: J.random.permutation(k, 3000),
     "permutation rows": lambda J, k: J.random.permutation(k, J.numpy.arange(12.0).reshape(4, 3)),
-    "permutation each": lambda J,
-    k: J.random.permutation(k, J.numpy.arange(12).reshape(4, 3), axis=1, independent=True),
+    "permutation each": lambda J, k: J.random.permutation(
+        k, J.numpy.arange(12).reshape(4, 3), axis=1, independent=True),
     "choice": lambda J, k: J.random.choice(k, 7, (5,)),
     "choice without": lambda J, k: J.random.choice(k, 7, (5,), replace=False),
     "choice p": lambda J, k: J.random.choice(k, J.numpy.arange(5.0), (4, 2),
