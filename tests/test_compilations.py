@@ -18,13 +18,15 @@ from styrax.cpu.client import backend
 def work(x):
     y = jnp.exp(x) * 2 + x
     z = y.sum(0) - jnp.max(y, axis=1).mean()
-    return jax.nn.softmax(x), jnp.var(x, axis=0), z, x.T.reshape(-1)[1:], jnp.where(x > 0, x, 0), x @ x.T, jnp.sort(x, axis=0)
+    return jax.nn.softmax(x), jnp.var(x, axis=0), z, x.T.reshape(-1)[1:], jnp.where(x > 0, x, 0), x @ x.T, \
+        jnp.sort(x, axis=0)
 
 
 def expected(x):
     y = np.exp(x) * 2 + x
     e = np.exp(x - x.max(-1, keepdims=True))
-    return (e / e.sum(-1, keepdims=True), x.var(0), y.sum(0) - y.max(1).mean(), x.T.reshape(-1)[1:], np.where(x > 0, x, 0),
+    return (e / e.sum(-1, keepdims=True), x.var(0), y.sum(0) - y.max(1).mean(), x.T.reshape(-1)[1:],
+            np.where(x > 0, x, 0),
             x @ x.T, np.sort(x, 0))
 
 

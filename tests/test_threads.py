@@ -25,7 +25,8 @@ PROGRAMS = {
     "product": (lambda x: x @ x.T, normal(700, 500)),
     "batched product": (lambda x: x @ x.swapaxes(1, 2), normal(64, 40, 50)),
     "convolution": (lambda x: lax.conv_general_dilated(
-        x, jnp.ones((3, 3, 16, 32)) * 0.1, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")), normal(8, 30, 30, 16)),
+        x, jnp.ones((3, 3, 16, 32)) * 0.1, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC")),
+                    normal(8, 30, 30, 16)),
     "gradient": (jax.grad(lambda x: jnp.sum(jnp.tanh(x @ x.T) ** 2)), normal(300, 200)),
     "argmax": (lambda x: x.argmax(), normal(1 << 19)),
     "cumulative sum": (lambda x: jnp.cumsum(x), normal(1 << 18)),

@@ -214,7 +214,8 @@ def test_static_data_keep_their_type():
 
 def test_partial():
     for ours, other in zip(*partials()):
-        text = repr(tree.tree_structure(ours)).replace("styrax.core.tree.", "jax.tree_util.")  # (3.13 prints the module)
+        # 3.13 prints the module
+        text = repr(tree.tree_structure(ours)).replace("styrax.core.tree.", "jax.tree_util.")
         assert text == repr(theirs.tree_structure(other))
         assert tree.tree_leaves(ours) == theirs.tree_leaves(other)
         assert ours(3) == other(3) if not ours.keywords else True

@@ -121,7 +121,7 @@ def test_disable_jit():
 
 
 def test_donation():
-    f = lambda x: x + 1  # noqa: E731
+    f = lambda x: x + 1
     x = jnp.ones(3)
     jax.jit(f)(x)
     assert not x.is_deleted()

@@ -95,7 +95,8 @@ class Finder:
             locations = spec.submodule_search_locations
         else:
             locations = getattr(found, "__path__", None)
-        spec = importlib.machinery.ModuleSpec(name, Loader(own), is_package=locations is not None)
+        loader: Any = Loader(own)
+        spec = importlib.machinery.ModuleSpec(name, loader, is_package=locations is not None)
         if locations is not None:
             spec.submodule_search_locations = list(locations)
         return spec

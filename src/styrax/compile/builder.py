@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -280,7 +281,7 @@ class Builder(Scalars):
                   init: Sequence[Expr], elements: Callable[..., tuple[Expr, ...]]) -> list[Value]:
         def at(i: tuple[Expr, ...]) -> tuple[Expr, ...]:
             accs: Sequence[Expr] | None = None
-            for r in np.ndindex(*ranges):
+            for r in np.ndindex(*ranges):  # type: ignore[arg-type]
                 values = elements(i, tuple(map(self.int, r)))
                 accs = fold(tuple(init) if accs is None else accs, values)
             return tuple(init) if accs is None else tuple(accs)
@@ -309,7 +310,9 @@ class Builder(Scalars):
         """An explicit loop program that owns its outputs. `outs`: (shape, dtype) or (shape, dtype, value to
         start from)."""
         ins = [self.in_memory(v) for v in inputs]
-        targets, starts, statements = [], [], []
+        targets: list[Stored] = []
+        starts: list[tuple[Buffer, Buffer]] = []
+        statements: list[Statement] = []
         for out in outs:
             shape, dtype = tuple(out[0]), np.dtype(out[1])
             stored = Stored(self, self.buffer(dtype, self.product(shape)), shape, dtype)
@@ -456,7 +459,7 @@ class Nest:
              result: Any = None, work: float = 1e5) -> Expr | None:
         """Calls a native function; `result`: the dtype of what it returns."""
         b = self.b
-        out = []
+        out: list[Any] = []
         for a in arguments:
             if isinstance(a, Stored):
                 out.append((a.buffer, b.index(a.offset)))
@@ -473,20 +476,19 @@ class Nest:
 
 def _pieces(results: Index, ranges: Shape) -> tuple[int, int] | None:
     """Which range to cut, and the size of a piece, where a reduction is long and has few results."""
-    if not isinstance(results, int) or not all(isinstance(r, int) for r in ranges):
+    sizes = [r for r in ranges if isinstance(r, int)]
+    if not isinstance(results, int) or len(sizes) < len(ranges):
         return None
-    count = 1
-    for r in ranges:
-        count *= r  # type: ignore[operator]
+    count = math.prod(sizes)
     if results * LANES >= SPLIT or count < SPLIT:
         return None
-    axis = 0 if ranges[0] >= 8 else max(range(len(ranges)), key=lambda d: ranges[d])  # type: ignore[operator]
-    rest = count // ranges[axis]  # type: ignore[operator]
+    axis = 0 if sizes[0] >= 8 else max(range(len(sizes)), key=lambda d: sizes[d])
+    rest = count // sizes[axis]
     pieces = min(MAX_PIECES, max(2, count // SPLIT))
-    size = -(-ranges[axis] // pieces)  # type: ignore[operator]
+    size = -(-sizes[axis] // pieces)
     if rest == 1:
         size = -(-size // 64) * 64
-    return (axis, size) if size < ranges[axis] else None  # type: ignore[operator]
+    return (axis, size) if size < sizes[axis] else None
 
 
 def _as_tuple(x: Any) -> tuple:

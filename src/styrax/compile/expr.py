@@ -88,6 +88,10 @@ EXPENSIVE = {
 FREE = {"const", "var", "param", "poly", "cast", "bitcast", "get"}
 
 
+Integer = int  # in the class below, `int` is a method
+Polynomial = dict[tuple[Expr, ...], int]  # monomials, as sorted tuples of atoms, and their coefficients
+
+
 class Arena:
     """The home of one compilation's expressions: makes nodes, shares equal ones, folds integers."""
 
@@ -176,7 +180,7 @@ class Arena:
         return self.unique("param", INDEX, name, (1, MAX_SIZE), depends_on_itself=False)
 
     # -- integer algebra -------------------------------------------------------------------------
-    def poly(self, terms: dict[tuple[Expr, ...], int]) -> Expr:
+    def poly(self, terms: Polynomial) -> Expr:
         terms = {m: c for m, c in terms.items() if c}
         if not terms:
             return self.int(0)
@@ -207,7 +211,7 @@ class Arena:
             self.nodes[key] = found
         return found
 
-    def _recombine(self, terms: dict[tuple[Expr, ...], int]) -> dict[tuple[Expr, ...], int]:
+    def _recombine(self, terms: Polynomial) -> Polynomial:
         """b·(x // b) + x % b = x, for any common factor."""
         for mono, c in terms.items():
             for a in mono:
@@ -255,7 +259,7 @@ class Arena:
             if x.op == "const":
                 return self.int(x.attr * y.attr)
             return self.poly({m: c * y.attr for m, c in poly_terms(x).items()})
-        terms: dict[tuple[Expr, ...], int] = {}
+        terms: Polynomial = {}
         for m, c in poly_terms(x).items():
             for n, d in poly_terms(y).items():
                 key = tuple(sorted(m + n, key=lambda a: a.id))
@@ -265,13 +269,13 @@ class Arena:
     def isub(self, x: Index, y: Index) -> Expr:
         return self.iadd(x, self.imul(y, -1))
 
-    def _split(self, x: Expr, d: int) -> tuple[Expr, Expr] | None:
+    def _split(self, x: Expr, d: Integer) -> tuple[Expr, Expr] | None:
         """x as q·d + r with 0 <= r < d, where the bounds show it."""
         lo, hi = x.bounds
         if lo >= 0 and hi < d:
             return self.int(0), x
-        quotient: dict[tuple[Expr, ...], int] = {}
-        rest: dict[tuple[Expr, ...], int] = {}
+        quotient: Polynomial = {}
+        rest: Polynomial = {}
         for m, c in poly_terms(x).items():
             q, r = divmod(c, d)
             if q:
@@ -280,9 +284,9 @@ class Arena:
                 rest[m] = r
         if not quotient:
             return None
-        r = self.poly(rest)
-        if r.bounds[0] >= 0 and r.bounds[1] < d:
-            return self.poly(quotient), r
+        remainder = self.poly(rest)
+        if remainder.bounds[0] >= 0 and remainder.bounds[1] < d:
+            return self.poly(quotient), remainder
         # coefficients below d may still hide a quotient: r = q'·d + r'
         return None
 
@@ -411,7 +415,7 @@ def unwrap(e: Index) -> Index:
     return e.attr if isinstance(e, Expr) and e.op == "const" else e
 
 
-def poly_terms(e: Expr) -> dict[tuple[Expr, ...], int]:
+def poly_terms(e: Expr) -> Polynomial:
     if e.op == "poly":
         return dict(e.attr)
     if e.op == "const":
@@ -423,7 +427,7 @@ def coefficient(arena: Arena, e: Expr, v: Expr) -> Expr | None:
     """The coefficient of `v` in an index, or None where `v` stands inside an opaque atom or a power."""
     if v not in e.deps:
         return arena.int(0)
-    out: dict[tuple[Expr, ...], int] = {}
+    out: Polynomial = {}
     for m, c in poly_terms(e).items():
         count = 0
         for a in m:

@@ -78,7 +78,7 @@ def operation_exprs(op: Operation) -> Sequence[Expr]:
 
 def loaded_buffers(e: Expr) -> frozenset[Buffer]:
     """The buffers that an expression reads."""
-    return frozenset(n.attr[0] for n in walk([e]) if n.op == "load")
+    return frozenset(n.attr[0].root for n in walk([e]) if n.op == "load")
 
 
 class Fuser:
@@ -156,7 +156,7 @@ class Fuser:
             for n in walk([e]):
                 if n.op != "load":
                     continue
-                buffer = n.attr[0]
+                buffer = n.attr[0].root
                 if buffer in group.stored:
                     member = group.stored[buffer]
                     assert isinstance(member.op, Point)
@@ -172,7 +172,7 @@ class Fuser:
                     shared.append((n.args[0], n))
         if not needed:
             for place, load in shared:  # the same memory, read in the same way: prefer to walk it together
-                for other in self._group_loads(group, load.attr[0]):
+                for other in self._group_loads(group, load.attr[0].root):
                     trial = dict(mapping)
                     if self._match(place, other, trial, group):
                         mapping = trial
@@ -185,7 +185,7 @@ class Fuser:
         found = []
         for m in group.members:
             for e in operation_exprs(m.op):
-                found += [n.args[0] for n in walk([e]) if n.op == "load" and n.attr[0] is buffer]
+                found += [n.args[0] for n in walk([e]) if n.op == "load" and n.attr[0].root is buffer]
         return found[:4]
 
     def _match(self, place: Expr, target: Expr, mapping: dict[Expr, Expr], group: Group) -> bool:
@@ -278,6 +278,14 @@ class Fuser:
                 part = load.attr[1]
                 replaced[load] = value if part is None else value.args[part]
         self._move(op, mapping, replaced, memo)
+        if isinstance(op, Point) and op.buffer.kind == "temp":
+            for m in group.members:  # what is stored already is not stored again
+                twin = m.op
+                if isinstance(twin, Point) and twin.value is op.value and twin.place is op.place and (
+                        twin.buffer.kind == "temp" and twin.buffer.dtype == op.buffer.dtype
+                        and twin.buffer.size == op.buffer.size and m.time == time):
+                    op.buffer.alias = twin.buffer
+                    return True
         group.add(Member(op, time, is_inner))
         return True
 

@@ -121,7 +121,8 @@ class Lowering:
     def block(self, build: Callable[[], Any]) -> tuple[list[Operation], Any]:
         """The operations that `build` makes, apart from the current ones, and its result."""
         outside = self.b.ops
-        self.b.ops = inside = []
+        inside: list[Operation] = []
+        self.b.ops = inside
         try:
             result = build()
         finally:
@@ -250,7 +251,8 @@ class Carries:
                 else:
                     value = b.in_memory(value)
             kept.append(value)
-        targets, exprs = [], []
+        targets: list[Expr] = []
+        exprs: list[Expr] = []
         for place, value in zip(self.places, kept, strict=True):
             if isinstance(place, Expr):
                 targets += b.parts(place)
@@ -315,7 +317,8 @@ def _while(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[
         new = lowering.closed(p["body_jaxpr"], [*body_consts, *state])
         if rank:
             holds = b.realize(predicate(state))
-            new = [b.value(x.shape, x.dtype, lambda i, x=x, old=old: b.select(holds.at(i[:rank]), x.at(i), old.at(i)))
+            new = [b.value(x.shape, x.dtype, lambda i, x=x, old=old: b.select(  # type: ignore[misc]
+                       holds.at(i[:rank]), x.at(i), old.at(i)))
                    for x, old in zip(new, state, strict=True)]
         carries.update(new)
 
@@ -406,7 +409,8 @@ def _cond(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[V
     for branch in branches:
         def body(branch: ClosedJaxpr = branch) -> None:
             results = lowering.closed(branch, args)
-            targets, exprs = [], []
+            targets: list[Expr] = []
+            exprs: list[Expr] = []
             for out, value in zip(outs, results, strict=True):
                 if isinstance(out, Expr):
                     targets += b.parts(out)

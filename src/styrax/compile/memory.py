@@ -33,7 +33,7 @@ class Events:
     def loads(self, e: Expr) -> list[tuple[Buffer, Expr]]:
         found = self._expr_memo.get(e)
         if found is None:
-            found = self._expr_memo[e] = [(n.attr[0], n.args[0]) for n in walk([e]) if n.op == "load"]
+            found = self._expr_memo[e] = [(n.attr[0].root, n.args[0]) for n in walk([e]) if n.op == "load"]
         return found
 
     def visit(self, body: Sequence[Statement]) -> None:
@@ -45,16 +45,16 @@ class Events:
                 for buffer, place in self.loads(e):
                     self.reads.setdefault(buffer, []).append((now, (s, place)))
             if isinstance(s, Store):
-                self.writes.setdefault(s.buffer, []).append((now, (s, s.offset)))
+                self.writes.setdefault(s.buffer.root, []).append((now, (s, s.offset)))
             elif isinstance(s, Copy):
-                self.reads.setdefault(s.source, []).append((now, (s, None)))
-                self.writes.setdefault(s.target, []).append((now, (s, None)))
+                self.reads.setdefault(s.source.root, []).append((now, (s, None)))
+                self.writes.setdefault(s.target.root, []).append((now, (s, None)))
                 self.copies.append((now, s, tuple(self.path)))
             elif isinstance(s, Call):
                 for b in s.reads:
-                    self.reads.setdefault(b, []).append((now, (s, None)))
+                    self.reads.setdefault(b.root, []).append((now, (s, None)))
                 for b in s.writes:
-                    self.writes.setdefault(b, []).append((now, (s, None)))
+                    self.writes.setdefault(b.root, []).append((now, (s, None)))
             looping = isinstance(s, (Loop, While))
             if looping:
                 number = len(self.loops)

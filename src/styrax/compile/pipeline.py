@@ -165,7 +165,7 @@ def emit_units(b: Builder, units: Sequence[Unit], vector_bytes: int, read: set[A
     out: list[Statement] = []
     for unit in units:
         if isinstance(unit, Group):
-            dead = {w for w in unit.writes if w.kind == "temp" and w not in read}
+            dead = {w for w in unit.writes if w.kind == "temp" and w not in read and w.root not in read}
             out += Scheduler(b, vector_bytes, dead).run(unit)
         elif isinstance(unit, Define):
             out += [Let(t, v) for t, v in zip(unit.targets, unit.values, strict=True)]

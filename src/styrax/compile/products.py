@@ -44,10 +44,11 @@ def product(b: Builder, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: n
     rhs_free = [d for d in range(rhs.ndim) if d not in rhs_contract and d not in rhs_batch]
     sizes = [b.product([v.shape[d] for d in dims]) for v, dims in
              ((lhs, lhs_batch), (lhs, lhs_free), (rhs, rhs_free), (lhs, lhs_contract))]
-    if not all(isinstance(s, int) for s in sizes):
+    known = [s for s in sizes if isinstance(s, int)]
+    if len(known) < len(sizes):
         return None
-    count, m, n, k = sizes
-    if m * n * k < LARGE or min(m, n) < 4:  # type: ignore[operator]
+    count, m, n, k = known
+    if m * n * k < LARGE or min(m, n) < 4:
         return None
     left = _matrices(b, lhs, lhs_batch, lhs_free, lhs_contract)
     right = _matrices(b, rhs, rhs_batch, rhs_free, rhs_contract)
@@ -98,7 +99,7 @@ def _merged(b: Builder, stored: Stored, dims: Dims) -> tuple[int, int] | None:
             step = stride
         elif stride != step * size:
             return None
-        size *= extent  # type: ignore[operator]
+        size *= extent  # type: ignore[assignment, operator]
     return size, 1 if step is None else step
 
 

@@ -14,6 +14,7 @@ from .values import Point, Reduce
 
 UNROLL = 8  # vectors that one step of a reduction takes, at most
 REGISTERS = 24  # estimated instructions of a step, times vectors, that registers can hold
+SHARES = 12  # steps of a loop that threads can share evenly
 THREADED = 60_000  # estimated instructions below which a nest is not worth waking a thread for
 
 
@@ -152,9 +153,8 @@ class Scheduler:
                 score -= 0.1  # across-lane folding costs a little; P lanes are free
             if score >= best_score or best is None:
                 best, best_score = v, score
-        if best is not None and isinstance(self.b.extents[best], int) and self.b.extents[best] < 2:
-            return None
-        return best
+        extent = None if best is None else self.b.extents[best]
+        return None if isinstance(extent, int) and extent < 2 else best
 
     def _width(self) -> int:
         size = 4
@@ -208,6 +208,7 @@ class Scheduler:
                 width *= 2 if self._size(vector) % (2 * width) == 0 or self._size(vector) >= 8 * width else 1
             else:
                 width *= self._unrolling(vector, width, work)
+        outer = self._shared_first(outer, vector, width, rows, count)
         body = self._passes(outer, inner, vector if in_inner else None, width if in_inner else 1)
         for position, v in enumerate(reversed(outer)):
             outermost = position == len(outer) - 1
@@ -220,6 +221,16 @@ class Scheduler:
                 loop.work = max(1, total // max(self._size(v), 1) // max(width, 1))
             body = [loop]
         return body
+
+    def _shared_first(self, outer: list[Expr], vector: Expr | None, width: int, rows: Expr | None, count: int) -> list[Expr]:
+        """The outer loops with one outermost that has enough steps for threads to share evenly, if there is one."""
+        def steps(v: Expr) -> int:
+            return self._size(v) // (width if v is vector else count if v is rows else 1)
+
+        if len(outer) < 2 or steps(outer[0]) >= SHARES:
+            return outer
+        best = max((v for v in outer if v is not vector), key=steps)
+        return [best] + [v for v in outer if v is not best] if steps(best) >= SHARES else outer
 
     def _choose_turned(self, outer: Sequence[Expr], vector: Expr, width: int) -> Expr | None:
         """The loop that some load is contiguous in while the vector loop strides through it: square tiles of both are

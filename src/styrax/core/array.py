@@ -196,7 +196,7 @@ class Array(metaclass=_ArrayMeta):
         return value.copy() if copy else value
 
     def __buffer__(self, flags: int) -> memoryview:
-        return memoryview(self._value)
+        return memoryview(self._value)  # type: ignore[arg-type]
 
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
                    copy: bool | None = None) -> Any:
@@ -264,7 +264,7 @@ class Array(metaclass=_ArrayMeta):
         return self._value.tolist()
 
     def tobytes(self, order: str = "C") -> bytes:
-        return self._value.tobytes(order)
+        return self._value.tobytes(order)  # type: ignore[arg-type]
 
     # -- text ------------------------------------------------------------------------------------
     def __repr__(self) -> str:
@@ -318,7 +318,7 @@ def install_methods(methods: dict[str, Callable[..., Any]], properties: dict[str
     """
     for cls in (Array, Tracer):
         if "__getattr__" in cls.__dict__:
-            del cls.__getattr__  # type: ignore[attr-defined]
+            del cls.__getattr__  # type: ignore[union-attr]
         for name, function in methods.items():
             if name not in cls.__dict__ or name == "__hash__" or getattr(cls.__dict__[name], "on_demand", False):
                 setattr(cls, name, _unless_reference(name, function) if cls is Tracer else function)
@@ -356,7 +356,7 @@ def _operator_on_demand(name: str) -> Callable[..., Any]:
 
 
 for _cls in (Array, Tracer):
-    _cls.__getattr__ = _no_attribute  # type: ignore[attr-defined]
+    _cls.__getattr__ = _no_attribute  # type: ignore[union-attr]
     for _name in _OPERATORS.split():
         setattr(_cls, f"__{_name}__", _operator_on_demand(f"__{_name}__"))
 

@@ -66,7 +66,7 @@ class ShapedArray(AbstractValue):
         memory_space: Any = None,
     ):
         self.shape = tuple(shape) if all(type(d) is int for d in shape) else tuple(map(_dim, shape))
-        self.dtype = dtype if isinstance(dtype, (np.dtype, dtypes.ExtendedDType)) else np.dtype(dtype)
+        self.dtype: Any = dtype if isinstance(dtype, (np.dtype, dtypes.ExtendedDType)) else np.dtype(dtype)
         self.weak_type = weak_type
         self.sharding = sharding
         self.vma = vma

@@ -44,7 +44,7 @@ class Literal:
 
     def __init__(self, val: Any, aval: AbstractValue | None = None):
         self.val = val
-        self.aval = get_aval(val) if aval is None else aval
+        self.aval: Any = get_aval(val) if aval is None else aval
 
     @property
     def value(self) -> Any:

@@ -81,7 +81,8 @@ class PartitionSpec:
 
     def update(self, **changes: Any) -> PartitionSpec:
         """The specification with some of its parts replaced: `partitions`, `unreduced`, `reduced`."""
-        return PartitionSpec(*changes.get("partitions", self._partitions),
+        partitions: Any = changes.get("partitions", self._partitions)
+        return PartitionSpec(*partitions,
                              unreduced=changes.get("unreduced", self.unreduced),
                              reduced=changes.get("reduced", self.reduced))
 
@@ -221,7 +222,9 @@ class NamedSharding(Sharding):
         """Whether arrays of `ndim` dimensions are spread alike."""
         if self.num_devices == 1:
             return self.device_set == other.device_set
-        if not isinstance(other, NamedSharding) or self.mesh.devices.tolist() != other.mesh.devices.tolist():
+        if not isinstance(other, NamedSharding):
+            return False
+        if self.mesh.devices.tolist() != other.mesh.devices.tolist():  # type: ignore[union-attr]
             return False
         mine, theirs = ([tuple(n for n in _axes(e) if s.mesh.shape[n] > 1) for e in s.spec] for s in (self, other))
         pad = [()] * ndim

@@ -13,6 +13,10 @@ import warnings
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
+from .name_stack import NameStack
+from .name_stack import empty as no_scopes
+from .name_stack import state as scopes
+
 _package = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _excluded: list[str] = [_package]
 _ours: dict[CodeType, bool] = {}
@@ -41,7 +45,7 @@ class SourceInfo:
 
     __slots__ = ("code", "lasti", "name_stack", "outer")
 
-    def __init__(self, code: CodeType | None, lasti: int = -1, name_stack: Any = None, outer: tuple = ()):
+    def __init__(self, code: CodeType | None, lasti: int = -1, name_stack: NameStack = no_scopes, outer: tuple = ()):
         self.code = code
         self.lasti = lasti
         self.name_stack = name_stack
@@ -79,7 +83,7 @@ class SourceInfo:
 
         return linecache.getline(self.file_name, self.line).strip() if self.code is not None else ""
 
-    def replace(self, name_stack: Any) -> SourceInfo:
+    def replace(self, name_stack: NameStack) -> SourceInfo:
         return SourceInfo(self.code, self.lasti, name_stack, self.outer)
 
     def __eq__(self, other: object) -> bool:
@@ -153,12 +157,14 @@ class inherit:
         inherited.info = self.outer
 
 
-def current(name_stack: Any = None) -> SourceInfo:
+def current(name_stack: NameStack | None = None) -> SourceInfo:
     """The place in the user's program that is running now, or that wrote the equation being run again."""
-    if inherited.info is not None:
-        return inherited.info
+    stack = scopes.stack if name_stack is None else name_stack
+    info = inherited.info
+    if info is not None:
+        return info if not stack.stack else info.replace(stack + info.name_stack)
     frame = user_frame(2)
-    return unknown if frame is None else SourceInfo(frame.f_code, frame.f_lasti, name_stack)
+    return SourceInfo(None, -1, stack) if frame is None else SourceInfo(frame.f_code, frame.f_lasti, stack)
 
 
 def current_stack(limit: int = 5) -> list[SourceInfo]:

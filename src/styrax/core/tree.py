@@ -186,7 +186,7 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Any]:
 def register_pytree_node(
     nodetype: Any,
     flatten_func: Callable[[Any], tuple[Iterable[Any], Any]],
-    unflatten_func: Callable[[Any, Iterable[Any]], Any],
+    unflatten_func: Callable[[Any, Any], Any],
     flatten_with_keys_func: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]] | None = None,
 ) -> None:
     """Makes a class a node.

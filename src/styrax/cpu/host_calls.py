@@ -48,7 +48,7 @@ def _view(addresses: Iterator[int], shape: tuple[int, ...], dtype: np.dtype) -> 
     for d in shape:
         size *= d
     memory = (ctypes.c_char * size).from_address(next(addresses))
-    return np.frombuffer(memory, np.uint8).view(dtype).reshape(shape)
+    return np.frombuffer(memory, np.uint8).view(dtype).reshape(shape)  # type: ignore[call-overload]
 
 
 def _run(number: int, *addresses: int) -> None:

@@ -43,7 +43,7 @@ from .shaping import unbroadcast
 
 neg, neg_p = unary(
     "neg", NUMERIC, "Negation, elementwise. Unsigned integers wrap around.",
-    jvp=lambda t, ans, x: neg(t),
+    jvp=lambda t, ans, x: neg(t),  # type: ignore[has-type]
     scalar=lambda b, x: b.neg(x),
     hlo="stablehlo.negate",
     reference=np.negative,
@@ -212,7 +212,7 @@ div, div_p = binary(
     "div", NUMERIC,
     "Division, elementwise. Integers are divided toward zero; an integer divided by zero gives -1.",
     jvp=(
-        lambda t, ans, x, y: div(t, y),
+        lambda t, ans, x, y: div(t, y),  # type: ignore[has-type]
         lambda t, ans, x, y: mul(mul(neg(t), x), integer_pow(y, -2)),
     ),
     scalar=lambda b, x, y: b.div(x, y),

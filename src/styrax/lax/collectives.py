@@ -178,7 +178,8 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
             leaf = _lax().convert_element_type(leaf, np.int32)
         if isinstance(leaf, (bool, int, float, complex, np.generic)) and all(not isinstance(a, int) for a in axes):
             size = axis_size(axes) if axis_index_groups is None else len(axis_index_groups[0])
-            return leaf * type(leaf)(size) if isinstance(leaf, np.generic) else leaf * size
+            factor: Any = type(leaf)(size) if isinstance(leaf, np.generic) else size
+            return leaf * factor
         return _reduce(psum_p, leaf, axes, axis_index_groups)
 
     return tree.tree_map(one, x)
@@ -408,7 +409,7 @@ def _all_gather_batch(axis_data: AxisData, args: Any, dims: Any, *, all_gather_d
     lax = _lax()
     x = batching.bdim_at_front(x, d, axis_data.size)
     shape = get_aval(x).shape[1:]
-    sizes = []
+    sizes: list[int] = []
     at = axis_name.index(axis_data.name)
     for k, name in reversed(list(enumerate(axis_name))):
         # axes gathered so far stand in front, the mapped one behind those that come after it

@@ -207,7 +207,8 @@ def _select_transpose(ct: Any, which: Any, *cases: Any) -> list[Any]:
         ]
     else:
         which_is = [
-            (lambda k=k: select_n(eq(which, np.asarray(k, get_aval(which).dtype)), zeros, ct))
+            (lambda k=k: select_n(  # type: ignore[misc]
+                eq(which, np.asarray(k, get_aval(which).dtype)), zeros, ct))
             for k in range(len(cases))
         ]
     return [None, *[which_is[k]() if ad.is_undefined_primal(c) else None for k, c in enumerate(cases)]]

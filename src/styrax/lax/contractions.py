@@ -354,7 +354,7 @@ def _dot_transpose_lhs(
         precision=precision,
         preferred_element_type=preferred_element_type,
     )
-    result = transpose(product, np.argsort(order))
+    result = transpose(product, np.argsort(order).tolist())
     if get_aval(result).dtype != x.aval.dtype:
         result = convert_element_type(result, x.aval.dtype)
     return result

@@ -466,12 +466,22 @@ def _conv_loops(b: Any, lhs: Any, rhs: Any, *, window_strides: Any, padding: Any
                       padding, lhs_dilation, rhs_dilation)
         padding = [(0, 0)] * len(sizes)
 
+    rhs_spec = dn.rhs_spec
+    last = len(rhs.shape) - 1
+    if dn.out_spec[1] == last and rhs_spec[0] != last:
+        # the loops run over vectors of output features: let them be contiguous in the kernel, too
+        order = (*rhs_spec[2:], rhs_spec[1], rhs_spec[0])
+        kernel_of, places = rhs, {d: k for k, d in enumerate(order)}
+        rhs = b.realize(b.value([rhs.shape[d] for d in order], rhs.dtype,
+                                lambda i: kernel_of.at([i[places[d]] for d in range(len(order))])))
+        rhs_spec = (last, last - 1, *range(last - 1))
+
     def body(index: Sequence[Any], r: Sequence[Any]) -> tuple[Any]:
         *taps, channel = r
         feature = index[dn.out_spec[1]]
         rhs_index: list[Any] = [None] * len(rhs.shape)
-        rhs_index[dn.rhs_spec[0]] = feature
-        rhs_index[dn.rhs_spec[1]] = channel
+        rhs_index[rhs_spec[0]] = feature
+        rhs_index[rhs_spec[1]] = channel
         batch = index[dn.out_spec[0]]
         if batch_group_count > 1:
             group = b.floordiv(feature, b.index(out_features // batch_group_count))
@@ -483,7 +493,7 @@ def _conv_loops(b: Any, lhs: Any, rhs: Any, *, window_strides: Any, padding: Any
         lhs_index[dn.lhs_spec[0]] = batch
         lhs_index[dn.lhs_spec[1]] = channel
         for k, tap in enumerate(taps):
-            rhs_index[dn.rhs_spec[2 + k]] = tap
+            rhs_index[rhs_spec[2 + k]] = tap
             lhs_index[dn.lhs_spec[2 + k]] = b.add(
                 b.mul(index[dn.out_spec[2 + k]], b.index(window_strides[k])),
                 b.sub(b.mul(tap, b.index(rhs_dilation[k])), b.index(padding[k][0])))

@@ -273,7 +273,7 @@ cbrt, cbrt_p = unary(
 
 sin, sin_p = unary(
     "sin", INEXACT, "Sine, elementwise.", accuracy=True,
-    jvp=lambda t, ans, x: mul(t, cos(x)),
+    jvp=lambda t, ans, x: mul(t, cos(x)),  # type: ignore[has-type]
     scalar=lambda b, x: b.sin(x),
     hlo="stablehlo.sine",
     reference=np.sin,
@@ -315,7 +315,7 @@ atan, atan_p = unary(
 )  # fmt: skip
 sinh, sinh_p = unary(
     "sinh", INEXACT, "Hyperbolic sine, elementwise.",
-    jvp=lambda t, ans, x: mul(t, cosh(x)),
+    jvp=lambda t, ans, x: mul(t, cosh(x)),  # type: ignore[has-type]
     scalar=lambda b, x: b.sinh(x),
     hlo="chlo.sinh",
     reference=np.sinh,
@@ -388,22 +388,22 @@ _PARTS = (np.dtype(np.float32), np.dtype(np.float64))
 
 real, real_p = unary(
     "real", COMPLEX, "The real part, elementwise.",
-    jvp=lambda t, ans, x: real(t),
+    jvp=lambda t, ans, x: real(t),  # type: ignore[has-type]
     out_dtype=real_dtype,
     scalar=lambda b, x: b.real(x),
     hlo="stablehlo.real",
     reference=np.real,
 )  # fmt: skip
-ad.deflinear2(real_p, lambda ct, x: [complex(ct, scalar_like(ct, 0))])
+ad.deflinear2(real_p, lambda ct, x: [complex(ct, scalar_like(ct, 0))])  # type: ignore[has-type]
 imag, imag_p = unary(
     "imag", COMPLEX, "The imaginary part, elementwise.",
-    jvp=lambda t, ans, x: imag(t),
+    jvp=lambda t, ans, x: imag(t),  # type: ignore[has-type]
     out_dtype=real_dtype,
     scalar=lambda b, x: b.imag(x),
     hlo="stablehlo.imag",
     reference=np.imag,
 )  # fmt: skip
-ad.deflinear2(imag_p, lambda ct, x: [complex(scalar_like(ct, 0), neg(ct))])
+ad.deflinear2(imag_p, lambda ct, x: [complex(scalar_like(ct, 0), neg(ct))])  # type: ignore[has-type]
 complex, complex_p = binary(
     "complex", _PARTS, "The complex numbers with real part `x` and imaginary part `y`, elementwise.",
     jvp=None,

@@ -324,7 +324,7 @@ def unary(
     if jvp == "zero":
         ad.defjvp_zero(prim)
     elif jvp is not None:
-        rule = jvp
+        rule: Any = jvp
         ad.defjvp2(prim, lambda t, ans, x, **_: rule(t, ans, x))
     OPERATIONS[name] = Operation(name, prim, function, "unary", 1, (accepts,), reference)
     return function, prim

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,7 +56,7 @@ def with_ones(shape: Sequence[Any], axes: Sequence[int]) -> tuple:
     return tuple(1 if d in axes else s for d, s in enumerate(shape))
 
 
-def merged_index(ndim: int, axes: Sequence[int], i: Sequence[Any], r: Sequence[Any]) -> list[Any]:
+def merged_index(ndim: int, axes: Collection[int], i: Sequence[Any], r: Sequence[Any]) -> list[Any]:
     """The index of an operand from an index of the result and one of the reduced dimensions."""
     kept, reduced = iter(i), iter(r)
     return [next(reduced) if d in axes else next(kept) for d in range(ndim)]
@@ -161,10 +161,10 @@ def reduce_loops(b: Any, x: Any, kind: str, axes: Sequence[int]) -> Any:
     combine = combine_scalars(kind) if np.dtype(x.dtype).kind == "c" else kind
     init = b.const(_IDENTITIES[kind](x.dtype)[()], x.dtype)
     ndim = len(x.shape)
-    axes = frozenset(axes)
+    reduced = frozenset(axes)
 
     def body(i: Any, r: Any) -> Any:
-        return (x.at(merged_index(ndim, axes, i, r)),)
+        return (x.at(merged_index(ndim, reduced, i, r)),)
 
     return b.reduce(shape, ranges, [x.dtype], combine, (init,), body)[0]
 

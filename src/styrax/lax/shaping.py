@@ -70,9 +70,12 @@ def reshaped_reader(b: Any, x: Any, shape: Sequence[Any]) -> Any:
 
     def at(index: Any) -> Any:
         where: list[Any] = [None] * len(x.shape)
-        for olds, news in groups:
-            olds = [d for d in olds if not is_one(x.shape[d]) or where.__setitem__(d, b.index(0))]
-            news = [d for d in news if not is_one(shape[d])]
+        for old_dims, new_dims in groups:
+            for d in old_dims:
+                if is_one(x.shape[d]):
+                    where[d] = b.index(0)
+            olds = [d for d in old_dims if not is_one(x.shape[d])]
+            news = [d for d in new_dims if not is_one(shape[d])]
             if not olds:
                 continue
             if len(olds) == len(news) == 1:
@@ -124,7 +127,7 @@ def _reshape_transpose(ct: Any, x: Any, *, new_sizes: tuple, dimensions: Any, sh
     if dimensions is None:
         return [reshape(ct, shape)]
     back = reshape(ct, [shape[d] for d in dimensions])
-    return [transpose(back, np.argsort(dimensions))]
+    return [transpose(back, np.argsort(dimensions).tolist())]
 
 
 def _reshape_batch(args: Any, dims: Any, *, new_sizes: tuple, dimensions: Any, sharding: Any) -> Any:
@@ -212,7 +215,7 @@ transpose_p = standard_primitive(
     hlo=lambda m, x, *, permutation: _transpose_hlo_op(m, x, permutation),
 )
 ad.deflinear2(
-    transpose_p, lambda ct, x, *, permutation: [transpose(ct, np.argsort(permutation))]
+    transpose_p, lambda ct, x, *, permutation: [transpose(ct, np.argsort(permutation).tolist())]
 )
 
 

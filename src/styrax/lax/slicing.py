@@ -234,7 +234,7 @@ def _dynamic_slice_shape(x: Any, *indices: Any, slice_sizes: tuple) -> tuple:
 
 def clamped_starts(b: Any, indices: Sequence[Any], extents: Sequence[Any], sizes: Sequence[Any]) -> list[Any]:
     """Start positions as index scalars, moved so that the slice lies inside the array."""
-    out = []
+    out: list[Any] = []
     for i, extent, size in zip(indices, extents, sizes, strict=True):
         if type(extent) is int and type(size) is int and extent == size:
             out.append(None)

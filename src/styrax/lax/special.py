@@ -326,14 +326,14 @@ def _lgamma_scalar(b: Any, x: Any) -> Any:
 
 lgamma, lgamma_p = unary(
     "lgamma", FLOAT, "The logarithm of the absolute value of the gamma function, elementwise.",
-    jvp=lambda t, ans, x: mul(t, digamma(x)),
+    jvp=lambda t, ans, x: mul(t, digamma(x)),  # type: ignore[has-type]
     scalar=_lgamma_scalar,
     hlo="chlo.lgamma",
     reference="scipy.special.gammaln",
 )  # fmt: skip
 digamma, digamma_p = unary(
     "digamma", FLOAT, "The derivative of `lgamma`, elementwise.",
-    jvp=lambda t, ans, x: mul(t, polygamma(scalar_like(x, 1), x)),
+    jvp=lambda t, ans, x: mul(t, polygamma(scalar_like(x, 1), x)),  # type: ignore[has-type]
     scalar=lambda b, x: b.cast(digamma_of(Lane(ScalarOps(b, None), b.cast(x, _WIDE))).value, x.dtype),
     hlo="chlo.digamma",
     reference="scipy.special.digamma",
@@ -370,7 +370,7 @@ def _zeta(x: Lane, q: Lane) -> Lane:
     power = a ** (-x)
     total = total + power * a / (x - 1.0) + power * 0.5
     factor = x
-    tail = None
+    tail: Any = None
     for k, coefficient in enumerate(_BERNOULLI):
         power = power / a
         term = factor * power * coefficient

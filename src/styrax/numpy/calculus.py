@@ -269,7 +269,7 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, perio
 
 
 # A bound is traced unless it is the word "extrapolate".
-_interp_jits = {static: jit(_interp, static_argnames=static)
+_interp_jits: dict[tuple[str, ...], Any] = {static: jit(_interp, static_argnames=static)
                 for static in ((), ("left",), ("right",), ("left", "right"))}
 
 

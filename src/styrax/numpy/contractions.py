@@ -82,7 +82,12 @@ def _batched_product(a: Any, b: Any, a_vector: bool, b_vector: bool, precision: 
     b_batch = (None,) * (batches - len(b_batch)) + tuple(b_batch)
     # Axes that only one side has (or has with a size above 1) are free axes of that side; the others
     # are matched.
-    a_matched, a_drop, b_drop, a_free, b_free, order = [], [], [], [], [], []
+    a_matched: list[Any] = []
+    a_drop: list[int] = []
+    b_drop: list[int] = []
+    a_free: list[Any] = []
+    b_free: list[Any] = []
+    order: list[tuple[str, int]] = []
     for ab, bb in zip(a_batch, b_batch):
         if ab is None:
             order.append(("b", len(b_free)))

@@ -50,7 +50,7 @@ def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool |
 
     Raises ValueError for `copy=False` where only a copy can be had.
     """
-    if dtype is None and device is None and not copy and (type(a) is Array or isinstance(a, Tracer)):
+    if dtype is None and device is None and not copy and is_array(a):
         return a
     if copy is False and not is_array(a):
         raise ValueError(f"jnp.asarray: cannot convert object of type {type(a)} to JAX Array on backend="
@@ -141,7 +141,7 @@ def _from_sequence(x: Any, dtype: Any, device: Any) -> Any:
     kinds = set(map(type, leaves))
     if type(None) in kinds:
         raise ValueError("None is not a valid value for jnp.array")
-    if any(kind is Array or issubclass(kind, Tracer) for kind in kinds):
+    if any(issubclass(kind, (Array, Tracer)) for kind in kinds):
         if dtype is None:
             dtype, _ = result_typed(*(leaf if _is_number(leaf) else np.asarray(leaf) for leaf in leaves))
         return place(_stacked(x, dtype), device)

@@ -239,7 +239,9 @@ def _pad_statistic(a: Any, widths: tuple, stat_length: Any, mode: str) -> Any:
     from . import reductions
     from .statistics import median
 
-    function = {"maximum": reductions.max, "minimum": reductions.min, "mean": reductions.mean, "median": median}[mode]
+    functions: dict[str, Any] = {
+        "maximum": reductions.max, "minimum": reductions.min, "mean": reductions.mean, "median": median}
+    function = functions[mode]
     for i, (lo, hi) in enumerate(widths):
         size = a.shape[i]
         if stat_length is None:

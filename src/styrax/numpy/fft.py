@@ -51,10 +51,9 @@ def _transform(name: str, kind: Any, a: Any, s: Sequence[int] | None, axes: Any,
     if real_input and np.issubdtype(a.dtype, np.complexfloating):
         raise TypeError(f"only real valued inputs supported for {name}")
     if s is None:
-        lengths = [a.shape[i] for i in last]
+        lengths = tuple(a.shape[i] for i in last)
         if real_output:
-            lengths[-1] = max(0, 2 * (lengths[-1] - 1))
-        lengths = tuple(lengths)
+            lengths = (*lengths[:-1], max(0, 2 * (lengths[-1] - 1)))
     else:
         lengths = s
         shape = list(lengths)

@@ -136,7 +136,7 @@ def _range(key: slice, name: str) -> Any:
     start = 0 if start is None else start
     step = 1 if step is None else step
     if isinstance(step, (complex, np.complexfloating)):
-        return linspace(start, stop, int(abs(step)))
+        return linspace(start, stop, int(abs(step)))  # type: ignore[call-overload]
     return arange(start, stop, step)
 
 

@@ -418,7 +418,10 @@ class Plan:
                 places.append((position, entry))
             elif arrays and not front and "picks" not in places:
                 places.append("picks")
-        offset, result, reverse, new = [], [], [], []
+        offset: list[Any] = []
+        result: list[Any] = []
+        reverse: list[int] = []
+        new: list[Any] = []
         batch: list[Any] = []
         picked_at = 0
         strided: dict[int, int] = {}

@@ -174,8 +174,8 @@ def _block(xs: Any) -> Any:
         if any(d != depths[0] for d in depths):
             raise ValueError("Mismatched list depths in jax.numpy.block")
         rank = max(depths[0], max(p.ndim for p in parts))
-        parts = [lax.expand_dims(p, tuple(range(rank - p.ndim))) if p.ndim < rank else p for p in parts]
-        return concatenate(parts, axis=-depths[0]), depths[0] + 1
+        raised = [lax.expand_dims(p, tuple(range(rank - p.ndim))) if p.ndim < rank else p for p in parts]
+        return concatenate(raised, axis=-depths[0]), depths[0] + 1
     return operand("block", xs), 1
 
 

@@ -26,7 +26,7 @@ _OPERANDS = (int, float, complex, np.ndarray, np.generic)
 
 
 def _accepts(other: Any) -> bool:
-    return isinstance(other, (Tracer, *_OPERANDS)) or hasattr(other, "__jax_array__")
+    return isinstance(other, (Tracer, *_OPERANDS, Array)) or hasattr(other, "__jax_array__")
 
 
 # A Python number beside a strongly typed array takes on the array's dtype when its kind is not above it.
@@ -155,7 +155,7 @@ def _dot(self: Any, b: Any, *, precision: Any = None, preferred_element_type: An
 
 def _item(self: Any, *args: Any) -> Any:
     """The one element, or the one at an index, as a Python number."""
-    array = np.asarray(self)
+    array: Any = np.asarray(self)
     if not args and array.size != 1:
         raise ValueError("can only convert an array of size 1 to a Python scalar")
     return array.item(*(py_operator.index(a) if not isinstance(a, tuple) else a for a in args))

@@ -78,7 +78,7 @@ def default_int() -> Any:
 def typed(x: Any) -> Typed:
     """The dtype an operand has for promotion, and whether it is weak."""
     kind = type(x)
-    if kind is Array or isinstance(x, Tracer):
+    if kind is Array or issubclass(kind, (Array, Tracer)):
         aval = x.aval
         return aval.dtype, aval.weak_type
     python = _PYTHON_KINDS.get(kind)
@@ -90,6 +90,8 @@ def typed(x: Any) -> Typed:
         for base, dtype in _PYTHON_KINDS.items():
             if isinstance(x, base):
                 return dtypes.canonicalize_dtype(dtype), base is not bool
+    if isinstance(x, Array):  # arrays of an extended dtype
+        return x.aval.dtype, False
     return typed(x.__jax_array__())
 
 
@@ -180,7 +182,7 @@ def check_int(x: int) -> None:
 def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
     """`x` with another dtype and weak type. What has them already is returned as it is."""
     kind = type(x)
-    if kind is Array or isinstance(x, Tracer):
+    if kind is Array or issubclass(kind, (Array, Tracer)):
         aval = x.aval
         if aval.dtype == dtype and aval.weak_type == weak:
             return x

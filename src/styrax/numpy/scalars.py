@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 import ml_dtypes
@@ -54,13 +55,13 @@ class _ScalarMeta(type):
     def __hash__(cls) -> int:
         return hash(cls.dtype.type)
 
-    def __eq__(cls, other: object) -> bool:
+    def __eq__(cls, other: object) -> builtins.bool:
         return cls is other or cls.dtype.type is other or cls.dtype == other
 
-    def __ne__(cls, other: object) -> bool:
+    def __ne__(cls, other: object) -> builtins.bool:
         return not cls == other
 
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: Any) -> builtins.bool:
         return isinstance(instance, cls.dtype.type)
 
 
@@ -138,7 +139,7 @@ def result_type(*args: Any) -> Any:
 
 def can_cast(from_: Any, to: Any, casting: str = "safe") -> Any:
     """Whether NumPy can convert between two dtypes under a casting rule."""
-    return np.can_cast(getattr(from_, "dtype", from_), getattr(to, "dtype", to), casting)
+    return np.can_cast(getattr(from_, "dtype", from_), getattr(to, "dtype", to), casting)  # type: ignore[arg-type]
 
 
 def isscalar(element: Any) -> Any:

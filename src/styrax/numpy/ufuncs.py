@@ -572,7 +572,7 @@ def spacing(x: Any, /) -> Any:
     return choose_elements(lax.eq(step, convert(0, dtype)), copysign(smallest, x), step)
 
 
-_FLOAT_BITS = {  # dtype -> integer view, exponent bits, mantissa bits, exponent bias
+_FLOAT_BITS: dict[str, Any] = {  # dtype -> integer view, exponent bits, mantissa bits, exponent bias
     "float16": (np.dtype(np.int16), 5, 10, 15),
     "bfloat16": (np.dtype(np.int16), 8, 7, 127),
     "float32": (np.dtype(np.int32), 8, 23, 127),

@@ -56,8 +56,8 @@ def pmap(fun: Callable, axis_name: Any = None, *, in_axes: Any = 0, out_axes: An
     Raises:
       ValueError: no argument has a mapped axis, or the axis is larger than the number of devices.
     """
-    one_static = isinstance(static_broadcasted_argnums, int)
-    statics = (static_broadcasted_argnums,) if one_static else tuple(static_broadcasted_argnums)
+    statics = ((static_broadcasted_argnums,) if isinstance(static_broadcasted_argnums, int)
+               else tuple(static_broadcasted_argnums))
     donated = (donate_argnums,) if isinstance(donate_argnums, int) else tuple(donate_argnums)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)

@@ -15,10 +15,10 @@ from styrax.lax.shapes import canonical_shape
 from styrax.transforms.jit import jit
 
 from .keys import check_prng_key, split_apart
-from .uniforms import _uniform, checked_dtype, float_dtype, placed, shape_or_broadcast, uniform
+from .uniforms import _uniform, checked_dtype, float_dtype, placed, shape_of, shape_or_broadcast, uniform
 
 
-def _number(value: float, dtype: Any) -> Any:
+def _number(value: complex, dtype: Any) -> Any:
     return np.asarray(value).astype(dtype)
 
 
@@ -405,12 +405,12 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Sequence[int] = 
     Args:
       key: a random key.
       loc, scale: added to and multiplied with the numbers.
-      shape: shape of the result.
+      shape: the leading dimensions of the result; those of `loc` and `scale`, broadcast together, follow.
       dtype: a float dtype.
     """
     key, _ = check_prng_key("double_sided_maxwell", key)
-    dtype, shape = float_dtype("double_sided_maxwell", dtype), canonical_shape(shape)
-    lax.broadcast_shapes(shape, np.shape(loc), np.shape(scale))
+    dtype = float_dtype("double_sided_maxwell", dtype)
+    shape = (*canonical_shape(shape), *lax.broadcast_shapes(shape_of(loc), shape_of(scale)))
     return _double_sided_maxwell(key, loc, scale, shape, dtype)
 
 

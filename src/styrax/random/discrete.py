@@ -23,7 +23,7 @@ from .uniforms import checked_dtype, float_dtype, placed, randint, shape_of, sha
 FLOAT32 = np.dtype(np.float32)
 
 
-def bernoulli(key: Any, p: Any = np.float32(0.5), shape: Sequence[int] | None = None, mode: str = "low", *,
+def bernoulli(key: Any, p: Any = 0.5, shape: Sequence[int] | None = None, mode: str = "low", *,
               out_sharding: Any = None) -> Any:
     """Booleans that are True with probability `p`.
 
@@ -74,7 +74,7 @@ def rademacher(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sh
 
 @partial(jit, static_argnums=(1, 2))
 def _rademacher(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    signs = lax.convert_element_type(bernoulli(key, np.float32(0.5), shape), dtype)
+    signs = lax.convert_element_type(bernoulli(key, 0.5, shape), dtype)
     return lax.sub(lax.mul(np.asarray(2).astype(dtype), signs), np.asarray(1).astype(dtype))
 
 
@@ -395,13 +395,15 @@ def multinomial(key: Any, n: Any, p: Any, *, shape: Sequence[int] | None = None,
       n: number of draws.
       p: probabilities along the last axis.
       shape: shape of the result; by default that of `n` and `p` broadcast together.
-      dtype: a float dtype.
+      dtype: the dtype of the result.
       unroll: how many categories are handled in one step of the loop over them.
     """
     from .trials import draw_multinomial
 
     key, _ = check_prng_key("multinomial", key)
-    dtype = float_dtype("multinomial", dtype)
+    dtype = dtypes.check_and_canonicalize_user_dtype(float if dtype is None else dtype)
+    if not shape_of(p):
+        raise ValueError("multinomial: p must have an axis of categories, got a scalar.")
     if shape is None:
         shape = lax.broadcast_shapes((*shape_of(n), 1), shape_of(p))
     return draw_multinomial(key, n, p, canonical_shape(shape), dtype, unroll)

@@ -225,13 +225,13 @@ def _chisquare(key: Any, df: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.mul(lax.exp(log_g), two)
 
 
-def t(key: Any, df: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def t(key: Any, df: Any, shape: Sequence[int] | None = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
     """Numbers of Student's t distribution.
 
     Args:
       key: a random key.
       df: degrees of freedom.
-      shape: shape of the result.
+      shape: shape of the result; by default that of `df`.
       dtype: a float dtype.
       out_sharding: sharding of the result.
     """

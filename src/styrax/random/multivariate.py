@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -9,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
 from styrax.lax.shapes import canonical_shape
 from styrax.transforms.jit import jit
 
@@ -87,12 +87,17 @@ def orthogonal(key: Any, n: int, shape: Sequence[int] = (), dtype: Any = None, m
 
     Returns:
       an array of shape `(*shape, n, m)`.
+
+    Raises:
+      ValueError: for a negative dimension or another dtype.
     """
     key, _ = check_prng_key("orthogonal", key)
     shape = canonical_shape(shape)
     dtype = checked_dtype("orthogonal", dtype, float, np.inexact, "a float or complex")
-    rows = int(n)
-    columns = rows if m is None else int(m)
+    rows = operator.index(n)
+    columns = rows if m is None else operator.index(m)
+    if rows < 0 or columns < 0:
+        raise ValueError(f"negative dimensions are not allowed, got {n} and {m}")
     return placed(_orthogonal(key, rows, shape, dtype, columns), out_sharding)
 
 
@@ -105,11 +110,7 @@ def _orthogonal(key: Any, n: int, shape: tuple[int, ...], dtype: Any, m: int) ->
     q, r = qr(z)
     # The factorisation is unique, and the result evenly spread, once the diagonal of r is positive.
     d = diagonal(r, 0, -2, -1)
-    if dtypes.issubdtype(dtype, np.complexfloating):
-        phase = d / lax.convert_element_type(lax.abs(d), dtype)
-    else:
-        phase = lax.sign(d)
-    x = q * lax.expand_dims(phase, (len(shape),))
+    x = q * lax.expand_dims(lax.sign(d), (len(shape),))
     if n < m:
         x = conj(lax.transpose(x, (*range(len(shape)), len(shape) + 1, len(shape))))
     return x

@@ -96,13 +96,14 @@ def _by_rejection(key: Any, count: Any, p: Any, steps: Any) -> Any:
 
 
 def draw_binomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """`random.binomial` on checked arguments, computed in the dtypes of `n` and `p`."""
+    """`random.binomial` on checked arguments, computed in the dtype of `p`."""
     from styrax.numpy.broadcasting import broadcast_to, choose_elements
-    from styrax.numpy.promotion import to_inexact
     from styrax.numpy.ufuncs import isinf
 
     where = choose_elements.__wrapped__  # part of this program, not a call
-    count = broadcast_to(lax.convert_element_type(n, to_inexact(lax.dtype(n))), shape)
+    if not dtypes.issubdtype(lax.dtype(p), np.floating):
+        p = lax.convert_element_type(p, dtypes.default_float_dtype())
+    count = broadcast_to(lax.convert_element_type(n, lax.dtype(p)), shape)
     p = broadcast_to(p, shape)
     steps = dtypes.finfo(dtype).max
     low = p < 0.5
@@ -125,22 +126,23 @@ def draw_binomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: Any) 
 
 def draw_multinomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: Any, unroll: int | bool) -> Any:
     """`random.multinomial` on checked arguments: one category after the other takes its share of what is left."""
-    from styrax.numpy import asarray, broadcast_to, moveaxis, where
+    from styrax.numpy import broadcast_to, moveaxis, where
+    from styrax.numpy.promotion import promote_dtypes_inexact
     from styrax.numpy.selection import clip_between
 
-    n = broadcast_to(lax.convert_element_type(n, dtype), shape[:-1])
-    p = broadcast_to(lax.convert_element_type(asarray(p), dtype), shape)
-    p = moveaxis(p, -1, 0)
+    n, p = promote_dtypes_inexact(n, p)
+    n = broadcast_to(n, shape[:-1])
+    p = moveaxis(broadcast_to(p, shape), -1, 0)
     rest = lax.cumsum(p, 0, reverse=True)
-    ratios = p / where(lax.eq(rest, np.zeros((), dtype)), 1, rest)
+    ratios = p / where(lax.eq(rest, lax.full_like(rest, 0, shape=())), 1, rest)
 
     def step(left: Any, x: Any) -> tuple[Any, Any]:
         ratio, subkey = x
-        count = draw_binomial(subkey, left, clip_between(ratio, min=0, max=1), left.shape, dtype)
+        count = draw_binomial(subkey, left, clip_between(ratio, min=0, max=1), left.shape, left.dtype)
         return left - count, count
 
     from .keys import _split
 
     keys = _split(key, ratios.shape[0])
     counts = lax.scan(step, n, (ratios, keys), unroll=unroll)[1]
-    return moveaxis(counts, 0, -1)
+    return lax.convert_element_type(moveaxis(counts, 0, -1), dtype)

@@ -162,7 +162,8 @@ def _clipped(x: Any, dtype: Any) -> Any:
 
     aval = get_aval(x)
     own, wanted = dtypes.iinfo(aval.dtype), dtypes.iinfo(dtype)
-    low, high = max(int(own.min), int(wanted.min)), min(int(own.max), int(wanted.max))
+    low: Any = max(int(own.min), int(wanted.min))
+    high: Any = min(int(own.max), int(wanted.max))
     if not aval.weak_type:
         low, high = (np.asarray(bound, aval.dtype) for bound in (low, high))
     return lax.convert_element_type(clip(x, low, high), dtype)

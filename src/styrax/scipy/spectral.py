@@ -69,7 +69,8 @@ def _spectra(x: Any, y: Any, fs: Any, window: Any, nperseg: int | None, noverlap
     """Frequencies, times and products of the spectra of segments, shape [..., frequencies, segments]."""
     if mode not in ("psd", "stft"):
         raise ValueError(f"Unknown value for mode {mode}, must be one of: ('psd', 'stft')")
-    extensions = {"even": "reflect", "odd": "reflect", "constant": "edge", "zeros": "constant", None: None}
+    extensions: dict[Any, Any] = {"even": "reflect", "odd": "reflect", "constant": "edge", "zeros": "constant",
+                                  None: None}
     if boundary not in extensions:
         raise ValueError(f"Unknown boundary option '{boundary}', must be one of: {list(extensions)}")
     same = y is None or y is x

@@ -307,7 +307,7 @@ def _batch_jaxpr(closed: ClosedJaxpr, axis_data: AxisData, in_axes: tuple,
     def batched(*vals: Any) -> list[Any]:
         outs, dims = batch_flat(
             lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), vals, in_axes, axis_data)
-        out_dims = [d if w is _ANYWHERE else (None if d is None else 0) if w is _FRONT else w
+        out_dims: list[Any] = [d if w is _ANYWHERE else (None if d is None else 0) if w is _FRONT else w
                     for d, w in zip(dims, wanted, strict=True)]
         made.append(tuple(out_dims))
         return [

@@ -30,7 +30,7 @@ class Frame:
 
 
 def _user_frames(limit: int | None, filtered: bool) -> list[Frame]:
-    frames = []
+    frames: list[Frame] = []
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and (limit is None or len(frames) < limit):
         if not filtered or not source.is_ours(frame.f_code):

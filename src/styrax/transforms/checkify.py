@@ -200,8 +200,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     for x in leaves:
         if not (hasattr(x, "dtype") and valid_jaxtype(x)):
             raise TypeError(f"Formatting arguments to checkify.check need to be PyTrees of arrays, but got {x!r} of "
-                            "type "
-                            f"{type(x)}.")
+                            f"type {type(x)}.")
     if not leaves:
         msg.format()  # a format that lacks its values is an error at once
 
@@ -419,7 +418,8 @@ def _check_indices(state: State, eqn: JaxprEqn, ins: Sequence[Any]) -> None:
 
     def message(found: Any) -> str:
         index, axis, size = (int(x) for x in found)
-        return f"out-of-bounds indexing for array of shape {shape}: index {index} is out of bounds for axis {axis} with size {size}. "
+        return (f"out-of-bounds indexing for array of shape {shape}: index {index} is out of bounds for axis {axis} "
+                f"with size {size}. ")
 
     _record(state, OOBError, _any(wrong), _site(OOBError, shape, message), (payload,))
 

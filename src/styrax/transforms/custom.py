@@ -248,7 +248,7 @@ def _check_jvp(pair: Any, name: str, rule_name: str, out_trees: list) -> list[An
     for x, t in zip(outs, tangents, strict=True):
         aval = get_aval(x)
         expected = aval.to_tangent_aval()
-        found = t.aval if isinstance(t, (SymbolicZero, Zero)) else get_aval(t)
+        found: Any = t.aval if isinstance(t, (SymbolicZero, Zero)) else get_aval(t)
         dtype = getattr(t, "dtype", None) if getattr(t, "dtype", None) == dtypes.float0 else found.dtype
         if expected.shape != found.shape or expected.dtype != dtype:
             raise TypeError(

@@ -74,7 +74,7 @@ class Ref:
         return _RefIndexer(self)
 
     def __len__(self) -> int:
-        return len(self._aval.inner_aval)
+        return len(self._aval.inner_aval)  # type: ignore[arg-type]
 
     def unsafe_buffer_pointer(self) -> int:
         return self._contents().unsafe_buffer_pointer()
@@ -254,9 +254,9 @@ def _freeze_aval(ref: Any) -> tuple[Any, Effects]:
 
 def _selected(ref: AbstractRef, avals: Sequence[Any], structure: tree.PyTreeDef) -> ShapedArray:
     indexers = tree.tree_unflatten(structure, avals)
-    inner = ref.inner_aval
+    inner: Any = ref.inner_aval
     if not indexers:
-        return inner  # type: ignore[return-value]
+        return inner
     return inner.update(shape=transformed_shape(inner.shape, indexers), sharding=None)
 
 

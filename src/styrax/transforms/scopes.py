@@ -7,13 +7,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ..core import name_stack
+
 
 @contextmanager
 def named_scope(name: str) -> Iterator[None]:
     """Names the operations inside. TypeError if `name` is not a string."""
     if not isinstance(name, str):
         raise TypeError("named_scope name argument must be a string.")
-    yield
+    with name_stack.extend_name_stack(name):
+        yield
 
 
 def named_call(fun: Callable, *, name: str | None = None) -> Callable:

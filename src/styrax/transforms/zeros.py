@@ -22,6 +22,7 @@ class Zero:
     """A tangent or cotangent that is zero: `Zero(aval)`, with `aval` the type of the tangent."""
 
     __slots__ = ("_aval", "_primal")
+    _primal: Any
 
     def __init__(self, aval: AbstractValue):
         self._aval: Any = aval

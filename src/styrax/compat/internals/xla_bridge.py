@@ -16,6 +16,7 @@ from ...lib.xla_bridge import (
 )
 
 __all__ = [
-    "_backends", "backends", "default_backend", "device_count", "devices", "get_backend", "local_device_count", "local_devices",
+    "_backends", "backends", "default_backend", "device_count", "devices", "get_backend", "local_device_count",
+    "local_devices",
     "process_count", "process_index",
 ]

@@ -98,7 +98,8 @@ def gamma_tails(b: Block, a: Value, x: Value) -> tuple[Value, Value]:
     def rare():
         return [b.select(many, tail, usual) for tail, usual in zip(expanded_tails(b, a, x), tails)]
 
-    return tuple(b.rarely(b.any(many), tails, rare))
+    lower, upper = b.rarely(b.any(many), tails, rare)
+    return lower, upper
 
 
 def expanded_tails(b: Block, a: Value, x: Value) -> tuple[Value, Value]:

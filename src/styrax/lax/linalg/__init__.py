@@ -3,6 +3,37 @@
 from __future__ import annotations
 
 from .cholesky import cholesky, cholesky_p
+from .eigen import (
+    EighImplementation,
+    EigImplementation,
+    eig,
+    eig_p,
+    eigh,
+    eigh_p,
+    hessenberg,
+    hessenberg_p,
+    schur,
+    schur_p,
+    tridiagonal,
+    tridiagonal_p,
+)
+from .lu import lu, lu_p, lu_pivots_to_permutation, lu_pivots_to_permutation_p
+from .products import (
+    cholesky_update,
+    cholesky_update_p,
+    symmetric_product,
+    symmetric_product_p,
+    tridiagonal_solve,
+    tridiagonal_solve_p,
+)
+from .qr import householder_product, householder_product_p, ormqr, ormqr_p, qr, qr_p
+from .svd import SvdAlgorithm, svd, svd_p
 from .triangular import triangular_solve, triangular_solve_p
 
-__all__ = ["cholesky", "cholesky_p", "triangular_solve", "triangular_solve_p"]
+__all__ = [
+    "EigImplementation", "EighImplementation", "SvdAlgorithm", "cholesky", "cholesky_p", "cholesky_update",
+    "cholesky_update_p", "eig", "eig_p", "eigh", "eigh_p", "hessenberg", "hessenberg_p", "householder_product",
+    "householder_product_p", "lu", "lu_p", "lu_pivots_to_permutation", "lu_pivots_to_permutation_p", "ormqr", "ormqr_p",
+    "qr", "qr_p", "schur", "schur_p", "svd", "svd_p", "symmetric_product", "symmetric_product_p", "triangular_solve",
+    "triangular_solve_p", "tridiagonal", "tridiagonal_p", "tridiagonal_solve", "tridiagonal_solve_p",
+]

@@ -65,6 +65,18 @@ def check_matrix(name: str, aval: Any, square: bool = False) -> None:
         raise ValueError(f"Argument to {name} must have shape [..., n, n], got shape {aval.shape}.")
 
 
+def check_rank(name: str, *avals: Any) -> None:
+    for position, aval in enumerate(avals):
+        if len(aval.shape) < 2:
+            raise TypeError(f"Input {position} to {name} must have rank at least 2, but got shape={aval.shape}")
+
+
+def check_square(name: str, aval: Any) -> None:
+    check_rank(name, aval)
+    if aval.shape[-1] != aval.shape[-2]:
+        raise ValueError(f"The input to {name} must be a square matrix. Got shape {aval.shape}")
+
+
 def shape_of(x: Any) -> tuple[int, ...]:
     return get_aval(x).shape
 
@@ -127,6 +139,20 @@ def batch_in_front(primitive: Primitive) -> None:
 
 
 # --- loops over matrices
+
+
+def by_columns(b: Any, x: Any) -> Any:
+    """The transposes of matrices: in memory, what LAPACK takes for the matrices themselves, and back."""
+    *batch, rows, columns = x.shape
+    return b.value((*batch, columns, rows), x.dtype, lambda index: x.at((*index[:-2], index[-1], index[-2])))
+
+
+def unless(b: Any, failed: Any, value: Any) -> Any:
+    """A value with NaN in the matrices (or vectors) of a batch for which LAPACK reported failure."""
+    rank = len(failed.shape)
+    nan = b.const(np.nan, value.dtype)
+    return b.value(value.shape, value.dtype,
+                   lambda index: b.select(b.ne(failed.at(index[:rank]), b.const(0, INT32)), nan, value.at(index)))
 
 
 def working(b: Any, value: Any) -> Any:

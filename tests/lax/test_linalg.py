@@ -1,0 +1,260 @@
+"""Factorisations and solves against JAX's, which calls the same LAPACK: values, derivatives, batching, errors."""
+
+from __future__ import annotations
+
+import itertools
+
+import jax
+import numpy as np
+import pytest
+
+from styrax.lax import linalg
+from styrax.transforms.api import jvp, vjp, vmap
+from tests.lax.oracle import check, program
+
+theirs = jax.lax.linalg
+DTYPES = ["float32", "complex64"]
+
+
+def draw(shape, dtype, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=shape)
+    if dtype == "complex64":
+        x = x + 1j * rng.normal(size=shape)
+    return x.astype(dtype)
+
+
+def adjoint(x):
+    return np.conj(np.swapaxes(x, -1, -2))
+
+
+def positive(n, dtype, batch=()):
+    a = draw((*batch, n, n), dtype)
+    return (a @ adjoint(a) + n * np.eye(n)).astype(dtype)
+
+
+def both(name, **kwargs):
+    return (lambda *xs: getattr(linalg, name)(*xs, **kwargs),
+            lambda *xs: jax.tree.leaves(getattr(theirs, name)(*xs, **kwargs)))
+
+
+@pytest.mark.parametrize("platform", ["xla", "cpu"])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(1, 1), (5, 5), (2, 3, 3), (30, 30)])
+def test_cholesky(shape, dtype, platform):
+    x = positive(shape[-1], dtype, shape[:-2])
+    check(platform, *both("cholesky"), x, rtol=1e-4, atol=1e-4)
+    check(platform, *both("cholesky", symmetrize_input=False), x, rtol=1e-4, atol=1e-4)
+    t = draw(shape, dtype, 1)
+    f, g = linalg.cholesky, theirs.cholesky
+    if platform == "cpu":
+        check("cpu", lambda x, t: jvp(f, (x,), (t,)), lambda x, t: jax.jvp(g, (x,), (t,)), x, t, rtol=1e-3, atol=1e-3)
+        check("cpu", lambda x, t: vjp(f, x)[1](t), lambda x, t: jax.vjp(g, x)[1](t), x, t, rtol=1e-3, atol=1e-3)
+
+
+def test_cholesky_of_other_matrices_is_nan():
+    for n in (2, 20):
+        x = -np.eye(n, dtype=np.float32)
+        check("cpu", *both("cholesky"), x)
+        x[0, 0] = 1
+        check("cpu", *both("cholesky"), x)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("n", [1, 4, 30])
+def test_triangular_solve(n, dtype):
+    for left, lower, transpose, conjugate, unit in itertools.product([False, True], repeat=5):
+        if n != 4 and (conjugate != transpose or unit == left):
+            continue
+        a = draw((2, n, n), dtype) / n + 2 * np.eye(n, dtype=np.float32)
+        b = draw((2, n, 3) if left else (2, 3, n), dtype, 1)
+        kwargs = dict(left_side=left, lower=lower, transpose_a=transpose, conjugate_a=conjugate, unit_diagonal=unit)
+        f, g = both("triangular_solve", **kwargs)
+        check("cpu", f, g, a, b, rtol=1e-3, atol=1e-4)
+        if n == 4 and dtype == "float32" or n == 4 and unit:
+            check("xla", f, g, a, b, rtol=1e-3, atol=1e-4)
+            g = lambda *xs: getattr(theirs, "triangular_solve")(*xs, **kwargs)  # noqa: B009, B023
+            t = draw(b.shape, dtype, 2)
+            check("cpu", lambda a, b, t: jvp(f, (a, b), (a, t)), lambda a, b, t: jax.jvp(g, (a, b), (a, t)), a, b, t,  # noqa: B023
+                  rtol=1e-3, atol=1e-3)
+            check("cpu", lambda a, b, t: vjp(f, a, b)[1](t), lambda a, b, t: jax.vjp(g, a, b)[1](t), a, b, t, rtol=1e-3,  # noqa: B023
+                  atol=1e-3)
+            if not unit:
+                for axes in ((None, 0), (0, None), (1, 1)):
+                    args = [v[0] if x is None else v if x == 0 else np.swapaxes(v, 0, 1) for v, x in zip((a, b), axes)]
+                    check("cpu", vmap(f, axes), jax.vmap(g, axes), *args, rtol=1e-3, atol=1e-3)
+
+
+def test_triangular_solve_many_sides():
+    a, b = draw((40, 40), "float32") / 40 + 2 * np.eye(40, dtype=np.float32), draw((40, 600), "float32")
+    for left in (True, False):
+        check("cpu", *both("triangular_solve", left_side=left, lower=True), a, b if left else b.T.copy(), rtol=1e-3,
+              atol=1e-4)
+    check("cpu", *both("triangular_solve", left_side=True), a, b[:, 0].copy(), rtol=1e-3, atol=1e-4)
+
+
+SHAPES = [(4, 4), (6, 3), (3, 6), (2, 5, 4), (40, 40)]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [*SHAPES, (0, 3)])
+def test_lu(shape, dtype):
+    x = draw(shape, dtype)
+    check("cpu", *both("lu"), x, rtol=1e-3, atol=1e-4)
+    if shape[-1] < 10 and 0 not in shape:
+        f, g, t = (lambda x: linalg.lu(x)[0]), (lambda x: theirs.lu(x)[0]), draw(shape, dtype, 1)
+        check("cpu", lambda x, t: jvp(f, (x,), (t,)), lambda x, t: jax.jvp(g, (x,), (t,)), x, t, rtol=1e-2, atol=1e-2)
+
+
+def test_lu_pivots():
+    pivots = np.array([[2, 2, 3], [0, 1, 4]], np.int32)
+    check("cpu", lambda p: linalg.lu_pivots_to_permutation(p, 5), lambda p: theirs.lu_pivots_to_permutation(p, 5), pivots)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_qr(shape, dtype):
+    x = draw(shape, dtype)
+    for full, pivoting in itertools.product([False, True], repeat=2):
+        f, g = both("qr", full_matrices=full, pivoting=pivoting)
+        check("cpu", f, g, x, rtol=1e-3, atol=1e-4)
+        if shape[-1] < 10 and not (full and shape[-2] > shape[-1]):
+            t = draw(shape, dtype, 1)
+            f2, g2 = (lambda x: f(x)[:2]), (lambda x: g(x)[:2])  # noqa: B023
+            check("cpu", lambda x, t: jvp(f2, (x,), (t,))[1], lambda x, t: jax.jvp(g2, (x,), (t,))[1], x, t, rtol=1e-2,  # noqa: B023
+                  atol=1e-2)
+    assert np.asarray(program(lambda x: linalg.qr(x), np.ones((0, 3), np.float32))[0].out_avals[0].shape).tolist() == [0, 0]
+
+
+def test_reflections():
+    a, taus = draw((5, 3), "float32"), draw((3,), "float32", 1)
+    check("cpu", *both("householder_product"), a, taus, rtol=1e-3, atol=1e-3)
+    for left, transpose in itertools.product([False, True], repeat=2):
+        c = draw((5, 4) if left else (4, 5), "float32", 2)
+        check("cpu", *both("ormqr", left=left, transpose=transpose), a, taus, c, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(4, 4), (3, 5, 5), (40, 40)])
+def test_eigh(shape, dtype):
+    x = draw(shape, dtype)
+    for lower in (False, True):
+        check("cpu", *both("eigh", lower=lower, symmetrize_input=False), x, rtol=1e-3, atol=1e-4)
+    check("cpu", *both("eigh"), x, rtol=1e-3, atol=1e-4)
+    if shape[-1] < 10:
+        t = draw(shape, dtype, 1)
+        check("cpu", lambda x, t: jvp(linalg.eigh, (x,), (t,))[1], lambda x, t: jax.jvp(theirs.eigh, (x,), (t,))[1], x, t,
+              rtol=1e-2, atol=1e-2)
+        f, g = (lambda x: linalg.eigh(x)[1]), (lambda x: theirs.eigh(x)[1])
+        w = np.ones(shape[:-1], np.float32)
+        check("cpu", lambda x, w: vjp(f, x)[1](w), lambda x, w: jax.vjp(g, x)[1](w), x, w, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(4, 4), (6, 3), (3, 6), (2, 5, 4), (30, 40)])
+def test_svd(shape, dtype):
+    x = draw(shape, dtype)
+    for full in (False, True):
+        check("cpu", *both("svd", full_matrices=full), x, rtol=1e-3, atol=1e-4)
+    check("cpu", *both("svd", compute_uv=False), x, rtol=1e-3, atol=1e-4)
+    if shape[-1] < 10:
+        t = draw(shape, dtype, 1)
+        for kwargs in (dict(full_matrices=False), dict(compute_uv=False)):
+            f, g = both("svd", **kwargs)
+            check("cpu", lambda x, t: jvp(f, (x,), (t,))[1], lambda x, t: jax.jvp(g, (x,), (t,))[1], x, t, rtol=1e-2,  # noqa: B023
+                  atol=1e-2)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(4, 4), (2, 5, 5)])
+def test_eig(shape, dtype):
+    x = draw(shape, dtype)
+    for left, right in itertools.product([False, True], repeat=2):
+        check("cpu", *both("eig", compute_left_eigenvectors=left, compute_right_eigenvectors=right), x, rtol=1e-3,
+              atol=1e-4)
+    t = draw(shape, dtype, 1)
+    none = dict(compute_left_eigenvectors=False, compute_right_eigenvectors=False)
+    f, g = both("eig", **none)
+    check("cpu", lambda x, t: jvp(f, (x,), (t,))[1], lambda x, t: jax.jvp(g, (x,), (t,))[1], x, t, rtol=1e-2, atol=1e-2)
+    f, g = both("eig", compute_left_eigenvectors=False, enable_eigvec_derivs=True)
+    check("cpu", lambda x, t: jvp(f, (x,), (t,))[1], lambda x, t: jax.jvp(g, (x,), (t,))[1], x, t, rtol=1e-2, atol=1e-2)
+    with pytest.raises(NotImplementedError, match="enable_eigvec_derivs"):
+        program(lambda x: jvp(linalg.eig, (x,), (x,)), x)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_other_forms(dtype):
+    x = draw((2, 5, 5), dtype)
+    check("cpu", *both("schur"), x, rtol=1e-3, atol=1e-3)
+    check("cpu", *both("schur", compute_schur_vectors=False), x, rtol=1e-3, atol=1e-3)
+    check("cpu", *both("hessenberg"), x, rtol=1e-3, atol=1e-3)
+    for lower in (False, True):
+        check("cpu", *both("tridiagonal", lower=lower), (x + adjoint(x)), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_tridiagonal_solve(dtype):
+    args = [draw((2, 6), dtype, i) for i in range(3)] + [draw((2, 6, 3), dtype, 3)]
+    args[1] = args[1] + 3
+    f, g = linalg.tridiagonal_solve, theirs.tridiagonal_solve
+    check("cpu", f, g, *args, rtol=1e-3, atol=1e-4)
+    check("cpu", lambda *a: jvp(f, a, a), lambda *a: jax.jvp(g, a, a), *args, rtol=1e-3, atol=1e-3)
+    check("cpu", lambda *a: vjp(f, *a)[1](a[3]), lambda *a: jax.vjp(g, *a)[1](a[3]), *args, rtol=1e-3, atol=1e-3)
+
+
+def test_products_and_updates():
+    a, c = draw((3, 4), "float32"), draw((3, 3), "float32", 1)
+    for symmetric in (False, True):
+        check("cpu", *both("symmetric_product", alpha=2.0, beta=0.5, symmetrize_output=symmetric), a, c, rtol=1e-4, atol=1e-4)
+    r = np.triu(draw((5, 5), "float32")) + 3 * np.eye(5, dtype=np.float32)
+    w = draw((5,), "float32", 1)
+    found = program(linalg.cholesky_update, r, w)
+    assert found[0].out_avals[0].shape == (5, 5)
+    check("cpu", lambda r, w: linalg.cholesky_update(r, w), lambda r, w: np.linalg.cholesky(
+        np.asarray(r.T @ r + np.outer(w, w))).T.astype(np.float32), r, w, rtol=1e-3, atol=1e-3)
+
+
+def test_batching():
+    x = positive(4, "float32", (3,))
+    for name in ("cholesky", "lu", "qr", "eigh", "svd", "schur", "hessenberg"):
+        f, g = both(name)
+        for axis in (0, 1):
+            moved = np.moveaxis(x, 0, axis).copy()
+            check("cpu", vmap(f, axis), jax.vmap(g, axis), moved, rtol=1e-3, atol=1e-3)
+
+
+def test_parameters():
+    x = np.eye(3, dtype=np.float32)
+    for name in ("cholesky", "lu", "qr", "eigh", "svd", "eig", "schur", "hessenberg", "tridiagonal"):
+        f, g = both(name)
+        ours, others = program(f, x)[0], jax.make_jaxpr(g)(x)
+        last = [next(e for e in reversed(j.eqns) if e.primitive.name == name) for j in (ours, others)]
+        assert {k: str(v) for k, v in last[0].params.items()} == {k: str(v) for k, v in last[1].params.items()}, name
+
+
+@pytest.mark.parametrize(
+    ("run", "error"),
+    [
+        (lambda L, z: L.cholesky(z(3, 4)), (TypeError, ValueError)),
+        (lambda L, z: L.cholesky(z(3, 3).astype(np.int32)[:, :2]), (TypeError, ValueError)),
+        (lambda L, z: L.triangular_solve(z(3, 3), z(3, 2)), ValueError),
+        (lambda L, z: L.triangular_solve(z(3, 2), z(3, 2)), ValueError),
+        (lambda L, z: L.triangular_solve(z(3, 3).astype(np.int32), z(3, 3).astype(np.int32)), TypeError),
+        (lambda L, z: L.lu(z(3)), TypeError),
+        (lambda L, z: L.lu(z(3, 3).astype(np.int32)), TypeError),
+        (lambda L, z: L.qr(z(3)), TypeError),
+        (lambda L, z: L.svd(z(3)), TypeError),
+        (lambda L, z: L.eig(z(2, 3)), ValueError),
+        (lambda L, z: L.eigh(z(3, 3), subset_by_index=(0, 2)), NotImplementedError),
+        (lambda L, z: L.svd(z(3, 3), subset_by_index=(0, 2)), ValueError),
+        (lambda L, z: L.schur(z(3, 3), sort_eig_vals=True), NotImplementedError),
+        (lambda L, z: L.tridiagonal_solve(z(3), z(3), z(3), z(3)), TypeError),
+        (lambda L, z: L.lu_pivots_to_permutation(z(3), 5), TypeError),
+        (lambda L, z: L.lu_pivots_to_permutation(z(3).astype(np.int32), 2), ValueError),
+    ],
+)
+def test_errors(run, error):
+    with pytest.raises(error):
+        program(lambda: run(linalg, lambda *s: np.zeros(s, np.float32)))
+    with pytest.raises(error):
+        run(theirs, lambda *s: jax.numpy.zeros(s, np.float32))
