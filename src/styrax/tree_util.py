@@ -42,6 +42,8 @@ from .core.tree_paths import (
 )
 from .core.treedef import PyTreeDef, default_registry
 
+_registry = default_registry.nodes  # what libraries look up types of nodes in
+
 __all__ = [
     "DictKey", "FlattenedIndexKey", "GetAttrKey", "KeyEntry", "KeyPath", "Partial", "PyTreeDef", "SequenceKey",
     "all_leaves", "default_registry", "flatten_one_level", "flatten_one_level_with_keys", "is_tree_node", "keystr",

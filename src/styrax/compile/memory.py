@@ -17,7 +17,7 @@ ALIGNMENT = 64
 
 
 class Events:
-    """When buffers are read and written: positions in program order; a loop's whole extent counts for what lives outside it."""
+    """When buffers are read and written, as positions in program order, and the loops around each position."""
 
     def __init__(self, body: Sequence[Statement]):
         self.position = 0
@@ -137,13 +137,8 @@ def _compatible(events: Events, a: Buffer, b: Buffer, now: int, path: tuple[int,
         start, end = events.loops[path[-1]]
         if not all(start <= t <= end for t, _ in reads_b + writes_b):
             return False
-    outer = path
-    for t, _ in reads_a + writes_a:
-        if not set(outer) <= set(events.loops_of[t]):
-            # a is used outside the loop in which it is made a copy of b: only the last iteration counts
-            if outer:
-                return False
-    return True
+    # if a is used outside the loop in which it is made a copy of b, only the last iteration counts
+    return all(set(path) <= set(events.loops_of[t]) for t, _ in reads_a + writes_a)
 
 
 def _carried(events: Events, a: Buffer, path: tuple[int, ...]) -> bool:
@@ -151,12 +146,12 @@ def _carried(events: Events, a: Buffer, path: tuple[int, ...]) -> bool:
     return any(t < start for t, _ in events.writes.get(a, ())) or any(t < start for t, _ in events.reads.get(a, ()))
 
 
-def _read_before(events: Events, t: int, s: Statement, read: Expr | None, w: int, other: Statement, written: Expr | None,
-                 depth: int) -> bool:
+def _read_before(events: Events, t: int, s: Statement, read: Expr | None, w: int, other: Statement,
+                 written: Expr | None, depth: int) -> bool:
     """Whether an element is read before the write would overwrite it.
 
-    Inside a loop that contains both (below the first `depth` ones), that holds if they touch the same element in the same
-    iteration, the read first.
+    Inside a loop that contains both (below the first `depth` ones), that holds if they touch the same element in the
+    same iteration, the read first.
     """
     if isinstance(other, Copy) and other.source.root is not None and read is None and other is s:
         return True
@@ -167,7 +162,7 @@ def _read_before(events: Events, t: int, s: Statement, read: Expr | None, w: int
 
 
 def donate(events: Events, inputs: Sequence[Buffer | None], outputs: Sequence[Buffer | None]) -> None:
-    """Lets results take the memory of donated arguments that are read for the last time where the results are written."""
+    """Lets results take the memory of donated arguments whose last reads are where the results are written."""
     free = [b for b in inputs if b is not None and b.donated and not any(
         o is not None and o.root is b for o in outputs)]
     for a in outputs:
@@ -215,7 +210,7 @@ def place(events: Events, buffers: Sequence[Buffer]) -> int:
     for buffer, (start, end) in sorted(lives.items(), key=lambda item: -_bytes(item[0])):
         size = -(-_bytes(buffer) // ALIGNMENT) * ALIGNMENT
         offset = 0
-        for s, e, o, n in sorted((p for p in placed if p[0] <= end and start <= p[1]), key=lambda p: p[2]):
+        for _, _, o, n in sorted((p for p in placed if p[0] <= end and start <= p[1]), key=lambda p: p[2]):
             if offset + size <= o:
                 break
             offset = max(offset, o + n)

@@ -222,7 +222,8 @@ class Scheduler:
             body = [loop]
         return body
 
-    def _shared_first(self, outer: list[Expr], vector: Expr | None, width: int, rows: Expr | None, count: int) -> list[Expr]:
+    def _shared_first(self, outer: list[Expr], vector: Expr | None, width: int, rows: Expr | None,
+                      count: int) -> list[Expr]:
         """The outer loops with one outermost that has enough steps for threads to share evenly, if there is one."""
         def steps(v: Expr) -> int:
             return self._size(v) // (width if v is vector else count if v is rows else 1)

@@ -79,7 +79,8 @@ class _View:
 
     def __init__(self, memory: Memory, dtype: np.dtype, shape: tuple[int, ...]):
         self.memory = memory
-        kind = dtype.str if dtype.isbuiltin == 1 else f"|u{dtype.itemsize}" if dtype.itemsize == 1 else f"<u{dtype.itemsize}"
+        bits = f"|u{dtype.itemsize}" if dtype.itemsize == 1 else f"<u{dtype.itemsize}"
+        kind = dtype.str if dtype.isbuiltin == 1 else bits
         self.__array_interface__ = {"version": 3, "data": (memory.address, False), "shape": shape, "typestr": kind}
 
 
@@ -158,7 +159,7 @@ class Executable:
         if status == runtime.CANCELLED:
             raise KeyboardInterrupt(f"{self.name} was cancelled")
         if status == OUTSIDE:
-            raise AssertionError(f"{self.name}: an access outside a buffer; STYRAX_DEBUG=loops,bounds shows the program")
+            raise AssertionError(f"{self.name}: an access outside a buffer; STYRAX_DEBUG=loops,bounds shows where")
         raise MemoryError(f"{self.name}: no memory for intermediate results ({self.workspace} bytes planned)")
 
     def run_sized(self, args: Sequence[Any], out_avals: Sequence[Any], out_bytes: Sequence[int],
@@ -311,7 +312,8 @@ class CpuBackend:
         return self._copy(value, aval, device)
 
     def _copy(self, value: Any, aval: ShapedArray, device: Any) -> Array:
-        source = np.asarray(value, dtype=aval.dtype, order="C") if isinstance(aval.dtype, np.dtype) else np.asarray(value)
+        dtype = aval.dtype if isinstance(aval.dtype, np.dtype) else None
+        source = np.asarray(value, dtype=dtype, order="C")
         memory = Memory(source.nbytes, device or self._devices[0])
         if source.nbytes:
             ctypes.memmove(memory.address, _numpy_address(source), source.nbytes)
@@ -329,7 +331,9 @@ class CpuBackend:
 
 
 def _numpy_address(x: np.ndarray) -> int:
-    return x.__array_interface__["data"][0] if x.dtype.kind in "biufc" else x.view(np.uint8 if x.ndim else x.dtype).ctypes.data
+    if x.dtype.kind in "biufc":
+        return x.__array_interface__["data"][0]
+    return x.view(np.uint8 if x.ndim else x.dtype).ctypes.data
 
 
 backend = CpuBackend()

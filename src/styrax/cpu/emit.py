@@ -1,7 +1,7 @@
 """Loop IR to LLVM IR text: statements, control flow and threads.
 
-Invariants leave loops by construction (`expressions`); iterations of parallel loops go to a function of their own, which gets what it
-needs from around through an environment.
+Invariants leave loops by construction (`expressions`); iterations of parallel loops become a function of their own that
+gets what it needs from around through an environment.
 """
 
 from __future__ import annotations
@@ -382,7 +382,8 @@ class Function(Accesses):
                 if lanes.mask is not None:
                     w, n = lanes.columns, lanes.width
                     order = ", ".join(f"i32 {k % w}" for k in range(n))
-                    lanes.mask = self.op(f"shufflevector <{w} x i1> {lanes.mask}, <{w} x i1> poison, <{n} x i32> <{order}>")
+                    v = f"<{w} x i1>"
+                    lanes.mask = self.op(f"shufflevector {v} {lanes.mask}, {v} poison, <{n} x i32> <{order}>")
             self.vectors |= lanes.vars
         self.depths[s.var] = len(self.scopes) - 1
         self.names[s.var] = i
@@ -451,7 +452,8 @@ class Function(Accesses):
             self.line(f"{i} = phi i64 [ {low}, %{entry} ], [ {following}, %{latch} ]")
             left = self.op(f"sub i64 {high}, {i}")
             first = self.op(f"insertelement <{width} x i64> poison, i64 {left}, i32 0")
-            every = self.op(f"shufflevector <{width} x i64> {first}, <{width} x i64> poison, <{width} x i32> zeroinitializer")
+            v = f"<{width} x i64>"
+            every = self.op(f"shufflevector {v} {first}, {v} poison, <{width} x i32> zeroinitializer")
             steps = ", ".join(f"i64 {k}" for k in range(width))
             mask = self.op(f"icmp sgt <{width} x i64> {every}, <{steps}>")
             self._body(s, i, Lanes(s.var, i, width, mask))
@@ -473,7 +475,8 @@ class Function(Accesses):
             grain = width * per_claim
             per_claim = 1
         self.module.counter += 1
-        child = Function(self.module, f"part{self.module.counter}", "ptr %env, i64 %begin, i64 %end", "internal void", self)
+        child = Function(self.module, f"part{self.module.counter}", "ptr %env, i64 %begin, i64 %end", "internal void",
+                         self)
         extent = self.arena.index(s.extent)
         if grain == 1:
             child.loop(s, "%begin", "%end")

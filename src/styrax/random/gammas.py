@@ -80,15 +80,13 @@ def _gamma_one(key: Any, alpha: Any, log_space: bool) -> Any:
 
 
 def _random_gamma_physical(context: Context, data: Any, alpha: Any, *, log_space: bool) -> Any:
-    from styrax.transforms.api import vmap
-
     keys = context.avals_in[0]
     shape = alpha.shape
     each = math.prod(shape[keys.ndim:])
     key_shape = keys.dtype.element_shape
     flat = prng.random_wrap(lax.reshape(data, (math.prod(keys.shape), *key_shape)), impl=keys.dtype._impl)
     flat = lax.reshape(prng.random_split(flat, (each,)), (math.prod(shape),))
-    out = vmap(partial(_gamma_one, log_space=log_space))(flat, lax.reshape(alpha, (math.prod(shape),)))
+    out = lax.map(lambda x: _gamma_one(*x, log_space), (flat, lax.reshape(alpha, (math.prod(shape),))))
     return lax.reshape(out, shape)
 
 

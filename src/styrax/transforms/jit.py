@@ -51,7 +51,8 @@ class Ready:
 
     __slots__ = ("code", "out_tree", "single", "left", "forget")
 
-    def __init__(self, code: Callable[..., list[Any]], out_tree: Any, left: int = 0, forget: Callable[[], Any] | None = None):
+    def __init__(self, code: Callable[..., list[Any]], out_tree: Any, left: int = 0,
+                 forget: Callable[[], Any] | None = None):
         self.code = code
         self.out_tree = out_tree
         self.single = out_tree == LEAF
@@ -156,7 +157,8 @@ class Static:
         except TypeError:
             raise ValueError(
                 f"Non-hashable static arguments are used in a jit function: {self.value!r} of type "
-                f"{type(self.value)}. Static arguments are part of the cache's key; they need __hash__ and __eq__.") from None
+                f"{type(self.value)}. Static arguments are part of the cache's key: they need __hash__ and __eq__."
+            ) from None
 
 
 class PjitFunction:
@@ -190,7 +192,7 @@ class PjitFunction:
         return self._call(args, kwargs)
 
     def _signature(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, list[Any]] | None:
-        """The key of a call whose arguments are plain arrays, None and static values, and its arrays; None for any other."""
+        """The key of a call with plain arrays, numbers, None and static values, and its arrays; None for any other."""
         key: list[Any] = []
         arrays: list[Any] = []
         static = self._options.static_nums
@@ -270,7 +272,7 @@ class PjitFunction:
         return tree.tree_unflatten(entry.out_tree, outs)
 
     def _generic_call(self, arguments: Arguments) -> Any:
-        """An eager call of a library function, by a program for all shapes; None where there is none, or the shape is hot."""
+        """An eager library call by a program for all shapes; None if there is none or the shape is hot."""
         backend = backends.get()
         eager = getattr(backend, "eager", None)
         if eager is None or arguments.donated is not None:
@@ -477,7 +479,8 @@ def _complete(fun: Callable, nums: Any, names: Any, what: str) -> tuple[tuple[in
                                  f"Function does not take these args.Valid argnames: {sorted(known)}")
     if names is None:
         strings = tuple(positional[i].name for i in numbers
-                        if -len(positional) <= i < len(positional) and positional[i].kind is not inspect.Parameter.POSITIONAL_ONLY)
+                        if -len(positional) <= i < len(positional)
+                        and positional[i].kind is not inspect.Parameter.POSITIONAL_ONLY)
     elif nums is None:
         order = [p.name for p in positional]
         numbers = tuple(order.index(s) for s in strings if s in order)

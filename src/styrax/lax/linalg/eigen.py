@@ -15,10 +15,11 @@ from styrax.core.trace import get_aval
 from styrax.transforms import ad
 
 from ..arithmetic import add, div, mul, sub
-from ..broadcasting import broadcast_in_dim
+from ..broadcasting import broadcast_in_dim, expand_dims, squeeze
 from ..casting import convert_element_type
-from ..elementwise import real
-from ..reductions import reduce_sum
+from ..elementwise import abs, complex, conj, imag, real
+from ..reductions import argmax, reduce_sum
+from ..sorting import take_along
 from .lu import lu
 from .matrices import (
     INT32,
@@ -281,14 +282,19 @@ rules.loops[eig_p] = _eig_loops
 
 def solve(a: Any, rhs: Any) -> Any:
     """`a⁻¹ @ rhs`, for square matrices of derivative rules."""
-    from ..sorting import take_along
-
     factors, _, permutation = lu(a)
     shape = shape_of(rhs)
     order = broadcast_in_dim(permutation, shape, tuple(range(len(shape) - 1)))
     out = take_along(rhs, order, len(shape) - 2)
     out = triangular_solve(factors, out, left_side=True, lower=True, unit_diagonal=True)
     return triangular_solve(factors, out, left_side=True, lower=False)
+
+
+def _at_largest(v: Any, x: Any) -> Any:
+    """The elements of `x`, column by column, where those of `v` are largest."""
+    axis = len(shape_of(v)) - 2
+    place = argmax(abs(v), axis, INT32)
+    return squeeze(take_along(x, expand_dims(place, (axis,)), axis), (axis,))
 
 
 def _eig_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, compute_left_eigenvectors: bool,
@@ -317,13 +323,12 @@ def _eig_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, compute_left_ei
     inner = solve(v, matmul(convert_element_type(tangent, dtype), v))
     slopes = [diagonal(inner)]
     if compute_right_eigenvectors:
-        from ..elementwise import conj
-
         n = shape_of(w)[-1]
         dv = matmul(v, mul(inverse_gaps(w), inner))
-        # Vectors keep length 1, and the phase that makes their change orthogonal to them.
-        along = reduce_sum(mul(conj(v), dv), (len(shape_of(v)) - 2,))
-        slopes.append(sub(dv, mul(v, columns_of(along, n))))
+        # Vectors keep their length, and their largest components stay real.
+        along = real(reduce_sum(mul(conj(v), dv), (len(shape_of(v)) - 2,)))
+        turned = imag(div(_at_largest(v, dv), _at_largest(v, v)))
+        slopes.append(sub(dv, mul(v, columns_of(complex(along, turned), n))))
     return outs, slopes
 
 
