@@ -23,7 +23,7 @@ class Events:
         self.position = 0
         self.reads: dict[Buffer, list[tuple[int, Any]]] = {}
         self.writes: dict[Buffer, list[tuple[int, Any]]] = {}
-        self.copies: list[tuple[int, Copy, tuple[tuple[int, int], ...]]] = []
+        self.copies: list[tuple[int, Copy, tuple[int, ...]]] = []
         self.loops: list[list[int]] = []  # [start, end] of each loop
         self.path: list[int] = []  # loops around the current position
         self.loops_of: dict[int, tuple[int, ...]] = {}

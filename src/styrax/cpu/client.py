@@ -204,7 +204,7 @@ class Executable:
 
     def memory_analysis(self) -> tuple[int, int, int, int, int]:
         """Bytes of code, arguments, results, results in donated arguments, and workspace."""
-        arguments = sum(b.size * b.dtype.itemsize for b in self.program.inputs if b is not None)
+        arguments = sum(int(b.nbytes) for b in self.program.inputs if b is not None)
         alias = sum(self.out_bytes[k] for k in self.taken)
         return 0, arguments, sum(self.out_bytes), alias, self.program.workspace
 

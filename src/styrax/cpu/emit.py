@@ -255,9 +255,13 @@ class Function(Accesses):
             result = "void" if s.result is None else element_type(s.result.dtype)
             self.declare(f"declare {result} @{s.symbol}({', '.join(types)})")
             call = f"call {result} @{s.symbol}({', '.join(texts)})"
-            name = self.line(call) if s.result is None else self.op(call)
+            name = ""
+            if s.result is None:
+                self.line(call)
+            else:
+                name = self.op(call)
         if s.result is not None:
-            self._define(s.result, name, 1)  # type: ignore[arg-type]
+            self._define(s.result, name, 1)
         for b in s.writes:
             self.forget(b)
 

@@ -167,7 +167,7 @@ class PjitFunction:
     def __init__(self, fun: Callable, options: Options):
         self._fun = fun
         self._options = options
-        self._fast: dict[Any, Entry] = {}
+        self._fast: dict[Any, Ready] = {}
         self._generic: dict[Any, Any] = {}
         self._library = (getattr(fun, "__module__", None) or "").startswith("styrax.")
         self.__wrapped__ = fun

@@ -1,0 +1,121 @@
+"""Primitives that are defined by what they do with other primitives, and types of one's own.
+
+`HiPrimitive` works on arrays: eagerly, in programs (where it is one equation, expanded when the program is compiled) and
+under differentiation, by the methods that a subclass gives. Values of types registered with `register_hitype` have their
+abstract values; functions that take them eagerly work, and programs are not traced over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..core import rules
+from ..core.avals import AbstractRef, AbstractValue, ShapedArray, aval_rules
+from ..core.effects import control_flow_allowed_effects
+from ..core.primitive import Primitive
+from ..core.staging import trace_to_jaxpr
+from ..transforms.ad import Zero, instantiate_zeros, is_undefined_primal
+
+
+class HiType(AbstractValue):
+    """The type of immutable values of a class of one's own."""
+
+    __slots__ = ()
+    is_high = True
+
+
+class MutableHiType(AbstractValue):
+    """The type of mutable values of a class of one's own."""
+
+    __slots__ = ()
+    is_high = True
+    has_qdd = True
+
+
+class AvalQDD:
+    """A type together with the part of it that can change as a program runs."""
+
+    __slots__ = ("aval", "qdd")
+
+    def __init__(self, aval: AbstractValue, qdd: Any):
+        self.aval = aval
+        self.qdd = qdd
+
+
+class AvalMutableQDD:
+    """A type together with a mutable place for the part of it that can change."""
+
+    __slots__ = ("aval", "mutable_qdd")
+
+    def __init__(self, aval: AbstractValue, mutable_qdd: Any):
+        self.aval = aval
+        self.mutable_qdd = mutable_qdd
+
+
+class aval_property:
+    """A property of tracers that is read off their type."""
+
+    __slots__ = ("fget",)
+
+    def __init__(self, fget: Callable):
+        self.fget = fget
+
+
+class aval_method:
+    """A method of tracers that their type gives them."""
+
+    __slots__ = ("fun",)
+
+    def __init__(self, fun: Callable):
+        self.fun = fun
+
+
+def register_hitype(val_cls: type, typeof_fn: Callable[[Any], AbstractValue]) -> None:
+    """Makes values of a class known, by a function that gives their type."""
+    aval_rules[val_cls] = typeof_fn
+
+
+class HiPrimitive(Primitive):
+    """A primitive by methods: `abstract_eval(*avals, **params) -> (avals, effects)`, `to_lojax(*args, **params)`, and for
+    derivatives `jvp(primals, tangents, **params)` and `transpose(cts, *args, **params)`.
+    """
+
+    def __init__(self, name: str):
+        method = self.abstract_eval
+        super().__init__(name)
+        self.abstract_eval = method  # type: ignore[method-assign]
+        self.impl = self.to_lojax  # type: ignore[method-assign]
+        rules.loops[self] = rules.stablehlos[self] = self._lower
+        rules.jvps[self] = self.jvp
+        rules.transposes[self] = self.transpose
+
+    def abstract_eval(self, *arg_avals: Any, **params: Any) -> Any:  # type: ignore[override]
+        raise NotImplementedError(f"{type(self).__name__} must define abstract_eval")
+
+    def to_lojax(self, *args: Any, **params: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} must define to_lojax")
+
+    def jvp(self, primals: Any, tangents: Any, **params: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} must define jvp to be differentiated")
+
+    def transpose(self, *args: Any, **params: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} must define transpose to be differentiated in reverse mode")
+
+    def is_high(self, *avals: Any, **params: Any) -> bool:
+        return True
+
+    def _lower(self, ctx: Any, *args: Any, **params: Any) -> Any:
+        def flat(*xs: Any) -> list[Any]:
+            out = self.to_lojax(*xs, **params)
+            return list(out) if self.multiple_results else [out]
+
+        outs = ctx.inline(trace_to_jaxpr(flat, ctx.avals_in), *args)
+        return outs if self.multiple_results else outs[0]
+
+
+__all__ = [
+    "AbstractRef", "AbstractValue", "AvalMutableQDD", "AvalQDD", "HiPrimitive", "HiType", "MutableHiType", "ShapedArray",
+    "Zero", "aval_method", "aval_property", "control_flow_allowed_effects", "instantiate_zeros", "is_undefined_primal",
+    "register_hitype",
+]
