@@ -14,9 +14,11 @@ from .core.mesh import (
     use_abstract_mesh,
 )
 from .core.shardings import NamedSharding, PartitionSpec, make_single_device_sharding
+from .lax.placing import reshard
+from .parallel.mapping import Infer
 
 __all__ = [
-    "AbstractDevice", "AbstractMesh", "AxisType", "Mesh", "NamedSharding", "PartitionSpec", "Sharding",
-    "SingleDeviceSharding",
-    "get_abstract_mesh", "get_mesh", "make_single_device_sharding", "set_mesh", "use_abstract_mesh",
+    "AbstractDevice", "AbstractMesh", "AxisType", "Infer", "Mesh", "NamedSharding", "PartitionSpec", "Sharding",
+    "SingleDeviceSharding", "get_abstract_mesh", "get_mesh", "make_single_device_sharding", "reshard", "set_mesh",
+    "use_abstract_mesh",
 ]

@@ -313,3 +313,70 @@ def test_tables_of_names_are_true():
         module = importlib.import_module(package)
         for name in module.__all__:
             assert getattr(module, name) is not None, f"{package}.{name}"
+
+
+def test_mapping_over_one_device():
+    x = jnp.ones((1, 3))
+    summed = jax.pmap(lambda x, y: lax.psum(x, "i") + y, axis_name="i", in_axes=(0, None))
+    np.testing.assert_array_equal(summed(x, 2.0), 3 * np.ones((1, 3)))
+    with pytest.raises(ValueError, match="logical devices"):
+        summed(jnp.ones((2, 3)), 2.0)
+    with pytest.raises(ValueError, match="at least one argument"):
+        jax.pmap(lambda x: x)(3.0)
+    mesh = jax.make_mesh((1, 1), ("a", "b"))
+    f = jax.shard_map(lambda x: lax.psum(x, ("a", "b")) * (lax.axis_index("a") + 1), mesh=mesh, in_specs=jax.P("a"),
+                      out_specs=jax.P())
+    np.testing.assert_array_equal(jax.jit(f)(jnp.arange(4.0)), np.arange(4.0))
+    np.testing.assert_array_equal(jax.grad(lambda x: f(x).sum())(jnp.arange(4.0)), np.ones(4))
+    with pytest.raises(ValueError, match="mesh"):
+        jax.shard_map(lambda x: x, in_specs=jax.P(), out_specs=jax.P())(1.0)
+
+
+def test_scopes_of_equations():
+    from styrax.extend import source_info_util
+
+    def f(x):
+        with jax.named_scope("a"):
+            y = jnp.sin(x)
+            with jax.named_scope("b"):
+                return y * 2
+
+    def stacks(closed):
+        return [str(e.source_info.name_stack) for e in closed.eqns]
+
+    assert stacks(jax.make_jaxpr(f)(1.0)) == ["a", "a/b"]
+    assert stacks(jax.make_jaxpr(jax.named_call(f, name="outer"))(1.0)) == ["outer/a", "outer/a/b"]
+    assert str(source_info_util.new_name_stack("x").transform("jvp").extend("y")) == "x/jvp(y)"
+    with source_info_util.extend_name_stack("q"):
+        assert str(source_info_util.current_name_stack()) == "q"
+
+
+def test_primitives_by_methods():
+    from styrax.experimental.hijax import HiPrimitive
+
+    class Square(HiPrimitive):
+        def abstract_eval(self, x):
+            return x, set()
+
+        def to_lojax(self, x):
+            return x * x
+
+        def jvp(self, primals, tangents):
+            return primals[0] * primals[0], 2 * primals[0] * tangents[0]
+
+    p = Square("square_by_methods")
+    assert float(p.bind(jnp.float32(3))) == float(jax.jit(p.bind)(jnp.float32(3))) == 9
+    assert float(jax.grad(p.bind)(3.0)) == 6
+
+
+def test_compile_time_evaluation():
+    seen = {}
+
+    def f(x):
+        with jax.ensure_compile_time_eval():
+            seen["concrete"] = jnp.arange(3) * 2
+            return x + seen["concrete"].sum()
+
+    assert float(jax.jit(f)(1.0)) == 7
+    assert not isinstance(seen["concrete"], jax.core.Tracer)
+    assert float(jax.grad(f)(1.0)) == 1

@@ -71,18 +71,18 @@ def test_triangular_solve(n, dtype):
         kwargs = dict(left_side=left, lower=lower, transpose_a=transpose, conjugate_a=conjugate, unit_diagonal=unit)
         f, g = both("triangular_solve", **kwargs)
         check("cpu", f, g, a, b, rtol=1e-3, atol=1e-4)
-        if n == 4 and dtype == "float32" or n == 4 and unit:
-            check("xla", f, g, a, b, rtol=1e-3, atol=1e-4)
-            g = lambda *xs: getattr(theirs, "triangular_solve")(*xs, **kwargs)  # noqa: B009, B023
-            t = draw(b.shape, dtype, 2)
-            check("cpu", lambda a, b, t: jvp(f, (a, b), (a, t)), lambda a, b, t: jax.jvp(g, (a, b), (a, t)), a, b, t,  # noqa: B023
-                  rtol=1e-3, atol=1e-3)
-            check("cpu", lambda a, b, t: vjp(f, a, b)[1](t), lambda a, b, t: jax.vjp(g, a, b)[1](t), a, b, t, rtol=1e-3,  # noqa: B023
-                  atol=1e-3)
-            if not unit:
-                for axes in ((None, 0), (0, None), (1, 1)):
-                    args = [v[0] if x is None else v if x == 0 else np.swapaxes(v, 0, 1) for v, x in zip((a, b), axes)]
-                    check("cpu", vmap(f, axes), jax.vmap(g, axes), *args, rtol=1e-3, atol=1e-3)
+        if n != 4 or unit or lower == transpose or conjugate != transpose:
+            continue
+        check("xla", f, g, a, b, rtol=1e-3, atol=1e-4)
+        g = lambda a, b: theirs.triangular_solve(a, b, **kwargs)  # noqa: B023
+        t = draw(b.shape, dtype, 2)
+        check("cpu", lambda a, b, t: jvp(f, (a, b), (a, t)), lambda a, b, t: jax.jvp(g, (a, b), (a, t)), a, b, t,  # noqa: B023
+              rtol=1e-3, atol=1e-3)
+        check("cpu", lambda a, b, t: vjp(f, a, b)[1](t), lambda a, b, t: jax.vjp(g, a, b)[1](t), a, b, t, rtol=1e-3,  # noqa: B023
+              atol=1e-3)
+        for axes in ((None, 0), (0, None), (1, 1)) if dtype == "float32" else ():
+            args = [v[0] if x is None else v if x == 0 else np.swapaxes(v, 0, 1) for v, x in zip((a, b), axes)]
+            check("cpu", vmap(f, axes), jax.vmap(g, axes), *args, rtol=1e-3, atol=1e-3)
 
 
 def test_triangular_solve_many_sides():
@@ -108,7 +108,8 @@ def test_lu(shape, dtype):
 
 def test_lu_pivots():
     pivots = np.array([[2, 2, 3], [0, 1, 4]], np.int32)
-    check("cpu", lambda p: linalg.lu_pivots_to_permutation(p, 5), lambda p: theirs.lu_pivots_to_permutation(p, 5), pivots)
+    check("cpu", lambda p: linalg.lu_pivots_to_permutation(p, 5), lambda p: theirs.lu_pivots_to_permutation(p, 5),
+          pivots)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -124,7 +125,7 @@ def test_qr(shape, dtype):
             f2, g2 = (lambda x: f(x)[:2]), (lambda x: g(x)[:2])  # noqa: B023
             check("cpu", lambda x, t: jvp(f2, (x,), (t,))[1], lambda x, t: jax.jvp(g2, (x,), (t,))[1], x, t, rtol=1e-2,  # noqa: B023
                   atol=1e-2)
-    assert np.asarray(program(lambda x: linalg.qr(x), np.ones((0, 3), np.float32))[0].out_avals[0].shape).tolist() == [0, 0]
+    assert program(linalg.qr, np.ones((0, 3), np.float32))[0].out_avals[0].shape == (0, 0)
 
 
 def test_reflections():
@@ -144,8 +145,8 @@ def test_eigh(shape, dtype):
     check("cpu", *both("eigh"), x, rtol=1e-3, atol=1e-4)
     if shape[-1] < 10:
         t = draw(shape, dtype, 1)
-        check("cpu", lambda x, t: jvp(linalg.eigh, (x,), (t,))[1], lambda x, t: jax.jvp(theirs.eigh, (x,), (t,))[1], x, t,
-              rtol=1e-2, atol=1e-2)
+        check("cpu", lambda x, t: jvp(linalg.eigh, (x,), (t,))[1],
+              lambda x, t: jax.jvp(theirs.eigh, (x,), (t,))[1], x, t, rtol=1e-2, atol=1e-2)
         f, g = (lambda x: linalg.eigh(x)[1]), (lambda x: theirs.eigh(x)[1])
         w = np.ones(shape[:-1], np.float32)
         check("cpu", lambda x, w: vjp(f, x)[1](w), lambda x, w: jax.vjp(g, x)[1](w), x, w, rtol=1e-3, atol=1e-3)
@@ -206,7 +207,8 @@ def test_tridiagonal_solve(dtype):
 def test_products_and_updates():
     a, c = draw((3, 4), "float32"), draw((3, 3), "float32", 1)
     for symmetric in (False, True):
-        check("cpu", *both("symmetric_product", alpha=2.0, beta=0.5, symmetrize_output=symmetric), a, c, rtol=1e-4, atol=1e-4)
+        check("cpu", *both("symmetric_product", alpha=2.0, beta=0.5, symmetrize_output=symmetric), a, c, rtol=1e-4,
+              atol=1e-4)
     r = np.triu(draw((5, 5), "float32")) + 3 * np.eye(5, dtype=np.float32)
     w = draw((5,), "float32", 1)
     found = program(linalg.cholesky_update, r, w)

@@ -1,8 +1,9 @@
 """Primitives that are defined by what they do with other primitives, and types of one's own.
 
-`HiPrimitive` works on arrays: eagerly, in programs (where it is one equation, expanded when the program is compiled) and
-under differentiation, by the methods that a subclass gives. Values of types registered with `register_hitype` have their
-abstract values; functions that take them eagerly work, and programs are not traced over them.
+`HiPrimitive` works on arrays: eagerly, in programs (where it is one equation, expanded when the program is
+compiled) and under differentiation, by the methods that a subclass gives. Values of types registered with
+`register_hitype` have their abstract values; functions that take them eagerly work, and programs are not traced
+over them.
 """
 
 from __future__ import annotations
@@ -77,8 +78,8 @@ def register_hitype(val_cls: type, typeof_fn: Callable[[Any], AbstractValue]) ->
 
 
 class HiPrimitive(Primitive):
-    """A primitive by methods: `abstract_eval(*avals, **params) -> (avals, effects)`, `to_lojax(*args, **params)`, and for
-    derivatives `jvp(primals, tangents, **params)` and `transpose(cts, *args, **params)`.
+    """A primitive by methods: `abstract_eval(*avals, **params) -> (avals, effects)`, `to_lojax(*args, **params)`, and
+    for derivatives `jvp(primals, tangents, **params)` and `transpose(cts, *args, **params)`.
     """
 
     def __init__(self, name: str):
@@ -115,7 +116,8 @@ class HiPrimitive(Primitive):
 
 
 __all__ = [
-    "AbstractRef", "AbstractValue", "AvalMutableQDD", "AvalQDD", "HiPrimitive", "HiType", "MutableHiType", "ShapedArray",
-    "Zero", "aval_method", "aval_property", "control_flow_allowed_effects", "instantiate_zeros", "is_undefined_primal",
+    "AbstractRef", "AbstractValue", "AvalMutableQDD", "AvalQDD", "HiPrimitive", "HiType", "MutableHiType",
+    "ShapedArray", "Zero", "aval_method", "aval_property", "control_flow_allowed_effects", "instantiate_zeros",
+    "is_undefined_primal",
     "register_hitype",
 ]

@@ -35,6 +35,7 @@ def user_context(info: SourceInfo | None, *, name_stack: NameStack | None = None
 
 
 __all__ = [
-    "NameStack", "SourceInfo", "current", "current_name_stack", "extend_name_stack", "new_name_stack", "new_source_info",
-    "register_exclusion", "reset_name_stack", "set_name_stack", "summarize", "transform_name_stack", "user_context",
+    "NameStack", "SourceInfo", "current", "current_name_stack", "extend_name_stack", "new_name_stack",
+    "new_source_info", "register_exclusion", "reset_name_stack", "set_name_stack", "summarize", "transform_name_stack",
+    "user_context",
 ]

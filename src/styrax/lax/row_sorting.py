@@ -165,17 +165,7 @@ class RowSorter:
         with n.loop(max(self.size - 1, 0)) as k:
             i = b.add(k, b.index(1))
             word = n.load(words, [i])
-            j = n.var(INDEX, i)
-            going = n.var(np.bool_, b.const(True, np.bool_))
-            with n.while_(lambda: b.and_(going.get(), b.gt(j.get(), b.index(0)))):
-                here = j.get()
-                previous = n.load(words, [b.sub(here, b.index(1))])
-                with n.if_(b.gt(previous, word)):
-                    n.store(words, [here], previous)
-                    j.set(b.sub(here, b.index(1)))
-                with n.else_():
-                    going.set(b.const(False, np.bool_))
-            n.store(words, [j.get()], word)
+            insert_word(b, n, words, word, i)
 
     def _count(self, source: Any, passes: Sequence[tuple[int, int]], base: int) -> list[int]:
         """Histograms of all digits in one pass over the words, turned into first places."""
@@ -291,6 +281,21 @@ def is_cheap(value: Any) -> bool:
     return getattr(value, "cost", 0) <= 4
 
 
+def insert_word(b: Any, n: Any, words: Any, new: Any, last: Any) -> None:
+    """Puts a word into the sorted ones below position `last`, whose own word goes."""
+    j = n.var(INDEX, last)
+    going = n.var(np.bool_, b.const(True, np.bool_))
+    with n.while_(lambda: b.and_(going.get(), b.gt(j.get(), b.index(0)))):
+        here = j.get()
+        previous = n.load(words, [b.sub(here, b.index(1))])
+        with n.if_(b.gt(previous, new)):
+            n.store(words, [here], previous)
+            j.set(b.sub(here, b.index(1)))
+        with n.else_():
+            going.set(b.const(False, np.bool_))
+    n.store(words, [j.get()], new)
+
+
 def keep_smallest(b: Any, n: Any, size: int, k: int, key: Callable[[Any], Any]) -> Any:
     """The `k` smallest words (key, position) of a row, sorted, in a scratch buffer."""
     best = n.scratch((k,), UINT64)
@@ -298,26 +303,12 @@ def keep_smallest(b: Any, n: Any, size: int, k: int, key: Callable[[Any], Any]) 
     def word(i: Any) -> Any:
         return b.or_(b.shl(b.cast(key(i), UINT64), b.const(32, UINT64)), b.cast(i, UINT64))
 
-    def insert(new: Any, last: Any) -> None:
-        """Puts a word into the sorted ones below `last`, whose own word goes."""
-        j = n.var(INDEX, last)
-        going = n.var(np.bool_, b.const(True, np.bool_))
-        with n.while_(lambda: b.and_(going.get(), b.gt(j.get(), b.index(0)))):
-            here = j.get()
-            previous = n.load(best, [b.sub(here, b.index(1))])
-            with n.if_(b.gt(previous, new)):
-                n.store(best, [here], previous)
-                j.set(b.sub(here, b.index(1)))
-            with n.else_():
-                going.set(b.const(False, np.bool_))
-        n.store(best, [j.get()], new)
-
     with n.loop(k) as i:
-        insert(n.let(word(i)), i)
+        insert_word(b, n, best, n.let(word(i)), i)
     worst = n.var(UINT64, n.load(best, [b.index(k - 1)]))
     with n.loop(size - k) as i:
         new = n.let(word(b.add(i, b.index(k))))
         with n.if_(b.lt(new, worst.get())):
-            insert(new, b.index(k - 1))
+            insert_word(b, n, best, new, b.index(k - 1))
             worst.set(n.load(best, [b.index(k - 1)]))
     return best

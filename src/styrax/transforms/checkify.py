@@ -438,7 +438,8 @@ def _run(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], state: State,
             outs: Sequence[Any] = []
         else:
             rule = _rules.get(eqn.primitive.name)
-            if rule is not None and any(_kinds(inner, enabled) for inner in jaxprs_in_params(eqn.params)):
+            if rule is not None and any(
+                    _kinds(inner, enabled) or error_effect in inner.effects for inner in jaxprs_in_params(eqn.params)):
                 outs = rule(eqn, ins, state, enabled)
             else:
                 funs, params = eqn.primitive.get_bind_params(eqn.params)

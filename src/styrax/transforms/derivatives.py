@@ -22,7 +22,7 @@ from .calls import (
     tangent_dtype,
 )
 from .jvp import jvp_flat
-from .linear import UndefinedPrimal, backward_pass, linear_jaxpr, linearize_flat, transpose_record
+from .linear import Linearized, UndefinedPrimal, backward_pass, linear_jaxpr, linearize_flat, transpose_record
 from .naming import check_callable, wraps
 from .partial import dce_jaxpr
 from .tracing import abstractify, trace_function
@@ -127,6 +127,17 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple[Any,
       again; and the auxiliary part with `has_aux`.
     """
     check_callable(fun)
+    flat, values, outs, record = linearize_call(fun, primals, has_aux)
+    jaxpr, residuals, nonzero_out = linear_jaxpr(record)
+    linear = LinearMap(jaxpr, flat.in_tree, flat.out_tree, [get_aval(x) for x in values],
+                       [get_aval(x).to_tangent_aval() for x in outs[:flat.num_outs]], nonzero_out)
+    push = tree.Partial(linear, residuals)
+    result = flat.results(outs), push
+    return (*result, flat.aux(outs)) if has_aux else result
+
+
+def linearize_call(fun: Callable, primals: Sequence[Any], has_aux: bool) -> tuple[FlatCall, list, list, Linearized]:
+    """Runs a function of containers under linearization; gives it, its leaves, its results and the tape."""
     values, in_tree = tree.tree_flatten(primals)
     for x in values:
         check_argument(x)
@@ -135,12 +146,7 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple[Any,
     n = flat.num_outs
     check_outputs(outs[:n])
     record.outs = record.outs[:n]
-    jaxpr, residuals, nonzero_out = linear_jaxpr(record)
-    linear = LinearMap(jaxpr, in_tree, flat.out_tree, [get_aval(x) for x in values],
-                       [get_aval(x).to_tangent_aval() for x in outs[:n]], nonzero_out)
-    push = tree.Partial(linear, residuals)
-    result = flat.results(outs), push
-    return (*result, flat.aux(outs)) if has_aux else result
+    return flat, values, outs, record
 
 
 # Reverse mode

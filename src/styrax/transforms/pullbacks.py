@@ -11,9 +11,10 @@ from ..core import dtypes, source, tree, tree_paths
 from ..core.avals import AbstractRef
 from ..core.jaxpr import Jaxpr
 from ..core.trace import get_aval
-from .calls import Axes, FlatCall, check_argument, check_outputs, is_float0, no_reduce_axes
+from .calls import Axes, is_float0, no_reduce_axes
+from .derivatives import linearize_call
 from .jit import jit
-from .linear import CotangentRef, UndefinedPrimal, backward_pass, linear_jaxpr, linearize_flat
+from .linear import CotangentRef, UndefinedPrimal, backward_pass, linear_jaxpr
 from .naming import check_callable, split_arguments, wraps
 from .refs import new_ref, ref_addupdate
 from .zeros import Zero, instantiate_zeros, zeros_like_aval
@@ -165,17 +166,10 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Axes =
     """
     check_callable(fun)
     no_reduce_axes(reduce_axes)
-    values, in_tree = tree.tree_flatten(primals)
-    for x in values:
-        check_argument(x)
-    flat = FlatCall(fun, in_tree, has_aux)
-    outs, record = linearize_flat(flat, values)
-    n = flat.num_outs
-    check_outputs(outs[:n])
-    record.outs = record.outs[:n]
+    flat, values, outs, record = linearize_call(fun, primals, has_aux)
     jaxpr, residuals, nonzero_out = linear_jaxpr(record)
-    pull = VJP(jaxpr, residuals, in_tree, flat.out_tree, [get_aval(x) for x in values],
-               [get_aval(x) for x in outs[:n]], [v is not None for v in record.invars], nonzero_out,
+    pull = VJP(jaxpr, residuals, flat.in_tree, flat.out_tree, [get_aval(x) for x in values],
+               [get_aval(x) for x in outs[:flat.num_outs]], [v is not None for v in record.invars], nonzero_out,
                source.describe_function(fun))
     result = flat.results(outs), pull
     return (*result, flat.aux(outs)) if has_aux else result

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.numpy.promotion import convert, dtype_of, promote_args_inexact, typed
+from styrax.numpy.promotion import convert, dtype_of, promote_args_inexact
 
 Function = Callable[..., Any]
 
@@ -67,8 +67,8 @@ def inexact(name: str, *args: Any) -> list[Any]:
 
 
 def number(x: Any, like: Any) -> Any:
-    """A constant of the dtype and weak type of an operand."""
-    return convert(x, *typed(like))
+    """A constant of the dtype of an operand."""
+    return convert(x, dtype_of(like))
 
 
 def standardised(x: Any, loc: Any, scale: Any) -> Any:
