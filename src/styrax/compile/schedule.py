@@ -14,6 +14,8 @@ from .values import Point, Reduce
 
 UNROLL = 8  # vectors that one step of a reduction takes, at most
 REGISTERS = 24  # estimated instructions of a step, times vectors, that registers can hold
+STREAMS = 4  # rows that a reduction along the vector folds side by side
+STREAMED = 6  # estimated instructions of one element up to which that pays
 SHARES = 12  # steps of a loop that threads can share evenly
 THREADED = 60_000  # estimated instructions below which a nest is not worth waking a thread for
 
@@ -203,6 +205,10 @@ class Scheduler:
         if vector is not None and inner:
             if not in_inner:
                 rows, count = self._choose_rows(outer, vector, width)
+            else:
+                streams = self._choose_streams(outer, vector)
+                if streams is not None:
+                    return self._streams(outer, inner, streams, vector, width, work, total)
             if rows is not None:
                 outer = [v for v in outer if v is not rows and v is not vector] + [rows, vector]
                 width *= 2 if self._size(vector) % (2 * width) == 0 or self._size(vector) >= 8 * width else 1
@@ -220,6 +226,48 @@ class Scheduler:
                 loop.parallel = True
                 loop.work = max(1, total // max(self._size(v), 1) // max(width, 1))
             body = [loop]
+        return body
+
+    def _choose_streams(self, outer: Sequence[Expr], vector: Expr) -> Expr | None:
+        """For reductions along the vector: an outer loop several of whose iterations can be folded side by side, sharing
+        what does not depend on it and keeping several streams of memory busy."""
+        exprs = self._exprs()
+        if any(not m.inner or m.time or not isinstance(m.op, Reduce) for m in self.members):
+            return None
+        if any(n.op not in ("load", "poly") and any(a.dtype == INDEX for a in n.args) for n in walk(exprs)):
+            return None
+        loads = [n for n in walk(exprs) if n.op == "load"]
+        if len(loads) < 2 or any(n.attr[1] is not None for n in loads) or self._work() > STREAMED:
+            return None
+        for u in reversed(outer):
+            if self._size(u) < 2 * STREAMS:
+                continue
+            shared = 0
+            for n in loads:
+                cu, cv = coefficient(self.b, n.args[0], u), coefficient(self.b, n.args[0], vector)
+                if cu is None or cv is None or cv.op != "const" or cv.attr not in (0, 1):
+                    break
+                shared += u not in n.args[0].deps
+            else:
+                if shared:
+                    return u
+        return None
+
+    def _streams(self, outer: Sequence[Expr], inner: Sequence[Expr], rows: Expr, vector: Expr, width: int, work: int,
+                 total: int) -> list[Statement]:
+        """The nest of a reduction along the vector that folds several iterations of `rows` side by side."""
+        width *= 2 if self._size(vector) >= 8 * width else 1
+        whole = self._passes(outer, inner, vector, width)
+        body: list[Statement] = [Loop(rows, unwrap(self.b.extents[rows]), whole, "rows", STREAMS, work)]
+        ordered = [v for v in outer if v is not rows]
+        for v in reversed(ordered):
+            body = [Loop(v, unwrap(self.b.extents[v]), body, "serial", 1, work)]
+        first = body[0]
+        assert isinstance(first, Loop)
+        step = first.width if first.kind == "rows" else 1
+        if total * 2 // width >= THREADED and self._size(first.var) >= 2 * step:
+            first.parallel = True
+            first.work = max(1, total // max(self._size(first.var), 1) // width)
         return body
 
     def _shared_first(self, outer: list[Expr], vector: Expr | None, width: int, rows: Expr | None,

@@ -140,6 +140,9 @@ class ShapedArray(AbstractValue):
         weak = ", weak_type=True" if self.weak_type else ""
         return f"ShapedArray({self.str_short(short_dtypes=False)}{weak})"
 
+    def __str__(self) -> str:
+        return f"{'~' if self.weak_type else ''}{self.str_short(short_dtypes=False)}"
+
 
 def _dtype_name(dtype: Any) -> str:
     return dtype.name
@@ -315,6 +318,7 @@ def _python_scalar_aval(x: Any) -> ShapedArray:
 for _type in (bool, int, float, complex):
     aval_rules[_type] = _python_scalar_aval
 aval_rules[np.ndarray] = _numpy_aval
+aval_rules[ShapeDtypeStruct] = lambda s: ShapedArray(s.shape, s.dtype, s.weak_type, sharding=s.sharding)
 for _dtype in dtypes.numpy_scalar_types():
     aval_rules[_dtype] = _numpy_aval
 

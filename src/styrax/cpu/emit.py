@@ -48,6 +48,9 @@ class Function(Accesses):
             getattr(self, "_" + type(s).__name__.lower())(s)
 
     def _store(self, s: Store) -> None:
+        if self.rows is not None and self.lanes is None and self.row_results:
+            self._store_rows(s)
+            return
         with self.scope():
             self.store(s.buffer, s.offset, s.value)
 
@@ -115,6 +118,8 @@ class Function(Accesses):
 
     def _open(self, s: Open) -> None:
         lanes = self.lanes.width if self.lanes is not None else s.width
+        if self.lanes is None and self.rows is not None:
+            lanes *= self.rows.count  # one accumulator for each row
         with self.scope():
             for t, e in zip(s.accumulator.targets, s.accumulator.initial, strict=True):
                 self.vectors.discard(t)
@@ -142,6 +147,9 @@ class Function(Accesses):
         """Folds the lanes of an accumulator, halving them, and names the results."""
         acc = s.accumulator
         lanes = self.mutables[acc.targets[0]][1]
+        if self.lanes is None and self.rows is not None:
+            self._close_rows(acc, lanes)
+            return
         inside = self.lanes is not None
         results = []
         if not inside and lanes > 1:
@@ -159,16 +167,50 @@ class Function(Accesses):
             self.vectors.discard(t)
             self._define(t, name, lanes if inside else 1)
 
-    def _halve(self, acc: Any, lanes: int) -> None:
+    def _close_rows(self, acc: Any, lanes: int) -> None:
+        """Folds each row's lanes; the stores that follow are written once for each row."""
+        assert self.rows is not None
+        columns = lanes // self.rows.count
+        if columns > 1:
+            self._halve(acc, lanes, columns)
+        with self.scope():
+            for t in acc.targets:
+                v = f"<{lanes} x {element_type(t.dtype)}>"
+                name = self.op(f"load {v}, ptr {self.mutables[t][0]}")
+                self.row_results[t] = [self.op(f"extractelement {v} {name}, i32 {row * columns}")
+                                       for row in range(self.rows.count)]
+        for t in acc.targets:
+            del self.mutables[t]
+            self.vectors.discard(t)
+
+    def _store_rows(self, s: Store) -> None:
+        assert self.rows is not None
+        var, base = self.rows.var, self.names[self.rows.var]
+        for row in range(self.rows.count):
+            with self.scope():
+                self.names[var] = self.op(f"add i64 {base}, {row}")
+                self.depths[var] = len(self.scopes) - 1
+                for t, names in self.row_results.items():
+                    self._define(t, names[row], 1)
+                for scope in self.scopes:
+                    for key in [k for k in scope.memo if isinstance(k, Expr) and (
+                            var in k.deps or not k.deps.isdisjoint(self.row_results))]:
+                        del scope.memo[key]
+                self.store(s.buffer, s.offset, s.value)
+        self.names[var], self.depths[var] = base, len(self.scopes) - 1
+
+    def _halve(self, acc: Any, lanes: int, columns: int = 0) -> None:
+        """Combines lanes with lanes half as many columns on, until each row's first lane holds all of it."""
+        columns = columns or lanes
         others = [self.arena.unique("get", t.dtype, f"{t.attr}.other") for t in acc.targets]
         previous, self.lanes = self.lanes, Lanes(others[0], "0", lanes, None)
-        step = lanes // 2
+        step = columns // 2
         self.folding = True
         while step:
             with self.scope():
                 for t, o in zip(acc.targets, others, strict=True):
                     v = f"<{lanes} x {element_type(t.dtype)}>"
-                    order = ", ".join(f"i32 {(i + step) % lanes}" for i in range(lanes))
+                    order = ", ".join(f"i32 {i - i % columns + (i + step) % columns}" for i in range(lanes))
                     name = self.op(f"shufflevector {v} {self.value(t, lanes)}, {v} poison, <{lanes} x i32> <{order}>")
                     self._define(o, name, lanes)
                 self._assign(acc.targets, acc.combine(acc.targets, others))
@@ -414,6 +456,7 @@ class Function(Accesses):
         self.rows = Rows(s.var, "", s.width)
         self._counted(s, low, full, str(s.width), None)
         self.rows = None
+        self.row_results.clear()
         if full != high:
             self._counted(s, full, high, "1", None)
 

@@ -104,6 +104,7 @@ class Writer:
         self.vectors: set[Expr] = set()  # leaves that have lanes
         self.lanes: Lanes | None = None
         self.rows: Rows | None = None
+        self.row_results: dict[Expr, list[str]] = {}  # finished accumulators of a tile -> their values by row
         self.pointers: dict[Buffer, str] = {}
         self.captured: list[tuple[str, str]] = []  # (type, name in the parent)
         self.loads: dict[Expr, frozenset[Buffer]] = {}

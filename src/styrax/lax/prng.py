@@ -22,18 +22,22 @@ from styrax.transforms import ad, batching
 
 from .bit_generator import rbg_fold_in, rbg_random_bits, rbg_seed, rbg_split, unsafe_rbg_fold_in, unsafe_rbg_split
 from .casting import convert_element_type
+from .counters import philox2x32_prng_impl, philox4x32_prng_impl, threefry4x32_prng_impl
 from .keys import KeyTy, PRNGImpl, PRNGKeyArray, check_key_data, register_prng, wrap_concrete
 from .shaping import reshape
 from .threefry import threefry_fold_in, threefry_random_bits, threefry_seed, threefry_split
 
 UINT32 = np.dtype(np.uint32)
 
+for _impl in (philox2x32_prng_impl, philox4x32_prng_impl):
+    register_prng(_impl)
 threefry_prng_impl = register_prng(PRNGImpl(
     (2,), threefry_seed, threefry_split, threefry_random_bits, threefry_fold_in, "threefry2x32", "fry"))
 rbg_prng_impl = register_prng(PRNGImpl(
     (4,), rbg_seed, rbg_split, rbg_random_bits, rbg_fold_in, "rbg", "rbg"))
 unsafe_rbg_prng_impl = register_prng(PRNGImpl(
     (4,), rbg_seed, unsafe_rbg_split, rbg_random_bits, unsafe_rbg_fold_in, "unsafe_rbg", "urbg"))
+register_prng(threefry4x32_prng_impl)
 
 
 def _each_key(fun: Callable[..., Any], ndim: int) -> Callable[..., Any]:

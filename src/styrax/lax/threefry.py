@@ -8,14 +8,14 @@ raw `uint32[2]` data of one key.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from styrax.core import config, rules
 from styrax.core.avals import ShapedArray
-from styrax.core.primitive import multiple_results
+from styrax.core.primitive import Primitive, multiple_results
 from styrax.core.trace import get_aval
 from styrax.transforms import batching
 
@@ -62,6 +62,12 @@ class LoopWords:
         b = self.b
         return b.or_(b.shl(x, self.const(distance)), b.shr_logical(x, self.const(32 - distance)))
 
+    def mul_wide(self, x: Any, factor: int) -> tuple[Any, Any]:
+        """The high and the low word of a product."""
+        b = self.b
+        product = b.mul(b.cast(x, UINT64), b.const(factor, UINT64))
+        return b.cast(b.shr_logical(product, b.const(32, UINT64)), UINT32), b.cast(product, UINT32)
+
 
 class HloWords:
     """32-bit words as StableHLO arrays of one shape."""
@@ -89,6 +95,12 @@ class HloWords:
         left = self._op("shift_left", x, self.const(distance))
         return self._op("or", left, self._op("shift_right_logical", x, self.const(32 - distance)))
 
+    def mul_wide(self, x: Any, factor: int) -> tuple[Any, Any]:
+        m, wide = self.m, ShapedArray(self.aval.shape, UINT64)
+        product = m.op("stablehlo.multiply", [m.convert(x, UINT64), hlo_scalar(m, factor, wide)], [wide])[0]
+        high = m.op("stablehlo.shift_right_logical", [product, hlo_scalar(m, 32, wide)], [wide])[0]
+        return m.convert(high, UINT32), m.convert(product, UINT32)
+
 
 def hlo_scalar(m: Any, value: Any, aval: ShapedArray) -> Any:
     """A constant spread over an array's shape."""
@@ -96,58 +108,56 @@ def hlo_scalar(m: Any, value: Any, aval: ShapedArray) -> Any:
     return m.broadcast_in_dim(scalar, aval, ()) if aval.shape else scalar
 
 
-# --- the block function as a primitive
-
-threefry2x32_p = multiple_results("threefry2x32")
+# --- block functions as primitives
 
 
-@threefry2x32_p.def_abstract_eval
-def _threefry2x32_abstract(*avals: ShapedArray) -> list[ShapedArray]:
-    if any(a.dtype != UINT32 for a in avals):
-        raise TypeError(f"Arguments to threefry2x32 must have uint32 type, got {avals}")
-    ranks = {len(a.shape) for a in avals if a.shape}
-    if len(ranks) > 1:
-        raise TypeError(f"threefry2x32: arrays must have the same number of dimensions, got {ranks}")
-    try:
-        shape = np.broadcast_shapes(*(a.shape for a in avals))
-    except ValueError:
-        shapes = ", ".join(str(a.shape) for a in avals)
-        raise TypeError(f"threefry2x32 got incompatible shapes for broadcasting: {shapes}.") from None
-    return [ShapedArray(shape, UINT32)] * 2
+def block_primitive(name: str, results: int, block: Callable[..., Sequence[Any]]) -> Primitive:
+    """The primitive of a block function: uint32 key and counter words that broadcast, `results` words of each block."""
+    primitive = multiple_results(name)
+    batching.defbroadcasting(primitive)
+
+    @primitive.def_abstract_eval
+    def abstract(*avals: ShapedArray) -> list[ShapedArray]:
+        if any(a.dtype != UINT32 for a in avals):
+            raise TypeError(f"Arguments to {name} must have uint32 type, got {avals}")
+        ranks = {len(a.shape) for a in avals if a.shape}
+        if len(ranks) > 1:
+            raise TypeError(f"{name}: arrays must have the same number of dimensions, got {ranks}")
+        try:
+            shape = np.broadcast_shapes(*(a.shape for a in avals))
+        except ValueError:
+            shapes = ", ".join(str(a.shape) for a in avals)
+            raise TypeError(f"{name} got incompatible shapes for broadcasting: {shapes}.") from None
+        return [ShapedArray(shape, UINT32)] * results
+
+    def loops(b: Any, *operands: Any) -> list[Any]:
+        words = LoopWords(b)
+
+        def element(value: Any, index: Sequence[Any]) -> Any:
+            dims = value.shape
+            return value.at([b.index(0) if d == 1 else i for d, i in zip(dims, index)] if dims else [])
+
+        def result(which: int) -> Any:
+            return lambda index: block(words, *(element(v, index) for v in operands))[which]
+
+        return [b.value(b.avals_out[0].shape, UINT32, result(i)) for i in range(results)]
+
+    def stablehlo(m: Any, *operands: Any) -> list[Any]:
+        aval = m.avals_out[0]
+        ndim = len(aval.shape)
+        spread = [
+            x if x.aval.shape == aval.shape
+            else m.broadcast_in_dim(x, aval, tuple(range(ndim - len(x.aval.shape), ndim)))
+            for x in operands
+        ]
+        return list(block(HloWords(m, aval), *spread))
+
+    rules.loops[primitive] = loops
+    rules.stablehlos[primitive] = stablehlo
+    return primitive
 
 
-batching.defbroadcasting(threefry2x32_p)
-
-
-def _threefry2x32_loops(b: Any, k0: Any, k1: Any, x0: Any, x1: Any) -> list[Any]:
-    shape = b.avals_out[0].shape
-    words = LoopWords(b)
-
-    def element(value: Any, index: Sequence[Any]) -> Any:
-        dims = value.shape
-        return value.at([b.index(0) if d == 1 else i for d, i in zip(dims, index)] if dims else [])
-
-    def result(which: int) -> Any:
-        return lambda index: block(words, *(element(v, index) for v in (k0, k1, x0, x1)))[which]
-
-    return [b.value(shape, UINT32, result(0)), b.value(shape, UINT32, result(1))]
-
-
-rules.loops[threefry2x32_p] = _threefry2x32_loops
-
-
-def _threefry2x32_stablehlo(m: Any, *operands: Any) -> list[Any]:
-    aval = m.avals_out[0]
-    ndim = len(aval.shape)
-    spread = [
-        x if x.aval.shape == aval.shape
-        else m.broadcast_in_dim(x, aval, tuple(range(ndim - len(x.aval.shape), ndim)))
-        for x in operands
-    ]
-    return list(block(HloWords(m, aval), *spread))
-
-
-rules.stablehlos[threefry2x32_p] = _threefry2x32_stablehlo
+threefry2x32_p = block_primitive("threefry2x32", 2, block)
 
 
 # --- counters
@@ -287,12 +297,13 @@ def threefry_random_bits(key: Any, bit_width: int, shape: tuple[int, ...]) -> An
 def _bits_by_index(key: Any, dtype: np.dtype, shape: tuple[int, ...]) -> Any:
     high, low = threefry2x32_p.bind(*key_words(key), *iota_2x32_shape_p.bind(shape=shape))
     if dtype.itemsize == 8:
-        return _join_words(high, low)
+        return join_words(high, low)
     bits = bitwise_xor(high, low)
     return bits if dtype == UINT32 else convert_element_type(bits, dtype)
 
 
-def _join_words(high: Any, low: Any) -> Any:
+def join_words(high: Any, low: Any) -> Any:
+    """64 bits of their high and low words."""
     wide = convert_element_type(high, UINT64)
     shape = get_aval(high).shape
     distance = broadcast_in_dim(np.uint64(32), shape, ())
@@ -317,7 +328,7 @@ def _bits_by_halves(key: Any, dtype: np.dtype, shape: tuple[int, ...]) -> Any:
         bits = concatenate(
             [threefry_2x32(key_words(k), iota(UINT32, n)) for k, n in zip(subkeys, counts, strict=True)], 0)
     if width == 64:
-        bits = _join_words(slice_in_dim(bits, 0, words // 2), slice_in_dim(bits, words // 2, words))
+        bits = join_words(slice_in_dim(bits, 0, words // 2), slice_in_dim(bits, words // 2, words))
     elif width < 32:
         parts = 32 // width
         spread = broadcast_in_dim(bits, (words, parts), (0,))

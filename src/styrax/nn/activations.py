@@ -116,8 +116,8 @@ def sparse_sigmoid(x: Any) -> Any:
 
 @jit
 def silu(x: Any) -> Any:
-    """x · sigmoid(x), also called swish."""
-    (x,) = promote_args_inexact("silu", x)
+    """x · sigmoid(x), also called swish. Raises TypeError for integers."""
+    (x,) = arrays("silu", x)
     return multiply(x, sigmoid(x))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -27,10 +26,10 @@ def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., A
 
 def _ignored(name: str, kind: Any, order: Any) -> None:
     if kind is not None:
-        warnings.warn(f"The 'kind' argument to {name} is not supported and is ignored; use stable=True or False.",
-                      UserWarning, stacklevel=4)
+        raise TypeError(f"'kind' argument to {name} is not supported. Use stable=True or stable=False to specify sort "
+                        "stability.")
     if order is not None:
-        raise NotImplementedError(f"'order' argument to {name} is not supported.")
+        raise TypeError(f"'order' argument to {name} is not supported.")
 
 
 def _sort(a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,

@@ -13,6 +13,7 @@ from styrax import lax
 from styrax.core import dtypes
 from styrax.core.trace import concrete_or_error
 from styrax.nn.exponentials import log_softmax as _log_softmax
+from styrax.nn.exponentials import logsumexp as logsumexp
 from styrax.nn.exponentials import softmax as _softmax
 from styrax.numpy.binary import (
     add,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+_HOMES = ("lax", "lax.linalg")
+
 # primitives that are not among the names of `styrax.lax`
 _ELSEWHERE = {
     "add_jaxvals_p": ("transforms.zeros", "add_any_p"),
@@ -22,15 +24,15 @@ _ELSEWHERE = {
 def __getattr__(name: str) -> Any:
     if not name.endswith("_p"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, there = _ELSEWHERE.get(name, ("lax", name))
-    try:
-        value = getattr(importlib.import_module(f"styrax.{module}"), there)
-    except AttributeError:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None
-    globals()[name] = value
-    return value
+    module, there = _ELSEWHERE.get(name, ("", name))
+    for home in (module,) if module else _HOMES:
+        value = getattr(importlib.import_module(f"styrax.{home}"), there, None)
+        if value is not None:
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    lax = importlib.import_module("styrax.lax")
-    return sorted({*_ELSEWHERE, *(name for name in vars(lax) if name.endswith("_p"))})
+    modules = [importlib.import_module(f"styrax.{home}") for home in _HOMES]
+    return sorted({*_ELSEWHERE, *(name for module in modules for name in vars(module) if name.endswith("_p"))})

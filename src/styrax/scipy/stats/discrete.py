@@ -132,9 +132,9 @@ nbinom = namespace("nbinom", "The negative binomial distribution.", logpmf=_nbin
 def _poisson_logpmf(k: Any, mu: Any, loc: Any = 0) -> Any:
     """The logarithm of the probability of k - loc events where mu are expected."""
     k, mu, loc = inexact("poisson.logpmf", k, mu, loc)
-    zero, one = number(0, k), number(1, k)
+    zero = number(0, k)
     x = lax.sub(k, loc)
-    value = subtract(subtract(special.xlogy(x, mu), special.gammaln(lax.add(x, one))), mu)
+    value = subtract(subtract(special.xlogy(x, mu), special.gammaln(add(x, 1))), mu)
     return choose_elements(logical_or(lax.lt(x, zero), _whole(k)), -np.inf, value)
 
 
