@@ -16,8 +16,7 @@ from styrax.numpy.updates import scatter
 
 __all__ = [
     "index", "index_add", "index_max", "index_min", "index_mul", "index_update", "segment_max", "segment_min",
-    "segment_prod",
-    "segment_sum",
+    "segment_prod", "segment_sum",
 ]
 
 # Updates by index as functions, which JAX has removed for `x.at[idx].set(y)` and its kin.

@@ -229,8 +229,8 @@ class Scheduler:
         return body
 
     def _choose_streams(self, outer: Sequence[Expr], vector: Expr) -> Expr | None:
-        """For reductions along the vector: an outer loop several of whose iterations can be folded side by side, sharing
-        what does not depend on it and keeping several streams of memory busy."""
+        """For reductions along the vector: an outer loop several of whose iterations can be folded side by
+        side, sharing what does not depend on it and keeping several streams of memory busy."""
         exprs = self._exprs()
         if any(not m.inner or m.time or not isinstance(m.op, Reduce) for m in self.members):
             return None

@@ -100,7 +100,7 @@ def _generator(primitive: Primitive, tag: str, key_size: int, block_size: int,
     """
 
     def run(key: Sequence[Any], counter: Sequence[Any]) -> list[Any]:
-        shape = get_aval(counter[-1]).shape or get_aval(counter[0]).shape
+        shape = next(get_aval(c).shape for c in counter if c is not None)
         spread = [broadcast_in_dim(np.uint32(0), shape, ()) if c is None else c for c in counter]
         return primitive.bind(*key, *spread)
 

@@ -82,8 +82,8 @@ log1mexp.defjvps(lambda g, ans, x: divide(g, lax.expm1(x)))
 
 
 def sigmoid(x: Any) -> Any:
-    """1 / (1 + exp(-x))."""
-    (x,) = promote_args_inexact("sigmoid", x)
+    """1 / (1 + exp(-x)). Raises TypeError for integers."""
+    (x,) = arrays("sigmoid", x)
     return lax.logistic(x)
 
 

@@ -125,10 +125,7 @@ def _qr(a: Any, mode: str = "reduced") -> Any:
     """
     (a,) = _matrices("qr", a)
     if mode == "raw":
-        geqrf = getattr(lax_linalg, "geqrf", None)
-        if geqrf is None:
-            from styrax.lax.linalg import qr_raw as geqrf
-        packed, taus = geqrf(a)
+        packed, taus = lax_linalg.geqrf(a)
         return QRResult(_transposed(packed), taus)
     if mode in ("reduced", "r", "full"):
         full_matrices = False

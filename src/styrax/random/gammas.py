@@ -86,7 +86,7 @@ def _random_gamma_physical(context: Context, data: Any, alpha: Any, *, log_space
     key_shape = keys.dtype.element_shape
     flat = prng.random_wrap(lax.reshape(data, (math.prod(keys.shape), *key_shape)), impl=keys.dtype._impl)
     flat = lax.reshape(prng.random_split(flat, (each,)), (math.prod(shape),))
-    out = lax.map(lambda x: _gamma_one(*x, log_space), (flat, lax.reshape(alpha, (math.prod(shape),))))
+    out = lax.map(lambda x: _gamma_one(x[0], x[1], log_space), (flat, lax.reshape(alpha, (math.prod(shape),))))
     return lax.reshape(out, shape)
 
 

@@ -27,11 +27,11 @@ _SINGLE, _HALF = np.dtype(np.float32), 2
 
 def _real(name: str, *args: Any) -> list[Any]:
     """Arguments as floating point arrays of one shape. Raises ValueError for complex ones."""
-    args = [asarray(x) for x in promote_args_inexact(name, *args)]
-    if any(dtypes.issubdtype(x.dtype, np.complexfloating) for x in args):
+    arrays = [asarray(x) for x in promote_args_inexact(name, *args)]
+    if any(dtypes.issubdtype(x.dtype, np.complexfloating) for x in arrays):
         raise ValueError(f"{name} does not support complex-valued inputs.")
-    shape = lax.broadcast_shapes(*(x.shape for x in args))
-    return [spread(x, shape) for x in args]
+    shape = lax.broadcast_shapes(*(x.shape for x in arrays))
+    return [spread(x, shape) for x in arrays]
 
 
 def _wide(function: Callable[..., Any], *args: Any) -> Any:

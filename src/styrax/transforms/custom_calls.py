@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core import errors, rules
+from ..core import backends, errors, rules
+from ..core.avals import TypedComplex, TypedFloat, TypedInt
 from ..core.effects import Effects
 from ..core.jaxpr import ClosedJaxpr, JaxprEqn, eval_jaxpr
 from ..core.primitive import Primitive
@@ -31,7 +32,7 @@ class CustomJVPCall(Primitive):
     """A call of a function with a JVP rule."""
 
     def bind(self, fun: Callable, jvp: Callable, *args: Any, symbolic_zeros: bool = False) -> Any:  # type: ignore
-        return state.trace.process_custom_jvp_call(self, fun, jvp, args, symbolic_zeros=symbolic_zeros)
+        return state.trace.process_custom_jvp_call(self, fun, jvp, _as_arrays(args), symbolic_zeros=symbolic_zeros)
 
     def get_bind_params(self, params: dict[str, Any]) -> tuple[list, dict[str, Any]]:
         num_consts = params["num_consts"]
@@ -47,7 +48,7 @@ class CustomVJPCall(Primitive):
     def bind(self, fun: Callable, fwd: Callable, bwd: Callable, *args: Any, out_trees: Any = None,  # type: ignore
              symbolic_zeros: bool = False) -> Any:
         return state.trace.process_custom_vjp_call(
-            self, fun, fwd, bwd, args, out_trees=out_trees, symbolic_zeros=symbolic_zeros)
+            self, fun, fwd, bwd, _as_arrays(args), out_trees=out_trees, symbolic_zeros=symbolic_zeros)
 
     def get_bind_params(self, params: dict[str, Any]) -> tuple[list, dict[str, Any]]:
         num_consts = params["num_consts"]
@@ -56,6 +57,16 @@ class CustomVJPCall(Primitive):
             fwd = _skip_constants_fwd(fwd, num_consts)
         return [_program(params["call_jaxpr"], params.get("name")), fwd, params["bwd"]], {
             "out_trees": params["out_trees"], "symbolic_zeros": params["symbolic_zeros"]}
+
+
+def _as_arrays(args: tuple) -> tuple:
+    """The arguments with a program's literals as arrays: rules that users write ask for shapes."""
+    if any(type(x) in _LITERALS for x in args):
+        return tuple(backends.get().put(x, get_aval(x), None) if type(x) in _LITERALS else x for x in args)
+    return args
+
+
+_LITERALS = (TypedInt, TypedFloat, TypedComplex)
 
 
 def _program(closed: ClosedJaxpr, name: str | None) -> Callable:
