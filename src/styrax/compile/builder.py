@@ -158,6 +158,7 @@ class Builder(Scalars):
             return Scalar(target)
         if buffer is None:
             buffer = self.buffer(value.dtype, self.product(value.shape))
+            buffer.once = True
         stored = Stored(self, buffer, value.shape, value.dtype)
         self.write(stored, value)
         return stored

@@ -278,11 +278,11 @@ class Fuser:
                 part = load.attr[1]
                 replaced[load] = value if part is None else value.args[part]
         self._move(op, mapping, replaced, memo)
-        if isinstance(op, Point) and op.buffer.kind == "temp":
+        if isinstance(op, Point) and op.buffer.once:
             for m in group.members:  # what is stored already is not stored again
                 twin = m.op
                 if isinstance(twin, Point) and twin.value is op.value and twin.place is op.place and (
-                        twin.buffer.kind == "temp" and twin.buffer.dtype == op.buffer.dtype
+                        twin.buffer.once and twin.buffer.dtype == op.buffer.dtype
                         and twin.buffer.size == op.buffer.size and m.time == time):
                     op.buffer.alias = twin.buffer
                     return True

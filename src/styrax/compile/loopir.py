@@ -21,7 +21,7 @@ class Buffer:
     `alias` is set by the memory plan: the buffer whose memory this one shares.
     """
 
-    __slots__ = ("name", "dtype", "size", "kind", "number", "offset", "alias", "donated")
+    __slots__ = ("name", "dtype", "size", "kind", "number", "offset", "alias", "donated", "once")
 
     def __init__(self, name: str, dtype: np.dtype, size: Index, kind: str, number: int = -1):
         self.name = name
@@ -32,6 +32,7 @@ class Buffer:
         self.offset: Index | None = None  # place in the workspace, in bytes
         self.alias: Buffer | None = None
         self.donated = False
+        self.once = False  # one operation writes it, and nothing changes it afterwards
 
     @property
     def root(self) -> Buffer:
