@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..compile.costs import instructions
 from ..compile.expr import Expr
 from ..compile.loopir import (
     Buffer,
@@ -516,8 +517,8 @@ class Function(Accesses):
         """Hands chunks of a loop to the thread pool; the body becomes a function of its own."""
         width = (s.width or self.module.vector_bytes // 4) if s.kind != "serial" else 1
         grain = width  # elements in one iteration of the pool
-        work = max(s.work, 1)
-        per_claim = max(1, CHUNK_WORK // work)
+        work = max(s.work or instructions(s.body), 1)
+        per_claim = max(1, int(CHUNK_WORK // work))
         if s.kind != "serial":
             grain = width * per_claim
             per_claim = 1
