@@ -1,0 +1,57 @@
+"""Products of matrices and tensors, `einsum`."""
+
+from __future__ import annotations
+
+from tests.numpy import oracle
+
+TABLE = """
+jnp.einsum('ij,jk->ik', m, m.T)
+jnp.einsum('ij,jk->ki', m, m.T)
+jnp.einsum('ijk,ikl->ijl', m[None], m.T[None])
+jnp.einsum('ij,jk->ijk', m, m.T)
+jnp.einsum('ij,kl->ijkl', m, m)
+jnp.einsum('ij,i->j', m, m[:, 0])
+jnp.einsum('ij,ij->', m, m)
+jnp.einsum('ij->i', m)
+jnp.einsum('ij,k->', m, x)
+jnp.einsum('ij,j->ij', m, x)
+jnp.einsum('iij->ij', m[:, None, :]*m[None])
+jnp.einsum('iij,j->i', m[:, None, :]*m[None], x)
+jnp.einsum('a,b,c->abc', x, x, x)
+jnp.einsum('ab,bc,cd,de->ae', m, m.T, m, m.T)
+jnp.einsum('bhqd,bhkd->bhqk', m[None, None], m[None, None])
+jnp.einsum('bhqk,bkhd->bqhd', m[None, None], m.T[None, :, None])
+jnp.einsum('btd,df->btf', m[None], m.T)
+jnp.einsum('ij,jk', m, m.T, optimize=False)
+jnp.einsum('i,i->i', i, x)
+jnp.einsum('i->i', x)
+jnp.einsum('i,', x, w)
+jnp.einsum(m, [0, 1], x, [1], [0])
+jnp.einsum('ij,jk->ik', m, m.T, precision='high')
+jnp.einsum('ij,jk->ik', m, m.T, preferred_element_type='float16')
+jnp.einsum('...ij,...jk->...ik', m[None], m.T)
+jnp.einsum('ij,jk->i', m, m.T)
+jnp.einsum('ij,jk->j', m, m.T)
+jnp.einsum('ij,kl->i', m, m.T)
+jnp.matmul(m[None, None], m.T[None])
+jnp.matmul(t, jnp.swapaxes(t, 1, 2))
+jnp.matmul(x, m.T)
+jnp.matmul(x, m.T[None])
+jnp.matmul(m[None], x)
+jnp.matmul(i, x)
+jnp.dot(2, x)
+jnp.dot(m[None], m.T[None])
+jnp.inner(2, x)
+jnp.vecdot(m, x)
+jnp.vecdot(c, c)
+jnp.vdot(c, c)
+jnp.vdot(m, m)
+"""
+
+
+def test_values() -> None:
+    oracle.check_values(TABLE)
+
+
+def test_jaxprs() -> None:
+    oracle.check_texts(TABLE)
