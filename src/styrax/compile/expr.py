@@ -358,8 +358,8 @@ class Arena:
 
     # -- substitution ----------------------------------------------------------------------------
     def substitute(self, e: Expr, mapping: dict[Expr, Expr], memo: dict[Expr, Expr],
-                   rebuild: Callable[[Expr, tuple[Expr, ...]], Expr] | None = None) -> Expr:
-        """The expression with variables replaced."""
+                   load: Callable[[Expr, tuple[Expr, ...]], Expr] | None = None) -> Expr:
+        """The expression with variables replaced. `load` makes new loads of old ones and their new places."""
         if not e.deps or e.deps.isdisjoint(mapping):
             return e
         found = memo.get(e)
@@ -372,14 +372,16 @@ class Arena:
             for m, c in e.attr:
                 term = self.int(c)
                 for a in m:
-                    term = self.imul(term, self.substitute(a, mapping, memo))
+                    term = self.imul(term, self.substitute(a, mapping, memo, load))
                 out = self.iadd(out, term)
         else:
-            args = tuple(self.substitute(a, mapping, memo) for a in e.args)
+            args = tuple(self.substitute(a, mapping, memo, load) for a in e.args)
             if e.op == "floordiv":
                 out = self.floordiv(*args)
             elif e.op == "floormod":
                 out = self.floormod(*args)
+            elif e.op == "load" and load is not None:
+                out = load(e, args)
             else:
                 out = self.node(e.op, args, e.dtype, e.attr, e.bounds)
         memo[e] = out

@@ -349,6 +349,21 @@ class Scratch(Statement):
         return [f"scratch {self.buffer}: {self.buffer.dtype}[{self.buffer.size}]"]
 
 
+class Together(Statement):
+    """The same statement of several iterations, in any order: what they have in common is computed once."""
+
+    __slots__ = ("body",)
+
+    def __init__(self, body: list[Statement]):
+        self.body = body
+
+    def bodies(self) -> Sequence[list[Statement]]:
+        return (self.body,)
+
+    def lines(self) -> list[str]:
+        return ["together:", *_indent(self.body)]
+
+
 def statements(body: Sequence[Statement]) -> Iterator[Statement]:
     """Every statement, outermost first."""
     for s in body:

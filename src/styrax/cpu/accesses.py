@@ -1,4 +1,4 @@
-"""Loads and stores: contiguous, strided, in tiles, gathered; guarded and masked; checked on demand."""
+"""Loads and stores: contiguous, strided, turned, gathered; guarded and masked; checked on demand."""
 
 from __future__ import annotations
 
@@ -48,26 +48,15 @@ class Accesses(Expressions):
         return self.op(f"getelementptr {t}, ptr {pointer}, {vector('i64', lanes)} {index}")
 
     def _access(self, place: Expr) -> str:
-        """How a place moves with the lanes: "uniform", "row" (contiguous), "rows" (contiguous in each row of a tile),
-        "column" (one place for each row), "turned" (contiguous in each column of a square tile), or "gather"."""
+        """How a place moves with the lanes: "uniform", "row" (contiguous) or "gather"."""
         if self.width(place) == 1:
             return "uniform"
         lanes = self.lanes
         assert lanes is not None
-        if not (place.deps & self.vectors) <= lanes.vars:
+        if place.deps & self.vectors != {lanes.var}:
             return "gather"
-        steps = {}
-        for v in lanes.vars:
-            c = coefficient(self.arena, place, v)
-            if c is None or not c.deps.isdisjoint(self.vectors):
-                return "gather"
-            steps[v] = c.attr if c.op == "const" else c
-        down = steps.get(lanes.rows.var, 0) if lanes.rows is not None else 0
-        if steps[lanes.var] == 1:
-            return "row" if down == 0 else "rows"
-        if down == 1 and lanes.column_mask is None and lanes.rows.count == lanes.columns:  # type: ignore[union-attr]
-            return "turned"
-        return "column" if steps[lanes.var] == 0 and lanes.rows is not None else "gather"
+        step = coefficient(self.arena, place, lanes.var)
+        return "row" if step is not None and step.op == "const" and step.attr == 1 else "gather"
 
     def _load(self, e: Expr, lanes: int) -> str:
         buffer, part = e.attr
@@ -90,10 +79,7 @@ class Accesses(Expressions):
             holds = self.value(condition, lanes)
             mask = holds if mask is None else self.op(f"and <{lanes} x i1> {mask}, {holds}")
         mask = self._checked_lanes(buffer, place, lanes, mask)
-        kind = self._access(place)
-        if self.lanes.rows is not None and condition is None and part is None and kind != "gather":
-            return self._load_tile(buffer, place, t, kind)
-        if kind == "row" and self.lanes.rows is None:
+        if self._access(place) == "row":
             index = self._first(place)
             if part is not None:
                 return self._load_pairs(buffer, index, t, part, lanes, mask, place)
@@ -133,30 +119,24 @@ class Accesses(Expressions):
         new = self.op(f"select i1 {outside}, i32 1, i32 {old}")
         self.line(f"store i32 {new}, ptr @outside")
 
-    def _load_tile(self, buffer: Buffer, place: Expr, t: str, kind: str) -> str:
-        """A tile of rows × columns: a row repeated, a column spread, or all of it row by row."""
-        lanes = self.lanes
-        assert lanes is not None and lanes.rows is not None
-        columns, count = lanes.columns, lanes.rows.count
-        parts = []
-        if kind == "turned":
-            for column in range(columns):
-                address = self._address(buffer, self._first(place, column=column), None)
-                parts.append(self._to_register(self._load_lanes(address, t, count, None), buffer, None, count))
-            return self._stack(self._transpose(parts, element_type(buffer.dtype), columns), element_type(buffer.dtype),
-                               columns)
-        for row in range(1 if kind == "row" else count):
-            address = self._address(buffer, self._first(place, row), None)
-            if kind == "column":
-                name = self._to_register(self.op(f"load {t}, ptr {address}"), buffer, None, 1)
-                element = element_type(buffer.dtype)
-                first = self.op(f"insertelement <{columns} x {element}> poison, {element} {name}, i32 0")
-                parts.append(self.op(f"shufflevector <{columns} x {element}> {first}, <{columns} x {element}> poison, "
-                                     f"<{columns} x i32> zeroinitializer"))
-            else:
-                loaded = self._load_lanes(address, t, columns, lanes.column_mask)
-                parts.append(self._to_register(loaded, buffer, None, columns))
-        return self._stack(parts if len(parts) > 1 else parts * count, element_type(buffer.dtype), columns)
+    def _turned(self, e: Expr, lanes: int) -> str:
+        """A row of a square tile that is contiguous down its columns: all of it is loaded, and turned in registers.
+        Where lanes are masked, the row alone is gathered."""
+        buffer, part, row, count = e.attr
+        (place,) = e.args
+        rows = [self.arena.node("load", (self.arena.iadd(place, r),), e.dtype, (buffer, part)) for r in range(count)]
+        if self.lanes is None or self.lanes.mask is not None or self.module.bounds or lanes != count:
+            return self._load(rows[row], lanes)
+        t = memory_type(buffer.dtype)
+        columns = []
+        for column in range(lanes):
+            step = self.arena.substitute(place, {self.lanes.var: self.arena.iadd(self.lanes.var, column)}, {})
+            columns.append(self._load_lanes(self._address(buffer, self._first(step), None), t, count, None))
+        names = [self._to_register(name, buffer, None, lanes) for name in self._transpose(columns, t, count)]
+        memo = self.scopes[self.at].memo
+        for r, name in enumerate(names):
+            memo[self.arena.node("turned", e.args, e.dtype, (buffer, part, r, count))] = name
+        return names[row]
 
     def _transpose(self, parts: list[str], t: str, n: int) -> list[str]:
         """n vectors of n lanes as the columns of what they were the rows of: log2(n) rounds of exchanges."""
@@ -175,26 +155,6 @@ class Accesses(Expressions):
             parts = out
             distance *= 2
         return parts
-
-    def _stack(self, parts: list[str], t: str, columns: int) -> str:
-        """Vectors side by side in one, joined pairwise so that the code generator sees whole registers."""
-        widths = [columns] * len(parts)
-        while len(parts) > 1:
-            joined, sizes = [], []
-            for k in range(0, len(parts) - 1, 2):
-                a, n = parts[k], widths[k]
-                b, m = parts[k + 1], widths[k + 1]
-                if m < n:  # the shorter one is padded first
-                    order = ", ".join(f"i32 {i if i < m else 'poison'}" if i < m else "i32 poison" for i in range(n))
-                    b = self.op(f"shufflevector <{m} x {t}> {b}, <{m} x {t}> poison, <{n} x i32> <{order}>")
-                order = ", ".join(f"i32 {i}" for i in range(n + m))
-                joined.append(self.op(f"shufflevector <{n} x {t}> {a}, <{n} x {t}> {b}, <{n + m} x i32> <{order}>"))
-                sizes.append(n + m)
-            if len(parts) % 2:
-                joined.append(parts[-1])
-                sizes.append(widths[-1])
-            parts, widths = joined, sizes
-        return parts[0]
 
     def _load_lanes(self, address: str, t: str, lanes: int, mask: str | None) -> str:
         v = vector(t, lanes)
@@ -245,7 +205,7 @@ class Accesses(Expressions):
     def _store_pair(self, buffer: Buffer, place: Expr, value: Expr) -> None:
         lanes = self.lanes.width if self.lanes is not None else 1
         re, im = value.args
-        if lanes > 1 and self._access(place) == "row" and self.lanes is not None and self.lanes.rows is None:
+        if lanes > 1 and self._access(place) == "row" and self.lanes is not None:
             t = element_type(re.dtype)
             v = vector(t, lanes)
             order = ", ".join(f"i32 {i // 2 + lanes * (i % 2)}" for i in range(2 * lanes))
@@ -273,19 +233,9 @@ class Accesses(Expressions):
             self.line(f"store {t} {name}, ptr {address}")
             return
         assert self.lanes is not None
-        kind = self._access(place)
         mask = self._checked_lanes(buffer, place, lanes, self.lanes.mask)
-        if kind == "row" and part is None and self.lanes.rows is None:
+        if part is None and self._access(place) == "row":
             self._store_lanes(name, self._address(buffer, self._first(place), None), t, lanes, mask)
-            return
-        if kind == "rows" and part is None:
-            columns = self.lanes.columns
-            for row in range(self.lanes.rows.count):  # type: ignore[union-attr]
-                order = ", ".join(f"i32 {row * columns + i}" for i in range(columns))
-                one = self.op(f"shufflevector <{lanes} x {t}> {name}, <{lanes} x {t}> poison, <{columns} x i32> "
-                              f"<{order}>")
-                address = self._address(buffer, self._first(place, row), None)
-                self._store_lanes(one, address, t, columns, self.lanes.column_mask)
             return
         addresses = self._address(buffer, self.value(place, lanes), part, lanes)
         v = vector(t, lanes)

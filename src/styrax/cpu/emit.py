@@ -11,6 +11,7 @@ from typing import Any
 
 from ..compile.costs import instructions
 from ..compile.expr import Expr
+from ..compile.jam import Jam
 from ..compile.loopir import (
     Buffer,
     Call,
@@ -27,13 +28,14 @@ from ..compile.loopir import (
     Statement,
     Store,
     Switch,
+    Together,
     While,
     statements,
 )
 from ..compile.scalars import is_complex, part_dtype
 from .accesses import Accesses
 from .instructions import element_type, memory_type, vector
-from .writer import Lanes, Module, Rows
+from .writer import Lanes, Module
 
 TWICE = 8  # estimated instructions up to which a nest is written twice, with and without a mask
 CHUNK_WORK = 30_000  # estimated instructions that one claim of a thread should cost
@@ -49,11 +51,17 @@ class Function(Accesses):
             getattr(self, "_" + type(s).__name__.lower())(s)
 
     def _store(self, s: Store) -> None:
-        if self.rows is not None and self.lanes is None and self.row_results:
-            self._store_rows(s)
-            return
         with self.scope():
             self.store(s.buffer, s.offset, s.value)
+
+    def _together(self, s: Together) -> None:
+        with self.scope():
+            for x in s.body:
+                if isinstance(x, Fold):
+                    self._combine(x)
+                else:
+                    assert isinstance(x, Store)
+                    self.store(x.buffer, x.offset, x.value)
 
     def _let(self, s: Let) -> None:
         e = s.value
@@ -119,8 +127,6 @@ class Function(Accesses):
 
     def _open(self, s: Open) -> None:
         lanes = self.lanes.width if self.lanes is not None else s.width
-        if self.lanes is None and self.rows is not None:
-            lanes *= self.rows.count  # one accumulator for each row
         with self.scope():
             for t, e in zip(s.accumulator.targets, s.accumulator.initial, strict=True):
                 self.vectors.discard(t)
@@ -131,26 +137,26 @@ class Function(Accesses):
                 self.line(f"store {vector(element_type(t.dtype), lanes)} {name}, ptr {slot}")
 
     def _fold(self, s: Fold) -> None:
-        acc = s.accumulator
         with self.scope():
-            if acc.name == "add":  # products are folded with one rounding
-                for v in s.values:
-                    for a in v.args if v.op == "mul" else (v,):
-                        self.value(a, self.width(a))
-                self.contract, before = True, self.contract
-            self.folding = True
-            self._assign(acc.targets, acc.combine(acc.targets, s.values))
-            self.folding = False
-            if acc.name == "add":
-                self.contract = before
+            self._combine(s)
+
+    def _combine(self, s: Fold) -> None:
+        acc = s.accumulator
+        if acc.name == "add":  # products are folded with one rounding
+            for v in s.values:
+                for a in v.args if v.op == "mul" else (v,):
+                    self.value(a, self.width(a))
+            self.contract, before = True, self.contract
+        self.folding = True
+        self._assign(acc.targets, acc.combine(acc.targets, s.values))
+        self.folding = False
+        if acc.name == "add":
+            self.contract = before
 
     def _close(self, s: Close) -> None:
         """Folds the lanes of an accumulator, halving them, and names the results."""
         acc = s.accumulator
         lanes = self.mutables[acc.targets[0]][1]
-        if self.lanes is None and self.rows is not None:
-            self._close_rows(acc, lanes)
-            return
         inside = self.lanes is not None
         results = []
         if not inside and lanes > 1:
@@ -168,50 +174,17 @@ class Function(Accesses):
             self.vectors.discard(t)
             self._define(t, name, lanes if inside else 1)
 
-    def _close_rows(self, acc: Any, lanes: int) -> None:
-        """Folds each row's lanes; the stores that follow are written once for each row."""
-        assert self.rows is not None
-        columns = lanes // self.rows.count
-        if columns > 1:
-            self._halve(acc, lanes, columns)
-        with self.scope():
-            for t in acc.targets:
-                v = f"<{lanes} x {element_type(t.dtype)}>"
-                name = self.op(f"load {v}, ptr {self.mutables[t][0]}")
-                self.row_results[t] = [self.op(f"extractelement {v} {name}, i32 {row * columns}")
-                                       for row in range(self.rows.count)]
-        for t in acc.targets:
-            del self.mutables[t]
-            self.vectors.discard(t)
-
-    def _store_rows(self, s: Store) -> None:
-        assert self.rows is not None
-        var, base = self.rows.var, self.names[self.rows.var]
-        for row in range(self.rows.count):
-            with self.scope():
-                self.names[var] = self.op(f"add i64 {base}, {row}")
-                self.depths[var] = len(self.scopes) - 1
-                for t, names in self.row_results.items():
-                    self._define(t, names[row], 1)
-                for scope in self.scopes:
-                    for key in [k for k in scope.memo if isinstance(k, Expr) and (
-                            var in k.deps or not k.deps.isdisjoint(self.row_results))]:
-                        del scope.memo[key]
-                self.store(s.buffer, s.offset, s.value)
-        self.names[var], self.depths[var] = base, len(self.scopes) - 1
-
-    def _halve(self, acc: Any, lanes: int, columns: int = 0) -> None:
-        """Combines lanes with lanes half as many columns on, until each row's first lane holds all of it."""
-        columns = columns or lanes
+    def _halve(self, acc: Any, lanes: int) -> None:
+        """Combines lanes with lanes half as many on, until the first lane holds all of it."""
         others = [self.arena.unique("get", t.dtype, f"{t.attr}.other") for t in acc.targets]
         previous, self.lanes = self.lanes, Lanes(others[0], "0", lanes, None)
-        step = columns // 2
+        step = lanes // 2
         self.folding = True
         while step:
             with self.scope():
                 for t, o in zip(acc.targets, others, strict=True):
                     v = f"<{lanes} x {element_type(t.dtype)}>"
-                    order = ", ".join(f"i32 {i - i % columns + (i + step) % columns}" for i in range(lanes))
+                    order = ", ".join(f"i32 {(i + step) % lanes}" for i in range(lanes))
                     name = self.op(f"shufflevector {v} {self.value(t, lanes)}, {v} poison, <{lanes} x i32> <{order}>")
                     self._define(o, name, lanes)
                 self._assign(acc.targets, acc.combine(acc.targets, others))
@@ -419,29 +392,16 @@ class Function(Accesses):
         self.start(end)
 
     def _body(self, s: Loop, i: str, lanes: Lanes | None) -> None:
-        if self.rows is not None and s.var is self.rows.var:
-            self.rows.base = i
         if lanes is not None:
             lanes.base = i
             previous, self.lanes = self.lanes, lanes
-            if self.rows is not None:
-                lanes.rows = self.rows
-                if lanes.mask is not None:
-                    w, n = lanes.columns, lanes.width
-                    order = ", ".join(f"i32 {k % w}" for k in range(n))
-                    v = f"<{w} x i1>"
-                    lanes.mask = self.op(f"shufflevector {v} {lanes.mask}, {v} poison, <{n} x i32> <{order}>")
-            self.vectors |= lanes.vars
+            self.vectors.add(lanes.var)
         self.depths[s.var] = len(self.scopes) - 1
         self.names[s.var] = i
         self.run(s.body)
         if lanes is not None:
             self.lanes = previous
-            self.vectors -= lanes.vars
-            if lanes.rows is not None:  # what was spread over the tile outside the loop is a scalar again
-                for scope in self.scopes:
-                    for key in [k for k in scope.memo if isinstance(k, Expr) and lanes.rows.var in k.deps]:
-                        del scope.memo[key]
+            self.vectors.discard(lanes.var)
         for scope in self.scopes:
             scope.memo.pop(s.var, None)
 
@@ -451,13 +411,10 @@ class Function(Accesses):
             full = str(int(low) + (int(high) - int(low)) // s.width * s.width)
         else:
             count = self.op(f"sub i64 {high}, {low}")
-            tiles = self.op(f"sdiv i64 {count}, {s.width}")
-            covered = self.op(f"mul i64 {tiles}, {s.width}")
+            covered = self.op(f"mul i64 {self.op(f'sdiv i64 {count}, {s.width}')}, {s.width}")
             full = self.op(f"add i64 {low}, {covered}")
-        self.rows = Rows(s.var, "", s.width)
-        self._counted(s, low, full, str(s.width), None)
-        self.rows = None
-        self.row_results.clear()
+        tiles = Loop(s.var, s.extent, Jam(self.arena, s.var, s.width).body(s.body))
+        self._counted(tiles, low, full, str(s.width), None)
         if full != high:
             self._counted(s, full, high, "1", None)
 

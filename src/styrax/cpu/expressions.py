@@ -18,6 +18,9 @@ class Expressions(Writer):
     def _load(self, e: Expr, lanes: int) -> str:
         raise TypeError("loads are written by `accesses.Accesses`")
 
+    def _turned(self, e: Expr, lanes: int) -> str:
+        raise TypeError("loads are written by `accesses.Accesses`")
+
     # -- leaves --------------------------------------------------------------------------------------
     def pointer(self, buffer: Buffer) -> str:
         root = buffer.root
@@ -66,7 +69,7 @@ class Expressions(Writer):
                 if n in self.loads:
                     continue
                 parts = [self.loads[a] for a in n.args if self.loads[a]]
-                if n.op == "load":
+                if n.op in ("load", "turned"):
                     parts.append(frozenset((n.attr[0].root,)))
                 self.loads[n] = frozenset().union(*parts) if parts else frozenset()
             found = self.loads[e]
@@ -137,7 +140,7 @@ class Expressions(Writer):
         while stack:
             n = stack[-1]
             if n.op != "const" and self._find(n) is None:
-                if n.op not in ("load", "poly", "guard"):
+                if n.op not in ("load", "turned", "poly", "guard"):
                     missing = [a for a in n.args if a.op != "const" and self._find(a) is None]
                     if missing:
                         stack.extend(missing)
@@ -156,8 +159,8 @@ class Expressions(Writer):
         op = e.op
         lanes = self.width(e)
         if op == "var":
-            if self.lanes is not None and e in self.lanes.vars:
-                return self._iota(self.lanes, e)
+            if self.lanes is not None and e is self.lanes.var:
+                return self._iota(self.lanes)
             return self.names[e]
         if op == "get":
             slot = self.mutables.get(e)
@@ -170,6 +173,8 @@ class Expressions(Writer):
             return self._poly(e, lanes)
         if op == "load":
             return self._load(e, lanes)
+        if op == "turned":
+            return self._turned(e, lanes)
         if op == "guard":
             return self.value(e.args[1], lanes)
         a = tuple(self.value(x, lanes) for x in e.args)
@@ -192,16 +197,11 @@ class Expressions(Writer):
         self.names[e] = self._capture("i64", self.parent.value(e))
         return self.names[e]
 
-    def _iota(self, lanes: Lanes, e: Expr) -> str:
+    def _iota(self, lanes: Lanes) -> str:
         w = lanes.width
-        if e is lanes.var:
-            base, steps = lanes.base, [i % lanes.columns for i in range(w)]
-        else:
-            assert lanes.rows is not None
-            base, steps = lanes.rows.base, [i // lanes.columns for i in range(w)]
-        first = self.op(f"insertelement <{w} x i64> poison, i64 {base}, i32 0")
+        first = self.op(f"insertelement <{w} x i64> poison, i64 {lanes.base}, i32 0")
         every = self.op(f"shufflevector <{w} x i64> {first}, <{w} x i64> poison, <{w} x i32> zeroinitializer")
-        return self.op(f"add <{w} x i64> {every}, <{', '.join(f'i64 {i}' for i in steps)}>")
+        return self.op(f"add <{w} x i64> {every}, <{', '.join(f'i64 {i}' for i in range(w))}>")
 
     def _poly(self, e: Expr, lanes: int) -> str:
         uniform: dict[tuple[Expr, ...], int] = {}
@@ -217,13 +217,14 @@ class Expressions(Writer):
         return self._sum(varying, lanes, total)
 
     def _sum(self, terms: dict[tuple[Expr, ...], int], lanes: int, total: str = "") -> str:
-        """Adds terms up, each as far outside as it can be computed."""
+        """Adds terms up, each as far outside as it can be computed; the constant last, where an address takes it in."""
         t = vector("i64", lanes)
-        top = self.at
-        ordered = sorted(terms.items(), key=lambda item: self._depth_of_all(item[0])) if lanes == 1 else terms.items()
+        top, depth = self.at, 0
+        ordered = sorted(terms.items(), key=lambda item: (not item[0], self._depth_of_all(item[0])))
         for m, c in ordered:
             if lanes == 1:
-                self.at = min(self._depth_of_all(m), top)
+                depth = max(depth, min(self._depth_of_all(m), top))
+                self.at = depth
             if not m:
                 term = splat(str(signed64(c)), "i64", lanes)
             else:
@@ -240,30 +241,19 @@ class Expressions(Writer):
     def _depth_of_all(self, m: tuple[Expr, ...]) -> int:
         return max((self.depth(a) for a in m), default=0)
 
-    def _first(self, place: Expr, row: int = 0, column: int = 0) -> str:
-        """The index of a place at the first lane (of a row, a column): lane variables stand for their first value."""
+    def _first(self, place: Expr) -> str:
+        """The index of a place at the first lane: the lane variable stands for its first value."""
         lanes = self.lanes
         assert lanes is not None
         rest: dict[tuple[Expr, ...], int] = {}
-        total = ""
+        varying: dict[tuple[Expr, ...], int] = {}
         for m, c in poly_terms(place).items():
-            if not any(a in lanes.vars for a in m):
-                rest[m] = c
+            (varying if lanes.var in m else rest)[m] = c
         total = self.value(self.arena.poly(rest))
-        for m, c in poly_terms(place).items():
-            mine = [a for a in m if a in lanes.vars]
-            if not mine:
-                continue
-            (a,) = mine
+        for m, c in varying.items():
             name = lanes.base
-            if a is lanes.var and column:
-                name = self.op(f"add i64 {name}, {column}")
-            if lanes.rows is not None and a is lanes.rows.var:
-                name = lanes.rows.base
-                if row:
-                    name = self.op(f"add i64 {name}, {row}")
             for x in m:
-                if x is not a:
+                if x is not lanes.var:
                     name = self.op(f"mul i64 {name}, {self.value(x)}")
             if c != 1:
                 name = self.op(f"mul i64 {name}, {signed64(c)}")

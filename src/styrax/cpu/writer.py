@@ -17,52 +17,32 @@ from .math import FUNCTIONS as OWN_FUNCTIONS
 from .math import module_text
 
 
-class Scope:
-    """A stretch of code: its lines, and the expressions already computed in it."""
+IMPURE = ("load", "call")  # instructions whose results depend on more than their operands
 
-    __slots__ = ("lines", "memo", "writes", "loop")
+
+class Scope:
+    """A stretch of code: its lines, the expressions and the instructions already computed in it."""
+
+    __slots__ = ("lines", "memo", "known", "writes", "loop")
 
     def __init__(self, writes: frozenset[Buffer] = frozenset(), loop: bool = False):
         self.lines: list[str] = []
         self.memo: dict[Any, str] = {}
+        self.known: dict[str, str] = {}
         self.writes = writes
         self.loop = loop
 
 
-class Rows:
-    """The loop around a vector loop whose iterations stand side by side in registers: a tile of rows × columns."""
-
-    __slots__ = ("var", "base", "count")
-
-    def __init__(self, var: Expr, base: str, count: int):
-        self.var = var
-        self.base = base
-        self.count = count
-
-
 class Lanes:
-    """The vector loop around: its variable, the scalar name of its first lane's index, width and mask.
+    """The vector loop around: its variable, the scalar name of its first lane's index, width and mask."""
 
-    With `rows`, the lanes are a tile: lane r·columns + c is column c of row r. `column_mask` masks one row.
-    """
+    __slots__ = ("var", "base", "width", "mask")
 
-    __slots__ = ("var", "base", "columns", "mask", "column_mask", "rows")
-
-    def __init__(self, var: Expr, base: str, columns: int, mask: str | None, rows: Rows | None = None):
+    def __init__(self, var: Expr, base: str, width: int, mask: str | None):
         self.var = var
         self.base = base
-        self.columns = columns
+        self.width = width
         self.mask = mask
-        self.column_mask = mask
-        self.rows = rows
-
-    @property
-    def width(self) -> int:
-        return self.columns * self.rows.count if self.rows is not None else self.columns
-
-    @property
-    def vars(self) -> set[Expr]:
-        return {self.var, self.rows.var} if self.rows is not None else {self.var}
 
 
 class Module:
@@ -103,8 +83,6 @@ class Writer:
         self.mutables: dict[Expr, tuple[str, int]] = {}  # mutable scalars -> (stack slot, lanes)
         self.vectors: set[Expr] = set()  # leaves that have lanes
         self.lanes: Lanes | None = None
-        self.rows: Rows | None = None
-        self.row_results: dict[Expr, list[str]] = {}  # finished accumulators of a tile -> their values by row
         self.pointers: dict[Buffer, str] = {}
         self.captured: list[tuple[str, str]] = []  # (type, name in the parent)
         self.loads: dict[Expr, frozenset[Buffer]] = {}
@@ -115,8 +93,14 @@ class Writer:
         return f"%v{self.count}"
 
     def op(self, text: str) -> str:
-        name = self.fresh()
-        self.scopes[self.at].lines.append(f"  {name} = {text}")
+        """Writes an instruction, unless this stretch of code has it already."""
+        scope = self.scopes[self.at]
+        name = scope.known.get(text)
+        if name is None:
+            name = self.fresh()
+            scope.lines.append(f"  {name} = {text}")
+            if not text.startswith(IMPURE):
+                scope.known[text] = name
         return name
 
     def line(self, text: str) -> None:

@@ -1,0 +1,93 @@
+"""Unroll and jam: iterations of a loop side by side, inside the loops that stand in it.
+
+The rows of a tile share what does not depend on the row, and their accumulators are registers of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .expr import Expr, coefficient
+from .loopir import Accumulator, Close, Fold, Loop, Open, Statement, Store, Together
+
+
+class Row:
+    """One of the iterations: what stands in it for the loop's variable and for the accumulators."""
+
+    __slots__ = ("accumulators", "mapping", "memo", "number")
+
+    def __init__(self, b: Any, var: Expr, number: int):
+        self.number = number
+        self.mapping = {var: b.iadd(var, number)}
+        self.memo: dict[Expr, Expr] = {}
+        self.accumulators: dict[Accumulator, Accumulator] = {}
+
+
+class Jam:
+    """Puts `count` iterations of the loop over `var` into one."""
+
+    __slots__ = ("b", "count", "lane", "rows", "turned", "var")
+
+    def __init__(self, b: Any, var: Expr, count: int):
+        self.b, self.var, self.count = b, var, count
+        self.rows = [Row(b, var, r) for r in range(count)]
+        self.lane: Expr | None = None  # the variable of the vector loop around, where its lanes are as many as the rows
+        self.turned: dict[Expr, Expr | None] = {}
+
+    def body(self, body: Sequence[Statement]) -> list[Statement]:
+        out: list[Statement] = []
+        for s in body:
+            if isinstance(s, Loop):
+                outside = self.lane
+                if s.kind == "vector":
+                    self.lane = s.var if s.width == self.count else None
+                out.append(Loop(s.var, s.extent, self.body(s.body), s.kind, s.width, s.work * self.count, s.parallel))
+                self.lane = outside
+            else:
+                copies = [self.statement(s, row) for row in self.rows]
+                out += [Together(copies)] if isinstance(s, Store | Fold) else copies
+        return out
+
+    def statement(self, s: Statement, row: Row) -> Statement:
+        if isinstance(s, Store):
+            return Store(s.buffer, self.expr(s.offset, row), self.expr(s.value, row))
+        if isinstance(s, Fold):
+            return Fold(row.accumulators[s.accumulator], [self.expr(v, row) for v in s.values])
+        if isinstance(s, Close):
+            return Close(row.accumulators[s.accumulator])
+        if isinstance(s, Open):
+            return Open(self.accumulator(s.accumulator, row), s.width)
+        raise TypeError(f"iterations with a {type(s).__name__} do not stand side by side")
+
+    def accumulator(self, a: Accumulator, row: Row) -> Accumulator:
+        initial = [self.expr(e, row) for e in a.initial]
+        targets = [self.b.unique("get", t.dtype, f"{t.attr}.{row.number}") for t in a.targets]
+        row.mapping.update(zip(a.targets, targets, strict=True))
+        own = row.accumulators[a] = Accumulator(targets, initial, a.combine, a.name)
+        return own
+
+    def expr(self, e: Expr, row: Row) -> Expr:
+        return self.b.substitute(e, row.mapping, row.memo, lambda load, args: self.load(load, args, row))
+
+    def load(self, e: Expr, args: tuple[Expr, ...], row: Row) -> Expr:
+        """A load in a row. One that strides with the lanes and is contiguous along the rows becomes a row of a square
+        tile, which is loaded the other way and turned in registers."""
+        if e not in self.turned:
+            self.turned[e] = self.first_row(e)
+        place = self.turned[e]
+        if place is None:
+            return self.b.node(e.op, args, e.dtype, e.attr, e.bounds)
+        return self.b.node("turned", (place,), e.dtype, (*e.attr, row.number, self.count))
+
+    def first_row(self, e: Expr) -> Expr | None:
+        (place,) = e.args
+        if self.lane is None or e.attr[1] is not None or any(a.op == "guard" for a in (place, *place.args)):
+            return None
+        down, along = coefficient(self.b, place, self.var), coefficient(self.b, place, self.lane)
+        if down is None or down.attr != 1 or along is None or along.op == "const" and along.attr in (0, 1):
+            return None
+        return place
+
+
+__all__ = ["Jam"]
