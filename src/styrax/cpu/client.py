@@ -19,7 +19,7 @@ from ..core.devices import Device
 from ..core.dims import Recorder
 from ..core.jaxpr import ClosedJaxpr
 from ..core.trace import get_aval
-from . import llvm, runtime
+from . import libraries, llvm, runtime
 from .dispatch import make_caller
 from .eager import Eager
 from .emit import Function, Module
@@ -266,7 +266,7 @@ class CpuBackend:
     def __init__(self) -> None:
         self._devices = [Device("cpu", 0, "cpu", self)]
         make_caller(0)  # loads what calls programs, and gives arrays the buffer protocol
-        llvm.prepare()  # while the first program is traced
+        runtime.prepare()  # while the first program is traced
         self.eager = Eager(self.compile)
         self._scalars: dict[Any, Array] = {}  # Python numbers as arrays: programs are called with few of them, often
 
@@ -282,6 +282,8 @@ class CpuBackend:
         ir = generate(program, 0 if sizes is None else sizes.inputs)
         if debugging("llvm"):
             print(f"-- llvm {name}\n{ir}")
+        if "@blas_" in ir or "@lapack_" in ir:
+            libraries.open_ahead()
         level = llvm.BRIEF if costs.instructions(program.statements) < INSTANT else 1
         if debugging("asm"):
             print(f"-- asm {name}\n{llvm.asm(ir)}")

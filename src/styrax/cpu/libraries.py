@@ -34,6 +34,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+import threading
 from glob import glob
 
 # How the routine's name is decorated in the libraries that wheels carry (all with 32-bit integers).
@@ -61,10 +62,20 @@ def path() -> str | None:
     return None
 
 
-def _open() -> ctypes.CDLL | None:
+_lock = threading.Lock()
+
+
+def open_ahead() -> None:
+    """Opens the library in a thread, while the program that will call it is compiled: that takes some milliseconds."""
     if not _opened:
-        file = path()
-        _opened.append(None if file is None else _load(file))
+        threading.Thread(target=_open, name="styrax-blas").start()
+
+
+def _open() -> ctypes.CDLL | None:
+    with _lock:
+        if not _opened:
+            file = path()
+            _opened.append(None if file is None else _load(file))
     return _opened[0]
 
 

@@ -18,11 +18,11 @@ from . import llvm_library, objects, store
 from .llvm_library import handle, string, take
 
 # Part of every key: raise it when the passes, the code generation options or the image format change.
-PIPELINE_VERSION = 1
+PIPELINE_VERSION = 2
 
 # Passes by level. 1 trusts the emitter for hoisting and common subexpressions and only tidies up; 2 is LLVM's
 # own function simplification (early CSE, LICM, loop passes), several times slower, without its vectorisers.
-_TIDY = ("SROA", "InstCombine", "NewGVN", "SimplifyCFG")
+_TIDY = ("SROA", "InstCombine", "SimplifyCFG")
 
 
 BRIEF = -2  # the passes of level 1 with fast code generation: for code that runs only for an instant
@@ -290,12 +290,10 @@ def _ask_host() -> Host:
 # LLVM itself
 # ---------------------------------------------------------------------------------------------------------
 
-def prepare() -> None:
-    """Load LLVM and let it compile a trifle, in a thread: its first use costs some 15 ms, which then overlap
-    with the tracing of the program that will need it."""
+def warm() -> None:
+    """Load LLVM and let it compile a trifle: its first use costs some 15 ms."""
     if not llvm_library.loaded():
-        # Not a daemon: LLVM must not be at work while the process takes it apart.
-        threading.Thread(target=compile_object, args=(_TRIFLE,), name="styrax-llvm").start()
+        compile_object(_TRIFLE)
 
 
 _TRIFLE = """
@@ -408,7 +406,8 @@ class _Compilation:
 
     def emit(self, as_object: bool) -> bytes:
         lib, message = self.lib, c_void_p()
-        buffer = lib.LLVMPY_TargetMachineEmitToMemory(self.machine, self.module, as_object, byref(message))
+        with llvm_library.lean():
+            buffer = lib.LLVMPY_TargetMachineEmitToMemory(self.machine, self.module, as_object, byref(message))
         if not buffer:
             raise CompileError(take(message))
         try:

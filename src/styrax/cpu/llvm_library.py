@@ -9,7 +9,9 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from ctypes import POINTER, byref, c_bool, c_char_p, c_int, c_size_t, c_uint, c_void_p
 
 _identity: list[bytes] = []
@@ -58,12 +60,12 @@ _PROTOTYPES: dict[str, tuple] = {
     "module_AddAlwaysInlinerPass": (None, _P),
     "module_AddSROAPass": (None, _P),
     "module_AddInstCombinePass": (None, _P),
-    "module_AddNewGVNPass": (None, _P),
     "module_AddSimplifyCFGPass": (None, _P),
     "buildFunctionSimplificationPipeline": (_P, _P, c_int),
     "RunNewFunctionPassManager": (None, _P, _P, _P),
     "DisposeNewFunctionPassManger": (None, _P),
     "GetVersionInfo": (c_uint,),
+    "SetCommandLine": (None, c_char_p, c_char_p),
 }
 
 
@@ -104,6 +106,34 @@ def handle() -> ctypes.CDLL:
         lib.LLVMPY_InitializeNativeAsmPrinter()
         _opened.append(lib)
     return _opened[0]
+
+
+_lean_lock = threading.Lock()
+_lean_users: list[None] = []
+_LEAN = ("-disable-lsr", "-disable-mergeicmps")
+
+
+@contextmanager
+def lean() -> Iterator[None]:
+    """Without passes of the code generator that cost a quarter of its time and find nothing in IR whose loops and
+    addresses are already written as they should be. The switches are the library's, which others may use (Numba):
+    they are turned back."""
+    with _lean_lock:
+        _lean_users.append(None)
+        if len(_lean_users) == 1:
+            _switch("true")
+    try:
+        yield
+    finally:
+        with _lean_lock:
+            _lean_users.pop()
+            if not _lean_users:
+                _switch("false")
+
+
+def _switch(value: str) -> None:
+    for name in _LEAN:
+        handle().LLVMPY_SetCommandLine(b"styrax", f"{name}={value}".encode())
 
 
 def take(pointer: c_void_p) -> str:

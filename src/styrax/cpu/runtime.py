@@ -54,6 +54,17 @@ _held: list = []  # locks taken around a fork
 pool = Pool()
 
 
+def prepare() -> None:
+    """Makes LLVM and the native runtime ready in a thread, while the program that will need them is traced."""
+    # Not a daemon: LLVM must not be at work while the process takes it apart.
+    threading.Thread(target=_prepare, name="styrax-prepare").start()
+
+
+def _prepare() -> None:
+    llvm.warm()
+    _runtime()
+
+
 def _runtime() -> _Native:
     if not _native:
         with _lock:
