@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..compile.costs import instructions
+from ..compile import packs as packing
+from ..compile.costs import instructions as cost
 from ..compile.expr import Expr
 from ..compile.jam import Jam
 from ..compile.loopir import (
@@ -33,6 +34,7 @@ from ..compile.loopir import (
     statements,
 )
 from ..compile.scalars import is_complex, part_dtype
+from . import instructions
 from .accesses import Accesses
 from .instructions import element_type, memory_type, vector
 from .writer import Lanes, Module
@@ -47,8 +49,34 @@ class Function(Accesses):
 
     # -- statements ----------------------------------------------------------------------------------------
     def run(self, body: Sequence[Statement]) -> None:
-        for s in body:
+        packs = packing.plan(body, self._room) if self.lanes is None else {}
+        for i, s in enumerate(body):
+            for nodes in packs.get(i, ()):
+                self._pack(nodes)
             getattr(self, "_" + type(s).__name__.lower())(s)
+
+    def _room(self, dtype: Any) -> int:
+        return self.module.vector_bytes // dtype.itemsize
+
+    def _pack(self, nodes: Sequence[Expr]) -> None:
+        """The same function of several scalars: in lanes, then taken apart."""
+        nodes = [n for n in nodes if self._find(n) is None]
+        if len(nodes) < 2:
+            return
+        lanes = 1 << (len(nodes) - 1).bit_length()
+        dtype = nodes[0].dtype
+        t = element_type(dtype)
+        v = vector(t, lanes)
+        operands = []
+        for arguments in zip(*[n.args for n in nodes], strict=True):
+            names = [self.value(a) for a in arguments]
+            packed = self._spread_name(names[0], t, lanes)
+            for k, name in enumerate(names[1:], 1):
+                packed = self.op(f"insertelement {v} {packed}, {t} {name}, i32 {k}")
+            operands.append(packed)
+        result = instructions.rows[nodes[0].op](self, dtype, lanes, tuple(operands))
+        for k, n in enumerate(nodes):
+            self.scopes[self.at].memo[n] = self.op(f"extractelement {v} {result}, i32 {k}")
 
     def _store(self, s: Store) -> None:
         with self.scope():
@@ -474,7 +502,7 @@ class Function(Accesses):
         """Hands chunks of a loop to the thread pool; the body becomes a function of its own."""
         width = (s.width or self.module.vector_bytes // 4) if s.kind != "serial" else 1
         grain = width  # elements in one iteration of the pool
-        work = max(s.work or instructions(s.body), 1)
+        work = max(s.work or cost(s.body), 1)
         per_claim = max(1, int(CHUNK_WORK // work))
         if s.kind != "serial":
             grain = width * per_claim

@@ -115,12 +115,14 @@ class Expressions(Writer):
         found = memo.get(key)
         if found is None:
             before, self.at = self.at, depth
-            first = self.op(f"insertelement <{lanes} x {t}> poison, {t} {name}, i32 0")
-            found = self.op(f"shufflevector <{lanes} x {t}> {first}, <{lanes} x {t}> poison, <{lanes} x i32> "
-                            "zeroinitializer")
+            found = self._spread_name(name, t, lanes)
             self.at = before
             memo[key] = found
         return found
+
+    def _spread_name(self, name: str, t: str, lanes: int) -> str:
+        first = self.op(f"insertelement <{lanes} x {t}> poison, {t} {name}, i32 0")
+        return self.op(f"shufflevector <{lanes} x {t}> {first}, <{lanes} x {t}> poison, <{lanes} x i32> zeroinitializer")
 
     def _find(self, e: Expr) -> str | None:
         for scope in reversed(self.scopes):
@@ -199,8 +201,7 @@ class Expressions(Writer):
 
     def _iota(self, lanes: Lanes) -> str:
         w = lanes.width
-        first = self.op(f"insertelement <{w} x i64> poison, i64 {lanes.base}, i32 0")
-        every = self.op(f"shufflevector <{w} x i64> {first}, <{w} x i64> poison, <{w} x i32> zeroinitializer")
+        every = self._spread_name(lanes.base, "i64", w)
         return self.op(f"add <{w} x i64> {every}, <{', '.join(f'i64 {i}' for i in range(w))}>")
 
     def _poly(self, e: Expr, lanes: int) -> str:

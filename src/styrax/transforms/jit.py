@@ -192,7 +192,7 @@ class PjitFunction:
         return self._call(args, kwargs)
 
     def _signature(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, list[Any]] | None:
-        """The key of a call with plain arrays, numbers, None and static values, and its arrays; None for any other."""
+        """The key of a call with arrays, numbers, trees of them and static values, and its arrays; None for any other."""
         key: list[Any] = []
         arrays: list[Any] = []
         static = self._options.static_nums
@@ -208,7 +208,12 @@ class PjitFunction:
                 key.append(type(a))
                 arrays.append(backends.get().put(a, get_aval(a), None))
             else:
-                return None
+                leaves, structure = tree.tree_flatten(a)
+                if leaves and any([type(x) is not Array for x in leaves]):
+                    return None
+                key.append(structure)
+                key += [x.aval for x in leaves]
+                arrays += leaves
         if kwargs:
             count = len(arrays)
             names = self._options.static_names

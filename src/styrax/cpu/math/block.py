@@ -442,8 +442,8 @@ class Block:
         """`rare()` where the one-bit `condition` holds, `usual` otherwise: a real branch."""
         before, number = self.labels[-1], len(self.labels)
         name, done = f"rare{number}", f"done{number}"
-        hint = self.emit(condition.kind, f"call i1 @llvm.expect.i1(i1 {condition.name}, i1 false)")
-        self.lines += [f"  br i1 {hint.name}, label %{name}, label %{done}", f"{name}:"]
+        weights = '!prof !{!"branch_weights", i32 1, i32 4000}'
+        self.lines += [f"  br i1 {condition.name}, label %{name}, label %{done}, {weights}", f"{name}:"]
         self.labels.append(name)
         values = rare()
         after = self.labels[-1]

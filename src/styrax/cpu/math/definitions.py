@@ -29,7 +29,7 @@ FAMILIES = (
     bessel,
     zeta,
 )
-# name -> builder(block, *arguments) -> result
+# name -> builder(block, *arguments) -> result, or several
 FUNCTIONS = {name: build for family in FAMILIES for name, build in family.FUNCTIONS.items()}
 # name -> text(dtype, lanes) -> (definition, dependencies): what FUNCTIONS call, written as IR
 TEXTS = {name: text for family in FAMILIES for name, text in getattr(family, "TEXTS", {}).items()}
@@ -51,7 +51,8 @@ def definition(name: str, dtype: str, lanes: int) -> tuple[str, str, tuple[Key, 
     """The LLVM definition of a function: (symbol, text, keys of the definitions it needs as well).
 
     `name` is a key of FUNCTIONS, `dtype` "f32" or "f64". The function takes and returns
-    `<lanes x float/double>`, scalars if `lanes` is 1, and gives the same bits for any number of lanes.
+    `<lanes x float/double>`, scalars if `lanes` is 1 (a structure of them where there are several results), and
+    gives the same bits for any number of lanes.
     Its symbol is `@styrax.<name>.<dtype>.<lanes>`, with internal linkage. A KeyError means that there is
     no such function.
     """
@@ -63,14 +64,21 @@ def definition(name: str, dtype: str, lanes: int) -> tuple[str, str, tuple[Key, 
     block = Block(dtype, lanes)
     names = argument_names(name)
     result = build(block, *[Value(block, f"%{a}", block.float) for a in names])
+    results = result if isinstance(result, tuple) else (result,)
     t = block.float.text
+    returned, name = t, results[0].name
+    if len(results) > 1:
+        returned, name = f"{{ {', '.join([t] * len(results))} }}", "poison"
+        for k, r in enumerate(results):
+            block.lines.append(f"  %result{k} = insertvalue {returned} {name}, {t} {r.name}, {k}")
+            name = f"%result{k}"
     parameters = ", ".join([f"{t} %{a}" for a in names])
     attributes = "alwaysinline nounwind" if len(block.lines) <= INLINE_INSTRUCTIONS else "nounwind"
     lines = [
-        f"define internal {t} @{symbol}({parameters}) {attributes} {{",
+        f"define internal {returned} @{symbol}({parameters}) {attributes} {{",
         "entry:",
         *block.lines,
-        f"  ret {t} {result.name}",
+        f"  ret {returned} {name}",
         "}\n",
     ]
     return symbol, "\n".join(lines), tuple(block.dependencies)

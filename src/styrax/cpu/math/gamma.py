@@ -10,7 +10,7 @@ from functools import wraps
 
 from .block import Block, Value
 from .exponential import log
-from .trigonometric import sin_or_cos
+from .trigonometric import sine_and_cosine
 
 PI = 3.141592653589793
 HALF_LOG_2PI = 0.9189385332046728
@@ -93,7 +93,7 @@ def lgamma_in_double(b: Block, x: Value) -> Value:
 
     def rare():
         # log(pi / |sin(pi*x)|) - lgamma(1 - x)
-        sine = b.abs(sin_or_cos(b, *quarter_turns(b, x)))
+        sine = b.abs(sine_and_cosine(b, *quarter_turns(b, x))[0])
         reflected = -log(b, sine * (1 / PI)) - positive
         pole = b.eq(b.rint(x), x)
         return [b.select(left, b.select(pole, b.constant(float("inf")), reflected), positive)]
@@ -120,7 +120,7 @@ def digamma_in_double(b: Block, x: Value) -> Value:
     def rare():
         # digamma(1 - x) - pi/tan(pi*x); NaN at the poles
         r, n_bits = quarter_turns(b, x)
-        sine, cosine = sin_or_cos(b, r, n_bits), sin_or_cos(b, r, n_bits + 1)
+        sine, cosine = sine_and_cosine(b, r, n_bits)
         pole = b.eq(b.rint(x), x)
         reflected = positive - cosine * PI / sine
         return [b.select(left, b.select(pole, b.constant(float("nan")), reflected), positive)]

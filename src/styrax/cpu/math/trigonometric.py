@@ -58,25 +58,24 @@ def reduce(b: Block, x: Value, low: bool = False) -> list[Value]:
     return reduce_huge(b, x, [r, n_bits, r_low])
 
 
-def sin_or_cos(b: Block, r: Value, quadrant: Value) -> Value:
-    """sin(r + quadrant*pi/2) for |r| <= pi/4."""
+def sine_and_cosine(b: Block, r: Value, quadrant: Value) -> tuple[Value, Value]:
+    """The sine and the cosine of r + quadrant*pi/2 for |r| <= pi/4."""
     square = r * r
     sine = b.fma(r * square, b.poly(square, b.pick(*SIN_ROW)), r)
     cosine = b.fma(square, b.fma(square, b.poly(square, b.pick(*COS_ROW)), -0.5), 1.0)
-    y = b.select(b.ne_int(quadrant & 1, 0), cosine, sine)
-    sign = (quadrant << (quadrant.kind.bits - 2)) & b.sign_bit(quadrant.kind)
-    return b.floats(b.bits(y) ^ sign)
+    odd = b.ne_int(quadrant & 1, 0)
+
+    def signed(y: Value, quadrant: Value) -> Value:
+        sign = (quadrant << (quadrant.kind.bits - 2)) & b.sign_bit(quadrant.kind)
+        return b.floats(b.bits(y) ^ sign)
+
+    return signed(b.select(odd, cosine, sine), quadrant), signed(b.select(odd, sine, cosine), quadrant + 1)
 
 
-def sin(b: Block, x: Value) -> Value:
+def sin_cos(b: Block, x: Value) -> tuple[Value, Value]:
     x = b.freeze(x)
-    r, n_bits = reduce(b, x)
-    return b.select(b.eq(x, 0.0), x, sin_or_cos(b, r, n_bits))
-
-
-def cos(b: Block, x: Value) -> Value:
-    r, n_bits = reduce(b, b.freeze(x))
-    return sin_or_cos(b, r, n_bits + 1)
+    sine, cosine = sine_and_cosine(b, *reduce(b, x))
+    return b.select(b.eq(x, 0.0), x, sine), cosine
 
 
 def tan(b: Block, x: Value) -> Value:
@@ -282,5 +281,5 @@ def quarter_remainder(dtype: str, lanes: int) -> tuple[str, tuple]:
     return text, (("quarter_remainder", "f64", 1),)
 
 
-FUNCTIONS = {"sin": sin, "cos": cos, "tan": tan}
+FUNCTIONS = {"sin_cos": sin_cos, "tan": tan}
 TEXTS = {"quarter_remainder": quarter_remainder, "inverse_pi_bits": lambda dtype, lanes: inverse_pi_bits()}
