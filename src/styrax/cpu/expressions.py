@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..compile.expr import INDEX, Expr, const_value, poly_terms
 from ..compile.loopir import Buffer
+from ..compile.scalars import is_float
 from . import instructions
 from .instructions import cast, element_type, literal, splat, vector
 from .writer import Lanes, Writer
@@ -191,7 +192,18 @@ class Expressions(Writer):
             return instructions.narrow(self, a[0], e.args[0].dtype, e.dtype, lanes)
         if op == "bitcast":
             return instructions.bitcast(self, a[0], e.args[0].dtype, e.dtype, lanes)
+        if op in ("add", "sub") and not self.contract and self.arena.numerics and self._one_product(e):
+            self.contract = True
+            name = instructions.rows[op](self, e.dtype, lanes, a)
+            self.contract = False
+            return name
         return instructions.rows[op](self, e.args[0].dtype, lanes, a)
+
+    def _one_product(self, e: Expr) -> bool:
+        """Whether a sum has one product among its operands: they are rounded once. Of two, neither is: the difference
+        of equal products, as in a complex conjugate's, stays zero."""
+        x, y = e.args
+        return is_float(e.dtype) and (x.op == "mul") != (y.op == "mul")
 
     def _param(self, e: Expr) -> str:
         if self.parent is None:
