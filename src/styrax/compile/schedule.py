@@ -224,7 +224,7 @@ class Scheduler:
             weighted = total * (1 if width == 1 else 2) // max(width, 1)
             if outermost and weighted >= THREADED and self._size(v) >= 2 * step:
                 loop.parallel = True
-                loop.work = max(1, total // max(self._size(v), 1) // max(width, 1))
+                loop.work = max(1, total // max(self._size(v), 1) // (1 if v is vector else width))
             body = [loop]
         return body
 
