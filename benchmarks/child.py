@@ -20,6 +20,7 @@ def measure(
     found: dict = {}
     begin = time.perf_counter()
     import jax
+    import jax.numpy
 
     found["import"] = time.perf_counter() - begin
     found["module"] = jax.__file__

@@ -128,6 +128,7 @@ def _start(
     keep: bool = False,
 ) -> dict[str, Any]:
     environment = dict(os.environ)
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # installed packages have their bytecode, a checkout gets it here
     environment["PYTHONPATH"] = os.pathsep.join(
         [str(ROOT / "src"), str(ROOT), *filter(None, [environment.get("PYTHONPATH")])]
     )

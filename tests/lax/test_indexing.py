@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import styrax
+import styrax.numpy as ours
 from styrax import lax
 from styrax.lax.indexing import GatherDimensionNumbers, ScatterDimensionNumbers
 from styrax.transforms.api import grad, jvp, vjp, vmap
@@ -258,3 +260,19 @@ def test_scatter_mul_needs_unique_indices():
     f, _, x, i, u = scatter_functions("scatter_mul", SCATTERS[0])
     with pytest.raises(NotImplementedError, match="unique_indices"):
         program(lambda x, u: jvp(lambda u: f(x, i, u), (u,), (u,)), x, u)
+
+
+@pytest.mark.parametrize("shape, count", [((50,), 70_001), ((9, 7), 20_003), ((1000,), 1 << 18)])
+@pytest.mark.parametrize("dtype", ["float32", "int32", "bfloat16", "complex64"])
+def test_many_updates_in_few_places(shape, count, dtype):
+    """Added up in parts; places outside are dropped, and each update counts once."""
+    draw = np.random.default_rng(3)
+    x = ours.asarray(draw.integers(-9, 9, shape)).astype(dtype)
+    places = draw.integers(0, shape[0] + 3, count).astype(np.int32)
+    updates = draw.integers(0, 2, (count, *shape[1:]))
+    wanted = np.concatenate([np.asarray(x).astype(np.complex64), np.zeros((3, *shape[1:]))])
+    np.add.at(wanted, places, updates)
+    add = styrax.jit(lambda x, i, u: x.at[i].add(u, mode="drop"))
+    found = add(x, places, ours.asarray(updates).astype(dtype))
+    tolerance = 0.05 if dtype == "bfloat16" else 0
+    np.testing.assert_allclose(np.asarray(found).astype(np.complex64), wanted[:shape[0]], rtol=tolerance, atol=0)

@@ -1,7 +1,7 @@
 """Like functions of several scalars, to be computed side by side in the lanes of one vector.
 
-Where scalars stand for themselves (the carries of a scan, the parameters of a small model), a sine of each costs as much
-as a sine of sixteen.
+Where scalars stand for themselves (the carries of a scan, the parameters of a small model), a sine of each costs as
+much as a sine of sixteen.
 """
 
 from __future__ import annotations

@@ -158,12 +158,17 @@ class Scheduler:
         extent = None if best is None else self.b.extents[best]
         return None if isinstance(extent, int) and extent < 2 else best
 
-    def _width(self) -> int:
+    def _width(self, vector: Expr) -> int:
+        """The lanes of a vector: as many as a register has, or fewer where the loop is short. A mask would cost more:
+        the processor does not hand what was stored under a mask straight to the loads that follow."""
         size = 4
         for n in walk(self._exprs()):
             if n.dtype.itemsize == 8 and n.dtype.kind == "f" or n.op in ("load",) and n.dtype.itemsize == 8:
                 size = 8
-        return max(self.vector_bytes // size, 1)
+        width = max(self.vector_bytes // size, 1)
+        while width > 1 and width // 2 >= self._size(vector):
+            width //= 2
+        return width
 
     def _unrolling(self, vector: Expr, width: int, work: int) -> int:
         """How many vectors a step of a reduction takes: enough that their chains of additions overlap, in registers."""
@@ -191,7 +196,7 @@ class Scheduler:
     # -- building ------------------------------------------------------------------------------------
     def _nest(self, outer: list[Expr], inner: list[Expr]) -> list[Statement]:
         vector = self._choose_vector(outer, inner)
-        width = self._width() if vector is not None else 1
+        width = self._width(vector) if vector is not None else 1
         outer = self._ordered(outer, vector)
         inner = self._ordered(inner, vector)
         work = self._work()

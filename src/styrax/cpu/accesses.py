@@ -16,8 +16,11 @@ class Accesses(Expressions):
 
     # -- memory ------------------------------------------------------------------------------------------
     def _guards(self, place: Expr) -> tuple[Expr, list[Expr]]:
-        """A place without its guards, and their conditions."""
-        if not any(a.op == "guard" for a in place.args) and place.op != "guard":
+        """A place without its guards, and their conditions. Guards inside quotients and remainders stay: only their
+        conditions count."""
+        if place.op in ("floordiv", "floormod"):
+            return place, [c for a in place.args for c in self._guards(a)[1]]
+        if not any(a.op in ("guard", "floordiv", "floormod") for a in (place, *place.args)):
             return place, []
         conditions: list[Expr] = []
         out = self.arena.int(0)
@@ -28,10 +31,14 @@ class Accesses(Expressions):
                     conditions.append(a.args[0])
                     a, more = self._guards(a.args[1])
                     conditions += more
+                if a.op in ("floordiv", "floormod"):
+                    conditions += self._guards(a)[1]
                 term = self.arena.imul(term, a)
             out = self.arena.iadd(out, term)
-        inner, more = self._guards(out)
-        return inner, list(dict.fromkeys(conditions + more))
+        if any(a.op == "guard" for a in (out, *out.args)):
+            out, more = self._guards(out)
+            conditions += more
+        return out, list(dict.fromkeys(conditions))
 
     def _address(self, buffer: Buffer, index: str, part: int | None, lanes: int = 1) -> str:
         """The address of an element (of its real or imaginary part)."""

@@ -123,7 +123,8 @@ class Expressions(Writer):
 
     def _spread_name(self, name: str, t: str, lanes: int) -> str:
         first = self.op(f"insertelement <{lanes} x {t}> poison, {t} {name}, i32 0")
-        return self.op(f"shufflevector <{lanes} x {t}> {first}, <{lanes} x {t}> poison, <{lanes} x i32> zeroinitializer")
+        v = f"<{lanes} x {t}>"
+        return self.op(f"shufflevector {v} {first}, {v} poison, <{lanes} x i32> zeroinitializer")
 
     def _find(self, e: Expr) -> str | None:
         for scope in reversed(self.scopes):

@@ -16,7 +16,6 @@ from .instructions import vector
 from .math import FUNCTIONS as OWN_FUNCTIONS
 from .math import module_text
 
-
 IMPURE = ("load", "call")  # instructions whose results depend on more than their operands
 
 

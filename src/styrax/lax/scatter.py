@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -477,6 +478,7 @@ def _scatter_loops(b: Any, name: str, operand: Any, indices: Any, updates: Any, 
     batched = dict(zip(dn.operand_batching_dims, dn.scatter_indices_batching_dims, strict=True))
     sizes = _window_sizes(operand.shape, updates.shape, dn)
     limits = [operand.shape[d] - sizes[d] for d in dn.scatter_dims_to_operand_dims]
+    pieces = _pieces(name, out.shape, updates.shape, scatter_dims)
 
     def combine(old: Callable[[], Any], new: Any) -> Any:
         if name in _COMBINERS:
@@ -490,12 +492,14 @@ def _scatter_loops(b: Any, name: str, operand: Any, indices: Any, updates: Any, 
     def body(n: Any, outs: Sequence[Any], ins: Sequence[Any]) -> None:
         (target,) = outs
         at: dict[int, Any] = {}
+        piece: list[Any] = []
 
         def write(where: list[Any]) -> None:
             place = [where[d] if d not in windowed else
                      at[windowed[d]] if where[d] is None else b.add(where[d], at[windowed[d]])
                      for d in range(rank)]
             new = updates.at([at[u] for u in range(updates_rank)])
+            place = [*piece, *place]
             n.store(target, place, combine(lambda: n.load(target, place), new))
 
         def windows(remaining: list[int], where: list[Any]) -> None:
@@ -524,9 +528,44 @@ def _scatter_loops(b: Any, name: str, operand: Any, indices: Any, updates: Any, 
                 with n.if_(inside):
                     windows(window_dims, where)
 
-        each_index(scatter_dims)
+        if pieces == 1:
+            each_index(scatter_dims)
+            return
+        first, *rest = scatter_dims
+        extent = updates.shape[first]
+        size = -(-extent // pieces)
+        with n.loop(pieces, parallel=True) as p:
+            piece.append(p)
+            start = b.imul(p, size)
+            with n.loop(b.min(b.int(size), b.isub(extent, start))) as i:
+                at[first] = b.iadd(start, i)
+                each_index(rest)
 
-    return b.nest([(out.shape, out.dtype, operand)], body)[0]
+    if pieces == 1:
+        return b.nest([(out.shape, out.dtype, operand)], body)[0]
+    zeros = b.value((pieces, *out.shape), out.dtype, lambda i: b.const(0, out.dtype))
+    (sums,) = b.nest([((pieces, *out.shape), out.dtype, zeros)], body)
+
+    def total(index: Sequence[Any]) -> Any:
+        terms = [sums.at([b.int(p), *index]) for p in range(pieces)]
+        while len(terms) > 1:
+            terms = [b.add(x, y) for x, y in zip(terms[::2], terms[1::2], strict=True)]
+        return b.add(operand.at(index), terms[0])
+
+    return b.value(out.shape, out.dtype, total)
+
+
+PIECES = 8  # a power of two
+
+
+def _pieces(name: str, shape: Sequence[Any], updates: Sequence[Any], scatter_dims: Sequence[int]) -> int:
+    """Into how many parts to divide the updates, each of which is added up in an array of its own: threads share the
+    parts, and an addition waits less often for the one before. It pays where many updates meet in few places."""
+    if name != "scatter-add" or not scatter_dims or not all(isinstance(n, int) for n in (*shape, *updates)):
+        return 1
+    many = math.prod(updates)
+    few = math.prod(shape)
+    return PIECES if many >= 1 << 16 and 4 * PIECES * few <= many and updates[scatter_dims[0]] >= 8 * PIECES else 1
 
 
 def _clip_indices(operand_shape: Sequence[int], indices: Any, updates_shape: Sequence[int],

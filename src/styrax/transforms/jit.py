@@ -192,7 +192,7 @@ class PjitFunction:
         return self._call(args, kwargs)
 
     def _signature(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, list[Any]] | None:
-        """The key of a call with arrays, numbers, trees of them and static values, and its arrays; None for any other."""
+        """The key of a call with arrays, numbers, trees of them and static values, and its arrays; else None."""
         key: list[Any] = []
         arrays: list[Any] = []
         static = self._options.static_nums

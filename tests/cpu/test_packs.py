@@ -1,0 +1,63 @@
+"""Like functions of scalars in lanes: which meet, and that their values are those of functions on their own."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import styrax as jax
+import styrax.numpy as jnp
+from styrax.compile import packs
+from styrax.compile.builder import Builder
+from styrax.compile.loopir import Let, Set, Store
+
+F32 = np.dtype(np.float32)
+
+
+def scalars(b, n):
+    return [b.unique("get", F32, f"k{i}") for i in range(n)]
+
+
+def test_functions_of_one_kind_meet():
+    b = Builder()
+    a, c, d = scalars(b, 3)
+    out = b.buffer(F32, 8)
+    body = [Store(out, b.int(0), b.sin(a)), Store(out, b.int(1), b.add(b.sin(c), b.cos(d))),
+            Store(out, b.int(2), b.sin(b.sin(c)))]
+    assert packs.plan(body, lambda dtype: 16) == {0: [[b.sin(a), b.sin(c)]]}
+
+
+def test_what_becomes_known_later_waits_and_memory_is_read_in_turn():
+    b = Builder()
+    a, c, k = scalars(b, 3)
+    out = b.buffer(F32, 8)
+    read = b.node("load", (b.int(0),), F32, (out, None))
+    body = [Store(out, b.int(0), b.exp(a)), Let(k, read), Store(out, b.int(1), b.exp(k)),
+            Store(out, b.int(2), b.exp(read)), Set([c], [b.exp(c)])]
+    assert packs.plan(body, lambda dtype: 16) == {}  # exp(k) is not known before exp(a) is needed; c changes
+
+
+def test_the_same_bits_as_alone():
+    xs = [np.float32(v) for v in np.random.default_rng(0).normal(0, 40, 21)]
+    xs += [np.float32(v) for v in (np.inf, -np.inf, np.nan, 0.0, -0.0, 3e9)]
+
+    @jax.jit
+    def together(*xs):
+        return [(jnp.sin(x), jnp.cos(x), jnp.exp(x), jnp.tanh(jnp.sin(x)), x ** 0.3) for x in xs]
+
+    alone = jax.jit(lambda x: (jnp.sin(x), jnp.cos(x), jnp.exp(x), jnp.tanh(jnp.sin(x)), x ** 0.3))
+    for found, x in zip(together(*xs), xs, strict=True):
+        for y, z in zip(found, alone(x), strict=True):
+            np.testing.assert_array_equal(np.asarray(y).view(np.uint32), np.asarray(z).view(np.uint32))
+
+
+def test_in_the_body_of_a_scan():
+    def step(carry, x):
+        return tuple(c + 0.1 * (jnp.sin(n) * x - jnp.exp(-c * c)) for c, n in zip(carry, carry[1:] + carry[:1])), None
+
+    start = tuple(np.linspace(-1, 1, 19).astype(np.float32))
+    drive = np.random.default_rng(1).normal(size=50).astype(np.float32)
+    found = jax.lax.scan(step, start, drive)[0]
+    state = np.array(start, np.float64)
+    for x in drive:
+        state = state + 0.1 * (np.sin(np.roll(state, -1)) * x - np.exp(-state * state))
+    np.testing.assert_allclose(np.array(found), state, atol=2e-5)
