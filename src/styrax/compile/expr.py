@@ -192,10 +192,10 @@ class Arena:
                 return self.int(c)
             if c == 1 and len(mono) == 1:
                 return mono[0]
-        items = tuple(sorted(terms.items(), key=lambda mc: [a.id for a in mc[0]]))
-        key = ("poly", items)
+        key = ("poly", frozenset(terms.items()))
         found = self.nodes.get(key)
         if found is None:
+            items = tuple(sorted(terms.items(), key=lambda mc: [a.id for a in mc[0]]))
             atoms = tuple({a: None for m, _ in items for a in m})
             lo = hi = 0
             for m, c in items:
@@ -368,12 +368,15 @@ class Arena:
         if e in mapping:
             out = mapping[e]
         elif e.op == "poly":
-            out = self.int(0)
+            terms: Polynomial = {}
             for m, c in e.attr:
-                term = self.int(c)
+                term: Expr | None = None
                 for a in m:
-                    term = self.imul(term, self.substitute(a, mapping, memo, load))
-                out = self.iadd(out, term)
+                    new = self.substitute(a, mapping, memo, load)
+                    term = new if term is None else self.imul(term, new)
+                for n, d in poly_terms(self.int(1) if term is None else term).items():
+                    terms[n] = terms.get(n, 0) + c * d
+            out = self.poly(terms)
         else:
             args = tuple(self.substitute(a, mapping, memo, load) for a in e.args)
             if e.op == "floordiv":

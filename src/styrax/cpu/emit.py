@@ -398,6 +398,10 @@ class Function(Accesses):
         static = low.isdigit() and high.isdigit()
         if static and int(low) >= int(high):
             return
+        if static and int(low) + int(step) >= int(high):
+            with self.scope(self._writes(s.body)):
+                self._body(s, low, lanes)
+            return
         entry = self.label("enter")
         with self.scope(self._writes(s.body), loop=True):
             if static:
@@ -456,9 +460,7 @@ class Function(Accesses):
                 self._counted(s, low, high, str(width), Lanes(s.var, "", width, None))
                 return
             if n < width:
-                with self.scope():
-                    mask = "<" + ", ".join(f"i1 {'true' if k < n else 'false'}" for k in range(width)) + ">"
-                    self._body(s, low, Lanes(s.var, low, width, mask))
+                self._masked(s, low, high, width)
                 return
         if nested and not (static and 0 < s.work <= TWICE):
             self._masked(s, low, high, width)
@@ -474,6 +476,12 @@ class Function(Accesses):
         self._masked(s, full, high, width)
 
     def _masked(self, s: Loop, low: str, high: str, width: int) -> None:
+        if low.isdigit() and high.isdigit() and int(high) - int(low) <= width:
+            with self.scope(self._writes(s.body)):
+                left = int(high) - int(low)
+                mask = "<" + ", ".join(f"i1 {'true' if k < left else 'false'}" for k in range(width)) + ">"
+                self._body(s, low, Lanes(s.var, low, width, mask))
+            return
         head, end, entry, latch = (self.label(x) for x in ("loop", "end", "enter", "latch"))
         with self.scope(self._writes(s.body), loop=True):
             ready = self.op(f"icmp slt i64 {low}, {high}")
