@@ -112,7 +112,8 @@ def _panels(b: Builder, nest: Nest, dtype: np.dtype, m: int, n: int, k: int, lef
     by_rows = m >= n
     whole = m if by_rows else n
     pieces = max(2, -(-whole // PANEL)) if whole > 32 else 1
-    size = (-(-whole // pieces) + 15) // 16 * 16
+    grain = 4 if by_rows else 16  # as many as BLAS computes at once
+    size = (-(-whole // pieces) + grain - 1) // grain * grain
     with nest.loop(-(-whole // size), parallel=True) as p:
         start = b.imul(p, size)
         here = b.min(b.int(size), b.isub(whole, start))

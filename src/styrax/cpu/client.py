@@ -27,7 +27,7 @@ from .emit import Function, Module
 pool = runtime.pool
 
 
-QUEUED = 3_000_000  # estimated instructions from which a program runs on the queue; loops of unknown length do, too
+QUEUED = 10_000_000  # estimated instructions from which a program runs on the queue; loops of unknown length do, too
 QUEUED_BYTES = 16 << 20  # the same for programs whose sizes are known only when they are called
 SCALARS = frozenset((bool, int, float))
 OUTSIDE = 3  # status of a checked program that touched memory outside a buffer
