@@ -24,6 +24,8 @@ class Backend(Protocol):
 
     def put(self, value: Any, aval: Any, device: Any) -> Any: ...
 
+    def operand(self, value: Any) -> Any: ...
+
 
 # platform -> module that defines `backend`
 modules: dict[str, str] = {"cpu": "styrax.cpu.client"}

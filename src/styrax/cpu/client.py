@@ -294,24 +294,30 @@ class CpuBackend:
 
     def apply_primitive(self, primitive: Any, args: tuple, params: dict[str, Any]) -> Any:
         """Runs one primitive: its program is compiled once for its parameters and argument types."""
-        arrays = [x if isinstance(x, Array) else self.put(x, get_aval(x), None) for x in args]
+        arrays = [x if isinstance(x, Array) else self.operand(x) for x in args]
         outs = self.eager.primitive(primitive, arrays, params)(*arrays)
         return outs if primitive.multiple_results else outs[0]
 
     def put(self, value: Any, aval: ShapedArray, device: Any) -> Array:
         """A NumPy array or scalar as an array of our own (copied)."""
+        return value if isinstance(value, Array) else self._copy(value, aval, device)
+
+    def operand(self, value: Any) -> Array:
+        """An argument of an operation as an array. Numbers are kept: whoever gets one must not hand it out, since its
+        owner could delete it."""
         if isinstance(value, Array):
             return value
-        kind = type(value)
-        if kind in SCALARS and device is None:
-            key = (kind, value if kind is not float else value.hex(), aval.dtype)
-            known = self._scalars.get(key)
-            if known is None or known.buffer is None:
-                if len(self._scalars) > 1024:
-                    self._scalars.clear()
-                known = self._scalars[key] = self._copy(value, aval, None)
-            return known
-        return self._copy(value, aval, device)
+        kind, aval = type(value), get_aval(value)
+        if kind not in SCALARS and not (kind is np.ndarray and value.ndim == 0):
+            return self._copy(value, aval, None)
+        bits = value.tobytes() if kind is np.ndarray else value.hex() if kind is float else value
+        key = (kind, bits, aval)
+        known = self._scalars.get(key)
+        if known is None:
+            if len(self._scalars) > 1024:
+                self._scalars.clear()
+            known = self._scalars[key] = self._copy(value, aval, None)
+        return known
 
     def _copy(self, value: Any, aval: ShapedArray, device: Any) -> Array:
         dtype = aval.dtype if isinstance(aval.dtype, np.dtype) else None

@@ -206,7 +206,7 @@ class PjitFunction:
                 key.append(None)
             elif type(a) in NUMBERS:
                 key.append(type(a))
-                arrays.append(backends.get().put(a, get_aval(a), None))
+                arrays.append(backends.get().operand(a))
             else:
                 leaves, structure = tree.tree_flatten(a)
                 if leaves and any([type(x) is not Array for x in leaves]):
@@ -287,7 +287,7 @@ class PjitFunction:
             if type(x) is not Array:
                 if isinstance(x, (Tracer, Array)) or type(x) not in (bool, int, float, complex):
                     return None
-                x = backend.put(x, get_aval(x), None)
+                x = backend.operand(x)
             arrays.append(x)
         avals = [x.aval for x in arrays]
         statics = (arguments.in_tree, arguments.static, arguments.static_kwargs)
