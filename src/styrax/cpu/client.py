@@ -220,8 +220,8 @@ def _as_array(x: Any) -> Any:
     return x if type(x) is Array else backend.put(x, get_aval(x), None)
 
 
-def generate(program: Program, sizes: int = 0) -> str:
-    """The program as LLVM IR: one function `run(ptr slots)`, which gives a status."""
+def generate(program: Program, sizes: int = 0) -> Module:
+    """The program as LLVM IR: the function `run(ptr slots)`, which gives a status, and the parts that threads share."""
     machine = llvm.host()
     module = Module(program.builder, machine.vector_bytes, bounds=debugging("bounds"))
     f = Function(module, "run", "ptr %slots", "i32")
@@ -255,7 +255,7 @@ def generate(program: Program, sizes: int = 0) -> str:
         f.line("store i32 0, ptr @outside")
         status = f.op(f"mul i32 {flag}, {OUTSIDE}")
     module.functions.append(f.finish(f"ret i32 {status}"))
-    return module.text()
+    return module
 
 
 class CpuBackend:
@@ -279,7 +279,8 @@ class CpuBackend:
         machine = llvm.host()
         out_avals = closed.out_avals
         program = compile_to_loops(physical.lower(closed), name, donated, machine.vector_bytes, sizes is not None)
-        ir = generate(program, 0 if sizes is None else sizes.inputs)
+        module = generate(program, 0 if sizes is None else sizes.inputs)
+        ir = module.text()
         if debugging("llvm"):
             print(f"-- llvm {name}\n{ir}")
         if "@blas_" in ir or "@lapack_" in ir:
@@ -290,7 +291,8 @@ class CpuBackend:
         kind = Executable
         if program.builder.host_calls:
             from .host_calls import CallingExecutable as kind  # type: ignore[assignment]
-        return kind(program, llvm.load(ir, name, level=level), ir, self._devices[0], out_avals)
+        units = module.units(runtime.num_threads())
+        return kind(program, llvm.load_units(units, name, level), ir, self._devices[0], out_avals)
 
     def apply_primitive(self, primitive: Any, args: tuple, params: dict[str, Any]) -> Any:
         """Runs one primitive: its program is compiled once for its parameters and argument types."""

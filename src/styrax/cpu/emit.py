@@ -478,8 +478,8 @@ class Function(Accesses):
     def _masked(self, s: Loop, low: str, high: str, width: int) -> None:
         if low.isdigit() and high.isdigit() and int(high) - int(low) <= width:
             with self.scope(self._writes(s.body)):
-                left = int(high) - int(low)
-                mask = "<" + ", ".join(f"i1 {'true' if k < left else 'false'}" for k in range(width)) + ">"
+                count = int(high) - int(low)
+                mask = "<" + ", ".join(f"i1 {'true' if k < count else 'false'}" for k in range(width)) + ">"
                 self._body(s, low, Lanes(s.var, low, width, mask))
             return
         head, end, entry, latch = (self.label(x) for x in ("loop", "end", "enter", "latch"))
@@ -516,7 +516,7 @@ class Function(Accesses):
             grain = width * per_claim
             per_claim = 1
         self.module.counter += 1
-        child = Function(self.module, f"part{self.module.counter}", "ptr %env, i64 %begin, i64 %end", "internal void",
+        child = Function(self.module, f"part{self.module.counter}", "ptr %env, i64 %begin, i64 %end", "void",
                          self)
         extent = self.arena.index(s.extent)
         if grain == 1:

@@ -11,7 +11,8 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from ctypes import byref, c_void_p
 
 from . import llvm_library, objects, store
@@ -72,10 +73,11 @@ class Host:
 class Library:
     """Loaded code. Addresses are valid while this object lives: whoever keeps one keeps the library too."""
 
-    __slots__ = ("__weakref__", "_addresses", "_owner", "name")
+    __slots__ = ("__weakref__", "_addresses", "_owner", "name", "uses")
 
     def __init__(self, name: str, addresses: dict[str, int], owner: object):
         self.name, self._addresses, self._owner = name, addresses, owner
+        self.uses: Sequence[Library] = ()  # what its code refers to
 
     def address(self, symbol: str) -> int:
         """Address of an exported function or variable; KeyError if the module does not define it."""
@@ -107,9 +109,7 @@ def load(ir_text: str, name: str = "module", symbols: Mapping[str, int] | None =
 
     Raises CompileError for IR that LLVM rejects and LookupError for undefined symbols.
     """
-    machine = host()
-    key = store.digest(ir_text.encode(), machine.features.encode(), machine.cpu.encode(),
-                       machine.triple.encode(), llvm_library.identity(), b"%d.%d" % (PIPELINE_VERSION, level))
+    key = _key(ir_text, level)
     memory_key = (key, tuple(sorted(symbols.items())) if symbols else ())
     if share:
         library = _loaded.get(memory_key)
@@ -122,28 +122,68 @@ def load(ir_text: str, name: str = "module", symbols: Mapping[str, int] | None =
             return symbols[symbol]
         return resolve(symbol)
 
-    disk = _store()
-    library = None
-    if disk is not None:
-        blob = disk.get(key)
-        if blob is not None:
-            library = _from_blob(blob, name, find)
-    if library is not None:
-        compile_count.disk_hits += 1
-    else:
-        obj = compile_object(ir_text, level)
-        try:
-            blob = b"I" + objects.link(obj).to_bytes()
-        except objects.UnsupportedObject:
-            blob = b"O" + _symbols_header(ir_text) + obj
-        if disk is not None:
-            disk.put(key, blob)
-        library = _from_blob(blob, name, find)
+    library = _from_blob(_blob(key, ir_text, level), name, find)
+    if library is None:
+        library = _from_blob(_blob(key, ir_text, level, again=True), name, find)
         assert library is not None
     if share:
         # Two threads that compile the same at once both get a library; the later one stays.
         _loaded[memory_key] = library
     return library
+
+
+def load_units(texts: Sequence[str], name: str, level: int) -> Library:
+    """Like `load` for a program in several modules, which threads compile side by side. Only the last refers to the
+    others, and its symbols are the program's."""
+    *parts, main = texts
+    if not parts:
+        return load(main, name, level=level)
+    helpers = [threading.Thread(target=_compile_ahead, args=(text, level)) for text in parts]
+    for helper in helpers:
+        helper.start()
+    _compile_ahead(main, level)
+    for helper in helpers:
+        helper.join()
+    libraries = [load(text, name, level=level) for text in parts]
+    symbols = {symbol: x.address(symbol) for x in libraries for symbol in x.symbols}
+    library = load(main, name, symbols, level)
+    library.uses = libraries
+    return library
+
+
+_ahead: dict[bytes, bytes] = {}  # compiled in advance, until `load` takes it
+
+
+def _compile_ahead(text: str, level: int) -> None:
+    key = _key(text, level)
+    with suppress(CompileError):  # `load` will say what is wrong
+        _ahead[key] = _blob(key, text, level)
+
+
+def _key(ir_text: str, level: int) -> bytes:
+    machine = host()
+    return store.digest(ir_text.encode(), machine.features.encode(), machine.cpu.encode(), machine.triple.encode(),
+                        llvm_library.identity(), b"%d.%d" % (PIPELINE_VERSION, level))
+
+
+def _blob(key: bytes, ir_text: str, level: int, again: bool = False) -> bytes:
+    """The code of a module: from the disk, or compiled (`again` where what lay there was of no use)."""
+    found = _ahead.pop(key, None)
+    if found is not None:
+        return found
+    disk = _store()
+    blob = disk.get(key) if disk is not None and not again else None
+    if blob is not None:
+        compile_count.disk_hits += 1
+        return blob
+    obj = compile_object(ir_text, level)
+    try:
+        blob = b"I" + objects.link(obj).to_bytes()
+    except objects.UnsupportedObject:
+        blob = b"O" + _symbols_header(ir_text) + obj
+    if disk is not None:
+        disk.put(key, blob)
+    return blob
 
 
 def _from_blob(blob: bytes, name: str, find: Callable[[str], int]) -> Library | None:

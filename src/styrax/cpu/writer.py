@@ -6,7 +6,8 @@ are appended to the enclosing one at its end, after whatever was hoisted there i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,6 +17,10 @@ from .instructions import vector
 from .math import FUNCTIONS as OWN_FUNCTIONS
 from .math import module_text
 
+WHOLE = 20_000  # characters of IR up to which a module is compiled in one piece
+DEFINED = re.compile(r"^define [^@\n]*@([\w.]+)\(", re.M)
+USED = re.compile(r"@([\w.]+)")
+ELEMENTARY = re.compile(r"@styrax\.(\w+)\.(f32|f64)\.(\d+)")
 IMPURE = ("load", "call")  # instructions whose results depend on more than their operands
 
 
@@ -59,6 +64,28 @@ class Module:
 
     def text(self) -> str:
         return "\n".join([*self.declarations, module_text(*self.math), *self.functions])
+
+    def units(self, count: int) -> list[str]:
+        """The module as up to `count` modules of like size, to be compiled side by side. The last has the program,
+        which refers to the parts in the others."""
+        named = {match[1]: f for f in self.functions if (match := DEFINED.search(f))}
+        pieces = sorted((n for n in named if n == "run" or n.startswith("part")), key=lambda n: -len(named[n]))
+        if len(pieces) < 2 or count < 2 or self.bounds or sum(len(named[n]) for n in pieces) < WHOLE:
+            return [self.text()]
+        bins: list[list[str]] = [[] for _ in range(min(count, len(pieces)))]
+        for n in pieces:
+            min(bins, key=lambda b: sum(len(named[x]) for x in b)).append(n)
+        bins.sort(key=lambda b: "run" in b)
+        return [self._unit(names, named, pieces) for names in bins]
+
+    def _unit(self, names: Sequence[str], named: Mapping[str, str], pieces: Sequence[str]) -> str:
+        text = "\n".join(named[n] for n in names)
+        others = {n for n in USED.findall(text) if n in named and n not in names}
+        text = "\n".join([*(named[n] for n in others if n not in pieces), text])
+        declared = [f"declare void @{n}(ptr, i64, i64)" for n in sorted(others) if n in pieces]
+        used = {match.groups() for match in ELEMENTARY.finditer(text)}
+        math = [key for key in self.math if (key[0], key[1], str(key[2])) in used]
+        return "\n".join([*self.declarations, *declared, module_text(*math), text])
 
 
 class Writer:

@@ -1,0 +1,45 @@
+"""Programs in several modules: how they are divided, and that the pieces find each other."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import styrax as jax
+import styrax.numpy as jnp
+from styrax.cpu import llvm
+from styrax.cpu.client import generate
+
+
+def program(x):
+    rows = jnp.tanh(x) * jnp.exp(-x * x)
+    return rows.sum(0), (rows @ rows.T)[::7, ::5], jnp.sin(x).max(1), jnp.sort(jnp.cos(x), axis=0)[3], rows ** 0.3
+
+
+def test_pieces_refer_to_each_other_and_nothing_else():
+    x = np.random.default_rng(0).normal(size=(300, 400)).astype(np.float32)
+    compiled = jax.jit(program).lower(x).compile()
+    module = generate(compiled.runtime_executable().program)
+    whole = module.text()
+    assert module.units(1) == [whole]
+    *parts, main = module.units(2)
+    assert len(parts) == 1
+    assert "define i32 @run(" in main
+    assert "define i32 @run(" not in parts[0]
+    for text in (*parts, main):
+        llvm.asm(text)  # each stands for itself
+    defined = [line.split("@")[1].split("(")[0] for text in (*parts, main) for line in text.splitlines()
+               if line.startswith(("define void @part", "define i32 @run"))]
+    assert sorted(defined) == sorted(set(defined))
+    assert all(f"@{name}(" in whole for name in defined)
+
+
+def test_values(monkeypatch):
+    x = np.random.default_rng(1).normal(size=(301, 401)).astype(np.float32)
+    together = jax.jit(program)(x)
+    monkeypatch.setattr("styrax.cpu.writer.WHOLE", 1 << 30)
+    apart = jax.jit(lambda x: program(x))(x)
+    for a, b in zip(together, apart, strict=True):
+        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
+    rows = np.tanh(x.astype(np.float64)) * np.exp(-x.astype(np.float64) ** 2)
+    np.testing.assert_allclose(np.asarray(together[0]), rows.sum(0), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(np.asarray(together[2]), np.sin(x).max(1), rtol=1e-5)
