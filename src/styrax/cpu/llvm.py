@@ -330,31 +330,6 @@ def _ask_host() -> Host:
 # LLVM itself
 # ---------------------------------------------------------------------------------------------------------
 
-def warm() -> None:
-    """Load LLVM and let it compile a trifle: its first use costs some 15 ms."""
-    if not llvm_library.loaded():
-        compile_object(_TRIFLE)
-
-
-_TRIFLE = """
-define void @f(ptr noalias %a, i64 %n) nounwind {
-entry:
-  br label %loop
-loop:
-  %i = phi i64 [0, %entry], [%next, %loop]
-  %p = getelementptr inbounds float, ptr %a, i64 %i
-  %x = load <4 x float>, ptr %p, align 4
-  %y = fmul <4 x float> %x, %x
-  store <4 x float> %y, ptr %p, align 4
-  %next = add nuw nsw i64 %i, 4
-  %more = icmp slt i64 %next, %n
-  br i1 %more, label %loop, label %end
-end:
-  ret void
-}
-"""
-
-
 def version() -> str:
     """LLVM's version, "22.1.0"; loads LLVM."""
     packed, parts = handle().LLVMPY_GetVersionInfo(), []

@@ -61,7 +61,7 @@ def prepare() -> None:
 
 
 def _prepare() -> None:
-    llvm.warm()
+    llvm.handle()  # its first use costs some 15 ms
     _runtime()
 
 
