@@ -459,6 +459,9 @@ class Function(Accesses):
             if n % width == 0:
                 self._counted(s, low, high, str(width), Lanes(s.var, "", width, None))
                 return
+            if not s.width and not nested:
+                self._halving(s, int(low), int(high), width)
+                return
             if n < width:
                 self._masked(s, low, high, width)
                 return
@@ -474,6 +477,15 @@ class Function(Accesses):
             full = self.op(f"add i64 {low}, {covered}")
         self._counted(s, low, full, str(width), Lanes(s.var, "", width, None))
         self._masked(s, full, high, width)
+
+    def _halving(self, s: Loop, low: int, high: int, width: int) -> None:
+        """Whole vectors, and for what is left a half of one, a quarter, and so on. Nothing is stored under a mask: the
+        next update of a scatter may read it, and would have to wait."""
+        while low < high:
+            full = low + (high - low) // width * width
+            lanes = Lanes(s.var, "", width, None) if width > 1 else None
+            self._counted(s, str(low), str(full), str(width), lanes)
+            low, width = full, width // 2
 
     def _masked(self, s: Loop, low: str, high: str, width: int) -> None:
         if low.isdigit() and high.isdigit() and int(high) - int(low) <= width:

@@ -181,6 +181,8 @@ class Expressions(Writer):
             return self._turned(e, lanes)
         if op == "guard":
             return self.value(e.args[1], lanes)
+        if op in ("add", "sub") and not self.contract and self.arena.numerics and self._one_product(e):
+            return self._rounded_once(e, lanes)
         a = tuple(self.value(x, lanes) for x in e.args)
         if op == "cast":
             return cast(self, a[0], e.args[0].dtype, e.dtype, lanes)
@@ -193,11 +195,6 @@ class Expressions(Writer):
             return instructions.narrow(self, a[0], e.args[0].dtype, e.dtype, lanes)
         if op == "bitcast":
             return instructions.bitcast(self, a[0], e.args[0].dtype, e.dtype, lanes)
-        if op in ("add", "sub") and not self.contract and self.arena.numerics and self._one_product(e):
-            self.contract = True
-            name = instructions.rows[op](self, e.dtype, lanes, a)
-            self.contract = False
-            return name
         return instructions.rows[op](self, e.args[0].dtype, lanes, a)
 
     def _one_product(self, e: Expr) -> bool:
@@ -205,6 +202,20 @@ class Expressions(Writer):
         of equal products, as in a complex conjugate's, stays zero."""
         x, y = e.args
         return is_float(e.dtype) and (x.op == "mul") != (y.op == "mul")
+
+    def _rounded_once(self, e: Expr, lanes: int) -> str:
+        t = vector(element_type(e.dtype), lanes)
+        first = e.args[0].op == "mul"
+        product, other = e.args if first else e.args[::-1]
+        x, y = (self.value(a, lanes) for a in product.args)
+        z = self.value(other, lanes)
+        if e.op == "sub" and first:
+            z = self.op(f"fneg {t} {z}")
+        elif e.op == "sub":
+            x = self.op(f"fneg {t} {x}")
+        symbol = f"@llvm.fmuladd.{instructions.suffix(element_type(e.dtype), lanes)}"
+        self.declare(f"declare {t} {symbol}({t}, {t}, {t})")
+        return self.op(f"call {t} {symbol}({t} {x}, {t} {y}, {t} {z})")
 
     def _param(self, e: Expr) -> str:
         if self.parent is None:

@@ -99,11 +99,10 @@ def _constant(value: Any, dtype: np.dtype, lanes: int) -> str:
 
 # -- arithmetic ----------------------------------------------------------------------------------------
 def _arithmetic(int_op: str, float_op: str) -> Row:
-    """A product may be contracted with a sum that may: whether it is, is up to the sum."""
     def rule(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
         t = _typed(dtype, lanes)
         if is_float(dtype):
-            flags = " contract" if f.contract or float_op == "fmul" else ""
+            flags = " contract" if f.contract else ""
             return f.op(f"{float_op}{flags} {t} {a[0]}, {a[1]}")
         return f.op(f"{int_op} {t} {a[0]}, {a[1]}")
 

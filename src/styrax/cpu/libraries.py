@@ -37,13 +37,8 @@ import sys
 import threading
 from glob import glob
 
-from .llvm import host
-
 # How the routine's name is decorated in the libraries that wheels carry (all with 32-bit integers).
 _DECORATIONS = (("scipy_", "_"), ("", "_"))
-
-# Processors that do a 512-bit instruction in two halves: on them OpenBLAS's kernels for 256 bits are the faster ones.
-HALVED = ("znver4",)
 
 _opened: list[ctypes.CDLL | None] = []
 _addresses: dict[str, int] = {}
@@ -85,12 +80,9 @@ def _open() -> ctypes.CDLL | None:
 
 
 def _load(file: str) -> ctypes.CDLL | None:
-    # Read when the library initialises: no worker threads of its own that nobody will use, and the kernels.
-    settings = {"OPENBLAS_NUM_THREADS": "1"}
-    if host().cpu in HALVED and "OPENBLAS_CORETYPE" not in os.environ:
-        settings["OPENBLAS_CORETYPE"] = "Zen"
-    before = {name: os.environ.get(name) for name in settings}
-    os.environ.update(settings)
+    # Read when the library initialises: no worker threads of its own that nobody will use.
+    name, before = "OPENBLAS_NUM_THREADS", os.environ.get("OPENBLAS_NUM_THREADS")
+    os.environ[name] = "1"
     try:
         if sys.platform == "win32":
             os.add_dll_directory(os.path.dirname(file))
@@ -98,11 +90,10 @@ def _load(file: str) -> ctypes.CDLL | None:
     except OSError:
         return None
     finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
     for prefix in ("scipy_", ""):
         setter = getattr(library, prefix + "openblas_set_num_threads", None)
         if setter is not None:
