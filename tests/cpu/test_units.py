@@ -21,6 +21,9 @@ def test_pieces_refer_to_each_other_and_nothing_else():
     module = generate(compiled.runtime_executable().program)
     whole = module.text()
     assert module.units(1) == [whole]
+    if module.bounds:  # one module, which has one word for all violations
+        assert module.units(2) == [whole]
+        return
     *parts, main = module.units(2)
     assert len(parts) == 1
     assert "define i32 @run(" in main
