@@ -222,16 +222,13 @@ class Accesses(Expressions):
             mask = self.lanes.mask and self._double(self.lanes.mask, lanes)
             self._store_lanes(both, self._address(buffer, index, 0), t, 2 * lanes, mask)
             return
-        re_name, im_name = self.value(re, self._store_width(place)), self.value(im, self._store_width(place))
+        re_name, im_name = self.value(re, lanes), self.value(im, lanes)
         self._store_part(buffer, place, re, 0, re_name)
         self._store_part(buffer, place, im, 1, im_name)
 
-    def _store_width(self, place: Expr) -> int:
-        return self.lanes.width if self.lanes is not None else 1
-
     def _store_part(self, buffer: Buffer, place: Expr, value: Expr, part: int | None, name: str | None = None) -> None:
         t = element_type(value.dtype) if part is not None else memory_type(buffer.dtype)
-        lanes = self._store_width(place)
+        lanes = self.lanes.width if self.lanes is not None else 1
         name = name or self.value(value, lanes)
         if buffer.dtype == BOOL:
             name = self.op(f"zext {vector('i1', lanes)} {name} to {vector('i8', lanes)}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import sys
-import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from ..compile import costs
 from ..compile.pipeline import Program, compile_to_loops, debugging
-from ..core import dtypes, physical
+from ..core import physical
 from ..core.array import Array, array_type
 from ..core.avals import ShapedArray, shaped
 from ..core.devices import Device
@@ -348,4 +347,4 @@ def _numpy_address(x: np.ndarray) -> int:
 
 backend = CpuBackend()
 
-__all__ = ["CpuBackend", "Executable", "backend", "dtypes", "weakref"]
+__all__ = ["CpuBackend", "Executable", "backend"]

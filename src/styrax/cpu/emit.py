@@ -504,9 +504,7 @@ class Function(Accesses):
             i, following = self.fresh(), self.fresh()
             self.line(f"{i} = phi i64 [ {low}, %{entry} ], [ {following}, %{latch} ]")
             left = self.op(f"sub i64 {high}, {i}")
-            first = self.op(f"insertelement <{width} x i64> poison, i64 {left}, i32 0")
-            v = f"<{width} x i64>"
-            every = self.op(f"shufflevector {v} {first}, {v} poison, <{width} x i32> zeroinitializer")
+            every = self._spread_name(left, "i64", width)
             steps = ", ".join(f"i64 {k}" for k in range(width))
             mask = self.op(f"icmp sgt <{width} x i64> {every}, <{steps}>")
             self._body(s, i, Lanes(s.var, i, width, mask))

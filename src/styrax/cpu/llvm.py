@@ -97,7 +97,7 @@ _stores: dict[str, store.Store] = {}
 
 
 def load(ir_text: str, name: str = "module", symbols: Mapping[str, int] | None = None, level: int = 1,
-         share: bool = True) -> Library:
+         share: bool = True, blob: bytes | None = None) -> Library:
     """Compile ``ir_text`` (or find it compiled) and map it into the process.
 
     ir_text: LLVM IR. Target and data layout lines may be left out. Functions should be ``nounwind``.
@@ -106,6 +106,7 @@ def load(ir_text: str, name: str = "module", symbols: Mapping[str, int] | None =
     level: 1 for IR that is already in good shape, 2 for LLVM's full simplification, 0 for neither; BRIEF and -1 for
         code that is generated five times as fast and runs several times slower.
     share: give equal calls the same library. False for modules with state of their own.
+    blob: the code, where it has been compiled already.
 
     Raises CompileError for IR that LLVM rejects and LookupError for undefined symbols.
     """
@@ -122,7 +123,7 @@ def load(ir_text: str, name: str = "module", symbols: Mapping[str, int] | None =
             return symbols[symbol]
         return resolve(symbol)
 
-    library = _from_blob(_blob(key, ir_text, level), name, find)
+    library = _from_blob(blob or _blob(key, ir_text, level), name, find)
     if library is None:
         library = _from_blob(_blob(key, ir_text, level, again=True), name, find)
         assert library is not None
@@ -138,26 +139,25 @@ def load_units(texts: Sequence[str], name: str, level: int) -> Library:
     *parts, main = texts
     if not parts:
         return load(main, name, level=level)
-    helpers = [threading.Thread(target=_compile_ahead, args=(text, level)) for text in parts]
+    blobs: dict[str, bytes] = {}
+
+    def compile_ahead(text: str) -> None:
+        key = _key(text, level)
+        if (key, ()) not in _loaded:
+            with suppress(CompileError):  # `load` will say what is wrong
+                blobs[text] = _blob(key, text, level)
+
+    helpers = [threading.Thread(target=compile_ahead, args=(text,)) for text in parts]
     for helper in helpers:
         helper.start()
-    _compile_ahead(main, level)
+    compile_ahead(main)
     for helper in helpers:
         helper.join()
-    libraries = [load(text, name, level=level) for text in parts]
+    libraries = [load(text, name, level=level, blob=blobs.get(text)) for text in parts]
     symbols = {symbol: x.address(symbol) for x in libraries for symbol in x.symbols}
-    library = load(main, name, symbols, level)
+    library = load(main, name, symbols, level, blob=blobs.get(main))
     library.uses = libraries
     return library
-
-
-_ahead: dict[bytes, bytes] = {}  # compiled in advance, until `load` takes it
-
-
-def _compile_ahead(text: str, level: int) -> None:
-    key = _key(text, level)
-    with suppress(CompileError):  # `load` will say what is wrong
-        _ahead[key] = _blob(key, text, level)
 
 
 def _key(ir_text: str, level: int) -> bytes:
@@ -168,9 +168,6 @@ def _key(ir_text: str, level: int) -> bytes:
 
 def _blob(key: bytes, ir_text: str, level: int, again: bool = False) -> bytes:
     """The code of a module: from the disk, or compiled (`again` where what lay there was of no use)."""
-    found = _ahead.pop(key, None)
-    if found is not None:
-        return found
     disk = _store()
     blob = disk.get(key) if disk is not None and not again else None
     if blob is not None:

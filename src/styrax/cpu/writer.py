@@ -52,10 +52,9 @@ class Lanes:
 class Module:
     """The text of one LLVM module: functions, declarations, elementary functions in use."""
 
-    def __init__(self, arena: Any, vector_bytes: int, contract: bool = False, bounds: bool = False):
+    def __init__(self, arena: Any, vector_bytes: int, bounds: bool = False):
         self.arena = arena
         self.vector_bytes = vector_bytes
-        self.contract = contract
         self.bounds = bounds
         self.functions: list[str] = []
         self.declarations: dict[str, None] = {}
@@ -94,7 +93,7 @@ class Writer:
     def __init__(self, module: Module, name: str, parameters: str, result: str, parent: Any = None):
         self.module = module
         self.arena = module.arena
-        self.contract = module.contract
+        self.contract = False  # products are rounded with the sums that take them in
         self.folding = False  # inside the step of a reduction
         self.name = name
         self.parameters = parameters
