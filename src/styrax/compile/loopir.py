@@ -267,11 +267,12 @@ class Switch(Statement):
 
 
 class While(Statement):
-    """Runs `head`, and as long as `condition` holds after it, `body`."""
+    """Runs `head`, and as long as `condition` holds after it, `body`. An `open_ended` loop may never end by itself."""
 
-    __slots__ = ("head", "condition", "body")
+    __slots__ = ("head", "condition", "body", "open_ended")
 
-    def __init__(self, head: list[Statement], condition: Expr, body: list[Statement]):
+    def __init__(self, head: list[Statement], condition: Expr, body: list[Statement], open_ended: bool = False):
+        self.open_ended = open_ended
         self.head = head
         self.condition = condition
         self.body = body

@@ -323,7 +323,7 @@ def _while(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[
         carries.update(new)
 
     body_ops, _ = lowering.block(body)
-    lowering.b.ops.append(Region([head_ops, body_ops], lambda bodies: [While(bodies[0], condition, bodies[1])],
+    lowering.b.ops.append(Region([head_ops, body_ops], lambda bodies: [While(bodies[0], condition, bodies[1], True)],
                                  exprs=[condition]))
     return carries.results()
 

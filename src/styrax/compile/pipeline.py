@@ -11,6 +11,7 @@ from ..core import config
 from ..core.avals import AbstractToken
 from ..core.jaxpr import ClosedJaxpr, Jaxpr
 from .builder import Builder
+from .costs import instructions
 from .expr import Expr
 from .fuse import Fuser, Group, loaded_buffers, region_uses
 from .loopir import Buffer, Let, Statement, Store, show_program, statements
@@ -24,7 +25,8 @@ from .values import Define, Opaque, Operation, Point, Reduce, Region, Stored, Va
 class Program:
     """A program as loop IR: statements over buffers, ready for `cpu.emit`."""
 
-    __slots__ = ("builder", "statements", "inputs", "constants", "outputs", "workspace", "out_avals", "name", "generic")
+    __slots__ = ("builder", "statements", "inputs", "constants", "outputs", "workspace", "out_avals", "name", "generic",
+                 "work")
 
     def __init__(self, builder: Builder, name: str):
         self.builder = builder
@@ -36,6 +38,7 @@ class Program:
         self.out_avals: list[Any] = []
         self.workspace = 0
         self.generic = False
+        self.work = 0.0  # estimated instructions of a call
 
     def __str__(self) -> str:
         return show_program(self.statements)
@@ -186,6 +189,7 @@ def compile_to_loops(closed: ClosedJaxpr, name: str, donated: Sequence[bool] = (
     schedule(program, ops, vector_bytes)
     if debugging("schedule") or debugging("loops"):
         print(f"-- loops {name}\n{program}")
+    program.work = instructions(program.statements)
     program.workspace = plan(program.statements, program.builder.buffers, program.inputs, program.outputs)
     return program
 

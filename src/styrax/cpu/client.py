@@ -18,10 +18,11 @@ from ..core.devices import Device
 from ..core.dims import Recorder
 from ..core.jaxpr import ClosedJaxpr
 from ..core.trace import get_aval
-from . import libraries, llvm, runtime
+from . import libraries, llvm, native, runtime
 from .dispatch import make_caller
 from .eager import Eager
 from .emit import Function, Module
+from .frames import LONG
 
 pool = runtime.pool
 
@@ -29,7 +30,6 @@ pool = runtime.pool
 QUEUED = 10_000_000  # estimated instructions from which a program runs on the queue; loops of unknown length do, too
 QUEUED_BYTES = 16 << 20  # the same for programs whose sizes are known only when they are called
 SCALARS = frozenset((bool, int, float))
-OUTSIDE = 3  # status of a checked program that touched memory outside a buffer
 INSTANT = 1500  # instructions of a whole call for which optimised code is not worth its making
 
 
@@ -107,7 +107,7 @@ class Executable:
         self.device = device
         self.address = library.address("run")
         self.entry = make_caller(self.address)
-        self.queued = costs.instructions(program.statements) >= QUEUED
+        self.queued = program.work >= QUEUED
         self.results = [(a, array_type(a)) for a in out_avals]
         self.out_bytes = [b.size * b.dtype.itemsize if b is not None and isinstance(b.size, int) else 0
                           for b in program.outputs]
@@ -157,7 +157,7 @@ class Executable:
     def fail(self, status: int) -> None:
         if status == runtime.CANCELLED:
             raise KeyboardInterrupt(f"{self.name} was cancelled")
-        if status == OUTSIDE:
+        if status == native.OUTSIDE:
             raise AssertionError(f"{self.name}: an access outside a buffer; STYRAX_DEBUG=loops,bounds shows where")
         raise MemoryError(f"{self.name}: no memory for intermediate results ({self.workspace} bytes planned)")
 
@@ -220,10 +220,12 @@ def _as_array(x: Any) -> Any:
 
 
 def generate(program: Program, sizes: int = 0) -> Module:
-    """The program as LLVM IR: the function `run(ptr slots)`, which gives a status, and the parts that threads share."""
+    """The program as LLVM IR: the function `run(ptr slots, ptr cancel)`, which gives a status, and the parts that
+    threads share."""
     machine = llvm.host()
-    module = Module(program.builder, machine.vector_bytes, bounds=debugging("bounds"))
-    f = Function(module, "run", "ptr %slots", "i32")
+    module = Module(program.builder, machine.vector_bytes, bounds=debugging("bounds"),
+                    long=not sizes and program.work >= LONG)
+    f = Function(module, "run", "ptr %slots, ptr %cancel", "i32")
     order = [b for b in program.inputs if b is not None] + [b for b, _ in program.constants]
     order += [b for b in program.outputs if b is not None]
     for i, buffer in enumerate(order):
@@ -244,16 +246,9 @@ def generate(program: Program, sizes: int = 0) -> Module:
             f.entry.append(f"  %n{number}p = getelementptr i64, ptr %slots, i64 {at + number}")
             f.entry.append(f"  %n{number} = load i64, ptr %n{number}p")
             f.names[size] = f"%n{number}"
-    if sizes:
-        f.allocate(program.statements)
+    f.reserve(program.statements, temporaries=bool(sizes))
     f.run(program.statements)
-    f.release()
-    status = "0"
-    if module.bounds and "@outside = internal global i32 0" in module.declarations:
-        flag = f.op("load i32, ptr @outside")
-        f.line("store i32 0, ptr @outside")
-        status = f.op(f"mul i32 {flag}, {OUTSIDE}")
-    module.functions.append(f.finish(f"ret i32 {status}"))
+    module.functions.append(f.end())
     return module
 
 
@@ -284,7 +279,7 @@ class CpuBackend:
             print(f"-- llvm {name}\n{ir}")
         if "@blas_" in ir or "@lapack_" in ir:
             libraries.open_ahead()
-        level = llvm.BRIEF if costs.instructions(program.statements) < INSTANT else 1
+        level = llvm.BRIEF if program.work < INSTANT else 1
         if debugging("asm"):
             print(f"-- asm {name}\n{llvm.asm(ir)}")
         kind = Executable

@@ -24,7 +24,6 @@ from ..compile.loopir import (
     Let,
     Loop,
     Open,
-    Scratch,
     Set,
     Statement,
     Store,
@@ -35,16 +34,15 @@ from ..compile.loopir import (
 )
 from ..compile.scalars import is_complex, part_dtype
 from . import instructions
-from .accesses import Accesses
+from .frames import Frame
 from .instructions import element_type, memory_type, vector
 from .writer import Lanes, Module
 
 TWICE = 8  # estimated instructions up to which a nest is written twice, with and without a mask
 CHUNK_WORK = 30_000  # estimated instructions that one claim of a thread should cost
-STACK_BYTES = 1 << 14  # scratch memory up to this size stands on the stack
 
 
-class Function(Accesses):
+class Function(Frame):
     """Writes one function."""
 
     # -- statements ----------------------------------------------------------------------------------------
@@ -222,43 +220,6 @@ class Function(Accesses):
             self.vectors.discard(o)
         self.lanes = previous
 
-    def _scratch(self, s: Scratch) -> None:
-        b = s.buffer
-        if isinstance(b.size, int) and b.size * b.dtype.itemsize <= STACK_BYTES:
-            name = self.fresh()
-            self.entry.append(f"  {name} = alloca [{max(b.size * b.dtype.itemsize, 1)} x i8], align 64")
-        else:
-            self.declare("declare ptr @styrax_alloc(i64)")
-            before, self.at = self.at, 0  # once for the function, whatever loops stand around
-            size = self.value(self.arena.imul(self.arena.index(b.size), b.dtype.itemsize))
-            name = self.op(f"call ptr @styrax_alloc(i64 {size})")
-            self.at = before
-            self.freed.append(name)
-        self.pointers[b.root] = name
-
-    def allocate(self, body: Sequence[Statement]) -> None:
-        """Asks for the memory of temporary buffers whose sizes are known only now."""
-        needed: dict[Buffer, None] = {}
-        for s in statements(body):
-            for e in s.exprs():
-                needed.update(dict.fromkeys(self.buffers(e)))
-        needed.update(dict.fromkeys(self._writes(body)))
-        for buffer in needed:
-            if buffer.kind == "temp" and buffer not in self.pointers:
-                self.declare("declare ptr @styrax_alloc(i64)")
-                size = self.value(self.arena.imul(self.arena.index(buffer.size), buffer.dtype.itemsize))
-                name = self.op(f"call ptr @styrax_alloc(i64 {size})")
-                self.freed.append(name)
-                self.pointers[buffer] = name
-
-    @property
-    def freed(self) -> list[str]:
-        try:
-            return self._freed
-        except AttributeError:
-            self._freed: list[str] = []
-            return self._freed
-
     def _copy(self, s: Copy) -> None:
         if s.target.root is s.source.root and s.target_offset is s.source_offset:
             return
@@ -310,18 +271,6 @@ class Function(Accesses):
             self.forget(b)
 
     # -- control flow ----------------------------------------------------------------------------------------
-    def _writes(self, *bodies: Sequence[Statement]) -> frozenset[Buffer]:
-        out: set[Buffer] = set()
-        for body in bodies:
-            for s in statements(body):
-                if isinstance(s, Store):
-                    out.add(s.buffer.root)
-                elif isinstance(s, Copy):
-                    out.add(s.target.root)
-                elif isinstance(s, Call):
-                    out.update(b.root for b in s.writes)
-        return frozenset(out)
-
     def _if(self, s: If) -> None:
         with self.scope():
             condition = self.value(s.condition)
@@ -365,6 +314,8 @@ class Function(Accesses):
             self.start(head)
             self.run(s.head)
             condition = self.value(s.condition)
+            if s.open_ended and self.parent is None:
+                condition = self._goes_on(condition)
             with self.scope(writes, hold=True) as inside:
                 self.start(body)
                 self.run(s.body)
@@ -420,8 +371,13 @@ class Function(Accesses):
             self.start(latch)
             self.line(f"{following} = add nsw i64 {i}, {step}")
             again = self.op(f"icmp slt i64 {following}, {high}")
+            if lanes is None and self.looks(s):
+                again = self._goes_on(again)
             self.line(f"br i1 {again}, label %{head}, label %{end}")
         self.start(end)
+
+    def _goes_on(self, condition: str) -> str:
+        return self.op(f"select i1 {self.stopping()}, i1 false, i1 {condition}")
 
     def _body(self, s: Loop, i: str, lanes: Lanes | None) -> None:
         if lanes is not None:
@@ -529,6 +485,9 @@ class Function(Accesses):
         child = Function(self.module, f"part{self.module.counter}", "ptr %env, i64 %begin, i64 %end", "void",
                          self)
         extent = self.arena.index(s.extent)
+        child.reserve(s.body)
+        if self.module.long:
+            child.leave_if_stopping()
         if grain == 1:
             child.loop(s, "%begin", "%end")
         else:
@@ -538,8 +497,7 @@ class Function(Accesses):
             inside = child.op(f"icmp slt i64 {top}, {limit}")
             high = child.op(f"select i1 {inside}, i64 {top}, i64 {limit}")
             child.loop(s, low, high)
-        child.release()
-        self.module.functions.append(child.finish("ret void"))
+        self.module.functions.append(child.end())
         total = self.value(extent)
         if grain != 1:
             up = self.op(f"add i64 {total}, {grain - 1}")
@@ -551,12 +509,6 @@ class Function(Accesses):
             self.line(f"store {t} {name}, ptr {at}")
         self.declare("declare void @styrax_parallel_for(ptr, ptr, i64, i64)")
         self.line(f"call void @styrax_parallel_for(ptr @{child.name}, ptr {env}, i64 {total}, i64 {per_claim})")
-
-    def release(self) -> None:
-        if self.freed:
-            self.declare("declare void @styrax_free(ptr)")
-        for name in self.freed:
-            self.line(f"call void @styrax_free(ptr {name})")
 
 
 __all__ = ["Function", "Module"]

@@ -1,7 +1,7 @@
 """Python functions called by compiled programs: the symbols that programs call, and what becomes of exceptions.
 
-A program that called back runs to its end after an exception: later calls do nothing and give zeros. The exception is
-raised when the program returns.
+After an exception the program is cancelled: loops of unknown length end, later calls do nothing and give zeros. The
+exception is raised when the program returns.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from ..compile.host_calls import calls, is_empty
 from ..core.errors import callback_failed
-from . import llvm
+from . import dispatch, llvm
 from .client import Executable
 
 _PREFIX = "hostcall_"
@@ -24,6 +24,7 @@ _trampolines: list[Any] = []  # never freed: code that was loaded points at them
 
 class _State(threading.local):
     error: BaseException | None = None
+    cancel = ctypes.c_int32()  # the cancel word of the program that runs
 
 
 _state = _State()
@@ -63,6 +64,7 @@ def _run(number: int, *addresses: int) -> None:
             return
         except BaseException as error:
             _state.error = error
+            _state.cancel.value = 1
     for out in outs:
         out[...] = np.zeros((), out.dtype)
 
@@ -70,10 +72,24 @@ def _run(number: int, *addresses: int) -> None:
 class CallingExecutable(Executable):
     """A compiled program that calls Python functions."""
 
-    __slots__ = ()
+    __slots__ = ("start",)
+
+    def __init__(self, *args: Any):
+        super().__init__(*args)
+        self.queued = False  # Python is called in the thread of the caller
+        self.start = dispatch.function(self.address)
+        self.entry = self._enter
+
+    def _enter(self, *words: int) -> int:
+        block = (ctypes.c_int64 * len(words))(*words)
+        before, _state.cancel = _state.cancel, ctypes.c_int32()
+        try:
+            status = self.start(ctypes.addressof(block), ctypes.addressof(_state.cancel)) & 0xFFFFFFFF
+        finally:
+            _state.cancel = before
+        return status if _state.error is None else 0
 
     def __call__(self, *args: Any) -> list[Any]:
-        self.queued = False  # Python is called in the thread of the caller
         for x in args:
             x._live().wait()
         outs = super().__call__(*args)

@@ -29,7 +29,7 @@ from __future__ import annotations
 from . import native_memory
 
 QUEUED, RUNNING = -1, -2
-DONE, CANCELLED, OUT_OF_MEMORY = 0, 1, 2
+DONE, CANCELLED, OUT_OF_MEMORY, OUTSIDE = 0, 1, 2, 3  # the last: an access outside a buffer, found by a check
 
 JOB_BYTES = 64
 JOB_FN, JOB_ARGS, JOB_STATUS, JOB_CANCEL, JOB_DEPENDENCIES, JOB_DEPENDENCY_COUNT = 0, 8, 16, 20, 24, 32

@@ -52,10 +52,11 @@ class Lanes:
 class Module:
     """The text of one LLVM module: functions, declarations, elementary functions in use."""
 
-    def __init__(self, arena: Any, vector_bytes: int, bounds: bool = False):
+    def __init__(self, arena: Any, vector_bytes: int, bounds: bool = False, long: bool = False):
         self.arena = arena
         self.vector_bytes = vector_bytes
         self.bounds = bounds
+        self.long = long  # its program may have to be stopped
         self.functions: list[str] = []
         self.declarations: dict[str, None] = {}
         self.math: dict[tuple[str, str, int], None] = {}

@@ -1,0 +1,144 @@
+"""What a function needs besides its statements: scratch memory, which may be refused, and a look at whether to stop.
+
+Memory is asked for once, at the function's start. Where it is refused, or the program is cancelled, loops end early,
+what has been computed is garbage, and the program's status says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ..compile.costs import instructions
+from ..compile.loopir import Buffer, Call, Copy, Loop, Scratch, Statement, Store, statements
+from . import native
+from .accesses import Accesses
+
+STACK_BYTES = 1 << 14  # scratch memory up to this size stands on the stack
+LONG = 1e8  # estimated instructions from which a loop looks at each turn whether to stop
+
+
+def _own(body: Sequence[Statement], parts: bool) -> Iterator[Statement]:
+    """The statements of a function; without those of parallel loops where they become `parts` of their own."""
+    for s in body:
+        yield s
+        if not (parts and isinstance(s, Loop) and s.parallel):
+            for inner in s.bodies():
+                yield from _own(inner, parts)
+
+
+def _on_stack(buffer: Buffer) -> bool:
+    return isinstance(buffer.size, int) and buffer.nbytes <= STACK_BYTES
+
+
+class Frame(Accesses):
+    """A function with scratch memory and a status."""
+
+    blocks: Sequence[str] = ()  # what `styrax_alloc` gave
+    status_slot = ""  # where the program's status stands
+    stop_word = ""  # points to the word that is set to cancel the program
+    leaves_early = False
+
+    # -- memory ----------------------------------------------------------------------------------------------
+    def reserve(self, body: Sequence[Statement], temporaries: bool = False) -> None:
+        """Asks for the memory of large scratch buffers, and of `temporaries` whose sizes are known only now."""
+        wanted: dict[Buffer, None] = {}
+        for s in _own(body, self.parent is None):
+            if isinstance(s, Scratch) and not _on_stack(s.buffer):
+                wanted[s.buffer.root] = None
+        if temporaries:
+            for s in statements(body):
+                used = [buffer for e in s.exprs() for buffer in self.buffers(e)]
+                wanted.update(dict.fromkeys(b for b in used if b.kind == "temp" and b not in self.pointers))
+            written = self._writes(body)
+            wanted.update(dict.fromkeys(b for b in written if b.kind == "temp" and b not in self.pointers))
+        if not wanted:
+            return
+        self.declare("declare ptr @styrax_alloc(i64)")
+        self.declare("declare void @styrax_free(ptr)")
+        self.blocks, refused = [], []
+        for buffer in wanted:
+            size = self.value(self.arena.imul(self.arena.index(buffer.size), buffer.dtype.itemsize))
+            name = self.pointers[buffer] = self.op(f"call ptr @styrax_alloc(i64 {size})")
+            self.blocks.append(name)
+            refused.append(self.op(f"icmp eq ptr {name}, null"))
+        failed = refused[0]
+        for other in refused[1:]:
+            failed = self.op(f"or i1 {failed}, {other}")
+        none, enough = self.label("none"), self.label("enough")
+        self.line(f"br i1 {failed}, label %{none}, label %{enough}")
+        self.start(none)
+        self.line(f"store atomic i32 {native.OUT_OF_MEMORY}, ptr {self._status()} monotonic, align 4")
+        self.leaves_early = True
+        self.line("br label %leave")
+        self.start(enough)
+
+    def _writes(self, *bodies: Sequence[Statement]) -> frozenset[Buffer]:
+        out: set[Buffer] = set()
+        for body in bodies:
+            for s in statements(body):
+                if isinstance(s, Store):
+                    out.add(s.buffer.root)
+                elif isinstance(s, Copy):
+                    out.add(s.target.root)
+                elif isinstance(s, Call):
+                    out.update(b.root for b in s.writes)
+        return frozenset(out)
+
+    def _scratch(self, s: Scratch) -> None:
+        if _on_stack(s.buffer):
+            name = self.pointers[s.buffer.root] = self.fresh()
+            self.entry.append(f"  {name} = alloca [{max(s.buffer.nbytes, 1)} x i8], align 64")
+
+    # -- stopping --------------------------------------------------------------------------------------------
+    def stopping(self) -> str:
+        """Whether the program was asked to stop, now."""
+        word = self.op(f"load atomic i32, ptr {self._stop_word()} monotonic, align 4")
+        return self.op(f"icmp ne i32 {word}, 0")
+
+    def _stop_word(self) -> str:
+        if not self.stop_word:
+            self.stop_word = "%cancel" if self.parent is None else self._capture("ptr", self.parent._stop_word())
+        return self.stop_word
+
+    def looks(self, s: Loop) -> bool:
+        """Whether a loop is long enough to look at each turn whether to stop."""
+        return self.module.long and self.parent is None and self.lanes is None and instructions([s]) >= LONG
+
+    def leave_if_stopping(self) -> None:
+        """At the start of a part: what remains of a cancelled loop's parts does nothing."""
+        on = self.label("on")
+        self.leaves_early = True
+        self.line(f"br i1 {self.stopping()}, label %leave, label %{on}")
+        self.start(on)
+
+    def _status(self) -> str:
+        if not self.status_slot:
+            if self.parent is None:
+                self.status_slot = "%status"
+                self.entry += ["  %status = alloca i32", "  store i32 0, ptr %status"]
+            else:
+                self.status_slot = self._capture("ptr", self.parent._status())
+        return self.status_slot
+
+    def end(self) -> str:
+        """Gives memory back; of the program's function, the status. The text of the whole function."""
+        if self.leaves_early:
+            self.line("br label %leave")
+            self.start("leave")
+        for name in self.blocks:
+            self.line(f"call void @styrax_free(ptr {name})")
+        if self.parent is not None:
+            return self.finish("ret void")
+        status = "0"
+        if self.stop_word:
+            status = self.op(f"select i1 {self.stopping()}, i32 {native.CANCELLED}, i32 0")
+        if self.status_slot:
+            status = self._unless_zero(self.op(f"load i32, ptr {self.status_slot}"), status)
+        if self.module.bounds and "@outside = internal global i32 0" in self.module.declarations:
+            flag = self.op("load i32, ptr @outside")
+            self.line("store i32 0, ptr @outside")
+            status = self._unless_zero(self.op(f"mul i32 {flag}, {native.OUTSIDE}"), status)
+        return self.finish(f"ret i32 {status}")
+
+    def _unless_zero(self, status: str, other: str) -> str:
+        return self.op(f"select i1 {self.op(f'icmp ne i32 {status}, 0')}, i32 {status}, i32 {other}")
