@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import styrax.lax as slax
-from styrax.core import config, tree
+from styrax.core import config, dead_code, tree
 from styrax.core.errors import ConcretizationTypeError
 from styrax.core.staging import trace_to_jaxpr
 from styrax.core.trace import get_aval
 from styrax.lax import keys, prng
-from styrax.transforms import api, partial, refs
+from styrax.transforms import api, refs
 from styrax.transforms.jit import jit
 from tests import xla_cpu
 from tests.lax.control_flow_programs import BATCH, FORWARD_ONLY, PROGRAMS, F, W, X
@@ -380,7 +380,7 @@ def test_dead_code_goes_out_of_loops():
         )
 
     closed = trace_to_jaxpr(lambda x: tree.tree_leaves(run(x)), [get_aval(X)])
-    jaxpr, used = partial.dce_jaxpr(closed.jaxpr, [True, False, False, False, False])
+    jaxpr, used = dead_code.dce_jaxpr(closed.jaxpr, [True, False, False, False, False])
     assert used == [True]
     (eqn,) = jaxpr.eqns
     assert eqn.params["num_carry"] == 1
@@ -392,7 +392,7 @@ def test_dead_code_goes_out_of_loops():
         )
 
     closed = trace_to_jaxpr(lambda x: tree.tree_leaves(branch(x)), [get_aval(F(1))])
-    jaxpr, _ = partial.dce_jaxpr(closed.jaxpr, [True, False])
+    jaxpr, _ = dead_code.dce_jaxpr(closed.jaxpr, [True, False])
     assert [len(b.eqns) for b in jaxpr.eqns[-1].params["branches"]] == [0, 1]
 
     def loop(x):
@@ -401,7 +401,7 @@ def test_dead_code_goes_out_of_loops():
         )
 
     closed = trace_to_jaxpr(lambda x: tree.tree_leaves(loop(x)), [get_aval(F(1))])
-    jaxpr, _ = partial.dce_jaxpr(closed.jaxpr, [True, False])
+    jaxpr, _ = dead_code.dce_jaxpr(closed.jaxpr, [True, False])
     assert len(jaxpr.eqns[-1].invars) == 1
 
 

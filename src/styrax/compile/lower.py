@@ -19,6 +19,7 @@ from .builder import MAX_DEPTH, Builder
 from .expr import BOOL, INDEX, Expr, Index, unwrap, walk
 from .loopir import Buffer, Copy, Declare, Let, Loop, Set, Statement, Store, Switch, While
 from .scalars import is_complex
+from .simplify import CALLS
 from .values import Computed, Define, Opaque, Operation, Point, Region, Scalar, Stored, Value
 
 REALIZED = 3  # a value of this cost that is used twice, or again and again by one consumer, is kept
@@ -80,8 +81,8 @@ class Lowering:
     def equation(self, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[Value]:
         b = self.b
         name = eqn.primitive.name
-        if name in inlined:
-            return self.closed(_as_closed(inlined[name](eqn.params)), ins)
+        if name in CALLS:
+            return self.closed(_as_closed(CALLS[name](eqn.params)), ins)
         region = regions.get(name)
         if region is not None:
             return region(self, eqn, ins)
@@ -168,20 +169,6 @@ def count_uses(jaxpr: Jaxpr) -> dict[Var, int]:
             uses[v] = uses.get(v, 0) + 1
     return uses
 
-
-# primitives that are nothing but a program: name -> the program among their parameters
-inlined: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "jit": lambda p: p["jaxpr"],
-    "closed_call": lambda p: p["call_jaxpr"],
-    "core_call": lambda p: p["call_jaxpr"],
-    "checkpoint": lambda p: p["jaxpr"],
-    "remat2": lambda p: p["jaxpr"],
-    "custom_jvp_call": lambda p: p["call_jaxpr"],
-    "custom_vjp_call": lambda p: p["call_jaxpr"],
-    "custom_vmap_call": lambda p: p["call"],
-    "linear_call": lambda p: p["callee"],
-    "custom_lin": lambda p: p["call_jaxpr"],
-}
 
 Region_ = Callable[[Lowering, JaxprEqn, Sequence[Value]], Sequence[Value]]
 regions: dict[str, Region_] = {}

@@ -19,6 +19,7 @@ from .lower import Lowering, Token, physical_dtype
 from .memory import plan
 from .rules import LEVELS
 from .schedule import Scheduler
+from .simplify import simplify
 from .values import Define, Opaque, Operation, Point, Reduce, Region, Stored, Value
 
 
@@ -185,6 +186,10 @@ def compile_to_loops(closed: ClosedJaxpr, name: str, donated: Sequence[bool] = (
     """All stages up to loop IR with a memory plan."""
     if debugging("jaxpr"):
         print(f"-- jaxpr {name}\n{closed}")
+    if not generic:
+        closed = simplify(closed)
+        if debugging("simplify"):
+            print(f"-- simplify {name}\n{closed}")
     program, ops = lower(closed, name, donated, generic)
     schedule(program, ops, vector_bytes)
     if debugging("schedule") or debugging("loops"):

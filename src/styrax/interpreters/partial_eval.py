@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core.avals import AbstractValue
+from ..core.dead_code import dce_call, dce_closed, dce_jaxpr, dce_jaxpr_consts
 from ..core.jaxpr import Jaxpr, JaxprEqn
 from ..core.rules import dces as dce_rules
 from ..core.rules import partial_eval_jaxpr_customs as partial_eval_jaxpr_custom_rules
@@ -15,8 +16,6 @@ from ..core.trace import get_aval, set_current_trace, state
 from ..transforms.partial import (
     PartialTrace,
     close_record,
-    dce_jaxpr,
-    dce_jaxpr_consts,
     partial_eval_jaxpr_custom,
 )
 from ..transforms.partial import PartialTrace as JaxprTrace
@@ -89,15 +88,8 @@ def trace_to_jaxpr_nounits(fun: Any, pvals: Sequence[PartialVal],
 
 def dce_jaxpr_closed_call_rule(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
     """The rule of dead-code elimination for equations whose parameter `call_jaxpr` is a closed program."""
-    from ..transforms.partial import dce_closed, has_effects
-
-    if not any(used_outputs) and not has_effects(eqn):
-        return [False] * len(eqn.invars), None
-    closed, used_inputs = dce_closed(eqn.params["call_jaxpr"], used_outputs)
-    return used_inputs, eqn.replace(
-        invars=[v for v, u in zip(eqn.invars, used_inputs, strict=True) if u],
-        outvars=[v for v, u in zip(eqn.outvars, used_outputs, strict=True) if u],
-        params={**eqn.params, "call_jaxpr": closed}, effects=closed.effects)
+    return dce_call(used_outputs, eqn, lambda: dce_closed(eqn.params["call_jaxpr"], used_outputs),
+                    lambda new, _: {"params": {**eqn.params, "call_jaxpr": new}, "effects": new.effects})
 
 
 __all__ = [

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from styrax.core import config, dtypes, rules, tree
+from styrax.core import config, dead_code, dtypes, rules, tree
 from styrax.core.avals import AbstractRef, ShapedArray
 from styrax.core.effects import RefEffect, ordered_effects
 from styrax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, eval_jaxpr
@@ -534,14 +534,14 @@ rules.fancy_batchers[cond_p] = _cond_batch
 
 
 def _cond_dce(used_outs: Sequence[bool], eqn: Any) -> tuple[list[bool], Any]:
-    if not any(used_outs) and not partial.has_effects(eqn):
+    if not any(used_outs) and not dead_code.has_effects(eqn):
         return [False] * len(eqn.invars), None
     branches = eqn.params["branches"]
     used_in = [False] * (len(eqn.invars) - 1)
     for b in branches:
-        found = partial.dce_jaxpr(b.jaxpr, used_outs, False)[1]
+        found = dead_code.dce_jaxpr(b.jaxpr, used_outs, False)[1]
         used_in = either(used_in, found)
-    pruned = [partial.dce_jaxpr(b.jaxpr, used_outs, used_in)[0] for b in branches]
+    pruned = [dead_code.dce_jaxpr(b.jaxpr, used_outs, used_in)[0] for b in branches]
     if (
         all(used_in)
         and all(used_outs)

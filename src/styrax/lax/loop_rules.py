@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from styrax.core import rules
+from styrax.core import dead_code, rules
 from styrax.core.avals import AbstractRef
 from styrax.core.effects import WriteEffect, ordered_effects
 from styrax.core.jaxpr import ClosedJaxpr, Var
@@ -122,12 +122,12 @@ def _while_partial_eval(
 
 def _first_results(closed: ClosedJaxpr, number: int) -> ClosedJaxpr:
     used = [i < number for i in range(len(closed.jaxpr.outvars))]
-    jaxpr, _ = partial.dce_jaxpr(closed.jaxpr, used, True)
+    jaxpr, _ = dead_code.dce_jaxpr(closed.jaxpr, used, True)
     return ClosedJaxpr(jaxpr, closed.consts)
 
 
 def _without_inputs(closed: ClosedJaxpr, keep: Sequence[bool]) -> ClosedJaxpr:
-    jaxpr, _ = partial.dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars), keep)
+    jaxpr, _ = dead_code.dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars), keep)
     return ClosedJaxpr(jaxpr, closed.consts)
 
 
@@ -210,15 +210,15 @@ def _while_dce(used_outs: Sequence[bool], eqn: Any) -> tuple[list[bool], Any]:
     params = eqn.params
     cond, body = params["cond_jaxpr"], params["body_jaxpr"]
     num_cond, num_body = params["cond_nconsts"], params["body_nconsts"]
-    if not any(used_outs) and not partial.has_effects(eqn):
+    if not any(used_outs) and not dead_code.has_effects(eqn):
         return [False] * len(eqn.invars), None
-    cond_used = partial.dce_jaxpr(cond.jaxpr, [True], False)[1]
+    cond_used = dead_code.dce_jaxpr(cond.jaxpr, [True], False)[1]
     cond_consts_used, used = split_list(cond_used, [num_cond])
     if cond.jaxpr.out_avals[0].shape:  # every carry is selected by the predicate
         used = [True] * len(used)
     used = either(used, used_outs)
     while True:
-        new_body, body_used = partial.dce_jaxpr(body.jaxpr, used, [False] * num_body + used)
+        new_body, body_used = dead_code.dce_jaxpr(body.jaxpr, used, [False] * num_body + used)
         joined = [a or b for a, b in zip(used, body_used[num_body:], strict=True)]
         if joined == used:
             break
@@ -226,7 +226,7 @@ def _while_dce(used_outs: Sequence[bool], eqn: Any) -> tuple[list[bool], Any]:
     used_in = cond_consts_used + body_used[:num_body] + used
     if all(used_in) and len(new_body.eqns) == len(body.eqns):
         return used_in, eqn
-    new_cond, _ = partial.dce_jaxpr(cond.jaxpr, [True], cond_consts_used + used)
+    new_cond, _ = dead_code.dce_jaxpr(cond.jaxpr, [True], cond_consts_used + used)
     new_params = dict(
         cond_nconsts=sum(cond_consts_used),
         cond_jaxpr=ClosedJaxpr(new_cond, cond.consts),

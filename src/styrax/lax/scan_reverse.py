@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from styrax.core import rules
+from styrax.core import dead_code, rules
 from styrax.core.avals import AbstractRef
 from styrax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, eval_jaxpr
 from styrax.core.staging import trace_to_jaxpr
@@ -104,13 +104,13 @@ def _make_plan(closed: ClosedJaxpr, num_consts: int, num_carry: int, num_results
     by_number = list(hoisted)
     places = [(kind, position[by_number[n]] if kind == "fixed" else n) for kind, n in places]
     before = Jaxpr(jaxpr.constvars, const_vars, order, outside, None, jaxpr.debug_info)
-    before, _ = partial.dce_jaxpr(before, [True] * len(order), True)
+    before, _ = dead_code.dce_jaxpr(before, [True] * len(order), True)
     body = Jaxpr(
         jaxpr.constvars, [*const_vars, *read, *carry_vars, *x_vars], [*results, *stacked], inside, None,
         jaxpr.debug_info,
     )  # fmt: skip
     keep = [False] * num_consts + [True] * (len(body.invars) - num_consts)
-    body, used = partial.dce_jaxpr(body, [True] * len(body.outvars), keep)
+    body, used = dead_code.dce_jaxpr(body, [True] * len(body.outvars), keep)
     return _Forward(
         ClosedJaxpr(before, closed.consts),
         ClosedJaxpr(body, closed.consts),
@@ -465,7 +465,7 @@ def _transpose_body(
     closed = trace_to_jaxpr(step, in_avals, jaxpr.debug_info)
     first, last = sizes[0], sizes[0] + sizes[1] + sizes[2]
     keep = [first <= i < last for i in range(len(in_avals))]
-    body, used = partial.dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars), keep)
+    body, used = dead_code.dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars), keep)
     return ClosedJaxpr(body, closed.consts), xs_nz, used
 
 

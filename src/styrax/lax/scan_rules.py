@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from styrax.core import rules
+from styrax.core import dead_code, rules
 from styrax.core.avals import AbstractRef
 from styrax.core.jaxpr import ClosedJaxpr
-from styrax.transforms import ad, batching, partial
+from styrax.transforms import ad, batching
 
 from .control_flow import discharged, either, merge, rearranged_once, select_where, split_list
 from .scans import scan_p
@@ -114,12 +114,12 @@ rules.fancy_batchers[scan_p] = _scan_batch
 def _scan_dce(used_outs: Sequence[bool], eqn: Any) -> tuple[list[bool], Any]:
     params = eqn.params
     jaxpr, num_consts, num_carry = params["jaxpr"], params["num_consts"], params["num_carry"]
-    if not any(used_outs) and not partial.has_effects(eqn):
+    if not any(used_outs) and not dead_code.has_effects(eqn):
         return [False] * len(eqn.invars), None
     used_carry, used_ys = split_list(list(used_outs), [num_carry])
     num_xs = len(eqn.invars) - num_consts - num_carry
     while True:
-        body, used_in = partial.dce_jaxpr(
+        body, used_in = dead_code.dce_jaxpr(
             jaxpr.jaxpr, used_carry + used_ys, [False] * num_consts + used_carry + [False] * num_xs
         )
         joined = either(used_carry, used_in[num_consts : num_consts + num_carry])

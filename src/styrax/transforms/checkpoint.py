@@ -15,6 +15,7 @@ import numpy as np
 
 from ..core import dtypes, errors, source, tree
 from ..core.avals import AbstractRef
+from ..core.dead_code import dce_call, dce_jaxpr
 from ..core.effects import Effects
 from ..core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, close_jaxpr
 from ..core.primitive import Primitive
@@ -43,8 +44,6 @@ from .naming import check_callable, function_name, split_arguments, wraps
 from .partial import (
     PartialTrace,
     bind_linear,
-    dce_jaxpr,
-    has_effects,
     partial_eval_jaxpr,
     partial_eval_jaxpr_custom,
 )
@@ -317,13 +316,8 @@ def _batch(axis_data: AxisData, args: Sequence[Any], dims: Sequence[int | None],
 
 
 def _dce(used_outputs: Sequence[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
-    if not any(used_outputs) and not has_effects(eqn):
-        return [False] * len(eqn.invars), None
-    new, used_inputs = dce_jaxpr(eqn.params["jaxpr"], used_outputs)
-    return used_inputs, eqn.replace(
-        invars=[v for v, u in zip(eqn.invars, used_inputs, strict=True) if u],
-        outvars=[v for v, u in zip(eqn.outvars, used_outputs, strict=True) if u],
-        params={**eqn.params, "jaxpr": new}, effects=call_effects(close_jaxpr(new)))
+    return dce_call(used_outputs, eqn, lambda: dce_jaxpr(eqn.params["jaxpr"], used_outputs),
+                    lambda new, _: {"params": {**eqn.params, "jaxpr": new}, "effects": call_effects(close_jaxpr(new))})
 
 
 def _split_for_policy(saveable: Callable, unknown_in: Sequence[bool], instantiated_in: Sequence[bool],

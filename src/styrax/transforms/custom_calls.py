@@ -19,12 +19,12 @@ from typing import Any
 
 from ..core import backends, errors, rules
 from ..core.avals import TypedComplex, TypedFloat, TypedInt
+from ..core.dead_code import has_effects
 from ..core.effects import Effects
 from ..core.jaxpr import ClosedJaxpr, JaxprEqn, eval_jaxpr
 from ..core.primitive import Primitive
 from ..core.trace import get_aval, state
 from .jit_rules import call_effects
-from .partial import has_effects
 from .zeros import SymbolicZero
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core import dtypes, tree
 from ..core.avals import ShapedArray
+from ..core.dead_code import dce_jaxpr
 from ..core.jaxpr import Jaxpr, eval_jaxpr
 from ..core.trace import get_aval
 from .calls import (
@@ -24,7 +25,6 @@ from .calls import (
 from .jvp import jvp_flat
 from .linear import Linearized, UndefinedPrimal, backward_pass, linear_jaxpr, linearize_flat, transpose_record
 from .naming import check_callable, wraps
-from .partial import dce_jaxpr
 from .tracing import abstractify, trace_function
 from .zeros import Zero, instantiate_zeros, zeros_like_aval
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..core.dead_code import dce_call, dce_closed, dce_jaxpr
 from ..core.effects import Effects
 from ..core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, close_jaxpr, eval_jaxpr
 from ..core.primitive import Primitive
@@ -30,9 +31,6 @@ from .memo import per_jaxpr
 from .partial import (
     PartialTrace,
     bind_linear,
-    dce_closed,
-    dce_jaxpr,
-    has_effects,
     partial_eval_jaxpr,
     partial_eval_jaxpr_custom,
 )
@@ -245,14 +243,10 @@ def _dce_inner(closed: ClosedJaxpr, used_outputs: tuple[bool, ...]) -> tuple[Clo
 
 
 def _dce(used_outputs: Sequence[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
-    if not any(used_outputs) and not has_effects(eqn):
-        return [False] * len(eqn.invars), None
-    new, used_inputs = _dce_inner(eqn.params["jaxpr"], tuple(used_outputs))
-    return used_inputs, eqn.replace(
-        invars=[v for v, u in zip(eqn.invars, used_inputs, strict=True) if u],
-        outvars=[v for v, u in zip(eqn.outvars, used_outputs, strict=True) if u],
-        params=_with(eqn.params, new, _where(used_inputs), _where(used_outputs)),
-        effects=call_effects(new))
+    return dce_call(used_outputs, eqn, lambda: _dce_inner(eqn.params["jaxpr"], tuple(used_outputs)),
+                    lambda new, used_inputs: {
+                        "params": _with(eqn.params, new, _where(used_inputs), _where(used_outputs)),
+                        "effects": call_effects(new)})
 
 
 def _split_for_policy(saveable: Callable, unknown_in: Sequence[bool], instantiated_in: Sequence[bool],
