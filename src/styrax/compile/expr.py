@@ -358,8 +358,9 @@ class Arena:
 
     # -- substitution ----------------------------------------------------------------------------
     def substitute(self, e: Expr, mapping: dict[Expr, Expr], memo: dict[Expr, Expr],
-                   load: Callable[[Expr, tuple[Expr, ...]], Expr] | None = None) -> Expr:
-        """The expression with variables replaced. `load` makes new loads of old ones and their new places."""
+                   make: Callable[[Expr, tuple[Expr, ...]], Expr] | None = None) -> Expr:
+        """The expression with variables replaced. `make` gives the new node for an old one and its new operands,
+        where that is not the same operation again."""
         if not e.deps or e.deps.isdisjoint(mapping):
             return e
         found = memo.get(e)
@@ -372,19 +373,19 @@ class Arena:
             for m, c in e.attr:
                 term: Expr | None = None
                 for a in m:
-                    new = self.substitute(a, mapping, memo, load)
+                    new = self.substitute(a, mapping, memo, make)
                     term = new if term is None else self.imul(term, new)
                 for n, d in poly_terms(self.int(1) if term is None else term).items():
                     terms[n] = terms.get(n, 0) + c * d
             out = self.poly(terms)
         else:
-            args = tuple(self.substitute(a, mapping, memo, load) for a in e.args)
+            args = tuple(self.substitute(a, mapping, memo, make) for a in e.args)
             if e.op == "floordiv":
                 out = self.floordiv(*args)
             elif e.op == "floormod":
                 out = self.floormod(*args)
-            elif e.op == "load" and load is not None:
-                out = load(e, args)
+            elif make is not None:
+                out = make(e, args)
             else:
                 out = self.node(e.op, args, e.dtype, e.attr, e.bounds)
         memo[e] = out

@@ -68,13 +68,13 @@ class Jam:
         return own
 
     def expr(self, e: Expr, row: Row) -> Expr:
-        return self.b.substitute(e, row.mapping, row.memo, lambda load, args: self.load(load, args, row))
+        return self.b.substitute(e, row.mapping, row.memo, lambda node, args: self.make(node, args, row))
 
-    def load(self, e: Expr, args: tuple[Expr, ...], row: Row) -> Expr:
-        """A load in a row. One that strides with the lanes and is contiguous along the rows becomes a row of a square
-        tile, which is loaded the other way and turned in registers."""
+    def make(self, e: Expr, args: tuple[Expr, ...], row: Row) -> Expr:
+        """A node in a row. A load that strides with the lanes and is contiguous along the rows becomes a row of a
+        square tile, which is loaded the other way and turned in registers."""
         if e not in self.turned:
-            self.turned[e] = self.first_row(e)
+            self.turned[e] = self.first_row(e) if e.op == "load" else None
         place = self.turned[e]
         if place is None:
             return self.b.node(e.op, args, e.dtype, e.attr, e.bounds)

@@ -10,6 +10,7 @@ from .builder import Builder
 from .expr import EXPENSIVE, INDEX, Expr, Index, coefficient, unwrap, walk
 from .fuse import Group, Member, operation_exprs
 from .loopir import Accumulator, Close, Fold, Loop, Open, Statement, Store
+from .segments import cut
 from .values import Point, Reduce
 
 UNROLL = 8  # vectors that one step of a reduction takes, at most
@@ -226,12 +227,19 @@ class Scheduler:
             kind = "vector" if v is vector else "rows" if v is rows else "serial"
             step = width if v is vector else count if v is rows else 1
             loop = Loop(v, unwrap(self.b.extents[v]), body, kind, step, work)
-            weighted = total * (1 if width == 1 else 2) // max(width, 1)
-            if outermost and weighted >= THREADED and self._size(v) >= 2 * step:
-                loop.parallel = True
-                loop.work = max(1, total // max(self._size(v), 1) // (1 if v is vector else width))
-            body = [loop]
+            body = cut(self.b, loop, step) if v is vector and not inner else [loop]
+            if outermost:
+                each = total // max(self._size(v), 1)
+                for part in body:
+                    self._share(part, each, width, step)
         return body
+
+    def _share(self, loop: Statement, each: int, width: int, step: int) -> None:
+        """Marks an outermost loop parallel where that is worth it. `each`: estimated instructions of an iteration."""
+        if isinstance(loop, Loop) and each * self._size(loop.var) * (2 if width > 1 else 1) // width >= THREADED \
+                and self._size(loop.var) >= 2 * step:
+            loop.parallel = True
+            loop.work = max(1, each // (1 if loop.kind == "vector" else width))
 
     def _choose_streams(self, outer: Sequence[Expr], vector: Expr) -> Expr | None:
         """For reductions along the vector: an outer loop several of whose iterations can be folded side by
@@ -269,10 +277,7 @@ class Scheduler:
             body = [Loop(v, unwrap(self.b.extents[v]), body, "serial", 1, work)]
         first = body[0]
         assert isinstance(first, Loop)
-        step = first.width if first.kind == "rows" else 1
-        if total * 2 // width >= THREADED and self._size(first.var) >= 2 * step:
-            first.parallel = True
-            first.work = max(1, total // max(self._size(first.var), 1) // width)
+        self._share(first, total // max(self._size(first.var), 1), width, first.width if first.kind == "rows" else 1)
         return body
 
     def _shared_first(self, outer: list[Expr], vector: Expr | None, width: int, rows: Expr | None,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 from ..compile.expr import BOOL, Expr, coefficient, poly_terms
@@ -70,24 +72,25 @@ class Accesses(Expressions):
         dtype = e.dtype
         t = element_type(dtype) if part is not None else memory_type(buffer.dtype)
         place, conditions = self._guards(e.args[0])
-        condition: Expr | None = None
-        for c in conditions:
-            condition = c if condition is None else self.arena.node("and", (condition, c), BOOL)
         if lanes == 1:
-            index = self.value(place)
-            if condition is not None:
-                holds = self.value(condition)
-                index = self.op(f"select i1 {holds}, i64 {index}, i64 0")
+            index = self._if_held(conditions, self.value(place))
             index = self._checked(buffer, index)
             return self._to_register(self.op(f"load {t}, ptr {self._address(buffer, index, part)}"), buffer, part, 1)
         assert self.lanes is not None
         mask = self.lanes.mask
-        if condition is not None:
-            holds = self.value(condition, lanes)
+        row = self._access(place) == "row"
+        uniform: list[Expr] = []
+        if row and isinstance(buffer.size, int) and buffer.size >= lanes and not self.module.bounds:
+            uniform = [c for c in conditions if self.width(c) == 1]
+            conditions = [c for c in conditions if self.width(c) != 1]
+        if conditions:
+            holds = self.value(self._all(conditions), lanes)
             mask = holds if mask is None else self.op(f"and <{lanes} x i1> {mask}, {holds}")
         mask = self._checked_lanes(buffer, place, lanes, mask)
-        if self._access(place) == "row":
-            index = self._first(place)
+        if row:
+            index = self._if_held(uniform, self._first(place))
+            if conditions:
+                index = self._near(buffer, index, lanes)
             if part is not None:
                 return self._load_pairs(buffer, index, t, part, lanes, mask, place)
             loaded = self._load_lanes(self._address(buffer, index, None), t, lanes, mask)
@@ -95,6 +98,24 @@ class Accesses(Expressions):
             index = self.value(place, lanes)
             loaded = self._gather(self._address(buffer, index, part, lanes), t, lanes, mask)
         return self._to_register(loaded, buffer, part, lanes)
+
+    def _all(self, conditions: Sequence[Expr]) -> Expr:
+        return reduce(lambda a, c: self.arena.node("and", (a, c), BOOL), conditions)
+
+    def _if_held(self, conditions: Sequence[Expr], index: str) -> str:
+        """An index where conditions hold, else 0: what is read there is not used."""
+        if not conditions:
+            return index
+        return self.op(f"select i1 {self.value(self._all(conditions))}, i64 {index}, i64 0")
+
+    def _near(self, buffer: Buffer, index: str, lanes: int) -> str:
+        """The first lane's index, not further outside the buffer than masked lanes may be: an access to memory that
+        is not there is slow, though its lanes are all masked."""
+        last = self.value(self.arena.iadd(self.arena.index(buffer.size), -1))
+        for bound, which in ((str(1 - lanes), "sgt"), (last, "slt")):
+            inside = self.op(f"icmp {which} i64 {index}, {bound}")
+            index = self.op(f"select i1 {inside}, i64 {index}, i64 {bound}")
+        return index
 
     def _checked(self, buffer: Buffer, index: str) -> str:
         """In checked programs: the index, or 0 after a note of the violation where it lies outside the buffer."""
