@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,10 @@ from .loopir import Set as SetStatement
 from .scalars import Scalars, int_range, is_complex, is_integer, part_dtype
 from .values import Computed, Define, Opaque, Operation, Point, Reduce, Scalar, Shape, Stored, Value
 
+if TYPE_CHECKING:
+    from .elements import Elements
+
+REALIZED = 3  # a value of this cost that is used twice, or again and again by one consumer, is kept
 MAX_DEPTH = 60  # longer chains of inlined values are cut: expressions stay small enough to walk
 SPLIT = 1 << 15  # reductions over more elements, with few results, are cut into pieces
 MAX_PIECES = 64
@@ -38,6 +42,8 @@ class Builder(Scalars):
         self.names: dict[str, int] = {}
         self.sizes: dict[int, Expr] = {}  # numbers of symbols -> run-time sizes
         self.host_calls: list[Any] = []
+        self.elements: Elements | None = None  # while the turns of one element are lowered
+        self.probing = False  # while a value's expression is only looked at
 
     # -- names, buffers, variables ---------------------------------------------------------------
     def name(self, stem: str) -> str:
@@ -147,10 +153,16 @@ class Builder(Scalars):
     def value(self, shape: Sequence[Index], dtype: Any, at: Callable[[tuple[Expr, ...]], Expr]) -> Value:
         return Computed(self, tuple(shape), np.dtype(dtype), at)
 
+    def reused(self, value: Value, times: Index) -> Value:
+        """A value for a consumer that reads each element several times: kept where it costs something."""
+        return self.realize(value) if isinstance(value, Computed) and value.cost >= REALIZED and times != 1 else value
+
     def realize(self, value: Value, buffer: Buffer | None = None) -> Value:
         """The value in memory (or, 0-d, in a scalar): what loops over it again and again should read."""
         if isinstance(value, (Stored, Scalar)) and buffer is None:
             return value
+        if self.elements is not None and buffer is None and self.elements.fit(value.shape):
+            return self.elements.keep(value)
         if value.shape == () and buffer is None:
             e = value.at(())
             target = self.mutable(value.dtype)

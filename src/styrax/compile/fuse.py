@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .builder import Builder
-from .expr import Expr, Index, poly_terms, unwrap, walk
+from .builder import LANES, Builder
+from .expr import Expr, Index, coefficient, poly_terms, unwrap, walk
 from .loopir import Buffer
 from .values import Define, Opaque, Operation, Point, Reduce, Region
 
 RECOMPUTED = 6  # values up to this cost are computed again in a later pass instead of being stored
+HORIZONTAL = 10  # estimated instructions that fold the lanes of a reduction
 LOOKBACK = 12  # how many groups back an operation may join one that merely reads the same memory
 
 
@@ -256,6 +257,8 @@ class Fuser:
                 for m in group.members:
                     m.inner, m.time = True, 0
             is_inner = True
+        if not is_inner and self._outweighs_row(op, group):
+            return False
         time = 0 if is_inner else -1
         for _, member, _ in needed:
             if isinstance(member.op, Reduce):
@@ -288,6 +291,20 @@ class Fuser:
                     return True
         group.add(Member(op, time, is_inner))
         return True
+
+    def _outweighs_row(self, op: Point | Reduce, group: Group) -> bool:
+        """Whether a value that is computed once a row costs more than the row, whose elements are computed in lanes:
+        in a nest of its own it has lanes, too."""
+        count = self.b.product([self.b.extents[v] for v in group.inner])
+        if not isinstance(op, Point) or not isinstance(count, int):
+            return False
+        exprs = [e for m in group.members if m.inner for e in operation_exprs(m.op)]
+        steps = [coefficient(self.b, n.args[0], v) for n in walk(exprs) if n.op == "load" for v in group.inner]
+        if not any(c is not None and c.op == "const" and c.attr == 1 for c in steps):
+            return False  # the lanes are rows
+        row = sum(e.cost for e in exprs) * -(-count // LANES)
+        folded = sum(isinstance(m.op, Reduce) for m in group.members)
+        return op.value.cost > 2 * (row + HORIZONTAL * folded)
 
     def _move(self, op: Point | Reduce, mapping: dict[Expr, Expr], replaced: dict[Expr, Expr],
               memo: dict[Expr, Expr]) -> None:

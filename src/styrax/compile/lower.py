@@ -15,14 +15,14 @@ from ..core import rules
 from ..core.avals import AbstractToken
 from ..core.dims import is_generic
 from ..core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
-from .builder import MAX_DEPTH, Builder
+from . import elements
+from .builder import MAX_DEPTH, REALIZED, Builder
 from .expr import BOOL, INDEX, Expr, Index, unwrap, walk
 from .loopir import Buffer, Copy, Declare, Let, Loop, Set, Statement, Store, Switch, While
 from .scalars import is_complex
 from .simplify import CALLS
 from .values import Computed, Define, Opaque, Operation, Point, Region, Scalar, Stored, Value
 
-REALIZED = 3  # a value of this cost that is used twice, or again and again by one consumer, is kept
 SMALL = 1  # elements up to which an array counts as a scalar
 
 
@@ -282,6 +282,9 @@ def _while(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[
     p = eqn.params
     ins = [lowering.fresh(v) if isinstance(v, Computed) and v.cost > 0 else v for v in ins]
     cond_consts, body_consts, initial = _split(ins, p["cond_nconsts"], p["body_nconsts"])
+    by_element = elements.while_(lowering, eqn, cond_consts, body_consts, initial)
+    if by_element is not None:
+        return by_element
     carries = Carries(lowering, initial)
     b = lowering.b
     rank = len(p["cond_jaxpr"].out_avals[0].shape)  # a batched loop has one predicate for each example
@@ -324,7 +327,6 @@ def _scan(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[V
     consts = [lowering.fresh(v) if isinstance(v, Computed) and v.cost > 0 else v for v in consts]
     xs = [lowering.fresh(v) if isinstance(v, Computed) and v.cost > 0 else v for v in xs]
     closed = p["jaxpr"]
-    carries = Carries(lowering, initial)
     y_avals = closed.out_avals[p["num_carry"]:]
     ys = [Stored(b, b.buffer(physical_dtype(a), b.product((length, *a.shape)), stem="y"), (length, *a.shape),
                  physical_dtype(a)) for a in y_avals]
@@ -336,6 +338,12 @@ def _scan(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[V
             offset = b.iadd(x.offset, b.imul(step, x.strides[0]))
             return Stored(b, x.buffer, x.shape[1:], x.dtype, x.strides[1:], offset)
         return b.value(x.shape[1:], x.dtype, lambda i: x.at((step, *i)))
+
+    if length != 0:
+        by_element = elements.scan(lowering, eqn, consts, initial, xs, slice_at, ys, step, t)
+        if by_element is not None:
+            return [*by_element, *ys]
+    carries = Carries(lowering, initial)
 
     def body() -> None:
         args = [*consts, *carries.read()]

@@ -171,13 +171,14 @@ class Scheduler:
             width //= 2
         return width
 
-    def _unrolling(self, vector: Expr, width: int, work: int) -> int:
-        """How many vectors a step of a reduction takes: enough that their chains of additions overlap, in registers."""
+    def _unrolling(self, vector: Expr, width: int, work: int, steps: int) -> int:
+        """How many vectors a step of a reduction takes: enough that their chains of additions overlap, in registers.
+        Along the vector, so that several `steps` remain, whose sums are folded in the end."""
         size = self._size(vector)
         times = 1
-        while times < UNROLL and times * work < REGISTERS and size >= 4 * times * width:
+        while times < UNROLL and times * work < REGISTERS and size >= (steps * times + (steps == 1)) * width:
             step = 2 * times * width
-            if (-size % step) * 8 > size:  # too many idle lanes at the end
+            if (-size % step - (-size % width) * (steps == 1)) * 8 > size:  # too many idle lanes at the end
                 break
             times *= 2
         return times
@@ -219,7 +220,7 @@ class Scheduler:
                 outer = [v for v in outer if v is not rows and v is not vector] + [rows, vector]
                 width *= 2 if self._size(vector) % (2 * width) == 0 or self._size(vector) >= 8 * width else 1
             else:
-                width *= self._unrolling(vector, width, work)
+                width *= self._unrolling(vector, width, work, 4 if in_inner else 1)
         outer = self._shared_first(outer, vector, width, rows, count)
         body = self._passes(outer, inner, vector if in_inner else None, width if in_inner else 1)
         for position, v in enumerate(reversed(outer)):

@@ -48,22 +48,30 @@ class Computed(Value):
         self.shape = shape
         self.dtype = dtype
         self.function = function
-        self.known: dict[tuple[Expr, ...], Expr] = {}
+        self.known: dict[tuple[Expr | None, ...], Expr] = {}
         self._probe: tuple[tuple[Expr, ...], Expr] | None = None
         self.depth = 1
 
     def at(self, index: Sequence[Index]) -> Expr:
-        key = tuple(map(self.builder.index, index))
+        b = self.builder
+        place = tuple(map(b.index, index))
+        # what a probe sees of the element at hand is not for others (see `elements`)
+        key = (*place, None) if b.probing and b.elements is not None else place
         found = self.known.get(key)
         if found is None:
-            found = self.known[key] = self.function(key)
+            found = self.known[key] = self.function(place)
         return found
 
     def probe(self) -> tuple[tuple[Expr, ...], Expr]:
         """The value's expression at fresh loop variables; dimensions of one element have index 0."""
         if self._probe is None:
-            index = self.builder.loop_vars(self.shape)
-            self._probe = (index, self.at(index))
+            b = self.builder
+            index = b.loop_vars(self.shape)
+            before, b.probing = b.probing, True
+            try:
+                self._probe = (index, self.at(index))
+            finally:
+                b.probing = before
         return self._probe
 
     @property

@@ -114,6 +114,8 @@ class Function(Frame):
 
     def _slot(self, target: Expr, lanes: int) -> str:
         name = self.fresh()
+        if self.lanes is not None:
+            self.own.add(name)
         self.entry.append(f"  {name} = alloca {vector(element_type(target.dtype), lanes)}")
         self.mutables[target] = (name, lanes)
         if lanes > 1:
@@ -137,7 +139,7 @@ class Function(Frame):
         for t, v in zip(targets, values, strict=True):
             slot, lanes = self._mutable(t)
             name = self.value(v, lanes)
-            if lanes > 1 and self.lanes is not None and self.lanes.mask is not None:
+            if lanes > 1 and self.lanes is not None and self.lanes.mask is not None and slot not in self.own:
                 vt = vector(element_type(t.dtype), lanes)
                 old = self.value(t, lanes)
                 name = self.op(f"select <{lanes} x i1> {self.lanes.mask}, {vt} {name}, {vt} {old}")
@@ -313,8 +315,8 @@ class Function(Frame):
             self.line(f"br label %{head}")
             self.start(head)
             self.run(s.head)
-            condition = self.value(s.condition)
-            if s.open_ended and self.parent is None:
+            condition = self._any(s.condition)
+            if s.open_ended:
                 condition = self._goes_on(condition)
             with self.scope(writes, hold=True) as inside:
                 self.start(body)
@@ -325,6 +327,18 @@ class Function(Frame):
             self.start(end)
         for b in writes:
             self.forget(b)
+
+    def _any(self, condition: Expr) -> str:
+        """Whether a condition holds, in some lane."""
+        lanes = self.width(condition)
+        name = self.value(condition, lanes)
+        if lanes == 1 or self.lanes is None:
+            return name
+        if self.lanes.mask is not None:
+            name = self.op(f"and <{lanes} x i1> {name}, {self.lanes.mask}")
+        symbol = f"@llvm.vector.reduce.or.v{lanes}i1"
+        self.declare(f"declare i1 {symbol}(<{lanes} x i1>)")
+        return self.op(f"call i1 {symbol}(<{lanes} x i1> {name})")
 
     def _loop(self, s: Loop) -> None:
         if s.parallel and self.lanes is None and self.parent is None:

@@ -102,7 +102,7 @@ class Frame(Accesses):
 
     def looks(self, s: Loop) -> bool:
         """Whether a loop is long enough to look at each turn whether to stop."""
-        return self.module.long and self.parent is None and self.lanes is None and instructions([s]) >= LONG
+        return self.module.long and s.kind == "serial" and instructions([s]) >= LONG
 
     def leave_if_stopping(self) -> None:
         """At the start of a part: what remains of a cancelled loop's parts does nothing."""

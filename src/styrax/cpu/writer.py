@@ -108,6 +108,7 @@ class Writer:
         self.names: dict[Expr, str] = {}
         self.mutables: dict[Expr, tuple[str, int]] = {}  # mutable scalars -> (stack slot, lanes)
         self.vectors: set[Expr] = set()  # leaves that have lanes
+        self.own: set[str] = set()  # stack slots of one vector's lanes: what masked lanes hold there is not used
         self.lanes: Lanes | None = None
         self.pointers: dict[Buffer, str] = {}
         self.captured: list[tuple[str, str]] = []  # (type, name in the parent)

@@ -1,0 +1,161 @@
+"""Loops that are run element by element: the same values as JAX's, in one nest; and those that must not be."""
+
+import jax as real
+import numpy as np
+import pytest
+
+import styrax
+from styrax.compile.loopir import Loop, While, statements
+
+rng = np.random.default_rng(0)
+DTYPES = ["float32", "bfloat16", "float16", "int32", "int8", "uint8", "bool", "complex64", "int4", "float8_e4m3fn"]
+
+
+def values(shape, dtype):
+    x = rng.integers(0, 5, shape) if dtype in ("int4", "uint8", "bool") else rng.normal(size=shape) * 2
+    return real.numpy.asarray(x).astype(dtype)
+
+
+def nests(f, *args):
+    """How many loops over elements with turns inside a program has, and how many loops with elements inside."""
+    compiled = styrax.jit(f).lower(*args).compile()
+    outside = inside = 0
+    for s in statements(compiled.runtime_executable().program.statements):
+        if isinstance(s, Loop) and s.kind == "vector":
+            outside += any(isinstance(x, (Loop, While)) for x in s.body)
+        elif isinstance(s, (Loop, While)) and (isinstance(s, While) or s.kind == "serial"):
+            inside += any(isinstance(x, Loop) and x.kind == "vector" for x in statements(s.bodies()[-1]))
+    return outside, inside
+
+
+def check(make, *args, by_element=True, rtol=1e-5):
+    """`make(library)` gives a function; the results under both are compared."""
+    ours, theirs = make(styrax), make(real)
+    given = real.tree.map(lambda x: styrax.numpy.asarray(np.asarray(x)), args)
+    got, want = styrax.jit(ours)(*given), real.jit(theirs)(*args)
+    for x, y in zip(styrax.tree.leaves(got), real.tree.leaves(want), strict=True):
+        assert x.dtype == y.dtype
+        wide = np.complex128 if y.dtype == np.complex64 else np.float64
+        np.testing.assert_allclose(np.asarray(x).astype(wide), np.asarray(y).astype(wide), rtol=rtol, atol=1e-5)
+    assert nests(ours, *given) == ((1, 0) if by_element else (0, 1))
+
+
+@pytest.mark.parametrize("shape", [(2,), (7,), (16,), (65,), (1000,), (3, 5), (1, 7), (4, 1, 33)])
+def test_shapes(shape):
+    def make(j):
+        def f(x, y):
+            return j.lax.fori_loop(
+                0, 9, lambda i, c: (c[0] * 0.5 + j.numpy.sin(c[1] + i), c[1] * 0.5 - 0.1 * y * c[0]), (x, y))
+
+        return f
+
+    check(make, values(shape, "float32"), values(shape, "float32"))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_dtypes(dtype):
+    def make(j):
+        def step(c, k):
+            x, y = c
+            return ((x | y, x ^ k) if dtype == "bool" else (x + y, y * k - x)), None
+
+        return lambda x, y, k: j.lax.scan(step, (x, y), k)[0]
+
+    check(make, values((37,), dtype), values((37,), dtype), values((4,), dtype), rtol=2e-2)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_rows_in_and_out(reverse):
+    def make(j):
+        return lambda c, xs, w: j.lax.scan(lambda c, x: (c * w + x[0] * x[1], j.numpy.tanh(c)), c, xs, reverse=reverse)
+
+    check(make, values((20,), "float32"), (values((12, 20), "float32"), values((12,), "float32")),
+          values((20,), "float32"))
+
+
+def test_long_rows_are_read_in_their_order():
+    def make(j):
+        return lambda c, xs: j.lax.scan(lambda c, x: (c * 0.5 + x, None), c, xs)[0]
+
+    check(make, values((5000,), "float32"), values((6, 5000), "float32"), by_element=False)
+
+
+def test_gradient():
+    def make(j):
+        return j.grad(lambda x: j.lax.fori_loop(0, 5, lambda i, c: j.numpy.sin(c) * x, x).sum())
+
+    ours, theirs = make(styrax), make(real)
+    x = values((33,), "float32")
+    np.testing.assert_allclose(styrax.jit(ours)(np.asarray(x)), real.jit(theirs)(x), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("count", [1, 5, 16, 40, 1000])
+def test_batched_while(count):
+    """Each element has its own number of turns, none among them."""
+    def make(j):
+        def one(x):
+            return j.lax.while_loop(lambda c: (c[1] < 60) & (j.numpy.abs(c[0].real) > 1),
+                                    lambda c: (c[0] * 0.5, c[1] + 1), (x, 0))
+
+        return j.vmap(one)
+
+    x = (2.0 ** rng.uniform(-3, 70, count) + 1j * rng.uniform(-1, 1, count)).astype(np.complex64)
+    ours, theirs = make(styrax), make(real)
+    (z, n), (z_want, n_want) = styrax.jit(ours)(x), real.jit(theirs)(x)
+    np.testing.assert_array_equal(n, n_want)
+    np.testing.assert_allclose(z, z_want, rtol=1e-6)
+    if count > 1:
+        assert nests(ours, x) == (1, 0)
+
+
+def test_gcd_with_skewed_turns():
+    def make(j):
+        return j.vmap(j.vmap(lambda a, b: j.lax.while_loop(lambda c: c[1] != 0, lambda c: (c[1], c[0] % c[1]), (a, b))))
+
+    check(make, rng.integers(0, 5000, (7, 11)).astype(np.int32), rng.integers(0, 5000, (7, 11)).astype(np.int32))
+
+
+def test_number_of_turns_known_at_run_time():
+    def make(j):
+        return lambda n, x: j.lax.fori_loop(0, n, lambda i, c: c + j.numpy.cos(c) * i, x)
+
+    check(make, np.int32(5), values((50,), "float32"))
+    check(make, np.int32(0), values((50,), "float32"))
+
+
+def test_tables_are_read_where_elements_say():
+    def make(j):
+        def f(t, x):
+            return j.lax.fori_loop(0, 4, lambda i, c: j.numpy.clip(t[c] + i, 0, 99), x)
+
+        return f
+
+    check(make, rng.integers(0, 100, 100).astype(np.int32), rng.integers(0, 100, (6, 9)).astype(np.int32))
+
+
+OTHERS = {
+    "transposition": lambda j: lambda x: j.lax.fori_loop(0, 3, lambda i, c: c.T * 0.5 + i, x),
+    "roll": lambda j: lambda x: j.lax.fori_loop(0, 3, lambda i, c: c * 0.5 + j.numpy.roll(c, 1), x),
+    "reversal": lambda j: lambda x: j.lax.fori_loop(0, 3, lambda i, c: c * 0.5 + c[::-1], x),
+    "sum": lambda j: lambda x: j.lax.fori_loop(0, 3, lambda i, c: c * 0.5 + c.sum(), x),
+    "one element": lambda j: lambda x: j.lax.fori_loop(0, 3, lambda i, c: c * 0.5 + c[0, 0], x),
+    "update": lambda j: lambda x: j.lax.fori_loop(0, 3, lambda i, c: c.at[i].add(c[i + 1]), x),
+}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_loops_whose_elements_meet(name):
+    x = values((6, 6), "float32")
+    ours, theirs = OTHERS[name](styrax), OTHERS[name](real)
+    np.testing.assert_allclose(styrax.jit(ours)(np.asarray(x)), real.jit(theirs)(x), rtol=1e-5, atol=1e-6)
+
+
+def test_counter_that_is_wanted():
+    def make(j):
+        return lambda x: j.lax.while_loop(lambda c: c[0] < 7, lambda c: (c[0] + 2, c[1] * 0.5), (0, x))
+
+    ours, theirs = make(styrax), make(real)
+    x = values((9,), "float32")
+    got, want = styrax.jit(ours)(np.asarray(x)), real.jit(theirs)(x)
+    assert int(got[0]) == int(want[0]) == 8
+    np.testing.assert_allclose(got[1], want[1])
