@@ -82,3 +82,22 @@ def test_a_second_process_starts_from_the_disk(tmp_path, damage):
     again, recompiled = run()
     assert again == value
     assert recompiled > 0 if damage is not None else recompiled <= 1  # (LLVM warms up on a trifle)
+
+
+@pytest.mark.parametrize("good, bad, error", [
+    (lambda x: jax.lax.dynamic_slice(x, (0, 0), (2, 3)), lambda x: jax.lax.dynamic_slice(x, (0, 0), (9, 3)), TypeError),
+    (lambda x: jax.lax.slice(x, (0, 1), (3, 4)), lambda x: jax.lax.slice(x, (0, 1), (3, 9)), TypeError),
+    (lambda x: jax.lax.slice(x, (1, 0), (3, 4)), lambda x: jax.lax.slice(x, (3, 0), (2, 4)), TypeError),
+    (lambda x: jax.lax.dynamic_update_slice(x, x[:2], (0, 0)),
+     lambda x: jax.lax.dynamic_update_slice(x[:2], x, (0, 0)), TypeError),
+    (lambda x: jax.lax.pad(x, np.float32(0), ((-2, 0, 0), (0, 0, 0))),
+     lambda x: jax.lax.pad(x, np.float32(0), ((-9, 0, 0), (0, 0, 0))), ValueError),
+    (lambda x: jnp.broadcast_to(x[:1], (7, 5)), lambda x: jnp.broadcast_to(x[:1], (-1, 5)), TypeError),
+    (lambda x: jnp.broadcast_to(x[0, :1], 7), lambda x: jnp.broadcast_to(x[0, :1], -1), TypeError),
+], ids=["dynamic_slice", "slice", "slice-limits", "dynamic_update_slice", "pad", "broadcast", "broadcast-scalar"])
+def test_programs_for_all_shapes_check_the_shapes(good, bad, error):
+    x = jnp.ones((4, 5), np.float32)
+    for _ in range(2):
+        good(x)
+        with pytest.raises(error):
+            bad(x)

@@ -75,7 +75,7 @@ class Sizes:
         if type(d) is not int or d < 2:
             self.skeleton.append(d)
             return None
-        self.skeleton.append(-1)
+        self.skeleton.append("size")
         self.values.append(d)
         return len(self.values) - 1
 

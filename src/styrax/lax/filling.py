@@ -37,7 +37,7 @@ def _pad_shape(x: Any, value: Any, *, padding_config: tuple) -> tuple:
         low + high + (d if not i else d + (d - 1) * i if d != 0 else 0)
         for d, (low, high, i) in zip(x.shape, padding_config, strict=True)
     )
-    if any(type(d) is int and d < 0 for d in shape):
+    if any(d < 0 for d in shape):
         raise ValueError(
             f"Dimension size after padding is not at least 0, got result shape {shape}, for padding_config "
             f"{padding_config} and operand shape {x.shape}"

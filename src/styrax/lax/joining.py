@@ -277,7 +277,7 @@ split_p = Primitive("split", multiple_results=True)
 
 @split_p.def_abstract_eval
 def _split_avals(x: Any, *, sizes: tuple, axis: int) -> list[Any]:
-    if any(type(s) is int and s < 0 for s in sizes):
+    if any(s < 0 for s in sizes):
         raise ValueError(f"Sizes passed to split must be nonnegative, got {list(sizes)}")
     if sum(sizes) != x.shape[axis]:
         raise ValueError(

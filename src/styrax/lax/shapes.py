@@ -51,7 +51,7 @@ def is_symbolic(d: Any) -> bool:
 
 def check_shape(name: str, shape: tuple) -> None:
     for d in shape:
-        if type(d) is int and d < 0:
+        if d < 0:
             raise TypeError(f"{name} shape must have every element be nonnegative, got {shape}.")
 
 

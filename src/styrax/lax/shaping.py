@@ -25,7 +25,7 @@ from .shapes import canonical_shape, check_shape, extent, is_one, size_of
 
 
 def _reshape_shape(x: Any, *, new_sizes: tuple, dimensions: Any, sharding: Any) -> tuple:
-    if any(type(d) is int and d < 0 for d in new_sizes):
+    if any(d < 0 for d in new_sizes):
         raise TypeError(f"reshape new_sizes must all be positive, got {new_sizes}.")
     if size_of(x.shape) != size_of(new_sizes):
         raise TypeError(

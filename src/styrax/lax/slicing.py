@@ -39,8 +39,6 @@ def _slice_shape(x: Any, *, start_indices: tuple, limit_indices: tuple, strides:
             f"{strides} for operand shape {x.shape}."
         )
     for start, limit, size in zip(start_indices, limit_indices, x.shape, strict=True):
-        if any(is_symbolic(v) for v in (start, limit, size)):
-            continue
         if start < 0:
             raise TypeError(f"slice start_indices must be greater than or equal to zero, got {start_indices}.")
         if limit < start:
@@ -220,7 +218,7 @@ def _dynamic_slice_shape(x: Any, *indices: Any, slice_sizes: tuple) -> tuple:
             f"slice_sizes {slice_sizes} for operand shape {x.shape}."
         )
     for size, extent in zip(slice_sizes, x.shape, strict=True):
-        if not is_symbolic(size) and not is_symbolic(extent) and not 0 <= size <= extent:
+        if not 0 <= size <= extent:
             raise TypeError(
                 "dynamic_slice slice_sizes must be between zero and the operand's shape, got slice_sizes "
                 f"{slice_sizes} for operand shape {x.shape}."
@@ -377,10 +375,10 @@ def _start_scalar(i: Any, extent: Any, allow_negative: bool) -> Any:
         value = int(np.asarray(i))
         if value >= 0:
             return i
-    size = np.asarray(extent, dtype) if not is_symbolic(extent) else convert_element_type(extent, dtype)
     # A size that the index type cannot hold leaves negative numbers with no meaning but clamping.
-    if not is_symbolic(extent) and extent > np.iinfo(dtype).max:
+    if extent > np.iinfo(dtype).max:
         return i
+    size = np.asarray(extent, dtype) if not is_symbolic(extent) else convert_element_type(extent, dtype)
     return select(lt(i, np.zeros((), dtype)), add(convert_element_type(i, dtype), size), i)
 
 
@@ -466,7 +464,7 @@ def _update_shape(x: Any, update: Any, *indices: Any) -> tuple:
             f"{update.shape} for operand shape {x.shape}."
         )
     for size, extent in zip(update.shape, x.shape, strict=True):
-        if not is_symbolic(size) and not is_symbolic(extent) and size > extent:
+        if size > extent:
             raise TypeError(
                 "dynamic_update_slice update shape must be smaller than operand shape, got update shape "
                 f"{update.shape} for operand shape {x.shape}."
