@@ -8,9 +8,9 @@ from typing import Any
 
 from ..compile.expr import BOOL, Expr, coefficient, poly_terms
 from ..compile.loopir import Buffer
-from ..compile.scalars import is_complex, part_dtype
+from ..compile.scalars import NARROW_INTS, is_complex, part_dtype
 from .expressions import Expressions
-from .instructions import element_type, memory_type, splat, suffix, vector
+from .instructions import element_type, memory_type, rows, splat, suffix, vector
 
 
 class Accesses(Expressions):
@@ -221,6 +221,8 @@ class Accesses(Expressions):
     def _to_register(self, name: str, buffer: Buffer, part: int | None, lanes: int) -> str:
         if buffer.dtype == BOOL:
             return self.op(f"trunc {vector('i8', lanes)} {name} to {vector('i1', lanes)}")
+        if buffer.dtype in NARROW_INTS:  # in memory the bits above a narrow integer are of no account
+            return rows["wrap"](self, buffer.dtype, lanes, (name,))
         return name
 
     def store(self, buffer: Buffer, place: Expr, value: Expr) -> None:
@@ -253,6 +255,9 @@ class Accesses(Expressions):
         name = name or self.value(value, lanes)
         if buffer.dtype == BOOL:
             name = self.op(f"zext {vector('i1', lanes)} {name} to {vector('i8', lanes)}")
+        elif buffer.dtype in NARROW_INTS:  # as ml_dtypes does, so that equal arrays are equal bytes
+            low = splat(str(2 ** NARROW_INTS[buffer.dtype][0] - 1), "i8", lanes)
+            name = self.op(f"and {vector('i8', lanes)} {name}, {low}")
         if lanes == 1:
             address = self._address(buffer, self._checked(buffer, self.value(place)), part)
             self.line(f"store {t} {name}, ptr {address}")
