@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -216,3 +217,43 @@ def test_gradients() -> None:
         jax.grad(lambda z: jnp.abs(z).sum())(x)
         jax.grad(lambda z: jnp.hypot(z, 2.).sum())(x)
     """)
+
+
+NARROW = """
+jnp.sign(jnp.asarray(q))
+jnp.max(q)
+jnp.sort(q)
+jnp.argmin(q)
+q - jnp.asarray(q[::-1])
+jnp.asarray(q).astype(int)
+jnp.asarray(q)[1:]
+lax.convert_element_type(q, np.float32)
+lax.fori_loop(0, 3, lambda k, y: y + jnp.asarray(q), jnp.zeros_like(q))
+"""
+
+
+@pytest.mark.parametrize("name", ["int4", "uint4"])
+def test_narrow_integers_from_numpy(name: str) -> None:
+    """ml_dtypes leaves the upper half of the byte of a negative number clear."""
+    dtype = getattr(ml_dtypes, name)
+    q = np.arange(ml_dtypes.iinfo(dtype).min, ml_dtypes.iinfo(dtype).max + 1).repeat(5)[::-1].astype(dtype)
+    for line in oracle.rows(NARROW):
+        ours, theirs = (np.asarray(eval(line, {**modules, "q": q})) for modules in (oracle.OURS, oracle.THEIRS))
+        assert ours.dtype == theirs.dtype
+        assert ours.tobytes() == theirs.tobytes(), line
+
+
+WEAK = """
+jnp.add(2.5, np.arange(3))
+jnp.divide(np.arange(3), 2.5)
+jnp.maximum(2.5, np.int8(3))
+jnp.logaddexp(2.5, i)
+jnp.logaddexp2(2.5, u)
+jnp.arctan2(u, -1)
+jnp.arctan2(300, u)
+jnp.arctan2(np.int8(3), 300)
+"""
+
+
+def test_numbers_that_meet_integer_arrays() -> None:
+    oracle.check_values(WEAK)

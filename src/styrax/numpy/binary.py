@@ -92,7 +92,7 @@ bitwise_xor = _binary("bitwise_xor", lax.bitwise_xor, _INTEGER | {_BOOL}, "The e
 true_divide = _binary("true_divide", lax.div, INEXACT, "x / y; integers are divided as floats.", promote_args_inexact)
 nextafter = _binary("nextafter", lax.nextafter, INEXACT, "The next float after x towards y.", promote_args_inexact)
 arctan2 = _binary("arctan2", lax.atan2, INEXACT, "The angle of the point (y, x), in (-π, π].",
-                  lambda name, x, y: promote_dtypes_inexact(*promote_args(name, x, y)))
+                  promote_args_inexact)
 float_power = _binary("float_power", lax.pow, INEXACT, "x to the power y in floats.", promote_args_inexact)
 
 
@@ -340,7 +340,7 @@ def _log_sum(name: str, base: float) -> Callable[..., Any]:
 
     def function(x1: Any, x2: Any, /) -> Any:
         largest = lax.max(x1, x2)
-        if dtypes.issubdtype(x1.dtype, np.complexfloating):
+        if dtypes.issubdtype(dtype_of(x1), np.complexfloating):
             rest = lax.sub(lax.add(x1, x2), lax.mul(largest, convert(2, *typed(largest))))
             out = lax.add(largest, logarithm_1p(power_of(rest)))
             re, im = lax.real(out), lax.imag(out)

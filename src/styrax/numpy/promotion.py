@@ -201,6 +201,8 @@ def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
     if hasattr(x, "_is_symbolic_dim"):
         return size_value(x, dtype)
     value = np.asarray(x)
+    if weak:
+        return lax.convert_element_type_p.bind(value, new_dtype=dtype, weak_type=True, sharding=None)
     if value.dtype == dtype:
         return value
     with np.errstate(all="ignore"), warnings.catch_warnings():
