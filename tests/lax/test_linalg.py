@@ -261,3 +261,12 @@ def test_errors(run, error):
         program(lambda: run(linalg, lambda *s: np.zeros(s, np.float32)))
     with pytest.raises(error):
         run(theirs, lambda *s: jax.numpy.zeros(s, np.float32))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(2, 2), (3, 3), (7, 7), (40, 40), (2, 5, 5)])
+def test_cholesky_outside_of_programs(shape, dtype):
+    """Called eagerly, one program serves all sizes: LAPACK gets them when it runs."""
+    x = draw(shape, dtype)
+    x = x @ np.swapaxes(x, -1, -2).conj() + 3 * shape[-1] * np.eye(shape[-1], dtype=dtype)
+    np.testing.assert_allclose(np.asarray(linalg.cholesky(x)), np.linalg.cholesky(x), rtol=2e-4, atol=2e-4)

@@ -216,6 +216,8 @@ class Routine:
                 flags += 1
             elif isinstance(a, int):
                 out.append(("&", b.const(a, INT32)))
+            elif not isinstance(a, tuple) and getattr(a, "dtype", None) == b.index(0).dtype:  # a size known when run
+                out.append(("&", b.cast(a, INT32)))
             else:
                 out.append(a)
         self.n.call(self.symbol, [*out, *[b.int(1)] * flags], reads=list(reads), writes=list(writes))
