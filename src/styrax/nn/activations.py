@@ -23,7 +23,7 @@ from styrax.numpy.promotion import (
 )
 from styrax.numpy.reductions import mean as mean_
 from styrax.numpy.selection import clip
-from styrax.numpy.ufuncs import square, tanh
+from styrax.numpy.ufuncs import absolute, sqrt, square, tanh
 from styrax.transforms.custom import custom_jvp
 from styrax.transforms.jit import jit
 
@@ -62,7 +62,7 @@ def relu6(x: Any) -> Any:
     """min(max(x, 0), 6), with derivative 0 at both bounds."""
     from styrax.numpy.binary import maximum, minimum
 
-    return minimum(maximum(x, 0), 6)
+    return minimum(maximum(x, 0), 6.0)
 
 
 relu6.defjvps(lambda g, ans, x: lax.select(
@@ -105,7 +105,7 @@ def sparse_plus(x: Any) -> Any:
 def soft_sign(x: Any) -> Any:
     """x / (|x| + 1)."""
     (x,) = arrays("soft_sign", x)
-    return divide(x, add(lax.abs(x), 1))
+    return divide(x, add(absolute(x), 1))
 
 
 @partial(jit, inline=False)
@@ -226,7 +226,7 @@ hard_swish = hard_silu
 def squareplus(x: Any, b: Any = 4) -> Any:
     """(x + sqrt(x² + b)) / 2: a smooth `relu` without exponentials."""
     (x, b) = arrays("squareplus", x, b)
-    return divide(add(x, lax.sqrt(asarray(add(square(x), b)))), 2)
+    return divide(add(x, sqrt(add(square(x), b))), 2)
 
 
 def _standardize(x: Any, axis: Any = -1, mean: Any = None, variance: Any = None, epsilon: Any = 1e-5,

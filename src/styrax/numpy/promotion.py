@@ -127,13 +127,15 @@ def result_typed(*args: Any) -> Typed:
 
 
 def to_inexact(dtype: Any) -> Any:
-    """`dtype` itself where it is inexact, else the default float dtype."""
-    return dtype if dtypes.issubdtype(dtype, np.inexact) else dtypes.canonicalize_dtype(np.dtype(np.float64))
+    """`dtype` itself where it is inexact, float64 for integers of 64 bits, float32 for others."""
+    if dtypes.issubdtype(dtype, np.inexact):
+        return dtype
+    return np.dtype(np.float64 if dtypes.itemsize_bits(dtype) == 64 else np.float32)
 
 
 def to_numeric(dtype: Any) -> Any:
-    """`dtype` itself, or the default integer dtype for booleans."""
-    return dtypes.canonicalize_dtype(np.dtype(np.int64)) if dtype == _BOOL else dtype
+    """`dtype` itself, or int32 for booleans."""
+    return np.dtype(np.int32) if dtype == _BOOL else dtype
 
 
 def to_complex(dtype: Any) -> Any:

@@ -12,6 +12,7 @@ from styrax import lax
 from styrax.core import dtypes
 from styrax.transforms.jit import jit
 
+from .binary import greater_equal, less
 from .broadcasting import choose_elements
 from .conversion import asarray
 from .promotion import arrays, axis_index, check_arraylike, convert, default_int, is_array, promote_dtypes, shape_of
@@ -143,10 +144,13 @@ lexsort = jit(_named(_lexsort, "lexsort", _lexsort.__doc__ or ""), static_argnam
 
 
 # -- search --------------------------------------------------------------------------------------------
+_PLACE = np.dtype(np.int32)  # of results, whatever the default integer is
+
+
 def _before(dtype: Any, a: Any, b: Any) -> Any:
     """Whether a comes before b in the order of `sort`: NaN last, zeros equal."""
     if not dtypes.issubdtype(dtype, np.floating):
-        return lax.lt(a, b)
+        return less(a, b)
     a_nan, b_nan = lax.ne(a, a), lax.ne(b, b)
     return lax.bitwise_or(lax.lt(a, b), lax.bitwise_and(lax.bitwise_not(a_nan), b_nan))
 
@@ -168,7 +172,7 @@ def _binary_search(sorted_arr: Any, query: Any, side: str) -> Any:
     start = (lax.full_like(query, 0, dtype=kind), lax.full_like(query, size, dtype=kind))
     levels = int(np.ceil(np.log2(size + 1)))
     (_, found), _ = lax.scan(step, start, (), length=levels)
-    return convert(found, default_int())
+    return convert(found, _PLACE)
 
 
 _binary_search.__name__ = _binary_search.__qualname__ = "_searchsorted_scan_impl"
@@ -185,7 +189,7 @@ def _by_counting(sorted_arr: Any, query: Any, side: str) -> Any:
     b = lax.expand_dims(query, (0,))
     below = _before(sorted_arr.dtype, *_spread(a, b)) if side == "left" else lax.bitwise_not(
         _before(sorted_arr.dtype, *_spread(b, a)))
-    return lax.reduce_sum(convert(below, default_int()), (0,))
+    return lax.reduce_sum(convert(below, _PLACE), (0,))
 
 
 def _spread(a: Any, b: Any) -> list[Any]:
@@ -206,7 +210,7 @@ def _by_sorting(sorted_arr: Any, query: Any, side: str) -> Any:
         ranks = lax.slice_in_dim(rank, size, size + flat.shape[0])
     # A query's rank among all counts the queries before it as well.
     among = argsort(argsort(flat))
-    return lax.reshape(convert(lax.sub(ranks, convert(among, kind)), default_int()), query.shape)
+    return lax.reshape(convert(lax.sub(ranks, convert(among, kind)), _PLACE), query.shape)
 
 
 _METHODS: dict[str, Callable[..., Any]] = {
@@ -248,7 +252,7 @@ def _searchsorted_entry(a: Any, v: Any, sorter: Any = None, *, side: str, method
     if sorter is not None:
         a = take(a, sorter)
     if a.shape[0] == 0:
-        return lax.full_like(v, 0, dtype=default_int())
+        return lax.full_like(v, 0, dtype=_PLACE)
     return _METHODS[method](a, v, side)
 
 
@@ -268,10 +272,10 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     side = "left" if right else "right"
     options = {} if method is None else {"method": method}
     if size == 0:
-        return lax.full_like(x, 0, dtype=np.dtype(np.int32))
+        return lax.full_like(x, 0, dtype=_PLACE)
     from .indexing import gather_elements
 
-    rising = lax.ge(gather_elements(bins, -1), gather_elements(bins, 0))
+    rising = greater_equal(gather_elements(bins, -1), gather_elements(bins, 0))
     up = searchsorted(bins, x, side=side, **options)
     down = searchsorted(lax.rev(bins, (0,)), x, side="right" if right else "left", **options)
     return choose_elements(rising, up, lax.sub(convert(size, down.dtype), down))

@@ -28,7 +28,6 @@ from .promotion import (
     promote_args_numeric,
     promote_dtypes,
     shape_of,
-    to_inexact,
     typed,
     unwrap,
 )
@@ -319,7 +318,7 @@ def _angle(z: Any, deg: bool = False) -> Any:
     kind = dtype_of(re)
     im = imag(z) if re is not z and iscomplexobj(z) else lax.full(shape_of(re), 0, kind)
     if kind == np.bool_ or dtypes.issubdtype(kind, np.integer):
-        re, im = convert(re, to_inexact(kind)), convert(im, to_inexact(kind))
+        re, im = convert(re, default_float()), convert(im, default_float())
     re, im = promote_dtypes(re, im)
     out = lax.atan2(im, re)
     return rad2deg(out) if deg else out

@@ -12,6 +12,7 @@ from styrax import lax
 from styrax.lax import linalg as lax_linalg
 from styrax.numpy import contractions
 from styrax.numpy import linalg as _linalg
+from styrax.numpy.binary import less
 from styrax.numpy.broadcasting import choose_elements, spread
 from styrax.numpy.conversion import asarray
 from styrax.numpy.creation import eye, triu
@@ -104,7 +105,7 @@ def _expm2(a: Any, upper_triangular: bool, max_squarings: int) -> Any:
     halvings = convert(halvings, np.dtype(np.int32))
 
     def body(i: Any, r: Any) -> Any:
-        return lax.cond(lax.lt(i, halvings), lambda r: _product(r, r), lambda r: r, r)
+        return lax.cond(less(i, halvings), lambda r: _product(r, r), lambda r: r, r)
 
     r = lax.fori_loop(0, max_squarings, body, r)
     return choose_elements(lax.gt(halvings, convert(max_squarings, halvings.dtype)), np.nan, r)

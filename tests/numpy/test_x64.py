@@ -1,0 +1,49 @@
+"""Dtypes with 64 bits enabled: small integers become float32, integers of 64 bits float64."""
+
+from __future__ import annotations
+
+import jax
+import numpy as np
+import pytest
+
+import styrax
+from tests.numpy import oracle
+
+EXPRESSIONS = """
+jnp.sin(z)
+jnp.mean(z)
+jnp.var(z)
+jnp.divide(z, z)
+jnp.arctan2(z, 3)
+jnp.float_power(z, 2)
+jnp.linspace(z[0], z[1], 3)
+jnp.median(z)
+jnp.quantile(z, 0.3)
+jnp.percentile(z, np.float32(30))
+jnp.square(z)
+jnp.angle(z)
+jnp.searchsorted(z, z)
+jnp.digitize(z, z)
+nn.relu6(z)
+nn.squareplus(z)
+nn.soft_sign(z)
+nn.softplus(z)
+nn.logsumexp(z)
+jsp.special.gammaln(z + 1)
+jsp.linalg.expm(z * np.eye(3))
+jsp.linalg.expm(z * np.eye(3, dtype=np.float32))
+"""
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int32", "uint32", "int64", "uint64", "float32"])
+def test_dtypes(dtype: str) -> None:
+    z = np.array([0, 1, 1], dtype)
+    failures = []
+    with jax.enable_x64(True), styrax.enable_x64(True):
+        for line in oracle.rows(EXPRESSIONS):
+            theirs = eval(line, {**oracle.THEIRS, "z": z})
+            ours = eval(line, {**oracle.OURS, "z": z})
+            if (ours.dtype, ours.shape) != (theirs.dtype, theirs.shape):
+                failures.append(f"{line}: {ours.dtype} against {theirs.dtype}")
+            np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-5, atol=1e-6, err_msg=line)
+    assert not failures, failures
