@@ -122,3 +122,23 @@ def test_nan() -> None:
 
 def test_errors() -> None:
     oracle.check_values(ERRORS)
+
+
+EDGES = """
+jnp.sum(x, dtype=bool)
+jnp.prod(x, dtype=bool)
+jnp.sum(x, dtype=bool, where=b, initial=0)
+jnp.cumsum(x - 0.3, dtype=bool)
+jnp.cumprod(p, dtype=bool)
+jnp.cumsum(2)
+jnp.cumulative_prod(u)
+jnp.cumulative_prod(h)
+jnp.cumulative_prod(b)
+jnp.median(m[:, :0], axis=0)
+jnp.median(m[:0, :0], axis=())
+jnp.cumsum(jnp.sort(t[:, :0], axis=0), axis=0) * 2
+"""
+
+
+def test_edges() -> None:
+    oracle.check_values(EDGES)

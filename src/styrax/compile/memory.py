@@ -208,7 +208,7 @@ def place(events: Events, buffers: Sequence[Buffer]) -> int:
     total = 0
     placed: list[tuple[int, int, int, int]] = []  # (start, end, offset, bytes)
     for buffer, (start, end) in sorted(lives.items(), key=lambda item: -_bytes(item[0])):
-        size = -(-_bytes(buffer) // ALIGNMENT) * ALIGNMENT
+        size = max(-(-_bytes(buffer) // ALIGNMENT), 1) * ALIGNMENT  # an empty buffer has an address, too
         offset = 0
         for _, _, o, n in sorted((p for p in placed if p[0] <= end and start <= p[1]), key=lambda p: p[2]):
             if offset + size <= o:

@@ -42,7 +42,7 @@ def _cumulate(name: str, a: Any, primitive: Callable[..., Any], axis: Any, dtype
         result = default_int()
     if result == _BOOL:
         # A bool result is accumulated in integers: the running "any" (or "all").
-        return convert(primitive(convert(a, default_int()), axis), _BOOL)
+        return convert(primitive(convert(convert(a, _BOOL), default_int()), axis), _BOOL)
     return primitive(convert(a, result), axis)
 
 
@@ -75,8 +75,8 @@ def _with_promotion(name: str, primitive: Callable[..., Any]) -> Callable[..., A
 _cumsum_with_promotion = _with_promotion("_cumsum_with_promotion", lax.cumsum)
 
 
-def _cumprod_with_promotion(a: Any, axis: int, dtype: Any) -> Any:
-    return _cumulate("cumulative_prod", a, lax.cumprod, axis, dtype, None, True)
+def _cumprod_without_promotion(a: Any, axis: int, dtype: Any) -> Any:
+    return _cumulate("cumulative_prod", a, lax.cumprod, axis, dtype, None, False)
 
 
 def _array_api(name: str, accumulate: Callable[..., Any], start: int) -> Callable[..., Any]:
@@ -106,7 +106,7 @@ def _array_api(name: str, accumulate: Callable[..., Any], start: int) -> Callabl
 
 
 cumulative_sum = _array_api("cumulative_sum", _cumsum_with_promotion, 0)
-cumulative_prod = _array_api("cumulative_prod", _cumprod_with_promotion, 1)
+cumulative_prod = _array_api("cumulative_prod", _cumprod_without_promotion, 1)
 
 
 # -- skipping NaN --------------------------------------------------------------------------------

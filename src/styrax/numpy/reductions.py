@@ -92,6 +92,9 @@ def _reduce(name: str, a: Any, primitive: Callable[..., Any], identity: Any, axi
         result = _sum_dtype(have)
     compute = np.dtype(np.float32) if widen and result in _HALF else result
     a = convert(a, compute)
+    combine = _combine.get(name)
+    if compute == _BOOL and name in _LOGICAL:
+        primitive, combine = _LOGICAL[name]
     if where is not None:
         check_arraylike(name, where)
         value = identity(compute) if callable(identity) else identity
@@ -101,7 +104,7 @@ def _reduce(name: str, a: Any, primitive: Callable[..., Any], identity: Any, axi
         check_arraylike(name, initial)
         if shape_of(initial):
             raise ValueError("initial value must be a scalar. Got array of shape " + str(shape_of(initial)))
-        out = _combine[name](convert(initial, compute), out)
+        out = combine(convert(initial, compute), out)
     if keepdims:
         out = restore_axes(out, axes)
     return convert(out, result) if compute != result else out
@@ -138,6 +141,8 @@ def _highest(dtype: Any) -> Any:
 
 
 _combine = {"sum": lax.add, "prod": lax.mul, "max": lax.max, "min": lax.min}
+# Sums and products of dtype bool: the reduction, and how it is joined with an initial value.
+_LOGICAL = {"sum": (lax.reduce_or, lax.bitwise_or), "prod": (lax.reduce_and, lax.bitwise_and)}
 
 
 def sum(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
