@@ -83,3 +83,18 @@ def test_values() -> None:
 
 def test_jaxprs() -> None:
     oracle.check_texts(TABLE)
+
+
+SMALL_FLOATS = """
+jnp.quantile(h, 0.3)
+jnp.percentile(h, 30)
+jnp.nanpercentile(h, jnp.array([30., 60]))
+jnp.quantile(x.astype(jnp.bfloat16), jnp.float16(0.31))
+jnp.quantile((jnp.arange(5000) / 5000).astype(jnp.float16), 0.3)
+jnp.median(i.astype(jnp.int8))
+"""
+
+
+def test_quantiles_of_small_floats() -> None:
+    oracle.check_values(SMALL_FLOATS)
+    oracle.check_texts("jnp.quantile(h, jnp.float32(0.3))")

@@ -27,7 +27,6 @@ from .promotion import (
     is_array,
     promote_args_inexact,
     promote_dtypes_inexact,
-    result_typed,
     shape_of,
     to_inexact,
     unwrap,
@@ -53,7 +52,8 @@ _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 def _quantile(a: Any, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: bool, weights: Any = None) -> Any:
     if method not in _METHODS:
         raise ValueError("method can only be 'linear', 'lower', 'higher', 'midpoint', 'nearest' or 'inverted_cdf'")
-    a, q = (asarray(v) for v in promote_dtypes_inexact(*arrays("quantile", a, q)))
+    # Places are computed in the dtype of q: a small dtype of the elements could not count them.
+    a, q = (asarray(promote_dtypes_inexact(v)[0]) for v in arrays("quantile", a, q))
     if dtypes.issubdtype(a.dtype, np.complexfloating):
         raise ValueError("quantile does not support complex input, as the operation is poorly defined.")
     keepshape = None
@@ -143,7 +143,7 @@ def _quantile(a: Any, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: 
         out = choose_elements(below, low_value, high_value)
     if keepshape is not None:
         out = lax.reshape(out, (*q.shape[:lead], *keepshape))
-    return out
+    return convert(out, a.dtype)
 
 
 def _clamped(x: Any, top: Any) -> Any:
@@ -244,8 +244,8 @@ def _quantile_function(name: str, skip_nan: bool, scale: int) -> Callable[..., A
                  method: str = "linear", keepdims: bool = False, *, weights: Any = None) -> Any:
         check_arraylike(name, a, q)
         a, q = unwrap(a), unwrap(q)
-        # A number becomes a constant of the common dtype here, not a traced weak one.
-        q = convert(q, to_inexact(result_typed(a, q)[0])) if not is_array(q) else q
+        # A number becomes a constant here, not a traced weak one.
+        q = convert(q, to_inexact(dtype_of(q))) if not is_array(q) else q
         return compiled(a, q, static_axis(axis), out, overwrite_input, method, keepdims, weights=weights)
 
     return _named(function, name, _DOC.format("q" if scale == 1 else "q/100", ", NaN left out" if skip_nan else
