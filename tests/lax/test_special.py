@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import warnings
 
 import jax
@@ -179,3 +181,15 @@ def test_second_derivative_by_a():
     jax_igamma = lambda a: np.asarray(jax.lax.igamma_grad_a(a, X.astype(np.float32)), np.float64)
     numeric = (jax_igamma(A + np.float32(h)) - jax_igamma(A - np.float32(h))) / (2 * h)
     np.testing.assert_allclose(np.asarray(ours)[1:7], numeric[1:7], rtol=2e-2, atol=2e-3)
+
+
+@pytest.mark.parametrize("name", ["igamma", "igammac", "igamma_grad_a", "zeta", "polygamma", "nextafter", "betainc",
+                                  "atan2", "sinh", "top_k"])
+def test_names_of_operands(name):
+    ours, theirs = (inspect.signature(getattr(m, name)) for m in (slax, jax.lax))
+    assert list(ours.parameters) == list(theirs.parameters)
+    if name in ("igamma", "zeta", "polygamma", "nextafter"):
+        arguments = dict.fromkeys(ours.parameters, np.float32(2))
+        np.testing.assert_allclose(getattr(slax, name)(**arguments), getattr(jax.lax, name)(**arguments), rtol=1e-5)
+        with pytest.raises(TypeError):
+            getattr(slax, name)(np.float32(1))

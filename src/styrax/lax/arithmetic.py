@@ -308,7 +308,8 @@ min, min_p = binary(
     reference=np.minimum,
 )  # fmt: skip
 nextafter, nextafter_p = binary(
-    "nextafter", FLOAT, "The number next to `x` in the direction of `y`, elementwise.",
+    "nextafter", FLOAT, "The number next to `x1` in the direction of `x2`, elementwise.",
+    arguments=("x1", "x2"),
     scalar=lambda b, x, y: b.nextafter(x, y),
     hlo="chlo.next_after",
     reference=np.nextafter,

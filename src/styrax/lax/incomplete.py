@@ -172,15 +172,15 @@ def _random_gamma_grad(a: Lane, x: Lane, expansion: Lane, slope: Lane) -> Lane:
 
 igamma, igamma_p = special_function(
     "igamma", 2, "The regularized lower incomplete gamma function of `a` and `x`, elementwise.",
-    _igamma, loops=_expansion, reference="scipy.special.gammainc",
+    _igamma, loops=_expansion, arguments=("a", "x"), reference="scipy.special.gammainc",
 )  # fmt: skip
 igammac, igammac_p = special_function(
     "igammac", 2, "The regularized upper incomplete gamma function of `a` and `x`, elementwise.",
-    _igammac, loops=_expansion, reference="scipy.special.gammaincc",
+    _igammac, loops=_expansion, arguments=("a", "x"), reference="scipy.special.gammaincc",
 )  # fmt: skip
 igamma_grad_a, igamma_grad_a_p = special_function(
     "igamma_grad_a", 2, "The derivative by `a` of the regularized lower incomplete gamma function, elementwise.",
-    _igamma_grad_a, loops=_expansion_and_slope,
+    _igamma_grad_a, loops=_expansion_and_slope, arguments=("a", "x"),
 )  # fmt: skip
 random_gamma_grad, random_gamma_grad_p = special_function(
     "random_gamma_grad", 2,

@@ -7,6 +7,7 @@ batching, both lowerings and the public function from it, and enter the row in `
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -258,6 +259,33 @@ def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., A
     return function
 
 
+def of_operands(prim: Primitive, names: Sequence[str]) -> Callable[..., Any]:
+    """The function of a primitive's operands, which go by these names."""
+    function: Callable[..., Any]
+    if tuple(names) == ("x",):
+
+        def function(x: Any) -> Any:
+            return prim.bind(x)
+
+    elif tuple(names) == ("x", "y"):
+
+        def function(x: Any, y: Any) -> Any:
+            return prim.bind(x, y)
+
+    else:
+        signature = inspect.Signature(
+            [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names])
+        count = len(names)
+
+        def function(*args: Any, **kwargs: Any) -> Any:
+            if kwargs or len(args) != count:
+                args = signature.bind(*args, **kwargs).args
+            return prim.bind(*args)
+
+        function.__signature__ = signature  # type: ignore[attr-defined]
+    return function
+
+
 def _describe(families: Sequence[Any]) -> str:
     names = [_FAMILY_NAMES.get(f) or str(f) for f in families]
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " or " + names[-1]
@@ -363,17 +391,7 @@ def nary(
         return broadcast_shape(name, [a.shape for a in avals])
 
     prim = standard_primitive(prim_name, shape_rule, dtype_rule)
-    function: Callable[..., Any]
-    if len(accepts) == 2:
-
-        def function(x: Any, y: Any) -> Any:
-            return prim.bind(x, y)
-
-    else:
-
-        def function(a: Any, b: Any, x: Any) -> Any:
-            return prim.bind(a, b, x)
-
+    function = of_operands(prim, arguments)
     takes = _describe(accepts[0])
     _named(
         function,

@@ -30,6 +30,7 @@ from .primitives import (
     check_dtype,
     check_same_dtypes,
     elementwise_loops,
+    of_operands,
     reader,
     scalar_like,
     standard_primitive,
@@ -199,6 +200,7 @@ def special_function(
     hlo: str | None = None,
     reference: Any = None,
     prim_name: str | None = None,
+    arguments: Sequence[str] = (),
 ) -> tuple[Callable[..., Any], Any]:
     """A row: `algorithm(*xs)`, or with `loops` first `loops(*xs)` and then `algorithm(*xs, *results)`. `single`
     says that single precision is enough for itself."""
@@ -229,22 +231,7 @@ def special_function(
         batching.defvectorized(prim)
     else:
         batching.defbroadcasting(prim)
-    function: Callable[..., Any]
-    if arity == 1:
-
-        def function(x: Any) -> Any:
-            return prim.bind(x)
-
-    elif arity == 2:
-
-        def function(x: Any, y: Any) -> Any:
-            return prim.bind(x, y)
-
-    else:
-
-        def function(a: Any, b: Any, x: Any) -> Any:
-            return prim.bind(a, b, x)
-
+    function = of_operands(prim, arguments or (("x",), ("x", "y"), ("a", "b", "x"))[arity - 1])
     function.__name__ = function.__qualname__ = name
     function.__module__ = "styrax.lax"
     function.__doc__ = (
@@ -392,6 +379,7 @@ def _zeta(x: Lane, q: Lane) -> Lane:
 zeta, zeta_p = special_function(
     "zeta", 2, "The Hurwitz zeta function: the sum of `(q + k) ** -x` over `k = 0, 1, …`, elementwise.",
     _zeta, hlo="chlo.zeta", reference="scipy.special.zeta",
+    arguments=("x", "q"),
 )  # fmt: skip
 
 
@@ -407,6 +395,7 @@ def _polygamma(m: Lane, x: Lane) -> Lane:
 polygamma, polygamma_p = special_function(
     "polygamma", 2, "The derivative of order `m` of `digamma` at `x`, elementwise; `m` holds whole numbers.",
     _polygamma, hlo="chlo.polygamma", reference="scipy.special.polygamma",
+    arguments=("m", "x"),
 )  # fmt: skip
 
 

@@ -138,7 +138,8 @@ def _attention(query: Any, key: Any, value: Any, bias: Any, mask: Any, q_lengths
 
 
 @partial(jit, static_argnames=("preferred_element_type",))
-def scaled_matmul(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any, preferred_element_type: Any = None) -> Any:
+def scaled_matmul(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any,
+                  preferred_element_type: Any = np.float32) -> Any:
     """The products of matrices whose elements come in blocks with a scale each.
 
     Args:
@@ -213,7 +214,7 @@ def _quantised(x: Any, config: BlockScaleConfig) -> Any:
     return lax.reshape(lax.mul(rounded, wide), x.shape)
 
 
-def scaled_dot_general(lhs: Any, rhs: Any, dimension_numbers: Any, preferred_element_type: Any = None,
+def scaled_dot_general(lhs: Any, rhs: Any, dimension_numbers: Any, preferred_element_type: Any = np.float32,
                        configs: Any = None, implementation: str | None = None) -> Any:
     """`lax.dot_general` of operands rounded to block-scaled formats along the contracted axis.
 
