@@ -255,3 +255,27 @@ def test_against_numpy() -> None:
         changed = a.copy()
         changed[index] = 7
         np.testing.assert_array_equal(np.asarray(x.at[index].set(7)), changed, err_msg=repr(index))
+
+
+ODD_ARGUMENTS = """
+jnp.take(t, True, axis=1)
+jnp.take(x, b)
+jnp.put(x, True, 5, inplace=False)
+!jnp.put(x, 1.5, 5, inplace=False)
+jnp.apply_along_axis(jnp.sort, 0, t)
+jnp.apply_along_axis(lambda v: v[:2], 0, t)
+jnp.apply_along_axis(lambda v: jnp.outer(v, v), 1, t)
+jnp.apply_along_axis(jnp.sum, 1, t)
+jnp.searchsorted(jnp.sort(c), c)
+jnp.digitize(x, jnp.sort(y))
+!jnp.copy([1, 2])
+!jnp.ix_([0, 1])
+!jnp.clip(x, [0, 1, 2])
+!jnp.bincount(i, length=2.5)
+!lax.bitcast_convert_type(c, np.float32)
+lax.top_k(x, 2)
+"""
+
+
+def test_odd_arguments() -> None:
+    oracle.check_values(ODD_ARGUMENTS)

@@ -303,6 +303,11 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
       ValueError: where the last dimension does not fill one element.
     """
     new_dtype = dtypes.check_and_canonicalize_user_dtype(new_dtype, "bitcast_convert_type")
+    old_dtype = get_aval(operand).dtype
+    if old_dtype != new_dtype and any(
+            d == np.bool_ or dtypes.issubdtype(d, np.complexfloating) for d in (old_dtype, new_dtype)):
+        raise TypeError("lax.bitcast_convert_type does not support bool or complex values unless the operand and "
+                        f"destination types match. Got operand dtype={old_dtype}, new_dtype={new_dtype}.")
     return bitcast_convert_type_p.bind(operand, new_dtype=new_dtype)
 
 

@@ -287,7 +287,7 @@ def _top_k_abstract(operand: ShapedArray, *, k: int, axis: int) -> list[ShapedAr
     return [ShapedArray(shape, operand.dtype, operand.weak_type), ShapedArray(shape, INT32)]
 
 
-def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
+def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
     """The `k` largest elements along an axis, in descending order, and where they stand.
 
     The earlier one of equal elements comes first; NaN counts as the largest.
@@ -298,14 +298,13 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
       axis: the axis to search along.
 
     Returns:
-      values, and int32 indices along the axis.
+      a list of the values, and of int32 indices along the axis.
 
     Raises:
       ValueError: for a complex array, an axis that does not exist, or `k` out of range.
     """
     axis = canonical_axis(axis, len(shape_of(operand)))
-    values, indices = top_k_p.bind(operand, k=int(k), axis=axis)
-    return values, indices
+    return list(top_k_p.bind(operand, k=int(k), axis=axis))
 
 
 def _top_k_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, k: int, axis: int) -> tuple[list[Any], list[Any]]:

@@ -13,7 +13,7 @@ from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.trace import Tracer
 
-from .promotion import canonical, check_int, convert, is_array, result_typed, typed, user_dtype
+from .promotion import canonical, check_arraylike, check_int, convert, is_array, result_typed, typed, user_dtype
 
 _SCALARS = (bool, int, float, complex)
 
@@ -195,7 +195,8 @@ def _stacked(x: Any, dtype: Any) -> Any:
 
 
 def copy(a: Any, order: str | None = None) -> Any:
-    """A copy of `a`."""
+    """A copy of `a`. Raises TypeError for what is no array or number."""
+    check_arraylike("copy", a)
     return array(a, copy=True, order=order or "K")
 
 

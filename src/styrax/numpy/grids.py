@@ -14,7 +14,7 @@ from styrax.core.trace import concrete_or_error
 from .conversion import asarray
 from .creation import arange, linspace, ones, tril, triu
 from .joining import concatenate
-from .promotion import arrays, default_int, promote_dtypes
+from .promotion import arrays, check_arraylike, default_int, promote_dtypes
 from .selection import nonzero
 
 
@@ -49,7 +49,8 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
 
 def ix_(*args: Any) -> tuple[Any, ...]:
     """Vectors reshaped so that indexing with them takes all combinations. Raises ValueError for other ranks."""
-    vectors = [asarray(x) if not isinstance(x, (list, tuple)) else asarray(x) for x in args]
+    check_arraylike("ix", *args)
+    vectors = [asarray(x) for x in args]
     out = []
     for i, v in enumerate(vectors):
         if v.ndim != 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -58,7 +59,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
         raise TypeError(f"x argument to bincount must have an integer type; got {x.dtype}")
     if x.ndim != 1:
         raise ValueError("only 1-dimensional input supported.")
-    minlength = concrete_or_error(lambda n: n.__index__(), minlength, "The error occurred because of argument "
+    minlength = concrete_or_error(operator.index, minlength, "The error occurred because of argument "
                                                                       "'minlength' of jnp.bincount.")
     if minlength < 0:
         raise ValueError("'minlength' must not be negative")
@@ -67,7 +68,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
                                                   "avoid this error, pass a static `length` argument.")
         length = max(minlength, int(values.max()) + 1 if values.size else 0)
     else:
-        length = concrete_or_error(lambda n: n.__index__(), length, "The error occurred because of argument 'length' "
+        length = concrete_or_error(operator.index, length, "The error occurred because of argument 'length' "
                                                                     "of jnp.bincount.")
     if weights is None:
         amounts: Any = np.ones((), default_int())
@@ -92,7 +93,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     kind = to_inexact(a.dtype)
     if len(shape_of(bins)) == 1:
         return asarray(bins, dtype=kind)
-    number = concrete_or_error(lambda n: n.__index__(), bins, "bins argument of histogram_bin_edges")
+    number = concrete_or_error(operator.index, bins, "bins argument of histogram_bin_edges")
     if range is None:
         limits = lax.stack([min_(a), max_(a)], 0) if a.size else asarray(np.array([0, 1], kind))
     else:

@@ -103,6 +103,9 @@ def clip_between(arr: Any, min: Any = None, max: Any = None) -> Any:
 
 def _check_clip(arr: Any, min: Any, max: Any) -> None:
     check_arraylike("clip", arr)
+    for name, bound in (("maximum", min), ("minimum", max)):
+        if bound is not None:
+            check_arraylike(name, bound)
     if any(x is not None and dtypes.issubdtype(dtype_of(unwrap(x)), np.complexfloating) for x in (arr, min, max)):
         raise ValueError(
             "Clip received a complex value either through the input or the min/max keywords. Complex values have no "
@@ -112,10 +115,8 @@ def _check_clip(arr: Any, min: Any, max: Any) -> None:
 
 def _clip_entry(arr: Any, min: Any = None, max: Any = None) -> Any:
     if min is not None:
-        check_arraylike("maximum", min)
         arr = lax.max(*promote_args("maximum", min, arr))
     if max is not None:
-        check_arraylike("minimum", max)
         arr = lax.min(*promote_args("minimum", max, arr))
     return asarray(arr)
 
@@ -356,6 +357,8 @@ def _take(a: Any, indices: Any, axis: int | None = None, *, mode: Any = None, un
         a, axis = ravel(a), 0
     axis = axis_index(axis, a.ndim)
     size = a.shape[axis]
+    if dtype_of(indices) == np.bool_:
+        indices = convert(indices, np.dtype(np.int32))
     if not dtypes.issubdtype(dtype_of(indices), np.integer):
         raise ValueError("indices must have an integer type")
     indices = convert(indices, np.dtype(np.int32)) if dtypes.issubdtype(
@@ -454,8 +457,10 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     if a.size == 0 or ind.size == 0 or v.size == 0:
         return a
     ind, v = ravel(ind), ravel(v)
+    if ind.dtype == np.bool_:
+        ind = convert(ind, np.dtype(np.int32))
     if not dtypes.issubdtype(ind.dtype, np.integer):
-        raise ValueError("put requires integer indices")
+        raise TypeError(f"Indexer must have integer or boolean type, got indexer with type {ind.dtype.name}")
     if v.shape[0] < ind.shape[0]:
         from .shaping import resize
 
