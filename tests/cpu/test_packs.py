@@ -61,3 +61,16 @@ def test_in_the_body_of_a_scan():
     for x in drive:
         state = state + 0.1 * (np.sin(np.roll(state, -1)) * x - np.exp(-state * state))
     np.testing.assert_allclose(np.array(found), state, atol=2e-5)
+
+
+def test_what_does_not_change_in_a_loop_leaves_it():
+    @jax.jit
+    def run(a, b, n):
+        return jax.lax.fori_loop(0, n, lambda i, c: c * (3 * jnp.log(a)) + (2 + jnp.log(b)) + jnp.log(c), 2.0)
+
+    want = 2.0
+    for _ in range(4):
+        want = want * 3 * np.log(1.3) + 2 + np.log(2.5) + np.log(want)
+    np.testing.assert_allclose(run(np.float32(1.3), np.float32(2.5), 4), want, rtol=1e-5)
+    counts = jax.random.multinomial(jax.random.key(7), 10, np.array([0.2, 0.3, 0.5]))
+    np.testing.assert_array_equal(counts, [2, 4, 4])

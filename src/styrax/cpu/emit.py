@@ -57,10 +57,19 @@ class Function(Frame):
         return self.module.vector_bytes // dtype.itemsize
 
     def _pack(self, nodes: Sequence[Expr]) -> None:
-        """The same function of several scalars: in lanes, then taken apart."""
-        nodes = [n for n in nodes if self._find(n) is None]
-        if len(nodes) < 2:
-            return
+        """The same function of several scalars: in lanes, then taken apart. Each stays in the outermost scope where it
+        can be computed, as what uses it may stand there, too."""
+        by_depth: dict[int, list[Expr]] = {}
+        for n in nodes:
+            if self._find(n) is None:
+                by_depth.setdefault(self.depth(n), []).append(n)
+        before = self.at
+        for self.at, alike in by_depth.items():
+            if len(alike) > 1:
+                self._pack_here(alike)
+        self.at = before
+
+    def _pack_here(self, nodes: Sequence[Expr]) -> None:
         lanes = 1 << (len(nodes) - 1).bit_length()
         dtype = nodes[0].dtype
         t = element_type(dtype)
