@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import pytest
 
+import styrax
 from styrax.lax import linalg
 from styrax.transforms.api import jvp, vjp, vmap
 from tests.lax.oracle import check, program
@@ -270,3 +271,16 @@ def test_cholesky_outside_of_programs(shape, dtype):
     x = draw(shape, dtype)
     x = x @ np.swapaxes(x, -1, -2).conj() + 3 * shape[-1] * np.eye(shape[-1], dtype=dtype)
     np.testing.assert_allclose(np.asarray(linalg.cholesky(x)), np.linalg.cholesky(x), rtol=2e-4, atol=2e-4)
+
+
+@pytest.mark.parametrize("dtype", [*DTYPES, "float64"])
+@pytest.mark.parametrize("shape", [(3, 4), (5, 2), (4, 4), (2, 6, 3), (0, 3), (3, 0)])
+def test_raw_factors(shape, dtype):
+    with jax.enable_x64(True), styrax.enable_x64(True):
+        x = draw(shape, dtype)
+        ours, theirs = (m.linalg.qr(x, mode="raw") for m in (styrax.numpy, jax.numpy))
+        for a, b in zip(ours, theirs, strict=True):
+            assert (a.shape, a.dtype) == (b.shape, b.dtype)
+            np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-4, atol=1e-5)
+        batched = styrax.vmap(lambda v: styrax.numpy.linalg.qr(v, mode="raw"))(np.stack([x, x]))
+        np.testing.assert_allclose(np.asarray(batched[1][0]), np.asarray(ours[1]), rtol=1e-5, atol=1e-5)

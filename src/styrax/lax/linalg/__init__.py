@@ -26,6 +26,7 @@ from .products import (
     tridiagonal_solve,
     tridiagonal_solve_p,
 )
+from .qr import geqrf as geqrf  # (no public name of JAX's, but `numpy.linalg.qr` needs it)
 from .qr import householder_product, householder_product_p, ormqr, ormqr_p, qr, qr_p
 from .svd import SvdAlgorithm, svd, svd_p
 from .triangular import triangular_solve, triangular_solve_p

@@ -460,7 +460,7 @@ def _tridiagonal_abstract(a: ShapedArray, *, lower: bool) -> list[ShapedArray]:
             ShapedArray((*batch, n - 1), a.dtype)]
 
 
-def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
+def tridiagonal(a: Any, *, lower: bool = True) -> list[Any]:
     """Symmetric or Hermitian matrices reduced to tridiagonal form by an orthogonal similarity.
 
     Args:
@@ -471,7 +471,7 @@ def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
       `(a, d, e, taus)`: the reflections that lead to the form, its diagonal, its off-diagonal, and the
       factors of the reflections.
     """
-    return tuple(tridiagonal_p.bind(a, lower=lower))
+    return list(tridiagonal_p.bind(a, lower=lower))
 
 
 def _tridiagonal_loops(b: Any, a: Any, *, lower: bool) -> list[Any]:

@@ -135,6 +135,54 @@ def _qr_loops(b: Any, x: Any, *, pivoting: bool, full_matrices: bool, use_magma:
 
 rules.loops[qr_p] = _qr_loops
 
+geqrf_p = multiple_results("geqrf")
+batch_in_front(geqrf_p)
+
+
+@geqrf_p.def_abstract_eval
+def _geqrf_abstract(x: ShapedArray) -> list[ShapedArray]:
+    check_inexact("geqrf", x)
+    check_rank("geqrf", x)
+    *batch, m, n = x.shape
+    return [ShapedArray(x.shape, x.dtype), ShapedArray((*batch, min(m, n)), x.dtype)]
+
+
+def geqrf(a: Any) -> tuple[Any, Any]:
+    """The factorisation behind `qr` as LAPACK leaves it behind.
+
+    Args:
+      a: matrices of shape `[..., m, n]`.
+
+    Returns:
+      matrices of the shape of `a` with `r` on and above the diagonal and elementary reflections below it, and
+      the factors of these, `[..., min(m, n)]`, as `householder_product` takes them.
+    """
+    packed, taus = geqrf_p.bind(a)
+    return packed, taus
+
+
+def _geqrf_loops(b: Any, x: Any) -> list[Any]:
+    dtype = x.dtype
+    x = working(b, x)
+    *batch, m, n = x.shape
+    k = min(m, n)
+    work_size = max(1, n * BLOCK)
+
+    def body(nest: Any, outs: Sequence[Any], ins: Sequence[Any]) -> None:
+        factors, taus = outs
+        with each_matrix(nest, batch) as at:
+            if k:
+                work, info = nest.scratch((work_size,), x.dtype), nest.scratch((1,), INT32)
+                Routine(b, nest, "geqrf", x.dtype)(m, n, place_of(b, factors, at), m, place_of(b, taus, at), work,
+                                                   work_size, info, writes=[factors, taus, work, info])
+
+    transposed = by_columns(b, x)
+    factors, taus = b.nest([(transposed.shape, x.dtype, transposed), ((*batch, k), x.dtype)], body)
+    return [in_dtype(b, by_columns(b, factors), dtype), in_dtype(b, taus, dtype)]
+
+
+rules.loops[geqrf_p] = _geqrf_loops
+
 
 def _narrow_qr_jvp(q: Any, r: Any, tangent: Any) -> tuple[Any, Any]:
     """dq and dr where `r` is square."""
