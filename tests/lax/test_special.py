@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-
 import warnings
 
 import jax

@@ -91,3 +91,16 @@ def test_values() -> None:
 
 def test_jaxprs() -> None:
     oracle.check_texts(TABLE)
+
+
+DERIVATIVES = """
+jax.vmap(jax.grad(jsp.special.zeta))(p + 1.2, x + 2.1)
+jax.vmap(jax.grad(jsp.special.zeta, argnums=1))(p + 1.2, x + 2.1)
+jax.grad(lambda v: jsp.special.zeta(v, 0.3))(x[0])
+jax.vmap(jax.grad(jsp.special.poch, argnums=1))(p, 0 * p)
+jax.vmap(jax.grad(jsp.special.poch, argnums=0))(p, y)
+"""
+
+
+def test_derivatives_at_special_places() -> None:
+    oracle.check_values(DERIVATIVES, rtol=1e-4)

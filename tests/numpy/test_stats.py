@@ -151,3 +151,16 @@ def test_values() -> None:
 
 def test_jaxprs() -> None:
     oracle.check_texts(TABLE)
+
+
+TAILS = """
+jsp.stats.gumbel_r.logsf(jnp.array([-2., 0, 1, 10, 30, 80]))
+jsp.stats.gumbel_l.logcdf(jnp.array([-80., -10, 0, 2]))
+jax.vmap(jax.grad(jsp.stats.gumbel_r.logsf))(jnp.array([-2., 0, 1, 10, 30]))
+jax.vmap(jax.grad(jsp.stats.laplace.cdf))(jnp.array([-1., 0, 1, jnp.nan]))
+jax.vmap(jax.grad(jsp.stats.uniform.cdf))(jnp.array([-1., 0, 0.5, 1, 2]))
+"""
+
+
+def test_tails_and_derivatives() -> None:
+    oracle.check_values(TAILS)

@@ -42,6 +42,7 @@ from styrax.numpy.promotion import (
 )
 from styrax.numpy.ufuncs import signbit
 from styrax.transforms.custom import custom_jvp
+from styrax.transforms.derivatives import jvp
 
 _later = {
     "bernoulli": "special_series", "bessel_jn": "special_series", "hyp1f1": "special_series",
@@ -448,7 +449,29 @@ def _zeta(x: Any, q: Any) -> Any:
     return lax.zeta(x, q)
 
 
-_zeta.defjvps(None, lambda g, ans, x, q: multiply(g, multiply(lax.neg(x), _zeta(add(x, 1), q))))
+def _zeta_series(x: Any, q: Any) -> Any:
+    """The same by Euler and Maclaurin's formula, in terms whose derivatives by x are known."""
+    x, q = lax.expand_dims(x, (0,)), lax.expand_dims(q, (0,))
+    count = 16
+    k = lax.reshape(lax.iota(dtype_of(x), count), (count,) + (1,) * (x.ndim - 1))
+    total = lax.reduce_sum(lax.pow(*spread_all((add(q, k), lax.neg(x)))), (0,))
+    x, end = lax.squeeze(x, (0,)), lax.squeeze(add(q, count), (0,))
+    last = lax.pow(end, lax.neg(x))
+    total = lax.add(total, lax.add(divide(multiply(last, end), subtract(x, 1)), multiply(last, 0.5)))
+    rising, power, factorial = x, divide(last, end), 2.0  # x(x + 1)…, end^(-x - 1)…, (2j)!
+    for j, bernoulli in enumerate((1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730), 1):
+        total = lax.add(total, multiply(multiply(rising, power), bernoulli / factorial))
+        rising = multiply(rising, multiply(add(x, 2 * j - 1), add(x, 2 * j)))
+        power = divide(power, multiply(end, end))
+        factorial *= (2 * j + 1) * (2 * j + 2)
+    return total
+
+
+def _zeta_by_exponent(g: Any, ans: Any, x: Any, q: Any) -> Any:
+    return jvp(lambda x: _zeta_series(x, q), (x,), (g,))[1]
+
+
+_zeta.defjvps(_zeta_by_exponent, lambda g, ans, x, q: multiply(g, multiply(lax.neg(x), _zeta(add(x, 1), q))))
 
 
 def zeta(x: Any, q: Any = None) -> Any:
@@ -485,7 +508,8 @@ def poch(z: Any, m: Any) -> Any:
     """The rising factorial Γ(z + m) / Γ(z)."""
     z, m = promote_args_inexact("poch", z, m)
     value = divide(multiply(gammasgn(add(z, m)), lax.exp(subtract(lax.lgamma(add(z, m)), lax.lgamma(z)))), gammasgn(z))
-    return choose_elements(equal(m, 0), _number(1, z), value)
+    # Where both gamma functions are infinite; elsewhere the derivative by m counts at 0, too.
+    return choose_elements(logical_and(equal(m, 0), lax.ne(value, value)), _number(1, z), value)
 
 
 def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:

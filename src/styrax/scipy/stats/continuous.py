@@ -218,9 +218,10 @@ def _laplace_cdf(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
     x, loc, scale = inexact("laplace.cdf", x, loc, scale)
     half, zero, one = number(0.5, x), number(0, x), number(1, x)
     z = standardised(x, loc, scale)
-    lower = lax.mul(half, lax.exp(lax.min(z, zero)))
-    upper = lax.sub(one, lax.mul(half, lax.exp(lax.neg(lax.max(z, zero)))))
-    return lax.select(lax.le(z, zero), lower, upper)
+    below = lax.le(z, zero)
+    lower = lax.mul(half, lax.exp(choose_elements(below, z, zero)))
+    upper = lax.sub(one, lax.mul(half, lax.exp(lax.neg(choose_elements(below, zero, z)))))
+    return lax.select(below, lower, upper)
 
 
 laplace = namespace("laplace", "The Laplace distribution.", logpdf=_laplace_logpdf,
@@ -357,7 +358,11 @@ def _gumbel(name: str, sign: int) -> Any:
 
     def far(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
         value, valid = log_tail(x, loc, scale)
-        return choose_elements(valid, lax.log1p(lax.neg(lax.exp(value))), np.nan)
+        # Each form where it keeps all digits; the other gets a number at which its derivative is finite.
+        small, middle = lax.gt(value, number(-0.7, value)), number(-1, value)
+        by_expm1 = lax.log(lax.neg(lax.expm1(choose_elements(small, value, middle))))
+        by_log1p = lax.log1p(lax.neg(lax.exp(choose_elements(small, middle, value))))
+        return choose_elements(valid, choose_elements(small, by_expm1, by_log1p), np.nan)
 
     def far_plain(x: Any, loc: Any = 0, scale: Any = 1) -> Any:
         value, valid = log_tail(x, loc, scale)
