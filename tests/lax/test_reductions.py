@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import styrax
 import styrax.lax as slax
 from styrax.transforms import api
 from tests.lax.checks import Table, batch_axes, check_program, has_tangent, jvp_case, vjp_case, vmap_case
@@ -254,3 +255,10 @@ def test_reduce_finds_named_reductions():
     closed = stage(lambda x: slax.reduce(x, np.float32(0), slax.add, (0,)), [F])
     assert [e.primitive.name for e in closed.eqns] == ["reduce_sum"]
     assert "reduce_sum" in canonical(closed.jaxpr)[0]
+
+
+def test_cumulative_logsumexp_shares_derivatives_of_equal_elements():
+    for x in ([1, 1, 1], [2, 2, 0, 3, 3], [1, -np.inf, 2]):
+        x = np.array(x, np.float32)
+        ours, theirs = (m.jacrev(m.lax.cumlogsumexp)(x) for m in (styrax, jax))
+        np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-5, atol=1e-6)

@@ -14,7 +14,7 @@ from styrax.core.trace import get_aval
 from styrax.transforms import ad
 
 from . import arithmetic, elementwise
-from .arithmetic import add, neg, sub
+from .arithmetic import add, sub
 from .associative import associative_scan
 from .comparisons import eq, ge, ne, select
 from .elementwise import exp, log1p
@@ -37,11 +37,11 @@ def logaddexp(x: Any, y: Any) -> Any:
         # Equal operands, infinite ones too, differ by nothing.
         difference = select(eq(smaller, larger), full_like(x, 0), sub(smaller, larger))
         return add(larger, log1p(exp(difference)))
+    # By the extrema, which share their derivatives out between equal operands.
     larger = arithmetic.max(x, y)
-    difference = sub(x, y)
+    difference = sub(arithmetic.min(x, y), larger)
     undefined = ne(difference, difference)
-    safe = add(larger, log1p(exp(neg(elementwise.abs(difference)))))
-    return select(undefined, add(x, y), safe)
+    return select(undefined, add(x, y), add(larger, log1p(exp(difference))))
 
 
 def _logaddexp_scalar(b: Any, x: Any, y: Any) -> Any:
