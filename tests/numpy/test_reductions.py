@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import styrax
+import styrax.numpy
 from tests.numpy import oracle
 
 TABLE = """
@@ -142,3 +150,24 @@ jnp.cumsum(jnp.sort(t[:, :0], axis=0), axis=0) * 2
 
 def test_edges() -> None:
     oracle.check_values(EDGES)
+
+
+@pytest.mark.parametrize("name", ["sum", "max", "min", "mean", "var", "std", "nansum"])
+@pytest.mark.parametrize("axis", ["i", ("i", -1), (0, "i")])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_over_mapped_axes(name: str, axis: Any, keepdims: bool) -> None:
+    def run(module: Any) -> Any:
+        reduce = getattr(module.numpy, name)
+        return module.vmap(lambda v: reduce(v, axis=axis, keepdims=keepdims), axis_name="i")(x)
+
+    x = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32)
+    ours, theirs = run(styrax), run(jax)
+    assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
+    np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-5)
+
+
+def test_unknown_names_of_axes() -> None:
+    for name, error in (("sum", NameError), ("prod", NotImplementedError)):
+        for module in (styrax, jax):
+            with pytest.raises(error):
+                getattr(module.numpy, name)(np.ones(3), axis="i")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
+import operator
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -50,13 +51,23 @@ def _no_out(name: str, out: Any) -> None:
 
 
 def static_axis(axis: Any) -> Any:
-    """An `axis=` argument as None, an int or a tuple of ints."""
+    """An `axis=` argument as None, an int or a tuple of ints and names of mapped axes."""
     if axis is None or type(axis) is int:
         return axis
+    if isinstance(axis, str):
+        return (axis,)
     axis = concrete_or_error(None, axis, "axis argument must be static")
     if isinstance(axis, (tuple, list)):
-        return tuple(a.__index__() for a in axis)
+        return tuple(a if isinstance(a, str) else operator.index(a) for a in axis)
     return axis.__index__() if hasattr(axis, "__index__") and np.ndim(axis) == 0 else tuple(map(int, np.asarray(axis)))
+
+
+def _split_axes(axis: Any) -> tuple[Any, tuple[str, ...]]:
+    """A static axis argument without names, and the names."""
+    if not isinstance(axis, tuple):
+        return axis, ()
+    names = tuple(a for a in axis if isinstance(a, str))
+    return tuple(a for a in axis if not isinstance(a, str)) if names else axis, names
 
 
 def restore_axes(x: Any, axes: tuple[int, ...]) -> Any:
@@ -78,8 +89,13 @@ def _reduce(name: str, a: Any, primitive: Callable[..., Any], identity: Any, axi
       needs_identity: whether an empty reduction without `initial` is an error.
     """
     a = a if is_array(a) else unwrap(_checked(name, a))
-    axis = static_axis(axis)
+    axis, names = _split_axes(static_axis(axis))
     axes = axis_indices(axis, len(shape_of(a)))
+    if names:
+        if name not in _OVER_NAMES:
+            raise NotImplementedError(f"Named reductions not implemented for jnp.{name}()")
+        collective = _OVER_NAMES[name]
+        primitive = lambda a, axes: collective(a, (*names, *axes))
     if where is None and initial is None and needs_identity:
         sizes = shape_of(a)
         if builtins.any(type(sizes[i]) is int and sizes[i] == 0 for i in axes):
@@ -141,6 +157,7 @@ def _highest(dtype: Any) -> Any:
 
 
 _combine = {"sum": lax.add, "prod": lax.mul, "max": lax.max, "min": lax.min}
+_OVER_NAMES = {"sum": lax.psum, "max": lax.pmax, "min": lax.pmin}  # reductions that take mapped axes, too
 # Sums and products of dtype bool: the reduction, and how it is joined with an initial value.
 _LOGICAL = {"sum": (lax.reduce_or, lax.bitwise_or), "prod": (lax.reduce_and, lax.bitwise_and)}
 
@@ -218,7 +235,9 @@ def any(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, w
 
 def count(shape: tuple, axis: Any) -> int:
     """How many elements are reduced into one."""
-    return math.prod(shape[i] for i in axis_indices(axis, len(shape)))
+    axis, names = _split_axes(axis)
+    mapped = lax.axis_size(names) if names else 1
+    return math.prod(shape[i] for i in axis_indices(axis, len(shape))) * mapped
 
 
 def mean(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, *,
