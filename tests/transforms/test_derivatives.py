@@ -188,3 +188,14 @@ def test_complex():
 def test_many_results_share_what_they_need():
     assert_same(lambda jax: jax.vjp(lambda x: (x * x, jax.numpy.sin(x), x), vector)[1]((vector, vector, vector)))
     assert_same(lambda jax: jax.vjp(lambda x: (x @ x).sum(), matrix)[1](np.float32(1)))
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin", "count_nonzero"])
+def test_jacobians_of_integer_results(name):
+    def run(module):
+        return module.jacfwd(lambda x: getattr(module.numpy, name)(x, axis=1))(x)
+
+    x = np.array([[1, 1, 0], [2, 0, 2]], np.float32)
+    found, wanted = run(styrax), run(jax)
+    assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
+    np.testing.assert_array_equal(np.asarray(found), np.asarray(wanted))

@@ -54,14 +54,17 @@ def jacfwd(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = Fals
             check_output_jacfwd(holomorphic, y)
         shapes = [get_aval(x).shape for x in leaves]
 
-        def unravel(column: Any) -> Any:
-            shape = get_aval(column).shape[:-1]
+        def unravel(y: Any, column: Any) -> Any:
+            aval = get_aval(column)
+            shape = aval.shape[:-1]
+            if aval.dtype == dtypes.float0:  # an integer result does not change
+                column = array_ops.lax.full(aval.shape, 0, get_aval(y).dtype)
             parts = _split(column, shapes, len(shape))
             result = tree.tree_unflatten(
                 in_tree, [array_ops.lax.reshape(p, shape + s) for p, s in zip(parts, shapes, strict=True)])
             return result[0] if single else result
 
-        found = tree.tree_map(unravel, columns)
+        found = tree.tree_map(unravel, value, columns)
         return (found, aux) if has_aux else found
 
     return jacobian
