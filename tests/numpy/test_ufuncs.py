@@ -257,3 +257,22 @@ jnp.arctan2(np.int8(3), 300)
 
 def test_numbers_that_meet_integer_arrays() -> None:
     oracle.check_values(WEAK)
+
+
+@pytest.mark.parametrize("name", ["sinh", "cosh", "tanh", "sin", "cos", "tan", "arcsinh", "arcsin", "arccos", "arctan",
+                                  "arctanh"])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_infinities(name: str, dtype: str) -> None:
+    """Of real numbers and of those with an infinite part; NumPy knows the values at branch cuts' ends, too."""
+    parts = [0.0, -0.0, 1.0, -2.5, np.inf, -np.inf]
+    z = np.array([complex(re, im) for re in parts for im in parts
+                  if re == 0 or im == 0 or np.isinf(re) or np.isinf(im)])
+    if name.removeprefix("arc") == name:  # these have no limit along this axis
+        z = z[np.isfinite(z.imag if name.endswith("h") else z.real)]
+    with np.errstate(all="ignore"):
+        wanted = getattr(np, name)(z)
+    with styrax.enable_x64(True):
+        found = np.asarray(getattr(jnp, name)(z.astype(dtype)))
+    tolerance = 1e-5 if dtype == "complex64" else 1e-12
+    for a, b in ((found.real, wanted.real), (found.imag, wanted.imag)):
+        np.testing.assert_allclose(a, b.astype(a.dtype), rtol=tolerance, atol=tolerance, err_msg=str(z))

@@ -142,14 +142,23 @@ def sqrt(b: Scalars, x: Expr) -> Expr:
     return b.complex(real, imag)
 
 
+def endless(b: Scalars, x: Expr) -> Expr:
+    """Whether a part is infinite."""
+    inf = b.const(np.inf, b.real(x).dtype)
+    return b.or_(b.eq(b.abs(b.real(x)), inf), b.eq(b.abs(b.imag(x)), inf))
+
+
 def sinh(b: Scalars, x: Expr) -> Expr:
     re, im = parts(b, x)
-    return b.complex(b.mul(b.sinh(re), b.cos(im)), b.mul(b.cosh(re), b.sin(im)))
+    flat = b.eq(im, b.const(0, re.dtype))  # real numbers stay real, infinite ones and NaN, too
+    return b.complex(b.mul(b.sinh(re), b.cos(im)), b.select(flat, im, b.mul(b.cosh(re), b.sin(im))))
 
 
 def cosh(b: Scalars, x: Expr) -> Expr:
     re, im = parts(b, x)
-    return b.complex(b.mul(b.cosh(re), b.cos(im)), b.mul(b.sinh(re), b.sin(im)))
+    flat = b.eq(im, b.const(0, re.dtype))
+    return b.complex(b.mul(b.cosh(re), b.cos(im)),
+                     b.select(flat, b.mul(im, b.copysign(b.const(1, re.dtype), re)), b.mul(b.sinh(re), b.sin(im))))
 
 
 def turn(b: Scalars, x: Expr) -> Expr:
@@ -183,27 +192,33 @@ def tanh(b: Scalars, x: Expr) -> Expr:
     denominator = b.add(one, b.mul(beta, b.mul(s, s)))
     real = b.div(b.mul(beta, b.mul(rho, s)), denominator)
     imag = b.div(t, denominator)
-    far = b.gt(b.abs(re), b.const(20 if re.dtype == np.float64 else 9, re.dtype))
+    far = b.and_(b.gt(b.abs(re), b.const(20 if re.dtype == np.float64 else 9, re.dtype)), b.eq(t, t))
+    far = b.or_(far, b.eq(b.abs(re), b.const(np.inf, re.dtype)))
     real = b.select(far, b.copysign(one, re), real)
     zero = b.const(0, re.dtype)
     imag = b.select(far, b.copysign(zero, im), imag)
-    return b.complex(real, imag)
+    return b.complex(real, b.select(b.eq(im, zero), im, imag))
 
 
 def tan(b: Scalars, x: Expr) -> Expr:
     return turn_back(b, tanh(b, turn(b, x)))
 
 
+def plus_real(b: Scalars, number: float, x: Expr) -> Expr:
+    """number + x, which keeps the sign of a zero as imaginary part: the side of a branch cut."""
+    return b.complex(b.add(b.const(number, b.real(x).dtype), b.real(x)), b.imag(x))
+
+
 def asinh(b: Scalars, x: Expr) -> Expr:
-    """Kahan: with u = sqrt(1 + i x), v = sqrt(1 - i x)."""
-    ix = turn(b, x)
-    one = b.const(1, x.dtype)
-    u = sqrt(b, sub(b, one, ix))
-    v = sqrt(b, add(b, one, ix))
+    """Kahan: with u = sqrt(1 - i x), v = sqrt(1 + i x)."""
+    u = sqrt(b, plus_real(b, 1, turn_back(b, x)))
+    v = sqrt(b, plus_real(b, 1, turn(b, x)))
     re = b.asinh(b.sub(b.mul(b.real(v), b.imag(u)), b.mul(b.imag(v), b.real(u))))
     re = b.copysign(b.abs(re), b.real(x))
     im = b.atan2(b.imag(x), b.real(mul(b, u, v)))
-    return b.complex(re, im)
+    far = endless(b, x)
+    re = b.select(far, b.copysign(b.const(np.inf, re.dtype), b.real(x)), re)
+    return b.complex(re, b.select(far, b.atan2(b.imag(x), b.abs(b.real(x))), im))
 
 
 def asin(b: Scalars, x: Expr) -> Expr:
@@ -211,19 +226,23 @@ def asin(b: Scalars, x: Expr) -> Expr:
 
 
 def acos(b: Scalars, x: Expr) -> Expr:
-    one, two = b.const(1, x.dtype), b.const(2, b.real(x).dtype)
-    u, v = sqrt(b, sub(b, one, x)), sqrt(b, add(b, one, x))
+    two = b.const(2, b.real(x).dtype)
+    u, v = sqrt(b, plus_real(b, 1, negate(b, x))), sqrt(b, plus_real(b, 1, x))
     re = b.mul(two, b.atan2(b.real(u), b.real(v)))
     im = b.asinh(b.sub(b.mul(b.real(v), b.imag(u)), b.mul(b.imag(v), b.real(u))))
-    return b.complex(re, im)
+    far = endless(b, x)
+    im = b.select(far, b.neg(b.copysign(b.const(np.inf, re.dtype), b.imag(x))), im)
+    return b.complex(b.select(far, b.atan2(b.abs(b.imag(x)), b.real(x)), re), im)
 
 
 def acosh(b: Scalars, x: Expr) -> Expr:
-    one, two = b.const(1, x.dtype), b.const(2, b.real(x).dtype)
-    u, v = sqrt(b, sub(b, x, one)), sqrt(b, add(b, x, one))
+    two = b.const(2, b.real(x).dtype)
+    u, v = sqrt(b, plus_real(b, -1, x)), sqrt(b, plus_real(b, 1, x))
     re = b.asinh(b.add(b.mul(b.real(u), b.real(v)), b.mul(b.imag(u), b.imag(v))))
     im = b.mul(two, b.atan2(b.imag(u), b.real(v)))
-    return b.complex(re, im)
+    far = endless(b, x)
+    re = b.select(far, b.const(np.inf, re.dtype), re)
+    return b.complex(re, b.select(far, b.atan2(b.imag(x), b.real(x)), im))
 
 
 def atanh(b: Scalars, x: Expr) -> Expr:
@@ -234,7 +253,9 @@ def atanh(b: Scalars, x: Expr) -> Expr:
     denominator = b.add(b.mul(below, below), y2)
     real = b.mul(quarter, b.log1p(b.div(b.mul(four, re), denominator)))
     imag = b.mul(half, b.atan2(b.add(im, im), b.sub(b.mul(below, b.add(one, re)), y2)))
-    return b.complex(real, imag)
+    far = endless(b, x)
+    right = b.select(b.ne(im, im), im, b.copysign(b.const(np.pi / 2, re.dtype), im))
+    return b.complex(b.select(far, b.copysign(b.const(0, re.dtype), re), real), b.select(far, right, imag))
 
 
 def atan(b: Scalars, x: Expr) -> Expr:

@@ -226,11 +226,9 @@ def _bitcast_shape(x: Any, *, new_dtype: Any) -> tuple:
 
 
 def _bitcast_dtype(x: Any, *, new_dtype: Any) -> Any:
-    if np.bool_ in (x.dtype, new_dtype) and x.dtype != new_dtype or (
-        (x.dtype.kind == "c") != (new_dtype.kind == "c")
-    ):
-        if dtypes.itemsize_bits(x.dtype) == dtypes.itemsize_bits(new_dtype):
-            raise TypeError(f"lax.bitcast_convert_type cannot convert {x.dtype.name} to {new_dtype.name}")
+    if x.dtype != new_dtype and any(d.kind in "bc" for d in (x.dtype, new_dtype)):
+        raise TypeError("lax.bitcast_convert_type does not support bool or complex values unless the operand and "
+                        f"destination types match. Got operand dtype={x.dtype.name}, new_dtype={new_dtype.name}.")
     return new_dtype
 
 
@@ -303,11 +301,6 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
       ValueError: where the last dimension does not fill one element.
     """
     new_dtype = dtypes.check_and_canonicalize_user_dtype(new_dtype, "bitcast_convert_type")
-    old_dtype = get_aval(operand).dtype
-    if old_dtype != new_dtype and any(
-            d == np.bool_ or dtypes.issubdtype(d, np.complexfloating) for d in (old_dtype, new_dtype)):
-        raise TypeError("lax.bitcast_convert_type does not support bool or complex values unless the operand and "
-                        f"destination types match. Got operand dtype={old_dtype}, new_dtype={new_dtype}.")
     return bitcast_convert_type_p.bind(operand, new_dtype=new_dtype)
 
 

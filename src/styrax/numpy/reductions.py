@@ -108,7 +108,7 @@ def _reduce(name: str, a: Any, primitive: Callable[..., Any], identity: Any, axi
         result = _sum_dtype(have)
     compute = np.dtype(np.float32) if widen and result in _HALF else result
     a = convert(a, compute)
-    combine = _combine.get(name)
+    combine = _combine.get(name, lax.add)
     if compute == _BOOL and name in _LOGICAL:
         primitive, combine = _LOGICAL[name]
     if where is not None:
