@@ -226,6 +226,7 @@ def _bitcast_shape(x: Any, *, new_dtype: Any) -> tuple:
 
 
 def _bitcast_dtype(x: Any, *, new_dtype: Any) -> Any:
+    _bitcast_shape(x, new_dtype=new_dtype)  # complains first
     if x.dtype != new_dtype and any(d.kind in "bc" for d in (x.dtype, new_dtype)):
         raise TypeError("lax.bitcast_convert_type does not support bool or complex values unless the operand and "
                         f"destination types match. Got operand dtype={x.dtype.name}, new_dtype={new_dtype.name}.")
