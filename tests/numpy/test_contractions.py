@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+import styrax
 from tests.numpy import oracle
 
 TABLE = """
@@ -55,3 +58,23 @@ def test_values() -> None:
 
 def test_jaxprs() -> None:
     oracle.check_texts(TABLE)
+
+
+SUMS = """
+jnp.einsum('ij->i', m > 0)
+jnp.einsum('ij->', m > 0)
+jnp.einsum('ii->i', s > 0)
+jnp.einsum('i->', u + jnp.uint8(250))
+jnp.einsum('i->', u + jnp.uint8(250), preferred_element_type='float32')
+jnp.einsum('ij->i', (m / 3).astype(jnp.bfloat16), preferred_element_type='float32')
+jnp.einsum('ij,k->ik', (m / 3).astype(jnp.bfloat16), h.astype(jnp.bfloat16), preferred_element_type='float32')
+"""
+
+
+def test_sums_in_the_dtype_of_the_result() -> None:
+    oracle.check_values(SUMS)
+    oracle.check_texts(SUMS)
+
+
+def test_einsum_of_nothing_is_an_array() -> None:
+    assert isinstance(styrax.numpy.einsum("ij->ij", np.ones((2, 3))), styrax.Array)

@@ -46,8 +46,11 @@ class Memory:
         self.address = address if owner is not None else pool.alloc(nbytes)
 
     def __del__(self) -> None:
-        if self.owner is None and pool is not None:
-            pool.free(self.address, self.nbytes)
+        try:
+            if self.owner is None and pool is not None:
+                pool.free(self.address, self.nbytes)
+        except AttributeError:  # there was no memory
+            pass
 
     def wait(self) -> None:
         """Waits for the program that writes this memory; its failure is raised here. Ctrl-C is seen meanwhile."""

@@ -37,7 +37,7 @@ def einsum(subscripts: Any, /, *operands: Any, out: None = None, optimize: Any =
     kind = output_type(preferred_element_type, *factors, name="einsum")
     result = _run([f if hasattr(f, "shape") else asarray(f) for f in factors], steps, precision, kind[0],
                   _dot_general or lax.dot_general)
-    return convert(result, *kind)
+    return asarray(convert(result, *kind))
 
 
 def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[list, Any]:
@@ -108,7 +108,7 @@ def _run(operands: list, steps: list, precision: Any, kind: Any, dot_general: An
         contracted = sorted(contracted)
         chosen = [operands.pop(i) for i in positions]
         if len(chosen) == 1:
-            operands.append(_one(chosen[0], names[0], contracted, output))
+            operands.append(_one(chosen[0], names[0], contracted, output, kind))
         elif len(chosen) == 2:
             operands.append(_two(chosen, names, contracted, output, precision, kind, dot_general))
         else:
@@ -116,10 +116,10 @@ def _run(operands: list, steps: list, precision: Any, kind: Any, dot_general: An
     return operands[0]
 
 
-def _one(x: Any, names: str, contracted: list[str], output: str) -> Any:
-    x, names = _take_diagonals(x, names, contracted, set(output))
-    x, names = _sum_repeated(x, names, [c for c in names if names.count(c) > 1 and c in output])
-    x, names = _sum_names(x, names, [c for c in names if c not in output])
+def _one(x: Any, names: str, contracted: list[str], output: str, kind: Any) -> Any:
+    x, names = _take_diagonals(x, names, contracted, set(output), kind)
+    x, names = _sum_repeated(x, names, [c for c in names if names.count(c) > 1 and c in output], kind)
+    x, names = _sum_names(x, names, [c for c in names if c not in output], kind)
     return _ordered(x, names, output)
 
 
@@ -128,8 +128,8 @@ def _two(operands: list, names: list[str], contracted: list[str], output: str, p
     (lhs, rhs), (l_names, r_names) = operands, names
     # Axes of size 1 that meet larger ones of the other operand are dropped.
     lhs, rhs, l_names, r_names = _drop_ones(lhs, rhs, l_names, r_names)
-    lhs, l_names = _simplify(lhs, l_names, set(r_names) | set(output))
-    rhs, r_names = _simplify(rhs, r_names, set(l_names) | set(output))
+    lhs, l_names = _simplify(lhs, l_names, set(r_names) | set(output), kind)
+    rhs, r_names = _simplify(rhs, r_names, set(l_names) | set(output), kind)
     shared = [c for c in l_names if c in r_names]
     batch = "".join(c for c in shared if c in output)
     summed = [c for c in contracted if c in shared] + [c for c in shared if c not in output and c not in contracted]
@@ -147,11 +147,11 @@ def _two(operands: list, names: list[str], contracted: list[str], output: str, p
     return _ordered(out, result, output)
 
 
-def _simplify(x: Any, names: str, elsewhere: set[str]) -> tuple[Any, str]:
+def _simplify(x: Any, names: str, elsewhere: set[str], kind: Any) -> tuple[Any, str]:
     """Diagonals taken, and letters that stand nowhere else summed over."""
-    x, names = _take_diagonals(x, names, [c for c in names if c not in elsewhere], elsewhere)
-    x, names = _sum_repeated(x, names, [c for c in names if names.count(c) > 1])
-    return _sum_names(x, names, [c for c in names if c not in elsewhere])
+    x, names = _take_diagonals(x, names, [c for c in names if c not in elsewhere], elsewhere, kind)
+    x, names = _sum_repeated(x, names, [c for c in names if names.count(c) > 1], kind)
+    return _sum_names(x, names, [c for c in names if c not in elsewhere], kind)
 
 
 def _drop_ones(lhs: Any, rhs: Any, l_names: str, r_names: str) -> tuple[Any, Any, str, str]:
@@ -179,30 +179,36 @@ def _diagonal(x: Any, axes: list[int]) -> Any:
     return lax.select(mask, x, lax.full_like(x, 0))
 
 
-def _take_diagonals(x: Any, names: str, summed: list[str], kept: set[str]) -> tuple[Any, str]:
+def _add_up(x: Any, axes: tuple[int, ...], kind: Any) -> Any:
+    """The sum over axes, in the dtype of the result."""
+    x = convert(x, kind)
+    return (lax.reduce_or if x.dtype == np.bool_ else lax.reduce_sum)(x, axes)
+
+
+def _take_diagonals(x: Any, names: str, summed: list[str], kept: set[str], kind: Any) -> tuple[Any, str]:
     """A letter that repeats and is not kept is summed over its diagonal."""
     for c in dict.fromkeys(names):
         if names.count(c) > 1 and c not in kept:
             axes = [i for i, n in enumerate(names) if n == c]
             x = _diagonal(x, axes)
-            x, names = lax.reduce_sum(x, tuple(axes)), names.replace(c, "")
+            x, names = _add_up(x, tuple(axes), kind), names.replace(c, "")
     return x, names
 
 
-def _sum_repeated(x: Any, names: str, repeated: list[str]) -> tuple[Any, str]:
+def _sum_repeated(x: Any, names: str, repeated: list[str], kind: Any) -> tuple[Any, str]:
     """A letter that repeats and is kept: its diagonal is summed onto its last axis."""
     for c in dict.fromkeys(repeated):
         axes = [i for i, n in enumerate(names) if n == c]
-        x = lax.reduce_sum(_diagonal(x, axes), tuple(axes[:-1]))
+        x = _add_up(_diagonal(x, axes), tuple(axes[:-1]), kind)
         names = "".join(n for i, n in enumerate(names) if i not in axes[:-1])
     return x, names
 
 
-def _sum_names(x: Any, names: str, summed: list[str]) -> tuple[Any, str]:
+def _sum_names(x: Any, names: str, summed: list[str], kind: Any) -> tuple[Any, str]:
     if not summed:
         return x, names
     axes = tuple(i for i, c in enumerate(names) if c in summed)
-    return lax.reduce_sum(x, axes), "".join(c for c in names if c not in summed)
+    return _add_up(x, axes, kind), "".join(c for c in names if c not in summed)
 
 
 def _ordered(x: Any, names: str, output: str) -> Any:

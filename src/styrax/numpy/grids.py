@@ -160,7 +160,7 @@ class _Ogrid:
         if isinstance(key, slice):
             return _range(key, "ogrid")
         vectors = promote_dtypes(*(_range(k, "ogrid") for k in key))
-        return tuple(meshgrid(*vectors, indexing="ij", sparse=True))
+        return list(meshgrid(*vectors, indexing="ij", sparse=True))
 
 
 class _Concatenation:

@@ -26,19 +26,19 @@ from .sorting import argsort, lexsort, searchsorted
 from .updates import scatter
 
 
-class _UniqueAll(NamedTuple):
+class _UniqueAllResult(NamedTuple):
     values: Any
     indices: Any
     inverse_indices: Any
     counts: Any
 
 
-class _UniqueCounts(NamedTuple):
+class _UniqueCountsResult(NamedTuple):
     values: Any
     counts: Any
 
 
-class _UniqueInverse(NamedTuple):
+class _UniqueInverseResult(NamedTuple):
     values: Any
     inverse_indices: Any
 
@@ -204,18 +204,18 @@ def unique(ar: Any, return_index: bool = False, return_inverse: bool = False, re
 
 def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
     """The different elements, their first indices, the inverse indices and counts, NaN all different."""
-    return _UniqueAll(*unique(x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False, size=size,
-                              fill_value=fill_value))
+    return _UniqueAllResult(*unique(x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False,
+                                    size=size, fill_value=fill_value))
 
 
 def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
     """The different elements and their counts, NaN all different."""
-    return _UniqueCounts(*unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
+    return _UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
 
 
 def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
     """The different elements and the inverse indices, NaN all different."""
-    return _UniqueInverse(*unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value))
+    return _UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value))
 
 
 def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
