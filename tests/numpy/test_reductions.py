@@ -143,6 +143,9 @@ jnp.cumulative_prod(u)
 jnp.cumulative_prod(h)
 jnp.cumulative_prod(b)
 jnp.median(m[:, :0], axis=0)
+jnp.nanmax(jnp.array([jnp.nan, -3, 2]).astype(jnp.float8_e4m3fn))
+jnp.nanmin(jnp.array([jnp.nan, -3, 2]).astype(jnp.float8_e5m2))
+jnp.select([x, b], [x, y])
 jnp.median(m[:0, :0], axis=())
 jnp.cumsum(jnp.sort(t[:, :0], axis=0), axis=0) * 2
 """

@@ -14,7 +14,7 @@ from styrax.transforms.jit import jit
 
 from .broadcasting import choose_elements
 from .promotion import arrays, axis_index, convert, default_int, dtype_of, shape_of, user_dtype
-from .reductions import _BOOL, _no_out, _sum_dtype, argmax, argmin, static_axis
+from .reductions import _BOOL, _no_out, _sum_dtype, argmax, argmin, highest, lowest, static_axis
 from .reductions import all as all_
 from .reductions import max as max_
 from .reductions import min as min_
@@ -114,14 +114,14 @@ _NAN_STATIC = ("axis", "keepdims")
 _NAN_DOC = """The {} of the elements along `axis` that are not NaN. Arguments as for `{}`.{}"""
 
 
-def _nan_extremum(name: str, reduce: Callable[..., Any], fill: float, plain: str) -> Callable[..., Any]:
+def _nan_extremum(name: str, reduce: Callable[..., Any], fill: Callable[[Any], Any], plain: str) -> Callable[..., Any]:
     def function(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
                  where: Any = None) -> Any:
         (a,) = arrays(name, a)
         _no_out(name, out)
         if not dtypes.issubdtype(dtype_of(a), np.inexact):
             return reduce(a, axis=axis, keepdims=keepdims, initial=initial, where=where)
-        filled = choose_elements(lax.ne(a, a), convert(fill, dtype_of(a)), a)
+        filled = choose_elements(lax.ne(a, a), convert(fill(dtype_of(a)), dtype_of(a)), a)
         result = reduce(filled, axis=axis, keepdims=keepdims, initial=initial, where=where)
         if initial is not None:
             return result
@@ -132,8 +132,8 @@ def _nan_extremum(name: str, reduce: Callable[..., Any], fill: float, plain: str
                static_argnames=_NAN_STATIC)
 
 
-nanmax = _nan_extremum("nanmax", max_, -np.inf, "max")
-nanmin = _nan_extremum("nanmin", min_, np.inf, "min")
+nanmax = _nan_extremum("nanmax", max_, lowest, "max")
+nanmin = _nan_extremum("nanmin", min_, highest, "min")
 
 
 def _nan_fold(name: str, reduce: Callable[..., Any], fill: int) -> Callable[..., Any]:

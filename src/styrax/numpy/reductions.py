@@ -144,15 +144,22 @@ def _sum_dtype(dtype: Any) -> Any:
     return dtype
 
 
-def _lowest(dtype: Any) -> Any:
+def endless(dtype: Any) -> bool:
+    """Whether an inexact dtype has infinities."""
+    return bool(np.isinf(np.asarray(np.inf).astype(dtype)))
+
+
+def lowest(dtype: Any) -> Any:
+    """What no number of a dtype is less than."""
     if dtypes.issubdtype(dtype, np.inexact):
-        return -np.inf
+        return -np.inf if endless(dtype) else dtypes.finfo(dtype).min
     return False if dtype == _BOOL else dtypes.iinfo(dtype).min
 
 
-def _highest(dtype: Any) -> Any:
+def highest(dtype: Any) -> Any:
+    """What no number of a dtype is greater than."""
     if dtypes.issubdtype(dtype, np.inexact):
-        return np.inf
+        return np.inf if endless(dtype) else dtypes.finfo(dtype).max
     return True if dtype == _BOOL else dtypes.iinfo(dtype).max
 
 
@@ -199,7 +206,7 @@ def max(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, init
     if where is not None and initial is None:
         raise ValueError("reduction operation max does not have an identity, so to use a where mask one has to "
                          "specify 'initial'")
-    return _reduce("max", a, lax.reduce_max, _lowest, axis, None, keepdims, initial, where, needs_identity=True)
+    return _reduce("max", a, lax.reduce_max, lowest, axis, None, keepdims, initial, where, needs_identity=True)
 
 
 def min(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
@@ -212,7 +219,7 @@ def min(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, init
     if where is not None and initial is None:
         raise ValueError("reduction operation min does not have an identity, so to use a where mask one has to "
                          "specify 'initial'")
-    return _reduce("min", a, lax.reduce_min, _highest, axis, None, keepdims, initial, where, needs_identity=True)
+    return _reduce("min", a, lax.reduce_min, highest, axis, None, keepdims, initial, where, needs_identity=True)
 
 
 amax = _named(lambda a, axis=None, out=None, keepdims=False, initial=None, where=None:

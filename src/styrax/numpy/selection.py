@@ -63,18 +63,14 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
     """The element of the first choice whose condition holds, else of `default`.
 
-    Raises ValueError for lists of different lengths or none at all, TypeError for conditions that are
-    not booleans.
+    Raises ValueError for lists of different lengths or none at all.
     """
     if len(condlist) != len(choicelist):
         raise ValueError(f"condlist must have length equal to choicelist ({len(condlist)} vs {len(choicelist)})")
     if not condlist:
         raise ValueError("condlist must be non-empty")
     check_arraylike("select", *condlist, *choicelist, default)
-    conditions = [asarray(c) for c in condlist]
-    if any(c.dtype != _BOOL for c in conditions):
-        raise TypeError("condlist must have all boolean elements; got dtypes "
-                        f"{[str(c.dtype) for c in conditions if c.dtype != _BOOL]}")
+    conditions = [convert(asarray(c), _BOOL) for c in condlist]
     choices = promote_dtypes(unwrap(default), *(unwrap(c) for c in choicelist))
     shape = lax.broadcast_shapes(*(shape_of(c) for c in (*conditions, *choices)))
     first = lax.full(shape, False, _BOOL)
