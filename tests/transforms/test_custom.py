@@ -250,3 +250,20 @@ def test_methods():
 
     styrax.tree_util.register_static(Model)
     assert styrax.grad(Model().area)(2.0) == 5
+
+
+@pytest.mark.parametrize("wrap", ["grad", "jit", "vmap", "vjp"])
+def test_rules_see_arrays(wrap):
+    """Of a number, the forward rule can ask the dtype; cotangents have the methods of arrays."""
+
+    def program(package):
+        jnp = package.numpy
+        f = vjp_rule(package, lambda x: (x * 2, jnp.zeros(2, x.dtype)),
+                     lambda r, g: ((g.astype(jnp.float16) + r.sum()).astype(g.dtype).reshape(()),), lambda x: x * 2)
+        g = package.grad(f)
+        if wrap == "vjp":
+            return package.vjp(f, 2.0)[1](jnp.ones(()))
+        return {"grad": lambda: g(2.0), "jit": lambda: package.jit(g)(2.0), "vmap": lambda: package.vmap(g)(vector)}[
+            wrap]()
+
+    assert_same(program)

@@ -199,3 +199,37 @@ def test_jacobians_of_integer_results(name):
     found, wanted = run(styrax), run(jax)
     assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
     np.testing.assert_array_equal(np.asarray(found), np.asarray(wanted))
+
+
+@pytest.mark.parametrize("argument", [2.0, np.float32(2)])
+def test_gradients_are_arrays(argument):
+    """Also where they are the cotangent that the pullback starts from."""
+    f = styrax.custom_vjp(lambda x: x * 2)
+    f.defvjp(lambda x: (x * 2, None), lambda _, g: (g,))
+    for function in (lambda x: x, f, lambda x: 3.0):
+        got = styrax.grad(function)(argument)
+        assert isinstance(got, styrax.Array) and got.weak_type == isinstance(argument, float)
+    first, second = styrax.grad(f)(2.0), styrax.grad(f)(2.0)
+    first.delete()
+    assert second == 1.0
+
+
+WEAK = {
+    "number": (lambda j: lambda x: j.numpy.sin(x), 1.0),
+    "array": (lambda j: lambda x: j.numpy.sin(x), np.float32(1)),
+    "mixed": (lambda j: lambda d: (d["a"] * d["b"], d["a"]), {"a": 1.0, "b": vector}),
+    "numbers": (lambda j: lambda d: (d["a"] * d["b"], d["a"]), {"a": 1.0, "b": 2.0}),
+    "constant": (lambda j: lambda x: 3.0, 1.0),
+}
+
+
+@pytest.mark.parametrize("name", WEAK)
+@pytest.mark.parametrize("transformation", ["jacfwd", "jacrev", "hessian"])
+def test_weak_types_of_jacobians(name, transformation):
+    program, argument = WEAK[name]
+
+    def weak(package):
+        found = getattr(package, transformation)(program(package))(argument)
+        return [x.weak_type for x in package.tree_util.tree_leaves(found)]
+
+    assert weak(styrax) == weak(jax)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import dtypes, errors, tree, tree_paths
+from ..core import backends, dtypes, errors, tree, tree_paths
 from ..core.jaxpr import DebugInfo, Jaxpr, eval_jaxpr
 from ..core.staging import hoist_tracers
 from ..core.trace import Tracer, get_aval, state
@@ -218,6 +218,13 @@ class custom_jvp:
         return tree.tree_unflatten(out_trees[0], outs)
 
 
+def _as_array(ct: Any) -> Any:
+    """A cotangent as users know arrays: with methods, also where it is a number or NumPy's."""
+    if isinstance(ct, (int, float, complex, np.number)) or (isinstance(ct, np.ndarray) and ct.dtype != dtypes.float0):
+        return backends.get().put(ct, get_aval(ct), None)
+    return ct
+
+
 def _check_leaves(what: str, leaves: Sequence[Any]) -> None:
     for i, x in enumerate(leaves):
         try:
@@ -413,7 +420,7 @@ class _Rule:
     def _backward(self, residuals: Sequence[Any], residual_tree: Any, cts: Sequence[Any], out_tree: Any,
                   in_avals: Sequence[Any]) -> list[Any]:
         result = self.bwd(*self.nondiff, tree.tree_unflatten(residual_tree, residuals),
-                          tree.tree_unflatten(out_tree, cts))
+                          tree.tree_unflatten(out_tree, map(_as_array, cts)))
         if isinstance(result, list):
             result = tuple(result)
         found = self._flatten_cotangents(result)

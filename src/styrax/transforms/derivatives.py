@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core import dtypes, tree
-from ..core.avals import ShapedArray
+from ..core import backends, dtypes, tree
+from ..core.avals import ShapedArray, shaped, typed_scalar
 from ..core.dead_code import dce_jaxpr
 from ..core.jaxpr import Jaxpr, eval_jaxpr
 from ..core.trace import get_aval
@@ -127,7 +127,7 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple[Any,
       again; and the auxiliary part with `has_aux`.
     """
     check_callable(fun)
-    flat, values, outs, record = linearize_call(fun, primals, has_aux)
+    flat, values, outs, record = linearize_call(fun, *tree.tree_flatten(primals), has_aux)
     jaxpr, residuals, nonzero_out = linear_jaxpr(record)
     linear = LinearMap(jaxpr, flat.in_tree, flat.out_tree, [get_aval(x) for x in values],
                        [get_aval(x).to_tangent_aval() for x in outs[:flat.num_outs]], nonzero_out)
@@ -136,9 +136,9 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple[Any,
     return (*result, flat.aux(outs)) if has_aux else result
 
 
-def linearize_call(fun: Callable, primals: Sequence[Any], has_aux: bool) -> tuple[FlatCall, list, list, Linearized]:
+def linearize_call(fun: Callable, values: list[Any], in_tree: tree.PyTreeDef,
+                   has_aux: bool) -> tuple[FlatCall, list, list, Linearized]:
     """Runs a function of containers under linearization; gives it, its leaves, its results and the tape."""
-    values, in_tree = tree.tree_flatten(primals)
     for x in values:
         check_argument(x)
     flat = FlatCall(fun, in_tree, has_aux)
@@ -224,6 +224,7 @@ def value_and_grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: boo
         leaves, in_tree = tree.tree_flatten(tuple(args[i] for i in at))
         for x in leaves:
             check_input("grad", holomorphic, allow_int, x)
+        leaves = list(map(typed, leaves))
 
         def call(*differentiated: Any) -> Any:
             given = list(args)
@@ -249,16 +250,19 @@ def value_and_grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: boo
     return value_and_grad_f
 
 
+def typed(x: Any) -> Any:
+    """A number as one that tells its dtype, which derivative rules of users may ask for."""
+    return typed_scalar(x, get_aval(x).dtype) if type(x) in (int, float, complex) else x
+
+
 def _index(x: Any) -> int:
     return x.__index__() if hasattr(x, "__index__") else int.__index__(x)
 
 
 def _one(value: Any) -> Any:
-    """The number one of a scalar's type."""
+    """The number one of a scalar's type, an array of its own: it may be the gradient."""
     aval = get_aval(value)
-    if aval.weak_type:
-        return 1.0 if dtypes.issubdtype(aval.dtype, np.floating) else 1.0 + 0.0j
-    return np.ones((), aval.dtype)
+    return backends.get().put(np.ones((), aval.dtype), shaped((), aval.dtype, aval.weak_type), None)
 
 
 def _check_scalar(value: Any, leaves: Sequence[Any]) -> None:

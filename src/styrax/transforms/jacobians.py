@@ -149,7 +149,9 @@ def _basis(leaves: Sequence[Any]) -> list[Any]:
             rows = lax.broadcasted_iota(np.int32, (total, n), 0)
             columns = lax.broadcasted_iota(np.int32, (total, n), 1)
             ones = lax.eq(rows, lax.add(columns, np.int32(offset)))
-            found.append(lax.reshape(lax.convert_element_type(ones, aval.dtype), (total, *aval.shape)))
+            units = lax.convert_element_type_p.bind(
+                ones, new_dtype=aval.dtype, weak_type=aval.weak_type, sharding=None)
+            found.append(lax.reshape(units, (total, *aval.shape)))
         offset += n
     return found
 

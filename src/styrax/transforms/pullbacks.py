@@ -12,7 +12,7 @@ from ..core.avals import AbstractRef
 from ..core.jaxpr import Jaxpr
 from ..core.trace import get_aval
 from .calls import Axes, is_float0, no_reduce_axes
-from .derivatives import linearize_call
+from .derivatives import linearize_call, typed
 from .jit import jit
 from .linear import CotangentRef, UndefinedPrimal, backward_pass, linear_jaxpr
 from .naming import check_callable, split_arguments, wraps
@@ -166,7 +166,8 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Axes =
     """
     check_callable(fun)
     no_reduce_axes(reduce_axes)
-    flat, values, outs, record = linearize_call(fun, primals, has_aux)
+    leaves, in_tree = tree.tree_flatten(primals)
+    flat, values, outs, record = linearize_call(fun, list(map(typed, leaves)), in_tree, has_aux)
     jaxpr, residuals, nonzero_out = linear_jaxpr(record)
     pull = VJP(jaxpr, residuals, flat.in_tree, flat.out_tree, [get_aval(x) for x in values],
                [get_aval(x) for x in outs[:flat.num_outs]], [v is not None for v in record.invars], nonzero_out,
