@@ -138,3 +138,33 @@ def test_references_inside():
         return (ref[...] ** 2).sum()
 
     np.testing.assert_allclose(styrax.grad(styrax.checkpoint(f))(vector), styrax.grad(f)(vector), rtol=1e-6)
+
+
+@pytest.mark.parametrize("policy", ["none", "everything", "dots"])
+@pytest.mark.parametrize("around", ["grad", "jit", "vmap", "scan", "cond", "pullbacks"])
+def test_what_is_printed_is_printed_again(policy, around):
+    """Where a program is run again, so is the debugging in it."""
+
+    def program(package):
+        seen = []
+
+        def f(x):
+            y = package.numpy.sin(x)
+            package.debug.callback(lambda y: seen.append(round(float(y), 3)), y)
+            return package.numpy.cos(y)
+
+        g = package.checkpoint(f, policy=POLICIES[policy](package))
+        lax = package.lax
+        runs = {
+            "grad": lambda: package.grad(g)(1.0),
+            "jit": lambda: package.jit(package.grad(g))(1.0),
+            "vmap": lambda: package.vmap(package.grad(g))(vector),
+            "scan": lambda: package.grad(lambda x: lax.scan(lambda c, _: (g(c), None), x, None, length=2)[0])(1.0),
+            "cond": lambda: package.grad(lambda x: lax.cond(x > 0, g, lambda x: x, x))(1.0),
+            "pullbacks": lambda: [package.vjp(g, 1.0)[1](ct) for ct in (1.0, 2.0)],
+        }
+        runs[around]()
+        package.effects_barrier()
+        return sorted(seen)
+
+    assert program(styrax) == program(jax)

@@ -16,7 +16,7 @@ from ..core import source
 from ..core.avals import AbstractRef, AbstractValue
 from ..core.check import maybe_check
 from ..core.dead_code import has_effects
-from ..core.effects import AccumEffect, WriteEffect
+from ..core.effects import AccumEffect, WriteEffect, remat_allowed_effects
 from ..core.jaxpr import (
     ClosedJaxpr,
     DebugInfo,
@@ -373,7 +373,8 @@ def partial_eval_jaxpr_custom(
         else:
             known_eqns.append(eqn)
             answer = saveable(eqn.primitive, *[a.aval for a in eqn.invars], **eqn.params)
-            if not is_saved(answer) and not has_effects(eqn) and not _touches_refs(eqn):
+            if not is_saved(answer) and not remat_allowed_effects.filter_not_in(eqn.effects) and (
+                    not _touches_refs(eqn)):
                 need(eqn.invars)
                 staged_eqns.append(eqn)
                 staged_vars.update(eqn.outvars)
