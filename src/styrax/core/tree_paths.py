@@ -541,7 +541,7 @@ def _equality_errors(
         yield path, f"{cls} of length {len(a)}", f"{cls} of length {len(b)}", "the lengths do not match"
         return
     if len(pairs) != len(other_pairs):
-        count = lambda n: f"{n} child{'' if n == 1 else 'ren'}"
+        count = lambda n: f"{n} child{'ren' if n > 1 else ''}"
         difference = sorted({repr(_value(k)) for k, _ in pairs} ^ {repr(_value(k)) for k, _ in other_pairs})
         names = f"{{{' '.join(difference)}}}"
         yield (

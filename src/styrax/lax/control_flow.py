@@ -73,21 +73,15 @@ def _trace_body(construct: str, fun: Callable[..., Any], in_tree: Any, in_avals:
 def _check_results(
     construct: str, fun: Callable[..., Any], outs: list[Any], out_tree: Any, leaves: Sequence[Any]
 ) -> None:
+    naming.check_results(construct, fun, outs, out_tree)
     for i, x in enumerate(outs):
-        try:
-            aval = get_aval(x)
-        except TypeError:
-            where = leaf_path(out_tree, i)
-            raise TypeError(
-                f"function {source.describe_function(fun)} traced for {construct} returned a value of type "
-                f"{type(x)}{f' at output component {where}' if where else ''}, which is not a valid JAX type"
-            ) from None
+        aval = get_aval(x)
         if isinstance(aval, AbstractRef):
             passed = any(x is leaf for leaf in leaves)
             raise ValueError(
                 f"function {source.describe_function(fun)} traced for {construct} returned a mutable array "
                 f"reference of type {aval.str_short(short_dtypes=False)} at output tree path "
-                f"result{leaf_path(out_tree, i)}, but mutable array references cannot be returned."
+                f"result{naming.leaf_path(out_tree, i)}, but mutable array references cannot be returned."
                 + ("\n\nThe returned mutable array was passed in as an argument." if passed else "")
             )
 
@@ -100,12 +94,6 @@ def check_effects(construct: str, found: Iterable[Any]) -> None:
 
 
 # -- paths and types in messages ------------------------------------------------------------------
-
-
-def leaf_path(treedef: Any, index: int) -> str:
-    """Where leaf number `index` stands in a tree, as `['a'][0]`; empty for a lone leaf."""
-    numbered = tree.tree_unflatten(treedef, range(treedef.num_leaves))
-    return tree_paths.keystr(tree_paths.tree_flatten_with_path(numbered)[0][index][0])
 
 
 def first_argument(fun: Callable[..., Any]) -> str:
@@ -171,7 +159,7 @@ def check_carry(
             "structure as the carry input."
         )
     differences = [
-        f"{component(leaf_path(in_tree, i))} has type {type_text(a)} but the corresponding output carry "
+        f"{component(naming.leaf_path(in_tree, i))} has type {type_text(a)} but the corresponding output carry "
         f"component has type {type_text(b)}, {_difference(a, b)}"
         for i, (a, b) in enumerate(zip(in_avals, out_avals, strict=True))
         if not same_type(a, b)
@@ -204,7 +192,7 @@ def check_branches(
     differences = []
     for i, (a, b) in enumerate(zip(*avals, strict=True)):
         if not same_type(a, b):
-            path = leaf_path(trees[0], i)
+            path = naming.leaf_path(trees[0], i)
             differences.append(
                 f"the output of {first}{f' at path {path}' if path else ''} has type {type_text(a)} but the "
                 f"corresponding output of {second} has type {type_text(b)}, {_difference(a, b)}"

@@ -40,7 +40,7 @@ from .checkpoint_policies import checkpoint_policies
 from .jit_rules import call_effects, forward_residuals, jit_p, jit_params, resolve
 from .jvp import jvp_jaxpr
 from .linear import CotangentRef, UndefinedPrimal, cotangent_reference, is_linear, linearize_jaxpr, transpose_jaxpr
-from .naming import check_callable, function_name, split_arguments, wraps
+from .naming import check_callable, split_arguments, wraps
 from .partial import (
     PartialTrace,
     bind_linear,
@@ -95,10 +95,6 @@ def checkpoint(fun: Callable, *, prevent_cse: bool | Sequence[bool] = True, poli
         except errors.JAXTypeError as error:
             _suggest_static(error)
             raise
-        for aval in closed.out_avals:
-            if not hasattr(aval, "shape"):
-                raise TypeError(f"function {function_name(fun)} traced for checkpoint / remat returned a value of type "
-                                f"{aval}, which is not a valid JAX type")
         closed, captured = hoist_tracers(closed, True)
         leaves = tree.tree_leaves(([None if i in static else a for i, a in enumerate(args)], given))
         outs = remat_p.bind(*captured, *leaves, jaxpr=closed.jaxpr, prevent_cse=prevent_cse, differentiated=False,

@@ -22,7 +22,7 @@ from ..core.trace import Tracer, eval_trace, get_aval, state
 from . import refs, stages
 from .donation import donation
 from .jit_rules import UNSPECIFIED, jit_p, jit_params
-from .naming import debug_info, function_name
+from .naming import check_results, debug_info, function_name
 from .tracing import abstractify, abstractify_all
 
 _traced: weakref.WeakKeyDictionary[Any, dict[Any, Entry]] = weakref.WeakKeyDictionary()
@@ -128,6 +128,11 @@ class Arguments:
                 marks += [k in options.donate_names] * len(tree.tree_leaves(kwargs[k]))
             self.donated = tuple(marks)
 
+    def dynamic_tree(self) -> tree.PyTreeDef:
+        """The structure of the arguments that are not static."""
+        fixed = {i for i, _ in self.static}
+        return tree.tree_structure((tuple(a for i, a in enumerate(self.args) if i not in fixed), self.kwargs))
+
     def rebuild(self, leaves: Sequence[Any]) -> tuple[tuple, dict[str, Any]]:
         args, kwargs = tree.tree_unflatten(self.in_tree, leaves)
         if self.static:
@@ -156,9 +161,8 @@ class Static:
             return hash(self.value)
         except TypeError:
             raise ValueError(
-                f"Non-hashable static arguments are used in a jit function: {self.value!r} of type "
-                f"{type(self.value)}. Static arguments are part of the cache's key: they need __hash__ and __eq__."
-            ) from None
+                f"Non-hashable static arguments are not supported: {self.value!r} of type {type(self.value)}. "
+                "Static arguments are part of the cache's key: they need __hash__ and __eq__.") from None
 
 
 class PjitFunction:
@@ -350,6 +354,7 @@ class PjitFunction:
         def flat(*xs: Any) -> list[Any]:
             args, kwargs = arguments.rebuild(xs)
             outs, out_tree = tree.tree_flatten(fun(*args, **kwargs))
+            check_results("jit", fun, outs, out_tree)
             out_trees.append(out_tree)
             return outs
 
@@ -363,7 +368,7 @@ class PjitFunction:
         """Traces the function for these arguments (arrays or `ShapeDtypeStruct`s) without running it."""
         arguments = Arguments(self._options, args, kwargs)
         entry = self._entry(arguments)
-        return stages.Traced(entry.closed, arguments.in_tree, entry.out_tree, entry.name, arguments.donated)
+        return stages.Traced(entry.closed, arguments.dynamic_tree(), entry.out_tree, entry.name, arguments.donated)
 
     def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
         """Traces and lowers the function for these arguments without running it."""

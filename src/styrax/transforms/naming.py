@@ -6,8 +6,9 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core import source, tree_paths
+from ..core import source, tree, tree_paths
 from ..core.jaxpr import DebugInfo
+from ..core.trace import valid_jaxtype
 
 
 def function_name(fun: Any) -> str:
@@ -55,6 +56,22 @@ def argument_names(fun: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> lis
     for key in sorted(kwargs):
         found += [key + tree_paths.keystr(path) for path, _ in tree_paths.tree_leaves_with_path(kwargs[key])]
     return found
+
+
+def leaf_path(treedef: Any, index: int) -> str:
+    """Where leaf number `index` stands in a tree, as `['a'][0]`; empty for a lone leaf."""
+    numbered = tree.tree_unflatten(treedef, range(treedef.num_leaves))
+    return tree_paths.keystr(tree_paths.tree_flatten_with_path(numbered)[0][index][0])
+
+
+def check_results(traced_for: str, fun: Callable, outs: Sequence[Any], out_tree: Any) -> None:
+    """Raises TypeError for a result of a traced function that is no array, and says where it is."""
+    for i, x in enumerate(outs):
+        if not valid_jaxtype(x):
+            where = leaf_path(out_tree, i)
+            raise TypeError(
+                f"function {source.describe_function(fun)} traced for {traced_for} returned a value of type "
+                f"{type(x)}{f' at output component {where}' if where else ''}, which is not a valid JAX type")
 
 
 def debug_info(traced_for: str, fun: Callable, args: Sequence[Any], kwargs: dict[str, Any]) -> DebugInfo:

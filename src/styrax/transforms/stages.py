@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..core import backends, tree
+from ..core import backends, tree, tree_paths
 from ..core.array import Array
 from ..core.avals import ShapeDtypeStruct
 from ..core.jaxpr import ClosedJaxpr
+from ..core.trace import Tracer, get_aval
 from .donation import donation
 
 
@@ -122,6 +123,15 @@ class Lowered(Stage):
         return compile_closed(self._closed, self.fun_name, self._donated if any(self._donated) else None)
 
 
+def _wrong_tree(in_tree: tree.PyTreeDef, args: tuple, kwargs: dict[str, Any]) -> str:
+    expected = tree.tree_unflatten(in_tree, [0] * in_tree.num_leaves)
+    wrong = [f"    * at {what}{tree_paths.keystr(path)}, seen {a} but now given {b}, so {why}"
+             for what, one, other in zip(("args", "kwargs"), expected, (args, kwargs), strict=True)
+             for path, a, b, why in tree_paths.equality_errors(one, other)]
+    return ("Function compiled with input pytree does not match the input pytree it was called with. There are "
+            f"{len(wrong)} mismatches, including:\n" + "\n".join(wrong))
+
+
 class Compiled(Lowered):
     """A function compiled for arguments of some types: call it with such arguments."""
 
@@ -132,20 +142,15 @@ class Compiled(Lowered):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, in_tree = tree.tree_flatten((args, kwargs))
         if in_tree != self.in_tree:
-            raise TypeError(
-                f"Function compiled with input pytree does not match the input pytree it was called with: compiled for "
-                f"{self.in_tree}, called with {in_tree}.")
+            raise TypeError(_wrong_tree(self.in_tree, args, kwargs))
+        for x in leaves:
+            if isinstance(x, Tracer):
+                raise TypeError("Cannot apply JAX transformations to a function lowered and compiled for a particular "
+                                f"signature. Detected argument of Tracer type {type(x)}.")
+        self._check_types(leaves)
         backend = backends.get()
-        arrays = []
-        for i, (x, aval) in enumerate(zip(leaves, self._closed.in_avals, strict=True)):
-            from ..core.trace import get_aval
-
-            given = get_aval(x)
-            if given.shape != aval.shape or given.dtype != aval.dtype:
-                raise TypeError(
-                    "Argument types differ from the types for which this computation was compiled. The mismatch: "
-                    f"argument {i} compiled with {aval.str_short()} and called with {given.str_short()}.")
-            arrays.append(x if type(x) is Array else backend.put(x, aval, None))
+        arrays = [x if type(x) is Array else backend.put(x, aval, None)
+                  for x, aval in zip(leaves, self._closed.in_avals, strict=True)]
         if not any(self._donated):
             return tree.tree_unflatten(self.out_tree, self._code(*arrays))
         plan = donation(self._closed, self._donated, self.fun_name)
@@ -156,6 +161,19 @@ class Compiled(Lowered):
         return tree.tree_unflatten(self.out_tree, outs)
 
     call = __call__
+
+    def _check_types(self, leaves: Sequence[Any]) -> None:
+        wrong = []
+        names = self._closed.jaxpr.debug_info.arg_names
+        for i, (x, aval) in enumerate(zip(leaves, self._closed.in_avals, strict=True)):
+            given = get_aval(x)
+            if given.shape != aval.shape or given.dtype != aval.dtype:
+                name = f"'{names[i]}'" if i < len(names) else f"number {i}"
+                wrong.append(f"Argument {name} compiled with {aval.str_short(short_dtypes=False)} and called with "
+                             f"{given.str_short(short_dtypes=False)}")
+        if wrong:
+            raise TypeError("Argument types differ from the types for which this computation was compiled. The "
+                            "mismatches are:\n" + "\n".join(wrong))
 
     def as_text(self, dialect: str | None = None, **_: Any) -> str:
         """The machine's side: loop IR by default; "llvm" and "asm" show what follows."""

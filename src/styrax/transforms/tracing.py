@@ -11,7 +11,7 @@ from ..core.avals import AbstractRef, ShapedArray, ShapeDtypeStruct
 from ..core.jaxpr import ClosedJaxpr
 from ..core.staging import trace_to_jaxpr
 from ..core.trace import extend_axis_env, get_aval
-from .naming import check_callable, debug_info, function_name, split_arguments, wraps
+from .naming import check_callable, check_results, debug_info, function_name, split_arguments, wraps
 
 
 def abstractify(x: Any) -> Any:
@@ -63,6 +63,7 @@ def trace_function(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], s
         given, named = tree.tree_unflatten(in_tree, xs)
         given = [args[i] if i in static else a for i, a in enumerate(given)]
         outs, out_tree = tree.tree_flatten(fun(*given, **named))
+        check_results(traced_for, fun, outs, out_tree)
         out_trees.append(out_tree)
         return outs
 

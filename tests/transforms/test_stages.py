@@ -1,0 +1,61 @@
+"""Ahead of time: what a compiled function takes, what it refuses, and results that are no arrays, as JAX's."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from tests.transforms.oracle import assert_same, jax, matrix, styrax, vector
+
+
+def scaled(package, **options):
+    return package.jit(lambda x, n, *, m=1: x * n * m, **options)
+
+
+@pytest.mark.parametrize("options", [{"static_argnums": 1}, {"static_argnames": "n"}, {"static_argnums": (1, -1)}])
+def test_static_arguments_are_compiled_in(options):
+    def program(package):
+        lowered = scaled(package, **options).lower(2.0, 3)
+        compiled = lowered.compile()
+        trees = str(lowered.in_tree) + str(compiled.in_tree)
+        assert trees == 2 * "PyTreeDef(((*,), {}))"
+        return compiled(5.0), len(lowered.args_info[0])
+
+    assert_same(program)
+
+
+def test_static_keywords_are_compiled_in():
+    assert_same(lambda package: scaled(package, static_argnames="m").lower(2.0, 3, m=4).compile()(5.0, 3))
+
+
+CALLS = {
+    "shape": lambda j: j.jit(lambda x: x).lower(matrix).compile()(vector),
+    "dtype": lambda j: j.jit(lambda x, y: x).lower({"a": vector}, 1).compile()({"a": vector.astype(np.int32)}, 1.0),
+    "number": lambda j: j.jit(lambda x: x).lower(vector).compile()(vector, vector),
+    "tree": lambda j: j.jit(lambda x: x).lower({"a": vector}).compile()({"b": vector}),
+    "keyword": lambda j: j.jit(lambda x, **k: x).lower(vector).compile()(vector, k=1),
+    "static": lambda j: scaled(j, static_argnums=1).lower(2.0, 3).compile()(2.0, 3),
+    "static keyword": lambda j: scaled(j, static_argnames="m").lower(2.0, 3, m=4).compile()(5.0, 3, m=4),
+    "vmap": lambda j: j.vmap(j.jit(lambda x: x).lower(1.0).compile())(vector),
+    "grad": lambda j: j.grad(j.jit(lambda x: x).lower(1.0).compile())(1.0),
+    "jit": lambda j: j.jit(j.jit(lambda x: x).lower(1.0).compile())(1.0),
+    "result": lambda j: j.jit(lambda x: "a")(1.0),
+    "result in a tree": lambda j: j.jit(lambda x: {"a": [x, object]})(1.0),
+    "result of checkpoint": lambda j: j.checkpoint(lambda x: (x, len))(1.0),
+    "result of scan": lambda j: j.lax.scan(lambda c, x: (c, [x, "a"]), 0.0, vector),
+    "unhashable": lambda j: scaled(j, static_argnums=1)(1.0, [1]),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_messages(name):
+    """The same class; of the message what it says of types, places and structures."""
+    with pytest.raises(Exception) as expected:
+        CALLS[name](jax)
+    with pytest.raises(Exception) as got:
+        CALLS[name](styrax)
+    assert got.type.__name__ == expected.type.__name__
+    facts = re.compile(r"Argument '.*|\* at .*|returned a value .*|Cannot apply [^.]*|^Non-hashable.*supported", re.M)
+    assert facts.findall(str(got.value)) == facts.findall(str(expected.value)) != []
