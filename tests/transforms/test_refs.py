@@ -251,3 +251,8 @@ def test_text():
     assert repr(ref) == "Ref([1., 2.], dtype=float32)"
     assert str(ref.aval) == "Ref{float32[2]}" or str(ref.aval) == "Ref{f32[2]}"
     assert ref.shape == (2,) and ref.dtype == np.float32 and ref.ndim == 1 and len(ref) == 2
+
+
+def test_printed_as_a_reference():
+    for value in (2.0, vector):
+        assert str(styrax.new_ref(value)) == str(jax.new_ref(value)) == repr(styrax.new_ref(value))

@@ -82,9 +82,6 @@ class Ref:
     def __repr__(self) -> str:
         return "Ref" + repr(self._value).removeprefix("Array")
 
-    def __str__(self) -> str:
-        return str(self._value)
-
 
 aval_rules[Ref] = lambda x: x._aval
 
