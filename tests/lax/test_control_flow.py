@@ -431,11 +431,14 @@ TEXTS = {
     "fori": lambda L: lambda x: L.fori_loop(0, 3, lambda i, c: L.mul(c, F(2)), x),
     "fori dynamic": lambda L: lambda n, x: L.fori_loop(0, n, lambda i, c: L.mul(c, F(2)), x),
     "map": lambda L: lambda x: L.map(lambda a: L.mul(a, F(2)), x),
+    "map in batches": lambda L: lambda x: L.map(lambda a: L.mul(a, F(2)), x, batch_size=len(X) - 1),
     "associative_scan": lambda L: lambda x: L.associative_scan(L.add, x),
+    "associative_scan even": lambda L: lambda x: L.associative_scan(L.add, x),
 }
 TEXT_ARGUMENTS = {
     "scan constants": (F(1), X), "cond": (F(1),), "cond closure": (F(1), X, X), "cond passing": (F(1), X, X),
     "switch": (np.int32(1), X), "while": (F(1), F(1), F(9)), "fori dynamic": (np.int32(3), X),
+    "associative_scan even": (np.arange(8, dtype=np.float32),),
 }  # fmt: skip
 TEXT_TRANSFORMS = {
     "plain": lambda lib, f: f,
@@ -453,6 +456,28 @@ def test_text(name, transform):
     ours = api.make_jaxpr(TEXT_TRANSFORMS[transform](api, TEXTS[name](slax)))(*args)
     theirs = jax.make_jaxpr(TEXT_TRANSFORMS[transform](jax, TEXTS[name](jax.lax)))(*args)
     assert str(ours) == str(theirs).replace("np.int64(1)", "1").replace("np.int64(0)", "0")
+
+
+WEAK = {
+    "scan of a number": lambda L: lambda x: L.scan(lambda c, _: (c * x, None), 1.0, None, length=2)[0],
+    "scan into a number": lambda L: lambda x: L.scan(lambda c, _: (c * x, None), F(1), None, length=2)[0],
+    "map": lambda L: lambda x: L.map(lambda y: y * x, X)[0],
+    "fori": lambda L: lambda x: L.fori_loop(0, 3, lambda i, c: c * x + i, 1.0),
+    "cond": lambda L: lambda x: L.cond(x > 0, L.sin, lambda x: x * 2, x),
+    "cond closure": lambda L: lambda x: L.cond(x > 0, lambda: L.sin(x), lambda: 2.0),
+}
+
+
+@pytest.mark.parametrize("name", WEAK)
+def test_weak_types_of_derivatives(name):
+    """The gradient with regard to a Python number is weakly typed, however often it is taken."""
+
+    def weak(lib, L):
+        f = WEAK[name](L)
+        values = lib.grad(f)(2.0), lib.grad(lib.grad(f))(2.0), *lib.jvp(f, (2.0,), (1.0,))
+        return [x.weak_type for x in values]
+
+    assert weak(api, slax) == weak(jax, jax.lax)
 
 
 GRADIENTS = {

@@ -75,7 +75,7 @@ def _scan(combine: Callable, elems: list[Any], size: int, axis: int) -> list[Any
     # Neighbours combined, then scanned, are the results at odd positions; from these the even ones.
     half = size // 2
     pairs = combine(
-        [take(x, 0, 2 * half, 2) if size % 2 == 0 else take(x, 0, size - 1, 2) for x in elems],
+        [take(x, 0, size - 1, 2) for x in elems],
         [take(x, 1, size, 2) for x in elems],
     )
     odd = _scan(combine, pairs, half, axis)

@@ -444,7 +444,7 @@ def _transposed_branch(
     transposed, nonzero_in = ad.transpose_jaxpr(branch, linear, zero_out)
     if tuple(nonzero_in) == wanted:
         return transposed
-    avals = [a.to_cotangent_aval().strip_weak_type()
+    avals = [a.to_cotangent_aval()
              for a, lin in zip(branch.in_avals, linear, strict=True)
              if lin and not isinstance(a, AbstractRef)]  # fmt: skip
     cache = transposed.jaxpr.cache

@@ -303,7 +303,7 @@ def _scan_transpose(
              for c, l, r in zip(consts, consts_lin, is_ref) if r or not l]  # fmt: skip
     summed = [l and not r for l, r in zip(consts_lin, is_ref)]
     ct_consts = [
-        ad.zeros_like_aval(c.aval.to_cotangent_aval().strip_weak_type()) for c in select_where(consts, summed)
+        ad.zeros_like_aval(c.aval.to_cotangent_aval()) for c in select_where(consts, summed)
     ]
     scanned = [*select_where(ct_ys, ys_nz), *select_where(xs, xs_lin, False)]
     outs = bind_scan(
@@ -419,7 +419,7 @@ def _transpose_body(
     summed = [lin and not ref for lin, ref in zip(consts_lin, is_ref)]
 
     def cotangent_type(aval: Any) -> Any:
-        return aval.to_cotangent_aval().strip_weak_type()
+        return aval.to_cotangent_aval()
 
     in_avals = [
         *(a.to_cotangent_aval() if lin else a

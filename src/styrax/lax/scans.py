@@ -341,10 +341,11 @@ def _map_in_batches(f: Callable[[Any], Any], xs: Any, batch_size: int) -> Any:
     body, tail = [], []
     for x in leaves:
         shape = get_aval(x).shape[1:]
-        head = lax.slice_in_dim(x, 0, batches * batch_size) if rest else x
+        start = (0,) * (len(shape) + 1)
+        head = lax.slice(x, start, (batches * batch_size, *shape)) if rest else x
         body.append(lax.reshape(head, (batches, batch_size, *shape)))
         if rest:
-            tail.append(lax.slice_in_dim(x, batches * batch_size, length))
+            tail.append(lax.slice(x, (batches * batch_size, *start[1:]), (length, *shape)))
     _, ys = scan(lambda _, x: ((), batched(x)), (), tree.tree_unflatten(treedef, body))
     if not rest:
         return tree.tree_map(lambda y: lax.reshape(y, (length, *y.shape[2:])), ys)
