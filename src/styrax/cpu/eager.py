@@ -15,6 +15,7 @@ from ..core import config
 from ..core.avals import ShapedArray, shaped
 from ..core.backends import params_key
 from ..core.dims import Dim, Recorder, evaluate, tracing
+from ..core.invalid_values import Watched, watching
 from ..core.jaxpr import ClosedJaxpr
 from ..core.staging import trace_to_jaxpr
 
@@ -117,7 +118,10 @@ class Eager:
         if found is None:
             if len(self.exact) > 8192:
                 self.exact.clear()
-            found = self.exact[key] = self._primitive(primitive, avals, params)
+            found = self._primitive(primitive, avals, params)
+            if watching():
+                found = Watched(found, primitive.name)
+            self.exact[key] = found
         return found
 
     def _primitive(self, primitive: Any, avals: Sequence[ShapedArray], params: dict[str, Any]) -> Any:

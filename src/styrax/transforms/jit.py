@@ -13,7 +13,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ..core import backends, config, tree
+from ..core import backends, config, invalid_values, tree
 from ..core.array import Array
 from ..core.dims import is_generic, tracing
 from ..core.jaxpr import ClosedJaxpr
@@ -284,7 +284,7 @@ class PjitFunction:
         """An eager library call by a program for all shapes; None if there is none or the shape is hot."""
         backend = backends.get()
         eager = getattr(backend, "eager", None)
-        if eager is None or arguments.donated is not None:
+        if eager is None or arguments.donated is not None or invalid_values.watching():
             return None
         arrays = []
         for x in arguments.leaves:
@@ -426,9 +426,20 @@ def compile_closed(closed: ClosedJaxpr, name: str, donated: Sequence[bool] | Non
         def build(program: ClosedJaxpr) -> Any:
             return backends.backend_compile_and_load(backends.get(), program, name=name, donated=exact)
 
-        found = refs.compile_with_contents(closed, build) if refs.has_refs(closed.jaxpr) else build(closed)
+        stateful = refs.has_refs(closed.jaxpr)
+        found = refs.compile_with_contents(closed, build) if stateful else build(closed)
+        if invalid_values.watching():
+            found = _watched(found, closed, name, steps=not stateful and not donated)
         closed.jaxpr.cache[key] = found
     return found
+
+
+def _watched(executable: Any, closed: ClosedJaxpr, name: str, steps: bool) -> Any:
+    eqns = closed.jaxpr.eqns
+    if len(eqns) == 1 and eqns[0].primitive is not jit_p:
+        return invalid_values.Watched(executable, eqns[0].primitive.name)
+    search = (lambda *args: invalid_values.run_in_steps(closed, args)) if steps else None
+    return invalid_values.Watched(executable, f"jit({name})", search)
 
 
 def run(executable: Any, leaves: Sequence[Any], donated: Sequence[bool] | None, closed: ClosedJaxpr) -> list[Any]:

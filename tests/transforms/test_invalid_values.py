@@ -1,0 +1,61 @@
+"""jax_debug_nans and jax_debug_infs: the operation that gives an invalid value is told, as by JAX."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.transforms.oracle import jax, styrax
+
+INVALID = {
+    "operation": lambda j, jnp: jnp.log(-1.0),
+    "divided": lambda j, jnp: jnp.zeros(2) / 0.0,
+    "library function": lambda j, jnp: jnp.mean(jnp.ones(0)),
+    "compiled": lambda j, jnp: j.jit(lambda x: jnp.sum(jnp.log(x) * 2))(-1.0),
+    "one operation compiled": lambda j, jnp: j.jit(jnp.log)(-1.0),
+    "nested": lambda j, jnp: j.jit(lambda x: j.jit(lambda y: jnp.log(y) + 1)(x) * 2)(-1.0),
+    "hidden": lambda j, jnp: j.jit(lambda x: jnp.where(x > 0, jnp.log(x), 0.0))(-1.0),
+    "gradient": lambda j, jnp: j.grad(lambda x: jnp.where(x > 0, jnp.log(x), 0.0) * x)(0.0),
+    "vmap": lambda j, jnp: j.vmap(jnp.log)(-jnp.ones(3)),
+    "scan": lambda j, jnp: j.lax.scan(lambda c, x: (c / x, c), 0.0, jnp.zeros(2)),
+    "scan compiled": lambda j, jnp: j.jit(lambda y: j.lax.scan(lambda c, x: (c / x, c), 0.0, y))(jnp.zeros(2)),
+    "cond": lambda j, jnp: j.lax.cond(True, jnp.log, jnp.sin, -1.0),
+    "while": lambda j, jnp: j.lax.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, c[1] / 0.0), (0, 0.0)),
+    "integers": lambda j, jnp: jnp.arange(3) // 0,
+    "infinite": lambda j, jnp: 1 / jnp.zeros(1),
+    "infinite compiled": lambda j, jnp: j.jit(lambda x: jnp.exp(x) + 1)(1e4),
+    "half": lambda j, jnp: jnp.log(jnp.full(2, -1, jnp.bfloat16)),
+    "complex": lambda j, jnp: jnp.log(jnp.array([0j])) * 0,
+}
+
+
+@pytest.mark.parametrize("name", INVALID)
+@pytest.mark.parametrize("flag", ["debug_nans", "debug_infs"])
+def test_invalid_values_are_found(flag, name):
+    """Where JAX stops with the name of an operation, so do we."""
+
+    def outcome(package):
+        with getattr(package, flag)(True):
+            try:
+                return [np.asarray(x) for x in package.tree_util.tree_leaves(INVALID[name](package, package.numpy))]
+            except FloatingPointError as error:
+                return str(error)
+
+    expected, got = outcome(jax), outcome(styrax)
+    if isinstance(expected, str):
+        assert got == expected
+    else:
+        for a, b in zip(got, expected, strict=True):
+            np.testing.assert_array_equal(a.astype(np.complex64), b.astype(np.complex64))
+
+
+def test_the_line_of_an_invalid_value_in_a_compiled_function_is_told():
+    def f(x):
+        y = styrax.numpy.log(x)  # here
+        return y * 2
+
+    line = f.__code__.co_firstlineno + 1
+    with styrax.debug_nans(True), pytest.raises(FloatingPointError) as error:
+        styrax.jit(f)(-1.0)
+    assert f"test_invalid_values.py:{line}" in error.value.__notes__[0]
+    assert np.isnan(styrax.jit(f)(-1.0))
