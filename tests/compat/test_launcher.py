@@ -118,3 +118,7 @@ def test_import_is_cheap():
     out = lines("-c", "import sys, jax; print(sorted(m for m in ('numpy', 'scipy', 'llvmlite', 'inspect') if m in "
                 "sys.modules))")
     assert out == ["[]"]
+
+
+def test_packages_come_with_jax():
+    assert lines("-c", "import jax; print(jax.lax.linalg.lu.__name__, jax.numpy.linalg.inv.__name__)") == ["lu inv"]

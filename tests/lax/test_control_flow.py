@@ -622,3 +622,26 @@ def test_solve_without_transpose():
 
     with pytest.raises(TypeError, match="transpose_solve required"):
         api.grad(run)(X)
+
+
+PLATFORMS = {
+    "named": lambda L, x: L.platform_dependent(x, cpu=L.sin, default=L.cos),
+    "default": lambda L, x: L.platform_dependent(x, x, tpu=L.sub, default=L.add),
+    "both": lambda L, x: L.platform_dependent(x, tpu=L.tan, cpu=lambda x: L.sin(x)),
+    "none": lambda L, x: L.platform_dependent(x, tpu=L.sin),
+    "no function": lambda L, x: L.platform_dependent(x, cpu=3, default=L.sin),
+}
+
+
+@pytest.mark.parametrize("name", PLATFORMS)
+def test_platform_dependent(name):
+    run = PLATFORMS[name]
+    try:
+        expected = run(jax.lax, X)
+    except Exception as error:
+        with pytest.raises(type(error)):
+            run(slax, X)
+        return
+    check(run(slax, X), expected)
+    check(jit(lambda x: run(slax, x))(X), jax.jit(lambda x: run(jax.lax, x))(X))
+    check(api.vmap(lambda x: run(slax, x))(X), jax.vmap(lambda x: run(jax.lax, x))(X))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib as _importlib
 import sys as _sys
+from typing import Any as _Any
 
 from styrax.transforms import array_ops as _array_ops
 
@@ -313,6 +315,9 @@ from .placing import (
     sharding_constraint_p,
     with_sharding_constraint,
 )
+from .platforms import (
+    platform_dependent,
+)
 from .prng import (
     random_bits_p,
     random_clone_p,
@@ -447,3 +452,9 @@ from .windows import (
 )
 
 _array_ops.install(_sys.modules[__name__])
+
+
+def __getattr__(name: str) -> _Any:
+    if name == "linalg":  # as with all of JAX's packages, `import jax` is enough
+        return _importlib.import_module("styrax.lax.linalg")
+    raise AttributeError(f"module 'jax.lax' has no attribute {name!r}")
