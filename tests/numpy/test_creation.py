@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import jax
+import jax.numpy
 import numpy as np
 import pytest
 
@@ -146,3 +150,32 @@ def test_x64() -> None:
         assert jnp.arange(3).dtype == np.int64 and jnp.ones(3).dtype == np.float64
         assert (jnp.ones(3) + 1).dtype == np.float64 and jnp.asarray(1.5).weak_type
     assert jnp.ones(3).dtype == np.float32
+
+
+MIXED = {
+    "number": lambda j, v, i: v + 1,
+    "reflected": lambda j, v, i: 2.5 - i,
+    "array": lambda j, v, i: v * j.numpy.float32(2),
+    "both": lambda j, v, i: v / i,
+    "compared": lambda j, v, i: j.numpy.where(i > 0, v, 0.0),
+    "same": lambda j, v, i: v + v,
+    "joined": lambda j, v, i: j.numpy.concatenate([v, j.numpy.ones(2)]),
+    "maximum": lambda j, v, i: j.numpy.maximum(v, 0),
+    "divided": lambda j, v, i: i // 2,
+    "compiled": lambda j, v, i: j.jit(lambda x: x * 2)(v),
+    "gradient": lambda j, v, i: j.grad(lambda x: (x * 2).sum())(v),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_arrays_outlive_x64(name: str) -> None:
+    """Beside others, arrays of 64 bits are used in 32 bits where x64 is off again."""
+
+    def run(package: Any) -> Any:
+        with package.enable_x64(True):
+            v, i = package.numpy.arange(3.0), package.numpy.arange(3)
+        return MIXED[name](package, v, i)
+
+    ours, expected = run(styrax), run(jax)
+    assert ours.dtype == expected.dtype
+    np.testing.assert_allclose(np.asarray(ours), np.asarray(expected), rtol=1e-6)

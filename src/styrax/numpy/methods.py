@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
+from styrax.core import config, dtypes
 from styrax.core.array import Array, install_methods
 from styrax.core.trace import Tracer
 
@@ -32,9 +32,15 @@ def _accepts(other: Any) -> bool:
 # A Python number beside a strongly typed array takes on the array's dtype when its kind is not above it.
 _NUMBERS = {bool: "biufc", int: "iufc", float: "fc", complex: "c"}
 _FITTING = frozenset((np.dtype(d), kind) for kind, kinds in _NUMBERS.items() for d in (
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
-    "complex64", "complex128") if np.dtype(d).kind in kinds) | {
-    (np.dtype(dtypes.bfloat16), kind) for kind in (bool, int, float)}
+    "bool", "int8", "int16", "int32", "uint8", "uint16", "uint32", "float16", "float32", "complex64")
+    if np.dtype(d).kind in kinds) | {(np.dtype(dtypes.bfloat16), kind) for kind in (bool, int, float)}
+# Arrays of 64 bits may outlive x64; then they meet numbers in 32 bits.
+_FITTING_X64 = frozenset((np.dtype(d), kind) for kind, kinds in _NUMBERS.items()
+                         for d in ("int64", "uint64", "float64", "complex128") if np.dtype(d).kind in kinds)
+
+
+def _fits(dtype: Any, kind: type) -> bool:
+    return (dtype, kind) in _FITTING or ((dtype, kind) in _FITTING_X64 and config.enable_x64.value)
 
 
 def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -49,7 +55,7 @@ def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
                 return primitive(self, other)
         elif kind is float or kind is int:
             a = self.aval
-            if not a.weak_type and (a.dtype, kind) in _FITTING and a.dtype in fast:
+            if not a.weak_type and a.dtype in fast and _fits(a.dtype, kind):
                 return primitive(self, literal(other, a.dtype))
         elif not _accepts(other):
             return NotImplemented
@@ -65,7 +71,7 @@ def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
         kind = type(other)
         if kind is float or kind is int:
             a = self.aval
-            if not a.weak_type and (a.dtype, kind) in _FITTING and a.dtype in fast:
+            if not a.weak_type and a.dtype in fast and _fits(a.dtype, kind):
                 return primitive(literal(other, a.dtype), self)
         elif kind is not Array and not _accepts(other):
             return NotImplemented
