@@ -10,6 +10,7 @@ import numpy as np
 from . import rules, source
 from .avals import AbstractRef, AbstractValue, ShapedArray
 from .jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, no_debug_info
+from .leak_check import checked
 from .primitive import Primitive
 from .trace import Trace, Tracer, aval_rules, get_aval, raise_leak, set_current_trace, state
 
@@ -201,7 +202,13 @@ def trace_to_jaxpr(fun: Callable[..., Sequence[Any]], in_avals: Sequence[Abstrac
     Values that `fun` closes over become the constants of the result; among them can be tracers of
     traces that run outside (see `hoist_tracers`).
     """
+    return checked(lambda traces: _trace_to_jaxpr(fun, in_avals, debug_info, traces), "DynamicJaxprTrace")
+
+
+def _trace_to_jaxpr(fun: Callable[..., Sequence[Any]], in_avals: Sequence[AbstractValue],
+                    debug_info: DebugInfo | None, traces: list[Any]) -> ClosedJaxpr:
     trace = StagingTrace(debug_info or no_debug_info, state.trace)
+    traces.append(trace)
     try:
         with set_current_trace(trace):
             args = [trace.new_arg(a) for a in in_avals]

@@ -16,6 +16,7 @@ import numpy as np
 from ..core import dtypes
 from ..core.avals import AbstractRef, AbstractToken, ShapedArray, shaped
 from ..core.jaxpr import ClosedJaxpr, eval_jaxpr
+from ..core.leak_check import checked
 from ..core.primitive import Primitive
 from ..core.rules import Table, batchers, fancy_batchers, not_mapped
 from ..core.staging import trace_to_jaxpr
@@ -240,7 +241,13 @@ def _is_zero(x: Any) -> bool:
 def batch_flat(fun: Callable[..., Sequence[Any]], vals: Sequence[Any], dims: Sequence[int | None],
                axis_data: AxisData) -> tuple[list[Any], list[int | None]]:
     """Runs a flat function on batched values: its results and where the mapped axis is in them."""
+    return checked(lambda traces: _batch_flat(fun, vals, dims, axis_data, traces), "BatchTrace")
+
+
+def _batch_flat(fun: Callable[..., Sequence[Any]], vals: Sequence[Any], dims: Sequence[int | None],
+                axis_data: AxisData, traces: list[Any]) -> tuple[list[Any], list[int | None]]:
     trace = BatchTrace(state.trace, axis_data)
+    traces.append(trace)
     scope = nullcontext() if axis_data.name is None else extend_axis_env(axis_data.name, axis_data.size)
     try:
         with scope, set_current_trace(trace):
