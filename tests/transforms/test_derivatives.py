@@ -233,3 +233,12 @@ def test_weak_types_of_jacobians(name, transformation):
         return [x.weak_type for x in package.tree_util.tree_leaves(found)]
 
     assert weak(styrax) == weak(jax)
+
+
+def test_weak_types_beside_integers():
+    def weak(package):
+        f = lambda x, i: package.numpy.multiply(x, i)
+        return (package.grad(f)(2.0, 3).weak_type, package.vjp(f, 2.0, 3)[1](1.0)[0].weak_type,
+                package.grad(f, argnums=(0, 1), allow_int=True)(2.0, 3)[0].weak_type)
+
+    assert weak(styrax) == weak(jax)

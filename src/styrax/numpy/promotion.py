@@ -190,6 +190,9 @@ def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
         if aval.dtype == dtype and aval.weak_type == weak:
             return x
         return lax.convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak, sharding=None)
+    if kind not in _PYTHON_KINDS and isinstance(x, (int, float, complex)) and not isinstance(x, np.generic):
+        kind = int if isinstance(x, int) else float if isinstance(x, float) else complex  # numbers that tell a dtype
+        x = kind(x)  # type: ignore[arg-type]
     if kind in _PYTHON_KINDS:
         if not weak:
             return literal(x, dtype)
