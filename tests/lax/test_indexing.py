@@ -276,3 +276,11 @@ def test_many_updates_in_few_places(shape, count, dtype):
     found = add(x, places, ours.asarray(updates).astype(dtype))
     tolerance = 0.05 if dtype == "bfloat16" else 0
     np.testing.assert_allclose(np.asarray(found).astype(np.complex64), wanted[:shape[0]], rtol=tolerance, atol=0)
+
+
+def test_updates_of_empty_operands():
+    add = styrax.jit(lambda x, i: x.at[i].add(1.0) * 2)
+    assert vmap(add)(ours.zeros((0, 3)), ours.zeros(0, int)).shape == (0, 3)
+    step = lambda s: (s[0].at[s[1]].set(s[0][s[1] + 1]), s[1] + 1)
+    loop = lambda x, i: lax.while_loop(lambda s: s[0][s[1]] != 0, step, (x, i))[0]
+    assert vmap(loop)(ours.zeros((0, 3)), ours.zeros(0, int)).shape == (0, 3)

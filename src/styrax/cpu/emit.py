@@ -234,6 +234,9 @@ class Function(Frame):
     def _copy(self, s: Copy) -> None:
         if s.target.root is s.source.root and s.target_offset is s.source_offset:
             return
+        count = self.arena.index(s.count)
+        if count is self.arena.index(0):
+            return  # an empty buffer has no memory
         with self.scope():
             if is_complex(s.target.dtype):
                 t = "{ %s, %s }" % ((element_type(part_dtype(s.target.dtype)),) * 2)
@@ -241,7 +244,7 @@ class Function(Frame):
                 t = memory_type(s.target.dtype)
             to = self.op(f"getelementptr {t}, ptr {self.pointer(s.target)}, i64 {self.value(s.target_offset)}")
             source = self.op(f"getelementptr {t}, ptr {self.pointer(s.source)}, i64 {self.value(s.source_offset)}")
-            size = self.value(self.arena.imul(self.arena.index(s.count), s.target.dtype.itemsize))
+            size = self.value(self.arena.imul(count, s.target.dtype.itemsize))
             self.declare("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
             self.line(f"call void @llvm.memmove.p0.p0.i64(ptr {to}, ptr {source}, i64 {size}, i1 false)")
         self.forget(s.target)
