@@ -137,7 +137,7 @@ OTHERS = {
     "transposition": lambda j: lambda x: j.lax.fori_loop(0, 3, lambda i, c: c.T * 0.5 + i, x),
     "roll": lambda j: lambda x: j.lax.fori_loop(0, 3, lambda i, c: c * 0.5 + j.numpy.roll(c, 1), x),
     "reversal": lambda j: lambda x: j.lax.fori_loop(0, 3, lambda i, c: c * 0.5 + c[::-1], x),
-    "sum": lambda j: lambda x: j.lax.fori_loop(0, 3, lambda i, c: c * 0.5 + c.sum(), x),
+    "sum": lambda j: lambda x: j.lax.fori_loop(0, 3, lambda i, c: c * 0.5 + c.sum() / 40, x),
     "one element": lambda j: lambda x: j.lax.fori_loop(0, 3, lambda i, c: c * 0.5 + c[0, 0], x),
     "update": lambda j: lambda x: j.lax.fori_loop(0, 3, lambda i, c: c.at[i].add(c[i + 1]), x),
 }
