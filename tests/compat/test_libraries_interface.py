@@ -380,3 +380,47 @@ def test_compile_time_evaluation():
     assert float(jax.jit(f)(1.0)) == 7
     assert not isinstance(seen["concrete"], jax.core.Tracer)
     assert float(jax.grad(f)(1.0)) == 1
+
+
+def test_equations_bound_again_with_their_functions():
+    f = jax.custom_vjp(jnp.sin)
+    f.defvjp(lambda x: (jnp.sin(x), x), lambda x, g: (g * 3,))
+    for fun, names in ((jax.nn.relu, ["relu", "jvp"]), (f, ["sin"]), (jax.jit(jnp.cos), [])):
+        eqn = jax.make_jaxpr(fun)(2.0).eqns[0]
+        params = eqn.primitive.get_bind_params(eqn.params)
+        found = params.get("subfuns", ())
+        assert [s.__name__ for s in found][:len(names)] == names
+        np.testing.assert_allclose(eqn.primitive.bind(jnp.float32(2), **params)[0], fun(2.0), rtol=1e-6)
+        for inner in found[:1]:
+            np.testing.assert_allclose(inner.call_wrapped(jnp.float32(2))[0], fun(2.0), rtol=1e-6)
+        derivative = jax.grad(lambda x, eqn=eqn, params=params: eqn.primitive.bind(x, **params)[0])(2.0)
+        np.testing.assert_allclose(derivative, jax.grad(fun)(2.0), rtol=1e-6)
+
+
+def test_traces_of_one_use_are_told_from_others():
+    mains = []
+
+    def f(x):
+        mains.append(jex_core.find_top_trace([x]).main)
+        assert mains[-1] is x._trace.main
+        return x
+
+    jax.jvp(lambda x: jax.jvp(f, (f(x),), (f(x),)), (1.0,), (1.0,))
+    assert mains[0] is mains[1] is not mains[2]
+
+
+def test_compiled_without_static_arguments():
+    f = jax.jit(lambda a, n, b=2.0, *, flag=None: a * n + b, static_argnums=1, static_argnames="flag")
+    lowered = f.lower(1.0, 3, flag=True)
+    assert str(lowered.in_tree) == "PyTreeDef(((*,), {}))"
+    assert float(lowered.compile()(2.0)) == 8
+    with pytest.raises(TypeError, match=r"at args, seen tuple of length 1 but now given tuple of length 2, so"):
+        lowered.compile()(2.0, 3)
+    with pytest.raises(TypeError, match=r"There are 1 mismatches, including:\n    \* at args\[0\], seen pytree leaf"):
+        lowered.compile()((2.0,))
+
+
+def test_pmap_of_trees_with_none():
+    axes = {"a": 0, "b": None}
+    np.testing.assert_array_equal(
+        jax.pmap(lambda t: t["a"] * 2, in_axes=(axes,))({"a": jnp.ones((1, 3)), "b": None}), np.full((1, 3), 2))

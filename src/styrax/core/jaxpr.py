@@ -300,8 +300,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, propagate_source
             if propagate:
                 inherited.info = eqn.source_info or outer
             ins = [v.value if type(v) is Literal else env[v] for v in eqn.invars]
-            funs, params = eqn.primitive.get_bind_params(eqn.params)
-            out = eqn.primitive.bind(*funs, *ins, **params)
+            out = eqn.primitive.bind(*ins, **eqn.primitive.get_bind_params(eqn.params))
             if eqn.primitive.multiple_results:
                 env.update(zip(eqn.outvars, out, strict=True))
             else:

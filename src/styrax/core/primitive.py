@@ -40,9 +40,9 @@ class Primitive:
     def bind_with_trace(self, trace: Trace, args: Any, params: dict[str, Any]) -> Any:
         return trace.process_primitive(self, args, params)
 
-    def get_bind_params(self, params: dict[str, Any]) -> tuple[list, dict[str, Any]]:
-        """Splits an equation's parameters into callables to pass positionally and the rest."""
-        return [], params
+    def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
+        """An equation's parameters as `bind` takes them: programs among them as functions, for some primitives."""
+        return params
 
     def def_impl(self, impl: Callable[..., Any]) -> Callable[..., Any]:
         """Sets what an eager call runs; without it the backend compiles the primitive."""

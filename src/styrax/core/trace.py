@@ -27,6 +27,11 @@ class Trace:
     _invalidated = False
     requires_low = True
 
+    @property
+    def main(self) -> Trace:
+        """What the traces of one use of a transformation have in common: there is one, itself."""
+        return self
+
     def process_primitive(self, primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
         raise TypeError(f"{type(self).__name__} does not interpret primitives")
 

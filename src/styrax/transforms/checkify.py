@@ -442,8 +442,7 @@ def _run(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], state: State,
                     _kinds(inner, enabled) or error_effect in inner.effects for inner in jaxprs_in_params(eqn.params)):
                 outs = rule(eqn, ins, state, enabled)
             else:
-                funs, params = eqn.primitive.get_bind_params(eqn.params)
-                found = eqn.primitive.bind(*funs, *ins, **params)
+                found = eqn.primitive.bind(*ins, **eqn.primitive.get_bind_params(eqn.params))
                 outs = found if eqn.primitive.multiple_results else [found]
             _check_automatically(state, eqn, ins, outs, enabled)
         env.update(zip(eqn.outvars, outs, strict=True))

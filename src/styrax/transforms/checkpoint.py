@@ -213,9 +213,9 @@ def _eval_guarded(jaxpr: Jaxpr, args: Sequence[Any], guarded: set[Var]) -> list[
     staging = not state.trace.is_eval
     used = {a for e in jaxpr.eqns for a in e.invars if type(a) is not Literal} if staging and guarded else set()
     for eqn in jaxpr.eqns:
-        funs, params = eqn.primitive.get_bind_params(eqn.params)
+        params = eqn.primitive.get_bind_params(eqn.params)
         with source.inherit(eqn.source_info):
-            out = eqn.primitive.bind(*funs, *(a.value if type(a) is Literal else env[a] for a in eqn.invars), **params)
+            out = eqn.primitive.bind(*(a.value if type(a) is Literal else env[a] for a in eqn.invars), **params)
             outs = out if eqn.primitive.multiple_results else [out]
             for v, x in zip(eqn.outvars, outs, strict=True):
                 if v in guarded and v in used and eqn.primitive is not jit_p and _is_float(v.aval):

@@ -214,7 +214,7 @@ class custom_jvp:
             return _check_jvp(pair, name, function_name(rule), out_trees)
 
         jvp.__name__ = function_name(rule)
-        outs = custom_jvp_call_p.bind(fun, jvp, *leaves, symbolic_zeros=self.symbolic_zeros)
+        outs = custom_jvp_call_p.bind(*leaves, subfuns=(fun, jvp), symbolic_zeros=self.symbolic_zeros)
         return tree.tree_unflatten(out_trees[0], outs)
 
 
@@ -358,7 +358,7 @@ class custom_vjp:
 
         fwd.__name__ = function_name(self.fwd)
         bwd.__name__ = function_name(self.bwd)
-        outs = custom_vjp_call_p.bind(fun, fwd, bwd, *leaves, out_trees=lambda: out_trees[0],
+        outs = custom_vjp_call_p.bind(*leaves, subfuns=(fun, fwd, bwd), out_trees=lambda: out_trees[0],
                                       symbolic_zeros=self.symbolic_zeros)
         return tree.tree_unflatten(out_trees[0], outs)
 

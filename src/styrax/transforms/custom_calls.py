@@ -24,39 +24,50 @@ from ..core.effects import Effects
 from ..core.jaxpr import ClosedJaxpr, JaxprEqn, eval_jaxpr
 from ..core.primitive import Primitive
 from ..core.trace import get_aval, state
+from ..extend.linear_util import WrappedFun, wrap_init
 from .jit_rules import call_effects
 from .zeros import SymbolicZero
+
+Subfunctions = Sequence[Callable | WrappedFun]  # the function and its rules, on flat lists
 
 
 class CustomJVPCall(Primitive):
     """A call of a function with a JVP rule."""
 
-    def bind(self, fun: Callable, jvp: Callable, *args: Any, symbolic_zeros: bool = False) -> Any:  # type: ignore
+    def bind(self, *args: Any, subfuns: Subfunctions, symbolic_zeros: bool = False) -> Any:  # type: ignore
+        fun, jvp = map(_plain, subfuns)
         return state.trace.process_custom_jvp_call(self, fun, jvp, _as_arrays(args), symbolic_zeros=symbolic_zeros)
 
-    def get_bind_params(self, params: dict[str, Any]) -> tuple[list, dict[str, Any]]:
+    def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
         num_consts = params["num_consts"]
         jvp = params["jvp_jaxpr_fun"]
         if num_consts:
             jvp = _skip_constants_jvp(jvp, num_consts)
-        return [_program(params["call_jaxpr"], params.get("name")), jvp], {"symbolic_zeros": params["symbolic_zeros"]}
+        fun = _program(params["call_jaxpr"], params.get("name"))
+        return {"subfuns": (wrap_init(fun), wrap_init(jvp)), "symbolic_zeros": params["symbolic_zeros"]}
 
 
 class CustomVJPCall(Primitive):
     """A call of a function with a VJP rule."""
 
-    def bind(self, fun: Callable, fwd: Callable, bwd: Callable, *args: Any, out_trees: Any = None,  # type: ignore
+    def bind(self, *args: Any, subfuns: Subfunctions, out_trees: Any = None,  # type: ignore
              symbolic_zeros: bool = False) -> Any:
+        fun, fwd, bwd = map(_plain, subfuns)
         return state.trace.process_custom_vjp_call(
             self, fun, fwd, bwd, _as_arrays(args), out_trees=out_trees, symbolic_zeros=symbolic_zeros)
 
-    def get_bind_params(self, params: dict[str, Any]) -> tuple[list, dict[str, Any]]:
+    def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
         num_consts = params["num_consts"]
         fwd = params["fwd_jaxpr_thunk"]
         if num_consts:
             fwd = _skip_constants_fwd(fwd, num_consts)
-        return [_program(params["call_jaxpr"], params.get("name")), fwd, params["bwd"]], {
-            "out_trees": params["out_trees"], "symbolic_zeros": params["symbolic_zeros"]}
+        fun = _program(params["call_jaxpr"], params.get("name"))
+        return {"subfuns": (wrap_init(fun), wrap_init(fwd), wrap_init(params["bwd"])),
+                "out_trees": params["out_trees"], "symbolic_zeros": params["symbolic_zeros"]}
+
+
+def _plain(fun: Callable | WrappedFun) -> Callable:
+    return fun.f_transformed if isinstance(fun, WrappedFun) else fun
 
 
 def _as_arrays(args: tuple) -> tuple:

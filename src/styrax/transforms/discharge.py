@@ -107,9 +107,8 @@ def eval_discharged(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) ->
                 if x is not None:
                     env[a] = x
         else:
-            funs, params = primitive.get_bind_params(eqn.params)
             with source.inherit(eqn.source_info):
-                out = primitive.bind(*funs, *ins, **params)
+                out = primitive.bind(*ins, **primitive.get_bind_params(eqn.params))
         if primitive.multiple_results:
             env.update(zip(eqn.outvars, out, strict=True))
         else:

@@ -221,9 +221,9 @@ def _run_forward(eqns: Sequence[JaxprEqn], env: dict[Any, Any], linear: set[Var]
             linear.update(eqn.outvars)
             pending.append(eqn)
             continue
-        funs, params = eqn.primitive.get_bind_params(eqn.params)
+        params = eqn.primitive.get_bind_params(eqn.params)
         with source.inherit(eqn.source_info):
-            out = eqn.primitive.bind(*funs, *(a.value if type(a) is Literal else env[a] for a in eqn.invars), **params)
+            out = eqn.primitive.bind(*(a.value if type(a) is Literal else env[a] for a in eqn.invars), **params)
         if eqn.primitive.multiple_results:
             env.update(zip(eqn.outvars, out, strict=True))
         else:

@@ -269,9 +269,8 @@ def _eval_partially(closed: ClosedJaxpr, args: Sequence[Any], trace: PartialTrac
         if eqn.outvars and eqn.outvars[0] in forced:
             env[eqn.outvars[0]] = trace.record(eqn.primitive, ins, eqn.params)
             continue
-        funs, params = eqn.primitive.get_bind_params(eqn.params)
         with source.inherit(eqn.source_info):
-            out = eqn.primitive.bind(*funs, *ins, **params)
+            out = eqn.primitive.bind(*ins, **eqn.primitive.get_bind_params(eqn.params))
         env.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True))
     return [a.value if type(a) is Literal else env[a] for a in closed.jaxpr.outvars]
 
