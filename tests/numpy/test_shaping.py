@@ -135,6 +135,13 @@ jnp.vectorize(lambda a, b: a + b)(x, m)
 jnp.vectorize(jnp.dot, signature='(n),(n)->()')(m, x)
 jnp.apply_along_axis(jnp.sort, 0, m)
 jnp.apply_over_axes(jnp.sum, t, [0, 2])
+jnp.flip(t, range(2))
+jnp.squeeze(t[None, None], range(2))
+jnp.expand_dims(x, {0, 1})
+jnp.moveaxis(t, range(2), (1, 2))
+jnp.roll(t, 1, np.array([0, 1]))
+jnp.sum(t, {0, 2})
+jnp.max(t, range(1, 3))
 jnp.fromfunction(lambda a, b: a + b, (2, 3))
 """
 ERRORS = """

@@ -59,9 +59,9 @@ def run_in_steps(closed: ClosedJaxpr, args: Sequence[Any]) -> None:
     jaxpr = closed.jaxpr
     env = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*closed.consts, *args], strict=True))
     for eqn in jaxpr.eqns:
-        funs, params = eqn.primitive.get_bind_params(eqn.params)
+        ins = [v.value if type(v) is Literal else env[v] for v in eqn.invars]
         try:
-            out = eqn.primitive.bind(*funs, *(v.value if type(v) is Literal else env[v] for v in eqn.invars), **params)
+            out = eqn.primitive.bind(*ins, **eqn.primitive.get_bind_params(eqn.params))
         except FloatingPointError as error:
             error.add_note(f"In a compiled function, at {source.summarize(eqn.source_info)}.")
             raise

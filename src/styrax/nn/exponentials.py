@@ -21,10 +21,11 @@ from styrax.numpy.promotion import (
     promote_args_inexact,
     promote_dtypes_inexact,
     shape_of,
+    static_axis,
     typed,
     unwrap,
 )
-from styrax.numpy.reductions import count_where, static_axis
+from styrax.numpy.reductions import count_where
 from styrax.numpy.reductions import max as max_
 from styrax.numpy.reductions import sum as sum_
 from styrax.transforms.jit import fused, jit
@@ -92,12 +93,16 @@ def _logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fa
 logmeanexp = jit(_named(_logmeanexp, "logmeanexp"), static_argnames=("axis", "keepdims"))
 
 
-@fused(static_argnames=("axis",))
 def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
     """exp(x) divided by its sum along `axis` (an int, or several): positive numbers that add up to 1.
 
     Elements where `where` is False are left out, and 0. Integers are taken as floats.
     """
+    return _softmax(x, axis if type(axis) is int else static_axis(axis), where)
+
+
+@fused(static_argnames=("axis",))
+def _softmax(x: Any, axis: Any, where: Any) -> Any:
     (x,) = promote_args_inexact("softmax", x)
     x = asarray(x)
     largest = max_(x, axis, where=where, initial=-np.inf, keepdims=True)

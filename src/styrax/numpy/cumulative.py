@@ -13,8 +13,8 @@ from styrax.core import dtypes
 from styrax.transforms.jit import jit
 
 from .broadcasting import choose_elements
-from .promotion import arrays, axis_index, convert, default_int, dtype_of, shape_of, user_dtype
-from .reductions import _BOOL, _no_out, _sum_dtype, argmax, argmin, highest, lowest, static_axis
+from .promotion import arrays, axis_index, convert, default_int, dtype_of, shape_of, static_axis, user_dtype
+from .reductions import _BOOL, _no_out, _sum_dtype, argmax, argmin, highest, lowest
 from .reductions import all as all_
 from .reductions import max as max_
 from .reductions import min as min_

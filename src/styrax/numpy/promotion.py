@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import numpy as np
 from styrax import lax
 from styrax.core import config, dtypes
 from styrax.core.array import Array
-from styrax.core.trace import Tracer
+from styrax.core.trace import Tracer, concrete_or_error
 from styrax.lax.sizes import size_value
 
 Typed = tuple[Any, bool]  # a dtype and whether it is weak
@@ -334,16 +335,30 @@ def axis_index(axis: Any, ndim: int, name: str = "") -> int:
     return axis + ndim if axis < 0 else axis
 
 
+def static_axis(axis: Any) -> Any:
+    """An `axis=` argument, an int or several in an iterable, as None, an int or a tuple of ints; among them names of
+    mapped axes."""
+    if axis is None or type(axis) is int:
+        return axis
+    if isinstance(axis, str):
+        return (axis,)
+    axis = concrete_or_error(None, axis, "axis argument must be static")
+    if isinstance(axis, Iterable) and getattr(axis, "ndim", None) != 0:
+        return tuple(a if isinstance(a, str) else operator.index(a) for a in axis)
+    return operator.index(axis)
+
+
 def axis_indices(axis: Any, ndim: int) -> tuple[int, ...]:
-    """Axes given as None, an int or a sequence, counted from the front.
+    """Axes given as None, an int or several in an iterable, counted from the front.
 
     Raises ValueError for axes out of range or given twice.
     """
     if axis is None:
         return tuple(range(ndim))
-    if isinstance(axis, (tuple, list)) or (isinstance(axis, np.ndarray) and axis.ndim):
+    axis = static_axis(axis)
+    if isinstance(axis, tuple):
         found = tuple(axis_index(a, ndim) for a in axis)
         if len(set(found)) != len(found):
-            raise ValueError(f"duplicate value in 'axis': {tuple(axis)}")
+            raise ValueError(f"duplicate value in 'axis': {axis}")
         return found
     return (axis_index(axis, ndim),)

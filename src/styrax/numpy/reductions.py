@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import math
-import operator
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -29,6 +28,7 @@ from .promotion import (
     is_array,
     promote_args,
     shape_of,
+    static_axis,
     to_inexact,
     typed,
     unwrap,
@@ -48,18 +48,6 @@ def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., A
 def _no_out(name: str, out: Any) -> None:
     if out is not None:
         raise NotImplementedError(f"The 'out' argument to jnp.{name} is not supported.")
-
-
-def static_axis(axis: Any) -> Any:
-    """An `axis=` argument as None, an int or a tuple of ints and names of mapped axes."""
-    if axis is None or type(axis) is int:
-        return axis
-    if isinstance(axis, str):
-        return (axis,)
-    axis = concrete_or_error(None, axis, "axis argument must be static")
-    if isinstance(axis, (tuple, list)):
-        return tuple(a if isinstance(a, str) else operator.index(a) for a in axis)
-    return axis.__index__() if hasattr(axis, "__index__") and np.ndim(axis) == 0 else tuple(map(int, np.asarray(axis)))
 
 
 def _split_axes(axis: Any) -> tuple[Any, tuple[str, ...]]:

@@ -25,6 +25,7 @@ from .promotion import (
     dtype_of,
     is_array,
     shape_of,
+    static_axis,
     unwrap,
     user_dtype,
 )
@@ -165,7 +166,8 @@ def expand_dims(a: Any, axis: Any) -> Any:
     Raises ValueError for places out of range or given twice.
     """
     a = operand("expand_dims", a)
-    places = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    axis = static_axis(axis)
+    places = axis if isinstance(axis, tuple) else (axis,)
     return lax.expand_dims(a, axis_indices(places, a.ndim + len(places)))
 
 
@@ -175,7 +177,7 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     if axis is None:
         axes = tuple(i for i, d in enumerate(a.shape) if type(d) is int and d == 1)
     else:
-        axes = axis_indices(axis if isinstance(axis, (tuple, list)) else (axis,), a.ndim)
+        axes = axis_indices(axis, a.ndim)
     return lax.squeeze(a, axes) if axes else a
 
 
@@ -213,8 +215,7 @@ def _flip(m: Any, axis: Any = None) -> Any:
 def flip(m: Any, axis: Any = None) -> Any:
     """`m` with its elements in reverse order along `axis` (an int, several, or None for all)."""
     m = operand("flip", m)
-    return _flip(m, axis if axis is None else tuple(map(operator.index, axis)) if isinstance(axis, (tuple, list))
-                 else operator.index(axis))
+    return _flip(m, static_axis(axis))
 
 
 def fliplr(m: Any) -> Any:
@@ -290,7 +291,8 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     a = operand("roll", a)
     if axis is None:
         return lax.reshape(roll(ravel(a), shift, 0), a.shape) if a.ndim != 1 else roll(a, shift, 0)
-    axes = tuple(operator.index(i) for i in axis) if isinstance(axis, (tuple, list)) else (operator.index(axis),)
+    axis = static_axis(axis)
+    axes = axis if isinstance(axis, tuple) else (axis,)
     concrete = shift.to_concrete_value() if isinstance(shift, Tracer) and hasattr(shift, "to_concrete_value") else shift
     if concrete is None or any(isinstance(s, Tracer) for s in (shift if isinstance(shift, (tuple, list)) else ())) or (
             is_array(shift)):

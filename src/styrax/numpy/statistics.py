@@ -28,12 +28,13 @@ from .promotion import (
     promote_args_inexact,
     promote_dtypes_inexact,
     shape_of,
+    static_axis,
     to_inexact,
     unwrap,
     user_dtype,
 )
 from .reductions import any as any_
-from .reductions import average, static_axis
+from .reductions import average
 from .reductions import sum as sum_
 from .selection import clip
 from .shaping import atleast_2d, diagonal, moveaxis
