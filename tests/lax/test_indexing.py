@@ -284,3 +284,10 @@ def test_updates_of_empty_operands():
     step = lambda s: (s[0].at[s[1]].set(s[0][s[1] + 1]), s[1] + 1)
     loop = lambda x, i: lax.while_loop(lambda s: s[0][s[1]] != 0, step, (x, i))[0]
     assert vmap(loop)(ours.zeros((0, 3)), ours.zeros(0, int)).shape == (0, 3)
+
+
+@pytest.mark.parametrize("axes, indices", [((1,), [[2, -1]]), ((0, 2), [[3, 1, -6], [0, 9, -1]]), ((1, 2), [[1], [5]])])
+def test_index_take(axes, indices):
+    x = rng.normal(size=(4, 5, 3)).astype(np.float32)
+    given = tuple(np.array(i, np.int32) for i in indices)
+    check("cpu", lambda x: lax.index_take(x, given, axes), lambda x: jax.lax.index_take(x, given, axes), x)

@@ -274,6 +274,7 @@ from .filling import (
 from .gather import (
     gather,
     gather_p,
+    index_take,
 )
 from .incomplete import (
     betainc,

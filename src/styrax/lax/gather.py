@@ -14,9 +14,10 @@ from styrax.core.primitive import Primitive
 from styrax.core.trace import get_aval
 from styrax.transforms import ad, batching
 
+from .arithmetic import add, rem
 from .bits import bitwise_and
 from .broadcasting import broadcast_in_dim
-from .comparisons import ge, le, select
+from .comparisons import ge, le, lt, select
 from .filling import full
 from .indexing import (
     GatherDimensionNumbers,
@@ -31,6 +32,7 @@ from .indexing import (
     shape_of,
     starts,
 )
+from .joining import concatenate
 from .reductions import reduce_and
 
 gather_p = Primitive("gather")
@@ -309,3 +311,25 @@ def _gather_physical(context: Context, operand: Any, indices: Any, *, dimension_
 
 
 physicals[gather_p] = _gather_physical
+
+
+def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
+    """The slices of an array at positions in some dimensions, counted around the end.
+
+    Args:
+      src: the array.
+      idxs: for each of `axes` a vector of integers, all of one length.
+      axes: the dimensions that the positions are in.
+
+    Returns:
+      an array whose first dimension runs over the positions, followed by the dimensions that are not in `axes`.
+    """
+    shape = shape_of(src)
+    indices = concatenate([broadcast_in_dim(i, (*shape_of(i), 1), (0,)) for i in idxs], 1)
+    dtype = get_aval(indices).dtype
+    sizes = broadcast_in_dim(np.array([shape[a] for a in axes], dtype), shape_of(indices), (1,))
+    rest = rem(indices, sizes)
+    positions = select(lt(rest, full(shape_of(rest), 0, dtype)), add(rest, sizes), rest)
+    slice_sizes = [1 if d in axes else size for d, size in enumerate(shape)]
+    dnums = GatherDimensionNumbers(tuple(range(1, len(shape) - len(axes) + 1)), tuple(axes), tuple(axes))
+    return gather(src, positions, dnums, slice_sizes)
