@@ -7,7 +7,7 @@ arrays, which needs to know nothing of either.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core import rules
@@ -52,6 +52,42 @@ def lower_fun(fun: Callable, multiple_results: bool = True) -> Callable[..., lis
     return LoweredFunction(fun, multiple_results)
 
 
+class LoweringRuleContext:
+    """What a library's rule gets: the builder of what is being compiled, as which it behaves."""
+
+    __slots__ = ("_builder", "module_context")
+
+    def __init__(self, builder: Any):
+        self._builder = builder
+        self.module_context = ModuleContext()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._builder, name)
+
+
+class ModuleContext:
+    """What rules share in one program."""
+
+    def add_keepalive(self, thing: Any) -> None:
+        """Nothing is kept here: a program keeps the functions that it calls."""
+
+
+def emit_python_callback(ctx: Any, callback: Callable[..., Sequence[Any]], token: Any, operands: Sequence[Any],
+                         operand_avals: Sequence[Any], result_avals: Sequence[Any], *, has_side_effect: bool,
+                         returns_token: bool = True, partitioned: bool = False, sharding: Any = None) -> Any:
+    """A call of a Python function of arrays in the middle of a lowering, on CPUs.
+
+    Returns:
+      `(results, token, None)`: JAX has something to keep alive for the third.
+    """
+    from ..transforms.callbacks import as_arrays, checked
+
+    def function(*views: Any) -> list[Any]:
+        return checked(callback(*as_arrays(views)), result_avals)
+
+    return ctx.host_call(function, [(a.shape, a.dtype) for a in result_avals], list(operands)), token, None
+
+
 def register_lowering(prim: Primitive, rule: Callable, platform: str | None = None, inline: bool = True,
                       cacheable: bool = True) -> Callable:
     """Makes a rule the lowering of a primitive.
@@ -63,7 +99,7 @@ def register_lowering(prim: Primitive, rule: Callable, platform: str | None = No
       platform: the platform the rule is for; None for all without a rule of their own.
     """
     def lower(ctx: Any, *args: Any, **params: Any) -> Any:
-        out = rule(ctx, *args, **params)
+        out = rule(LoweringRuleContext(ctx), *args, **params)
         if prim.multiple_results:
             return list(out)
         return out[0] if isinstance(out, (list, tuple)) else out
@@ -75,4 +111,5 @@ def register_lowering(prim: Primitive, rule: Callable, platform: str | None = No
     return rule
 
 
-__all__ = ["LoweredFunction", "lower_fun", "lowerable_effects", "register_lowering"]
+__all__ = ["LoweredFunction", "LoweringRuleContext", "ModuleContext", "emit_python_callback", "lower_fun",
+           "lowerable_effects", "register_lowering"]
