@@ -424,3 +424,64 @@ def test_pmap_of_trees_with_none():
     axes = {"a": 0, "b": None}
     np.testing.assert_array_equal(
         jax.pmap(lambda t: t["a"] * 2, in_axes=(axes,))({"a": jnp.ones((1, 3)), "b": None}), np.full((1, 3), 2))
+
+
+def test_calls_that_stand_for_what_they_call():
+    from styrax.extend.core.primitives import call_p, closed_call_p
+
+    program = jax.make_jaxpr(lambda x: jnp.sin(x) * 2)(1.0)
+    f = lu.wrap_init(lambda x: [jnp.sin(x) * 2])
+    for call in (lambda x: call_p.bind(x, subfuns=(f,)), lambda x: closed_call_p.bind(x, call_jaxpr=program),
+                 lambda x: call_p.bind(x, call_jaxpr=program.jaxpr)):
+        np.testing.assert_allclose(jax.jit(call)(1.0)[0], 2 * np.sin(1.0), rtol=1e-6)
+        np.testing.assert_allclose(jax.grad(lambda x, call=call: call(x)[0])(1.0), 2 * np.cos(1.0), rtol=1e-6)
+        np.testing.assert_allclose(jax.vmap(call)(X)[0], 2 * np.sin(X), rtol=1e-6)
+
+
+def test_lowering_that_calls_python():
+    p = jex_core.Primitive("from_python")
+    p.multiple_results = True
+    p.def_abstract_eval(lambda x: [ShapedArray(x.shape, x.dtype), ShapedArray((), x.dtype)])
+
+    def lowering(ctx, x):
+        found, token, keepalive = mlir.emit_python_callback(
+            ctx, lambda x: (np.asarray(x) * 2, np.asarray(x).sum()), None, [x], ctx.avals_in, ctx.avals_out,
+            has_side_effect=False)
+        assert token is None
+        ctx.module_context.add_keepalive(keepalive)
+        return found
+
+    mlir.register_lowering(p, lowering)
+    doubled, total = jax.jit(lambda x: p.bind(x + 1))(X)
+    np.testing.assert_array_equal(doubled, (X + 1) * 2)
+    assert float(total) == 6
+
+
+def test_values_of_types_of_a_library():
+    from styrax.interpreters import xla
+
+    class Variable(np.ndarray):
+        pass
+
+    class Celsius:
+        def __init__(self, degrees):
+            self.degrees = degrees
+
+    for table in (xla.canonicalize_dtype_handlers, xla.pytype_aval_mappings):
+        table[Variable] = table[np.ndarray]
+    xla.canonicalize_dtype_handlers[Celsius] = lambda x: np.float32(x.degrees + 273.15)
+    xla.pytype_aval_mappings[Celsius] = lambda x: ShapedArray((), np.dtype(np.float32))
+    np.testing.assert_array_equal(jax.jit(lambda x: x * 2)(np.arange(3.0).view(Variable)), [0, 2, 4])
+    assert xla.canonicalize_dtype_handlers[np.ndarray](np.arange(3.0)).dtype == np.float32
+    np.testing.assert_allclose(jax.jit(lambda x: x + 1)(Celsius(20)), 294.15, rtol=1e-6)
+
+
+def test_names_of_internals():
+    from styrax.compat.finder import own_name
+
+    assert own_name("jax._src.pjit") == "styrax.transforms.jit_rules"
+    from styrax.compat.internals import literals
+
+    assert literals.typed_scalar_types == {literals.TypedInt, literals.TypedFloat, literals.TypedComplex}
+    assert jax.core.full_lower(X) is X
+    assert jax.core.physical_aval(jax.typeof(jax.random.key(0))).shape == (2,)

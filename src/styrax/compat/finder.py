@@ -35,6 +35,7 @@ ROOTS = {
     "jax._src.nn": "styrax.nn",
     "jax._src.numpy": "styrax.numpy",
     "jax._src.partition_spec": "styrax.core.shardings",
+    "jax._src.pjit": "styrax.transforms.jit_rules",
     "jax._src.sharding_impls": "styrax.core.shardings",
     "jax._src.source_info_util": "styrax.extend.source_info_util",
     "jax._src.stages": "styrax.stages",

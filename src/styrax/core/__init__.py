@@ -16,10 +16,11 @@ _HOMES = {
         "new_jaxpr_eqn subjaxprs"),
     "core.check": "check_jaxpr",
     "core.errors": "InconclusiveDimensionOperation JaxprTypeError",
+    "core.physical": "physical_aval",
     "core.primitive": "Primitive",
     "core.trace": (
-        "Trace Tracer axis_size concrete_or_error ensure_compile_time_eval get_aval is_concrete set_current_trace "
-        "take_current_trace to_concrete_value typeof valid_jaxtype"),
+        "Trace Tracer axis_size concrete_or_error ensure_compile_time_eval full_lower get_aval is_concrete "
+        "set_current_trace take_current_trace to_concrete_value typeof valid_jaxtype"),
 }
 
 __getattr__, __dir__, __all__ = names(__name__, _HOMES)

@@ -323,6 +323,16 @@ for _dtype in dtypes.numpy_scalar_types():
     aval_rules[_dtype] = _numpy_aval
 
 
+def canonical_value(x: Any, *_: Any) -> np.ndarray:
+    """A number or NumPy array in the dtype that it has as an array of ours."""
+    return np.asarray(x, dtype=aval_rules[type(x)](x).dtype)
+
+
+# how values of a type become such; libraries that have types of their own add to this and to `aval_rules`
+canonicalizers: dict[type, Callable[..., Any]] = dict.fromkeys(
+    (bool, int, float, complex, np.ndarray, *dtypes.numpy_scalar_types()), canonical_value)
+
+
 class TypedInt(int):
     """A weakly typed integer that a program holds, with the dtype that it had when it was traced."""
 

@@ -342,6 +342,11 @@ def valid_jaxtype(x: Any) -> bool:
     return True
 
 
+def full_lower(x: Any) -> Any:
+    """A value without tracers around it that add nothing."""
+    return x.full_lower() if isinstance(x, Tracer) else x
+
+
 def is_concrete(x: Any) -> bool:
     return to_concrete_value(x) is not None
 

@@ -13,7 +13,7 @@ from ..compile import costs
 from ..compile.pipeline import Program, compile_to_loops, debugging
 from ..core import physical
 from ..core.array import Array, array_type
-from ..core.avals import ShapedArray, shaped
+from ..core.avals import ShapedArray, canonical_value, canonicalizers, shaped
 from ..core.devices import Device
 from ..core.dims import Recorder
 from ..core.jaxpr import ClosedJaxpr
@@ -320,6 +320,9 @@ class CpuBackend:
 
     def _copy(self, value: Any, aval: ShapedArray, device: Any) -> Array:
         dtype = aval.dtype if isinstance(aval.dtype, np.dtype) else None
+        rule = canonicalizers.get(type(value), canonical_value)
+        if rule is not canonical_value:
+            value = rule(value)
         source = np.asarray(value, dtype=dtype, order="C")
         memory = Memory(source.nbytes, device or self._devices[0])
         if source.nbytes:

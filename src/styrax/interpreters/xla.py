@@ -6,6 +6,7 @@ from typing import Any
 
 from ..core import backends
 from ..core.avals import aval_rules as pytype_aval_mappings
+from ..core.avals import canonicalizers as canonicalize_dtype_handlers
 
 
 def apply_primitive(prim: Any, *args: Any, **params: Any) -> Any:
@@ -13,4 +14,4 @@ def apply_primitive(prim: Any, *args: Any, **params: Any) -> Any:
     return backends.apply_primitive(prim, args, params)
 
 
-__all__ = ["apply_primitive", "pytype_aval_mappings"]
+__all__ = ["apply_primitive", "canonicalize_dtype_handlers", "pytype_aval_mappings"]

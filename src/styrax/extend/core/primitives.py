@@ -10,6 +10,8 @@ _HOMES = ("lax", "lax.linalg")
 # primitives that are not among the names of `styrax.lax`
 _ELSEWHERE = {
     "add_jaxvals_p": ("transforms.zeros", "add_any_p"),
+    "call_p": ("transforms.plain_calls", "call_p"),
+    "closed_call_p": ("transforms.plain_calls", "closed_call_p"),
     "custom_jvp_call_p": ("transforms.custom_calls", "custom_jvp_call_p"),
     "custom_lin_p": ("transforms.jvp", "custom_lin_p"),
     "custom_vjp_call_p": ("transforms.custom_calls", "custom_vjp_call_p"),
