@@ -485,3 +485,36 @@ def test_names_of_internals():
     assert literals.typed_scalar_types == {literals.TypedInt, literals.TypedFloat, literals.TypedComplex}
     assert jax.core.full_lower(X) is X
     assert jax.core.physical_aval(jax.typeof(jax.random.key(0))).shape == (2,)
+
+
+def test_trace_of_a_library():
+    """It gets functions with rules as wrapped ones, and hands them on with transformations around them."""
+    seen = []
+
+    class Counting(jax.core.Trace):
+        def __init__(self, parent):
+            super().__init__()
+            self.parent_trace = parent
+
+        def process_primitive(self, primitive, args, params):
+            seen.append(str(primitive))
+            with jax.core.set_current_trace(self.parent_trace):
+                return primitive.bind(*args, **params)
+
+        def process_custom_jvp_call(self, primitive, fun, jvp, tracers, *, symbolic_zeros):
+            seen.append(str(primitive))
+            doubled = lu.transformation2(lambda f, *args: [2 * x for x in f(*args)], fun)
+            params = {"subfuns": (doubled, jvp), "symbolic_zeros": symbolic_zeros}
+            avals = tuple(map(jax.typeof, tracers))
+            return primitive.bind_with_trace(self.parent_trace, tuple(map(self.full_raise, tracers)), avals, params)
+
+        def process_custom_vjp_call(self, primitive, fun, fwd, bwd, tracers, out_trees, symbolic_zeros):
+            seen.append(str(primitive))
+            return fun.call_wrapped(*tracers)
+
+    f = jax.custom_vjp(lambda x: x + 1)
+    f.defvjp(lambda x: (x + 1, None), lambda _, g: (g,))
+    with jax.core.take_current_trace() as parent, jax.core.set_current_trace(Counting(parent)):
+        np.testing.assert_array_equal(jax.nn.relu(X), 2 * X)
+        np.testing.assert_array_equal(f(X), X + 1)
+    assert [s for s in seen if s.startswith("custom")] == ["custom_jvp_call", "custom_vjp_call"]

@@ -37,7 +37,8 @@ class Primitive:
         """Gives the work to the current trace."""
         return state.trace.process_primitive(self, args, params)
 
-    def bind_with_trace(self, trace: Trace, args: Any, params: dict[str, Any]) -> Any:
+    def bind_with_trace(self, trace: Trace, args: Any, avals: Any, params: dict[str, Any]) -> Any:
+        """Gives the work to a trace; `avals` are the types of the arguments."""
         return trace.process_primitive(self, args, params)
 
     def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -60,7 +61,7 @@ class Primitive:
         return rule
 
     def def_bind_with_trace(self, fun: Callable[..., Any]) -> Callable[..., Any]:
-        self.bind_with_trace = fun  # type: ignore[method-assign]
+        self.bind_with_trace = lambda trace, args, avals, params: fun(trace, args, params)  # type: ignore[method-assign]
         self.bind = lambda *args, **params: fun(state.trace, args, params)  # type: ignore[method-assign]
         return fun
 

@@ -7,6 +7,7 @@ Arguments that are not its tracers are constants to it.
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
@@ -32,6 +33,17 @@ class Trace:
         """What the traces of one use of a transformation have in common: there is one, itself."""
         return self
 
+    def full_raise(self, x: Any) -> Any:
+        """A value as one that this trace interprets: any is."""
+        return x
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not cls.__module__.startswith("styrax."):  # libraries apply transformations of their own to functions
+            for name in ("process_custom_jvp_call", "process_custom_vjp_call"):
+                if name in vars(cls):
+                    setattr(cls, name, _with_wrapped_functions(vars(cls)[name]))
+
     def process_primitive(self, primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
         raise TypeError(f"{type(self).__name__} does not interpret primitives")
 
@@ -51,6 +63,17 @@ class Trace:
 
     def is_valid(self) -> bool:
         return not self._invalidated
+
+
+def _with_wrapped_functions(process: Callable[..., Any]) -> Callable[..., Any]:
+    """The method of a library's trace, given functions as `WrappedFun`s."""
+    @functools.wraps(process)
+    def method(self: Trace, primitive: Primitive, *args: Any, **kwargs: Any) -> Any:
+        from ..extend.linear_util import wrap_init
+
+        return process(self, primitive, *(wrap_init(a) if callable(a) else a for a in args), **kwargs)
+
+    return method
 
 
 class Tracer:

@@ -23,7 +23,7 @@ from ..core.dead_code import has_effects
 from ..core.effects import Effects
 from ..core.jaxpr import ClosedJaxpr, JaxprEqn, eval_jaxpr
 from ..core.primitive import Primitive
-from ..core.trace import get_aval, state
+from ..core.trace import Trace, get_aval, set_current_trace, state
 from ..extend.linear_util import WrappedFun, wrap_init
 from .jit_rules import call_effects
 from .zeros import SymbolicZero
@@ -31,7 +31,15 @@ from .zeros import SymbolicZero
 Subfunctions = Sequence[Callable | WrappedFun]  # the function and its rules, on flat lists
 
 
-class CustomJVPCall(Primitive):
+class CustomCall(Primitive):
+    """What the two kinds have in common: `bind` takes functions, `subfuns`, for the current trace."""
+
+    def bind_with_trace(self, trace: Trace, args: Any, avals: Any, params: dict[str, Any]) -> Any:
+        with set_current_trace(trace):
+            return self.bind(*args, **params)
+
+
+class CustomJVPCall(CustomCall):
     """A call of a function with a JVP rule."""
 
     def bind(self, *args: Any, subfuns: Subfunctions, symbolic_zeros: bool = False) -> Any:  # type: ignore
@@ -47,7 +55,7 @@ class CustomJVPCall(Primitive):
         return {"subfuns": (wrap_init(fun), wrap_init(jvp)), "symbolic_zeros": params["symbolic_zeros"]}
 
 
-class CustomVJPCall(Primitive):
+class CustomVJPCall(CustomCall):
     """A call of a function with a VJP rule."""
 
     def bind(self, *args: Any, subfuns: Subfunctions, out_trees: Any = None,  # type: ignore
