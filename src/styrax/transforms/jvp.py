@@ -42,7 +42,7 @@ class JVPTracer(Tracer):
         return self.primal.origin() if isinstance(self.primal, Tracer) else ""
 
     def __repr__(self) -> str:
-        return f"JVPTracer(primal={self.primal!r}, tangent={self.tangent!r})"
+        return f"JVPTracer(primal={self.primal}, tangent={self.tangent})"
 
 
 class GradTracer(JVPTracer):
@@ -52,7 +52,7 @@ class GradTracer(JVPTracer):
 
     def __repr__(self) -> str:
         tangent = get_aval(self.tangent).str_short(short_dtypes=True)
-        return f"GradTracer(primal={self.primal!r}, typeof(tangent)={tangent})"
+        return f"GradTracer(primal={self.primal}, typeof(tangent)={tangent})"
 
 
 class JVPTrace(Trace):

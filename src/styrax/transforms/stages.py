@@ -123,11 +123,12 @@ class Lowered(Stage):
         return compile_closed(self._closed, self.fun_name, self._donated if any(self._donated) else None)
 
 
-def _wrong_tree(in_tree: tree.PyTreeDef, args: tuple, kwargs: dict[str, Any]) -> str:
-    expected = tree.tree_unflatten(in_tree, [0] * in_tree.num_leaves)
-    wrong = [f"    * at {what}{tree_paths.keystr(path)}, seen {a} but now given {b}, so {why}"
-             for what, one, other in zip(("args", "kwargs"), expected, (args, kwargs), strict=True)
-             for path, a, b, why in tree_paths.equality_errors(one, other)]
+def _wrong_tree(expected: tree.PyTreeDef, given: tree.PyTreeDef) -> str:
+    part = lambda text: "pytree leaf" if text == "leaf" else text
+    wrong = []
+    for path, a, b, why in tree_paths.equality_errors_pytreedef(expected, given):
+        at = ("args", "kwargs")[path[0].idx] + tree_paths.keystr(path[1:])  # type: ignore[attr-defined]
+        wrong.append(f"    * at {at}, seen {part(a)} but now given {part(b)}, so {why}")
     return ("Function compiled with input pytree does not match the input pytree it was called with. There are "
             f"{len(wrong)} mismatches, including:\n" + "\n".join(wrong))
 
@@ -142,7 +143,7 @@ class Compiled(Lowered):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, in_tree = tree.tree_flatten((args, kwargs))
         if in_tree != self.in_tree:
-            raise TypeError(_wrong_tree(self.in_tree, args, kwargs))
+            raise TypeError(_wrong_tree(self.in_tree, in_tree))
         for x in leaves:
             if isinstance(x, Tracer):
                 raise TypeError("Cannot apply JAX transformations to a function lowered and compiled for a particular "
