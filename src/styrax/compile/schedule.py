@@ -326,7 +326,7 @@ class Scheduler:
 
         Returns the loop and how many of its iterations to hold in registers at once.
         """
-        if self._size(vector) < 16 or any(not isinstance(m.op, Reduce) and m.inner for m in self.members):
+        if self._size(vector) < 4 or any(not isinstance(m.op, Reduce) and m.inner for m in self.members):
             return None, 1
         loads = [n for n in walk(self._exprs()) if n.op == "load"]
         if len(loads) < 2 or any(n.attr[1] is not None for n in loads):

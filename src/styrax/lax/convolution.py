@@ -475,6 +475,8 @@ def _conv_loops(b: Any, lhs: Any, rhs: Any, *, window_strides: Any, padding: Any
         rhs = b.realize(b.value([rhs.shape[d] for d in order], rhs.dtype,
                                 lambda i: kernel_of.at([i[places[d]] for d in range(len(order))])))
         rhs_spec = (last, last - 1, *range(last - 1))
+    lhs = b.reused(lhs, b.product((*kernel, out_features)))
+    rhs = b.reused(rhs, b.product([out.shape[d] for d in (dn.out_spec[0], *dn.out_spec[2:])]))
 
     def body(index: Sequence[Any], r: Sequence[Any]) -> tuple[Any]:
         *taps, channel = r
