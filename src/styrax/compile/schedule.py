@@ -336,7 +336,7 @@ class Scheduler:
                 return None, 1  # indices used as values, guards: not worth a tile
         best, best_score = None, (0, 0)
         for u in outer:
-            if u is vector or self._size(u) < 4:
+            if u is vector or self._size(u) < 2:
                 continue
             reuse = reach = 0
             for n in loads:
@@ -354,7 +354,7 @@ class Scheduler:
         if best is None:
             return None, 1
         size = self._size(best)
-        count = min((8, 6, 4), key=lambda t: (size % t if size >= t else size + t, -t))
+        count = size if size <= 8 else min((8, 6, 4), key=lambda t: (size % t, -t))
         return best, count
 
     def _size(self, v: Expr) -> int:

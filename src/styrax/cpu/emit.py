@@ -473,6 +473,11 @@ class Function(Frame):
         if low.isdigit() and high.isdigit() and int(high) - int(low) <= width:
             with self.scope(self._writes(s.body)):
                 count = int(high) - int(low)
+                while width // 2 >= count and self._own_sums(s):
+                    width //= 2
+                if count == width:
+                    self._body(s, low, Lanes(s.var, low, width, None) if width > 1 else None)
+                    return
                 mask = "<" + ", ".join(f"i1 {'true' if k < count else 'false'}" for k in range(width)) + ">"
                 self._body(s, low, Lanes(s.var, low, width, mask))
             return
@@ -496,6 +501,12 @@ class Function(Frame):
             again = self.op(f"icmp slt i64 {following}, {high}")
             self.line(f"br i1 {again}, label %{head}, label %{end}")
         self.start(end)
+
+    def _own_sums(self, s: Loop) -> bool:
+        """Whether a loop folds into no accumulator from outside, which has lanes of its own."""
+        inside = list(statements(s.body))
+        opened = {x.accumulator for x in inside if isinstance(x, Open)}
+        return all(x.accumulator in opened for x in inside if isinstance(x, Fold))
 
     # -- threads -----------------------------------------------------------------------------------------------
     def _parallel(self, s: Loop) -> None:
