@@ -24,6 +24,8 @@ ENDLESS = {
     "long scan": lambda x: lax.scan(lambda c, _: (jnp.sin(c) + c, None), x, None, length=2**31 - 1),
     "loop of loops": lambda x: lax.fori_loop(
         0, 10**5, lambda i, c: lax.fori_loop(0, 10**6, lambda j, c: jnp.sin(c) + c, c), x),
+    "elements": lambda x: jax.vmap(lambda y: lax.while_loop(lambda c: c >= 0, lambda c: c * 1.0, y))(jnp.full(9999, x)),
+    "long turns of elements": lambda x: lax.fori_loop(0, 2**31 - 1, lambda i, c: c * 0.5 + 1, jnp.full(9999, x)),
     "long parts": lambda x: lax.fori_loop(0, 10**8, lambda i, c: jnp.sin(c), jnp.full((300, 300), x)),
 }
 

@@ -41,22 +41,17 @@ class Frame(Accesses):
     # -- memory ----------------------------------------------------------------------------------------------
     def reserve(self, body: Sequence[Statement], temporaries: bool = False) -> None:
         """Asks for the memory of large scratch buffers, and of `temporaries` whose sizes are known only now."""
-        wanted: dict[Buffer, None] = {}
-        for s in _own(body, self.parent is None):
-            if isinstance(s, Scratch) and not _on_stack(s.buffer):
-                wanted[s.buffer.root] = None
+        wanted = {s.buffer.root for s in _own(body, self.parent is None)
+                  if isinstance(s, Scratch) and not _on_stack(s.buffer)}
         if temporaries:
-            for s in statements(body):
-                used = [buffer for e in s.exprs() for buffer in self.buffers(e)]
-                wanted.update(dict.fromkeys(b for b in used if b.kind == "temp" and b not in self.pointers))
-            written = self._writes(body)
-            wanted.update(dict.fromkeys(b for b in written if b.kind == "temp" and b not in self.pointers))
+            touched = {b for s in statements(body) for e in s.exprs() for b in self.buffers(e)} | self._writes(body)
+            wanted |= {b for b in touched if b.kind == "temp" and b not in self.pointers}
         if not wanted:
             return
         self.declare("declare ptr @styrax_alloc(i64)")
         self.declare("declare void @styrax_free(ptr)")
         self.blocks, refused = [], []
-        for buffer in wanted:
+        for buffer in sorted(wanted, key=lambda b: b.name):  # the same text in each process, which caches ask for
             size = self.value(self.arena.imul(self.arena.index(buffer.size), buffer.dtype.itemsize))
             name = self.pointers[buffer] = self.op(f"call ptr @styrax_alloc(i64 {size})")
             self.blocks.append(name)
