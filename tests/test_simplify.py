@@ -136,3 +136,32 @@ def test_calls_of_python_stay_at_their_turns():
 
     assert float(jax.jit(f)(jnp.float32(2))) == 10
     assert len(seen) == 4
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("row", [(40,), (3, 40), (2, 3, 40)])
+def test_rows_are_multiplied_at_once(row, reverse):
+    xs = np.random.default_rng(1).normal(size=(7, *row)).astype(np.float32)
+
+    def f(w, u, xs):
+        return lax.scan(lambda h, x: (jnp.tanh(x @ w + h @ u), (h, x.sum())), jnp.zeros(row), xs, reverse=reverse)
+
+    jaxpr = simplified(f, A, A.T, xs)
+    assert count(jaxpr, "dot_general") == 2
+    assert count(jaxpr, "dot_general", inside_loops=True) == 1
+    both = simplified(jax.grad(lambda *args: f(*args)[0].sum(), (0, 1, 2)), A, A.T, xs)
+    assert count(both, "dot_general", inside_loops=True) < count(both, "dot_general")
+
+
+def test_products_that_stay_with_their_turns():
+    xs = np.random.default_rng(1).normal(size=(7, 40)).astype(np.float32)
+    grows = np.ones((40, 40 * 9), np.float32)
+
+    def f(a, xs):
+        def turn(c, x):
+            return c + (a @ x).sum() + jnp.dot(x, x) + (x @ grows).sum() + (x @ (a * c)).sum(), None
+
+        return lax.scan(turn, 0.0, xs)[0]
+
+    jaxpr = simplified(f, A, xs)
+    assert count(jaxpr, "dot_general", inside_loops=True) == count(jaxpr, "dot_general") == 4

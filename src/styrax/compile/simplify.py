@@ -52,6 +52,8 @@ COSTLY = frozenset((
     "log", "log1p", "logistic", "nextafter", "polygamma", "pow", "rem", "rsqrt", "sin", "sinh", "sqrt", "tan", "tanh",
     "zeta"))
 CACHED = 1 << 18  # bytes
+GROWTH = 8  # times that a row may grow when it is multiplied outside of a loop
+ROOM = 1 << 28  # bytes that all rows may take there
 
 
 def simplify(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -172,6 +174,7 @@ class _Simplifier:
         fixed = loop.fix_carries()
         if p["length"] != 0:
             self.take_out(loop)
+            self.take_rows_out(loop, p["length"])
         new = eqn.replace(outvars=[v for k, v in enumerate(eqn.outvars) if k not in fixed], params={
             **p, "jaxpr": loop.closed(), "num_consts": loop.num_consts, "num_carry": loop.num_carry})
         return _with_fixed(self.add(new, loop.ins), fixed, len(eqn.outvars))
@@ -204,6 +207,18 @@ class _Simplifier:
             ins = [v if type(v) is Literal else env[v] for v in eqn.invars]
             env.update(zip(eqn.outvars, self.equation(eqn, ins), strict=True))
         loop.remove(moved, env)
+
+
+    def take_rows_out(self, loop: _Loop, length: int) -> None:
+        """Multiplies all rows at once, where each turn multiplies one of its own with a matrix that does not change."""
+        env: dict[Any, Atom] = dict(zip(loop.constvars, self.constants(loop.body), strict=True))
+        env.update(zip(loop.invars, loop.ins, strict=True))
+        for eqn in loop.products_of_rows(length):
+            (left, right), none = eqn.params["dimension_numbers"]
+            out = eqn.outvars[0].aval
+            whole = eqn.replace(outvars=[Var(out.update(shape=(length, *out.shape)))], params={
+                **eqn.params, "dimension_numbers": ((tuple(d + 1 for d in left), right), none)})
+            loop.feed(eqn, self.add(whole, [env[v] for v in eqn.invars])[0])
 
 
 def _with_fixed(outs: Sequence[Atom], fixed: dict[int, Atom], count: int) -> list[Atom]:
@@ -258,6 +273,26 @@ class _Loop:
                 needed.update(v for v in eqn.invars if type(v) is not Literal)
                 moved.append(eqn)
         return moved[::-1]
+
+    def products_of_rows(self, length: int) -> list[JaxprEqn]:
+        """The equations that multiply what a turn has of its own with a constant, as far as there is room for all."""
+        constants = {*self.constvars, *self.invars[:self.num_consts]}
+        rows = set(self.invars[self.num_consts + self.num_carry:])
+        found = []
+        for eqn in self.eqns:
+            if eqn.primitive.name != "dot_general" or not is_pure(eqn) or eqn.params.get("out_sharding") is not None:
+                continue
+            (row, matrix), out = eqn.invars, eqn.outvars[0].aval
+            if row in rows and matrix in constants and eqn.params["dimension_numbers"][1] == ((), ()) and (
+                    out.size <= GROWTH * row.aval.size and length * out.size * out.dtype.itemsize <= ROOM):
+                found.append(eqn)
+        return found
+
+    def feed(self, eqn: JaxprEqn, rows: Atom) -> None:
+        """Leaves an equation out: its results come from outside, a row for each turn."""
+        self.eqns = [e for e in self.eqns if e is not eqn]
+        self.invars.append(eqn.outvars[0])
+        self.ins.append(rows)
 
     def remove(self, moved: Sequence[JaxprEqn], values: dict[Any, Atom]) -> None:
         """Leaves out equations whose results, as far as the rest reads them, come from outside."""
