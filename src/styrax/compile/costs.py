@@ -12,6 +12,7 @@ from .loopir import Call, Copy, Fold, Loop, Statement, Store, While
 if TYPE_CHECKING:
     from .pipeline import Program
 
+THREADED = 60_000  # estimated instructions below which a nest is not worth waking a thread for
 TRANSCENDENTAL = frozenset(
     "exp exp2 expm1 log log1p sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh pow cbrt erf erfc "
     "erf_inv lgamma digamma logistic".split())

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core.jaxpr import ClosedJaxpr, DropVar, JaxprEqn
+from .costs import THREADED
 from .expr import Expr, Index, unwrap
 from .loopir import Declare, Let, Loop, Set, Statement, Store, While
 from .simplify import CHEAP, COSTLY
@@ -27,7 +28,6 @@ SIDE_BY_SIDE = 4  # vectors that run at once: each waits for its own turn before
 TOGETHER = 2  # the same where a vector that has ended waits for the others
 LARGEST = 256  # estimated instructions of a turn of them all
 EXPECTED = 16  # turns of a loop whose length is not known
-THREADED = 60_000  # estimated instructions below which a nest is not worth waking a thread for
 
 
 class NotPointwiseError(Exception):

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from .builder import Builder
-from .expr import EXPENSIVE, INDEX, Expr, Index, coefficient, unwrap, walk
+from .costs import THREADED
+from .expr import EXPENSIVE, FREE, INDEX, Expr, Index, coefficient, unwrap, walk
 from .fuse import Group, Member, operation_exprs
 from .loopir import Accumulator, Close, Fold, Loop, Open, Statement, Store
 from .segments import cut
@@ -18,7 +19,6 @@ REGISTERS = 24  # estimated instructions of a step, times vectors, that register
 STREAMS = 4  # rows that a reduction along the vector folds side by side
 STREAMED = 6  # estimated instructions of one element up to which that pays
 SHARES = 12  # steps of a loop that threads can share evenly
-THREADED = 60_000  # estimated instructions below which a nest is not worth waking a thread for
 
 
 class Scheduler:
@@ -187,8 +187,6 @@ class Scheduler:
         """Estimated instructions of one innermost iteration."""
         seen: set[Expr] = set()
         cost = 1
-        from .expr import EXPENSIVE, FREE
-
         for n in walk(self._exprs()):
             if n not in seen:
                 seen.add(n)

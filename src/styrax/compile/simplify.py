@@ -211,9 +211,12 @@ class _Simplifier:
 
     def take_rows_out(self, loop: _Loop, length: int) -> None:
         """Multiplies all rows at once, where each turn multiplies one of its own with a matrix that does not change."""
+        products = loop.products_of_rows(length)
+        if not products:
+            return
         env: dict[Any, Atom] = dict(zip(loop.constvars, self.constants(loop.body), strict=True))
         env.update(zip(loop.invars, loop.ins, strict=True))
-        for eqn in loop.products_of_rows(length):
+        for eqn in products:
             (left, right), none = eqn.params["dimension_numbers"]
             out = eqn.outvars[0].aval
             whole = eqn.replace(outvars=[Var(out.update(shape=(length, *out.shape)))], params={
