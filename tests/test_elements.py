@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import styrax
-from styrax.compile.loopir import Loop, While, statements
+from styrax.compile.ir.loopir import Loop, While, statements
 
 rng = np.random.default_rng(0)
 DTYPES = ["float32", "bfloat16", "float16", "int32", "int8", "uint8", "bool", "complex64", "int4", "float8_e4m3fn"]

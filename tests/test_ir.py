@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import styrax.numpy  # noqa: F401  (its import makes all primitives known)
-from styrax.compile.loopir import Copy, Loop, While, statements
+from styrax.compile.ir.loopir import Copy, Loop, While, statements
 from styrax.compile.pipeline import compile_to_loops
 from styrax.core.serial import parse
 

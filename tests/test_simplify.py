@@ -6,7 +6,7 @@ import pytest
 import styrax as jax
 import styrax.numpy as jnp
 from styrax import lax
-from styrax.compile.simplify import simplify
+from styrax.compile.jaxprs.simplify import simplify
 from styrax.core.jaxpr import jaxprs_in_params
 
 A = np.random.default_rng(0).normal(size=(40, 40)).astype(np.float32) / 8

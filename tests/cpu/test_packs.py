@@ -6,9 +6,9 @@ import numpy as np
 
 import styrax as jax
 import styrax.numpy as jnp
-from styrax.compile import packs
-from styrax.compile.builder import Builder
-from styrax.compile.loopir import Let, Set, Store
+from styrax.compile.ir.loopir import Let, Set, Store
+from styrax.compile.loops import slp as packs
+from styrax.compile.lowering.builder import Builder
 
 F32 = np.dtype(np.float32)
 

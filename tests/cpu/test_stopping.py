@@ -10,7 +10,7 @@ import pytest
 import styrax as jax
 import styrax.numpy as jnp
 from styrax import lax
-from styrax.compile.loopir import Scratch, statements
+from styrax.compile.ir.loopir import Scratch, statements
 from styrax.cpu import llvm
 from styrax.cpu.client import Executable, generate
 

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .expr import FREE, Expr, walk
-from .loopir import Call, Copy, Fold, Loop, Statement, Store, While
+from .ir.expr import FREE, Expr, walk
+from .ir.loopir import Call, Copy, Fold, Loop, Statement, Store, While
 
 if TYPE_CHECKING:
     from .pipeline import Program

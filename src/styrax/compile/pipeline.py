@@ -10,17 +10,17 @@ import numpy as np
 from ..core import config
 from ..core.avals import AbstractToken
 from ..core.jaxpr import ClosedJaxpr, Jaxpr
-from .builder import Builder
 from .costs import instructions
-from .expr import Expr
-from .fuse import Fuser, Group, loaded_buffers, region_uses
-from .loopir import Buffer, Let, Statement, Store, show_program, statements
-from .lower import Lowering, Token, physical_dtype
-from .memory import plan
-from .rules import LEVELS
-from .schedule import Scheduler
-from .simplify import simplify
-from .values import Define, Opaque, Operation, Point, Reduce, Region, Stored, Value
+from .ir.expr import Expr
+from .ir.loopir import Buffer, Let, Statement, Store, show_program, statements
+from .ir.values import Define, Opaque, Operation, Point, Reduce, Region, Stored, Value
+from .jaxprs.simplify import simplify
+from .loops.fuse import Fuser, Group, loaded_buffers, region_uses
+from .loops.memory import plan
+from .loops.schedule import Scheduler
+from .lowering.builder import Builder
+from .lowering.lower import Lowering, Token, physical_dtype
+from .lowering.rewrites import LEVELS
 
 
 class Program:

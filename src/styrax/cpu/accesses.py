@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
-from ..compile.expr import BOOL, Expr, coefficient, poly_terms
-from ..compile.loopir import Buffer
-from ..compile.scalars import NARROW_INTS, is_complex, part_dtype
+from ..compile.ir.expr import BOOL, Expr, coefficient, poly_terms
+from ..compile.ir.loopir import Buffer
+from ..compile.lowering.scalars import NARROW_INTS, is_complex, part_dtype
 from .expressions import Expressions
 from .instructions import element_type, memory_type, rows, splat, suffix, vector
 

@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..compile import packs as packing
 from ..compile.costs import instructions as cost
-from ..compile.expr import Expr
-from ..compile.jam import Jam
-from ..compile.loopir import (
+from ..compile.ir.expr import Expr
+from ..compile.ir.loopir import (
     Buffer,
     Call,
     Close,
@@ -32,7 +30,9 @@ from ..compile.loopir import (
     While,
     statements,
 )
-from ..compile.scalars import is_complex, part_dtype
+from ..compile.loops import slp as packing
+from ..compile.loops.unroll_and_jam import Jam
+from ..compile.lowering.scalars import is_complex, part_dtype
 from . import instructions
 from .frames import Frame
 from .instructions import element_type, memory_type, vector

@@ -5,9 +5,9 @@ Inside a vector loop, what depends on its variable has lanes; everything else st
 
 from __future__ import annotations
 
-from ..compile.expr import INDEX, Expr, const_value, poly_terms
-from ..compile.loopir import Buffer
-from ..compile.scalars import is_float
+from ..compile.ir.expr import INDEX, Expr, const_value, poly_terms
+from ..compile.ir.loopir import Buffer
+from ..compile.lowering.scalars import is_float
 from . import instructions
 from .instructions import cast, element_type, literal, splat, vector
 from .writer import Lanes, Writer

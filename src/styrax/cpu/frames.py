@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..compile.costs import instructions
-from ..compile.loopir import Buffer, Call, Copy, Loop, Scratch, Statement, Store, statements
+from ..compile.ir.loopir import Buffer, Call, Copy, Loop, Scratch, Statement, Store, statements
 from . import native
 from .accesses import Accesses
 

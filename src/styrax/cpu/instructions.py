@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import ml_dtypes
 import numpy as np
 
-from ..compile.scalars import BF16, F16, NARROW_INTS, SMALL_FLOATS, is_float, is_signed
+from ..compile.lowering.scalars import BF16, F16, NARROW_INTS, SMALL_FLOATS, is_float, is_signed
 
 F32, F64, BOOL = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.bool_)
 

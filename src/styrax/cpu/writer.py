@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ..compile.expr import Expr
-from ..compile.loopir import Buffer
+from ..compile.ir.expr import Expr
+from ..compile.ir.loopir import Buffer
 from .instructions import vector
 from .math import FUNCTIONS as OWN_FUNCTIONS
 from .math import module_text

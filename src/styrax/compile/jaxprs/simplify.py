@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from ..core.avals import ShapedArray
-from ..core.backends import params_key
-from ..core.check import maybe_check
-from ..core.dead_code import dce_jaxpr
-from ..core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, jaxprs_in_params
+from ...core.avals import ShapedArray
+from ...core.backends import params_key
+from ...core.check import maybe_check
+from ...core.dead_code import dce_jaxpr
+from ...core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, jaxprs_in_params
 
 # primitives that are nothing but a program: name -> the program among their parameters
 CALLS: dict[str, Callable[[dict[str, Any]], Any]] = {

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .values import Stored, Value
+from ..ir.values import Stored, Value
 
 _numbers = itertools.count()
 calls: weakref.WeakValueDictionary[int, HostCall] = weakref.WeakValueDictionary()

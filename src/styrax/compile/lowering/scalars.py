@@ -11,9 +11,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from ..ir.expr import BOOL, F32, F64, INDEX, SAFE, UNBOUNDED, Arena, Expr, Index, const_value
 from . import complex_numbers
-from .expr import BOOL, F32, F64, INDEX, SAFE, UNBOUNDED, Arena, Expr, Index, const_value
-from .rules import BY_OPERATION, LEVELS, rewrite
+from .rewrites import BY_OPERATION, LEVELS, rewrite
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 F16 = np.dtype(np.float16)
@@ -491,7 +491,7 @@ def _narrow_const(value: int) -> Any:
 
 
 def expr_const(value: Any) -> Any:
-    from .expr import _Const
+    from ..ir.expr import _Const
 
     return _Const(value)
 

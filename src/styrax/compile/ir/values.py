@@ -16,7 +16,7 @@ from .expr import Expr, Index
 from .loopir import Buffer, Statement
 
 if TYPE_CHECKING:
-    from .builder import Builder
+    from ..lowering.builder import Builder
 
 Shape = tuple[Index, ...]
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ..ir.expr import Expr, Index, unwrap
+from ..ir.values import Stored, Value
 from .builder import Builder, Nest
-from .expr import Expr, Index, unwrap
-from .values import Stored, Value
 
 BLAS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d", np.dtype(np.complex64): "c", np.dtype(np.complex128): "z"}
 LARGE = 1 << 18  # multiplications of one product from which a call into BLAS pays; below, tiles in registers do better

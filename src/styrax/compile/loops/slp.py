@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from .expr import EXPENSIVE, Expr, walk
-from .loopir import Call, Close, Declare, Let, Set, Statement, statements
+from ..ir.expr import EXPENSIVE, Expr, walk
+from ..ir.loopir import Call, Close, Declare, Let, Set, Statement, statements
 
 FUNCTIONS = frozenset(EXPENSIVE) - {"sqrt", "div", "rem"}
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))

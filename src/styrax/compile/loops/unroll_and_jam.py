@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .expr import Expr, coefficient
-from .loopir import Accumulator, Close, Fold, Loop, Open, Statement, Store, Together
+from ..ir.expr import Expr, coefficient
+from ..ir.loopir import Accumulator, Close, Fold, Loop, Open, Statement, Store, Together
 
 
 class Row:

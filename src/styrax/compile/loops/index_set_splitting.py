@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .builder import Builder
-from .expr import BOOL, INDEX, Expr, coefficient, const_value, walk
-from .loopir import Loop, Statement, Store
+from ..ir.expr import BOOL, INDEX, Expr, coefficient, const_value, walk
+from ..ir.loopir import Loop, Statement, Store
+from ..lowering.builder import Builder
 
 CUTS = 3  # at most: each adds a copy of the loop
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from .expr import Expr
+    from ..ir.expr import Expr
     from .scalars import Scalars
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .expr import Expr, walk
-from .loopir import Buffer, Call, Copy, Loop, Statement, Store, While
+from ..ir.expr import Expr, walk
+from ..ir.loopir import Buffer, Call, Copy, Loop, Statement, Store, While
 
 ALIGNMENT = 64
 

@@ -10,12 +10,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..core.jaxpr import ClosedJaxpr, DropVar, JaxprEqn
-from .costs import THREADED
-from .expr import Expr, Index, unwrap
-from .loopir import Declare, Let, Loop, Set, Statement, Store, While
-from .simplify import CHEAP, COSTLY
-from .values import Define, Opaque, Operation, Shape, Stored, Value
+from ...core.jaxpr import ClosedJaxpr, DropVar, JaxprEqn
+from ..costs import THREADED
+from ..ir.expr import Expr, Index, unwrap
+from ..ir.loopir import Declare, Let, Loop, Set, Statement, Store, While
+from ..ir.values import Define, Opaque, Operation, Shape, Stored, Value
+from ..jaxprs.simplify import CHEAP, COSTLY
 
 if TYPE_CHECKING:
     from .builder import Builder
@@ -116,7 +116,7 @@ class Turns:
         self.work = 0
 
     def state(self) -> list[Value]:
-        from .values import Scalar
+        from ..ir.values import Scalar
 
         return [Scalar(t) if v.shape == () else Element(self.elements, t, v.shape)
                 for v, t in zip(self.initial, self.targets, strict=True)]

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .builder import LANES, Builder
-from .expr import Expr, Index, coefficient, poly_terms, unwrap, walk
-from .loopir import Buffer
-from .values import Define, Opaque, Operation, Point, Reduce, Region
+from ..ir.expr import Expr, Index, coefficient, poly_terms, unwrap, walk
+from ..ir.loopir import Buffer
+from ..ir.values import Define, Opaque, Operation, Point, Reduce, Region
+from ..lowering.builder import LANES, Builder
 
 RECOMPUTED = 6  # values up to this cost are computed again in a later pass instead of being stored
 HORIZONTAL = 10  # estimated instructions that fold the lanes of a reduction
@@ -328,7 +328,7 @@ class Fuser:
 
 def region_uses(op: Operation) -> tuple[set, set]:
     """What an operation with control flow or explicit statements reads and writes: buffers and scalars."""
-    from .loopir import Call, Copy, Declare, Fold, Let, Set, Store, statements
+    from ..ir.loopir import Call, Copy, Declare, Fold, Let, Set, Store, statements
 
     reads: set = set()
     writes: set = set()

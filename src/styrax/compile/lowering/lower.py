@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from ..core import rules
-from ..core.avals import AbstractToken
-from ..core.dims import is_generic
-from ..core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
-from . import elements
+from ...core import rules
+from ...core.avals import AbstractToken
+from ...core.dims import is_generic
+from ...core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from ..ir.expr import BOOL, INDEX, Expr, Index, unwrap, walk
+from ..ir.loopir import Buffer, Copy, Declare, Let, Loop, Set, Statement, Store, Switch, While
+from ..ir.values import Computed, Define, Opaque, Operation, Point, Region, Scalar, Stored, Value
+from ..jaxprs.simplify import CALLS
+from . import interchange as elements
 from .builder import MAX_DEPTH, REALIZED, Builder
-from .expr import BOOL, INDEX, Expr, Index, unwrap, walk
-from .loopir import Buffer, Copy, Declare, Let, Loop, Set, Statement, Store, Switch, While
 from .scalars import is_complex
-from .simplify import CALLS
-from .values import Computed, Define, Opaque, Operation, Point, Region, Scalar, Stored, Value
 
 SMALL = 1  # elements up to which an array counts as a scalar
 

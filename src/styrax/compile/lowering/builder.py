@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.dims import Dim, Recorder, Terms
-from .expr import BOOL, INDEX, NO_DEPS, UNBOUNDED, Expr, Index, coefficient, unwrap
-from .loopir import Buffer, Call, Copy, If, Let, Loop, Scratch, Statement, Store, While
-from .loopir import Declare as DeclareStatement
-from .loopir import Set as SetStatement
+from ...core.dims import Dim, Recorder, Terms
+from ..ir.expr import BOOL, INDEX, NO_DEPS, UNBOUNDED, Expr, Index, coefficient, unwrap
+from ..ir.loopir import Buffer, Call, Copy, If, Let, Loop, Scratch, Statement, Store, While
+from ..ir.loopir import Declare as DeclareStatement
+from ..ir.loopir import Set as SetStatement
+from ..ir.values import Computed, Define, Opaque, Operation, Point, Reduce, Scalar, Shape, Stored, Value
 from .scalars import Scalars, int_range, is_complex, is_integer, part_dtype
-from .values import Computed, Define, Opaque, Operation, Point, Reduce, Scalar, Shape, Stored, Value
 
 if TYPE_CHECKING:
-    from .elements import Elements
+    from .interchange import Elements
 
 REALIZED = 3  # a value of this cost that is used twice, or again and again by one consumer, is kept
 MAX_DEPTH = 60  # longer chains of inlined values are cut: expressions stay small enough to walk
@@ -509,7 +509,7 @@ def _as_tuple(x: Any) -> tuple:
 
 
 def _true(e: Expr) -> bool:
-    from .expr import const_value
+    from ..ir.expr import const_value
 
     return bool(const_value(e))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .expr import Expr, const_value
+from ..ir.expr import Expr, const_value
 
 if TYPE_CHECKING:
     from .scalars import Scalars

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .builder import Builder
-from .costs import THREADED
-from .expr import EXPENSIVE, FREE, INDEX, Expr, Index, coefficient, unwrap, walk
+from ..costs import THREADED
+from ..ir.expr import EXPENSIVE, FREE, INDEX, Expr, Index, coefficient, unwrap, walk
+from ..ir.loopir import Accumulator, Close, Fold, Loop, Open, Statement, Store
+from ..ir.values import Point, Reduce
+from ..lowering.builder import Builder
 from .fuse import Group, Member, operation_exprs
-from .loopir import Accumulator, Close, Fold, Loop, Open, Statement, Store
-from .segments import cut
-from .values import Point, Reduce
+from .index_set_splitting import cut
 
 UNROLL = 8  # vectors that one step of a reduction takes, at most
 REGISTERS = 24  # estimated instructions of a step, times vectors, that registers can hold
