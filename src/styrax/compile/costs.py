@@ -6,16 +6,15 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .ir.expr import FREE, Expr, walk
-from .ir.loopir import Call, Copy, Fold, Loop, Statement, Store, While
+from .ir.expr import COSTS, TRANSCENDENTAL, Expr, walk
+from .ir.loopir import Call, Copy, Fold, Loop, Statement, Store, While, statements
 
 if TYPE_CHECKING:
-    from .pipeline import Program
+    from .program import Program
 
-THREADED = 60_000  # estimated instructions below which a nest is not worth waking a thread for
-TRANSCENDENTAL = frozenset(
-    "exp exp2 expm1 log log1p sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh pow cbrt erf erfc "
-    "erf_inv lgamma digamma logistic".split())
+# Keep or compute again: estimated instructions of a value
+WORTH_KEEPING = 3  # a value of this cost that is read twice, or again and again, is stored
+WORTH_REPEATING = 6  # of one that is stored anyway, up to which a later pass over the same loops computes it again
 
 
 def analyse(program: Program) -> dict[str, float]:
@@ -28,9 +27,9 @@ def analyse(program: Program) -> dict[str, float]:
 def _count(body: Sequence[Statement], times: float, totals: dict[str, float]) -> None:
     for s in body:
         for n in walk([e for e in s.exprs() if isinstance(e, Expr)]):
-            if n.op == "load":
+            if n.op in ("load", "transposed"):
                 totals["bytes accessed"] += times * n.dtype.itemsize
-            elif n.dtype.kind == "f" and n.op not in FREE and n.op != "select":
+            elif n.dtype.kind == "f" and COSTS.get(n.op, 1) and n.op != "select":
                 totals["transcendentals" if n.op in TRANSCENDENTAL else "flops"] += times
         if isinstance(s, Store):
             totals["bytes accessed"] += times * s.buffer.dtype.itemsize
@@ -39,9 +38,13 @@ def _count(body: Sequence[Statement], times: float, totals: dict[str, float]) ->
         elif isinstance(s, Copy) and s.target.root is not s.source.root:
             count = s.count if isinstance(s.count, int) else 1
             totals["bytes accessed"] += times * 2 * count * s.target.dtype.itemsize
-        trips = s.extent if isinstance(s, Loop) and isinstance(s.extent, int) else 1
-        for inner in s.bodies():
+        for inner, trips in zip(s.bodies(), turns(s, 1.0, lanes=False), strict=True):
             _count(inner, times * trips, totals)
+
+
+def size(body: Sequence[Statement]) -> float:
+    """Roughly how many instructions stand in the code, whose loops' bodies stand there once."""
+    return sum(1 + sum(e.cost for e in s.exprs()) for s in statements(body))
 
 
 def instructions(body: Sequence[Statement], times: float = 1.0) -> float:
@@ -55,9 +58,18 @@ def instructions(body: Sequence[Statement], times: float = 1.0) -> float:
         total += times * (1 + sum(e.cost for e in s.exprs()))
         if isinstance(s, Copy):
             total += times * s.count / 32 if isinstance(s.count, int) else math.inf
-        trips = 1.0
-        if isinstance(s, Loop):
-            trips = -(-s.extent // max(s.width, 1)) if isinstance(s.extent, int) else math.inf
-        for inner in s.bodies():
+        for inner, trips in zip(s.bodies(), turns(s, math.inf), strict=True):
             total += instructions(inner, times * trips)
     return total
+
+
+def turns(s: Statement, unknown: float, lanes: bool = True) -> Sequence[float]:
+    """How often each of a statement's bodies is run; of vectors, or without `lanes` of their elements. `unknown` stands
+    for an extent that is not known."""
+    if not isinstance(s, Loop):
+        return [1.0] * len(s.bodies())
+    if not isinstance(s.extent, int):
+        return [unknown] * len(s.bodies())
+    if s.rest is not None:
+        return s.extent // s.width, s.extent % s.width
+    return (-(-s.extent // max(s.width, 1)) if lanes else s.extent,)

@@ -1,202 +1,113 @@
-"""The compiler as a list of stages, each a function from one form of the program to the next."""
+"""The compiler as a list of passes: jaxpr → jaxpr, jaxpr → operations → groups → loops, loops → loops.
+
+`STYRAX_DEBUG=slp` prints programs after the pass of that name, with the count of what it changed; `STYRAX_DEBUG=jaxpr`
+the program as it comes in, `loops` as the emitter gets it. `STYRAX_DEBUG=verify` checks each pass's result.
+`STYRAX_DEBUG=-slp` leaves an optional pass out.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
-
-import numpy as np
+from typing import NamedTuple
 
 from ..core import config
-from ..core.avals import AbstractToken
-from ..core.jaxpr import ClosedJaxpr, Jaxpr
-from .costs import instructions
-from .ir.expr import Expr
-from .ir.loopir import Buffer, Let, Statement, Store, show_program, statements
-from .ir.values import Define, Opaque, Operation, Point, Reduce, Region, Stored, Value
-from .jaxprs.simplify import simplify
-from .loops.fuse import Fuser, Group, loaded_buffers, region_uses
-from .loops.memory import plan
-from .loops.schedule import Scheduler
-from .lowering.builder import Builder
-from .lowering.lower import Lowering, Token, physical_dtype
-from .lowering.rewrites import LEVELS
+from ..core.check import check_jaxpr
+from ..core.jaxpr import ClosedJaxpr, JaxprEqn
+from .ir.loopir import made_by, statements
+from .ir.verify import verify
+from .jaxprs import cse, dead_code, inline, loop_invariants, row_products
+from .jaxprs.rewriting import programs_of
+from .loops import fuse, index_set_splitting, memory, parallelize, schedule, slp, unroll_and_jam
+from .lowering import lower
+from .program import Program
 
 
-class Program:
-    """A program as loop IR: statements over buffers, ready for `cpu.emit`."""
+class Pass(NamedTuple):
+    """One step: its name, what it does, what holds of its result, and when it may or must be left out."""
 
-    __slots__ = ("builder", "statements", "inputs", "constants", "outputs", "workspace", "out_avals", "name", "generic",
-                 "work")
-
-    def __init__(self, builder: Builder, name: str):
-        self.builder = builder
-        self.name = name
-        self.statements: list[Statement] = []
-        self.inputs: list[Buffer | None] = []
-        self.constants: list[tuple[Buffer, Any]] = []
-        self.outputs: list[Buffer | None] = []
-        self.out_avals: list[Any] = []
-        self.workspace = 0
-        self.generic = False
-        self.work = 0.0  # estimated instructions of a call
-
-    def __str__(self) -> str:
-        return show_program(self.statements)
+    name: str
+    run: Callable[[Program], Program]
+    verify: Callable[[Program], None]
+    optional: bool = True
+    generic: bool = True  # whether it runs on programs whose sizes are known only at run time
 
 
-def debugging(stage: str) -> bool:
-    return stage in config.config.debug
+def _on_jaxpr(change: Callable[[ClosedJaxpr], ClosedJaxpr]) -> Callable[[Program], Program]:
+    def run(program: Program) -> Program:
+        closed = change(program.closed)
+        return program if closed is program.closed else program.replace(closed=closed)
+
+    return run
 
 
-def lower(closed: ClosedJaxpr, name: str, donated: Sequence[bool] = (),
-          generic: bool = False) -> tuple[Program, list[Operation]]:
-    """jaxpr → operations: what is computed, element by element."""
-    b = Builder()
-    b.numerics = LEVELS[config.states["styrax_numerics"].value]
-    program = Program(b, name)
-    lowering = Lowering(b)
-    lowering.generic = program.generic = generic
-    number = 0
-
-    def argument(aval: Any, kind: str) -> tuple[Buffer | None, Value]:
-        nonlocal number
-        if isinstance(aval, AbstractToken):
-            return None, Token()
-        dtype = physical_dtype(aval)
-        shape = tuple(map(b.extent, aval.shape))
-        buffer = b.buffer(dtype, b.product(shape), kind, number, kind)
-        number += 1
-        return buffer, Stored(b, buffer, shape, dtype)
-
-    args: list[Value] = []
-    for i, aval in enumerate(closed.in_avals):
-        buffer, value = argument(aval, "arg")
-        if buffer is not None:
-            buffer.donated = bool(donated and donated[i])
-        program.inputs.append(buffer)
-        args.append(value)
-    known: dict[int, Value] = {}
-
-    def constant(value: Any, aval: Any) -> Value:
-        found = known.get(id(value))
-        if found is None:
-            buffer, found = argument(aval, "const")
-            known[id(value)] = found
-            if buffer is not None:
-                program.constants.append((buffer, value))
-        return found
-
-    lowering.constant = constant  # type: ignore[method-assign]
-    results = lowering.closed(closed, args)
-    for aval, value in zip(closed.out_avals, results, strict=True):
-        program.out_avals.append(aval)
-        if isinstance(value, Token):
-            program.outputs.append(None)
-            continue
-        dtype = physical_dtype(aval)
-        shape = tuple(map(b.extent, aval.shape))
-        buffer = b.buffer(dtype, b.product(shape), "out", number, "out")
-        number += 1
-        program.outputs.append(buffer)
-        target = Stored(b, buffer, shape, dtype)
-        if aval.shape == ():
-            b.ops.append(Opaque([Store(buffer, b.int(0), value.at(()))]))
-        else:
-            b.write(target, value)
-    return program, b.ops
+def _well_typed(program: Program) -> None:
+    check_jaxpr(program.closed.jaxpr)
 
 
-def schedule(program: Program, ops: Sequence[Operation], vector_bytes: int) -> None:
-    """operations → statements: groups, loops, vectors, threads."""
-    used: set[Any] = set()
-    b = program.builder
-    units = fuse_block(b, drop_dead(ops, used))
-    program.statements = emit_units(b, units, vector_bytes, buffers_read(units, set()))
+def _unchecked(program: Program) -> None:
+    """Operations and groups have no invariants of their own: what they become is checked."""
 
 
-def drop_dead(ops: Sequence[Operation], used: set[Any]) -> list[Operation]:
-    """Leaves out operations whose temporary results nobody reads."""
-    out = []
-    for op in reversed(ops):
-        reads, writes = region_uses(op)
-        if isinstance(op, Point):
-            alive = op.buffer.kind != "temp" or op.buffer in used
-        elif isinstance(op, Reduce):
-            stored = any(buf.kind != "temp" or buf in used for buf, _, _ in op.stores)
-            alive = stored or any(t in used for t in op.targets)
-        elif isinstance(op, Define):
-            alive = any(t in used for t in op.targets)
-        else:
-            alive = True
-        if alive:
-            used |= reads
-            out.append(op)
-    return out[::-1]
+def _sound_loops(program: Program) -> None:
+    verify(program.statements, program.builder, program.name)
 
 
-Unit = Any  # a Group, an Operation left alone, or (Region, its blocks as lists of units)
+# Passes over jaxprs that compare parameters leave programs with run-time sizes alone: each comparison is a question
+# about sizes, and each question a guard.
+PASSES = (
+    Pass("inline", _on_jaxpr(inline.inline), _well_typed, generic=False),
+    Pass("licm", _on_jaxpr(loop_invariants.move_invariants), _well_typed, generic=False),
+    Pass("row-products", _on_jaxpr(row_products.multiply_rows_together), _well_typed, generic=False),
+    Pass("cse", _on_jaxpr(cse.merge_equal), _well_typed, generic=False),
+    Pass("dce", _on_jaxpr(dead_code.drop_unused), _well_typed),
+    Pass("lower", lower.run, _unchecked, optional=False),
+    Pass("fuse", fuse.run, _unchecked, optional=False),
+    Pass("schedule", schedule.run, _sound_loops, optional=False),
+    Pass("index-set-splitting", index_set_splitting.run, _sound_loops),
+    Pass("unroll-and-jam", unroll_and_jam.run, _sound_loops),
+    Pass("parallelize", parallelize.run, _sound_loops),
+    Pass("slp", slp.run, _sound_loops),
+    Pass("memory", memory.run, _sound_loops, optional=False),
+)
 
 
-def fuse_block(b: Builder, ops: Sequence[Operation]) -> list[Unit]:
-    """Groups the operations of a block, and of the blocks inside it."""
-    out: list[Unit] = []
-    for unit in Fuser(b).run(ops):
-        if isinstance(unit, Region):
-            out.append((unit, [fuse_block(b, block) for block in unit.blocks]))
-        else:
-            out.append(unit)
-    return out
-
-
-def buffers_read(units: Sequence[Unit], read: set[Any]) -> set[Any]:
-    """Everything that is still read from memory after fusion."""
-    for unit in units:
-        if isinstance(unit, Group):
-            for m in unit.members:
-                read |= region_uses(m.op)[0]
-        elif isinstance(unit, tuple):
-            for block in unit[1]:
-                buffers_read(block, read)
-            for e in unit[0].exprs:
-                read |= loaded_buffers(e)
-        else:
-            read |= region_uses(unit)[0]
-    return read
-
-
-def emit_units(b: Builder, units: Sequence[Unit], vector_bytes: int, read: set[Any]) -> list[Statement]:
-    out: list[Statement] = []
-    for unit in units:
-        if isinstance(unit, Group):
-            dead = {w for w in unit.writes if w.kind == "temp" and w not in read and w.root not in read}
-            out += Scheduler(b, vector_bytes, dead).run(unit)
-        elif isinstance(unit, Define):
-            out += [Let(t, v) for t, v in zip(unit.targets, unit.values, strict=True)]
-        elif isinstance(unit, Opaque):
-            out += unit.statements
-        else:
-            region, blocks = unit
-            out += region.build([emit_units(b, block, vector_bytes, read) for block in blocks])
-    return out
+def debugging(word: str) -> bool:
+    return word in config.config.debug
 
 
 def compile_to_loops(closed: ClosedJaxpr, name: str, donated: Sequence[bool] = (), vector_bytes: int = 64,
                      generic: bool = False) -> Program:
-    """All stages up to loop IR with a memory plan."""
-    if debugging("jaxpr"):
-        print(f"-- jaxpr {name}\n{closed}")
-    if not generic:
-        closed = simplify(closed)
-        if debugging("simplify"):
-            print(f"-- simplify {name}\n{closed}")
-    program, ops = lower(closed, name, donated, generic)
-    schedule(program, ops, vector_bytes)
-    if debugging("schedule") or debugging("loops"):
+    """All passes: a program as loops with a memory plan."""
+    words = config.config.debug
+    program = Program(name, closed, donated, generic, vector_bytes)
+    if "jaxpr" in words:
+        print(f"-- jaxpr {name}\n{program}")
+    for step in PASSES:
+        if generic and not step.generic or step.optional and f"-{step.name}" in words:
+            continue
+        with made_by(step.name):
+            new = step.run(program)
+        if step.name in words:
+            print(f"-- {step.name} {name}: {changes(program, new, step.name)} changed\n{new.show(marks=True)}")
+        if "verify" in words:
+            step.verify(new)
+        program = new
+    if "loops" in words:
         print(f"-- loops {name}\n{program}")
-    program.work = instructions(program.statements)
-    program.workspace = plan(program.statements, program.builder.buffers, program.inputs, program.outputs)
     return program
 
 
-__all__ = ["Callable", "Expr", "Jaxpr", "Program", "compile_to_loops", "np", "statements"]
+def changes(old: Program, new: Program, name: str) -> int:
+    """How many equations a pass over jaxprs left out or made, or how many statements a pass over loops made."""
+    if new.statements:
+        return sum(s.made_by == name for s in statements(new.statements))
+    before, after = _equations(old.closed), _equations(new.closed)
+    return len(before.keys() ^ after.keys())
+
+
+def _equations(closed: ClosedJaxpr) -> dict[int, JaxprEqn]:
+    found = {id(eqn): eqn for eqn in closed.eqns}
+    for eqn in closed.eqns:
+        for inner in programs_of(eqn):
+            found |= _equations(inner)
+    return found

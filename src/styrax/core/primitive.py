@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from . import backends
 from .effects import Effects, no_effects
 from .trace import Trace, state
+from .traits import PLAIN, Traits
 
 
 class Primitive:
     """An operation on arrays: positional array arguments, static parameters by keyword.
 
-    What is known of it (derivatives, batching, lowerings) stands in the open tables of `core.rules`.
+    What is known of it (derivatives, batching, lowerings) stands in the open tables of `core.rules`, and what
+    compilers may assume in its `traits`.
     """
+
+    traits: Traits = PLAIN
 
     multiple_results = False
     call_primitive = False
@@ -32,6 +37,10 @@ class Primitive:
 
     def __repr__(self) -> str:
         return self.name
+
+    def declare(self, **traits: Any) -> None:
+        """Sets traits by name; see `core.traits.Traits`."""
+        self.traits = replace(self.traits, **traits)
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Gives the work to the current trace."""

@@ -251,7 +251,10 @@ def default_eqn(
     name: str | None = None,
 ) -> Doc:
     """``results = primitive[params] arguments``; ``params`` replaces the equation's own, in order."""
-    pairs = sorted(eqn.params.items()) if params is None else list(params)
+    if params is None:
+        unprinted = eqn.primitive.traits.unprinted
+        params = sorted((k, v) for k, v in eqn.params.items() if not (k in unprinted and v is None))
+    pairs = list(params)
     parts = []
     if eqn.outvars:
         parts += [Nest(2, pp_vars(eqn.outvars, names, settings, results=True)), text(" = ")]
@@ -291,22 +294,6 @@ def _pp_inner(jaxpr: Jaxpr, names: Names, settings: Settings) -> Doc:
 
 
 # Equations that print differently. Parameters with their usual values are left out.
-
-
-def _hiding(*hidden: str) -> EqnRule:
-    def rule(eqn: JaxprEqn, names: Names, settings: Settings) -> Doc:
-        pairs = [(k, v) for k, v in sorted(eqn.params.items()) if not (k in hidden and v is None)]
-        return default_eqn(eqn, names, settings, pairs)
-
-    return rule
-
-
-_WITH_ACCURACY = (
-    "cbrt", "cos", "exp", "exp2", "expm1", "log", "log1p", "logistic", "rsqrt", "sin", "sqrt", "tan", "tanh",
-)  # fmt: skip
-for _name in _WITH_ACCURACY:
-    eqn_rules[_name] = _hiding("accuracy")
-eqn_rules["mul"] = _hiding("out_dtype")
 
 
 def _dot_general(eqn: JaxprEqn, names: Names, settings: Settings) -> Doc:

@@ -147,7 +147,7 @@ class Accesses(Expressions):
         new = self.op(f"select i1 {outside}, i32 1, i32 {old}")
         self.line(f"store i32 {new}, ptr @outside")
 
-    def _turned(self, e: Expr, lanes: int) -> str:
+    def _transposed(self, e: Expr, lanes: int) -> str:
         """A row of a square tile that is contiguous down its columns: all of it is loaded, and turned in registers.
         Where lanes are masked, the row alone is gathered."""
         buffer, part, row, count = e.attr
@@ -163,7 +163,7 @@ class Accesses(Expressions):
         names = [self._to_register(name, buffer, None, lanes) for name in self._transpose(columns, t, count)]
         memo = self.scopes[self.at].memo
         for r, name in enumerate(names):
-            memo[self.arena.node("turned", e.args, e.dtype, (buffer, part, r, count))] = name
+            memo[self.arena.node("transposed", e.args, e.dtype, (buffer, part, r, count))] = name
         return names[row]
 
     def _transpose(self, parts: list[str], t: str, n: int) -> list[str]:

@@ -19,11 +19,6 @@ from ..core.invalid_values import Watched, watching
 from ..core.jaxpr import ClosedJaxpr
 from ..core.staging import trace_to_jaxpr
 
-# parameters that hold sizes and positions
-SIZE_PARAMS = frozenset((
-    "shape", "new_sizes", "sizes", "start_indices", "limit_indices", "slice_sizes", "padding_config", "size",
-    "dimension_size"))
-
 
 class Kernel:
     """A generic program: the compiled code, its guards, its results' shapes."""
@@ -137,7 +132,7 @@ class Eager:
             sized = [tuple(map(sizes.take, a.shape)) for a in avals]
             plain, with_sizes = {}, {}
             for name, value in params.items():
-                if name in SIZE_PARAMS:
+                if name in primitive.traits.sizes:
                     with_sizes[name] = _sized_param(sizes, value)
                 else:
                     plain[name] = value

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..compile.costs import instructions as cost
+from ..compile import costs
 from ..compile.ir.expr import Expr
 from ..compile.ir.loopir import (
     Buffer,
@@ -21,7 +21,9 @@ from ..compile.ir.loopir import (
     If,
     Let,
     Loop,
+    LoopKind,
     Open,
+    Pack,
     Set,
     Statement,
     Store,
@@ -30,8 +32,6 @@ from ..compile.ir.loopir import (
     While,
     statements,
 )
-from ..compile.loops import slp as packing
-from ..compile.loops.unroll_and_jam import Jam
 from ..compile.lowering.scalars import is_complex, part_dtype
 from . import instructions
 from .frames import Frame
@@ -47,20 +47,14 @@ class Function(Frame):
 
     # -- statements ----------------------------------------------------------------------------------------
     def run(self, body: Sequence[Statement]) -> None:
-        packs = packing.plan(body, self._room) if self.lanes is None else {}
-        for i, s in enumerate(body):
-            for nodes in packs.get(i, ()):
-                self._pack(nodes)
+        for s in body:
             getattr(self, "_" + type(s).__name__.lower())(s)
 
-    def _room(self, dtype: Any) -> int:
-        return self.module.vector_bytes // dtype.itemsize
-
-    def _pack(self, nodes: Sequence[Expr]) -> None:
+    def _pack(self, s: Pack) -> None:
         """The same function of several scalars: in lanes, then taken apart. Each stays in the outermost scope where it
         can be computed, as what uses it may stand there, too."""
         by_depth: dict[int, list[Expr]] = {}
-        for n in nodes:
+        for n in s.nodes:
             if self._find(n) is None:
                 by_depth.setdefault(self.depth(n), []).append(n)
         before = self.at
@@ -362,10 +356,10 @@ class Function(Frame):
             self.forget(b)
 
     def loop(self, s: Loop, low: str, high: str) -> None:
-        if s.kind == "vector" and s.width != 1 and self.lanes is None:
+        if s.kind is LoopKind.VECTOR and s.width != 1 and self.lanes is None:
             self._vector_loop(s, low, high)
-        elif s.kind == "rows":
-            self._rows_loop(s, low, high)
+        elif s.rest is not None:
+            self._jammed_loop(s, s.rest, low, high)
         else:
             self._counted(s, low, high, "1", None)
 
@@ -419,18 +413,17 @@ class Function(Frame):
         for scope in self.scopes:
             scope.memo.pop(s.var, None)
 
-    def _rows_loop(self, s: Loop, low: str, high: str) -> None:
-        """Whole tiles, then the rows that are left one by one."""
+    def _jammed_loop(self, s: Loop, rest: list[Statement], low: str, high: str) -> None:
+        """Whole steps, then the iterations that are left one by one."""
         if low.isdigit() and high.isdigit():
             full = str(int(low) + (int(high) - int(low)) // s.width * s.width)
         else:
             count = self.op(f"sub i64 {high}, {low}")
             covered = self.op(f"mul i64 {self.op(f'sdiv i64 {count}, {s.width}')}, {s.width}")
             full = self.op(f"add i64 {low}, {covered}")
-        tiles = Loop(s.var, s.extent, Jam(self.arena, s.var, s.width).body(s.body))
-        self._counted(tiles, low, full, str(s.width), None)
-        if full != high:
-            self._counted(s, full, high, "1", None)
+        self._counted(s, low, full, str(s.width), None)
+        if rest and full != high:
+            self._counted(Loop(s.var, s.extent, rest), full, high, "1", None)
 
     def _vector_loop(self, s: Loop, low: str, high: str) -> None:
         width = s.width or max(self.module.vector_bytes // 4, 1)
@@ -447,7 +440,7 @@ class Function(Frame):
             if n < width:
                 self._masked(s, low, high, width)
                 return
-        if nested and not (static and 0 < s.work <= TWICE):
+        if nested and not (static and costs.size(s.body) <= TWICE):
             self._masked(s, low, high, width)
             return
         if static:
@@ -511,11 +504,12 @@ class Function(Frame):
     # -- threads -----------------------------------------------------------------------------------------------
     def _parallel(self, s: Loop) -> None:
         """Hands chunks of a loop to the thread pool; the body becomes a function of its own."""
-        width = (s.width or self.module.vector_bytes // 4) if s.kind != "serial" else 1
+        steps = s.kind in (LoopKind.VECTOR, LoopKind.JAMMED)
+        width = (s.width or self.module.vector_bytes // 4) if steps else 1
         grain = width  # elements in one iteration of the pool
-        work = max(s.work or cost(s.body), 1)
+        work = max(s.work or costs.instructions(s.body), 1)
         per_claim = max(1, int(CHUNK_WORK // work))
-        if s.kind != "serial":
+        if steps:
             grain = width * per_claim
             per_claim = 1
         self.module.counter += 1

@@ -19,7 +19,7 @@ class Expressions(Writer):
     def _load(self, e: Expr, lanes: int) -> str:
         raise TypeError("loads are written by `accesses.Accesses`")
 
-    def _turned(self, e: Expr, lanes: int) -> str:
+    def _transposed(self, e: Expr, lanes: int) -> str:
         raise TypeError("loads are written by `accesses.Accesses`")
 
     # -- leaves --------------------------------------------------------------------------------------
@@ -70,7 +70,7 @@ class Expressions(Writer):
                 if n in self.loads:
                     continue
                 parts = [self.loads[a] for a in n.args if self.loads[a]]
-                if n.op in ("load", "turned"):
+                if n.op in ("load", "transposed"):
                     parts.append(frozenset((n.attr[0].root,)))
                 self.loads[n] = frozenset().union(*parts) if parts else frozenset()
             found = self.loads[e]
@@ -144,7 +144,7 @@ class Expressions(Writer):
         while stack:
             n = stack[-1]
             if n.op != "const" and self._find(n) is None:
-                if n.op not in ("load", "turned", "poly", "guard"):
+                if n.op not in ("load", "transposed", "poly", "guard"):
                     missing = [a for a in n.args if a.op != "const" and self._find(a) is None]
                     if missing:
                         stack.extend(missing)
@@ -177,8 +177,8 @@ class Expressions(Writer):
             return self._poly(e, lanes)
         if op == "load":
             return self._load(e, lanes)
-        if op == "turned":
-            return self._turned(e, lanes)
+        if op == "transposed":
+            return self._transposed(e, lanes)
         if op == "guard":
             return self.value(e.args[1], lanes)
         if op in ("add", "sub") and not self.contract and self.arena.numerics and self._one_product(e):

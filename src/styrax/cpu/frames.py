@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..compile.costs import instructions
-from ..compile.ir.loopir import Buffer, Call, Copy, Loop, Scratch, Statement, Store, statements
+from ..compile.ir.loopir import Buffer, BufferKind, Call, Copy, Loop, LoopKind, Scratch, Statement, Store, statements
 from . import native
 from .accesses import Accesses
 
@@ -45,7 +45,7 @@ class Frame(Accesses):
                   if isinstance(s, Scratch) and not _on_stack(s.buffer)}
         if temporaries:
             touched = {b for s in statements(body) for e in s.exprs() for b in self.buffers(e)} | self._writes(body)
-            wanted |= {b for b in touched if b.kind == "temp" and b not in self.pointers}
+            wanted |= {b for b in touched if b.kind is BufferKind.TEMP and b not in self.pointers}
         if not wanted:
             return
         self.declare("declare ptr @styrax_alloc(i64)")
@@ -97,7 +97,7 @@ class Frame(Accesses):
 
     def looks(self, s: Loop) -> bool:
         """Whether a loop is long enough to look at each turn whether to stop."""
-        return self.module.long and s.kind == "serial" and instructions([s]) >= LONG
+        return self.module.long and s.kind is LoopKind.SERIAL and instructions([s]) >= LONG
 
     def leave_if_stopping(self) -> None:
         """At the start of a part: what remains of a cancelled loop's parts does nothing."""

@@ -32,7 +32,6 @@ from .primitives import (
     check_dtype,
     check_same_dtypes,
     elementwise_hlo,
-    elementwise_loops,
     real_dtype,
     scalar_like,
     shape_of,
@@ -154,9 +153,10 @@ mul_p = standard_primitive(
     "mul",
     lambda x, y, **_: broadcast_shape("mul", [x.shape, y.shape]),
     _mul_dtype,
-    loops=elementwise_loops(_mul_scalar),
+    scalar=_mul_scalar,
     hlo=elementwise_hlo(_mul_hlo),
 )
+mul_p.declare(unprinted=frozenset(("out_dtype",)))
 batching.defbroadcasting(mul_p)
 
 
@@ -335,7 +335,7 @@ pow_p = standard_primitive(
     "pow",
     lambda x, y: broadcast_shape("pow", [x.shape, y.shape]),
     _pow_dtype,
-    loops=elementwise_loops(lambda b, x, y: b.pow(x, y if y.dtype == x.dtype else b.cast(y, x.dtype))),
+    scalar=lambda b, x, y: b.pow(x, y if y.dtype == x.dtype else b.cast(y, x.dtype)),
     hlo=elementwise_hlo(_pow_hlo),
 )
 batching.defbroadcasting(pow_p)
@@ -435,7 +435,7 @@ integer_pow_p = standard_primitive(
     "integer_pow",
     lambda x, *, y: x.shape,
     _integer_pow_dtype,
-    loops=elementwise_loops(lambda b, x, *, y: b.ipow(x, y)),
+    scalar=lambda b, x, *, y: b.ipow(x, y),
     hlo=_integer_pow_hlo,
 )
 batching.defvectorized(integer_pow_p)

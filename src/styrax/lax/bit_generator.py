@@ -48,6 +48,7 @@ _HLO_NAMES = {
 }
 
 rng_bit_generator_p = multiple_results("rng_bit_generator")
+rng_bit_generator_p.declare(sizes=frozenset(("shape",)))
 ad.defjvp_zero(rng_bit_generator_p)
 
 
@@ -235,6 +236,7 @@ def rng_bit_generator(key: Any, shape: Sequence[int], dtype: Any = np.uint32,
 # --- uniform numbers without a key
 
 rng_uniform_p = Primitive("rng_uniform")
+rng_uniform_p.declare(distinct=True, sizes=frozenset(("shape",)))
 ad.defjvp_zero(rng_uniform_p)
 
 

@@ -75,6 +75,7 @@ def _broadcast_hlo(m: Any, x: Any, *, shape: tuple, broadcast_dimensions: tuple,
 broadcast_in_dim_p = standard_primitive(
     "broadcast_in_dim", _broadcast_shape_rule, first_dtype, loops=_broadcast_loops, hlo=_broadcast_hlo
 )
+broadcast_in_dim_p.declare(movement=True, sizes=frozenset(("shape",)))
 
 
 def _broadcast_transpose(
@@ -253,6 +254,7 @@ squeeze_p = standard_primitive(
     loops=_squeeze_loops,
     hlo=lambda m, x, *, dimensions: m.reshape(x, m.avals_out[0].shape),
 )
+squeeze_p.declare(movement=True)
 ad.deflinear2(squeeze_p, lambda ct, x, *, dimensions: [expand_dims(ct, dimensions)])
 
 

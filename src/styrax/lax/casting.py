@@ -22,7 +22,6 @@ from .primitives import (
     OPERATIONS,
     Operation,
     check_dtype,
-    elementwise_loops,
     standard_primitive,
 )
 
@@ -61,7 +60,7 @@ convert_element_type_p = standard_primitive(
     lambda x, **_: x.shape,
     _convert_dtype,
     lambda x, *, new_dtype, weak_type, sharding: weak_type,
-    loops=elementwise_loops(_convert_scalar),
+    scalar=_convert_scalar,
     hlo=_convert_hlo,
 )
 batching.defvectorized(convert_element_type_p)
@@ -271,6 +270,7 @@ bitcast_convert_type_p = standard_primitive(
     loops=_bitcast_loops,
     hlo=lambda m, x, *, new_dtype: m.op1("stablehlo.bitcast_convert", [x], m.avals_out[0]),
 )
+bitcast_convert_type_p.declare(movement=True)
 ad.defjvp_zero(bitcast_convert_type_p)
 
 
@@ -358,7 +358,7 @@ reduce_precision_p = standard_primitive(
     "reduce_precision",
     _reduce_precision_shape,
     _reduce_precision_dtype,
-    loops=elementwise_loops(_reduce_precision_scalar),
+    scalar=_reduce_precision_scalar,
     hlo=lambda m, x, *, exponent_bits, mantissa_bits: m.op1(
         "stablehlo.reduce_precision",
         [x],
@@ -400,6 +400,7 @@ copy_p = standard_primitive(
     loops=lambda b, x: x,
     hlo=lambda m, x: x,
 )
+copy_p.declare(movement=True)
 batching.defvectorized(copy_p)
 ad.deflinear2(copy_p, lambda ct, x: [ct])
 physicals[copy_p] = lambda context, x: copy_p.bind(x)
@@ -411,6 +412,7 @@ stop_gradient_p = standard_primitive(
     loops=lambda b, x: x,
     hlo=lambda m, x: x,
 )
+stop_gradient_p.declare(movement=True)
 batching.defvectorized(stop_gradient_p)
 ad.defjvp_zero(stop_gradient_p)
 physicals[stop_gradient_p] = lambda context, x: x

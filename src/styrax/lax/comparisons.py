@@ -24,7 +24,6 @@ from .primitives import (
     all_weak,
     check_dtype,
     comparison,
-    elementwise_loops,
     reader,
     shape_of,
     standard_primitive,
@@ -183,6 +182,7 @@ select_n_p = standard_primitive(
     loops=_select_loops,
     hlo=_select_hlo,
 )
+select_n_p.declare(elementwise=True)
 
 
 def _select_jvp(primals: Any, tangents: Any) -> Any:
@@ -345,7 +345,7 @@ clamp_p: Primitive = standard_primitive(
     "clamp",
     _clamp_shape,
     _clamp_dtype,
-    loops=elementwise_loops(_clamp_scalar),
+    scalar=_clamp_scalar,
     hlo=_clamp_hlo,
 )
 

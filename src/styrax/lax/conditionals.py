@@ -13,6 +13,7 @@ from styrax.core.effects import RefEffect, ordered_effects
 from styrax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, eval_jaxpr
 from styrax.core.primitive import Primitive
 from styrax.core.trace import concrete_or_error, get_aval
+from styrax.core.traits import Control
 from styrax.transforms import ad, batching, partial
 from styrax.transforms.linear import cotangent_reference, is_linear
 
@@ -32,6 +33,7 @@ from .control_flow import (
 )
 
 cond_p = Primitive("cond", multiple_results=True)
+cond_p.declare(control=Control.COND)
 cond_p.higher_order = True
 
 _no_operand = object()

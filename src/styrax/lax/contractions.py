@@ -319,6 +319,7 @@ dot_general_p = standard_primitive(
     loops=_dot_loops,
     hlo=_dot_hlo,
 )
+dot_general_p.declare(contraction=True)
 
 
 def _rank(x: Any) -> int:

@@ -30,7 +30,6 @@ from .primitives import (
     binary,
     check_dtype,
     complex_dtype,
-    elementwise_loops,
     is_complex,
     real_dtype,
     scalar_like,
@@ -159,9 +158,7 @@ round_p = standard_primitive(
     "round",
     lambda x, **_: x.shape,
     _float_only("round"),
-    loops=elementwise_loops(
-        lambda b, x, rounding_method: b.round_even(x) if rounding_method == 1 else b.round_away(x)
-    ),
+    scalar=lambda b, x, rounding_method: b.round_even(x) if rounding_method == 1 else b.round_away(x),
     hlo=lambda m, x, rounding_method: m.op1(
         "stablehlo.round_nearest_even" if rounding_method == 1 else "stablehlo.round_nearest_afz",
         [x],
@@ -435,11 +432,9 @@ conj_p = standard_primitive(
     "conj",
     lambda x, **_: x.shape,
     _conj_dtype,
-    loops=elementwise_loops(
-        lambda b, x, input_dtype: b.conj(x)
+    scalar=lambda b, x, input_dtype: b.conj(x)
         if x.dtype.kind == "c"
-        else b.complex(x, b.const(0, x.dtype))
-    ),
+        else b.complex(x, b.const(0, x.dtype)),
     hlo=lambda m, x, input_dtype: _conj_hlo(m, x),
 )
 

@@ -94,6 +94,7 @@ def _pad_hlo(m: Any, x: Any, value: Any, *, padding_config: tuple) -> Any:
 
 pad_p = standard_primitive("pad", _pad_shape, _pad_dtype, lambda x, value, **_: x.weak_type,
                            loops=_pad_loops, hlo=_pad_hlo)  # fmt: skip
+pad_p.declare(movement=True, sizes=frozenset(("padding_config",)))
 
 
 def _pad_transpose(ct: Any, x: Any, value: Any, *, padding_config: tuple) -> list[Any]:
@@ -196,6 +197,7 @@ iota_p = standard_primitive(
     ),
     hlo=_iota_hlo,
 )
+iota_p.declare(movement=True, sizes=frozenset(("shape",)))
 
 
 def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: Any = None) -> Any:
@@ -235,6 +237,7 @@ empty_p = standard_primitive(
     ),
     hlo=lambda m, *, shape, dtype, out_sharding: m.full(0, m.avals_out[0]),
 )
+empty_p.declare(distinct=True, sizes=frozenset(("shape",)))
 
 
 def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Any:

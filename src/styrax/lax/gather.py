@@ -36,6 +36,7 @@ from .joining import concatenate
 from .reductions import reduce_and
 
 gather_p = Primitive("gather")
+gather_p.declare(movement=True, sizes=frozenset(("slice_sizes",)))
 
 
 def _check_gather(operand: Any, indices: Any, dnums: GatherDimensionNumbers, slice_sizes: Sequence[int]) -> None:

@@ -82,6 +82,7 @@ def _concatenate_hlo(m: Any, *xs: Any, dimension: int) -> Any:
 concatenate_p = standard_primitive(
     "concatenate", _concatenate_shape, _concatenate_dtype, loops=_concatenate_loops, hlo=_concatenate_hlo
 )
+concatenate_p.declare(movement=True)
 
 
 def _concatenate_transpose(ct: Any, *operands: Any, dimension: int) -> list[Any]:
@@ -153,6 +154,7 @@ def _stack_hlo(m: Any, *xs: Any, axis: int) -> Any:
 
 
 stack_p = standard_primitive("stack", _stack_shape, _stack_dtype, loops=_stack_loops, hlo=_stack_hlo)
+stack_p.declare(movement=True)
 
 
 def _stack_transpose(ct: Any, *operands: Any, axis: int) -> list[Any]:
@@ -191,6 +193,7 @@ def stack(operands: Sequence[Any], axis: int = 0) -> Any:
 
 
 unstack_p = Primitive("unstack", multiple_results=True)
+unstack_p.declare(movement=True)
 
 
 @unstack_p.def_abstract_eval
@@ -273,6 +276,7 @@ def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
 
 
 split_p = Primitive("split", multiple_results=True)
+split_p.declare(movement=True, sizes=frozenset(("sizes",)))
 
 
 @split_p.def_abstract_eval

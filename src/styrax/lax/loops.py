@@ -13,6 +13,7 @@ from styrax.core.avals import ShapedArray, shaped
 from styrax.core.jaxpr import ClosedJaxpr
 from styrax.core.primitive import Primitive
 from styrax.core.trace import concrete_or_error, get_aval, is_concrete
+from styrax.core.traits import Control
 
 from .control_flow import (
     as_array,
@@ -30,6 +31,7 @@ from .control_flow import (
 from .scans import scan
 
 while_p = Primitive("while", multiple_results=True)
+while_p.declare(control=Control.WHILE)
 while_p.higher_order = True
 
 

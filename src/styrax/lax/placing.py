@@ -43,6 +43,7 @@ class Space(enum.Enum):
 # -- device_put ---------------------------------------------------------------------------------------------
 
 device_put_p = Primitive("device_put", multiple_results=True)
+device_put_p.declare(movement=True)
 
 
 @device_put_p.def_abstract_eval
@@ -167,6 +168,7 @@ sharding_constraint_p = standard_primitive(
     loops=lambda b, x, **_: x,
     hlo=lambda m, x, **_: x,
 )
+sharding_constraint_p.declare(movement=True)
 ad.deflinear2(sharding_constraint_p, lambda ct, x, **params: [sharding_constraint_p.bind(ct, **params)])
 physicals[sharding_constraint_p] = lambda _, x, **params: x
 

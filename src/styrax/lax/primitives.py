@@ -166,17 +166,21 @@ def standard_primitive(
     weak_type_rule: Callable[..., bool] | None = None,
     *,
     loops: Callable[..., Any] | None = None,
+    scalar: Callable[..., Any] | None = None,
     hlo: Any = None,
 ) -> Primitive:
     """A primitive with one result.
 
     `shape_rule`, `dtype_rule` and `weak_type_rule` take the operands' avals and the parameters; the
-    result is weakly typed where all operands are unless a rule says otherwise.
+    result is weakly typed where all operands are unless a rule says otherwise. `loops` is the lowering for the CPU,
+    or, of an elementwise operation, `scalar` the code of one element.
     """
     prim = Primitive(name)
     prim.def_abstract_eval(standard_abstract_eval(shape_rule, dtype_rule, weak_type_rule))
     if loops is not None:
         rules.loops[prim] = loops
+    if scalar is not None:
+        lower_elementwise(prim, scalar)
     if hlo is not None:
         rules.stablehlos[prim] = hlo
     return prim
@@ -208,8 +212,8 @@ def reader(b: Any, x: Any, shape: Sequence[Any]) -> Callable[[Sequence[Any]], An
     return lambda index: x.at([zero if s else i for s, i in zip(stretched, index, strict=True)])
 
 
-def elementwise_loops(scalar: Callable[..., Any]) -> Callable[..., Any]:
-    """The CPU lowering of an operation given by the code of one element."""
+def lower_elementwise(prim: Primitive, scalar: Callable[..., Any]) -> None:
+    """Gives an operation its CPU lowering by the code of one element."""
 
     def rule(b: Any, *xs: Any, **params: Any) -> Any:
         out = b.avals_out[0]
@@ -218,7 +222,8 @@ def elementwise_loops(scalar: Callable[..., Any]) -> Callable[..., Any]:
             out.shape, out.dtype, lambda index: scalar(b, *[read(index) for read in readers], **params)
         )
 
-    return rule
+    rules.loops[prim] = rule
+    prim.declare(elementwise=True)
 
 
 def elementwise_hlo(op: str | Callable[..., Any]) -> Callable[..., Any]:
@@ -331,6 +336,7 @@ def unary(
 
         summary += "  accuracy: how exact an accelerator has to be; the CPU ignores it.\n"
         scalar = _without_accuracy(scalar)
+        prim.declare(unprinted=frozenset(("accuracy",)))
         if isinstance(hlo, str):
             op = hlo
 
@@ -346,7 +352,7 @@ def unary(
             return prim.bind(x)
 
     _named(function, name, summary + returns + error)
-    rules.loops[prim] = elementwise_loops(scalar)
+    lower_elementwise(prim, scalar)
     rules.stablehlos[prim] = elementwise_hlo(hlo)
     batching.defvectorized(prim)
     if jvp == "zero":
@@ -401,7 +407,7 @@ def nary(
         "broadcast together.\n\nRaises:\n  TypeError: for other dtypes, dtypes that differ, or shapes that do "
         "not fit.",
     )
-    rules.loops[prim] = elementwise_loops(scalar)
+    lower_elementwise(prim, scalar)
     rules.stablehlos[prim] = elementwise_hlo(hlo)
     batching.defbroadcasting(prim)
     if jvp == "zero":

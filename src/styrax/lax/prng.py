@@ -87,6 +87,7 @@ def random_seed(seeds: Any, impl: PRNGImpl) -> Any:
 # --- split
 
 random_split_p = Primitive("random_split")
+random_split_p.declare(sizes=frozenset(("shape",)))
 ad.defjvp_zero(random_split_p)
 
 
@@ -167,6 +168,7 @@ def random_fold_in(keys: Any, msgs: Any) -> Any:
 # --- bits
 
 random_bits_p = Primitive("random_bits")
+random_bits_p.declare(sizes=frozenset(("shape",)))
 _keys_in_front(random_bits_p)
 ad.defjvp_zero(random_bits_p)
 

@@ -10,6 +10,7 @@ from styrax.core.avals import AbstractRef
 from styrax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from styrax.core.primitive import Primitive
 from styrax.core.trace import concrete_or_error, get_aval
+from styrax.core.traits import Control
 from styrax.transforms import ad
 
 from .control_flow import (
@@ -27,6 +28,7 @@ from .control_flow import (
 )
 
 scan_p = Primitive("scan", multiple_results=True)
+scan_p.declare(control=Control.SCAN)
 scan_p.higher_order = True
 
 

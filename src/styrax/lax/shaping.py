@@ -120,6 +120,7 @@ def _reshape_hlo(m: Any, x: Any, *, new_sizes: tuple, dimensions: Any, sharding:
 reshape_p = standard_primitive(
     "reshape", _reshape_shape, first_dtype, loops=_reshape_loops, hlo=_reshape_hlo
 )
+reshape_p.declare(movement=True, sizes=frozenset(("new_sizes",)))
 
 
 def _reshape_transpose(ct: Any, x: Any, *, new_sizes: tuple, dimensions: Any, sharding: Any) -> list[Any]:
@@ -214,6 +215,7 @@ transpose_p = standard_primitive(
     ),
     hlo=lambda m, x, *, permutation: _transpose_hlo_op(m, x, permutation),
 )
+transpose_p.declare(movement=True)
 ad.deflinear2(
     transpose_p, lambda ct, x, *, permutation: [transpose(ct, np.argsort(permutation).tolist())]
 )
@@ -283,6 +285,7 @@ rev_p = standard_primitive(
         f"dimensions = array<i64: {', '.join(map(str, dimensions))}>" if dimensions else "dimensions = array<i64>",
     ),
 )
+rev_p.declare(movement=True)
 ad.deflinear2(rev_p, lambda ct, x, *, dimensions: [rev(ct, dimensions)])
 
 
@@ -344,6 +347,7 @@ def _tile_hlo(m: Any, x: Any, *, reps: tuple) -> Any:
 
 
 tile_p = standard_primitive("tile", _tile_shape, first_dtype, loops=_tile_loops, hlo=_tile_hlo)
+tile_p.declare(movement=True)
 
 
 def _tile_transpose(ct: Any, x: Any, *, reps: tuple) -> list[Any]:

@@ -11,6 +11,7 @@ from styrax.core.avals import ShapedArray
 from styrax.core.primitive import Primitive
 
 size_value_p = Primitive("dim_as_value")
+size_value_p.declare(sizes=frozenset(("size",)))
 
 
 @size_value_p.def_abstract_eval

@@ -84,6 +84,7 @@ slice_p = standard_primitive(
         m, x, start_indices, limit_indices, strides or (1,) * len(x.shape)
     ),
 )
+slice_p.declare(movement=True, sizes=frozenset(("start_indices", "limit_indices",)))
 
 
 def _slice_transpose(
@@ -274,6 +275,7 @@ dynamic_slice_p = standard_primitive(
     loops=_dynamic_slice_loops,
     hlo=_dynamic_slice_hlo,
 )
+dynamic_slice_p.declare(movement=True, sizes=frozenset(("slice_sizes",)))
 
 
 def _dynamic_slice_jvp(primals: Any, tangents: Any, *, slice_sizes: tuple) -> Any:

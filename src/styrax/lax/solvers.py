@@ -312,6 +312,8 @@ def _linear_solve_batch(
 
 rules.jvps[linear_solve_p] = _linear_solve_jvp
 rules.transposes[linear_solve_p] = _linear_solve_transpose
+rules.loops[linear_solve_p] = lambda b, *xs, const_lengths, jaxprs: b.inline(
+    jaxprs.solve, *split_list(xs, list(const_lengths))[2], *split_list(xs, list(const_lengths))[-1])
 rules.fancy_batchers[linear_solve_p] = _linear_solve_batch
 rules.stablehlos[linear_solve_p] = lambda m, *args, **params: m.call_traced(
     lambda *xs: _solution(*xs, **params), *args

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from styrax.core import dtypes
+from styrax.core import dtypes, rules
 from styrax.transforms import ad, batching
 
 from .arithmetic import add, mul, neg, reciprocal, square, sub
@@ -29,7 +29,7 @@ from .primitives import (
     broadcast_shape,
     check_dtype,
     check_same_dtypes,
-    elementwise_loops,
+    lower_elementwise,
     of_operands,
     reader,
     scalar_like,
@@ -158,14 +158,14 @@ def _tolerance(dtype: Any) -> float:
 
 
 def _straight(algorithm: Callable[..., Lane], wide: Any = _WIDE) -> Callable[..., Any]:
-    """The CPU lowering of an algorithm without loops, computed in `wide` or the dtype itself if that is wider."""
+    """The code of one element of an algorithm without loops, computed in `wide`, or the dtype if that is wider."""
 
     def scalar(b: Any, *xs: Any) -> Any:
         ops = ScalarOps(b, None, _tolerance(xs[0].dtype))
         work = _WIDE if xs[0].dtype == _WIDE else wide
         return b.cast(algorithm(*[Lane(ops, b.cast(x, work)) for x in xs]).value, xs[0].dtype)
 
-    return elementwise_loops(scalar)
+    return scalar
 
 
 def on_arrays(algorithm: Callable[..., Lane]) -> Callable[..., Any]:
@@ -222,11 +222,13 @@ def special_function(
         prim_name or name,
         lambda *avals: broadcast_shape(name, [a.shape for a in avals]),
         dtype_rule,
-        loops=_straight(algorithm, np.dtype(np.float32) if single else _WIDE)
-        if loops is None
-        else (lambda b, *xs: _with_loops(b, xs, loops, algorithm)),
         hlo=expanded,
     )
+    if loops is None:
+        lower_elementwise(prim, _straight(algorithm, np.dtype(np.float32) if single else _WIDE))
+    else:
+        prim.declare(elementwise=True)
+        rules.loops[prim] = lambda b, *xs: _with_loops(b, xs, loops, algorithm)
     if arity == 1:
         batching.defvectorized(prim)
     else:

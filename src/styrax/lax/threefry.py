@@ -158,11 +158,13 @@ def block_primitive(name: str, results: int, block: Callable[..., Sequence[Any]]
 
 
 threefry2x32_p = block_primitive("threefry2x32", 2, block)
+threefry2x32_p.declare(elementwise=True)
 
 
 # --- counters
 
 iota_2x32_shape_p = multiple_results("iota_2x32_shape")
+iota_2x32_shape_p.declare(sizes=frozenset(("shape",)))
 
 
 @iota_2x32_shape_p.def_abstract_eval

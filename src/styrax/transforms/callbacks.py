@@ -78,6 +78,7 @@ class FlatCallback:
 
 
 pure_callback_p = Primitive("pure_callback", multiple_results=True)
+pure_callback_p.declare(distinct=True)
 io_callback_p = Primitive("io_callback", multiple_results=True)
 
 VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized", None)

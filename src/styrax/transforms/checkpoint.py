@@ -125,6 +125,7 @@ def _suggest_static(error: Exception) -> None:
 # The primitive
 
 remat_p = Primitive("remat2", multiple_results=True)
+remat_p.declare(program=lambda params: params["jaxpr"])
 
 
 @remat_p.def_effectful_abstract_eval

@@ -99,6 +99,7 @@ class _Rule:
 
 
 custom_vmap_call_p = Primitive("custom_vmap_call", multiple_results=True)
+custom_vmap_call_p.declare(program=lambda params: params["call"])
 
 
 @custom_vmap_call_p.def_effectful_abstract_eval

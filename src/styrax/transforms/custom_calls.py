@@ -136,7 +136,9 @@ def _skip_constants_fwd(fwd: Callable, num_consts: int) -> Callable:
 
 
 custom_jvp_call_p = CustomJVPCall("custom_jvp_call", multiple_results=True)
+custom_jvp_call_p.declare(program=lambda params: params["call_jaxpr"])
 custom_vjp_call_p = CustomVJPCall("custom_vjp_call", multiple_results=True)
+custom_vjp_call_p.declare(program=lambda params: params["call_jaxpr"])
 
 
 def _call_avals(*_: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> tuple[list[Any], Effects]:

@@ -47,6 +47,7 @@ class UnspecifiedValue:
 UNSPECIFIED = UnspecifiedValue()
 
 jit_p = Primitive("jit", multiple_results=True)
+jit_p.declare(program=lambda params: params["jaxpr"])
 
 
 def jit_params(jaxpr: ClosedJaxpr, name: str, *, in_shardings: Sequence[Any] | None = None,

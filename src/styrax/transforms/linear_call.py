@@ -20,6 +20,7 @@ from .tracing import trace_function
 from .zeros import Zero, instantiate_zeros
 
 linear_call_p = Primitive("linear_call", multiple_results=True)
+linear_call_p.declare(program=lambda params: params["callee"])
 
 
 def linear_call(fun: Callable, fun_transpose: Callable, residual_args: Any, linear_args: Any) -> Any:

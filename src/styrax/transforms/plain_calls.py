@@ -11,6 +11,7 @@ from typing import Any
 
 from ..core.jaxpr import ClosedJaxpr, eval_jaxpr
 from ..core.primitive import Primitive
+from ..core.traits import Traits
 from ..extend.linear_util import WrappedFun, wrap_init
 
 
@@ -18,6 +19,7 @@ class PlainCall(Primitive):
     """A call of a program, or of a function of flat lists."""
 
     call_primitive = True
+    traits = Traits(program=lambda params: params["call_jaxpr"])
 
     def bind(self, *args: Any, subfuns: tuple[WrappedFun] | None = None, **params: Any) -> Any:
         (fun,) = subfuns or self.get_bind_params(params)["subfuns"]

@@ -78,14 +78,15 @@ class Expr:
 Index = Expr | int
 NO_DEPS: frozenset[Expr] = frozenset()
 
-EXPENSIVE = {
-    name: 12
-    for name in (
-        "exp exp2 expm1 log log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh cbrt "
-        "erf erfc logistic"
-    ).split()
-} | {name: 30 for name in "pow atan2 erf_inv lgamma digamma".split()} | {"sqrt": 4, "div": 4, "rem": 8, "rsqrt": 5}
-FREE = {"const", "var", "param", "poly", "cast", "bitcast", "get"}
+# estimated instructions of an operation; those of others are 1
+COSTS = {
+    **dict.fromkeys("const var param poly cast bitcast get".split(), 0),
+    **dict.fromkeys("exp exp2 expm1 log log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh cbrt erf "
+                    "erfc logistic".split(), 12),
+    **dict.fromkeys("pow atan2 erf_inv lgamma digamma".split(), 30),
+    "sqrt": 4, "div": 4, "rem": 8, "rsqrt": 5,
+}
+TRANSCENDENTAL = frozenset(op for op, cost in COSTS.items() if cost >= 12)
 
 
 Integer = int  # in the class below, `int` is a method
@@ -124,7 +125,7 @@ class Arena:
             else:
                 deps = args[0].deps.union(*[a.deps for a in args[1:]])
         e.deps = deps
-        cost = 0 if op in FREE else EXPENSIVE.get(op, 1)
+        cost = COSTS.get(op, 1)
         for a in args:
             cost += a.cost
         e.cost = cost

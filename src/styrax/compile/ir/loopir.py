@@ -1,11 +1,16 @@
 """The loop IR: buffers, and statements over scalar expressions.
 
-A program is a list of statements. `str(statement)` is its printed form.
+A program is a list of statements. `str(statement)` is its printed form, which `parse` reads. Statements are not
+changed once a pass has made them: what a pass changes, it makes anew, and each statement carries the name of the
+pass that made it.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -13,17 +18,51 @@ import numpy as np
 from .expr import Expr, Index, show
 
 
+class BufferKind(StrEnum):
+    """Where a buffer's memory comes from."""
+
+    ARG = "arg"  # the caller passes a pointer
+    OUT = "out"
+    CONST = "const"
+    TEMP = "temp"  # the memory plan places it in the workspace
+    SCRATCH = "scratch"  # private to the function that declares it
+
+
+class LoopKind(StrEnum):
+    """How the iterations of a loop are run."""
+
+    SERIAL = "serial"
+    VECTOR = "vector"  # `width` at once, in lanes; what is left at the end under a mask
+    JAM = "jam"  # independent, and worth running `width` side by side: see `loops.unroll_and_jam`
+    JAMMED = "jammed"  # in steps of `width`; `rest` is the body of one of those left at the end
+
+
+class _Making(threading.local):
+    by = ""
+
+
+_making = _Making()
+
+
+@contextmanager
+def made_by(name: str) -> Iterator[None]:
+    """Statements that are made inside carry this pass's name."""
+    before, _making.by = _making.by, name
+    try:
+        yield
+    finally:
+        _making.by = before
+
+
 class Buffer:
     """A piece of memory holding `size` elements of `dtype` in row-major order.
 
-    `kind`: "arg", "out", "const" (pointers the caller passes), "temp" (the plan places it in the
-    workspace), "stack" (small, private to the kernel that declares it).
     `alias` is set by the memory plan: the buffer whose memory this one shares.
     """
 
     __slots__ = ("name", "dtype", "size", "kind", "number", "offset", "alias", "donated", "once")
 
-    def __init__(self, name: str, dtype: np.dtype, size: Index, kind: str, number: int = -1):
+    def __init__(self, name: str, dtype: np.dtype, size: Index, kind: BufferKind, number: int = -1):
         self.name = name
         self.dtype = dtype
         self.size = size
@@ -50,9 +89,15 @@ class Buffer:
 
 
 class Statement:
-    """Base of the statements."""
+    """Base of the statements. `made_by` is the pass that made this one."""
 
-    __slots__ = ()
+    __slots__ = ("made_by",)
+    made_by: str
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Statement:
+        self = object.__new__(cls)
+        self.made_by = _making.by
+        return self
 
     def bodies(self) -> Sequence[list[Statement]]:
         return ()
@@ -60,15 +105,32 @@ class Statement:
     def exprs(self) -> Sequence[Expr]:
         return ()
 
-    def lines(self) -> list[str]:
+    def with_bodies(self, bodies: Sequence[list[Statement]]) -> Statement:
+        """The same statement, made by the same pass, around other bodies."""
+        new = self._around(*bodies)
+        new.made_by = self.made_by
+        return new
+
+    def _around(self, *bodies: list[Statement]) -> Statement:
+        raise TypeError(f"{type(self).__name__} has no bodies")
+
+    def parts(self) -> Sequence[Part]:
+        """The printed form: lines, each with the statements that stand indented under it."""
         raise TypeError(f"{type(self).__name__} has no printed form")
+
+    def lines(self, marks: bool = False) -> list[str]:
+        """The printed form as lines; with `marks`, the first names the pass that made the statement."""
+        out: list[str] = []
+        for text, body in self.parts():
+            out.append(text if out or not marks else f"{text}  ; {self.made_by}")
+            out += ["  " + line for s in body for line in s.lines(marks)]
+        return out
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
 
-def _indent(body: Sequence[Statement]) -> list[str]:
-    return ["  " + line for s in body for line in s.lines()]
+Part = tuple[str, Sequence[Statement]]
 
 
 class Store(Statement):
@@ -84,8 +146,8 @@ class Store(Statement):
     def exprs(self) -> Sequence[Expr]:
         return (self.offset, self.value)
 
-    def lines(self) -> list[str]:
-        return [f"{self.buffer}[{show(self.offset)}] = {show(self.value)}"]
+    def parts(self) -> Sequence[Part]:
+        return ((f"{self.buffer}[{show(self.offset)}] = {show(self.value)}", ()),)
 
 
 class Let(Statement):
@@ -100,8 +162,8 @@ class Let(Statement):
     def exprs(self) -> Sequence[Expr]:
         return (self.value,)
 
-    def lines(self) -> list[str]:
-        return [f"{show(self.target)} := {show(self.value)}"]
+    def parts(self) -> Sequence[Part]:
+        return ((f"{show(self.target)} := {show(self.value)}", ()),)
 
 
 class Declare(Statement):
@@ -116,8 +178,8 @@ class Declare(Statement):
     def exprs(self) -> Sequence[Expr]:
         return () if self.value is None else (self.value,)
 
-    def lines(self) -> list[str]:
-        return [f"var {show(self.target)}" + ("" if self.value is None else f" = {show(self.value)}")]
+    def parts(self) -> Sequence[Part]:
+        return ((f"var {show(self.target)}" + ("" if self.value is None else f" = {show(self.value)}"), ()),)
 
 
 class Set(Statement):
@@ -132,8 +194,8 @@ class Set(Statement):
     def exprs(self) -> Sequence[Expr]:
         return self.values
 
-    def lines(self) -> list[str]:
-        return [f"{', '.join(map(show, self.targets))} = {', '.join(map(show, self.values))}"]
+    def parts(self) -> Sequence[Part]:
+        return ((f"{', '.join(map(show, self.targets))} = {', '.join(map(show, self.values))}", ()),)
 
 
 class Accumulator:
@@ -161,9 +223,9 @@ class Fold(Statement):
     def exprs(self) -> Sequence[Expr]:
         return self.values
 
-    def lines(self) -> list[str]:
+    def parts(self) -> Sequence[Part]:
         targets = ", ".join(map(show, self.accumulator.targets))
-        return [f"{targets} {self.accumulator.name}= {', '.join(map(show, self.values))}"]
+        return ((f"{targets} {self.accumulator.name}= {', '.join(map(show, self.values))}", ()),)
 
 
 class Open(Statement):
@@ -178,10 +240,10 @@ class Open(Statement):
     def exprs(self) -> Sequence[Expr]:
         return self.accumulator.initial
 
-    def lines(self) -> list[str]:
+    def parts(self) -> Sequence[Part]:
         a = self.accumulator
-        return [f"open {', '.join(map(show, a.targets))} = {', '.join(map(show, a.initial))}"
-                + (f" x {self.width}" if self.width > 1 else "")]
+        return ((f"open {', '.join(map(show, a.targets))} = {', '.join(map(show, a.initial))}"
+                 + (f" x {self.width}" if self.width > 1 else ""), ()),)
 
 
 class Close(Statement):
@@ -192,37 +254,49 @@ class Close(Statement):
     def __init__(self, accumulator: Accumulator):
         self.accumulator = accumulator
 
-    def lines(self) -> list[str]:
-        return [f"close {', '.join(map(show, self.accumulator.targets))}"]
+    def parts(self) -> Sequence[Part]:
+        return ((f"close {', '.join(map(show, self.accumulator.targets))}", ()),)
 
 
 class Loop(Statement):
-    """for var in range(extent). `kind`: "serial" or "vector" (in steps of `width`, with a masked tail).
-    Iterations of a `parallel` loop may run on other threads.
+    """for var in range(extent). Iterations of a `parallel` loop may run on other threads.
+
+    `work` estimates the instructions of one iteration, which decides on the size of a thread's chunk; `divisible` those
+    of all iterations where these are independent and may become parallel, else it is 0.
     """
 
-    __slots__ = ("var", "extent", "body", "kind", "width", "work", "parallel")
+    __slots__ = ("var", "extent", "body", "kind", "width", "work", "divisible", "parallel", "rest")
 
-    def __init__(self, var: Expr, extent: Index, body: list[Statement], kind: str = "serial", width: int = 1,
-                 work: int = 0, parallel: bool = False):
+    def __init__(self, var: Expr, extent: Index, body: list[Statement], kind: LoopKind = LoopKind.SERIAL,
+                 width: int = 1, work: int = 0, divisible: int = 0, parallel: bool = False,
+                 rest: list[Statement] | None = None):
         self.var = var
         self.extent = extent
         self.body = body
         self.kind = kind
         self.width = width
-        self.work = work  # estimated instructions of one iteration: decides on the size of chunks
+        self.work = work
+        self.divisible = divisible
         self.parallel = parallel
+        self.rest = rest  # of a jammed loop alone; empty where no iterations are left
+
+    def replace(self, **changes: Any) -> Loop:
+        return Loop(**{name: changes.get(name, getattr(self, name)) for name in Loop.__slots__})
 
     def bodies(self) -> Sequence[list[Statement]]:
-        return (self.body,)
+        return (self.body,) if self.rest is None else (self.body, self.rest)
 
     def exprs(self) -> Sequence[Expr]:
         return (self.extent,) if isinstance(self.extent, Expr) else ()
 
-    def lines(self) -> list[str]:
-        kind = f" {self.kind}({self.width})" if self.kind != "serial" else ""
+    def parts(self) -> Sequence[Part]:
+        kind = f" {self.kind}({self.width})" if self.kind is not LoopKind.SERIAL else ""
         kind += " parallel" if self.parallel else ""
-        return [f"for {show(self.var)} < {self.extent}{kind}:", *_indent(self.body)]
+        loop = f"for {show(self.var)} < {self.extent}{kind}:", self.body
+        return (loop, ("rest:", self.rest)) if self.rest else (loop,)
+
+    def _around(self, *bodies: list[Statement]) -> Statement:
+        return self.replace(body=bodies[0], rest=bodies[1] if len(bodies) > 1 else None)
 
 
 class If(Statement):
@@ -239,9 +313,12 @@ class If(Statement):
     def exprs(self) -> Sequence[Expr]:
         return (self.condition,)
 
-    def lines(self) -> list[str]:
-        out = [f"if {show(self.condition)}:", *_indent(self.then)]
-        return out + ["else:", *_indent(self.otherwise)] if self.otherwise else out
+    def parts(self) -> Sequence[Part]:
+        then = f"if {show(self.condition)}:", self.then
+        return (then, ("else:", self.otherwise)) if self.otherwise else (then,)
+
+    def _around(self, *bodies: list[Statement]) -> Statement:
+        return If(self.condition, *bodies)
 
 
 class Switch(Statement):
@@ -259,11 +336,11 @@ class Switch(Statement):
     def exprs(self) -> Sequence[Expr]:
         return (self.index,)
 
-    def lines(self) -> list[str]:
-        out = [f"switch {show(self.index)}:"]
-        for i, branch in enumerate(self.branches):
-            out += [f"case {i}:", *_indent(branch)]
-        return out
+    def parts(self) -> Sequence[Part]:
+        return ((f"switch {show(self.index)}:", ()), *((f"case {i}:", body) for i, body in enumerate(self.branches)))
+
+    def _around(self, *bodies: list[Statement]) -> Statement:
+        return Switch(self.index, list(bodies))
 
 
 class While(Statement):
@@ -283,8 +360,13 @@ class While(Statement):
     def exprs(self) -> Sequence[Expr]:
         return (self.condition,)
 
-    def lines(self) -> list[str]:
-        return ["while:", *_indent(self.head), f"  holds {show(self.condition)}", "do:", *_indent(self.body)]
+    def parts(self) -> Sequence[Part]:
+        opening = "while open ended:" if self.open_ended else "while:"
+        return (opening, self.head), (f"  holds {show(self.condition)}", ()), ("do:", self.body)
+
+    def _around(self, *bodies: list[Statement]) -> Statement:
+        head, body = bodies
+        return While(head, self.condition, body, self.open_ended)
 
 
 class Copy(Statement):
@@ -302,9 +384,9 @@ class Copy(Statement):
     def exprs(self) -> Sequence[Expr]:
         return (self.target_offset, self.source_offset)
 
-    def lines(self) -> list[str]:
-        return [f"copy {self.target}[{show(self.target_offset)}] <- "
-                f"{self.source}[{show(self.source_offset)}] x {self.count}"]
+    def parts(self) -> Sequence[Part]:
+        return ((f"copy {self.target}[{show(self.target_offset)}] <- "
+                 f"{self.source}[{show(self.source_offset)}] x {self.count}", ()),)
 
 
 class Call(Statement):
@@ -332,10 +414,10 @@ class Call(Statement):
                 out.append(a[1])
         return out
 
-    def lines(self) -> list[str]:
-        parts = [show(a) if isinstance(a, Expr) else f"&{a[0]}[{show(a[1])}]" if isinstance(a[0], Buffer)
+    def parts(self) -> Sequence[Part]:
+        given = [show(a) if isinstance(a, Expr) else f"&{a[0]}[{show(a[1])}]" if isinstance(a[0], Buffer)
                  else f"&{show(a[1])}" if isinstance(a, tuple) else repr(a) for a in self.arguments]
-        return [f"call {self.symbol}({', '.join(parts)})"]
+        return ((f"call {self.symbol}({', '.join(given)})", ()),)
 
 
 class Scratch(Statement):
@@ -346,8 +428,23 @@ class Scratch(Statement):
     def __init__(self, buffer: Buffer):
         self.buffer = buffer
 
-    def lines(self) -> list[str]:
-        return [f"scratch {self.buffer}: {self.buffer.dtype}[{self.buffer.size}]"]
+    def parts(self) -> Sequence[Part]:
+        return ((f"scratch {self.buffer}: {self.buffer.dtype}[{self.buffer.size}]", ()),)
+
+
+class Pack(Statement):
+    """The same function of several scalars, computed here in the lanes of a vector, for the statements that follow."""
+
+    __slots__ = ("nodes",)
+
+    def __init__(self, nodes: Sequence[Expr]):
+        self.nodes = tuple(nodes)
+
+    def exprs(self) -> Sequence[Expr]:
+        return self.nodes
+
+    def parts(self) -> Sequence[Part]:
+        return ((f"pack {', '.join(map(show, self.nodes))}", ()),)
 
 
 class Together(Statement):
@@ -361,8 +458,11 @@ class Together(Statement):
     def bodies(self) -> Sequence[list[Statement]]:
         return (self.body,)
 
-    def lines(self) -> list[str]:
-        return ["together:", *_indent(self.body)]
+    def parts(self) -> Sequence[Part]:
+        return (("together:", self.body),)
+
+    def _around(self, *bodies: list[Statement]) -> Statement:
+        return Together(*bodies)
 
 
 def statements(body: Sequence[Statement]) -> Iterator[Statement]:
@@ -373,5 +473,22 @@ def statements(body: Sequence[Statement]) -> Iterator[Statement]:
             yield from statements(inner)
 
 
-def show_program(body: Sequence[Statement]) -> str:
-    return "\n".join(line for s in body for line in s.lines())
+def rewrite(body: list[Statement], change: Callable[[Statement], list[Statement]],
+            inside: Callable[[Statement], bool] = lambda s: True) -> list[Statement]:
+    """The statements with each replaced by what `change` gives for it, those inside it first, where `inside` agrees.
+    What stays as it is stays the same object."""
+    out: list[Statement] = []
+    same = True
+    for s in body:
+        old = s.bodies() if inside(s) else ()
+        new = [rewrite(inner, change, inside) for inner in old]
+        if not all(x is y for x, y in zip(old, new, strict=True)):
+            s, same = s.with_bodies(new), False
+        changed = change(s)
+        same = same and len(changed) == 1 and changed[0] is s
+        out += changed
+    return body if same else out
+
+
+def show_program(body: Sequence[Statement], marks: bool = False) -> str:
+    return "\n".join(line for s in body for line in s.lines(marks))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .expr import Expr, Index
+from .expr import Expr, Index, show
 from .loopir import Buffer, Statement
 
 if TYPE_CHECKING:
@@ -134,9 +134,12 @@ def row_major(builder: Builder, shape: Shape) -> tuple[Index, ...]:
 
 
 class Operation:
-    """A step of the program, in order: what the scheduler groups into nests."""
+    """A step of the program, in order: what the scheduler groups into nests. Operations are not changed once made."""
 
     __slots__ = ()
+
+    def lines(self) -> list[str]:
+        raise TypeError(f"{type(self).__name__} has no printed form")
 
 
 class Define(Operation):
@@ -149,6 +152,9 @@ class Define(Operation):
         self.values = tuple(values)
         self.fresh = fresh  # declares the targets, too
 
+    def lines(self) -> list[str]:
+        return [f"define {show(t)} = {show(v)}" for t, v in zip(self.targets, self.values, strict=True)]
+
 
 class Point(Operation):
     """buffer[place(vars)] = value(vars), for all of `vars`."""
@@ -160,6 +166,9 @@ class Point(Operation):
         self.buffer = buffer
         self.place = place
         self.value = value
+
+    def lines(self) -> list[str]:
+        return [f"point[{_names(self.vars)}] {self.buffer}[{show(self.place)}] = {show(self.value)}"]
 
 
 class Reduce(Operation):
@@ -182,6 +191,11 @@ class Reduce(Operation):
         self.values = tuple(values)
         self.stores = list(stores)  # (buffer, place, expression of the targets)
 
+    def lines(self) -> list[str]:
+        head = f"reduce[{_names(self.outer)}; {_names(self.ranges)}] {_names(self.targets)} {self.name}= "
+        return [head + _names(self.values) + f" from {_names(self.initial)}",
+                *(f"  {buffer}[{show(place)}] = {show(value)}" for buffer, place, value in self.stores)]
+
 
 class Opaque(Operation):
     """Statements that the scheduler leaves as they are. `starts_from` says which buffer begins as a copy of which,
@@ -193,6 +207,9 @@ class Opaque(Operation):
     def __init__(self, statements: list[Statement], starts_from: Sequence[tuple[Buffer, Any]] = ()):
         self.statements = statements
         self.starts_from = list(starts_from)
+
+    def lines(self) -> list[str]:
+        return [line for s in self.statements for line in s.lines()]
 
 
 class Region(Operation):
@@ -209,3 +226,17 @@ class Region(Operation):
         self.build = build
         self.exprs = tuple(exprs)
         self.targets = tuple(targets)
+
+    def lines(self) -> list[str]:
+        out = ["region:"]
+        for block in self.blocks:
+            out += ["  block:", *("    " + line for op in block for line in op.lines())]
+        return out
+
+
+def _names(exprs: Sequence[Expr]) -> str:
+    return ", ".join(map(show, exprs))
+
+
+def show_operations(ops: Sequence[Operation]) -> str:
+    return "\n".join(line for op in ops for line in op.lines())

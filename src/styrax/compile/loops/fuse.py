@@ -10,14 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir.expr import Expr, Index, coefficient, poly_terms, unwrap, walk
-from ..ir.loopir import Buffer
+from ..costs import WORTH_REPEATING
+from ..ir.expr import Expr, coefficient, poly_terms, show, walk
+from ..ir.loopir import Buffer, BufferKind, Call, Copy, Declare, Fold, Let, Set, Store, statements
 from ..ir.values import Define, Opaque, Operation, Point, Reduce, Region
 from ..lowering.builder import LANES, Builder
+from ..program import Program
 
-RECOMPUTED = 6  # values up to this cost are computed again in a later pass instead of being stored
 HORIZONTAL = 10  # estimated instructions that fold the lanes of a reduction
 LOOKBACK = 12  # how many groups back an operation may join one that merely reads the same memory
+
+
+def run(program: Program) -> Program:
+    """operations → units: groups, and what is left alone. What nobody reads is left out."""
+    return program.replace(units=_fuse_block(program.builder, drop_dead(program.operations or (), set())))
 
 
 class Member:
@@ -66,6 +72,78 @@ class Group:
             self.scalars.update(op.targets)
 
 
+    def lines(self) -> list[str]:
+        loops = f"[{', '.join(map(show, self.outer))}; {', '.join(map(show, self.inner))}]"
+        return [f"group{loops}:", *(
+            f"  {'inner' if m.inner else 'outer'} {m.time}: {line}" for m in self.members for line in m.op.lines())]
+
+
+class Branching:
+    """A region, with the units of its blocks."""
+
+    __slots__ = ("region", "blocks")
+
+    def __init__(self, region: Region, blocks: list[list[Unit]]):
+        self.region = region
+        self.blocks = blocks
+
+    def lines(self) -> list[str]:
+        out = ["region:"]
+        for block in self.blocks:
+            out += ["  block:", *("    " + line for unit in block for line in unit.lines())]
+        return out
+
+
+Unit = Group | Branching | Define | Opaque
+
+
+def _fuse_block(b: Builder, ops: Sequence[Operation]) -> list[Unit]:
+    """Groups the operations of a block, and of the blocks inside it."""
+    out: list[Unit] = []
+    for unit in Fuser(b).run(ops):
+        if isinstance(unit, Region):
+            out.append(Branching(unit, [_fuse_block(b, block) for block in unit.blocks]))
+        else:
+            out.append(unit)  # type: ignore[arg-type]
+    return out
+
+
+def drop_dead(ops: Sequence[Operation], used: set[Buffer | Expr]) -> list[Operation]:
+    """Leaves out operations whose temporary results nobody reads."""
+    out = []
+    for op in reversed(ops):
+        reads, _ = region_uses(op)
+        if isinstance(op, Point):
+            alive = op.buffer.kind is not BufferKind.TEMP or op.buffer in used
+        elif isinstance(op, Reduce):
+            stored = any(buf.kind is not BufferKind.TEMP or buf in used for buf, _, _ in op.stores)
+            alive = stored or any(t in used for t in op.targets)
+        elif isinstance(op, Define):
+            alive = any(t in used for t in op.targets)
+        else:
+            alive = True
+        if alive:
+            used |= reads
+            out.append(op)
+    return out[::-1]
+
+
+def buffers_read(units: Sequence[Unit], read: set[Buffer | Expr]) -> set[Buffer | Expr]:
+    """Everything that is still read from memory after fusion."""
+    for unit in units:
+        if isinstance(unit, Group):
+            for m in unit.members:
+                read |= region_uses(m.op)[0]
+        elif isinstance(unit, Branching):
+            for block in unit.blocks:
+                buffers_read(block, read)
+            for e in unit.region.exprs:
+                read |= loaded_buffers(e)
+        else:
+            read |= region_uses(unit)[0]
+    return read
+
+
 def operation_exprs(op: Operation) -> Sequence[Expr]:
     """The expressions that an operation evaluates from memory and variables."""
     if isinstance(op, Point):
@@ -95,11 +173,11 @@ class Fuser:
         readers: dict[Buffer | Expr, int] = {}  # who reads it last
         for op in ops:
             if isinstance(op, (Point, Reduce)):
-                index = self._place(op, out, position, readers)
+                index, moved = self._place(op, out, position, readers)
                 unit = out[index]
                 assert isinstance(unit, Group)
                 reads: set[Buffer | Expr] = set(unit.reads)
-                for e in operation_exprs(op):
+                for e in operation_exprs(moved):
                     reads |= {d for d in e.deps if d.op == "get"}
                 writes: set[Buffer | Expr] = set(unit.writes) | set(unit.scalars)
             else:
@@ -112,7 +190,9 @@ class Fuser:
                 position[w] = max(position.get(w, -1), index)
         return out
 
-    def _place(self, op: Point | Reduce, out: list[Group | Operation], position: dict, readers: dict) -> int:
+    def _place(self, op: Point | Reduce, out: list[Group | Operation], position: dict,
+               readers: dict) -> tuple[int, Point | Reduce]:
+        """The unit that an operation becomes part of, and the operation in that unit's variables."""
         reads: set = set()
         for e in operation_exprs(op):
             reads |= loaded_buffers(e)
@@ -125,27 +205,28 @@ class Fuser:
             earliest = max(earliest, position.get(w, -1), readers.get(w, -1))
         if earliest >= 0:
             group = out[earliest]
-            if isinstance(group, Group) and self._join(group, op):
-                return earliest
+            if isinstance(group, Group) and (moved := self._join(group, op)) is not None:
+                return earliest, moved
         for index in range(len(out) - 1, max(earliest, len(out) - 1 - LOOKBACK, -1), -1):
             group = out[index]
             if isinstance(group, Group) and group.reads & {r for r in reads if isinstance(r, Buffer)}:
-                if self._join(group, op):
-                    return index
+                if (moved := self._join(group, op)) is not None:
+                    return index, moved
         out.append(Group(op))
-        return len(out) - 1
+        return len(out) - 1, op
 
     # -- joining ---------------------------------------------------------------------------------
-    def _join(self, group: Group, op: Point | Reduce) -> bool:
-        """Adds `op` to the group if its loops match and each value it needs is there when it needs it."""
+    def _join(self, group: Group, op: Point | Reduce) -> Point | Reduce | None:
+        """Adds `op` to the group if its loops match and each value it needs is there when it needs it; the operation
+        in the group's variables."""
         own = op.vars if isinstance(op, Point) else op.outer + op.ranges
         if isinstance(op, Point) and not own:
-            return False
+            return None
         if any(d in group.scalars for e in operation_exprs(op) for d in e.deps):
-            return False  # needs a finished scalar: another nest
+            return None  # needs a finished scalar: another nest
         writes = {op.buffer} if isinstance(op, Point) else {s[0] for s in op.stores}
         if writes & (group.reads | group.writes):
-            return False
+            return None
         mapping: dict[Expr, Expr] = {}
         needed: list[tuple[Expr, Member, Expr | None]] = []  # load, who makes it, its value
         shared: list[tuple[Expr, Expr]] = []
@@ -162,12 +243,12 @@ class Fuser:
                     member = group.stored[buffer]
                     assert isinstance(member.op, Point)
                     if not self._match(n.args[0], member.op.place, mapping, group):
-                        return False
+                        return None
                     needed.append((n, member, member.op.value))
                 elif buffer in group.finished:
                     member, place, value = group.finished[buffer]
                     if not self._match(n.args[0], place, mapping, group):
-                        return False
+                        return None
                     needed.append((n, member, value))
                 elif buffer in group.reads:
                     shared.append((n.args[0], n))
@@ -179,7 +260,7 @@ class Fuser:
                         mapping = trial
                         break
         if not self._complete(own, mapping, group):
-            return False
+            return None
         return self._admit(group, op, mapping, needed)
 
     def _group_loads(self, group: Group, buffer: Buffer) -> list[Expr]:
@@ -232,7 +313,7 @@ class Fuser:
         return True
 
     def _admit(self, group: Group, op: Point | Reduce, mapping: dict[Expr, Expr],
-               needed: Sequence[tuple[Expr, Member, Expr | None]]) -> bool:
+               needed: Sequence[tuple[Expr, Member, Expr | None]]) -> Point | Reduce | None:
         outer, inner = group.outer, group.inner
         if isinstance(op, Point):
             used = {mapping[v] for v in op.vars}
@@ -241,16 +322,16 @@ class Fuser:
             elif inner and used == set(outer):
                 is_inner = False
             else:
-                return False
+                return None
         else:
             mapped_outer = tuple(mapping[v] for v in op.outer)
             mapped_ranges = tuple(mapping[v] for v in op.ranges)
             if inner:
                 if set(mapped_outer) != set(outer) or set(mapped_ranges) != set(inner):
-                    return False
+                    return None
             else:
                 if set(mapped_outer + mapped_ranges) != set(outer):
-                    return False
+                    return None
                 # a group of stores becomes one of passes over the reduced loops
                 group.outer, group.inner = (
                     tuple(v for v in outer if v in mapped_outer), tuple(v for v in outer if v in mapped_ranges))
@@ -258,7 +339,7 @@ class Fuser:
                     m.inner, m.time = True, 0
             is_inner = True
         if not is_inner and self._outweighs_row(op, group):
-            return False
+            return None
         time = 0 if is_inner else -1
         for _, member, _ in needed:
             if isinstance(member.op, Reduce):
@@ -266,7 +347,7 @@ class Fuser:
             else:
                 ready = member.time
                 if member.inner and not is_inner:
-                    return False
+                    return None
             if is_inner:
                 ready += ready % 2
             elif ready % 2 == 0:
@@ -277,10 +358,10 @@ class Fuser:
         for load, member, value in needed:
             if value is None:
                 continue
-            if isinstance(member.op, Reduce) or member.time == time or value.cost <= RECOMPUTED:
+            if isinstance(member.op, Reduce) or member.time == time or value.cost <= WORTH_REPEATING:
                 part = load.attr[1]
                 replaced[load] = value if part is None else value.args[part]
-        self._move(op, mapping, replaced, memo)
+        op = self._moved(op, mapping, {**memo, **replaced})
         if isinstance(op, Point) and op.buffer.once:
             for m in group.members:  # what is stored already is not stored again
                 twin = m.op
@@ -288,9 +369,9 @@ class Fuser:
                         twin.buffer.once and twin.buffer.dtype == op.buffer.dtype
                         and twin.buffer.size == op.buffer.size and m.time == time):
                     op.buffer.alias = twin.buffer
-                    return True
+                    return op
         group.add(Member(op, time, is_inner))
-        return True
+        return op
 
     def _outweighs_row(self, op: Point | Reduce, group: Group) -> bool:
         """Whether a value that is computed once a row costs more than the row, whose elements are computed in lanes:
@@ -306,30 +387,20 @@ class Fuser:
         folded = sum(isinstance(m.op, Reduce) for m in group.members)
         return op.value.cost > 2 * (row + HORIZONTAL * folded)
 
-    def _move(self, op: Point | Reduce, mapping: dict[Expr, Expr], replaced: dict[Expr, Expr],
-              memo: dict[Expr, Expr]) -> None:
-        """Rewrites an operation in the group's variables, with values that are at hand instead of loads."""
-        memo.update(replaced)
-        b = self.b
-
+    def _moved(self, op: Point | Reduce, mapping: dict[Expr, Expr], memo: dict[Expr, Expr]) -> Point | Reduce:
+        """An operation in the group's variables; `memo` has the values that are at hand instead of loads."""
         def sub(e: Expr) -> Expr:
-            return b.substitute(e, mapping, memo)
+            return self.b.substitute(e, mapping, memo)
 
         if isinstance(op, Point):
-            op.vars = tuple(mapping[v] for v in op.vars)
-            op.place = sub(op.place)
-            op.value = sub(op.value)
-        else:
-            op.outer = tuple(mapping[v] for v in op.outer)
-            op.ranges = tuple(mapping[v] for v in op.ranges)
-            op.values = tuple(sub(e) for e in op.values)
-            op.stores = [(buf, sub(place), sub(value)) for buf, place, value in op.stores]
+            return Point([mapping[v] for v in op.vars], op.buffer, sub(op.place), sub(op.value))
+        return Reduce([mapping[v] for v in op.outer], [mapping[v] for v in op.ranges], op.targets, op.initial,
+                      op.combine, op.name, list(map(sub, op.values)),
+                      [(buf, sub(place), sub(value)) for buf, place, value in op.stores])
 
 
 def region_uses(op: Operation) -> tuple[set, set]:
     """What an operation with control flow or explicit statements reads and writes: buffers and scalars."""
-    from ..ir.loopir import Call, Copy, Declare, Fold, Let, Set, Store, statements
-
     reads: set = set()
     writes: set = set()
     if isinstance(op, Define):
@@ -374,7 +445,3 @@ def region_uses(op: Operation) -> tuple[set, set]:
             reads |= loaded_buffers(e) | {d for d in e.deps if d.op == "get"}
         writes |= {s[0] for s in op.stores} | set(op.targets)
     return reads, writes
-
-
-def extent_of(b: Builder, v: Expr) -> Index:
-    return unwrap(b.extents[v])

@@ -1,6 +1,14 @@
-"""Loops cut where conditions on their variable change: rolls, paddings and concatenations without masks.
+"""Index-set splitting: loops cut where conditions on their variable change, which frees rolls, paddings and
+concatenations of masks. Between two cuts each condition is constant, and a guarded access is a plain one.
 
-Between two cuts each condition is constant, and a guarded access is a plain one.
+Before, and after:
+
+    for i0 < 1000 vector(16):
+      out0[i0] = select(lt(i0, 999), arg0[guard(lt(i0, 999), (1 + i0))], 0.0:float32)
+
+    for i1 < 999 vector(16):
+      out0[i1] = arg0[(1 + i1)]
+    out0[999] = 0.0:float32
 """
 
 from __future__ import annotations
@@ -8,8 +16,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..ir.expr import BOOL, INDEX, Expr, coefficient, const_value, walk
-from ..ir.loopir import Loop, Statement, Store
+from ..ir.loopir import Loop, LoopKind, Statement, Store, rewrite
 from ..lowering.builder import Builder
+from ..program import Program
 
 CUTS = 3  # at most: each adds a copy of the loop
 
@@ -57,16 +66,24 @@ def _decided(b: Builder, e: Expr, args: tuple[Expr, ...]) -> Expr:
     return b.node(e.op, args, e.dtype, e.attr, e.bounds)
 
 
-def cut(b: Builder, loop: Loop, step: int) -> list[Statement]:
-    """A loop of stores as the loops between its cuts, where one of them is most of it and has at least four of the
-    vectors that are its `step`."""
+def run(program: Program) -> Program:
+    """Splits the vector loops of stores."""
+    b = program.builder
+    return program.replace(statements=rewrite(program.statements, lambda s: split(b, s)))
+
+
+def split(b: Builder, loop: Statement) -> list[Statement]:
+    """A vector loop of stores as the loops between its cuts, where one of them is most of it and has at least four
+    vectors."""
+    if not isinstance(loop, Loop) or loop.kind is not LoopKind.VECTOR or not loop.width:
+        return [loop]
     extent, v = loop.extent, loop.var
     if not isinstance(extent, int) or not all(isinstance(s, Store) for s in loop.body):
         return [loop]
     between = cuts(b, v, extent, [e for s in loop.body for e in s.exprs()])
     ends = [0, *between, extent]
     longest = max(high - low for low, high in zip(ends, ends[1:], strict=False))
-    if not 0 < len(between) <= CUTS or longest < max(4 * step, extent // 2):
+    if not 0 < len(between) <= CUTS or longest < max(4 * loop.width, extent // 2):
         return [loop]
     out: list[Statement] = []
     for low, high in zip(ends, ends[1:], strict=False):
@@ -78,8 +95,6 @@ def cut(b: Builder, loop: Loop, step: int) -> list[Statement]:
             return b.substitute(e, mapping, memo, lambda node, args: _decided(b, node, args))
 
         body: list[Statement] = [Store(s.buffer, at(s.offset), at(s.value)) for s in loop.body if isinstance(s, Store)]
-        out += body if high - low == 1 else [Loop(i, high - low, body, loop.kind, loop.width, loop.work)]
+        out += body if high - low == 1 else [Loop(
+            i, high - low, body, loop.kind, loop.width, loop.work, loop.divisible * (high - low) // extent)]
     return out
-
-
-__all__ = ["cut"]

@@ -10,8 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..costs import instructions
 from ..ir.expr import Expr, walk
-from ..ir.loopir import Buffer, Call, Copy, Loop, Statement, Store, While
+from ..ir.loopir import Buffer, BufferKind, Call, Copy, Loop, Statement, Store, While
+from ..program import Program
 
 ALIGNMENT = 64
 
@@ -33,7 +35,8 @@ class Events:
     def loads(self, e: Expr) -> list[tuple[Buffer, Expr]]:
         found = self._expr_memo.get(e)
         if found is None:
-            found = self._expr_memo[e] = [(n.attr[0].root, n.args[0]) for n in walk([e]) if n.op == "load"]
+            found = self._expr_memo[e] = [(n.attr[0].root, n.args[0]) for n in walk([e])
+                                             if n.op in ("load", "transposed")]
         return found
 
     def visit(self, body: Sequence[Statement]) -> None:
@@ -68,6 +71,12 @@ class Events:
                 self.path.pop()
 
 
+def run(program: Program) -> Program:
+    """Places the program's buffers. Its statements stay: copies between buffers that became one are none."""
+    return program.replace(work=instructions(program.statements), workspace=plan(
+        program.statements, program.builder.buffers, program.inputs, program.outputs))
+
+
 def plan(body: Sequence[Statement], buffers: Sequence[Buffer], inputs: Sequence[Buffer | None] = (),
          outputs: Sequence[Buffer | None] = ()) -> int:
     """Merges and places the buffers of a program. Returns the workspace's size in bytes."""
@@ -85,9 +94,11 @@ def merge(events: Events) -> None:
             continue
         if not (_is_zero(copy.target_offset) and _is_zero(copy.source_offset)):
             continue
-        if b.kind == "temp" and a.kind in ("temp", "out") and _compatible(events, a, b, now, path):
+        if a.kind not in (BufferKind.TEMP, BufferKind.OUT):
+            continue
+        if b.kind is BufferKind.TEMP and _compatible(events, a, b, now, path):
             b.alias = a
-        elif a.kind in ("temp", "out") and b.donated and b.kind == "arg" and _compatible(events, a, b, now, path):
+        elif b.kind is BufferKind.ARG and b.donated and _compatible(events, a, b, now, path):
             a.alias = b
         else:
             continue
@@ -183,7 +194,7 @@ def place(events: Events, buffers: Sequence[Buffer]) -> int:
     """Offsets in the workspace: greedy by size, first gap that is free for a buffer's whole life."""
     lives: dict[Buffer, tuple[int, int]] = {}
     for buffer in buffers:
-        if buffer.kind != "temp" or buffer.alias is not None or not isinstance(buffer.size, int):
+        if buffer.kind is not BufferKind.TEMP or buffer.alias is not None or not isinstance(buffer.size, int):
             continue  # (memory of a size known only at run time is asked for then)
         times = [t for t, _ in events.reads.get(buffer, ())] + [t for t, _ in events.writes.get(buffer, ())]
         if not times:

@@ -4,21 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from ..costs import THREADED
-from ..ir.expr import EXPENSIVE, FREE, INDEX, Expr, Index, coefficient, unwrap, walk
-from ..ir.loopir import Accumulator, Close, Fold, Loop, Open, Statement, Store
-from ..ir.values import Point, Reduce
+from ..ir.expr import COSTS, INDEX, Expr, Index, coefficient, unwrap, walk
+from ..ir.loopir import Accumulator, Buffer, BufferKind, Close, Fold, Let, Loop, LoopKind, Open, Statement, Store
+from ..ir.values import Define, Point, Reduce
 from ..lowering.builder import Builder
-from .fuse import Group, Member, operation_exprs
-from .index_set_splitting import cut
+from ..program import Program
+from .fuse import Branching, Group, Member, Unit, buffers_read, operation_exprs
 
 UNROLL = 8  # vectors that one step of a reduction takes, at most
 REGISTERS = 24  # estimated instructions of a step, times vectors, that registers can hold
 STREAMS = 4  # rows that a reduction along the vector folds side by side
 STREAMED = 6  # estimated instructions of one element up to which that pays
 SHARES = 12  # steps of a loop that threads can share evenly
+
+
+def run(program: Program) -> Program:
+    """units → statements: loops, and which of them are vectors."""
+    units = program.units or ()
+    return program.replace(statements=_statements(program, units, buffers_read(units, set())))
+
+
+def _statements(program: Program, units: Sequence[Unit], read: set[Buffer | Expr]) -> list[Statement]:
+    out: list[Statement] = []
+    for unit in units:
+        if isinstance(unit, Group):
+            dead = {w for w in unit.writes if w.kind is BufferKind.TEMP and w not in read and w.root not in read}
+            out += Scheduler(program.builder, program.vector_bytes, dead).run(unit)
+        elif isinstance(unit, Branching):
+            out += unit.region.build([_statements(program, block, read) for block in unit.blocks])
+        elif isinstance(unit, Define):
+            out += [Let(t, v) for t, v in zip(unit.targets, unit.values, strict=True)]
+        else:
+            out += unit.statements
+    return out
 
 
 class Scheduler:
@@ -47,13 +65,14 @@ class Scheduler:
     def _rewrite(self, mapping: dict[Expr, Expr]) -> None:
         memo: dict[Expr, Expr] = {}
         sub = lambda e: self.b.substitute(e, mapping, memo)
-        for m in self.members:
-            op = m.op
+
+        def rewritten(op: Point | Reduce) -> Point | Reduce:
             if isinstance(op, Point):
-                op.place, op.value = sub(op.place), sub(op.value)
-            else:
-                op.values = tuple(map(sub, op.values))
-                op.stores = [(buf, sub(place), sub(value)) for buf, place, value in op.stores]
+                return Point(op.vars, op.buffer, sub(op.place), sub(op.value))
+            return Reduce(op.outer, op.ranges, op.targets, op.initial, op.combine, op.name, list(map(sub, op.values)),
+                          [(buf, sub(place), sub(value)) for buf, place, value in op.stores])
+
+        self.members = [Member(rewritten(m.op), m.time, m.inner) for m in self.members]
 
     def _exprs(self) -> list[Expr]:
         out: list[Expr] = []
@@ -190,7 +209,7 @@ class Scheduler:
         for n in walk(self._exprs()):
             if n not in seen:
                 seen.add(n)
-                cost += 0 if n.op in FREE else EXPENSIVE.get(n.op, 1)
+                cost += COSTS.get(n.op, 1)
         return cost
 
     # -- building ------------------------------------------------------------------------------------
@@ -204,7 +223,7 @@ class Scheduler:
         in_inner = vector in inner
         rows, count = None, 1
         if vector is not None and not inner:
-            rows, count = self._choose_turned(outer, vector, width), width
+            rows, count = self._choose_transposed(outer, vector, width), width
             if rows is not None:
                 outer = [v for v in outer if v is not rows and v is not vector] + [rows, vector]
         if vector is not None and inner:
@@ -213,7 +232,7 @@ class Scheduler:
             else:
                 streams = self._choose_streams(outer, vector)
                 if streams is not None:
-                    return self._streams(outer, inner, streams, vector, width, work, total)
+                    return self._streams(outer, inner, streams, vector, width, total)
             if rows is not None:
                 outer = [v for v in outer if v is not rows and v is not vector] + [rows, vector]
                 width *= 2 if self._size(vector) % (2 * width) == 0 or self._size(vector) >= 8 * width else 1
@@ -221,24 +240,27 @@ class Scheduler:
                 width *= self._unrolling(vector, width, work, 4 if in_inner else 1)
         outer = self._shared_first(outer, vector, width, rows, count)
         body = self._passes(outer, inner, vector if in_inner else None, width if in_inner else 1)
-        for position, v in enumerate(reversed(outer)):
-            outermost = position == len(outer) - 1
-            kind = "vector" if v is vector else "rows" if v is rows else "serial"
-            step = width if v is vector else count if v is rows else 1
-            loop = Loop(v, unwrap(self.b.extents[v]), body, kind, step, work)
-            body = cut(self.b, loop, step) if v is vector and not inner else [loop]
-            if outermost:
-                each = total // max(self._size(v), 1)
-                for part in body:
-                    self._share(part, each, width, step)
-        return body
+        for v in reversed(outer):
+            if v is vector:
+                body = [self._loop(v, body, LoopKind.VECTOR, width)]
+            elif v is rows:
+                body = [self._loop(v, body, LoopKind.JAM, count)]
+            else:
+                body = [self._loop(v, body)]
+        return self._divisible(body, total, width)
 
-    def _share(self, loop: Statement, each: int, width: int, step: int) -> None:
-        """Marks an outermost loop parallel where that is worth it. `each`: estimated instructions of an iteration."""
-        if isinstance(loop, Loop) and each * self._size(loop.var) * (2 if width > 1 else 1) // width >= THREADED \
-                and self._size(loop.var) >= 2 * step:
-            loop.parallel = True
-            loop.work = max(1, each // (1 if loop.kind == "vector" else width))
+    def _loop(self, v: Expr, body: list[Statement], kind: LoopKind = LoopKind.SERIAL, width: int = 1) -> Loop:
+        return Loop(v, unwrap(self.b.extents[v]), body, kind, width)
+
+    def _divisible(self, nest: list[Statement], total: int, width: int) -> list[Statement]:
+        """A nest whose outermost loop says what its iterations cost. `total`: estimated instructions of all, without
+        lanes, of which there are `width`."""
+        if len(nest) != 1 or not isinstance(nest[0], Loop):
+            return nest
+        loop = nest[0]
+        each = total // max(self._size(loop.var), 1)
+        work = max(1, each // (1 if loop.kind is LoopKind.VECTOR else width))
+        return [loop.replace(work=work, divisible=each * self._size(loop.var) * (2 if width > 1 else 1) // width)]
 
     def _choose_streams(self, outer: Sequence[Expr], vector: Expr) -> Expr | None:
         """For reductions along the vector: an outer loop several of whose iterations can be folded side by
@@ -265,19 +287,15 @@ class Scheduler:
                     return u
         return None
 
-    def _streams(self, outer: Sequence[Expr], inner: Sequence[Expr], rows: Expr, vector: Expr, width: int, work: int,
+    def _streams(self, outer: Sequence[Expr], inner: Sequence[Expr], rows: Expr, vector: Expr, width: int,
                  total: int) -> list[Statement]:
         """The nest of a reduction along the vector that folds several iterations of `rows` side by side."""
         width *= 2 if self._size(vector) >= 8 * width else 1
         whole = self._passes(outer, inner, vector, width)
-        body: list[Statement] = [Loop(rows, unwrap(self.b.extents[rows]), whole, "rows", STREAMS, work)]
-        ordered = [v for v in outer if v is not rows]
-        for v in reversed(ordered):
-            body = [Loop(v, unwrap(self.b.extents[v]), body, "serial", 1, work)]
-        first = body[0]
-        assert isinstance(first, Loop)
-        self._share(first, total // max(self._size(first.var), 1), width, first.width if first.kind == "rows" else 1)
-        return body
+        body: list[Statement] = [self._loop(rows, whole, LoopKind.JAM, STREAMS)]
+        for v in reversed([v for v in outer if v is not rows]):
+            body = [self._loop(v, body)]
+        return self._divisible(body, total, width)
 
     def _shared_first(self, outer: list[Expr], vector: Expr | None, width: int, rows: Expr | None,
                       count: int) -> list[Expr]:
@@ -290,11 +308,11 @@ class Scheduler:
         best = max((v for v in outer if v is not vector), key=steps)
         return [best] + [v for v in outer if v is not best] if steps(best) >= SHARES else outer
 
-    def _choose_turned(self, outer: Sequence[Expr], vector: Expr, width: int) -> Expr | None:
+    def _choose_transposed(self, outer: Sequence[Expr], vector: Expr, width: int) -> Expr | None:
         """The loop that some load is contiguous in while the vector loop strides through it: square tiles of both are
         transposed in registers."""
         exprs = self._exprs()
-        if any(n.op in EXPENSIVE or n.op in ("guard", "floordiv", "floormod") or n.op == "load"
+        if any(COSTS.get(n.op, 1) > 1 or n.op in ("guard", "floordiv", "floormod") or n.op == "load"
                and n.attr[1] is not None
                for n in walk(exprs)) or self._size(vector) < width:
             return None
@@ -405,8 +423,7 @@ class Scheduler:
                 else:
                     body += self._stores(m)
             for v in reversed(inner):
-                kind = "vector" if v is vector else "serial"
-                body = [Loop(v, unwrap(self.b.extents[v]), body, kind, width if v is vector else 1)]
+                body = [self._loop(v, body, LoopKind.VECTOR, width) if v is vector else self._loop(v, body)]
             out += [Open(acc, width) for acc in accumulators]
             out += body
             out += [Close(acc) for acc in accumulators]
@@ -418,7 +435,3 @@ class Scheduler:
     def _stores(self, m: Member) -> list[Statement]:
         assert isinstance(m.op, Point)
         return [Store(m.op.buffer, m.op.place, m.op.value)]
-
-
-def lanes(dtype: np.dtype, vector_bytes: int) -> int:
-    return vector_bytes // max(dtype.itemsize, 4)

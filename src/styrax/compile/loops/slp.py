@@ -1,7 +1,14 @@
-"""Like functions of several scalars, to be computed side by side in the lanes of one vector.
+"""SLP vectorisation (superword-level parallelism): like functions of several scalars, side by side in the lanes of a
+vector.
 
 Where scalars stand for themselves (the carries of a scan, the parameters of a small model), a sine of each costs as
-much as a sine of sixteen.
+much as a sine of sixteen. Before, and after:
+
+    out0[0] = sin(k0)                    pack sin(k0), sin(k1)
+    out1[0] = sin(k1)              →     out0[0] = sin(k0)
+                                         out1[0] = sin(k1)
+
+Larsen and Amarasinghe, Exploiting superword level parallelism with multimedia instruction sets (2000).
 """
 
 from __future__ import annotations
@@ -10,15 +17,40 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ..ir.expr import EXPENSIVE, Expr, walk
-from ..ir.loopir import Call, Close, Declare, Let, Set, Statement, statements
+from ..ir.expr import TRANSCENDENTAL, Expr, walk
+from ..ir.loopir import Call, Close, Declare, Let, Loop, LoopKind, Pack, Set, Statement, Together, statements
+from ..program import Program
 
-FUNCTIONS = frozenset(EXPENSIVE) - {"sqrt", "div", "rem"}
+FUNCTIONS = TRANSCENDENTAL | {"rsqrt"}
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
-MEMORY = frozenset(("load", "turned", "guard"))  # what is read must be read in its turn
+MEMORY = frozenset(("load", "transposed", "guard"))  # what is read must be read in its turn
 
 
-class Pack:
+def run(program: Program) -> Program:
+    """Packs the functions of scalars in each list of statements that is not run in lanes."""
+    def room(dtype: np.dtype) -> int:
+        return program.vector_bytes // dtype.itemsize
+
+    def packed(body: list[Statement]) -> list[Statement]:
+        packs = plan(body, room)
+        out: list[Statement] = []
+        for i, s in enumerate(body):
+            out += [Pack(nodes) for nodes in packs.get(i, ())]
+            bodies = s.bodies()
+            if bodies and not _in_lanes(s):
+                new = [packed(inner) for inner in bodies]
+                s = s if all(x is y for x, y in zip(bodies, new, strict=True)) else s.with_bodies(new)
+            out.append(s)
+        return body if len(out) == len(body) and all(x is y for x, y in zip(body, out, strict=True)) else out
+
+    return program.replace(statements=packed(program.statements))
+
+
+def _in_lanes(s: Statement) -> bool:
+    return isinstance(s, Together) or isinstance(s, Loop) and s.kind is LoopKind.VECTOR and s.width != 1
+
+
+class Candidate:
     """Nodes of one function: all known from statement `ready` on, the first of them used by statement `wanted`."""
 
     __slots__ = ("nodes", "ready", "wanted")
@@ -46,8 +78,7 @@ def plan(body: Sequence[Statement], room: Callable[[np.dtype], int]) -> dict[int
     changing = {t for s in statements(body) if isinstance(s, Set) for t in s.targets}
     levels: dict[Expr, int | None] = {}  # functions inside functions; None for what depends on memory
     readiness: dict[Expr, int] = {}
-    open_packs: dict[tuple, list[Pack]] = {}
-    where: dict[Expr, Pack] = {}
+    open_packs: dict[tuple, list[Candidate]] = {}
     for i, s in enumerate(body):
         if s.bodies():
             continue
@@ -67,9 +98,8 @@ def plan(body: Sequence[Statement], room: Callable[[np.dtype], int]) -> dict[int
                     if pack.take(n, ready, i, room(n.dtype)):
                         break
                 else:
-                    pack = Pack(n, ready, i)
+                    pack = Candidate(n, ready, i)
                     packs.append(pack)
-                where[n] = pack
             levels[n], readiness[n] = level, ready
     out: dict[int, list[list[Expr]]] = {}
     for key in sorted(open_packs, key=lambda key: key[2]):  # inner functions first
@@ -86,5 +116,3 @@ def _defined(s: Statement) -> Sequence[Expr]:
         return s.accumulator.targets
     return (s.result,) if isinstance(s, Call) and s.result is not None else ()
 
-
-__all__ = ["plan"]

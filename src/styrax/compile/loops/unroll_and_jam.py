@@ -1,6 +1,31 @@
-"""Unroll and jam: iterations of a loop side by side, inside the loops that stand in it.
+"""Unroll-and-jam: iterations of a loop side by side, inside the loops that stand in it.
 
-The rows of a tile share what does not depend on the row, and their accumulators are registers of their own.
+This is register blocking: the rows of a tile share what does not depend on the row, and their accumulators are
+registers of their own. The iterations that are left at the end run one by one (`rest`). Before, and after:
+
+    for i0 < 65 jam(2):
+      for i1 < 48 vector(16):
+        open a0 = 0.0:float32
+        for r0 < 32:
+          a0 add= mul(arg0[(32*i0 + r0)], arg1[(48*r0 + i1)])
+        close a0
+        out0[(48*i0 + i1)] = a0
+
+    for i0 < 65 jammed(2):
+      for i1 < 48 vector(16):
+        open a0.0 = 0.0:float32
+        open a0.1 = 0.0:float32
+        for r0 < 32:
+          together:
+            a0.0 add= mul(arg0[(32*i0 + r0)], arg1[(48*r0 + i1)])
+            a0.1 add= mul(arg0[(32 + 32*i0 + r0)], arg1[(48*r0 + i1)])
+        close a0.0
+        close a0.1
+        together:
+          out0[(48*i0 + i1)] = a0.0
+          out0[(48 + 48*i0 + i1)] = a0.1
+    rest:
+      …the loop over i1 as it was
 """
 
 from __future__ import annotations
@@ -9,7 +34,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..ir.expr import Expr, coefficient
-from ..ir.loopir import Accumulator, Close, Fold, Loop, Open, Statement, Store, Together
+from ..ir.loopir import Accumulator, Close, Fold, Loop, LoopKind, Open, Statement, Store, Together, rewrite
+from ..program import Program
+
+
+def run(program: Program) -> Program:
+    """Jams the loops that the scheduler marks."""
+    def jammed(s: Statement) -> list[Statement]:
+        if not isinstance(s, Loop) or s.kind is not LoopKind.JAM:
+            return [s]
+        body = Jam(program.builder, s.var, s.width).body(s.body)
+        even = isinstance(s.extent, int) and s.extent % s.width == 0
+        return [s.replace(kind=LoopKind.JAMMED, body=body, rest=[] if even else s.body)]
+
+    return program.replace(statements=rewrite(program.statements, jammed))
 
 
 class Row:
@@ -27,22 +65,22 @@ class Row:
 class Jam:
     """Puts `count` iterations of the loop over `var` into one."""
 
-    __slots__ = ("b", "count", "lane", "rows", "turned", "var")
+    __slots__ = ("b", "count", "lane", "rows", "transposed", "var")
 
     def __init__(self, b: Any, var: Expr, count: int):
         self.b, self.var, self.count = b, var, count
         self.rows = [Row(b, var, r) for r in range(count)]
         self.lane: Expr | None = None  # the variable of the vector loop around, where its lanes are as many as the rows
-        self.turned: dict[Expr, Expr | None] = {}
+        self.transposed: dict[Expr, Expr | None] = {}
 
     def body(self, body: Sequence[Statement]) -> list[Statement]:
         out: list[Statement] = []
         for s in body:
             if isinstance(s, Loop):
                 outside = self.lane
-                if s.kind == "vector":
+                if s.kind is LoopKind.VECTOR:
                     self.lane = s.var if s.width == self.count else None
-                out.append(Loop(s.var, s.extent, self.body(s.body), s.kind, s.width, s.work * self.count, s.parallel))
+                out.append(s.replace(body=self.body(s.body), work=s.work * self.count))
                 self.lane = outside
             else:
                 copies = [self.statement(s, row) for row in self.rows]
@@ -73,12 +111,12 @@ class Jam:
     def make(self, e: Expr, args: tuple[Expr, ...], row: Row) -> Expr:
         """A node in a row. A load that strides with the lanes and is contiguous along the rows becomes a row of a
         square tile, which is loaded the other way and turned in registers."""
-        if e not in self.turned:
-            self.turned[e] = self.first_row(e) if e.op == "load" else None
-        place = self.turned[e]
+        if e not in self.transposed:
+            self.transposed[e] = self.first_row(e) if e.op == "load" else None
+        place = self.transposed[e]
         if place is None:
             return self.b.node(e.op, args, e.dtype, e.attr, e.bounds)
-        return self.b.node("turned", (place,), e.dtype, (*e.attr, row.number, self.count))
+        return self.b.node("transposed", (place,), e.dtype, (*e.attr, row.number, self.count))
 
     def first_row(self, e: Expr) -> Expr | None:
         (place,) = e.args
@@ -89,5 +127,3 @@ class Jam:
             return None
         return place
 
-
-__all__ = ["Jam"]

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.dims import Dim, Recorder, Terms
-from ..ir.expr import BOOL, INDEX, NO_DEPS, UNBOUNDED, Expr, Index, coefficient, unwrap
-from ..ir.loopir import Buffer, Call, Copy, If, Let, Loop, Scratch, Statement, Store, While
+from ..costs import WORTH_KEEPING
+from ..ir.expr import BOOL, INDEX, NO_DEPS, UNBOUNDED, Expr, Index, coefficient, const_value, unwrap
+from ..ir.loopir import Buffer, BufferKind, Call, Copy, If, Let, Loop, LoopKind, Scratch, Statement, Store, While
 from ..ir.loopir import Declare as DeclareStatement
 from ..ir.loopir import Set as SetStatement
 from ..ir.values import Computed, Define, Opaque, Operation, Point, Reduce, Scalar, Shape, Stored, Value
@@ -20,7 +21,6 @@ from .scalars import Scalars, int_range, is_complex, is_integer, part_dtype
 if TYPE_CHECKING:
     from .interchange import Elements
 
-REALIZED = 3  # a value of this cost that is used twice, or again and again by one consumer, is kept
 MAX_DEPTH = 60  # longer chains of inlined values are cut: expressions stay small enough to walk
 SPLIT = 1 << 15  # reductions over more elements, with few results, are cut into pieces
 MAX_PIECES = 64
@@ -50,7 +50,8 @@ class Builder(Scalars):
         n = self.names[stem] = self.names.get(stem, -1) + 1
         return f"{stem}{n}"
 
-    def buffer(self, dtype: np.dtype, size: Index, kind: str = "temp", number: int = -1, stem: str = "t") -> Buffer:
+    def buffer(self, dtype: np.dtype, size: Index, kind: BufferKind = BufferKind.TEMP, number: int = -1,
+               stem: str = "t") -> Buffer:
         buffer = Buffer(self.name(stem), np.dtype(dtype), unwrap(size), kind, number)
         self.buffers.append(buffer)
         return buffer
@@ -155,7 +156,8 @@ class Builder(Scalars):
 
     def reused(self, value: Value, times: Index) -> Value:
         """A value for a consumer that reads each element several times: kept where it costs something."""
-        return self.realize(value) if isinstance(value, Computed) and value.cost >= REALIZED and times != 1 else value
+        costly = isinstance(value, Computed) and value.cost >= WORTH_KEEPING
+        return self.realize(value) if costly and times != 1 else value
 
     def realize(self, value: Value, buffer: Buffer | None = None) -> Value:
         """The value in memory (or, 0-d, in a scalar): what loops over it again and again should read."""
@@ -410,7 +412,7 @@ class Nest:
         body: list[Statement] = []
         with self._block(body):
             yield var
-        self.add(Loop(var, unwrap(extent), body, "vector" if vector else "serial", 0 if vector else 1,
+        self.add(Loop(var, unwrap(extent), body, LoopKind.VECTOR if vector else LoopKind.SERIAL, 0 if vector else 1,
                       parallel=parallel))
 
     def store(self, target: Stored, index: Sequence[Index], value: Expr) -> None:
@@ -464,7 +466,7 @@ class Nest:
     def scratch(self, shape: Sequence[Index], dtype: Any) -> Stored:
         """Private memory, not initialised."""
         b = self.b
-        buffer = b.buffer(np.dtype(dtype), b.product(tuple(shape)), "scratch", stem="w")
+        buffer = b.buffer(np.dtype(dtype), b.product(tuple(shape)), BufferKind.SCRATCH, stem="w")
         self.add(Scratch(buffer))
         return Stored(b, buffer, tuple(shape), np.dtype(dtype))
 
@@ -509,8 +511,6 @@ def _as_tuple(x: Any) -> tuple:
 
 
 def _true(e: Expr) -> bool:
-    from ..ir.expr import const_value
-
     return bool(const_value(e))
 
 

@@ -11,17 +11,14 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...core.jaxpr import ClosedJaxpr, DropVar, JaxprEqn
-from ..costs import THREADED
 from ..ir.expr import Expr, Index, unwrap
-from ..ir.loopir import Declare, Let, Loop, Set, Statement, Store, While
+from ..ir.loopir import Declare, Let, Loop, LoopKind, Set, Statement, Store, While
 from ..ir.values import Define, Opaque, Operation, Shape, Stored, Value
-from ..jaxprs.simplify import CHEAP, COSTLY
 
 if TYPE_CHECKING:
     from .builder import Builder
     from .lower import Lowering
 
-POINTWISE = CHEAP | COSTLY | {"threefry2x32", "mulhi"}
 ROW = 4096  # bytes of a row up to which the turns may stride over rows: one page
 LANES = 16
 SIDE_BY_SIDE = 4  # vectors that run at once: each waits for its own turn before
@@ -101,7 +98,8 @@ def elements_of(lowering: Lowering, carried: Sequence[Value], programs: Sequence
     (shape,) = shapes
     if 0 in shape or any(v.shape == () and type(o) is not DropVar for v, o in zip(carried, outvars, strict=True)):
         return None
-    if any(e.primitive.name not in POINTWISE or e.effects for p in programs for e in p.jaxpr.eqns):
+    if any(not (e.primitive.traits.elementwise or e.primitive.traits.movement) or e.effects
+           for p in programs for e in p.jaxpr.eqns):
         return None
     return Elements(lowering.b, shape)  # type: ignore[arg-type]
 
@@ -162,11 +160,8 @@ class Turns:
         while times < vectors and 2 * times * self.work <= LARGEST and self.elements.count >= 8 * times * LANES:
             times *= 2
         each = self.work * turns
-        nest = Loop(self.elements.var, self.elements.count, body, "vector", times * LANES, self.work)
-        if each * self.elements.count // LANES >= THREADED and self.elements.count >= 2 * nest.width:
-            nest.parallel = True
-            nest.work = each
-        b.ops.append(Opaque([nest]))
+        b.ops.append(Opaque([Loop(self.elements.var, self.elements.count, body, LoopKind.VECTOR, times * LANES, each,
+                                  divisible=each * self.elements.count // LANES)]))
         return results
 
 

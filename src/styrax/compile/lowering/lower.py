@@ -11,34 +11,85 @@ from typing import Any
 
 import numpy as np
 
-from ...core import rules
+from ...core import config, rules
 from ...core.avals import AbstractToken
 from ...core.dims import is_generic
 from ...core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
-from ..ir.expr import BOOL, INDEX, Expr, Index, unwrap, walk
-from ..ir.loopir import Buffer, Copy, Declare, Let, Loop, Set, Statement, Store, Switch, While
-from ..ir.values import Computed, Define, Opaque, Operation, Point, Region, Scalar, Stored, Value
-from ..jaxprs.simplify import CALLS
-from . import interchange as elements
-from .builder import MAX_DEPTH, REALIZED, Builder
-from .scalars import is_complex
+from ...core.traits import Control
+from ..costs import WORTH_KEEPING
+from ..ir.expr import BOOL, Expr, Index, unwrap
+from ..ir.loopir import Buffer, BufferKind, Declare, Let, Loop, Set, Store, Switch, While
+from ..ir.values import Computed, Opaque, Operation, Region, Scalar, Stored, Value
+from ..jaxprs.rewriting import called
+from ..program import Program
+from . import interchange
+from .builder import MAX_DEPTH, Builder
+from .rewrites import LEVELS
 
-SMALL = 1  # elements up to which an array counts as a scalar
+
+def run(program: Program) -> Program:
+    """jaxpr → operations: what is computed, element by element."""
+    b = Builder()
+    b.numerics = LEVELS[config.states["styrax_numerics"].value]
+    number = 0
+
+    def argument(aval: Any, kind: BufferKind) -> tuple[Buffer | None, Value]:
+        nonlocal number
+        if isinstance(aval, AbstractToken):
+            return None, Token()
+        dtype = physical_dtype(aval)
+        shape = tuple(map(b.extent, aval.shape))
+        buffer = b.buffer(dtype, b.product(shape), kind, number, kind.value)
+        number += 1
+        return buffer, Stored(b, buffer, shape, dtype)
+
+    inputs: list[Buffer | None] = []
+    args: list[Value] = []
+    for i, aval in enumerate(program.closed.in_avals):
+        buffer, value = argument(aval, BufferKind.ARG)
+        if buffer is not None:
+            buffer.donated = bool(program.donated and program.donated[i])
+        inputs.append(buffer)
+        args.append(value)
+    known: dict[int, Value] = {}
+    constants: list[tuple[Buffer, Any]] = []
+
+    def constant(value: Any, aval: Any) -> Value:
+        found = known.get(id(value))
+        if found is None:
+            buffer, found = argument(aval, BufferKind.CONST)
+            known[id(value)] = found
+            if buffer is not None:
+                constants.append((buffer, value))
+        return found
+
+    results = Lowering(b, constant, program.generic).closed(program.closed, args)
+    outputs: list[Buffer | None] = []
+    for aval, result in zip(program.closed.out_avals, results, strict=True):
+        buffer, target = (None, None) if isinstance(result, Token) else argument(aval, BufferKind.OUT)
+        outputs.append(buffer)
+        if not isinstance(target, Stored):
+            continue
+        if aval.shape == ():
+            b.ops.append(Opaque([Store(target.buffer, b.int(0), result.at(()))]))
+        else:
+            b.write(target, result)
+    return program.replace(builder=b, operations=b.ops, inputs=inputs, constants=constants, outputs=outputs)
 
 
 class Lowering:
-    """Lowers one program into a builder."""
+    """Lowers one program into a builder. `constant` gives the value of a constant of the program, `generic` says
+    whether sizes are known only at run time."""
 
-    def __init__(self, builder: Builder):
+    def __init__(self, builder: Builder, constant: Callable[[Any, Any], Value], generic: bool = False):
         self.b = builder
+        self.constant = constant
+        self.generic = generic
         builder.inline = lambda closed, *args: self.closed(closed, args)
 
     def closed(self, closed: ClosedJaxpr, args: Sequence[Value]) -> list[Value]:
         consts = [self.constant(c, v.aval) for c, v in zip(closed.consts, closed.jaxpr.constvars, strict=True)]
         return self.jaxpr(closed.jaxpr, [*consts, *args])
-
-    constant: Callable[[Any, Any], Value]
-    generic = False  # whether sizes are known only at run time
 
     def sized(self, aval: Any) -> Any:
         if not self.generic or not is_generic(getattr(aval, "shape", ())):
@@ -55,8 +106,6 @@ class Lowering:
 
         for eqn in jaxpr.eqns:
             ins = [read(a) for a in eqn.invars]
-            if not any(uses.get(v, 0) for v in eqn.outvars) and not eqn.effects:
-                continue
             outs = self.equation(eqn, ins)
             for v, value in zip(eqn.outvars, outs, strict=True):
                 env[v] = self.keep(value, uses.get(v, 0))
@@ -73,24 +122,24 @@ class Lowering:
             return value
         if value.depth > MAX_DEPTH:
             return self.b.realize(value)
-        if uses > 1 and value.cost >= REALIZED or value.shape == () and value.cost > 0 and (
+        if uses > 1 and value.cost >= WORTH_KEEPING or value.shape == () and value.cost > 0 and (
                 uses > 1 or value.depth > 8):
             return self.b.realize(value)
         return value
 
     def equation(self, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[Value]:
         b = self.b
-        name = eqn.primitive.name
-        if name in CALLS:
-            return self.closed(_as_closed(CALLS[name](eqn.params)), ins)
-        region = regions.get(name)
-        if region is not None:
-            return region(self, eqn, ins)
+        program = called(eqn)
+        if program is not None:
+            return self.closed(program, ins)
+        control = eqn.primitive.traits.control
+        if control is not None:
+            return regions[control](self, eqn, ins)
         rule = rules.loops.get(eqn.primitive)
         if rule is None:
             raise NotImplementedError(
-                f"'{name}' has no lowering for the CPU: register one in styrax.core.rules.loops (or, in a library, "
-                "with jax.interpreters.mlir.register_lowering)")
+                f"'{eqn.primitive.name}' has no lowering for the CPU: register one in styrax.core.rules.loops (or, in a "
+                "library, with jax.interpreters.mlir.register_lowering)")
         b.avals_in = [self.sized(v.aval) for v in eqn.invars]
         b.avals_out = [self.sized(v.aval) for v in eqn.outvars]
         ins = [self.prepare(v, b.avals_out) for v in ins]
@@ -107,7 +156,7 @@ class Lowering:
 
     def prepare(self, value: Value, out_avals: Sequence[Any]) -> Value:
         """Stores an operand that a bigger result would compute again and again."""
-        if not isinstance(value, Computed) or value.cost < REALIZED:
+        if not isinstance(value, Computed) or value.cost < WORTH_KEEPING:
             return value
         mine = self.b.product(value.shape)
         for aval in out_avals:
@@ -154,10 +203,6 @@ def physical_dtype(aval: Any) -> np.dtype:
     return aval.dtype if isinstance(aval.dtype, np.dtype) else np.dtype(np.uint32)
 
 
-def _as_closed(jaxpr: Any) -> ClosedJaxpr:
-    return jaxpr if isinstance(jaxpr, ClosedJaxpr) else ClosedJaxpr(jaxpr, ())
-
-
 def count_uses(jaxpr: Jaxpr) -> dict[Var, int]:
     uses: dict[Var, int] = {}
     for eqn in jaxpr.eqns:
@@ -171,17 +216,6 @@ def count_uses(jaxpr: Jaxpr) -> dict[Var, int]:
 
 
 Region_ = Callable[[Lowering, JaxprEqn, Sequence[Value]], Sequence[Value]]
-regions: dict[str, Region_] = {}
-
-
-def region(name: str) -> Callable[[Region_], Region_]:
-    def register(rule: Region_) -> Region_:
-        regions[name] = rule
-        return rule
-
-    return register
-
-
 class Carries:
     """The values that a loop carries: scalars in registers, arrays in buffers that are updated where they live."""
 
@@ -277,12 +311,11 @@ def _split(values: Sequence[Value], *sizes: int) -> list[list[Value]]:
     return out
 
 
-@region("while")
 def _while(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[Value]:
     p = eqn.params
     ins = [lowering.fresh(v) if isinstance(v, Computed) and v.cost > 0 else v for v in ins]
     cond_consts, body_consts, initial = _split(ins, p["cond_nconsts"], p["body_nconsts"])
-    by_element = elements.while_(lowering, eqn, cond_consts, body_consts, initial)
+    by_element = interchange.while_(lowering, eqn, cond_consts, body_consts, initial)
     if by_element is not None:
         return by_element
     carries = Carries(lowering, initial)
@@ -318,7 +351,6 @@ def _while(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[
     return carries.results()
 
 
-@region("scan")
 def _scan(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[Value]:
     b = lowering.b
     p = eqn.params
@@ -340,7 +372,7 @@ def _scan(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[V
         return b.value(x.shape[1:], x.dtype, lambda i: x.at((step, *i)))
 
     if length != 0:
-        by_element = elements.scan(lowering, eqn, consts, initial, xs, slice_at, ys, step, t)
+        by_element = interchange.scan(lowering, eqn, consts, initial, xs, slice_at, ys, step, t)
         if by_element is not None:
             return [*by_element, *ys]
     carries = Carries(lowering, initial)
@@ -370,13 +402,6 @@ def _scan(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[V
     return [*carries.results(), *ys]
 
 
-@region("custom_linear_solve")
-def _linear_solve(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[Value]:
-    *groups, right_hand_side = _split(ins, *eqn.params["const_lengths"])
-    return lowering.closed(eqn.params["jaxprs"].solve, [*groups[2], *right_hand_side])
-
-
-@region("cond")
 def _cond(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[Value]:
     b = lowering.b
     branches = eqn.params["branches"]
@@ -423,4 +448,4 @@ def _cond(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[V
     return holder.results()
 
 
-__all__ = ["Buffer", "Copy", "Define", "INDEX", "Index", "Lowering", "Point", "Statement", "is_complex", "walk"]
+regions: dict[Control, Region_] = {Control.WHILE: _while, Control.SCAN: _scan, Control.COND: _cond}

@@ -1,0 +1,28 @@
+"""Inlining: equations that are nothing but a call of a program become that program's equations.
+
+    { lambda ; a:f32[]. let                    { lambda ; a:f32[]. let
+        b:f32[] = jit[jaxpr={ … sin … }] a  →      b:f32[] = sin a
+      in (b,) }                                  in (b,) }
+
+A `checkpoint` that computes again on purpose stays a call, so that later passes keep what is inside apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...core.jaxpr import Atom, ClosedJaxpr, JaxprEqn
+from .rewriting import Rewriting, called, kept_apart, map_programs
+
+
+def inline(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program without calls, those in loops and branches included."""
+    return _Inlining().run(closed)
+
+
+class _Inlining(Rewriting):
+    def equation(self, eqn: JaxprEqn, ins: Sequence[Atom]) -> Sequence[Atom]:
+        program = called(eqn)
+        if program is not None and not kept_apart(eqn):
+            return self.copy(program, ins)
+        return self.add(map_programs(eqn, inline), ins)

@@ -1,0 +1,30 @@
+"""Loops whose iterations the threads share: outermost ones, of independent iterations, with enough work.
+
+    for i0 < 4096:                       for i0 < 4096 parallel:
+      for i1 < 4096 vector(16):    →       for i1 < 4096 vector(16):
+        …                                    …
+"""
+
+from __future__ import annotations
+
+from ..ir.expr import Index
+from ..ir.loopir import Loop, Statement, rewrite
+from ..program import Program
+
+THREADED = 60_000  # estimated instructions below which a nest is not worth waking a thread for
+
+
+def run(program: Program) -> Program:
+    """Marks loops as parallel."""
+    def shared(s: Statement) -> list[Statement]:
+        if isinstance(s, Loop) and s.divisible >= THREADED and trips(s.extent) >= 2 * max(s.width, 1):
+            return [s.replace(parallel=True)]
+        return [s]
+
+    return program.replace(statements=rewrite(
+        program.statements, shared, inside=lambda s: not (isinstance(s, Loop) and s.divisible)))
+
+
+def trips(extent: Index) -> int:
+    """The most iterations that a loop can have."""
+    return extent if isinstance(extent, int) else extent.bounds[1]

@@ -1,0 +1,30 @@
+"""What one element of an elementwise equation costs, read off its lowering."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core import rules
+from ...core.jaxpr import JaxprEqn
+from ..costs import WORTH_KEEPING
+from ..ir.values import Value
+from .builder import Builder
+from .lower import physical_dtype
+
+
+def worth_keeping(eqn: JaxprEqn) -> bool:
+    """Whether reading an elementwise equation's results costs less than computing them again."""
+    rule = rules.loops.get(eqn.primitive)
+    if rule is None:
+        return True
+    b = Builder()
+    b.avals_in, b.avals_out = [v.aval for v in eqn.invars], [v.aval for v in eqn.outvars]
+    outs = rule(b, *[_operand(b, a) for a in b.avals_in], **eqn.params)
+    values = outs if eqn.primitive.multiple_results else [outs]
+    return bool(b.ops) or max(v.at(b.loop_vars(v.shape)).cost for v in values) >= WORTH_KEEPING
+
+
+def _operand(b: Builder, aval: Any) -> Value:
+    """An operand whose elements are at hand."""
+    element = b.mutable(physical_dtype(aval))
+    return b.value(aval.shape, physical_dtype(aval), lambda _: element)

@@ -1,0 +1,69 @@
+"""A program on its way through the compiler: what the passes take and give."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..core.jaxpr import ClosedJaxpr
+from .ir.loopir import Buffer, Statement, show_program
+from .ir.values import Operation, show_operations
+
+if TYPE_CHECKING:
+    from .loops.fuse import Unit
+    from .lowering.builder import Builder
+
+
+class Program:
+    """One program in the form that the last pass gave it: a jaxpr, then operations, then units, then statements.
+
+    A pass gives a new program (`replace`) and leaves the one that it was given as it is.
+    """
+
+    __slots__ = ("name", "closed", "donated", "generic", "vector_bytes", "builder", "operations", "units", "statements",
+                 "inputs", "constants", "outputs", "work", "workspace")
+
+    name: str
+    closed: ClosedJaxpr
+    donated: Sequence[bool]
+    generic: bool  # whether sizes are known only when it is called
+    vector_bytes: int
+    builder: Builder  # the home of its expressions and buffers, from lowering on
+    operations: Sequence[Operation] | None
+    units: Sequence[Unit] | None
+    statements: list[Statement]
+    inputs: Sequence[Buffer | None]  # None for tokens
+    constants: Sequence[tuple[Buffer, Any]]
+    outputs: Sequence[Buffer | None]
+    work: float  # estimated instructions of a call
+    workspace: int  # bytes
+
+    def __init__(self, name: str, closed: ClosedJaxpr, donated: Sequence[bool] = (), generic: bool = False,
+                 vector_bytes: int = 64):
+        self.name, self.closed, self.donated, self.generic = name, closed, donated, generic
+        self.vector_bytes = vector_bytes
+        self.operations, self.units, self.statements = None, None, []
+        self.inputs, self.constants, self.outputs = (), (), ()
+        self.work, self.workspace = 0.0, 0
+
+    def replace(self, **changes: Any) -> Program:
+        new = object.__new__(Program)
+        for name in Program.__slots__:
+            if name in changes:
+                setattr(new, name, changes[name])
+            elif hasattr(self, name):
+                setattr(new, name, getattr(self, name))
+        return new
+
+    def show(self, marks: bool = False) -> str:
+        """The program in its present form; with `marks`, statements name the pass that made them."""
+        if self.statements:
+            return show_program(self.statements, marks)
+        if self.units is not None:
+            return "\n".join(line for unit in self.units for line in unit.lines())
+        if self.operations is not None:
+            return show_operations(self.operations)
+        return str(self.closed)
+
+    def __str__(self) -> str:
+        return self.show()
