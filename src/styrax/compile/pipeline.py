@@ -49,7 +49,7 @@ def _unchecked(program: Program) -> None:
 
 
 def _sound_loops(program: Program) -> None:
-    verify(program.statements, program.builder, program.name)
+    verify(program.statements, program.name)
 
 
 # Passes over jaxprs that compare parameters leave programs with run-time sizes alone: each comparison is a question

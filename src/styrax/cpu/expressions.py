@@ -136,7 +136,7 @@ class Expressions(Writer):
     def _emit(self, e: Expr) -> str:
         if e.op == "const":
             value = const_value(e)
-            return str(signed64(value)) if e.dtype == INDEX else literal(value, e.dtype)
+            return str(signed64(value)) if e.dtype is INDEX else literal(value, e.dtype)
         found = self._find(e)
         if found is not None:
             return found

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from styrax.core import dtypes
+from styrax.core.index_type import INDEX
 from styrax.core.trace import get_aval
-
-INDEX = np.dtype(np.int64)
 
 
 class GatherDimensionNumbers(NamedTuple):

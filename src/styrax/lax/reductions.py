@@ -10,6 +10,7 @@ import numpy as np
 
 from styrax.core import dtypes, rules, tree
 from styrax.core.avals import ShapedArray
+from styrax.core.index_type import INDEX
 from styrax.core.jaxpr import ClosedJaxpr, Literal, eval_jaxpr
 from styrax.core.primitive import Primitive
 from styrax.core.staging import trace_to_jaxpr
@@ -334,7 +335,6 @@ def _arg_loops(best: str) -> Callable[..., Any]:
     def rule(b: Any, x: Any, *, axes: tuple, index_dtype: Any) -> Any:
         (axis,) = axes
         ndim = len(x.shape)
-        index_type = np.dtype(np.int64)
 
         def pick(b2: Any, accs: Any, elems: Any) -> Any:
             (v, i), (w, j) = accs, elems
@@ -349,13 +349,13 @@ def _arg_loops(best: str) -> Callable[..., Any]:
             return b2.select(take, w, v), b2.select(take, j, i)
 
         worst = least(x.dtype) if best == "max" else greatest(x.dtype)
-        init = (b.const(worst[()], x.dtype), b.const(np.iinfo(np.int64).max, index_type))
+        init = (b.const(worst[()], x.dtype), b.const(np.iinfo(np.int64).max, INDEX))
 
         def body(i: Any, r: Any) -> Any:
             return x.at(merged_index(ndim, axes, i, r)), r[0]
 
         shape = without(x.shape, axes)
-        _, where = b.reduce(shape, [x.shape[axis]], [x.dtype, index_type], pick, init, body)
+        _, where = b.reduce(shape, [x.shape[axis]], [x.dtype, INDEX], pick, init, body)
         return b.value(shape, index_dtype, lambda index: b.cast(where.at(index), index_dtype))
 
     return rule

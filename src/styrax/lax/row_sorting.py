@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from styrax.core import dtypes
+from styrax.core.index_type import INDEX
 
-INDEX = np.dtype(np.int64)
 INT32 = np.dtype(np.int32)
 UINT32, UINT64 = np.dtype(np.uint32), np.dtype(np.uint64)
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from styrax.core import dtypes, rules
+from styrax.core.index_type import INDEX
 from styrax.core.physical import physicals
 from styrax.core.trace import Tracer, get_aval
 from styrax.transforms import ad, batching
@@ -238,7 +239,7 @@ def clamped_starts(b: Any, indices: Sequence[Any], extents: Sequence[Any], sizes
         if type(extent) is int and type(size) is int and extent == size:
             out.append(None)
             continue
-        where = b.cast(i.at(()), np.int64)
+        where = b.cast(i.at(()), INDEX)
         if np.dtype(i.dtype) == np.uint64:
             # A position beyond the range of signed integers is far outside: it means the last slice.
             where = b.select(b.lt(where, b.index(0)), b.index(np.iinfo(np.int64).max), where)

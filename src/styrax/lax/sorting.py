@@ -15,6 +15,7 @@ import numpy as np
 
 from styrax.core import dtypes, rules
 from styrax.core.avals import ShapedArray
+from styrax.core.index_type import INDEX
 from styrax.core.primitive import multiple_results
 from styrax.transforms import ad, batching
 
@@ -35,7 +36,6 @@ from .row_sorting import (
 from .shapes import canonical_axis
 from .shaping import transpose
 
-INDEX = np.dtype(np.int64)
 INT32 = np.dtype(np.int32)
 UINT32, UINT64 = np.dtype(np.uint32), np.dtype(np.uint64)
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from styrax.core import dtypes, rules, tree
 from styrax.core.avals import ShapedArray
+from styrax.core.index_type import INDEX
 from styrax.core.jaxpr import ClosedJaxpr, Jaxpr, jaxpr_as_fun
 from styrax.core.primitive import Primitive, multiple_results
 from styrax.core.staging import trace_to_jaxpr
@@ -714,7 +715,7 @@ def _select_and_scatter_loops(b: Any, operand: Any, source: Any, init_value: Any
         def one_window(index: list[Any]) -> None:
             best = n.var(operand.dtype, 0)
             found = n.var(np.bool_, False)
-            place = [n.var(np.int64, 0) for _ in range(rank)]
+            place = [n.var(INDEX, 0) for _ in range(rank)]
 
             def look(tap: list[Any]) -> None:
                 where, inside = read_window(b, operand, index, tap, **window)

@@ -1,7 +1,7 @@
 """Scalars of the loop IR: hash-consed expression nodes, and the integer algebra of indices.
 
 An `Expr` is a pure scalar computation. Equal expressions are one object, so sharing is identity.
-Integer expressions of index type (int64) are kept as polynomials over atoms (loop variables, sizes
+Expressions of index type are kept as polynomials over atoms (loop variables, sizes
 known at run time, loads, quotients): that is what makes the strides of an access visible.
 """
 
@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from ...core.index_type import INDEX, scalar_type
+
 BOOL = np.dtype(np.bool_)
-INDEX = np.dtype(np.int64)
 INT32 = np.dtype(np.int32)
 F32 = np.dtype(np.float32)
 F64 = np.dtype(np.float64)
@@ -149,8 +150,8 @@ class Arena:
         return e
 
     def const(self, value: Any, dtype: np.dtype) -> Expr:
-        dtype = np.dtype(dtype)
-        if dtype == INDEX:
+        dtype = scalar_type(dtype)
+        if dtype is INDEX:
             return self.int(int(value))
         value = np.asarray(value).astype(dtype)[()] if not isinstance(value, dtype.type) else value
         key = (dtype, value.tobytes())
@@ -474,7 +475,7 @@ def show(e: Expr) -> str:
     if e.op == "get":
         return str(e.attr)
     if e.op == "const":
-        return str(e.attr) if e.dtype == INDEX else f"{e.attr}:{e.dtype}"
+        return str(e.attr) if e.dtype is INDEX else f"{e.attr}:{e.dtype}"
     if e.op == "poly":
         parts = []
         for m, c in e.attr:

@@ -1,2 +1,226 @@
-"""What holds of loops after each pass."""
-def verify(body, builder, name): pass
+"""What holds of loops after every pass over them.
+
+Names are defined where they are used, and once; accumulators are folded and closed in the scope that opens them; what
+is assigned was declared; iterations of parallel loops write places of their own; an access whose extent is known lies
+inside its buffer; kinds are of their enumerations, and places are indices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ...core.index_type import INDEX
+from .expr import Expr, Index, poly_terms, walk
+from .loopir import (
+    Accumulator,
+    Buffer,
+    BufferKind,
+    Call,
+    Close,
+    Copy,
+    Declare,
+    Fold,
+    If,
+    Let,
+    Loop,
+    LoopKind,
+    Open,
+    Pack,
+    Scratch,
+    Set,
+    Statement,
+    Store,
+    Switch,
+    Together,
+    While,
+)
+
+
+class LoopIRError(Exception):
+    """Loops that no pass may give: a fault of the compiler."""
+
+
+def verify(body: Sequence[Statement], name: str = "program") -> None:
+    """Checks a program. Raises `LoopIRError`, which shows the statement."""
+    _Verifier(name).block(body, _Scope())
+
+
+class _Scope:
+    """What is known at a place: a stack of what the statements around it define."""
+
+    __slots__ = ("accumulators", "conditional", "extents", "mutables", "names", "own", "parallel", "scratch")
+
+    def __init__(self, outer: _Scope | None = None):
+        self.names: set[Expr] = set(outer.names) if outer else set()
+        self.mutables: set[Expr] = set(outer.mutables) if outer else set()
+        self.accumulators: set[Accumulator] = set(outer.accumulators) if outer else set()
+        self.extents: dict[Expr, Index] = dict(outer.extents) if outer else {}
+        self.conditional = outer.conditional if outer else False  # whether these statements may not run at all
+        # of the parallel loop around: what differs with its iterations, and what each of these has for itself
+        self.parallel: set[Expr] | None = None if outer is None or outer.parallel is None else set(outer.parallel)
+        self.own: set[Expr | Accumulator] = set(outer.own) if outer else set()
+        self.scratch: set[Buffer] = set(outer.scratch) if outer else set()
+
+
+class _Verifier:
+    def __init__(self, name: str):
+        self.name = name
+
+    def fail(self, s: Statement, what: str) -> None:
+        raise LoopIRError(f"{self.name}: {what}, in what {s.made_by or 'nobody'} made:\n{s}")
+
+    def block(self, body: Sequence[Statement], scope: _Scope) -> None:
+        opened: list[Accumulator] = []
+        for s in body:
+            if isinstance(s, Open):
+                opened.append(s.accumulator)
+            self.statement(s, scope)
+        for a in opened:
+            if a in scope.accumulators:
+                self.fail(body[0], f"the accumulator {a.targets[0]} is opened and not closed")
+
+    def statement(self, s: Statement, scope: _Scope) -> None:
+        self.uses(s, scope)
+        if isinstance(s, Store):
+            self.write(s, s.buffer, s.offset, scope)
+        elif isinstance(s, Copy):
+            self.write(s, s.target, s.target_offset, scope)
+        elif isinstance(s, Let):
+            self.define(s, (s.target,), scope, s.value)
+        elif isinstance(s, Declare):
+            self.define(s, (s.target,), scope)
+            scope.mutables.add(s.target)
+        elif isinstance(s, Set):
+            self.assign(s, s.targets, scope)
+        elif isinstance(s, Open):
+            scope.accumulators.add(s.accumulator)
+            if scope.parallel is not None:
+                scope.own.add(s.accumulator)
+        elif isinstance(s, Fold):
+            if s.accumulator not in scope.accumulators:
+                self.fail(s, "the accumulator is not open")
+            if scope.parallel is not None and s.accumulator not in scope.own:
+                self.fail(s, "iterations of a parallel loop fold into one accumulator")
+        elif isinstance(s, Close):
+            if s.accumulator not in scope.accumulators:
+                self.fail(s, "the accumulator is not open")
+            scope.accumulators.discard(s.accumulator)
+            self.define(s, s.accumulator.targets, scope)
+        elif isinstance(s, Call):
+            if s.result is not None:
+                self.define(s, (s.result,), scope)
+        elif isinstance(s, Scratch):
+            scope.scratch.add(s.buffer)
+        elif isinstance(s, Pack):
+            if len(s.nodes) < 2 or len({(n.op, n.dtype) for n in s.nodes}) > 1:
+                self.fail(s, "a pack is of several equal functions")
+        elif isinstance(s, Loop):
+            self.loop(s, scope)
+        elif isinstance(s, If | Switch):
+            for inner in s.bodies():
+                self.block(inner, self.branch(scope))
+        elif isinstance(s, While):
+            inside = self.branch(scope)
+            self.block(s.head, inside)
+            self.known(s, (s.condition,), inside)
+            self.block(s.body, _Scope(inside))
+        elif isinstance(s, Together):
+            self.block(s.body, scope)
+        else:
+            self.fail(s, "no such statement")
+
+    def branch(self, scope: _Scope) -> _Scope:
+        inside = _Scope(scope)
+        inside.conditional = True
+        return inside
+
+    def loop(self, s: Loop, scope: _Scope) -> None:
+        if not isinstance(s.kind, LoopKind):
+            self.fail(s, f"{s.kind!r} is no kind of loop")
+        if (s.rest is not None) != (s.kind is LoopKind.JAMMED):
+            self.fail(s, "jammed loops alone have a rest")
+        if s.rest == [] and not (isinstance(s.extent, int) and s.extent % s.width == 0):
+            self.fail(s, "iterations that are left at the end are not run")
+        if s.var in scope.names:
+            self.fail(s, f"the variable {s.var} is another loop's already")
+        for inner in s.bodies():
+            inside = _Scope(scope)
+            inside.names.add(s.var)
+            inside.extents[s.var] = s.extent
+            if s.kind is LoopKind.JAMMED and inner is s.body:
+                inside.extents[s.var] = s.extent - s.extent % s.width - s.width + 1 if isinstance(s.extent, int) else 0
+            if s.parallel:
+                inside.parallel = {s.var}
+            elif inside.parallel is not None:
+                inside.own.add(s.var)
+            self.block(inner, inside)
+
+    def uses(self, s: Statement, scope: _Scope) -> None:
+        if isinstance(s, While):
+            return  # its condition stands after its head
+        exprs = s.exprs()
+        self.known(s, exprs, scope)
+        for n in walk(exprs):
+            if n.op in ("load", "transposed"):
+                if n.args[0].dtype is not INDEX:
+                    self.fail(s, f"{n.args[0]} is a place, but no index")
+                if n.op == "load":
+                    self.inside(s, n.attr[0], n.args[0], scope)
+
+    def known(self, s: Statement, exprs: Iterable[Expr], scope: _Scope) -> None:
+        for e in exprs:
+            for d in e.deps:
+                if d not in scope.names:
+                    self.fail(s, f"{d} is not defined here")
+
+    def define(self, s: Statement, targets: Sequence[Expr], scope: _Scope, value: Expr | None = None) -> None:
+        for t in targets:
+            if t in scope.names:
+                self.fail(s, f"{t} is defined twice")
+            scope.names.add(t)
+            if scope.parallel is not None:
+                scope.own.add(t)
+                scope.parallel.add(t)
+
+    def assign(self, s: Statement, targets: Sequence[Expr], scope: _Scope) -> None:
+        for t in targets:
+            if t not in scope.mutables:
+                self.fail(s, f"{t} is assigned, but not declared")
+            if scope.parallel is not None and t not in scope.own:
+                self.fail(s, f"iterations of a parallel loop assign {t}")
+
+    def write(self, s: Statement, buffer: Buffer, place: Expr, scope: _Scope) -> None:
+        if not isinstance(buffer.kind, BufferKind):
+            self.fail(s, f"{buffer.kind!r} is no kind of buffer")
+        if buffer.kind in (BufferKind.ARG, BufferKind.CONST):
+            self.fail(s, f"{buffer} belongs to the caller")
+        if place.dtype is not INDEX:
+            self.fail(s, f"{place} is a place, but no index")
+        if scope.parallel is not None and buffer not in scope.scratch and not place.deps & scope.parallel and (
+                _elements(buffer) != 1 or not scope.conditional):
+            self.fail(s, "iterations of a parallel loop write one place")
+        if isinstance(s, Store):
+            self.inside(s, buffer, place, scope)
+
+    def inside(self, s: Statement, buffer: Buffer, place: Expr, scope: _Scope) -> None:
+        """Where all the extents that an access depends on are numbers, and it is made for certain."""
+        size = _elements(buffer)
+        if scope.conditional or size is None:
+            return
+        low = high = 0
+        for atoms, factor in poly_terms(place).items():
+            if not atoms:
+                low, high = low + factor, high + factor
+                continue
+            extent = scope.extents.get(atoms[0]) if len(atoms) == 1 else None
+            if not isinstance(extent, int):
+                return
+            if extent <= 0:
+                return
+            low, high = low + min(0, factor * (extent - 1)), high + max(0, factor * (extent - 1))
+        if low < 0 or high >= size:
+            self.fail(s, f"{buffer}[{place}] reaches from {low} to {high}, outside of {size} elements")
+
+
+def _elements(buffer: Buffer) -> int | None:
+    return buffer.size if isinstance(buffer.size, int) else None

@@ -42,7 +42,7 @@ def cuts(b: Builder, v: Expr, extent: int, exprs: Sequence[Expr]) -> list[int]:
 
 def _cut(b: Builder, comparison: Expr, v: Expr) -> int | None:
     """The first value of `v` (which may be negative) from which a comparison has its other answer."""
-    if comparison.op not in ("lt", "le", "gt", "ge") or comparison.args[0].dtype != INDEX:
+    if comparison.op not in ("lt", "le", "gt", "ge") or comparison.args[0].dtype is not INDEX:
         return None
     difference = b.isub(*comparison.args)
     factor = coefficient(b, difference, v)

@@ -268,7 +268,7 @@ class Scheduler:
         exprs = self._exprs()
         if any(not m.inner or m.time or not isinstance(m.op, Reduce) for m in self.members):
             return None
-        if any(n.op not in ("load", "poly") and any(a.dtype == INDEX for a in n.args) for n in walk(exprs)):
+        if any(n.op not in ("load", "poly") and any(a.dtype is INDEX for a in n.args) for n in walk(exprs)):
             return None
         loads = [n for n in walk(exprs) if n.op == "load"]
         if len(loads) < 2 or any(n.attr[1] is not None for n in loads) or self._work() > STREAMED:
@@ -348,7 +348,7 @@ class Scheduler:
         if len(loads) < 2 or any(n.attr[1] is not None for n in loads):
             return None, 1
         for n in walk(self._exprs()):
-            if n.op != "load" and n.op != "poly" and any(a.dtype == INDEX for a in n.args):
+            if n.op != "load" and n.op != "poly" and any(a.dtype is INDEX for a in n.args):
                 return None, 1  # indices used as values, guards: not worth a tile
         best, best_score = None, (0, 0)
         for u in outer:

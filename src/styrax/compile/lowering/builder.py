@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.dims import Dim, Recorder, Terms
+from ...core.index_type import INDEX, scalar_type
 from ..costs import WORTH_KEEPING
-from ..ir.expr import BOOL, INDEX, NO_DEPS, UNBOUNDED, Expr, Index, coefficient, const_value, unwrap
+from ..ir.expr import BOOL, NO_DEPS, UNBOUNDED, Expr, Index, coefficient, const_value, unwrap
 from ..ir.loopir import Buffer, BufferKind, Call, Copy, If, Let, Loop, LoopKind, Scratch, Statement, Store, While
 from ..ir.loopir import Declare as DeclareStatement
 from ..ir.loopir import Set as SetStatement
@@ -52,7 +53,7 @@ class Builder(Scalars):
 
     def buffer(self, dtype: np.dtype, size: Index, kind: BufferKind = BufferKind.TEMP, number: int = -1,
                stem: str = "t") -> Buffer:
-        buffer = Buffer(self.name(stem), np.dtype(dtype), unwrap(size), kind, number)
+        buffer = Buffer(self.name(stem), scalar_type(dtype), unwrap(size), kind, number)
         self.buffers.append(buffer)
         return buffer
 
@@ -75,11 +76,11 @@ class Builder(Scalars):
 
     def mutable(self, dtype: np.dtype, stem: str = "s") -> Expr:
         """A mutable scalar; a complex one is a pair of them."""
-        dtype = np.dtype(dtype)
+        dtype = scalar_type(dtype)
         if is_complex(dtype):
             part = part_dtype(dtype)
             return self.complex(self.mutable(part, stem), self.mutable(part, stem))
-        bounds = int_range(dtype) if dtype != INDEX and is_integer(dtype) else UNBOUNDED
+        bounds = int_range(dtype) if dtype is not INDEX and is_integer(dtype) else UNBOUNDED
         return self.unique("get", dtype, self.name(stem), bounds)
 
     def parts(self, e: Expr) -> tuple[Expr, ...]:
@@ -130,7 +131,7 @@ class Builder(Scalars):
             part = part_dtype(dtype)
             return self.complex(self.node("load", (place,), part, (buffer, 0)),
                                 self.node("load", (place,), part, (buffer, 1)))
-        bounds = int_range(dtype) if is_integer(dtype) and dtype != INDEX else UNBOUNDED
+        bounds = int_range(dtype) if is_integer(dtype) and dtype is not INDEX else UNBOUNDED
         return self.node("load", (place,), dtype, (buffer, None), bounds)
 
     def load_if(self, condition: Expr, value: Value, index: Sequence[Index], other: Expr) -> Expr:
@@ -152,7 +153,7 @@ class Builder(Scalars):
 
     # -- values ----------------------------------------------------------------------------------
     def value(self, shape: Sequence[Index], dtype: Any, at: Callable[[tuple[Expr, ...]], Expr]) -> Value:
-        return Computed(self, tuple(shape), np.dtype(dtype), at)
+        return Computed(self, tuple(shape), scalar_type(dtype), at)
 
     def reused(self, value: Value, times: Index) -> Value:
         """A value for a consumer that reads each element several times: kept where it costs something."""
@@ -218,7 +219,7 @@ class Builder(Scalars):
                init: Sequence[Expr], body: Callable[[tuple[Expr, ...], tuple[Expr, ...]], Any]) -> list[Value]:
         """Folds `body(i, r)` over all r in `ranges`, for every i in `shape`. See the module's guide in README.md."""
         shape, ranges = tuple(shape), tuple(ranges)
-        dtypes = [np.dtype(d) for d in dtypes]
+        dtypes = [scalar_type(d) for d in dtypes]
         name = combine if isinstance(combine, str) else "fold"
         fold = _named_combine(self, combine) if isinstance(combine, str) else (
             lambda accs, elems: _as_tuple(combine(self, tuple(accs), tuple(elems))))
@@ -317,7 +318,7 @@ class Builder(Scalars):
         """A dot product over `dimension_numbers` by a library, or None where a `reduce` is the better way."""
         from .products import product
 
-        return product(self, lhs, rhs, dimension_numbers, np.dtype(dtype))
+        return product(self, lhs, rhs, dimension_numbers, scalar_type(dtype))
 
     # -- explicit programs -----------------------------------------------------------------------
     def nest(self, outs: Sequence[tuple], body: Callable[[Nest, list[Stored], list[Stored]], None],
@@ -329,7 +330,7 @@ class Builder(Scalars):
         starts: list[tuple[Buffer, Buffer]] = []
         statements: list[Statement] = []
         for out in outs:
-            shape, dtype = tuple(out[0]), np.dtype(out[1])
+            shape, dtype = tuple(out[0]), scalar_type(out[1])
             stored = Stored(self, self.buffer(dtype, self.product(shape)), shape, dtype)
             targets.append(stored)
             if len(out) > 2:
@@ -430,7 +431,7 @@ class Nest:
 
     def var(self, dtype: Any, init: Expr | int | float | None = None) -> Mutable:
         b = self.b
-        target = b.mutable(np.dtype(dtype))
+        target = b.mutable(scalar_type(dtype))
         if init is not None and not isinstance(init, Expr):
             init = b.const(init, dtype)
         for t, v in zip(b.parts(target), (None, None) if init is None else b.parts(init), strict=False):
@@ -466,9 +467,9 @@ class Nest:
     def scratch(self, shape: Sequence[Index], dtype: Any) -> Stored:
         """Private memory, not initialised."""
         b = self.b
-        buffer = b.buffer(np.dtype(dtype), b.product(tuple(shape)), BufferKind.SCRATCH, stem="w")
+        buffer = b.buffer(scalar_type(dtype), b.product(tuple(shape)), BufferKind.SCRATCH, stem="w")
         self.add(Scratch(buffer))
-        return Stored(b, buffer, tuple(shape), np.dtype(dtype))
+        return Stored(b, buffer, tuple(shape), scalar_type(dtype))
 
     def call(self, symbol: str, arguments: Sequence[Any], reads: Sequence[Any] = (), writes: Sequence[Any] = (),
              result: Any = None, work: float = 1e5) -> Expr | None:
@@ -484,7 +485,7 @@ class Nest:
                 out.append(b.int(a))
             else:
                 out.append(a)
-        target = None if result is None else b.unique("get", np.dtype(result), b.name("v"))
+        target = None if result is None else b.unique("get", scalar_type(result), b.name("v"))
         self.add(Call(symbol, out, [s.buffer for s in reads], [s.buffer for s in writes], target, work))
         return target
 

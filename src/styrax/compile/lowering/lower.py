@@ -138,8 +138,8 @@ class Lowering:
         rule = rules.loops.get(eqn.primitive)
         if rule is None:
             raise NotImplementedError(
-                f"'{eqn.primitive.name}' has no lowering for the CPU: register one in styrax.core.rules.loops (or, in a "
-                "library, with jax.interpreters.mlir.register_lowering)")
+                f"'{eqn.primitive.name}' has no lowering for the CPU: register one in styrax.core.rules.loops (or, in "
+                "a library, with jax.interpreters.mlir.register_lowering)")
         b.avals_in = [self.sized(v.aval) for v in eqn.invars]
         b.avals_out = [self.sized(v.aval) for v in eqn.outvars]
         ins = [self.prepare(v, b.avals_out) for v in ins]

@@ -11,7 +11,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ..ir.expr import BOOL, F32, F64, INDEX, SAFE, UNBOUNDED, Arena, Expr, Index, const_value
+from ...core.index_type import INDEX, scalar_type
+from ..ir.expr import BOOL, F32, F64, SAFE, UNBOUNDED, Arena, Expr, Index, const_value
 from . import complex_numbers
 from .rewrites import BY_OPERATION, LEVELS, rewrite
 
@@ -61,7 +62,7 @@ class Scalars(Arena):
 
     # -- leaves ----------------------------------------------------------------------------------
     def const(self, value: Any, dtype: Any) -> Expr:
-        dtype = np.dtype(dtype)
+        dtype = scalar_type(dtype)
         if is_complex(dtype):
             value = complex(value)
             part = part_dtype(dtype)
@@ -117,19 +118,19 @@ class Scalars(Arena):
 
     # -- arithmetic ------------------------------------------------------------------------------
     def add(self, x: Expr, y: Expr) -> Expr:
-        if x.dtype == INDEX and y.dtype == INDEX:
+        if x.dtype is INDEX and y.dtype is INDEX:
             return self.iadd(x, y)
         if x.dtype == BOOL:
             return self.node("or", (x, y), BOOL)
         return self._binary("add", x, y)
 
     def sub(self, x: Expr, y: Expr) -> Expr:
-        if x.dtype == INDEX and y.dtype == INDEX:
+        if x.dtype is INDEX and y.dtype is INDEX:
             return self.isub(x, y)
         return self._binary("sub", x, y)
 
     def mul(self, x: Expr, y: Expr) -> Expr:
-        if x.dtype == INDEX and y.dtype == INDEX:
+        if x.dtype is INDEX and y.dtype is INDEX:
             return self.imul(x, y)
         if x.dtype == BOOL:
             return self.node("and", (x, y), BOOL)
@@ -153,7 +154,7 @@ class Scalars(Arena):
         return self._binary("rem", x, y)
 
     def neg(self, x: Expr) -> Expr:
-        if x.dtype == INDEX:
+        if x.dtype is INDEX:
             return self.imul(x, -1)
         if x.op == "const" and x.dtype.kind in "if":
             with np.errstate(all="ignore"):
@@ -193,7 +194,7 @@ class Scalars(Arena):
     def _extremum(self, name: str, x: Expr, y: Expr) -> Expr:
         if x is y:
             return x
-        if x.dtype == INDEX and y.dtype == INDEX:
+        if x.dtype is INDEX and y.dtype is INDEX:
             small, big = (x, y) if name == "min" else (y, x)
             if small.bounds[1] <= big.bounds[0]:
                 return x if small is x and name == "min" or big is x and name == "max" else y
@@ -270,7 +271,7 @@ class Scalars(Arena):
             return complex_numbers.compare(self, name, x, y)
         if x.dtype in SMALL_FLOATS:
             return self._compare(name, self.cast(x, F32), self.cast(y, F32))
-        if x.dtype == INDEX and _is_small(x) and _is_small(y):
+        if x.dtype is INDEX and _is_small(x) and _is_small(y):
             known = _decide(name, self.isub(x, y).bounds)
             if known is not None:
                 return self.const(known, BOOL)
@@ -305,13 +306,13 @@ class Scalars(Arena):
             return self.complex(self.select(condition, self.real(on_true), self.real(on_false)),
                                 self.select(condition, self.imag(on_true), self.imag(on_false)))
         a, c = on_true.bounds, on_false.bounds
-        bounds = (min(a[0], c[0]), max(a[1], c[1])) if on_true.dtype == INDEX else UNBOUNDED
+        bounds = (min(a[0], c[0]), max(a[1], c[1])) if on_true.dtype is INDEX else UNBOUNDED
         return self.node("select", (condition, on_true, on_false), on_true.dtype, None, bounds)
 
     # -- casts -------------------------------------------------------------------------------------
     def cast(self, x: Expr, dtype: Any) -> Expr:
         """JAX's convert_element_type: floats to integers truncate and saturate, NaN gives 0."""
-        dtype = np.dtype(dtype)
+        dtype = scalar_type(dtype)
         if x.dtype == dtype:
             return x
         if is_complex(dtype):
@@ -322,6 +323,8 @@ class Scalars(Arena):
             return self.ne(x, self.const(0, x.dtype)) if dtype == BOOL else self.cast(self.real(x), dtype)
         if dtype == BOOL:
             return self.ne(x, self.const(0, x.dtype))
+        if x.op == "const" and dtype is INDEX:
+            return self.int(int(const_value(x)))
         if x.op == "const" and x.dtype not in NARROW_INTS and dtype not in NARROW_INTS and (
                 is_float(dtype) or is_integer(x.dtype) or x.dtype == BOOL):
             with np.errstate(all="ignore"):
@@ -336,7 +339,7 @@ class Scalars(Arena):
                 x = self.cast(x, F32)
             return self._encode(x, dtype)
         bounds = UNBOUNDED
-        if dtype == INDEX and is_integer(x.dtype):
+        if dtype is INDEX and is_integer(x.dtype):
             bounds = x.bounds if x.bounds != UNBOUNDED else int_range(x.dtype)
         e = self.node("cast", (x,), dtype, None, bounds)
         if dtype in NARROW_INTS and is_integer(x.dtype):
@@ -355,7 +358,7 @@ class Scalars(Arena):
 
     def bitcast(self, x: Expr, dtype: Any) -> Expr:
         """The same bits as another type of the same width."""
-        dtype = np.dtype(dtype)
+        dtype = scalar_type(dtype)
         return x if x.dtype == dtype else self.node("bitcast", (x,), dtype)
 
     # -- floats --------------------------------------------------------------------------------------
@@ -457,7 +460,7 @@ def _is_small(x: Expr) -> bool:
 
 def _index_division(x: Expr, y: Expr) -> bool:
     """Whether rounding down equals rounding to zero and the divisor is not zero."""
-    return x.dtype == INDEX and y.bounds[0] > 0 and x.bounds[0] >= 0 and _is_small(x) and _is_small(y)
+    return x.dtype is INDEX and y.bounds[0] > 0 and x.bounds[0] >= 0 and _is_small(x) and _is_small(y)
 
 
 def _decide(name: str, difference: tuple[int, int]) -> bool | None:
@@ -482,6 +485,8 @@ def int_range(dtype: np.dtype) -> tuple[int, int]:
     if dtype in NARROW_INTS:
         bits, signed = NARROW_INTS[dtype]
         return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+    if dtype is INDEX:
+        return UNBOUNDED
     info = np.iinfo(dtype)
     return (int(info.min), min(int(info.max), UNBOUNDED[1]))
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from styrax.core import rules
 from styrax.core.avals import ShapedArray
+from styrax.core.index_type import INDEX
 from styrax.core.primitive import Primitive, multiple_results
 from styrax.core.trace import get_aval
 from styrax.transforms import ad
@@ -19,7 +20,6 @@ from ..filling import pad
 from ..slicing import slice_in_dim
 from ..sorting import take_along
 from .matrices import (
-    INDEX,
     INT32,
     Routine,
     band,

@@ -26,7 +26,7 @@ from ..elementwise import conj
 from ..filling import broadcasted_iota, full_like
 from ..shaping import transpose
 
-INDEX, INT32 = np.dtype(np.int64), np.dtype(np.int32)
+INT32 = np.dtype(np.int32)
 LETTERS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d", np.dtype(np.complex64): "c",
            np.dtype(np.complex128): "z"}
 
