@@ -87,6 +87,7 @@ COSTS = {
     **dict.fromkeys("pow atan2 erf_inv lgamma digamma".split(), 30),
     "sqrt": 4, "div": 4, "rem": 8, "rsqrt": 5,
 }
+CONVERSIONS = frozenset(("cast", "bitcast", "widen", "narrow"))
 TRANSCENDENTAL = frozenset(op for op, cost in COSTS.items() if cost >= 12)
 
 
@@ -491,5 +492,5 @@ def show(e: Expr) -> str:
         return f"({show(e.args[0])} // {show(e.args[1])})"
     if e.op == "floormod":
         return f"({show(e.args[0])} % {show(e.args[1])})"
-    attr = f"<{e.attr}>" if e.attr is not None else ""
+    attr = f"<{e.attr}>" if e.attr is not None else f"<{e.dtype}>" if e.op in CONVERSIONS else ""
     return f"{e.op}{attr}({', '.join(map(show, e.args))})"

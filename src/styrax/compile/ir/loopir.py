@@ -179,7 +179,8 @@ class Declare(Statement):
         return () if self.value is None else (self.value,)
 
     def parts(self) -> Sequence[Part]:
-        return ((f"var {show(self.target)}" + ("" if self.value is None else f" = {show(self.value)}"), ()),)
+        first = f": {self.target.dtype}" if self.value is None else f" = {show(self.value)}"
+        return ((f"var {show(self.target)}{first}", ()),)
 
 
 class Set(Statement):
@@ -291,6 +292,7 @@ class Loop(Statement):
 
     def parts(self) -> Sequence[Part]:
         kind = f" {self.kind}({self.width})" if self.kind is not LoopKind.SERIAL else ""
+        kind += f" cost({self.divisible})" if self.divisible else ""
         kind += " parallel" if self.parallel else ""
         loop = f"for {show(self.var)} < {self.extent}{kind}:", self.body
         return (loop, ("rest:", self.rest)) if self.rest else (loop,)

@@ -10,9 +10,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...core import config
 from ...core.jaxpr import ClosedJaxpr, DropVar, JaxprEqn
 from ..ir.expr import Expr, Index, unwrap
-from ..ir.loopir import Declare, Let, Loop, LoopKind, Set, Statement, Store, While
+from ..ir.loopir import Declare, Let, Loop, LoopKind, Set, Statement, Store, While, made_by
 from ..ir.values import Define, Opaque, Operation, Shape, Stored, Value
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ SIDE_BY_SIDE = 4  # vectors that run at once: each waits for its own turn before
 TOGETHER = 2  # the same where a vector that has ended waits for the others
 LARGEST = 256  # estimated instructions of a turn of them all
 EXPECTED = 16  # turns of a loop whose length is not known
+
+
+NAME = "interchange"  # what statements made here are marked with, and the word that switches it off
 
 
 class NotPointwiseError(Exception):
@@ -93,7 +97,7 @@ def elements_of(lowering: Lowering, carried: Sequence[Value], programs: Sequence
     """The elements of a loop whose arrays all have one shape, if its programs look pointwise. Scalars that change with
     the turns are the same for all elements; their last values must not be wanted."""
     shapes = {tuple(map(unwrap, v.shape)) for v in carried if v.shape != ()}
-    if len(shapes) != 1 or lowering.generic or lowering.b.elements is not None:
+    if len(shapes) != 1 or lowering.generic or lowering.b.elements is not None or f"-{NAME}" in config.config.debug:
         return None
     (shape,) = shapes
     if 0 in shape or any(v.shape == () and type(o) is not DropVar for v, o in zip(carried, outvars, strict=True)):
@@ -173,6 +177,7 @@ def _scalar_statements(op: Operation) -> list[Statement]:
     raise NotPointwiseError
 
 
+@made_by(NAME)
 def scan(lowering: Lowering, eqn: JaxprEqn, consts: Sequence[Value], initial: Sequence[Value],
          xs: Sequence[Value], slice_at: Callable[[Value], Value], ys: Sequence[Stored], step: Expr,
          t: Expr) -> list[Value] | None:
@@ -204,6 +209,7 @@ def scan(lowering: Lowering, eqn: JaxprEqn, consts: Sequence[Value], initial: Se
     return turns.finish(Loop(t, length, statements), length, SIDE_BY_SIDE)
 
 
+@made_by(NAME)
 def while_(lowering: Lowering, eqn: JaxprEqn, cond_consts: Sequence[Value], body_consts: Sequence[Value],
            initial: Sequence[Value]) -> list[Value] | None:
     """A `while`, element by element; None where it is not pointwise."""
