@@ -31,3 +31,8 @@ ScalarType = np.dtype | IndexType
 def scalar_type(dtype: Any) -> Any:
     """What `dtype` stands for as the type of a scalar: a NumPy dtype, or the type of indices."""
     return dtype if dtype is INDEX else np.dtype(dtype)
+
+
+def numpy_type(dtype: ScalarType) -> np.dtype:
+    """The NumPy dtype whose bits a scalar has in memory: indices are int64 there."""
+    return dtype if isinstance(dtype, np.dtype) else np.dtype(np.int64)

@@ -4,17 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any
+from typing import Any, Protocol
 
 from ..compile.ir.expr import BOOL, Expr, coefficient, poly_terms
 from ..compile.ir.loopir import Buffer
 from ..compile.lowering.scalars import NARROW_INTS, is_complex, part_dtype
-from .expressions import Expressions
 from .instructions import element_type, memory_type, rows, splat, suffix, vector
+from .writer import Lanes, Writer
 
 
-class Accesses(Expressions):
+class Values(Protocol):
+    """What accesses need of the function's values: see `expressions.Values`."""
+
+    lanes: Lanes | None
+    vectors: set[Expr]
+
+    def value(self, e: Expr, lanes: int = 1) -> str: ...
+
+    def first(self, place: Expr) -> str: ...
+
+    def width(self, e: Expr) -> int: ...
+
+    def pointer(self, buffer: Buffer) -> str: ...
+
+    def buffers(self, e: Expr) -> frozenset[Buffer]: ...
+
+
+class Accesses:
     """Writes loads and stores."""
+
+    def __init__(self, writer: Writer, values: Values):
+        self.writer, self.arena, self.module = writer, writer.arena, writer.module
+        self.op, self.line = writer.op, writer.line
+        self.values, self.value = values, values.value
 
     # -- memory ------------------------------------------------------------------------------------------
     def _guards(self, place: Expr) -> tuple[Expr, list[Expr]]:
@@ -53,21 +75,21 @@ class Accesses(Expressions):
             if part:
                 one = splat("1", "i64", lanes)
                 index = self.op(f"add {vector('i64', lanes)} {index}, {one}")
-        pointer = self.pointer(buffer)
+        pointer = self.values.pointer(buffer)
         return self.op(f"getelementptr {t}, ptr {pointer}, {vector('i64', lanes)} {index}")
 
     def _access(self, place: Expr) -> str:
         """How a place moves with the lanes: "uniform", "row" (contiguous) or "gather"."""
-        if self.width(place) == 1:
+        if self.values.width(place) == 1:
             return "uniform"
-        lanes = self.lanes
+        lanes = self.values.lanes
         assert lanes is not None
-        if place.deps & self.vectors != {lanes.var}:
+        if place.deps & self.values.vectors != {lanes.var}:
             return "gather"
         step = coefficient(self.arena, place, lanes.var)
         return "row" if step is not None and step.op == "const" and step.attr == 1 else "gather"
 
-    def _load(self, e: Expr, lanes: int) -> str:
+    def load(self, e: Expr, lanes: int) -> str:
         buffer, part = e.attr
         dtype = e.dtype
         t = element_type(dtype) if part is not None else memory_type(buffer.dtype)
@@ -76,19 +98,19 @@ class Accesses(Expressions):
             index = self._if_held(conditions, self.value(place))
             index = self._checked(buffer, index)
             return self._to_register(self.op(f"load {t}, ptr {self._address(buffer, index, part)}"), buffer, part, 1)
-        assert self.lanes is not None
-        mask = self.lanes.mask
+        assert self.values.lanes is not None
+        mask = self.values.lanes.mask
         row = self._access(place) == "row"
         uniform: list[Expr] = []
         if row and isinstance(buffer.size, int) and buffer.size >= lanes and not self.module.bounds:
-            uniform = [c for c in conditions if self.width(c) == 1]
-            conditions = [c for c in conditions if self.width(c) != 1]
+            uniform = [c for c in conditions if self.values.width(c) == 1]
+            conditions = [c for c in conditions if self.values.width(c) != 1]
         if conditions:
             holds = self.value(self._all(conditions), lanes)
             mask = holds if mask is None else self.op(f"and <{lanes} x i1> {mask}, {holds}")
         mask = self._checked_lanes(buffer, place, lanes, mask)
         if row:
-            index = self._if_held(uniform, self._first(place))
+            index = self._if_held(uniform, self.values.first(place))
             if conditions:
                 index = self._near(buffer, index, lanes)
             if part is not None:
@@ -136,32 +158,32 @@ class Accesses(Expressions):
         if mask is not None:
             outside = self.op(f"and <{lanes} x i1> {outside}, {mask}")
         symbol = f"@llvm.vector.reduce.or.v{lanes}i1"
-        self.declare(f"declare i1 {symbol}(<{lanes} x i1>)")
+        self.writer.declare(f"declare i1 {symbol}(<{lanes} x i1>)")
         self._note(self.op(f"call i1 {symbol}(<{lanes} x i1> {outside})"))
         inside = self.op(f"xor <{lanes} x i1> {outside}, {splat('true', 'i1', lanes)}")
         return inside if mask is None else self.op(f"and <{lanes} x i1> {inside}, {mask}")
 
     def _note(self, outside: str) -> None:
-        self.declare("@outside = internal global i32 0")
+        self.writer.declare("@outside = internal global i32 0")
         old = self.op("load i32, ptr @outside")
         new = self.op(f"select i1 {outside}, i32 1, i32 {old}")
         self.line(f"store i32 {new}, ptr @outside")
 
-    def _transposed(self, e: Expr, lanes: int) -> str:
+    def load_transposed(self, e: Expr, lanes: int) -> str:
         """A row of a square tile that is contiguous down its columns: all of it is loaded, and turned in registers.
         Where lanes are masked, the row alone is gathered."""
         buffer, part, row, count = e.attr
         (place,) = e.args
         rows = [self.arena.node("load", (self.arena.iadd(place, r),), e.dtype, (buffer, part)) for r in range(count)]
-        if self.lanes is None or self.lanes.mask is not None or self.module.bounds or lanes != count:
-            return self._load(rows[row], lanes)
+        if self.values.lanes is None or self.values.lanes.mask is not None or self.module.bounds or lanes != count:
+            return self.load(rows[row], lanes)
         t = memory_type(buffer.dtype)
-        columns = []
+        lane, columns = self.values.lanes.var, []
         for column in range(lanes):
-            step = self.arena.substitute(place, {self.lanes.var: self.arena.iadd(self.lanes.var, column)}, {})
-            columns.append(self._load_lanes(self._address(buffer, self._first(step), None), t, count, None))
+            step = self.arena.substitute(place, {lane: self.arena.iadd(lane, column)}, {})
+            columns.append(self._load_lanes(self._address(buffer, self.values.first(step), None), t, count, None))
         names = [self._to_register(name, buffer, None, lanes) for name in self._transpose(columns, t, count)]
-        memo = self.scopes[self.at].memo
+        memo = self.writer.scopes[self.writer.at].memo
         for r, name in enumerate(names):
             memo[self.arena.node("transposed", e.args, e.dtype, (buffer, part, r, count))] = name
         return names[row]
@@ -189,14 +211,14 @@ class Accesses(Expressions):
         if mask is None:
             return self.op(f"load {v}, ptr {address}, align {align_of(t)}")
         symbol = f"@llvm.masked.load.{suffix(t, lanes)}.p0"
-        self.declare(f"declare {v} {symbol}(ptr, i32, <{lanes} x i1>, {v})")
+        self.writer.declare(f"declare {v} {symbol}(ptr, i32, <{lanes} x i1>, {v})")
         return self.op(f"call {v} {symbol}(ptr {address}, i32 {align_of(t)}, <{lanes} x i1> {mask}, {v} "
                        "zeroinitializer)")
 
     def _load_pairs(self, buffer: Buffer, index: str, t: str, part: int, lanes: int, mask: str | None,
                     place: Expr) -> str:
         """Complex numbers side by side: both parts are loaded at once, then taken apart."""
-        memo = self.scopes[self.at].memo
+        memo = self.writer.scopes[self.writer.at].memo
         key = ("pairs", buffer.root, place, mask)
         wide = memo.get(key)
         v = vector(t, 2 * lanes)
@@ -213,7 +235,7 @@ class Accesses(Expressions):
     def _gather(self, addresses: str, t: str, lanes: int, mask: str | None) -> str:
         v = vector(t, lanes)
         symbol = f"@llvm.masked.gather.{suffix(t, lanes)}.v{lanes}p0"
-        self.declare(f"declare {v} {symbol}(<{lanes} x ptr>, i32, <{lanes} x i1>, {v})")
+        self.writer.declare(f"declare {v} {symbol}(<{lanes} x ptr>, i32, <{lanes} x i1>, {v})")
         mask = mask or splat("true", "i1", lanes)
         return self.op(f"call {v} {symbol}(<{lanes} x ptr> {addresses}, i32 {align_of(t)}, <{lanes} x i1> {mask}, "
                        f"{v} zeroinitializer)")
@@ -222,7 +244,7 @@ class Accesses(Expressions):
         if buffer.dtype == BOOL:
             return self.op(f"trunc {vector('i8', lanes)} {name} to {vector('i1', lanes)}")
         if buffer.dtype in NARROW_INTS:  # in memory the bits above a narrow integer are of no account
-            return rows["wrap"](self, buffer.dtype, lanes, (name,))
+            return rows["wrap"](self.writer, buffer.dtype, lanes, (name,))
         return name
 
     def store(self, buffer: Buffer, place: Expr, value: Expr) -> None:
@@ -233,16 +255,16 @@ class Accesses(Expressions):
         self.forget(buffer)
 
     def _store_pair(self, buffer: Buffer, place: Expr, value: Expr) -> None:
-        lanes = self.lanes.width if self.lanes is not None else 1
+        lanes = self.values.lanes.width if self.values.lanes is not None else 1
         re, im = value.args
-        if lanes > 1 and self._access(place) == "row" and self.lanes is not None:
+        if lanes > 1 and self._access(place) == "row" and self.values.lanes is not None:
             t = element_type(re.dtype)
             v = vector(t, lanes)
             order = ", ".join(f"i32 {i // 2 + lanes * (i % 2)}" for i in range(2 * lanes))
             both = self.op(f"shufflevector {v} {self.value(re, lanes)}, {v} {self.value(im, lanes)}, "
                            f"<{2 * lanes} x i32> <{order}>")
-            index = self._first(place)
-            mask = self.lanes.mask and self._double(self.lanes.mask, lanes)
+            index = self.values.first(place)
+            mask = self.values.lanes.mask and self._double(self.values.lanes.mask, lanes)
             self._store_lanes(both, self._address(buffer, index, 0), t, 2 * lanes, mask)
             return
         re_name, im_name = self.value(re, lanes), self.value(im, lanes)
@@ -251,7 +273,7 @@ class Accesses(Expressions):
 
     def _store_part(self, buffer: Buffer, place: Expr, value: Expr, part: int | None, name: str | None = None) -> None:
         t = element_type(value.dtype) if part is not None else memory_type(buffer.dtype)
-        lanes = self.lanes.width if self.lanes is not None else 1
+        lanes = self.values.lanes.width if self.values.lanes is not None else 1
         name = name or self.value(value, lanes)
         if buffer.dtype == BOOL:
             name = self.op(f"zext {vector('i1', lanes)} {name} to {vector('i8', lanes)}")
@@ -262,15 +284,15 @@ class Accesses(Expressions):
             address = self._address(buffer, self._checked(buffer, self.value(place)), part)
             self.line(f"store {t} {name}, ptr {address}")
             return
-        assert self.lanes is not None
-        mask = self._checked_lanes(buffer, place, lanes, self.lanes.mask)
+        assert self.values.lanes is not None
+        mask = self._checked_lanes(buffer, place, lanes, self.values.lanes.mask)
         if part is None and self._access(place) == "row":
-            self._store_lanes(name, self._address(buffer, self._first(place), None), t, lanes, mask)
+            self._store_lanes(name, self._address(buffer, self.values.first(place), None), t, lanes, mask)
             return
         addresses = self._address(buffer, self.value(place, lanes), part, lanes)
         v = vector(t, lanes)
         symbol = f"@llvm.masked.scatter.{suffix(t, lanes)}.v{lanes}p0"
-        self.declare(f"declare void {symbol}({v}, <{lanes} x ptr>, i32, <{lanes} x i1>)")
+        self.writer.declare(f"declare void {symbol}({v}, <{lanes} x ptr>, i32, <{lanes} x i1>)")
         mask = mask or splat("true", "i1", lanes)
         self.line(f"call void {symbol}({v} {name}, <{lanes} x ptr> {addresses}, i32 {align_of(t)}, <{lanes} x i1> "
                   f"{mask})")
@@ -281,13 +303,13 @@ class Accesses(Expressions):
             self.line(f"store {v} {name}, ptr {address}, align {align_of(t)}")
             return
         symbol = f"@llvm.masked.store.{suffix(t, lanes)}.p0"
-        self.declare(f"declare void {symbol}({v}, ptr, i32, <{lanes} x i1>)")
+        self.writer.declare(f"declare void {symbol}({v}, ptr, i32, <{lanes} x i1>)")
         self.line(f"call void {symbol}({v} {name}, ptr {address}, i32 {align_of(t)}, <{lanes} x i1> {mask})")
 
     def forget(self, buffer: Buffer) -> None:
         """After a write: what was loaded from the buffer is out of date."""
         root = buffer.root
-        for scope in self.scopes:
+        for scope in self.writer.scopes:
             stale = [k for k in scope.memo if self._reads(k, root)]
             for k in stale:
                 del scope.memo[k]
@@ -296,7 +318,7 @@ class Accesses(Expressions):
         e = key if isinstance(key, Expr) else key[0] if isinstance(key[0], Expr) else None
         if e is None:
             return key[1] is root
-        return root in self.buffers(e)
+        return root in self.values.buffers(e)
 
 
 def align_of(t: str) -> int:

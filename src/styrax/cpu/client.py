@@ -232,26 +232,26 @@ def generate(program: Program, sizes: int = 0) -> Module:
     order = [b for b in program.inputs if b is not None] + [b for b, _ in program.constants]
     order += [b for b in program.outputs if b is not None]
     for i, buffer in enumerate(order):
-        f.entry.append(f"  %b{i}p = getelementptr ptr, ptr %slots, i64 {i}")
-        f.entry.append(f"  %b{i} = load ptr, ptr %b{i}p")
+        f.writer.entry.append(f"  %b{i}p = getelementptr ptr, ptr %slots, i64 {i}")
+        f.writer.entry.append(f"  %b{i} = load ptr, ptr %b{i}p")
         if buffer.alias is None:
-            f.pointers[buffer] = f"%b{i}"
+            f.values.pointers[buffer] = f"%b{i}"
     if program.workspace:
-        f.entry.append(f"  %wsp = getelementptr ptr, ptr %slots, i64 {len(order)}")
-        f.entry.append("  %ws = load ptr, ptr %wsp")
+        f.writer.entry.append(f"  %wsp = getelementptr ptr, ptr %slots, i64 {len(order)}")
+        f.writer.entry.append("  %ws = load ptr, ptr %wsp")
         for k, buffer in enumerate(program.builder.buffers):
             if buffer.offset is not None:
-                f.entry.append(f"  %t{k} = getelementptr i8, ptr %ws, i64 {buffer.offset}")
-                f.pointers[buffer] = f"%t{k}"
+                f.writer.entry.append(f"  %t{k} = getelementptr i8, ptr %ws, i64 {buffer.offset}")
+                f.values.pointers[buffer] = f"%t{k}"
     at = len(order) + bool(program.workspace)
     for number, size in program.builder.sizes.items():
         if number < sizes:
-            f.entry.append(f"  %n{number}p = getelementptr i64, ptr %slots, i64 {at + number}")
-            f.entry.append(f"  %n{number} = load i64, ptr %n{number}p")
-            f.names[size] = f"%n{number}"
-    f.reserve(program.statements, temporaries=bool(sizes))
+            f.writer.entry.append(f"  %n{number}p = getelementptr i64, ptr %slots, i64 {at + number}")
+            f.writer.entry.append(f"  %n{number} = load i64, ptr %n{number}p")
+            f.values.names[size] = f"%n{number}"
+    f.frame.reserve(program.statements, temporaries=bool(sizes))
     f.run(program.statements)
-    module.functions.append(f.end())
+    module.functions.append(f.frame.end())
     return module
 
 

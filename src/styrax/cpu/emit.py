@@ -6,7 +6,7 @@ gets what it needs from around through an environment.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..compile import costs
@@ -24,6 +24,7 @@ from ..compile.ir.loopir import (
     LoopKind,
     Open,
     Pack,
+    Scratch,
     Set,
     Statement,
     Store,
@@ -34,34 +35,46 @@ from ..compile.ir.loopir import (
 )
 from ..compile.lowering.scalars import is_complex, part_dtype
 from . import instructions
+from .expressions import Values
 from .frames import Frame
 from .instructions import element_type, memory_type, vector
-from .writer import Lanes, Module
+from .writer import Lanes, Module, Writer
 
 TWICE = 8  # estimated instructions up to which a nest is written twice, with and without a mask
 CHUNK_WORK = 30_000  # estimated instructions that one claim of a thread should cost
 
 
-class Function(Frame):
-    """Writes one function."""
+class Function:
+    """Writes one function, of the parts that know its text, its values and accesses, and its frame."""
+
+    def __init__(self, module: Module, name: str, parameters: str, result: str, parent: Function | None = None):
+        self.writer = writer = Writer(module, name, parameters, result)
+        outer = None if parent is None else parent.values
+        self.values: Values = Values(writer, outer)
+        values = self.values
+        self.accesses = values.accesses
+        self.frame: Frame = Frame(writer, values, None if parent is None else parent.frame)
+        self.nested = parent is not None
+        self.arena, self.module, self.op, self.line, self.value = (
+            writer.arena, writer.module, writer.op, writer.line, values.value)
 
     # -- statements ----------------------------------------------------------------------------------------
     def run(self, body: Sequence[Statement]) -> None:
         for s in body:
-            getattr(self, "_" + type(s).__name__.lower())(s)
+            _WRITERS[type(s)](self, s)
 
     def _pack(self, s: Pack) -> None:
         """The same function of several scalars: in lanes, then taken apart. Each stays in the outermost scope where it
         can be computed, as what uses it may stand there, too."""
         by_depth: dict[int, list[Expr]] = {}
         for n in s.nodes:
-            if self._find(n) is None:
-                by_depth.setdefault(self.depth(n), []).append(n)
-        before = self.at
-        for self.at, alike in by_depth.items():
+            if self.values.find(n) is None:
+                by_depth.setdefault(self.values.depth(n), []).append(n)
+        before = self.writer.at
+        for self.writer.at, alike in by_depth.items():
             if len(alike) > 1:
                 self._pack_here(alike)
-        self.at = before
+        self.writer.at = before
 
     def _pack_here(self, nodes: Sequence[Expr]) -> None:
         lanes = 1 << (len(nodes) - 1).bit_length()
@@ -71,37 +84,37 @@ class Function(Frame):
         operands = []
         for arguments in zip(*[n.args for n in nodes], strict=True):
             names = [self.value(a) for a in arguments]
-            packed = self._spread_name(names[0], t, lanes)
+            packed = self.values.splat(names[0], t, lanes)
             for k, name in enumerate(names[1:], 1):
                 packed = self.op(f"insertelement {v} {packed}, {t} {name}, i32 {k}")
             operands.append(packed)
-        result = instructions.rows[nodes[0].op](self, dtype, lanes, tuple(operands))
+        result = instructions.rows[nodes[0].op](self.writer, dtype, lanes, tuple(operands))
         for k, n in enumerate(nodes):
-            self.scopes[self.at].memo[n] = self.op(f"extractelement {v} {result}, i32 {k}")
+            self.writer.scopes[self.writer.at].memo[n] = self.op(f"extractelement {v} {result}, i32 {k}")
 
     def _store(self, s: Store) -> None:
-        with self.scope():
-            self.store(s.buffer, s.offset, s.value)
+        with self.writer.scope():
+            self.accesses.store(s.buffer, s.offset, s.value)
 
     def _together(self, s: Together) -> None:
-        with self.scope():
+        with self.writer.scope():
             for x in s.body:
                 if isinstance(x, Fold):
                     self._combine(x)
                 else:
                     assert isinstance(x, Store)
-                    self.store(x.buffer, x.offset, x.value)
+                    self.accesses.store(x.buffer, x.offset, x.value)
 
     def _let(self, s: Let) -> None:
         e = s.value
-        with self.scope():
-            lanes = self.width(e)
-            if self.buffers(e):
-                for scope in self.scopes:  # read memory as it is now
+        with self.writer.scope():
+            lanes = self.values.width(e)
+            if self.values.buffers(e):
+                for scope in self.writer.scopes:  # read memory as it is now
                     scope.memo.pop(e, None)
-                before, self.at = self.at, len(self.scopes) - 1
-                name = self._build(e) if e.op in ("load",) else self.value(e, lanes)
-                self.at = before
+                before, self.writer.at = self.writer.at, len(self.writer.scopes) - 1
+                name = self.values.build(e) if e.op in ("load",) else self.value(e, lanes)
+                self.writer.at = before
             else:
                 name = self.value(e, lanes)
             if e.op == "const" and lanes == 1:
@@ -110,31 +123,31 @@ class Function(Frame):
         self._define(s.target, name, lanes)
 
     def _define(self, target: Expr, name: str, lanes: int) -> None:
-        self.names[target] = name
-        self.depths[target] = len(self.scopes) - 1
+        self.values.names[target] = name
+        self.values.depths[target] = len(self.writer.scopes) - 1
         if lanes > 1:
-            self.vectors.add(target)
+            self.values.vectors.add(target)
 
     def _slot(self, target: Expr, lanes: int) -> str:
-        name = self.fresh()
-        if self.lanes is not None:
-            self.own.add(name)
-        self.entry.append(f"  {name} = alloca {vector(element_type(target.dtype), lanes)}")
-        self.mutables[target] = (name, lanes)
+        name = self.writer.fresh()
+        if self.values.lanes is not None:
+            self.values.own.add(name)
+        self.writer.entry.append(f"  {name} = alloca {vector(element_type(target.dtype), lanes)}")
+        self.values.mutables[target] = (name, lanes)
         if lanes > 1:
-            self.vectors.add(target)
+            self.values.vectors.add(target)
         return name
 
     def _declare(self, s: Declare) -> None:
-        lanes = self.lanes.width if self.lanes is not None else 1
-        with self.scope():
+        lanes = self.values.lanes.width if self.values.lanes is not None else 1
+        with self.writer.scope():
             name = self.value(s.value, lanes) if s.value is not None else None
             slot = self._slot(s.target, lanes)
             if name is not None:
                 self.line(f"store {vector(element_type(s.target.dtype), lanes)} {name}, ptr {slot}")
 
     def _set(self, s: Set) -> None:
-        with self.scope():
+        with self.writer.scope():
             self._assign(s.targets, s.values)
 
     def _assign(self, targets: Sequence[Expr], values: Sequence[Expr]) -> None:
@@ -142,33 +155,34 @@ class Function(Frame):
         for t, v in zip(targets, values, strict=True):
             slot, lanes = self._mutable(t)
             name = self.value(v, lanes)
-            if lanes > 1 and self.lanes is not None and self.lanes.mask is not None and slot not in self.own:
+            mask = self.values.lanes.mask if self.values.lanes is not None else None
+            if lanes > 1 and mask is not None and slot not in self.values.own:
                 vt = vector(element_type(t.dtype), lanes)
                 old = self.value(t, lanes)
-                name = self.op(f"select <{lanes} x i1> {self.lanes.mask}, {vt} {name}, {vt} {old}")
+                name = self.op(f"select <{lanes} x i1> {mask}, {vt} {name}, {vt} {old}")
             names.append((slot, lanes, name))
         for t, (slot, lanes, name) in zip(targets, names, strict=True):
             self.line(f"store {vector(element_type(t.dtype), lanes)} {name}, ptr {slot}")
 
     def _mutable(self, t: Expr) -> tuple[str, int]:
-        slot = self.mutables.get(t)
+        slot = self.values.mutables.get(t)
         if slot is None:
             raise ValueError(f"{t} cannot be assigned here")
         return slot
 
     def _open(self, s: Open) -> None:
-        lanes = self.lanes.width if self.lanes is not None else s.width
-        with self.scope():
+        lanes = self.values.lanes.width if self.values.lanes is not None else s.width
+        with self.writer.scope():
             for t, e in zip(s.accumulator.targets, s.accumulator.initial, strict=True):
-                self.vectors.discard(t)
-                self.names.pop(t, None)
-                self.depths.pop(t, None)
+                self.values.vectors.discard(t)
+                self.values.names.pop(t, None)
+                self.values.depths.pop(t, None)
                 name = self.value(e, lanes)
                 slot = self._slot(t, lanes)
                 self.line(f"store {vector(element_type(t.dtype), lanes)} {name}, ptr {slot}")
 
     def _fold(self, s: Fold) -> None:
-        with self.scope():
+        with self.writer.scope():
             self._combine(s)
 
     def _combine(self, s: Fold) -> None:
@@ -176,43 +190,43 @@ class Function(Frame):
         if acc.name == "add":  # products are folded with one rounding
             for v in s.values:
                 for a in v.args if v.op == "mul" else (v,):
-                    self.value(a, self.width(a))
-            self.contract, before = True, self.contract
-        self.folding = True
+                    self.value(a, self.values.width(a))
+            self.writer.contract, before = True, self.writer.contract
+        self.writer.folding = True
         self._assign(acc.targets, acc.combine(acc.targets, s.values))
-        self.folding = False
+        self.writer.folding = False
         if acc.name == "add":
-            self.contract = before
+            self.writer.contract = before
 
     def _close(self, s: Close) -> None:
         """Folds the lanes of an accumulator, halving them, and names the results."""
         acc = s.accumulator
-        lanes = self.mutables[acc.targets[0]][1]
-        inside = self.lanes is not None
+        lanes = self.values.mutables[acc.targets[0]][1]
+        inside = self.values.lanes is not None
         results = []
         if not inside and lanes > 1:
             self._halve(acc, lanes)
-        with self.scope():
+        with self.writer.scope():
             for t in acc.targets:
-                slot, n = self.mutables[t]
+                slot, n = self.values.mutables[t]
                 element = element_type(t.dtype)
                 name = self.op(f"load {vector(element, n)}, ptr {slot}")
                 if not inside and n > 1:
                     name = self.op(f"extractelement <{n} x {element}> {name}, i32 0")
                 results.append(name)
         for t, name in zip(acc.targets, results, strict=True):
-            del self.mutables[t]
-            self.vectors.discard(t)
+            del self.values.mutables[t]
+            self.values.vectors.discard(t)
             self._define(t, name, lanes if inside else 1)
 
     def _halve(self, acc: Any, lanes: int) -> None:
         """Combines lanes with lanes half as many on, until the first lane holds all of it."""
         others = [self.arena.unique("get", t.dtype, f"{t.attr}.other") for t in acc.targets]
-        previous, self.lanes = self.lanes, Lanes(others[0], "0", lanes, None)
+        previous, self.values.lanes = self.values.lanes, Lanes(others[0], "0", lanes, None)
         step = lanes // 2
-        self.folding = True
+        self.writer.folding = True
         while step:
-            with self.scope():
+            with self.writer.scope():
                 for t, o in zip(acc.targets, others, strict=True):
                     v = f"<{lanes} x {element_type(t.dtype)}>"
                     order = ", ".join(f"i32 {(i + step) % lanes}" for i in range(lanes))
@@ -220,10 +234,10 @@ class Function(Frame):
                     self._define(o, name, lanes)
                 self._assign(acc.targets, acc.combine(acc.targets, others))
             step //= 2
-        self.folding = False
+        self.writer.folding = False
         for o in others:
-            self.vectors.discard(o)
-        self.lanes = previous
+            self.values.vectors.discard(o)
+        self.values.lanes = previous
 
     def _copy(self, s: Copy) -> None:
         if s.target.root is s.source.root and s.target_offset is s.source_offset:
@@ -231,21 +245,22 @@ class Function(Frame):
         count = self.arena.index(s.count)
         if count is self.arena.index(0):
             return  # an empty buffer has no memory
-        with self.scope():
+        with self.writer.scope():
             if is_complex(s.target.dtype):
                 t = "{ %s, %s }" % ((element_type(part_dtype(s.target.dtype)),) * 2)
             else:
                 t = memory_type(s.target.dtype)
-            to = self.op(f"getelementptr {t}, ptr {self.pointer(s.target)}, i64 {self.value(s.target_offset)}")
-            source = self.op(f"getelementptr {t}, ptr {self.pointer(s.source)}, i64 {self.value(s.source_offset)}")
+            pointer = self.values.pointer
+            to = self.op(f"getelementptr {t}, ptr {pointer(s.target)}, i64 {self.value(s.target_offset)}")
+            source = self.op(f"getelementptr {t}, ptr {pointer(s.source)}, i64 {self.value(s.source_offset)}")
             size = self.value(self.arena.imul(count, s.target.dtype.itemsize))
-            self.declare("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
+            self.writer.declare("declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)")
             self.line(f"call void @llvm.memmove.p0.p0.i64(ptr {to}, ptr {source}, i64 {size}, i1 false)")
-        self.forget(s.target)
+        self.accesses.forget(s.target)
 
     def _call(self, s: Call) -> None:
         types, texts = [], []
-        with self.scope():
+        with self.writer.scope():
             for a in s.arguments:
                 if isinstance(a, Expr):
                     t, text = element_type(a.dtype), self.value(a)
@@ -253,20 +268,20 @@ class Function(Frame):
                     t = "ptr"
                     m = "i8" if is_complex(a[0].dtype) else memory_type(a[0].dtype)
                     index = a[1] if not is_complex(a[0].dtype) else self.arena.imul(a[1], a[0].dtype.itemsize)
-                    text = self.op(f"getelementptr {m}, ptr {self.pointer(a[0])}, i64 {self.value(index)}")
+                    text = self.op(f"getelementptr {m}, ptr {self.values.pointer(a[0])}, i64 {self.value(index)}")
                 else:
                     t, e = "ptr", a[1]
-                    text = self.fresh()
+                    text = self.writer.fresh()
                     parts = (e.args if e.op == "complex" else (e,))
                     element = element_type(parts[0].dtype)
-                    self.entry.append(f"  {text} = alloca [{len(parts)} x {element}]")
+                    self.writer.entry.append(f"  {text} = alloca [{len(parts)} x {element}]")
                     for k, p in enumerate(parts):
                         at = self.op(f"getelementptr {element}, ptr {text}, i64 {k}")
                         self.line(f"store {element} {self.value(p)}, ptr {at}")
                 types.append(t)
                 texts.append(f"{t} {text}")
             result = "void" if s.result is None else element_type(s.result.dtype)
-            self.declare(f"declare {result} @{s.symbol}({', '.join(types)})")
+            self.writer.declare(f"declare {result} @{s.symbol}({', '.join(types)})")
             call = f"call {result} @{s.symbol}({', '.join(texts)})"
             name = ""
             if s.result is None:
@@ -276,87 +291,87 @@ class Function(Frame):
         if s.result is not None:
             self._define(s.result, name, 1)
         for b in s.writes:
-            self.forget(b)
+            self.accesses.forget(b)
 
     # -- control flow ----------------------------------------------------------------------------------------
     def _if(self, s: If) -> None:
-        with self.scope():
+        with self.writer.scope():
             condition = self.value(s.condition)
-            then, other, end = self.label("then"), self.label("else"), self.label("end")
+            then, other, end = self.writer.label("then"), self.writer.label("else"), self.writer.label("end")
             blocks = self._block(then, s.then, end)
             if s.otherwise:
                 blocks += self._block(other, s.otherwise, end)
             self.line(f"br i1 {condition}, label %{then}, label %{other if s.otherwise else end}")
-            self.scopes[self.at].lines.extend(blocks)
-            self.start(end)
-        for b in self._writes(s.then, s.otherwise):
-            self.forget(b)
+            self.writer.scopes[self.writer.at].lines.extend(blocks)
+            self.writer.start(end)
+        for b in self.frame.writes(s.then, s.otherwise):
+            self.accesses.forget(b)
 
     def _block(self, label: str, body: Sequence[Statement], end: str) -> list[str]:
-        with self.scope(self._writes(body), hold=True) as scope:
-            self.start(label)
+        with self.writer.scope(self.frame.writes(body), hold=True) as scope:
+            self.writer.start(label)
             self.run(body)
             self.line(f"br label %{end}")
         return scope.lines
 
     def _switch(self, s: Switch) -> None:
-        with self.scope():
+        with self.writer.scope():
             index = self.value(s.index)
             t = element_type(s.index.dtype)
-            labels = [self.label("case") for _ in s.branches]
-            end = self.label("end")
+            labels = [self.writer.label("case") for _ in s.branches]
+            end = self.writer.label("end")
             cases = " ".join(f"{t} {i}, label %{name}" for i, name in enumerate(labels[:-1]))
             blocks = [line for name, branch in zip(labels, s.branches, strict=True)
                       for line in self._block(name, branch, end)]
             self.line(f"switch {t} {index}, label %{labels[-1]} [{cases}]")
-            self.scopes[self.at].lines.extend(blocks)
-            self.start(end)
-        for b in self._writes(*s.branches):
-            self.forget(b)
+            self.writer.scopes[self.writer.at].lines.extend(blocks)
+            self.writer.start(end)
+        for b in self.frame.writes(*s.branches):
+            self.accesses.forget(b)
 
     def _while(self, s: While) -> None:
-        writes = self._writes(s.head, s.body)
-        head, body, end = self.label("head"), self.label("body"), self.label("end")
-        with self.scope(writes, loop=True):
+        writes = self.frame.writes(s.head, s.body)
+        head, body, end = self.writer.label("head"), self.writer.label("body"), self.writer.label("end")
+        with self.writer.scope(writes, loop=True):
             self.line(f"br label %{head}")
-            self.start(head)
+            self.writer.start(head)
             self.run(s.head)
             condition = self._any(s.condition)
             if s.open_ended:
                 condition = self._goes_on(condition)
-            with self.scope(writes, hold=True) as inside:
-                self.start(body)
+            with self.writer.scope(writes, hold=True) as inside:
+                self.writer.start(body)
                 self.run(s.body)
                 self.line(f"br label %{head}")
             self.line(f"br i1 {condition}, label %{body}, label %{end}")
-            self.scopes[self.at].lines.extend(inside.lines)
-            self.start(end)
+            self.writer.scopes[self.writer.at].lines.extend(inside.lines)
+            self.writer.start(end)
         for b in writes:
-            self.forget(b)
+            self.accesses.forget(b)
 
     def _any(self, condition: Expr) -> str:
         """Whether a condition holds, in some lane."""
-        lanes = self.width(condition)
+        lanes = self.values.width(condition)
         name = self.value(condition, lanes)
-        if lanes == 1 or self.lanes is None:
+        if lanes == 1 or self.values.lanes is None:
             return name
-        if self.lanes.mask is not None:
-            name = self.op(f"and <{lanes} x i1> {name}, {self.lanes.mask}")
+        if self.values.lanes.mask is not None:
+            name = self.op(f"and <{lanes} x i1> {name}, {self.values.lanes.mask}")
         symbol = f"@llvm.vector.reduce.or.v{lanes}i1"
-        self.declare(f"declare i1 {symbol}(<{lanes} x i1>)")
+        self.writer.declare(f"declare i1 {symbol}(<{lanes} x i1>)")
         return self.op(f"call i1 {symbol}(<{lanes} x i1> {name})")
 
     def _loop(self, s: Loop) -> None:
-        if s.parallel and self.lanes is None and self.parent is None:
+        if s.parallel and self.values.lanes is None and not self.nested:
             self._parallel(s)
         else:
             extent = self.value(self.arena.index(s.extent))
             self.loop(s, "0", extent)
-        for b in self._writes(s.body):
-            self.forget(b)
+        for b in self.frame.writes(s.body):
+            self.accesses.forget(b)
 
     def loop(self, s: Loop, low: str, high: str) -> None:
-        if s.kind is LoopKind.VECTOR and s.width != 1 and self.lanes is None:
+        if s.kind is LoopKind.VECTOR and s.width != 1 and self.values.lanes is None:
             self._vector_loop(s, low, high)
         elif s.rest is not None:
             self._jammed_loop(s, s.rest, low, high)
@@ -365,52 +380,52 @@ class Function(Frame):
 
     def _counted(self, s: Loop, low: str, high: str, step: str, lanes: Lanes | None) -> None:
         """for (i = low; i < high; i += step), entered only if low < high."""
-        head, end = self.label("loop"), self.label("end")
+        head, end = self.writer.label("loop"), self.writer.label("end")
         static = low.isdigit() and high.isdigit()
         if static and int(low) >= int(high):
             return
         if static and int(low) + int(step) >= int(high):
-            with self.scope(self._writes(s.body)):
+            with self.writer.scope(self.frame.writes(s.body)):
                 self._body(s, low, lanes)
             return
-        entry = self.label("enter")
-        with self.scope(self._writes(s.body), loop=True):
+        entry = self.writer.label("enter")
+        with self.writer.scope(self.frame.writes(s.body), loop=True):
             if static:
                 self.line(f"br label %{entry}")
             else:  # (here, so that what is hoisted stands before the branch)
                 ready = self.op(f"icmp slt i64 {low}, {high}")
                 self.line(f"br i1 {ready}, label %{entry}, label %{end}")
-            self.start(entry)
+            self.writer.start(entry)
             self.line(f"br label %{head}")
-            self.start(head)
-            i, following = self.fresh(), self.fresh()
-            latch = self.label("latch")
+            self.writer.start(head)
+            i, following = self.writer.fresh(), self.writer.fresh()
+            latch = self.writer.label("latch")
             self.line(f"{i} = phi i64 [ {low}, %{entry} ], [ {following}, %{latch} ]")
             self._body(s, i, lanes)
             self.line(f"br label %{latch}")
-            self.start(latch)
+            self.writer.start(latch)
             self.line(f"{following} = add nsw i64 {i}, {step}")
             again = self.op(f"icmp slt i64 {following}, {high}")
-            if lanes is None and self.looks(s):
+            if lanes is None and self.frame.looks(s):
                 again = self._goes_on(again)
             self.line(f"br i1 {again}, label %{head}, label %{end}")
-        self.start(end)
+        self.writer.start(end)
 
     def _goes_on(self, condition: str) -> str:
-        return self.op(f"select i1 {self.stopping()}, i1 false, i1 {condition}")
+        return self.op(f"select i1 {self.frame.stopping()}, i1 false, i1 {condition}")
 
     def _body(self, s: Loop, i: str, lanes: Lanes | None) -> None:
         if lanes is not None:
             lanes.base = i
-            previous, self.lanes = self.lanes, lanes
-            self.vectors.add(lanes.var)
-        self.depths[s.var] = len(self.scopes) - 1
-        self.names[s.var] = i
+            previous, self.values.lanes = self.values.lanes, lanes
+            self.values.vectors.add(lanes.var)
+        self.values.depths[s.var] = len(self.writer.scopes) - 1
+        self.values.names[s.var] = i
         self.run(s.body)
         if lanes is not None:
-            self.lanes = previous
-            self.vectors.discard(lanes.var)
-        for scope in self.scopes:
+            self.values.lanes = previous
+            self.values.vectors.discard(lanes.var)
+        for scope in self.writer.scopes:
             scope.memo.pop(s.var, None)
 
     def _jammed_loop(self, s: Loop, rest: list[Statement], low: str, high: str) -> None:
@@ -464,7 +479,7 @@ class Function(Frame):
 
     def _masked(self, s: Loop, low: str, high: str, width: int) -> None:
         if low.isdigit() and high.isdigit() and int(high) - int(low) <= width:
-            with self.scope(self._writes(s.body)):
+            with self.writer.scope(self.frame.writes(s.body)):
                 count = int(high) - int(low)
                 while width // 2 >= count and self._own_sums(s):
                     width //= 2
@@ -474,26 +489,26 @@ class Function(Frame):
                 mask = "<" + ", ".join(f"i1 {'true' if k < count else 'false'}" for k in range(width)) + ">"
                 self._body(s, low, Lanes(s.var, low, width, mask))
             return
-        head, end, entry, latch = (self.label(x) for x in ("loop", "end", "enter", "latch"))
-        with self.scope(self._writes(s.body), loop=True):
+        head, end, entry, latch = (self.writer.label(x) for x in ("loop", "end", "enter", "latch"))
+        with self.writer.scope(self.frame.writes(s.body), loop=True):
             ready = self.op(f"icmp slt i64 {low}, {high}")
             self.line(f"br i1 {ready}, label %{entry}, label %{end}")
-            self.start(entry)
+            self.writer.start(entry)
             self.line(f"br label %{head}")
-            self.start(head)
-            i, following = self.fresh(), self.fresh()
+            self.writer.start(head)
+            i, following = self.writer.fresh(), self.writer.fresh()
             self.line(f"{i} = phi i64 [ {low}, %{entry} ], [ {following}, %{latch} ]")
             left = self.op(f"sub i64 {high}, {i}")
-            every = self._spread_name(left, "i64", width)
+            every = self.values.splat(left, "i64", width)
             steps = ", ".join(f"i64 {k}" for k in range(width))
             mask = self.op(f"icmp sgt <{width} x i64> {every}, <{steps}>")
             self._body(s, i, Lanes(s.var, i, width, mask))
             self.line(f"br label %{latch}")
-            self.start(latch)
+            self.writer.start(latch)
             self.line(f"{following} = add nsw i64 {i}, {width}")
             again = self.op(f"icmp slt i64 {following}, {high}")
             self.line(f"br i1 {again}, label %{head}, label %{end}")
-        self.start(end)
+        self.writer.start(end)
 
     def _own_sums(self, s: Loop) -> bool:
         """Whether a loop folds into no accumulator from outside, which has lanes of its own."""
@@ -513,33 +528,53 @@ class Function(Frame):
             grain = width * per_claim
             per_claim = 1
         self.module.counter += 1
-        child = Function(self.module, f"part{self.module.counter}", "ptr %env, i64 %begin, i64 %end", "void",
-                         self)
+        module = self.module
+        child = Function(module, f"part{module.counter}", "ptr %env, i64 %begin, i64 %end", "void", self)
         extent = self.arena.index(s.extent)
-        child.reserve(s.body)
+        child.frame.reserve(s.body)
         if self.module.long:
-            child.leave_if_stopping()
+            child.frame.leave_if_stopping()
         if grain == 1:
             child.loop(s, "%begin", "%end")
         else:
-            low = child.op(f"mul i64 %begin, {grain}")
-            top = child.op(f"mul i64 %end, {grain}")
-            limit = child.value(extent)
-            inside = child.op(f"icmp slt i64 {top}, {limit}")
-            high = child.op(f"select i1 {inside}, i64 {top}, i64 {limit}")
+            low = child.writer.op(f"mul i64 %begin, {grain}")
+            top = child.writer.op(f"mul i64 %end, {grain}")
+            limit = child.values.value(extent)
+            inside = child.writer.op(f"icmp slt i64 {top}, {limit}")
+            high = child.writer.op(f"select i1 {inside}, i64 {top}, i64 {limit}")
             child.loop(s, low, high)
-        self.module.functions.append(child.end())
+        self.module.functions.append(child.frame.end())
         total = self.value(extent)
         if grain != 1:
             up = self.op(f"add i64 {total}, {grain - 1}")
             total = self.op(f"sdiv i64 {up}, {grain}")
-        env = self.fresh()
-        self.entry.append(f"  {env} = alloca [{max(len(child.captured), 1) * 64} x i8], align 64")
-        for k, (t, name) in enumerate(child.captured):
+        env = self.writer.fresh()
+        self.writer.entry.append(f"  {env} = alloca [{max(len(child.writer.captured), 1) * 64} x i8], align 64")
+        for k, (t, name) in enumerate(child.writer.captured):
             at = self.op(f"getelementptr i8, ptr {env}, i64 {k * 64}")
             self.line(f"store {t} {name}, ptr {at}")
-        self.declare("declare void @styrax_parallel_for(ptr, ptr, i64, i64)")
-        self.line(f"call void @styrax_parallel_for(ptr @{child.name}, ptr {env}, i64 {total}, i64 {per_claim})")
+        self.writer.declare("declare void @styrax_parallel_for(ptr, ptr, i64, i64)")
+        self.line(
+            f"call void @styrax_parallel_for(ptr @{child.writer.name}, ptr {env}, i64 {total}, i64 {per_claim})")
 
+
+_WRITERS: dict[type[Statement], Callable[[Function, Any], None]] = {
+    Call: Function._call,
+    Close: Function._close,
+    Copy: Function._copy,
+    Declare: Function._declare,
+    Fold: Function._fold,
+    If: Function._if,
+    Let: Function._let,
+    Loop: Function._loop,
+    Open: Function._open,
+    Pack: Function._pack,
+    Scratch: lambda f, s: f.frame.scratch(s),
+    Set: Function._set,
+    Store: Function._store,
+    Switch: Function._switch,
+    Together: Function._together,
+    While: Function._while,
+}
 
 __all__ = ["Function", "Module"]

@@ -9,18 +9,27 @@ from ..compile.ir.expr import INDEX, Expr, const_value, poly_terms
 from ..compile.ir.loopir import Buffer
 from ..compile.lowering.scalars import is_float
 from . import instructions
+from .accesses import Accesses
 from .instructions import cast, element_type, literal, splat, vector
 from .writer import Lanes, Writer
 
 
-class Expressions(Writer):
-    """Writes expressions."""
+class Values:
+    """The values of a function's expressions. `parent` is the function around, of a part that threads share."""
 
-    def _load(self, e: Expr, lanes: int) -> str:
-        raise TypeError("loads are written by `accesses.Accesses`")
-
-    def _transposed(self, e: Expr, lanes: int) -> str:
-        raise TypeError("loads are written by `accesses.Accesses`")
+    def __init__(self, writer: Writer, parent: Values | None = None):
+        self.writer, self.arena, self.module = writer, writer.arena, writer.module
+        self.op, self.line = writer.op, writer.line
+        self.parent = parent
+        self.accesses = Accesses(writer, self)
+        self.depths: dict[Expr, int] = {}  # loop variables and lets -> scope
+        self.names: dict[Expr, str] = {}
+        self.mutables: dict[Expr, tuple[str, int]] = {}  # mutable scalars -> (stack slot, lanes)
+        self.vectors: set[Expr] = set()  # leaves that have lanes
+        self.own: set[str] = set()  # stack slots of one vector's lanes: what masked lanes hold there is not used
+        self.lanes: Lanes | None = None
+        self.pointers: dict[Buffer, str] = {}
+        self.loads: dict[Expr, frozenset[Buffer]] = {}
 
     # -- leaves --------------------------------------------------------------------------------------
     def pointer(self, buffer: Buffer) -> str:
@@ -29,15 +38,15 @@ class Expressions(Writer):
         if name is None:
             if self.parent is None:
                 raise KeyError(f"buffer {root} has no memory")
-            name = self.pointers[root] = self._capture("ptr", self.parent.pointer(root))
+            name = self.pointers[root] = self.capture("ptr", self.parent.pointer(root))
         return name
 
-    def _capture(self, t: str, name: str) -> str:
+    def capture(self, t: str, name: str) -> str:
         """A value of the parent function, passed through the environment."""
-        index = len(self.captured)
-        self.captured.append((t, name))
-        self.entry.append(f"  %e{index}p = getelementptr i8, ptr %env, i64 {index * 64}")
-        self.entry.append(f"  %e{index} = load {t}, ptr %e{index}p")
+        index = len(self.writer.captured)
+        self.writer.captured.append((t, name))
+        self.writer.entry.append(f"  %e{index}p = getelementptr i8, ptr %env, i64 {index * 64}")
+        self.writer.entry.append(f"  %e{index} = load {t}, ptr %e{index}p")
         return f"%e{index}"
 
     def known(self, leaf: Expr) -> bool:
@@ -45,7 +54,7 @@ class Expressions(Writer):
 
     def _leaf_depth(self, leaf: Expr) -> int:
         if leaf in self.mutables:
-            return len(self.scopes) - 1
+            return len(self.writer.scopes) - 1
         depth = self.depths.get(leaf)
         if depth is None:
             if self.parent is None:
@@ -53,7 +62,7 @@ class Expressions(Writer):
             if leaf in self.parent.vectors:
                 raise ValueError("a parallel loop stands inside a vector loop")
             self.depths[leaf] = depth = 0
-            self.names[leaf] = self._capture(element_type(leaf.dtype), self.parent.value(leaf))
+            self.names[leaf] = self.capture(element_type(leaf.dtype), self.parent.value(leaf))
         return depth
 
     def buffers(self, e: Expr) -> frozenset[Buffer]:
@@ -81,13 +90,13 @@ class Expressions(Writer):
         depth = 0
         for leaf in e.deps:
             depth = max(depth, self._leaf_depth(leaf))
-        top = len(self.scopes) - 1
+        top = len(self.writer.scopes) - 1
         if depth < top:
             loads = self.buffers(e)
             if loads:
                 # a load stays inside branches, and inside loops that write what it reads
                 for d in range(top, depth, -1):
-                    scope = self.scopes[d]
+                    scope = self.writer.scopes[d]
                     if not scope.loop or loads & scope.writes:
                         return d
         return depth
@@ -111,23 +120,23 @@ class Expressions(Writer):
         if e.op == "const":
             return splat(name, t, lanes)
         depth = self.depth(e)
-        memo = self.scopes[depth].memo
+        memo = self.writer.scopes[depth].memo
         key = (e, lanes)
         found = memo.get(key)
         if found is None:
-            before, self.at = self.at, depth
-            found = self._spread_name(name, t, lanes)
-            self.at = before
+            before, self.writer.at = self.writer.at, depth
+            found = self.splat(name, t, lanes)
+            self.writer.at = before
             memo[key] = found
         return found
 
-    def _spread_name(self, name: str, t: str, lanes: int) -> str:
+    def splat(self, name: str, t: str, lanes: int) -> str:
         first = self.op(f"insertelement <{lanes} x {t}> poison, {t} {name}, i32 0")
         v = f"<{lanes} x {t}>"
         return self.op(f"shufflevector {v} {first}, {v} poison, <{lanes} x i32> zeroinitializer")
 
-    def _find(self, e: Expr) -> str | None:
-        for scope in reversed(self.scopes):
+    def find(self, e: Expr) -> str | None:
+        for scope in reversed(self.writer.scopes):
             name = scope.memo.get(e)
             if name is not None:
                 return name
@@ -137,29 +146,29 @@ class Expressions(Writer):
         if e.op == "const":
             value = const_value(e)
             return str(signed64(value)) if e.dtype is INDEX else literal(value, e.dtype)
-        found = self._find(e)
+        found = self.find(e)
         if found is not None:
             return found
         stack = [e]
         while stack:
             n = stack[-1]
-            if n.op != "const" and self._find(n) is None:
+            if n.op != "const" and self.find(n) is None:
                 if n.op not in ("load", "transposed", "poly", "guard"):
-                    missing = [a for a in n.args if a.op != "const" and self._find(a) is None]
+                    missing = [a for a in n.args if a.op != "const" and self.find(a) is None]
                     if missing:
                         stack.extend(missing)
                         continue
                 depth = self.depth(n)
-                before, self.at = self.at, depth
-                name = self._build(n)
-                self.at = before
-                self.scopes[depth].memo[n] = name
+                before, self.writer.at = self.writer.at, depth
+                name = self.build(n)
+                self.writer.at = before
+                self.writer.scopes[depth].memo[n] = name
             stack.pop()
-        found = self._find(e)
+        found = self.find(e)
         assert found is not None
         return found
 
-    def _build(self, e: Expr) -> str:
+    def build(self, e: Expr) -> str:
         op = e.op
         lanes = self.width(e)
         if op == "var":
@@ -176,26 +185,26 @@ class Expressions(Writer):
         if op == "poly":
             return self._poly(e, lanes)
         if op == "load":
-            return self._load(e, lanes)
+            return self.accesses.load(e, lanes)
         if op == "transposed":
-            return self._transposed(e, lanes)
+            return self.accesses.load_transposed(e, lanes)
         if op == "guard":
             return self.value(e.args[1], lanes)
-        if op in ("add", "sub") and not self.contract and self.arena.numerics and self._one_product(e):
+        if op in ("add", "sub") and not self.writer.contract and self.arena.numerics and self._one_product(e):
             return self._rounded_once(e, lanes)
         a = tuple(self.value(x, lanes) for x in e.args)
         if op == "cast":
-            return cast(self, a[0], e.args[0].dtype, e.dtype, lanes)
+            return cast(self.writer, a[0], e.args[0].dtype, e.dtype, lanes)
         if op == "select":
             t = vector(element_type(e.dtype), lanes)
             return self.op(f"select {vector('i1', lanes)} {a[0]}, {t} {a[1]}, {t} {a[2]}")
         if op == "widen":
-            return instructions.widen(self, a[0], e.args[0].dtype, lanes)
+            return instructions.widen(self.writer, a[0], e.args[0].dtype, lanes)
         if op == "narrow":
-            return instructions.narrow(self, a[0], e.args[0].dtype, e.dtype, lanes)
+            return instructions.narrow(self.writer, a[0], e.args[0].dtype, e.dtype, lanes)
         if op == "bitcast":
-            return instructions.bitcast(self, a[0], e.args[0].dtype, e.dtype, lanes)
-        return instructions.rows[op](self, e.args[0].dtype, lanes, a)
+            return instructions.bitcast(self.writer, a[0], e.args[0].dtype, e.dtype, lanes)
+        return instructions.rows[op](self.writer, e.args[0].dtype, lanes, a)
 
     def _one_product(self, e: Expr) -> bool:
         """Whether a sum has one product among its operands: they are rounded once. Of two, neither is: the difference
@@ -214,18 +223,18 @@ class Expressions(Writer):
         elif e.op == "sub":
             x = self.op(f"fneg {t} {x}")
         symbol = f"@llvm.fmuladd.{instructions.suffix(element_type(e.dtype), lanes)}"
-        self.declare(f"declare {t} {symbol}({t}, {t}, {t})")
+        self.writer.declare(f"declare {t} {symbol}({t}, {t}, {t})")
         return self.op(f"call {t} {symbol}({t} {x}, {t} {y}, {t} {z})")
 
     def _param(self, e: Expr) -> str:
         if self.parent is None:
             raise KeyError(f"the size {e} is not a parameter")
-        self.names[e] = self._capture("i64", self.parent.value(e))
+        self.names[e] = self.capture("i64", self.parent.value(e))
         return self.names[e]
 
     def _iota(self, lanes: Lanes) -> str:
         w = lanes.width
-        every = self._spread_name(lanes.base, "i64", w)
+        every = self.splat(lanes.base, "i64", w)
         return self.op(f"add <{w} x i64> {every}, <{', '.join(f'i64 {i}' for i in range(w))}>")
 
     def _poly(self, e: Expr, lanes: int) -> str:
@@ -244,12 +253,12 @@ class Expressions(Writer):
     def _sum(self, terms: dict[tuple[Expr, ...], int], lanes: int, total: str = "") -> str:
         """Adds terms up, each as far outside as it can be computed; the constant last, where an address takes it in."""
         t = vector("i64", lanes)
-        top, depth = self.at, 0
+        top, depth = self.writer.at, 0
         ordered = sorted(terms.items(), key=lambda item: (not item[0], self._depth_of_all(item[0])))
         for m, c in ordered:
             if lanes == 1:
                 depth = max(depth, min(self._depth_of_all(m), top))
-                self.at = depth
+                self.writer.at = depth
             if not m:
                 term = splat(str(signed64(c)), "i64", lanes)
             else:
@@ -260,13 +269,13 @@ class Expressions(Writer):
                 if c != 1:
                     term = self.op(f"mul {t} {term}, {splat(str(signed64(c)), 'i64', lanes)}")
             total = self.op(f"add {t} {total}, {term}") if total else term
-        self.at = top
+        self.writer.at = top
         return total
 
     def _depth_of_all(self, m: tuple[Expr, ...]) -> int:
         return max((self.depth(a) for a in m), default=0)
 
-    def _first(self, place: Expr) -> str:
+    def first(self, place: Expr) -> str:
         """The index of a place at the first lane: the lane variable stands for its first value."""
         lanes = self.lanes
         assert lanes is not None

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from ..compile.costs import instructions
 from ..compile.ir.loopir import Buffer, BufferKind, Call, Copy, Loop, LoopKind, Scratch, Statement, Store, statements
 from . import native
-from .accesses import Accesses
+from .expressions import Values
+from .writer import Writer
 
 STACK_BYTES = 1 << 14  # scratch memory up to this size stands on the stack
 LONG = 1e8  # estimated instructions from which a loop looks at each turn whether to stop
@@ -30,13 +31,18 @@ def _on_stack(buffer: Buffer) -> bool:
     return isinstance(buffer.size, int) and buffer.nbytes <= STACK_BYTES
 
 
-class Frame(Accesses):
-    """A function with scratch memory and a status."""
+class Frame:
+    """A function's scratch memory and status. `parent` is the frame of the function around."""
 
-    blocks: Sequence[str] = ()  # what `styrax_alloc` gave
-    status_slot = ""  # where the program's status stands
-    stop_word = ""  # points to the word that is set to cancel the program
-    leaves_early = False
+    def __init__(self, writer: Writer, values: Values, parent: Frame | None = None):
+        self.writer, self.arena, self.module = writer, writer.arena, writer.module
+        self.op, self.line = writer.op, writer.line
+        self.values, self.value = values, values.value
+        self.parent = parent
+        self.blocks: list[str] = []  # what `styrax_alloc` gave
+        self.status_slot = ""  # where the program's status stands
+        self.stop_word = ""  # points to the word that is set to cancel the program
+        self.leaves_early = False
 
     # -- memory ----------------------------------------------------------------------------------------------
     def reserve(self, body: Sequence[Statement], temporaries: bool = False) -> None:
@@ -44,30 +50,31 @@ class Frame(Accesses):
         wanted = {s.buffer.root for s in _own(body, self.parent is None)
                   if isinstance(s, Scratch) and not _on_stack(s.buffer)}
         if temporaries:
-            touched = {b for s in statements(body) for e in s.exprs() for b in self.buffers(e)} | self._writes(body)
-            wanted |= {b for b in touched if b.kind is BufferKind.TEMP and b not in self.pointers}
+            read = {b for s in statements(body) for e in s.exprs() for b in self.values.buffers(e)}
+            touched = read | self.writes(body)
+            wanted |= {b for b in touched if b.kind is BufferKind.TEMP and b not in self.values.pointers}
         if not wanted:
             return
-        self.declare("declare ptr @styrax_alloc(i64)")
-        self.declare("declare void @styrax_free(ptr)")
-        self.blocks, refused = [], []
+        self.writer.declare("declare ptr @styrax_alloc(i64)")
+        self.writer.declare("declare void @styrax_free(ptr)")
+        refused = []
         for buffer in sorted(wanted, key=lambda b: b.name):  # the same text in each process, which caches ask for
             size = self.value(self.arena.imul(self.arena.index(buffer.size), buffer.dtype.itemsize))
-            name = self.pointers[buffer] = self.op(f"call ptr @styrax_alloc(i64 {size})")
+            name = self.values.pointers[buffer] = self.op(f"call ptr @styrax_alloc(i64 {size})")
             self.blocks.append(name)
             refused.append(self.op(f"icmp eq ptr {name}, null"))
         failed = refused[0]
         for other in refused[1:]:
             failed = self.op(f"or i1 {failed}, {other}")
-        none, enough = self.label("none"), self.label("enough")
+        none, enough = self.writer.label("none"), self.writer.label("enough")
         self.line(f"br i1 {failed}, label %{none}, label %{enough}")
-        self.start(none)
+        self.writer.start(none)
         self.line(f"store atomic i32 {native.OUT_OF_MEMORY}, ptr {self._status()} monotonic, align 4")
         self.leaves_early = True
         self.line("br label %leave")
-        self.start(enough)
+        self.writer.start(enough)
 
-    def _writes(self, *bodies: Sequence[Statement]) -> frozenset[Buffer]:
+    def writes(self, *bodies: Sequence[Statement]) -> frozenset[Buffer]:
         out: set[Buffer] = set()
         for body in bodies:
             for s in statements(body):
@@ -79,10 +86,10 @@ class Frame(Accesses):
                     out.update(b.root for b in s.writes)
         return frozenset(out)
 
-    def _scratch(self, s: Scratch) -> None:
+    def scratch(self, s: Scratch) -> None:
         if _on_stack(s.buffer):
-            name = self.pointers[s.buffer.root] = self.fresh()
-            self.entry.append(f"  {name} = alloca [{max(s.buffer.nbytes, 1)} x i8], align 64")
+            name = self.values.pointers[s.buffer.root] = self.writer.fresh()
+            self.writer.entry.append(f"  {name} = alloca [{max(s.buffer.nbytes, 1)} x i8], align 64")
 
     # -- stopping --------------------------------------------------------------------------------------------
     def stopping(self) -> str:
@@ -92,7 +99,7 @@ class Frame(Accesses):
 
     def _stop_word(self) -> str:
         if not self.stop_word:
-            self.stop_word = "%cancel" if self.parent is None else self._capture("ptr", self.parent._stop_word())
+            self.stop_word = "%cancel" if self.parent is None else self.values.capture("ptr", self.parent._stop_word())
         return self.stop_word
 
     def looks(self, s: Loop) -> bool:
@@ -101,29 +108,29 @@ class Frame(Accesses):
 
     def leave_if_stopping(self) -> None:
         """At the start of a part: what remains of a cancelled loop's parts does nothing."""
-        on = self.label("on")
+        on = self.writer.label("on")
         self.leaves_early = True
         self.line(f"br i1 {self.stopping()}, label %leave, label %{on}")
-        self.start(on)
+        self.writer.start(on)
 
     def _status(self) -> str:
         if not self.status_slot:
             if self.parent is None:
                 self.status_slot = "%status"
-                self.entry += ["  %status = alloca i32", "  store i32 0, ptr %status"]
+                self.writer.entry += ["  %status = alloca i32", "  store i32 0, ptr %status"]
             else:
-                self.status_slot = self._capture("ptr", self.parent._status())
+                self.status_slot = self.values.capture("ptr", self.parent._status())
         return self.status_slot
 
     def end(self) -> str:
         """Gives memory back; of the program's function, the status. The text of the whole function."""
         if self.leaves_early:
             self.line("br label %leave")
-            self.start("leave")
+            self.writer.start("leave")
         for name in self.blocks:
             self.line(f"call void @styrax_free(ptr {name})")
         if self.parent is not None:
-            return self.finish("ret void")
+            return self.writer.finish("ret void")
         status = "0"
         if self.stop_word:
             status = self.op(f"select i1 {self.stopping()}, i32 {native.CANCELLED}, i32 0")
@@ -133,7 +140,7 @@ class Frame(Accesses):
             flag = self.op("load i32, ptr @outside")
             self.line("store i32 0, ptr @outside")
             status = self._unless_zero(self.op(f"mul i32 {flag}, {native.OUTSIDE}"), status)
-        return self.finish(f"ret i32 {status}")
+        return self.writer.finish(f"ret i32 {status}")
 
     def _unless_zero(self, status: str, other: str) -> str:
         return self.op(f"select i1 {self.op(f'icmp ne i32 {status}, 0')}, i32 {status}, i32 {other}")

@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from ..compile.lowering.scalars import BF16, F16, NARROW_INTS, SMALL_FLOATS, is_float, is_signed
+from ..core.index_type import ScalarType, numpy_type
 
 F32, F64, BOOL = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.bool_)
 
@@ -30,11 +31,11 @@ class Block(Protocol):
     folding: bool
 
 
-def bits_of(dtype: np.dtype) -> int:
+def bits_of(dtype: ScalarType) -> int:
     return dtype.itemsize * 8
 
 
-def element_type(dtype: np.dtype) -> str:
+def element_type(dtype: ScalarType) -> str:
     """The type of a value in a register."""
     if dtype == BOOL:
         return "i1"
@@ -45,7 +46,7 @@ def element_type(dtype: np.dtype) -> str:
     return f"i{bits_of(dtype)}"  # integers, and the bits of small floats
 
 
-def memory_type(dtype: np.dtype) -> str:
+def memory_type(dtype: ScalarType) -> str:
     return "i8" if dtype == BOOL else element_type(dtype)
 
 
@@ -58,7 +59,7 @@ def suffix(t: str, lanes: int) -> str:
     return name if lanes == 1 else f"v{lanes}{name}"
 
 
-def literal(value: Any, dtype: np.dtype) -> str:
+def literal(value: Any, dtype: ScalarType) -> str:
     """A constant's text."""
     if dtype == BOOL:
         return "true" if value else "false"
@@ -68,7 +69,7 @@ def literal(value: Any, dtype: np.dtype) -> str:
             return "0x7FF8000000000000"
         return f"0x{int(wide.view(np.uint64)):016X}"
     if dtype in SMALL_FLOATS:
-        return str(int(np.asarray(value, dtype).view(f"u{dtype.itemsize}")))
+        return str(int(np.asarray(value, numpy_type(dtype)).view(f"u{dtype.itemsize}")))
     return str(int(value))
 
 
@@ -76,7 +77,7 @@ def splat(text: str, t: str, lanes: int) -> str:
     return text if lanes == 1 else f"splat ({t} {text})"
 
 
-Row = Callable[[Block, np.dtype, int, tuple[str, ...]], str]
+Row = Callable[[Block, ScalarType, int, tuple[str, ...]], str]
 rows: dict[str, Row] = {}
 
 
@@ -89,17 +90,17 @@ def row(*names: str) -> Callable[[Row], Row]:
     return register
 
 
-def _typed(dtype: np.dtype, lanes: int) -> str:
+def _typed(dtype: ScalarType, lanes: int) -> str:
     return vector(element_type(dtype), lanes)
 
 
-def _constant(value: Any, dtype: np.dtype, lanes: int) -> str:
+def _constant(value: Any, dtype: ScalarType, lanes: int) -> str:
     return splat(literal(value, dtype), element_type(dtype), lanes)
 
 
 # -- arithmetic ----------------------------------------------------------------------------------------
 def _arithmetic(int_op: str, float_op: str) -> Row:
-    def rule(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
+    def rule(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> str:
         t = _typed(dtype, lanes)
         if is_float(dtype):
             flags = " contract" if f.contract else ""
@@ -115,13 +116,13 @@ rows["mul"] = _arithmetic("mul", "fmul")
 
 
 @row("neg")
-def _neg(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
+def _neg(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> str:
     t = _typed(dtype, lanes)
     return f.op(f"fneg {t} {a[0]}") if is_float(dtype) else f.op(f"sub {t} {_constant(0, dtype, lanes)}, {a[0]}")
 
 
 @row("div")
-def _div(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
+def _div(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> str:
     t = _typed(dtype, lanes)
     if is_float(dtype):
         return f.op(f"fdiv {t} {a[0]}, {a[1]}")
@@ -136,7 +137,7 @@ def _div(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
 
 
 @row("rem")
-def _rem(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
+def _rem(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> str:
     t = _typed(dtype, lanes)
     if is_float(dtype):
         return f.op(f"call {t} {f.function('fmod', 'f32' if dtype == F32 else 'f64', lanes)}({t} {a[0]}, {t} {a[1]})")
@@ -145,7 +146,7 @@ def _rem(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
     return f.op(f"select {vector('i1', lanes)} {by_zero}, {t} {a[0]}, {t} {r}")
 
 
-def _safe_divisor(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> tuple[str, str, str | None]:
+def _safe_divisor(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> tuple[str, str, str | None]:
     """A divisor that is neither 0 nor, for the smallest dividend, -1."""
     t, c = _typed(dtype, lanes), vector("i1", lanes)
     by_zero = f.op(f"icmp eq {t} {a[1]}, {_constant(0, dtype, lanes)}")
@@ -161,7 +162,7 @@ def _safe_divisor(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> 
 
 
 @row("floordiv")
-def _floordiv(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
+def _floordiv(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> str:
     """Indices divided by positive sizes, rounding down."""
     t, c = _typed(dtype, lanes), vector("i1", lanes)
     q = f.op(f"sdiv {t} {a[0]}, {a[1]}")
@@ -172,7 +173,7 @@ def _floordiv(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
 
 
 @row("floormod")
-def _floormod(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
+def _floormod(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> str:
     t, c = _typed(dtype, lanes), vector("i1", lanes)
     r = f.op(f"srem {t} {a[0]}, {a[1]}")
     below = f.op(f"icmp slt {t} {r}, {_constant(0, dtype, lanes)}")
@@ -181,7 +182,7 @@ def _floormod(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
 
 
 def _extremum(name: str, order_float: str, order_signed: str, order_unsigned: str) -> Row:
-    def rule(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
+    def rule(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> str:
         t, c = _typed(dtype, lanes), vector("i1", lanes)
         if is_float(dtype) and not f.folding:
             return _intrinsic(f, name, t, element_type(dtype), lanes, f"{t} {a[0]}, {t} {a[1]}", f"{t}, {t}")
@@ -202,7 +203,7 @@ rows["min"] = _extremum("minimum", "olt", "slt", "ult")
 
 # -- comparisons ---------------------------------------------------------------------------------------
 def _comparison(float_order: str, int_order: str, signless: bool = False) -> Row:
-    def rule(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
+    def rule(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> str:
         t = _typed(dtype, lanes)
         if is_float(dtype):
             return f.op(f"fcmp {float_order} {t} {a[0]}, {a[1]}")
@@ -230,13 +231,13 @@ for _name in ("and", "or", "xor"):
 
 
 @row("not")
-def _not(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
+def _not(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> str:
     ones = splat("true" if dtype == BOOL else "-1", element_type(dtype), lanes)
     return f.op(f"xor {_typed(dtype, lanes)} {a[0]}, {ones}")
 
 
 def _shift(instruction: str) -> Row:
-    def rule(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
+    def rule(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> str:
         t, c = _typed(dtype, lanes), vector("i1", lanes)
         width = NARROW_INTS[dtype][0] if dtype in NARROW_INTS else bits_of(dtype)
         inside = f.op(f"icmp ult {t} {a[1]}, {splat(str(width), element_type(dtype), lanes)}")
@@ -261,7 +262,7 @@ rows["shr_arith"] = _shift("ashr")
 
 
 @row("wrap")
-def _wrap(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
+def _wrap(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> str:
     """Cuts a register of 8 bits to a 2- or 4-bit integer."""
     bits, signed = NARROW_INTS[dtype]
     t = _typed(dtype, lanes)
@@ -271,7 +272,7 @@ def _wrap(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
 
 
 @row("popcount")
-def _popcount(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
+def _popcount(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> str:
     x = a[0]
     t = _typed(dtype, lanes)
     if dtype in NARROW_INTS:
@@ -280,7 +281,7 @@ def _popcount(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
 
 
 @row("clz")
-def _clz(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
+def _clz(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> str:
     t = _typed(dtype, lanes)
     x = a[0]
     if dtype in NARROW_INTS:
@@ -300,7 +301,7 @@ def _intrinsic(f: Block, name: str, t: str, element: str, lanes: int, arguments:
 
 
 def _float_intrinsic(name: str) -> Row:
-    def rule(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
+    def rule(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> str:
         t = _typed(dtype, lanes)
         arguments = ", ".join(f"{t} {x}" for x in a)
         return _intrinsic(f, name, t, element_type(dtype), lanes, arguments, ", ".join([t] * len(a)))
@@ -314,7 +315,7 @@ for _name, _llvm in {"abs": "fabs", "floor": "floor", "ceil": "ceil", "trunc": "
 
 
 def _own_function(name: str) -> Row:
-    def rule(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
+    def rule(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> str:
         t = _typed(dtype, lanes)
         symbol = f.function(name, "f32" if dtype == F32 else "f64", lanes)
         return f.op(f"call {t} {symbol}({', '.join(f'{t} {x}' for x in a)})")
@@ -324,7 +325,7 @@ def _own_function(name: str) -> Row:
 
 def _one_of(name: str, place: int) -> Row:
     """A result of a function that gives two; who asks for both pays once."""
-    def rule(f: Block, dtype: np.dtype, lanes: int, a: tuple[str, ...]) -> str:
+    def rule(f: Block, dtype: ScalarType, lanes: int, a: tuple[str, ...]) -> str:
         t = _typed(dtype, lanes)
         symbol = f.function(name, "f32" if dtype == F32 else "f64", lanes)
         both = f"{{ {t}, {t} }}"
@@ -341,7 +342,7 @@ for _name in ("exp exp2 expm1 log log1p tan asin acos atan atan2 sinh cosh tanh 
 
 
 # -- choices and casts -----------------------------------------------------------------------------------
-def cast(f: Block, x: str, source: np.dtype, target: np.dtype, lanes: int) -> str:
+def cast(f: Block, x: str, source: ScalarType, target: ScalarType, lanes: int) -> str:
     """Numbers of one type as another. Floats become integers by truncation with saturation."""
     s, t = _typed(source, lanes), _typed(target, lanes)
     if is_float(source):
@@ -360,7 +361,7 @@ def cast(f: Block, x: str, source: np.dtype, target: np.dtype, lanes: int) -> st
     return x
 
 
-def _float_to_int(f: Block, x: str, source: np.dtype, target: np.dtype, lanes: int) -> str:
+def _float_to_int(f: Block, x: str, source: ScalarType, target: ScalarType, lanes: int) -> str:
     s, element = _typed(source, lanes), element_type(target)
     signed = is_signed(target)
     if target in NARROW_INTS:
@@ -375,7 +376,7 @@ def _float_to_int(f: Block, x: str, source: np.dtype, target: np.dtype, lanes: i
     return out
 
 
-def widen(f: Block, x: str, source: np.dtype, lanes: int) -> str:
+def widen(f: Block, x: str, source: ScalarType, lanes: int) -> str:
     """The bits of a small float as a float32, exactly."""
     t = vector("float", lanes)
     if source == F16:
@@ -387,7 +388,7 @@ def widen(f: Block, x: str, source: np.dtype, lanes: int) -> str:
         up = f.op(f"shl {i32} {wide}, {splat('16', 'i32', lanes)}")
         return f.op(f"bitcast {i32} {up} to {t}")
     # 8 bits and fewer: a table of all values
-    values = np.arange(256, dtype=np.uint8).view(source) if source.itemsize == 1 else None
+    values = np.arange(256, dtype=np.uint8).view(numpy_type(source)) if source.itemsize == 1 else None
     assert values is not None
     with np.errstate(all="ignore"):
         table = values.astype(np.float32).view(np.uint32)
@@ -407,7 +408,7 @@ def widen(f: Block, x: str, source: np.dtype, lanes: int) -> str:
     return out
 
 
-def narrow(f: Block, x: str, source: np.dtype, target: np.dtype, lanes: int) -> str:
+def narrow(f: Block, x: str, source: ScalarType, target: ScalarType, lanes: int) -> str:
     """Rounds to the bits of a small float, to nearest even."""
     if target == F16:
         s = _typed(source, lanes)
@@ -429,7 +430,7 @@ def narrow(f: Block, x: str, source: np.dtype, target: np.dtype, lanes: int) -> 
     return _narrow_8(f, x, bits, target, lanes)
 
 
-def _narrow_8(f: Block, x: str, bits: str, target: np.dtype, lanes: int) -> str:
+def _narrow_8(f: Block, x: str, bits: str, target: ScalarType, lanes: int) -> str:
     """Floats of 8 bits and fewer: rounding in integers, subnormals by adding a power of two that aligns them."""
     info = ml_dtypes.finfo(target)
     i32, c, t = vector("i32", lanes), vector("i1", lanes), vector("float", lanes)
@@ -441,7 +442,7 @@ def _narrow_8(f: Block, x: str, bits: str, target: np.dtype, lanes: int) -> str:
     largest = np.float32(info.max)
     all_bits = np.arange(256, dtype=np.uint8)
     with np.errstate(all="ignore"):
-        values = all_bits.view(target).astype(np.float32)
+        values = all_bits.view(numpy_type(target)).astype(np.float32)
     positive = all_bits[(values > 0) & np.isfinite(values) & ~np.signbit(values)]
     smallest = np.float32(values[positive].min()) if len(positive) else np.float32(1)
     sign_bits = f.op(f"lshr {i32} {bits}, {k(31)}")
@@ -470,12 +471,12 @@ def _narrow_8(f: Block, x: str, bits: str, target: np.dtype, lanes: int) -> str:
     # beyond the largest: what a rounding past it gives (infinity, NaN, or the largest)
     code_of_max = int(all_bits[values == largest][0])
     with np.errstate(all="ignore"):
-        beyond = int(np.asarray(np.float32(3e38)).astype(target).view(np.uint8))
-        nan_code = int(np.asarray(np.float32(np.nan)).astype(target).view(np.uint8))
-        inf_code = int(np.asarray(np.float32(np.inf)).astype(target).view(np.uint8))
-        minus_zero = int(np.asarray(np.float32(-0.0)).astype(target).view(np.uint8))
-        minus_one = int(np.asarray(np.float32(-1.0)).astype(target).view(np.uint8))
-        one = int(np.asarray(np.float32(1.0)).astype(target).view(np.uint8))
+        beyond = int(np.asarray(np.float32(3e38)).astype(numpy_type(target)).view(np.uint8))
+        nan_code = int(np.asarray(np.float32(np.nan)).astype(numpy_type(target)).view(np.uint8))
+        inf_code = int(np.asarray(np.float32(np.inf)).astype(numpy_type(target)).view(np.uint8))
+        minus_zero = int(np.asarray(np.float32(-0.0)).astype(numpy_type(target)).view(np.uint8))
+        minus_one = int(np.asarray(np.float32(-1.0)).astype(numpy_type(target)).view(np.uint8))
+        one = int(np.asarray(np.float32(1.0)).astype(numpy_type(target)).view(np.uint8))
     over = f.op(f"icmp sgt {i32} {code}, {k(code_of_max)}")
     code = f.op(f"select {c} {over}, {i32} {k(beyond & ~(minus_one ^ one) if beyond != nan_code else beyond)}, {i32} "
                 f"{code}")
@@ -495,6 +496,6 @@ def _narrow_8(f: Block, x: str, bits: str, target: np.dtype, lanes: int) -> str:
     return f.op(f"trunc {i32} {code} to {vector('i8', lanes)}")
 
 
-def bitcast(f: Block, x: str, source: np.dtype, target: np.dtype, lanes: int) -> str:
+def bitcast(f: Block, x: str, source: ScalarType, target: ScalarType, lanes: int) -> str:
     s, t = _typed(source, lanes), _typed(target, lanes)
     return x if s == t else f.op(f"bitcast {s} {x} to {t}")

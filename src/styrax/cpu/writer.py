@@ -89,9 +89,9 @@ class Module:
 
 
 class Writer:
-    """The text of one function, and what is known while it is written."""
+    """The text of one function."""
 
-    def __init__(self, module: Module, name: str, parameters: str, result: str, parent: Any = None):
+    def __init__(self, module: Module, name: str, parameters: str, result: str):
         self.module = module
         self.arena = module.arena
         self.contract = False  # products are rounded with the sums that take them in
@@ -99,20 +99,11 @@ class Writer:
         self.name = name
         self.parameters = parameters
         self.result = result
-        self.parent = parent
         self.entry: list[str] = []
         self.scopes = [Scope()]
         self.at = 0  # the scope that instructions go to
         self.count = 0
-        self.depths: dict[Expr, int] = {}  # loop variables and lets -> scope
-        self.names: dict[Expr, str] = {}
-        self.mutables: dict[Expr, tuple[str, int]] = {}  # mutable scalars -> (stack slot, lanes)
-        self.vectors: set[Expr] = set()  # leaves that have lanes
-        self.own: set[str] = set()  # stack slots of one vector's lanes: what masked lanes hold there is not used
-        self.lanes: Lanes | None = None
-        self.pointers: dict[Buffer, str] = {}
         self.captured: list[tuple[str, str]] = []  # (type, name in the parent)
-        self.loads: dict[Expr, frozenset[Buffer]] = {}
 
     # -- text --------------------------------------------------------------------------------------
     def fresh(self) -> str:

@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any
 
-import numpy as np
-
+from ...core.index_type import ScalarType
 from .expr import Expr, Index, show
 
 
@@ -62,7 +61,7 @@ class Buffer:
 
     __slots__ = ("name", "dtype", "size", "kind", "number", "offset", "alias", "donated", "once")
 
-    def __init__(self, name: str, dtype: np.dtype, size: Index, kind: BufferKind, number: int = -1):
+    def __init__(self, name: str, dtype: ScalarType, size: Index, kind: BufferKind, number: int = -1):
         self.name = name
         self.dtype = dtype
         self.size = size

@@ -157,7 +157,8 @@ class _Reader:
         return If(condition, then, self.inner(indent) if self.follows(indent, "else:") is not None else [])
 
     def _switch(self, text: str, indent: int) -> Statement:
-        index, branches = self.expr(text), []
+        index = self.expr(text)
+        branches: list[list[Statement]] = []
         while self.follows(indent, f"case {len(branches)}:") is not None:
             branches.append(self.inner(indent))
         return Switch(index, branches)
@@ -291,7 +292,8 @@ class _Reader:
         self.expect(")")
         if attr and op == "transposed":
             _, name, _, _, _, row, _, count, _ = attr
-            return self.b.node(op, tuple(args), self.buffers[name].dtype, (self.buffers[name], None, int(row), int(count)))
+            buffer = self.buffers[name]
+            return self.b.node(op, tuple(args), buffer.dtype, (buffer, None, int(row), int(count)))
         if attr:
             dtype = _dtype(attr[0])
         if op == "guard":

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from ...core.index_type import ScalarType
 from .expr import Expr, Index, show
 from .loopir import Buffer, Statement
 
@@ -27,7 +26,7 @@ class Value:
     __slots__ = ("shape", "dtype", "depth")
 
     shape: Shape
-    dtype: np.dtype
+    dtype: ScalarType
     depth: int
 
     def at(self, index: Sequence[Index]) -> Expr:
@@ -43,7 +42,7 @@ class Computed(Value):
 
     __slots__ = ("builder", "function", "known", "_probe")
 
-    def __init__(self, builder: Builder, shape: Shape, dtype: np.dtype, function: Callable[[tuple[Expr, ...]], Expr]):
+    def __init__(self, builder: Builder, shape: Shape, dtype: ScalarType, function: Callable[[tuple[Expr, ...]], Expr]):
         self.builder = builder
         self.shape = shape
         self.dtype = dtype
@@ -84,7 +83,7 @@ class Stored(Value):
 
     __slots__ = ("builder", "buffer", "strides", "offset")
 
-    def __init__(self, builder: Builder, buffer: Buffer, shape: Shape, dtype: np.dtype,
+    def __init__(self, builder: Builder, buffer: Buffer, shape: Shape, dtype: ScalarType,
                  strides: Sequence[Index] | None = None, offset: Index = 0):
         self.builder = builder
         self.buffer = buffer

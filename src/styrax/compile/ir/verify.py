@@ -55,7 +55,7 @@ class _Scope:
         self.mutables: set[Expr] = set(outer.mutables) if outer else set()
         self.accumulators: set[Accumulator] = set(outer.accumulators) if outer else set()
         self.extents: dict[Expr, Index] = dict(outer.extents) if outer else {}
-        self.conditional = outer.conditional if outer else False  # whether these statements may not run at all
+        self.conditional: bool = outer.conditional if outer else False  # whether these statements may not run at all
         # of the parallel loop around: what differs with its iterations, and what each of these has for itself
         self.parallel: set[Expr] | None = None if outer is None or outer.parallel is None else set(outer.parallel)
         self.own: set[Expr | Accumulator] = set(outer.own) if outer else set()

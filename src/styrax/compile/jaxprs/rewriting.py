@@ -50,9 +50,10 @@ def map_programs(eqn: JaxprEqn, change: Callable[[ClosedJaxpr], ClosedJaxpr]) ->
     changes: dict[str, Any] = {}
     for name in () if control is None else _PROGRAMS[control]:
         old = eqn.params[name]
-        new = tuple(map(change, old)) if isinstance(old, tuple) else change(old)
-        if (any(x is not y for x, y in zip(old, new, strict=True)) if isinstance(old, tuple) else new is not old):
-            changes[name] = new
+        several = old if isinstance(old, tuple) else (old,)
+        changed = tuple(map(change, several))
+        if any(x is not y for x, y in zip(several, changed, strict=True)):
+            changes[name] = changed if isinstance(old, tuple) else changed[0]
     if kept_apart(eqn) and eqn.primitive.traits.program is not None:
         inner = called(eqn)
         assert inner is not None

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from ...core.index_type import ScalarType
 from ..ir.expr import TRANSCENDENTAL, Expr, walk
 from ..ir.loopir import Call, Close, Declare, Let, Loop, LoopKind, Pack, Set, Statement, Together, statements
 from ..program import Program
@@ -28,7 +29,7 @@ MEMORY = frozenset(("load", "transposed", "guard"))  # what is read must be read
 
 def run(program: Program) -> Program:
     """Packs the functions of scalars in each list of statements that is not run in lanes."""
-    def room(dtype: np.dtype) -> int:
+    def room(dtype: ScalarType) -> int:
         return program.vector_bytes // dtype.itemsize
 
     def packed(body: list[Statement]) -> list[Statement]:
@@ -68,7 +69,7 @@ class Candidate:
         return True
 
 
-def plan(body: Sequence[Statement], room: Callable[[np.dtype], int]) -> dict[int, list[list[Expr]]]:
+def plan(body: Sequence[Statement], room: Callable[[ScalarType], int]) -> dict[int, list[list[Expr]]]:
     """The packs of a list of statements by the statement that each stands before; `room` gives the lanes of a dtype."""
     if all(s.bodies() for s in body):
         return {}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...core.dims import Dim, Recorder, Terms
-from ...core.index_type import INDEX, scalar_type
+from ...core.index_type import INDEX, ScalarType, scalar_type
 from ..costs import WORTH_KEEPING
 from ..ir.expr import BOOL, NO_DEPS, UNBOUNDED, Expr, Index, coefficient, const_value, unwrap
 from ..ir.loopir import Buffer, BufferKind, Call, Copy, If, Let, Loop, LoopKind, Scratch, Statement, Store, While
@@ -51,7 +51,7 @@ class Builder(Scalars):
         n = self.names[stem] = self.names.get(stem, -1) + 1
         return f"{stem}{n}"
 
-    def buffer(self, dtype: np.dtype, size: Index, kind: BufferKind = BufferKind.TEMP, number: int = -1,
+    def buffer(self, dtype: ScalarType, size: Index, kind: BufferKind = BufferKind.TEMP, number: int = -1,
                stem: str = "t") -> Buffer:
         buffer = Buffer(self.name(stem), scalar_type(dtype), unwrap(size), kind, number)
         self.buffers.append(buffer)
@@ -74,7 +74,7 @@ class Builder(Scalars):
             self._extents: dict[Expr, Index] = {}
             return self._extents
 
-    def mutable(self, dtype: np.dtype, stem: str = "s") -> Expr:
+    def mutable(self, dtype: ScalarType, stem: str = "s") -> Expr:
         """A mutable scalar; a complex one is a pair of them."""
         dtype = scalar_type(dtype)
         if is_complex(dtype):
@@ -245,7 +245,7 @@ class Builder(Scalars):
                 return self._unrolled(shape_, ranges, dtypes, fold, init, elements)
         return self._fold(shape, ranges, dtypes, wide, fold, name, init, elements)
 
-    def _fold(self, shape: Shape, ranges: Shape, dtypes: Sequence[np.dtype], wide: Sequence[np.dtype],
+    def _fold(self, shape: Shape, ranges: Shape, dtypes: Sequence[ScalarType], wide: Sequence[ScalarType],
               fold: Callable[..., Any], name: str, init: Sequence[Expr], elements: Callable[..., tuple[Expr, ...]],
               limit: tuple[int, Callable[[tuple[Expr, ...]], Expr]] | None = None) -> list[Value]:
         """Appends a reduction. `limit`: a range whose extent depends on the outer index."""
@@ -277,7 +277,7 @@ class Builder(Scalars):
                                    flat_targets, flat_init, flat_fold, name, flat_values, stores))
         return results
 
-    def _in_pieces(self, shape: Shape, ranges: Shape, wide: Sequence[np.dtype], fold: Callable[..., Any], name: str,
+    def _in_pieces(self, shape: Shape, ranges: Shape, wide: Sequence[ScalarType], fold: Callable[..., Any], name: str,
                    init: Sequence[Expr], elements: Callable[..., tuple[Expr, ...]], axis: int,
                    size: int) -> list[Value]:
         """A long reduction with few results: pieces of it first. The cut depends on shapes alone."""
@@ -293,7 +293,7 @@ class Builder(Scalars):
         parts = (*ranges[:axis], size, *ranges[axis + 1:])
         return self._fold((count, *shape), parts, wide, wide, fold, name, init, partial, (axis, extent))
 
-    def _unrolled(self, shape: Shape, ranges: Shape, dtypes: Sequence[np.dtype], fold: Callable[..., Any],
+    def _unrolled(self, shape: Shape, ranges: Shape, dtypes: Sequence[ScalarType], fold: Callable[..., Any],
                   init: Sequence[Expr], elements: Callable[..., tuple[Expr, ...]]) -> list[Value]:
         def at(i: tuple[Expr, ...]) -> tuple[Expr, ...]:
             accs: Sequence[Expr] | None = None
@@ -515,13 +515,13 @@ def _true(e: Expr) -> bool:
     return bool(const_value(e))
 
 
-def _narrow(dtype: np.dtype) -> bool:
+def _narrow(dtype: ScalarType) -> bool:
     from .scalars import NARROW_INTS
 
     return dtype in NARROW_INTS
 
 
-def _regroup(b: Builder, parts: Sequence[Expr], dtypes: Sequence[np.dtype]) -> tuple[Expr, ...]:
+def _regroup(b: Builder, parts: Sequence[Expr], dtypes: Sequence[ScalarType]) -> tuple[Expr, ...]:
     out = []
     it = iter(parts)
     for d in dtypes:

@@ -14,6 +14,7 @@ import numpy as np
 from ...core import config, rules
 from ...core.avals import AbstractToken
 from ...core.dims import is_generic
+from ...core.index_type import ScalarType
 from ...core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from ...core.traits import Control
 from ..costs import WORTH_KEEPING
@@ -199,7 +200,7 @@ class Sized:
         return len(self.shape)
 
 
-def physical_dtype(aval: Any) -> np.dtype:
+def physical_dtype(aval: Any) -> ScalarType:
     return aval.dtype if isinstance(aval.dtype, np.dtype) else np.dtype(np.uint32)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ...core.index_type import INDEX, scalar_type
+from ...core.index_type import INDEX, ScalarType, scalar_type
 from ..ir.expr import BOOL, F32, F64, SAFE, UNBOUNDED, Arena, Expr, Index, const_value
 from . import complex_numbers
 from .rewrites import BY_OPERATION, LEVELS, rewrite
@@ -33,25 +33,25 @@ SMALL_FLOATS = {BF16, F16} | {
 }
 
 
-def is_complex(dtype: np.dtype) -> bool:
+def is_complex(dtype: ScalarType) -> bool:
     return dtype.kind == "c"
 
 
-def is_float(dtype: np.dtype) -> bool:
+def is_float(dtype: ScalarType) -> bool:
     return dtype == F32 or dtype == F64 or dtype in SMALL_FLOATS
 
 
-def is_signed(dtype: np.dtype) -> bool:
+def is_signed(dtype: ScalarType) -> bool:
     if dtype in NARROW_INTS:
         return NARROW_INTS[dtype][1]
     return dtype.kind == "i"
 
 
-def is_integer(dtype: np.dtype) -> bool:
+def is_integer(dtype: ScalarType) -> bool:
     return dtype.kind in "iu" or dtype in NARROW_INTS
 
 
-def part_dtype(dtype: np.dtype) -> np.dtype:
+def part_dtype(dtype: ScalarType) -> ScalarType:
     return F32 if dtype == C64 else F64
 
 
@@ -350,7 +350,7 @@ class Scalars(Arena):
         """A small float as float32, exactly."""
         return self.node("widen", (x,), F32)
 
-    def _encode(self, x: Expr, dtype: np.dtype) -> Expr:
+    def _encode(self, x: Expr, dtype: ScalarType) -> Expr:
         """Rounds float32 (or float64, for float16) to a small float, to nearest even."""
         if x.op == "widen" and x.args[0].dtype == dtype:
             return x.args[0]
@@ -481,7 +481,7 @@ def _decide(name: str, difference: tuple[int, int]) -> bool | None:
     return None
 
 
-def int_range(dtype: np.dtype) -> tuple[int, int]:
+def int_range(dtype: ScalarType) -> tuple[int, int]:
     if dtype in NARROW_INTS:
         bits, signed = NARROW_INTS[dtype]
         return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
