@@ -3,7 +3,7 @@
 A row reads `left → right` over scalar expressions; names stand for any expression, numbers for constants.
 Exact rows hold bit for bit and always apply. The others change roundings: those of level "default" are what
 XLA does to a jitted program (eager operations are compiled one by one and never meet), those of level "fast"
-also re-associate. `explain` and the documentation read the same table, and every row counts how often it applied.
+also re-associate. Every row counts how often it applied.
 """
 
 from __future__ import annotations
