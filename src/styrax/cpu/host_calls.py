@@ -3,8 +3,8 @@
 After an exception the program is cancelled: loops of unknown length end, later calls do nothing and give zeros. The
 exception is raised when the program returns.
 
-No program holds the GIL while it runs, only the functions that it calls. So Python sees no signal meanwhile: where Ctrl-C
-means KeyboardInterrupt, it cancels the program at once, and is raised when the program returns.
+No program holds the GIL while it runs, only the functions that it calls. So Python sees no signal meanwhile: where
+Ctrl-C means KeyboardInterrupt, it cancels the program at once, and is raised when the program returns.
 """
 
 from __future__ import annotations

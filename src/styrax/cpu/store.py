@@ -2,8 +2,8 @@
 
 An entry is one file ``<key in hex>`` that holds a magic word, the key, a digest of the payload and the
 payload. Anything that does not check out (truncated, foreign, bit-flipped, of another version) counts as
-absent, and so does all that lies in a directory that others may write. Files are written aside and renamed, so that readers and
-concurrent writers never see half of one.
+absent, and so does all that others could have written: in a directory of theirs, or one that they may write.
+Files are written aside and renamed, so that readers and concurrent writers never see half of one.
 """
 
 from __future__ import annotations
