@@ -118,7 +118,9 @@ COLD = {
     "imported": "",
     "LLVM is opened": "jax.devices()",
     "BLAS is opened": "from styrax.cpu import libraries; libraries.open_ahead()",
-    "a thread compiles": """
+    # once before, in this thread: a module that another thread imports is closed to the child by Python itself
+    "a thread compiles": CHILD + """
+child()
 def work():
     for i in range(20):
         jax.jit(lambda x: jnp.sin(x) * i)(1.0)

@@ -9,8 +9,8 @@ more of what its names stand for. What a level promises of its rows:
   XLA has jitted; eager operations are compiled one by one and never meet.
 - "fast": the same for finite operands and divisors that are not zero.
 
-Operands are rewritten before what uses them, so a row whose left side holds another row's never applies: there is no such
-row. Every row counts how often it applied.
+Operands are rewritten before what uses them, so a row whose left side holds another row's never applies: there is no
+such row. Every row counts how often it applied.
 """
 
 from __future__ import annotations

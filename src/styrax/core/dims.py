@@ -5,8 +5,8 @@ where they come from: `Dim` computes like the integer it is, and writes down eve
 The answers are the *guards* under which the traced program is right: it may be used for any other sizes that would
 answer alike. A size that is turned into a plain integer is thereby fixed to its value.
 
-Where that is not enough (a size as a key, as an element, in arithmetic of another kind), `NotGeneric` is raised, and the
-caller falls back to plain integers. Any other exception is the program's own, or a fault.
+Where that is not enough (a size as a key, as an element, in arithmetic of another kind), `NotGeneric` is raised, and
+the caller falls back to plain integers. Any other exception is the program's own, or a fault.
 """
 
 from __future__ import annotations

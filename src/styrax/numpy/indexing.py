@@ -219,7 +219,7 @@ def _static_slice(item: slice, size: Any, position: int) -> Slice:
     return Slice(start if length else 0, step if length else 1, length, size)
 
 
-def _generic_slice(item: slice, size: Dim) -> Slice:
+def _generic_slice(item: slice, size: Any) -> Slice:
     """`slice.indices`, which takes integers only."""
     step = 1 if item.step is None else operator.index(item.step)
     if step == 0:
