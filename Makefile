@@ -7,13 +7,12 @@ BIN := $(VENV)/bin
 NAMES ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bounds parity bench check clean
+.PHONY: help demo test bounds bench check clean
 
 help:
 	@echo "make demo    train two networks on handwritten digits with Styrax (about a minute)"
 	@echo "make test    run the tests"
 	@echo "make bounds  run the tests with every access of compiled code checked"
-	@echo "make parity  run the wide sweep against JAX"
 	@echo "make bench   compare speed with JAX; NAMES='softmax digits' picks workloads"
 	@echo "make check   ruff and mypy"
 	@echo "make clean   remove .venv and caches"
@@ -38,9 +37,6 @@ test: $(VENV)/test.stamp
 
 bounds: $(VENV)/test.stamp
 	STYRAX_DEBUG=bounds $(BIN)/python -m pytest -n 2 -q tests
-
-parity: $(VENV)/test.stamp
-	$(BIN)/python -m pytest -n 2 -q -m parity tests
 
 bench: $(VENV)/test.stamp
 	$(BIN)/python -m benchmarks $(NAMES)

@@ -48,6 +48,10 @@ def names(package: str, homes: Mapping[str, str], aliases: Mapping[str, str] | N
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     def listing() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *public, *submodules})
+        from importlib.machinery import PathFinder
+
+        module = sys.modules[package]
+        there = [name for name in submodules if PathFinder.find_spec(f"{package}.{name}", module.__path__) is not None]
+        return sorted({*vars(module), *public, *there})
 
     return get, listing, public

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
 import jax
 import numpy as np
 
+import styrax.lax  # noqa: F401  (makes the primitives known)
 from styrax.core import dtypes
 from styrax.core.avals import AbstractRef, AbstractToken, ShapedArray
 from styrax.core.jaxpr import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from styrax.core.primitive import Primitive
+from styrax.core.serial import known_primitive
 
 jax_core = jax._src.core
 primitives: dict[str, Primitive] = {}
@@ -92,9 +95,11 @@ class Converter:
             if param in params and eqn.primitive.name.startswith("custom_"):
                 params[param] = _Named(re.search(rf"\b{field}=(\S+)", str(eqn))[1])
         name = eqn.primitive.name
-        primitive = primitives.setdefault(
-            name, Primitive(name, multiple_results=eqn.primitive.multiple_results)
-        )
+        primitive = primitives.get(name)
+        if primitive is None:
+            primitive = primitives[name] = Primitive(name, multiple_results=eqn.primitive.multiple_results)
+            with suppress(KeyError):  # what is printed of it
+                primitive.traits = known_primitive(name).traits
         return JaxprEqn(
             [self.atom(v) for v in eqn.invars], [self.atom(v) for v in eqn.outvars], primitive, params
         )

@@ -330,6 +330,44 @@ def test_entries_that_others_could_have_written_are_not_trusted(cache):
     assert llvm.compile_count.compiled == compiled + 1
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no FIFOs")
+def test_only_regular_files_of_our_own_directory_are_read(tmp_path):
+    disk, key = store.Store(str(tmp_path / "s")), store.digest(b"entry")
+    assert disk.put(key, b"code") and disk.get(key) == b"code"
+    path = tmp_path / "s" / key.hex()
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    assert disk.get(key) is None
+    path.unlink()
+    os.mkfifo(path, 0o600)
+    assert disk.get(key) is None  # and does not wait for a writer
+    path.unlink()
+    path.mkdir(0o700)
+    assert disk.get(key) is None
+    path.rmdir()
+    assert disk.put(key, b"code") and disk.get(key) == b"code"
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no modes of files")
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o720, 0o1777])
+def test_directories_that_others_can_write_are_not_used(tmp_path, mode):
+    disk, key = store.Store(str(tmp_path / "s")), store.digest(b"entry")
+    assert disk.put(key, b"code")
+    (tmp_path / "s").chmod(mode)
+    assert disk.get(key) is None
+    assert not disk.put(store.digest(b"other"), b"code")
+    assert len(list((tmp_path / "s").iterdir())) == 1
+    (tmp_path / "s").chmod(0o755)
+    assert disk.get(key) == b"code"
+
+
+def test_directories_of_others_are_not_used(tmp_path, monkeypatch):
+    disk, key = store.Store(str(tmp_path)), store.digest(b"entry")
+    assert disk.put(key, b"code")
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert disk.get(key) is None and not disk.put(key, b"code")
+
+
 def test_concurrent_writers(cache):
     code = """
         import ctypes

@@ -5,7 +5,8 @@ where they come from: `Dim` computes like the integer it is, and writes down eve
 The answers are the *guards* under which the traced program is right: it may be used for any other sizes that would
 answer alike. A size that is turned into a plain integer is thereby fixed to its value.
 
-A `Dim` has no hash: code that keys a cache by it fails, and the caller falls back to plain integers.
+Where that is not enough (a size as a key, as an element, in arithmetic of another kind), `NotGeneric` is raised, and
+the caller falls back to plain integers. Any other exception is the program's own, or a fault.
 """
 
 from __future__ import annotations
@@ -17,6 +18,14 @@ from typing import Any
 
 Monomial = tuple[int, ...]  # sorted numbers of symbols
 Terms = dict[Monomial, int]
+
+
+class NotGeneric(TypeError):
+    """The program cannot be written for all sizes."""
+
+
+class NotGenericHere(NotGeneric):
+    """The program for the sizes at hand should not be written for all of them, that for others may."""
 
 
 class Recorder:
@@ -122,7 +131,6 @@ class Dim:
     """A size of a generic program: an integer with a memory."""
 
     __slots__ = ("value", "terms", "recorder")
-    __hash__ = None  # type: ignore[assignment]
     _is_symbolic_dim = True
 
     def __init__(self, value: int, terms: Terms, recorder: Recorder):
@@ -205,6 +213,9 @@ class Dim:
     def __divmod__(self, other: Any) -> Any:
         return self // other, self % other
 
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
     def __truediv__(self, other: Any) -> Any:
         return operator.index(self) / other
 
@@ -241,6 +252,12 @@ class Dim:
     def __ge__(self, other: Any) -> Any:
         return self._ask(">=", other)
 
+    def __hash__(self) -> int:
+        raise NotGeneric("a size as a key")
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise NotGeneric("a size as an element")
+
     def __bool__(self) -> bool:
         return not self._ask("==", 0)
 
@@ -255,8 +272,7 @@ class Dim:
         return float(self.__index__())
 
     def __repr__(self) -> str:
-        return "+".join("*".join([*([str(c)] if c != 1 or not m else []), *(f"n{s}" for s in m)])
-                        for m, c in self.terms.items())
+        return repr(self.value)  # for messages about the call at hand
 
 
 def exact_quotient(x: Terms, y: Terms) -> Terms | None:

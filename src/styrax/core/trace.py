@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from . import avals as avals_module
 from . import errors
 from .avals import aval_rules
+from .dims import Dim, NotGeneric
 
 if TYPE_CHECKING:
     from .primitive import Primitive
@@ -351,6 +352,8 @@ def get_aval(x: Any) -> Any:
             return rule(x)
     if hasattr(x, "__jax_array__"):
         return get_aval(x.__jax_array__())
+    if type(x) is Dim:
+        raise NotGeneric("a size as an element")
     raise TypeError(f"Argument '{x}' of type '{type(x)}' is not a valid JAX type")
 
 

@@ -227,7 +227,7 @@ def generate(program: Program, sizes: int = 0) -> Module:
     threads share."""
     machine = llvm.host()
     module = Module(program.builder, machine.vector_bytes, bounds=debugging("bounds"),
-                    long=not sizes and program.work >= LONG)
+                    long=sizes > 0 or program.work >= LONG)
     f = Function(module, "run", "ptr %slots, ptr %cancel", "i32")
     order = [b for b in program.inputs if b is not None] + [b for b, _ in program.constants]
     order += [b for b in program.outputs if b is not None]

@@ -2,8 +2,8 @@
 
 An operation is traced on sizes that record what is asked of them (`core.dims`). The program is kept with its
 guards under the operation, its static parameters and its arguments' types and ranks, and serves every shape that
-would have been traced alike. Where a trace turns out to need plain integers, or cannot be made generic, it is compiled
-for the shape at hand.
+would have been traced alike. Where a trace turns out to need plain integers (`NotGeneric`), it is compiled for the
+shape at hand.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..compile.products import by_library
 from ..core import config
 from ..core.avals import ShapedArray, shaped
 from ..core.backends import params_key
-from ..core.dims import Dim, Recorder, evaluate, tracing
+from ..core.dims import Dim, NotGeneric, NotGenericHere, Recorder, evaluate, tracing
 from ..core.invalid_values import Watched, watching
 from ..core.jaxpr import ClosedJaxpr
 from ..core.staging import trace_to_jaxpr
@@ -178,9 +179,13 @@ class Eager:
         try:
             closed, extra = trace(recorder)
             if closed.consts and any(hasattr(c, "_trace") for c in closed.consts):
-                raise TypeError("captures a tracer")
+                raise NotGeneric("captures a tracer")
+            if by_library(closed.jaxpr):
+                raise NotGenericHere("BLAS is called with plain integers")
             code = self.compile(closed, name=name, sizes=recorder)
-        except Exception:  # whatever a rule does that needs plain integers: compile for this shape
+        except NotGenericHere:
+            return None
+        except NotGeneric:
             self.refused.add(key)
             return None
         finally:

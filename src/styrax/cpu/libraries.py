@@ -37,6 +37,8 @@ import sys
 import threading
 from glob import glob
 
+from . import background
+
 # How the routine's name is decorated in the libraries that wheels carry (all with 32-bit integers).
 _DECORATIONS = (("scipy_", "_"), ("", "_"))
 
@@ -68,11 +70,11 @@ _lock = threading.Lock()
 def open_ahead() -> None:
     """Opens the library in a thread, while the program that will call it is compiled: that takes some milliseconds."""
     if not _opened:
-        threading.Thread(target=_open, name="styrax-blas").start()
+        background.start(_open, "styrax-blas")
 
 
 def _open() -> ctypes.CDLL | None:
-    with _lock:
+    with background.Work(), _lock:
         if not _opened:
             file = path()
             _opened.append(None if file is None else _load(file))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from ctypes import byref, c_void_p
 
-from . import llvm_library, objects, store
+from . import background, llvm_library, objects, store
 from .llvm_library import handle, string, take
 
 # Part of every key: raise it when the passes, the code generation options or the image format change.
@@ -468,7 +468,7 @@ def compile_object(ir_text: str, level: int = 1) -> bytes:
     from time import perf_counter
 
     start = perf_counter()
-    with _Compilation(ir_text, quality_of(level)) as job:
+    with background.Work(), _Compilation(ir_text, quality_of(level)) as job:
         job.optimise(1 if level == BRIEF else level)
         obj = job.emit(True)
     compile_count.compiled += 1
@@ -478,14 +478,14 @@ def compile_object(ir_text: str, level: int = 1) -> bytes:
 
 def optimised(ir_text: str, level: int = 1) -> str:
     """The IR after the passes of ``level``, for reading."""
-    with _Compilation(ir_text) as job:
+    with background.Work(), _Compilation(ir_text) as job:
         job.optimise(level)
         return job.text()
 
 
 def asm(ir_text: str, level: int = 1) -> str:
     """Assembly of ``ir_text`` for the host, for reading."""
-    with _Compilation(ir_text, quality_of(level)) as job:
+    with background.Work(), _Compilation(ir_text, quality_of(level)) as job:
         job.optimise(1 if level == BRIEF else level)
         return job.emit(False).decode()
 
@@ -520,7 +520,7 @@ def _link_with_orc(blob: bytes, name: str, find: Callable[[str], int]) -> Librar
     """Link with LLVM's ORC JIT, which knows every object format."""
     import llvmlite.binding as binding
 
-    with _orc_lock:
+    with background.Work(), _orc_lock:
         if not _orc:
             binding.initialize_native_target()
             binding.initialize_native_asmprinter()

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from ctypes import POINTER, byref, c_bool, c_char_p, c_int, c_size_t, c_uint, c_void_p
 
+from . import background
+
 _identity: list[bytes] = []
 _opened: list[ctypes.CDLL] = []
 _P = c_void_p
@@ -98,13 +100,14 @@ def loaded() -> bool:
 def handle() -> ctypes.CDLL:
     """The library, opened and told of the host's processor at the first call."""
     if not _opened:
-        lib = ctypes.CDLL(path())
-        for name, (result, *arguments) in _PROTOTYPES.items():
-            function = getattr(lib, "LLVMPY_" + name)
-            function.restype, function.argtypes = result, arguments
-        lib.LLVMPY_InitializeNativeTarget()
-        lib.LLVMPY_InitializeNativeAsmPrinter()
-        _opened.append(lib)
+        with background.Work():
+            lib = ctypes.CDLL(path())
+            for name, (result, *arguments) in _PROTOTYPES.items():
+                function = getattr(lib, "LLVMPY_" + name)
+                function.restype, function.argtypes = result, arguments
+            lib.LLVMPY_InitializeNativeTarget()
+            lib.LLVMPY_InitializeNativeAsmPrinter()
+            _opened.append(lib)
     return _opened[0]
 
 

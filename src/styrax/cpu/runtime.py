@@ -10,14 +10,14 @@ from __future__ import annotations
 import atexit
 import ctypes
 import os
+import signal
 import sys
 import threading
 import weakref
 from collections import deque
 from collections.abc import Iterable
-from time import monotonic
 
-from . import dispatch, llvm, native
+from . import background, dispatch, llvm, native
 from .buffers import Pool
 
 DONE, CANCELLED, OUT_OF_MEMORY = native.DONE, native.CANCELLED, native.OUT_OF_MEMORY
@@ -41,10 +41,6 @@ class _Native:
         self.set_cancel = dispatch.put("int32")
         self.thread_limit = ctypes.c_int32.from_address(library.address("styrax_thread_limit"))
         self.thread_limit.value = _default_threads()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent,
-                                after_in_child=_after_fork_in_child)
-        atexit.register(_at_exit)
 
 
 _native: list[_Native] = []
@@ -56,8 +52,7 @@ pool = Pool()
 
 def prepare() -> None:
     """Makes LLVM and the native runtime ready in a thread, while the program that will need them is traced."""
-    # Not a daemon: LLVM must not be at work while the process takes it apart.
-    threading.Thread(target=_prepare, name="styrax-prepare").start()
+    background.start(_prepare, "styrax-prepare")
 
 
 def _prepare() -> None:
@@ -67,7 +62,7 @@ def _prepare() -> None:
 
 def _runtime() -> _Native:
     if not _native:
-        with _lock:
+        with background.Work(), _lock:
             if not _native:
                 _native.append(_Native())
     return _native[0]
@@ -198,6 +193,8 @@ class Queue:
                 table, held = ctypes.addressof(words), (others, words)
         where = pool.alloc(native.JOB_BYTES)
         with self._lock:
+            if _closing and threading.current_thread() is not threading.main_thread():
+                raise RuntimeError("cannot run programs in threads while the interpreter ends")
             self._release()
             try:
                 while refused := runtime.submit(self._address, where, fn, args, table, count):
@@ -210,6 +207,8 @@ class Queue:
                 raise
             job = Job(self, where, held, keep)
             self._pending.append(job)
+        if _closing:
+            job.wait()
         return job
 
     def _release(self) -> None:
@@ -238,6 +237,7 @@ class Queue:
 
 
 _immortal: list[object] = []
+_closing: list[bool] = []  # the process ends
 
 
 # ---------------------------------------------------------------------------------------------------------
@@ -249,6 +249,7 @@ def _call(symbol: str) -> None:
 
 
 def _before_fork() -> None:
+    background.before_fork()  # its own hook would come when the locks are taken which such work may need
     # The child has the memory of the moment of the fork: half-computed arrays would stay so for ever.
     for queue in list(_queues):
         queue.drain()
@@ -257,17 +258,20 @@ def _before_fork() -> None:
     for lock in (_lock, pool._lock):
         lock.acquire()
         _held.append(lock)
-    _call("styrax_before_fork")
+    if _native:
+        _call("styrax_before_fork")
 
 
 def _after_fork_in_parent() -> None:
-    _call("styrax_after_fork_in_parent")
+    if _native:
+        _call("styrax_after_fork_in_parent")
     while _held:
         _held.pop().release()
 
 
 def _after_fork_in_child() -> None:
-    _call("styrax_after_fork_in_child")
+    if _native:
+        _call("styrax_after_fork_in_child")
     for queue in list(_queues):
         ctypes.memset(queue._address, 0, native.QUEUE_BYTES)
     while _held:
@@ -275,11 +279,23 @@ def _after_fork_in_child() -> None:
 
 
 def _at_exit() -> None:
-    # Programs must not run while the interpreter takes their buffers apart.
-    queues = list(_queues)
-    for queue in queues:
-        queue.cancel()
-    deadline = monotonic() + 2.0
-    for queue in queues:
-        for job in list(queue._pending):
-            job.wait(timeout=max(deadline - monotonic(), 0.0))
+    # Programs must not run while the interpreter takes their buffers apart, nor while the C library closes BLAS.
+    # They end at their next look whether to stop, a call of BLAS when it is through.
+    _closing.append(True)
+    for queue in list(_queues):
+        with queue._lock:  # what is being submitted is in the queue, or will be refused
+            queue.cancel()
+    try:
+        for queue in list(_queues):
+            for job in list(queue._pending):
+                job.wait()
+    except KeyboardInterrupt:
+        # Asked again: the process ends here, in the middle of its work.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGINT)
+
+
+atexit.register(_at_exit)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent,
+                        after_in_child=_after_fork_in_child)

@@ -2,7 +2,8 @@
 
 An entry is one file ``<key in hex>`` that holds a magic word, the key, a digest of the payload and the
 payload. Anything that does not check out (truncated, foreign, bit-flipped, of another version) counts as
-absent. Files are written aside and renamed, so that readers and concurrent writers never see half of one.
+absent, and so does all that others could have written: in a directory of theirs, or one that they may write.
+Files are written aside and renamed, so that readers and concurrent writers never see half of one.
 """
 
 from __future__ import annotations
@@ -26,6 +27,11 @@ _SWEEP_EVERY = 64  # stores of one process between two looks at the directory's 
 _STALE_TEMPORARY = 3600.0
 
 DEFAULT_LIMIT = 512 << 20
+
+# Neither through a link nor, at a FIFO that lies there in place of a file, for ever.
+_READ = os.O_RDONLY
+for _flag in ("O_CLOEXEC", "O_BINARY", "O_NOFOLLOW", "O_NONBLOCK"):
+    _READ |= getattr(os, _flag, 0)
 
 
 def digest(*parts: bytes) -> bytes:
@@ -59,7 +65,7 @@ def enabled() -> bool:
 class Store:
     """A directory of checked entries. Every failure of the file system means "not cached", never an error."""
 
-    __slots__ = ("_ready", "_stores", "directory", "limit")
+    __slots__ = ("_stores", "directory", "limit")
 
     def __init__(self, directory: str, limit: int | None = None):
         self.directory = directory
@@ -70,22 +76,28 @@ class Store:
                 limit = DEFAULT_LIMIT
         self.limit = limit
         self._stores = 0
-        self._ready = False
 
     def _path(self, key: bytes) -> str:
         return os.path.join(self.directory, key.hex())
+
+    def _trusted(self) -> bool:
+        """Whether nobody else may put files into the directory, or exchange them. OSError where there is none."""
+        info = os.stat(self.directory)
+        return stat.S_ISDIR(info.st_mode) and _ours(info)
 
     def get(self, key: bytes) -> bytes | None:
         """The payload stored under ``key``, or None when there is no sound entry of our own."""
         path = self._path(key)
         try:
-            fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0))
+            if not self._trusted():
+                return None
+            fd = os.open(path, _READ)
         except OSError:
             return None
         try:
             info = os.fstat(fd)
             # Machine code is only taken from files that nobody else could have written.
-            if hasattr(os, "geteuid") and (info.st_uid != os.geteuid() or info.st_mode & 0o022):
+            if not _ours(info):
                 return None
             if not stat.S_ISREG(info.st_mode) or info.st_size < _HEADER_BYTES:
                 return None
@@ -110,9 +122,13 @@ class Store:
     def put(self, key: bytes, payload: bytes) -> bool:
         """Store ``payload``; False when the directory cannot be written (the caller loses nothing)."""
         try:
-            if not self._ready:
+            try:
+                trusted = self._trusted()
+            except FileNotFoundError:
                 os.makedirs(self.directory, mode=0o700, exist_ok=True)
-                self._ready = True
+                trusted = self._trusted()
+            if not trusted:
+                return False
             temporary = os.path.join(self.directory, f"tmp-{os.getpid()}-{os.urandom(6).hex()}")
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
             flags |= getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
@@ -131,7 +147,6 @@ class Store:
             except OSError:
                 return False
         except OSError:
-            self._ready = False
             return False
         self._stores += 1
         if self._stores % _SWEEP_EVERY == 1:
@@ -169,6 +184,11 @@ class Store:
                 _remove(path)
                 total -= size
         return total
+
+
+def _ours(info: os.stat_result) -> bool:
+    """Whether only this user may write there."""
+    return not hasattr(os, "geteuid") or info.st_uid == os.geteuid() and not info.st_mode & 0o022
 
 
 def _checked(key: bytes, data: bytes) -> bytes | None:

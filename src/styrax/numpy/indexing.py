@@ -17,6 +17,7 @@ import numpy as np
 from styrax import lax
 from styrax.core import dtypes, errors
 from styrax.core.array import Array
+from styrax.core.dims import Dim
 from styrax.core.trace import Tracer, current_trace
 
 from .broadcasting import spread_all
@@ -207,13 +208,38 @@ def _static_slice(item: slice, size: Any, position: int) -> Slice:
             f"{type(b).__name__}({b.aval.str_short()})" if isinstance(b, Tracer) else str(b) for b in bounds
         )
         raise IndexError(f"Slice entries must be static integers. Got slice({text}) at position {position}")
+    if item == slice(None) and type(size) is not int:
+        return Slice(0, 1, size, size)
+    if type(size) is Dim:
+        return _generic_slice(item, size)
     if type(size) is not int:
-        if item == slice(None):
-            return Slice(0, 1, size, size)
         raise IndexError(f"Cannot take a slice {item} of an axis of symbolic size {size}")
     start, stop, step = slice(*(b if b is None else operator.index(b) for b in bounds)).indices(size)
     length = len(range(start, stop, step))
     return Slice(start if length else 0, step if length else 1, length, size)
+
+
+def _generic_slice(item: slice, size: Any) -> Slice:
+    """`slice.indices`, which takes integers only."""
+    step = 1 if item.step is None else operator.index(item.step)
+    if step == 0:
+        raise ValueError("slice step cannot be zero")
+    low, high = (0, size) if step > 0 else (-1, size - 1)
+
+    def bound(b: Any, default: Any) -> Any:
+        if b is None:
+            return default
+        if type(b) is not Dim:
+            b = operator.index(b)
+        if b < 0:
+            b = b + size
+        return low if b < low else high if b > high else b
+
+    start, stop = bound(item.start, low if step > 0 else high), bound(item.stop, high if step > 0 else low)
+    span = stop - start if step > 0 else start - stop
+    if span <= 0:
+        return Slice(0, 1, 0, size)
+    return Slice(start, step, (span - 1) // abs(step) + 1, size)
 
 
 # -- reads -----------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..core import backends, config, invalid_values, tree
 from ..core.array import Array
-from ..core.dims import is_generic, tracing
+from ..core.dims import NotGeneric, is_generic, tracing
 from ..core.jaxpr import ClosedJaxpr
 from ..core.staging import hoist_tracers, trace_to_jaxpr
 from ..core.trace import Tracer, eval_trace, get_aval, state
@@ -301,7 +301,7 @@ class PjitFunction:
             def trace_on(abstract: Sequence[Any]) -> tuple[ClosedJaxpr, Any]:
                 entry = self._trace(arguments, abstract)
                 if entry.captured:
-                    raise TypeError("captures a tracer")
+                    raise NotGeneric("captures a tracer")
                 return entry.closed, entry.out_tree
 
             bound = eager.function((self._fun, statics), avals, function_name(self._fun), trace_on)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.dims import NotGeneric
 from ...core.index_type import INDEX, IndexType, ScalarType
 
 BOOL = np.dtype(np.bool_)
@@ -68,6 +69,15 @@ class Expr:
 
     def __mod__(self, other: Index) -> Index:
         return unwrap(self.arena.floormod(self, other))
+
+    # a rule that asks for more does not know sizes that are known only at run time
+    def __lt__(self, other: object) -> bool:
+        raise NotGeneric("a size in a comparison")
+
+    __le__ = __gt__ = __ge__ = __lt__
+
+    def __index__(self) -> int:
+        raise NotGeneric("a size as a plain integer")
 
     def __repr__(self) -> str:
         return show(self)

@@ -1,13 +1,22 @@
 """Algebraic rewrites as data.
 
-A row reads `left → right` over scalar expressions; names stand for any expression, numbers for constants.
-Exact rows hold bit for bit and always apply. The others change roundings: those of level "default" are what
-XLA does to a jitted program (eager operations are compiled one by one and never meet), those of level "fast"
-also re-associate. `explain` and the documentation read the same table, and every row counts how often it applied.
+A row reads `left → right` over scalar expressions; names stand for any expression, numbers for constants. A row may ask
+more of what its names stand for. What a level promises of its rows:
+
+- "strict": the same bits (a NaN may have another sign, which IEEE arithmetic leaves open).
+- "default": what the left side is in exact arithmetic, up to roundings of one elementary function, for all operands,
+  infinities, NaNs and zeros of either sign among them. Intermediate values no longer overflow, as in a program that
+  XLA has jitted; eager operations are compiled one by one and never meet.
+- "fast": the same for finite operands and divisors that are not zero.
+
+Operands are rewritten before what uses them, so a row whose left side holds another row's never applies: there is no
+such row. Every row counts how often it applied.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..ir.expr import Expr, const_value
@@ -22,15 +31,17 @@ Term = Any  # a name, a number, or (operation, *terms)
 class Rule:
     """One rewrite: what matches, what it becomes, at which level of numerics, and why."""
 
-    __slots__ = ("name", "left", "right", "level", "exact", "why", "hits")
+    __slots__ = ("name", "left", "right", "level", "exact", "why", "when", "hits")
 
-    def __init__(self, name: str, left: Term, right: Term, level: str, why: str):
+    def __init__(self, name: str, left: Term, right: Term, level: str, why: str,
+                 when: Callable[[dict[str, Expr]], bool] | None = None):
         self.name = name
         self.left = left
         self.right = right
         self.level = LEVELS[level]
         self.exact = level == "strict"
         self.why = why
+        self.when = when
         self.hits = 0
 
     def __repr__(self) -> str:
@@ -43,6 +54,11 @@ def show(term: Term) -> str:
     return str(term)
 
 
+def _constant(e: Expr) -> float:
+    """The value of a constant, else NaN."""
+    return float(const_value(e)) if e.op == "const" else math.nan
+
+
 ROWS = [
     Rule("double negation", ("neg", ("neg", "x")), "x", "strict", "negation only flips the sign bit"),
     Rule("abs of neg", ("abs", ("neg", "x")), ("abs", "x"), "strict", "the sign is dropped either way"),
@@ -53,12 +69,13 @@ ROWS = [
     Rule("log of sqrt", ("log", ("sqrt", "x")), ("mul", 0.5, ("log", "x")), "default", "a product is cheaper than a "
          "root"),
     Rule("log of exp", ("log", ("exp", "x")), "x", "default", "no overflow on the way"),
-    Rule("log of product with exp", ("log", ("mul", ("exp", "x"), ("exp", "y"))), ("add", "x", "y"), "default",
-         "no overflow on the way"),
     Rule("product of exps", ("mul", ("exp", "x"), ("exp", "y")), ("exp", ("add", "x", "y")), "default",
          "one exponential instead of two"),
-    Rule("log of pow", ("log", ("pow", "x", "y")), ("mul", "y", ("log", "x")), "default", "a product is cheaper than a "
-         "power"),
+    # Of other powers the logarithm is none of a product: the base may be negative, the exponent 0, or infinite at 1.
+    Rule("log of even power", ("log", ("pow", "x", "y")), ("mul", "y", ("log", ("abs", "x"))), "default",
+         "a product is cheaper than a power", lambda n: _constant(n["y"]) != 0 and _constant(n["y"]) % 2 == 0),
+    Rule("log of power of abs", ("log", ("pow", ("abs", "x"), "y")), ("mul", "y", ("log", ("abs", "x"))), "default",
+         "a product is cheaper than a power", lambda n: math.isfinite(_constant(n["y"])) and _constant(n["y"]) != 0),
     Rule("reciprocal of rsqrt", ("div", 1.0, ("rsqrt", "x")), ("sqrt", "x"), "default", "one operation instead of two"),
     Rule("reciprocal of sqrt", ("div", 1.0, ("sqrt", "x")), ("rsqrt", "x"), "default", "one operation instead of two"),
     Rule("add then subtract", ("sub", ("add", "x", "y"), "x"), "y", "fast", "x cancels but for rounding"),
@@ -96,7 +113,8 @@ def rewrite(b: Scalars, op: str, args: tuple[Expr, ...], level: int) -> Expr | N
         if rule.level > level or len(args) != len(rule.left) - 1:
             continue
         names: dict[str, Expr] = {}
-        if all(match(t, a, names) for t, a in zip(rule.left[1:], args, strict=True)):
+        if all(match(t, a, names) for t, a in zip(rule.left[1:], args, strict=True)) and (
+                rule.when is None or rule.when(names)):
             rule.hits += 1
             return build(rule.right, b, names, args[0])
     return None

@@ -1,0 +1,92 @@
+"""Work that a fork must not cut in two: libraries that are being opened, code that is being compiled.
+
+A child has only the thread that forked. What another thread was in the midst of stays so in it for ever: the loader's
+and LLVM's locks are held by nobody, their tables are half written. So a fork waits for the end of such work in all
+other threads, and none begins until it is over.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+
+
+class Work:
+    """A context: the thread that is in it has something in hand that must be whole."""
+
+    __slots__ = ("thread",)
+
+    def __init__(self) -> None:
+        self.thread = 0  # none yet
+
+    def __enter__(self) -> Work:
+        me = threading.get_ident()
+        with _changed:
+            # Who has begun must get to the end: a fork waits for it.
+            while _forking and _forking[0] != me and all(work.thread != me for work in _works):
+                _changed.wait()
+            self.thread = me
+            _works.append(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        with _changed:
+            _works.remove(self)
+            _changed.notify_all()
+
+
+_works: list[Work] = []
+_forking: list[int] = []  # the thread that forks
+_changed = threading.Condition()
+
+
+def start(function: Callable[[], object], name: str) -> None:
+    """Does such work in a thread of its own."""
+    work = Work()
+    with _changed:
+        _works.append(work)  # a fork right after this waits for it
+
+    def run() -> None:
+        work.thread = threading.get_ident()
+        try:
+            function()
+        finally:
+            work.__exit__()
+
+    # Not a daemon: LLVM must not be at work while the process takes it apart.
+    threading.Thread(target=run, name=name).start()
+
+
+def before_fork() -> None:
+    """Waits for the work of other threads, and lets none begin."""
+    me = threading.get_ident()
+    with _changed:
+        if me in _forking:
+            return  # called before, by one that takes locks which such work may need
+        while _forking:
+            _changed.wait()
+        _forking.append(me)
+        try:
+            while any(work.thread != me for work in _works):
+                _changed.wait()
+        except BaseException:
+            _forking.clear()
+            _changed.notify_all()
+            raise
+
+
+def after_fork_in_parent() -> None:
+    with _changed:
+        _forking.clear()
+        _changed.notify_all()
+
+
+def after_fork_in_child() -> None:
+    global _changed
+    _changed = threading.Condition()  # another thread of the parent may have held it
+    _forking.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=before_fork, after_in_parent=after_fork_in_parent, after_in_child=after_fork_in_child)

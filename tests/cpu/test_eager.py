@@ -1,0 +1,102 @@
+"""Operations that are compiled once for all shapes, and what keeps them from it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import styrax as jax
+import styrax.numpy as jnp
+from styrax import lax
+from styrax.core import rules
+from styrax.core.dims import Dim, NotGeneric, Recorder
+from styrax.core.primitive import Primitive
+from styrax.cpu.client import backend
+from styrax.numpy.indexing import _static_slice
+
+
+def primitive(name: str, lowering) -> Primitive:
+    p = Primitive(name)
+    p.def_abstract_eval(lambda x: x)
+    rules.loops[p] = lowering
+    return p
+
+
+def test_a_fault_of_a_rule_is_not_hidden():
+    def lowering(b, x):
+        if not all(isinstance(d, int) for d in x.shape):
+            raise ValueError("fault of the rule")
+        return x
+
+    p = primitive("faulty", lowering)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="fault of the rule"):
+            p.bind(jnp.ones(5))
+
+
+@pytest.mark.parametrize("ask", [range, lambda d: d < 3, lambda d: min(d, 3)])
+def test_a_rule_may_need_plain_integers(ask):
+    def lowering(b, x):
+        ask(x.shape[0])
+        return b.value(x.shape, x.dtype, lambda i: b.neg(x.at(i)))
+
+    p = primitive("plain", lowering)
+    for n in (5, 7):
+        np.testing.assert_array_equal(p.bind(jnp.ones(n)), -np.ones(n))
+
+
+def test_sizes_as_keys_and_elements():
+    n = Recorder([5]).symbol(0)
+    assert type(n) is Dim and repr(n) == "5" and divmod(7, n) == (1, 2)
+    with pytest.raises(NotGeneric):
+        hash(n)
+    with pytest.raises(NotGeneric):
+        jnp.asarray(n)
+    with pytest.raises(NotGeneric):
+        lax.full_like(jnp.ones(3), n)
+
+
+@pytest.mark.parametrize("shape", [(5,), (8, 3)])
+def test_messages_name_the_sizes_of_the_call(shape):
+    with pytest.raises(TypeError, match=str(shape[0])) as caught:
+        lax.add(jnp.ones(shape), jnp.ones((shape[0] + 4, *shape[1:])))
+    assert "n0" not in str(caught.value)
+
+
+@pytest.mark.parametrize("index", [
+    slice(1, None), slice(None, -1), slice(-1, None), slice(None, None, -1), slice(-3, 100), slice(None, None, 3),
+    slice(None, 1, -2), slice(10, 2), slice(-100, 2, 2)])
+def test_slices_of_generic_sizes(index):
+    @jax.jit
+    def f(x):
+        return x[index]
+
+    for n in (2, 3, 5, 6, 7, 40):
+        x = np.arange(n)
+        recorder = Recorder([n])
+        entry = _static_slice(index, recorder.symbol(0), 0)
+        plain = _static_slice(index, n, 0)
+        assert entry.length == plain.length
+        if plain.length:
+            assert (entry.start, entry.step) == (plain.start, plain.step)
+        np.testing.assert_array_equal(f(x), x[index])
+
+
+def test_differences_are_compiled_once():
+    jnp.diff(jnp.arange(9.0))
+    before = backend.eager.compiled
+    for n in (11, 14, 33):
+        np.testing.assert_array_equal(jnp.diff(jnp.arange(float(n)) ** 2), np.diff(np.arange(float(n)) ** 2))
+    # what remains to be compiled are arange and power for the first of these sizes
+    assert backend.eager.compiled <= before + 2
+
+
+def test_large_products_are_blas():
+    small, large = jnp.ones((9, 7)), jnp.ones((300, 300))
+    np.testing.assert_array_equal(small.T @ small, np.full((7, 7), 9))
+    before = len(backend.eager.refused)
+    np.testing.assert_array_equal(large @ large, np.full((300, 300), 300))
+    np.testing.assert_array_equal(small @ small.T, np.full((9, 9), 7))
+    code = [f for key, f in backend.eager.exact.items() if key[0] is lax.dot_general_p and 300 in key[1].shape]
+    assert len(backend.eager.refused) == before
+    assert all("blas_sgemm" in f.as_text("llvm") for f in code)
