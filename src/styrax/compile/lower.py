@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import rules
+from ..core import dtypes, rules
 from ..core.avals import AbstractToken
 from ..core.dims import is_generic
 from ..core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
@@ -64,7 +64,7 @@ class Lowering:
 
     def literal(self, a: Literal) -> Value:
         dtype = physical_dtype(a.aval)
-        e = self.b.const(a.val, dtype)
+        e = self.b.const(False if a.aval.dtype == dtypes.float0 else a.val, dtype)
         return self.b.value((), dtype, lambda _: e)
 
     def keep(self, value: Value, uses: int) -> Value:
@@ -151,6 +151,8 @@ class Sized:
 
 
 def physical_dtype(aval: Any) -> np.dtype:
+    if aval.dtype == dtypes.float0:  # has no values: any will do
+        return BOOL
     return aval.dtype if isinstance(aval.dtype, np.dtype) else np.dtype(np.uint32)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import config
+from ..core import config, dtypes
 from ..core.avals import AbstractToken
 from ..core.jaxpr import ClosedJaxpr, Jaxpr
 from .builder import Builder
@@ -65,6 +65,8 @@ def lower(closed: ClosedJaxpr, name: str, donated: Sequence[bool] = (),
             return None, Token()
         dtype = physical_dtype(aval)
         shape = tuple(map(b.extent, aval.shape))
+        if aval.dtype == dtypes.float0:  # no bytes, no memory
+            return None, b.value(shape, dtype, lambda _: b.const(False, dtype))
         buffer = b.buffer(dtype, b.product(shape), kind, number, kind)
         number += 1
         return buffer, Stored(b, buffer, shape, dtype)
@@ -91,7 +93,7 @@ def lower(closed: ClosedJaxpr, name: str, donated: Sequence[bool] = (),
     results = lowering.closed(closed, args)
     for aval, value in zip(closed.out_avals, results, strict=True):
         program.out_avals.append(aval)
-        if isinstance(value, Token):
+        if isinstance(value, Token) or aval.dtype == dtypes.float0:
             program.outputs.append(None)
             continue
         dtype = physical_dtype(aval)
