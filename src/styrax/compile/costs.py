@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .expr import FREE, Expr, walk
+from .expr import FREE, MAX_SIZE, Expr, walk
 from .loopir import Call, Copy, Fold, Loop, Statement, Store, While
 
 if TYPE_CHECKING:
@@ -39,9 +39,15 @@ def _count(body: Sequence[Statement], times: float, totals: dict[str, float]) ->
         elif isinstance(s, Copy) and s.target.root is not s.source.root:
             count = s.count if isinstance(s.count, int) else 1
             totals["bytes accessed"] += times * 2 * count * s.target.dtype.itemsize
-        trips = s.extent if isinstance(s, Loop) and isinstance(s.extent, int) else 1
+        trips = _turns(s) or 1 if isinstance(s, Loop) else 1
         for inner in s.bodies():
             _count(inner, times * trips, totals)
+
+
+def _turns(s: Loop) -> int | None:
+    """How often a loop turns at most; None where only a call knows."""
+    turns = s.extent if isinstance(s.extent, int) else s.extent.bounds[1]
+    return turns if turns < MAX_SIZE else None
 
 
 def instructions(body: Sequence[Statement], times: float = 1.0) -> float:
@@ -57,7 +63,8 @@ def instructions(body: Sequence[Statement], times: float = 1.0) -> float:
             total += times * s.count / 32 if isinstance(s.count, int) else math.inf
         trips = 1.0
         if isinstance(s, Loop):
-            trips = -(-s.extent // max(s.width, 1)) if isinstance(s.extent, int) else math.inf
+            turns = _turns(s)
+            trips = math.inf if turns is None else -(-turns // max(s.width, 1))
         for inner in s.bodies():
             total += instructions(inner, times * trips)
     return total
