@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .ir.expr import COSTS, TRANSCENDENTAL, Expr, walk
+from .ir.expr import COSTS, MAX_SIZE, TRANSCENDENTAL, Expr, walk
 from .ir.loopir import Call, Copy, Fold, Loop, Statement, Store, While, statements
 
 if TYPE_CHECKING:
@@ -65,11 +65,12 @@ def instructions(body: Sequence[Statement], times: float = 1.0) -> float:
 
 def turns(s: Statement, unknown: float, lanes: bool = True) -> Sequence[float]:
     """How often each of a statement's bodies is run; of vectors, or without `lanes` of their elements. `unknown` stands
-    for an extent that is not known."""
+    for an extent that only a call knows."""
     if not isinstance(s, Loop):
         return [1.0] * len(s.bodies())
-    if not isinstance(s.extent, int):
+    most = s.extent if isinstance(s.extent, int) else s.extent.bounds[1]
+    if most >= MAX_SIZE:
         return [unknown] * len(s.bodies())
     if s.rest is not None:
-        return s.extent // s.width, s.extent % s.width
-    return (-(-s.extent // max(s.width, 1)) if lanes else s.extent,)
+        return most // s.width, most % s.width
+    return (-(-most // max(s.width, 1)) if lanes else most,)

@@ -306,9 +306,14 @@ aval_rules[Array] = lambda x: x.aval
 array_types: dict[type, type] = {}
 
 
-def array_type(aval: ShapedArray) -> type:
-    """The class of arrays of an abstract value."""
-    return array_types.get(type(aval.dtype), Array)
+def float0_array(aval: ShapedArray, buffer: Any, committed: bool = False) -> np.ndarray:
+    """An array of `float0`, which has no elements to keep anywhere: one of NumPy's."""
+    return np.zeros(aval.shape, dtypes.float0)
+
+
+def array_type(aval: ShapedArray) -> Callable[..., Any]:
+    """What makes arrays of an abstract value, mostly their class."""
+    return float0_array if aval.dtype == dtypes.float0 else array_types.get(type(aval.dtype), Array)
 
 
 def install_methods(methods: dict[str, Callable[..., Any]], properties: dict[str, Callable[..., Any]]) -> None:

@@ -319,7 +319,7 @@ for _type in (bool, int, float, complex):
     aval_rules[_type] = _python_scalar_aval
 aval_rules[np.ndarray] = _numpy_aval
 aval_rules[ShapeDtypeStruct] = lambda s: ShapedArray(s.shape, s.dtype, s.weak_type, sharding=s.sharding)
-for _dtype in dtypes.numpy_scalar_types():
+for _dtype in (*dtypes.numpy_scalar_types(), np.void):  # (of void ones only float0)
     aval_rules[_dtype] = _numpy_aval
 
 

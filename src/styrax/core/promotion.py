@@ -92,7 +92,7 @@ _ROWS = (
 )
 
 by_name: dict[str, np.dtype] = {}
-short_names: dict[Any, str] = {float0: "void"}
+short_names: dict[Any, str] = {float0: "float0"}
 kinds: dict[np.dtype, str] = {}
 bits_of: dict[np.dtype, int] = {}
 ml_kinds: dict[type, str] = {}  # scalar types that NumPy does not have -> their kind

@@ -100,7 +100,7 @@ class Executable:
     """A compiled program: call it with arrays, get arrays."""
 
     __slots__ = ("program", "library", "entry", "out_bytes", "constants", "constant_addresses", "ir", "device",
-                 "name", "live_inputs", "taken", "workspace", "results", "queued", "address")
+                 "name", "live_inputs", "taken", "workspace", "results", "queued", "address", "hollow")
 
     def __init__(self, program: Program, library: Any, ir: str, device: Device, out_avals: Sequence[Any]):
         self.program = program
@@ -116,6 +116,7 @@ class Executable:
                           for b in program.outputs]
         self.constants = [_as_array(value).block_until_ready() for _, value in program.constants]
         self.constant_addresses = [c.buffer.address for c in self.constants]
+        self.hollow = frozenset(k for k, b in enumerate(program.outputs) if b is None)  # results without memory
         self.live_inputs = [i for i, b in enumerate(program.inputs) if b is not None]
         self.workspace = program.workspace
         inputs = {b: i for i, b in enumerate(program.inputs) if b is not None}
@@ -130,6 +131,9 @@ class Executable:
         device = self.device
         committed = True in [x.committed for x in args]
         for k, ((aval, kind), size) in enumerate(zip(self.results, self.out_bytes, strict=True)):
+            if k in self.hollow:
+                outs.append(kind(aval, None))
+                continue
             if k in self.taken:
                 memory = self._take(args[self.taken[k]], self.taken[k], addresses)
             else:
@@ -152,7 +156,7 @@ class Executable:
     def enqueue(self, words: Sequence[int], waiting: Sequence[Any], outs: Sequence[Any], held: Any) -> None:
         """Runs the program on the queue's native thread, after what it waits for; its results know that it runs."""
         block = (ctypes.c_int64 * len(words))(*words)
-        memories = [out.buffer for out in outs if out is not None]
+        memories = [out.buffer for k, out in enumerate(outs) if k not in self.hollow]
         job = queue().submit(self.address, ctypes.addressof(block), waiting, (block, held, memories, self))
         for memory in memories:
             memory.job = (job, self)
@@ -172,7 +176,10 @@ class Executable:
         addresses += self.constant_addresses
         committed = True in [x.committed for x in args]
         outs = []
-        for aval, size in zip(out_avals, out_bytes, strict=True):
+        for k, (aval, size) in enumerate(zip(out_avals, out_bytes, strict=True)):
+            if k in self.hollow:
+                outs.append(array_type(aval)(aval, None))
+                continue
             memory = Memory(size, self.device)
             addresses.append(memory.address)
             outs.append(array_type(aval)(aval, memory, committed))

@@ -93,8 +93,10 @@ def _fold(x: Any, aval: Any, new_dtype: Any) -> Any:
         return None
     value = np.asarray(x)
     if value.dtype == dtypes.float0:
-        return None
+        return value if new_dtype == dtypes.float0 else None
     if dtypes.kind(new_dtype) in "iu" and dtypes.kind(value.dtype) not in "biu":
+        if value.dtype == object:
+            raise OverflowError(f"Python int {x} too large to convert to {dtypes.dtype_name(new_dtype)}")
         # NumPy leaves NaN and numbers out of range undefined here; arrays saturate.
         if value.shape or not np.isfinite(value.real):
             return None

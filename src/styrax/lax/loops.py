@@ -197,7 +197,12 @@ def fori_loop(
 
 def _concrete_bound(x: Any) -> int | None:
     value = np.asarray(concrete_or_error(None, x))
-    return int(value) if not value.shape else None
+    if value.shape:
+        return None
+    number, limits = int(value), np.iinfo(get_aval(x).dtype)
+    if not limits.min <= number <= limits.max:
+        raise OverflowError(f"Python int {number} too large to convert to {limits.dtype}")
+    return number
 
 
 def _common_bounds(lower: Any, upper: Any) -> tuple[Any, Any]:

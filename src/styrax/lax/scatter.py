@@ -335,7 +335,8 @@ def _extremal_jvp(primitive: Primitive, function: Callable[..., Any]) -> Callabl
         shape, dtype = shape_of(updates), get_aval(updates).dtype
 
         def read(array: Any) -> Any:
-            return _read_back(array, indices, dimension_numbers, shape)
+            return _read_back(array, indices, dimension_numbers, shape,
+                              mode if mode == GatherScatterMode.CLIP else None)
 
         def count(what: Any) -> Any:
             zeros = full(shape_of(operand), 0, get_aval(operand).dtype)

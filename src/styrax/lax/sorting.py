@@ -17,11 +17,12 @@ from styrax.core import dtypes, rules
 from styrax.core.avals import ShapedArray
 from styrax.core.index_type import INDEX
 from styrax.core.primitive import multiple_results
+from styrax.core.trace import get_aval
 from styrax.transforms import ad, batching
 
 from .broadcasting import broadcast_in_dim
 from .casting import as_array
-from .filling import broadcasted_iota
+from .filling import broadcasted_iota, full
 from .gather import GatherDimensionNumbers, gather
 from .indexing import shape_of
 from .row_sorting import (
@@ -105,6 +106,8 @@ def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = 
 def take_along(x: Any, positions: Any, axis: int) -> Any:
     """`x` at `positions` along an axis; all other dimensions are those of `positions`, one to one."""
     rank = len(shape_of(x))
+    if any(type(d) is int and d == 0 for d in shape_of(positions)):  # no window fits into an empty array
+        return full(shape_of(positions), 0, get_aval(x).dtype)
     others = tuple(d for d in range(rank) if d != axis)
     dnums = GatherDimensionNumbers(offset_dims=(), collapsed_slice_dims=(axis,), start_index_map=(axis,),
                                    operand_batching_dims=others, start_indices_batching_dims=others)

@@ -175,6 +175,8 @@ def _fold(ufunc_: ufunc, a: Any, initial: Any, where: Any) -> Any:
         carry, first = lax.index_in_dim(a, 0, keepdims=False), 1
     else:
         carry, first = lax.broadcast_in_dim(convert(unwrap(start), a.dtype), a.shape[1:], ()), 0
+        if a.shape[0] == 0:
+            return carry
 
     def body(i: Any, carry: Any) -> Any:
         row = lax.dynamic_index_in_dim(a, i, keepdims=False)

@@ -278,7 +278,7 @@ def gather_elements(
       wrap_negative_indices: whether negative indices count from the end.
     """
     index = parse(x.shape, idx)
-    mode = gather_mode(mode)
+    asked, mode = mode is not None, gather_mode(mode)
     if mode in _CLAMPED and not index.inserted:
         entries = [e for e in index.entries if e is not None]
         kind = _simplest(entries, x.shape, wrap_negative_indices)
@@ -287,6 +287,8 @@ def gather_elements(
             if kind == "static":
                 entries = [e + n if type(e) is int and e < 0 else e for e, n in zip(entries, x.shape)]
                 return _static_read(x, entries, new)
+            if asked:
+                entries = [_canonical(e, _index_dtype(x.shape)) for e in entries]
             return _dynamic_read(x, entries, new)
     plan = Plan(index, wrap_negative_indices)
     if index.inserted:
@@ -366,7 +368,10 @@ def _dynamic_read(x: Any, entries: list[Any], new: list[int]) -> Any:
             sizes.append(1)
             drop.append(axis)
         kind = _index_dtype(x.shape)
-        start = convert(start, kind) if isinstance(start, Tracer) else np.asarray(start).astype(kind)
+        if type(start) is int:
+            start = np.asarray(start, kind)  # with an OverflowError where it does not fit
+        else:
+            start = convert(start, kind) if isinstance(start, Tracer) else np.asarray(start).astype(kind)
         # While something is traced the numbers become part of the program, too, as JAX prints it.
         starts.append(_wrapped(start, x.shape[axis]) if staged else start)
     out = lax.dynamic_slice(x, starts, sizes, allow_negative_indices=not staged)
@@ -433,7 +438,7 @@ class Plan:
             spreaded = spread_all(list(picks.values())) if len(picks) > 1 else list(picks.values())
             picks = dict(zip(picks, spreaded))
             common = tuple(shape_of(arrays[0][1])) if len(picks) == 1 else tuple(shape_of(spreaded[0]))
-        picks = {axis: convert(_canonical(i), kind) for axis, i in picks.items()}
+        picks = {axis: convert(_canonical(i, kind), kind) for axis, i in picks.items()}
         front = self._front(index, bool(arrays))
         # The axes of the result, in order: those of the picked indices, and one for each slice.
         places: list[Any] = ["picks"] if arrays and front else []
@@ -517,9 +522,11 @@ def _positions(index: Index) -> list[tuple[int, Any]]:
     return out
 
 
-def _canonical(i: Any) -> Any:
+def _canonical(i: Any, kind: np.dtype) -> Any:
+    """An index in a dtype that holds the positions; a number beyond it is outside on the same side."""
     if type(i) is int:
-        return np.asarray(i, np.int64) if not -(2**31) <= i < 2**31 else i
+        limits = np.iinfo(kind)
+        return min(max(i, int(limits.min)), int(limits.max))
     return i
 
 

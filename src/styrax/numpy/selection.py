@@ -371,6 +371,9 @@ def _take(a: Any, indices: Any, axis: int | None = None, *, mode: Any = None, un
         zero = convert(0, *typed(indices))
         indices = choose_elements(lax.lt(indices, zero), lax.add(indices, convert(size, *typed(indices))), indices)
         how = lax.GatherScatterMode.FILL_OR_DROP if mode is None else lax.GatherScatterMode.from_any(mode)
+    result = (*a.shape[:axis], *shape, *a.shape[axis + 1:])
+    if any(type(d) is int and d == 0 for d in result):  # no window fits into an empty array
+        return lax.full(result, 0, a.dtype)
     start = lax.expand_dims(indices, (len(shape),))
     offset = (*range(axis), *range(axis + len(shape), a.ndim + len(shape) - 1))
     return lax.gather(a, start, lax.GatherDimensionNumbers(offset_dims=offset, collapsed_slice_dims=(axis,),
@@ -417,6 +420,9 @@ def _take_along_axis(arr: Any, indices: Any, axis: int | None = -1, mode: Any = 
     for i in matched:
         if arr.shape[i] == 1:
             arr = spread(arr, tuple(indices.shape[i] if j == i else d for j, d in enumerate(arr.shape)))
+    result = tuple(arr.shape[i] if i in whole else indices.shape[i] for i in range(arr.ndim))
+    if any(type(d) is int and d == 0 for d in result):  # no window fits into an empty array
+        return lax.full(result, 0, arr.dtype)
     kept = [*matched, axis]
     order = sorted(kept)
     rows = lax.reshape(indices, (*(indices.shape[i] for i in order), 1))

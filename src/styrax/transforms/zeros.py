@@ -72,7 +72,8 @@ class SymbolicZero:
 
 def _zeros_of_array(aval: Any) -> Any:
     if aval.dtype == dtypes.float0:
-        return np.zeros(aval.shape, dtypes.float0)
+        eager = state.trace.is_eval
+        return np.zeros(aval.shape, dtypes.float0) if eager else array_ops.lax.full(aval.shape, 0, aval.dtype)
     if aval.dtype.__class__ is not np.dtype and hasattr(aval.dtype, "zeros"):
         return aval.dtype.zeros(aval)
     if aval.weak_type and not aval.shape and aval.dtype.kind in "iufc":

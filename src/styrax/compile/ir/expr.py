@@ -22,6 +22,7 @@ F64 = np.dtype(np.float64)
 
 UNBOUNDED = (-(1 << 63), (1 << 63) - 1)
 SAFE = 1 << 60  # integers within ±SAFE are indices and sizes, on which arithmetic does not wrap
+ENDLESS = 1 << 50  # the most that anything costs: written out, expressions whose parts are reused grow exponentially
 MAX_SIZE = 1 << 48  # a size known only at run time lies in [1, MAX_SIZE]
 
 
@@ -140,7 +141,7 @@ class Arena:
         cost = COSTS.get(op, 1)
         for a in args:
             cost += a.cost
-        e.cost = cost
+        e.cost = min(cost, ENDLESS)
         self.nodes[key] = e
         return e
 

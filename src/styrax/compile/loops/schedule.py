@@ -15,6 +15,7 @@ UNROLL = 8  # vectors that one step of a reduction takes, at most
 REGISTERS = 24  # estimated instructions of a step, times vectors, that registers can hold
 STREAMS = 4  # rows that a reduction along the vector folds side by side
 STREAMED = 6  # estimated instructions of one element up to which that pays
+BLOCK = 128  # numbers that a sum adds up one after the other
 SHARES = 12  # steps of a loop that threads can share evenly
 
 
@@ -156,7 +157,7 @@ class Scheduler:
         """The loop whose steps are contiguous in the most accesses."""
         indices, _ = self._accesses()
         best, best_score = None, -1.0
-        for v in (*outer, *inner):
+        for v in (*self._alike(outer, inner), *inner):
             size = self._size(v)
             score = 0.0
             for e in indices:
@@ -177,6 +178,11 @@ class Scheduler:
                 best, best_score = v, score
         extent = None if best is None else self.b.extents[best]
         return None if isinstance(extent, int) and extent < 2 else best
+
+    def _alike(self, outer: Sequence[Expr], inner: Sequence[Expr]) -> list[Expr]:
+        """The outer loops whose iterations can be lanes or rows: the extents inside are the same in each."""
+        extents = [unwrap(self.b.extents[v]) for v in inner]
+        return [v for v in outer if not any(isinstance(e, Expr) and v in e.deps for e in extents)]
 
     def _width(self, vector: Expr) -> int:
         """The lanes of a vector: as many as a register has, or fewer where the loop is short. A mask would cost more:
@@ -228,9 +234,9 @@ class Scheduler:
                 outer = [v for v in outer if v is not rows and v is not vector] + [rows, vector]
         if vector is not None and inner:
             if not in_inner:
-                rows, count = self._choose_rows(outer, vector, width)
+                rows, count = self._choose_rows(self._alike(outer, inner), vector, width)
             else:
-                streams = self._choose_streams(outer, vector)
+                streams = self._choose_streams(self._alike(outer, inner), vector)
                 if streams is not None:
                     return self._streams(outer, inner, streams, vector, width, total)
             if rows is not None:
@@ -407,31 +413,75 @@ class Scheduler:
         """The body of the outer loops: passes over the inner ones, and what comes between."""
         if not inner:
             return [s for m in self.members for s in self._stores(m)]
+        inner, vector, outside = self._in_blocks(inner, vector, width)
         out: list[Statement] = []
         for time in sorted({m.time for m in self.members}):
             members = [m for m in self.members if m.time == time]
             if not members[0].inner:
                 out += [s for m in members for s in self._stores(m)]
                 continue
-            accumulators = []
+            accumulators: list[Open] = []
+            blocks: list[tuple[Accumulator, Accumulator]] = []  # sums, and the sums of blocks that they add up
             body: list[Statement] = []
             for m in members:
                 if isinstance(m.op, Reduce):
                     acc = Accumulator(m.op.targets, m.op.initial, m.op.combine, m.op.name)
-                    accumulators.append(acc)
-                    body.append(Fold(acc, m.op.values))
+                    block = self._block_of(acc) if outside and _rounds(m.op) else acc
+                    accumulators.append(Open(acc, width if block is acc else 1))
+                    if block is not acc:
+                        blocks.append((acc, block))
+                    body.append(Fold(block, m.op.values))
                 else:
                     body += self._stores(m)
-            for v in reversed(inner):
+            for position, v in reversed(list(enumerate(inner))):
                 body = [self._loop(v, body, LoopKind.VECTOR, width) if v is vector else self._loop(v, body)]
-            out += [Open(acc, width) for acc in accumulators]
+                if position == outside:
+                    body = [*(Open(block, width) for _, block in blocks), *body, *(Close(block) for _, block in blocks),
+                            *(Fold(acc, block.targets) for acc, block in blocks)]
+            out += accumulators
             out += body
-            out += [Close(acc) for acc in accumulators]
+            out += [Close(opened.accumulator) for opened in accumulators]
             for m in members:
                 if isinstance(m.op, Reduce):
                     out += [Store(buf, place, value) for buf, place, value in m.op.stores if buf not in self.dead]
         return out
 
+    def _in_blocks(self, inner: Sequence[Expr], vector: Expr | None,
+                   width: int) -> tuple[list[Expr], Expr | None, int]:
+        """The inner loops with one cut in two where a sum would add up more than `BLOCK` numbers one after the other:
+        errors grow with the length of such a chain. Also the vector loop, and how many loops run over whole blocks."""
+        loops = list(inner)
+        if not any(isinstance(m.op, Reduce) and _rounds(m.op) for m in self.members):
+            return loops, vector, 0
+        room = BLOCK
+        for at, v in reversed(list(enumerate(loops))):
+            steps = -(-self._size(v) // width) if v is vector else self._size(v)
+            if steps <= room:
+                room //= max(steps, 1)
+                continue
+            extent = self.b.index(self.b.extents[v])
+            unit = width if v is vector else 1
+            whole = (n for n in range(room, room // 2, -1) if extent.op == "const" and extent.attr % (n * unit) == 0)
+            size = next(whole, max(room, 1)) * unit
+            block = self.b.loop_var(unwrap(self.b.floordiv(self.b.iadd(extent, size - 1), size)), "r")
+            start = self.b.imul(block, size)
+            divides = extent.op == "const" and extent.attr % size == 0
+            low = self.b.loop_var(size if divides else self.b.min(self.b.int(size), self.b.isub(extent, start)), "r")
+            self._rewrite({v: self.b.iadd(start, low)})
+            loops[at:at + 1] = [block, low]
+            return loops, low if v is vector else vector, at + 1
+        return loops, vector, 0
+
+    def _block_of(self, acc: Accumulator) -> Accumulator:
+        """An accumulator for the sum of a block."""
+        targets = [self.b.mutable(t.dtype, "a") for t in acc.targets]
+        return Accumulator(targets, [self.b.const(-0.0, t.dtype) for t in targets], acc.combine, acc.name)
+
     def _stores(self, m: Member) -> list[Statement]:
         assert isinstance(m.op, Point)
         return [Store(m.op.buffer, m.op.place, m.op.value)]
+
+
+def _rounds(op: Reduce) -> bool:
+    """Whether a reduction is a sum with rounding errors."""
+    return op.name == "add" and all(t.dtype.kind not in "iub" for t in op.targets)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core import config, rules
+from ...core import config, dtypes, rules
 from ...core.avals import AbstractToken
 from ...core.dims import is_generic
 from ...core.index_type import ScalarType
@@ -40,6 +40,8 @@ def run(program: Program) -> Program:
             return None, Token()
         dtype = physical_dtype(aval)
         shape = tuple(map(b.extent, aval.shape))
+        if aval.dtype == dtypes.float0:  # no bytes, no memory
+            return None, b.value(shape, dtype, lambda _: b.const(False, dtype))
         buffer = b.buffer(dtype, b.product(shape), kind, number, kind.value)
         number += 1
         return buffer, Stored(b, buffer, shape, dtype)
@@ -114,7 +116,7 @@ class Lowering:
 
     def literal(self, a: Literal) -> Value:
         dtype = physical_dtype(a.aval)
-        e = self.b.const(a.val, dtype)
+        e = self.b.const(False if a.aval.dtype == dtypes.float0 else a.val, dtype)
         return self.b.value((), dtype, lambda _: e)
 
     def keep(self, value: Value, uses: int) -> Value:
@@ -201,6 +203,8 @@ class Sized:
 
 
 def physical_dtype(aval: Any) -> ScalarType:
+    if aval.dtype == dtypes.float0:  # has no values: any will do
+        return BOOL
     return aval.dtype if isinstance(aval.dtype, np.dtype) else np.dtype(np.uint32)
 
 

@@ -1,0 +1,48 @@
+"""Arrays without elements: sorted, taken from, folded, and derivatives of that, as in JAX."""
+
+import jax as real
+import numpy as np
+import pytest
+
+import styrax
+
+SHAPES = [(0,), (0, 3), (3, 0), (2, 0, 3)]
+
+
+def programs(j, axis):
+    jnp = j.numpy
+    add = jnp.frompyfunc(lambda x, y: x + y, 2, 1, identity=0.0)
+    none = np.zeros(0, np.int32)
+    return {
+        "sort": lambda x: j.grad(lambda x: jnp.sort(x, axis=axis).sum())(x),
+        "sort of two": lambda x: j.grad(lambda x: j.lax.sort((x, x * 2), dimension=axis, num_keys=1)[1].sum())(x),
+        "batched sort": lambda x: j.vmap(j.grad(lambda x: jnp.sort(x).sum()))(x.reshape(4, 0)),
+        "take": lambda x: jnp.take(x, none, axis=axis),
+        "take all": lambda x: jnp.take(x, none),
+        "take gradient": lambda x: j.grad(lambda x: jnp.take(x, none, axis=axis).sum())(x),
+        "take along": lambda x: jnp.take_along_axis(x, jnp.zeros(x.shape, int), axis),
+        "permutation": lambda x: j.random.permutation(j.random.key(0), x, axis=axis),
+        "fold": lambda x: add.reduce(x, axis=axis),
+        "fold gradient": lambda x: j.grad(lambda x: add.reduce(x, axis=axis).sum())(x),
+        "mask": lambda x: x[np.zeros(x.shape, bool)],
+    }
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("name", list(programs(styrax, 0)))
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_programs(name, shape, compiled):
+    for axis in range(len(shape)):
+        run = lambda j, axis=axis: (j.jit if compiled else lambda f: f)(programs(j, axis)[name])
+        got = run(styrax)(styrax.numpy.zeros(shape))
+        want = run(real)(real.numpy.zeros(shape))
+        assert got.shape == want.shape and got.dtype == want.dtype
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("name", ["median", "nanmedian"])
+def test_medians_of_no_rows(name):
+    for shape, axis in (((0, 3), 1), ((3, 0), 0)):
+        got, want = (j.jit(j.grad(lambda x, j=j, axis=axis: getattr(j.numpy, name)(x, axis=axis).sum()))(
+            np.zeros(shape, np.float32)) for j in (styrax, real))
+        assert got.shape == want.shape == shape
