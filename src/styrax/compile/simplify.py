@@ -29,7 +29,6 @@ CALLS: dict[str, Callable[[dict[str, Any]], Any]] = {
     "custom_vjp_call": lambda p: p["call_jaxpr"],
     "custom_vmap_call": lambda p: p["call"],
     "linear_call": lambda p: p["callee"],
-    "custom_lin": lambda p: p["call_jaxpr"],
 }
 
 # Fresh memory and stateful random numbers are not the same twice, barriers are there to keep things apart, and who
