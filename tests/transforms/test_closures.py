@@ -50,11 +50,11 @@ SYMBOLIC = {
     "vmap": lambda j, f: j.grad(lambda x: j.vmap(f)(x, half)[0].sum())(vector),
     "vmap of one argument": lambda j, f: j.grad(lambda x: j.vmap(f, (0, None))(x, two)[1].sum())(vector),
     "the argument not mapped": lambda j, f: j.grad(
-        lambda y: sum(o.sum() for o in j.vmap(f, (0, None))(vector, y)))(two),
+        lambda y: j.vmap(f, (0, None))(vector, y)[0].sum())(two),
     "vmap of vmap": lambda j, f: j.grad(
         lambda x: j.vmap(j.vmap(f, (None, 0)), (0, None))(x, half)[0].sum())(vector),
     "vmap of jit": lambda j, f: j.grad(lambda x: j.vmap(j.jit(f))(x, half)[0].sum())(vector),
-    "jit": lambda j, f: j.jit(j.grad(lambda x: j.vmap(f)(x, half)[0].sum()))(vector),
+    "jit": lambda j, f: j.jit(j.grad(lambda x, y: j.vmap(f)(x, y)[0].sum()))(vector, half),
     "vmap of grad": lambda j, f: j.vmap(j.grad(lambda x, y: f(x, y)[1]))(vector, half),
     "scan": lambda j, f: j.grad(lambda x: j.lax.scan(
         lambda c, y: (j.vmap(f)(c, y)[0], None), x, np.stack([half, half]))[0].sum())(vector),
@@ -182,3 +182,44 @@ def test_linear_custom_jvp_is_transposed(wrap, name):
         return TRANSPOSED[name](package, WRAPPED[wrap](package, lambda x: f(x, half)[0] + f(x, half)[1]))
 
     assert_same(program)
+
+
+def product(package, seen):
+    """A product whose batching rule notes what it is told."""
+    f = package.custom_batching.custom_vmap(lambda x, y: x * y)
+
+    @f.def_vmap
+    def rule(size, in_batched, x, y):
+        seen.append([*in_batched, x.shape, y.shape])
+        return x * y, any(in_batched)
+
+    return f
+
+
+MAPPED = {
+    "values and tangents": lambda j, f: j.vmap(lambda x: j.jvp(f, (x, two), (x, two)))(vector),
+    "values alone": lambda j, f: j.vmap(lambda x: j.jvp(f, (x, two), (two, two)))(vector),
+    "tangents alone": lambda j, f: j.vmap(lambda x: j.jvp(f, (two, three), (x, two)))(vector),
+    "jacfwd": lambda j, f: j.jacfwd(lambda x: f(x, half))(vector),
+    "one's value, the other's tangent": lambda j, f: j.vmap(
+        lambda x, y: j.jvp(f, (x, two), (two, y)))(vector, half),
+}
+
+
+@pytest.mark.parametrize("name", MAPPED)
+def test_batching_rules_are_told_what_is_mapped(name):
+    def program(package):
+        seen = []
+        return MAPPED[name](package, product(package, seen)), seen
+
+    assert_same(program)
+
+
+def test_batching_rules_with_values_mapped_and_tangents_not():
+    """One argument is mapped in both ways, the other in one: every example is its own product."""
+    seen = []
+    f = product(styrax, seen)
+    out = styrax.vmap(lambda x, y: styrax.jvp(f, (x, y), (x, two)))(vector, half)
+    np.testing.assert_allclose(out[0], vector * half)
+    np.testing.assert_allclose(out[1], vector * half + 2 * vector)
+    assert seen == [[True, True, (3,), (3,)]]

@@ -15,7 +15,8 @@ import numpy as np
 
 from ..core import dtypes
 from ..core.avals import AbstractRef, AbstractToken, ShapedArray, shaped
-from ..core.jaxpr import ClosedJaxpr, eval_jaxpr
+from ..core.effects import NamedAxisEffect
+from ..core.jaxpr import ClosedJaxpr, eval_jaxpr, jaxprs_in_params
 from ..core.leak_check import checked
 from ..core.primitive import Primitive
 from ..core.rules import Table, batchers, fancy_batchers, not_mapped
@@ -127,10 +128,8 @@ class BatchTrace(Trace):
         previous = state.trace
         state.trace = self.parent
         try:
-            if not mapped and not primitive.ref_primitive:
-                names = axis_names_of.get(primitive)
-                if names is None or self.axis_data.name is None or self.axis_data.name not in names(params):
-                    return self.parent.process_primitive(primitive, tuple(vals), params)
+            if not mapped and not primitive.ref_primitive and not self._names_axis(primitive, params):
+                return self.parent.process_primitive(primitive, tuple(vals), params)
             rule = batchers.get(primitive)
             if primitive in fancy_batchers:
                 out, out_dims = fancy_batchers[primitive](self.axis_data, vals, dims, **params)
@@ -146,6 +145,17 @@ class BatchTrace(Trace):
         if primitive.multiple_results:
             return [x if d is None else BatchTracer(self, x, d) for x, d in zip(out, out_dims, strict=True)]
         return out if out_dims is None else BatchTracer(self, out, out_dims)
+
+    def _names_axis(self, primitive: Primitive, params: dict[str, Any]) -> bool:
+        """Whether a collective, or a program with collectives inside, works over the mapped axis."""
+        name = self.axis_data.name
+        if name is None:
+            return False
+        names = axis_names_of.get(primitive)
+        if names is not None:
+            return name in names(params)
+        return primitive in fancy_batchers and any(
+            NamedAxisEffect(name) in jaxpr.effects for jaxpr in jaxprs_in_params(params))
 
     def process_custom_jvp_call(self, primitive: Primitive, fun: Callable, jvp: Callable, args: tuple,
                                 *, symbolic_zeros: bool) -> Any:
