@@ -12,7 +12,7 @@ from ..core.primitive import Primitive
 from ..core.rules import dces, fancy_batchers, jvps, linearizations, transposes
 from ..core.staging import hoist_tracers
 from . import array_ops
-from .batch import AxisData, batch_flat, bdim_at_front, broadcast
+from .batch import AxisData, batch_flat, bdim_at_front, broadcast, moveaxis
 from .custom import resolve_kwargs
 from .custom_calls import discard_unused
 from .jit_rules import call_effects, jit_p, jit_params
@@ -128,7 +128,8 @@ def _jvp(primals: Any, tangents: Any, *, call: ClosedJaxpr, rule: Callable, in_t
             results, dims = batch_flat(
                 lambda *xs: derivative(size, [False] * n, xs)[0], args, [0 if b else None for b in batched],
                 AxisData(None, size))
-            return [bdim_at_front(x, d, size) for x, d in zip(results, dims, strict=True)], [True] * len(dims)
+            return [x if d is None else moveaxis(x, d, 0) for x, d in zip(results, dims, strict=True)], [
+                d is not None for d in dims]
         either = [p or t for p, t in zip(batched[:n], batched[n:], strict=True)]
         spread = [broadcast(x, size, 0) if e and not b else x
                   for x, e, b in zip(args, either + either, batched, strict=True)]
