@@ -223,3 +223,38 @@ def test_batching_rules_with_values_mapped_and_tangents_not():
     np.testing.assert_allclose(out[0], vector * half)
     np.testing.assert_allclose(out[1], vector * half + 2 * vector)
     assert seen == [[True, True, (3,), (3,)]]
+
+
+def doubled(package, wrap):
+    """Its program works on a reference of its own; its rule says three times as much."""
+
+    def in_place(x):
+        ref = package.new_ref(x * 1)
+        ref[...] = ref[...] * 2
+        return ref[...]
+
+    if wrap == "jvp":
+        f = package.custom_jvp(in_place)
+        f.defjvp(lambda primals, tangents: (f(*primals), tangents[0] * 6))
+    else:
+        f = package.custom_vjp(in_place)
+        f.defvjp(lambda x: (f(x), None), lambda _, ct: (ct * 6,))
+    return f
+
+
+REFERENCES = {
+    "jit": lambda j, f: j.jit(f)(vector),
+    "lower": lambda j, f: j.jit(f).lower(vector).compile()(vector),
+    "vmap": lambda j, f: j.jit(j.vmap(f))(vector),
+    "grad of jit": lambda j, f: j.grad(j.jit(lambda x: f(x).sum()))(vector),
+    "scan": lambda j, f: j.grad(lambda x: scan(j, f)(x).sum())(vector),
+    "cond": lambda j, f: j.grad(lambda x: j.lax.cond(x.sum() > 0, f, lambda x: x, x).sum())(vector),
+    "checkpoint": lambda j, f: j.jit(j.grad(lambda x: j.checkpoint(f)(x).sum()))(vector),
+}
+
+
+@pytest.mark.parametrize("wrap", ["jvp", "vjp"])
+@pytest.mark.parametrize("name", REFERENCES)
+def test_references_in_custom_functions(name, wrap):
+    expected = {"jit": 2 * vector, "lower": 2 * vector, "vmap": 2 * vector, "scan": np.full(3, 36)}
+    np.testing.assert_array_equal(REFERENCES[name](styrax, doubled(styrax, wrap)), expected.get(name, np.full(3, 6)))

@@ -70,7 +70,7 @@ PROGRAMS = {
 }
 
 pairs = list(itertools.product(TRANSFORMATIONS, TRANSFORMATIONS))
-triples = random.Random(0).sample(list(itertools.product(TRANSFORMATIONS, repeat=3)), 12)
+triples = random.Random(0).sample(list(itertools.product(TRANSFORMATIONS, repeat=3)), 6)
 NESTS = pairs + triples
 BUNDLES = 8
 
