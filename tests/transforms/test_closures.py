@@ -258,3 +258,24 @@ REFERENCES = {
 def test_references_in_custom_functions(name, wrap):
     expected = {"jit": 2 * vector, "lower": 2 * vector, "vmap": 2 * vector, "scan": np.full(3, 36)}
     np.testing.assert_array_equal(REFERENCES[name](styrax, doubled(styrax, wrap)), expected.get(name, np.full(3, 6)))
+
+
+@pytest.mark.parametrize("inner", [lambda j, f: f, lambda j, f: j.jit(f)])
+def test_effects_in_a_linearized_while_loop(inner):
+    """The loop of values and the loop of tangents both call back."""
+
+    def program(package):
+        seen = []
+
+        def step(carry):
+            package.debug.callback(lambda i: seen.append(int(i)), carry[0], ordered=True)
+            return carry[0] + 1, carry[1] * 2
+
+        def f(x):
+            return package.lax.while_loop(lambda carry: carry[0] < 2, step, (0, x))[1]
+
+        out = package.linearize(inner(package, f), two)[1](three)
+        package.effects_barrier()
+        return out, seen
+
+    assert_same(program)
