@@ -8,7 +8,7 @@ import math
 import mpmath
 import numpy as np
 import pytest
-from styrax.compile.rules import LEVELS, ROWS, Rule, Term
+from styrax.compile.lowering.rewrites import LEVELS, ROWS, Rule, Term
 
 import styrax as jax
 from styrax import lax

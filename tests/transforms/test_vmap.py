@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.transforms.oracle import assert_same, assert_same_outcome, jax, matrix, outcome, styrax
+from tests.transforms.oracle import assert_same, assert_same_outcome, jax, matrix, outcome, styrax, vector
 
 CASES = """
 jax.vmap(lambda x, y: x + y)(x3, jnp.ones(4))
@@ -174,3 +174,33 @@ def test_permutation_leaves_zeros():
 def test_groups_are_not_mapped():
     with pytest.raises(NotImplementedError):
         styrax.vmap(lambda x: styrax.lax.psum(x, "i", axis_index_groups=[[0, 1], [2]]), axis_name="i")(matrix)
+
+
+INDEXED = {
+    "predicate": lambda j, i: lambda x: j.lax.while_loop(lambda c: c < i("i"), lambda c: c + 1, 0),
+    "predicate and carry": lambda j, i: lambda x: j.lax.while_loop(
+        lambda c: c[0] < i("i"), lambda c: (c[0] + 1, c[1] * 2), (0, x)),
+    "body": lambda j, i: lambda x: j.lax.while_loop(lambda c: c < 5, lambda c: c + 1 + i("i"), 0),
+    "bound": lambda j, i: lambda x: j.lax.fori_loop(0, i("i"), lambda n, c: c * 2 + i("i"), 1),
+    "sum in the predicate": lambda j, i: lambda x: j.lax.while_loop(
+        lambda c: j.lax.psum(c, "i") < 20, lambda c: c + 1, 0),
+    "scan": lambda j, i: lambda x: j.lax.scan(lambda c, _: (c + i("i"), i("i")), 0, None, length=3),
+    "jit": lambda j, i: lambda x: j.jit(lambda: j.lax.while_loop(lambda c: c < i("i"), lambda c: c + 1, 0))(),
+    "checkpoint": lambda j, i: lambda x: j.checkpoint(lambda: i("i") * 2)(),
+    "map": lambda j, i: lambda x: j.lax.map(lambda y: y * i("i"), vector),
+    "cond": lambda j, i: lambda x: j.lax.cond(i("i") > 1, lambda: i("i") * 10, lambda: -1),
+}
+AXES = {
+    "vmap": lambda j, f: j.vmap(f, axis_name="i")(vector),
+    "nothing mapped": lambda j, f: j.vmap(f, axis_name="i", axis_size=3, in_axes=None)(np.float32(1)),
+    "jit": lambda j, f: j.jit(j.vmap(f, axis_name="i"))(vector),
+    "inside": lambda j, f: j.vmap(j.vmap(f, axis_name="i"), axis_name="j")(matrix),
+    "outside": lambda j, f: j.vmap(j.vmap(f, axis_name="j"), axis_name="i")(matrix),
+}
+
+
+@pytest.mark.parametrize("axes", AXES)
+@pytest.mark.parametrize("name", INDEXED)
+def test_programs_over_the_index_of_an_axis(name, axes):
+    """They depend on the example also where none of their operands does."""
+    assert_same(lambda package: AXES[axes](package, INDEXED[name](package, package.lax.axis_index)))

@@ -124,6 +124,17 @@ class UnexpectedTracerError(JAXTypeError):
     """
 
 
+class CustomVJPException(Exception):
+    """A ``custom_vjp`` function was differentiated with respect to a value that it closes over."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Detected differentiation of a custom_vjp function with respect to a closed-over value. That isn't "
+            "supported because the custom VJP rule only specifies how to differentiate the custom_vjp function with "
+            "respect to explicit input parameters. Pass the closed-over value into the custom_vjp function as an "
+            "argument, and adapt its fwd and bwd rules.")
+
+
 class KeyReuseError(JAXTypeError):
     """A random key was used twice, which gives the same random numbers twice; ``split`` it."""
 
@@ -160,6 +171,7 @@ class ShardingTypeError(Exception):
 
 __all__ = [
     "ConcretizationTypeError",
+    "CustomVJPException",
     "InconclusiveDimensionOperation",
     "JAXIndexError",
     "JAXTypeError",

@@ -17,7 +17,7 @@ from ..core.avals import ShapedArray, canonical_value, canonicalizers, shaped
 from ..core.devices import Device
 from ..core.dims import Recorder
 from ..core.jaxpr import ClosedJaxpr
-from ..core.trace import get_aval
+from ..core.trace import Tracer, get_aval, raise_leak
 from . import libraries, llvm, native, runtime
 from .dispatch import make_caller
 from .eager import Eager
@@ -226,6 +226,8 @@ OWNERS = 4  # references to a memory that its array and this call hold: in lists
 
 
 def _as_array(x: Any) -> Any:
+    if isinstance(x, Tracer):
+        raise_leak(x)
     return x if type(x) is Array else backend.put(x, get_aval(x), None)
 
 

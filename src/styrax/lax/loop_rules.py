@@ -103,7 +103,7 @@ def _while_partial_eval(
             break
         carry_uk = joined
     cond_unknown = partial.partial_eval_jaxpr(cond_jaxpr, cond_uk + carry_uk, False)[2][0]
-    if cond_unknown or all(carry_uk) or body_jaxpr.effects or cond_jaxpr.effects:
+    if cond_unknown or all(carry_uk) or any(hasattr(e, "input_index") for e in body_jaxpr.effects | cond_jaxpr.effects):
         return trace.record(while_p, args, params)
     num_known = len(carry_uk) - sum(carry_uk)
     body_known = _first_results(known, num_known)

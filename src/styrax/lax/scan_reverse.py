@@ -14,7 +14,7 @@ from typing import Any
 from styrax.core import dead_code, rules
 from styrax.core.avals import AbstractRef
 from styrax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, eval_jaxpr
-from styrax.core.staging import trace_to_jaxpr
+from styrax.core.staging import hoist_tracers, trace_to_jaxpr
 from styrax.transforms import ad, partial
 from styrax.transforms.linear import cotangent_reference, is_linear
 
@@ -185,9 +185,10 @@ def _scan_linearize(
         if joined == carry_nz:
             break
         carry_nz = joined
-    plan = _plan_forward(primal, num_consts, num_carry, num_results)
+    primal, captured = hoist_tracers(primal)  # what a custom rule in the body closes over
+    plan = _plan_forward(primal, num_consts + len(captured), num_carry, num_results)
     consts, init, xs = split_list(primals, [num_consts, num_carry])
-    results, residuals, scanned = _run_forward(plan, consts, init, xs, num_results, params)
+    results, residuals, scanned = _run_forward(plan, [*captured, *consts], init, xs, num_results, params)
 
     def linear_map(residuals: Any, *tangents: Any) -> list[Any]:
         consts_dot, init_dot, xs_dot = split_list(tangents, [num_consts, num_carry])

@@ -8,6 +8,7 @@ from typing import Any
 from styrax.core import dead_code, rules
 from styrax.core.avals import AbstractRef
 from styrax.core.jaxpr import ClosedJaxpr
+from styrax.core.staging import hoist_tracers
 from styrax.transforms import ad, batching
 
 from .control_flow import discharged, either, merge, rearranged_once, select_where, split_list
@@ -37,22 +38,23 @@ def _scan_jvp(
         carry_nz = joined
     ys_nz = nonzero_out[num_carry:]
 
+    body, captured = hoist_tracers(body)  # what a custom rule in the body closes over
     consts, init, xs = split_list(primals, [num_consts, num_carry])
     given = [ad.instantiate_zeros(t) for t, nz in zip(tangents, nonzero, strict=True) if nz]
     counts = [sum(consts_nz), sum(carry_nz)]
     consts_dot, init_dot, xs_dot = split_list(given, counts)
-    p_in, t_in = split_list(body.jaxpr.invars, [len(primals)])
+    captured_in, p_in, t_in = split_list(body.jaxpr.invars, [len(captured), len(primals)])
     p_consts, p_carry, p_xs = split_list(p_in, [num_consts, num_carry])
     t_consts, t_carry, t_xs = split_list(t_in, counts)
     p_out, t_out = split_list(body.jaxpr.outvars, [num_carry + num_ys])
     body = rearranged_once(
         body,
-        [*p_consts, *t_consts, *p_carry, *t_carry, *p_xs, *t_xs],
+        [*captured_in, *p_consts, *t_consts, *p_carry, *t_carry, *p_xs, *t_xs],
         [*p_out[:num_carry], *t_out[: counts[1]], *p_out[num_carry:], *t_out[counts[1] :]],
     )
     outs = scan_p.bind(
-        *consts, *consts_dot, *init, *init_dot, *xs, *xs_dot,
-        jaxpr=body, num_consts=num_consts + counts[0], num_carry=num_carry + counts[1], **params,
+        *captured, *consts, *consts_dot, *init, *init_dot, *xs, *xs_dot,
+        jaxpr=body, num_consts=len(captured) + num_consts + counts[0], num_carry=num_carry + counts[1], **params,
     )  # fmt: skip
     carry, carry_dot, ys, ys_dot = split_list(outs, [num_carry, counts[1], num_ys])
     dots = iter(carry_dot + ys_dot)

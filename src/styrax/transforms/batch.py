@@ -15,7 +15,8 @@ import numpy as np
 
 from ..core import dtypes
 from ..core.avals import AbstractRef, AbstractToken, ShapedArray, shaped
-from ..core.jaxpr import ClosedJaxpr, eval_jaxpr
+from ..core.effects import NamedAxisEffect
+from ..core.jaxpr import ClosedJaxpr, eval_jaxpr, jaxprs_in_params
 from ..core.leak_check import checked
 from ..core.primitive import Primitive
 from ..core.rules import Table, batchers, fancy_batchers, not_mapped
@@ -94,11 +95,12 @@ def unmapped_aval(size: Any, axis: int | None, aval: Any) -> Any:
 class BatchTrace(Trace):
     """Runs batching rules on the `parent` trace."""
 
-    __slots__ = ("axis_data", "parent", "_invalidated")
+    __slots__ = ("axis_data", "parent", "tag", "_invalidated")
 
-    def __init__(self, parent: Trace, axis_data: AxisData):
+    def __init__(self, parent: Trace, axis_data: AxisData, tag: object = None):
         self.parent = parent
         self.axis_data = axis_data
+        self.tag = object() if tag is None else tag  # what the traces of one `vmap` have in common
         self._invalidated = False
 
     def new_arg(self, val: Any, dim: int | None) -> Any:
@@ -106,7 +108,7 @@ class BatchTrace(Trace):
 
     def to_pair(self, x: Any) -> tuple[Any, int | None]:
         """A value and the position of the mapped axis in it, None where it has none."""
-        if type(x) is BatchTracer and x._trace is self:
+        if type(x) is BatchTracer and x._trace.tag is self.tag:
             return x.val, x.batch_dim
         return x, None
 
@@ -114,8 +116,9 @@ class BatchTrace(Trace):
         vals: list[Any] = []
         dims: list[int | None] = []
         mapped = False
+        tag = self.tag
         for x in args:
-            if type(x) is BatchTracer and x._trace is self:
+            if type(x) is BatchTracer and x._trace.tag is tag:
                 vals.append(x.val)
                 dims.append(x.batch_dim)
                 mapped = True
@@ -125,10 +128,8 @@ class BatchTrace(Trace):
         previous = state.trace
         state.trace = self.parent
         try:
-            if not mapped and not primitive.ref_primitive:
-                names = axis_names_of.get(primitive)
-                if names is None or self.axis_data.name is None or self.axis_data.name not in names(params):
-                    return self.parent.process_primitive(primitive, tuple(vals), params)
+            if not mapped and not primitive.ref_primitive and not self._names_axis(primitive, params):
+                return self.parent.process_primitive(primitive, tuple(vals), params)
             rule = batchers.get(primitive)
             if primitive in fancy_batchers:
                 out, out_dims = fancy_batchers[primitive](self.axis_data, vals, dims, **params)
@@ -145,51 +146,79 @@ class BatchTrace(Trace):
             return [x if d is None else BatchTracer(self, x, d) for x, d in zip(out, out_dims, strict=True)]
         return out if out_dims is None else BatchTracer(self, out, out_dims)
 
+    def _names_axis(self, primitive: Primitive, params: dict[str, Any]) -> bool:
+        """Whether a collective, or a program with collectives inside, works over the mapped axis."""
+        name = self.axis_data.name
+        if name is None:
+            return False
+        names = axis_names_of.get(primitive)
+        if names is not None:
+            return name in names(params)
+        return primitive in fancy_batchers and any(
+            NamedAxisEffect(name) in jaxpr.effects for jaxpr in jaxprs_in_params(params))
+
     def process_custom_jvp_call(self, primitive: Primitive, fun: Callable, jvp: Callable, args: tuple,
                                 *, symbolic_zeros: bool) -> Any:
-        pairs = [self.to_pair(x) for x in args]
-        dims = [d for _, d in pairs]
         if self.parent.is_eval:
             return fun(*args)
-        if all(d is None for d in dims):
-            with set_current_trace(self.parent):
-                return self.parent.process_custom_jvp_call(primitive, fun, jvp, args, symbolic_zeros=symbolic_zeros)
+        vals, dims = self._unzip(args)
+        mapped: list[bool] = []
         with set_current_trace(self.parent):
             outs = self.parent.process_custom_jvp_call(
-                primitive, self._batched(fun, dims), self._batched(jvp, dims + dims),
-                tuple(x for x, _ in pairs), symbolic_zeros=symbolic_zeros)
-        return [BatchTracer(self, x, 0) for x in outs]
+                primitive, self._batched(fun, dims, mapped), self._batched_jvp(jvp, dims, mapped), vals,
+                symbolic_zeros=symbolic_zeros)
+        return [BatchTracer(self, x, 0) if m else x for x, m in zip(outs, mapped, strict=True)]
 
     def process_custom_vjp_call(self, primitive: Primitive, fun: Callable, fwd: Callable, bwd: Callable,
                                 args: tuple, *, out_trees: Any, symbolic_zeros: bool) -> Any:
-        pairs = [self.to_pair(x) for x in args]
-        dims = [d for _, d in pairs]
         if self.parent.is_eval:
             return fun(*args)
-        if any(d is not None for d in dims):
-            fun, fwd = self._batched(fun, dims), self._batched_fwd(fwd, dims)
+        vals, dims = self._unzip(args)
+        mapped: list[bool] = []
         with set_current_trace(self.parent):
             outs = self.parent.process_custom_vjp_call(
-                primitive, fun, fwd, bwd, tuple(x for x, _ in pairs), out_trees=out_trees,
-                symbolic_zeros=symbolic_zeros)
-        return outs if all(d is None for d in dims) else [BatchTracer(self, x, 0) for x in outs]
+                primitive, self._batched(fun, dims, mapped), self._batched_fwd(fwd, dims, mapped), bwd, vals,
+                out_trees=out_trees, symbolic_zeros=symbolic_zeros)
+        return [BatchTracer(self, x, 0) if m else x for x, m in zip(outs, mapped, strict=True)]
 
-    def _batched(self, fun: Callable, dims: Sequence[int | None]) -> Callable:
-        """`fun` on arrays with the mapped axis at `dims`; every result has it in front."""
-        axis = self.axis_data
+    def _unzip(self, args: tuple) -> tuple[tuple, list[int | None]]:
+        pairs = [self.to_pair(x) for x in args]
+        return tuple(x for x, _ in pairs), [d for _, d in pairs]
+
+    # A custom rule runs on the parent, in a trace that shares this one's tag: values of this trace that the rule
+    # closes over are mapped there as well. Its results have the axis in front if any argument has it; otherwise
+    # those have it that depend on such values. `mapped` is told which.
+
+    def _batched(self, fun: Callable, dims: Sequence[int | None], mapped: list[bool]) -> Callable:
+        """`fun` on arrays with the mapped axis at `dims`."""
+        axis, tag = self.axis_data, self.tag
 
         def batched(*vals: Any) -> list[Any]:
-            outs, out_dims = batch_flat(fun, vals, dims, axis)
-            return [bdim_at_front(x, d, axis.size) for x, d in zip(outs, out_dims, strict=True)]
+            outs, out_dims = batch_flat(fun, vals, dims, axis, tag)
+            mapped[:] = _spread(dims, out_dims)
+            return _in_front(outs, out_dims, mapped, axis.size)
 
-        batched.__name__ = getattr(fun, "__name__", "fun")
-        if hasattr(fun, "debug_info"):
-            batched.debug_info = fun.debug_info  # type: ignore[attr-defined]
-        return batched
+        return _named_after(fun, batched)
 
-    def _batched_fwd(self, fwd: Callable, dims: Sequence[int | None]) -> Callable:
+    def _batched_jvp(self, jvp: Callable, dims: Sequence[int | None], mapped: list[bool]) -> Callable:
+        """A JVP rule, batched: a result and its tangent have the mapped axis together."""
+        axis, tag = self.axis_data, self.tag
+
+        def batched(*vals: Any) -> list[Any]:
+            outs, out_dims = batch_flat(jvp, vals, [*dims, *dims], axis, tag)
+            half = len(outs) // 2
+            mapped[:] = [p or t for p, t in zip(_spread(dims, out_dims[:half]), _spread(dims, out_dims[half:]),
+                                                strict=True)]
+            return _in_front(outs, out_dims, [*mapped, *mapped], axis.size)
+
+        for name in ("num_consts", "reject_constants"):
+            if hasattr(jvp, name):
+                setattr(batched, name, getattr(jvp, name))
+        return _named_after(jvp, batched)
+
+    def _batched_fwd(self, fwd: Callable, dims: Sequence[int | None], mapped: list[bool]) -> Callable:
         """The forward half of a custom VJP, batched; what it returns pulls batched cotangents back."""
-        axis = self.axis_data
+        axis, tag = self.axis_data, self.tag
 
         def batched(nonzero: tuple[bool, ...], *vals: Any) -> tuple[list, list, Callable]:
             made: list[Any] = []
@@ -199,28 +228,44 @@ class BatchTrace(Trace):
                 made.extend((len(outs), pull_back))
                 return [*outs, *residuals]
 
-            results, result_dims = batch_flat(run, vals, dims, axis)
+            results, result_dims = batch_flat(run, vals, dims, axis, tag)
             num_outs, pull_back = made
-            outs = [bdim_at_front(x, d, axis.size)
-                    for x, d in zip(results[:num_outs], result_dims[:num_outs], strict=True)]
-            residual_dims = result_dims[num_outs:]
+            mapped[:] = _spread(dims, result_dims[:num_outs])
+            outs = _in_front(results[:num_outs], result_dims[:num_outs], mapped, axis.size)
+            pulled_from = [*result_dims[num_outs:], *(0 if m else None for m in mapped)]
 
             def batched_pull_back(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
                 def run_back(*args: Any) -> Any:
                     return pull_back(args[:len(residuals)], args[len(residuals):])
 
-                pulled, pulled_dims = batch_flat(
-                    run_back, [*residuals, *cts], [*residual_dims, *(0 for _ in cts)], axis)
+                pulled, pulled_dims = batch_flat(run_back, [*residuals, *cts], pulled_from, axis, tag)
                 return [_match_cotangent(x, d, dim, axis.size)
                         for x, d, dim in zip(pulled, pulled_dims, dims, strict=True)]
 
             return outs, results[num_outs:], batched_pull_back
 
-        batched.__name__ = getattr(fwd, "__name__", "fwd")
-        return batched
+        return _named_after(fwd, batched)
 
     def __repr__(self) -> str:
         return f"BatchTrace({self.axis_data.name}, {self.axis_data.size})"
+
+
+def _spread(dims: Sequence[int | None], out_dims: Sequence[int | None]) -> list[bool]:
+    """Which results of a custom rule have the mapped axis, given where its arguments and results do."""
+    every = any(d is not None for d in dims)
+    return [every or d is not None for d in out_dims]
+
+
+def _in_front(outs: Sequence[Any], dims: Sequence[int | None], mapped: Sequence[bool], size: Any) -> list[Any]:
+    return [x if not m else SymbolicZero(unmapped_aval(size, 0, x.aval)) if type(x) is SymbolicZero
+            else bdim_at_front(x, d, size) for x, d, m in zip(outs, dims, mapped, strict=True)]
+
+
+def _named_after(fun: Callable, batched: Callable) -> Callable:
+    batched.__name__ = getattr(fun, "__name__", "fun")
+    if hasattr(fun, "debug_info"):
+        batched.debug_info = fun.debug_info  # type: ignore[attr-defined]
+    return batched
 
 
 def _match_cotangent(ct: Any, dim: int | None, wanted: int | None, size: Any) -> Any:
@@ -239,14 +284,17 @@ def _is_zero(x: Any) -> bool:
 
 
 def batch_flat(fun: Callable[..., Sequence[Any]], vals: Sequence[Any], dims: Sequence[int | None],
-               axis_data: AxisData) -> tuple[list[Any], list[int | None]]:
-    """Runs a flat function on batched values: its results and where the mapped axis is in them."""
-    return checked(lambda traces: _batch_flat(fun, vals, dims, axis_data, traces), "BatchTrace")
+               axis_data: AxisData, tag: object = None) -> tuple[list[Any], list[int | None]]:
+    """Runs a flat function on batched values: its results and where the mapped axis is in them.
+
+    With a `tag`, values of the traces that have it are mapped, too.
+    """
+    return checked(lambda traces: _batch_flat(fun, vals, dims, axis_data, tag, traces), "BatchTrace")
 
 
 def _batch_flat(fun: Callable[..., Sequence[Any]], vals: Sequence[Any], dims: Sequence[int | None],
-                axis_data: AxisData, traces: list[Any]) -> tuple[list[Any], list[int | None]]:
-    trace = BatchTrace(state.trace, axis_data)
+                axis_data: AxisData, tag: object, traces: list[Any]) -> tuple[list[Any], list[int | None]]:
+    trace = BatchTrace(state.trace, axis_data, tag)
     traces.append(trace)
     scope = nullcontext() if axis_data.name is None else extend_axis_env(axis_data.name, axis_data.size)
     try:

@@ -12,7 +12,7 @@ from ..core.primitive import Primitive
 from ..core.rules import dces, fancy_batchers, jvps, linearizations, transposes
 from ..core.staging import hoist_tracers
 from . import array_ops
-from .batch import AxisData, bdim_at_front, broadcast
+from .batch import AxisData, batch_flat, bdim_at_front, broadcast, moveaxis
 from .custom import resolve_kwargs
 from .custom_calls import discard_unused
 from .jit_rules import call_effects, jit_p, jit_params
@@ -124,17 +124,27 @@ def _jvp(primals: Any, tangents: Any, *, call: ClosedJaxpr, rule: Callable, in_t
     new, _ = jvp_jaxpr(call, [True] * n, True)
 
     def rule_with_tangents(size: Any, batched: Sequence[bool], args: Sequence[Any]) -> tuple[list, list[bool]]:
+        if not any(p and t for p, t in zip(batched[:n], batched[n:], strict=True)):
+            # what the rule sees is one example: its values or its tangents are mapped around it
+            results, dims = batch_flat(
+                lambda *xs: derivative(size, [False] * n, xs)[0], args, [0 if b else None for b in batched],
+                AxisData(None, size))
+            return [x if d is None else moveaxis(x, d, 0) for x, d in zip(results, dims, strict=True)], [
+                d is not None for d in dims]
         either = [p or t for p, t in zip(batched[:n], batched[n:], strict=True)]
         spread = [broadcast(x, size, 0) if e and not b else x
                   for x, e, b in zip(args, either + either, batched, strict=True)]
+        return derivative(size, either, spread)
+
+    def derivative(size: Any, batched: Sequence[bool], args: Sequence[Any]) -> tuple[list, list[bool]]:
         flags: list[bool] = []
 
         def run(*xs: Any) -> list[Any]:
-            outs, found = rule(size, either, xs)
+            outs, found = rule(size, batched, xs)
             flags[:] = found
             return outs
 
-        outs, tangents_out = jvp_flat(run, spread[:n], spread[n:])
+        outs, tangents_out = jvp_flat(run, args[:n], args[n:])
         return [*outs, *map(instantiate_zeros, tangents_out)], flags + flags
 
     outs = custom_vmap_call_p.bind(*primals, *map(instantiate_zeros, tangents), call=new, rule=rule_with_tangents,

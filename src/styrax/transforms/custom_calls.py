@@ -26,6 +26,7 @@ from ..core.primitive import Primitive
 from ..core.trace import Trace, get_aval, set_current_trace, state
 from ..extend.linear_util import WrappedFun, wrap_init
 from .jit_rules import call_effects
+from .linear import backward_pass
 from .zeros import SymbolicZero
 
 Subfunctions = Sequence[Callable | WrappedFun]  # the function and its rules, on flat lists
@@ -97,13 +98,6 @@ def _program(closed: ClosedJaxpr, name: str | None) -> Callable:
     return fun
 
 
-_CLOSED_OVER = (
-    "Detected differentiation of a custom_{kind} function with respect to a closed-over value. That is not supported "
-    "because the custom {KIND} rule only specifies how to differentiate the custom_{kind} function with respect to "
-    "explicit input parameters. Try passing the closed-over value into the custom_{kind} function as an argument, and "
-    "adapting the custom_{kind} rule.")
-
-
 def _skip_constants_jvp(jvp: Callable, num_consts: int) -> Callable:
     def rule(*args: Any) -> Any:
         half = len(args) // 2
@@ -116,13 +110,17 @@ def _skip_constants_jvp(jvp: Callable, num_consts: int) -> Callable:
 
 
 def _reject_constants() -> None:
-    raise errors.UnexpectedTracerError(_CLOSED_OVER.format(kind="jvp", KIND="JVP"))
+    raise errors.UnexpectedTracerError(
+        "Detected differentiation of a custom_jvp function with respect to a closed-over value. That is not supported "
+        "because the custom JVP rule only specifies how to differentiate the custom_jvp function with respect to "
+        "explicit input parameters. Try passing the closed-over value into the custom_jvp function as an argument, and "
+        "adapting the custom_jvp rule.")
 
 
 def _skip_constants_fwd(fwd: Callable, num_consts: int) -> Callable:
     def rule(nonzero: Sequence[bool], *primals: Any) -> Any:
         if any(nonzero[:num_consts]):
-            raise errors.UnexpectedTracerError(_CLOSED_OVER.format(kind="vjp", KIND="VJP"))
+            raise errors.CustomVJPException()
         outs, residuals, pull = fwd(tuple(nonzero[num_consts:]), *primals[num_consts:])
 
         def pull_all(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
@@ -160,5 +158,13 @@ for _primitive in (custom_jvp_call_p, custom_vjp_call_p):
     _primitive.def_effectful_abstract_eval(_call_avals)
     _primitive.def_impl(_run)
     rules.dces[_primitive] = discard_unused
+
+
+def _transpose_jvp_call(cts: Sequence[Any], *args: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
+    """A JVP rule says nothing of transposition: a function that is linear transposes as it is written."""
+    return backward_pass(call_jaxpr.jaxpr, call_jaxpr.consts, args, cts)
+
+
+rules.transposes[custom_jvp_call_p] = _transpose_jvp_call
 
 __all__ = ["discard_unused", "custom_jvp_call_p", "custom_vjp_call_p"]

@@ -7,8 +7,9 @@ from typing import Any
 
 from ..core import rules, source
 from ..core.avals import AbstractRef
-from ..core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, close_jaxpr, jaxprs_in_params, subjaxprs
+from ..core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, close_jaxpr, eval_jaxpr, jaxprs_in_params, subjaxprs
 from ..core.staging import trace_to_jaxpr
+from .custom_calls import CustomJVPCall, CustomVJPCall, custom_jvp_call_p, custom_vjp_call_p
 from .jit_rules import jit_p
 from .memo import per_jaxpr
 from .ref_indexing import read, write
@@ -44,8 +45,27 @@ def _discharge_jit(in_avals: Any, out_avals: Any, *args: Any, jaxpr: ClosedJaxpr
     return contents, outs[:n]
 
 
+def _discharge_custom(primitive: CustomJVPCall | CustomVJPCall, in_avals: Any, args: Sequence[Any],
+                      call_jaxpr: ClosedJaxpr, params: dict[str, Any]) -> Any:
+    """A call keeps its rule, but for one that changes its arguments: that is run as it is written."""
+    new = discharge_closed(call_jaxpr)
+    changed = [i for i, a in enumerate(in_avals) if isinstance(a, AbstractRef)]
+    contents: list[Any] = [None] * len(args)
+    if not changed:
+        return contents, primitive.bind(*args, **primitive.get_bind_params({**params, "call_jaxpr": new}))
+    outs = eval_jaxpr(new.jaxpr, new.consts, *args)
+    n = len(call_jaxpr.jaxpr.outvars)
+    for i, x in zip(changed, outs[n:], strict=True):
+        contents[i] = x
+    return contents, outs[:n]
+
+
 rules.discharges.update({
     get_p: _discharge_get, swap_p: _discharge_swap, addupdate_p: _discharge_addupdate, jit_p: _discharge_jit,
+    custom_jvp_call_p: lambda in_avals, _, *args, call_jaxpr, **params: _discharge_custom(
+        custom_jvp_call_p, in_avals, args, call_jaxpr, params),
+    custom_vjp_call_p: lambda in_avals, _, *args, call_jaxpr, **params: _discharge_custom(
+        custom_vjp_call_p, in_avals, args, call_jaxpr, params),
 })
 
 

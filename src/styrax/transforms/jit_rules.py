@@ -23,6 +23,7 @@ from ..core.rules import (
     stagings,
     transposes,
 )
+from ..core.staging import hoist_tracers
 from ..core.trace import get_aval
 from .batch import AxisData, batch_jaxpr2
 from .jvp import jvp_jaxpr
@@ -123,10 +124,11 @@ def call_effects(closed: ClosedJaxpr) -> Effects:
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr, **params: Any) -> Any:
     nonzero = [type(t) is not Zero for t in tangents]
     new, nonzero_out = jvp_jaxpr(jaxpr, nonzero, False)
+    new, captured = hoist_tracers(new)  # what a custom rule inside closes over
     ins, outs = range(len(primals)), range(len(nonzero_out))
     results = jit_p.bind(
-        *primals, *(t for t in tangents if type(t) is not Zero),
-        **_with(params, new, [*ins, *_where(nonzero)], [*outs, *_where(nonzero_out)]))
+        *captured, *primals, *(t for t in tangents if type(t) is not Zero),
+        **_with(params, new, [*(None,) * len(captured), *ins, *_where(nonzero)], [*outs, *_where(nonzero_out)]))
     n = len(nonzero_out)
     given = iter(results[n:])
     return results[:n], [next(given) if nz else Zero.from_primal_value(x)
@@ -136,10 +138,12 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr,
 def _linearize(nonzero: Sequence[bool], *primals: Any, jaxpr: ClosedJaxpr, **params: Any) -> Any:
     primal, nonzero_out, linear, _ = linearize_jaxpr(jaxpr, nonzero)
     num_outs = len(nonzero_out)
+    primal, captured = hoist_tracers(primal)
     primal, sources = forward_residuals(primal, num_outs)
     new = len(primal.jaxpr.outvars) - num_outs
-    results = jit_p.bind(*primals, **_with(params, primal, range(len(primals)), [*range(num_outs), *(None,) * new]))
-    residuals = resolve(sources, primals, results)
+    results = jit_p.bind(*captured, *primals, **_with(
+        params, primal, [*(None,) * len(captured), *range(len(primals))], [*range(num_outs), *(None,) * new]))
+    residuals = resolve(sources, [*captured, *primals], results)
     ins, outs = _where(nonzero), _where(nonzero_out)
 
     def push(residuals: Sequence[Any], *tangents: Any) -> list[Any]:

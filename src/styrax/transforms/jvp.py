@@ -14,7 +14,7 @@ from typing import Any
 from ..core import dtypes
 from ..core.jaxpr import ClosedJaxpr, eval_jaxpr
 from ..core.primitive import Primitive
-from ..core.rules import jvps, linearizations
+from ..core.rules import fancy_batchers, jvps, linearizations, loops, stablehlos
 from ..core.staging import trace_to_jaxpr
 from ..core.trace import Trace, Tracer, get_aval, set_current_trace, state, to_concrete_value
 from .memo import per_jaxpr
@@ -280,7 +280,6 @@ def linear_jvp(primitive: Primitive, primals: Sequence[Any], tangents: Sequence[
 # The linear map behind a custom VJP: known only by its transpose
 
 custom_lin_p = Primitive("custom_lin", multiple_results=True)
-custom_lin_p.declare(program=lambda params: params["call_jaxpr"])
 
 
 @custom_lin_p.def_abstract_eval
@@ -295,4 +294,6 @@ def _custom_lin_forward(*_: Any, **params: Any) -> Any:
 
 
 custom_lin_p.def_impl(_custom_lin_forward)
-jvps[custom_lin_p] = _custom_lin_forward
+fancy_batchers[custom_lin_p] = _custom_lin_forward
+loops[custom_lin_p] = _custom_lin_forward
+stablehlos[custom_lin_p] = _custom_lin_forward
