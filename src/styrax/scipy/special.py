@@ -517,10 +517,13 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
     if repetition:
         return comb(subtract(add(N, k), 1), k)
     N, k = promote_args_inexact("comb", N, k)
-    value = lax.exp(lax.neg(add(betaln(add(1, subtract(N, k)), add(1, k)), lax.log(add(N, 1)))))
     outside = logical_or(logical_or(greater(k, N), less(k, 0)), less(N, 0))
+    N, k = choose_elements(outside, 1, N), choose_elements(outside, 0, k)
+    value = lax.exp(lax.neg(add(betaln(add(1, subtract(N, k)), add(1, k)), lax.log(add(N, 1)))))
     whole = logical_and(equal(N, lax.round(N)), equal(k, lax.round(k)))
-    value = choose_elements(whole, lax.round(value), value)
+    # Rounding repairs the value alone, not the slope.
+    repair = lax.stop_gradient(subtract(lax.round(value), value))
+    value = add(value, choose_elements(logical_and(whole, lax.is_finite(value)), repair, 0))
     return choose_elements(outside, 0.0, value)
 
 
