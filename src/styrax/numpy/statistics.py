@@ -305,6 +305,8 @@ def _cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: i
     Raises ValueError for ranks above 2, RuntimeError or TypeError for weights that do not fit.
     """
     kind = None if dtype is None else user_dtype(dtype, "cov")
+    if kind is not None and not dtypes.issubdtype(kind, np.inexact):
+        raise ValueError(f"cov: dtype must be a subclass of float or complex; got {dtype=}")
     if y is not None:
         m, y = promote_args_inexact("cov", m, y)
         y = asarray(y)
