@@ -394,10 +394,10 @@ def copysign(x1: Any, x2: Any, /) -> Any:
 def heaviside(x1: Any, x2: Any, /) -> Any:
     """0 where x1 < 0, x2 where x1 = 0, 1 where x1 > 0. Integers are taken as floats."""
     x1, x2 = promote_dtypes_inexact(*arrays("heaviside", x1, x2))
-    zero, one = _zero(x1), convert(1, *typed(x1))
+    dtype, zero = dtype_of(x1), _zero(x1)
     below, above = lax.lt(x1, zero), lax.gt(x1, zero)
     rest = choose_elements(lax.ne(x1, x1), x1, x2)
-    return choose_elements(below, zero, choose_elements(above, one, rest))
+    return choose_elements(below, convert(0, dtype), choose_elements(above, convert(1, dtype), rest))
 
 
 @jit
