@@ -39,13 +39,13 @@ LEFT_OUT: dict[str, set[str]] = {module: set(listed.split()) for module, listed 
     "numpy": """
         angle apply_along_axis arange argmax argmin array_equiv array_split astype average block
         broadcast_shapes choose compress concat concatenate corrcoef cov dot dsplit extract eye
-        fill_diagonal fromfunction frompyfunc geomspace gradient heaviside histogram histogram2d
-        histogram_bin_edges histogramdd hsplit hstack hypot identity inner interp isdtype isin issubdtype
-        ix_ lexsort linspace logspace mean meshgrid nanargmax nanargmin nanmean nanquantile packbits
-        percentile permute_dims piecewise place polyadd polyder polydiv polyfit polyint polymul polysub
-        polyval promote_types put_along_axis quantile ravel_multi_index repeat roll roots select split stack
-        std swapaxes take take_along_axis tile trapezoid tri unique unravel_index unwrap var vecdot vecmat
-        vsplit
+        fill_diagonal fromfile fromfunction frompyfunc fromstring geomspace gradient heaviside histogram
+        histogram2d histogram_bin_edges histogramdd hsplit hstack hypot identity inner interp isdtype isin
+        issubdtype ix_ lexsort linspace load logspace mean meshgrid nanargmax nanargmin nanmean nanquantile
+        packbits percentile permute_dims piecewise place polyadd polyder polydiv polyfit polyint polymul
+        polysub polyval promote_types put_along_axis quantile ravel_multi_index repeat roll roots save savez
+        select split stack std swapaxes take take_along_axis tile trapezoid tri unique unravel_index unwrap
+        var vecdot vecmat vsplit
     """,
     "nn": """
         celu dot_product_attention elu glu hard_silu hard_swish hard_tanh leaky_relu log1mexp log_sigmoid
