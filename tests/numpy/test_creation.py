@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import jax
@@ -179,3 +180,54 @@ def test_arrays_outlive_x64(name: str) -> None:
     ours, expected = run(styrax), run(jax)
     assert ours.dtype == expected.dtype
     np.testing.assert_allclose(np.asarray(ours), np.asarray(expected), rtol=1e-6)
+
+
+class Convertible:
+    """An object that knows which array it stands for."""
+
+    def __init__(self, package: Any, value: Any = (0.0, 1.0, 2.0)):
+        self.package, self.value = package, value
+
+    def __jax_array__(self) -> Any:
+        return self.package.numpy.asarray(np.array(self.value, np.float32))
+
+
+CONVERTED = {
+    "shape": lambda j, a: (j.numpy.shape(a), j.numpy.ndim(a), j.numpy.size(a)),
+    "like": lambda j, a: (j.numpy.ones_like(a), j.numpy.zeros_like(a), j.numpy.full_like(a, 2)),
+    "array": lambda j, a: (j.numpy.array(a), j.numpy.asarray(a), j.numpy.array([a, a]), j.numpy.array([[a], [a]])),
+    "joined": lambda j, a: (j.numpy.concatenate([a, a]), j.numpy.stack([a, a]), j.numpy.broadcast_to(a, (2, 3))),
+    "scalar": lambda j, a: j.numpy.isscalar(a),
+    "reshaped": lambda j, a: j.numpy.reshape(a, (3, 1)),
+    "updated": lambda j, a: j.numpy.zeros(3).at[:].set(a),
+    "operand": lambda j, a: j.numpy.arange(3) + a,
+}
+
+
+@pytest.mark.parametrize("name", CONVERTED)
+def test_objects_that_stand_for_arrays(name: str) -> None:
+    ours = CONVERTED[name](styrax, Convertible(styrax))
+    expected = CONVERTED[name](jax, Convertible(jax))
+    oracle.assert_same(ours, expected, name, 1e-6, 0)
+
+
+@pytest.mark.parametrize("x64", [False, True])
+def test_pickled_under_x64(x64: bool) -> None:
+    def run(package: Any) -> list[Any]:
+        with package.enable_x64(True):
+            stored = [pickle.dumps(package.numpy.asarray(v)) for v in (np.arange(3.0), 3, 2.5, np.arange(2) * 1j)]
+        with package.enable_x64(x64):
+            return [pickle.loads(s) for s in stored]
+
+    oracle.assert_same(run(styrax), run(jax), "pickled", 0, 0)
+
+
+@pytest.mark.parametrize("function", [
+    lambda j, **k: j.array([1.0, 2.0], **k), lambda j, **k: j.asarray(np.ones(2), **k), lambda j, **k: j.zeros(2, **k),
+    lambda j, **k: j.full((2,), 1.0, **k), lambda j, **k: j.full_like(j.ones(2), j.ones(2), **k),
+    lambda j, **k: j.arange(2, **k), lambda j, **k: j.array(1.0, ndmin=1, **k),
+], ids=["array", "asarray", "zeros", "full", "full_like", "arange", "ndmin"])
+def test_created_under_a_sharding(function: Any) -> None:
+    mesh = styrax.make_mesh((1,), ("x",), axis_types=(styrax.sharding.AxisType.Auto,))
+    sharding = styrax.sharding.NamedSharding(mesh, styrax.sharding.PartitionSpec())
+    assert function(jnp, device=sharding).sharding == sharding

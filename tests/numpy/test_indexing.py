@@ -156,6 +156,16 @@ jnp.argwhere(x, size=2)
 jnp.flatnonzero(x, size=2, fill_value=0)
 x.at[i].apply(jnp.sin)
 list(x)
+jnp.zeros(0)[0]
+jnp.zeros((2, 0))[..., -1]
+jnp.zeros((0, 3)).at[jnp.array(0)].set(1)
+jnp.zeros((2, 0))[1]
+jnp.zeros(0)[np.zeros(0, int)]
+jnp.unravel_index(u + 198, (30, 40))
+jnp.unravel_index(u + 198, (300, 300))
+jnp.unravel_index(u + 198, (2, 3))
+jnp.unravel_index(i.astype('int8') - 100, (30, 40))
+jnp.unravel_index(i.astype('uint32'), (3, 4))
 """
 SELECT = """
 jnp.where(b, x, y)

@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+import mpmath
+import numpy as np
+import pytest
+import scipy.special
+
+import styrax
+import styrax.numpy
+import styrax.scipy.special
 from tests.numpy import oracle
 
 TABLE = """
@@ -104,3 +112,69 @@ jax.vmap(jax.grad(jsp.special.poch, argnums=0))(p, y)
 
 def test_derivatives_at_special_places() -> None:
     oracle.check_values(DERIVATIVES, rtol=1e-4)
+
+
+# Functions, points, the bound of relative errors in units of the precision.
+POINTS = {
+    "hyp2f1": [(a, b, c, x) for a in (-3.0, -0.5, 0.5, 2.3) for b in (-2.0, 0.7, 1.2) for c in (0.6, 2.0, 3.7)
+               for x in (-1e4, -20.0, -0.9, 0.3, 0.9, 0.999)],
+    "comb": [(n, k) for n in (0.0, 0.5, 1.0, 3.5, 5.0, 30.0, 60.0) for k in (0.0, 1.0, 2.0, 2.5, 10.0, 25.0) if k <= n],
+    "gamma": [(x,) for x in (-20.5, -3.5, -1e-3, 1e-5, 0.5, 1.0, 5.0, 12.5, 30.0, -np.inf, np.inf, -2.0, np.nan)],
+}
+REFERENCES = {
+    "hyp2f1": lambda a, b, c, x: mpmath.hyp2f1(a, b, c, x),
+    "comb": lambda n, k: mpmath.binomial(n, k),
+    "gamma": lambda x: (mpmath.gamma(x) if mpmath.isfinite(x) and x != -2 else np.inf if x == np.inf else np.nan),
+}
+
+
+@pytest.mark.parametrize("x64", [False, True])
+@pytest.mark.parametrize("name", POINTS)
+def test_over_the_domain(name: str, x64: bool) -> None:
+    dtype = np.float64 if x64 else np.float32
+    points = np.array(POINTS[name], dtype)
+    expected = np.array([float(mpmath.re(REFERENCES[name](*map(float, p)))) for p in points])
+    with styrax.enable_x64(x64):
+        found = np.asarray(getattr(styrax.scipy.special, name)(*points.T), np.float64)
+    np.testing.assert_allclose(found, expected, rtol=2000 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("name, point", [("hyp2f1", (1.2, 0.7, 2.1, 0.3)), ("hyp2f1", (1.2, 0.7, 2.1, 0.97)),
+                                         ("hyp2f1", (0.7, 1.2, 2.1, -30.0)), ("hyp2f1", (-2.0, 0.7, 1.5, -3.0)),
+                                         ("comb", (5.0, 2.0)), ("comb", (5.5, 2.5)),
+                                         ("gamma", (-2.5,)), ("gamma", (7.0,))])
+def test_slopes(name: str, point: tuple) -> None:
+    function = getattr(styrax.scipy.special, name)
+    reference = REFERENCES[name]
+    with styrax.enable_x64(True):
+        # A polynomial in x has no slope by its degree here.
+        places = [i for i, v in enumerate(point) if name != "hyp2f1" or v != -2.0]
+        gradient = styrax.grad(function, places)
+        slopes = styrax.vmap(gradient)(*(np.array([v, v]) for v in point))
+        for place, slope in zip(places, slopes, strict=True):
+            line = lambda t, place=place: reference(*point[:place], t, *point[place + 1:])
+            expected = float(mpmath.re(mpmath.diff(line, point[place])))
+            np.testing.assert_allclose(np.asarray(slope), expected, rtol=1e-10)
+
+
+def test_comb_outside() -> None:
+    """Where there is nothing to choose, slopes are 0 and not NaN."""
+    for point in ((2.0, 3.0), (-3.0, -2.0), (-1.0, 0.0), (3.0, -1.0)):
+        assert [float(v) for v in styrax.grad(styrax.scipy.special.comb, (0, 1))(*point)] == [0, 0]
+    assert float(styrax.scipy.special.comb(1000.0, 500.0)) == np.inf
+
+
+def test_spherical_harmonics_beyond_their_orders() -> None:
+    n, m = np.array([0, 1, 2, 3, 5, 10, 4]), np.array([1, 2, -3, 4, 5, -7, 0])
+    for theta in (0.3, -0.4, 4.5):
+        found = styrax.scipy.special.sph_harm_y(n, m, np.full(7, theta), np.full(7, 1.3))
+        np.testing.assert_allclose(np.asarray(found), scipy.special.sph_harm_y(n, m, theta, 1.3), atol=1e-6)
+    slope = styrax.grad(lambda t: styrax.scipy.special.sph_harm_y(np.array([1]), np.array([1]), t, 0.0).real.sum())
+    np.testing.assert_allclose(float(slope(0.0)), -np.sqrt(3 / (8 * np.pi)), rtol=1e-6)
+
+
+def test_complex_expm1_of_reals() -> None:
+    z = np.array([np.inf, -np.inf, 1, -0.0, complex(1, -0.0)], np.complex64)
+    for found in (styrax.numpy.expm1(z), styrax.jit(styrax.numpy.expm1)(z)):
+        np.testing.assert_array_equal(np.asarray(found).imag, 0)
+        np.testing.assert_allclose(np.asarray(found).real, np.expm1(z.real), rtol=1e-6)

@@ -24,6 +24,9 @@ jnp.square(z)
 jnp.angle(z)
 jnp.searchsorted(z, z)
 jnp.digitize(z, z)
+z.astype(bool)**2
+jnp.power(z.astype(bool), np.int8(3))
+z**2
 nn.relu6(z)
 nn.squareplus(z)
 nn.soft_sign(z)

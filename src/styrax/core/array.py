@@ -297,6 +297,8 @@ class Array(metaclass=_ArrayMeta):
 def _rebuild(value: np.ndarray, weak_type: bool) -> Array:
     from . import backends
 
+    # As any array from outside: 64 bits are read as 32 where x64 is off.
+    value = value.astype(dtypes.canonicalize_dtype(value.dtype), copy=False)
     return backends.get().put(value, shaped(value.shape, value.dtype, weak_type), None)
 
 

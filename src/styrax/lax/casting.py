@@ -253,6 +253,9 @@ def _bitcast_loops(b: Any, x: Any, *, new_dtype: Any) -> Any:
         whole = None
         for k in range(wide_bits // narrow_bits):
             part = b.cast(b.bitcast(x.at([*index, b.index(k)]), narrow), wide)
+            if narrow_bits < 8:
+                # Elements of fewer bits fill a byte: a sign reaches beyond them.
+                part = b.and_(part, b.const(2**narrow_bits - 1, wide))
             part = b.shl(part, b.const(k * narrow_bits, wide)) if k else part
             whole = part if whole is None else b.or_(whole, part)
         return b.bitcast(whole, new_dtype)

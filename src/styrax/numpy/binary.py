@@ -290,8 +290,8 @@ def power(x1: Any, x2: Any, /) -> Any:
     if exponent is not None:
         base, weak = typed(x1)
         if base == _BOOL:
-            x1 = convert(x1, _result_dtype(x1, x2))
-            base = dtype_of(x1)
+            # Truth values are taken as integers of 32 bits, whatever the exponent and x64.
+            return lax.integer_pow(convert(x1, np.dtype(np.int32)), exponent)
         if dtypes.issubdtype(base, np.number) and _result_dtype(x1, x2) == base:
             return lax.integer_pow(x1, exponent)
     return _power(x1, x2)

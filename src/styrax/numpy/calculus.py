@@ -171,15 +171,21 @@ def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """The integral of samples `y` along `axis` by the trapezoidal rule, at coordinates `x` or spacing `dx`."""
     if x is None:
         (y,) = promote_dtypes_inexact(*arrays("trapezoid", y))
-        y = moveaxis(asarray(y), axis, -1)
-        total = sum_(y, axis=-1)
-        ends = lax.add(gather_elements(y, (..., 0)), gather_elements(y, (..., -1)))
-        return multiply(dx, lax.sub(total, multiply(0.5, ends)))
-    y, x = (asarray(v) for v in promote_dtypes_inexact(*arrays("trapezoid", y, x)))
-    steps = diff(x) if x.ndim == 1 else moveaxis(diff(x, axis=axis), axis, -1)
-    y = moveaxis(y, axis, -1)
-    sums = lax.add(gather_elements(y, (..., slice(1, None))), gather_elements(y, (..., slice(None, -1))))
-    return multiply(0.5, sum_(multiply(steps, sums), axis=-1))
+        y, steps = asarray(y), asarray(dx)
+        axis = axis_index(axis, y.ndim)
+        if steps.ndim == 0:
+            # One step for all: the sum needs no neighbours.
+            y = moveaxis(y, axis, -1)
+            total = sum_(y, axis=-1)
+            ends = lax.add(gather_elements(y, (..., 0)), gather_elements(y, (..., -1)))
+            return multiply(steps, lax.sub(total, multiply(0.5, ends)))
+    else:
+        y, x = (asarray(v) for v in promote_dtypes_inexact(*arrays("trapezoid", y, x)))
+        steps = diff(x) if x.ndim == 1 else moveaxis(diff(x, axis=axis), axis, -1)
+        y, axis = moveaxis(y, axis, -1), -1
+    before = (slice(None),) * axis_index(axis, y.ndim)
+    sums = lax.add(gather_elements(y, (*before, slice(1, None))), gather_elements(y, (*before, slice(None, -1))))
+    return multiply(0.5, sum_(multiply(steps, sums), axis=axis))
 
 
 trapezoid = jit(_named(_trapezoid, "trapezoid"), static_argnames=("axis",))
@@ -328,11 +334,7 @@ allclose = jit(_named(_allclose, "allclose"), static_argnames=("equal_nan",))
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     """Whether two arrays have one shape and equal elements. NaN equals NaN only with `equal_nan`."""
-    try:
-        check_arraylike("array_equal", a1, a2)
-        a1, a2 = asarray(unwrap_(a1)), asarray(unwrap_(a2))
-    except Exception:
-        return asarray(False)
+    a1, a2 = asarray(a1), asarray(a2)
     if a1.shape != a2.shape:
         return asarray(False)
     same = lax.eq(*promote_args("array_equal", a1, a2))
@@ -343,8 +345,8 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
 
 def array_equiv(a1: Any, a2: Any) -> Any:
     """Whether two arrays broadcast to one shape and have equal elements there."""
+    a1, a2 = asarray(a1), asarray(a2)
     try:
-        check_arraylike("array_equiv", a1, a2)
         same = lax.eq(*promote_args("array_equiv", a1, a2))
     except (TypeError, ValueError):
         return asarray(False)

@@ -13,7 +13,7 @@ from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.trace import Tracer
 
-from .promotion import canonical, check_arraylike, check_int, convert, is_array, result_typed, typed, user_dtype
+from .promotion import canonical, check_arraylike, check_int, convert, is_array, result_typed, typed, unwrap, user_dtype
 
 _SCALARS = (bool, int, float, complex)
 
@@ -40,7 +40,7 @@ def array(object: Any, dtype: Any = None, copy: bool = True, order: str | None =
     found = None if dtype is None else user_dtype(dtype, "array")
     out = _from_object(object, found, bool(copy), device or out_sharding)
     if ndmin > out.ndim:
-        out = lax.expand_dims(out, tuple(range(ndmin - out.ndim)))
+        return place(lax.expand_dims(out, tuple(range(ndmin - out.ndim))), device or out_sharding)
     return out
 
 
@@ -69,7 +69,7 @@ def place(x: Any, device: Any) -> Any:
 
 def put(value: np.ndarray, weak: bool = False, device: Any = None) -> Any:
     """A NumPy array of a canonical dtype as an array of ours."""
-    return backends.get().put(value, ShapedArray(value.shape, value.dtype, weak), device)
+    return place(backends.get().put(value, ShapedArray(value.shape, value.dtype, weak), None), device)
 
 
 def _from_object(x: Any, dtype: Any, copy: bool, device: Any) -> Any:
@@ -141,7 +141,7 @@ def _from_sequence(x: Any, dtype: Any, device: Any) -> Any:
     kinds = set(map(type, leaves))
     if type(None) in kinds:
         raise ValueError("None is not a valid value for jnp.array")
-    if any(issubclass(kind, (Array, Tracer)) for kind in kinds):
+    if any(issubclass(kind, (Array, Tracer)) for kind in kinds) or any(map(_is_wrapper, _leaves(x))):
         if dtype is None:
             dtype, _ = result_typed(*(leaf if _is_number(leaf) else np.asarray(leaf) for leaf in leaves))
         return place(_stacked(x, dtype), device)
@@ -182,7 +182,7 @@ def _stacked(x: Any, dtype: Any) -> Any:
     """Nested sequences with arrays in them, concatenated level by level."""
     if isinstance(x, (list, tuple)):
         if not any(is_array(leaf) or _is_wrapper(leaf) for leaf in _leaves(x)):
-            return _from_numpy(np.array(x, dtype=dtype), dtype, None)
+            return _from_sequence(x, dtype, None)
         if not x:
             return _from_numpy(np.zeros(0), dtype, None)
         parts = [lax.expand_dims(_stacked(item, dtype), (0,)) for item in x]
@@ -191,7 +191,7 @@ def _stacked(x: Any, dtype: Any) -> Any:
             raise ValueError("setting an array element with a sequence. The requested array has an inhomogeneous "
                              f"shape: its parts have shapes {', '.join(str(p.shape[1:]) for p in parts)}.")
         return lax.concatenate(parts, 0) if len(parts) > 1 else parts[0]
-    return convert(x, dtype)
+    return convert(unwrap(x), dtype)
 
 
 def copy(a: Any, order: str | None = None) -> Any:

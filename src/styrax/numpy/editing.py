@@ -251,7 +251,7 @@ def _pad_statistic(a: Any, widths: tuple, stat_length: Any, mode: str) -> Any:
             before = function(lax.slice_in_dim(a, 0, n_before, axis=i), axis=i, keepdims=True)
             after = function(lax.slice_in_dim(a, size - n_after, size, axis=i), axis=i, keepdims=True)
         if dtypes.issubdtype(a.dtype, np.integer) and before.dtype != a.dtype:
-            before, after = lax.round(before), lax.round(after)
+            before, after = (lax.round(v, lax.RoundingMethod.TO_NEAREST_EVEN) for v in (before, after))
         before, after = convert(before, a.dtype), convert(after, a.dtype)
         a = lax.concatenate([_repeated(before, i, int(lo)), a, _repeated(after, i, int(hi))], i)
     return a
@@ -375,8 +375,8 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
 
     Raises ConcretizationTypeError for traced arguments.
     """
-    values = concrete_or_error(np.asarray, filt, "Error arose in the `filt` argument of trim_zeros()")
-    a = asarray(values)
+    a = operand("trim_zeros", filt)
+    values = concrete_or_error(np.asarray, a, "Error arose in the `filt` argument of trim_zeros()")
     if a.ndim == 0:
         return a
     axes = range(a.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis

@@ -192,6 +192,8 @@ def _place(shape: tuple, items: list[Any]) -> Index:
             entries.append(item.coordinates)
             inserted.append(axis + len(inserted))
         else:
+            if type(shape[axis]) is int and shape[axis] == 0 and shape_of(item) == ():
+                raise IndexError(f"index is out of bounds for axis {axis} with size 0")
             entries.append(item)
             axis += 1
     full_shape = list(shape)

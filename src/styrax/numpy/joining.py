@@ -69,10 +69,12 @@ def _concatenate_slices(a: Any, axis: int | None, dtype: Any) -> Any:
         raise TypeError("concatenate expects a sequence of arrays")
     if dtype is not None:
         a = convert(a, user_dtype(dtype, "concatenate"))
-    if a.ndim == 1:
-        raise ValueError("Zero-dimensional arrays cannot be concatenated.")
+    if a.shape[0] == 0:
+        raise ValueError("Need at least one array to concatenate.")
     if axis is None:
         return reshape_to(a, (-1,))
+    if a.ndim == 1:
+        raise ValueError("Zero-dimensional arrays cannot be concatenated.")
     axis = axis_index(axis, a.ndim - 1)
     shape = a.shape[1:]
     order = [i for i in range(a.ndim) if i != 0]
@@ -202,7 +204,8 @@ def _split(name: str, ary: Any, indices_or_sections: Any, axis: int, equal: bool
     size = ary.shape[axis]
     sections = indices_or_sections
     if isinstance(sections, (tuple, list)) or (hasattr(sections, "shape") and np.ndim(sections) > 0):
-        bounds = np.array([concrete_or_error(np.int64, i, f"in jax.numpy.{name} argument 1") for i in sections])
+        bounds = np.array([concrete_or_error(operator.index, i, f"in jax.numpy.{name} argument 1") for i in sections],
+                          np.int64)
         bounds = np.concatenate([[0], np.where(bounds < 0, bounds + size, bounds), [size]]).astype(np.int64)
         bounds = np.clip(bounds, 0, size)
     else:

@@ -118,23 +118,32 @@ def _cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> 
 cholesky = jit(_named(_cholesky, "cholesky"), static_argnames=("upper", "symmetrize_input"))
 
 
+def _packed_factors(matrix: Any) -> QRResult:
+    """R and the reflectors below it, transposed as LAPACK keeps them, and the reflectors' factors."""
+    packed, taus = lax_linalg.geqrf(matrix)
+    return QRResult(_transposed(packed), taus)
+
+
+def _factors(matrix: Any, square: bool = False) -> QRResult:
+    return QRResult(*lax_linalg.qr(matrix, pivoting=False, full_matrices=square))
+
+
+# Householder's reflections ("Unitary triangularization of a nonsymmetric matrix", 1958), and what is made of them.
+_QR_MODES: dict[str, Callable[[Any], Any]] = {
+    "reduced": _factors, "complete": partial(_factors, square=True), "r": lambda matrix: _factors(matrix).R,
+    "raw": _packed_factors, "full": _factors,
+}
+
+
 def _qr(a: Any, mode: str = "reduced") -> Any:
     """Orthogonal matrices Q and triangular ones R with Q·R = a.
 
     `mode` is "reduced", "complete" (square Q), "r" (R alone) or "raw". Raises ValueError for others.
     """
-    (a,) = _matrices("qr", a)
-    if mode == "raw":
-        packed, taus = lax_linalg.geqrf(a)
-        return QRResult(_transposed(packed), taus)
-    if mode in ("reduced", "r", "full"):
-        full_matrices = False
-    elif mode == "complete":
-        full_matrices = True
-    else:
-        raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
-    q, r = lax_linalg.qr(a, pivoting=False, full_matrices=full_matrices)
-    return r if mode == "r" else QRResult(q, r)
+    if mode not in _QR_MODES:
+        raise ValueError(f"linalg.qr knows the modes {', '.join(_QR_MODES)}, not '{mode}'")
+    (matrix,) = _matrices("qr", a)
+    return _QR_MODES[mode](matrix)
 
 
 qr = jit(_named(_qr, "qr"), static_argnames=("mode",))

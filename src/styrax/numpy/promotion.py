@@ -104,7 +104,9 @@ def dtype_of(x: Any) -> Any:
 def shape_of(x: Any) -> tuple:
     """The shape of an operand."""
     shape = getattr(x, "shape", None)
-    return np.shape(x) if shape is None else shape
+    if shape is None:
+        return shape_of(x.__jax_array__()) if hasattr(x, "__jax_array__") else np.shape(x)
+    return shape
 
 
 _meetings: dict[tuple, Typed] = {}

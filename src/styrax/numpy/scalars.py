@@ -11,7 +11,7 @@ import numpy as np
 from styrax.core import dtypes
 from styrax.core.array import Array
 
-from .promotion import is_array
+from .promotion import is_array, shape_of
 
 e = np.e
 pi = np.pi
@@ -145,7 +145,7 @@ def can_cast(from_: Any, to: Any, casting: str = "safe") -> Any:
 def isscalar(element: Any) -> Any:
     """Whether `element` is a number or an array of rank 0."""
     if is_array(element) or hasattr(element, "__jax_array__"):
-        return element.ndim == 0
+        return shape_of(element) == ()
     return np.isscalar(element)
 
 

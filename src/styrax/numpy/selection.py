@@ -584,18 +584,17 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     kind = indices.dtype
     if not sizes:
         return ()
-    total = math.prod(int(s) for s in sizes)
     out: list[Any] = []
     rest = indices
     for n in reversed(sizes):
         rest, i = divmod_(rest, n)
         out.append(i)
     # What is left over after the first axis tells an index that is too large (> 0) or too small (< -1).
-    del total
-    lower, upper = convert(-1, kind), convert(0, kind)
+    upper = convert(0, kind)
     result = []
     for i, n in zip(reversed(out), sizes):
-        i = choose_elements(lax.lt(rest, lower), 0, i)
+        if not dtypes.issubdtype(kind, np.unsignedinteger):
+            i = choose_elements(lax.lt(rest, convert(-1, kind)), 0, i)
         result.append(choose_elements(lax.gt(rest, upper), int(n) - 1, i))
     return tuple(result)
 

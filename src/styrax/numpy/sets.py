@@ -83,9 +83,12 @@ def _rows_of(ar: Any, axis: int) -> Any:
     return lax.reshape(ar, (ar.shape[0], math.prod(ar.shape[1:])))
 
 
-@partial(jit, static_argnames=("axis",))
-def _unique_sorted_mask(ar: Any, axis: int) -> tuple[Any, Any, Any]:
+@partial(jit, static_argnames=("axis", "equal_nan"))
+def _unique_sorted_mask(ar: Any, axis: int, equal_nan: bool) -> tuple[Any, Any, Any]:
     """The slices in order, where each differs from the one before, and the permutation."""
+    if dtypes.issubdtype(ar.dtype, np.complexfloating):
+        # A complex number with a NaN anywhere is NaN, so that all of them are sorted to the end.
+        ar = choose_elements(lax.ne(ar, ar), np.nan, ar)
     rows = _rows_of(ar, axis)
     count, width = rows.shape
     perm = lexsort(lax.rev(lax.transpose(rows, (1, 0)), (0,))) if width else lax.iota(default_int(), count)
@@ -93,20 +96,13 @@ def _unique_sorted_mask(ar: Any, axis: int) -> tuple[Any, Any, Any]:
     mask = lax.full((count,), True, np.dtype(np.bool_))
     if count > 1:
         kept = moveaxis(out, axis, 0)
-        differ = lax.ne(lax.slice_in_dim(kept, 1, count), lax.slice_in_dim(kept, 0, count - 1))
+        after, before = lax.slice_in_dim(kept, 1, count), lax.slice_in_dim(kept, 0, count - 1)
+        differ = lax.ne(after, before)
+        if equal_nan and dtypes.issubdtype(ar.dtype, np.inexact):
+            differ = lax.bitwise_and(differ, lax.bitwise_or(lax.eq(after, after), lax.eq(before, before)))
         differ = lax.reduce_or(differ, tuple(range(1, differ.ndim))) if differ.ndim > 1 else differ
         mask = scatter(mask, slice(1, None), differ, "set")
     return out, mask, perm
-
-
-def _equal_nan_mask(out: Any, mask: Any) -> Any:
-    """NaN equal to each other: in a sorted vector only the first one is new."""
-    nan = lax.ne(out, out)
-    count = out.shape[0]
-    if count < 2:
-        return mask
-    before = concatenate([lax.full((1,), False, np.dtype(np.bool_)), lax.slice_in_dim(nan, 0, count - 1)])
-    return lax.bitwise_and(mask, lax.bitwise_not(lax.bitwise_and(nan, before)))
 
 
 def _unique(ar: Any, axis: int, return_index: bool, return_inverse: bool, return_counts: bool, equal_nan: bool,
@@ -116,9 +112,7 @@ def _unique(ar: Any, axis: int, return_index: bool, return_inverse: bool, return
         if fill_value is None:
             raise ValueError("jnp.unique: for zero-sized input with nonzero size argument, fill_value must be "
                              "specified")
-    out, mask, perm = _unique_sorted_mask(ar, axis)
-    if equal_nan and ar.ndim == 1 and dtypes.issubdtype(ar.dtype, np.inexact):
-        mask = _equal_nan_mask(out, mask)
+    out, mask, perm = _unique_sorted_mask(ar, axis, equal_nan)
     count = ar.shape[axis]
     if size is None:
         places = np.nonzero(concrete_or_error(np.asarray, mask, "The error arose in jnp.unique(). To make jnp.unique() "

@@ -81,7 +81,8 @@ def sort_complex(a: Any) -> Any:
     from .promotion import promote_dtypes_complex
 
     (a,) = promote_dtypes_complex(*arrays("sort_complex", a))
-    return lax.sort(a, dimension=0)
+    a = asarray(a)
+    return lax.sort(a, dimension=axis_index(-1, a.ndim))
 
 
 def _partition(a: Any, kth: int, axis: int = -1) -> Any:
@@ -277,5 +278,5 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
 
     rising = greater_equal(gather_elements(bins, -1), gather_elements(bins, 0))
     up = searchsorted(bins, x, side=side, **options)
-    down = searchsorted(lax.rev(bins, (0,)), x, side="right" if right else "left", **options)
+    down = searchsorted(lax.rev(bins, (0,)), x, side=side, **options)
     return choose_elements(rising, up, lax.sub(convert(size, down.dtype), down))

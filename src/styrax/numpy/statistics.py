@@ -305,6 +305,8 @@ def _cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: i
     Raises ValueError for ranks above 2, RuntimeError or TypeError for weights that do not fit.
     """
     kind = None if dtype is None else user_dtype(dtype, "cov")
+    if kind is not None and not dtypes.issubdtype(kind, np.inexact):
+        raise ValueError(f"cov: dtype must be a subclass of float or complex; got {dtype=}")
     if y is not None:
         m, y = promote_args_inexact("cov", m, y)
         y = asarray(y)
@@ -362,7 +364,7 @@ def _cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: i
     x = subtract(x, lax.expand_dims(mean_, (1,)))
     weighted = x if w is None else multiply(x, lax.expand_dims(w, (0,)))
     product = dot(x, conj(lax.transpose(weighted, (1, 0))))
-    out = divide(product, number)
+    out = divide(product, number if x.shape[1] else np.nan)
     return lax.squeeze(out, tuple(i for i, d in enumerate(out.shape) if d == 1)) if 1 in out.shape else out
 
 

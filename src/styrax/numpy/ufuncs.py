@@ -627,19 +627,16 @@ def frexp(x: Any, /) -> Any:
 
 def shape(a: Any) -> tuple:
     """The shape of an array or number."""
-    check_arraylike("shape", a)
     return tuple(shape_of(a))
 
 
 def ndim(a: Any) -> int:
     """The rank of an array or number."""
-    check_arraylike("ndim", a)
     return len(shape_of(a))
 
 
 def size(a: Any, axis: Any = None) -> int:
     """The number of elements, along one axis or several, or in all."""
-    check_arraylike("size", a)
     sizes = shape_of(a)
     if axis is None:
         return math.prod(sizes)

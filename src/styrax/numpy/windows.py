@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +19,7 @@ from .ufuncs import i0
 
 def _points(M: Any, name: str) -> tuple[int, Any]:
     """The length of a window and its points 0 … M - 1."""
-    m = concrete_or_error(operator.index, M, f"M argument of jnp.{name}")
+    m = concrete_or_error(int, M, f"M argument of jnp.{name}")
     return m, lax.iota(default_float(), max(m, 0))
 
 

@@ -92,6 +92,9 @@ def _expm2(a: Any, upper_triangular: bool, max_squarings: int) -> Any:
     largest = degrees[-1][1]
     halvings = lax.floor(lax.div(lax.log(lax.div(size, convert(largest, real))), lax.log(convert(2.0, real))))
     halvings = lax.max(convert(0, real), halvings)
+    # What needs more squarings is NaN, and depends on nothing.
+    too_large = lax.gt(halvings, convert(max_squarings, real))
+    a = choose_elements(too_large, 0, a)
     scaled = lax.div(a, spread(convert(lax.pow(convert(2.0, real), halvings), a.dtype), a.shape))
     index = convert(0, np.dtype(np.int32))
     for _, bound in degrees[:-1]:
@@ -108,7 +111,7 @@ def _expm2(a: Any, upper_triangular: bool, max_squarings: int) -> Any:
         return lax.cond(less(i, halvings), lambda r: _product(r, r), lambda r: r, r)
 
     r = lax.fori_loop(0, max_squarings, body, r)
-    return choose_elements(lax.gt(halvings, convert(max_squarings, halvings.dtype)), np.nan, r)
+    return choose_elements(too_large, np.nan, r)
 
 
 @partial(jit, static_argnames=("upper_triangular", "max_squarings"))
@@ -211,10 +214,16 @@ def _sqrtm(a: Any) -> Any:
         # The leading block is known: with it, column j solves a triangular system.
         known = lax.lt(index, j)
         r = lax.dynamic_index_in_dim(diagonal, j, keepdims=False)
-        shifted = lax.add(root, _as_diagonal(choose_elements(known, lax.add(diagonal, spread(r, (n,))), 1)))
+        sums = lax.add(diagonal, spread(r, (n,)))
+        none = lax.bitwise_and(known, lax.eq(sums, lax.full_like(sums, 0)))
+        pivots = choose_elements(lax.bitwise_and(known, lax.bitwise_not(none)), sums, 1)
+        shifted = lax.add(root, _as_diagonal(pivots))
         right = choose_elements(known, lax.dynamic_index_in_dim(t, j, 1, keepdims=False), 0)
         x = lax_linalg.triangular_solve(shifted, lax.expand_dims(right, (1,)), left_side=True, lower=False)
-        return lax.dynamic_update_index_in_dim(root, lax.squeeze(x, (1,)), j, 1)
+        x = lax.squeeze(x, (1,))
+        # 0 · x = y has the solution 0 for y = 0, and none otherwise.
+        x = choose_elements(lax.bitwise_and(none, lax.ne(x, lax.full_like(x, 0))), np.nan, x)
+        return lax.dynamic_update_index_in_dim(root, x, j, 1)
 
     root = lax.fori_loop(0, n, column, lax.full_like(t, 0))
     root = lax.add(root, _as_diagonal(diagonal))

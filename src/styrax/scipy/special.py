@@ -66,6 +66,14 @@ def _zero(x: Any) -> Any:
     return convert(0, *typed(x))
 
 
+def _real(name: str, *args: Any) -> list[Any]:
+    """Arguments promoted to floats. Raises ValueError for complex ones."""
+    promoted = promote_args_inexact(name, *args)
+    if dtypes.issubdtype(dtype_of(promoted[0]), np.complexfloating):
+        raise ValueError(f"{name} does not support complex-valued inputs.")
+    return promoted
+
+
 def _number(x: Any, like: Any) -> Any:
     return convert(x, dtype_of(like))
 
@@ -110,6 +118,10 @@ def ndtr(x: Any) -> Any:
 
 # Below `lower` the asymptotic series takes over, above `upper` log1p does.
 _LOG_NDTR_BOUNDS = {np.dtype(np.float64): (-20.0, 8.0), np.dtype(np.float32): (-10.0, 5.0)}
+
+
+# More terms of the asymptotic series (Abramowitz and Stegun, 26.2.12) than this diverge at the bound.
+_LOG_NDTR_TERMS = 30
 
 
 def _log_ndtr_series(x: Any, order: int) -> Any:
@@ -168,15 +180,13 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
     `series_order` is the number of terms of the asymptotic series there. Raises TypeError for dtypes other
     than float32 and float64, and for orders that are no int.
     """
-    if not isinstance(series_order, int):
-        raise TypeError("series_order must be a Python integer.")
-    if series_order < 0:
-        raise ValueError("series_order must be non-negative.")
-    if series_order > 30:
-        raise ValueError("series_order must be <= 30.")
+    if not (isinstance(series_order, int) and 0 <= series_order <= _LOG_NDTR_TERMS):
+        kind = ValueError if isinstance(series_order, int) else TypeError
+        raise kind(f"log_ndtr takes an int from 0 to {_LOG_NDTR_TERMS} as series_order, got {series_order!r}")
     (x,) = promote_args_inexact("log_ndtr", x)
     if dtype_of(x) not in _LOG_NDTR_BOUNDS:
-        raise TypeError(f"x.dtype={dtype_of(x)} is not supported.")
+        known = " and ".join(sorted(map(str, _LOG_NDTR_BOUNDS)))
+        raise TypeError(f"log_ndtr is defined for {known}, not for {dtype_of(x)}")
     function = _log_ndtrs.get(series_order)
     if function is None:
         function = _log_ndtrs[series_order] = _make_log_ndtr(series_order)
@@ -293,13 +303,13 @@ def _xlogx_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 def entr(x: Any) -> Any:
     """-x · log(x), 0 at 0 and -∞ below."""
-    (x,) = promote_args_inexact("entr", x)
+    (x,) = _real("entr", x)
     return lax.select(lax.lt(x, _zero(x)), lax.full_like(x, -np.inf), lax.neg(_xlogx(x)))
 
 
 def rel_entr(p: Any, q: Any) -> Any:
     """p · log(p / q), 0 where p is 0 and q is not negative, ∞ outside the domain."""
-    p, q = promote_args_inexact("rel_entr", p, q)
+    p, q = _real("rel_entr", p, q)
     zero = _zero(p)
     safe = both(lax.gt(p, zero), lax.gt(q, zero))
     none = both(lax.eq(p, zero), lax.ge(q, zero))
@@ -311,7 +321,7 @@ def rel_entr(p: Any, q: Any) -> Any:
 
 def kl_div(p: Any, q: Any) -> Any:
     """p · log(p / q) - p + q, the terms of the Kullback-Leibler divergence."""
-    p, q = promote_args_inexact("kl_div", p, q)
+    p, q = _real("kl_div", p, q)
     return add(subtract(rel_entr(p, q), p), q)
 
 
@@ -358,7 +368,7 @@ def loggamma(x: Any) -> Any:
 
 def gammasgn(x: Any) -> Any:
     """The sign of Γ(x): 1 or -1, NaN at negative whole numbers and for NaN."""
-    (x,) = promote_args_inexact("gammasgn", x)
+    (x,) = _real("gammasgn", x)
     if not dtypes.issubdtype(dtype_of(x), np.floating):
         raise TypeError(f"gammasgn does not accept {dtype_of(x)}")
     below = lax.floor(x)
@@ -406,14 +416,14 @@ def betaln(a: Any, b: Any) -> Any:
 
 def beta(a: Any, b: Any) -> Any:
     """The beta function Γ(a)·Γ(b) / Γ(a + b)."""
-    a, b = promote_args_inexact("beta", a, b)
+    a, b = _real("beta", a, b)
     sign = multiply(multiply(gammasgn(a), gammasgn(b)), gammasgn(add(a, b)))
     return multiply(sign, lax.exp(betaln(a, b)))
 
 
 def betainc(a: Any, b: Any, x: Any) -> Any:
     """The regularised incomplete beta function."""
-    a, b, x = promote_args_inexact("betainc", a, b, x)
+    a, b, x = _real("betainc", a, b, x)
     return lax.betainc(a, b, x)
 
 
@@ -506,7 +516,7 @@ def factorial(n: Any, exact: bool = False) -> Any:
 
 def poch(z: Any, m: Any) -> Any:
     """The rising factorial Γ(z + m) / Γ(z)."""
-    z, m = promote_args_inexact("poch", z, m)
+    z, m = _real("poch", z, m)
     value = divide(multiply(gammasgn(add(z, m)), lax.exp(subtract(lax.lgamma(add(z, m)), lax.lgamma(z)))), gammasgn(z))
     # Where both gamma functions are infinite; elsewhere the derivative by m counts at 0, too.
     return choose_elements(logical_and(equal(m, 0), lax.ne(value, value)), _number(1, z), value)
@@ -517,10 +527,13 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
     if repetition:
         return comb(subtract(add(N, k), 1), k)
     N, k = promote_args_inexact("comb", N, k)
-    value = lax.exp(lax.neg(add(betaln(add(1, subtract(N, k)), add(1, k)), lax.log(add(N, 1)))))
     outside = logical_or(logical_or(greater(k, N), less(k, 0)), less(N, 0))
+    N, k = choose_elements(outside, 1, N), choose_elements(outside, 0, k)
+    value = lax.exp(lax.neg(add(betaln(add(1, subtract(N, k)), add(1, k)), lax.log(add(N, 1)))))
     whole = logical_and(equal(N, lax.round(N)), equal(k, lax.round(k)))
-    value = choose_elements(whole, lax.round(value), value)
+    # Rounding repairs the value alone, not the slope.
+    repair = lax.stop_gradient(subtract(lax.round(value), value))
+    value = add(value, choose_elements(logical_and(whole, lax.is_finite(value)), repair, 0))
     return choose_elements(outside, 0.0, value)
 
 

@@ -17,6 +17,7 @@ from styrax.numpy.broadcasting import spread
 from styrax.numpy.conversion import asarray
 from styrax.numpy.promotion import arrays, convert, default_float, promote_args_inexact
 from styrax.transforms.custom import custom_jvp
+from styrax.transforms.derivatives import jvp
 from styrax.transforms.jit import jit
 
 from .special_integrals import _c, _pick, _plus, _real, _safe, _times
@@ -147,20 +148,98 @@ def hyp1f1(a: Any, b: Any, x: Any) -> Any:
     return _hyp1f1(*_real("hyp1f1", a, b, x))
 
 
+def _taylor(a: Any, b: Any, c: Any, q: Any, h: Any, value: Any, slope: Any) -> tuple[Any, Any]:
+    """The solution of the hypergeometric equation with a value and a slope at p = 1 - q, and its slope, at p + h."""
+    p = _plus(1.0, lax.neg(q))
+    scale = lax.div(h, lax.mul(p, q))
+    # z(1 - z)·w″ + (c - (a + b + 1)z)·w′ - a·b·w = 0, in powers of z - p.
+    rate = lax.sub(c, lax.mul(_plus(1.0, lax.add(a, b)), p))
+    bend = _plus(1.0, _times(-2.0, p))
+
+    def term(k: Any, state: tuple) -> tuple:
+        before, last, total, steep = state
+        j = spread(convert(k, p.dtype), p.shape)
+        one, two = _plus(1.0, j), _plus(2.0, j)
+        new = lax.sub(lax.mul(lax.mul(lax.mul(lax.add(j, a), lax.add(j, b)), h), before),
+                      lax.mul(one, lax.mul(lax.add(lax.mul(bend, j), rate), last)))
+        new = lax.div(lax.mul(scale, new), lax.mul(one, two))
+        return last, new, lax.add(total, new), lax.add(steep, lax.mul(two, new))
+
+    first = lax.mul(slope, h)
+    # Each term is about half the one before: as many as the digits need, and what large parameters add.
+    count = 60 if p.dtype.itemsize < 8 else 110
+    _, _, total, steep = lax.fori_loop(0, count, term, (value, first, lax.add(value, first), first))
+    return total, lax.div(steep, h)
+
+
+def _continued(a: Any, b: Any, c: Any, gap: Any) -> tuple[Any, list[Any]]:
+    """₂F₁ at 1 - gap for 0 < gap <= 1/2, and its derivatives by a, b and c.
+
+    Near 1 the series converges slowly: it is summed at 1/2, and continued from there by Taylor series, each of which
+    halves the distance to 1 (Pearson, Olver, Porter, "Numerical methods for the computation of the confluent and Gauss
+    hypergeometric functions", section 4).
+    """
+    half, zero, one = (_c(v, gap) for v in (0.5, 0.0, 1.0))
+    value, (by_a, by_b), (by_c,) = _series([a, b], [c], half, 2000)
+    ratio = lax.div(lax.mul(a, b), c)
+    next_value, (next_a, next_b), (next_c,) = _series([_plus(1.0, v) for v in (a, b)], [_plus(1.0, c)], half, 2000)
+    slope = lax.mul(ratio, next_value)
+    # (a·b/c·F)' by each parameter.
+    slopes = (lax.add(lax.mul(lax.div(b, c), next_value), lax.mul(ratio, next_a)),
+              lax.add(lax.mul(lax.div(a, c), next_value), lax.mul(ratio, next_b)),
+              lax.sub(lax.mul(ratio, next_c), lax.div(slope, c)))
+
+    def more(state: tuple) -> Any:
+        q = state[0]
+        return lax.reduce_or(lax.gt(q, gap), axes=tuple(range(q.ndim)))
+
+    def step(state: tuple) -> tuple:
+        q, pairs = state
+        end = lax.max(gap, _times(0.5, q))
+        moving = lax.lt(end, q)
+        h = _safe(lax.sub(q, end), moving)
+
+        def run(a: Any, b: Any, c: Any, value: Any, slope: Any) -> tuple[Any, Any]:
+            return _taylor(a, b, c, q, h, value, slope)
+
+        (value, slope), *rest = pairs
+        moved = []
+        for i, pair in enumerate(rest):
+            out, tangent = jvp(run, (a, b, c, value, slope), (*(one if i == j else zero for j in range(3)), *pair))
+            moved.append(tangent)
+        new = (out, *moved)
+        pairs = tuple(tuple(lax.select(moving, v, w) for v, w in zip(n, o)) for n, o in zip(new, pairs))
+        return lax.select(moving, end, q), pairs
+
+    start = (half, tuple(zip((value, by_a, by_b, by_c), (slope, *slopes))))
+    pairs = lax.while_loop(more, step, start)[1]
+    return pairs[0][0], [pair[0] for pair in pairs[1:]]
+
+
 def _gauss(a: Any, b: Any, c: Any, x: Any) -> tuple[Any, list[Any]]:
     """₂F₁ and its derivatives by a, b and c for x < 1; negative x by Pfaff's transformation."""
-    turned = lax.lt(x, _c(0.0, x))
-    inside = lax.lt(x, _c(1.0, x))
-    y = lax.select(inside, x, _c(0.0, x))
+    # Turned, the parameters are a and c - b with b the larger: so nothing grows without bound at 1.
+    swapped = lax.gt(a, b)
+    a, b = lax.min(a, b), lax.max(a, b)
+    # A polynomial (a or b is 0, -1, -2, …) ends of itself, and is not transformed.
+    ends = lax.bitwise_or(*(lax.bitwise_and(lax.le(p, _c(0.0, p)), lax.eq(lax.floor(p), p)) for p in (a, b)))
+    turned = lax.bitwise_and(lax.lt(x, _c(0.0, x)), lax.bitwise_not(ends))
+    y = lax.select(lax.lt(x, _c(1.0, x)), x, _c(0.0, x))
     down = lax.sub(_c(1.0, x), y)
     second = lax.select(turned, lax.sub(c, b), b)
     point = lax.select(turned, lax.neg(lax.div(y, down)), y)
-    value, (by_a, by_b), (by_c,) = _series([a, second], [c], point, 20000)
+    summed = lax.bitwise_or(lax.le(point, _c(0.5, x)), ends)
+    gap = lax.select(turned, lax.div(_c(1.0, x), down), down)
+    value, slopes = _continued(a, second, c, lax.select(summed, _c(0.5, x), gap))
+    first, upper, lower = _series([a, second], [c], lax.select(summed, point, _c(0.0, x)), 2000)
+    value, by_a, by_b, by_c = (lax.select(summed, v, w) for v, w in zip(
+        (first, *upper, *lower), (value, *slopes)))
     log = lax.log(down)
     scale = lax.select(turned, lax.exp(lax.neg(lax.mul(a, log))), _c(1.0, x))
     by_a = lax.select(turned, lax.sub(by_a, lax.mul(log, value)), by_a)
     by_c = lax.select(turned, lax.add(by_c, by_b), by_c)
     by_b = lax.select(turned, lax.neg(by_b), by_b)
+    by_a, by_b = lax.select(swapped, by_b, by_a), lax.select(swapped, by_a, by_b)
     return lax.mul(scale, value), [lax.mul(scale, s) for s in (by_a, by_b, by_c)]
 
 
@@ -173,7 +252,12 @@ def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     parts = lax.sub(lax.add(*map(lax.lgamma, top)), lax.add(*map(lax.lgamma, bottom)))
     sign = lax.mul(lax.mul(*map(_gamma_sign, top)), lax.mul(*map(_gamma_sign, bottom)))
     at_one = lax.select(lax.gt(gap, _c(0.0, x)), lax.mul(sign, lax.exp(parts)), _c(np.inf, x))
-    value = _pick([(lax.eq(x, _c(1.0, x)), at_one), (lax.gt(x, _c(1.0, x)), _c(np.inf, x))], value)
+    constant = lax.bitwise_or(*(lax.eq(v, _c(0.0, v)) for v in (a, b)))
+    at_one = lax.select(constant, _c(1.0, x), at_one)
+    # Where c is 0, -1, -2, … the terms have poles.
+    pole = lax.bitwise_and(lax.le(c, _c(0.0, c)), lax.eq(lax.floor(c), c))
+    value = _pick([(lax.eq(x, _c(0.0, x)), _c(1.0, x)), (pole, _c(np.inf, x)),
+                   (lax.eq(x, _c(1.0, x)), at_one), (lax.gt(x, _c(1.0, x)), _c(np.inf, x))], value)
     return lax.select(lax.ne(x, x), x, value)
 
 
@@ -235,6 +319,8 @@ def _sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, n_max: int) -> Any:
     degree, order = (spread(convert(x, kind), shape) for x in (n, m))
     size = lax.abs(order)
     cos, sin = lax.cos(theta), lax.sin(theta)
+    # The functions of cos(θ) have (1 - cos(θ)²)^(m/2): beyond [0, π] that is the modulus.
+    sin = lax.select(lax.lt(sin, _c(0.0, sin)), lax.neg(sin), sin)
     # Normalised Legendre functions: first along the diagonal, then upwards in degree.
     value = _c(math.sqrt(1 / (4 * math.pi)), theta)
     for k in range(1, n_max + 1):
@@ -250,6 +336,7 @@ def _sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, n_max: int) -> Any:
         down = lax.sqrt(lax.div(old, _c(max(4.0 * (k - 1) ** 2 - 1, 1.0), size)))
         new = lax.mul(up, lax.sub(lax.mul(cos, value), lax.mul(down, before)))
         value, before = lax.select(active, new, value), lax.select(active, value, before)
+    value = lax.select(lax.gt(size, degree), _c(0.0, value), value)
     angle = lax.mul(size, phi)
     real, imaginary = lax.mul(value, lax.cos(angle)), lax.mul(value, lax.sin(angle))
     # Negative orders: conjugates, with the sign of (-1)^m.

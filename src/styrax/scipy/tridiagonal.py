@@ -9,10 +9,10 @@ import numpy as np
 from styrax import lax
 from styrax.lax import linalg as lax_linalg
 from styrax.numpy.broadcasting import spread
+from styrax.numpy.conversion import asarray
 from styrax.numpy.creation import eye
-from styrax.numpy.promotion import arrays
 
-from .linalg import _inexact
+_DTYPES = tuple(map(np.dtype, (np.float32, np.float64, np.complex64, np.complex128)))
 
 
 def eigh_tridiagonal(d: Any, e: Any, *, eigvals_only: bool = False, select: str = "a",
@@ -32,10 +32,12 @@ def eigh_tridiagonal(d: Any, e: Any, *, eigvals_only: bool = False, select: str 
     NotImplementedError for a choice by values ("v").
     """
     del tol, key
-    d, e = arrays("eigh_tridiagonal", d, e)
-    if np.dtype(d.dtype).kind == "c" and np.dtype(e.dtype).kind != "c":
-        raise TypeError("diagonal must be real")
-    d, e = _inexact(d, e)
+    d, e = asarray(d), asarray(e)
+    if d.dtype != e.dtype:
+        raise TypeError(f"diagonal and off-diagonal values must have same dtype, got {d.dtype} and {e.dtype}")
+    if d.dtype not in _DTYPES:
+        raise TypeError("Only float32, float64, complex64 and complex128 inputs are supported as inputs to "
+                        f"jax.scipy.linalg.eigh_tridiagonal, got {d.dtype} and {e.dtype}")
     if d.ndim != 1 or e.ndim != 1 or e.shape[0] != max(d.shape[0] - 1, 0):
         raise ValueError(f"d and e must have shapes [n] and [n - 1], got {d.shape} and {e.shape}")
     if select not in ("a", "i", "v"):

@@ -119,7 +119,9 @@ def expm1(b: Scalars, x: Expr) -> Expr:
     s = b.sin(b.mul(im, half))
     e = b.expm1(re)
     real = b.sub(b.mul(e, b.cos(im)), b.mul(two, b.mul(s, s)))
-    return b.complex(real, b.mul(b.exp(re), b.sin(im)))
+    # Real numbers stay real, infinite ones too.
+    imag = b.select(b.eq(im, b.const(0, re.dtype)), im, b.mul(b.exp(re), b.sin(im)))
+    return b.complex(real, imag)
 
 
 def sqrt(b: Scalars, x: Expr) -> Expr:

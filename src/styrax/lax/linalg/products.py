@@ -85,6 +85,10 @@ def _tridiagonal_solve_loops(b: Any, dl: Any, d: Any, du: Any, rhs: Any, *, pert
             info = nest.scratch((1,), INT32)
             Routine(b, nest, "gtsv", rhs.dtype)(n, k, low, mid, up, place_of(b, outs[0], at), n, info,
                                                 writes=[outs[0], low, mid, up, info])
+            failed = nest.let(b.ne(nest.load(info, [b.index(0)]), b.const(0, INT32)))
+            with nest.loop(k) as j, nest.loop(n) as i:
+                x = nest.load(outs[0], [*at, j, i])
+                nest.store(outs[0], [*at, j, i], b.select(failed, b.const(np.nan, rhs.dtype), x))
 
     transposed = by_columns(b, rhs)
     out = b.nest([(transposed.shape, rhs.dtype, transposed)], body)[0]

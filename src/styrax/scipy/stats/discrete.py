@@ -8,10 +8,23 @@ import numpy as np
 
 from styrax import lax
 from styrax.core import dtypes
-from styrax.numpy.binary import add, divide, equal, greater, less, less_equal, logical_or, multiply, not_equal, subtract
+from styrax.numpy.binary import (
+    add,
+    divide,
+    equal,
+    greater,
+    greater_equal,
+    less,
+    less_equal,
+    logical_and,
+    logical_or,
+    multiply,
+    not_equal,
+    subtract,
+)
 from styrax.numpy.broadcasting import choose_elements, spread_all
 from styrax.numpy.conversion import asarray
-from styrax.numpy.promotion import arrays, convert, dtype_of, promote_args, promote_dtypes_inexact, shape_of
+from styrax.numpy.promotion import arrays, convert, dtype_of, promote_args, promote_dtypes_inexact
 from styrax.numpy.reductions import max as max_
 from styrax.numpy.reductions import min as min_
 from styrax.numpy.reductions import sum as sum_
@@ -20,6 +33,11 @@ from styrax.numpy.ufuncs import floor, round
 from styrax.scipy import special
 
 from .families import exp_of, inexact, namespace, number
+
+
+def _probability(p: Any) -> Any:
+    """Where p lies between 0 and 1."""
+    return logical_and(greater_equal(p, 0), less_equal(p, 1))
 
 
 def _whole(k: Any) -> Any:
@@ -39,20 +57,18 @@ def _bernoulli_logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
 def _bernoulli_cdf(k: Any, p: Any) -> Any:
     """The distribution function."""
     k, p = inexact("bernoulli.cdf", k, p)
-    zero, one = number(0, k), number(1, k)
-    unknown = logical_or(logical_or(lax.ne(p, p), lax.ne(k, k)), logical_or(lax.lt(p, zero), lax.gt(p, one)))
-    value = choose_elements(lax.lt(k, zero), zero, choose_elements(lax.lt(k, one), lax.sub(one, p), one))
-    return choose_elements(unknown, np.nan, value)
+    # Steps at 0 and 1; comparisons with NaN are false.
+    failed, either = greater_equal(k, 0), greater_equal(k, 1)
+    one, zero = number(1, k), number(0, k)
+    value = choose_elements(either, one, choose_elements(failed, lax.sub(one, p), zero))
+    return choose_elements(logical_and(_probability(p), equal(k, k)), value, np.nan)
 
 
 def _bernoulli_ppf(q: Any, p: Any) -> Any:
     """The quantiles."""
     q, p = inexact("bernoulli.ppf", q, p)
-    zero, one = number(0, q), number(1, q)
-    unknown = logical_or(logical_or(lax.ne(q, q), lax.ne(p, p)), logical_or(
-        logical_or(lax.lt(q, zero), lax.gt(q, one)), logical_or(lax.lt(p, zero), lax.gt(p, one))))
-    value = choose_elements(lax.le(*promote_args("ppf", q, lax.sub(one, p))), zero, one)
-    return choose_elements(unknown, np.nan, value)
+    value = choose_elements(greater(q, subtract(1, p)), number(1, q), number(0, q))
+    return choose_elements(logical_and(_probability(q), _probability(p)), value, np.nan)
 
 
 bernoulli = namespace("bernoulli", "The Bernoulli distribution.", logpmf=_bernoulli_logpmf,
@@ -79,22 +95,14 @@ binom = namespace("binom", "The binomial distribution.", logpmf=_binom_logpmf,
 def _betabinom_logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
     """The logarithm of the probability of k - loc successes in n trials whose probability is beta distributed."""
     k, n, a, b, loc = inexact("betabinom.logpmf", k, n, a, b, loc)
-    y = lax.sub(floor(k), loc)
-    one, zero = number(1, k), number(0, k)
-    rest = lax.sub(n, y)
-    ways = lax.neg(add(lax.log1p(n), special.betaln(add(rest, one), add(y, one))))
-    value = add(ways, subtract(special.betaln(add(y, a), add(rest, b)), special.betaln(a, b)))
-    value = choose_elements(
-        logical_or(
-            lax.lt(y, lax.neg(loc)) if shape_of(loc) == shape_of(y) else less(y, lax.neg(loc)),
-            greater(y, subtract(n, loc)),
-        ),
-        -np.inf,
-        value,
-    )
-    invalid = logical_or(logical_or(less(n, 0), lax.le(a, zero) if shape_of(a) == () else less_equal(a, 0)),
-                         less_equal(b, 0))
-    return choose_elements(invalid, np.nan, value)
+    hits = subtract(floor(k), loc)
+    misses = subtract(n, hits)
+    # C(n, k)·B(k + a, n - k + b) / B(a, b), with C(n, k) = 1 / ((n + 1)·B(n - k + 1, k + 1)).
+    value = subtract(special.betaln(add(hits, a), add(misses, b)), special.betaln(a, b))
+    value = subtract(value, add(lax.log1p(n), special.betaln(add(misses, 1), add(hits, 1))))
+    value = choose_elements(logical_and(greater_equal(hits, 0), greater_equal(misses, 0)), value, -np.inf)
+    defined = logical_and(greater_equal(n, 0), logical_and(greater(a, 0), greater(b, 0)))
+    return choose_elements(defined, value, np.nan)
 
 
 betabinom = namespace("betabinom", "The beta-binomial distribution.", logpmf=_betabinom_logpmf,
