@@ -1,7 +1,7 @@
 """Each pass of the compiler on its own: text in, text out. And whole programs, in `pipeline/`.
 
 A file `<pass>/<case>.txt` holds a comment, the program that the pass is given, a line `---`, and the expectations.
-Passes over jaxprs, and those that make loops of them, are given a jaxpr in its lossless text form; passes over loops are given
+Passes over jaxprs, and those that make loops of them, are given a jaxpr in its lossless text form; passes over loops
 loops as `compile.ir.parse` reads them. Expectations are `CHECK: text` (in this order), `NOT: text` (nowhere),
 `COUNT n: text` (exactly n lines), `WORKSPACE bytes`, and `PLAN NO COPY IN LOOPS` (the memory plan made the two sides
 of every copy inside a loop one buffer).

@@ -252,7 +252,7 @@ def default_eqn(
 ) -> Doc:
     """``results = primitive[params] arguments``; ``params`` replaces the equation's own, in order."""
     if params is None:
-        unprinted = eqn.primitive.traits.unprinted
+        unprinted = eqn.primitive.traits.unprinted if settings.custom_pp_eqn_rules else ()
         params = sorted((k, v) for k, v in eqn.params.items() if not (k in unprinted and v is None))
     pairs = list(params)
     parts = []
