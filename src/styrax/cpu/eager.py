@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..compile.products import by_library
+from ..compile.lowering.products import by_library
 from ..core import config
 from ..core.avals import ShapedArray, shaped
 from ..core.backends import params_key
