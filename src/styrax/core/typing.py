@@ -109,8 +109,7 @@ Axis: TypeAlias = int | Sequence[int] | None
 AxisName: TypeAlias = Hashable
 """The name of a mapped axis or a mesh axis."""
 
-_OneIndex: TypeAlias = Union[int, slice, EllipsisType, None, ArrayLike, Sequence[int], Sequence[bool]]  # noqa: UP007
-Index: TypeAlias = Union[_OneIndex, tuple[_OneIndex, ...]]  # noqa: UP007
+Index: TypeAlias = ArrayLike | slice | EllipsisType | None | Sequence[int] | tuple["Index", ...]
 """What stands between brackets: `x[index]`."""
 
 
