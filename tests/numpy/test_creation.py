@@ -179,3 +179,13 @@ def test_arrays_outlive_x64(name: str) -> None:
     ours, expected = run(styrax), run(jax)
     assert ours.dtype == expected.dtype
     np.testing.assert_allclose(np.asarray(ours), np.asarray(expected), rtol=1e-6)
+
+
+@pytest.mark.parametrize("given", [(False,), (True, "K"), (True, "K", 3)])
+def test_array_arguments_by_position(given):
+    """They are deprecated: they work as if they were named."""
+    with pytest.warns(DeprecationWarning, match="positionally"):
+        expected = jax.numpy.array([1, 2], None, *given)
+    with pytest.warns(DeprecationWarning, match="positionally"):
+        got = jnp.array([1, 2], None, *given)
+    assert got.shape == expected.shape and got.dtype == expected.dtype
