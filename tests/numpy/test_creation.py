@@ -231,3 +231,13 @@ def test_created_under_a_sharding(function: Any) -> None:
     mesh = styrax.make_mesh((1,), ("x",), axis_types=(styrax.sharding.AxisType.Auto,))
     sharding = styrax.sharding.NamedSharding(mesh, styrax.sharding.PartitionSpec())
     assert function(jnp, device=sharding).sharding == sharding
+
+
+@pytest.mark.parametrize("given", [(False,), (True, "K"), (True, "K", 3)])
+def test_array_arguments_by_position(given):
+    """They are deprecated: they work as if they were named."""
+    with pytest.warns(DeprecationWarning, match="positionally"):
+        expected = jax.numpy.array([1, 2], None, *given)
+    with pytest.warns(DeprecationWarning, match="positionally"):
+        got = jnp.array([1, 2], None, *given)
+    assert got.shape == expected.shape and got.dtype == expected.dtype

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import jax
+import jax.numpy
 import numpy as np
 import pytest
 
@@ -289,3 +291,12 @@ lax.top_k(x, 2)
 
 def test_odd_arguments() -> None:
     oracle.check_values(ODD_ARGUMENTS)
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"wrap_negative_indices": True}, {"wrap_negative_indices": False, "mode": "clip"},
+    {"wrap_negative_indices": None, "mode": "fill"}])
+def test_take_along_axis_negative_indices(options):
+    x, i = np.arange(6.0).reshape(2, 3), np.array([[-1], [1]])
+    np.testing.assert_array_equal(jnp.take_along_axis(jnp.asarray(x), i, 1, **options),
+                                  jax.numpy.take_along_axis(jax.numpy.asarray(x), i, 1, **options))

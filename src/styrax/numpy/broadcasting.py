@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
+from styrax.core.array import Array
+from styrax.core.typing import ArrayLike, ShapeLike, ShardingLike
 from styrax.transforms.jit import jit
 
 from .conversion import asarray
@@ -30,17 +32,17 @@ def _size(d: Any) -> Any:
     return index(d)
 
 
-def broadcast_shapes(*shapes: Any) -> tuple:
+def broadcast_shapes(*shapes: ShapeLike) -> tuple[int, ...]:
     """The shape that arrays of the given shapes broadcast to.
 
     Raises ValueError for shapes that do not broadcast together.
     """
     if not shapes:
         return ()
-    return lax.broadcast_shapes(*((s,) if np.ndim(s) == 0 else tuple(s) for s in shapes))
+    return lax.broadcast_shapes(*(canonical_shape(s) for s in shapes))
 
 
-def spread(x: Any, shape: tuple) -> Any:
+def spread(x: Any, shape: tuple) -> Array:
     """An operand broadcast to a shape. Raises ValueError where it does not fit."""
     have = shape_of(x)
     if have == shape:
@@ -53,21 +55,28 @@ def spread(x: Any, shape: tuple) -> Any:
     return lax.broadcast_in_dim(x, shape, tuple(range(lead, len(shape))))
 
 
-def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
+def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: ShardingLike | None = None) -> Array:
     """`array` repeated along new and size-1 dimensions to have `shape`.
 
     Raises ValueError where the shapes do not broadcast.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.broadcast_to(jnp.arange(2), (3, 2))
+      Array([[0, 1],
+             [0, 1],
+             [0, 1]], dtype=int32)
     """
     (array,) = arrays("broadcast_to", array)
     return asarray(spread(array, canonical_shape(shape)))
 
 
-def broadcast_arrays(*args: Any) -> list[Any]:
+def broadcast_arrays(*args: ArrayLike) -> list[Array]:
     """The arguments, each broadcast to their common shape. Raises ValueError where there is none."""
     return [asarray(x) for x in spread_all(arrays("broadcast_arrays", *args))]
 
 
-def spread_all(args: Sequence[Any]) -> list[Any]:
+def spread_all(args: Sequence[Any]) -> list[Array]:
     """Operands broadcast to their common shape."""
     shapes = [shape_of(x) for x in args]
     if not shapes or all(s == shapes[0] for s in shapes):
@@ -76,7 +85,7 @@ def spread_all(args: Sequence[Any]) -> list[Any]:
     return [spread(x, shape) for x in args]
 
 
-def truth(x: Any) -> Any:
+def truth(x: Any) -> Array:
     """`x != 0` as booleans; booleans as they are."""
     dtype = dtype_of(x)
     if dtype == np.bool_:
@@ -84,7 +93,7 @@ def truth(x: Any) -> Any:
     return lax.ne(x, convert(0, dtype))
 
 
-def _where(condition: Any, x: Any, y: Any) -> Any:
+def _where(condition: Any, x: Any, y: Any) -> Array:
     condition = truth(condition)
     x, y = promote_dtypes(x, y)
     if shape_of(condition) == ():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,14 +13,25 @@ from styrax.core import backends, dtypes
 from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.trace import Tracer
+from styrax.core.typing import (
+    ArrayLike,
+    DeviceLike,
+    DTypeLike,
+    File,
+    NestedArrayLike,
+    Object,
+    ShardingLike,
+    SupportsDLPack,
+)
 
 from .promotion import canonical, check_arraylike, check_int, convert, is_array, result_typed, typed, unwrap, user_dtype
 
 _SCALARS = (bool, int, float, complex)
 
 
-def array(object: Any, dtype: Any = None, copy: bool = True, order: str | None = "K", ndmin: int = 0, *,
-          device: Any = None, out_sharding: Any = None) -> Any:
+def array(object: NestedArrayLike, dtype: DTypeLike | None = None, *args: Object, copy: bool = True,
+          order: str | None = "K", ndmin: int = 0, device: DeviceLike | None = None,
+          out_sharding: ShardingLike | None = None) -> Array:
     """An array with the elements of `object`: a number, nested sequences, a NumPy or another array.
 
     Args:
@@ -32,7 +44,18 @@ def array(object: Any, dtype: Any = None, copy: bool = True, order: str | None =
       device: where the result lives.
 
     Raises TypeError for what has no numbers in it, ValueError for None and for ragged sequences.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.array([[1, 2], [3, 4]], dtype="float32")
+      Array([[1., 2.],
+             [3., 4.]], dtype=float32)
     """
+    if args:
+        warnings.warn("Passing the copy, order, and ndmin arguments to jnp.array positionally is deprecated. Use "
+                      "keyword arguments instead.", DeprecationWarning, stacklevel=2)
+        given: list[Any] = [*args, *(copy, order, ndmin)[len(args):]]
+        copy, order, ndmin = given
     if order not in (None, "K", "C", "A", "F"):
         raise ValueError(f"order must be one of 'K', 'A', 'C', or 'F'; got {order=}")
     if order == "F":
@@ -44,21 +67,26 @@ def array(object: Any, dtype: Any = None, copy: bool = True, order: str | None =
     return out
 
 
-def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, device: Any = None,
-            out_sharding: Any = None) -> Any:
+def asarray(a: NestedArrayLike, dtype: DTypeLike | None = None, order: str | None = None, *, copy: bool | None = None,
+            device: DeviceLike | None = None, out_sharding: ShardingLike | None = None) -> Array:
     """As `array`, copying only what has to be copied.
 
     Raises ValueError for `copy=False` where only a copy can be had.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.asarray([True, False])
+      Array([ True, False], dtype=bool)
     """
     if dtype is None and device is None and not copy and is_array(a):
         return a
     if copy is False and not is_array(a):
         raise ValueError(f"jnp.asarray: cannot convert object of type {type(a)} to JAX Array on backend="
                          "'cpu' with copy=False. Consider using copy=None or copy=True instead.")
-    return array(a, dtype, bool(copy), order, device=device, out_sharding=out_sharding)
+    return array(a, dtype, copy=bool(copy), order=order, device=device, out_sharding=out_sharding)
 
 
-def place(x: Any, device: Any) -> Any:
+def place(x: Any, device: Any) -> Array:
     """`x` on a device (or under a sharding); `x` itself for None."""
     if device is None:
         return x
@@ -67,12 +95,12 @@ def place(x: Any, device: Any) -> Any:
     return device_put(x, device)
 
 
-def put(value: np.ndarray, weak: bool = False, device: Any = None) -> Any:
+def put(value: np.ndarray, weak: bool = False, device: Any = None) -> Array:
     """A NumPy array of a canonical dtype as an array of ours."""
     return place(backends.get().put(value, ShapedArray(value.shape, value.dtype, weak), None), device)
 
 
-def _from_object(x: Any, dtype: Any, copy: bool, device: Any) -> Any:
+def _from_object(x: Any, dtype: Any, copy: bool, device: Any) -> Array:
     if is_array(x):
         out = x if dtype is None else convert(x, dtype)
         if device is not None:
@@ -114,7 +142,7 @@ def _not_numeric(x: Any, dtype: Any) -> TypeError:
                      "supported by JAX.")
 
 
-def _from_numpy(x: Any, dtype: Any, device: Any) -> Any:
+def _from_numpy(x: Any, dtype: Any, device: Any) -> Array:
     value = np.asarray(x)
     if not (value.dtype.kind in "biufc" or dtypes.issubdtype(value.dtype, np.number) or value.dtype == dtypes.float0):
         raise _not_numeric(x, value.dtype)
@@ -136,7 +164,7 @@ def _leaves(x: Any) -> Iterator[Any]:
             yield item
 
 
-def _from_sequence(x: Any, dtype: Any, device: Any) -> Any:
+def _from_sequence(x: Any, dtype: Any, device: Any) -> Array:
     leaves = [leaf.__jax_array__() if _is_wrapper(leaf) else leaf for leaf in _leaves(x)]
     kinds = set(map(type, leaves))
     if type(None) in kinds:
@@ -178,7 +206,7 @@ def _is_wrapper(x: Any) -> bool:
     return hasattr(x, "__jax_array__") and not is_array(x)
 
 
-def _stacked(x: Any, dtype: Any) -> Any:
+def _stacked(x: Any, dtype: Any) -> Array:
     """Nested sequences with arrays in them, concatenated level by level."""
     if isinstance(x, (list, tuple)):
         if not any(is_array(leaf) or _is_wrapper(leaf) for leaf in _leaves(x)):
@@ -194,18 +222,19 @@ def _stacked(x: Any, dtype: Any) -> Any:
     return convert(unwrap(x), dtype)
 
 
-def copy(a: Any, order: str | None = None) -> Any:
+def copy(a: ArrayLike, order: str | None = None) -> Array:
     """A copy of `a`. Raises TypeError for what is no array or number."""
     check_arraylike("copy", a)
     return array(a, copy=True, order=order or "K")
 
 
-def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
+def frombuffer(buffer: bytes | bytearray | memoryview | np.ndarray, dtype: DTypeLike = float, count: int = -1,
+               offset: int = 0) -> Array:
     """A 1-d array of the bytes of `buffer` taken as elements of `dtype`."""
     return asarray(np.frombuffer(buffer, dtype=dtype, count=count, offset=offset))
 
 
-def fromfile(*args: Any, **kwargs: Any) -> Any:
+def fromfile(*args: Object, **kwargs: Object) -> Array:
     """Not available: reading files is no array operation.
 
     Raises NotImplementedError; `jnp.asarray(np.fromfile(...))` does it.
@@ -216,7 +245,7 @@ def fromfile(*args: Any, **kwargs: Any) -> Any:
                               "transformations because of its potential side-effect of consuming the file object.")
 
 
-def fromiter(*args: Any, **kwargs: Any) -> Any:
+def fromiter(*args: Object, **kwargs: Object) -> Array:
     """Not available: consuming an iterator is no array operation.
 
     Raises NotImplementedError; `jnp.asarray(np.fromiter(...))` does it.
@@ -227,19 +256,19 @@ def fromiter(*args: Any, **kwargs: Any) -> Any:
                               "transformations because of its potential side-effect of consuming the iterable object.")
 
 
-def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
+def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
     """A 1-d array of the numbers written in a string, separated by `sep`."""
     return asarray(np.fromstring(string, dtype=dtype, count=count, sep=sep))
 
 
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+def from_dlpack(x: SupportsDLPack, /, *, device: DeviceLike | None = None, copy: bool | None = None) -> Array:
     """An array from any object that speaks the DLPack protocol."""
     from styrax.core import dlpack
 
     return dlpack.from_dlpack(x, device=device, copy=copy)
 
 
-def load(file: Any, *args: Any, **kwargs: Any) -> Any:
+def load(file: File, *args: Object, **kwargs: Object) -> Array:
     """An array (or an archive of arrays) read from a file that `save` or NumPy wrote."""
     out = np.load(file, *args, **kwargs)
     if isinstance(out, np.ndarray):
@@ -249,7 +278,7 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     return out
 
 
-def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
+def astype(x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, device: DeviceLike | None = None) -> Array:
     """`x` with its elements converted to `dtype`.
 
     Floats are cut towards zero into integers, complex numbers lose their imaginary part (with a

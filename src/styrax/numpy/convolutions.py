@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from styrax import lax
+from styrax.core.array import Array
+from styrax.core.named import named
+from styrax.core.typing import ArrayLike, DTypeLike
 from styrax.transforms.jit import jit
 
 from .conversion import asarray
 from .promotion import arrays, promote_dtypes_inexact, user_dtype
 from .shaping import flip
 from .ufuncs import conj
-
-
-def _named(function: Callable[..., Any], name: str, doc: str | None = None) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc or function.__doc__
-    return function
 
 
 @partial(jit, static_argnames=("mode", "op", "precision", "preferred_element_type"))
@@ -56,14 +52,20 @@ def _conv(x: Any, y: Any, mode: str, op: str, precision: Any, preferred_element_
     return out
 
 
-def _function(op: str, doc: str, default: str) -> Callable[..., Any]:
-    def function(
-        a: Any, v: Any, mode: str = default, *, precision: Any = None, preferred_element_type: Any = None
-    ) -> Any:
+class Convolution(Protocol):
+    """`convolve` and `correlate`."""
+
+    def __call__(self, a: ArrayLike, v: ArrayLike, mode: str = ..., *, precision: lax.PrecisionLike = None,
+                 preferred_element_type: DTypeLike | None = None) -> Array: ...
+
+
+def _function(op: str, doc: str, default: str) -> Convolution:
+    def function(a: ArrayLike, v: ArrayLike, mode: str = default, *, precision: lax.PrecisionLike = None,
+                 preferred_element_type: DTypeLike | None = None) -> Array:
         a, v = (asarray(x) for x in arrays(op, a, v))
         return _conv(a, v, mode=mode, op=op, precision=precision, preferred_element_type=preferred_element_type)
 
-    return jit(_named(function, op, doc), static_argnames=("mode", "precision", "preferred_element_type"))
+    return jit(named(function, op, doc), static_argnames=("mode", "precision", "preferred_element_type"))
 
 
 _DOC = """The {} of two vectors.

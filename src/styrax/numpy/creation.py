@@ -4,15 +4,28 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from styrax import lax
 from styrax.core import dtypes
+from styrax.core.array import Array
+from styrax.core.named import named
 from styrax.core.trace import Tracer, concrete_or_error
+from styrax.core.typing import (
+    ArrayLike,
+    DeviceLike,
+    Dim,
+    DTypeLike,
+    Object,
+    PyTree,
+    ShapeLike,
+    ShardingLike,
+    SupportsShape,
+)
 from styrax.transforms.jit import jit
 
 from .broadcasting import canonical_shape, choose_elements, spread
@@ -37,12 +50,6 @@ from .promotion import (
 _BOOL = np.dtype(np.bool_)
 
 
-def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
-
-
 def _filled(shape: Any, value: Any, dtype: Any, device: Any) -> Any:
     shape = canonical_shape(shape)
     if any(type(d) is int and d < 0 for d in shape):
@@ -52,31 +59,52 @@ def _filled(shape: Any, value: Any, dtype: Any, device: Any) -> Any:
     return place(lax.broadcast_in_dim(convert(value, dtype), shape, ()), device)
 
 
-def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def zeros(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None,
+          out_sharding: ShardingLike | None = None) -> Array:
     """Zeros in a shape (an int or a sequence of ints); float by default.
 
     Raises TypeError for sizes that are negative or no integers.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.zeros((2, 3))
+      Array([[0., 0., 0.],
+             [0., 0., 0.]], dtype=float32)
     """
     return _filled(shape, 0, user_dtype(float if dtype is None else dtype, "zeros"), device or out_sharding)
 
 
-def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def ones(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None,
+         out_sharding: ShardingLike | None = None) -> Array:
     """Ones in a shape (an int or a sequence of ints); float by default.
 
     Raises TypeError for sizes that are negative or no integers.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.ones(3, dtype="int32")
+      Array([1, 1, 1], dtype=int32)
     """
     return _filled(shape, 1, user_dtype(float if dtype is None else dtype, "ones"), device or out_sharding)
 
 
-def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def empty(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None,
+          out_sharding: ShardingLike | None = None) -> Array:
     """An array of a shape with zeros in it: arrays have no unspecified contents here."""
     return _filled(shape, 0, user_dtype(float if dtype is None else dtype, "empty"), device or out_sharding)
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def full(shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None,
+         out_sharding: ShardingLike | None = None) -> Array:
     """An array filled with a number, or with an array that broadcasts to the shape.
 
     The dtype is that of `fill_value` by default, weakly typed for a Python number.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.full((2, 2), 7)
+      Array([[7, 7],
+             [7, 7]], dtype=int32, weak_type=True)
     """
     (fill_value,) = arrays("full", fill_value)
     if dtype is not None:
@@ -115,48 +143,76 @@ def _full_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: An
     return place(asarray(filler) if shape == () else lax.broadcast_in_dim(filler, shape, ()), device)
 
 
-def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
-    """Zeros with the shape and dtype of `a`, unless others are given."""
+def zeros_like(a: ArrayLike | SupportsShape, dtype: DTypeLike | None = None, shape: ShapeLike | None = None, *,
+               device: DeviceLike | None = None, out_sharding: ShardingLike | None = None) -> Array:
+    """Zeros with the shape and dtype of `a`, unless others are given.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.zeros_like(jnp.arange(3))
+      Array([0, 0, 0], dtype=int32)
+    """
     return _full_like("zeros_like", a, 0, dtype, shape, device or out_sharding)
 
 
-def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
-    """Ones with the shape and dtype of `a`, unless others are given."""
+def ones_like(a: ArrayLike | SupportsShape, dtype: DTypeLike | None = None, shape: ShapeLike | None = None, *,
+              device: DeviceLike | None = None, out_sharding: ShardingLike | None = None) -> Array:
+    """Ones with the shape and dtype of `a`, unless others are given.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.ones_like(jnp.arange(3), dtype=float)
+      Array([1., 1., 1.], dtype=float32)
+    """
     return _full_like("ones_like", a, 1, dtype, shape, device or out_sharding)
 
 
-def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+def empty_like(prototype: ArrayLike | SupportsShape, dtype: DTypeLike | None = None, shape: ShapeLike | None = None, *,
+               device: DeviceLike | None = None) -> Array:
     """Zeros with the shape and dtype of `prototype`, unless others are given."""
     return _full_like("empty_like", prototype, 0, dtype, shape, device)
 
 
-def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None,
-              out_sharding: Any = None) -> Any:
-    """An array with the shape and dtype of `a` (unless others are given), filled with a value that broadcasts."""
+def full_like(a: ArrayLike | SupportsShape, fill_value: ArrayLike, dtype: DTypeLike | None = None,
+              shape: ShapeLike | None = None, *, device: DeviceLike | None = None,
+              out_sharding: ShardingLike | None = None) -> Array:
+    """An array with the shape and dtype of `a` (unless others are given), filled with a value that broadcasts.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.full_like(jnp.zeros(2), 5)
+      Array([5., 5.], dtype=float32)
+    """
     check_arraylike("full_like", 0, fill_value)
     if shape_of(fill_value) == ():
         return _full_like("full_like", a, unwrap(fill_value), dtype, shape, device or out_sharding)
-    shape, kind, _ = _like("full_like", a, dtype, shape)
-    return place(spread(asarray(fill_value, dtype=kind), shape), device or out_sharding)
+    sizes, kind, _ = _like("full_like", a, dtype, shape)
+    return place(spread(asarray(fill_value, dtype=kind), sizes), device or out_sharding)
 
 
 # -- ranges --------------------------------------------------------------------------------------
-def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None,
-           out_sharding: Any = None) -> Any:
+def arange(start: ArrayLike | Dim, stop: ArrayLike | Dim | None = None, step: ArrayLike | None = None,
+           dtype: DTypeLike | None = None, *, device: DeviceLike | None = None,
+           out_sharding: ShardingLike | None = None) -> Array:
     """The numbers from `start` up to `stop` (left out) in steps of `step`; from 0 when only one is given.
 
     Bounds are static: the length has to be known. Raises ConcretizationTypeError for traced bounds,
     ValueError for complex ones.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.arange(2, 10, 3)
+      Array([2, 5, 8], dtype=int32)
     """
-    device = device or out_sharding
+    place_: Any = device or out_sharding
     if dtype is not None:
         dtype = user_dtype(dtype, "arange")
     if stop is None and step is None:
         start = _bound(start, "stop")
         if dtype is None:
             dtype = _range_dtype(start)
-        length = max(0, int(math.ceil(np.real(start))))
-        return place(_iota(dtype, length), device)
+        length = max(0, int(math.ceil(np.real(start))))  # type: ignore[arg-type]
+        return place(_iota(dtype, length), place_)
     start = _bound(start, "start")
     if stop is None:
         # arange(start, step=…): NumPy takes the one bound as the stop.
@@ -176,10 +232,10 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *,
     out = _iota(dtype, length)
     if not simple:
         out = lax.mul(convert(_number(step), dtype), out)
-        return place(lax.add(convert(_number(start), dtype), out), device)
+        return place(lax.add(convert(_number(start), dtype), out), place_)
     if _number(start) == 0:
-        return place(out, device)
-    return place(lax.add(convert(_number(start), dtype), out), device)
+        return place(out, place_)
+    return place(lax.add(convert(_number(start), dtype), out), place_)
 
 
 def _number(x: Any) -> Any:
@@ -251,12 +307,33 @@ def _linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retst
     return (out, convert(delta, compute) if not is_array(delta) else delta) if retstep else out
 
 
-def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None,
-             axis: int = 0, *, device: Any = None) -> Any:
+@overload
+def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, retstep: Literal[False] = False,
+             dtype: DTypeLike | None = None, axis: int = 0, *, device: DeviceLike | None = None) -> Array: ...
+@overload
+def linspace(start: ArrayLike, stop: ArrayLike, num: int, endpoint: bool, retstep: Literal[True],
+             dtype: DTypeLike | None = None, axis: int = 0, *,
+             device: DeviceLike | None = None) -> tuple[Array, Array]: ...
+@overload
+def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, *, retstep: Literal[True],
+             dtype: DTypeLike | None = None, axis: int = 0,
+             device: DeviceLike | None = None) -> tuple[Array, Array]: ...
+@overload
+def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, retstep: bool = False,
+             dtype: DTypeLike | None = None, axis: int = 0, *,
+             device: DeviceLike | None = None) -> Array | tuple[Array, Array]: ...
+def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, retstep: bool = False,
+             dtype: DTypeLike | None = None, axis: int = 0, *,
+             device: DeviceLike | None = None) -> Array | tuple[Array, Array]:
     """`num` evenly spaced numbers from `start` to `stop`, which is included with `endpoint`.
 
     Bounds may be arrays; samples then run along `axis`. With `retstep` a pair with the spacing.
     Raises ValueError for a negative `num`.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.linspace(0, 1, 5)
+      Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
     start, stop = arrays("linspace", start, stop)
     num = concrete_or_error(operator.index, num, "'num' argument of jnp.linspace")
@@ -279,8 +356,8 @@ def _logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base:
     return convert(lax.pow(*promote_dtypes(convert(base, compute), exponents)), result)
 
 
-def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None,
-             axis: int = 0) -> Any:
+def logspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, base: ArrayLike = 10.0,
+             dtype: DTypeLike | None = None, axis: int = 0) -> Array:
     """`num` numbers from base^start to base^stop with a constant ratio. Other arguments as for `linspace`."""
     num = concrete_or_error(operator.index, num, "'num' argument of jnp.logspace")
     axis = concrete_or_error(operator.index, axis, "'axis' argument of jnp.logspace")
@@ -306,7 +383,8 @@ def _geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtyp
     return convert(out, result)
 
 
-def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
+def geomspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None,
+              axis: int = 0) -> Array:
     """`num` numbers from `start` to `stop` with a constant ratio. Other arguments as for `linspace`."""
     num = concrete_or_error(operator.index, num, "'num' argument of jnp.geomspace")
     axis = concrete_or_error(operator.index, axis, "'axis' argument of jnp.geomspace")
@@ -328,8 +406,16 @@ def _diagonal_mask(shape: tuple, offset: int) -> Any:
     return lax.eq(lax.add(rows, convert(offset, kind)), columns)
 
 
-def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:
-    """An N × M matrix with ones on its k-th diagonal; square by default. Raises ValueError for negative sizes."""
+def eye(N: Dim, M: Dim | None = None, k: int | ArrayLike = 0, dtype: DTypeLike | None = None, *,
+        device: DeviceLike | None = None) -> Array:
+    """An N × M matrix with ones on its k-th diagonal; square by default. Raises ValueError for negative sizes.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.eye(2, 3, k=1)
+      Array([[0., 1., 0.],
+             [0., 0., 1.]], dtype=float32)
+    """
     kind = user_dtype(float if dtype is None else dtype, "eye")
     rows = operator.index(concrete_or_error(None, N, "'N' argument of jnp.eye()"))
     columns = rows if M is None else operator.index(concrete_or_error(None, M, "'M' argument of jnp.eye()"))
@@ -340,22 +426,36 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = N
         shape = (rows, columns)
         at = lax.add(lax.broadcasted_iota(index, shape, 0), convert(k, index))
         return place(convert(lax.eq(at, lax.broadcasted_iota(index, shape, 1)), kind), device)
-    return place(convert(_diagonal_mask((rows, columns), operator.index(k)), kind), device)
+    return place(convert(_diagonal_mask((rows, columns), operator.index(k)), kind), device)  # type: ignore[arg-type]
 
 
-def identity(n: Any, dtype: Any = None) -> Any:
+def identity(n: Dim, dtype: DTypeLike | None = None) -> Array:
     """The n × n identity matrix."""
     return eye(n, dtype=dtype)
 
 
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
-    """An N × M matrix with ones on and below its k-th diagonal."""
+def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
+    """An N × M matrix with ones on and below its k-th diagonal.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.tri(2, 3)
+      Array([[1., 0., 0.],
+             [1., 1., 0.]], dtype=float32)
+    """
     kind = user_dtype(np.dtype(np.float32) if dtype is None else dtype, "tri")
     return convert(_below((N, N if M is None else M), k), kind)
 
 
-def _tril(m: Any, k: int = 0) -> Any:
-    """The lower triangles of matrices: zeros above the k-th diagonal. Raises ValueError below rank 2."""
+def _tril(m: ArrayLike, k: int = 0) -> Array:
+    """The lower triangles of matrices: zeros above the k-th diagonal. Raises ValueError below rank 2.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.tril(jnp.ones((2, 2)))
+      Array([[1., 0.],
+             [1., 1.]], dtype=float32)
+    """
     (m,) = arrays("tril", m)
     if len(m.shape) < 2:
         raise ValueError("Argument to jax.numpy.tril must be at least 2D")
@@ -363,8 +463,15 @@ def _tril(m: Any, k: int = 0) -> Any:
     return lax.select(spread(mask, m.shape), m, lax.full_like(m, 0))
 
 
-def _triu(m: Any, k: int = 0) -> Any:
-    """The upper triangles of matrices: zeros below the k-th diagonal. Raises ValueError below rank 2."""
+def _triu(m: ArrayLike, k: int = 0) -> Array:
+    """The upper triangles of matrices: zeros below the k-th diagonal. Raises ValueError below rank 2.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.triu(jnp.ones((2, 2)))
+      Array([[1., 1.],
+             [0., 1.]], dtype=float32)
+    """
     (m,) = arrays("triu", m)
     if len(m.shape) < 2:
         raise ValueError("Argument to jax.numpy.triu must be at least 2D")
@@ -372,8 +479,8 @@ def _triu(m: Any, k: int = 0) -> Any:
     return lax.select(spread(mask, m.shape), lax.full_like(m, 0), m)
 
 
-tril = jit(_named(_tril, "tril", _tril.__doc__ or ""), static_argnames=("k",))
-triu = jit(_named(_triu, "triu", _triu.__doc__ or ""), static_argnames=("k",))
+tril = jit(named(_tril, "tril"), static_argnames=("k",))
+triu = jit(named(_triu, "triu"), static_argnames=("k",))
 
 
 @partial(jit, static_argnames=("k",))
@@ -388,10 +495,18 @@ def _diag(v: Any, k: int) -> Any:
     return diagonal(v, offset=k)
 
 
-def diag(v: Any, k: int = 0) -> Any:
+def diag(v: ArrayLike, k: int = 0) -> Array:
     """The k-th diagonal of a matrix, or the matrix with a vector on its k-th diagonal.
 
     Raises ValueError for other ranks.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.diag(jnp.array([1, 2]))
+      Array([[1, 0],
+             [0, 2]], dtype=int32)
+      >>> jnp.diag(jnp.array([[1, 2], [3, 4]]))
+      Array([1, 4], dtype=int32)
     """
     (v,) = arrays("diag", v)
     if len(shape_of(v)) not in (1, 2):
@@ -399,13 +514,13 @@ def diag(v: Any, k: int = 0) -> Any:
     return _diag(asarray(v), operator.index(k))
 
 
-def diagflat(v: Any, k: int = 0) -> Any:
+def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """The matrix with the elements of `v`, in row order, on its k-th diagonal."""
     (v,) = arrays("diagflat", v)
     v = lax.reshape(asarray(v), (math.prod(shape_of(v)),))
-    size = v.shape[0]
+    size = v.shape[0]  # type: ignore[union-attr]
     length = size + abs(k)
-    out = lax.full((length * length,), 0, v.dtype)
+    out = lax.full((length * length,), 0, v.dtype)  # type: ignore[union-attr]
     i = lax.iota(default_int(), size)
     row, column = (i, lax.add(i, convert(k, i.dtype))) if k >= 0 else (lax.sub(i, convert(k, i.dtype)), i)
     at = lax.add(column, lax.mul(row, convert(length, i.dtype)))
@@ -414,7 +529,8 @@ def diagflat(v: Any, k: int = 0) -> Any:
     return lax.reshape(scatter(out, at, v, "set"), (length, length))
 
 
-def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
+def fromfunction(function: Callable[..., PyTree], shape: ShapeLike, *, dtype: DTypeLike = float,
+                 **kwargs: Object) -> PyTree:
     """`function` of the indices of every element of a shape, called once on the whole and vectorized by `vmap`.
 
     Raises ConcretizationTypeError where the function needs the values of its arguments.
@@ -428,7 +544,8 @@ def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float
     return function(*(arange(s, dtype=dtype) for s in shape), **kwargs)
 
 
-def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
+def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None,
+            sparse: bool = False) -> Array | tuple[Array, ...]:
     """The indices of every element of a shape: one array per dimension, stacked unless `sparse`."""
     kind = user_dtype(int if dtype is None else dtype, "indices")
     dimensions = tuple(concrete_or_error(operator.index, d, "dimensions argument of jnp.indices") for d in dimensions)
@@ -442,7 +559,7 @@ def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
     return lax.stack(out, 0) if out else zeros((0,), kind)
 
 
-def _vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+def _vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
     """The Vandermonde matrix of a vector: its powers as columns, falling unless `increasing`."""
     (x,) = arrays("vander", x)
     if len(x.shape) != 1:
@@ -458,6 +575,6 @@ def _vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     return power(lax.expand_dims(x, (1,)), lax.expand_dims(powers, (0,)))
 
 
-vander = jit(_named(_vander, "vander", _vander.__doc__ or ""), static_argnames=("N", "increasing"))
+vander = jit(named(_vander, "vander"), static_argnames=("N", "increasing"))
 
 

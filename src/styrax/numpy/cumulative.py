@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from styrax import lax
 from styrax.core import dtypes
+from styrax.core.array import Array
+from styrax.core.named import named
+from styrax.core.typing import ArrayLike, Axis, DTypeLike
 from styrax.transforms.jit import jit
 
 from .broadcasting import choose_elements
 from .promotion import arrays, axis_index, convert, default_int, dtype_of, shape_of, static_axis, user_dtype
-from .reductions import _BOOL, _no_out, _sum_dtype, argmax, argmin, highest, lowest
+from .reductions import _BOOL, Position, _no_out, _sum_dtype, argmax, argmin, highest, lowest
 from .reductions import all as all_
 from .reductions import max as max_
 from .reductions import min as min_
 from .reductions import prod as prod_
 from .reductions import sum as sum_
-
-
-def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
 
 
 def _cumulate(name: str, a: Any, primitive: Callable[..., Any], axis: Any, dtype: Any, fill: Any, promote: bool) -> Any:
@@ -46,12 +43,19 @@ def _cumulate(name: str, a: Any, primitive: Callable[..., Any], axis: Any, dtype
     return primitive(convert(a, result), axis)
 
 
-def _cumulative(name: str, primitive: Callable[..., Any], fill: Any, doc: str) -> Callable[..., Any]:
-    def function(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+class Accumulation(Protocol):
+    """`cumsum` and its kin."""
+
+    def __call__(self, a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None,
+                 out: None = None) -> Array: ...
+
+
+def _cumulative(name: str, primitive: Callable[..., Any], fill: Any, doc: str) -> Accumulation:
+    def function(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
         _no_out(name, out)
         return _cumulate(name, a, primitive, axis, dtype, fill, False)
 
-    return jit(_named(function, name, doc), static_argnames=("axis", "dtype"))
+    return jit(named(function, name, doc), static_argnames=("axis", "dtype"))
 
 
 _CUM_DOC = """The {} of the elements up to each one along `axis` (None: in row order of all).
@@ -65,11 +69,11 @@ nancumsum = _cumulative("nancumsum", lax.cumsum, 0, _CUM_DOC.format("sum, NaN ta
 nancumprod = _cumulative("nancumprod", lax.cumprod, 1, _CUM_DOC.format("product, NaN taken as 1,"))
 
 
-def _with_promotion(name: str, primitive: Callable[..., Any]) -> Callable[..., Any]:
-    def function(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def _with_promotion(name: str, primitive: Callable[..., Any]) -> Accumulation:
+    def function(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
         return _cumulate(name, a, primitive, axis, dtype, None, True)
 
-    return jit(_named(function, name, ""), static_argnames=("axis", "dtype"))
+    return jit(named(function, name, ""), static_argnames=("axis", "dtype"))
 
 
 _cumsum_with_promotion = _with_promotion("_cumsum_with_promotion", lax.cumsum)
@@ -79,8 +83,16 @@ def _cumprod_without_promotion(a: Any, axis: int, dtype: Any) -> Any:
     return _cumulate("cumulative_prod", a, lax.cumprod, axis, dtype, None, False)
 
 
-def _array_api(name: str, accumulate: Callable[..., Any], start: int) -> Callable[..., Any]:
-    def function(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+class ArrayApiAccumulation(Protocol):
+    """`cumulative_sum` and `cumulative_prod`."""
+
+    def __call__(self, x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None,
+                 include_initial: bool = False) -> Array: ...
+
+
+def _array_api(name: str, accumulate: Callable[..., Any], start: int) -> ArrayApiAccumulation:
+    def function(x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None,
+                 include_initial: bool = False) -> Array:
         (x,) = arrays(name, x)
         rank = len(shape_of(x))
         if rank == 0:
@@ -100,7 +112,7 @@ def _array_api(name: str, accumulate: Callable[..., Any], start: int) -> Callabl
             out = lax.concatenate([lax.full(shape, start, dtype_of(out)), out], axis)
         return out
 
-    return _named(function, name, f"The {name.replace('_', ' ')} along `axis`, small integers widened.\n\n    With "
+    return named(function, name, f"The {name.replace('_', ' ')} along `axis`, small integers widened.\n\n    With "
                                   "`include_initial` it begins with the value of the empty case. Raises ValueError\n"
                                   "    for scalars, and for rank 2 and more without an axis.")
 
@@ -114,9 +126,24 @@ _NAN_STATIC = ("axis", "keepdims")
 _NAN_DOC = """The {} of the elements along `axis` that are not NaN. Arguments as for `{}`.{}"""
 
 
-def _nan_extremum(name: str, reduce: Callable[..., Any], fill: Callable[[Any], Any], plain: str) -> Callable[..., Any]:
-    def function(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
-                 where: Any = None) -> Any:
+class NanExtremum(Protocol):
+    """`nanmax` and `nanmin`."""
+
+    def __call__(self, a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False,
+                 initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array: ...
+
+
+class NanFold(Protocol):
+    """`nansum` and `nanprod`."""
+
+    def __call__(self, a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None,
+                 keepdims: bool = False, initial: ArrayLike | None = None,
+                 where: ArrayLike | None = None) -> Array: ...
+
+
+def _nan_extremum(name: str, reduce: Callable[..., Any], fill: Callable[[Any], Any], plain: str) -> NanExtremum:
+    def function(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False,
+                 initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:
         (a,) = arrays(name, a)
         _no_out(name, out)
         if not dtypes.issubdtype(dtype_of(a), np.inexact):
@@ -128,7 +155,7 @@ def _nan_extremum(name: str, reduce: Callable[..., Any], fill: Callable[[Any], A
         empty = all_(lax.ne(a, a), axis=axis, keepdims=keepdims)
         return choose_elements(empty, convert(np.nan, dtype_of(a)), result)
 
-    return jit(_named(function, name, _NAN_DOC.format(f"{plain}", plain[-3:], " NaN where all are.")),
+    return jit(named(function, name, _NAN_DOC.format(f"{plain}", plain[-3:], " NaN where all are.")),
                static_argnames=_NAN_STATIC)
 
 
@@ -136,9 +163,9 @@ nanmax = _nan_extremum("nanmax", max_, lowest, "max")
 nanmin = _nan_extremum("nanmin", min_, highest, "min")
 
 
-def _nan_fold(name: str, reduce: Callable[..., Any], fill: int) -> Callable[..., Any]:
-    def function(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
-                 initial: Any = None, where: Any = None) -> Any:
+def _nan_fold(name: str, reduce: Callable[..., Any], fill: int) -> NanFold:
+    def function(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None,
+                 keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:
         (a,) = arrays(name, a)
         _no_out(name, out)
         if dtypes.issubdtype(dtype_of(a), np.inexact):
@@ -146,7 +173,7 @@ def _nan_fold(name: str, reduce: Callable[..., Any], fill: int) -> Callable[...,
         return reduce(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
 
     return jit(
-        _named(function, name, _NAN_DOC.format(name[3:], name[3:], "")), static_argnames=("axis", "dtype", "keepdims")
+        named(function, name, _NAN_DOC.format(name[3:], name[3:], "")), static_argnames=("axis", "dtype", "keepdims")
     )
 
 
@@ -154,8 +181,8 @@ nansum = _nan_fold("nansum", sum_, 0)
 nanprod = _nan_fold("nanprod", prod_, 1)
 
 
-def _nanmean(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
-             where: Any = None) -> Any:
+def _nanmean(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False,
+             where: ArrayLike | None = None) -> Array:
     """The mean of the elements along `axis` that are not NaN. Arguments as for `mean`."""
     from .reductions import mean
 
@@ -170,11 +197,11 @@ def _nanmean(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keep
     return lax.div(nansum(a, axis, dtype=result, keepdims=keepdims, where=where), number)
 
 
-nanmean = jit(_named(_nanmean, "nanmean", _nanmean.__doc__ or ""), static_argnames=("axis", "dtype", "keepdims"))
+nanmean = jit(named(_nanmean, "nanmean"), static_argnames=("axis", "dtype", "keepdims"))
 
 
-def _nanvar(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False,
-            where: Any = None, mean: Any = None) -> Any:
+def _nanvar(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, ddof: int = 0,
+            keepdims: bool = False, where: ArrayLike | None = None, mean: ArrayLike | None = None) -> Array:
     """The variance of the elements along `axis` that are not NaN. Arguments as for `var`."""
     (a,) = arrays("nanvar", a)
     _no_out("nanvar", out)
@@ -198,21 +225,21 @@ def _nanvar(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof:
     return convert(lax.div(total, convert(number, dtype_of(total))), result)
 
 
-nanvar = jit(_named(_nanvar, "nanvar", _nanvar.__doc__ or ""), static_argnames=("axis", "dtype", "keepdims"))
+nanvar = jit(named(_nanvar, "nanvar"), static_argnames=("axis", "dtype", "keepdims"))
 
 
-def _nanstd(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False,
-            where: Any = None, mean: Any = None) -> Any:
+def _nanstd(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, ddof: int = 0,
+            keepdims: bool = False, where: ArrayLike | None = None, mean: ArrayLike | None = None) -> Array:
     """The standard deviation of the elements along `axis` that are not NaN. Arguments as for `std`."""
     (a,) = arrays("nanstd", a)
     _no_out("nanstd", out)
     return lax.sqrt(nanvar(a, axis, dtype=dtype, ddof=ddof, keepdims=keepdims, where=where, mean=mean))
 
 
-nanstd = jit(_named(_nanstd, "nanstd", _nanstd.__doc__ or ""), static_argnames=("axis", "dtype", "keepdims"))
+nanstd = jit(named(_nanstd, "nanstd"), static_argnames=("axis", "dtype", "keepdims"))
 
 
-def _nan_arg(name: str, plain: Callable[..., Any], fill: float) -> Callable[..., Any]:
+def _nan_arg(name: str, plain: Callable[..., Any], fill: float) -> Position:
     def inner(a: Any, axis: int | None = None, keepdims: bool = False) -> Any:
         if not dtypes.issubdtype(dtype_of(a), np.inexact):
             return plain(a, axis=axis, keepdims=keepdims)
@@ -221,14 +248,14 @@ def _nan_arg(name: str, plain: Callable[..., Any], fill: float) -> Callable[...,
         result = plain(a, axis=axis, keepdims=keepdims)
         return choose_elements(all_(invalid, axis=axis, keepdims=keepdims), -1, result)
 
-    compiled = jit(_named(inner, f"_{name}", ""), static_argnames=("axis", "keepdims"))
+    compiled = jit(named(inner, f"_{name}", ""), static_argnames=("axis", "keepdims"))
 
-    def function(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+    def function(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
         _no_out(name, out)
         (a,) = arrays(name, a)
         return compiled(a, None if axis is None else static_axis(axis), keepdims=bool(keepdims))
 
-    return _named(function, name, f"The index of the {'largest' if 'max' in name else 'smallest'} element that is not "
+    return named(function, name, f"The index of the {'largest' if 'max' in name else 'smallest'} element that is not "
                                   "NaN along `axis`; -1 where all are.")
 
 

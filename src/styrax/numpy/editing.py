@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from styrax import lax
 from styrax.core import dtypes
+from styrax.core.array import Array
+from styrax.core.named import named
 from styrax.core.trace import concrete_or_error
+from styrax.core.typing import ArrayLike, Axis, Function, Object
 from styrax.transforms.jit import jit
 
 from .broadcasting import choose_elements, spread
@@ -23,12 +26,6 @@ from .shaping import flip, moveaxis, operand, ravel
 from .updates import scatter
 
 _UINT8 = np.dtype(np.uint8)
-
-
-def _named(function: Callable[..., Any], name: str, doc: str | None = None) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc or function.__doc__
-    return function
 
 
 # -- padding ---------------------------------------------------------------------------------------------
@@ -52,7 +49,10 @@ def _pairs(values: Any, rank: int, name: str) -> Any:
                      f"({rank}, 2), (1, 2), (2,), (1,), or ().")
 
 
-def pad(array: Any, pad_width: Any, mode: str | Callable[..., Any] = "constant", **kwargs: Any) -> Any:
+PadWidth: TypeAlias = int | np.ndarray | Sequence[int] | Sequence[Sequence[int]] | dict[int, int | tuple[int, int]]
+
+
+def pad(array: ArrayLike, pad_width: Array | PadWidth, mode: str | Function = "constant", **kwargs: Object) -> Array:
     """`array` with elements put around it.
 
     Args:
@@ -64,12 +64,17 @@ def pad(array: Any, pad_width: Any, mode: str | Callable[..., Any] = "constant",
 
     Raises NotImplementedError or ValueError for unknown modes and options, ValueError for widths that
     are negative or of another form.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.pad(jnp.arange(1, 4), (1, 2), constant_values=9)
+      Array([9, 1, 2, 3, 9, 9], dtype=int32)
     """
     a = operand("pad", array)
     if isinstance(pad_width, dict):
         widths: Any = [(0, 0)] * a.ndim
         for i, w in pad_width.items():
-            widths[axis_index(i, a.ndim)] = (w, w) if np.ndim(w) == 0 else tuple(w)
+            widths[axis_index(i, a.ndim)] = (w, w) if np.ndim(w) == 0 else tuple(w)  # type: ignore[arg-type]
         pad_width = widths
     pad_width = concrete_or_error(None, pad_width, "`pad_width` argument of jnp.pad")
     try:
@@ -268,7 +273,8 @@ def _pad_with(a: Any, widths: tuple, function: Callable[..., Any], kwargs: dict[
 
 
 # -- insertion and deletion ------------------------------------------------------------------------------
-def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False) -> Any:
+def delete(arr: ArrayLike, obj: ArrayLike | slice, axis: int | None = None, *,
+           assume_unique_indices: bool = False) -> Array:
     """A copy of `arr` without the elements (or slices along `axis`) at `obj`.
 
     `obj` is an int, a slice, integers or booleans, concrete unless `assume_unique_indices` says that
@@ -293,7 +299,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
     if assume_unique_indices and is_array(obj):
         obj = asarray(obj)
         if obj.ndim == 0:
-            obj = lax.reshape(obj, (1,))
+            obj = ravel(obj)
         if not dtypes.issubdtype(obj.dtype, np.integer):
             raise ValueError("assume_unique_indices requires integer indices")
         obj = ravel(obj)
@@ -314,7 +320,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
     return gather_elements(arr, (*[slice(None)] * axis, keep_mask))
 
 
-def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int | None = None) -> Array:
     """A copy of `arr` with `values` inserted before the indices `obj` along `axis` (None: as vectors)."""
     from .creation import zeros_like
     from .selection import clip
@@ -370,7 +376,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     return scatter(out, (*lead, rest), a, "set")
 
 
-def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
     """`filt` without the zeros at its front ("f") and back ("b"), along one axis, several, or all.
 
     Raises ConcretizationTypeError for traced arguments.
@@ -392,7 +398,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
 
 
 # -- bits ----------------------------------------------------------------------------------------------
-def _packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
+def _packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
     """Eight truth values along `axis` (None: of all, in row order) packed into each uint8, zeros at the end.
 
     `bitorder` "big" puts the first into the highest bit, "little" into the lowest. Raises TypeError for
@@ -422,7 +428,7 @@ def _packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
     return moveaxis(packed, -1, axis)
 
 
-def _unpackbits(a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Any:
+def _unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Array:
     """The bits of uint8 elements along `axis` (None: of all) as zeros and ones; `count` of them, or all but `-count`.
 
     Raises TypeError for other dtypes, ValueError for other orders.
@@ -453,6 +459,6 @@ def _unpackbits(a: Any, axis: int | None = None, count: int | None = None, bitor
     return moveaxis(bits, -1, axis)
 
 
-packbits = jit(_named(_packbits, "packbits"), static_argnames=("axis", "bitorder"))
-unpackbits = jit(_named(_unpackbits, "unpackbits"), static_argnames=("axis", "count", "bitorder"))
+packbits = jit(named(_packbits, "packbits"), static_argnames=("axis", "bitorder"))
+unpackbits = jit(named(_unpackbits, "unpackbits"), static_argnames=("axis", "count", "bitorder"))
 

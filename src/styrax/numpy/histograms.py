@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 import operator
 from collections.abc import Sequence
@@ -11,7 +12,9 @@ import numpy as np
 
 from styrax import lax
 from styrax.core import dtypes
+from styrax.core.array import Array
 from styrax.core.trace import concrete_or_error
+from styrax.core.typing import ArrayLike, ShardingLike
 
 from .binary import add, divide, multiply, subtract
 from .broadcasting import choose_elements
@@ -40,8 +43,8 @@ from .sorting import searchsorted
 from .updates import scatter
 
 
-def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None,
-             out_sharding: Any = None) -> Any:
+def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0, *, length: int | None = None,
+             out_sharding: ShardingLike | None = None) -> Array:
     """How often each integer occurs in the vector `x` (or the sum of its `weights`).
 
     Args:
@@ -50,6 +53,11 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
 
     Raises TypeError for other dtypes, ValueError for other ranks, ConcretizationTypeError without
     `length` for a traced `x`.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.bincount(jnp.array([0, 1, 1, 3]))
+      Array([1, 2, 0, 1], dtype=int32)
     """
     check_arraylike("bincount", x)
     x = asarray(unwrap(x))
@@ -80,7 +88,8 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
     return scatter(zeros, clip(x, 0), amounts, "add", mode="drop")
 
 
-def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+def histogram_bin_edges(a: ArrayLike, bins: ArrayLike = 10, range: None | Array | Sequence[ArrayLike] = None,
+                        weights: ArrayLike | None = None) -> Array:
     """The edges of the bins of a histogram: `bins` equal ones over `range` (by default that of `a`), or `bins` itself.
 
     Raises NotImplementedError for the names of NumPy's rules.
@@ -110,8 +119,8 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     return linspace(low, high, number + 1, dtype=kind)
 
 
-def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None,
-              density: bool | None = None) -> tuple[Any, Any]:
+def histogram(a: ArrayLike, bins: ArrayLike = 10, range: Sequence[ArrayLike] | None = None,
+              weights: ArrayLike | None = None, density: bool | None = None) -> tuple[Array, Array]:
     """How many elements of `a` lie in each bin, and the edges of the bins.
 
     Args:
@@ -140,12 +149,13 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None,
     return counts, edges
 
 
-def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None,
-                density: bool | None = None) -> tuple[Any, Any, Any]:
+def histogram2d(x: ArrayLike, y: ArrayLike, bins: ArrayLike | Sequence[ArrayLike] = 10,
+                range: Sequence[None | Array | Sequence[ArrayLike]] | None = None, weights: ArrayLike | None = None,
+                density: bool | None = None) -> tuple[Array, Array, Array]:
     """How many points (x, y) lie in each bin of a plane, and the edges along both axes. As `histogramdd`."""
     check_arraylike("histogram2d", x, y)
     try:
-        n = len(bins)
+        n = len(bins)  # type: ignore[arg-type]
     except TypeError:
         n = 1
     if n not in (1, 2):
@@ -155,8 +165,9 @@ def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any 
     return counts, edges[0], edges[1]
 
 
-def histogramdd(sample: Any, bins: Any = 10, range: Sequence[Any] | None = None, weights: Any = None,
-                density: bool | None = None) -> tuple[Any, list[Any]]:
+def histogramdd(sample: ArrayLike, bins: ArrayLike | Sequence[ArrayLike] = 10,
+                range: Sequence[None | Array | Sequence[ArrayLike]] | None = None, weights: ArrayLike | None = None,
+                density: bool | None = None) -> tuple[Array, list[Array]]:
     """How many points, the rows of `sample`, lie in each bin of space, and the edges along each axis.
 
     Args:
@@ -180,14 +191,14 @@ def histogramdd(sample: Any, bins: Any = 10, range: Sequence[Any] | None = None,
         raise ValueError(f"For sample.shape={(count, rank)}, range must be a sequence of {rank} pairs or Nones; got "
                          f"{range=}")
     try:
-        per_axis = list(bins) if not is_array(bins) or bins.ndim else [bins] * rank
+        per_axis: list[Any] = list(bins) if not is_array(bins) or bins.ndim else [bins] * rank  # type: ignore[arg-type]
         if len(per_axis) != rank:
             raise ValueError("should be a bin for each dimension.")
     except TypeError:
         per_axis = [bins] * rank
     places, edges, widths = [], [], []
-    for i in np.arange(rank):
-        column = gather_elements(sample, (slice(None), int(i)))
+    for i in builtins.range(rank):
+        column = gather_elements(sample, (slice(None), i))
         limits = None if range is None else range[i]
         edge = histogram_bin_edges(column, per_axis[i], limits, weights)
         place = searchsorted(edge, column, side="right")

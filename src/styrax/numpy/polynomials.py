@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from styrax import lax
 from styrax.core import dtypes
+from styrax.core.array import Array
+from styrax.core.named import named
 from styrax.core.trace import concrete_or_error
+from styrax.core.typing import ArrayLike
 from styrax.transforms.jit import jit
 
 from .binary import add, divide, multiply, subtract
@@ -35,13 +37,7 @@ from .shaping import atleast_1d
 from .updates import scatter
 
 
-def _named(function: Callable[..., Any], name: str, doc: str | None = None) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc or function.__doc__
-    return function
-
-
-def _polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
+def _polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """The value of a polynomial at `x` (any shape), by Horner's rule. `unroll` is that of the loop."""
     p, x = (asarray(v) for v in promote_dtypes_numeric(*arrays("polyval", p, x)))
     shape = lax.broadcast_shapes(p.shape[1:], x.shape)
@@ -50,7 +46,7 @@ def _polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     return y
 
 
-polyval = jit(_named(_polyval, "polyval"), static_argnames=("unroll",))
+polyval = jit(named(_polyval, "polyval"), static_argnames=("unroll",))
 
 
 def _padded(name: str, a1: Any, a2: Any) -> tuple[Any, Any]:
@@ -66,18 +62,18 @@ def _padded(name: str, a1: Any, a2: Any) -> tuple[Any, Any]:
 
 
 @jit
-def polyadd(a1: Any, a2: Any) -> Any:
+def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The sum of two polynomials."""
     return add(*_padded("polyadd", a1, a2))
 
 
 @jit
-def polysub(a1: Any, a2: Any) -> Any:
+def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The difference of two polynomials."""
     return subtract(*_padded("polysub", a1, a2))
 
 
-def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
+def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
     """The product of two polynomials. `trim_leading_zeros` (concrete arguments only) drops zeros in front."""
     from .editing import trim_zeros
 
@@ -90,7 +86,7 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
     return convolve(a1, a2, mode="full")
 
 
-def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
+def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
     """The quotient and the remainder of two polynomials.
 
     `trim_leading_zeros` (concrete arguments only) drops zeros in front of the remainder.
@@ -107,10 +103,10 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
         u = scatter(u, slice(k, k + n + 1), lax.neg(multiply(d, v)), "add")
     if trim_leading_zeros:
         u = trim_zeros(u, trim="f")
-    return q, u
+    return q, u  # type: ignore[return-value]
 
 
-def _polyder(p: Any, m: int = 1) -> Any:
+def _polyder(p: ArrayLike, m: int = 1) -> Array:
     """The m-th derivative of a polynomial. Raises ValueError for negative m."""
     (p,) = promote_dtypes_inexact(*arrays("polyder", p))
     m = concrete_or_error(operator.index, m, "'m' argument of jnp.polyder")
@@ -124,20 +120,19 @@ def _polyder(p: Any, m: int = 1) -> Any:
     return multiply(gather_elements(p, slice(None, -m)) if count > m else lax.slice_in_dim(p, 0, 0), factors)
 
 
-polyder = jit(_named(_polyder, "polyder"), static_argnames=("m",))
+polyder = jit(named(_polyder, "polyder"), static_argnames=("m",))
 
 
-def _polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+def _polyint(p: ArrayLike, m: int = 1, k: int | ArrayLike | None = None) -> Array:
     """The m-th integral of a polynomial, with constants `k`. Raises ValueError for constants that do not fit."""
-    k = 0 if k is None else k
-    p, k = (asarray(v) for v in promote_dtypes_inexact(*arrays("polyint", p, k)))
+    p, constants = (asarray(v) for v in promote_dtypes_inexact(*arrays("polyint", p, 0 if k is None else k)))
     m = concrete_or_error(operator.index, m, "'m' argument of jnp.polyint")
-    k = atleast_1d(k)
+    constants = atleast_1d(constants)
     if m < 0:
         raise ValueError("Order of integral must be positive (see polyder)")
-    if k.shape[0] == 1:
-        k = full_like(p, gather_elements(k, 0), shape=(m,))
-    if k.shape != (m,):
+    if constants.shape[0] == 1:
+        constants = full_like(p, gather_elements(constants, 0), shape=(m,))
+    if constants.shape != (m,):
         raise ValueError("k must be a scalar or a rank-1 array of length 1 or m.")
     if m == 0:
         return p
@@ -145,14 +140,14 @@ def _polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     # Coefficient i of p, or of the constants after them, is divided by its m rising powers.
     grid = np.maximum(0, np.arange(count + m, 0, -1)[None, :] - 1 - np.arange(m)[:, None])
     divisors = np.where(grid == 0, 1, grid).prod(0)
-    return divide(concatenate([p, k]), convert(asarray(divisors.astype(p.dtype)), p.dtype))
+    return divide(concatenate([p, constants]), convert(asarray(divisors.astype(p.dtype)), p.dtype))
 
 
-polyint = jit(_named(_polyint, "polyint"), static_argnames=("m",))
+polyint = jit(named(_polyint, "polyint"), static_argnames=("m",))
 
 
 @jit
-def poly(seq_of_zeros: Any) -> Any:
+def poly(seq_of_zeros: ArrayLike) -> Array:
     """The coefficients of the polynomial with given roots, or the characteristic one of a square matrix.
 
     Raises ValueError for other shapes.
@@ -205,7 +200,7 @@ def _roots_with_zeros(p: Any, count: Any) -> Any:
     return choose_elements(valid, found, complex(np.nan, np.nan))
 
 
-def roots(p: Any, *, strip_zeros: bool = True) -> Any:
+def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     """The roots of a polynomial, complex.
 
     `strip_zeros=False` keeps the length of the result static, as `jit` needs, and fills it up with NaN for
@@ -234,8 +229,8 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     return concatenate([found, lax.full((trailing,), 0, found.dtype)]) if trailing else found
 
 
-def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False, w: Any = None,
-            cov: Any = False) -> Any:
+def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, full: bool = False,
+            w: ArrayLike | None = None, cov: bool = False) -> Array | tuple[Array, ...]:
     """The polynomial of degree `deg` that fits points best, by least squares.
 
     Args:

@@ -6,13 +6,16 @@ import builtins
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from styrax import lax
 from styrax.core import dtypes
+from styrax.core.array import Array
+from styrax.core.named import named
 from styrax.core.trace import concrete_or_error
+from styrax.core.typing import ArrayLike, Axis, DTypeLike
 from styrax.transforms.jit import jit
 
 from .broadcasting import broadcast_shapes, choose_elements, spread, truth
@@ -37,12 +40,6 @@ from .promotion import (
 
 _BOOL = np.dtype(np.bool_)
 _HALF = {np.dtype(np.float16), np.dtype(dtypes.bfloat16)}
-
-
-def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
 
 
 def _no_out(name: str, out: Any) -> None:
@@ -157,8 +154,8 @@ _OVER_NAMES = {"sum": lax.psum, "max": lax.pmax, "min": lax.pmin}  # reductions 
 _LOGICAL = {"sum": (lax.reduce_or, lax.bitwise_or), "prod": (lax.reduce_and, lax.bitwise_and)}
 
 
-def sum(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
-        initial: Any = None, where: Any = None, promote_integers: bool = True) -> Any:
+def sum(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False,
+        initial: ArrayLike | None = None, where: ArrayLike | None = None, promote_integers: bool = True) -> Array:
     """The sum of the elements along `axis` (an int, a tuple of ints, or None for all).
 
     Args:
@@ -170,25 +167,45 @@ def sum(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims:
       promote_integers: whether small integers are widened.
 
     Raises ValueError for axes out of range or given twice.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> x = jnp.array([[1, 2], [3, 4]])
+      >>> jnp.sum(x, axis=0)
+      Array([4, 6], dtype=int32)
+      >>> jnp.sum(x, axis=1, keepdims=True)
+      Array([[3],
+             [7]], dtype=int32)
     """
     _no_out("sum", out)
     return _reduce("sum", a, lax.reduce_sum, 0, axis, dtype, keepdims, initial, where, widen=True,
                    promote=promote_integers)
 
 
-def prod(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
-         initial: Any = None, where: Any = None, promote_integers: bool = True) -> Any:
-    """The product of the elements along `axis`. Arguments as for `sum`."""
+def prod(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False,
+         initial: ArrayLike | None = None, where: ArrayLike | None = None, promote_integers: bool = True) -> Array:
+    """The product of the elements along `axis`. Arguments as for `sum`.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.prod(jnp.array([2, 3, 4]))
+      Array(24, dtype=int32)
+    """
     _no_out("prod", out)
     return _reduce("prod", a, lax.reduce_prod, 1, axis, dtype, keepdims, initial, where, widen=True,
                    promote=promote_integers)
 
 
-def max(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
-        where: Any = None) -> Any:
+def max(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
+        where: ArrayLike | None = None) -> Array:
     """The largest element along `axis`; NaN where there is one.
 
     Arguments as for `sum`. Raises ValueError for an empty reduction, and for `where` without `initial`.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.max(jnp.array([[1, 5], [7, 2]]), axis=1)
+      Array([5, 7], dtype=int32)
     """
     _no_out("max", out)
     if where is not None and initial is None:
@@ -197,11 +214,16 @@ def max(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, init
     return _reduce("max", a, lax.reduce_max, lowest, axis, None, keepdims, initial, where, needs_identity=True)
 
 
-def min(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
-        where: Any = None) -> Any:
+def min(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
+        where: ArrayLike | None = None) -> Array:
     """The smallest element along `axis`; NaN where there is one.
 
     Arguments as for `sum`. Raises ValueError for an empty reduction, and for `where` without `initial`.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.min(jnp.array([[1, 5], [7, 2]]), axis=1)
+      Array([1, 2], dtype=int32)
     """
     _no_out("min", out)
     if where is not None and initial is None:
@@ -210,20 +232,41 @@ def min(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, init
     return _reduce("min", a, lax.reduce_min, highest, axis, None, keepdims, initial, where, needs_identity=True)
 
 
-amax = _named(lambda a, axis=None, out=None, keepdims=False, initial=None, where=None:
-              max(a, axis, out, keepdims, initial, where), "amax", "The largest element along `axis`. As `max`.")
-amin = _named(lambda a, axis=None, out=None, keepdims=False, initial=None, where=None:
-              min(a, axis, out, keepdims, initial, where), "amin", "The smallest element along `axis`. As `min`.")
+
+def amax(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
+         where: ArrayLike | None = None) -> Array:
+    """The largest element along `axis`. The same as `max`."""
+    return max(a, axis, out, keepdims, initial, where)
 
 
-def all(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
-    """Whether all elements along `axis` are nonzero. Arguments as for `sum`."""
+def amin(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
+         where: ArrayLike | None = None) -> Array:
+    """The smallest element along `axis`. The same as `min`."""
+    return min(a, axis, out, keepdims, initial, where)
+
+
+def all(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *,
+        where: ArrayLike | None = None) -> Array:
+    """Whether all elements along `axis` are nonzero. Arguments as for `sum`.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.all(jnp.array([[True, False], [True, True]]), axis=1)
+      Array([False,  True], dtype=bool)
+    """
     _no_out("all", out)
     return _reduce("all", a, lax.reduce_and, True, axis, None, keepdims, None, where, to_bool=True)
 
 
-def any(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
-    """Whether some element along `axis` is nonzero. Arguments as for `sum`."""
+def any(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *,
+        where: ArrayLike | None = None) -> Array:
+    """Whether some element along `axis` is nonzero. Arguments as for `sum`.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.any(jnp.array([0, 0, 3]))
+      Array(True, dtype=bool)
+    """
     _no_out("any", out)
     return _reduce("any", a, lax.reduce_or, False, axis, None, keepdims, None, where, to_bool=True)
 
@@ -235,11 +278,16 @@ def count(shape: tuple, axis: Any) -> int:
     return math.prod(shape[i] for i in axis_indices(axis, len(shape))) * mapped
 
 
-def mean(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, *,
-         where: Any = None) -> Any:
+def mean(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False, *,
+         where: ArrayLike | None = None) -> Array:
     """The mean of the elements along `axis`. Arguments as for `sum`.
 
     Integers are averaged as floats, float16 and bfloat16 in float32.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.mean(jnp.array([1, 2, 6]))
+      Array(3., dtype=float32)
     """
     _no_out("mean", out)
     check_arraylike("mean", a)
@@ -310,8 +358,9 @@ def _degrees(name: str, ddof: Any, correction: Any) -> Any:
     return correction
 
 
-def var(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False, *,
-        where: Any = None, mean: Any = None, correction: Any = None) -> Any:
+def var(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, ddof: int = 0,
+        keepdims: bool = False, *, where: ArrayLike | None = None, mean: ArrayLike | None = None,
+        correction: int | float | None = None) -> Array:
     """The variance of the elements along `axis`.
 
     Args:
@@ -321,6 +370,11 @@ def var(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int
       mean: the mean, where it is known, with reduced axes kept.
 
     Raises ValueError when both `ddof` and `correction` are given.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.var(jnp.array([1.0, 2.0, 6.0]), ddof=1)
+      Array(7., dtype=float32)
     """
     _no_out("var", out)
     check_arraylike("var", a)
@@ -335,9 +389,16 @@ def _std(a: Any, axis: Any, dtype: Any, mean: Any, correction: Any, keepdims: bo
     return lax.sqrt(_var(a, axis, dtype, mean, correction, keepdims, where=where))
 
 
-def std(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False, *,
-        where: Any = None, mean: Any = None, correction: Any = None) -> Any:
-    """The standard deviation along `axis`: the square root of `var`, which see."""
+def std(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, ddof: int = 0,
+        keepdims: bool = False, *, where: ArrayLike | None = None, mean: ArrayLike | None = None,
+        correction: int | float | None = None) -> Array:
+    """The standard deviation along `axis`: the square root of `var`, which see.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.std(jnp.array([1.0, 3.0]))
+      Array(1., dtype=float32)
+    """
     _no_out("std", out)
     check_arraylike("std", a)
     correction = _degrees("std", ddof, correction)
@@ -352,28 +413,40 @@ def _ptp(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return lax.sub(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
 
 
-def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
     """The largest element less the smallest, along `axis`."""
     _no_out("ptp", out)
     check_arraylike("ptp", a)
     return _ptp(unwrap(a), static_axis(axis), keepdims)
 
 
-def _count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
-    """How many elements along `axis` are not zero."""
+def _count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
+    """How many elements along `axis` are not zero.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.count_nonzero(jnp.array([0, 3, 0, 5]))
+      Array(2, dtype=int32)
+    """
     (a,) = arrays("count_nonzero", a)
     return sum(lax.ne(a, convert(0, *typed(a))), axis, dtype=int, keepdims=keepdims)
 
 
-count_nonzero = jit(_named(_count_nonzero, "count_nonzero", _count_nonzero.__doc__ or ""),
+count_nonzero = jit(named(_count_nonzero, "count_nonzero"),
                     static_argnames=("axis", "keepdims"))
 
 
-def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False) -> Any:
+def average(a: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None, returned: bool = False,
+            keepdims: bool = False) -> Array | tuple[Array, Array]:
     """The mean along `axis`, weighted by `weights` (of the shape of `a`, or 1-d along the axis).
 
     With `returned` a pair of the mean and the sum of the weights. Raises TypeError or ValueError for
     weights that do not fit.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.average(jnp.array([1.0, 4.0]), weights=jnp.array([2.0, 1.0]))
+      Array(2., dtype=float32)
     """
     if weights is None:
         check_arraylike("average", a)
@@ -419,8 +492,15 @@ def promote_args_dtypes(name: str, *args: Any) -> list[Any]:
 
 
 # -- positions of extrema --------------------------------------------------------------------------
-def _arg(name: str, primitive: Callable[..., Any], doc: str) -> Callable[..., Any]:
-    def function(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+class Position(Protocol):
+    """A function that finds the place of an element."""
+
+    def __call__(self, a: ArrayLike, axis: int | None = None, out: None = None,
+                 keepdims: bool | None = None) -> Array: ...
+
+
+def _arg(name: str, primitive: Callable[..., Any], doc: str) -> Position:
+    def function(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
         (a,) = arrays(name, a)
         _no_out(name, out)
         if axis is not None and not hasattr(axis, "__index__"):
@@ -438,7 +518,7 @@ def _arg(name: str, primitive: Callable[..., Any], doc: str) -> Callable[..., An
         result = primitive(a, axis_, default_int())
         return lax.expand_dims(result, dims) if keepdims else result
 
-    return _named(function, name, doc)
+    return named(function, name, doc)
 
 
 def _flat(a: Any) -> Any:

@@ -6,13 +6,16 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from styrax import lax
 from styrax.core import dtypes
+from styrax.core.array import Array
+from styrax.core.named import named
 from styrax.core.trace import Tracer, concrete_or_error
+from styrax.core.typing import ArrayLike, DTypeLike, Object, Scalar, Shape
 from styrax.transforms.jit import jit
 
 from .broadcasting import choose_elements, spread, spread_all, truth
@@ -36,13 +39,14 @@ from .shaping import operand, ravel
 _BOOL = np.dtype(np.bool_)
 
 
-def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
-
-
-def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+@overload
+def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, size: int | None = None,
+          fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None) -> Array: ...
+@overload
+def where(condition: ArrayLike, x: None = None, y: None = None, /, *, size: int | None = None,
+          fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None) -> tuple[Array, ...]: ...
+def where(condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None = None, /, *, size: int | None = None,
+          fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None) -> Array | tuple[Array, ...]:
     """The elements of `x` where `condition` holds, those of `y` elsewhere. All three broadcast.
 
     With `condition` alone: the indices where it holds, as `nonzero`, which see for `size` and
@@ -50,6 +54,14 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
 
     Derivatives flow through both branches: a NaN in the gradient of the one that is not chosen stays
     a NaN. Choose safe inputs before the operation as well as the result after it.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> x = jnp.array([-1, 2, -3])
+      >>> jnp.where(x > 0, x, 0)
+      Array([0, 2, 0], dtype=int32)
+      >>> jnp.where(x > 0)
+      (Array([1], dtype=int32),)
     """
     if x is None and y is None:
         check_arraylike("where", condition)
@@ -60,10 +72,16 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
     return choose_elements(unwrap(condition), unwrap(x), unwrap(y))
 
 
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0) -> Array:
     """The element of the first choice whose condition holds, else of `default`.
 
     Raises ValueError for lists of different lengths or none at all.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> x = jnp.arange(4)
+      >>> jnp.select([x < 1, x > 2], [x, 10 * x], default=-1)
+      Array([ 0, -1, -1, 30], dtype=int32)
     """
     if len(condlist) != len(choicelist):
         raise ValueError(f"condlist must have length equal to choicelist ({len(condlist)} vs {len(choicelist)})")
@@ -80,10 +98,15 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     return lax.select_n(which, *(spread(c, shape) for c in choices))
 
 
-def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
+def clip(arr: ArrayLike | None = None, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
     """The elements of `arr` kept between `min` and `max`, which broadcast; None is no bound.
 
     Raises ValueError for complex arguments.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.clip(jnp.arange(5), 1, 3)
+      Array([1, 1, 2, 3, 3], dtype=int32)
     """
     if arr is None:
         raise ValueError("No input was provided to the clip function.")
@@ -117,10 +140,11 @@ def _clip_entry(arr: Any, min: Any = None, max: Any = None) -> Any:
     return asarray(arr)
 
 
-_clip = jit(_named(_clip_entry, "clip", ""))
+_clip = jit(named(_clip_entry, "clip", ""))
 
 
-def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
+def piecewise(x: ArrayLike, condlist: Array | Sequence[ArrayLike],
+              funclist: Sequence[ArrayLike | Callable[..., ArrayLike]], *args: Object, **kw: Object) -> Array:
     """The function of the last condition that holds, applied to each element of `x`.
 
     `funclist` may have one more entry than there are conditions: what holds otherwise (0 by default).
@@ -153,7 +177,8 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
     return lax.select_n(which, *(spread(r, x.shape) for r in results))
 
 
-def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
+def choose(a: ArrayLike, choices: Array | np.ndarray | Sequence[ArrayLike], out: None = None,
+           mode: str = "raise") -> Array:
     """Element by element, the member of `choices` that `a` names.
 
     `mode` is what an index out of range means: "raise" (concrete indices only), "wrap" or "clip".
@@ -189,12 +214,20 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
 
 
 # -- where things are nonzero ----------------------------------------------------------------------
-def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
+def nonzero(a: ArrayLike, *, size: int | None = None,
+            fill_value: None | ArrayLike | tuple[ArrayLike, ...] = None) -> tuple[Array, ...]:
     """The indices of the nonzero elements, in row order: one array per axis.
 
     Under `jit` the number has to be given as `size`: missing ones are filled up with `fill_value` (an
     index, or one per axis; 0 by default), superfluous ones cut off. Raises ConcretizationTypeError
     without it, ValueError for scalars.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.nonzero(jnp.array([0, 4, 5]))
+      (Array([1, 2], dtype=int32),)
+      >>> jnp.nonzero(jnp.array([0, 4, 5]), size=3, fill_value=-1)
+      (Array([ 1,  2, -1], dtype=int32),)
     """
     (a,) = arrays("nonzero", a)
     shape = shape_of(a)
@@ -215,8 +248,8 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
                                             "to use jnp.nonzero within JAX transformations."))
     mask = asarray(mask)
     if math.prod(shape) == 0 or size == 0:
-        return tuple(lax.full((size,), 0 if fill_value is None else fill_value if np.ndim(fill_value) == 0 else
-                              fill_value[i], default_int()) for i in range(len(shape)))
+        return tuple(lax.full((size,), 0 if fill_value is None else fill_value if np.ndim(fill_value) == 0 else  # type: ignore[arg-type]
+                              fill_value[i], default_int()) for i in range(len(shape)))  # type: ignore[index]
     from .cumulative import cumsum
     from .reductions import sum as sum_
 
@@ -229,11 +262,11 @@ def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple
 
     out = tuple(remainder(floor_divide(flat_indices, int(stride)), int(n)) for stride, n in zip(strides, shape))
     if fill_value is not None:
-        fill = fill_value if np.ndim(fill_value) or isinstance(fill_value, tuple) else (fill_value,) * len(shape)
-        if any(shape_of(f) != () for f in fill):
+        fill = fill_value if np.ndim(fill_value) or isinstance(fill_value, tuple) else (fill_value,) * len(shape)  # type: ignore[arg-type]
+        if any(shape_of(f) != () for f in fill):  # type: ignore[union-attr]
             raise ValueError(f"fill_value must be a scalar or a tuple of length {len(shape)}; got {fill_value}")
         missing = lax.ge(lax.iota(np.dtype(np.int32), size), convert(sum_(flat), np.dtype(np.int32)))
-        out = tuple(choose_elements(missing, f, entry) for f, entry in zip(fill, out))
+        out = tuple(choose_elements(missing, f, entry) for f, entry in zip(fill, out))  # type: ignore[arg-type]
     return out
 
 
@@ -245,12 +278,13 @@ def bincount_of(x: Any, length: int) -> Any:
     return scatter(zeros, clip(x, 0), 1, "add")
 
 
-def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def flatnonzero(a: ArrayLike, *, size: int | None = None,
+                fill_value: None | ArrayLike | tuple[ArrayLike, ...] = None) -> Array:
     """The indices of the nonzero elements of `a` as a vector. `size` and `fill_value` as for `nonzero`."""
     return nonzero(ravel(operand("flatnonzero", a)), size=size, fill_value=fill_value)[0]
 
 
-def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """The indices of the nonzero elements as the rows of a matrix. `size` and `fill_value` as for `nonzero`."""
     from .joining import concatenate
     from .shaping import atleast_1d
@@ -265,7 +299,7 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     return table
 
 
-def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
+def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0) -> Array:
     """The elements of `arr` where `condition` is nonzero, as a vector.
 
     With `size` the result has that length: filled up with `fill_value` or cut off.
@@ -274,8 +308,8 @@ def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: An
                     fill_value=fill_value)
 
 
-def compress(condition: Any, a: Any, axis: int | None = None, *, size: int | None = None, fill_value: Any = 0,
-             out: None = None) -> Any:
+def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *, size: int | None = None,
+             fill_value: ArrayLike = 0, out: None = None) -> Array:
     """The slices of `a` along `axis` (elements, for None) where the vector `condition` is nonzero.
 
     With `size` so many: filled up with `fill_value` or cut off. Raises ValueError for a condition that
@@ -322,8 +356,8 @@ def compress(condition: Any, a: Any, axis: int | None = None, *, size: int | Non
 
 
 # -- reading ---------------------------------------------------------------------------------------
-def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: str | None = None,
-         unique_indices: bool = False, indices_are_sorted: bool = False, fill_value: Any = None) -> Any:
+def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = None, mode: str | None = None,
+         unique_indices: bool = False, indices_are_sorted: bool = False, fill_value: Scalar | None = None) -> Array:
     """The elements (or slices along `axis`) of `a` at `indices`.
 
     Args:
@@ -334,6 +368,11 @@ def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: 
       unique_indices, indices_are_sorted: promises that make it faster.
 
     Raises TypeError or ValueError for indices that are no integers.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.take(jnp.array([10, 20, 30]), jnp.array([2, 0]))
+      Array([30, 10], dtype=int32)
     """
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.take is not supported.")
@@ -382,12 +421,19 @@ def _take(a: Any, indices: Any, axis: int | None = None, *, mode: Any = None, un
                       unique_indices=unique_indices, indices_are_sorted=indices_are_sorted)
 
 
-def _take_along_axis(arr: Any, indices: Any, axis: int | None = -1, mode: Any = None, fill_value: Any = None, *,
-                     wrap_negative_indices: bool = True) -> Any:
+def _take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
+                     mode: str | lax.GatherScatterMode | None = None, fill_value: Scalar | None = None, *,
+                     wrap_negative_indices: bool | None = None) -> Array:
     """`arr` read at indices along one axis: the result has the shape of `indices`, broadcast elsewhere.
 
     `mode` and `fill_value` are as for `take`. Raises ValueError for ranks that differ, TypeError for
     indices that are no integers.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> x = jnp.array([[3, 1, 2]])
+      >>> jnp.take_along_axis(x, jnp.argsort(x, axis=1), axis=1)
+      Array([[1, 2, 3]], dtype=int32)
     """
     arr, indices = arrays("take_along_axis", arr, indices)
     arr, indices = asarray(arr), asarray(indices)
@@ -402,10 +448,10 @@ def _take_along_axis(arr: Any, indices: Any, axis: int | None = -1, mode: Any = 
     axis = axis_index(axis, arr.ndim)
     size = arr.shape[axis]
     how = lax.GatherScatterMode.FILL_OR_DROP if mode is None else lax.GatherScatterMode.from_any(mode)
-    if how == lax.GatherScatterMode.CLIP and mode == "clip":
-        pass
     from .indexing import wrap_negative
 
+    if wrap_negative_indices is None:
+        wrap_negative_indices = how != lax.GatherScatterMode.PROMISE_IN_BOUNDS
     if wrap_negative_indices:
         indices = wrap_negative(indices, size)
     indices = convert(indices, np.dtype(np.int32) if size < 2**31 else np.dtype(np.int64))
@@ -435,7 +481,7 @@ def _take_along_axis(arr: Any, indices: Any, axis: int | None = -1, mode: Any = 
         fill_value=fill_value)
 
 
-take_along_axis = jit(_named(_take_along_axis, "take_along_axis", _take_along_axis.__doc__ or ""),
+take_along_axis = jit(named(_take_along_axis, "take_along_axis"),
                       static_argnames=("axis", "mode", "fill_value", "wrap_negative_indices"))
 
 
@@ -446,7 +492,7 @@ def _no_inplace(name: str, inplace: bool) -> None:
                          "inplace=False to instead return an updated array.")
 
 
-def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
+def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True) -> Array:
     """A copy of `a` with values `v` (repeated as needed) at the flat indices `ind`.
 
     `mode` is what an index out of bounds means: dropped (None), "clip" or "wrap". `inplace=False` has to
@@ -484,7 +530,7 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     return scatter(a, unravel_index(ind, a.shape), v, "set", mode=how)
 
 
-def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
+def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
     """A copy of `arr` with values `vals`, one after the other, where `mask` is nonzero.
 
     `inplace=False` has to be given: raises ValueError otherwise, and for no values.
@@ -506,8 +552,8 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
     return lax.reshape(flat, data.shape)
 
 
-def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True, *,
-                   mode: Any = None) -> Any:
+def put_along_axis(arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None, inplace: bool = True, *,
+                   mode: str | None = None) -> Array:
     """A copy of `arr` with `values` at indices along one axis, the counterpart of `take_along_axis`.
 
     `inplace=False` has to be given: raises ValueError otherwise.
@@ -539,10 +585,10 @@ def _put_along_entry(arr: Any, indices: Any, values: Any, axis: int | None, *, m
         arr, tuple(where_), values, "set", mode=mode)
 
 
-_put_along_axis = jit(_named(_put_along_entry, "put_along_axis", ""), static_argnames=("axis", "mode"))
+_put_along_axis = jit(named(_put_along_entry, "put_along_axis", ""), static_argnames=("axis", "mode"))
 
 
-def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
+def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True) -> Array:
     """A copy of `a` with `val` (a number, or values repeated as needed) on its main diagonal.
 
     `inplace=False` has to be given: raises ValueError otherwise, and for arrays that are no cubes of rank
@@ -569,14 +615,14 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
 
 
 # -- indices and flat indices ------------------------------------------------------------------------
-def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
+def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Array, ...]:
     """Flat indices into an array of a shape as one array of indices per axis.
 
     Those out of bounds are moved to the nearest place.
     """
     (indices,) = arrays("unravel_index", indices)
     indices = asarray(indices)
-    sizes = (shape,) if np.ndim(shape) == 0 and not isinstance(shape, (tuple, list)) else tuple(shape)
+    sizes: tuple[Any, ...] = (shape,) if np.ndim(shape) == 0 and not isinstance(shape, (tuple, list)) else tuple(shape)  # type: ignore[arg-type]
     if any(shape_of(s) != () for s in sizes):
         raise ValueError("unravel_index: shape should be a scalar or 1D sequence.")
     from .binary import divmod as divmod_
@@ -599,8 +645,8 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     return tuple(result)
 
 
-def ravel_multi_index(multi_index: Sequence[Any], dims: Sequence[int], mode: str = "raise", order: str = "C", *,
-                      dtype: Any = None) -> Any:
+def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mode: str = "raise", order: str = "C", *,
+                      dtype: DTypeLike | None = None) -> Array:
     """Indices per axis as flat indices into an array of shape `dims`, in row ("C") or column ("F") order.
 
     `mode` is what an index out of bounds means: "raise" (concrete indices only), "wrap" or "clip".

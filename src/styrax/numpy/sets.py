@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import operator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
 from styrax import lax
 from styrax.core import dtypes
+from styrax.core.array import Array
 from styrax.core.trace import concrete_or_error
+from styrax.core.typing import ArrayLike
 from styrax.transforms.jit import jit
 
 from .broadcasting import choose_elements
@@ -27,24 +29,24 @@ from .updates import scatter
 
 
 class _UniqueAllResult(NamedTuple):
-    values: Any
-    indices: Any
-    inverse_indices: Any
-    counts: Any
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
 
 
 class _UniqueCountsResult(NamedTuple):
-    values: Any
-    counts: Any
+    values: Array
+    counts: Array
 
 
 class _UniqueInverseResult(NamedTuple):
-    values: Any
-    inverse_indices: Any
+    values: Array
+    inverse_indices: Array
 
 
-def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *,
-         method: str = "auto") -> Any:
+def isin(element: ArrayLike, test_elements: ArrayLike, assume_unique: bool = False, invert: bool = False, *,
+         method: str = "auto") -> Array:
     """Whether each element occurs among `test_elements` (or does not, with `invert`).
 
     `method` is "compare_all", "binary_search", "sort", "concat_sort" or "auto".
@@ -162,9 +164,29 @@ def _unique(ar: Any, axis: int, return_index: bool, return_inverse: bool, return
     return found[0] if len(found) == 1 else found
 
 
-def unique(ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
-           axis: int | None = None, *, equal_nan: bool = True, size: int | None = None, fill_value: Any = None,
-           sorted: bool = True) -> Any:
+@overload
+def unique(ar: ArrayLike, return_index: Literal[False] = False, return_inverse: Literal[False] = False,
+           return_counts: Literal[False] = False, axis: int | None = None, *, equal_nan: bool = True,
+           size: int | None = None, fill_value: ArrayLike | None = None, sorted: bool = True) -> Array: ...
+@overload
+def unique(ar: ArrayLike, return_index: Literal[True], return_inverse: bool = False, return_counts: bool = False,
+           axis: int | None = None, *, equal_nan: bool = True, size: int | None = None,
+           fill_value: ArrayLike | None = None, sorted: bool = True) -> tuple[Array, ...]: ...
+@overload
+def unique(ar: ArrayLike, return_index: bool = False, *, return_inverse: Literal[True], return_counts: bool = False,
+           axis: int | None = None, equal_nan: bool = True, size: int | None = None,
+           fill_value: ArrayLike | None = None, sorted: bool = True) -> tuple[Array, ...]: ...
+@overload
+def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = False, *, return_counts: Literal[True],
+           axis: int | None = None, equal_nan: bool = True, size: int | None = None,
+           fill_value: ArrayLike | None = None, sorted: bool = True) -> tuple[Array, ...]: ...
+@overload
+def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
+           axis: int | None = None, *, equal_nan: bool = True, size: int | None = None,
+           fill_value: ArrayLike | None = None, sorted: bool = True) -> Array | tuple[Array, ...]: ...
+def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
+           axis: int | None = None, *, equal_nan: bool = True, size: int | None = None,
+           fill_value: ArrayLike | None = None, sorted: bool = True) -> Array | tuple[Array, ...]:
     """The different elements of `ar` (or slices along `axis`), in rising order.
 
     Args:
@@ -176,6 +198,13 @@ def unique(ar: Any, return_index: bool = False, return_inverse: bool = False, re
         `fill_value` (by default the smallest), superfluous ones cut off.
 
     Raises ConcretizationTypeError for traced arguments without `size`.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.unique(jnp.array([3, 1, 3]), return_counts=True)
+      (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
+      >>> jnp.unique(jnp.array([3, 1, 3]), size=3, fill_value=0)
+      Array([1, 3, 0], dtype=int32)
     """
     check_arraylike("unique", ar)
     ar = asarray(unwrap(ar))
@@ -196,23 +225,25 @@ def unique(ar: Any, return_index: bool = False, return_inverse: bool = False, re
     return out
 
 
-def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> _UniqueAllResult:
     """The different elements, their first indices, the inverse indices and counts, NaN all different."""
     return _UniqueAllResult(*unique(x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False,
                                     size=size, fill_value=fill_value))
 
 
-def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+def unique_counts(x: ArrayLike, /, *, size: int | None = None,
+                  fill_value: ArrayLike | None = None) -> _UniqueCountsResult:
     """The different elements and their counts, NaN all different."""
     return _UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
 
 
-def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+def unique_inverse(x: ArrayLike, /, *, size: int | None = None,
+                   fill_value: ArrayLike | None = None) -> _UniqueInverseResult:
     """The different elements and the inverse indices, NaN all different."""
     return _UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value))
 
 
-def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """The different elements, NaN all different."""
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
@@ -222,16 +253,15 @@ def _static_size(size: Any, name: str) -> int | None:
     return None if size is None else concrete_or_error(operator.index, size, f"The error arose in jnp.{name}()")
 
 
-def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """The elements that occur in one of two arrays, in order. `size` and `fill_value` as for `unique`."""
     a, b = (asarray(v) for v in arrays("union1d", ar1, ar2))
     size = _static_size(size, "union1d")
     return unique(concatenate([ravel(a), ravel(b)]), size=size, fill_value=fill_value)
 
 
-def setdiff1d(
-    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
-) -> Any:
+def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, size: int | None = None,
+              fill_value: ArrayLike | None = None) -> Array:
     """The elements of the first array that do not occur in the second, in order.
 
     `size` as for `unique`; `fill_value` is 0 by default.
@@ -266,9 +296,8 @@ def _new_in_sorted(a: Any) -> Any:
     return concatenate([first, lax.ne(lax.slice_in_dim(a, 1, a.shape[0]), lax.slice_in_dim(a, 0, a.shape[0] - 1))])
 
 
-def setxor1d(
-    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
-) -> Any:
+def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, size: int | None = None,
+             fill_value: ArrayLike | None = None) -> Array:
     """The elements that occur in exactly one of two arrays, in order. `size` and `fill_value` as for `unique`."""
     a, b = (ravel(asarray(v)) for v in arrays("setxor1d", ar1, ar2))
     size = _static_size(size, "setxor1d")
@@ -296,8 +325,8 @@ def _sized_choice(a: Any, b: Any, size: int, fill_value: Any, keep: Any, smalles
     return choose_elements(valid, values, filler)
 
 
-def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False, *,
-                size: int | None = None, fill_value: Any = None) -> Any:
+def intersect1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, return_indices: bool = False, *,
+                size: int | None = None, fill_value: ArrayLike | None = None) -> Array | tuple[Array, Array, Array]:
     """The elements that occur in both arrays, in order; with `return_indices` also their first indices in each.
 
     `size` and `fill_value` as for `unique`.

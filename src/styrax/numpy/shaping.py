@@ -6,12 +6,15 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Protocol, overload
 
 import numpy as np
 
 from styrax import lax
+from styrax.core.array import Array
+from styrax.core.named import named
 from styrax.core.trace import Tracer, concrete_or_error
+from styrax.core.typing import ArrayLike, Axis, DTypeLike, Shape, ShapeLike, ShardingLike
 from styrax.transforms.jit import jit
 
 from .broadcasting import canonical_shape, choose_elements, spread
@@ -33,13 +36,7 @@ from .promotion import (
 _max, _min, _sum = max, min, sum
 
 
-def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
-
-
-def operand(name: str, a: Any) -> Any:
+def operand(name: str, a: Any) -> Array:
     """The argument `a` of the function `name` as an array."""
     if is_array(a):
         return a
@@ -47,16 +44,23 @@ def operand(name: str, a: Any) -> Any:
     return asarray(unwrap(a))
 
 
-def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Any:
+def reshape(a: ArrayLike, shape: ShapeLike, order: str = "C", *, copy: bool | None = None,
+            out_sharding: ShardingLike | None = None) -> Array:
     """The elements of `a`, in row order (or column order for "F"), in another shape.
 
     One size may be -1: it follows from the others. Raises TypeError where the sizes do not multiply
     to the number of elements.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.reshape(jnp.arange(6), (2, -1))
+      Array([[0, 1, 2],
+             [3, 4, 5]], dtype=int32)
     """
     return reshape_to(operand("reshape", a), shape, order=order)
 
 
-def reshape_to(a: Any, *shape: Any, order: str = "C") -> Any:
+def reshape_to(a: Any, *shape: Any, order: str = "C") -> Array:
     """`a.reshape(*shape)`: the new sizes as one sequence or as arguments."""
     new = _new_sizes(a, shape[0] if len(shape) == 1 else shape)
     if order not in ("C", "F", "A"):
@@ -86,18 +90,29 @@ def _new_sizes(a: Any, shape: Any) -> tuple:
     return new
 
 
-def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
-    """The elements of `a` as a vector, in row order (or column order for "F")."""
+def ravel(a: ArrayLike, order: str = "C", *, out_sharding: ShardingLike | None = None) -> Array:
+    """The elements of `a` as a vector, in row order (or column order for "F").
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.ravel(jnp.array([[1, 2], [3, 4]]))
+      Array([1, 2, 3, 4], dtype=int32)
+    """
     a = operand("ravel", a)
     if order == "K":
         raise NotImplementedError("Ravel not implemented for order='K'.")
     return reshape_to(a, (a.size,), order=order)
 
 
-def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
+def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """`a` with its axes in another order, reversed by default.
 
     Raises TypeError or ValueError for `axes` that are no permutation.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.transpose(jnp.ones((2, 3, 4)), (2, 0, 1)).shape
+      (4, 2, 3)
     """
     a = operand("transpose", a)
     if axes is None:
@@ -107,12 +122,12 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     return lax.transpose(a, order)
 
 
-def permute_dims(a: Any, /, axes: tuple[int, ...]) -> Any:
+def permute_dims(a: ArrayLike, /, axes: tuple[int, ...]) -> Array:
     """`a` with its axes in the order `axes`."""
     return transpose(a, axes)
 
 
-def matrix_transpose(x: Any, /) -> Any:
+def matrix_transpose(x: ArrayLike, /) -> Array:
     """`x` with its last two axes exchanged. Raises ValueError below rank 2."""
     x = operand("matrix_transpose", x)
     if x.ndim < 2:
@@ -120,8 +135,14 @@ def matrix_transpose(x: Any, /) -> Any:
     return lax.transpose(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
-def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
-    """`a` with two axes exchanged."""
+def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
+    """`a` with two axes exchanged.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.swapaxes(jnp.ones((2, 3, 4)), 0, 2).shape
+      (4, 3, 2)
+    """
     a = operand("swapaxes", a)
     axis1 = axis_index(concrete_or_error(operator.index, axis1, "axis1"), a.ndim)
     axis2 = axis_index(concrete_or_error(operator.index, axis2, "axis2"), a.ndim)
@@ -130,10 +151,15 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     return lax.transpose(a, tuple(order))
 
 
-def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
     """`a` with the axes `source` (an int or several) moved to the places `destination`.
 
     Raises ValueError where they are not equally many, or given twice.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.moveaxis(jnp.ones((2, 3, 4)), 0, -1).shape
+      (3, 4, 2)
     """
     a = operand("moveaxis", a)
     source = axis_indices(source, a.ndim)
@@ -146,7 +172,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     return lax.transpose(a, tuple(order)) if order != list(range(a.ndim)) else a
 
 
-def _rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+def _rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     """`a` with `axis` moved until it lies before `start`."""
     a = operand("rollaxis", a)
     start = operator.index(start)
@@ -157,13 +183,18 @@ def _rollaxis(a: Any, axis: int, start: int = 0) -> Any:
     return moveaxis(a, axis, start - 1 if start > axis else start)
 
 
-rollaxis = jit(_named(_rollaxis, "rollaxis", _rollaxis.__doc__ or ""), static_argnames=("axis", "start"))
+rollaxis = jit(named(_rollaxis, "rollaxis"), static_argnames=("axis", "start"))
 
 
-def expand_dims(a: Any, axis: Any) -> Any:
+def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     """`a` with new axes of size 1 at the places `axis` (an int or several) of the result.
 
     Raises ValueError for places out of range or given twice.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.expand_dims(jnp.ones(3), axis=(0, 2)).shape
+      (1, 3, 1)
     """
     a = operand("expand_dims", a)
     axis = static_axis(axis)
@@ -171,8 +202,14 @@ def expand_dims(a: Any, axis: Any) -> Any:
     return lax.expand_dims(a, axis_indices(places, a.ndim + len(places)))
 
 
-def squeeze(a: Any, axis: Any = None) -> Any:
-    """`a` without axes of size 1: all of them, or those in `axis`. Raises ValueError for an axis of another size."""
+def squeeze(a: ArrayLike, axis: Axis = None) -> Array:
+    """`a` without axes of size 1: all of them, or those in `axis`. Raises ValueError for an axis of another size.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.squeeze(jnp.ones((1, 3, 1))).shape
+      (3,)
+    """
     a = operand("squeeze", a)
     if axis is None:
         axes = tuple(i for i, d in enumerate(a.shape) if type(d) is int and d == 1)
@@ -181,23 +218,33 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     return lax.squeeze(a, axes) if axes else a
 
 
-def _atleast(name: str, rank: int, shape: Callable[[int], tuple[int, ...]]) -> Callable[..., Any]:
+class AtLeast(Protocol):
+    """`atleast_1d` and its kin: one argument gives an array, several a list."""
+
+    @overload
+    def __call__(self, x: ArrayLike, /) -> Array: ...
+    @overload
+    def __call__(self, *arys: ArrayLike) -> Array | list[Array]: ...
+
+
+def _atleast(name: str, rank: int, shape: Callable[[int], tuple[int, ...]]) -> AtLeast:
     """`atleast_nd`: `shape(ndim)` gives the axes to insert into an array of rank `ndim` below `rank`."""
 
     def one(x: Any) -> Any:
         x = operand(name, x)
         return x if x.ndim >= rank else lax.expand_dims(x, shape(x.ndim))
 
-    compiled = jit(_named(lambda x: one(x), name, ""))
+    compiled = jit(named(lambda x: one(x), name, ""))
 
-    def function(*arys: Any) -> Any:
+    def function(*arys: ArrayLike) -> Array | list[Array]:
         for x in arys:
             check_arraylike(name, x)
         if len(arys) == 1:
             return compiled(unwrap(arys[0]))
         return [compiled(unwrap(x)) for x in arys]
 
-    return _named(function, name, f"Each argument as an array of rank {rank} at least, with axes of size 1 added."
+    return named(  # type: ignore[return-value]
+        function, name, f"Each argument as an array of rank {rank} at least, with axes of size 1 added."
                                   "\n\n    One argument gives an array, several a list.")
 
 
@@ -208,17 +255,23 @@ atleast_3d = _atleast("atleast_3d", 3, lambda n: {0: (0, 1, 2), 1: (0, 2), 2: (2
 
 # -- orders along an axis ------------------------------------------------------------------------
 @partial(jit, static_argnames=("axis",))
-def _flip(m: Any, axis: Any = None) -> Any:
+def _flip(m: Any, axis: Any = None) -> Array:
     return lax.rev(m, axis_indices(axis, m.ndim))
 
 
-def flip(m: Any, axis: Any = None) -> Any:
-    """`m` with its elements in reverse order along `axis` (an int, several, or None for all)."""
+def flip(m: ArrayLike, axis: Axis = None) -> Array:
+    """`m` with its elements in reverse order along `axis` (an int, several, or None for all).
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.flip(jnp.arange(3))
+      Array([2, 1, 0], dtype=int32)
+    """
     m = operand("flip", m)
     return _flip(m, static_axis(axis))
 
 
-def fliplr(m: Any) -> Any:
+def fliplr(m: ArrayLike) -> Array:
     """`m` reversed along its second axis. Raises ValueError below rank 2."""
     m = operand("fliplr", m)
     if m.ndim < 2:
@@ -226,12 +279,12 @@ def fliplr(m: Any) -> Any:
     return _flip(m, 1)
 
 
-def flipud(m: Any) -> Any:
+def flipud(m: ArrayLike) -> Array:
     """`m` reversed along its first axis."""
     return _flip(operand("flipud", m), 0)
 
 
-def _rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
+def _rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """`m` turned by k right angles in the plane of two axes, from the first towards the second."""
     m = operand("rot90", m)
     if m.ndim < 2:
@@ -252,11 +305,11 @@ def _rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
     return flip(lax.transpose(m, tuple(order)), b)
 
 
-rot90 = jit(_named(_rot90, "rot90", _rot90.__doc__ or ""), static_argnames=("k", "axes"))
+rot90 = jit(named(_rot90, "rot90"), static_argnames=("k", "axes"))
 
 
 @partial(jit, static_argnames=("shift", "axis"))
-def _roll_static(a: Any, shift: tuple[int, ...], axis: tuple[int, ...]) -> Any:
+def _roll_static(a: Any, shift: tuple[int, ...], axis: tuple[int, ...]) -> Array:
     for n, i in zip(*np.broadcast_arrays(shift, axis)):
         i = axis_index(int(i), a.ndim)
         size = a.shape[i]
@@ -267,7 +320,7 @@ def _roll_static(a: Any, shift: tuple[int, ...], axis: tuple[int, ...]) -> Any:
 
 
 @partial(jit, static_argnames=("axis",))
-def _roll_dynamic(a: Any, shift: Any, axis: tuple[int, ...]) -> Any:
+def _roll_dynamic(a: Any, shift: Any, axis: tuple[int, ...]) -> Array:
     from .binary import remainder
 
     shifts = lax.broadcast_shapes(shape_of(shift), (len(axis),))
@@ -283,10 +336,15 @@ def _roll_dynamic(a: Any, shift: Any, axis: tuple[int, ...]) -> Any:
     return a
 
 
-def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axis = None) -> Array:
     """`a` with its elements moved by `shift` places along `axis`, around the end; in row order for None.
 
     `shift` and `axis` may be several, and `shift` may be traced.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.roll(jnp.arange(5), 2)
+      Array([3, 4, 0, 1, 2], dtype=int32)
     """
     a = operand("roll", a)
     if axis is None:
@@ -306,26 +364,38 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     return _roll_static(a, tuple(int(s) for s in np.atleast_1d(steps)), axes)
 
 
-def tile(A: Any, reps: Any) -> Any:
-    """`A` repeated as a whole along each axis. `reps` is one count or one per axis, the last ones first matched."""
+def tile(A: ArrayLike, reps: ShapeLike) -> Array:
+    """`A` repeated as a whole along each axis. `reps` is one count or one per axis, the last ones first matched.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.tile(jnp.array([1, 2]), (2, 2))
+      Array([[1, 2, 1, 2],
+             [1, 2, 1, 2]], dtype=int32)
+    """
     a = operand("tile", A)
     try:
-        counts = tuple(reps)
+        given: tuple[Any, ...] = tuple(reps)  # type: ignore[arg-type]
     except TypeError:
-        counts = (reps,)
-    counts = tuple(concrete_or_error(operator.index, r, "reps argument of jnp.tile") for r in counts)
+        given = (reps,)
+    counts = tuple(concrete_or_error(operator.index, r, "reps argument of jnp.tile") for r in given)
     if a.ndim < len(counts):
         a = lax.expand_dims(a, tuple(range(len(counts) - a.ndim)))
     counts = (1,) * (a.ndim - len(counts)) + counts
     return lax.tile(a, counts)
 
 
-def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None,
-           out_sharding: Any = None) -> Any:
+def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_repeat_length: int | None = None,
+           out_sharding: ShardingLike | None = None) -> Array:
     """Every element (or slice along `axis`) repeated, `repeats` times or as often as its entry there says.
 
     Under `jit` counts that are traced need `total_repeat_length`: the length of the result, which is
     cut off or filled up with the last element. Raises ConcretizationTypeError without it.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.repeat(jnp.array([1, 2]), jnp.array([1, 3]), total_repeat_length=4)
+      Array([1, 2, 2, 2], dtype=int32)
     """
     a = operand("repeat", a)
     check_arraylike("repeat", repeats)
@@ -361,7 +431,7 @@ def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length
     return _repeat_each(a, repeats, axis, total)
 
 
-def _repeat_each(a: Any, repeats: Any, axis: int, total: int) -> Any:
+def _repeat_each(a: Any, repeats: Any, axis: int, total: int) -> Array:
     # Element i begins at the sum of the counts before it: marks there, summed up, give the source indices.
     from .cumulative import cumsum
     from .selection import take
@@ -377,7 +447,7 @@ def _repeat_each(a: Any, repeats: Any, axis: int, total: int) -> Any:
     return take(a, source, axis=axis)
 
 
-def _resize(a: Any, new_shape: Any) -> Any:
+def _resize(a: ArrayLike, new_shape: Shape) -> Array:
     """The elements of `a` in row order, repeated as needed, in a shape. Raises ValueError for negative sizes."""
     a = ravel(operand("resize", a))
     new = canonical_shape(new_shape)
@@ -391,11 +461,11 @@ def _resize(a: Any, new_shape: Any) -> Any:
     return reshape_to(a, new)
 
 
-resize = jit(_named(_resize, "resize", _resize.__doc__ or ""), static_argnames=("new_shape",))
+resize = jit(named(_resize, "resize"), static_argnames=("new_shape",))
 
 
 # -- diagonals -----------------------------------------------------------------------------------
-def _diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def _diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The diagonals in the planes of two axes, as the last axis. Raises ValueError below rank 2."""
     from .indexing import gather_elements
 
@@ -414,10 +484,11 @@ def _diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
     return gather_elements(a, (..., i, j))
 
 
-diagonal = jit(_named(_diagonal, "diagonal", _diagonal.__doc__ or ""), static_argnames=("offset", "axis1", "axis2"))
+diagonal = jit(named(_diagonal, "diagonal"), static_argnames=("offset", "axis1", "axis2"))
 
 
-def _trace(a: Any, offset: int | Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:
+def _trace(a: ArrayLike, offset: int | ArrayLike = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None,
+           out: None = None) -> Array:
     """The sum of the diagonal in the planes of two axes. Raises ValueError below rank 2."""
     from .reductions import sum as sum_
 
@@ -436,10 +507,10 @@ def _trace(a: Any, offset: int | Any = 0, axis1: int = 0, axis2: int = 1, dtype:
     return sum_(a, axis=(-2, -1), dtype=kind)
 
 
-trace = jit(_named(_trace, "trace", _trace.__doc__ or ""), static_argnames=("axis1", "axis2", "dtype"))
+trace = jit(named(_trace, "trace"), static_argnames=("axis1", "axis2", "dtype"))
 
 
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """The slices of `x` along an axis, as a tuple. Raises ValueError for scalars."""
     x = operand("unstack", x)
     if x.ndim == 0:

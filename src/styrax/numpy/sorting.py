@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,6 +10,9 @@ import numpy as np
 
 from styrax import lax
 from styrax.core import dtypes
+from styrax.core.array import Array
+from styrax.core.named import named
+from styrax.core.typing import ArrayLike, DTypeLike
 from styrax.transforms.jit import jit
 
 from .binary import greater_equal, less
@@ -17,12 +20,6 @@ from .broadcasting import choose_elements
 from .conversion import asarray
 from .promotion import arrays, axis_index, check_arraylike, convert, default_int, is_array, promote_dtypes, shape_of
 from .shaping import operand, ravel
-
-
-def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
 
 
 def _ignored(name: str, kind: Any, order: Any) -> None:
@@ -33,11 +30,16 @@ def _ignored(name: str, kind: Any, order: Any) -> None:
         raise TypeError(f"'order' argument to {name} is not supported.")
 
 
-def _sort(a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
-          descending: bool = False) -> Any:
+def _sort(a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
+          descending: bool = False) -> Array:
     """The elements in rising order along `axis` (None: all, as a vector); NaN comes last.
 
     `descending` reverses the order, `stable` keeps equal elements in theirs.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.sort(jnp.array([3, 1, 2]), descending=True)
+      Array([3, 2, 1], dtype=int32)
     """
     a = operand("sort", a)
     _ignored("sort", kind, order)
@@ -48,9 +50,15 @@ def _sort(a: Any, axis: int | None = -1, *, kind: None = None, order: None = Non
     return lax.rev(out, (axis,)) if descending else out
 
 
-def _argsort(a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
-             descending: bool = False, dtype: Any = None) -> Any:
-    """The indices that sort `a` along `axis`. Arguments as for `sort`; `dtype` is that of the indices."""
+def _argsort(a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
+             descending: bool = False, dtype: DTypeLike | None = None) -> Array:
+    """The indices that sort `a` along `axis`. Arguments as for `sort`; `dtype` is that of the indices.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.argsort(jnp.array([3, 1, 2]))
+      Array([1, 2, 0], dtype=int32)
+    """
     a = operand("argsort", a)
     _ignored("argsort", kind, order)
     if axis is None:
@@ -69,14 +77,14 @@ def _argsort(a: Any, axis: int | None = -1, *, kind: None = None, order: None = 
 
 
 sort = jit(
-    _named(_sort, "sort", _sort.__doc__ or ""), static_argnames=("axis", "kind", "order", "stable", "descending")
+    named(_sort, "sort"), static_argnames=("axis", "kind", "order", "stable", "descending")
 )
-argsort = jit(_named(_argsort, "argsort", _argsort.__doc__ or ""),
+argsort = jit(named(_argsort, "argsort"),
               static_argnames=("axis", "kind", "order", "stable", "descending", "dtype"))
 
 
 @jit
-def sort_complex(a: Any) -> Any:
+def sort_complex(a: ArrayLike) -> Array:
     """The elements along the last axis as complex numbers, sorted by real part, then imaginary part."""
     from .promotion import promote_dtypes_complex
 
@@ -85,7 +93,7 @@ def sort_complex(a: Any) -> Any:
     return lax.sort(a, dimension=axis_index(-1, a.ndim))
 
 
-def _partition(a: Any, kth: int, axis: int = -1) -> Any:
+def _partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The elements rearranged along `axis`: the one that sorting puts at `kth` is there, none above it is smaller."""
     a = operand("partition", a)
     axis, kth = axis_index(axis, a.ndim), axis_index(kth, a.shape[axis_index(axis, a.ndim)])
@@ -101,7 +109,7 @@ def _partition(a: Any, kth: int, axis: int = -1) -> Any:
     return lax.concatenate([bottom, top], axis)
 
 
-def _argpartition(a: Any, kth: int, axis: int = -1) -> Any:
+def _argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The indices of a partition of `a` along `axis`, as `partition`."""
     a = operand("argpartition", a)
     axis, kth = axis_index(axis, a.ndim), axis_index(kth, a.shape[axis_index(axis, a.ndim)])
@@ -119,29 +127,29 @@ def _argpartition(a: Any, kth: int, axis: int = -1) -> Any:
     return lax.concatenate([bottom, top], axis)
 
 
-partition = jit(_named(_partition, "partition", _partition.__doc__ or ""), static_argnames=("kth", "axis"))
-argpartition = jit(_named(_argpartition, "argpartition", _argpartition.__doc__ or ""), static_argnames=("kth", "axis"))
+partition = jit(named(_partition, "partition"), static_argnames=("kth", "axis"))
+argpartition = jit(named(_argpartition, "argpartition"), static_argnames=("kth", "axis"))
 
 
-def _lexsort(keys: Any, axis: int = -1) -> Any:
+def _lexsort(keys: Array | np.ndarray | Sequence[ArrayLike], axis: int = -1) -> Array:
     """The indices that sort by several keys of one shape, the last one first.
 
     Raises TypeError without keys, ValueError for keys of different shapes.
     """
-    keys = list(lax.unstack(operand("lexsort", keys))) if is_array(keys) or isinstance(keys, np.ndarray) else [
-        operand("lexsort", k) for k in keys]
-    if not keys:
+    whole = is_array(keys) or isinstance(keys, np.ndarray)
+    members: list[Any] = list(lax.unstack(operand("lexsort", keys))) if whole else [operand("lexsort", k) for k in keys]
+    if not members:
         raise TypeError("need sequence of keys with len > 0 in lexsort")
-    if len({k.shape for k in keys}) > 1:
+    if len({k.shape for k in members}) > 1:
         raise ValueError("all keys need to be the same shape")
-    if keys[0].ndim == 0:
+    if members[0].ndim == 0:
         return lax.full((), 0, default_int())
-    axis = axis_index(axis, keys[0].ndim)
-    iota = lax.broadcasted_iota(default_int(), keys[0].shape, axis)
-    return lax.sort((*keys[::-1], iota), dimension=axis, num_keys=len(keys))[-1]
+    axis = axis_index(axis, members[0].ndim)
+    iota = lax.broadcasted_iota(default_int(), members[0].shape, axis)
+    return lax.sort((*members[::-1], iota), dimension=axis, num_keys=len(members))[-1]
 
 
-lexsort = jit(_named(_lexsort, "lexsort", _lexsort.__doc__ or ""), static_argnames=("axis",))
+lexsort = jit(named(_lexsort, "lexsort"), static_argnames=("axis",))
 
 
 # -- search --------------------------------------------------------------------------------------------
@@ -216,12 +224,13 @@ def _by_sorting(sorted_arr: Any, query: Any, side: str) -> Any:
 
 _METHODS: dict[str, Callable[..., Any]] = {
     "scan": _searchsorted_scan_impl, "scan_unrolled": _searchsorted_scan_impl, "default": _searchsorted_scan_impl,
-    "compare_all": jit(_named(_by_counting, "_searchsorted_compare_all_impl", ""), static_argnames=("side",)),
-    "sort": jit(_named(_by_sorting, "_searchsorted_sort_impl", ""), static_argnames=("side",)),
+    "compare_all": jit(named(_by_counting, "_searchsorted_compare_all_impl", ""), static_argnames=("side",)),
+    "sort": jit(named(_by_sorting, "_searchsorted_sort_impl", ""), static_argnames=("side",)),
 }
 
 
-def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Any:
+def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None, *,
+                 method: str = "scan") -> Array:
     """Where the elements of `v` go in a sorted vector `a` to keep it sorted.
 
     Args:
@@ -231,6 +240,11 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, meth
         short vectors).
 
     Raises ValueError for an `a` that is no vector, and for unknown sides and methods.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.searchsorted(jnp.array([1, 3, 5]), jnp.array([0, 3, 6]))
+      Array([0, 1, 3], dtype=int32)
     """
     if sorter is None:
         check_arraylike("searchsorted", a, v)
@@ -257,10 +271,10 @@ def _searchsorted_entry(a: Any, v: Any, sorter: Any = None, *, side: str, method
     return _METHODS[method](a, v, side)
 
 
-_searchsorted = jit(_named(_searchsorted_entry, "searchsorted", ""), static_argnames=("side", "method"))
+_searchsorted = jit(named(_searchsorted_entry, "searchsorted", ""), static_argnames=("side", "method"))
 
 
-def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
+def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None) -> Array:
     """The number of the bin that each element of `x` lies in.
 
     `bins` are rising or falling edges; bin i reaches from edge i - 1 to edge i, which belongs to it only
@@ -271,7 +285,7 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
         raise ValueError("digitize: bins must be a 1-dimensional array; got bins=" + str(bins))
     size = bins.shape[0]
     side = "left" if right else "right"
-    options = {} if method is None else {"method": method}
+    options: dict[str, Any] = {} if method is None else {"method": method}
     if size == 0:
         return lax.full_like(x, 0, dtype=_PLACE)
     from .indexing import gather_elements

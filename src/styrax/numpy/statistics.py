@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from styrax import lax
 from styrax.core import dtypes
+from styrax.core.array import Array
+from styrax.core.named import named
+from styrax.core.typing import ArrayLike, Axis, DTypeLike, ShardingLike
 from styrax.transforms.jit import jit
 
 from .binary import divide, multiply, subtract
@@ -39,13 +41,6 @@ from .reductions import sum as sum_
 from .selection import clip
 from .shaping import atleast_2d, diagonal, moveaxis
 from .ufuncs import conj, isnan
-
-
-def _named(function: Callable[..., Any], name: str, doc: str | None = None) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc or function.__doc__
-    return function
-
 
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
@@ -232,24 +227,38 @@ _DOC = """The {}-quantiles of the elements along `axis`{}.
     """
 
 
-def _quantile_function(name: str, skip_nan: bool, scale: int) -> Callable[..., Any]:
+class Quantile(Protocol):
+    """`quantile` and its kin."""
+
+    def __call__(self, a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
+                 method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None) -> Array: ...
+
+
+class Median(Protocol):
+    """`median` and `nanmedian`."""
+
+    def __call__(self, a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
+                 keepdims: bool = False) -> Array: ...
+
+
+def _quantile_function(name: str, skip_nan: bool, scale: int) -> Quantile:
     def traced(a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
                method: str = "linear", keepdims: bool = False, *, weights: Any = None) -> Any:
         _check_options(name, overwrite_input, out)
         check_arraylike(name, a, q)
         return _entry(a, q, static_axis(axis), method, keepdims, weights, skip_nan)
 
-    compiled = jit(_named(traced, name, ""), static_argnames=("axis", "overwrite_input", "method", "keepdims"))
+    compiled = jit(named(traced, name, ""), static_argnames=("axis", "overwrite_input", "method", "keepdims"))
 
-    def function(a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
-                 method: str = "linear", keepdims: bool = False, *, weights: Any = None) -> Any:
+    def function(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
+                 method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None) -> Array:
         check_arraylike(name, a, q)
         a, q = unwrap(a), unwrap(q)
         # A number becomes a constant here, not a traced weak one.
         q = convert(q, to_inexact(dtype_of(q))) if not is_array(q) else q
         return compiled(a, q, static_axis(axis), out, overwrite_input, method, keepdims, weights=weights)
 
-    return _named(function, name, _DOC.format("q" if scale == 1 else "q/100", ", NaN left out" if skip_nan else
+    return named(function, name, _DOC.format("q" if scale == 1 else "q/100", ", NaN left out" if skip_nan else
                                               "; NaN where there is one", scale))
 
 
@@ -257,31 +266,39 @@ quantile = _quantile_function("quantile", False, 1)
 nanquantile = _quantile_function("nanquantile", True, 1)
 
 
-def _percentile_function(name: str, inner: Callable[..., Any]) -> Callable[..., Any]:
-    def function(a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
-                 method: str = "linear", keepdims: bool = False, *, weights: Any = None,
-                 out_sharding: Any = None) -> Any:
+def _percentile(name: str, inner: Quantile) -> Quantile:
+    def function(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
+                 method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None) -> Array:
         check_arraylike(name, a, q)
         (q,) = promote_dtypes_inexact(unwrap(q))
         level = divide(q, 100) if is_array(q) else np.asarray(q, dtype_of(q)) / np.asarray(100, dtype_of(q))
         return inner(a, level, axis=axis, out=out, overwrite_input=overwrite_input, method=method, keepdims=keepdims,
                      weights=weights)
 
-    return _named(function, name, _DOC.format("q/100", ", NaN left out" if name.startswith("nan") else
+    return named(function, name, _DOC.format("q/100", ", NaN left out" if name.startswith("nan") else
                                               "; NaN where there is one", 100))
 
 
-percentile = _percentile_function("percentile", quantile)
-nanpercentile = _percentile_function("nanpercentile", nanquantile)
+nanpercentile = _percentile("nanpercentile", nanquantile)
+_percentile_of = _percentile("percentile", quantile)
 
 
-def _median_function(name: str, inner: Callable[..., Any]) -> Callable[..., Any]:
-    def function(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
-                 keepdims: bool = False) -> Any:
+def percentile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
+               method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
+               out_sharding: ShardingLike | None = None) -> Array:
+    return _percentile_of(a, q, axis, out, overwrite_input, method, keepdims, weights=weights)
+
+
+percentile.__doc__ = _percentile_of.__doc__
+
+
+def _median_function(name: str, inner: Quantile) -> Median:
+    def function(a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
+                 keepdims: bool = False) -> Array:
         check_arraylike(name, a)
         return inner(a, 0.5, axis=axis, out=out, overwrite_input=overwrite_input, keepdims=keepdims, method="midpoint")
 
-    return jit(_named(function, name, f"The median of the elements along `axis`"
+    return jit(named(function, name, f"The median of the elements along `axis`"
                                       f"{', NaN left out' if 'nan' in name else '; NaN where there is one'}. "
                                       "Arguments as for `quantile`."),
                static_argnames=("axis", "overwrite_input", "keepdims"))
@@ -292,8 +309,8 @@ nanmedian = _median_function("nanmedian", nanquantile)
 
 
 # -- covariance ------------------------------------------------------------------------------------------
-def _cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
-         fweights: Any = None, aweights: Any = None, dtype: Any = None) -> Any:
+def _cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
+         fweights: ArrayLike | None = None, aweights: ArrayLike | None = None, dtype: DTypeLike | None = None) -> Array:
     """The covariances of variables, in rows of `m` (and `y`) or in columns with `rowvar=False`.
 
     Args:
@@ -368,10 +385,10 @@ def _cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: i
     return lax.squeeze(out, tuple(i for i, d in enumerate(out.shape) if d == 1)) if 1 in out.shape else out
 
 
-cov = jit(_named(_cov, "cov"), static_argnames=("rowvar", "bias", "ddof", "dtype"))
+cov = jit(named(_cov, "cov"), static_argnames=("rowvar", "bias", "ddof", "dtype"))
 
 
-def _corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
+def _corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None) -> Array:
     """The correlation coefficients of variables. Arguments as for `cov`."""
     check_arraylike("corrcoef", x)
     c = cov(x, y, rowvar, dtype=dtype)
@@ -385,4 +402,4 @@ def _corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> 
     return clip(c, -1, 1)
 
 
-corrcoef = jit(_named(_corrcoef, "corrcoef"), static_argnames=("rowvar", "dtype"))
+corrcoef = jit(named(_corrcoef, "corrcoef"), static_argnames=("rowvar", "dtype"))
