@@ -16,7 +16,7 @@ from .casting import as_array
 optimization_barrier_p = Primitive("optimization_barrier", multiple_results=True)
 optimization_barrier_p.declare(distinct=True)
 optimization_barrier_p.def_abstract_eval(lambda *avals: list(avals))
-rules.loops[optimization_barrier_p] = lambda b, *xs: [b.realize(x) for x in xs]
+rules.loops[optimization_barrier_p] = lambda b, *xs: [b.materialize(x) for x in xs]
 rules.stablehlos[optimization_barrier_p] = lambda m, *xs: (
     m.op("stablehlo.optimization_barrier", list(xs), list(m.avals_out)) if xs else []
 )

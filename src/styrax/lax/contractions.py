@@ -245,8 +245,8 @@ def _dot_loops(b: Any, lhs: Any, rhs: Any, *, dimension_numbers: Any, **_: Any) 
     lhs_free = [d for d in range(len(lhs.shape)) if d not in lhs_contract and d not in lhs_batch]
     rhs_free = [d for d in range(len(rhs.shape)) if d not in rhs_contract and d not in rhs_batch]
     batch_count = len(lhs_batch)
-    lhs = b.reused(lhs, b.product([rhs.shape[d] for d in rhs_free]))
-    rhs = b.reused(rhs, b.product([lhs.shape[d] for d in lhs_free]))
+    lhs = b.materialize_if_reused(lhs, b.product([rhs.shape[d] for d in rhs_free]))
+    rhs = b.materialize_if_reused(rhs, b.product([lhs.shape[d] for d in lhs_free]))
 
     def where(ndim: int, batch: Any, contract: Any, free: Any, i: Any, r: Any, offset: int) -> list[Any]:
         index: list[Any] = [None] * ndim

@@ -446,7 +446,7 @@ def _padded(b: Any, lhs: Any, dims: Sequence[int], sizes: Sequence[Any], kernel:
                 inside = condition if inside is None else b.and_(inside, condition)
         return b.load_if(inside, lhs, index, zero)
 
-    return b.realize(b.value(shape, lhs.dtype, at))
+    return b.materialize(b.value(shape, lhs.dtype, at))
 
 
 def _conv_loops(b: Any, lhs: Any, rhs: Any, *, window_strides: Any, padding: Any, lhs_dilation: Any,
@@ -472,11 +472,11 @@ def _conv_loops(b: Any, lhs: Any, rhs: Any, *, window_strides: Any, padding: Any
         # the loops run over vectors of output features: let them be contiguous in the kernel, too
         order = (*rhs_spec[2:], rhs_spec[1], rhs_spec[0])
         kernel_of, places = rhs, {d: k for k, d in enumerate(order)}
-        rhs = b.realize(b.value([rhs.shape[d] for d in order], rhs.dtype,
+        rhs = b.materialize(b.value([rhs.shape[d] for d in order], rhs.dtype,
                                 lambda i: kernel_of.at([i[places[d]] for d in range(len(order))])))
         rhs_spec = (last, last - 1, *range(last - 1))
-    lhs = b.reused(lhs, b.product((*kernel, out_features)))
-    rhs = b.reused(rhs, b.product([out.shape[d] for d in (dn.out_spec[0], *dn.out_spec[2:])]))
+    lhs = b.materialize_if_reused(lhs, b.product((*kernel, out_features)))
+    rhs = b.materialize_if_reused(rhs, b.product([out.shape[d] for d in (dn.out_spec[0], *dn.out_spec[2:])]))
 
     def body(index: Sequence[Any], r: Sequence[Any]) -> tuple[Any]:
         *taps, channel = r

@@ -81,12 +81,12 @@ def plan(body: Sequence[Statement], buffers: Sequence[Buffer], inputs: Sequence[
          outputs: Sequence[Buffer | None] = ()) -> int:
     """Merges and places the buffers of a program. Returns the workspace's size in bytes."""
     events = Events(body)
-    merge(events)
-    donate(events, inputs, outputs)
+    coalesce(events)
+    reuse_donated(events, inputs, outputs)
     return place(events, buffers)
 
 
-def merge(events: Events) -> None:
+def coalesce(events: Events) -> None:
     """Makes the two sides of copies one buffer where that is sound."""
     for now, copy, path in events.copies:
         a, b = copy.target.root, copy.source.root
@@ -172,7 +172,7 @@ def _read_before(events: Events, t: int, s: Statement, read: Expr | None, w: int
     return t < w
 
 
-def donate(events: Events, inputs: Sequence[Buffer | None], outputs: Sequence[Buffer | None]) -> None:
+def reuse_donated(events: Events, inputs: Sequence[Buffer | None], outputs: Sequence[Buffer | None]) -> None:
     """Lets results take the memory of donated arguments whose last reads are where the results are written."""
     free = [b for b in inputs if b is not None and b.donated and not any(
         o is not None and o.root is b for o in outputs)]

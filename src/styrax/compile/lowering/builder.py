@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from .interchange import Elements
 
 MAX_DEPTH = 60  # longer chains of inlined values are cut: expressions stay small enough to walk
-SPLIT = 1 << 15  # reductions over more elements, with few results, are cut into pieces
-MAX_PIECES = 64
+LONG_REDUCTION = 1 << 15  # reductions over more elements, with few results, are cut into pieces
+MAX_PARTS = 64
 LANES = 64
 UNROLLED = 8  # reductions over so few elements are written out
 
@@ -155,12 +155,12 @@ class Builder(Scalars):
     def value(self, shape: Sequence[Index], dtype: Any, at: Callable[[tuple[Expr, ...]], Expr]) -> Value:
         return Computed(self, tuple(shape), scalar_type(dtype), at)
 
-    def reused(self, value: Value, times: Index) -> Value:
+    def materialize_if_reused(self, value: Value, times: Index) -> Value:
         """A value for a consumer that reads each element several times: kept where it costs something."""
         costly = isinstance(value, Computed) and value.cost >= WORTH_KEEPING
-        return self.realize(value) if costly and times != 1 else value
+        return self.materialize(value) if costly and times != 1 else value
 
-    def realize(self, value: Value, buffer: Buffer | None = None) -> Value:
+    def materialize(self, value: Value, buffer: Buffer | None = None) -> Value:
         """The value in memory (or, 0-d, in a scalar): what loops over it again and again should read."""
         if isinstance(value, (Stored, Scalar)) and buffer is None:
             return value
@@ -207,13 +207,13 @@ class Builder(Scalars):
                 zero = self.int(0)
                 offset = self.substitute(place, {v: zero for v in index if v.op == "var"}, {})
                 return Stored(self, load.attr[0], value.shape, value.dtype, [unwrap(s) for s in strides], offset)  # type: ignore[arg-type]
-        return self.realize(value)
+        return self.materialize(value)
 
     def in_memory(self, value: Value) -> Stored:
         """The value, contiguous in memory (also 0-d ones)."""
         if isinstance(value, Stored) and value.contiguous:
             return value
-        return self.realize(value, self.buffer(value.dtype, self.product(value.shape)))  # type: ignore[return-value]
+        return self.materialize(value, self.buffer(value.dtype, self.product(value.shape)))  # type: ignore[return-value]
 
     def reduce(self, shape: Sequence[Index], ranges: Sequence[Index], dtypes: Sequence[Any], combine: Any,
                init: Sequence[Expr], body: Callable[[tuple[Expr, ...], tuple[Expr, ...]], Any]) -> list[Value]:
@@ -236,9 +236,9 @@ class Builder(Scalars):
         count = self.product(ranges)
         if isinstance(count, int) and count <= UNROLLED:
             return self._unrolled(shape, ranges, dtypes, fold, init, elements)
-        pieces = _pieces(self.product(shape), ranges)
+        pieces = _split(self.product(shape), ranges)
         if pieces is not None:
-            partials = self._in_pieces(shape, ranges, wide, fold, name, init, elements, *pieces)
+            partials = self._split_reduction(shape, ranges, wide, fold, name, init, elements, *pieces)
             shape_, ranges, elements = shape, partials[0].shape[:1], (
                 lambda i, r: tuple(p.at((r[0], *i)) for p in partials))
             if ranges[0] <= UNROLLED:  # type: ignore[operator]
@@ -277,10 +277,10 @@ class Builder(Scalars):
                                    flat_targets, flat_init, flat_fold, name, flat_values, stores))
         return results
 
-    def _in_pieces(self, shape: Shape, ranges: Shape, wide: Sequence[ScalarType], fold: Callable[..., Any], name: str,
-                   init: Sequence[Expr], elements: Callable[..., tuple[Expr, ...]], axis: int,
-                   size: int) -> list[Value]:
-        """A long reduction with few results: pieces of it first. The cut depends on shapes alone."""
+    def _split_reduction(self, shape: Shape, ranges: Shape, wide: Sequence[ScalarType], fold: Callable[..., Any],
+                         name: str, init: Sequence[Expr], elements: Callable[..., tuple[Expr, ...]], axis: int,
+                         size: int) -> list[Value]:
+        """A long reduction with few results: parts of it first. The split depends on shapes alone."""
         whole = ranges[axis]
         count = -(-whole // size)  # type: ignore[operator]
 
@@ -490,17 +490,17 @@ class Nest:
         return target
 
 
-def _pieces(results: Index, ranges: Shape) -> tuple[int, int] | None:
+def _split(results: Index, ranges: Shape) -> tuple[int, int] | None:
     """Which range to cut, and the size of a piece, where a reduction is long and has few results."""
     sizes = [r for r in ranges if isinstance(r, int)]
     if not isinstance(results, int) or len(sizes) < len(ranges):
         return None
     count = math.prod(sizes)
-    if results * LANES >= SPLIT or count < SPLIT:
+    if results * LANES >= LONG_REDUCTION or count < LONG_REDUCTION:
         return None
     axis = 0 if sizes[0] >= 8 else max(range(len(sizes)), key=lambda d: sizes[d])
     rest = count // sizes[axis]
-    pieces = min(MAX_PIECES, max(2, count // SPLIT))
+    pieces = min(MAX_PARTS, max(2, count // LONG_REDUCTION))
     size = -(-sizes[axis] // pieces)
     if rest == 1:
         size = -(-size // 64) * 64

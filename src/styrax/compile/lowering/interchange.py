@@ -108,7 +108,7 @@ def elements_of(lowering: Lowering, carried: Sequence[Value], programs: Sequence
     return Elements(lowering.b, shape)  # type: ignore[arg-type]
 
 
-class Turns:
+class Interchange:
     """What a loop over the turns of each element consists of, as it is being lowered."""
 
     def __init__(self, lowering: Lowering, elements: Elements, initial: Sequence[Value]):
@@ -192,7 +192,7 @@ def scan(lowering: Lowering, eqn: JaxprEqn, consts: Sequence[Value], initial: Se
             return None
         if row.shape[1:] and elements.count * row.dtype.itemsize > ROW:
             return None  # turn by turn, memory is read in its order
-    turns = Turns(lowering, elements, initial)
+    turns = Interchange(lowering, elements, initial)
 
     def body() -> list[Statement]:
         outs = lowering.closed(closed, [*consts, *turns.state(), *map(slice_at, xs)])
@@ -218,7 +218,7 @@ def while_(lowering: Lowering, eqn: JaxprEqn, cond_consts: Sequence[Value], body
     elements = elements_of(lowering, initial, [cond, body], eqn.outvars)
     if elements is None or cond.out_avals[0].shape not in ((), elements.shape):
         return None
-    turns = Turns(lowering, elements, initial)
+    turns = Interchange(lowering, elements, initial)
     b = lowering.b
     holds: list[Expr] = []
 

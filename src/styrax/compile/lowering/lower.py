@@ -124,10 +124,10 @@ class Lowering:
         if not isinstance(value, Computed):
             return value
         if value.depth > MAX_DEPTH:
-            return self.b.realize(value)
+            return self.b.materialize(value)
         if uses > 1 and value.cost >= WORTH_KEEPING or value.shape == () and value.cost > 0 and (
                 uses > 1 or value.depth > 8):
-            return self.b.realize(value)
+            return self.b.materialize(value)
         return value
 
     def equation(self, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[Value]:
@@ -167,7 +167,7 @@ class Lowering:
             for d in getattr(aval, "shape", ()):
                 theirs = theirs * d if isinstance(d, int) else theirs
             if isinstance(mine, int) and theirs > mine:
-                return self.b.realize(value)
+                return self.b.materialize(value)
         return value
 
     # -- blocks ------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ class Lowering:
 
     def fresh(self, value: Value) -> Value:
         """A value that later assignments to carries do not change."""
-        return self.b.realize(value) if isinstance(value, Computed) else value
+        return self.b.materialize(value) if isinstance(value, Computed) else value
 
 
 class Sized:
@@ -336,7 +336,7 @@ def _while(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[
         if rank:
             each = holds
             (holds,) = b.reduce((), each.shape, [BOOL], "or", (b.const(False, BOOL),), lambda _, r: (each.at(r),))
-        return b.realize(holds).at(()) if isinstance(holds, Computed) and holds.cost else holds.at(())
+        return b.materialize(holds).at(()) if isinstance(holds, Computed) and holds.cost else holds.at(())
 
     head_ops, condition = lowering.block(head)
 
@@ -344,7 +344,7 @@ def _while(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[
         state = carries.read()
         new = lowering.closed(p["body_jaxpr"], [*body_consts, *state])
         if rank:
-            holds = b.realize(predicate(state))
+            holds = b.materialize(predicate(state))
             new = [b.value(x.shape, x.dtype, lambda i, x=x, old=old: b.select(  # type: ignore[misc]
                        holds.at(i[:rank]), x.at(i), old.at(i)))
                    for x, old in zip(new, state, strict=True)]
@@ -387,7 +387,7 @@ def _scan(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[V
         for x in xs:
             x_t = slice_at(x)
             if x_t.shape == ():
-                x_t = b.realize(Computed(b, (), x_t.dtype, lambda i, x_t=x_t: x_t.at(())))  # type: ignore[misc]
+                x_t = b.materialize(Computed(b, (), x_t.dtype, lambda i, x_t=x_t: x_t.at(())))  # type: ignore[misc]
             args.append(x_t)
         outs = lowering.closed(closed, args)
         new, rows = outs[: p["num_carry"]], outs[p["num_carry"]:]
