@@ -2,21 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
-
-import numpy as np
-
 from .core.array import Array
+from .core.typing import DTypeLike, HostArray
 
-
-class SupportsDType(Protocol):
-    """Anything with a `dtype`."""
-
-    @property
-    def dtype(self) -> np.dtype: ...
-
-
-ArrayLike = Array | np.ndarray | np.bool_ | np.number | bool | int | float | complex
-DTypeLike = str | type[Any] | np.dtype | SupportsDType
+ArrayLike = Array | HostArray  # with the class itself: `isinstance(x, ArrayLike)` works
 
 __all__ = ["ArrayLike", "DTypeLike"]
