@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from .core import dtypes, tree
+from .core.array import Array
 from .core.source import warn
+from .core.typing import PyTree
 
 
-def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
+def ravel_pytree(pytree: PyTree) -> tuple[Array, Callable[[Array], PyTree]]:
     """Flattens the arrays of a tree into one vector.
 
     Args:

@@ -10,8 +10,10 @@ from __future__ import annotations
 import enum
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
+
+from .typing import Object
 
 
 class NumpyDtypePromotion(enum.StrEnum):
@@ -187,7 +189,8 @@ class State:
         self._hooks = (*self._hooks, hook)
         hook(self.value)
 
-    def __call__(self, value: Any = _NO_DEFAULT) -> Setting:
+    def __call__(self, new_val: Object = _NO_DEFAULT) -> Setting:
+        value = new_val
         if value is _NO_DEFAULT:
             value = self._scoped_default
             if value is _NO_DEFAULT:
@@ -271,7 +274,7 @@ class UserContext:
         return Setting(self._state, value)
 
 
-def make_user_context(default_value: Any = None) -> UserContext:
+def make_user_context(default_value: Hashable = None) -> UserContext:
     """Makes a context value: ``with ctx(v):`` sets it, ``ctx.value`` reads it.
 
     The value must be hashable; it is part of every trace cache's key.

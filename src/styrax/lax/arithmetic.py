@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from styrax.core import dtypes, rules
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.trace import get_aval
+from styrax.core.typing import ArrayLike, DTypeLike
 from styrax.transforms import ad, batching
 
 from .broadcasting import broadcast_in_dim
@@ -160,7 +162,7 @@ mul_p = standard_primitive(
 batching.defbroadcasting(mul_p)
 
 
-def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
+def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Array:
     """Multiplication, elementwise.
 
     Args:
@@ -377,7 +379,7 @@ def _pow_jvp(primals: Any, tangents: Any) -> Any:
 rules.jvps[pow_p] = _pow_jvp
 
 
-def pow(x: Any, y: Any) -> Any:
+def pow(x: ArrayLike, y: ArrayLike) -> Array:
     """`x` to the power of `y`, elementwise.
 
     Args:
@@ -453,7 +455,7 @@ def _integer_pow_jvp(t: Any, x: Any, *, y: int) -> Any:
 ad.defjvp(integer_pow_p, _integer_pow_jvp)
 
 
-def integer_pow(x: Any, y: int) -> Any:
+def integer_pow(x: ArrayLike, y: int) -> Array:
     """Each element to the power of one Python integer, by repeated multiplication.
 
     Args:
@@ -474,7 +476,7 @@ OPERATIONS["integer_pow"] = Operation(
 )
 
 
-def reciprocal(x: Any) -> Any:
+def reciprocal(x: ArrayLike) -> Array:
     """`1 / x`, elementwise.
 
     Args:

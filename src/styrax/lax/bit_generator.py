@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 
 from styrax.core import dtypes, rules
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.primitive import Primitive, multiple_results
 from styrax.core.trace import get_aval
+from styrax.core.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.transforms import ad, batching
 
 from .bits import bitwise_xor
@@ -212,8 +214,9 @@ def _rng_bit_generator_batch(args: Sequence[Any], dims: Sequence[int], *, shape:
 rules.batchers[rng_bit_generator_p] = _rng_bit_generator_batch
 
 
-def rng_bit_generator(key: Any, shape: Sequence[int], dtype: Any = np.uint32,
-                      algorithm: Any = RandomAlgorithm.RNG_DEFAULT, *, out_sharding: Any = None) -> tuple[Any, Any]:
+def rng_bit_generator(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike = np.uint32,
+                      algorithm: RandomAlgorithm = RandomAlgorithm.RNG_DEFAULT, *,
+                      out_sharding: ShardingLike | None = None) -> tuple[Array, Array]:
     """Random bits straight from the compiler's generator.
 
     Args:
@@ -285,7 +288,7 @@ def _rng_uniform_stablehlo(m: Any, a: Any, b: Any, *, shape: tuple[int, ...]) ->
 rules.stablehlos[rng_uniform_p] = _rng_uniform_stablehlo
 
 
-def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Any:
+def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:
     """Uniform numbers in `[a, b)` without a key.
 
     Which numbers come is left to the platform: two calls may or may not give the same ones. Use

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from styrax.core import rules
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.physical import physicals
 from styrax.core.trace import get_aval
+from styrax.core.typing import ArrayLike, Shape, ShardingLike
 from styrax.transforms import ad, batching
 
 from .casting import as_array
@@ -110,9 +112,8 @@ ad.deflinear2(broadcast_in_dim_p, _broadcast_transpose)
 rules.batchers[broadcast_in_dim_p] = _broadcast_batch
 
 
-def broadcast_in_dim(
-    operand: Any, shape: Any, broadcast_dimensions: Sequence[int], *, out_sharding: Any = None
-) -> Any:
+def broadcast_in_dim(operand: ArrayLike, shape: Shape, broadcast_dimensions: Sequence[int], *,
+                     out_sharding: ShardingLike | None = None) -> Array:
     """Spread an array over a larger shape.
 
     Args:
@@ -137,7 +138,7 @@ def broadcast_in_dim(
     return broadcast_in_dim_p.bind(operand, shape=shape, broadcast_dimensions=dims, sharding=out_sharding)
 
 
-def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
+def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: ShardingLike | None = None) -> Array:
     """Repeat an array along new leading dimensions.
 
     Args:
@@ -157,7 +158,7 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
     )
 
 
-def broadcast_shapes(*shapes: Any) -> tuple:
+def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
     """The shape of arrays of the given shapes broadcast together, by NumPy's rules.
 
     Raises ValueError for shapes that do not fit.
@@ -178,7 +179,7 @@ def broadcast_shapes(*shapes: Any) -> tuple:
     return tuple(out)
 
 
-def broadcast_to_rank(x: Any, rank: int) -> Any:
+def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     """The array with leading dimensions of size 1 added up to a rank."""
     shape = shape_of(x)
     if len(shape) == rank:
@@ -186,7 +187,7 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
     return broadcast_in_dim(x, (1,) * (rank - len(shape)) + shape, range(rank - len(shape), rank))
 
 
-def broadcast_like(arr: Any, like_arr: Any) -> Any:
+def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     """`arr` broadcast, by NumPy's rules, to the shape of `like_arr`.
 
     Raises ValueError where the shape of `arr` does not fit.
@@ -199,7 +200,7 @@ def broadcast_like(arr: Any, like_arr: Any) -> Any:
     return broadcast_in_dim(arr, target, range(len(target) - len(shape), len(target)))
 
 
-def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
+def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """The array with dimensions of size 1 added at the given positions of the result.
 
     Raises ValueError for positions that repeat or do not exist.
@@ -265,7 +266,7 @@ def _squeeze_batch(args: Any, dims: Any, *, dimensions: tuple) -> Any:
 rules.batchers[squeeze_p] = _squeeze_batch
 
 
-def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
+def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """The array without some dimensions of size 1.
 
     Raises ValueError for dimensions that do not exist, repeat, or have another size.

@@ -15,6 +15,7 @@ from styrax.core.jaxpr import Literal
 from styrax.core.physical import physicals
 from styrax.core.staging import DynamicJaxprTracer, StagingTrace
 from styrax.core.trace import Tracer, get_aval
+from styrax.core.typing import ArrayLike, DType, DTypeLike, Object, PyTree
 from styrax.transforms import ad, batching
 
 from .primitives import (
@@ -164,7 +165,7 @@ def _convert_element_type(
     )
 
 
-def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """Convert elements to another dtype by value.
 
     Floats become integers by dropping the fraction, limited to the range of the new dtype; NaN becomes
@@ -194,7 +195,7 @@ def as_array(x: Any) -> Any:
     )
 
 
-def dtype(x: Any) -> Any:
+def dtype(x: Object) -> DType:
     """The dtype of a value, or of a dtype-like, as arrays have it.
 
     Raises TypeError for something that has none.
@@ -287,7 +288,7 @@ def _bitcast_batch(args: Any, dims: Any, *, new_dtype: Any) -> Any:
 batching.primitive_batchers[bitcast_convert_type_p] = _bitcast_batch
 
 
-def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """Read the bits of each element as another dtype.
 
     Args:
@@ -370,7 +371,7 @@ batching.defvectorized(reduce_precision_p)
 ad.deflinear2(reduce_precision_p, lambda ct, x, **params: [reduce_precision_p.bind(ct, **params)])
 
 
-def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
     """Round elements to what a narrower floating format could hold; the dtype stays.
 
     Args:
@@ -416,7 +417,7 @@ ad.defjvp_zero(stop_gradient_p)
 physicals[stop_gradient_p] = lambda context, x: x
 
 
-def stop_gradient(x: Any) -> Any:
+def stop_gradient(x: PyTree) -> PyTree:
     """The argument itself, as a constant to differentiation.
 
     Args:

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from styrax.core import dtypes, rules
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.physical import physicals
 from styrax.core.primitive import Primitive
 from styrax.core.trace import get_aval
+from styrax.core.typing import ArrayLike
 from styrax.transforms import ad, batching
 
 from .broadcasting import broadcast_in_dim
@@ -250,7 +252,7 @@ def _select_keys(context: Any, which: Any, *cases: Any) -> Any:
 physicals[select_n_p] = _select_keys
 
 
-def select_n(which: Any, *cases: Any) -> Any:
+def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     """Choose elements from one of several arrays.
 
     Args:
@@ -270,7 +272,7 @@ def select_n(which: Any, *cases: Any) -> Any:
     return select_n_p.bind(which, *cases)
 
 
-def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     """Choose elements from `on_true` where `pred` is true, else from `on_false`.
 
     Args:
@@ -406,7 +408,7 @@ def _clamp_batch(args: Any, dims: Any) -> Any:
 rules.batchers[clamp_p] = _clamp_batch
 
 
-def clamp(min: Any, x: Any, max: Any) -> Any:
+def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
     """Limit elements to a range: `min` where `x < min`, `max` where `x > max`, else `x`.
 
     Args:

@@ -13,6 +13,7 @@ from styrax.core.effects import RefEffect, ordered_effects
 from styrax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, eval_jaxpr
 from styrax.core.primitive import Primitive
 from styrax.core.trace import concrete_or_error, get_aval
+from styrax.core.typing import ArrayLike, Function, PyTree
 from styrax.transforms import ad, batching, partial
 from styrax.transforms.linear import cotangent_reference, is_linear
 
@@ -37,9 +38,8 @@ cond_p.higher_order = True
 _no_operand = object()
 
 
-def switch(
-    index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _no_operand
-) -> Any:
+def switch(index: ArrayLike, branches: Sequence[Callable[..., Any]], *operands: PyTree,
+           operand: PyTree = _no_operand) -> PyTree:
     """Applies the branch of number `index` to the operands.
 
     Args:
@@ -76,7 +76,8 @@ def switch(
     return _bind_branches("switch", index, branches, names, operands)
 
 
-def cond(pred: Any, true_fun: Any, false_fun: Any, *operands: Any, operand: Any = _no_operand) -> Any:
+def cond(pred: ArrayLike, true_fun: Function, false_fun: Function, *operands: PyTree,
+         operand: PyTree = _no_operand) -> PyTree:
     """Applies `true_fun` to the operands if `pred` holds, `false_fun` otherwise.
 
     Both functions are traced, only one of them runs. Under `vmap` with a batched predicate both run

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from styrax.core import config, dtypes, rules
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.trace import get_aval
+from styrax.core.typing import ArrayLike, DTypeLike, Object, ShardingLike
 from styrax.transforms import ad
 
 from .casting import convert_element_type
@@ -399,15 +401,8 @@ def _dot_batch(args: Any, dims: Any, *, dimension_numbers: Any, **params: Any) -
 rules.batchers[dot_general_p] = _dot_batch
 
 
-def dot_general(
-    lhs: Any,
-    rhs: Any,
-    dimension_numbers: Any,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    *,
-    out_sharding: Any = None,
-) -> Any:
+def dot_general(lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: DotDimensionNumbers, precision: PrecisionLike = None,
+                preferred_element_type: DTypeLike | None = None, *, out_sharding: ShardingLike | None = None) -> Array:
     """Contract dimensions of two arrays, side by side over batch dimensions.
 
     Args:
@@ -444,15 +439,9 @@ def dot_general(
     )
 
 
-def dot(
-    lhs: Any,
-    rhs: Any,
-    *args: Any,
-    dimension_numbers: Any = None,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+def dot(lhs: ArrayLike, rhs: ArrayLike, *args: Object, dimension_numbers: DotDimensionNumbers | None = None,
+        precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None,
+        out_sharding: ShardingLike | None = None) -> Array:
     """The product of vectors and matrices, or with `dimension_numbers` any contraction.
 
     Args:
@@ -485,7 +474,7 @@ def dot(
     )
 
 
-def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
+def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None) -> Array:
     """The product of matrices, over leading batch dimensions.
 
     Args:

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from styrax.core import dtypes, rules
+from styrax.core.array import Array
 from styrax.core.primitive import Primitive
 from styrax.core.trace import get_aval
+from styrax.core.typing import ArrayLike
 from styrax.transforms import ad
 
 from . import arithmetic, elementwise
@@ -166,7 +168,7 @@ def _cumulative(
     rules.batchers[prim] = batch
     rules.jvps[prim] = jvp
 
-    def function(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    def function(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
         return prim.bind(operand, axis=operator.index(axis), reverse=bool(reverse))
 
     function.__name__ = function.__qualname__ = name

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from styrax.core import rules
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.trace import get_aval
+from styrax.core.typing import ArrayLike
 from styrax.transforms import ad, batching
 
 from .arithmetic import add, div, integer_pow, mul, neg, reciprocal, square, sub
@@ -172,7 +174,7 @@ batching.defvectorized(round_p)
 ad.defjvp_zero(round_p)
 
 
-def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
+def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
     """The nearest integral number, elementwise.
 
     Args:
@@ -462,7 +464,7 @@ batching.defvectorized(conj_p)
 ad.deflinear2(conj_p, _conj_transpose)
 
 
-def conj(x: Any) -> Any:
+def conj(x: ArrayLike) -> Array:
     """The complex conjugate, elementwise; real arrays become complex.
 
     Args:

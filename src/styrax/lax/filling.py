@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 
 from styrax.core import dtypes, rules
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
+from styrax.core.devices import Sharding
 from styrax.core.trace import Tracer, get_aval
+from styrax.core.typing import ArrayLike, DTypeLike, Shape, ShardingLike, SupportsShape
 from styrax.transforms import ad, batching
 
 from .broadcasting import broadcast, broadcast_in_dim, reduce_sum_over
@@ -142,7 +145,7 @@ ad.deflinear2(pad_p, _pad_transpose)
 rules.batchers[pad_p] = _pad_batch
 
 
-def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
+def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[tuple[int, int, int]]) -> Array:
     """The array with elements added around or between its own, or cut off.
 
     Args:
@@ -198,7 +201,8 @@ iota_p = standard_primitive(
 )
 
 
-def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: Any = None) -> Any:
+def broadcasted_iota(dtype: DTypeLike, shape: Shape, dimension: int, *,
+                     out_sharding: ShardingLike | None = None) -> Array:
     """An array whose elements count up from 0 along one dimension.
 
     Args:
@@ -217,7 +221,7 @@ def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: An
     )
 
 
-def iota(dtype: Any, size: int) -> Any:
+def iota(dtype: DTypeLike, size: int) -> Array:
     """The vector `[0, 1, …, size - 1]`.
 
     Raises TypeError for a dtype or size that is none.
@@ -237,13 +241,14 @@ empty_p = standard_primitive(
 )
 
 
-def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Any:
+def empty(shape: Shape, dtype: DTypeLike, *, out_sharding: ShardingLike | None = None) -> Array:
     """An array of which only shape and dtype matter; its elements are zeros."""
     dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "empty")
     return empty_p.bind(shape=canonical_shape(shape), dtype=dtype, out_sharding=out_sharding)
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
+def full(shape: Shape, fill_value: ArrayLike, dtype: DTypeLike | None = None, *,
+         sharding: Sharding | None = None) -> Array:
     """An array of which every element is the same.
 
     Args:
@@ -272,9 +277,8 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
     return broadcast(scalar, shape, out_sharding=sharding)
 
 
-def full_like(
-    x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None
-) -> Any:
+def full_like(x: ArrayLike | SupportsShape, fill_value: ArrayLike, dtype: DTypeLike | None = None,
+              shape: Shape | None = None, sharding: Sharding | None = None) -> Array:
     """An array of the shape and dtype of `x`, of which every element is the same.
 
     Args:
@@ -295,7 +299,7 @@ def full_like(
     return broadcast(_convert_element_type(fill_value, dtype, weak), shape, out_sharding=sharding)
 
 
-def shape_as_value(shape: Any) -> Any:
+def shape_as_value(shape: Shape) -> Array:
     """A shape as an integer vector."""
     shape = canonical_shape(shape)
     if not shape:

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from styrax.core import dtypes, rules
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.physical import Context, physicals
 from styrax.core.primitive import Primitive
 from styrax.core.trace import get_aval
+from styrax.core.typing import ArrayLike, Scalar
 from styrax.transforms import ad, batching
 
 from .arithmetic import add, rem
@@ -97,9 +99,9 @@ def _gather_abstract(operand: ShapedArray, indices: ShapedArray, *, dimension_nu
     return ShapedArray(shape, operand.dtype, operand.weak_type)
 
 
-def gather(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionNumbers, slice_sizes: Sequence[int],
-           *, unique_indices: bool = False, indices_are_sorted: bool = False,
-           mode: str | GatherScatterMode | None = None, fill_value: Any = None) -> Any:
+def gather(operand: ArrayLike, start_indices: ArrayLike, dimension_numbers: GatherDimensionNumbers,
+           slice_sizes: Sequence[int], *, unique_indices: bool = False, indices_are_sorted: bool = False,
+           mode: str | GatherScatterMode | None = None, fill_value: Scalar | None = None) -> Array:
     """Slices of an array at many positions.
 
     Args:
@@ -313,7 +315,7 @@ def _gather_physical(context: Context, operand: Any, indices: Any, *, dimension_
 physicals[gather_p] = _gather_physical
 
 
-def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
+def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -> Array:
     """The slices of an array at positions in some dimensions, counted around the end.
 
     Args:

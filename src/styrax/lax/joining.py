@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from styrax.core import rules
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.physical import physicals
 from styrax.core.primitive import Primitive
 from styrax.core.trace import get_aval
+from styrax.core.typing import ArrayLike
 from styrax.transforms import ad, batching
 
 from .casting import as_array
@@ -101,7 +103,7 @@ ad.deflinear2(concatenate_p, _concatenate_transpose)
 rules.batchers[concatenate_p] = _concatenate_batch
 
 
-def concatenate(operands: Any, dimension: int) -> Any:
+def concatenate(operands: Array | Sequence[ArrayLike], dimension: int) -> Array:
     """Arrays joined along a dimension.
 
     Args:
@@ -170,7 +172,7 @@ ad.deflinear2(stack_p, _stack_transpose)
 rules.batchers[stack_p] = _stack_batch
 
 
-def stack(operands: Sequence[Any], axis: int = 0) -> Any:
+def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
     """Arrays of one shape and dtype joined along a new dimension.
 
     Args:
@@ -255,7 +257,7 @@ rules.transposes[unstack_p] = _unstack_transpose
 rules.batchers[unstack_p] = _unstack_batch
 
 
-def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
+def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
     """The slices of an array along a dimension, without that dimension.
 
     Args:
@@ -334,7 +336,7 @@ rules.transposes[split_p] = _split_transpose
 rules.batchers[split_p] = _split_batch
 
 
-def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
+def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     """An array cut into pieces along a dimension.
 
     Args:

@@ -13,6 +13,7 @@ from styrax.core.avals import ShapedArray, shaped
 from styrax.core.jaxpr import ClosedJaxpr
 from styrax.core.primitive import Primitive
 from styrax.core.trace import concrete_or_error, get_aval, is_concrete
+from styrax.core.typing import ArrayLike, PyTree
 
 from .control_flow import (
     as_array,
@@ -33,7 +34,7 @@ while_p = Primitive("while", multiple_results=True)
 while_p.higher_order = True
 
 
-def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any) -> Any:
+def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: PyTree) -> PyTree:
     """Applies `body_fun` to a value as long as `cond_fun` of it holds.
 
     The loop is part of the compiled program. It can be differentiated in forward mode only, because
@@ -157,14 +158,8 @@ def _while_abstract_eval(
 # -- fori_loop ------------------------------------------------------------------------------------
 
 
-def fori_loop(
-    lower: Any,
-    upper: Any,
-    body_fun: Callable[[Any, Any], Any],
-    init_val: Any,
-    *,
-    unroll: int | bool | None = None,
-) -> Any:
+def fori_loop(lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[Any, Any], Any], init_val: PyTree, *,
+              unroll: int | bool | None = None) -> PyTree:
     """Applies `val = body_fun(i, val)` for `i` from `lower` up to but not including `upper`.
 
     With bounds that are known while tracing this is a `scan`, which both modes of differentiation

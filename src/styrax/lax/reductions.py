@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from styrax.core import dtypes, rules, tree
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.jaxpr import ClosedJaxpr, Literal, eval_jaxpr
 from styrax.core.primitive import Primitive
 from styrax.core.staging import trace_to_jaxpr
 from styrax.core.trace import get_aval, to_concrete_value
+from styrax.core.typing import ArrayLike, DTypeLike, PyTree, ShardingLike
 from styrax.transforms import ad, batching
 
 from . import arithmetic
@@ -193,12 +195,12 @@ def _reduction(
     function: Callable[..., Any]
     if extra:
 
-        def function(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
+        def function(operand: ArrayLike, axes: Sequence[int], *, out_sharding: ShardingLike | None = None) -> Array:
             return prim.bind(operand, axes=tuple(map(operator.index, axes)), out_sharding=out_sharding)
 
     else:
 
-        def function(operand: Any, axes: Sequence[int]) -> Any:
+        def function(operand: ArrayLike, axes: Sequence[int]) -> Array:
             return prim.bind(operand, axes=tuple(map(operator.index, axes)))
 
     function.__name__ = function.__qualname__ = name
@@ -402,7 +404,7 @@ def _arg_reduction(name: str, best: str, doc: str) -> tuple[Callable[..., Any], 
     batching.defreducer(prim)
     ad.defjvp_zero(prim)
 
-    def function(operand: Any, axis: int, index_dtype: Any) -> Any:
+    def function(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
         index_dtype = dtypes.check_and_canonicalize_user_dtype(index_dtype, name)
         return prim.bind(operand, axes=(operator.index(axis),), index_dtype=index_dtype)
 
@@ -612,13 +614,8 @@ def _monoid_function(computation: Any, operand: Any, init: Any) -> Callable[...,
     return None
 
 
-def reduce(
-    operands: Any,
-    init_values: Any,
-    computation: Callable[[Any, Any], Any],
-    dimensions: Sequence[int],
-    out_sharding: Any = None,
-) -> Any:
+def reduce(operands: PyTree, init_values: PyTree, computation: Callable[[Any, Any], Any], dimensions: Sequence[int],
+           out_sharding: ShardingLike | None = None) -> PyTree:
     """Reduce arrays along dimensions by any associative computation.
 
     Args:

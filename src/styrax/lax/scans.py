@@ -10,6 +10,7 @@ from styrax.core.avals import AbstractRef
 from styrax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from styrax.core.primitive import Primitive
 from styrax.core.trace import concrete_or_error, get_aval
+from styrax.core.typing import PyTree
 from styrax.transforms import ad
 
 from .control_flow import (
@@ -30,15 +31,8 @@ scan_p = Primitive("scan", multiple_results=True)
 scan_p.higher_order = True
 
 
-def scan(
-    f: Callable[[Any, Any], tuple[Any, Any]],
-    init: Any,
-    xs: Any = None,
-    length: int | None = None,
-    reverse: bool = False,
-    unroll: int | bool = 1,
-    _split_transpose: bool = False,
-) -> tuple[Any, Any]:
+def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: PyTree, xs: PyTree = None, length: int | None = None,
+         reverse: bool = False, unroll: int | bool = 1, _split_transpose: bool = False) -> tuple[PyTree, PyTree]:
     """Runs `carry, y = f(carry, x)` over the leading axis of `xs` and stacks the `y`.
 
     `f` is traced once; the loop is part of the compiled program and can be differentiated in both
@@ -306,7 +300,7 @@ rules.stablehlos[scan_p] = lambda m, *args, **params: m.call_traced(
 # -- map ------------------------------------------------------------------------------------------
 
 
-def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
+def map(f: Callable[[Any], Any], xs: PyTree, *, batch_size: int | None = None) -> PyTree:
     """Applies `f` to each slice of `xs` along the leading axis, one after the other.
 
     Like `vmap` in what it computes, like a loop in the memory that it takes.

@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 
 from styrax.core import dtypes, rules
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.jaxpr import ClosedJaxpr, Jaxpr
 from styrax.core.physical import Context, physicals
 from styrax.core.primitive import Primitive
 from styrax.core.staging import trace_to_jaxpr
 from styrax.core.trace import get_aval
+from styrax.core.typing import ArrayLike
 from styrax.transforms import ad, batching
 
 from . import arithmetic
@@ -165,9 +167,9 @@ _DOC = """{summary}
 
 def _public(name: str, primitive: Primitive, combiner: Callable[..., Any] | None, summary: str, together: str
             ) -> Callable[..., Any]:
-    def function(operand: Any, scatter_indices: Any, updates: Any, dimension_numbers: ScatterDimensionNumbers, *,
-                 indices_are_sorted: bool = False, unique_indices: bool = False,
-                 mode: str | GatherScatterMode | None = None) -> Any:
+    def function(operand: ArrayLike, scatter_indices: ArrayLike, updates: ArrayLike,
+                 dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
+                 unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Array:
         return _bind(primitive, combiner, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted,
                      unique_indices, mode)
 
@@ -190,10 +192,10 @@ scatter_max = _public("scatter_max", scatter_max_p, arithmetic.max,
                       "An array with the maximum of its windows and updates.", _ANY_ORDER)
 
 
-def scatter_apply(operand: Any, scatter_indices: Any, func: Callable[[Any], Any],
+def scatter_apply(operand: ArrayLike, scatter_indices: ArrayLike, func: Callable[[Any], Any],
                   dimension_numbers: ScatterDimensionNumbers, *, update_shape: Sequence[int] = (),
                   indices_are_sorted: bool = False, unique_indices: bool = False,
-                  mode: str | GatherScatterMode | None = None) -> Any:
+                  mode: str | GatherScatterMode | None = None) -> Array:
     """An array with a function of one element applied to windows of it.
 
     An element that several windows cover is changed several times.

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 from styrax.core import rules
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.physical import physicals
+from styrax.core.typing import ArrayLike, Shape, ShardingLike
 from styrax.transforms import ad, batching
 
 from .broadcasting import reduce_sum_over, trailing
@@ -142,9 +144,8 @@ ad.deflinear2(reshape_p, _reshape_transpose)
 rules.batchers[reshape_p] = _reshape_batch
 
 
-def reshape(
-    operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = None, *, out_sharding: Any = None
-) -> Any:
+def reshape(operand: ArrayLike, new_sizes: Shape, dimensions: Sequence[int] | None = None, *,
+            out_sharding: ShardingLike | None = None) -> Array:
     """The same elements, in row-major order, in another shape.
 
     Args:
@@ -171,7 +172,7 @@ def reshape(
     )
 
 
-def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
+def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
     """The array with the dimensions from `start_dimension` up to `stop_dimension` made one.
 
     Raises ValueError for a range that is empty the wrong way round.
@@ -227,7 +228,7 @@ def _transpose_batch(args: Any, dims: Any, *, permutation: tuple) -> Any:
 rules.batchers[transpose_p] = _transpose_batch
 
 
-def transpose(operand: Any, permutation: Sequence[int]) -> Any:
+def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
     """The array with its dimensions in another order.
 
     Args:
@@ -294,7 +295,7 @@ def _rev_batch(args: Any, dims: Any, *, dimensions: tuple) -> Any:
 rules.batchers[rev_p] = _rev_batch
 
 
-def rev(operand: Any, dimensions: Sequence[int]) -> Any:
+def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     """The array with the elements along some dimensions in reverse order.
 
     Raises TypeError for dimensions that repeat or do not exist.
@@ -360,7 +361,7 @@ ad.deflinear2(tile_p, _tile_transpose)
 rules.batchers[tile_p] = _tile_batch
 
 
-def tile(operand: Any, reps: Sequence[int]) -> Any:
+def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     """The array repeated whole, a number of times along each dimension.
 
     Raises TypeError unless there is one number for each dimension.

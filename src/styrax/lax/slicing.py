@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from styrax.core import dtypes, rules
+from styrax.core.array import Array
 from styrax.core.physical import physicals
 from styrax.core.trace import Tracer, get_aval
+from styrax.core.typing import ArrayLike, Shape
 from styrax.transforms import ad, batching
 
 from .arithmetic import add
@@ -116,12 +118,8 @@ ad.deflinear2(slice_p, _slice_transpose)
 rules.batchers[slice_p] = _slice_batch
 
 
-def slice(
-    operand: Any,
-    start_indices: Sequence[int],
-    limit_indices: Sequence[int],
-    strides: Sequence[int] | None = None,
-) -> Any:
+def slice(operand: ArrayLike, start_indices: Sequence[int], limit_indices: Sequence[int],
+          strides: Sequence[int] | None = None) -> Array:
     """A block of an array at positions known when the program is traced.
 
     Args:
@@ -144,9 +142,8 @@ def slice(
     )
 
 
-def slice_in_dim(
-    operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
-) -> Any:
+def slice_in_dim(operand: ArrayLike, start_index: int | None, limit_index: int | None, stride: int = 1,
+                 axis: int = 0) -> Array:
     """A slice along one dimension, as Python's `x[start:limit:stride]` cuts it.
 
     Args:
@@ -172,7 +169,7 @@ def _from_end(position: Any, size: Any) -> Any:
     return position + size if position < 0 else position
 
 
-def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
+def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """The slice of one position along a dimension.
 
     Args:
@@ -382,13 +379,8 @@ def _start_scalar(i: Any, extent: Any, allow_negative: bool) -> Any:
     return select(lt(i, np.zeros((), dtype)), add(convert_element_type(i, dtype), size), i)
 
 
-def dynamic_slice(
-    operand: Any,
-    start_indices: Any,
-    slice_sizes: Any,
-    *,
-    allow_negative_indices: bool | Sequence[bool] = True,
-) -> Any:
+def dynamic_slice(operand: ArrayLike, start_indices: ArrayLike | Sequence[ArrayLike], slice_sizes: Shape, *,
+                  allow_negative_indices: bool | Sequence[bool] = True) -> Array:
     """A block of an array at a position known when the program runs.
 
     Args:
@@ -410,9 +402,8 @@ def dynamic_slice(
         slice_sizes) else ())  # fmt: skip
 
 
-def dynamic_slice_in_dim(
-    operand: Any, start_index: Any, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
-) -> Any:
+def dynamic_slice_in_dim(operand: ArrayLike, start_index: ArrayLike, slice_size: int, axis: int = 0, *,
+                         allow_negative_indices: bool = True) -> Array:
     """A run of positions along one dimension, from a position known when the program runs.
 
     Args:
@@ -438,9 +429,8 @@ def _typed(starts: list[Any], pattern: Any) -> list[Any]:
     return starts
 
 
-def dynamic_index_in_dim(
-    operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
-) -> Any:
+def dynamic_index_in_dim(operand: ArrayLike, index: ArrayLike, axis: int = 0, keepdims: bool = True, *,
+                         allow_negative_indices: bool = True) -> Array:
     """The slice of one position, known when the program runs, along a dimension.
 
     Args:
@@ -577,13 +567,8 @@ rules.transposes[dynamic_update_slice_p] = _update_transpose
 rules.batchers[dynamic_update_slice_p] = _update_batch
 
 
-def dynamic_update_slice(
-    operand: Any,
-    update: Any,
-    start_indices: Any,
-    *,
-    allow_negative_indices: bool | Sequence[bool] = True,
-) -> Any:
+def dynamic_update_slice(operand: ArrayLike, update: ArrayLike, start_indices: ArrayLike | Sequence[ArrayLike], *,
+                         allow_negative_indices: bool | Sequence[bool] = True) -> Array:
     """The array with a block replaced, at a position known when the program runs.
 
     Args:
@@ -604,9 +589,8 @@ def dynamic_update_slice(
     return dynamic_update_slice_p.bind(operand, update, *starts)
 
 
-def dynamic_update_slice_in_dim(
-    operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
-) -> Any:
+def dynamic_update_slice_in_dim(operand: ArrayLike, update: ArrayLike, start_index: ArrayLike, axis: int, *,
+                                allow_negative_indices: bool = True) -> Array:
     """The array with a run of positions along one dimension replaced.
 
     Args:
@@ -627,9 +611,8 @@ def dynamic_update_slice_in_dim(
     )
 
 
-def dynamic_update_index_in_dim(
-    operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
-) -> Any:
+def dynamic_update_index_in_dim(operand: ArrayLike, update: ArrayLike, index: ArrayLike, axis: int, *,
+                                allow_negative_indices: bool = True) -> Array:
     """The array with the slice of one position along a dimension replaced.
 
     Args:

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from styrax.core import dtypes, rules
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.primitive import multiple_results
+from styrax.core.typing import ArrayLike
 from styrax.transforms import ad, batching
 
 from .broadcasting import broadcast_in_dim
@@ -52,7 +54,8 @@ def _sort_abstract(*avals: ShapedArray, dimension: int, is_stable: bool, num_key
     return [ShapedArray(a.shape, a.dtype, a.weak_type) for a in avals]
 
 
-def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
+def sort(operand: ArrayLike | Sequence[ArrayLike], dimension: int = -1, is_stable: bool = True,
+         num_keys: int = 1) -> Array | tuple[Array, ...]:
     """Sorts one or several arrays along a dimension.
 
     Numbers ascend; NaN comes last; -0 and 0 are equal; complex numbers are ordered by their real and
@@ -82,7 +85,8 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     return sort_p.bind(operand, dimension=axis, is_stable=bool(is_stable), num_keys=1)[0]
 
 
-def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[Any, Any]:
+def sort_key_val(keys: ArrayLike, values: ArrayLike, dimension: int = -1,
+                 is_stable: bool = True) -> tuple[Array, Array]:
     """Sorts `keys` along a dimension and permutes `values` in the same way.
 
     Args:
@@ -287,7 +291,7 @@ def _top_k_abstract(operand: ShapedArray, *, k: int, axis: int) -> list[ShapedAr
     return [ShapedArray(shape, operand.dtype, operand.weak_type), ShapedArray(shape, INT32)]
 
 
-def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
+def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Array]:
     """The `k` largest elements along an axis, in descending order, and where they stand.
 
     The earlier one of equal elements comes first; NaN counts as the largest.
@@ -429,8 +433,8 @@ def _approx_top_k_abstract(operand: ShapedArray, *, k: int, reduction_dimension:
     return [ShapedArray(shape, operand.dtype, operand.weak_type), ShapedArray(shape, INT32)]
 
 
-def approx_max_k(operand: Any, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
-                 reduction_input_size_override: int = -1, aggregate_to_topk: bool = True) -> tuple[Any, Any]:
+def approx_max_k(operand: ArrayLike, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
+                 reduction_input_size_override: int = -1, aggregate_to_topk: bool = True) -> tuple[Array, Array]:
     """About the `k` largest elements along a dimension, and where they stand.
 
     The CPU finds them exactly; a TPU may miss some.
@@ -454,8 +458,8 @@ def approx_max_k(operand: Any, k: int, reduction_dimension: int = -1, recall_tar
         reduction_input_size_override=reduction_input_size_override, aggregate_to_topk=aggregate_to_topk))
 
 
-def approx_min_k(operand: Any, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
-                 reduction_input_size_override: int = -1, aggregate_to_topk: bool = True) -> tuple[Any, Any]:
+def approx_min_k(operand: ArrayLike, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
+                 reduction_input_size_override: int = -1, aggregate_to_topk: bool = True) -> tuple[Array, Array]:
     """About the `k` smallest elements along a dimension. See `approx_max_k`."""
     return tuple(approx_top_k_p.bind(
         operand, k=int(k), reduction_dimension=reduction_dimension, recall_target=recall_target, is_max_k=False,

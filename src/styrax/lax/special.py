@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from styrax.core import dtypes
+from styrax.core.array import Array
 from styrax.transforms import ad, batching
 
 from .arithmetic import add, mul, neg, reciprocal, square, sub
@@ -201,7 +202,7 @@ def special_function(
     reference: Any = None,
     prim_name: str | None = None,
     arguments: Sequence[str] = (),
-) -> tuple[Callable[..., Any], Any]:
+) -> tuple[Callable[..., Array], Any]:
     """A row: `algorithm(*xs)`, or with `loops` first `loops(*xs)` and then `algorithm(*xs, *results)`. `single`
     says that single precision is enough for itself."""
     whole = algorithm if loops is None else (lambda *xs: algorithm(*xs, *loops(*xs)))

@@ -18,6 +18,7 @@ from styrax.core.jaxpr import ClosedJaxpr, Jaxpr, jaxpr_as_fun
 from styrax.core.primitive import Primitive, multiple_results
 from styrax.core.staging import trace_to_jaxpr
 from styrax.core.trace import get_aval, to_concrete_value
+from styrax.core.typing import PyTree
 from styrax.transforms import ad, batching
 
 from . import arithmetic
@@ -83,9 +84,10 @@ def _window_shape(name: str, operand: Any, window: Any, strides: Any, padding: A
 # --- the public function
 
 
-def reduce_window(operand: Any, init_value: Any, computation: Callable[..., Any], window_dimensions: Sequence[int],
-                  window_strides: Sequence[int] | None = None, padding: Any = "VALID",
-                  base_dilation: Sequence[int] | None = None, window_dilation: Sequence[int] | None = None) -> Any:
+def reduce_window(operand: PyTree, init_value: PyTree, computation: Callable[..., Any],
+                  window_dimensions: Sequence[int], window_strides: Sequence[int] | None = None,
+                  padding: str | Sequence[tuple[int, int]] = "VALID", base_dilation: Sequence[int] | None = None,
+                  window_dilation: Sequence[int] | None = None) -> PyTree:
     """Reduces the elements of each of many windows.
 
     Args:

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
+from styrax.core.array import Array
+from styrax.core.typing import ArrayLike, Axis, AxisName, DTypeLike
 from styrax.numpy.binary import add, divide, equal, logaddexp, multiply, power, subtract
 from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.conversion import array, asarray
@@ -34,19 +36,19 @@ __all__ = [
 ]
 
 
-def _zeros(x: Any) -> Any:
+def _zeros(x: Any) -> Array:
     return lax.full_like(x, 0)
 
 
 @jit
-def identity(x: Any) -> Any:
+def identity(x: ArrayLike) -> Array:
     """x itself, as an array."""
     return asarray(*arrays("identity", x))
 
 
 @custom_jvp
 @jit
-def relu(x: Any) -> Any:
+def relu(x: ArrayLike) -> Array:
     """max(x, 0), with derivative 0 at 0."""
     from styrax.numpy.binary import maximum
 
@@ -58,7 +60,7 @@ relu.defjvps(lambda g, ans, x: lax.select(lax.gt(x, convert(0, *typed(x))), g, _
 
 @custom_jvp
 @jit
-def relu6(x: Any) -> Any:
+def relu6(x: ArrayLike) -> Array:
     """min(max(x, 0), 6), with derivative 0 at both bounds."""
     from styrax.numpy.binary import maximum, minimum
 
@@ -71,7 +73,7 @@ relu6.defjvps(lambda g, ans, x: lax.select(
 
 @custom_jvp
 @jit
-def log1mexp(x: Any) -> Any:
+def log1mexp(x: ArrayLike) -> Array:
     """log(1 - exp(-x)) for positive x, accurate near 0 and far from it."""
     (x,) = promote_args_inexact("log1mexp", x)
     near = lax.lt(x, convert(lax.log(2.0), dtype_of(x)))
@@ -81,20 +83,20 @@ def log1mexp(x: Any) -> Any:
 log1mexp.defjvps(lambda g, ans, x: divide(g, lax.expm1(x)))
 
 
-def sigmoid(x: Any) -> Any:
+def sigmoid(x: ArrayLike) -> Array:
     """1 / (1 + exp(-x)). Raises TypeError for integers."""
     (x,) = arrays("sigmoid", x)
     return lax.logistic(x)
 
 
 @jit
-def softplus(x: Any) -> Any:
+def softplus(x: ArrayLike) -> Array:
     """log(1 + exp(x)): a smooth `relu`."""
     return logaddexp(x, 0)
 
 
 @jit
-def sparse_plus(x: Any) -> Any:
+def sparse_plus(x: ArrayLike) -> Array:
     """0 below -1, (x + 1)²/4 up to 1, x above: a smooth `relu` that is exactly 0 for small x."""
     (x,) = arrays("sparse_plus", x)
     low, high = lax.le(x, convert(-1, *typed(x))), lax.ge(x, convert(1, *typed(x)))
@@ -102,20 +104,20 @@ def sparse_plus(x: Any) -> Any:
 
 
 @jit
-def soft_sign(x: Any) -> Any:
+def soft_sign(x: ArrayLike) -> Array:
     """x / (|x| + 1)."""
     (x,) = arrays("soft_sign", x)
     return divide(x, add(absolute(x), 1))
 
 
 @partial(jit, inline=False)
-def sparse_sigmoid(x: Any) -> Any:
+def sparse_sigmoid(x: ArrayLike) -> Array:
     """0 below -1, (x + 1)/2 up to 1, 1 above: the derivative of `sparse_plus`."""
     return multiply(0.5, clip(add(x, 1.0), 0.0, 2.0))
 
 
 @jit
-def silu(x: Any) -> Any:
+def silu(x: ArrayLike) -> Array:
     """x · sigmoid(x), also called swish. Raises TypeError for integers."""
     (x,) = arrays("silu", x)
     return multiply(x, sigmoid(x))
@@ -125,21 +127,21 @@ swish = silu
 
 
 @jit
-def mish(x: Any) -> Any:
+def mish(x: ArrayLike) -> Array:
     """x · tanh(softplus(x))."""
     (x,) = promote_args_inexact("mish", x)
     return multiply(x, tanh(softplus(x)))
 
 
 @jit
-def log_sigmoid(x: Any) -> Any:
+def log_sigmoid(x: ArrayLike) -> Array:
     """log(sigmoid(x)), without underflow."""
     (x,) = promote_args_inexact("log_sigmoid", x)
     return lax.neg(softplus(lax.neg(x)))
 
 
 @jit
-def elu(x: Any, alpha: Any = 1.0) -> Any:
+def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """x where it is positive, alpha · (exp(x) - 1) elsewhere."""
     from styrax.numpy.ufuncs import expm1
 
@@ -150,20 +152,20 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
 
 
 @jit
-def selu(x: Any) -> Any:
+def selu(x: ArrayLike) -> Array:
     """A scaled `elu` that keeps mean 0 and variance 1 in deep networks."""
     return multiply(1.0507009873554804934193349852946, elu(x, 1.6732632423543772848170429916717))
 
 
 @jit
-def celu(x: Any, alpha: Any = 1.0) -> Any:
+def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """max(x, 0) + min(0, alpha · (exp(x / alpha) - 1)): an `elu` with a continuous derivative."""
     from styrax.numpy.binary import maximum, minimum
 
     return add(maximum(x, 0.0), multiply(alpha, lax.expm1(divide(minimum(x, 0.0), alpha))))
 
 
-def gelu(x: Any, approximate: bool = True) -> Any:
+def gelu(x: ArrayLike, approximate: bool = True) -> Array:
     """x · Φ(x), with the normal distribution function Φ, or an approximation of it by tanh."""
     (x,) = promote_args_inexact("gelu", x)
     x = asarray(x)
@@ -176,7 +178,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
     return array(multiply(multiply(0.5, x), lax.erfc(multiply(lax.neg(x), half))), dtype=dtype)
 
 
-def _glu(x: Any, axis: int = -1) -> Any:
+def _glu(x: ArrayLike, axis: int = -1) -> Array:
     """The first half of `x` along `axis` times the sigmoid of the second. Raises ValueError for an odd size."""
     from styrax.numpy.joining import split
 
@@ -192,14 +194,14 @@ glu = jit(_glu, static_argnames=("axis",))
 
 
 @jit
-def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
+def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
     """x where it is not negative, `negative_slope` · x elsewhere."""
     (x,) = arrays("leaky_relu", x)
     return choose_elements(lax.ge(x, convert(0, *typed(x))), x, multiply(negative_slope, x))
 
 
 @jit
-def hard_tanh(x: Any) -> Any:
+def hard_tanh(x: ArrayLike) -> Array:
     """x kept between -1 and 1."""
     (x,) = arrays("hard_tanh", x)
     above = lax.gt(x, convert(1, *typed(x)))
@@ -207,13 +209,13 @@ def hard_tanh(x: Any) -> Any:
 
 
 @jit
-def hard_sigmoid(x: Any) -> Any:
+def hard_sigmoid(x: ArrayLike) -> Array:
     """relu6(x + 3) / 6: a `sigmoid` of straight lines."""
     return divide(relu6(add(x, 3.0)), 6.0)
 
 
 @jit
-def hard_silu(x: Any) -> Any:
+def hard_silu(x: ArrayLike) -> Array:
     """x · hard_sigmoid(x), also called hard swish."""
     (x,) = promote_args_inexact("hard_silu", x)
     return multiply(x, hard_sigmoid(x))
@@ -223,14 +225,14 @@ hard_swish = hard_silu
 
 
 @jit
-def squareplus(x: Any, b: Any = 4) -> Any:
+def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """(x + sqrt(x² + b)) / 2: a smooth `relu` without exponentials."""
     (x, b) = arrays("squareplus", x, b)
     return divide(add(x, sqrt(add(square(x), b))), 2)
 
 
-def _standardize(x: Any, axis: Any = -1, mean: Any = None, variance: Any = None, epsilon: Any = 1e-5,
-                 where: Any = None, *, algorithm: str = "fast") -> Any:
+def _standardize(x: ArrayLike, axis: Axis = -1, mean: ArrayLike = None, variance: ArrayLike = None,
+                 epsilon: ArrayLike = 1e-5, where: ArrayLike | None = None, *, algorithm: str = "fast") -> Array:
     """x less its mean, divided by its standard deviation, along `axis`.
 
     Args:
@@ -258,7 +260,7 @@ standardize = jit(_standardize, static_argnames=("axis", "algorithm"))
 
 
 @partial(jit, static_argnames=("num_classes", "dtype", "axis"))
-def _one_hot(x: Any, num_classes: int, *, dtype: Any, axis: Any) -> Any:
+def _one_hot(x: Any, num_classes: int, *, dtype: Any, axis: Any) -> Array:
     (x,) = arrays("one_hot", x)
     place = axis_index(axis, x.ndim + 1)
     columns = lax.expand_dims(x, (place,))
@@ -267,7 +269,7 @@ def _one_hot(x: Any, num_classes: int, *, dtype: Any, axis: Any) -> Any:
     return convert(equal(columns, numbers), dtype)
 
 
-def one_hot(x: Any, num_classes: Any, *, dtype: Any = None, axis: Any = -1) -> Any:
+def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, axis: int | AxisName = -1) -> Array:
     """For every integer k a vector of `num_classes` elements along a new axis, 1 at place k and 0 elsewhere.
 
     Integers out of range give zeros. `axis` may be the name of a mapped axis, which then stands for the

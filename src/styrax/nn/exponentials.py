@@ -11,6 +11,8 @@ import numpy as np
 
 from styrax import lax
 from styrax.core import dtypes
+from styrax.core.array import Array
+from styrax.core.typing import ArrayLike, Axis
 from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.conversion import asarray
 from styrax.numpy.promotion import (
@@ -36,8 +38,8 @@ def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return function
 
 
-def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False,
-              where: Any = None) -> Any:
+def logsumexp(a: ArrayLike, axis: Axis = None, b: ArrayLike | None = None, keepdims: bool = False,
+              return_sign: bool = False, where: ArrayLike | None = None) -> Array | tuple[Array, Array]:
     """log(sum(b · exp(a))) along `axis`, without overflow.
 
     Args:
@@ -78,7 +80,7 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
     return out
 
 
-def _logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:
+def _logmeanexp(x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, keepdims: bool = False) -> Array:
     """log(mean(exp(x))) along `axis`, without overflow. Arguments as for `logsumexp`."""
     (x,) = promote_dtypes_inexact(*arrays("logmeanexp", x))
     total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
@@ -93,7 +95,7 @@ def _logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fa
 logmeanexp = jit(_named(_logmeanexp, "logmeanexp"), static_argnames=("axis", "keepdims"))
 
 
-def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """exp(x) divided by its sum along `axis` (an int, or several): positive numbers that add up to 1.
 
     Elements where `where` is False are left out, and 0. Integers are taken as floats.
@@ -102,7 +104,7 @@ def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
 
 
 @fused(static_argnames=("axis",))
-def _softmax(x: Any, axis: Any, where: Any) -> Any:
+def _softmax(x: Any, axis: Any, where: Any) -> Array:
     (x,) = promote_args_inexact("softmax", x)
     x = asarray(x)
     largest = max_(x, axis, where=where, initial=-np.inf, keepdims=True)
@@ -113,7 +115,7 @@ def _softmax(x: Any, axis: Any, where: Any) -> Any:
 
 
 @partial(jit, static_argnames=("axis",))
-def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """The logarithm of `softmax(x, axis)`, without loss of precision. Left-out elements are -∞."""
     (x,) = promote_args_inexact("log_softmax", x)
     x = asarray(x)

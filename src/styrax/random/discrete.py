@@ -11,6 +11,8 @@ import numpy as np
 
 from styrax import lax
 from styrax.core import dtypes
+from styrax.core.array import Array
+from styrax.core.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.lax import prng
 from styrax.lax.shapes import canonical_axis, canonical_shape
 from styrax.numpy.promotion import check_arraylike
@@ -23,8 +25,8 @@ from .uniforms import checked_dtype, float_dtype, placed, randint, shape_of, sha
 FLOAT32 = np.dtype(np.float32)
 
 
-def bernoulli(key: Any, p: Any = 0.5, shape: Sequence[int] | None = None, mode: str = "low", *,
-              out_sharding: Any = None) -> Any:
+def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: Sequence[int] | None = None, mode: str = "low", *,
+              out_sharding: ShardingLike | None = None) -> Array:
     """Booleans that are True with probability `p`.
 
     Args:
@@ -50,7 +52,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Sequence[int] | None = None, mode: 
 
 
 @partial(jit, static_argnums=(2, 3))
-def _bernoulli(key: Any, p: Any, shape: tuple[int, ...], mode: str) -> Any:
+def _bernoulli(key: Any, p: Any, shape: tuple[int, ...], mode: str) -> Array:
     dtype = lax.dtype(p)
     if mode == "low":
         return uniform(key, shape, dtype) < p
@@ -58,7 +60,8 @@ def _bernoulli(key: Any, p: Any, shape: tuple[int, ...], mode: str) -> Any:
     return lax.mul(second, _eps(dtype)) < p - first
 
 
-def rademacher(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def rademacher(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = None, *,
+               out_sharding: ShardingLike | None = None) -> Array:
     """Random signs: -1 or 1.
 
     Args:
@@ -73,13 +76,13 @@ def rademacher(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sh
 
 
 @partial(jit, static_argnums=(1, 2))
-def _rademacher(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def _rademacher(key: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     signs = lax.convert_element_type(bernoulli(key, 0.5, shape), dtype)
     return lax.sub(lax.mul(np.asarray(2).astype(dtype), signs), np.asarray(1).astype(dtype))
 
 
-def categorical(key: Any, logits: Any, axis: int = -1, shape: Sequence[int] | None = None, replace: bool = True,
-                mode: str | None = None, *, out_sharding: Any = None) -> Any:
+def categorical(key: ArrayLike, logits: ArrayLike, axis: int = -1, shape: Sequence[int] | None = None,
+                replace: bool = True, mode: str | None = None, *, out_sharding: ShardingLike | None = None) -> Array:
     """Indices of categories, of unnormalised log probabilities.
 
     Args:
@@ -126,7 +129,8 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Sequence[int] | No
     return placed(argmax(noisy, axis=len(prefix) + axis), out_sharding)
 
 
-def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None) -> Any:
+def permutation(key: ArrayLike, x: int | ArrayLike, axis: int = 0, independent: bool = False, *,
+                out_sharding: ShardingLike | None = None) -> Array:
     """A random permutation of an array along an axis, or of the integers below `x`.
 
     Args:
@@ -156,7 +160,7 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, o
 
 
 @partial(jit, static_argnums=(2,))
-def _shuffle(key: Any, x: Any, axis: int) -> Any:
+def _shuffle(key: Any, x: Any, axis: int) -> Array:
     # Sorting by random keys permutes; equal keys keep their order, so that long arrays take several rounds
     # until the order of any two elements is random but for a chance of less than one in size**3.
     size = math.prod(x.shape)
@@ -168,8 +172,8 @@ def _shuffle(key: Any, x: Any, axis: int) -> Any:
     return x
 
 
-def choice(key: Any, a: Any, shape: Sequence[int] = (), replace: bool = True, p: Any = None, axis: int = 0,
-           mode: str | None = None) -> Any:
+def choice(key: ArrayLike, a: int | ArrayLike, shape: Sequence[int] = (), replace: bool = True,
+           p: ArrayLike | None = None, axis: int = 0, mode: str | None = None) -> Array:
     """Random elements of an array, or of the integers below `a`.
 
     Args:
@@ -238,13 +242,13 @@ def choice(key: Any, a: Any, shape: Sequence[int] = (), replace: bool = True, p:
     return _draws_in_shape(take(array, index, axis=axis), array, axis, shape)
 
 
-def _draws_in_shape(chosen: Any, array: Any, axis: int, shape: tuple[int, ...]) -> Any:
+def _draws_in_shape(chosen: Any, array: Any, axis: int, shape: tuple[int, ...]) -> Array:
     full = shape if array is None else (*array.shape[:axis], *shape, *array.shape[axis + 1:])
     return chosen if chosen.shape == full and full else lax.reshape(chosen, full)
 
 
-def geometric(key: Any, p: Any, shape: Sequence[int] | None = None, dtype: Any = None, *,
-              out_sharding: Any = None) -> Any:
+def geometric(key: ArrayLike, p: ArrayLike, shape: Sequence[int] | None = None, dtype: DTypeLike | None = None, *,
+              out_sharding: ShardingLike | None = None) -> Array:
     """The number of trials until the first success, of success probability `p`.
 
     Args:
@@ -261,7 +265,7 @@ def geometric(key: Any, p: Any, shape: Sequence[int] | None = None, dtype: Any =
 
 
 @partial(jit, static_argnums=(2, 3))
-def _geometric(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def _geometric(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     from styrax.numpy import asarray, broadcast_to, where
 
     p = asarray(p)
@@ -274,8 +278,8 @@ def _geometric(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.convert_element_type(trials, dtype)
 
 
-def poisson(key: Any, lam: Any, shape: Sequence[int] | None = None, dtype: Any = None, *,
-            out_sharding: Any = None) -> Any:
+def poisson(key: ArrayLike, lam: ArrayLike, shape: Sequence[int] | None = None, dtype: DTypeLike | None = None, *,
+            out_sharding: ShardingLike | None = None) -> Array:
     """Numbers of the Poisson distribution.
 
     Args:
@@ -300,7 +304,7 @@ def poisson(key: Any, lam: Any, shape: Sequence[int] | None = None, dtype: Any =
 
 
 @partial(jit, static_argnums=(2, 3))
-def _poisson(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def _poisson(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     steps = np.dtype(dtype).type(dtypes.iinfo(dtype).max)
     small = lax.bitwise_or(lax.ne(lam, lam), lax.lt(lam, np.float32(10)))
     low = lax.select(small, lam, lax.full_like(lam, 0))
@@ -311,7 +315,7 @@ def _poisson(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 @partial(jit, static_argnums=(2, 3, 4))
-def _poisson_knuth(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, steps: np.integer) -> Any:
+def _poisson_knuth(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, steps: np.integer) -> Array:
     """Knuth's algorithm: counts how many uniform numbers multiply to less than exp(-lam)."""
     from styrax.numpy import any
 
@@ -332,7 +336,7 @@ def _poisson_knuth(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, steps
 
 
 @partial(jit, static_argnums=(2, 3, 4))
-def _poisson_rejection(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, steps: np.integer) -> Any:
+def _poisson_rejection(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, steps: np.integer) -> Array:
     """Hörmann's transformed rejection, for large means."""
     from styrax.numpy import any
 
@@ -366,7 +370,8 @@ def _poisson_rejection(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, s
     return lax.convert_element_type(lax.while_loop(going, body, start)[1], dtype)
 
 
-def binomial(key: Any, n: Any, p: Any, shape: Sequence[int] | None = None, dtype: Any = None) -> Any:
+def binomial(key: ArrayLike, n: ArrayLike, p: ArrayLike, shape: Sequence[int] | None = None,
+             dtype: DTypeLike | None = None) -> Array:
     """The number of successes in `n` trials of probability `p`, as floats.
 
     Args:
@@ -386,8 +391,8 @@ def binomial(key: Any, n: Any, p: Any, shape: Sequence[int] | None = None, dtype
     return draw_binomial(key, n, p, shape, dtype)
 
 
-def multinomial(key: Any, n: Any, p: Any, *, shape: Sequence[int] | None = None, dtype: Any = None,
-                unroll: int | bool = 1) -> Any:
+def multinomial(key: ArrayLike, n: ArrayLike, p: ArrayLike, *, shape: Sequence[int] | None = None,
+                dtype: DTypeLike | None = None, unroll: int | bool = 1) -> Array:
     """How often each category comes in `n` draws.
 
     Args:

@@ -10,6 +10,7 @@ import numpy as np
 from styrax.core import config, dtypes
 from styrax.core.array import Array
 from styrax.core.trace import get_aval
+from styrax.core.typing import ArrayLike, DTypeLike
 from styrax.lax import prng
 from styrax.lax.keys import KeyTy, PRNGImpl, PRNGSpec, resolve_prng_impl
 
@@ -26,7 +27,7 @@ def is_key(x: Any) -> bool:
     return isinstance(getattr(x, "dtype", None), KeyTy)
 
 
-def check_prng_key(name: str, key: Any, *, allow_batched: bool = False) -> tuple[Any, bool]:
+def check_prng_key(name: str, key: Any, *, allow_batched: bool = False) -> tuple[Array, bool]:
     """An argument `key` as a typed key, and whether it was raw data.
 
     Raises TypeError for what is no key, ValueError for several keys where one is expected.
@@ -65,7 +66,7 @@ def _warn(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=5)
 
 
-def maybe_unwrap(raw: bool, keys: Any) -> Any:
+def maybe_unwrap(raw: bool, keys: Any) -> Array:
     """Keys in the form in which they came."""
     return prng.random_unwrap(keys) if raw else keys
 
@@ -77,7 +78,7 @@ def _chosen_impl(name: str, impl: Any, dtype: Any) -> PRNGImpl:
     return resolve_prng_impl(impl if dtype is None else dtype)
 
 
-def _seeded(name: str, seed: Any, impl: PRNGImpl) -> Any:
+def _seeded(name: str, seed: Any, impl: PRNGImpl) -> Array:
     if is_key(seed):
         raise TypeError(f"{name} accepts a scalar seed, but was given a PRNG key.")
     shape = np.shape(seed)
@@ -91,7 +92,7 @@ def _seeded(name: str, seed: Any, impl: PRNGImpl) -> Any:
     return prng.random_seed(seed, impl)
 
 
-def key(seed: int | Any, *, impl: Hashable | None = None, dtype: Any = None) -> Any:
+def key(seed: int | ArrayLike, *, impl: Hashable | None = None, dtype: DTypeLike | None = None) -> Array:
     """A random key from an integer.
 
     Args:
@@ -109,7 +110,7 @@ def key(seed: int | Any, *, impl: Hashable | None = None, dtype: Any = None) -> 
     return _seeded("key", seed, _chosen_impl("key", impl, dtype))
 
 
-def PRNGKey(seed: int | Any, *, impl: Hashable | None = None) -> Any:
+def PRNGKey(seed: int | ArrayLike, *, impl: str | PRNGSpec | PRNGImpl | None = None) -> Array:
     """A random key in the older form, an array of uint32. New code uses `key`.
 
     Args:
@@ -121,7 +122,7 @@ def PRNGKey(seed: int | Any, *, impl: Hashable | None = None) -> Any:
     return keys if config.config.jax_enable_custom_prng else prng.random_unwrap(keys)
 
 
-def split(key: Any, num: int | tuple[int, ...] = 2) -> Any:
+def split(key: ArrayLike, num: int | tuple[int, ...] = 2) -> Array:
     """New keys from one, independent of each other. The old key is not to be used again.
 
     Args:
@@ -138,7 +139,7 @@ def split(key: Any, num: int | tuple[int, ...] = 2) -> Any:
     return maybe_unwrap(raw, _split(typed, num))
 
 
-def _split(key: Any, num: int | tuple[int, ...] = 2) -> Any:
+def _split(key: Any, num: int | tuple[int, ...] = 2) -> Array:
     shape = tuple(int_index(n) for n in num) if isinstance(num, (tuple, list)) else (int_index(num),)
     if any(n < 0 for n in shape):
         raise ValueError(f"split: the number of keys has to be nonnegative, got {num}.")
@@ -153,7 +154,7 @@ def _no_integer(n: Any) -> int:
     raise TypeError(f"'{type(n).__name__}' object cannot be interpreted as an integer")
 
 
-def split_apart(key: Any, num: int) -> list[Any]:
+def split_apart(key: Any, num: int) -> list[Array]:
     """`num` new keys one by one, for code inside this package."""
     from styrax.lax import slice_in_dim, squeeze
 
@@ -161,7 +162,7 @@ def split_apart(key: Any, num: int) -> list[Any]:
     return [squeeze(slice_in_dim(keys, i, i + 1), (0,)) for i in range(num)]
 
 
-def fold_in(key: Any, data: Any) -> Any:
+def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
     """A new key from a key and an integer.
 
     Args:
@@ -184,18 +185,18 @@ def fold_in(key: Any, data: Any) -> Any:
     return maybe_unwrap(raw, prng.random_fold_in(typed, data))
 
 
-def clone(key: Any) -> Any:
+def clone(key: ArrayLike) -> Array:
     """The same key, declared unused for code that checks the reuse of keys."""
     return prng.random_clone(key)
 
 
-def key_data(keys: Any) -> Any:
+def key_data(keys: ArrayLike) -> Array:
     """The uint32 data of keys."""
     typed, _ = check_prng_key("key_data", keys, allow_batched=True)
     return prng.random_unwrap(typed)
 
 
-def wrap_key_data(key_bits_array: Any, *, impl: Hashable | None = None, dtype: Any = None) -> Any:
+def wrap_key_data(key_bits_array: ArrayLike, *, impl: Hashable | None = None, dtype: DTypeLike | None = None) -> Array:
     """Keys from their uint32 data, the reverse of `key_data`.
 
     Args:
@@ -205,7 +206,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Hashable | None = None, dtype: A
     return prng.random_wrap(key_bits_array, impl=_chosen_impl("wrap_key_data", impl, dtype))
 
 
-def key_impl(keys: Any) -> str | PRNGSpec:
+def key_impl(keys: ArrayLike) -> str | PRNGSpec:
     """The generator of keys: its name where it has one, else a value that `key(impl=...)` accepts."""
     from styrax.lax.keys import prngs
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..core import backends, dtypes, errors, rules, tree
 from ..core.avals import ShapedArray
+from ..core.devices import Sharding
 from ..core.effects import (
     Effect,
     control_flow_allowed_effects,
@@ -22,6 +23,7 @@ from ..core.effects import (
 from ..core.physical import physicals
 from ..core.primitive import Primitive
 from ..core.trace import get_aval
+from ..core.typing import PyTree
 from . import array_ops
 from .batch import moveaxis
 
@@ -83,8 +85,8 @@ io_callback_p = Primitive("io_callback", multiple_results=True)
 VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized", None)
 
 
-def pure_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, sharding: Any = None,
-                  vmap_method: str | None = None, **kwargs: Any) -> Any:
+def pure_callback(callback: Callable[..., Any], result_shape_dtypes: PyTree, *args: PyTree,
+                  sharding: Sharding | None = None, vmap_method: str | None = None, **kwargs: PyTree) -> PyTree:
     """Calls a pure Python function from a program, also under `jit`.
 
     The function must give the same results for the same arguments and do nothing else: it may be called any number of
@@ -119,8 +121,8 @@ def pure_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args:
     return tree.tree_unflatten(out_tree, outs)
 
 
-def io_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, sharding: Any = None,
-                ordered: bool = False, **kwargs: Any) -> Any:
+def io_callback(callback: Callable[..., Any], result_shape_dtypes: PyTree, *args: PyTree,
+                sharding: Sharding | None = None, ordered: bool = False, **kwargs: PyTree) -> PyTree:
     """Calls a Python function with side effects from a program, also under `jit`.
 
     Args:

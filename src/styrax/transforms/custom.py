@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 
 from ..core import backends, dtypes, errors, tree, tree_paths
+from ..core.array import Array
 from ..core.jaxpr import DebugInfo, Jaxpr, eval_jaxpr
 from ..core.staging import hoist_tracers
 from ..core.trace import Tracer, get_aval, state
+from ..core.tree import tree_map
+from ..core.typing import Function, PyTree
 from .custom_calls import custom_jvp_call_p, custom_vjp_call_p
 from .naming import argument_names, function_name, wraps
 from .tracing import trace_function
@@ -279,10 +282,10 @@ class CustomVJPPrimal:
         return f"CustomVJPPrimal(value={self.value!r}, perturbed={self.perturbed})"
 
 
-def custom_vjp_primal_tree_values(tree_: Any) -> Any:
+def custom_vjp_primal_tree_values(tree: PyTree) -> PyTree:
     """The tree with each `CustomVJPPrimal` in it replaced by its value."""
-    return tree.tree_map(lambda x: x.value if isinstance(x, CustomVJPPrimal) else x, tree_,
-                         is_leaf=lambda x: isinstance(x, CustomVJPPrimal))
+    return tree_map(lambda x: x.value if isinstance(x, CustomVJPPrimal) else x, tree,
+                    is_leaf=lambda x: isinstance(x, CustomVJPPrimal))
 
 
 class custom_vjp:
@@ -465,7 +468,7 @@ class _Rule:
 # Relatives
 
 
-def custom_gradient(fun: Callable) -> Callable:
+def custom_gradient(fun: Function) -> Function:
     """Decorates a function that returns its result and its own VJP function.
 
     Args:
@@ -512,7 +515,7 @@ tree.register_pytree_node(
     lambda data, children: _ClosedPull(data[0], data[1], children[0], data[2]))
 
 
-def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list[Any]]:
+def closure_convert(fun: Function, *example_args: PyTree) -> tuple[Function, list[Array]]:
     """Makes the traced floating-point values that a function closes over its arguments.
 
     Args:
@@ -543,7 +546,7 @@ def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list[A
     return converted, captured
 
 
-def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+def zero_from_primal(val: PyTree, symbolic_zeros: bool = False) -> PyTree:
     """The zero tangent of a value: an array of zeros, or a `SymbolicZero`."""
 
     def one(x: Any) -> Any:

@@ -12,6 +12,7 @@ from ..core.avals import ShapedArray, shaped, typed_scalar
 from ..core.dead_code import dce_jaxpr
 from ..core.jaxpr import Jaxpr, eval_jaxpr
 from ..core.trace import get_aval
+from ..core.typing import Function, PyTree
 from .calls import (
     Axes,
     FlatCall,
@@ -31,7 +32,7 @@ from .zeros import Zero, instantiate_zeros, zeros_like_aval
 # Forward mode
 
 
-def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tuple[Any, ...]:
+def jvp(fun: Function, primals: PyTree, tangents: PyTree, has_aux: bool = False) -> tuple[PyTree, ...]:
     """Runs a function with the derivative in one direction.
 
     Args:
@@ -114,7 +115,7 @@ class LinearMap:
         return str(self.jaxpr)
 
 
-def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+def linearize(fun: Function, *primals: PyTree, has_aux: bool = False) -> tuple[PyTree, ...]:
     """Runs a function and returns its derivative at that point as a function.
 
     Args:
@@ -152,8 +153,8 @@ def linearize_call(fun: Callable, values: list[Any], in_tree: tree.PyTreeDef,
 # Reverse mode
 
 
-def grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
-         allow_int: bool = False, reduce_axes: Axes = ()) -> Callable:
+def grad(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
+         allow_int: bool = False, reduce_axes: Axes = ()) -> Function:
     """The gradient of a function with a scalar result.
 
     Args:
@@ -188,8 +189,8 @@ def grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False,
     return grad_f_aux if has_aux else grad_f
 
 
-def value_and_grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
-                   allow_int: bool = False, reduce_axes: Axes = ()) -> Callable:
+def value_and_grad(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
+                   allow_int: bool = False, reduce_axes: Axes = ()) -> Function:
     """A function with a scalar result together with its gradient; see `grad`.
 
     Returns:
@@ -283,7 +284,7 @@ def _check_scalar(value: Any, leaves: Sequence[Any]) -> None:
 # Transposition
 
 
-def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Axes = ()) -> Callable:
+def linear_transpose(fun: Function, *primals: PyTree, reduce_axes: Axes = ()) -> Function:
     """The transpose of a function that is promised to be linear.
 
     Args:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core import dtypes, tree
 from ..core.trace import get_aval
+from ..core.typing import Function
 from . import array_ops
 from .calls import check_input, check_input_jacfwd, check_output, check_output_jacfwd, is_float0
 from .derivatives import jvp
@@ -17,8 +18,8 @@ from .naming import check_callable, split_arguments, wraps
 from .pullbacks import vjp
 
 
-def jacfwd(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
-           ) -> Callable:
+def jacfwd(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False,
+           holomorphic: bool = False) -> Function:
     """The Jacobian of a function, column by column in forward mode.
 
     Args:
@@ -74,8 +75,8 @@ _JACOBIAN_DOC = ("Jacobian of {fun} with respect to positional argument(s) {argn
                  "{fun} but returns the jacobian of the output with respect to the arguments at positions {argnums}.")
 
 
-def jacrev(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
-           allow_int: bool = False) -> Callable:
+def jacrev(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
+           allow_int: bool = False) -> Function:
     """The Jacobian of a function, row by row in reverse mode; see `jacfwd`.
 
     With `allow_int`, integer arguments are allowed; their Jacobians have dtype `float0`.
@@ -107,8 +108,8 @@ def jacrev(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = Fals
     return jacobian
 
 
-def hessian(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
-            ) -> Callable:
+def hessian(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False,
+            holomorphic: bool = False) -> Function:
     """The matrix of second derivatives of a function: `jacfwd` of `jacrev`, with their arguments."""
     return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
 

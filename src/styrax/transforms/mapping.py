@@ -7,6 +7,7 @@ from typing import Any
 
 from ..core import tree, tree_paths
 from ..core.trace import get_aval
+from ..core.typing import AxisName, Function, PyTree
 from .batch import AxisData, batch_flat, matchaxis
 from .naming import argument_names, check_callable, wraps
 
@@ -21,8 +22,9 @@ class _Unmapped:
 _unmapped = _Unmapped()
 
 
-def vmap(fun: Callable, in_axes: int | None | Sequence[Any] = 0, out_axes: Any = 0, axis_name: Hashable | None = None,
-         axis_size: int | None = None, spmd_axis_name: Any = None, sum_match: bool = False) -> Callable:
+def vmap(fun: Function, in_axes: int | None | Sequence[PyTree] = 0, out_axes: PyTree = 0,
+         axis_name: Hashable | None = None, axis_size: int | None = None,
+         spmd_axis_name: AxisName | tuple[AxisName, ...] | None = None, sum_match: bool = False) -> Function:
     """Maps a function over an axis of its arguments, all examples at once.
 
     Args:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from ..core import name_stack
+from ..core.typing import Function
 
 
 @contextmanager
@@ -19,7 +20,7 @@ def named_scope(name: str) -> Iterator[None]:
         yield
 
 
-def named_call(fun: Callable, *, name: str | None = None) -> Callable:
+def named_call(fun: Function, *, name: str | None = None) -> Function:
     """`fun` with its operations under a name, its own by default."""
 
     @functools.wraps(fun)

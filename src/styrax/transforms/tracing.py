@@ -11,6 +11,7 @@ from ..core.avals import AbstractRef, ShapedArray, ShapeDtypeStruct
 from ..core.jaxpr import ClosedJaxpr
 from ..core.staging import trace_to_jaxpr
 from ..core.trace import extend_axis_env, get_aval
+from ..core.typing import AxisName, Function, PyTree
 from .naming import check_callable, check_results, debug_info, function_name, split_arguments, wraps
 
 
@@ -71,8 +72,8 @@ def trace_function(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], s
     return closed, out_trees[0]
 
 
-def make_jaxpr(fun: Callable, static_argnums: int | Sequence[int] = (),
-               axis_env: Sequence[tuple[Any, int]] | None = None, return_shape: bool = False) -> Callable:
+def make_jaxpr(fun: Function, static_argnums: int | Sequence[int] = (),
+               axis_env: Sequence[tuple[AxisName, int]] | None = None, return_shape: bool = False) -> Function:
     """A function that shows the program that `fun` is, instead of running it.
 
     Args:
@@ -111,7 +112,7 @@ def _shape_of(aval: Any) -> ShapeDtypeStruct:
     return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=aval.sharding)
 
 
-def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
+def eval_shape(fun: Function, *args: PyTree, **kwargs: PyTree) -> PyTree:
     """The shapes and dtypes of `fun(*args, **kwargs)`, without computing it.
 
     Arguments may be arrays or anything with `shape` and `dtype`. Returns the structure of the

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from styrax.core import rules
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.primitive import Primitive
 from styrax.core.trace import get_aval
+from styrax.core.typing import ArrayLike
 from styrax.transforms import ad
 
 from ..arithmetic import add, div
@@ -46,7 +48,7 @@ def _cholesky_abstract(x: ShapedArray) -> ShapedArray:
     return ShapedArray(x.shape, x.dtype)
 
 
-def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
+def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     """The lower triangular matrix `l` with `x == l @ l.T` (conjugated for complex ones).
 
     Args:

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from styrax.core import rules
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.primitive import multiple_results
 from styrax.core.trace import get_aval
+from styrax.core.typing import ArrayLike
 from styrax.transforms import ad
 
 from ..arithmetic import add, div, mul, sub
@@ -106,9 +108,9 @@ def _eigh_abstract(x: ShapedArray, *, lower: bool, sort_eigenvalues: bool, subse
     return [ShapedArray(x.shape, x.dtype), ShapedArray(x.shape[:-1], real_dtype(x.dtype))]
 
 
-def eigh(x: Any, *, lower: bool = True, symmetrize_input: bool = True, sort_eigenvalues: bool = True,
-         subset_by_index: tuple[int, int] | None = None, implementation: EighImplementation | None = None
-         ) -> tuple[Any, Any]:
+def eigh(x: ArrayLike, *, lower: bool = True, symmetrize_input: bool = True, sort_eigenvalues: bool = True,
+         subset_by_index: tuple[int, int] | None = None,
+         implementation: EighImplementation | None = None) -> tuple[Array, Array]:
     """Eigenvectors and eigenvalues of symmetric or Hermitian matrices.
 
     Args:
@@ -194,9 +196,9 @@ def _eig_abstract(x: ShapedArray, *, compute_left_eigenvectors: bool, compute_ri
     return [ShapedArray(x.shape[:-1], dtype), *vectors]
 
 
-def eig(x: Any, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True,
+def eig(x: ArrayLike, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True,
         enable_eigvec_derivs: bool = False, implementation: EigImplementation | None = None,
-        use_magma: bool | None = None) -> list[Any]:
+        use_magma: bool | None = None) -> list[Array]:
     """Eigenvalues and eigenvectors of square matrices, in no particular order.
 
     Args:
@@ -348,8 +350,8 @@ def _schur_abstract(x: ShapedArray, *, compute_schur_vectors: bool, sort_eig_val
     return [ShapedArray(x.shape, x.dtype)] * (1 + compute_schur_vectors)
 
 
-def schur(x: Any, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False,
-          select_callable: Callable[..., Any] | None = None) -> Any:
+def schur(x: ArrayLike, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False,
+          select_callable: Callable[..., Any] | None = None) -> tuple[Array, Array]:
     """The Schur form of square matrices: `x == v @ t @ v.T` with `t` (almost) upper triangular.
 
     Args:
@@ -412,7 +414,7 @@ def _hessenberg_abstract(a: ShapedArray) -> list[ShapedArray]:
     return [ShapedArray(a.shape, a.dtype), ShapedArray((*a.shape[:-2], a.shape[-1] - 1), a.dtype)]
 
 
-def hessenberg(a: Any) -> tuple[Any, Any]:
+def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
     """Square matrices reduced to upper Hessenberg form by an orthogonal similarity.
 
     Returns:
@@ -460,7 +462,7 @@ def _tridiagonal_abstract(a: ShapedArray, *, lower: bool) -> list[ShapedArray]:
             ShapedArray((*batch, n - 1), a.dtype)]
 
 
-def tridiagonal(a: Any, *, lower: bool = True) -> list[Any]:
+def tridiagonal(a: ArrayLike, *, lower: bool = True) -> list[Array]:
     """Symmetric or Hermitian matrices reduced to tridiagonal form by an orthogonal similarity.
 
     Args:

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from styrax.core import rules
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.primitive import Primitive, multiple_results
 from styrax.core.trace import get_aval
+from styrax.core.typing import ArrayLike
 from styrax.transforms import ad
 
 from ..arithmetic import add
@@ -49,7 +51,7 @@ def _lu_abstract(x: ShapedArray) -> list[ShapedArray]:
     return [ShapedArray(x.shape, x.dtype), ShapedArray((*batch, min(m, n)), INT32), ShapedArray((*batch, m), INT32)]
 
 
-def lu(x: Any) -> tuple[Any, Any, Any]:
+def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
     """The factorisation `p @ l @ u` of matrices, with rows exchanged for stability.
 
     Args:
@@ -154,7 +156,7 @@ def _pivots_abstract(pivots: ShapedArray, *, permutation_size: int) -> ShapedArr
     return ShapedArray((*pivots.shape[:-1], permutation_size), INT32)
 
 
-def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
+def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
     """The permutation that exchanges of rows make, as `lu` gives it.
 
     Args:

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from styrax.core import rules
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.primitive import Primitive
 from styrax.core.trace import get_aval
+from styrax.core.typing import ArrayLike
 from styrax.transforms import ad
 
 from ..arithmetic import add, mul, neg
@@ -51,7 +53,8 @@ def _tridiagonal_solve_abstract(dl: ShapedArray, d: ShapedArray, du: ShapedArray
     return ShapedArray(b.shape, b.dtype)
 
 
-def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Any:
+def tridiagonal_solve(dl: ArrayLike, d: ArrayLike, du: ArrayLike, b: ArrayLike, *,
+                      perturb_singular: bool = False) -> Array:
     """Solves systems with tridiagonal matrices, with row exchanges.
 
     Args:
@@ -159,8 +162,8 @@ def _symmetric_product_abstract(a: ShapedArray, c: ShapedArray, *, alpha: float,
     return ShapedArray(c.shape, c.dtype)
 
 
-def symmetric_product(a_matrix: Any, c_matrix: Any, *, alpha: float = 1.0, beta: float = 0.0,
-                      symmetrize_output: bool = False) -> Any:
+def symmetric_product(a_matrix: ArrayLike, c_matrix: ArrayLike, *, alpha: float = 1.0, beta: float = 0.0,
+                      symmetrize_output: bool = False) -> Array:
     """`alpha * a @ a.T + beta * c`.
 
     Args:
@@ -209,7 +212,7 @@ def _cholesky_update_abstract(r: ShapedArray, w: ShapedArray) -> ShapedArray:
     return ShapedArray(r.shape, r.dtype)
 
 
-def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
+def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     """The upper triangular factor of `r.T @ r + w wᵀ`, from `r`.
 
     Args:

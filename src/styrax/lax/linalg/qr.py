@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from styrax.core import rules
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.primitive import Primitive, multiple_results
 from styrax.core.trace import get_aval
+from styrax.core.typing import ArrayLike
 from styrax.transforms import ad
 
 from ..arithmetic import add, mul, sub
@@ -57,7 +59,8 @@ def _qr_abstract(x: ShapedArray, *, pivoting: bool, full_matrices: bool, use_mag
     return [*out, ShapedArray((*batch, n), INT32)] if pivoting else out
 
 
-def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None) -> Any:
+def qr(x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True,
+       use_magma: bool | None = None) -> tuple[Array, ...]:
     """The factorisation of matrices into orthonormal columns and an upper triangle.
 
     Args:
@@ -247,7 +250,7 @@ def _householder_product_abstract(a: ShapedArray, taus: ShapedArray) -> ShapedAr
     return ShapedArray(a.shape, a.dtype)
 
 
-def householder_product(a: Any, taus: Any) -> Any:
+def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
     """The first columns of a product of elementary reflections, as `qr` leaves them behind.
 
     Args:
@@ -296,7 +299,7 @@ def _ormqr_abstract(a: ShapedArray, taus: ShapedArray, c: ShapedArray, *, left: 
     return ShapedArray(c.shape, c.dtype)
 
 
-def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
+def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, transpose: bool = False) -> Array:
     """The product of matrices with the orthogonal matrix of elementary reflections, without forming that.
 
     Args:

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from styrax.core import rules
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.primitive import multiple_results
 from styrax.core.trace import get_aval
+from styrax.core.typing import ArrayLike
 from styrax.transforms import ad
 
 from ..arithmetic import add, div, mul, sub
@@ -74,8 +76,9 @@ def _svd_abstract(x: ShapedArray, *, full_matrices: bool, compute_uv: bool, subs
             ShapedArray((*batch, n if full_matrices else k, n), x.dtype)]
 
 
-def svd(x: Any, *, full_matrices: bool = True, compute_uv: bool = True,
-        subset_by_index: tuple[int, int] | None = None, algorithm: SvdAlgorithm | None = None) -> Any:
+def svd(x: ArrayLike, *, full_matrices: bool = True, compute_uv: bool = True,
+        subset_by_index: tuple[int, int] | None = None,
+        algorithm: SvdAlgorithm | None = None) -> Array | tuple[Array, Array, Array]:
     """The singular value decomposition `x == (u * s) @ vh` of matrices.
 
     Args:

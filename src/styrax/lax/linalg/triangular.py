@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from styrax.core import rules
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.primitive import Primitive
 from styrax.core.trace import get_aval
+from styrax.core.typing import ArrayLike
 from styrax.transforms import ad, batching
 
 from ..arithmetic import neg
@@ -55,8 +57,8 @@ def _triangular_solve_abstract(a: ShapedArray, b: ShapedArray, *, left_side: boo
     return ShapedArray(b.shape, b.dtype)
 
 
-def triangular_solve(a: Any, b: Any, *, left_side: bool = False, lower: bool = False, transpose_a: bool = False,
-                     conjugate_a: bool = False, unit_diagonal: bool = False) -> Any:
+def triangular_solve(a: ArrayLike, b: ArrayLike, *, left_side: bool = False, lower: bool = False,
+                     transpose_a: bool = False, conjugate_a: bool = False, unit_diagonal: bool = False) -> Array:
     """Solves `op(a) @ x == b`, or `x @ op(a) == b`, for triangular matrices `a`.
 
     Args:

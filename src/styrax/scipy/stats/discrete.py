@@ -8,6 +8,8 @@ import numpy as np
 
 from styrax import lax
 from styrax.core import dtypes
+from styrax.core.array import Array
+from styrax.core.typing import ArrayLike
 from styrax.numpy.binary import add, divide, equal, greater, less, less_equal, logical_or, multiply, not_equal, subtract
 from styrax.numpy.broadcasting import choose_elements, spread_all
 from styrax.numpy.conversion import asarray
@@ -22,12 +24,12 @@ from styrax.scipy import special
 from .families import exp_of, inexact, namespace, number
 
 
-def _whole(k: Any) -> Any:
+def _whole(k: Any) -> Array:
     return not_equal(round(k), k)
 
 
 # -- Bernoulli, binomial and their kin ---------------------------------------------------------------------
-def _bernoulli_logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
+def _bernoulli_logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The logarithm of the probability of k - loc, 0 or 1, with probability p of 1."""
     k, p, loc = inexact("bernoulli.logpmf", k, p, loc)
     zero, one = number(0, k), number(1, k)
@@ -36,7 +38,7 @@ def _bernoulli_logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
     return choose_elements(logical_or(lax.lt(x, zero), lax.gt(x, one)), -np.inf, value)
 
 
-def _bernoulli_cdf(k: Any, p: Any) -> Any:
+def _bernoulli_cdf(k: ArrayLike, p: ArrayLike) -> Array:
     """The distribution function."""
     k, p = inexact("bernoulli.cdf", k, p)
     zero, one = number(0, k), number(1, k)
@@ -45,7 +47,7 @@ def _bernoulli_cdf(k: Any, p: Any) -> Any:
     return choose_elements(unknown, np.nan, value)
 
 
-def _bernoulli_ppf(q: Any, p: Any) -> Any:
+def _bernoulli_ppf(q: ArrayLike, p: ArrayLike) -> Array:
     """The quantiles."""
     q, p = inexact("bernoulli.ppf", q, p)
     zero, one = number(0, q), number(1, q)
@@ -60,7 +62,7 @@ bernoulli = namespace("bernoulli", "The Bernoulli distribution.", logpmf=_bernou
                       cdf=_bernoulli_cdf, ppf=_bernoulli_ppf)
 
 
-def _binom_logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
+def _binom_logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The logarithm of the probability of k - loc successes in n trials."""
     k, n, p, loc = inexact("binom.logpmf", k, n, p, loc)
     y = lax.sub(k, loc)
@@ -76,7 +78,7 @@ binom = namespace("binom", "The binomial distribution.", logpmf=_binom_logpmf,
                   pmf=exp_of(_binom_logpmf, "The probability of k - loc successes in n trials."))
 
 
-def _betabinom_logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
+def _betabinom_logpmf(k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The logarithm of the probability of k - loc successes in n trials whose probability is beta distributed."""
     k, n, a, b, loc = inexact("betabinom.logpmf", k, n, a, b, loc)
     y = lax.sub(floor(k), loc)
@@ -101,7 +103,7 @@ betabinom = namespace("betabinom", "The beta-binomial distribution.", logpmf=_be
                       pmf=exp_of(_betabinom_logpmf, "The probability of k - loc successes in n trials."))
 
 
-def _geom_logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
+def _geom_logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The logarithm of the probability that the first success is trial k - loc."""
     k, p, loc = inexact("geom.logpmf", k, p, loc)
     zero, one = number(0, k), number(1, k)
@@ -114,7 +116,7 @@ geom = namespace("geom", "The geometric distribution.", logpmf=_geom_logpmf,
                  pmf=exp_of(_geom_logpmf, "The probability that the first success is trial k - loc."))
 
 
-def _nbinom_logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
+def _nbinom_logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The logarithm of the probability of k - loc failures before the n-th success."""
     k, n, p, loc = inexact("nbinom.logpmf", k, n, p, loc)
     one = number(1, k)
@@ -129,7 +131,7 @@ nbinom = namespace("nbinom", "The negative binomial distribution.", logpmf=_nbin
 
 
 # -- Poisson -----------------------------------------------------------------------------------------------
-def _poisson_logpmf(k: Any, mu: Any, loc: Any = 0) -> Any:
+def _poisson_logpmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The logarithm of the probability of k - loc events where mu are expected."""
     k, mu, loc = inexact("poisson.logpmf", k, mu, loc)
     zero = number(0, k)
@@ -138,7 +140,7 @@ def _poisson_logpmf(k: Any, mu: Any, loc: Any = 0) -> Any:
     return choose_elements(logical_or(lax.lt(x, zero), _whole(k)), -np.inf, value)
 
 
-def _poisson_cdf(k: Any, mu: Any, loc: Any = 0) -> Any:
+def _poisson_cdf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The distribution function."""
     k, mu, loc = inexact("poisson.cdf", k, mu, loc)
     x = lax.sub(k, loc)
@@ -146,7 +148,7 @@ def _poisson_cdf(k: Any, mu: Any, loc: Any = 0) -> Any:
     return choose_elements(lax.lt(x, number(0, k)), number(0, k), value)
 
 
-def _poisson_entropy(mu: Any, loc: Any = 0) -> Any:
+def _poisson_entropy(mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The entropy in nats; it does not depend on `loc`."""
     mu, loc = inexact("poisson.entropy", mu, loc)
     mu = asarray(mu)
@@ -174,7 +176,7 @@ poisson = namespace("poisson", "The Poisson distribution.", logpmf=_poisson_logp
 
 
 # -- vectors -----------------------------------------------------------------------------------------------
-def _multinomial_logpmf(x: Any, n: Any, p: Any) -> Any:
+def _multinomial_logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     """The logarithm of the probability of counts x in n trials with probabilities p, along the last axis."""
     (p,) = promote_dtypes_inexact(*arrays("multinomial.logpmf", p))
     x, n = arrays("multinomial.logpmf", x, n)
@@ -191,7 +193,7 @@ multinomial = namespace("multinomial", "The multinomial distribution.", logpmf=_
                         pmf=exp_of(_multinomial_logpmf, "The probability of counts x in n trials."))
 
 
-def _dirichlet_logpdf(x: Any, alpha: Any) -> Any:
+def _dirichlet_logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     """The logarithm of the density of the Dirichlet distribution at points along the first axis of x."""
     x, alpha = promote_dtypes_inexact(*arrays("dirichlet.logpdf", x, alpha))
     x, alpha = asarray(x), asarray(alpha)
@@ -217,7 +219,7 @@ dirichlet = namespace("dirichlet", "The Dirichlet distribution.", logpdf=_dirich
                       pdf=exp_of(_dirichlet_logpdf, "The density of the Dirichlet distribution."))
 
 
-def _multivariate_normal_logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
+def _multivariate_normal_logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None = None) -> Array:
     """The logarithm of the density of the normal distribution of vectors, along the last axis of x.
 
     Raises NotImplementedError for `allow_singular`, ValueError for shapes that do not fit.
@@ -249,11 +251,15 @@ def _multivariate_normal_logpdf(x: Any, mean: Any, cov: Any, allow_singular: Non
     return subtract(subtract(half, multiply(n / 2, np.log(2 * np.pi).astype(x.dtype))), logdet)
 
 
-def _inner(x: Any, y: Any) -> Any:
+def _multivariate_normal_pdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:
+    """The density of the normal distribution of vectors, along the last axis of x."""
+    return lax.exp(_multivariate_normal_logpdf(x, mean, cov))
+
+
+def _inner(x: Any, y: Any) -> Array:
     return sum_(lax.mul(x, y), axis=-1)
 
 
 multivariate_normal = namespace("multivariate_normal", "The normal distribution of vectors.",
                                 logpdf=_multivariate_normal_logpdf,
-                                pdf=lambda x, mean, cov: lax.exp(_multivariate_normal_logpdf(x, mean, cov)))
-multivariate_normal.pdf.__doc__ = "The density of the normal distribution of vectors, along the last axis of x."
+                                pdf=_multivariate_normal_pdf)

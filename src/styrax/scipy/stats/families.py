@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
+from styrax.core.array import Array
 from styrax.numpy.promotion import convert, dtype_of, promote_args_inexact
 
 Function = Callable[..., Any]
@@ -49,7 +50,7 @@ def log_of(function: Function, doc: str) -> Function:
 def complement_of(function: Function, doc: str) -> Function:
     """1 - function(…), with the same arguments: a survival function from a distribution function."""
 
-    def complement(*args: Any, **kwargs: Any) -> Any:
+    def complement(*args: Any, **kwargs: Any) -> Array:
         value = function(*args, **kwargs)
         return lax.sub(convert(1, dtype_of(value)), value)
 
@@ -61,17 +62,17 @@ def log1m_of(function: Function, doc: str) -> Function:
     return _same_signature(lambda *args, **kwargs: lax.log1p(lax.neg(function(*args, **kwargs))), function, doc)
 
 
-def inexact(name: str, *args: Any) -> list[Any]:
+def inexact(name: str, *args: Any) -> list[Array]:
     """Arguments as floats of one dtype and of ranks that broadcast."""
     return promote_args_inexact(name, *args)
 
 
-def number(x: Any, like: Any) -> Any:
+def number(x: Any, like: Any) -> Array:
     """A constant of the dtype of an operand."""
     return convert(x, dtype_of(like))
 
 
-def standardised(x: Any, loc: Any, scale: Any) -> Any:
+def standardised(x: Any, loc: Any, scale: Any) -> Array:
     """(x - loc) / scale."""
     return lax.div(lax.sub(x, loc), scale)
 
