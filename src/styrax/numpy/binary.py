@@ -14,6 +14,7 @@ import numpy as np
 from styrax import lax
 from styrax.core import dtypes
 from styrax.core.array import Array
+from styrax.core.typing import ArrayLike
 from styrax.transforms.custom import custom_jvp
 from styrax.transforms.jit import jit
 
@@ -63,7 +64,7 @@ def _binary(name: str, primitive: Callable[..., Any], fast: frozenset, doc: str,
     """
     general = general or primitive
 
-    def function(x: Any, y: Any, /) -> Any:
+    def function(x: ArrayLike, y: ArrayLike, /) -> Array:
         if type(x) is Array and type(y) is Array:
             a, b = x.aval, y.aval
             if a is b or (a.dtype is b.dtype and a.weak_type is b.weak_type and a.shape == b.shape):
@@ -96,7 +97,7 @@ arctan2 = _binary("arctan2", lax.atan2, INEXACT, "The angle of the point (y, x),
 float_power = _binary("float_power", lax.pow, INEXACT, "x to the power y in floats.", promote_args_inexact)
 
 
-def _divide(x1: Any, x2: Any, /) -> Any:
+def _divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 / x2. Elementwise; integers are divided as floats."""
     return true_divide(x1, x2)
 
@@ -104,7 +105,7 @@ def _divide(x1: Any, x2: Any, /) -> Any:
 divide = _named(_divide, "divide", _divide.__doc__ or "")
 
 
-def atan2(x1: Any, x2: Any, /) -> Any:
+def atan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The angle of the point (x2, x1), in (-π, π]. Elementwise; integers are taken as floats."""
     return arctan2(x1, x2)
 
@@ -153,17 +154,17 @@ def _shift_right(x: Any, y: Any) -> Any:
 _right = _binary("right_shift", _shift_right, _INTEGER, "", promote_args_numeric)
 
 
-def right_shift(x1: Any, x2: Any, /) -> Any:
+def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The bits of x1 shifted x2 places down, keeping the sign. Raises TypeError for floats."""
     return _right(x1, x2)
 
 
-def bitwise_left_shift(x: Any, y: Any, /) -> Any:
+def bitwise_left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
     """The bits of x shifted y places up. Raises TypeError for floats."""
     return left_shift(x, y)
 
 
-def bitwise_right_shift(x1: Any, x2: Any, /) -> Any:
+def bitwise_right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The bits of x1 shifted x2 places down, keeping the sign. Raises TypeError for floats."""
     return _right(x1, x2)
 
@@ -184,7 +185,7 @@ def _float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
 
 
 @jit
-def floor_divide(x1: Any, x2: Any, /) -> Any:
+def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The largest whole number not above x1 / x2.
 
     Integers divided by 0 give -1 or the largest unsigned value. Raises TypeError for complex numbers.
@@ -214,7 +215,7 @@ def _ones_like(x: Any) -> Any:
 
 
 @jit
-def remainder(x1: Any, x2: Any, /) -> Any:
+def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 modulo x2, with the sign of x2; integers modulo 0 give 0. Raises TypeError for complex numbers."""
     x1, x2 = promote_args_numeric("remainder", x1, x2)
     x2 = _nonzero_divisor(x1, x2)
@@ -225,13 +226,13 @@ def remainder(x1: Any, x2: Any, /) -> Any:
     return lax.select(opposite, lax.add(rem, x2), rem)
 
 
-def mod(x1: Any, x2: Any, /) -> Any:
+def mod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 modulo x2, with the sign of x2; integers modulo 0 give 0. The same as `remainder`."""
     return remainder(x1, x2)
 
 
 @jit
-def fmod(x1: Any, x2: Any, /) -> Any:
+def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The remainder of x1 / x2 with the sign of x1, as in C; integers by 0 give 0."""
     x1, x2 = arrays("fmod", x1, x2)
     if dtypes.issubdtype(_result_dtype(x1, x2), np.integer):
@@ -246,7 +247,7 @@ def _result_dtype(*args: Any) -> Any:
 
 
 @jit
-def divmod(x1: Any, x2: Any, /) -> tuple[Any, Any]:
+def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
     """The pair `(floor_divide(x1, x2), remainder(x1, x2))`."""
     x1, x2 = promote_args_numeric("divmod", x1, x2)
     if dtypes.issubdtype(dtype_of(x1), np.integer):
@@ -279,7 +280,7 @@ def _power(x1: Any, x2: Any) -> Any:
     return lax.pow(x1, x2)
 
 
-def power(x1: Any, x2: Any, /) -> Any:
+def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 to the power x2. Elementwise.
 
     A Python int (or concrete integer scalar) as x2 is a chain of multiplications, exact for integers.
@@ -310,20 +311,20 @@ def _static_integer(y: Any) -> int | None:
     return None
 
 
-def pow(x1: Any, x2: Any, /) -> Any:
+def pow(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 to the power x2. The same as `power`."""
     return power(x1, x2)
 
 
 # -- minima and maxima that skip NaN ---------------------------------------------------------------
 @jit
-def fmax(x1: Any, x2: Any) -> Any:
+def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The larger of x1 and x2, or the other one where one is NaN. Elementwise."""
     return choose_elements(either(greater(x1, x2), isnan(x2)), *arrays("fmax", x1, x2))
 
 
 @jit
-def fmin(x1: Any, x2: Any) -> Any:
+def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The smaller of x1 and x2, or the other one where one is NaN. Elementwise."""
     return choose_elements(either(less(x1, x2), isnan(x2)), *arrays("fmin", x1, x2))
 
@@ -382,7 +383,7 @@ logaddexp2 = _log_sum("logaddexp2", 2.0)
 
 # -- others ------------------------------------------------------------------------------------
 @jit
-def copysign(x1: Any, x2: Any, /) -> Any:
+def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The magnitude of x1 with the sign bit of x2. Raises TypeError for complex numbers."""
     x1, x2 = promote_args_inexact("copysign", x1, x2)
     if dtypes.issubdtype(dtype_of(x1), np.complexfloating):
@@ -391,7 +392,7 @@ def copysign(x1: Any, x2: Any, /) -> Any:
 
 
 @jit
-def heaviside(x1: Any, x2: Any, /) -> Any:
+def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """0 where x1 < 0, x2 where x1 = 0, 1 where x1 > 0. Integers are taken as floats."""
     x1, x2 = promote_dtypes_inexact(*arrays("heaviside", x1, x2))
     dtype, zero = dtype_of(x1), _zero(x1)
@@ -401,7 +402,7 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
 
 
 @jit
-def hypot(x1: Any, x2: Any, /) -> Any:
+def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """sqrt(x1² + x2²) without overflow on the way. Raises ValueError for complex numbers."""
     x1, x2 = promote_args_inexact("hypot", x1, x2)
     dtype = dtype_of(x1)
@@ -420,7 +421,7 @@ def hypot(x1: Any, x2: Any, /) -> Any:
 
 
 @jit
-def ldexp(x1: Any, x2: Any, /) -> Any:
+def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 · 2^x2 for whole x2. Raises ValueError for an x2 that is not of an integer dtype."""
     x1, x2 = arrays("ldexp", x1, x2)
     d1, d2 = dtype_of(x1), dtype_of(x2)
@@ -454,7 +455,7 @@ def _gcd_going(state: tuple) -> Any:
 
 
 @jit
-def gcd(x1: Any, x2: Any) -> Any:
+def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The greatest common divisor of integers. Raises ValueError for others."""
     from .broadcasting import spread_all
 
@@ -467,7 +468,7 @@ def gcd(x1: Any, x2: Any) -> Any:
 
 
 @jit
-def lcm(x1: Any, x2: Any) -> Any:
+def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     """The least common multiple of integers. Raises ValueError for others."""
     x1, x2 = arrays("lcm", x1, x2)
     x1, x2 = promote_dtypes(x1, x2)

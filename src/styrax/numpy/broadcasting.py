@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
+from styrax.core.array import Array
+from styrax.core.typing import ArrayLike, ShapeLike, ShardingLike
 from styrax.transforms.jit import jit
 
 from .conversion import asarray
@@ -30,7 +32,7 @@ def _size(d: Any) -> Any:
     return index(d)
 
 
-def broadcast_shapes(*shapes: Any) -> tuple:
+def broadcast_shapes(*shapes: ShapeLike) -> tuple[int, ...]:
     """The shape that arrays of the given shapes broadcast to.
 
     Raises ValueError for shapes that do not broadcast together.
@@ -53,7 +55,7 @@ def spread(x: Any, shape: tuple) -> Any:
     return lax.broadcast_in_dim(x, shape, tuple(range(lead, len(shape))))
 
 
-def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
+def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: ShardingLike | None = None) -> Array:
     """`array` repeated along new and size-1 dimensions to have `shape`.
 
     Raises ValueError where the shapes do not broadcast.
@@ -62,7 +64,7 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     return asarray(spread(array, canonical_shape(shape)))
 
 
-def broadcast_arrays(*args: Any) -> list[Any]:
+def broadcast_arrays(*args: ArrayLike) -> list[Array]:
     """The arguments, each broadcast to their common shape. Raises ValueError where there is none."""
     return [asarray(x) for x in spread_all(arrays("broadcast_arrays", *args))]
 

@@ -10,7 +10,9 @@ import numpy as np
 
 from styrax import lax
 from styrax.core import dtypes
+from styrax.core.array import Array
 from styrax.core.trace import concrete_or_error
+from styrax.core.typing import ArrayLike, Axis
 from styrax.transforms.jit import jit
 
 from .binary import add, divide, multiply, remainder, subtract
@@ -52,7 +54,8 @@ def _part(a: Any, axis: int, start: int | None, stop: int | None) -> Any:
     return gather_elements(a, tuple(index))
 
 
-def _diff(a: Any, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Any:
+def _diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = None,
+          append: ArrayLike | None = None) -> Array:
     """The differences of neighbouring elements along `axis`, taken n times.
 
     `prepend` and `append` are put before and after the elements first. Raises ValueError for negative n
@@ -85,7 +88,7 @@ diff = jit(_named(_diff, "diff"), static_argnames=("n", "axis"))
 
 
 @jit
-def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
+def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None) -> Array:
     """The differences of neighbouring elements of a vector, between `to_begin` and `to_end`."""
     arr = ravel(operand("ediff1d", ary))
     out = lax.sub(_part(arr, 0, 1, None), _part(arr, 0, None, -1))
@@ -127,7 +130,8 @@ def _gradient_along(a: Any, h: Any, axis: int) -> Any:
     return concatenate([low, middle, high], axis=axis)
 
 
-def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = None) -> Any:
+def _gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axis = None,
+              edge_order: int | None = None) -> Array | list[Array]:
     """The derivatives of samples along axes: central differences, one-sided at the ends.
 
     `varargs` are the spacings: none (1), one for all axes, or one per axis; each a number or the
@@ -167,7 +171,7 @@ def _gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int | None = 
 gradient = jit(_named(_gradient, "gradient"), static_argnames=("axis", "edge_order"))
 
 
-def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
+def _trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
     """The integral of samples `y` along `axis` by the trapezoidal rule, at coordinates `x` or spacing `dx`."""
     if x is None:
         (y,) = promote_dtypes_inexact(*arrays("trapezoid", y))
@@ -185,7 +189,7 @@ def _trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
 trapezoid = jit(_named(_trapezoid, "trapezoid"), static_argnames=("axis",))
 
 
-def _unwrap(p: Any, discont: Any = None, axis: int = -1, period: Any = 2 * np.pi) -> Any:
+def _unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * np.pi) -> Array:
     """Angles with multiples of `period` added so that neighbours along `axis` differ by half a period at most.
 
     Only jumps above `discont` are changed. Raises ValueError for complex numbers.
@@ -273,7 +277,8 @@ _interp_jits: dict[tuple[str, ...], Any] = {static: jit(_interp, static_argnames
                 for static in ((), ("left",), ("right",), ("left", "right"))}
 
 
-def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+def interp(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike | str | None = None,
+           right: ArrayLike | str | None = None, period: ArrayLike | None = None) -> Array:
     """The piecewise linear function through the points (xp, fp) at `x`.
 
     Args:
@@ -290,7 +295,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
 
 
 # -- comparisons ---------------------------------------------------------------------------------------
-def _isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
+def _isclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-5, atol: ArrayLike = 1e-8,
+             equal_nan: bool = False) -> Array:
     """Whether |a - b| <= atol + rtol · |b|, element by element; infinities are close to themselves.
 
     NaN is close to NaN only with `equal_nan`.
@@ -317,7 +323,8 @@ def _isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool
 isclose = jit(_named(_isclose, "isclose"), static_argnames=("equal_nan",))
 
 
-def _allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
+def _allclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-5, atol: ArrayLike = 1e-8,
+              equal_nan: bool = False) -> Array:
     """Whether all elements are close, as `isclose`."""
     check_arraylike("allclose", a, b)
     return all_(isclose(a, b, rtol, atol, equal_nan))
@@ -326,7 +333,7 @@ def _allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: boo
 allclose = jit(_named(_allclose, "allclose"), static_argnames=("equal_nan",))
 
 
-def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     """Whether two arrays have one shape and equal elements. NaN equals NaN only with `equal_nan`."""
     try:
         check_arraylike("array_equal", a1, a2)
@@ -341,7 +348,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
     return all_(same)
 
 
-def array_equiv(a1: Any, a2: Any) -> Any:
+def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Whether two arrays broadcast to one shape and have equal elements there."""
     try:
         check_arraylike("array_equiv", a1, a2)

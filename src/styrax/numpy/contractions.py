@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from styrax import lax
 from styrax.core import dtypes
+from styrax.core.array import Array
+from styrax.core.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.transforms.jit import jit
 
 from .conversion import asarray
@@ -40,7 +43,8 @@ def _general(a: Any, b: Any, numbers: Any, precision: Any, kind: tuple[Any, bool
     return convert(out, *kind)
 
 
-def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None) -> Any:
+def dot(a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None,
+        preferred_element_type: DTypeLike | None = None, out_sharding: ShardingLike | None = None) -> Array:
     """The sum of products over the last axis of `a` and the last but one of `b` (the only one of a vector).
 
     A scalar multiplies. Batch axes are not matched: the result has those of `a` followed by those of
@@ -56,8 +60,8 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
     return _general(a, b, (contract, ((), ())), precision, kind, out_sharding)
 
 
-def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None,
-           out_sharding: Any = None) -> Any:
+def matmul(a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None,
+           preferred_element_type: DTypeLike | None = None, out_sharding: ShardingLike | None = None) -> Array:
     """The matrix product of the last two axes; leading axes are matched with broadcasting.
 
     A vector is a row on the left and a column on the right, and its axis is not in the result. Raises
@@ -157,7 +161,7 @@ def _batched_product(a: Any, b: Any, a_vector: bool, b_vector: bool, precision: 
 
 
 @jit
-def matvec(x1: Any, x2: Any, /) -> Any:
+def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The products of matrices with vectors; leading axes are matched with broadcasting."""
     x1, x2 = arrays("matvec", x1, x2)
     if len(shape_of(x1)) < 2 or len(shape_of(x2)) < 1:
@@ -167,7 +171,7 @@ def matvec(x1: Any, x2: Any, /) -> Any:
 
 
 @jit
-def vecmat(x1: Any, x2: Any, /) -> Any:
+def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The products of vectors (conjugated) with matrices; leading axes are matched with broadcasting."""
     from .ufuncs import conj
 
@@ -178,7 +182,8 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
     return _batched_product(conj(x1), x2, True, False, None, kind, "vecmat")
 
 
-def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def vdot(a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None,
+         preferred_element_type: DTypeLike | None = None) -> Array:
     """The sum of products of all elements, those of `a` conjugated."""
     from .ufuncs import conj
 
@@ -188,7 +193,8 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
     return dot(ravel(a), ravel(b), precision=precision, preferred_element_type=preferred_element_type)
 
 
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: lax.PrecisionLike = None,
+           preferred_element_type: DTypeLike | None = None) -> Array:
     """The sums of products along an axis, elements of `x1` conjugated; other axes are broadcast.
 
     Raises ValueError for sizes along the axis that differ.
@@ -205,8 +211,9 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, prefer
     return _batched_product(x1, x2, True, True, precision, kind, "vecdot")
 
 
-def tensordot(a: Any, b: Any, axes: Any = 2, *, precision: Any = None, preferred_element_type: Any = None,
-              out_sharding: Any = None) -> Any:
+def tensordot(a: ArrayLike, b: ArrayLike, axes: int | Sequence[int] | Sequence[Sequence[int]] = 2, *,
+              precision: lax.PrecisionLike = None, preferred_element_type: DTypeLike | None = None,
+              out_sharding: ShardingLike | None = None) -> Array:
     """The sum of products over several axes: the last `axes` of `a` with the first of `b`, or two lists of axes.
 
     Raises TypeError for axes of other forms, and for sizes that differ.
@@ -236,7 +243,8 @@ def tensordot(a: Any, b: Any, axes: Any = 2, *, precision: Any = None, preferred
     return _general(a, b, (contract, ((), ())), precision, kind, out_sharding)
 
 
-def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def inner(a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None,
+          preferred_element_type: DTypeLike | None = None) -> Array:
     """The sum of products over the last axes of both arguments; a scalar multiplies."""
     a, b = arrays("inner", a, b)
     a_rank, b_rank = len(shape_of(a)), len(shape_of(b))
@@ -248,7 +256,7 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
     return tensordot(a, b, (a_rank - 1, b_rank - 1), precision=precision, preferred_element_type=preferred_element_type)
 
 
-def outer(a: Any, b: Any, out: None = None) -> Any:
+def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """All products of an element of `a` with one of `b`, both taken as vectors, as a matrix."""
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.outer is not supported.")
@@ -259,7 +267,7 @@ def outer(a: Any, b: Any, out: None = None) -> Any:
 
 
 @jit
-def kron(a: Any, b: Any) -> Any:
+def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """The Kronecker product: copies of `b`, each multiplied by an element of `a`."""
     a, b = (asarray(x) for x in promote_dtypes(*arrays("kron", a, b)))
     if a.ndim < b.ndim:
@@ -297,7 +305,8 @@ def _cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, ax
     return moveaxis(out, -1, axisc)
 
 
-def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+def cross(a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1,
+          axis: int | None = None) -> Array:
     """The cross product of vectors of 3 components, or of 2: then the third component alone.
 
     `axisa`, `axisb` and `axisc` say which axis holds the components in the arguments and the result,

@@ -12,14 +12,15 @@ from styrax.core import backends, dtypes
 from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.trace import Tracer
+from styrax.core.typing import ArrayLike, DeviceLike, DTypeLike, File, NestedArrayLike, Object, ShardingLike
 
 from .promotion import canonical, check_arraylike, check_int, convert, is_array, result_typed, typed, user_dtype
 
 _SCALARS = (bool, int, float, complex)
 
 
-def array(object: Any, dtype: Any = None, copy: bool = True, order: str | None = "K", ndmin: int = 0, *,
-          device: Any = None, out_sharding: Any = None) -> Any:
+def array(object: NestedArrayLike, dtype: DTypeLike | None = None, copy: bool = True, order: str | None = "K",
+          ndmin: int = 0, *, device: DeviceLike | None = None, out_sharding: ShardingLike | None = None) -> Array:
     """An array with the elements of `object`: a number, nested sequences, a NumPy or another array.
 
     Args:
@@ -44,8 +45,8 @@ def array(object: Any, dtype: Any = None, copy: bool = True, order: str | None =
     return out
 
 
-def asarray(a: Any, dtype: Any = None, order: str | None = None, *, copy: bool | None = None, device: Any = None,
-            out_sharding: Any = None) -> Any:
+def asarray(a: NestedArrayLike, dtype: DTypeLike | None = None, order: str | None = None, *, copy: bool | None = None,
+            device: DeviceLike | None = None, out_sharding: ShardingLike | None = None) -> Array:
     """As `array`, copying only what has to be copied.
 
     Raises ValueError for `copy=False` where only a copy can be had.
@@ -194,18 +195,19 @@ def _stacked(x: Any, dtype: Any) -> Any:
     return convert(x, dtype)
 
 
-def copy(a: Any, order: str | None = None) -> Any:
+def copy(a: ArrayLike, order: str | None = None) -> Array:
     """A copy of `a`. Raises TypeError for what is no array or number."""
     check_arraylike("copy", a)
     return array(a, copy=True, order=order or "K")
 
 
-def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
+def frombuffer(buffer: bytes | bytearray | memoryview | np.ndarray, dtype: DTypeLike = float, count: int = -1,
+               offset: int = 0) -> Array:
     """A 1-d array of the bytes of `buffer` taken as elements of `dtype`."""
     return asarray(np.frombuffer(buffer, dtype=dtype, count=count, offset=offset))
 
 
-def fromfile(*args: Any, **kwargs: Any) -> Any:
+def fromfile(*args: Object, **kwargs: Object) -> Array:
     """Not available: reading files is no array operation.
 
     Raises NotImplementedError; `jnp.asarray(np.fromfile(...))` does it.
@@ -216,7 +218,7 @@ def fromfile(*args: Any, **kwargs: Any) -> Any:
                               "transformations because of its potential side-effect of consuming the file object.")
 
 
-def fromiter(*args: Any, **kwargs: Any) -> Any:
+def fromiter(*args: Object, **kwargs: Object) -> Array:
     """Not available: consuming an iterator is no array operation.
 
     Raises NotImplementedError; `jnp.asarray(np.fromiter(...))` does it.
@@ -227,19 +229,19 @@ def fromiter(*args: Any, **kwargs: Any) -> Any:
                               "transformations because of its potential side-effect of consuming the iterable object.")
 
 
-def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
+def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
     """A 1-d array of the numbers written in a string, separated by `sep`."""
     return asarray(np.fromstring(string, dtype=dtype, count=count, sep=sep))
 
 
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
+def from_dlpack(x: Object, /, *, device: DeviceLike | None = None, copy: bool | None = None) -> Array:
     """An array from any object that speaks the DLPack protocol."""
     from styrax.core import dlpack
 
     return dlpack.from_dlpack(x, device=device, copy=copy)
 
 
-def load(file: Any, *args: Any, **kwargs: Any) -> Any:
+def load(file: File, *args: Object, **kwargs: Object) -> Array:
     """An array (or an archive of arrays) read from a file that `save` or NumPy wrote."""
     out = np.load(file, *args, **kwargs)
     if isinstance(out, np.ndarray):
@@ -249,7 +251,7 @@ def load(file: Any, *args: Any, **kwargs: Any) -> Any:
     return out
 
 
-def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
+def astype(x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, device: DeviceLike | None = None) -> Array:
     """`x` with its elements converted to `dtype`.
 
     Floats are cut towards zero into integers, complex numbers lose their imaginary part (with a

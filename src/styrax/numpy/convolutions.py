@@ -7,6 +7,8 @@ from functools import partial
 from typing import Any
 
 from styrax import lax
+from styrax.core.array import Array
+from styrax.core.typing import ArrayLike, DTypeLike
 from styrax.transforms.jit import jit
 
 from .conversion import asarray
@@ -57,9 +59,8 @@ def _conv(x: Any, y: Any, mode: str, op: str, precision: Any, preferred_element_
 
 
 def _function(op: str, doc: str, default: str) -> Callable[..., Any]:
-    def function(
-        a: Any, v: Any, mode: str = default, *, precision: Any = None, preferred_element_type: Any = None
-    ) -> Any:
+    def function(a: ArrayLike, v: ArrayLike, mode: str = default, *, precision: lax.PrecisionLike = None,
+                 preferred_element_type: DTypeLike | None = None) -> Array:
         a, v = (asarray(x) for x in arrays(op, a, v))
         return _conv(a, v, mode=mode, op=op, precision=precision, preferred_element_type=preferred_element_type)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,19 @@ import numpy as np
 
 from styrax import lax
 from styrax.core import dtypes
+from styrax.core.array import Array
 from styrax.core.trace import Tracer, concrete_or_error
+from styrax.core.typing import (
+    ArrayLike,
+    DeviceLike,
+    Dim,
+    DTypeLike,
+    Object,
+    PyTree,
+    ShapeLike,
+    ShardingLike,
+    SupportsShape,
+)
 from styrax.transforms.jit import jit
 
 from .broadcasting import canonical_shape, choose_elements, spread
@@ -52,7 +64,8 @@ def _filled(shape: Any, value: Any, dtype: Any, device: Any) -> Any:
     return place(lax.broadcast_in_dim(convert(value, dtype), shape, ()), device)
 
 
-def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def zeros(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None,
+          out_sharding: ShardingLike | None = None) -> Array:
     """Zeros in a shape (an int or a sequence of ints); float by default.
 
     Raises TypeError for sizes that are negative or no integers.
@@ -60,7 +73,8 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     return _filled(shape, 0, user_dtype(float if dtype is None else dtype, "zeros"), device or out_sharding)
 
 
-def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def ones(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None,
+         out_sharding: ShardingLike | None = None) -> Array:
     """Ones in a shape (an int or a sequence of ints); float by default.
 
     Raises TypeError for sizes that are negative or no integers.
@@ -68,12 +82,14 @@ def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any
     return _filled(shape, 1, user_dtype(float if dtype is None else dtype, "ones"), device or out_sharding)
 
 
-def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def empty(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None,
+          out_sharding: ShardingLike | None = None) -> Array:
     """An array of a shape with zeros in it: arrays have no unspecified contents here."""
     return _filled(shape, 0, user_dtype(float if dtype is None else dtype, "empty"), device or out_sharding)
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def full(shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None,
+         out_sharding: ShardingLike | None = None) -> Array:
     """An array filled with a number, or with an array that broadcasts to the shape.
 
     The dtype is that of `fill_value` by default, weakly typed for a Python number.
@@ -115,23 +131,27 @@ def _full_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: An
     return place(asarray(filler) if shape == () else lax.broadcast_in_dim(filler, shape, ()), device)
 
 
-def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def zeros_like(a: ArrayLike | SupportsShape, dtype: DTypeLike | None = None, shape: ShapeLike | None = None, *,
+               device: DeviceLike | None = None, out_sharding: ShardingLike | None = None) -> Array:
     """Zeros with the shape and dtype of `a`, unless others are given."""
     return _full_like("zeros_like", a, 0, dtype, shape, device or out_sharding)
 
 
-def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
+def ones_like(a: ArrayLike | SupportsShape, dtype: DTypeLike | None = None, shape: ShapeLike | None = None, *,
+              device: DeviceLike | None = None, out_sharding: ShardingLike | None = None) -> Array:
     """Ones with the shape and dtype of `a`, unless others are given."""
     return _full_like("ones_like", a, 1, dtype, shape, device or out_sharding)
 
 
-def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
+def empty_like(prototype: ArrayLike | SupportsShape, dtype: DTypeLike | None = None, shape: ShapeLike | None = None, *,
+               device: DeviceLike | None = None) -> Array:
     """Zeros with the shape and dtype of `prototype`, unless others are given."""
     return _full_like("empty_like", prototype, 0, dtype, shape, device)
 
 
-def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None,
-              out_sharding: Any = None) -> Any:
+def full_like(a: ArrayLike | SupportsShape, fill_value: ArrayLike, dtype: DTypeLike | None = None,
+              shape: ShapeLike | None = None, *, device: DeviceLike | None = None,
+              out_sharding: ShardingLike | None = None) -> Array:
     """An array with the shape and dtype of `a` (unless others are given), filled with a value that broadcasts."""
     check_arraylike("full_like", 0, fill_value)
     if shape_of(fill_value) == ():
@@ -141,8 +161,9 @@ def full_like(a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, 
 
 
 # -- ranges --------------------------------------------------------------------------------------
-def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None,
-           out_sharding: Any = None) -> Any:
+def arange(start: ArrayLike | Dim, stop: ArrayLike | Dim | None = None, step: ArrayLike | None = None,
+           dtype: DTypeLike | None = None, *, device: DeviceLike | None = None,
+           out_sharding: ShardingLike | None = None) -> Array:
     """The numbers from `start` up to `stop` (left out) in steps of `step`; from 0 when only one is given.
 
     Bounds are static: the length has to be known. Raises ConcretizationTypeError for traced bounds,
@@ -251,8 +272,9 @@ def _linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retst
     return (out, convert(delta, compute) if not is_array(delta) else delta) if retstep else out
 
 
-def linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None,
-             axis: int = 0, *, device: Any = None) -> Any:
+def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, retstep: bool = False,
+             dtype: DTypeLike | None = None, axis: int = 0, *,
+             device: DeviceLike | None = None) -> Array | tuple[Array, Array]:
     """`num` evenly spaced numbers from `start` to `stop`, which is included with `endpoint`.
 
     Bounds may be arrays; samples then run along `axis`. With `retstep` a pair with the spacing.
@@ -279,8 +301,8 @@ def _logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base:
     return convert(lax.pow(*promote_dtypes(convert(base, compute), exponents)), result)
 
 
-def logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: Any = 10.0, dtype: Any = None,
-             axis: int = 0) -> Any:
+def logspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, base: ArrayLike = 10.0,
+             dtype: DTypeLike | None = None, axis: int = 0) -> Array:
     """`num` numbers from base^start to base^stop with a constant ratio. Other arguments as for `linspace`."""
     num = concrete_or_error(operator.index, num, "'num' argument of jnp.logspace")
     axis = concrete_or_error(operator.index, axis, "'axis' argument of jnp.logspace")
@@ -306,7 +328,8 @@ def _geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtyp
     return convert(out, result)
 
 
-def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
+def geomspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None,
+              axis: int = 0) -> Array:
     """`num` numbers from `start` to `stop` with a constant ratio. Other arguments as for `linspace`."""
     num = concrete_or_error(operator.index, num, "'num' argument of jnp.geomspace")
     axis = concrete_or_error(operator.index, axis, "'axis' argument of jnp.geomspace")
@@ -328,7 +351,8 @@ def _diagonal_mask(shape: tuple, offset: int) -> Any:
     return lax.eq(lax.add(rows, convert(offset, kind)), columns)
 
 
-def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = None) -> Any:
+def eye(N: Dim, M: Dim | None = None, k: int | ArrayLike = 0, dtype: DTypeLike | None = None, *,
+        device: DeviceLike | None = None) -> Array:
     """An N × M matrix with ones on its k-th diagonal; square by default. Raises ValueError for negative sizes."""
     kind = user_dtype(float if dtype is None else dtype, "eye")
     rows = operator.index(concrete_or_error(None, N, "'N' argument of jnp.eye()"))
@@ -343,18 +367,18 @@ def eye(N: Any, M: Any = None, k: Any = 0, dtype: Any = None, *, device: Any = N
     return place(convert(_diagonal_mask((rows, columns), operator.index(k)), kind), device)
 
 
-def identity(n: Any, dtype: Any = None) -> Any:
+def identity(n: Dim, dtype: DTypeLike | None = None) -> Array:
     """The n × n identity matrix."""
     return eye(n, dtype=dtype)
 
 
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Any:
+def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
     """An N × M matrix with ones on and below its k-th diagonal."""
     kind = user_dtype(np.dtype(np.float32) if dtype is None else dtype, "tri")
     return convert(_below((N, N if M is None else M), k), kind)
 
 
-def _tril(m: Any, k: int = 0) -> Any:
+def _tril(m: ArrayLike, k: int = 0) -> Array:
     """The lower triangles of matrices: zeros above the k-th diagonal. Raises ValueError below rank 2."""
     (m,) = arrays("tril", m)
     if len(m.shape) < 2:
@@ -363,7 +387,7 @@ def _tril(m: Any, k: int = 0) -> Any:
     return lax.select(spread(mask, m.shape), m, lax.full_like(m, 0))
 
 
-def _triu(m: Any, k: int = 0) -> Any:
+def _triu(m: ArrayLike, k: int = 0) -> Array:
     """The upper triangles of matrices: zeros below the k-th diagonal. Raises ValueError below rank 2."""
     (m,) = arrays("triu", m)
     if len(m.shape) < 2:
@@ -388,7 +412,7 @@ def _diag(v: Any, k: int) -> Any:
     return diagonal(v, offset=k)
 
 
-def diag(v: Any, k: int = 0) -> Any:
+def diag(v: ArrayLike, k: int = 0) -> Array:
     """The k-th diagonal of a matrix, or the matrix with a vector on its k-th diagonal.
 
     Raises ValueError for other ranks.
@@ -399,7 +423,7 @@ def diag(v: Any, k: int = 0) -> Any:
     return _diag(asarray(v), operator.index(k))
 
 
-def diagflat(v: Any, k: int = 0) -> Any:
+def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """The matrix with the elements of `v`, in row order, on its k-th diagonal."""
     (v,) = arrays("diagflat", v)
     v = lax.reshape(asarray(v), (math.prod(shape_of(v)),))
@@ -414,7 +438,8 @@ def diagflat(v: Any, k: int = 0) -> Any:
     return lax.reshape(scatter(out, at, v, "set"), (length, length))
 
 
-def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
+def fromfunction(function: Callable[..., PyTree], shape: ShapeLike, *, dtype: DTypeLike = float,
+                 **kwargs: Object) -> PyTree:
     """`function` of the indices of every element of a shape, called once on the whole and vectorized by `vmap`.
 
     Raises ConcretizationTypeError where the function needs the values of its arguments.
@@ -428,7 +453,8 @@ def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float
     return function(*(arange(s, dtype=dtype) for s in shape), **kwargs)
 
 
-def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
+def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None,
+            sparse: bool = False) -> Array | tuple[Array, ...]:
     """The indices of every element of a shape: one array per dimension, stacked unless `sparse`."""
     kind = user_dtype(int if dtype is None else dtype, "indices")
     dimensions = tuple(concrete_or_error(operator.index, d, "dimensions argument of jnp.indices") for d in dimensions)
@@ -442,7 +468,7 @@ def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
     return lax.stack(out, 0) if out else zeros((0,), kind)
 
 
-def _vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+def _vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
     """The Vandermonde matrix of a vector: its powers as columns, falling unless `increasing`."""
     (x,) = arrays("vander", x)
     if len(x.shape) != 1:

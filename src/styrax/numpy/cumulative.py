@@ -10,6 +10,8 @@ import numpy as np
 
 from styrax import lax
 from styrax.core import dtypes
+from styrax.core.array import Array
+from styrax.core.typing import ArrayLike, Axis, DTypeLike
 from styrax.transforms.jit import jit
 
 from .broadcasting import choose_elements
@@ -47,7 +49,7 @@ def _cumulate(name: str, a: Any, primitive: Callable[..., Any], axis: Any, dtype
 
 
 def _cumulative(name: str, primitive: Callable[..., Any], fill: Any, doc: str) -> Callable[..., Any]:
-    def function(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+    def function(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
         _no_out(name, out)
         return _cumulate(name, a, primitive, axis, dtype, fill, False)
 
@@ -80,7 +82,8 @@ def _cumprod_without_promotion(a: Any, axis: int, dtype: Any) -> Any:
 
 
 def _array_api(name: str, accumulate: Callable[..., Any], start: int) -> Callable[..., Any]:
-    def function(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+    def function(x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None,
+                 include_initial: bool = False) -> Array:
         (x,) = arrays(name, x)
         rank = len(shape_of(x))
         if rank == 0:
@@ -115,8 +118,8 @@ _NAN_DOC = """The {} of the elements along `axis` that are not NaN. Arguments as
 
 
 def _nan_extremum(name: str, reduce: Callable[..., Any], fill: Callable[[Any], Any], plain: str) -> Callable[..., Any]:
-    def function(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
-                 where: Any = None) -> Any:
+    def function(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False,
+                 initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:
         (a,) = arrays(name, a)
         _no_out(name, out)
         if not dtypes.issubdtype(dtype_of(a), np.inexact):
@@ -137,8 +140,8 @@ nanmin = _nan_extremum("nanmin", min_, highest, "min")
 
 
 def _nan_fold(name: str, reduce: Callable[..., Any], fill: int) -> Callable[..., Any]:
-    def function(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
-                 initial: Any = None, where: Any = None) -> Any:
+    def function(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None,
+                 keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:
         (a,) = arrays(name, a)
         _no_out(name, out)
         if dtypes.issubdtype(dtype_of(a), np.inexact):
@@ -154,8 +157,8 @@ nansum = _nan_fold("nansum", sum_, 0)
 nanprod = _nan_fold("nanprod", prod_, 1)
 
 
-def _nanmean(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
-             where: Any = None) -> Any:
+def _nanmean(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False,
+             where: ArrayLike | None = None) -> Array:
     """The mean of the elements along `axis` that are not NaN. Arguments as for `mean`."""
     from .reductions import mean
 
@@ -173,8 +176,8 @@ def _nanmean(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keep
 nanmean = jit(_named(_nanmean, "nanmean", _nanmean.__doc__ or ""), static_argnames=("axis", "dtype", "keepdims"))
 
 
-def _nanvar(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False,
-            where: Any = None, mean: Any = None) -> Any:
+def _nanvar(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, ddof: int = 0,
+            keepdims: bool = False, where: ArrayLike | None = None, mean: ArrayLike | None = None) -> Array:
     """The variance of the elements along `axis` that are not NaN. Arguments as for `var`."""
     (a,) = arrays("nanvar", a)
     _no_out("nanvar", out)
@@ -201,8 +204,8 @@ def _nanvar(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof:
 nanvar = jit(_named(_nanvar, "nanvar", _nanvar.__doc__ or ""), static_argnames=("axis", "dtype", "keepdims"))
 
 
-def _nanstd(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False,
-            where: Any = None, mean: Any = None) -> Any:
+def _nanstd(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, ddof: int = 0,
+            keepdims: bool = False, where: ArrayLike | None = None, mean: ArrayLike | None = None) -> Array:
     """The standard deviation of the elements along `axis` that are not NaN. Arguments as for `std`."""
     (a,) = arrays("nanstd", a)
     _no_out("nanstd", out)
@@ -223,7 +226,7 @@ def _nan_arg(name: str, plain: Callable[..., Any], fill: float) -> Callable[...,
 
     compiled = jit(_named(inner, f"_{name}", ""), static_argnames=("axis", "keepdims"))
 
-    def function(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+    def function(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
         _no_out(name, out)
         (a,) = arrays(name, a)
         return compiled(a, None if axis is None else static_axis(axis), keepdims=bool(keepdims))

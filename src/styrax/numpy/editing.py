@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,7 +11,9 @@ import numpy as np
 
 from styrax import lax
 from styrax.core import dtypes
+from styrax.core.array import Array
 from styrax.core.trace import concrete_or_error
+from styrax.core.typing import ArrayLike, Axis, Function, Object
 from styrax.transforms.jit import jit
 
 from .broadcasting import choose_elements, spread
@@ -52,7 +54,9 @@ def _pairs(values: Any, rank: int, name: str) -> Any:
                      f"({rank}, 2), (1, 2), (2,), (1,), or ().")
 
 
-def pad(array: Any, pad_width: Any, mode: str | Callable[..., Any] = "constant", **kwargs: Any) -> Any:
+def pad(array: ArrayLike,
+        pad_width: int | Array | np.ndarray | Sequence[int] | Sequence[Sequence[int]] | dict[int, int | tuple[int, int]],
+        mode: str | Function = "constant", **kwargs: Object) -> Array:
     """`array` with elements put around it.
 
     Args:
@@ -268,7 +272,8 @@ def _pad_with(a: Any, widths: tuple, function: Callable[..., Any], kwargs: dict[
 
 
 # -- insertion and deletion ------------------------------------------------------------------------------
-def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False) -> Any:
+def delete(arr: ArrayLike, obj: ArrayLike | slice, axis: int | None = None, *,
+           assume_unique_indices: bool = False) -> Array:
     """A copy of `arr` without the elements (or slices along `axis`) at `obj`.
 
     `obj` is an int, a slice, integers or booleans, concrete unless `assume_unique_indices` says that
@@ -314,7 +319,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
     return gather_elements(arr, (*[slice(None)] * axis, keep_mask))
 
 
-def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
+def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int | None = None) -> Array:
     """A copy of `arr` with `values` inserted before the indices `obj` along `axis` (None: as vectors)."""
     from .creation import zeros_like
     from .selection import clip
@@ -370,7 +375,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
     return scatter(out, (*lead, rest), a, "set")
 
 
-def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
     """`filt` without the zeros at its front ("f") and back ("b"), along one axis, several, or all.
 
     Raises ConcretizationTypeError for traced arguments.
@@ -392,7 +397,7 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
 
 
 # -- bits ----------------------------------------------------------------------------------------------
-def _packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
+def _packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
     """Eight truth values along `axis` (None: of all, in row order) packed into each uint8, zeros at the end.
 
     `bitorder` "big" puts the first into the highest bit, "little" into the lowest. Raises TypeError for
@@ -422,7 +427,7 @@ def _packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
     return moveaxis(packed, -1, axis)
 
 
-def _unpackbits(a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Any:
+def _unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Array:
     """The bits of uint8 elements along `axis` (None: of all) as zeros and ones; `count` of them, or all but `-count`.
 
     Raises TypeError for other dtypes, ValueError for other orders.

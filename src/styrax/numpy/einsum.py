@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from styrax import lax
+from styrax.core.array import Array
+from styrax.core.typing import ArrayLike, DTypeLike, Object, ShardingLike
 
 from .contractions import output_type
 from .conversion import asarray
@@ -16,8 +19,10 @@ from .promotion import arrays, convert, shape_of
 _UINT32 = np.dtype(np.uint32)
 
 
-def einsum(subscripts: Any, /, *operands: Any, out: None = None, optimize: Any = "auto", precision: Any = None,
-           preferred_element_type: Any = None, _dot_general: Any = None, out_sharding: Any = None) -> Any:
+def einsum(subscripts: str | ArrayLike, /, *operands: ArrayLike | Sequence[Object], out: None = None,
+           optimize: str | bool | list[tuple[int, ...]] = "auto", precision: lax.PrecisionLike = None,
+           preferred_element_type: DTypeLike | None = None, _dot_general: Callable[..., Array] | None = None,
+           out_sharding: ShardingLike | None = None) -> Array:
     """The sum of products that `subscripts` describes, such as "ij,jk->ik".
 
     Every argument has a letter per axis; "..." stands for leading axes that are broadcast. Letters that
@@ -40,7 +45,8 @@ def einsum(subscripts: Any, /, *operands: Any, out: None = None, optimize: Any =
     return asarray(convert(result, *kind))
 
 
-def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[list, Any]:
+def einsum_path(subscripts: str | ArrayLike, /, *operands: ArrayLike | Sequence[Object],
+                optimize: bool | str | list[tuple[int, ...]] = "auto") -> tuple[list[tuple[int, ...]], Object]:
     """The order of products that `einsum` takes, and a report on it.
 
     Raises ValueError for subscripts that do not fit the operands.

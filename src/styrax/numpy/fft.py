@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
+from styrax.core.array import Array
 from styrax.core.trace import concrete_or_error
+from styrax.core.typing import ArrayLike, Axis, DeviceLike, DTypeLike, Shape
 
 from .binary import divide, multiply
 from .conversion import asarray, place
@@ -114,7 +116,7 @@ _DOC_1 = """The {} of `a` along an axis.
 
 
 def _make_one(name: str, kind: Any, text: str, length: str = "") -> Callable[..., Any]:
-    def function(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+    def function(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
         return _one_axis(name, kind, a, n, axis, norm)
 
     function.__name__ = function.__qualname__ = name
@@ -135,12 +137,14 @@ _DOC_N = """The {} of `a` along several axes: `axes`, by default {}.
 
 def _make_n(name: str, kind: Any, text: str, two: bool) -> Callable[..., Any]:
     if two:
-        def function(a: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = None) -> Any:
+        def function(a: ArrayLike, s: Shape | None = None, axes: Sequence[int] = (-2, -1),
+                     norm: str | None = None) -> Array:
             if len(axes) != 2:
                 raise ValueError(f"jax.numpy.fft.{name} only supports 2 axes. Got axes = {axes!r}.")
             return _transform(name, kind, a, s, axes, norm)
     else:
-        def function(a: Any, s: Any = None, axes: Any = None, norm: str | None = None) -> Any:
+        def function(a: ArrayLike, s: Shape | None = None, axes: Sequence[int] | None = None,
+                     norm: str | None = None) -> Array:
             return _transform(name, kind, a, s, axes, norm)
 
     function.__name__ = function.__qualname__ = name
@@ -158,7 +162,7 @@ rfft2 = _make_n("rfft2", RFFT, "first half of the discrete Fourier transform of 
 irfft2 = _make_n("irfft2", IRFFT, "real inverse of `rfft2`", True)
 
 
-def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The real transform of data with Hermitian symmetry, given by its first half. Arguments as for `fft`."""
     (a,) = arrays("jax.numpy.fft.hfft", a)
     out = irfft(conj(asarray(a)), n=n, axis=axis, norm=None)
@@ -172,7 +176,7 @@ def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
     raise ValueError(f'Invalid norm value {norm}; should be "backward", "ortho" or "forward".')
 
 
-def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Any:
+def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `hfft`. Arguments as for `fft`."""
     (a,) = arrays("jax.numpy.fft.ihfft", a)
     a = asarray(a)
@@ -194,7 +198,7 @@ def _frequencies(n: Any, d: Any, dtype: Any, name: str) -> tuple[int, Any, Any]:
     return n, d, default_float() if dtype is None else user_dtype(dtype, name)
 
 
-def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Array:
     """The frequencies of a transform of length n of samples with spacing d."""
     from .binary import remainder, subtract
 
@@ -205,7 +209,7 @@ def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> A
     return place(divide(numbers, convert(n * d if not hasattr(d, "aval") else multiply(d, n), kind)), device)
 
 
-def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Any:
+def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Array:
     """The frequencies of an `rfft` of length n of samples with spacing d."""
     n, d, kind = _frequencies(n, d, dtype, "rfftfreq")
     return place(divide(lax.iota(kind, n // 2 + 1), convert(n * d if not hasattr(d, "aval") else multiply(d, n), kind)),
@@ -219,11 +223,11 @@ def _shifted(x: Any, axes: Any, name: str, shift: Callable[[int], int]) -> Any:
     return roll(x, tuple(shift(x.shape[i]) for i in axes), axes)
 
 
-def fftshift(x: Any, axes: Any = None) -> Any:
+def fftshift(x: ArrayLike, axes: Axis = None) -> Array:
     """`x` with frequency zero moved to the middle of each axis."""
     return _shifted(x, axes, "fftshift", lambda n: n // 2)
 
 
-def ifftshift(x: Any, axes: Any = None) -> Any:
+def ifftshift(x: ArrayLike, axes: Axis = None) -> Array:
     """The inverse of `fftshift`."""
     return _shifted(x, axes, "ifftshift", lambda n: -(n // 2))

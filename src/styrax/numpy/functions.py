@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
+from styrax.core.typing import ArrayLike, Scalar
 from styrax.transforms.jit import jit
 
 from . import binary, ufuncs
@@ -340,7 +341,8 @@ logaddexp2 = _binary(binary.logaddexp2, -np.inf, _log_reduce(True))
 negative = ufunc(ufuncs.negative_elements, 1, 1, name="negative")
 
 
-def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
+def frompyfunc(func: Callable[..., ArrayLike | tuple[ArrayLike, ...]], /, nin: int, nout: int, *,
+               identity: Scalar | None = None) -> ufunc:
     """A `ufunc` made of a function of scalars, which is vectorized by `vmap`."""
     from .vectorization import vectorize
 

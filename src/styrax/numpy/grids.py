@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
+from styrax.core.array import Array
 from styrax.core.trace import concrete_or_error
+from styrax.core.typing import ArrayLike, SupportsShape
 
 from .conversion import asarray
 from .creation import arange, linspace, ones, tril, triu
@@ -18,7 +20,7 @@ from .promotion import arrays, check_arraylike, default_int, promote_dtypes
 from .selection import nonzero
 
 
-def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
+def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Array]:
     """The coordinates of a grid: for every vector an array that varies along its own axis.
 
     Args:
@@ -47,7 +49,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     return out
 
 
-def ix_(*args: Any) -> tuple[Any, ...]:
+def ix_(*args: ArrayLike) -> tuple[Array, ...]:
     """Vectors reshaped so that indexing with them takes all combinations. Raises ValueError for other ranks."""
     check_arraylike("ix", *args)
     vectors = [asarray(x) for x in args]
@@ -62,7 +64,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
     return tuple(out)
 
 
-def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
+def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     """The indices of the main diagonal of an n × … × n array. Raises ValueError for negative arguments."""
     n = concrete_or_error(operator.index, n, "'n' argument of jnp.diag_indices()")
     ndim = concrete_or_error(operator.index, ndim, "'ndim' argument of jnp.diag_indices()")
@@ -73,7 +75,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
     return (lax.iota(default_int(), n),) * ndim
 
 
-def diag_indices_from(arr: Any) -> tuple[Any, ...]:
+def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
     """The indices of the main diagonal of an array with equal sizes. Raises ValueError for others."""
     (arr,) = arrays("diag_indices_from", arr)
     shape = arr.shape
@@ -85,7 +87,7 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
 
 
 def _triangle(name: str, part: Callable[..., Any], doc: str) -> Callable[..., Any]:
-    def function(n: int, k: int = 0, m: int | None = None) -> tuple[Any, ...]:
+    def function(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
         n = concrete_or_error(operator.index, n, f"n argument of jnp.{name}")
         k = concrete_or_error(operator.index, k, f"k argument of jnp.{name}")
         m = n if m is None else concrete_or_error(operator.index, m, f"m argument of jnp.{name}")
@@ -104,7 +106,7 @@ tril_indices = _triangle("tril_indices", tril, "The indices of the lower triangl
 triu_indices = _triangle("triu_indices", triu, "The indices of the upper triangle of an n × m matrix, from diagonal k.")
 
 
-def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, ...]:
+def tril_indices_from(arr: ArrayLike | SupportsShape, k: int = 0) -> tuple[Array, Array]:
     """The indices of the lower triangle of a matrix, up to diagonal k. Raises ValueError for other ranks."""
     (arr,) = arrays("tril_indices_from", arr)
     if arr.ndim != 2:
@@ -112,7 +114,7 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Any, ...]:
     return tril_indices(arr.shape[0], k=k, m=arr.shape[1])
 
 
-def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, ...]:
+def triu_indices_from(arr: ArrayLike | SupportsShape, k: int = 0) -> tuple[Array, Array]:
     """The indices of the upper triangle of a matrix, from diagonal k. Raises ValueError for other ranks."""
     (arr,) = arrays("triu_indices_from", arr)
     if arr.ndim != 2:
@@ -120,9 +122,8 @@ def triu_indices_from(arr: Any, k: int = 0) -> tuple[Any, ...]:
     return triu_indices(arr.shape[0], k=k, m=arr.shape[1])
 
 
-def mask_indices(
-    n: int, mask_func: Callable[[Any, int], Any], k: int = 0, *, size: int | None = None
-) -> tuple[Any, Any]:
+def mask_indices(n: int, mask_func: Callable[[Array, int], Array], k: int = 0, *,
+                 size: int | None = None) -> tuple[Array, Array]:
     """The indices where `mask_func(ones((n, n)), k)` is nonzero. `size` as for `nonzero`."""
     i, j = nonzero(mask_func(ones((n, n)), k), size=size)
     return i, j

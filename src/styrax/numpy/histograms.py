@@ -11,7 +11,9 @@ import numpy as np
 
 from styrax import lax
 from styrax.core import dtypes
+from styrax.core.array import Array
 from styrax.core.trace import concrete_or_error
+from styrax.core.typing import ArrayLike, ShardingLike
 
 from .binary import add, divide, multiply, subtract
 from .broadcasting import choose_elements
@@ -40,8 +42,8 @@ from .sorting import searchsorted
 from .updates import scatter
 
 
-def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None,
-             out_sharding: Any = None) -> Any:
+def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0, *, length: int | None = None,
+             out_sharding: ShardingLike | None = None) -> Array:
     """How often each integer occurs in the vector `x` (or the sum of its `weights`).
 
     Args:
@@ -80,7 +82,8 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, *, length: int | N
     return scatter(zeros, clip(x, 0), amounts, "add", mode="drop")
 
 
-def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+def histogram_bin_edges(a: ArrayLike, bins: ArrayLike = 10, range: None | Array | Sequence[ArrayLike] = None,
+                        weights: ArrayLike | None = None) -> Array:
     """The edges of the bins of a histogram: `bins` equal ones over `range` (by default that of `a`), or `bins` itself.
 
     Raises NotImplementedError for the names of NumPy's rules.
@@ -110,8 +113,8 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     return linspace(low, high, number + 1, dtype=kind)
 
 
-def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None,
-              density: bool | None = None) -> tuple[Any, Any]:
+def histogram(a: ArrayLike, bins: ArrayLike = 10, range: Sequence[ArrayLike] | None = None,
+              weights: ArrayLike | None = None, density: bool | None = None) -> tuple[Array, Array]:
     """How many elements of `a` lie in each bin, and the edges of the bins.
 
     Args:
@@ -140,8 +143,9 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, weights: Any = None,
     return counts, edges
 
 
-def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None,
-                density: bool | None = None) -> tuple[Any, Any, Any]:
+def histogram2d(x: ArrayLike, y: ArrayLike, bins: ArrayLike | Sequence[ArrayLike] = 10,
+                range: Sequence[None | Array | Sequence[ArrayLike]] | None = None, weights: ArrayLike | None = None,
+                density: bool | None = None) -> tuple[Array, Array, Array]:
     """How many points (x, y) lie in each bin of a plane, and the edges along both axes. As `histogramdd`."""
     check_arraylike("histogram2d", x, y)
     try:
@@ -155,8 +159,9 @@ def histogram2d(x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any 
     return counts, edges[0], edges[1]
 
 
-def histogramdd(sample: Any, bins: Any = 10, range: Sequence[Any] | None = None, weights: Any = None,
-                density: bool | None = None) -> tuple[Any, list[Any]]:
+def histogramdd(sample: ArrayLike, bins: ArrayLike | Sequence[ArrayLike] = 10,
+                range: Sequence[None | Array | Sequence[ArrayLike]] | None = None, weights: ArrayLike | None = None,
+                density: bool | None = None) -> tuple[Array, list[Array]]:
     """How many points, the rows of `sample`, lie in each bin of space, and the edges along each axis.
 
     Args:

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
+from styrax.core.array import Array
 from styrax.core.trace import concrete_or_error
+from styrax.core.typing import ArrayLike, DTypeLike, NestedArrayLike
 from styrax.transforms.jit import jit
 
 from .conversion import asarray
@@ -35,7 +37,8 @@ def _members(name: str, sequence: Any) -> list[Any]:
     return arrays(name, *members)
 
 
-def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
+def concatenate(arrays: np.ndarray | Array | Sequence[ArrayLike], axis: int | None = 0,
+                dtype: DTypeLike | None = None) -> Array:
     """Arrays put one after the other along an existing axis; as vectors for `axis=None`.
 
     Dtypes are promoted to a common one, or converted to `dtype`. Raises ValueError for an empty
@@ -82,12 +85,13 @@ def _concatenate_slices(a: Any, axis: int | None, dtype: Any) -> Any:
     return reshape_to(a, tuple(-1 if i == axis else d for i, d in enumerate(shape)))
 
 
-def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Any:
+def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
     """Arrays put one after the other along an existing axis. The array API's `concatenate`."""
     return concatenate(arrays, axis=axis)
 
 
-def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
+def stack(arrays: np.ndarray | Array | Sequence[ArrayLike], axis: int = 0, out: None = None,
+          dtype: DTypeLike | None = None) -> Array:
     """Arrays of one shape put side by side along a new axis.
 
     Raises ValueError for an empty sequence and for shapes that differ.
@@ -118,7 +122,7 @@ def _at_least(name: str, tup: Any, raise_rank: Callable[..., Any]) -> Any:
     return [raise_rank(x) for x in _members(name, tup)]
 
 
-def vstack(tup: Any, dtype: Any = None) -> Any:
+def vstack(tup: np.ndarray | Array | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Arrays put one below the other: along the first axis, vectors as rows."""
     if is_array(tup) or isinstance(tup, np.ndarray):
         a = asarray(tup)
@@ -128,7 +132,7 @@ def vstack(tup: Any, dtype: Any = None) -> Any:
     return concatenate(_at_least("vstack", tup, atleast_2d), axis=0, dtype=dtype)
 
 
-def hstack(tup: Any, dtype: Any = None) -> Any:
+def hstack(tup: np.ndarray | Array | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Arrays put side by side: along the second axis, vectors one after the other."""
     if is_array(tup) or isinstance(tup, np.ndarray):
         a = asarray(tup)
@@ -138,14 +142,14 @@ def hstack(tup: Any, dtype: Any = None) -> Any:
     return concatenate(members, axis=0 if members and members[0].ndim == 1 else 1, dtype=dtype)
 
 
-def dstack(tup: Any, dtype: Any = None) -> Any:
+def dstack(tup: np.ndarray | Array | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Arrays put one behind the other: along the third axis, matrices as layers."""
     if is_array(tup) or isinstance(tup, np.ndarray):
         tup = [x for x in lax.unstack(asarray(tup))]
     return concatenate(_at_least("dstack", tup, atleast_3d), axis=2, dtype=dtype)
 
 
-def column_stack(tup: Any) -> Any:
+def column_stack(tup: np.ndarray | Array | Sequence[ArrayLike]) -> Array:
     """Vectors as the columns of a matrix; matrices put side by side."""
     members = list(lax.unstack(asarray(tup))) if is_array(tup) or isinstance(tup, np.ndarray) else _members(
         "column_stack", tup)
@@ -153,7 +157,7 @@ def column_stack(tup: Any) -> Any:
     return concatenate(columns, axis=1)
 
 
-def _append(arr: Any, values: Any, axis: int | None = None) -> Any:
+def _append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """`arr` followed by `values` along `axis`; both as vectors for None."""
     if axis is None:
         return concatenate([ravel(arr), ravel(values)], 0)
@@ -179,7 +183,7 @@ def _block(xs: Any) -> Any:
     return operand("block", xs), 1
 
 
-def block(arrays: Any) -> Any:
+def block(arrays: NestedArrayLike) -> Array:
     """An array made of nested lists of blocks: the innermost lists run along the last axis.
 
     Raises ValueError for tuples, empty lists, and lists of different depth.
@@ -217,7 +221,7 @@ def _split(name: str, ary: Any, indices_or_sections: Any, axis: int, equal: bool
     return list(lax.split(ary, tuple(np.diff(bounds)), axis=axis))
 
 
-def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+def split(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0) -> list[Array]:
     """`ary` cut along an axis: into so many equal parts, or before each of the given indices.
 
     Raises ValueError where the axis does not divide equally.
@@ -225,23 +229,23 @@ def split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
     return _split("split", ary, indices_or_sections, axis, True)
 
 
-def array_split(ary: Any, indices_or_sections: Any, axis: int = 0) -> list[Any]:
+def array_split(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0) -> list[Array]:
     """As `split`; parts may differ by one in size."""
     return _split("array_split", ary, indices_or_sections, axis, False)
 
 
-def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
     """`ary` cut along its second axis (a vector along its only one). As `split`."""
     check_arraylike("hsplit", ary)
     axis = 0 if len(shape_of(unwrap(ary))) == 1 else 1
     return _split("hsplit", ary, indices_or_sections, axis, True)
 
 
-def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
     """`ary` cut along its first axis. As `split`."""
     return _split("vsplit", ary, indices_or_sections, 0, True)
 
 
-def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
     """`ary` cut along its third axis. As `split`."""
     return _split("dsplit", ary, indices_or_sections, 2, True)

@@ -12,6 +12,8 @@ import numpy as np
 
 from styrax import lax
 from styrax.core import dtypes
+from styrax.core.array import Array
+from styrax.core.typing import ArrayLike, Axis, DTypeLike, ShardingLike
 from styrax.lax import linalg as lax_linalg
 from styrax.transforms.custom import custom_jvp
 from styrax.transforms.jit import jit
@@ -103,7 +105,7 @@ def _real_dtype(dtype: Any) -> Any:
 
 
 # -- decompositions ------------------------------------------------------------------------------------
-def _cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
+def _cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """The Cholesky factors L with L·Lᴴ = a (or Lᴴ with `upper`); NaN where a matrix is not positive definite.
 
     `symmetrize_input` takes (a + aᴴ)/2 first.
@@ -118,7 +120,7 @@ def _cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> 
 cholesky = jit(_named(_cholesky, "cholesky"), static_argnames=("upper", "symmetrize_input"))
 
 
-def _qr(a: Any, mode: str = "reduced") -> Any:
+def _qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult:
     """Orthogonal matrices Q and triangular ones R with Q·R = a.
 
     `mode` is "reduced", "complete" (square Q), "r" (R alone) or "raw". Raises ValueError for others.
@@ -140,8 +142,8 @@ def _qr(a: Any, mode: str = "reduced") -> Any:
 qr = jit(_named(_qr, "qr"), static_argnames=("mode",))
 
 
-def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
-         subset_by_index: tuple[int, int] | None = None) -> Any:
+def _svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
+         subset_by_index: tuple[int, int] | None = None) -> Array | SVDResult:
     """Singular vectors U, values S (falling) and vectors Vᴴ with U·diag(S)·Vᴴ = a.
 
     Args:
@@ -173,12 +175,12 @@ def _svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian:
 svd = jit(_named(_svd, "svd"), static_argnames=("full_matrices", "compute_uv", "hermitian", "subset_by_index"))
 
 
-def svdvals(x: Any, /) -> Any:
+def svdvals(x: ArrayLike, /) -> Array:
     """The singular values, falling."""
     return svd(x, compute_uv=False, hermitian=False)
 
 
-def _eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Any:
+def _eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """Eigenvalues (rising) and eigenvectors (columns) of Hermitian matrices.
 
     `UPLO` says which triangle is read, "L" or "U"; `symmetrize_input` takes (a + aᴴ)/2 first. Raises
@@ -194,7 +196,7 @@ def _eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Any
 eigh = jit(_named(_eigh, "eigh"), static_argnames=("UPLO", "symmetrize_input"))
 
 
-def _eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
+def _eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """The eigenvalues (rising) of Hermitian matrices. Arguments as for `eigh`."""
     (a,) = _matrices("eigvalsh", a)
     return eigh(a, UPLO, symmetrize_input=symmetrize_input)[0]
@@ -203,7 +205,7 @@ def _eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) 
 eigvalsh = jit(_named(_eigvalsh, "eigvalsh"), static_argnames=("UPLO", "symmetrize_input"))
 
 
-def eig(a: Any) -> Any:
+def eig(a: ArrayLike) -> EigResult:
     """The eigenvalues and right eigenvectors (columns) of square matrices, complex."""
     (a,) = _matrices("eig", a)
     w, v = lax_linalg.eig(a, compute_left_eigenvectors=False)
@@ -211,7 +213,7 @@ def eig(a: Any) -> Any:
 
 
 @jit
-def eigvals(a: Any) -> Any:
+def eigvals(a: ArrayLike) -> Array:
     """The eigenvalues of square matrices, complex."""
     (a,) = _matrices("eigvals", a)
     return lax_linalg.eig(a, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]
@@ -245,7 +247,7 @@ def _permuted_rows(x: Any, permutation: Any) -> Any:
 
 
 @jit
-def solve(a: Any, b: Any) -> Any:
+def solve(a: ArrayLike, b: ArrayLike) -> Array:
     """x with a·x = b, for square matrices a.
 
     `b` is one vector (rank 1) or has matrices of right-hand sides; batch axes are broadcast. Raises
@@ -280,7 +282,7 @@ def solve(a: Any, b: Any) -> Any:
 
 
 @jit
-def inv(a: Any) -> Any:
+def inv(a: ArrayLike) -> Array:
     """The inverses of square matrices. Raises ValueError for others."""
     (a,) = _matrices("inv", a)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
@@ -343,7 +345,8 @@ def _same(x: Any, y: Any) -> tuple[Any, Any]:
     return x, y
 
 
-def lstsq(a: Any, b: Any, rcond: float | None = None, *, numpy_resid: bool = False) -> tuple[Any, Any, Any, Any]:
+def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *,
+          numpy_resid: bool = False) -> tuple[Array, Array, Array, Array]:
     """x that makes |a·x - b| least, with the squared residuals, the rank of `a` and its singular values.
 
     Args:
@@ -376,7 +379,8 @@ def _pinv(a: Any, rtol: Any = None, hermitian: bool = False) -> Any:
     return contractions.matmul(_transposed(vh), right, precision=HIGHEST)
 
 
-def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Any:
+def pinv(a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *,
+         rcond: ArrayLike | None = None) -> Array:
     """The pseudo-inverses of matrices, by their singular values.
 
     Those below `rtol` (also `rcond`) times the largest count as 0. `hermitian` says that `a` is.
@@ -389,7 +393,7 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
     return _pinv(a, rtol, hermitian)
 
 
-def tensorinv(a: Any, ind: int = 2) -> Any:
+def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """The inverse of an array as a map from its last axes to its first `ind` ones. Raises ValueError for others."""
     (a,) = _matrices("tensorinv", a)
     ind = operator.index(ind)
@@ -402,7 +406,7 @@ def tensorinv(a: Any, ind: int = 2) -> Any:
     return lax.reshape(inv(lax.reshape(a, (math.prod(rows), math.prod(columns)))), (*columns, *rows))
 
 
-def tensorsolve(a: Any, b: Any, axes: Sequence[int] | None = None) -> Any:
+def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """x with tensordot(a, x, x.ndim) = b. `axes` of `a` are moved to the end first."""
     a, b = _matrices("tensorsolve", a, b)
     if axes is not None:
@@ -426,7 +430,7 @@ def _lu_parity(pivots: Any, lu: Any) -> tuple[Any, Any]:
     return diagonal, reductions.count_nonzero(exchanged, axis=-1)
 
 
-def _slogdet(a: Any, *, method: str | None = None) -> Any:
+def _slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     """The sign and the logarithm of the modulus of the determinants of square matrices.
 
     `method` "lu" and "qr" are accepted. Raises ValueError for matrices that are not square.
@@ -513,7 +517,7 @@ def _det_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 
 @jit
-def det(a: Any) -> Any:
+def det(a: ArrayLike) -> Array:
     """The determinants of square matrices. Raises ValueError for others."""
     (a,) = _matrices("det", a)
     if a.ndim >= 2 and a.shape[-2:] == (2, 2):
@@ -618,7 +622,7 @@ _norm_jit = jit(_named(_norm, "norm"), static_argnames=("ord", "axis", "keepdims
 _norm_dynamic = jit(_norm, static_argnames=("axis", "keepdims"))
 
 
-def _norm_entry(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+def _norm_entry(x: ArrayLike, ord: int | str | None = None, axis: Axis = None, keepdims: bool = False) -> Array:
     axis = tuple(axis) if isinstance(axis, list) else axis
     if hasattr(ord, "aval"):
         return _norm_dynamic(x, ord, axis, keepdims)
@@ -628,12 +632,12 @@ def _norm_entry(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = Fals
 norm = _named(_norm_entry, "norm", _norm.__doc__)
 
 
-def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: str | int = "fro") -> Array:
     """The norms of matrices. `ord` as for `norm`."""
     return norm(x, ord=ord, keepdims=keepdims, axis=(-2, -1))
 
 
-def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
+def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: int | str = 2) -> Array:
     """The norms of vectors along one axis, several taken together, or all. `ord` as for `norm`."""
     (x,) = _matrices("vector_norm", x)
     axes = axis_indices(tuple(axis) if isinstance(axis, (tuple, list)) else axis, x.ndim)
@@ -642,7 +646,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     return _vector_norm(x, ord, axes, keepdims)
 
 
-def _cond(x: Any, p: Any = None) -> Any:
+def _cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
     """The condition numbers of matrices in a norm p: 2 (the default) by singular values, others by the inverse.
 
     Raises ValueError for empty arrays and rank below 2.
@@ -669,7 +673,8 @@ def _cond(x: Any, p: Any = None) -> Any:
 cond = jit(_named(_cond, "cond"), static_argnames=("p",))
 
 
-def _matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
+def _matrix_rank(M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool = False,
+                 tol: ArrayLike | None = None) -> Array:
     """How many singular values of each matrix exceed `rtol` times the largest one."""
     (m,) = _matrices("matrix_rank", M)
     if m.ndim < 2:
@@ -692,7 +697,7 @@ matrix_rank = jit(_named(_matrix_rank, "matrix_rank"), static_argnames=("hermiti
 
 
 # -- products --------------------------------------------------------------------------------------------
-def _matrix_power(a: Any, n: int) -> Any:
+def _matrix_power(a: ArrayLike, n: int) -> Array:
     """The n-th powers of square matrices; negative n takes the inverses. Raises TypeError for other n."""
     (a,) = _matrices("matrix_power", a)
     if a.ndim < 2:
@@ -725,7 +730,7 @@ def _matrix_power(a: Any, n: int) -> Any:
 matrix_power = jit(_named(_matrix_power, "matrix_power"), static_argnames=("n",))
 
 
-def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
+def multi_dot(arrays: Sequence[ArrayLike], *, precision: lax.PrecisionLike = None) -> Array:
     """The product of two or more matrices in the order that takes least work; vectors at the ends.
 
     Raises ValueError for fewer, and for other ranks.
@@ -751,7 +756,7 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
     return einsum(*operands, output, optimize="optimal", precision=precision)
 
 
-def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """The cross product of vectors with 3 components along `axis`. Raises ValueError for others."""
     x1, x2 = arrays("jnp.linalg.outer", x1, x2)
     if shape_of(x1)[axis] != 3 or shape_of(x2)[axis] != 3:
@@ -760,7 +765,7 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     return contractions.cross(x1, x2, axis=axis)
 
 
-def outer(x1: Any, x2: Any, /) -> Any:
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """All products of elements of two vectors. Raises ValueError for other ranks."""
     x1, x2 = arrays("jnp.linalg.outer", x1, x2)
     if len(shape_of(x1)) != 1 or len(shape_of(x2)) != 1:
@@ -769,35 +774,38 @@ def outer(x1: Any, x2: Any, /) -> Any:
     return contractions.outer(x1, x2)
 
 
-def matmul(x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def matmul(x1: ArrayLike, x2: ArrayLike, /, *, precision: lax.PrecisionLike = None,
+           preferred_element_type: DTypeLike | None = None) -> Array:
     """The matrix product. See `jax.numpy.matmul`."""
     return contractions.matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
 
 
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: lax.PrecisionLike = None,
+           preferred_element_type: DTypeLike | None = None) -> Array:
     """The products of vectors. See `jax.numpy.vecdot`."""
     return contractions.vecdot(x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type)
 
 
-def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2, precision: Any = None, preferred_element_type: Any = None,
-              out_sharding: Any = None) -> Any:
+def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2,
+              precision: lax.PrecisionLike = None, preferred_element_type: DTypeLike | None = None,
+              out_sharding: ShardingLike | None = None) -> Array:
     """The product over several axes. See `jax.numpy.tensordot`."""
     return contractions.tensordot(x1, x2, axes=axes, precision=precision, preferred_element_type=preferred_element_type,
                                   out_sharding=out_sharding)
 
 
-def matrix_transpose(x: Any, /) -> Any:
+def matrix_transpose(x: ArrayLike, /) -> Array:
     """The matrices transposed. Raises ValueError below rank 2."""
     return shaping.matrix_transpose(x)
 
 
-def diagonal(x: Any, /, *, offset: int = 0) -> Any:
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """The diagonals of matrices."""
     check_arraylike("jnp.linalg.diagonal", x)
     return shaping.diagonal(x, offset=offset, axis1=-2, axis2=-1)
 
 
-def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
     """The sums of the diagonals of matrices."""
     check_arraylike("jnp.linalg.trace", x)
     return shaping.trace(

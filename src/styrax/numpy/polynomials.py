@@ -10,7 +10,9 @@ import numpy as np
 
 from styrax import lax
 from styrax.core import dtypes
+from styrax.core.array import Array
 from styrax.core.trace import concrete_or_error
+from styrax.core.typing import ArrayLike
 from styrax.transforms.jit import jit
 
 from .binary import add, divide, multiply, subtract
@@ -41,7 +43,7 @@ def _named(function: Callable[..., Any], name: str, doc: str | None = None) -> C
     return function
 
 
-def _polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
+def _polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """The value of a polynomial at `x` (any shape), by Horner's rule. `unroll` is that of the loop."""
     p, x = (asarray(v) for v in promote_dtypes_numeric(*arrays("polyval", p, x)))
     shape = lax.broadcast_shapes(p.shape[1:], x.shape)
@@ -66,18 +68,18 @@ def _padded(name: str, a1: Any, a2: Any) -> tuple[Any, Any]:
 
 
 @jit
-def polyadd(a1: Any, a2: Any) -> Any:
+def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The sum of two polynomials."""
     return add(*_padded("polyadd", a1, a2))
 
 
 @jit
-def polysub(a1: Any, a2: Any) -> Any:
+def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The difference of two polynomials."""
     return subtract(*_padded("polysub", a1, a2))
 
 
-def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
+def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
     """The product of two polynomials. `trim_leading_zeros` (concrete arguments only) drops zeros in front."""
     from .editing import trim_zeros
 
@@ -90,7 +92,7 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
     return convolve(a1, a2, mode="full")
 
 
-def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
+def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
     """The quotient and the remainder of two polynomials.
 
     `trim_leading_zeros` (concrete arguments only) drops zeros in front of the remainder.
@@ -110,7 +112,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
     return q, u
 
 
-def _polyder(p: Any, m: int = 1) -> Any:
+def _polyder(p: ArrayLike, m: int = 1) -> Array:
     """The m-th derivative of a polynomial. Raises ValueError for negative m."""
     (p,) = promote_dtypes_inexact(*arrays("polyder", p))
     m = concrete_or_error(operator.index, m, "'m' argument of jnp.polyder")
@@ -127,7 +129,7 @@ def _polyder(p: Any, m: int = 1) -> Any:
 polyder = jit(_named(_polyder, "polyder"), static_argnames=("m",))
 
 
-def _polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+def _polyint(p: ArrayLike, m: int = 1, k: int | ArrayLike | None = None) -> Array:
     """The m-th integral of a polynomial, with constants `k`. Raises ValueError for constants that do not fit."""
     k = 0 if k is None else k
     p, k = (asarray(v) for v in promote_dtypes_inexact(*arrays("polyint", p, k)))
@@ -152,7 +154,7 @@ polyint = jit(_named(_polyint, "polyint"), static_argnames=("m",))
 
 
 @jit
-def poly(seq_of_zeros: Any) -> Any:
+def poly(seq_of_zeros: ArrayLike) -> Array:
     """The coefficients of the polynomial with given roots, or the characteristic one of a square matrix.
 
     Raises ValueError for other shapes.
@@ -205,7 +207,7 @@ def _roots_with_zeros(p: Any, count: Any) -> Any:
     return choose_elements(valid, found, complex(np.nan, np.nan))
 
 
-def roots(p: Any, *, strip_zeros: bool = True) -> Any:
+def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
     """The roots of a polynomial, complex.
 
     `strip_zeros=False` keeps the length of the result static, as `jit` needs, and fills it up with NaN for
@@ -234,8 +236,8 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     return concatenate([found, lax.full((trailing,), 0, found.dtype)]) if trailing else found
 
 
-def polyfit(x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False, w: Any = None,
-            cov: Any = False) -> Any:
+def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, full: bool = False,
+            w: ArrayLike | None = None, cov: bool = False) -> Array | tuple[Array, ...]:
     """The polynomial of degree `deg` that fits points best, by least squares.
 
     Args:

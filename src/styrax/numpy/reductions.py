@@ -12,7 +12,9 @@ import numpy as np
 
 from styrax import lax
 from styrax.core import dtypes
+from styrax.core.array import Array
 from styrax.core.trace import concrete_or_error
+from styrax.core.typing import ArrayLike, Axis, DTypeLike
 from styrax.transforms.jit import jit
 
 from .broadcasting import broadcast_shapes, choose_elements, spread, truth
@@ -157,8 +159,8 @@ _OVER_NAMES = {"sum": lax.psum, "max": lax.pmax, "min": lax.pmin}  # reductions 
 _LOGICAL = {"sum": (lax.reduce_or, lax.bitwise_or), "prod": (lax.reduce_and, lax.bitwise_and)}
 
 
-def sum(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
-        initial: Any = None, where: Any = None, promote_integers: bool = True) -> Any:
+def sum(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False,
+        initial: ArrayLike | None = None, where: ArrayLike | None = None, promote_integers: bool = True) -> Array:
     """The sum of the elements along `axis` (an int, a tuple of ints, or None for all).
 
     Args:
@@ -176,16 +178,16 @@ def sum(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims:
                    promote=promote_integers)
 
 
-def prod(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False,
-         initial: Any = None, where: Any = None, promote_integers: bool = True) -> Any:
+def prod(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False,
+         initial: ArrayLike | None = None, where: ArrayLike | None = None, promote_integers: bool = True) -> Array:
     """The product of the elements along `axis`. Arguments as for `sum`."""
     _no_out("prod", out)
     return _reduce("prod", a, lax.reduce_prod, 1, axis, dtype, keepdims, initial, where, widen=True,
                    promote=promote_integers)
 
 
-def max(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
-        where: Any = None) -> Any:
+def max(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
+        where: ArrayLike | None = None) -> Array:
     """The largest element along `axis`; NaN where there is one.
 
     Arguments as for `sum`. Raises ValueError for an empty reduction, and for `where` without `initial`.
@@ -197,8 +199,8 @@ def max(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, init
     return _reduce("max", a, lax.reduce_max, lowest, axis, None, keepdims, initial, where, needs_identity=True)
 
 
-def min(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, initial: Any = None,
-        where: Any = None) -> Any:
+def min(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
+        where: ArrayLike | None = None) -> Array:
     """The smallest element along `axis`; NaN where there is one.
 
     Arguments as for `sum`. Raises ValueError for an empty reduction, and for `where` without `initial`.
@@ -216,13 +218,15 @@ amin = _named(lambda a, axis=None, out=None, keepdims=False, initial=None, where
               min(a, axis, out, keepdims, initial, where), "amin", "The smallest element along `axis`. As `min`.")
 
 
-def all(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
+def all(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *,
+        where: ArrayLike | None = None) -> Array:
     """Whether all elements along `axis` are nonzero. Arguments as for `sum`."""
     _no_out("all", out)
     return _reduce("all", a, lax.reduce_and, True, axis, None, keepdims, None, where, to_bool=True)
 
 
-def any(a: Any, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
+def any(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *,
+        where: ArrayLike | None = None) -> Array:
     """Whether some element along `axis` is nonzero. Arguments as for `sum`."""
     _no_out("any", out)
     return _reduce("any", a, lax.reduce_or, False, axis, None, keepdims, None, where, to_bool=True)
@@ -235,8 +239,8 @@ def count(shape: tuple, axis: Any) -> int:
     return math.prod(shape[i] for i in axis_indices(axis, len(shape))) * mapped
 
 
-def mean(a: Any, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False, *,
-         where: Any = None) -> Any:
+def mean(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False, *,
+         where: ArrayLike | None = None) -> Array:
     """The mean of the elements along `axis`. Arguments as for `sum`.
 
     Integers are averaged as floats, float16 and bfloat16 in float32.
@@ -310,8 +314,9 @@ def _degrees(name: str, ddof: Any, correction: Any) -> Any:
     return correction
 
 
-def var(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False, *,
-        where: Any = None, mean: Any = None, correction: Any = None) -> Any:
+def var(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, ddof: int = 0,
+        keepdims: bool = False, *, where: ArrayLike | None = None, mean: ArrayLike | None = None,
+        correction: int | float | None = None) -> Array:
     """The variance of the elements along `axis`.
 
     Args:
@@ -335,8 +340,9 @@ def _std(a: Any, axis: Any, dtype: Any, mean: Any, correction: Any, keepdims: bo
     return lax.sqrt(_var(a, axis, dtype, mean, correction, keepdims, where=where))
 
 
-def std(a: Any, axis: Any = None, dtype: Any = None, out: None = None, ddof: int = 0, keepdims: bool = False, *,
-        where: Any = None, mean: Any = None, correction: Any = None) -> Any:
+def std(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, ddof: int = 0,
+        keepdims: bool = False, *, where: ArrayLike | None = None, mean: ArrayLike | None = None,
+        correction: int | float | None = None) -> Array:
     """The standard deviation along `axis`: the square root of `var`, which see."""
     _no_out("std", out)
     check_arraylike("std", a)
@@ -352,14 +358,14 @@ def _ptp(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return lax.sub(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
 
 
-def ptp(a: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
     """The largest element less the smallest, along `axis`."""
     _no_out("ptp", out)
     check_arraylike("ptp", a)
     return _ptp(unwrap(a), static_axis(axis), keepdims)
 
 
-def _count_nonzero(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
+def _count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
     """How many elements along `axis` are not zero."""
     (a,) = arrays("count_nonzero", a)
     return sum(lax.ne(a, convert(0, *typed(a))), axis, dtype=int, keepdims=keepdims)
@@ -369,7 +375,8 @@ count_nonzero = jit(_named(_count_nonzero, "count_nonzero", _count_nonzero.__doc
                     static_argnames=("axis", "keepdims"))
 
 
-def average(a: Any, axis: Any = None, weights: Any = None, returned: bool = False, keepdims: bool = False) -> Any:
+def average(a: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None, returned: bool = False,
+            keepdims: bool = False) -> Array | tuple[Array, Array]:
     """The mean along `axis`, weighted by `weights` (of the shape of `a`, or 1-d along the axis).
 
     With `returned` a pair of the mean and the sum of the weights. Raises TypeError or ValueError for
@@ -420,7 +427,7 @@ def promote_args_dtypes(name: str, *args: Any) -> list[Any]:
 
 # -- positions of extrema --------------------------------------------------------------------------
 def _arg(name: str, primitive: Callable[..., Any], doc: str) -> Callable[..., Any]:
-    def function(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+    def function(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
         (a,) = arrays(name, a)
         _no_out(name, out)
         if axis is not None and not hasattr(axis, "__index__"):

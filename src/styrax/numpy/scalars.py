@@ -10,6 +10,7 @@ import numpy as np
 
 from styrax.core import dtypes
 from styrax.core.array import Array
+from styrax.core.typing import ArrayLike, DType, DTypeLike, Object
 
 from .promotion import is_array
 
@@ -111,12 +112,12 @@ float_ = float64
 complex_ = complex128
 
 
-def issubdtype(arg1: Any, arg2: Any) -> Any:
+def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> bool:
     """Whether a dtype belongs to a dtype or to an abstract class of them, such as `floating`."""
     return dtypes.issubdtype(arg1, arg2)
 
 
-def isdtype(dtype: Any, kind: Any) -> Any:
+def isdtype(dtype: DTypeLike, kind: str | DTypeLike | tuple[str | DTypeLike, ...]) -> bool:
     """Whether a dtype is of a kind: a dtype, "bool", "integral", "real floating", …, or a tuple of kinds.
 
     Raises TypeError or ValueError for what is no kind.
@@ -124,12 +125,12 @@ def isdtype(dtype: Any, kind: Any) -> Any:
     return dtypes.isdtype(dtype, kind)
 
 
-def promote_types(a: Any, b: Any) -> Any:
+def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
     """The dtype that operations on arrays of two dtypes give."""
     return dtypes.promote_types(a, b)
 
 
-def result_type(*args: Any) -> Any:
+def result_type(*args: ArrayLike | DTypeLike) -> DType:
     """The dtype that an operation on the arguments (arrays, numbers, dtypes) gives.
 
     Raises ValueError without arguments.
@@ -137,19 +138,19 @@ def result_type(*args: Any) -> Any:
     return dtypes.result_type(*args)
 
 
-def can_cast(from_: Any, to: Any, casting: str = "safe") -> Any:
+def can_cast(from_: DTypeLike | ArrayLike, to: DTypeLike, casting: str = "safe") -> bool:
     """Whether NumPy can convert between two dtypes under a casting rule."""
     return np.can_cast(getattr(from_, "dtype", from_), getattr(to, "dtype", to), casting)  # type: ignore[arg-type]
 
 
-def isscalar(element: Any) -> Any:
+def isscalar(element: Object) -> bool:
     """Whether `element` is a number or an array of rank 0."""
     if is_array(element) or hasattr(element, "__jax_array__"):
         return element.ndim == 0
     return np.isscalar(element)
 
 
-def iterable(y: Any) -> Any:
+def iterable(y: Object) -> bool:
     """Whether `iter(y)` succeeds."""
     return np.iterable(y)
 
@@ -163,11 +164,13 @@ save = np.save
 savez = np.savez
 
 
-def array_repr(arr: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> str:
+def array_repr(arr: ArrayLike, max_line_width: int | None = None, precision: int | None = None,
+               suppress_small: bool | None = None) -> str:
     """The text of an array that shows its dtype."""
     return np.array_repr(arr, max_line_width=max_line_width, precision=precision, suppress_small=suppress_small)
 
 
-def array_str(a: Any, max_line_width: Any = None, precision: Any = None, suppress_small: Any = None) -> str:
+def array_str(a: ArrayLike, max_line_width: int | None = None, precision: int | None = None,
+              suppress_small: bool | None = None) -> str:
     """The elements of an array as text."""
     return np.array_str(a, max_line_width=max_line_width, precision=precision, suppress_small=suppress_small)

@@ -12,7 +12,9 @@ import numpy as np
 
 from styrax import lax
 from styrax.core import dtypes
+from styrax.core.array import Array
 from styrax.core.trace import Tracer, concrete_or_error
+from styrax.core.typing import ArrayLike, DTypeLike, Object, Scalar, Shape
 from styrax.transforms.jit import jit
 
 from .broadcasting import choose_elements, spread, spread_all, truth
@@ -42,7 +44,8 @@ def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., A
     return function
 
 
-def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+def where(condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None = None, /, *, size: int | None = None,
+          fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None) -> Array | tuple[Array, ...]:
     """The elements of `x` where `condition` holds, those of `y` elsewhere. All three broadcast.
 
     With `condition` alone: the indices where it holds, as `nonzero`, which see for `size` and
@@ -60,7 +63,7 @@ def where(condition: Any, x: Any = None, y: Any = None, /, *, size: int | None =
     return choose_elements(unwrap(condition), unwrap(x), unwrap(y))
 
 
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0) -> Array:
     """The element of the first choice whose condition holds, else of `default`.
 
     Raises ValueError for lists of different lengths or none at all.
@@ -80,7 +83,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     return lax.select_n(which, *(spread(c, shape) for c in choices))
 
 
-def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
+def clip(arr: ArrayLike | None = None, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
     """The elements of `arr` kept between `min` and `max`, which broadcast; None is no bound.
 
     Raises ValueError for complex arguments.
@@ -120,7 +123,8 @@ def _clip_entry(arr: Any, min: Any = None, max: Any = None) -> Any:
 _clip = jit(_named(_clip_entry, "clip", ""))
 
 
-def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
+def piecewise(x: ArrayLike, condlist: Array | Sequence[ArrayLike],
+              funclist: Sequence[ArrayLike | Callable[..., ArrayLike]], *args: Object, **kw: Object) -> Array:
     """The function of the last condition that holds, applied to each element of `x`.
 
     `funclist` may have one more entry than there are conditions: what holds otherwise (0 by default).
@@ -153,7 +157,8 @@ def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> An
     return lax.select_n(which, *(spread(r, x.shape) for r in results))
 
 
-def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
+def choose(a: ArrayLike, choices: Array | np.ndarray | Sequence[ArrayLike], out: None = None,
+           mode: str = "raise") -> Array:
     """Element by element, the member of `choices` that `a` names.
 
     `mode` is what an index out of range means: "raise" (concrete indices only), "wrap" or "clip".
@@ -189,7 +194,8 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
 
 
 # -- where things are nonzero ----------------------------------------------------------------------
-def nonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> tuple[Any, ...]:
+def nonzero(a: ArrayLike, *, size: int | None = None,
+            fill_value: None | ArrayLike | tuple[ArrayLike, ...] = None) -> tuple[Array, ...]:
     """The indices of the nonzero elements, in row order: one array per axis.
 
     Under `jit` the number has to be given as `size`: missing ones are filled up with `fill_value` (an
@@ -245,12 +251,13 @@ def bincount_of(x: Any, length: int) -> Any:
     return scatter(zeros, clip(x, 0), 1, "add")
 
 
-def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def flatnonzero(a: ArrayLike, *, size: int | None = None,
+                fill_value: None | ArrayLike | tuple[ArrayLike, ...] = None) -> Array:
     """The indices of the nonzero elements of `a` as a vector. `size` and `fill_value` as for `nonzero`."""
     return nonzero(ravel(operand("flatnonzero", a)), size=size, fill_value=fill_value)[0]
 
 
-def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """The indices of the nonzero elements as the rows of a matrix. `size` and `fill_value` as for `nonzero`."""
     from .joining import concatenate
     from .shaping import atleast_1d
@@ -265,7 +272,7 @@ def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
     return table
 
 
-def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0) -> Any:
+def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0) -> Array:
     """The elements of `arr` where `condition` is nonzero, as a vector.
 
     With `size` the result has that length: filled up with `fill_value` or cut off.
@@ -274,8 +281,8 @@ def extract(condition: Any, arr: Any, *, size: int | None = None, fill_value: An
                     fill_value=fill_value)
 
 
-def compress(condition: Any, a: Any, axis: int | None = None, *, size: int | None = None, fill_value: Any = 0,
-             out: None = None) -> Any:
+def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *, size: int | None = None,
+             fill_value: ArrayLike = 0, out: None = None) -> Array:
     """The slices of `a` along `axis` (elements, for None) where the vector `condition` is nonzero.
 
     With `size` so many: filled up with `fill_value` or cut off. Raises ValueError for a condition that
@@ -322,8 +329,8 @@ def compress(condition: Any, a: Any, axis: int | None = None, *, size: int | Non
 
 
 # -- reading ---------------------------------------------------------------------------------------
-def take(a: Any, indices: Any, axis: int | None = None, out: None = None, mode: str | None = None,
-         unique_indices: bool = False, indices_are_sorted: bool = False, fill_value: Any = None) -> Any:
+def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = None, mode: str | None = None,
+         unique_indices: bool = False, indices_are_sorted: bool = False, fill_value: Scalar | None = None) -> Array:
     """The elements (or slices along `axis`) of `a` at `indices`.
 
     Args:
@@ -379,8 +386,9 @@ def _take(a: Any, indices: Any, axis: int | None = None, *, mode: Any = None, un
                       unique_indices=unique_indices, indices_are_sorted=indices_are_sorted)
 
 
-def _take_along_axis(arr: Any, indices: Any, axis: int | None = -1, mode: Any = None, fill_value: Any = None, *,
-                     wrap_negative_indices: bool = True) -> Any:
+def _take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
+                     mode: str | lax.GatherScatterMode | None = None, fill_value: Scalar | None = None, *,
+                     wrap_negative_indices: bool = True) -> Array:
     """`arr` read at indices along one axis: the result has the shape of `indices`, broadcast elsewhere.
 
     `mode` and `fill_value` are as for `take`. Raises ValueError for ranks that differ, TypeError for
@@ -440,7 +448,7 @@ def _no_inplace(name: str, inplace: bool) -> None:
                          "inplace=False to instead return an updated array.")
 
 
-def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
+def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True) -> Array:
     """A copy of `a` with values `v` (repeated as needed) at the flat indices `ind`.
 
     `mode` is what an index out of bounds means: dropped (None), "clip" or "wrap". `inplace=False` has to
@@ -478,7 +486,7 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
     return scatter(a, unravel_index(ind, a.shape), v, "set", mode=how)
 
 
-def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
+def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
     """A copy of `arr` with values `vals`, one after the other, where `mask` is nonzero.
 
     `inplace=False` has to be given: raises ValueError otherwise, and for no values.
@@ -500,8 +508,8 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
     return lax.reshape(flat, data.shape)
 
 
-def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True, *,
-                   mode: Any = None) -> Any:
+def put_along_axis(arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None, inplace: bool = True, *,
+                   mode: str | None = None) -> Array:
     """A copy of `arr` with `values` at indices along one axis, the counterpart of `take_along_axis`.
 
     `inplace=False` has to be given: raises ValueError otherwise.
@@ -536,7 +544,7 @@ def _put_along_entry(arr: Any, indices: Any, values: Any, axis: int | None, *, m
 _put_along_axis = jit(_named(_put_along_entry, "put_along_axis", ""), static_argnames=("axis", "mode"))
 
 
-def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
+def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True) -> Array:
     """A copy of `a` with `val` (a number, or values repeated as needed) on its main diagonal.
 
     `inplace=False` has to be given: raises ValueError otherwise, and for arrays that are no cubes of rank
@@ -563,7 +571,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
 
 
 # -- indices and flat indices ------------------------------------------------------------------------
-def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
+def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Array, ...]:
     """Flat indices into an array of a shape as one array of indices per axis.
 
     Those out of bounds are moved to the nearest place.
@@ -594,8 +602,8 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
     return tuple(result)
 
 
-def ravel_multi_index(multi_index: Sequence[Any], dims: Sequence[int], mode: str = "raise", order: str = "C", *,
-                      dtype: Any = None) -> Any:
+def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mode: str = "raise", order: str = "C", *,
+                      dtype: DTypeLike | None = None) -> Array:
     """Indices per axis as flat indices into an array of shape `dims`, in row ("C") or column ("F") order.
 
     `mode` is what an index out of bounds means: "raise" (concrete indices only), "wrap" or "clip".

@@ -11,7 +11,9 @@ import numpy as np
 
 from styrax import lax
 from styrax.core import dtypes
+from styrax.core.array import Array
 from styrax.core.trace import concrete_or_error
+from styrax.core.typing import ArrayLike
 from styrax.transforms.jit import jit
 
 from .broadcasting import choose_elements
@@ -43,8 +45,8 @@ class _UniqueInverseResult(NamedTuple):
     inverse_indices: Any
 
 
-def isin(element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *,
-         method: str = "auto") -> Any:
+def isin(element: ArrayLike, test_elements: ArrayLike, assume_unique: bool = False, invert: bool = False, *,
+         method: str = "auto") -> Array:
     """Whether each element occurs among `test_elements` (or does not, with `invert`).
 
     `method` is "compare_all", "binary_search", "sort", "concat_sort" or "auto".
@@ -168,9 +170,9 @@ def _unique(ar: Any, axis: int, return_index: bool, return_inverse: bool, return
     return found[0] if len(found) == 1 else found
 
 
-def unique(ar: Any, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
-           axis: int | None = None, *, equal_nan: bool = True, size: int | None = None, fill_value: Any = None,
-           sorted: bool = True) -> Any:
+def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
+           axis: int | None = None, *, equal_nan: bool = True, size: int | None = None,
+           fill_value: ArrayLike | None = None, sorted: bool = True) -> Array | tuple[Array, ...]:
     """The different elements of `ar` (or slices along `axis`), in rising order.
 
     Args:
@@ -202,23 +204,25 @@ def unique(ar: Any, return_index: bool = False, return_inverse: bool = False, re
     return out
 
 
-def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> _UniqueAllResult:
     """The different elements, their first indices, the inverse indices and counts, NaN all different."""
     return _UniqueAllResult(*unique(x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False,
                                     size=size, fill_value=fill_value))
 
 
-def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+def unique_counts(x: ArrayLike, /, *, size: int | None = None,
+                  fill_value: ArrayLike | None = None) -> _UniqueCountsResult:
     """The different elements and their counts, NaN all different."""
     return _UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
 
 
-def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+def unique_inverse(x: ArrayLike, /, *, size: int | None = None,
+                   fill_value: ArrayLike | None = None) -> _UniqueInverseResult:
     """The different elements and the inverse indices, NaN all different."""
     return _UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value))
 
 
-def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
+def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """The different elements, NaN all different."""
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
@@ -228,16 +232,15 @@ def _static_size(size: Any, name: str) -> int | None:
     return None if size is None else concrete_or_error(operator.index, size, f"The error arose in jnp.{name}()")
 
 
-def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
+def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """The elements that occur in one of two arrays, in order. `size` and `fill_value` as for `unique`."""
     a, b = (asarray(v) for v in arrays("union1d", ar1, ar2))
     size = _static_size(size, "union1d")
     return unique(concatenate([ravel(a), ravel(b)]), size=size, fill_value=fill_value)
 
 
-def setdiff1d(
-    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
-) -> Any:
+def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, size: int | None = None,
+              fill_value: ArrayLike | None = None) -> Array:
     """The elements of the first array that do not occur in the second, in order.
 
     `size` as for `unique`; `fill_value` is 0 by default.
@@ -272,9 +275,8 @@ def _new_in_sorted(a: Any) -> Any:
     return concatenate([first, lax.ne(lax.slice_in_dim(a, 1, a.shape[0]), lax.slice_in_dim(a, 0, a.shape[0] - 1))])
 
 
-def setxor1d(
-    ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
-) -> Any:
+def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, size: int | None = None,
+             fill_value: ArrayLike | None = None) -> Array:
     """The elements that occur in exactly one of two arrays, in order. `size` and `fill_value` as for `unique`."""
     a, b = (ravel(asarray(v)) for v in arrays("setxor1d", ar1, ar2))
     size = _static_size(size, "setxor1d")
@@ -302,8 +304,8 @@ def _sized_choice(a: Any, b: Any, size: int, fill_value: Any, keep: Any, smalles
     return choose_elements(valid, values, filler)
 
 
-def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False, *,
-                size: int | None = None, fill_value: Any = None) -> Any:
+def intersect1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, return_indices: bool = False, *,
+                size: int | None = None, fill_value: ArrayLike | None = None) -> Array | tuple[Array, Array, Array]:
     """The elements that occur in both arrays, in order; with `return_indices` also their first indices in each.
 
     `size` and `fill_value` as for `unique`.

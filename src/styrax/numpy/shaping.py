@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
+from styrax.core.array import Array
 from styrax.core.trace import Tracer, concrete_or_error
+from styrax.core.typing import ArrayLike, Axis, DTypeLike, Shape, ShapeLike, ShardingLike
 from styrax.transforms.jit import jit
 
 from .broadcasting import canonical_shape, choose_elements, spread
@@ -47,7 +49,8 @@ def operand(name: str, a: Any) -> Any:
     return asarray(unwrap(a))
 
 
-def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Any:
+def reshape(a: ArrayLike, shape: ShapeLike, order: str = "C", *, copy: bool | None = None,
+            out_sharding: ShardingLike | None = None) -> Array:
     """The elements of `a`, in row order (or column order for "F"), in another shape.
 
     One size may be -1: it follows from the others. Raises TypeError where the sizes do not multiply
@@ -86,7 +89,7 @@ def _new_sizes(a: Any, shape: Any) -> tuple:
     return new
 
 
-def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+def ravel(a: ArrayLike, order: str = "C", *, out_sharding: ShardingLike | None = None) -> Array:
     """The elements of `a` as a vector, in row order (or column order for "F")."""
     a = operand("ravel", a)
     if order == "K":
@@ -94,7 +97,7 @@ def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     return reshape_to(a, (a.size,), order=order)
 
 
-def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
+def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """`a` with its axes in another order, reversed by default.
 
     Raises TypeError or ValueError for `axes` that are no permutation.
@@ -107,12 +110,12 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
     return lax.transpose(a, order)
 
 
-def permute_dims(a: Any, /, axes: tuple[int, ...]) -> Any:
+def permute_dims(a: ArrayLike, /, axes: tuple[int, ...]) -> Array:
     """`a` with its axes in the order `axes`."""
     return transpose(a, axes)
 
 
-def matrix_transpose(x: Any, /) -> Any:
+def matrix_transpose(x: ArrayLike, /) -> Array:
     """`x` with its last two axes exchanged. Raises ValueError below rank 2."""
     x = operand("matrix_transpose", x)
     if x.ndim < 2:
@@ -120,7 +123,7 @@ def matrix_transpose(x: Any, /) -> Any:
     return lax.transpose(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
-def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
+def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """`a` with two axes exchanged."""
     a = operand("swapaxes", a)
     axis1 = axis_index(concrete_or_error(operator.index, axis1, "axis1"), a.ndim)
@@ -130,7 +133,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
     return lax.transpose(a, tuple(order))
 
 
-def moveaxis(a: Any, source: Any, destination: Any) -> Any:
+def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
     """`a` with the axes `source` (an int or several) moved to the places `destination`.
 
     Raises ValueError where they are not equally many, or given twice.
@@ -146,7 +149,7 @@ def moveaxis(a: Any, source: Any, destination: Any) -> Any:
     return lax.transpose(a, tuple(order)) if order != list(range(a.ndim)) else a
 
 
-def _rollaxis(a: Any, axis: int, start: int = 0) -> Any:
+def _rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     """`a` with `axis` moved until it lies before `start`."""
     a = operand("rollaxis", a)
     start = operator.index(start)
@@ -160,7 +163,7 @@ def _rollaxis(a: Any, axis: int, start: int = 0) -> Any:
 rollaxis = jit(_named(_rollaxis, "rollaxis", _rollaxis.__doc__ or ""), static_argnames=("axis", "start"))
 
 
-def expand_dims(a: Any, axis: Any) -> Any:
+def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     """`a` with new axes of size 1 at the places `axis` (an int or several) of the result.
 
     Raises ValueError for places out of range or given twice.
@@ -171,7 +174,7 @@ def expand_dims(a: Any, axis: Any) -> Any:
     return lax.expand_dims(a, axis_indices(places, a.ndim + len(places)))
 
 
-def squeeze(a: Any, axis: Any = None) -> Any:
+def squeeze(a: ArrayLike, axis: Axis = None) -> Array:
     """`a` without axes of size 1: all of them, or those in `axis`. Raises ValueError for an axis of another size."""
     a = operand("squeeze", a)
     if axis is None:
@@ -190,7 +193,7 @@ def _atleast(name: str, rank: int, shape: Callable[[int], tuple[int, ...]]) -> C
 
     compiled = jit(_named(lambda x: one(x), name, ""))
 
-    def function(*arys: Any) -> Any:
+    def function(*arys: ArrayLike) -> Array | list[Array]:
         for x in arys:
             check_arraylike(name, x)
         if len(arys) == 1:
@@ -212,13 +215,13 @@ def _flip(m: Any, axis: Any = None) -> Any:
     return lax.rev(m, axis_indices(axis, m.ndim))
 
 
-def flip(m: Any, axis: Any = None) -> Any:
+def flip(m: ArrayLike, axis: Axis = None) -> Array:
     """`m` with its elements in reverse order along `axis` (an int, several, or None for all)."""
     m = operand("flip", m)
     return _flip(m, static_axis(axis))
 
 
-def fliplr(m: Any) -> Any:
+def fliplr(m: ArrayLike) -> Array:
     """`m` reversed along its second axis. Raises ValueError below rank 2."""
     m = operand("fliplr", m)
     if m.ndim < 2:
@@ -226,12 +229,12 @@ def fliplr(m: Any) -> Any:
     return _flip(m, 1)
 
 
-def flipud(m: Any) -> Any:
+def flipud(m: ArrayLike) -> Array:
     """`m` reversed along its first axis."""
     return _flip(operand("flipud", m), 0)
 
 
-def _rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
+def _rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """`m` turned by k right angles in the plane of two axes, from the first towards the second."""
     m = operand("rot90", m)
     if m.ndim < 2:
@@ -283,7 +286,7 @@ def _roll_dynamic(a: Any, shift: Any, axis: tuple[int, ...]) -> Any:
     return a
 
 
-def roll(a: Any, shift: Any, axis: Any = None) -> Any:
+def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axis = None) -> Array:
     """`a` with its elements moved by `shift` places along `axis`, around the end; in row order for None.
 
     `shift` and `axis` may be several, and `shift` may be traced.
@@ -306,7 +309,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Any:
     return _roll_static(a, tuple(int(s) for s in np.atleast_1d(steps)), axes)
 
 
-def tile(A: Any, reps: Any) -> Any:
+def tile(A: ArrayLike, reps: ShapeLike) -> Array:
     """`A` repeated as a whole along each axis. `reps` is one count or one per axis, the last ones first matched."""
     a = operand("tile", A)
     try:
@@ -320,8 +323,8 @@ def tile(A: Any, reps: Any) -> Any:
     return lax.tile(a, counts)
 
 
-def repeat(a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None,
-           out_sharding: Any = None) -> Any:
+def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_repeat_length: int | None = None,
+           out_sharding: ShardingLike | None = None) -> Array:
     """Every element (or slice along `axis`) repeated, `repeats` times or as often as its entry there says.
 
     Under `jit` counts that are traced need `total_repeat_length`: the length of the result, which is
@@ -377,7 +380,7 @@ def _repeat_each(a: Any, repeats: Any, axis: int, total: int) -> Any:
     return take(a, source, axis=axis)
 
 
-def _resize(a: Any, new_shape: Any) -> Any:
+def _resize(a: ArrayLike, new_shape: Shape) -> Array:
     """The elements of `a` in row order, repeated as needed, in a shape. Raises ValueError for negative sizes."""
     a = ravel(operand("resize", a))
     new = canonical_shape(new_shape)
@@ -395,7 +398,7 @@ resize = jit(_named(_resize, "resize", _resize.__doc__ or ""), static_argnames=(
 
 
 # -- diagonals -----------------------------------------------------------------------------------
-def _diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def _diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The diagonals in the planes of two axes, as the last axis. Raises ValueError below rank 2."""
     from .indexing import gather_elements
 
@@ -417,7 +420,8 @@ def _diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
 diagonal = jit(_named(_diagonal, "diagonal", _diagonal.__doc__ or ""), static_argnames=("offset", "axis1", "axis2"))
 
 
-def _trace(a: Any, offset: int | Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:
+def _trace(a: ArrayLike, offset: int | ArrayLike = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None,
+           out: None = None) -> Array:
     """The sum of the diagonal in the planes of two axes. Raises ValueError below rank 2."""
     from .reductions import sum as sum_
 
@@ -439,7 +443,7 @@ def _trace(a: Any, offset: int | Any = 0, axis1: int = 0, axis2: int = 1, dtype:
 trace = jit(_named(_trace, "trace", _trace.__doc__ or ""), static_argnames=("axis1", "axis2", "dtype"))
 
 
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """The slices of `x` along an axis, as a tuple. Raises ValueError for scalars."""
     x = operand("unstack", x)
     if x.ndim == 0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,6 +10,8 @@ import numpy as np
 
 from styrax import lax
 from styrax.core import dtypes
+from styrax.core.array import Array
+from styrax.core.typing import ArrayLike, DTypeLike
 from styrax.transforms.jit import jit
 
 from .binary import greater_equal, less
@@ -33,8 +35,8 @@ def _ignored(name: str, kind: Any, order: Any) -> None:
         raise TypeError(f"'order' argument to {name} is not supported.")
 
 
-def _sort(a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
-          descending: bool = False) -> Any:
+def _sort(a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
+          descending: bool = False) -> Array:
     """The elements in rising order along `axis` (None: all, as a vector); NaN comes last.
 
     `descending` reverses the order, `stable` keeps equal elements in theirs.
@@ -48,8 +50,8 @@ def _sort(a: Any, axis: int | None = -1, *, kind: None = None, order: None = Non
     return lax.rev(out, (axis,)) if descending else out
 
 
-def _argsort(a: Any, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
-             descending: bool = False, dtype: Any = None) -> Any:
+def _argsort(a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
+             descending: bool = False, dtype: DTypeLike | None = None) -> Array:
     """The indices that sort `a` along `axis`. Arguments as for `sort`; `dtype` is that of the indices."""
     a = operand("argsort", a)
     _ignored("argsort", kind, order)
@@ -76,7 +78,7 @@ argsort = jit(_named(_argsort, "argsort", _argsort.__doc__ or ""),
 
 
 @jit
-def sort_complex(a: Any) -> Any:
+def sort_complex(a: ArrayLike) -> Array:
     """The elements along the last axis as complex numbers, sorted by real part, then imaginary part."""
     from .promotion import promote_dtypes_complex
 
@@ -84,7 +86,7 @@ def sort_complex(a: Any) -> Any:
     return lax.sort(a, dimension=0)
 
 
-def _partition(a: Any, kth: int, axis: int = -1) -> Any:
+def _partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The elements rearranged along `axis`: the one that sorting puts at `kth` is there, none above it is smaller."""
     a = operand("partition", a)
     axis, kth = axis_index(axis, a.ndim), axis_index(kth, a.shape[axis_index(axis, a.ndim)])
@@ -100,7 +102,7 @@ def _partition(a: Any, kth: int, axis: int = -1) -> Any:
     return lax.concatenate([bottom, top], axis)
 
 
-def _argpartition(a: Any, kth: int, axis: int = -1) -> Any:
+def _argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The indices of a partition of `a` along `axis`, as `partition`."""
     a = operand("argpartition", a)
     axis, kth = axis_index(axis, a.ndim), axis_index(kth, a.shape[axis_index(axis, a.ndim)])
@@ -122,7 +124,7 @@ partition = jit(_named(_partition, "partition", _partition.__doc__ or ""), stati
 argpartition = jit(_named(_argpartition, "argpartition", _argpartition.__doc__ or ""), static_argnames=("kth", "axis"))
 
 
-def _lexsort(keys: Any, axis: int = -1) -> Any:
+def _lexsort(keys: Array | np.ndarray | Sequence[ArrayLike], axis: int = -1) -> Array:
     """The indices that sort by several keys of one shape, the last one first.
 
     Raises TypeError without keys, ValueError for keys of different shapes.
@@ -220,7 +222,8 @@ _METHODS: dict[str, Callable[..., Any]] = {
 }
 
 
-def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Any:
+def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None, *,
+                 method: str = "scan") -> Array:
     """Where the elements of `v` go in a sorted vector `a` to keep it sorted.
 
     Args:
@@ -259,7 +262,7 @@ def _searchsorted_entry(a: Any, v: Any, sorter: Any = None, *, side: str, method
 _searchsorted = jit(_named(_searchsorted_entry, "searchsorted", ""), static_argnames=("side", "method"))
 
 
-def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
+def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None) -> Array:
     """The number of the bin that each element of `x` lies in.
 
     `bins` are rising or falling edges; bin i reaches from edge i - 1 to edge i, which belongs to it only

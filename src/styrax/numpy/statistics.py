@@ -10,6 +10,8 @@ import numpy as np
 
 from styrax import lax
 from styrax.core import dtypes
+from styrax.core.array import Array
+from styrax.core.typing import ArrayLike, Axis, DTypeLike, ShardingLike
 from styrax.transforms.jit import jit
 
 from .binary import divide, multiply, subtract
@@ -241,8 +243,8 @@ def _quantile_function(name: str, skip_nan: bool, scale: int) -> Callable[..., A
 
     compiled = jit(_named(traced, name, ""), static_argnames=("axis", "overwrite_input", "method", "keepdims"))
 
-    def function(a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
-                 method: str = "linear", keepdims: bool = False, *, weights: Any = None) -> Any:
+    def function(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
+                 method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None) -> Array:
         check_arraylike(name, a, q)
         a, q = unwrap(a), unwrap(q)
         # A number becomes a constant here, not a traced weak one.
@@ -258,9 +260,9 @@ nanquantile = _quantile_function("nanquantile", True, 1)
 
 
 def _percentile_function(name: str, inner: Callable[..., Any]) -> Callable[..., Any]:
-    def function(a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
-                 method: str = "linear", keepdims: bool = False, *, weights: Any = None,
-                 out_sharding: Any = None) -> Any:
+    def function(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
+                 method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
+                 out_sharding: ShardingLike | None = None) -> Array:
         check_arraylike(name, a, q)
         (q,) = promote_dtypes_inexact(unwrap(q))
         level = divide(q, 100) if is_array(q) else np.asarray(q, dtype_of(q)) / np.asarray(100, dtype_of(q))
@@ -276,8 +278,8 @@ nanpercentile = _percentile_function("nanpercentile", nanquantile)
 
 
 def _median_function(name: str, inner: Callable[..., Any]) -> Callable[..., Any]:
-    def function(a: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
-                 keepdims: bool = False) -> Any:
+    def function(a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
+                 keepdims: bool = False) -> Array:
         check_arraylike(name, a)
         return inner(a, 0.5, axis=axis, out=out, overwrite_input=overwrite_input, keepdims=keepdims, method="midpoint")
 
@@ -292,8 +294,8 @@ nanmedian = _median_function("nanmedian", nanquantile)
 
 
 # -- covariance ------------------------------------------------------------------------------------------
-def _cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
-         fweights: Any = None, aweights: Any = None, dtype: Any = None) -> Any:
+def _cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
+         fweights: ArrayLike | None = None, aweights: ArrayLike | None = None, dtype: DTypeLike | None = None) -> Array:
     """The covariances of variables, in rows of `m` (and `y`) or in columns with `rowvar=False`.
 
     Args:
@@ -369,7 +371,7 @@ def _cov(m: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: i
 cov = jit(_named(_cov, "cov"), static_argnames=("rowvar", "bias", "ddof", "dtype"))
 
 
-def _corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
+def _corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None) -> Array:
     """The correlation coefficients of variables. Arguments as for `cov`."""
     check_arraylike("corrcoef", x)
     c = cov(x, y, rowvar, dtype=dtype)

@@ -11,6 +11,7 @@ import numpy as np
 from styrax import lax
 from styrax.core import dtypes
 from styrax.core.array import Array
+from styrax.core.typing import ArrayLike, Axis, SupportsDType, SupportsShape
 from styrax.transforms.custom import custom_jvp
 from styrax.transforms.jit import jit
 
@@ -45,7 +46,7 @@ def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., A
 def _inexact(name: str, primitive: Callable[..., Any], doc: str) -> Callable[..., Any]:
     """A row of the table below: a function of floats (or complex numbers); integers become floats."""
 
-    def function(x: Any, /) -> Any:
+    def function(x: ArrayLike, /) -> Array:
         if type(x) is Array and x.aval.dtype in INEXACT:
             return primitive(x)
         return primitive(*promote_args_inexact(name, x))
@@ -80,7 +81,7 @@ tanh = _inexact("tanh", lax.tanh, "The hyperbolic tangent.")
 
 
 @jit
-def arccosh(x: Any, /) -> Any:
+def arccosh(x: ArrayLike, /) -> Array:
     """The inverse hyperbolic cosine; NaN below 1. Integers are taken as floats."""
     (x,) = promote_args_inexact("arccosh", x)
     out = lax.acosh(x)
@@ -93,14 +94,14 @@ def arccosh(x: Any, /) -> Any:
 acosh = arccosh
 
 
-def reciprocal(x: Any, /) -> Any:
+def reciprocal(x: ArrayLike, /) -> Array:
     """1 / x. Elementwise; integers and booleans are taken as floats."""
     (x,) = promote_args_inexact("reciprocal", x)
     return lax.integer_pow(x, -1)
 
 
 def _scaled_log(name: str, scale: Callable[[Any], Any], doc: str) -> Callable[..., Any]:
-    def function(x: Any, /) -> Any:
+    def function(x: ArrayLike, /) -> Array:
         (x,) = promote_args_inexact(name, x)
         if not dtypes.issubdtype(dtype_of(x), np.complexfloating):
             return scale(lax.log(x))
@@ -131,7 +132,7 @@ log2 = _scaled_log("log2", _over_log2, "The logarithm to base 2. Integers are ta
 
 
 def _times(name: str, factor: float, doc: str) -> Callable[..., Any]:
-    def function(x: Any, /) -> Any:
+    def function(x: ArrayLike, /) -> Array:
         (x,) = promote_args_inexact(name, x)
         return lax.mul(x, convert(factor, *typed(x)))
 
@@ -145,7 +146,7 @@ degrees = _times("degrees", 180 / math.pi, "Radians as degrees. Integers are tak
 
 
 # -- sign, rounding and parts ------------------------------------------------------------------
-def absolute(x: Any, /) -> Any:
+def absolute(x: ArrayLike, /) -> Array:
     """The absolute value; the modulus of complex numbers. Elementwise; unsigned types are unchanged."""
     (x,) = arrays("absolute", x)
     dtype = dtype_of(x)
@@ -162,12 +163,12 @@ def _array(x: Any) -> Any:
     return asarray(x)
 
 
-def abs(x: Any, /) -> Any:
+def abs(x: ArrayLike, /) -> Array:
     """The absolute value; the modulus of complex numbers. Elementwise; unsigned types are unchanged."""
     return absolute(x)
 
 
-def fabs(x: Any, /) -> Any:
+def fabs(x: ArrayLike, /) -> Array:
     """The absolute value as a float. Raises TypeError for complex numbers."""
     (x,) = arrays("fabs", x)
     if dtypes.issubdtype(dtype_of(x), np.complexfloating):
@@ -182,20 +183,20 @@ def negative_elements(x: Any, /) -> Any:
     return lax.neg(x)
 
 
-def positive(x: Any, /) -> Any:
+def positive(x: ArrayLike, /) -> Array:
     """+x: the array itself."""
     (x,) = arrays("positive", x)
     return _array(x)
 
 
-def sign(x: Any, /) -> Any:
+def sign(x: ArrayLike, /) -> Array:
     """-1, 0 or 1 as x is negative, zero or positive; x/|x| for complex numbers. Raises TypeError for booleans."""
     (x,) = arrays("sign", x)
     return lax.sign(x)
 
 
 def _whole(name: str, primitive: Callable[..., Any], doc: str) -> Callable[..., Any]:
-    def function(x: Any, /) -> Any:
+    def function(x: ArrayLike, /) -> Array:
         (x,) = arrays(name, x)
         dtype = dtype_of(x)
         if dtype == np.bool_ or dtypes.issubdtype(dtype, np.integer):
@@ -210,7 +211,7 @@ ceil = _whole("ceil", lax.ceil, "The smallest whole number not below x. Integers
 
 
 @jit
-def trunc(x: Any, /) -> Any:
+def trunc(x: ArrayLike, /) -> Array:
     """x with its fraction cut off, towards zero. Integers are unchanged."""
     (x,) = arrays("trunc", x)
     dtype = dtype_of(x)
@@ -220,7 +221,7 @@ def trunc(x: Any, /) -> Any:
 
 
 @jit
-def rint(x: Any, /) -> Any:
+def rint(x: ArrayLike, /) -> Array:
     """x rounded to the nearest whole number, halves to even. Integers are taken as floats."""
     (x,) = arrays("rint", x)
     dtype = dtype_of(x)
@@ -254,7 +255,7 @@ def _round(x: Any, decimals: int) -> Any:
     return part(x)
 
 
-def _round_entry(a: Any, decimals: int = 0, out: None = None) -> Any:
+def _round_entry(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """The elements rounded to so many decimals, halves to even.
 
     Integers are unchanged. Raises NotImplementedError for integers with negative `decimals`.
@@ -271,13 +272,13 @@ def _round_entry(a: Any, decimals: int = 0, out: None = None) -> Any:
 round = jit(_named(_round_entry, "round", _round_entry.__doc__ or ""), static_argnames=("decimals",))
 
 
-def around(a: Any, decimals: int = 0, out: None = None) -> Any:
+def around(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """The elements rounded to so many decimals, halves to even. The same as `round`."""
     return round(a, decimals, out)
 
 
 @jit
-def modf(x: Any, /, out: None = None) -> Any:
+def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     """The fraction and the whole part of x, both with its sign, as a pair of arrays."""
     (x,) = promote_args_inexact("modf", x)
     if out is not None:
@@ -286,24 +287,24 @@ def modf(x: Any, /, out: None = None) -> Any:
     return lax.sub(x, whole), whole
 
 
-def conjugate(x: Any, /) -> Any:
+def conjugate(x: ArrayLike, /) -> Array:
     """The complex conjugate; real arrays are unchanged."""
     (x,) = arrays("conjugate", x)
     return lax.conj(x) if dtypes.issubdtype(dtype_of(x), np.complexfloating) else _array(x)
 
 
-def conj(x: Any, /) -> Any:
+def conj(x: ArrayLike, /) -> Array:
     """The complex conjugate; real arrays are unchanged."""
     return conjugate(x)
 
 
-def real(val: Any, /) -> Any:
+def real(val: ArrayLike, /) -> Array:
     """The real part; real arrays are unchanged."""
     (val,) = arrays("real", val)
     return lax.real(val) if dtypes.issubdtype(dtype_of(val), np.complexfloating) else _array(val)
 
 
-def imag(val: Any, /) -> Any:
+def imag(val: ArrayLike, /) -> Array:
     """The imaginary part; zeros for real arrays."""
     (val,) = arrays("imag", val)
     if dtypes.issubdtype(dtype_of(val), np.complexfloating):
@@ -311,7 +312,7 @@ def imag(val: Any, /) -> Any:
     return lax.full_like(_array(val), 0)
 
 
-def _angle(z: Any, deg: bool = False) -> Any:
+def _angle(z: ArrayLike, deg: bool = False) -> Array:
     """The argument of complex numbers in (-π, π], in radians or degrees; 0 or π for real ones."""
     check_arraylike("angle", z)
     re = real(z)
@@ -328,7 +329,7 @@ angle = jit(_named(_angle, "angle", _angle.__doc__ or ""), static_argnames=("deg
 
 
 # -- tests -------------------------------------------------------------------------------------
-def logical_not(x: Any, /) -> Any:
+def logical_not(x: ArrayLike, /) -> Array:
     """Whether x is zero (False). Elementwise."""
     (x,) = arrays("logical_not", x)
     if dtype_of(x) != np.bool_:
@@ -336,30 +337,30 @@ def logical_not(x: Any, /) -> Any:
     return lax.bitwise_not(x)
 
 
-def bitwise_not(x: Any, /) -> Any:
+def bitwise_not(x: ArrayLike, /) -> Array:
     """The bits of integers flipped; booleans negated. Raises TypeError for floats."""
     (x,) = arrays("bitwise_not", x)
     return lax.bitwise_not(x)
 
 
-def invert(x: Any, /) -> Any:
+def invert(x: ArrayLike, /) -> Array:
     """The bits of integers flipped; booleans negated. Raises TypeError for floats."""
     return bitwise_not(x)
 
 
-def bitwise_invert(x: Any, /) -> Any:
+def bitwise_invert(x: ArrayLike, /) -> Array:
     """The bits of integers flipped; booleans negated. Raises TypeError for floats."""
     return bitwise_not(x)
 
 
 @jit
-def bitwise_count(x: Any, /) -> Any:
+def bitwise_count(x: ArrayLike, /) -> Array:
     """How many bits are set in |x|, as uint8. Raises TypeError for floats."""
     (x,) = promote_args_numeric("bitwise_count", x)
     return convert(lax.population_count(absolute(x)), np.dtype(np.uint8))
 
 
-def isfinite(x: Any, /) -> Any:
+def isfinite(x: ArrayLike, /) -> Array:
     """Whether x is neither infinite nor NaN. Elementwise."""
     (x,) = arrays("isfinite", x)
     dtype = dtype_of(x)
@@ -375,7 +376,7 @@ def _infinite(x: Any) -> Any:
 
 
 @jit
-def isinf(x: Any, /) -> Any:
+def isinf(x: ArrayLike, /) -> Array:
     """Whether x is infinite. Elementwise."""
     (x,) = arrays("isinf", x)
     dtype = dtype_of(x)
@@ -387,14 +388,14 @@ def isinf(x: Any, /) -> Any:
     return lax.full_like(x, False, dtype=np.dtype(np.bool_))
 
 
-def isnan(x: Any, /) -> Any:
+def isnan(x: ArrayLike, /) -> Array:
     """Whether x is NaN. Elementwise."""
     (x,) = arrays("isnan", x)
     return lax.ne(x, x)
 
 
 def _signed_infinity(name: str, value: float, doc: str) -> Callable[..., Any]:
-    def function(x: Any, /, out: None = None) -> Any:
+    def function(x: ArrayLike, /, out: None = None) -> Array:
         (x,) = arrays(name, x)
         if out is not None:
             raise NotImplementedError(f"The 'out' argument to jnp.{name} is not supported.")
@@ -413,20 +414,20 @@ isneginf = _signed_infinity("isneginf", -np.inf, "Whether x is -∞. Raises Valu
 
 
 @jit
-def iscomplex(x: Any) -> Any:
+def iscomplex(x: ArrayLike) -> Array:
     """Whether the imaginary part of x is nonzero. Elementwise."""
     part = imag(x)
     return lax.ne(part, convert(0, *typed(part)))
 
 
 @jit
-def isreal(x: Any) -> Any:
+def isreal(x: ArrayLike) -> Array:
     """Whether the imaginary part of x is zero. Elementwise."""
     part = imag(x)
     return lax.eq(part, convert(0, *typed(part)))
 
 
-def iscomplexobj(x: Any) -> bool:
+def iscomplexobj(x: ArrayLike | SupportsDType) -> bool:
     """Whether the dtype of x is complex."""
     if x is None:
         return False
@@ -437,7 +438,7 @@ def iscomplexobj(x: Any) -> bool:
     return bool(dtypes.issubdtype(dtype, np.complexfloating))
 
 
-def isrealobj(x: Any) -> bool:
+def isrealobj(x: ArrayLike | SupportsDType) -> bool:
     """Whether the dtype of x is not complex."""
     return not iscomplexobj(x)
 
@@ -446,7 +447,7 @@ _SIGN_VIEWS = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int6
 
 
 @jit
-def signbit(x: Any, /) -> Any:
+def signbit(x: ArrayLike, /) -> Array:
     """Whether the sign bit is set: True for negative numbers and -0.0. Raises ValueError for complex numbers."""
     (x,) = arrays("signbit", x)
     dtype = dtype_of(x)
@@ -462,7 +463,7 @@ def signbit(x: Any, /) -> Any:
 
 
 # -- others ------------------------------------------------------------------------------------
-def square(x: Any, /) -> Any:
+def square(x: ArrayLike, /) -> Array:
     """x · x. Elementwise; booleans become integers."""
     (x,) = promote_args_numeric("square", x)
     return lax.square(x)
@@ -497,7 +498,7 @@ def _sinc_slope(x: Any, order: int) -> Any:
 
 
 @jit
-def sinc(x: Any, /) -> Any:
+def sinc(x: ArrayLike, /) -> Array:
     """sin(πx) / (πx), and 1 at 0. Integers are taken as floats."""
     (x,) = promote_args_inexact("sinc", x)
     zero = lax.eq(x, convert(0, *typed(x)))
@@ -520,7 +521,7 @@ def _i0_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 
 @jit
-def i0(x: Any) -> Any:
+def i0(x: ArrayLike) -> Array:
     """The modified Bessel function of the first kind and order 0. Raises ValueError for complex numbers."""
     (x,) = promote_args_inexact("i0", x)
     if not dtypes.issubdtype(dtype_of(x), np.floating):
@@ -530,7 +531,8 @@ def i0(x: Any) -> Any:
 
 
 
-def _nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+def _nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0, posinf: ArrayLike | None = None,
+                neginf: ArrayLike | None = None) -> Array:
     """x with NaN replaced by `nan`, ∞ by `posinf` and -∞ by `neginf`.
 
     The infinities become the largest finite values by default. Integers are unchanged.
@@ -557,7 +559,7 @@ def _nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, n
 nan_to_num = jit(_named(_nan_to_num, "nan_to_num", _nan_to_num.__doc__ or ""), static_argnames=("copy",))
 
 
-def spacing(x: Any, /) -> Any:
+def spacing(x: ArrayLike, /) -> Array:
     """The distance from x to the next number away from zero. Raises ValueError for complex numbers."""
     from .binary import copysign
 
@@ -613,7 +615,7 @@ def _frexp_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 
 @jit
-def frexp(x: Any, /) -> Any:
+def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """The fraction f in [0.5, 1) and the exponent e with x = f·2^e, as a pair of arrays.
 
     Raises TypeError for complex numbers.
@@ -625,19 +627,19 @@ def frexp(x: Any, /) -> Any:
     return _frexp(x)
 
 
-def shape(a: Any) -> tuple:
+def shape(a: ArrayLike | SupportsShape) -> tuple[int, ...]:
     """The shape of an array or number."""
     check_arraylike("shape", a)
     return tuple(shape_of(a))
 
 
-def ndim(a: Any) -> int:
+def ndim(a: ArrayLike | SupportsShape) -> int:
     """The rank of an array or number."""
     check_arraylike("ndim", a)
     return len(shape_of(a))
 
 
-def size(a: Any, axis: Any = None) -> int:
+def size(a: ArrayLike | SupportsShape, axis: Axis = None) -> int:
     """The number of elements, along one axis or several, or in all."""
     check_arraylike("size", a)
     sizes = shape_of(a)

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
+from styrax.core.array import Array
+from styrax.core.typing import ArrayLike, Object, PyTree
 
 from .broadcasting import spread
 from .conversion import asarray
@@ -39,8 +41,8 @@ def _bind(sizes: dict[str, int], shape: tuple, names: tuple[str, ...]) -> None:
             raise ValueError(f"inconsistent size for core dimension {name!r}: {size} vs {sizes[name]}")
 
 
-def vectorize(pyfunc: Callable[..., Any], *, excluded: Collection[int | str] = frozenset(),
-              signature: str | None = None) -> Callable[..., Any]:
+def vectorize(pyfunc: Callable[..., ArrayLike | tuple[ArrayLike, ...]], *,
+              excluded: Collection[int | str] = frozenset(), signature: str | None = None) -> Callable[..., PyTree]:
     """A function of single elements as a function of arrays, which are broadcast, by `vmap`.
 
     Args:
@@ -148,7 +150,8 @@ def _with_axes(x: Any, shape: tuple, missing: Sequence[int]) -> Any:
     return spread(x, (*shape, *x.shape[len(shape):]))
 
 
-def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
+def apply_along_axis(func1d: Callable[..., PyTree], axis: int, arr: ArrayLike, *args: Object,
+                     **kwargs: Object) -> Array:
     """`func1d(vector, *args, **kwargs)` for every vector along an axis, whose place its result takes."""
     from styrax.transforms.api import vmap
 
@@ -166,7 +169,7 @@ def apply_along_axis(func1d: Callable[..., Any], axis: int, arr: Any, *args: Any
     return function(arr)
 
 
-def apply_over_axes(func: Callable[[Any, int], Any], a: Any, axes: Sequence[int]) -> Any:
+def apply_over_axes(func: Callable[[Array, int], Array], a: ArrayLike, axes: Sequence[int]) -> Array:
     """`func(a, axis)` for one axis after the other; axes that it removes are put back, of size 1.
 
     Raises ValueError where a result has another rank.

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
+from styrax.core.array import Array
 from styrax.core.trace import concrete_or_error
+from styrax.core.typing import ArrayLike
 
 from .binary import add, divide, multiply, power, subtract
 from .conversion import asarray
@@ -25,7 +27,7 @@ def _points(M: Any, name: str) -> tuple[int, Any]:
 
 
 def _window(name: str, doc: str, values: Callable[[int, Any], Any]) -> Callable[[Any], Any]:
-    def function(M: Any) -> Any:
+    def function(M: int) -> Array:
         m, n = _points(M, name)
         return ones(max(m, 0), default_float()) if m <= 1 else values(m, n)
 
@@ -45,7 +47,7 @@ blackman = _window("blackman", "Blackman's window of M points.", lambda m, n: ad
     multiply(0.08, lax.cos(divide(multiply(4 * np.pi, n), m - 1)))))
 
 
-def kaiser(M: Any, beta: Any) -> Any:
+def kaiser(M: int, beta: ArrayLike) -> Array:
     """Kaiser's window of M points with shape parameter `beta`."""
     m, n = _points(M, "kaiser")
     if m <= 1:
