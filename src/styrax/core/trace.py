@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import avals as avals_module
 from . import errors
-from .avals import ShapedArray, aval_rules
+from .avals import aval_rules
 from .typing import Object
 
 if TYPE_CHECKING:
@@ -336,7 +336,7 @@ def raise_leak(tracer: Tracer) -> None:
         + "\nReturn such a value from the function instead of saving it in a global variable, an attribute or a list.")
 
 
-def get_aval(x: Object) -> ShapedArray:
+def get_aval(x: Object) -> Any:
     """The abstract value of an array, tracer, scalar or reference.
 
     Raises TypeError for anything that is not a JAX type.

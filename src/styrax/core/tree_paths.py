@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from types import NoneType
 from typing import Any, NoReturn
 
-from .tree import Leaf, register_pytree_node, tree_flatten, tree_leaves, tree_structure
+from .tree import Class, Leaf, register_pytree_node, tree_flatten, tree_leaves, tree_structure
 from .treedef import (
     Node,
     PyTreeDef,
@@ -177,7 +177,7 @@ def flatten_one_level_with_keys(tree: PyTree) -> tuple[Iterable[tuple[KeyEntry, 
     if node is None:
         raise ValueError(f"can't tree-flatten type: {type(tree)}")
     pairs, data = _keyed_children(node, tree)
-    return pairs, type(tree) if node.kind == "namedtuple" else data
+    return pairs, type(tree) if node.kind == "namedtuple" else data  # type: ignore[return-value]
 
 
 def register_pytree_with_keys(nodetype: type[Any],

@@ -550,7 +550,7 @@ def _conv_stablehlo(m: Any, lhs: Any, rhs: Any, *, window_strides: Any, padding:
     spatial = len(window_strides)
     pads = (f"dense<{[list(p) for p in padding]}> : tensor<{spatial}x2xi64>" if spatial
             else "dense<> : tensor<0x2xi64>")
-    pair = precision if isinstance(precision, (tuple, list)) else (precision, precision)
+    pair: Any = precision if isinstance(precision, (tuple, list)) else (precision, precision)
     names = [getattr(p, "name", None) or "DEFAULT" for p in pair]
     attributes = ", ".join((
         f"batch_group_count = {batch_group_count} : i64",
@@ -609,7 +609,7 @@ def conv_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int], strides
 
 def conv_general_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int], window_strides: Sequence[int],
                              padding: str | Sequence[tuple[int, int]],
-                             dimension_numbers: ConvGeneralDilatedDimensionNumbers) -> tuple[int, ...]:
+                             dimension_numbers: tuple[str, str, str]) -> tuple[int, ...]:
     """The shape of a convolution without dilation."""
     lhs_spec, rhs_spec, out_spec = conv_general_permutations(dimension_numbers)
     sizes = conv_shape_tuple([lhs_shape[d] for d in lhs_spec], [rhs_shape[d] for d in rhs_spec], window_strides,
@@ -619,7 +619,7 @@ def conv_general_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int],
 
 def conv_transpose_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int], window_strides: Sequence[int],
                                padding: str | Sequence[tuple[int, int]],
-                               dimension_numbers: ConvGeneralDilatedDimensionNumbers) -> tuple[int, ...]:
+                               dimension_numbers: tuple[str, str, str]) -> tuple[int, ...]:
     """The shape of a transposed convolution."""
     lhs_spec, rhs_spec, out_spec = conv_general_permutations(dimension_numbers)
     lhs, rhs = [lhs_shape[d] for d in lhs_spec], [rhs_shape[d] for d in rhs_spec]

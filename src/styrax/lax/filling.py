@@ -248,7 +248,7 @@ def empty(shape: Shape, dtype: DTypeLike, *, out_sharding: ShardingLike | None =
 
 
 def full(shape: Shape, fill_value: ArrayLike, dtype: DTypeLike | None = None, *,
-         sharding: Sharding | None = None) -> Array:
+         sharding: Sharding | ShardingLike | None = None) -> Array:
     """An array of which every element is the same.
 
     Args:
@@ -278,7 +278,7 @@ def full(shape: Shape, fill_value: ArrayLike, dtype: DTypeLike | None = None, *,
 
 
 def full_like(x: ArrayLike | SupportsShape, fill_value: ArrayLike, dtype: DTypeLike | None = None,
-              shape: Shape | None = None, sharding: Sharding | None = None) -> Array:
+              shape: Shape | None = None, sharding: Sharding | ShardingLike | None = None) -> Array:
     """An array of the shape and dtype of `x`, of which every element is the same.
 
     Args:

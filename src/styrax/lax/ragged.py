@@ -118,7 +118,7 @@ def ragged_dot_general(lhs: ArrayLike, rhs: ArrayLike, group_sizes: ArrayLike,
             f"ragged_dot_general expects exactly one lhs ragged dimension, got {numbers.lhs_ragged_dimensions}."
         )
     (ragged,) = numbers.lhs_ragged_dimensions
-    options = dict(
+    options: dict[str, Any] = dict(
         precision=precision, preferred_element_type=preferred_element_type, out_sharding=out_sharding
     )
     if not dtypes.issubdtype(get_aval(group_sizes).dtype, np.integer):

@@ -415,7 +415,8 @@ def dynamic_slice_in_dim(operand: ArrayLike, start_index: ArrayLike, slice_size:
     """
     shape = shape_of(operand)
     axis = canonical_axis(axis, len(shape))
-    starts, sizes = [np.zeros((), get_aval(start_index).dtype)] * len(shape), list(shape)
+    starts: list[Any] = [np.zeros((), get_aval(start_index).dtype)] * len(shape)
+    sizes = list(shape)
     starts[axis], sizes[axis] = start_index, operator.index(slice_size)
     flags = [False] * len(shape)
     flags[axis] = allow_negative_indices

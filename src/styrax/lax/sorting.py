@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -52,6 +52,15 @@ def _sort_abstract(*avals: ShapedArray, dimension: int, is_stable: bool, num_key
         shapes = " ".join(str(a.shape) for a in avals)
         raise TypeError(f"Arguments to sort must have equal shapes, got: {shapes}")
     return [ShapedArray(a.shape, a.dtype, a.weak_type) for a in avals]
+
+
+@overload
+def sort(operand: ArrayLike, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Array: ...
+
+
+@overload
+def sort(operand: Sequence[ArrayLike], dimension: int = -1, is_stable: bool = True,
+         num_keys: int = 1) -> tuple[Array, ...]: ...
 
 
 def sort(operand: ArrayLike | Sequence[ArrayLike], dimension: int = -1, is_stable: bool = True,

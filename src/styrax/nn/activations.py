@@ -231,7 +231,7 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     return divide(add(x, sqrt(add(square(x), b))), 2)
 
 
-def _standardize(x: ArrayLike, axis: Axis = -1, mean: ArrayLike = None, variance: ArrayLike = None,
+def _standardize(x: ArrayLike, axis: Axis = -1, mean: ArrayLike | None = None, variance: ArrayLike | None = None,
                  epsilon: ArrayLike = 1e-5, where: ArrayLike | None = None, *, algorithm: str = "fast") -> Array:
     """x less its mean, divided by its standard deviation, along `axis`.
 

@@ -56,7 +56,7 @@ def dot_product_attention(query: ArrayLike, key: ArrayLike, value: ArrayLike, bi
         x = asarray(x)
         return lax.expand_dims(x, (0,)) if x.ndim == rank - 1 else x
 
-    shape = tuple(np.shape(query)) if not is_array(query) else query.shape
+    shape = np.shape(query)
     query, key, value = batched(query), batched(key), batched(value)
     bias, mask = batched(bias), batched(mask)
     for name, x in (("query", query), ("key", key), ("value", value)):
@@ -79,7 +79,7 @@ def dot_product_attention(query: ArrayLike, key: ArrayLike, value: ArrayLike, bi
     return lax.reshape(out, shape) if tuple(out.shape) != tuple(shape) else out
 
 
-def _allowed(mask: Any, shape: tuple, is_causal: bool, q_lengths: Any, kv_lengths: Any, window: Any) -> Array:
+def _allowed(mask: Any, shape: tuple, is_causal: bool, q_lengths: Any, kv_lengths: Any, window: Any) -> Array | None:
     """Booleans (B, N, T, S): which keys each position sees. None for all."""
     if mask is None and not is_causal and q_lengths is None and kv_lengths is None and window is None:
         return None

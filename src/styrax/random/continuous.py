@@ -227,7 +227,8 @@ def _gumbel(key: Any, shape: tuple[int, ...], dtype: Any, mode: str) -> Any:
 
 def _halves(x: Any) -> tuple[Array, Array]:
     """The two elements of the first axis."""
-    return tuple(lax.squeeze(lax.slice_in_dim(x, i, i + 1), (0,)) for i in (0, 1))
+    first, second = (lax.squeeze(lax.slice_in_dim(x, i, i + 1), (0,)) for i in (0, 1))
+    return first, second
 
 
 def pareto(key: ArrayLike, b: ArrayLike, shape: Sequence[int] | None = None, dtype: DTypeLike | None = None, *,

@@ -40,7 +40,7 @@ def _gamma_one(key: Any, alpha: Any, log_space: bool) -> Array:
     """Marsaglia and Tsang's method, for one number."""
     dtype = get_aval(alpha).dtype
 
-    def c(value: float) -> Array:
+    def c(value: float) -> np.ndarray:
         return np.asarray(value).astype(dtype)
 
     # Shapes below 1 are drawn with 1 more; a power of a uniform number corrects for it.
@@ -95,7 +95,7 @@ def _random_gamma_physical(context: Context, data: Any, alpha: Any, *, log_space
 physicals[random_gamma_p] = _random_gamma_physical
 
 
-def _random_gamma_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, log_space: bool) -> tuple[Array, Array]:
+def _random_gamma_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, log_space: bool) -> tuple[Any, Any]:
     key, alpha = primals
     out = random_gamma_p.bind(key, alpha, log_space=log_space)
     tangent = tangents[1]

@@ -181,7 +181,7 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
     if isinstance(data, (np.ndarray, np.generic)):
         data = data.astype(UINT32)
     elif not isinstance(data, Array):
-        data = np.uint32(data)
+        data = np.uint32(data)  # type: ignore[arg-type]
     return maybe_unwrap(raw, prng.random_fold_in(typed, data))
 
 

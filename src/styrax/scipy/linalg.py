@@ -301,7 +301,7 @@ def _lu(a: Any, permute_l: bool) -> tuple:
     return (contractions.matmul(p, lower, precision=HIGHEST), upper) if permute_l else (p, lower, upper)
 
 
-def _table(x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
+def _table(x: Array, y: Array) -> tuple[Array, Array]:
     shape = lax.broadcast_shapes(x.shape, y.shape)
     return spread(x, shape), spread(y, shape)
 

@@ -16,7 +16,7 @@ from styrax.lax.contractions import PrecisionLike
 from styrax.numpy.broadcasting import spread
 from styrax.numpy.conversion import asarray
 from styrax.numpy.creation import arange
-from styrax.numpy.promotion import arrays, promote_dtypes_inexact
+from styrax.numpy.promotion import arrays, dtype_of, promote_dtypes_inexact
 from styrax.numpy.shaping import flip, moveaxis
 
 _later = dict.fromkeys(("csd", "istft", "stft", "welch"), "spectral")
@@ -103,7 +103,7 @@ def convolve2d(in1: ArrayLike, in2: ArrayLike, mode: str = "full", boundary: str
 def correlate(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto",
               precision: PrecisionLike = None) -> Array:
     """The cross-correlation of two arrays of the same rank; arguments as for `convolve`."""
-    return convolve(in1, flip(lax.conj(in2) if in2.dtype.kind == "c" else in2), mode, method=method,
+    return convolve(in1, flip(lax.conj(in2) if dtype_of(in2).kind == "c" else in2), mode, method=method,
                     precision=precision)
 
 
@@ -111,8 +111,9 @@ def correlate2d(in1: ArrayLike, in2: ArrayLike, mode: str = "full", boundary: st
                 precision: PrecisionLike = None) -> Array:
     """The cross-correlation of two matrices; as `convolve2d`."""
     _plane("correlate2d", in1, in2, boundary, fillvalue)
-    in2 = lax.conj(in2) if in2.dtype.kind == "c" else in2
-    if all(a <= b for a, b in zip(in1.shape, in2.shape)) and in1.shape != in2.shape:
+    in2 = lax.conj(in2) if dtype_of(in2).kind == "c" else in2
+    first, second = np.shape(in1), np.shape(in2)
+    if all(a <= b for a, b in zip(first, second)) and first != second:
         return _convolve(in1, flip(in2), mode, precision)
     # Backwards, which puts the middle part of "same" where SciPy has it.
     return flip(_convolve(flip(in1), in2, mode, precision))

@@ -487,12 +487,12 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
 
 def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
     """The logarithm of the multivariate gamma function of dimension d."""
-    d = concrete_or_error(int, d, "d argument of multigammaln")
+    order = concrete_or_error(int, d, "d argument of multigammaln")
     (a,) = promote_args_inexact("multigammaln", a)
-    size = _number(d, a)
+    size = _number(order, a)
     constant = lax.mul(lax.mul(lax.mul(_number(0.25, a), size), lax.sub(size, _number(1, a))),
                        lax.log(_number(np.pi, a)))
-    steps = lax.div(lax.iota(dtype_of(a), d), _number(2, a))
+    steps = lax.div(lax.iota(dtype_of(a), order), _number(2, a))
     a = asarray(a)
     terms = lax.lgamma(lax.sub(lax.expand_dims(a, (a.ndim,)), lax.expand_dims(steps, tuple(range(a.ndim)))))
     return lax.add(lax.reduce_sum(terms, (a.ndim,)), constant)
