@@ -14,6 +14,7 @@ import numpy as np
 from styrax import lax
 from styrax.core import dtypes
 from styrax.core.array import Array
+from styrax.core.named import named
 from styrax.core.typing import ArrayLike
 from styrax.transforms.custom import custom_jvp
 from styrax.transforms.jit import jit
@@ -44,12 +45,6 @@ _INTEGER = _ARITHMETIC - INEXACT
 _REAL = frozenset(d for d in _ARITHMETIC if d.kind != "c")
 
 
-def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
-
-
 # function -> (its primitive, the dtypes it takes two arrays of without promotion); operators read it.
 direct: dict[Callable[..., Any], tuple[Callable[..., Any], frozenset]] = {}
 
@@ -73,7 +68,7 @@ def _binary(name: str, primitive: Callable[..., Any], fast: frozenset, doc: str,
         return general(*promote(name, x, y))
 
     direct[function] = (primitive, fast)
-    return _named(function, name, f"{doc}\n\n    Elementwise, with NumPy's broadcasting and JAX's promotion. Raises "
+    return named(function, name, f"{doc}\n\n    Elementwise, with NumPy's broadcasting and JAX's promotion. Raises "
                                   "TypeError for what is no array or number, and for shapes that do not broadcast.")
 
 
@@ -102,7 +97,7 @@ def _divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return true_divide(x1, x2)
 
 
-divide = _named(_divide, "divide", _divide.__doc__ or "")
+divide = named(_divide, "divide")
 
 
 def atan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -374,7 +369,7 @@ def _log_sum(name: str, base: float) -> Callable[..., Any]:
     def entry(x1: Any, x2: Any, /) -> Any:
         return wrapped(*promote_args_inexact(name, x1, x2))
 
-    return _named(entry, name, f"log{'' if scale is None else '2'} of the sum of two exponentials, without overflow.")
+    return named(entry, name, f"log{'' if scale is None else '2'} of the sum of two exponentials, without overflow.")
 
 
 logaddexp = _log_sum("logaddexp", math.e)

@@ -42,7 +42,7 @@ def broadcast_shapes(*shapes: ShapeLike) -> tuple[int, ...]:
     return lax.broadcast_shapes(*((s,) if np.ndim(s) == 0 else tuple(s) for s in shapes))
 
 
-def spread(x: Any, shape: tuple) -> Any:
+def spread(x: Any, shape: tuple) -> Array:
     """An operand broadcast to a shape. Raises ValueError where it does not fit."""
     have = shape_of(x)
     if have == shape:
@@ -69,7 +69,7 @@ def broadcast_arrays(*args: ArrayLike) -> list[Array]:
     return [asarray(x) for x in spread_all(arrays("broadcast_arrays", *args))]
 
 
-def spread_all(args: Sequence[Any]) -> list[Any]:
+def spread_all(args: Sequence[Any]) -> list[Array]:
     """Operands broadcast to their common shape."""
     shapes = [shape_of(x) for x in args]
     if not shapes or all(s == shapes[0] for s in shapes):
@@ -78,7 +78,7 @@ def spread_all(args: Sequence[Any]) -> list[Any]:
     return [spread(x, shape) for x in args]
 
 
-def truth(x: Any) -> Any:
+def truth(x: Any) -> Array:
     """`x != 0` as booleans; booleans as they are."""
     dtype = dtype_of(x)
     if dtype == np.bool_:
@@ -86,7 +86,7 @@ def truth(x: Any) -> Any:
     return lax.ne(x, convert(0, dtype))
 
 
-def _where(condition: Any, x: Any, y: Any) -> Any:
+def _where(condition: Any, x: Any, y: Any) -> Array:
     condition = truth(condition)
     x, y = promote_dtypes(x, y)
     if shape_of(condition) == ():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from styrax import lax
 from styrax.core import dtypes
 from styrax.core.array import Array
+from styrax.core.named import named
 from styrax.core.trace import concrete_or_error
 from styrax.core.typing import ArrayLike, Axis
 from styrax.transforms.jit import jit
@@ -40,12 +40,6 @@ from .promotion import unwrap as unwrap_
 from .reductions import all as all_
 from .reductions import sum as sum_
 from .shaping import moveaxis, operand, ravel
-
-
-def _named(function: Callable[..., Any], name: str, doc: str | None = None) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc or function.__doc__
-    return function
 
 
 def _part(a: Any, axis: int, start: int | None, stop: int | None) -> Any:
@@ -84,7 +78,7 @@ def _diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = 
     return arr
 
 
-diff = jit(_named(_diff, "diff"), static_argnames=("n", "axis"))
+diff = jit(named(_diff, "diff"), static_argnames=("n", "axis"))
 
 
 @jit
@@ -168,7 +162,7 @@ def _gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axis = None,
     return out if len(out) > 1 else out[0]
 
 
-gradient = jit(_named(_gradient, "gradient"), static_argnames=("axis", "edge_order"))
+gradient = jit(named(_gradient, "gradient"), static_argnames=("axis", "edge_order"))
 
 
 def _trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
@@ -186,7 +180,7 @@ def _trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, ax
     return multiply(0.5, sum_(multiply(steps, sums), axis=-1))
 
 
-trapezoid = jit(_named(_trapezoid, "trapezoid"), static_argnames=("axis",))
+trapezoid = jit(named(_trapezoid, "trapezoid"), static_argnames=("axis",))
 
 
 def _unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * np.pi) -> Array:
@@ -217,7 +211,7 @@ def _unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, peri
     return concatenate([first, add(rest, cumsum(corrections, axis=axis))], axis=axis)
 
 
-unwrap = jit(_named(_unwrap, "unwrap"), static_argnames=("axis",))
+unwrap = jit(named(_unwrap, "unwrap"), static_argnames=("axis",))
 
 
 # -- interpolation -----------------------------------------------------------------------------------
@@ -320,7 +314,7 @@ def _isclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-5, atol: ArrayLike
     return either(out, nans) if equal_nan else out
 
 
-isclose = jit(_named(_isclose, "isclose"), static_argnames=("equal_nan",))
+isclose = jit(named(_isclose, "isclose"), static_argnames=("equal_nan",))
 
 
 def _allclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-5, atol: ArrayLike = 1e-8,
@@ -330,7 +324,7 @@ def _allclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-5, atol: ArrayLik
     return all_(isclose(a, b, rtol, atol, equal_nan))
 
 
-allclose = jit(_named(_allclose, "allclose"), static_argnames=("equal_nan",))
+allclose = jit(named(_allclose, "allclose"), static_argnames=("equal_nan",))
 
 
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:

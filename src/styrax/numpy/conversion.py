@@ -59,7 +59,7 @@ def asarray(a: NestedArrayLike, dtype: DTypeLike | None = None, order: str | Non
     return array(a, dtype, bool(copy), order, device=device, out_sharding=out_sharding)
 
 
-def place(x: Any, device: Any) -> Any:
+def place(x: Any, device: Any) -> Array:
     """`x` on a device (or under a sharding); `x` itself for None."""
     if device is None:
         return x
@@ -68,12 +68,12 @@ def place(x: Any, device: Any) -> Any:
     return device_put(x, device)
 
 
-def put(value: np.ndarray, weak: bool = False, device: Any = None) -> Any:
+def put(value: np.ndarray, weak: bool = False, device: Any = None) -> Array:
     """A NumPy array of a canonical dtype as an array of ours."""
     return backends.get().put(value, ShapedArray(value.shape, value.dtype, weak), device)
 
 
-def _from_object(x: Any, dtype: Any, copy: bool, device: Any) -> Any:
+def _from_object(x: Any, dtype: Any, copy: bool, device: Any) -> Array:
     if is_array(x):
         out = x if dtype is None else convert(x, dtype)
         if device is not None:
@@ -115,7 +115,7 @@ def _not_numeric(x: Any, dtype: Any) -> TypeError:
                      "supported by JAX.")
 
 
-def _from_numpy(x: Any, dtype: Any, device: Any) -> Any:
+def _from_numpy(x: Any, dtype: Any, device: Any) -> Array:
     value = np.asarray(x)
     if not (value.dtype.kind in "biufc" or dtypes.issubdtype(value.dtype, np.number) or value.dtype == dtypes.float0):
         raise _not_numeric(x, value.dtype)
@@ -137,7 +137,7 @@ def _leaves(x: Any) -> Iterator[Any]:
             yield item
 
 
-def _from_sequence(x: Any, dtype: Any, device: Any) -> Any:
+def _from_sequence(x: Any, dtype: Any, device: Any) -> Array:
     leaves = [leaf.__jax_array__() if _is_wrapper(leaf) else leaf for leaf in _leaves(x)]
     kinds = set(map(type, leaves))
     if type(None) in kinds:
@@ -179,7 +179,7 @@ def _is_wrapper(x: Any) -> bool:
     return hasattr(x, "__jax_array__") and not is_array(x)
 
 
-def _stacked(x: Any, dtype: Any) -> Any:
+def _stacked(x: Any, dtype: Any) -> Array:
     """Nested sequences with arrays in them, concatenated level by level."""
     if isinstance(x, (list, tuple)):
         if not any(is_array(leaf) or _is_wrapper(leaf) for leaf in _leaves(x)):

@@ -8,6 +8,7 @@ from typing import Any
 
 from styrax import lax
 from styrax.core.array import Array
+from styrax.core.named import named
 from styrax.core.typing import ArrayLike, DTypeLike
 from styrax.transforms.jit import jit
 
@@ -15,12 +16,6 @@ from .conversion import asarray
 from .promotion import arrays, promote_dtypes_inexact, user_dtype
 from .shaping import flip
 from .ufuncs import conj
-
-
-def _named(function: Callable[..., Any], name: str, doc: str | None = None) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc or function.__doc__
-    return function
 
 
 @partial(jit, static_argnames=("mode", "op", "precision", "preferred_element_type"))
@@ -64,7 +59,7 @@ def _function(op: str, doc: str, default: str) -> Callable[..., Any]:
         a, v = (asarray(x) for x in arrays(op, a, v))
         return _conv(a, v, mode=mode, op=op, precision=precision, preferred_element_type=preferred_element_type)
 
-    return jit(_named(function, op, doc), static_argnames=("mode", "precision", "preferred_element_type"))
+    return jit(named(function, op, doc), static_argnames=("mode", "precision", "preferred_element_type"))
 
 
 _DOC = """The {} of two vectors.

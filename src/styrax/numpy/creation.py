@@ -13,6 +13,7 @@ import numpy as np
 from styrax import lax
 from styrax.core import dtypes
 from styrax.core.array import Array
+from styrax.core.named import named
 from styrax.core.trace import Tracer, concrete_or_error
 from styrax.core.typing import (
     ArrayLike,
@@ -47,12 +48,6 @@ from .promotion import (
 )
 
 _BOOL = np.dtype(np.bool_)
-
-
-def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
 
 
 def _filled(shape: Any, value: Any, dtype: Any, device: Any) -> Any:
@@ -396,8 +391,8 @@ def _triu(m: ArrayLike, k: int = 0) -> Array:
     return lax.select(spread(mask, m.shape), lax.full_like(m, 0), m)
 
 
-tril = jit(_named(_tril, "tril", _tril.__doc__ or ""), static_argnames=("k",))
-triu = jit(_named(_triu, "triu", _triu.__doc__ or ""), static_argnames=("k",))
+tril = jit(named(_tril, "tril"), static_argnames=("k",))
+triu = jit(named(_triu, "triu"), static_argnames=("k",))
 
 
 @partial(jit, static_argnames=("k",))
@@ -484,6 +479,6 @@ def _vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arr
     return power(lax.expand_dims(x, (1,)), lax.expand_dims(powers, (0,)))
 
 
-vander = jit(_named(_vander, "vander", _vander.__doc__ or ""), static_argnames=("N", "increasing"))
+vander = jit(named(_vander, "vander"), static_argnames=("N", "increasing"))
 
 

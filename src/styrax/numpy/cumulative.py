@@ -11,6 +11,7 @@ import numpy as np
 from styrax import lax
 from styrax.core import dtypes
 from styrax.core.array import Array
+from styrax.core.named import named
 from styrax.core.typing import ArrayLike, Axis, DTypeLike
 from styrax.transforms.jit import jit
 
@@ -22,12 +23,6 @@ from .reductions import max as max_
 from .reductions import min as min_
 from .reductions import prod as prod_
 from .reductions import sum as sum_
-
-
-def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
 
 
 def _cumulate(name: str, a: Any, primitive: Callable[..., Any], axis: Any, dtype: Any, fill: Any, promote: bool) -> Any:
@@ -53,7 +48,7 @@ def _cumulative(name: str, primitive: Callable[..., Any], fill: Any, doc: str) -
         _no_out(name, out)
         return _cumulate(name, a, primitive, axis, dtype, fill, False)
 
-    return jit(_named(function, name, doc), static_argnames=("axis", "dtype"))
+    return jit(named(function, name, doc), static_argnames=("axis", "dtype"))
 
 
 _CUM_DOC = """The {} of the elements up to each one along `axis` (None: in row order of all).
@@ -71,7 +66,7 @@ def _with_promotion(name: str, primitive: Callable[..., Any]) -> Callable[..., A
     def function(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
         return _cumulate(name, a, primitive, axis, dtype, None, True)
 
-    return jit(_named(function, name, ""), static_argnames=("axis", "dtype"))
+    return jit(named(function, name, ""), static_argnames=("axis", "dtype"))
 
 
 _cumsum_with_promotion = _with_promotion("_cumsum_with_promotion", lax.cumsum)
@@ -103,7 +98,7 @@ def _array_api(name: str, accumulate: Callable[..., Any], start: int) -> Callabl
             out = lax.concatenate([lax.full(shape, start, dtype_of(out)), out], axis)
         return out
 
-    return _named(function, name, f"The {name.replace('_', ' ')} along `axis`, small integers widened.\n\n    With "
+    return named(function, name, f"The {name.replace('_', ' ')} along `axis`, small integers widened.\n\n    With "
                                   "`include_initial` it begins with the value of the empty case. Raises ValueError\n"
                                   "    for scalars, and for rank 2 and more without an axis.")
 
@@ -131,7 +126,7 @@ def _nan_extremum(name: str, reduce: Callable[..., Any], fill: Callable[[Any], A
         empty = all_(lax.ne(a, a), axis=axis, keepdims=keepdims)
         return choose_elements(empty, convert(np.nan, dtype_of(a)), result)
 
-    return jit(_named(function, name, _NAN_DOC.format(f"{plain}", plain[-3:], " NaN where all are.")),
+    return jit(named(function, name, _NAN_DOC.format(f"{plain}", plain[-3:], " NaN where all are.")),
                static_argnames=_NAN_STATIC)
 
 
@@ -149,7 +144,7 @@ def _nan_fold(name: str, reduce: Callable[..., Any], fill: int) -> Callable[...,
         return reduce(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
 
     return jit(
-        _named(function, name, _NAN_DOC.format(name[3:], name[3:], "")), static_argnames=("axis", "dtype", "keepdims")
+        named(function, name, _NAN_DOC.format(name[3:], name[3:], "")), static_argnames=("axis", "dtype", "keepdims")
     )
 
 
@@ -173,7 +168,7 @@ def _nanmean(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, ou
     return lax.div(nansum(a, axis, dtype=result, keepdims=keepdims, where=where), number)
 
 
-nanmean = jit(_named(_nanmean, "nanmean", _nanmean.__doc__ or ""), static_argnames=("axis", "dtype", "keepdims"))
+nanmean = jit(named(_nanmean, "nanmean"), static_argnames=("axis", "dtype", "keepdims"))
 
 
 def _nanvar(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, ddof: int = 0,
@@ -201,7 +196,7 @@ def _nanvar(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out
     return convert(lax.div(total, convert(number, dtype_of(total))), result)
 
 
-nanvar = jit(_named(_nanvar, "nanvar", _nanvar.__doc__ or ""), static_argnames=("axis", "dtype", "keepdims"))
+nanvar = jit(named(_nanvar, "nanvar"), static_argnames=("axis", "dtype", "keepdims"))
 
 
 def _nanstd(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, ddof: int = 0,
@@ -212,7 +207,7 @@ def _nanstd(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out
     return lax.sqrt(nanvar(a, axis, dtype=dtype, ddof=ddof, keepdims=keepdims, where=where, mean=mean))
 
 
-nanstd = jit(_named(_nanstd, "nanstd", _nanstd.__doc__ or ""), static_argnames=("axis", "dtype", "keepdims"))
+nanstd = jit(named(_nanstd, "nanstd"), static_argnames=("axis", "dtype", "keepdims"))
 
 
 def _nan_arg(name: str, plain: Callable[..., Any], fill: float) -> Callable[..., Any]:
@@ -224,14 +219,14 @@ def _nan_arg(name: str, plain: Callable[..., Any], fill: float) -> Callable[...,
         result = plain(a, axis=axis, keepdims=keepdims)
         return choose_elements(all_(invalid, axis=axis, keepdims=keepdims), -1, result)
 
-    compiled = jit(_named(inner, f"_{name}", ""), static_argnames=("axis", "keepdims"))
+    compiled = jit(named(inner, f"_{name}", ""), static_argnames=("axis", "keepdims"))
 
     def function(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
         _no_out(name, out)
         (a,) = arrays(name, a)
         return compiled(a, None if axis is None else static_axis(axis), keepdims=bool(keepdims))
 
-    return _named(function, name, f"The index of the {'largest' if 'max' in name else 'smallest'} element that is not "
+    return named(function, name, f"The index of the {'largest' if 'max' in name else 'smallest'} element that is not "
                                   "NaN along `axis`; -1 where all are.")
 
 

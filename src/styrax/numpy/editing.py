@@ -12,6 +12,7 @@ import numpy as np
 from styrax import lax
 from styrax.core import dtypes
 from styrax.core.array import Array
+from styrax.core.named import named
 from styrax.core.trace import concrete_or_error
 from styrax.core.typing import ArrayLike, Axis, Function, Object
 from styrax.transforms.jit import jit
@@ -25,12 +26,6 @@ from .shaping import flip, moveaxis, operand, ravel
 from .updates import scatter
 
 _UINT8 = np.dtype(np.uint8)
-
-
-def _named(function: Callable[..., Any], name: str, doc: str | None = None) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc or function.__doc__
-    return function
 
 
 # -- padding ---------------------------------------------------------------------------------------------
@@ -54,9 +49,10 @@ def _pairs(values: Any, rank: int, name: str) -> Any:
                      f"({rank}, 2), (1, 2), (2,), (1,), or ().")
 
 
-def pad(array: ArrayLike,
-        pad_width: int | Array | np.ndarray | Sequence[int] | Sequence[Sequence[int]] | dict[int, int | tuple[int, int]],
-        mode: str | Function = "constant", **kwargs: Object) -> Array:
+PadWidth: TypeAlias = int | np.ndarray | Sequence[int] | Sequence[Sequence[int]] | dict[int, int | tuple[int, int]]
+
+
+def pad(array: ArrayLike, pad_width: Array | PadWidth, mode: str | Function = "constant", **kwargs: Object) -> Array:
     """`array` with elements put around it.
 
     Args:
@@ -458,6 +454,6 @@ def _unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None,
     return moveaxis(bits, -1, axis)
 
 
-packbits = jit(_named(_packbits, "packbits"), static_argnames=("axis", "bitorder"))
-unpackbits = jit(_named(_unpackbits, "unpackbits"), static_argnames=("axis", "count", "bitorder"))
+packbits = jit(named(_packbits, "packbits"), static_argnames=("axis", "bitorder"))
+unpackbits = jit(named(_unpackbits, "unpackbits"), static_argnames=("axis", "count", "bitorder"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ import numpy as np
 from styrax import lax
 from styrax.core import dtypes
 from styrax.core.array import Array
+from styrax.core.named import named
 from styrax.core.typing import ArrayLike, Axis, DTypeLike, ShardingLike
 from styrax.lax import linalg as lax_linalg
 from styrax.transforms.custom import custom_jvp
@@ -38,12 +39,6 @@ from .sorting import argsort
 from .ufuncs import conj
 
 HIGHEST = lax.Precision.HIGHEST
-
-
-def _named(function: Callable[..., Any], name: str, doc: str | None = None) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc or function.__doc__
-    return function
 
 
 class EighResult(NamedTuple):
@@ -117,7 +112,7 @@ def _cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = Tru
     return _adjoint(factor) if upper else factor
 
 
-cholesky = jit(_named(_cholesky, "cholesky"), static_argnames=("upper", "symmetrize_input"))
+cholesky = jit(named(_cholesky, "cholesky"), static_argnames=("upper", "symmetrize_input"))
 
 
 def _qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult:
@@ -139,7 +134,7 @@ def _qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult:
     return r if mode == "r" else QRResult(q, r)
 
 
-qr = jit(_named(_qr, "qr"), static_argnames=("mode",))
+qr = jit(named(_qr, "qr"), static_argnames=("mode",))
 
 
 def _svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
@@ -172,7 +167,7 @@ def _svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, herm
     return lax_linalg.svd(a, full_matrices=full_matrices, compute_uv=False, subset_by_index=subset_by_index)
 
 
-svd = jit(_named(_svd, "svd"), static_argnames=("full_matrices", "compute_uv", "hermitian", "subset_by_index"))
+svd = jit(named(_svd, "svd"), static_argnames=("full_matrices", "compute_uv", "hermitian", "subset_by_index"))
 
 
 def svdvals(x: ArrayLike, /) -> Array:
@@ -193,7 +188,7 @@ def _eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) 
     return EighResult(w, v)
 
 
-eigh = jit(_named(_eigh, "eigh"), static_argnames=("UPLO", "symmetrize_input"))
+eigh = jit(named(_eigh, "eigh"), static_argnames=("UPLO", "symmetrize_input"))
 
 
 def _eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
@@ -202,7 +197,7 @@ def _eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = 
     return eigh(a, UPLO, symmetrize_input=symmetrize_input)[0]
 
 
-eigvalsh = jit(_named(_eigvalsh, "eigvalsh"), static_argnames=("UPLO", "symmetrize_input"))
+eigvalsh = jit(named(_eigvalsh, "eigvalsh"), static_argnames=("UPLO", "symmetrize_input"))
 
 
 def eig(a: ArrayLike) -> EigResult:
@@ -458,7 +453,7 @@ def _slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     return SlogdetResult(sign, choose_elements(singular, convert(-np.inf, real), logdet))
 
 
-slogdet = jit(_named(_slogdet, "slogdet"), static_argnames=("method",))
+slogdet = jit(named(_slogdet, "slogdet"), static_argnames=("method",))
 
 
 def _entry(a: Any, i: int, j: int) -> Any:
@@ -618,7 +613,7 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any
     raise ValueError(f"Invalid order '{ord}' for matrix norm.")
 
 
-_norm_jit = jit(_named(_norm, "norm"), static_argnames=("ord", "axis", "keepdims"))
+_norm_jit = jit(named(_norm, "norm"), static_argnames=("ord", "axis", "keepdims"))
 _norm_dynamic = jit(_norm, static_argnames=("axis", "keepdims"))
 
 
@@ -629,7 +624,7 @@ def _norm_entry(x: ArrayLike, ord: int | str | None = None, axis: Axis = None, k
     return _norm_jit(x, ord, axis, keepdims)
 
 
-norm = _named(_norm_entry, "norm", _norm.__doc__)
+norm = named(_norm_entry, "norm", _norm.__doc__)
 
 
 def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: str | int = "fro") -> Array:
@@ -670,7 +665,7 @@ def _cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
     return choose_elements(unknown, np.inf, r)
 
 
-cond = jit(_named(_cond, "cond"), static_argnames=("p",))
+cond = jit(named(_cond, "cond"), static_argnames=("p",))
 
 
 def _matrix_rank(M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool = False,
@@ -693,7 +688,7 @@ def _matrix_rank(M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool
     return reductions.sum(greater(s, lax.expand_dims(threshold, (threshold.ndim,))), axis=-1)
 
 
-matrix_rank = jit(_named(_matrix_rank, "matrix_rank"), static_argnames=("hermitian",))
+matrix_rank = jit(named(_matrix_rank, "matrix_rank"), static_argnames=("hermitian",))
 
 
 # -- products --------------------------------------------------------------------------------------------
@@ -727,7 +722,7 @@ def _matrix_power(a: ArrayLike, n: int) -> Array:
     return out
 
 
-matrix_power = jit(_named(_matrix_power, "matrix_power"), static_argnames=("n",))
+matrix_power = jit(named(_matrix_power, "matrix_power"), static_argnames=("n",))
 
 
 def multi_dot(arrays: Sequence[ArrayLike], *, precision: lax.PrecisionLike = None) -> Array:

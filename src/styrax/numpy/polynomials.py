@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from styrax import lax
 from styrax.core import dtypes
 from styrax.core.array import Array
+from styrax.core.named import named
 from styrax.core.trace import concrete_or_error
 from styrax.core.typing import ArrayLike
 from styrax.transforms.jit import jit
@@ -37,12 +37,6 @@ from .shaping import atleast_1d
 from .updates import scatter
 
 
-def _named(function: Callable[..., Any], name: str, doc: str | None = None) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc or function.__doc__
-    return function
-
-
 def _polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     """The value of a polynomial at `x` (any shape), by Horner's rule. `unroll` is that of the loop."""
     p, x = (asarray(v) for v in promote_dtypes_numeric(*arrays("polyval", p, x)))
@@ -52,7 +46,7 @@ def _polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     return y
 
 
-polyval = jit(_named(_polyval, "polyval"), static_argnames=("unroll",))
+polyval = jit(named(_polyval, "polyval"), static_argnames=("unroll",))
 
 
 def _padded(name: str, a1: Any, a2: Any) -> tuple[Any, Any]:
@@ -126,7 +120,7 @@ def _polyder(p: ArrayLike, m: int = 1) -> Array:
     return multiply(gather_elements(p, slice(None, -m)) if count > m else lax.slice_in_dim(p, 0, 0), factors)
 
 
-polyder = jit(_named(_polyder, "polyder"), static_argnames=("m",))
+polyder = jit(named(_polyder, "polyder"), static_argnames=("m",))
 
 
 def _polyint(p: ArrayLike, m: int = 1, k: int | ArrayLike | None = None) -> Array:
@@ -150,7 +144,7 @@ def _polyint(p: ArrayLike, m: int = 1, k: int | ArrayLike | None = None) -> Arra
     return divide(concatenate([p, k]), convert(asarray(divisors.astype(p.dtype)), p.dtype))
 
 
-polyint = jit(_named(_polyint, "polyint"), static_argnames=("m",))
+polyint = jit(named(_polyint, "polyint"), static_argnames=("m",))
 
 
 @jit

@@ -2,6 +2,9 @@
 
 The lattice itself is `core.dtypes`; here are its decisions applied to arguments, remembered by
 dtype and weak type, so that an operation on arrays of one dtype pays a dictionary look-up at most.
+
+Operands are annotated as `Array` from here on, although NumPy's values and Python's numbers pass as they are: `lax`
+takes them. What has to know asks `is_array`, and reads types by `typed` and `shape_of`.
 """
 
 from __future__ import annotations
@@ -50,14 +53,14 @@ def check_arraylike(name: str, *args: Any) -> None:
             raise TypeError(f"{name} requires ndarray or scalar arguments, got {type(x)} at position {position}.")
 
 
-def unwrap(x: Any) -> Any:
+def unwrap(x: Any) -> Array:
     """An operand as an array, tracer, NumPy value or Python number (`__jax_array__` is called)."""
     if type(x) is Array or isinstance(x, (Array, Tracer, np.ndarray, np.generic, bool, int, float, complex)):
         return x
     return x.__jax_array__()
 
 
-def arrays(name: str, *args: Any) -> list[Any]:
+def arrays(name: str, *args: Any) -> list[Array]:
     """The arguments, checked to be operands of the function `name`."""
     check_arraylike(name, *args)
     return [unwrap(x) for x in args]
@@ -183,7 +186,7 @@ def check_int(x: int) -> None:
             raise OverflowError(f"Python int {x} too large to convert to int{bits + 1}")
 
 
-def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
+def convert(x: Any, dtype: Any, weak: bool = False) -> Array:
     """`x` with another dtype and weak type. What has them already is returned as it is."""
     kind = type(x)
     if kind is Array or issubclass(kind, (Array, Tracer)):
@@ -217,44 +220,44 @@ def convert(x: Any, dtype: Any, weak: bool = False) -> Any:
         return value.astype(dtype)
 
 
-def promote_dtypes(*args: Any) -> list[Any]:
+def promote_dtypes(*args: Any) -> list[Array]:
     """Operands converted to their common dtype."""
     dtype, weak = result_typed(*args)
     return [convert(x, dtype, weak) for x in args]
 
 
-def both(x: Any, y: Any) -> Any:
+def both(x: Any, y: Any) -> Array:
     """Whether two conditions hold."""
     return lax.bitwise_and(*promote_shapes("and", *promote_dtypes(x, y)))
 
 
-def either(x: Any, y: Any) -> Any:
+def either(x: Any, y: Any) -> Array:
     """Whether one of two conditions holds."""
     return lax.bitwise_or(*promote_shapes("or", *promote_dtypes(x, y)))
 
 
-def promote_dtypes_inexact(*args: Any) -> list[Any]:
+def promote_dtypes_inexact(*args: Any) -> list[Array]:
     """Operands converted to their common dtype, made a floating point one at least."""
     dtype, weak = result_typed(*args)
     dtype = to_inexact(dtype)
     return [convert(x, dtype, weak) for x in args]
 
 
-def promote_dtypes_numeric(*args: Any) -> list[Any]:
+def promote_dtypes_numeric(*args: Any) -> list[Array]:
     """Operands converted to their common dtype, booleans to integers."""
     dtype, weak = result_typed(*args)
     dtype = to_numeric(dtype)
     return [convert(x, dtype, weak) for x in args]
 
 
-def promote_dtypes_complex(*args: Any) -> list[Any]:
+def promote_dtypes_complex(*args: Any) -> list[Array]:
     """Operands converted to their common dtype, made a complex one."""
     dtype, weak = result_typed(*args)
     dtype = to_complex(dtype)
     return [convert(x, dtype, weak) for x in args]
 
 
-def promote_shapes(name: str, *args: Any) -> list[Any]:
+def promote_shapes(name: str, *args: Any) -> list[Array]:
     """Operands of one rank, or rank 0: elementwise primitives broadcast scalars and sizes of 1.
 
     Raises ValueError for shapes that do not broadcast, and as `jax_numpy_rank_promotion` asks.
@@ -285,19 +288,19 @@ def _rank_promotion(name: str, shapes: list[tuple]) -> None:
         "jax_numpy_rank_promotion='raise'. Give the operands the same rank, for instance with jnp.expand_dims.")
 
 
-def promote_args(name: str, *args: Any) -> list[Any]:
+def promote_args(name: str, *args: Any) -> list[Array]:
     """Checked operands of one dtype and of ranks that broadcast."""
     args = arrays(name, *args)  # type: ignore[assignment]
     return promote_shapes(name, *promote_dtypes(*args))
 
 
-def promote_args_inexact(name: str, *args: Any) -> list[Any]:
+def promote_args_inexact(name: str, *args: Any) -> list[Array]:
     """As `promote_args`, in floating point at least."""
     args = arrays(name, *args)  # type: ignore[assignment]
     return promote_shapes(name, *promote_dtypes_inexact(*args))
 
 
-def promote_args_numeric(name: str, *args: Any) -> list[Any]:
+def promote_args_numeric(name: str, *args: Any) -> list[Array]:
     """As `promote_args`, booleans as integers."""
     args = arrays(name, *args)  # type: ignore[assignment]
     return promote_shapes(name, *promote_dtypes_numeric(*args))

@@ -13,6 +13,7 @@ import numpy as np
 from styrax import lax
 from styrax.core import dtypes
 from styrax.core.array import Array
+from styrax.core.named import named
 from styrax.core.trace import concrete_or_error
 from styrax.core.typing import ArrayLike, Axis, DTypeLike
 from styrax.transforms.jit import jit
@@ -39,12 +40,6 @@ from .promotion import (
 
 _BOOL = np.dtype(np.bool_)
 _HALF = {np.dtype(np.float16), np.dtype(dtypes.bfloat16)}
-
-
-def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
 
 
 def _no_out(name: str, out: Any) -> None:
@@ -212,9 +207,9 @@ def min(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
     return _reduce("min", a, lax.reduce_min, highest, axis, None, keepdims, initial, where, needs_identity=True)
 
 
-amax = _named(lambda a, axis=None, out=None, keepdims=False, initial=None, where=None:
+amax = named(lambda a, axis=None, out=None, keepdims=False, initial=None, where=None:
               max(a, axis, out, keepdims, initial, where), "amax", "The largest element along `axis`. As `max`.")
-amin = _named(lambda a, axis=None, out=None, keepdims=False, initial=None, where=None:
+amin = named(lambda a, axis=None, out=None, keepdims=False, initial=None, where=None:
               min(a, axis, out, keepdims, initial, where), "amin", "The smallest element along `axis`. As `min`.")
 
 
@@ -371,7 +366,7 @@ def _count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> A
     return sum(lax.ne(a, convert(0, *typed(a))), axis, dtype=int, keepdims=keepdims)
 
 
-count_nonzero = jit(_named(_count_nonzero, "count_nonzero", _count_nonzero.__doc__ or ""),
+count_nonzero = jit(named(_count_nonzero, "count_nonzero"),
                     static_argnames=("axis", "keepdims"))
 
 
@@ -445,7 +440,7 @@ def _arg(name: str, primitive: Callable[..., Any], doc: str) -> Callable[..., An
         result = primitive(a, axis_, default_int())
         return lax.expand_dims(result, dims) if keepdims else result
 
-    return _named(function, name, doc)
+    return named(function, name, doc)
 
 
 def _flat(a: Any) -> Any:

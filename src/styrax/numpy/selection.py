@@ -13,6 +13,7 @@ import numpy as np
 from styrax import lax
 from styrax.core import dtypes
 from styrax.core.array import Array
+from styrax.core.named import named
 from styrax.core.trace import Tracer, concrete_or_error
 from styrax.core.typing import ArrayLike, DTypeLike, Object, Scalar, Shape
 from styrax.transforms.jit import jit
@@ -36,12 +37,6 @@ from .promotion import (
 from .shaping import operand, ravel
 
 _BOOL = np.dtype(np.bool_)
-
-
-def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
 
 
 def where(condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None = None, /, *, size: int | None = None,
@@ -120,7 +115,7 @@ def _clip_entry(arr: Any, min: Any = None, max: Any = None) -> Any:
     return asarray(arr)
 
 
-_clip = jit(_named(_clip_entry, "clip", ""))
+_clip = jit(named(_clip_entry, "clip", ""))
 
 
 def piecewise(x: ArrayLike, condlist: Array | Sequence[ArrayLike],
@@ -437,7 +432,7 @@ def _take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
         fill_value=fill_value)
 
 
-take_along_axis = jit(_named(_take_along_axis, "take_along_axis", _take_along_axis.__doc__ or ""),
+take_along_axis = jit(named(_take_along_axis, "take_along_axis"),
                       static_argnames=("axis", "mode", "fill_value", "wrap_negative_indices"))
 
 
@@ -541,7 +536,7 @@ def _put_along_entry(arr: Any, indices: Any, values: Any, axis: int | None, *, m
         arr, tuple(where_), values, "set", mode=mode)
 
 
-_put_along_axis = jit(_named(_put_along_entry, "put_along_axis", ""), static_argnames=("axis", "mode"))
+_put_along_axis = jit(named(_put_along_entry, "put_along_axis", ""), static_argnames=("axis", "mode"))
 
 
 def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True) -> Array:

@@ -12,6 +12,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.array import Array
+from styrax.core.named import named
 from styrax.core.trace import Tracer, concrete_or_error
 from styrax.core.typing import ArrayLike, Axis, DTypeLike, Shape, ShapeLike, ShardingLike
 from styrax.transforms.jit import jit
@@ -35,13 +36,7 @@ from .promotion import (
 _max, _min, _sum = max, min, sum
 
 
-def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
-
-
-def operand(name: str, a: Any) -> Any:
+def operand(name: str, a: Any) -> Array:
     """The argument `a` of the function `name` as an array."""
     if is_array(a):
         return a
@@ -59,7 +54,7 @@ def reshape(a: ArrayLike, shape: ShapeLike, order: str = "C", *, copy: bool | No
     return reshape_to(operand("reshape", a), shape, order=order)
 
 
-def reshape_to(a: Any, *shape: Any, order: str = "C") -> Any:
+def reshape_to(a: Any, *shape: Any, order: str = "C") -> Array:
     """`a.reshape(*shape)`: the new sizes as one sequence or as arguments."""
     new = _new_sizes(a, shape[0] if len(shape) == 1 else shape)
     if order not in ("C", "F", "A"):
@@ -160,7 +155,7 @@ def _rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     return moveaxis(a, axis, start - 1 if start > axis else start)
 
 
-rollaxis = jit(_named(_rollaxis, "rollaxis", _rollaxis.__doc__ or ""), static_argnames=("axis", "start"))
+rollaxis = jit(named(_rollaxis, "rollaxis"), static_argnames=("axis", "start"))
 
 
 def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
@@ -191,7 +186,7 @@ def _atleast(name: str, rank: int, shape: Callable[[int], tuple[int, ...]]) -> C
         x = operand(name, x)
         return x if x.ndim >= rank else lax.expand_dims(x, shape(x.ndim))
 
-    compiled = jit(_named(lambda x: one(x), name, ""))
+    compiled = jit(named(lambda x: one(x), name, ""))
 
     def function(*arys: ArrayLike) -> Array | list[Array]:
         for x in arys:
@@ -200,7 +195,7 @@ def _atleast(name: str, rank: int, shape: Callable[[int], tuple[int, ...]]) -> C
             return compiled(unwrap(arys[0]))
         return [compiled(unwrap(x)) for x in arys]
 
-    return _named(function, name, f"Each argument as an array of rank {rank} at least, with axes of size 1 added."
+    return named(function, name, f"Each argument as an array of rank {rank} at least, with axes of size 1 added."
                                   "\n\n    One argument gives an array, several a list.")
 
 
@@ -211,7 +206,7 @@ atleast_3d = _atleast("atleast_3d", 3, lambda n: {0: (0, 1, 2), 1: (0, 2), 2: (2
 
 # -- orders along an axis ------------------------------------------------------------------------
 @partial(jit, static_argnames=("axis",))
-def _flip(m: Any, axis: Any = None) -> Any:
+def _flip(m: Any, axis: Any = None) -> Array:
     return lax.rev(m, axis_indices(axis, m.ndim))
 
 
@@ -255,11 +250,11 @@ def _rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     return flip(lax.transpose(m, tuple(order)), b)
 
 
-rot90 = jit(_named(_rot90, "rot90", _rot90.__doc__ or ""), static_argnames=("k", "axes"))
+rot90 = jit(named(_rot90, "rot90"), static_argnames=("k", "axes"))
 
 
 @partial(jit, static_argnames=("shift", "axis"))
-def _roll_static(a: Any, shift: tuple[int, ...], axis: tuple[int, ...]) -> Any:
+def _roll_static(a: Any, shift: tuple[int, ...], axis: tuple[int, ...]) -> Array:
     for n, i in zip(*np.broadcast_arrays(shift, axis)):
         i = axis_index(int(i), a.ndim)
         size = a.shape[i]
@@ -270,7 +265,7 @@ def _roll_static(a: Any, shift: tuple[int, ...], axis: tuple[int, ...]) -> Any:
 
 
 @partial(jit, static_argnames=("axis",))
-def _roll_dynamic(a: Any, shift: Any, axis: tuple[int, ...]) -> Any:
+def _roll_dynamic(a: Any, shift: Any, axis: tuple[int, ...]) -> Array:
     from .binary import remainder
 
     shifts = lax.broadcast_shapes(shape_of(shift), (len(axis),))
@@ -364,7 +359,7 @@ def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_r
     return _repeat_each(a, repeats, axis, total)
 
 
-def _repeat_each(a: Any, repeats: Any, axis: int, total: int) -> Any:
+def _repeat_each(a: Any, repeats: Any, axis: int, total: int) -> Array:
     # Element i begins at the sum of the counts before it: marks there, summed up, give the source indices.
     from .cumulative import cumsum
     from .selection import take
@@ -394,7 +389,7 @@ def _resize(a: ArrayLike, new_shape: Shape) -> Array:
     return reshape_to(a, new)
 
 
-resize = jit(_named(_resize, "resize", _resize.__doc__ or ""), static_argnames=("new_shape",))
+resize = jit(named(_resize, "resize"), static_argnames=("new_shape",))
 
 
 # -- diagonals -----------------------------------------------------------------------------------
@@ -417,7 +412,7 @@ def _diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> 
     return gather_elements(a, (..., i, j))
 
 
-diagonal = jit(_named(_diagonal, "diagonal", _diagonal.__doc__ or ""), static_argnames=("offset", "axis1", "axis2"))
+diagonal = jit(named(_diagonal, "diagonal"), static_argnames=("offset", "axis1", "axis2"))
 
 
 def _trace(a: ArrayLike, offset: int | ArrayLike = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None,
@@ -440,7 +435,7 @@ def _trace(a: ArrayLike, offset: int | ArrayLike = 0, axis1: int = 0, axis2: int
     return sum_(a, axis=(-2, -1), dtype=kind)
 
 
-trace = jit(_named(_trace, "trace", _trace.__doc__ or ""), static_argnames=("axis1", "axis2", "dtype"))
+trace = jit(named(_trace, "trace"), static_argnames=("axis1", "axis2", "dtype"))
 
 
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:

@@ -11,6 +11,7 @@ import numpy as np
 from styrax import lax
 from styrax.core import dtypes
 from styrax.core.array import Array
+from styrax.core.named import named
 from styrax.core.typing import ArrayLike, DTypeLike
 from styrax.transforms.jit import jit
 
@@ -19,12 +20,6 @@ from .broadcasting import choose_elements
 from .conversion import asarray
 from .promotion import arrays, axis_index, check_arraylike, convert, default_int, is_array, promote_dtypes, shape_of
 from .shaping import operand, ravel
-
-
-def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
 
 
 def _ignored(name: str, kind: Any, order: Any) -> None:
@@ -71,9 +66,9 @@ def _argsort(a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: N
 
 
 sort = jit(
-    _named(_sort, "sort", _sort.__doc__ or ""), static_argnames=("axis", "kind", "order", "stable", "descending")
+    named(_sort, "sort"), static_argnames=("axis", "kind", "order", "stable", "descending")
 )
-argsort = jit(_named(_argsort, "argsort", _argsort.__doc__ or ""),
+argsort = jit(named(_argsort, "argsort"),
               static_argnames=("axis", "kind", "order", "stable", "descending", "dtype"))
 
 
@@ -120,8 +115,8 @@ def _argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     return lax.concatenate([bottom, top], axis)
 
 
-partition = jit(_named(_partition, "partition", _partition.__doc__ or ""), static_argnames=("kth", "axis"))
-argpartition = jit(_named(_argpartition, "argpartition", _argpartition.__doc__ or ""), static_argnames=("kth", "axis"))
+partition = jit(named(_partition, "partition"), static_argnames=("kth", "axis"))
+argpartition = jit(named(_argpartition, "argpartition"), static_argnames=("kth", "axis"))
 
 
 def _lexsort(keys: Array | np.ndarray | Sequence[ArrayLike], axis: int = -1) -> Array:
@@ -142,7 +137,7 @@ def _lexsort(keys: Array | np.ndarray | Sequence[ArrayLike], axis: int = -1) -> 
     return lax.sort((*keys[::-1], iota), dimension=axis, num_keys=len(keys))[-1]
 
 
-lexsort = jit(_named(_lexsort, "lexsort", _lexsort.__doc__ or ""), static_argnames=("axis",))
+lexsort = jit(named(_lexsort, "lexsort"), static_argnames=("axis",))
 
 
 # -- search --------------------------------------------------------------------------------------------
@@ -217,8 +212,8 @@ def _by_sorting(sorted_arr: Any, query: Any, side: str) -> Any:
 
 _METHODS: dict[str, Callable[..., Any]] = {
     "scan": _searchsorted_scan_impl, "scan_unrolled": _searchsorted_scan_impl, "default": _searchsorted_scan_impl,
-    "compare_all": jit(_named(_by_counting, "_searchsorted_compare_all_impl", ""), static_argnames=("side",)),
-    "sort": jit(_named(_by_sorting, "_searchsorted_sort_impl", ""), static_argnames=("side",)),
+    "compare_all": jit(named(_by_counting, "_searchsorted_compare_all_impl", ""), static_argnames=("side",)),
+    "sort": jit(named(_by_sorting, "_searchsorted_sort_impl", ""), static_argnames=("side",)),
 }
 
 
@@ -259,7 +254,7 @@ def _searchsorted_entry(a: Any, v: Any, sorter: Any = None, *, side: str, method
     return _METHODS[method](a, v, side)
 
 
-_searchsorted = jit(_named(_searchsorted_entry, "searchsorted", ""), static_argnames=("side", "method"))
+_searchsorted = jit(named(_searchsorted_entry, "searchsorted", ""), static_argnames=("side", "method"))
 
 
 def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None) -> Array:

@@ -11,6 +11,7 @@ import numpy as np
 from styrax import lax
 from styrax.core import dtypes
 from styrax.core.array import Array
+from styrax.core.named import named
 from styrax.core.typing import ArrayLike, Axis, DTypeLike, ShardingLike
 from styrax.transforms.jit import jit
 
@@ -41,13 +42,6 @@ from .reductions import sum as sum_
 from .selection import clip
 from .shaping import atleast_2d, diagonal, moveaxis
 from .ufuncs import conj, isnan
-
-
-def _named(function: Callable[..., Any], name: str, doc: str | None = None) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc or function.__doc__
-    return function
-
 
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
@@ -241,7 +235,7 @@ def _quantile_function(name: str, skip_nan: bool, scale: int) -> Callable[..., A
         check_arraylike(name, a, q)
         return _entry(a, q, static_axis(axis), method, keepdims, weights, skip_nan)
 
-    compiled = jit(_named(traced, name, ""), static_argnames=("axis", "overwrite_input", "method", "keepdims"))
+    compiled = jit(named(traced, name, ""), static_argnames=("axis", "overwrite_input", "method", "keepdims"))
 
     def function(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
                  method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None) -> Array:
@@ -251,7 +245,7 @@ def _quantile_function(name: str, skip_nan: bool, scale: int) -> Callable[..., A
         q = convert(q, to_inexact(dtype_of(q))) if not is_array(q) else q
         return compiled(a, q, static_axis(axis), out, overwrite_input, method, keepdims, weights=weights)
 
-    return _named(function, name, _DOC.format("q" if scale == 1 else "q/100", ", NaN left out" if skip_nan else
+    return named(function, name, _DOC.format("q" if scale == 1 else "q/100", ", NaN left out" if skip_nan else
                                               "; NaN where there is one", scale))
 
 
@@ -269,7 +263,7 @@ def _percentile_function(name: str, inner: Callable[..., Any]) -> Callable[..., 
         return inner(a, level, axis=axis, out=out, overwrite_input=overwrite_input, method=method, keepdims=keepdims,
                      weights=weights)
 
-    return _named(function, name, _DOC.format("q/100", ", NaN left out" if name.startswith("nan") else
+    return named(function, name, _DOC.format("q/100", ", NaN left out" if name.startswith("nan") else
                                               "; NaN where there is one", 100))
 
 
@@ -283,7 +277,7 @@ def _median_function(name: str, inner: Callable[..., Any]) -> Callable[..., Any]
         check_arraylike(name, a)
         return inner(a, 0.5, axis=axis, out=out, overwrite_input=overwrite_input, keepdims=keepdims, method="midpoint")
 
-    return jit(_named(function, name, f"The median of the elements along `axis`"
+    return jit(named(function, name, f"The median of the elements along `axis`"
                                       f"{', NaN left out' if 'nan' in name else '; NaN where there is one'}. "
                                       "Arguments as for `quantile`."),
                static_argnames=("axis", "overwrite_input", "keepdims"))
@@ -368,7 +362,7 @@ def _cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: bo
     return lax.squeeze(out, tuple(i for i, d in enumerate(out.shape) if d == 1)) if 1 in out.shape else out
 
 
-cov = jit(_named(_cov, "cov"), static_argnames=("rowvar", "bias", "ddof", "dtype"))
+cov = jit(named(_cov, "cov"), static_argnames=("rowvar", "bias", "ddof", "dtype"))
 
 
 def _corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None) -> Array:
@@ -385,4 +379,4 @@ def _corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dty
     return clip(c, -1, 1)
 
 
-corrcoef = jit(_named(_corrcoef, "corrcoef"), static_argnames=("rowvar", "dtype"))
+corrcoef = jit(named(_corrcoef, "corrcoef"), static_argnames=("rowvar", "dtype"))

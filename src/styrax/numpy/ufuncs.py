@@ -11,6 +11,7 @@ import numpy as np
 from styrax import lax
 from styrax.core import dtypes
 from styrax.core.array import Array
+from styrax.core.named import named
 from styrax.core.typing import ArrayLike, Axis, SupportsDType, SupportsShape
 from styrax.transforms.custom import custom_jvp
 from styrax.transforms.jit import jit
@@ -37,12 +38,6 @@ INEXACT = frozenset(map(np.dtype, ("float16", "float32", "float64", "complex64",
     np.dtype(dtypes.bfloat16)}
 
 
-def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
-
-
 def _inexact(name: str, primitive: Callable[..., Any], doc: str) -> Callable[..., Any]:
     """A row of the table below: a function of floats (or complex numbers); integers become floats."""
 
@@ -51,7 +46,7 @@ def _inexact(name: str, primitive: Callable[..., Any], doc: str) -> Callable[...
             return primitive(x)
         return primitive(*promote_args_inexact(name, x))
 
-    return _named(function, name, f"{doc}\n\n    Elementwise; integers and booleans are taken as floats. Raises "
+    return named(function, name, f"{doc}\n\n    Elementwise; integers and booleans are taken as floats. Raises "
                                   "TypeError for what is no array or number.")
 
 
@@ -109,7 +104,7 @@ def _scaled_log(name: str, scale: Callable[[Any], Any], doc: str) -> Callable[..
         re, im = lax.real(out), lax.imag(out)
         return _scale_parts(re, im, scale)
 
-    return _named(function, name, doc)
+    return named(function, name, doc)
 
 
 def _scale_parts(re: Any, im: Any, scale: Callable[..., Any]) -> Any:
@@ -136,7 +131,7 @@ def _times(name: str, factor: float, doc: str) -> Callable[..., Any]:
         (x,) = promote_args_inexact(name, x)
         return lax.mul(x, convert(factor, *typed(x)))
 
-    return _named(function, name, doc)
+    return named(function, name, doc)
 
 
 deg2rad = _times("deg2rad", math.pi / 180, "Degrees as radians. Integers are taken as floats.")
@@ -203,7 +198,7 @@ def _whole(name: str, primitive: Callable[..., Any], doc: str) -> Callable[..., 
             return _array(x)
         return primitive(x)
 
-    return _named(function, name, doc)
+    return named(function, name, doc)
 
 
 floor = _whole("floor", lax.floor, "The largest whole number not above x. Integers are unchanged.")
@@ -269,7 +264,7 @@ def _round_entry(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     return _round(a, decimals)
 
 
-round = jit(_named(_round_entry, "round", _round_entry.__doc__ or ""), static_argnames=("decimals",))
+round = jit(named(_round_entry, "round"), static_argnames=("decimals",))
 
 
 def around(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
@@ -325,7 +320,7 @@ def _angle(z: ArrayLike, deg: bool = False) -> Array:
     return rad2deg(out) if deg else out
 
 
-angle = jit(_named(_angle, "angle", _angle.__doc__ or ""), static_argnames=("deg",))
+angle = jit(named(_angle, "angle"), static_argnames=("deg",))
 
 
 # -- tests -------------------------------------------------------------------------------------
@@ -406,7 +401,7 @@ def _signed_infinity(name: str, value: float, doc: str) -> Callable[..., Any]:
             raise ValueError("isposinf/isneginf are not well defined for complex types")
         return lax.full_like(x, False, dtype=np.dtype(np.bool_))
 
-    return _named(function, name, doc)
+    return named(function, name, doc)
 
 
 isposinf = _signed_infinity("isposinf", np.inf, "Whether x is +∞. Raises ValueError for complex numbers.")
@@ -556,7 +551,7 @@ def _nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0, posinf: A
     return choose_elements(lax.eq(out, convert(-np.inf, *typed(out))), value(neginf), out)
 
 
-nan_to_num = jit(_named(_nan_to_num, "nan_to_num", _nan_to_num.__doc__ or ""), static_argnames=("copy",))
+nan_to_num = jit(named(_nan_to_num, "nan_to_num"), static_argnames=("copy",))
 
 
 def spacing(x: ArrayLike, /) -> Array:

@@ -11,7 +11,7 @@ import functools
 import inspect
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 from ..core import backends, config, invalid_values, tree
 from ..core.array import Array
@@ -27,6 +27,26 @@ from .tracing import abstractify, abstractify_all
 
 _traced: weakref.WeakKeyDictionary[Any, dict[Any, Entry]] = weakref.WeakKeyDictionary()
 
+
+P = ParamSpec("P")
+R = TypeVar("R")
+if TYPE_CHECKING:
+    from typing import TypedDict, Unpack
+
+    class JitOptions(TypedDict, total=False):
+        """The arguments of `jit` besides the function."""
+
+        in_shardings: Any
+        out_shardings: Any
+        static_argnums: int | Sequence[int] | None
+        static_argnames: str | Iterable[str] | None
+        donate_argnums: int | Sequence[int] | None
+        donate_argnames: str | Iterable[str] | None
+        keep_unused: bool
+        device: Any
+        backend: str | None
+        inline: bool
+        compiler_options: dict[str, Any] | None
 
 NOT_GIVEN: Any = object()
 NUMBERS = frozenset((bool, int, float))
@@ -165,10 +185,10 @@ class Static:
                 "Static arguments are part of the cache's key: they need __hash__ and __eq__.") from None
 
 
-class PjitFunction:
+class PjitFunction(Generic[P, R]):
     """A function compiled by `jit`."""
 
-    def __init__(self, fun: Callable, options: Options):
+    def __init__(self, fun: Callable[P, R], options: Options):
         self._fun = fun
         self._options = options
         self._fast: dict[Any, Ready] = {}
@@ -183,7 +203,7 @@ class PjitFunction:
         self.__dict__.update({k: v for k, v in getattr(fun, "__dict__", {}).items() if k not in self.__dict__})
 
     # -- the call ----------------------------------------------------------------------------------
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         if state.trace is eval_trace:
             found = self._signature(args, kwargs)
             if found is not None:
@@ -508,6 +528,10 @@ def _complete(fun: Callable, nums: Any, names: Any, what: str) -> tuple[tuple[in
     return numbers, strings
 
 
+@overload
+def jit(fun: Callable[P, R], /, **options: Unpack[JitOptions]) -> PjitFunction[P, R]: ...
+@overload
+def jit(**options: Unpack[JitOptions]) -> Callable[[Callable[P, R]], PjitFunction[P, R]]: ...
 def jit(fun: Any = NOT_GIVEN, /, *, in_shardings: Any = UNSPECIFIED, out_shardings: Any = UNSPECIFIED,
         static_argnums: int | Sequence[int] | None = None, static_argnames: str | Iterable[str] | None = None,
         donate_argnums: int | Sequence[int] | None = None, donate_argnames: str | Iterable[str] | None = None,
