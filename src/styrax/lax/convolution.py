@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -550,7 +550,7 @@ def _conv_stablehlo(m: Any, lhs: Any, rhs: Any, *, window_strides: Any, padding:
     spatial = len(window_strides)
     pads = (f"dense<{[list(p) for p in padding]}> : tensor<{spatial}x2xi64>" if spatial
             else "dense<> : tensor<0x2xi64>")
-    pair: Any = precision if isinstance(precision, (tuple, list)) else (precision, precision)
+    pair = precision if isinstance(precision, (tuple, list)) else (precision, precision)
     names = [getattr(p, "name", None) or "DEFAULT" for p in pair]
     attributes = ", ".join((
         f"batch_group_count = {batch_group_count} : i64",
@@ -781,7 +781,8 @@ def conv_general_dilated_local(lhs: ArrayLike, rhs: ArrayLike, window_strides: S
         lhs, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation,
         ConvDimensionNumbers(dn.lhs_spec, dn.rhs_spec, dn.out_spec), precision=pair[0])
     contracted = ((dn.out_spec[1],), (dn.rhs_spec[1],))
-    out = dot_general(patches, rhs, (contracted, (dn.out_spec[2:], dn.rhs_spec[2:])), precision=pair)
+    out = dot_general(patches, rhs, (contracted, (dn.out_spec[2:], dn.rhs_spec[2:])),
+                      precision=cast(PrecisionLike, pair))
     # spatial dimensions come first, then batch and feature
     spatial = len(dn.out_spec) - 2
     place = {dn.out_spec[0]: spatial, dn.out_spec[1]: spatial + 1,

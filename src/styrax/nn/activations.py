@@ -43,7 +43,8 @@ def _zeros(x: Any) -> Array:
 @jit
 def identity(x: ArrayLike) -> Array:
     """x itself, as an array."""
-    return asarray(*arrays("identity", x))
+    (x,) = arrays("identity", x)
+    return asarray(x)
 
 
 @custom_jvp

@@ -57,21 +57,21 @@ def dot_product_attention(query: ArrayLike, key: ArrayLike, value: ArrayLike, bi
         return lax.expand_dims(x, (0,)) if x.ndim == rank - 1 else x
 
     shape = np.shape(query)
-    query, key, value = batched(query), batched(key), batched(value)
-    bias, mask = batched(bias), batched(mask)
-    for name, x in (("query", query), ("key", key), ("value", value)):
+    q, k, v = batched(query), batched(key), batched(value)
+    added, allowed = batched(bias), batched(mask)
+    for name, x in (("query", q), ("key", k), ("value", v)):
         if x.ndim != 4:
             raise ValueError(f"{name} must be of rank 3 or 4, got shape {x.shape}")
-    batch, length, heads, size = query.shape
-    if key.shape != value.shape or key.shape[0] != batch or key.shape[-1] != size or heads % key.shape[2]:
-        raise ValueError(f"shapes of query, key and value do not fit: {query.shape}, {key.shape}, {value.shape}")
-    if mask is not None and mask.dtype != _BOOL:
-        raise ValueError(f"Mask must be boolean dtype, but got {mask.dtype}.")
+    batch, length, heads, size = q.shape
+    if k.shape != v.shape or k.shape[0] != batch or k.shape[-1] != size or heads % k.shape[2]:
+        raise ValueError(f"shapes of query, key and value do not fit: {q.shape}, {k.shape}, {v.shape}")
+    if allowed is not None and allowed.dtype != _BOOL:
+        raise ValueError(f"Mask must be boolean dtype, but got {allowed.dtype}.")
     if implementation not in (None, "xla", "cudnn"):
         raise ValueError(f"Unsupported implementation option: {implementation}")
     window = (local_window_size, local_window_size) if isinstance(local_window_size, int) else local_window_size
     factor = 1.0 / math.sqrt(size) if scale is None else scale
-    out = _attention(query, key, value, bias, mask, query_seq_lengths, key_value_seq_lengths, factor, is_causal, window,
+    out = _attention(q, k, v, added, allowed, query_seq_lengths, key_value_seq_lengths, factor, is_causal, window,
                      return_residual)
     if return_residual:
         result, residual = out

@@ -249,7 +249,7 @@ def pareto(key: ArrayLike, b: ArrayLike, shape: Sequence[int] | None = None, dty
 
 
 @partial(jit, static_argnums=(2, 3))
-def _pareto(key: ArrayLike, b: ArrayLike, shape: tuple[int, ...], dtype: DTypeLike | None) -> Array:
+def _pareto(key: Any, b: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     b = lax.convert_element_type(b, dtype)
     e = exponential(key, shape, dtype)
     return lax.exp(e / b)
@@ -271,8 +271,7 @@ def weibull_min(key: ArrayLike, scale: ArrayLike, concentration: ArrayLike, shap
 
 
 @partial(jit, static_argnums=(3, 4))
-def _weibull_min(key: ArrayLike, scale: ArrayLike, concentration: ArrayLike, shape: tuple[int, ...],
-                 dtype: DTypeLike | None) -> Array:
+def _weibull_min(key: Any, scale: Any, concentration: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     from styrax.numpy import power
 
     e = lax.neg(lax.log1p(lax.neg(uniform(key, shape, dtype, minval=0, maxval=1))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, SupportsIndex, cast
 
 import numpy as np
 
@@ -150,7 +150,7 @@ def permutation(key: ArrayLike, x: int | ArrayLike, axis: int = 0, independent: 
     if not shape_of(x):
         if not dtypes.issubdtype(lax.dtype(x), np.integer):
             raise TypeError("x must be an integer or at least 1-dimensional")
-        return placed(_shuffle(key, arange(int(x)), 0), out_sharding)
+        return placed(_shuffle(key, arange(int(cast(SupportsIndex, x))), 0), out_sharding)
     x = asarray(x)
     axis = canonical_axis(axis, x.ndim)
     if independent or x.ndim == 1:
@@ -206,7 +206,7 @@ def choice(key: ArrayLike, a: int | ArrayLike, shape: Sequence[int] = (), replac
         size = array.shape[axis]
     else:
         axis = canonical_axis(axis, 1)
-        size = int(a)
+        size = int(cast(SupportsIndex, a))
     draws = math.prod(shape)
     if draws == 0:
         return zeros(shape if array is None else (*array.shape[:axis], *shape, *array.shape[axis + 1:]),
@@ -224,18 +224,18 @@ def choice(key: ArrayLike, a: int | ArrayLike, shape: Sequence[int] = (), replac
         return _draws_in_shape(chosen, array, axis, shape)
     else:
         check_arraylike("choice", p)
-        p = asarray(p)
-        if not dtypes.issubdtype(p.dtype, np.inexact):
-            p = p.astype(dtypes.default_float_dtype())
-        if p.shape != (size,):
+        weights = asarray(p)
+        if not dtypes.issubdtype(weights.dtype, np.inexact):
+            weights = weights.astype(dtypes.default_float_dtype())
+        if weights.shape != (size,):
             raise ValueError("p must be None or a 1D vector with the same size as a.shape[axis]. p has shape "
-                             f"{p.shape} and a.shape[axis] is {size}.")
+                             f"{weights.shape} and a.shape[axis] is {size}.")
         if replace:
-            cumulated = cumsum(p)
+            cumulated = cumsum(weights)
             r = cumulated[-1] * (1 - uniform(key, shape, dtype=cumulated.dtype))
             index = searchsorted(cumulated, r)
         else:
-            noisy = gumbel(key, (size,), dtype=p.dtype, mode=mode) + lax.log(p)
+            noisy = gumbel(key, (size,), dtype=weights.dtype, mode=mode) + lax.log(weights)
             index = lax.top_k(noisy, draws)[1]
     if array is None:
         return _draws_in_shape(index, None, axis, shape)

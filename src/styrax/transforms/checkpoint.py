@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -51,12 +51,14 @@ from .partial import (
 from .tracing import trace_function
 from .zeros import Zero, instantiate_zeros
 
+P = ParamSpec("P")
+R = TypeVar("R")
 _NOT_GIVEN = object()
 
 
-def checkpoint(fun: Function, *, prevent_cse: bool | Sequence[bool] = True, policy: Callable[..., bool] | None = None,
-               static_argnums: int | tuple[int, ...] = (), static_argnames: str | Iterable[str] = (),
-               concrete: Object = _NOT_GIVEN) -> Function:
+def checkpoint(fun: Callable[P, R], *, prevent_cse: bool | Sequence[bool] = True,
+               policy: Callable[..., bool] | None = None, static_argnums: int | tuple[int, ...] = (),
+               static_argnames: str | Iterable[str] = (), concrete: Object = _NOT_GIVEN) -> Callable[P, R]:
     """Makes a function keep less memory for its derivative, at the price of computing it again.
 
     Args:

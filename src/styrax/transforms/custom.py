@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from .tracing import trace_function
 from .zeros import SymbolicZero, Zero, add_tangents, instantiate_zeros, zeros_like_aval
 
 _NOTHING = object()
+P = ParamSpec("P")
+R = TypeVar("R")
+F = TypeVar("F", bound=Function)
 
 
 def resolve_kwargs(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], what: str) -> tuple[Any, ...]:
@@ -139,7 +142,7 @@ def _is_tracer(x: Any) -> bool:
     return isinstance(x, Tracer)
 
 
-class custom_jvp:
+class custom_jvp(Generic[P, R]):
     """A function with a derivative of its own.
 
     Args:
@@ -151,14 +154,14 @@ class custom_jvp:
     The rule is given with `defjvp` or `defjvps`. Calling the function without one raises AttributeError.
     """
 
-    def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
+    def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
         wraps(fun)(self)
         self.fun = fun
         self.nondiff_argnums = _positions(fun, nondiff_argnums, nondiff_argnames)
         self.jvp: Callable | None = None
         self.symbolic_zeros = False
 
-    def defjvp(self, jvp: Callable, symbolic_zeros: bool = False) -> Callable:
+    def defjvp(self, jvp: F, symbolic_zeros: bool = False) -> F:
         """Sets the rule: `jvp(*nondiff, primals, tangents) -> (result, tangent of the result)`.
 
         With `symbolic_zeros`, tangents of unperturbed arguments are `SymbolicZero`s.
@@ -167,13 +170,13 @@ class custom_jvp:
         self.symbolic_zeros = symbolic_zeros
         return jvp
 
-    def defjvps(self, *jvps: Callable | None) -> None:
+    def defjvps(self, *jvps: Function | None) -> None:
         """Sets the rule by argument: `jvp(tangent, result, *primals)`, None where the derivative is zero."""
         if self.nondiff_argnums:
             raise TypeError("Can't use ``defjvps`` with ``nondiff_argnums``.")
 
         def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-            result = self(*primals)
+            result = self(*primals)  # type: ignore[call-arg]
             if len(jvps) != len(primals):
                 raise ValueError(f"{function_name(self.fun)} has {len(primals)} arguments, but defjvps was given "
                                  f"{len(jvps)} rules")
@@ -195,19 +198,19 @@ class custom_jvp:
 
         return functools.partial(self, instance)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         name = function_name(self.fun)
         rule = self.jvp
         if rule is None:
             raise AttributeError(f"No JVP defined for custom_jvp function {name} using defjvp.")
         if state.trace.is_eval:
             return self.fun(*args, **kwargs)
-        args = resolve_kwargs(self.fun, args, kwargs, "custom_jvp")
-        nondiff, dynamic, positions = _split(args, self.nondiff_argnums)
+        values = resolve_kwargs(self.fun, args, kwargs, "custom_jvp")
+        nondiff, dynamic, positions = _split(values, self.nondiff_argnums)
         leaves, in_tree = tree.tree_flatten(dynamic)
         _check_leaves("custom_jvp_call", leaves)
         out_trees: list[tree.PyTreeDef] = []
-        fun = _call_with(self.fun, args, positions, in_tree, out_trees)
+        fun = _call_with(self.fun, values, positions, in_tree, out_trees)
 
         def jvp(*flat: Any) -> list[Any]:
             half = len(flat) // 2
@@ -288,7 +291,7 @@ def custom_vjp_primal_tree_values(tree: PyTree) -> PyTree:
                     is_leaf=lambda x: isinstance(x, CustomVJPPrimal))
 
 
-class custom_vjp:
+class custom_vjp(Generic[P, R]):
     """A function with a reverse-mode derivative of its own.
 
     Args:
@@ -300,7 +303,7 @@ class custom_vjp:
     The rule is given with `defvjp`. Calling the function without one raises AttributeError.
     """
 
-    def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
+    def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
         wraps(fun)(self)
         self.fun = fun
         self.nondiff_argnums = _positions(fun, nondiff_argnums, nondiff_argnames)
@@ -309,7 +312,7 @@ class custom_vjp:
         self.symbolic_zeros = False
         self.optimize_remat = False
 
-    def defvjp(self, fwd: Callable, bwd: Callable, symbolic_zeros: bool = False, optimize_remat: bool = False) -> None:
+    def defvjp(self, fwd: Function, bwd: Function, symbolic_zeros: bool = False, optimize_remat: bool = False) -> None:
         """Sets the rule.
 
         Args:
@@ -332,14 +335,14 @@ class custom_vjp:
 
         return functools.partial(self, instance)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         name = function_name(self.fun)
         if self.fwd is None or self.bwd is None:
             raise AttributeError(f"No VJP defined for custom_vjp function {name} using defvjp.")
         if state.trace.is_eval:
             return self.fun(*args, **kwargs)
-        args = resolve_kwargs(self.fun, args, kwargs, "custom_vjp")
-        nondiff, dynamic, positions = _split(args, self.nondiff_argnums)
+        values = resolve_kwargs(self.fun, args, kwargs, "custom_vjp")
+        nondiff, dynamic, positions = _split(values, self.nondiff_argnums)
         if any(map(_is_tracer, tree.tree_leaves(nondiff))):
             raise errors.UnexpectedTracerError(
                 "Found a JAX Tracer object passed as an argument to a custom_vjp function in a position indicated by "
@@ -350,8 +353,8 @@ class custom_vjp:
         leaves, in_tree = tree.tree_flatten(dynamic)
         _check_leaves("custom_vjp_call", leaves)
         out_trees: list[tree.PyTreeDef] = []
-        fun = _call_with(self.fun, args, positions, in_tree, out_trees)
-        rule = _Rule(name, self.fwd, self.bwd, self.symbolic_zeros, args, positions, nondiff, in_tree, out_trees)
+        fun = _call_with(self.fun, values, positions, in_tree, out_trees)
+        rule = _Rule(name, self.fwd, self.bwd, self.symbolic_zeros, values, positions, nondiff, in_tree, out_trees)
 
         def fwd(nonzero: Sequence[bool], *primals: Any) -> Any:
             return rule.forward(nonzero, *primals)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from ..core import tree, tree_paths
 from ..core.trace import get_aval
@@ -11,6 +11,7 @@ from ..core.typing import AxisName, Function, PyTree
 from .batch import AxisData, batch_flat, matchaxis
 from .naming import argument_names, check_callable, wraps
 
+F = TypeVar("F", bound=Function)
 _DOC = """Vectorized version of {fun}. Takes similar arguments as {fun} but with additional array axes \
 over which {fun} is mapped."""
 
@@ -22,9 +23,9 @@ class _Unmapped:
 _unmapped = _Unmapped()
 
 
-def vmap(fun: Function, in_axes: int | None | Sequence[PyTree] = 0, out_axes: PyTree = 0,
+def vmap(fun: F, in_axes: int | None | Sequence[PyTree] = 0, out_axes: PyTree = 0,
          axis_name: Hashable | None = None, axis_size: int | None = None,
-         spmd_axis_name: AxisName | tuple[AxisName, ...] | None = None, sum_match: bool = False) -> Function:
+         spmd_axis_name: AxisName | tuple[AxisName, ...] | None = None, sum_match: bool = False) -> F:
     """Maps a function over an axis of its arguments, all examples at once.
 
     Args:
@@ -97,7 +98,7 @@ def vmap(fun: Function, in_axes: int | None | Sequence[PyTree] = 0, out_axes: Py
         return tree.tree_unflatten(out_tree, [
             _place(x, d, w, size, sum_match) for x, d, w in zip(outs, out_dims, wanted, strict=True)])
 
-    return vmap_f
+    return vmap_f  # type: ignore[return-value]
 
 
 def _is_axis(x: Any) -> bool:
