@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -42,6 +42,9 @@ from .primitives import (
     unary,
 )
 from .shaping import unbroadcast
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
 
 neg, neg_p = unary(
     "neg", NUMERIC, "Negation, elementwise. Unsigned integers wrap around.",
@@ -134,7 +137,7 @@ def _mul_dtype(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
     return x.dtype if out_dtype is None else np.dtype(out_dtype)
 
 
-def _mul_scalar(b: Any, x: Any, y: Any, *, out_dtype: Any = None) -> Any:
+def _mul_scalar(b: Builder, x: Any, y: Any, *, out_dtype: Any = None) -> Any:
     if out_dtype is not None:
         wide = np.promote_types(x.dtype, np.dtype(out_dtype))
         return b.cast(b.mul(b.cast(x, wide), b.cast(y, wide)), np.dtype(out_dtype))
@@ -246,7 +249,7 @@ rem, rem_p = binary(
 def extremum_scalar(direction: str) -> Any:
     """The code of one element of `max` or `min`."""
 
-    def scalar(b: Any, x: Any, y: Any) -> Any:
+    def scalar(b: Builder, x: Any, y: Any) -> Any:
         if x.dtype.kind != "c":
             if x.dtype == np.bool_:
                 return b.or_(x, y) if direction == "max" else b.and_(x, y)
@@ -502,7 +505,7 @@ def _mulhi_halves(x: Lane, y: Lane, signed: bool) -> Lane:
     return high
 
 
-def _mulhi_scalar(b: Any, x: Any, y: Any) -> Any:
+def _mulhi_scalar(b: Builder, x: Any, y: Any) -> Any:
     bits, signed = dtypes.itemsize_bits(x.dtype), dtypes.issubdtype(x.dtype, np.signedinteger)
     if bits < 64:
         wide = np.dtype(np.int64 if signed else np.uint64)

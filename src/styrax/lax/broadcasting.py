@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from styrax.core import rules
 from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
+from styrax.core.devices import Sharding
 from styrax.core.physical import physicals
 from styrax.core.trace import get_aval
 from styrax.core.typing import ArrayLike, Shape, ShardingLike
@@ -19,6 +20,9 @@ from styrax.transforms import ad, batching
 from .casting import as_array
 from .primitives import first_dtype, shape_of, standard_primitive
 from .shapes import canonical_axis, canonical_shape, check_shape
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
 
 # -- broadcast_in_dim ------------------------------------------------------------------------------
 
@@ -56,7 +60,7 @@ def _broadcast_shape_rule(x: Any, *, shape: tuple, broadcast_dimensions: tuple, 
     return shape
 
 
-def _broadcast_loops(b: Any, x: Any, *, shape: tuple, broadcast_dimensions: tuple, sharding: Any) -> Any:
+def _broadcast_loops(b: Builder, x: Any, *, shape: tuple, broadcast_dimensions: tuple, sharding: Any) -> Any:
     shape = b.avals_out[0].shape
     stretched = [
         type(s) is int and s == 1 and not (type(shape[d]) is int and shape[d] == 1)
@@ -113,7 +117,7 @@ rules.batchers[broadcast_in_dim_p] = _broadcast_batch
 
 
 def broadcast_in_dim(operand: ArrayLike, shape: Shape, broadcast_dimensions: Sequence[int], *,
-                     out_sharding: ShardingLike | None = None) -> Array:
+                     out_sharding: ShardingLike | Sharding | None = None) -> Array:
     """Spread an array over a larger shape.
 
     Args:
@@ -138,7 +142,8 @@ def broadcast_in_dim(operand: ArrayLike, shape: Shape, broadcast_dimensions: Seq
     return broadcast_in_dim_p.bind(operand, shape=shape, broadcast_dimensions=dims, sharding=out_sharding)
 
 
-def broadcast(operand: ArrayLike, sizes: Sequence[int], *, out_sharding: ShardingLike | None = None) -> Array:
+def broadcast(operand: ArrayLike, sizes: Sequence[int], *,
+              out_sharding: ShardingLike | Sharding | None = None) -> Array:
     """Repeat an array along new leading dimensions.
 
     Args:
@@ -239,7 +244,7 @@ def _squeeze_shape(x: Any, *, dimensions: tuple) -> tuple:
     return tuple(s for d, s in enumerate(x.shape) if d not in axes)
 
 
-def _squeeze_loops(b: Any, x: Any, *, dimensions: tuple) -> Any:
+def _squeeze_loops(b: Builder, x: Any, *, dimensions: tuple) -> Any:
     def at(index: Any) -> Any:
         rest = iter(index)
         return x.at([b.index(0) if d in dimensions else next(rest) for d in range(len(x.shape))])

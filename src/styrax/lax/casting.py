@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from .primitives import (
     standard_primitive,
 )
 
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
+
 _PYTHON_SCALARS = (bool, int, float, builtins.complex)
 
 
@@ -40,7 +43,7 @@ def _convert_dtype(x: Any, *, new_dtype: Any, weak_type: bool, sharding: Any) ->
     return new_dtype
 
 
-def _convert_scalar(b: Any, x: Any, *, new_dtype: Any, weak_type: bool, sharding: Any) -> Any:
+def _convert_scalar(b: Builder, x: Any, *, new_dtype: Any, weak_type: bool, sharding: Any) -> Any:
     if x.dtype.kind == "c" and new_dtype.kind != "c" and new_dtype != np.bool_:
         x = b.real(x)
     return b.cast(x, new_dtype)
@@ -234,7 +237,7 @@ def _bitcast_dtype(x: Any, *, new_dtype: Any) -> Any:
     return new_dtype
 
 
-def _bitcast_loops(b: Any, x: Any, *, new_dtype: Any) -> Any:
+def _bitcast_loops(b: Builder, x: Any, *, new_dtype: Any) -> Any:
     out = b.avals_out[0]
     old_bits, new_bits = dtypes.itemsize_bits(x.dtype), dtypes.itemsize_bits(new_dtype)
     if old_bits == new_bits:
@@ -250,7 +253,7 @@ def _bitcast_loops(b: Any, x: Any, *, new_dtype: Any) -> Any:
         return b.bitcast(b.cast(part, narrow), new_dtype)
 
     def join(index: Any) -> Any:
-        whole = None
+        whole: Any = None
         for k in range(wide_bits // narrow_bits):
             part = b.cast(b.bitcast(x.at([*index, b.index(k)]), narrow), wide)
             part = b.shl(part, b.const(k * narrow_bits, wide)) if k else part
@@ -322,7 +325,7 @@ def _reduce_precision_dtype(x: Any, **_: Any) -> Any:
     return x.dtype
 
 
-def _reduce_precision_scalar(b: Any, x: Any, *, exponent_bits: int, mantissa_bits: int) -> Any:
+def _reduce_precision_scalar(b: Builder, x: Any, *, exponent_bits: int, mantissa_bits: int) -> Any:
     info = dtypes.finfo(x.dtype)
     width = dtypes.itemsize_bits(x.dtype)
     word = _unsigned(width)

@@ -7,7 +7,7 @@ along the batch dimension; over the devices of a mesh it stays in the program an
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from styrax.core.trace import Tracer, get_aval, state
 from styrax.core.typing import PyTree
 from styrax.transforms import ad, array_ops, batching
 from styrax.transforms.batching import AxisData
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
 
 AxisName = Hashable
 
@@ -104,7 +107,7 @@ def _reduction(name: str, plain: str, of_constant: Callable[[Any, int], Any]) ->
         out = primitive.bind(x, axes=moved, axis_index_groups=axis_index_groups)
         return out, d - sum(isinstance(a, int) and a < d for a in moved)
 
-    def loops(b: Any, x: Any, *, axes: tuple, **_: Any) -> Any:
+    def loops(b: Builder, x: Any, *, axes: tuple, **_: Any) -> Any:
         primitive_of = getattr(_lax(), f"{plain}_p")
         _only_positional(name, axes)
         return rules.loops[primitive_of](b, x, axes=axes, out_sharding=None)

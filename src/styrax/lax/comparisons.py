@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from .primitives import (
     shape_of,
     standard_primitive,
 )
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
 
 _KEYS = (dtypes.extended,)
 
@@ -61,7 +64,7 @@ ge, ge_p = comparison(
 )  # fmt: skip
 
 
-def order_key(b: Any, x: Any) -> Any:
+def order_key(b: Builder, x: Any) -> Any:
     """An integer that orders floats totally: -NaN < -inf < … < -0 < 0 < … < inf < NaN."""
     if not accepts_dtype(x.dtype, (np.floating,)):
         return x
@@ -149,7 +152,7 @@ def _select_dtype(which: Any, *cases: Any) -> Any:
     return first
 
 
-def _select_loops(b: Any, which: Any, *cases: Any) -> Any:
+def _select_loops(b: Builder, which: Any, *cases: Any) -> Any:
     out = b.avals_out[0]
     which_at = reader(b, which, out.shape)
 
@@ -312,7 +315,7 @@ def _clamp_dtype(low: Any, x: Any, high: Any) -> Any:
     return x.dtype
 
 
-def _clamp_scalar(b: Any, low: Any, x: Any, high: Any) -> Any:
+def _clamp_scalar(b: Builder, low: Any, x: Any, high: Any) -> Any:
     if x.dtype.kind == "c":
         # As complex max and min order them: by real part, then imaginary part.
         def before(p: Any, q: Any) -> Any:

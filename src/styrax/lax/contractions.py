@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from styrax.transforms import ad
 from .casting import convert_element_type
 from .primitives import shape_of, standard_primitive
 from .shaping import transpose
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
 
 
 class Precision(enum.Enum):
@@ -237,7 +240,7 @@ def _accumulation_dtype(lhs: Any, rhs: Any, out: Any) -> Any:
     return np.dtype(out)
 
 
-def _dot_loops(b: Any, lhs: Any, rhs: Any, *, dimension_numbers: Any, **_: Any) -> Any:
+def _dot_loops(b: Builder, lhs: Any, rhs: Any, *, dimension_numbers: Any, **_: Any) -> Any:
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     out = b.avals_out[0]
     by_library = b.contract(lhs, rhs, dimension_numbers, out.dtype)

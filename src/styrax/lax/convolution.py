@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from .contractions import PrecisionLike
 from .indexing import shape_of
 from .padding import PaddingType, dilated, padtype_to_pads, window_count
 from .shaping import reshape, rev, transpose
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
 
 
 class ConvDimensionNumbers(NamedTuple):
@@ -433,7 +436,7 @@ def accumulation_dtype(dtype: Any) -> Any:
     return np.dtype(np.float32) if dtypes.kind(dtype) == "f" and dtype.itemsize <= 2 else dtype
 
 
-def _padded(b: Any, lhs: Any, dims: Sequence[int], sizes: Sequence[Any], kernel: Sequence[Any], outs: Sequence[Any],
+def _padded(b: Builder, lhs: Any, dims: Sequence[int], sizes: Sequence[Any], kernel: Sequence[Any], outs: Sequence[Any],
             strides: Sequence[int], padding: Sequence[tuple[int, int]], dilation: Sequence[int],
             kernel_dilation: Sequence[int]) -> Any:
     """The part of the padded and dilated input that the windows touch, in memory: the loops over it need no tests."""
@@ -443,7 +446,8 @@ def _padded(b: Any, lhs: Any, dims: Sequence[int], sizes: Sequence[Any], kernel:
     zero = b.const(0, lhs.dtype)
 
     def at(index: Sequence[Any]) -> Any:
-        index, inside = list(index), None
+        inside: Any = None
+        index = list(index)
         for k, d in enumerate(dims):
             position = b.sub(index[d], b.index(padding[k][0]))
             conditions = [b.ge(position, b.index(0))]
@@ -459,7 +463,7 @@ def _padded(b: Any, lhs: Any, dims: Sequence[int], sizes: Sequence[Any], kernel:
     return b.realize(b.value(shape, lhs.dtype, at))
 
 
-def _conv_loops(b: Any, lhs: Any, rhs: Any, *, window_strides: Any, padding: Any, lhs_dilation: Any,
+def _conv_loops(b: Builder, lhs: Any, rhs: Any, *, window_strides: Any, padding: Any, lhs_dilation: Any,
                 rhs_dilation: Any, dimension_numbers: ConvDimensionNumbers, feature_group_count: int,
                 batch_group_count: int, precision: Any, preferred_element_type: Any, out_sharding: Any = None) -> Any:
     dn = dimension_numbers

@@ -7,7 +7,7 @@ products are in `arithmetic`, special functions in `special`, conversions in `ca
 from __future__ import annotations
 
 import enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -40,6 +40,9 @@ from .primitives import (
     unary,
 )
 from .shaping import unbroadcast
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
 
 
 class RoundingMethod(enum.IntEnum):
@@ -362,7 +365,7 @@ atanh, atanh_p = unary(
 )  # fmt: skip
 
 
-def _atan2_scalar(b: Any, x: Any, y: Any) -> Any:
+def _atan2_scalar(b: Builder, x: Any, y: Any) -> Any:
     if x.dtype.kind != "c":
         return b.atan2(x, y)
     # -i log((y + i x) / sqrt(x² + y²))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from .broadcasting import broadcast, broadcast_in_dim, reduce_sum_over
 from .casting import _convert_element_type, as_array
 from .primitives import NUMERIC, check_dtype, shape_of, standard_primitive
 from .shapes import canonical_dim, canonical_shape, check_shape, extent
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
 
 # -- pad -------------------------------------------------------------------------------------------
 
@@ -56,7 +59,7 @@ def _pad_dtype(x: Any, value: Any, *, padding_config: tuple) -> Any:
     return x.dtype
 
 
-def _pad_loops(b: Any, x: Any, value: Any, *, padding_config: tuple) -> Any:
+def _pad_loops(b: Builder, x: Any, value: Any, *, padding_config: tuple) -> Any:
     def at(index: Any) -> Any:
         inside, where = None, []
         for i, d, (low, high, interior) in zip(index, x.shape, padding_config, strict=True):

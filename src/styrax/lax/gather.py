@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -36,6 +36,9 @@ from .indexing import (
 )
 from .joining import concatenate
 from .reductions import reduce_and
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
 
 gather_p = Primitive("gather")
 
@@ -225,7 +228,7 @@ rules.batchers[gather_p] = _gather_batch
 # --- lowerings
 
 
-def _gather_loops(b: Any, operand: Any, indices: Any, *, dimension_numbers: GatherDimensionNumbers,
+def _gather_loops(b: Builder, operand: Any, indices: Any, *, dimension_numbers: GatherDimensionNumbers,
                   slice_sizes: tuple[int, ...], unique_indices: bool, indices_are_sorted: bool,
                   mode: GatherScatterMode, fill_value: Any) -> Any:
     dn = dimension_numbers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from styrax.core import rules
 from styrax.core.array import Array
@@ -18,6 +18,9 @@ from styrax.transforms import ad, batching
 from .casting import as_array
 from .primitives import check_same_dtypes, joined_vma, shape_of, standard_primitive
 from .shapes import canonical_axis, canonical_shape, extent
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
 
 # -- concatenate, stack, split, unstack ------------------------------------------------------------
 
@@ -46,7 +49,7 @@ def _concatenate_dtype(*operands: Any, dimension: int) -> Any:
     return operands[0].dtype
 
 
-def _concatenate_loops(b: Any, *xs: Any, dimension: int) -> Any:
+def _concatenate_loops(b: Builder, *xs: Any, dimension: int) -> Any:
     starts, start = [], 0
     for x in xs:
         starts.append(start)
@@ -60,7 +63,7 @@ def _concatenate_loops(b: Any, *xs: Any, dimension: int) -> Any:
     return b.value(b.avals_out[0].shape, xs[0].dtype, at)
 
 
-def _guarded(b: Any, pieces: Sequence[tuple[Any, Any]], index: Sequence[Any], dimension: int) -> Any:
+def _guarded(b: Builder, pieces: Sequence[tuple[Any, Any]], index: Sequence[Any], dimension: int) -> Any:
     """The element of the piece that an index falls in; every piece is read inside its bounds only."""
     i = index[dimension]
     value = None
@@ -69,7 +72,7 @@ def _guarded(b: Any, pieces: Sequence[tuple[Any, Any]], index: Sequence[Any], di
         where[dimension] = b.sub(i, extent(b, start)) if k else i
         if len(pieces) == 1:
             return x.at(where)
-        inside = b.ge(i, extent(b, start)) if k else None
+        inside: Any = b.ge(i, extent(b, start)) if k else None
         if k + 1 < len(pieces):
             before = b.lt(i, extent(b, pieces[k + 1][1]))
             inside = before if inside is None else b.and_(inside, before)
@@ -138,7 +141,7 @@ def _stack_dtype(*operands: Any, axis: int) -> Any:
     return operands[0].dtype
 
 
-def _stack_loops(b: Any, *xs: Any, axis: int) -> Any:
+def _stack_loops(b: Builder, *xs: Any, axis: int) -> Any:
     def at(index: Any) -> Any:
         inner = [*index[:axis], *index[axis + 1 :]]
         value = xs[-1].at(inner)
@@ -201,7 +204,7 @@ def _unstack_avals(x: Any, *, axis: int) -> list[Any]:
     return [ShapedArray(shape, x.dtype, x.weak_type, vma=joined_vma((x,))) for _ in range(x.shape[axis])]
 
 
-def _unstack_loops(b: Any, x: Any, *, axis: int) -> list[Any]:
+def _unstack_loops(b: Builder, x: Any, *, axis: int) -> list[Any]:
     def row(k: int) -> Any:
         return lambda index: x.at([*index[:axis], b.index(k), *index[axis:]])
 
@@ -292,7 +295,7 @@ def _split_avals(x: Any, *, sizes: tuple, axis: int) -> list[Any]:
     ]
 
 
-def _split_loops(b: Any, x: Any, *, sizes: tuple, axis: int) -> list[Any]:
+def _split_loops(b: Builder, x: Any, *, sizes: tuple, axis: int) -> list[Any]:
     out, start = [], 0
     for aval in b.avals_out:
         offset = extent(b, start)

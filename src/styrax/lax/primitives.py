@@ -22,6 +22,8 @@ from styrax.core.typing import ArrayLike
 from styrax.transforms import ad, batching
 
 if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
+
     from .elementwise import AccuracyMode, Tolerance
 
     class Unary(Protocol):
@@ -220,7 +222,7 @@ def first_weak_type(operand: Any, *_: Any, **__: Any) -> bool:
 # -- lowerings of elementwise operations ----------------------------------------------------------
 
 
-def reader(b: Any, x: Any, shape: Sequence[Any]) -> Callable[[Sequence[Any]], Any]:
+def reader(b: Builder, x: Any, shape: Sequence[Any]) -> Callable[[Sequence[Any]], Any]:
     """How an operand of an elementwise operation is read at an index of the result."""
     if not x.shape:
         return lambda index: x.at(())
@@ -237,7 +239,7 @@ def reader(b: Any, x: Any, shape: Sequence[Any]) -> Callable[[Sequence[Any]], An
 def elementwise_loops(scalar: Callable[..., Any]) -> Callable[..., Any]:
     """The CPU lowering of an operation given by the code of one element."""
 
-    def rule(b: Any, *xs: Any, **params: Any) -> Any:
+    def rule(b: Builder, *xs: Any, **params: Any) -> Any:
         out = b.avals_out[0]
         readers = [reader(b, x, out.shape) for x in xs]
         return b.value(
@@ -259,7 +261,7 @@ def elementwise_hlo(op: str | Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _without_accuracy(scalar: Callable[..., Any]) -> Callable[..., Any]:
-    def ignoring(b: Any, *xs: Any, accuracy: Any = None) -> Any:
+    def ignoring(b: Builder, *xs: Any, accuracy: Any = None) -> Any:
         return scalar(b, *xs)
 
     return ignoring

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,6 +39,9 @@ from .primitives import (
 from .scalar_programs import scalar_program
 from .shapes import size_of
 from .shaping import reshape, transpose
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
 
 
 def check_axes(name: str, x: Any, axes: tuple) -> None:
@@ -157,7 +160,7 @@ def reduce_hlo(m: Any, x: Any, kind: str, axes: Sequence[int]) -> Any:
     )[0]
 
 
-def reduce_loops(b: Any, x: Any, kind: str, axes: Sequence[int]) -> Any:
+def reduce_loops(b: Builder, x: Any, kind: str, axes: Sequence[int]) -> Any:
     shape = without(x.shape, axes)
     ranges = [x.shape[a] for a in sorted(axes)]
     combine = combine_scalars(kind) if np.dtype(x.dtype).kind == "c" else kind
@@ -333,7 +336,7 @@ def _arg_dtype(x: Any, *, axes: tuple, index_dtype: Any) -> Any:
 
 
 def _arg_loops(best: str) -> Callable[..., Any]:
-    def rule(b: Any, x: Any, *, axes: tuple, index_dtype: Any) -> Any:
+    def rule(b: Builder, x: Any, *, axes: tuple, index_dtype: Any) -> Any:
         (axis,) = axes
         ndim = len(x.shape)
         index_type = np.dtype(np.int64)
@@ -469,7 +472,7 @@ def monoid_of(closed: ClosedJaxpr) -> str | None:
     return eqn.primitive.name
 
 
-def _reduce_loops(b: Any, *args: Any, computation: Any, jaxpr: ClosedJaxpr, dimensions: tuple) -> list[Any]:
+def _reduce_loops(b: Builder, *args: Any, computation: Any, jaxpr: ClosedJaxpr, dimensions: tuple) -> list[Any]:
     n = len(args) // 2
     operands, inits = args[:n], args[n:]
     shape = without(operands[0].shape, dimensions)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,6 +41,9 @@ from .indexing import (
 )
 from .scalar_programs import scalar_program
 from .shaping import reshape
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder, Nest
 
 # --- checks
 
@@ -466,7 +469,7 @@ def _scatter_batch(primitive: Primitive, args: Sequence[Any], dims: Sequence[Any
 # --- lowerings
 
 
-def _scatter_loops(b: Any, name: str, operand: Any, indices: Any, updates: Any, *,
+def _scatter_loops(b: Builder, name: str, operand: Any, indices: Any, updates: Any, *,
                    dimension_numbers: ScatterDimensionNumbers, indices_are_sorted: bool, unique_indices: bool,
                    mode: GatherScatterMode, update_jaxpr: Any, update_consts: Any) -> Any:
     dn = dimension_numbers
@@ -491,7 +494,7 @@ def _scatter_loops(b: Any, name: str, operand: Any, indices: Any, updates: Any, 
             return new
         return scalar_program(b, ClosedJaxpr(update_jaxpr, list(update_consts)), [old(), new])[0]
 
-    def body(n: Any, outs: Sequence[Any], ins: Sequence[Any]) -> None:
+    def body(n: Nest, outs: Sequence[Any], ins: Sequence[Any]) -> None:
         (target,) = outs
         at: dict[int, Any] = {}
         piece: list[Any] = []

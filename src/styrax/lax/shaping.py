@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from .broadcasting import reduce_sum_over, trailing
 from .casting import as_array
 from .primitives import first_dtype, shape_of, standard_primitive
 from .shapes import canonical_shape, check_shape, extent, is_one, size_of
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
 
 # -- reshape ---------------------------------------------------------------------------------------
 
@@ -64,7 +67,7 @@ def _reshape_groups(old: Sequence[Any], new: Sequence[Any]) -> list[tuple[range,
     return groups
 
 
-def reshaped_reader(b: Any, x: Any, shape: Sequence[Any]) -> Any:
+def reshaped_reader(b: Builder, x: Any, shape: Sequence[Any]) -> Any:
     """How an array is read at an index of its reshaped form: flatten runs of dimensions, cut them anew."""
     if 0 in x.shape:
         return lambda index: x.at([b.index(0)] * len(x.shape))
@@ -96,7 +99,7 @@ def reshaped_reader(b: Any, x: Any, shape: Sequence[Any]) -> Any:
     return at
 
 
-def _reshape_loops(b: Any, x: Any, *, new_sizes: tuple, dimensions: Any, sharding: Any) -> Any:
+def _reshape_loops(b: Builder, x: Any, *, new_sizes: tuple, dimensions: Any, sharding: Any) -> Any:
     if dimensions is not None:
         source, order = x, dimensions
         x = b.value(
@@ -260,7 +263,7 @@ def _rev_shape(x: Any, *, dimensions: tuple) -> tuple:
     return x.shape
 
 
-def _rev_loops(b: Any, x: Any, *, dimensions: tuple) -> Any:
+def _rev_loops(b: Builder, x: Any, *, dimensions: tuple) -> Any:
     def at(index: Any) -> Any:
         return x.at(
             [
@@ -326,7 +329,7 @@ def _tile_shape(x: Any, *, reps: tuple) -> tuple:
     return tuple(s * r for s, r in zip(x.shape, reps, strict=True))
 
 
-def _tile_loops(b: Any, x: Any, *, reps: tuple) -> Any:
+def _tile_loops(b: Builder, x: Any, *, reps: tuple) -> Any:
     def at(index: Any) -> Any:
         return x.at(
             [

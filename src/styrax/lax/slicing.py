@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from .filling import full, pad
 from .joining import concatenate, slice_hlo
 from .primitives import first_dtype, first_weak_type, shape_of, standard_primitive
 from .shapes import canonical_axis, canonical_shape, is_symbolic
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder, Nest
 
 # -- slice -----------------------------------------------------------------------------------------
 
@@ -63,7 +66,7 @@ def _slice_shape(x: Any, *, start_indices: tuple, limit_indices: tuple, strides:
     )
 
 
-def _slice_loops(b: Any, x: Any, *, start_indices: tuple, limit_indices: tuple, strides: Any) -> Any:
+def _slice_loops(b: Builder, x: Any, *, start_indices: tuple, limit_indices: tuple, strides: Any) -> Any:
     steps = strides or (1,) * len(x.shape)
 
     def at(index: Any) -> Any:
@@ -227,7 +230,7 @@ def _dynamic_slice_shape(x: Any, *indices: Any, slice_sizes: tuple) -> tuple:
     return slice_sizes
 
 
-def clamped_starts(b: Any, indices: Sequence[Any], extents: Sequence[Any], sizes: Sequence[Any]) -> list[Any]:
+def clamped_starts(b: Builder, indices: Sequence[Any], extents: Sequence[Any], sizes: Sequence[Any]) -> list[Any]:
     """Start positions as index scalars, moved so that the slice lies inside the array."""
     out: list[Any] = []
     for i, extent, size in zip(indices, extents, sizes, strict=True):
@@ -243,7 +246,7 @@ def clamped_starts(b: Any, indices: Sequence[Any], extents: Sequence[Any], sizes
     return out
 
 
-def _dynamic_slice_loops(b: Any, x: Any, *indices: Any, slice_sizes: tuple) -> Any:
+def _dynamic_slice_loops(b: Builder, x: Any, *indices: Any, slice_sizes: tuple) -> Any:
     shape = b.avals_out[0].shape
 
     def at(index: Any) -> Any:
@@ -478,10 +481,10 @@ def _update_dtype(x: Any, update: Any, *indices: Any) -> Any:
     return x.dtype
 
 
-def _update_loops(b: Any, x: Any, update: Any, *indices: Any) -> Any:
+def _update_loops(b: Builder, x: Any, update: Any, *indices: Any) -> Any:
     starts = clamped_starts(b, indices, x.shape, update.shape)
 
-    def body(n: Any, outs: Any, ins: Any) -> None:
+    def body(n: Nest, outs: Any, ins: Any) -> None:
         (out,), (new,) = outs, ins
 
         def over(d: int, found: list[Any]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -36,6 +36,9 @@ from .row_sorting import (
 )
 from .shapes import canonical_axis
 from .shaping import transpose
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder, Nest
 
 INDEX = np.dtype(np.int64)
 INT32 = np.dtype(np.int32)
@@ -161,7 +164,7 @@ rules.batchers[sort_p] = _sort_batch
 # --- lowerings
 
 
-def _values_alone(b: Any, n: Any, sorter: RowSorter, x: Any, out: Any, at: Callable[[Any], list[Any]]) -> None:
+def _values_alone(b: Builder, n: Any, sorter: RowSorter, x: Any, out: Any, at: Callable[[Any], list[Any]]) -> None:
     """Sorts a row of one array: its keys are all there is to move."""
     dtype, size = x.dtype, sorter.size
     bits = order_bits(b, x.at(at(b.index(0))))[0].dtype
@@ -193,13 +196,13 @@ def _values_alone(b: Any, n: Any, sorter: RowSorter, x: Any, out: Any, at: Calla
                     place.set(b.add(here, b.index(1)))
 
 
-def _sort_loops(b: Any, *operands: Any, dimension: int, is_stable: bool, num_keys: int) -> list[Any]:
+def _sort_loops(b: Builder, *operands: Any, dimension: int, is_stable: bool, num_keys: int) -> list[Any]:
     shape = operands[0].shape
     size = shape[dimension]
     stored = [x for x in operands if not is_cheap(x)]
     key_index = list(range(num_keys))
 
-    def body(n: Any, outs: Sequence[Any], ins: Sequence[Any]) -> None:
+    def body(n: Nest, outs: Sequence[Any], ins: Sequence[Any]) -> None:
         memory = iter(ins)
         values = [x if is_cheap(x) else next(memory) for x in operands]
 
@@ -340,11 +343,11 @@ rules.batchers[top_k_p] = _top_k_batch
 _HEAP = 64  # that many elements are kept sorted while the row goes by; more are found by sorting
 
 
-def _top_k_loops(b: Any, operand: Any, *, k: int, axis: int) -> list[Any]:
+def _top_k_loops(b: Builder, operand: Any, *, k: int, axis: int) -> list[Any]:
     return select_largest(b, operand, k, axis, lambda x: order_bits(b, x, total=True)[0])
 
 
-def select_largest(b: Any, operand: Any, k: int, axis: int, order: Callable[[Any], Any]) -> list[Any]:
+def select_largest(b: Builder, operand: Any, k: int, axis: int, order: Callable[[Any], Any]) -> list[Any]:
     """Values and positions of the `k` elements of each row for which `order`, an unsigned integer, is largest."""
     shape = operand.shape
     size = shape[axis]
@@ -353,7 +356,7 @@ def select_largest(b: Any, operand: Any, k: int, axis: int, order: Callable[[Any
     width = 8 * probe.itemsize
     cheap = is_cheap(operand)
 
-    def body(n: Any, outs: Sequence[Any], ins: Sequence[Any]) -> None:
+    def body(n: Nest, outs: Sequence[Any], ins: Sequence[Any]) -> None:
         values, indices = outs
         x = operand if cheap else ins[0]
 
@@ -475,7 +478,7 @@ def approx_min_k(operand: ArrayLike, k: int, reduction_dimension: int = -1, reca
         reduction_input_size_override=reduction_input_size_override, aggregate_to_topk=aggregate_to_topk))
 
 
-def _approx_top_k_loops(b: Any, operand: Any, *, k: int, reduction_dimension: int, is_max_k: bool, **_: Any
+def _approx_top_k_loops(b: Builder, operand: Any, *, k: int, reduction_dimension: int, is_max_k: bool, **_: Any
                         ) -> list[Any]:
     axis = reduction_dimension % len(operand.shape)
 

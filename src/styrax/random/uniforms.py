@@ -140,11 +140,11 @@ def randint(key: ArrayLike, shape: Sequence[int], minval: ArrayLike, maxval: Arr
       TypeError: for another dtype.
     """
     key, _ = check_prng_key("randint", key)
-    dtype = dtypes.check_and_canonicalize_user_dtype(int if dtype is None else dtype)
-    if not dtypes.issubdtype(dtype, np.integer):
-        raise TypeError(f"randint only accepts integer dtypes, got {np.dtype(dtype).name}")
+    kind: np.dtype = dtypes.check_and_canonicalize_user_dtype(int if dtype is None else dtype)
+    if not dtypes.issubdtype(kind, np.integer):
+        raise TypeError(f"randint only accepts integer dtypes, got {kind.name}")
     shape = canonical_shape(shape)
-    info = dtypes.iinfo(dtype)
+    info = dtypes.iinfo(kind)
     if info.bits < 32:
         # Few bits would make the remainders of the algorithm uneven: draw 32 and convert.
         from styrax.numpy.conversion import asarray
@@ -153,9 +153,9 @@ def randint(key: ArrayLike, shape: Sequence[int], minval: ArrayLike, maxval: Arr
         int32 = np.dtype(np.int32)
         low = clip_between(asarray(minval, int32), min=int(info.min), max=int(info.max))
         high = clip_between(asarray(maxval, int32), min=int(info.min), max=int(info.max) + 1)
-        out = lax.convert_element_type(_randint(key, shape, low, high, int32), dtype)
+        out = lax.convert_element_type(_randint(key, shape, low, high, int32), kind)
     else:
-        out = _randint(key, shape, minval, maxval, dtype)
+        out = _randint(key, shape, minval, maxval, kind)
     return placed(out, out_sharding)
 
 

@@ -7,7 +7,7 @@ again; one with effects runs exactly as often as the program says, and ordered o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from ..core.trace import get_aval
 from ..core.typing import PyTree
 from . import array_ops
 from .batch import moveaxis
+
+if TYPE_CHECKING:
+    from ..core.lowering import Builder
 
 
 class IOEffect(Effect):
@@ -215,7 +218,8 @@ def _impl(*args: Any, callback: FlatCallback, result_avals: Sequence[ShapedArray
     return as_arrays(results)
 
 
-def _loops(b: Any, *xs: Any, callback: FlatCallback, result_avals: Sequence[ShapedArray], **params: Any) -> list[Any]:
+def _loops(b: Builder, *xs: Any, callback: FlatCallback, result_avals: Sequence[ShapedArray],
+           **params: Any) -> list[Any]:
     def function(*views: np.ndarray) -> list[np.ndarray]:
         return checked(callback(*as_arrays(views)), result_avals)
 

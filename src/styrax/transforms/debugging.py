@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import string
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from ..core.trace import Tracer, valid_jaxtype
 from ..core.typing import PyTree
 from . import array_ops
 from .callbacks import as_arrays
+
+if TYPE_CHECKING:
+    from ..core.lowering import Builder
 
 _logger = logging.getLogger("styrax.debug")
 
@@ -244,7 +247,7 @@ def _define(primitive: Primitive, call: Callable[..., list[Any]]) -> None:
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list, list]:
         return primitive.bind(*primals, **params), []
 
-    def loops(b: Any, *xs: Any, **params: Any) -> list[Any]:
+    def loops(b: Builder, *xs: Any, **params: Any) -> list[Any]:
         return b.host_call(lambda *views: call(views, **params), [], xs)
 
     primitive.def_impl(lambda *args, **params: call(args, **params))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,6 +34,9 @@ from .matrices import (
     working,
 )
 from .triangular import triangular_solve
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder, Nest
 
 cholesky_p = Primitive("cholesky")
 batch_in_front(cholesky_p)
@@ -93,7 +96,7 @@ def _cholesky_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any,
 rules.jvps[cholesky_p] = _cholesky_jvp
 
 
-def _cholesky_loops(b: Any, x: Any) -> Any:
+def _cholesky_loops(b: Builder, x: Any) -> Any:
     dtype = x.dtype
     x = working(b, x)
     *batch, size, _ = x.shape
@@ -138,7 +141,7 @@ def _cholesky_loops(b: Any, x: Any) -> Any:
             value = b.select(b.gt(j, i), zero, b.select(failed, nan, n.load(out, place)))
             n.store(out, place, value)
 
-    def body(n: Any, outs: Sequence[Any], ins: Sequence[Any]) -> None:
+    def body(n: Nest, outs: Sequence[Any], ins: Sequence[Any]) -> None:
         with each_matrix(n, batch) as at:
             (unrolled if small else by_lapack)(n, outs[0], at)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -46,6 +46,9 @@ from .matrices import (
 )
 from .qr import BLOCK
 from .triangular import triangular_solve
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
 
 
 class EigImplementation(enum.Enum):
@@ -133,7 +136,7 @@ def eigh(x: ArrayLike, *, lower: bool = True, symmetrize_input: bool = True, sor
     return v, w
 
 
-def _eigh_loops(b: Any, x: Any, *, lower: bool, **_: Any) -> list[Any]:
+def _eigh_loops(b: Builder, x: Any, *, lower: bool, **_: Any) -> list[Any]:
     dtype = x.dtype
     x = working(b, x)
     *batch, n, _ = x.shape
@@ -218,7 +221,7 @@ def eig(x: ArrayLike, *, compute_left_eigenvectors: bool = True, compute_right_e
                       enable_eigvec_derivs=enable_eigvec_derivs, implementation=implementation)
 
 
-def _paired(b: Any, vectors: Any, imaginary: Any, dtype: Any) -> Any:
+def _paired(b: Builder, vectors: Any, imaginary: Any, dtype: Any) -> Any:
     """Complex eigenvectors from LAPACK's real form: pairs of columns hold real and imaginary parts."""
     n = vectors.shape[-1]
     zero = b.const(0, vectors.dtype)
@@ -236,7 +239,7 @@ def _paired(b: Any, vectors: Any, imaginary: Any, dtype: Any) -> Any:
     return b.value(vectors.shape, dtype, at)
 
 
-def _eig_loops(b: Any, x: Any, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool, **_: Any
+def _eig_loops(b: Builder, x: Any, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool, **_: Any
                ) -> list[Any]:
     dtype = complex_dtype(b.avals_in[0].dtype) if x.dtype.itemsize >= 4 else np.dtype(np.complex64)
     x = working(b, x)
@@ -268,7 +271,7 @@ def _eig_loops(b: Any, x: Any, *, compute_left_eigenvectors: bool, compute_right
             nest.store(failed, at, nest.load(info, [b.index(0)]))
 
     transposed = by_columns(b, x)
-    _, failed, *rest = b.nest([(transposed.shape, x.dtype, transposed), (tuple(batch), INT32), *values,
+    factored, failed, *rest = b.nest([(transposed.shape, x.dtype, transposed), (tuple(batch), INT32), *values,
                                *[((*batch, n, n), x.dtype)] * sum(wanted)], body)
     found, vectors = rest[: len(values)], rest[len(values):]
     if complex_input:
@@ -368,7 +371,7 @@ def schur(x: ArrayLike, *, compute_schur_vectors: bool = True, sort_eig_vals: bo
                         select_callable=select_callable)
 
 
-def _schur_loops(b: Any, x: Any, *, compute_schur_vectors: bool, **_: Any) -> list[Any]:
+def _schur_loops(b: Builder, x: Any, *, compute_schur_vectors: bool, **_: Any) -> list[Any]:
     dtype = x.dtype
     x = working(b, x)
     *batch, n, _ = x.shape
@@ -424,7 +427,7 @@ def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
     return tuple(hessenberg_p.bind(a))
 
 
-def _hessenberg_loops(b: Any, a: Any) -> list[Any]:
+def _hessenberg_loops(b: Builder, a: Any) -> list[Any]:
     dtype = a.dtype
     a = working(b, a)
     *batch, n, _ = a.shape
@@ -476,7 +479,7 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> list[Array]:
     return list(tridiagonal_p.bind(a, lower=lower))
 
 
-def _tridiagonal_loops(b: Any, a: Any, *, lower: bool) -> list[Any]:
+def _tridiagonal_loops(b: Builder, a: Any, *, lower: bool) -> list[Any]:
     dtype = a.dtype
     a = working(b, a)
     *batch, n, _ = a.shape

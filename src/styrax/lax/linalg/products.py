@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,6 +35,9 @@ from .matrices import (
     shape_of,
     working,
 )
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
 
 tridiagonal_solve_p = Primitive("tridiagonal_solve")
 batch_in_front(tridiagonal_solve_p)
@@ -70,7 +73,7 @@ def tridiagonal_solve(dl: ArrayLike, d: ArrayLike, du: ArrayLike, b: ArrayLike, 
     return tridiagonal_solve_p.bind(dl, d, du, b, perturb_singular=bool(perturb_singular))
 
 
-def _tridiagonal_solve_loops(b: Any, dl: Any, d: Any, du: Any, rhs: Any, *, perturb_singular: bool) -> Any:
+def _tridiagonal_solve_loops(b: Builder, dl: Any, d: Any, du: Any, rhs: Any, *, perturb_singular: bool) -> Any:
     dtype = rhs.dtype
     dl, d, du, rhs = (working(b, v) for v in (dl, d, du, rhs))
     *batch, n, k = rhs.shape
@@ -181,7 +184,7 @@ def symmetric_product(a_matrix: ArrayLike, c_matrix: ArrayLike, *, alpha: float 
     return add(band(out, True), swapped(band(out, True, -1)))
 
 
-def _symmetric_product_loops(b: Any, a: Any, c: Any, *, alpha: float, beta: float) -> Any:
+def _symmetric_product_loops(b: Builder, a: Any, c: Any, *, alpha: float, beta: float) -> Any:
     dtype = c.dtype
 
     def body(index: Sequence[Any], r: Sequence[Any]) -> tuple[Any]:
@@ -222,7 +225,7 @@ def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     return cholesky_update_p.bind(r_matrix, w_vector)
 
 
-def _cholesky_update_loops(b: Any, r: Any, w: Any) -> Any:
+def _cholesky_update_loops(b: Builder, r: Any, w: Any) -> Any:
     dtype = r.dtype
     r, w = working(b, r), working(b, w)
     *batch, n, _ = r.shape

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -43,6 +43,9 @@ from .matrices import (
 )
 from .triangular import triangular_solve
 
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
+
 qr_p = multiple_results("qr")
 batch_in_front(qr_p)
 
@@ -80,7 +83,7 @@ def _unitary(name: str, dtype: Any) -> str:
     return ("un" if is_complex(dtype) else "or") + name
 
 
-def _qr_loops(b: Any, x: Any, *, pivoting: bool, full_matrices: bool, use_magma: Any = None) -> list[Any]:
+def _qr_loops(b: Builder, x: Any, *, pivoting: bool, full_matrices: bool, use_magma: Any = None) -> list[Any]:
     dtype = x.dtype
     x = working(b, x)
     *batch, m, n = x.shape
@@ -164,7 +167,7 @@ def geqrf(a: Any) -> tuple[Any, Any]:
     return packed, taus
 
 
-def _geqrf_loops(b: Any, x: Any) -> list[Any]:
+def _geqrf_loops(b: Builder, x: Any) -> list[Any]:
     dtype = x.dtype
     x = working(b, x)
     *batch, m, n = x.shape
@@ -263,7 +266,7 @@ def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
     return householder_product_p.bind(a, taus)
 
 
-def _householder_product_loops(b: Any, a: Any, taus: Any) -> Any:
+def _householder_product_loops(b: Builder, a: Any, taus: Any) -> Any:
     dtype = a.dtype
     a, taus = working(b, a), working(b, taus)
     *batch, m, n = a.shape
@@ -311,7 +314,7 @@ def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, tra
     return ormqr_p.bind(a, taus, c, left=left, transpose=transpose)
 
 
-def _ormqr_loops(b: Any, a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> Any:
+def _ormqr_loops(b: Builder, a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> Any:
     dtype = c.dtype
     a, taus, c = working(b, a), working(b, taus), working(b, c)
     *batch, m, n = c.shape

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,6 +41,9 @@ from .matrices import (
     working,
 )
 from .qr import BLOCK
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
 
 
 class SvdAlgorithm(enum.Enum):
@@ -99,7 +102,7 @@ def svd(x: ArrayLike, *, full_matrices: bool = True, compute_uv: bool = True,
     return u, s, vh
 
 
-def _svd_loops(b: Any, x: Any, *, full_matrices: bool, compute_uv: bool, **_: Any) -> list[Any]:
+def _svd_loops(b: Builder, x: Any, *, full_matrices: bool, compute_uv: bool, **_: Any) -> list[Any]:
     dtype = x.dtype
     x = working(b, x)
     *batch, m, n = x.shape
@@ -137,7 +140,7 @@ def _svd_loops(b: Any, x: Any, *, full_matrices: bool, compute_uv: bool, **_: An
             nest.store(failed, at, nest.load(info, [b.index(0)]))
 
     transposed = by_columns(b, x)
-    _, s, failed, *uv = b.nest([(transposed.shape, x.dtype, transposed), ((*batch, k), part), (tuple(batch), INT32),
+    factored, s, failed, *uv = b.nest([(transposed.shape, x.dtype, transposed), ((*batch, k), part), (tuple(batch), INT32),
                                 *vectors], body)
     outs = [in_dtype(b, unless(b, failed, s), real_dtype(dtype))]
     return outs + [in_dtype(b, unless(b, failed, by_columns(b, v)), dtype) for v in uv]
