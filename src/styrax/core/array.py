@@ -9,13 +9,18 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from . import dtypes, errors
 from .avals import AbstractRef, ShapedArray, aval_rules, shaped
 from .trace import Tracer
+
+if TYPE_CHECKING:
+    from .array_methods import ArrayMethods
+else:
+    ArrayMethods = object
 
 
 class Buffer(Protocol):
@@ -42,7 +47,7 @@ class _ArrayMeta(type):
         return type.__instancecheck__(cls, instance)
 
 
-class Array(metaclass=_ArrayMeta):
+class Array(ArrayMethods, metaclass=_ArrayMeta):
     """An array of numbers: `shape`, `dtype`, and NumPy's methods and operators.
 
     Arrays are made by functions of `styrax.numpy`; they cannot be changed in place (`x.at[i].set(y)`
@@ -67,7 +72,7 @@ class Array(metaclass=_ArrayMeta):
         return self.aval.shape
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> np.dtype:
         return self.aval.dtype
 
     @property

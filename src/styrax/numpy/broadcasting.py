@@ -39,7 +39,7 @@ def broadcast_shapes(*shapes: ShapeLike) -> tuple[int, ...]:
     """
     if not shapes:
         return ()
-    return lax.broadcast_shapes(*((s,) if np.ndim(s) == 0 else tuple(s) for s in shapes))
+    return lax.broadcast_shapes(*(canonical_shape(s) for s in shapes))
 
 
 def spread(x: Any, shape: tuple) -> Array:

@@ -274,9 +274,9 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
         a = lax.expand_dims(a, tuple(range(b.ndim - a.ndim)))
     elif b.ndim < a.ndim:
         b = lax.expand_dims(b, tuple(range(a.ndim - b.ndim)))
-    shape = tuple(i * j for i, j in zip(a.shape, b.shape))
-    rows = lax.expand_dims(a, tuple(range(1, 2 * a.ndim, 2)))
-    columns = lax.expand_dims(b, tuple(range(0, 2 * b.ndim, 2)))
+    shape = tuple(i * j for i, j in zip(a.shape, b.shape))  # type: ignore[union-attr]
+    rows = lax.expand_dims(a, tuple(range(1, 2 * a.ndim, 2)))  # type: ignore[union-attr]
+    columns = lax.expand_dims(b, tuple(range(0, 2 * b.ndim, 2)))  # type: ignore[union-attr]
     return lax.reshape(lax.mul(rows, columns), shape)
 
 

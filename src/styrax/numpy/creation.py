@@ -6,7 +6,7 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -151,8 +151,8 @@ def full_like(a: ArrayLike | SupportsShape, fill_value: ArrayLike, dtype: DTypeL
     check_arraylike("full_like", 0, fill_value)
     if shape_of(fill_value) == ():
         return _full_like("full_like", a, unwrap(fill_value), dtype, shape, device or out_sharding)
-    shape, kind, _ = _like("full_like", a, dtype, shape)
-    return place(spread(asarray(fill_value, dtype=kind), shape), device or out_sharding)
+    sizes, kind, _ = _like("full_like", a, dtype, shape)
+    return place(spread(asarray(fill_value, dtype=kind), sizes), device or out_sharding)
 
 
 # -- ranges --------------------------------------------------------------------------------------
@@ -164,15 +164,15 @@ def arange(start: ArrayLike | Dim, stop: ArrayLike | Dim | None = None, step: Ar
     Bounds are static: the length has to be known. Raises ConcretizationTypeError for traced bounds,
     ValueError for complex ones.
     """
-    device = device or out_sharding
+    place_: Any = device or out_sharding
     if dtype is not None:
         dtype = user_dtype(dtype, "arange")
     if stop is None and step is None:
         start = _bound(start, "stop")
         if dtype is None:
             dtype = _range_dtype(start)
-        length = max(0, int(math.ceil(np.real(start))))
-        return place(_iota(dtype, length), device)
+        length = max(0, int(math.ceil(np.real(start))))  # type: ignore[arg-type]
+        return place(_iota(dtype, length), place_)
     start = _bound(start, "start")
     if stop is None:
         # arange(start, step=…): NumPy takes the one bound as the stop.
@@ -192,10 +192,10 @@ def arange(start: ArrayLike | Dim, stop: ArrayLike | Dim | None = None, step: Ar
     out = _iota(dtype, length)
     if not simple:
         out = lax.mul(convert(_number(step), dtype), out)
-        return place(lax.add(convert(_number(start), dtype), out), device)
+        return place(lax.add(convert(_number(start), dtype), out), place_)
     if _number(start) == 0:
-        return place(out, device)
-    return place(lax.add(convert(_number(start), dtype), out), device)
+        return place(out, place_)
+    return place(lax.add(convert(_number(start), dtype), out), place_)
 
 
 def _number(x: Any) -> Any:
@@ -267,6 +267,21 @@ def _linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retst
     return (out, convert(delta, compute) if not is_array(delta) else delta) if retstep else out
 
 
+@overload
+def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, retstep: Literal[False] = False,
+             dtype: DTypeLike | None = None, axis: int = 0, *, device: DeviceLike | None = None) -> Array: ...
+@overload
+def linspace(start: ArrayLike, stop: ArrayLike, num: int, endpoint: bool, retstep: Literal[True],
+             dtype: DTypeLike | None = None, axis: int = 0, *,
+             device: DeviceLike | None = None) -> tuple[Array, Array]: ...
+@overload
+def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, *, retstep: Literal[True],
+             dtype: DTypeLike | None = None, axis: int = 0,
+             device: DeviceLike | None = None) -> tuple[Array, Array]: ...
+@overload
+def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, retstep: bool = False,
+             dtype: DTypeLike | None = None, axis: int = 0, *,
+             device: DeviceLike | None = None) -> Array | tuple[Array, Array]: ...
 def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, retstep: bool = False,
              dtype: DTypeLike | None = None, axis: int = 0, *,
              device: DeviceLike | None = None) -> Array | tuple[Array, Array]:
@@ -359,7 +374,7 @@ def eye(N: Dim, M: Dim | None = None, k: int | ArrayLike = 0, dtype: DTypeLike |
         shape = (rows, columns)
         at = lax.add(lax.broadcasted_iota(index, shape, 0), convert(k, index))
         return place(convert(lax.eq(at, lax.broadcasted_iota(index, shape, 1)), kind), device)
-    return place(convert(_diagonal_mask((rows, columns), operator.index(k)), kind), device)
+    return place(convert(_diagonal_mask((rows, columns), operator.index(k)), kind), device)  # type: ignore[arg-type]
 
 
 def identity(n: Dim, dtype: DTypeLike | None = None) -> Array:
@@ -422,9 +437,9 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """The matrix with the elements of `v`, in row order, on its k-th diagonal."""
     (v,) = arrays("diagflat", v)
     v = lax.reshape(asarray(v), (math.prod(shape_of(v)),))
-    size = v.shape[0]
+    size = v.shape[0]  # type: ignore[union-attr]
     length = size + abs(k)
-    out = lax.full((length * length,), 0, v.dtype)
+    out = lax.full((length * length,), 0, v.dtype)  # type: ignore[union-attr]
     i = lax.iota(default_int(), size)
     row, column = (i, lax.add(i, convert(k, i.dtype))) if k >= 0 else (lax.sub(i, convert(k, i.dtype)), i)
     at = lax.add(column, lax.mul(row, convert(length, i.dtype)))

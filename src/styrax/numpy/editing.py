@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -69,7 +69,7 @@ def pad(array: ArrayLike, pad_width: Array | PadWidth, mode: str | Function = "c
     if isinstance(pad_width, dict):
         widths: Any = [(0, 0)] * a.ndim
         for i, w in pad_width.items():
-            widths[axis_index(i, a.ndim)] = (w, w) if np.ndim(w) == 0 else tuple(w)
+            widths[axis_index(i, a.ndim)] = (w, w) if np.ndim(w) == 0 else tuple(w)  # type: ignore[arg-type]
         pad_width = widths
     pad_width = concrete_or_error(None, pad_width, "`pad_width` argument of jnp.pad")
     try:
@@ -294,7 +294,7 @@ def delete(arr: ArrayLike, obj: ArrayLike | slice, axis: int | None = None, *,
     if assume_unique_indices and is_array(obj):
         obj = asarray(obj)
         if obj.ndim == 0:
-            obj = lax.reshape(obj, (1,))
+            obj = ravel(obj)
         if not dtypes.issubdtype(obj.dtype, np.integer):
             raise ValueError("assume_unique_indices requires integer indices")
         obj = ravel(obj)

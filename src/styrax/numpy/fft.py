@@ -24,7 +24,7 @@ from .ufuncs import conj
 FFT, IFFT, RFFT, IRFFT = lax.FftType.FFT, lax.FftType.IFFT, lax.FftType.RFFT, lax.FftType.IRFFT
 
 
-def _transform(name: str, kind: Any, a: Any, s: Sequence[int] | None, axes: Any, norm: str | None) -> Any:
+def _transform(name: str, kind: Any, a: Any, s: Shape | None, axes: Any, norm: str | None) -> Any:
     full = f"jax.numpy.fft.{name}"
     (a,) = arrays(full, a)
     a = asarray(a)
@@ -143,7 +143,8 @@ def _make_n(name: str, kind: Any, text: str, two: bool) -> Callable[..., Any]:
                 raise ValueError(f"jax.numpy.fft.{name} only supports 2 axes. Got axes = {axes!r}.")
             return _transform(name, kind, a, s, axes, norm)
     else:
-        def function(a: ArrayLike, s: Shape | None = None, axes: Sequence[int] | None = None,
+        def function(  # type: ignore[misc]
+                a: ArrayLike, s: Shape | None = None, axes: Sequence[int] | None = None,
                      norm: str | None = None) -> Array:
             return _transform(name, kind, a, s, axes, norm)
 

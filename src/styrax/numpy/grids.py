@@ -94,7 +94,8 @@ def _triangle(name: str, part: Callable[..., Any], doc: str) -> Callable[..., An
         mask = part(ones((n, m)), k=k)
         # How many there are follows from the sizes alone.
         count = int((np.tril if part is tril else np.triu)(np.ones((n, m)), k).sum())
-        return nonzero(mask, size=count)
+        rows, columns = nonzero(mask, size=count)
+        return rows, columns
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc

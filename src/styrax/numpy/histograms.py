@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 import operator
 from collections.abc import Sequence
@@ -149,7 +150,7 @@ def histogram2d(x: ArrayLike, y: ArrayLike, bins: ArrayLike | Sequence[ArrayLike
     """How many points (x, y) lie in each bin of a plane, and the edges along both axes. As `histogramdd`."""
     check_arraylike("histogram2d", x, y)
     try:
-        n = len(bins)
+        n = len(bins)  # type: ignore[arg-type]
     except TypeError:
         n = 1
     if n not in (1, 2):
@@ -185,14 +186,14 @@ def histogramdd(sample: ArrayLike, bins: ArrayLike | Sequence[ArrayLike] = 10,
         raise ValueError(f"For sample.shape={(count, rank)}, range must be a sequence of {rank} pairs or Nones; got "
                          f"{range=}")
     try:
-        per_axis = list(bins) if not is_array(bins) or bins.ndim else [bins] * rank
+        per_axis: list[Any] = list(bins) if not is_array(bins) or bins.ndim else [bins] * rank  # type: ignore[arg-type]
         if len(per_axis) != rank:
             raise ValueError("should be a bin for each dimension.")
     except TypeError:
         per_axis = [bins] * rank
     places, edges, widths = [], [], []
-    for i in np.arange(rank):
-        column = gather_elements(sample, (slice(None), int(i)))
+    for i in builtins.range(rank):
+        column = gather_elements(sample, (slice(None), i))
         limits = None if range is None else range[i]
         edge = histogram_bin_edges(column, per_axis[i], limits, weights)
         place = searchsorted(edge, column, side="right")

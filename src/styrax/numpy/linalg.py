@@ -6,7 +6,7 @@ import math
 import operator
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -77,16 +77,16 @@ class SVDResult(NamedTuple):
     Vh: Any
 
 
-def _matrices(name: str, *args: Any) -> list[Any]:
+def _matrices(name: str, *args: Any) -> list[Array]:
     """Arguments as floating point arrays."""
     return [asarray(x) for x in promote_dtypes_inexact(*arrays(f"linalg.{name}", *args))]
 
 
-def _transposed(x: Any) -> Any:
+def _transposed(x: Array) -> Array:
     return lax.transpose(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
-def _adjoint(x: Any) -> Any:
+def _adjoint(x: Array) -> Array:
     return conj(_transposed(x))
 
 
@@ -167,7 +167,16 @@ def _svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, herm
     return lax_linalg.svd(a, full_matrices=full_matrices, compute_uv=False, subset_by_index=subset_by_index)
 
 
-svd = jit(named(_svd, "svd"), static_argnames=("full_matrices", "compute_uv", "hermitian", "subset_by_index"))
+if TYPE_CHECKING:
+    @overload
+    def svd(a: ArrayLike, full_matrices: bool = True, *, compute_uv: Literal[False], hermitian: bool = False,
+            subset_by_index: tuple[int, int] | None = None) -> Array: ...
+    @overload
+    def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: Literal[True] = True, hermitian: bool = False,
+            subset_by_index: tuple[int, int] | None = None) -> SVDResult: ...
+    def svd(*args: Any, **kwargs: Any) -> Any: ...
+else:
+    svd = jit(named(_svd, "svd"), static_argnames=("full_matrices", "compute_uv", "hermitian", "subset_by_index"))
 
 
 def svdvals(x: ArrayLike, /) -> Array:
@@ -407,13 +416,13 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -
     if axes is not None:
         moved = axis_indices(axes, a.ndim)
         a = lax.transpose(a, (*(i for i in range(a.ndim) if i not in moved), *moved))
-    shape = a.shape[b.ndim:]
-    if a.shape[:b.ndim] != b.shape:
-        raise ValueError(f"After moving axes to end, leading shape of a must match shape of b. got a.shape={a.shape}, "
+    shape = a.shape[b.ndim:]  # type: ignore[union-attr]
+    if a.shape[:b.ndim] != b.shape:  # type: ignore[union-attr]
+        raise ValueError(f"After moving axes to end, leading shape of a must match shape of b. got a.shape={a.shape}, "  # type: ignore[union-attr]
                          f"b.shape={b.shape}")
     if b.size != math.prod(shape):
         raise ValueError("Input arrays must have prod(a.shape[:b.ndim]) == prod(a.shape[b.ndim:]); got "
-                         f"a.shape={a.shape}, b.ndim={b.ndim}.")
+                         f"a.shape={a.shape}, b.ndim={b.ndim}.")  # type: ignore[union-attr]
     return lax.reshape(solve(lax.reshape(a, (b.size, b.size)), lax.reshape(b, (b.size,))), shape)
 
 
@@ -617,7 +626,7 @@ _norm_jit = jit(named(_norm, "norm"), static_argnames=("ord", "axis", "keepdims"
 _norm_dynamic = jit(_norm, static_argnames=("axis", "keepdims"))
 
 
-def _norm_entry(x: ArrayLike, ord: int | str | None = None, axis: Axis = None, keepdims: bool = False) -> Array:
+def _norm_entry(x: ArrayLike, ord: int | float | str | None = None, axis: Axis = None, keepdims: bool = False) -> Array:
     axis = tuple(axis) if isinstance(axis, list) else axis
     if hasattr(ord, "aval"):
         return _norm_dynamic(x, ord, axis, keepdims)
@@ -627,12 +636,12 @@ def _norm_entry(x: ArrayLike, ord: int | str | None = None, axis: Axis = None, k
 norm = named(_norm_entry, "norm", _norm.__doc__)
 
 
-def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: str | int = "fro") -> Array:
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: int | float | str = "fro") -> Array:
     """The norms of matrices. `ord` as for `norm`."""
     return norm(x, ord=ord, keepdims=keepdims, axis=(-2, -1))
 
 
-def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: int | str = 2) -> Array:
+def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: int | float | str = 2) -> Array:
     """The norms of vectors along one axis, several taken together, or all. `ord` as for `norm`."""
     (x,) = _matrices("vector_norm", x)
     axes = axis_indices(tuple(axis) if isinstance(axis, (tuple, list)) else axis, x.ndim)
@@ -713,7 +722,8 @@ def _matrix_power(a: ArrayLike, n: int) -> Array:
         return contractions.matmul(a, a)
     if n == 3:
         return contractions.matmul(contractions.matmul(a, a), a)
-    square = out = None
+    square: Any = None
+    out: Any = None
     while n > 0:
         square = a if square is None else contractions.matmul(square, square)
         n, bit = divmod(n, 2)
@@ -730,9 +740,8 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: lax.PrecisionLike = Non
 
     Raises ValueError for fewer, and for other ranks.
     """
-    members = list(arrays)
-    check_arraylike("jnp.linalg.multi_dot", *members)
-    members = [asarray(unwrap(x)) for x in members]
+    check_arraylike("jnp.linalg.multi_dot", *arrays)
+    members = [asarray(unwrap(x)) for x in arrays]
     if len(members) < 2:
         raise ValueError(f"multi_dot requires at least two arrays; got len(arrays)={len(members)}")
     if any(x.ndim not in (1, 2) for x in (members[0], members[-1])) or any(x.ndim != 2 for x in members[1:-1]):

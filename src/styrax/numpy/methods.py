@@ -7,8 +7,8 @@ other side; everything else is the function of the same name.
 from __future__ import annotations
 
 import operator as py_operator
-from collections.abc import Callable, Iterator
-from types import FunctionType
+from collections.abc import Callable, Iterator, Sequence
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from styrax import lax
 from styrax.core import config, dtypes
 from styrax.core.array import Array, install_methods
 from styrax.core.trace import Tracer
+from styrax.core.typing import ArrayLike, DeviceLike, DTypeLike, Index, Object, ShapeLike, ShardingLike
 
 from . import binary, contractions, conversion, cumulative, indexing, reductions, selection, shaping, sorting, ufuncs
 from . import updates as updates_module
@@ -47,10 +48,10 @@ def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
     """An operator: `function(self, other)`, with the decisions that need no promotion made here."""
     primitive, fast = binary.direct.get(function, (function, frozenset()))
 
-    def method(self: Any, other: Any) -> Any:
+    def method(self: Array, other: ArrayLike) -> Array:
         kind = type(other)
         if kind is Array:
-            a, b = self.aval, other.aval
+            a, b = self.aval, other.aval  # type: ignore[union-attr]
             if a.dtype is b.dtype and a.weak_type is b.weak_type and a.shape == b.shape and a.dtype in fast:
                 return primitive(self, other)
         elif kind is float or kind is int:
@@ -67,7 +68,7 @@ def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
 def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
     primitive, fast = binary.direct.get(function, (function, frozenset()))
 
-    def method(self: Any, other: Any) -> Any:
+    def method(self: Array, other: ArrayLike) -> Array:
         kind = type(other)
         if kind is float or kind is int:
             a = self.aval
@@ -80,86 +81,87 @@ def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
     return method
 
 
-def _power(self: Any, other: Any) -> Any:
+def _power(self: Array, other: ArrayLike) -> Array:
     if type(other) is Array or _accepts(other):
         return binary.power(self, other)
     return NotImplemented
 
 
-def _round(self: Any, ndigits: int | None = None) -> Any:
+def _round(self: Array, ndigits: int | None = None) -> Array:
     if ndigits is None:
         out = ufuncs.round(self)
         return conversion.astype(out, int)
     return ufuncs.round(self, decimals=ndigits)
 
 
-def _contains(self: Any, query: Any) -> Any:
+def _contains(self: Array, query: ArrayLike) -> Array:
     if np.ndim(query) != 0 if not is_array(query) else query.ndim != 0:
         raise ValueError(f"Array.__contains__: query value must be a scalar, got query.shape={np.shape(query)}")
     return reductions.any(binary.equal(self, query))
 
 
-def _iterate(self: Any) -> Iterator[Any]:
+def _iterate(self: Array) -> Iterator[Array]:
     if self.ndim == 0:
         raise TypeError("iteration over a 0-d array")
     return (lax.index_in_dim(self, i, keepdims=False) for i in range(self.shape[0]))
 
 
-def _setitem(self: Any, index: Any, value: Any) -> None:
+def _setitem(self: Array, index: Index, value: ArrayLike) -> None:
     raise TypeError(
         "JAX arrays are immutable and do not support in-place item assignment. Instead of x[idx] = y, use "
         "x = x.at[idx].set(y) or another .at[] method: "
         "https://docs.jax.dev/en/latest/_autosummary/jax.numpy.ndarray.at.html")
 
 
-def _delitem(self: Any, index: Any) -> None:
+def _delitem(self: Array, index: Index) -> None:
     raise TypeError("JAX arrays are immutable; jnp.delete gives a copy without some of its elements")
 
 
-def _copy_of(self: Any) -> Any:
+def _copy_of(self: Array) -> Array:
     """A copy of the array."""
     return lax.copy_p.bind(self)
 
 
-def _deep_copy(self: Any, memo: Any) -> Any:
+def _deep_copy(self: Array, memo: Object) -> Array:
     return lax.copy_p.bind(self)
 
 
-def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+def _astype(self: Array, dtype: DTypeLike | None, copy: bool = False, device: DeviceLike | None = None) -> Array:
     """The array with its elements converted to `dtype`. See `astype`."""
     return conversion.astype(self, dtype, copy=copy, device=device)
 
 
-def _reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) -> Any:
+def _reshape(self: Array, *args: ShapeLike, order: str = "C", out_sharding: ShardingLike | None = None) -> Array:
     """The array in another shape, given as one sequence or as arguments. See `reshape`."""
     return shaping.reshape_to(self, *args, order=order)
 
 
-def _transpose(self: Any, *args: Any) -> Any:
+def _transpose(self: Array, *args: int | Sequence[int] | None) -> Array:
     """The array with its axes in another order, given as one sequence or as arguments; reversed by default."""
     if not args:
         return shaping.transpose(self)
     if len(args) == 1 and (args[0] is None or hasattr(args[0], "__iter__")):
-        return shaping.transpose(self, args[0])
-    return shaping.transpose(self, args)
+        return shaping.transpose(self, args[0])  # type: ignore[arg-type]
+    return shaping.transpose(self, args)  # type: ignore[arg-type]
 
 
-def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+def _flatten(self: Array, order: str = "C", *, out_sharding: ShardingLike | None = None) -> Array:
     """The elements as a vector, in row order (or column order for "F")."""
     return shaping.ravel(self, order=order)
 
 
-def _clip(self: Any, min: Any = None, max: Any = None) -> Any:
+def _clip(self: Array, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
     """The elements kept between two bounds. See `clip`."""
     return selection.clip_between(self, min=min, max=max)
 
 
-def _dot(self: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
+def _dot(self: Array, b: ArrayLike, *, precision: lax.PrecisionLike = None,
+         preferred_element_type: DTypeLike | None = None) -> Array:
     """The product with another array. See `dot`."""
     return contractions.dot(self, b, precision=precision, preferred_element_type=preferred_element_type)
 
 
-def _item(self: Any, *args: Any) -> Any:
+def _item(self: Array, *args: int | tuple[int, ...]) -> bool | int | float | complex:
     """The one element, or the one at an index, as a Python number."""
     array: Any = np.asarray(self)
     if not args and array.size != 1:
@@ -167,7 +169,7 @@ def _item(self: Any, *args: Any) -> Any:
     return array.item(*(py_operator.index(a) if not isinstance(a, tuple) else a for a in args))
 
 
-def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
+def _view(self: Array, dtype: DTypeLike | None = None, type: None = None) -> Array:
     """The bytes of the array as elements of another dtype; the last axis grows or shrinks with their size.
 
     Raises ValueError where the sizes do not divide, NotImplementedError for `type`.
@@ -199,7 +201,7 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
     return lax.bitcast_convert_type(rows, target)
 
 
-def _bool_view(self: Any, have: Any, target: Any) -> Any:
+def _bool_view(self: Array, have: Any, target: Any) -> Array:
     if have == np.bool_:
         return _view(lax.convert_element_type(self, np.dtype(np.uint8)), target)
     if have.itemsize != 1:
@@ -207,7 +209,7 @@ def _bool_view(self: Any, have: Any, target: Any) -> Any:
     return lax.ne(lax.bitcast_convert_type(self, np.dtype(np.uint8)), np.uint8(0))
 
 
-def _complex_view(self: Any, have: Any, target: Any) -> Any:
+def _complex_view(self: Array, have: Any, target: Any) -> Array:
     if dtypes.issubdtype(have, np.complexfloating):
         part = np.empty(0, have).real.dtype
         pairs = lax.stack([lax.real(self), lax.imag(self)], self.ndim)
@@ -225,19 +227,19 @@ def _complex_view(self: Any, have: Any, target: Any) -> Any:
     )
 
 
-def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
+def _to_device(self: Array, device: DeviceLike, *, stream: Object = None) -> Array:
     """The array on another device."""
     if stream is not None:
         raise NotImplementedError("stream argument of array.to_device()")
     return conversion.place(self, device)
 
 
-def _platform(self: Any) -> str:
+def _platform(self: Array) -> str:
     """The name of the platform that the array lives on."""
     return next(iter(self.devices())).platform
 
 
-def _namespace(self: Any, /, *, api_version: str | None = None) -> Any:
+def _namespace(self: Array, /, *, api_version: str | None = None) -> ModuleType:
     """The module of functions on arrays of this kind, as the array API asks for."""
     if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
         raise ValueError(f"api_version={api_version!r} is not available")
@@ -253,28 +255,30 @@ def _not_implemented(name: str, advice: str) -> Callable[..., Any]:
     return method
 
 
-def _argpartition(self: Any, kth: int, axis: int = -1) -> Any:
+def _argpartition(self: Array, kth: int, axis: int = -1) -> Array:
     """The indices of a partition. See `argpartition`."""
     return sorting.argpartition(self, kth, axis)
 
 
-def _choose(self: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
+def _choose(self: Array, choices: Array | np.ndarray | Sequence[ArrayLike], out: None = None,
+            mode: str = "raise") -> Array:
     """The members of `choices` that the elements name. See `choose`."""
     return selection.choose(self, choices, out=out, mode=mode)
 
 
-def _compress(self: Any, condition: Any, axis: int | None = None, *, out: None = None, size: int | None = None,
-              fill_value: Any = 0) -> Any:
+def _compress(self: Array, condition: ArrayLike, axis: int | None = None, *, out: None = None, size: int | None = None,
+              fill_value: ArrayLike = 0) -> Array:
     """The slices where `condition` holds. See `compress`."""
     return selection.compress(condition, self, axis=axis, out=out, size=size, fill_value=fill_value)
 
 
-def _searchsorted(self: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Any:
+def _searchsorted(self: Array, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None, *,
+                  method: str = "scan") -> Array:
     """Where the elements of `v` go in this sorted vector. See `searchsorted`."""
     return sorting.searchsorted(self, v, side=side, sorter=sorter, method=method)
 
 
-def _byteswap(self: Any, inplace: bool = False) -> Any:
+def _byteswap(self: Array, inplace: bool = False) -> Array:
     """The elements with their bytes in reverse order."""
     if inplace:
         raise NotImplementedError("array.byteswap() with inplace=True: JAX arrays are immutable")
@@ -288,35 +292,35 @@ def _byteswap(self: Any, inplace: bool = False) -> Any:
     )
 
 
-def _diagonal(self: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+def _diagonal(self: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The diagonals. See `diagonal`."""
     return shaping.diagonal(self, offset=offset, axis1=axis1, axis2=axis2)
 
 
-def _equal(self: Any, other: Any) -> Any:
+def _equal(self: Array, other: ArrayLike) -> Array:
     if type(other) is Array or _accepts(other):
         return binary.equal(self, other)
     return NotImplemented
 
 
-def _conjugate(self: Any) -> Any:
+def _conjugate(self: Array) -> Array:
     """The complex conjugate."""
     return ufuncs.conj(self)
 
 
-def _matrix_transposed(self: Any) -> Any:
+def _matrix_transposed(self: Array) -> Array:
     """The array with its last two axes exchanged."""
     if self.ndim < 2:
         raise ValueError("x.mT requires x to have at least 2 dimensions.")
     return shaping.matrix_transpose(self)
 
 
-def _item_size(self: Any) -> int:
+def _item_size(self: Array) -> int:
     """The bytes of one element."""
     return self.dtype.itemsize
 
 
-def _byte_size(self: Any) -> int:
+def _byte_size(self: Array) -> int:
     """The bytes of all elements."""
     return self.size * self.dtype.itemsize
 

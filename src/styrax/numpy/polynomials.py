@@ -103,7 +103,7 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
         u = scatter(u, slice(k, k + n + 1), lax.neg(multiply(d, v)), "add")
     if trim_leading_zeros:
         u = trim_zeros(u, trim="f")
-    return q, u
+    return q, u  # type: ignore[return-value]
 
 
 def _polyder(p: ArrayLike, m: int = 1) -> Array:
@@ -125,15 +125,14 @@ polyder = jit(named(_polyder, "polyder"), static_argnames=("m",))
 
 def _polyint(p: ArrayLike, m: int = 1, k: int | ArrayLike | None = None) -> Array:
     """The m-th integral of a polynomial, with constants `k`. Raises ValueError for constants that do not fit."""
-    k = 0 if k is None else k
-    p, k = (asarray(v) for v in promote_dtypes_inexact(*arrays("polyint", p, k)))
+    p, constants = (asarray(v) for v in promote_dtypes_inexact(*arrays("polyint", p, 0 if k is None else k)))
     m = concrete_or_error(operator.index, m, "'m' argument of jnp.polyint")
-    k = atleast_1d(k)
+    constants = atleast_1d(constants)
     if m < 0:
         raise ValueError("Order of integral must be positive (see polyder)")
-    if k.shape[0] == 1:
-        k = full_like(p, gather_elements(k, 0), shape=(m,))
-    if k.shape != (m,):
+    if constants.shape[0] == 1:
+        constants = full_like(p, gather_elements(constants, 0), shape=(m,))
+    if constants.shape != (m,):
         raise ValueError("k must be a scalar or a rank-1 array of length 1 or m.")
     if m == 0:
         return p
@@ -141,7 +140,7 @@ def _polyint(p: ArrayLike, m: int = 1, k: int | ArrayLike | None = None) -> Arra
     # Coefficient i of p, or of the constants after them, is divided by its m rising powers.
     grid = np.maximum(0, np.arange(count + m, 0, -1)[None, :] - 1 - np.arange(m)[:, None])
     divisors = np.where(grid == 0, 1, grid).prod(0)
-    return divide(concatenate([p, k]), convert(asarray(divisors.astype(p.dtype)), p.dtype))
+    return divide(concatenate([p, constants]), convert(asarray(divisors.astype(p.dtype)), p.dtype))
 
 
 polyint = jit(named(_polyint, "polyint"), static_argnames=("m",))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import operator
 import warnings
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -29,7 +29,7 @@ _PYTHON_KINDS = {bool: np.dtype(np.bool_), int: np.dtype(np.int64), float: np.dt
 _BOOL = np.dtype(np.bool_)
 
 
-def is_array(x: Any) -> bool:
+def is_array(x: Any) -> TypeGuard[Array]:
     """Whether `x` is an array of ours or a tracer of one (not a NumPy array, not a scalar)."""
     return isinstance(x, (Array, Tracer))
 
@@ -56,7 +56,7 @@ def check_arraylike(name: str, *args: Any) -> None:
 def unwrap(x: Any) -> Array:
     """An operand as an array, tracer, NumPy value or Python number (`__jax_array__` is called)."""
     if type(x) is Array or isinstance(x, (Array, Tracer, np.ndarray, np.generic, bool, int, float, complex)):
-        return x
+        return x  # type: ignore[return-value]
     return x.__jax_array__()
 
 
@@ -199,7 +199,7 @@ def convert(x: Any, dtype: Any, weak: bool = False) -> Array:
         x = kind(x)  # type: ignore[arg-type]
     if kind in _PYTHON_KINDS:
         if not weak:
-            return literal(x, dtype)
+            return literal(x, dtype)  # type: ignore[return-value]
         if kind is int:
             check_int(x)
         if dtypes.canonicalize_dtype(_PYTHON_KINDS[kind]) == dtype and kind is not bool:
@@ -214,10 +214,10 @@ def convert(x: Any, dtype: Any, weak: bool = False) -> Array:
     if weak:
         return lax.convert_element_type_p.bind(value, new_dtype=dtype, weak_type=True, sharding=None)
     if value.dtype == dtype:
-        return value
+        return value  # type: ignore[return-value]
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return value.astype(dtype)
+        return value.astype(dtype)  # type: ignore[return-value]
 
 
 def promote_dtypes(*args: Any) -> list[Array]:

@@ -112,12 +112,12 @@ float_ = float64
 complex_ = complex128
 
 
-def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> bool:
+def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> builtins.bool:
     """Whether a dtype belongs to a dtype or to an abstract class of them, such as `floating`."""
-    return dtypes.issubdtype(arg1, arg2)
+    return dtypes.issubdtype(arg1, arg2)  # type: ignore[arg-type]
 
 
-def isdtype(dtype: DTypeLike, kind: str | DTypeLike | tuple[str | DTypeLike, ...]) -> bool:
+def isdtype(dtype: DTypeLike, kind: str | DTypeLike | tuple[str | DTypeLike, ...]) -> builtins.bool:
     """Whether a dtype is of a kind: a dtype, "bool", "integral", "real floating", …, or a tuple of kinds.
 
     Raises TypeError or ValueError for what is no kind.
@@ -127,7 +127,7 @@ def isdtype(dtype: DTypeLike, kind: str | DTypeLike | tuple[str | DTypeLike, ...
 
 def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
     """The dtype that operations on arrays of two dtypes give."""
-    return dtypes.promote_types(a, b)
+    return dtypes.promote_types(a, b)  # type: ignore[arg-type]
 
 
 def result_type(*args: ArrayLike | DTypeLike) -> DType:
@@ -138,19 +138,19 @@ def result_type(*args: ArrayLike | DTypeLike) -> DType:
     return dtypes.result_type(*args)
 
 
-def can_cast(from_: DTypeLike | ArrayLike, to: DTypeLike, casting: str = "safe") -> bool:
+def can_cast(from_: DTypeLike | ArrayLike, to: DTypeLike, casting: str = "safe") -> builtins.bool:
     """Whether NumPy can convert between two dtypes under a casting rule."""
     return np.can_cast(getattr(from_, "dtype", from_), getattr(to, "dtype", to), casting)  # type: ignore[arg-type]
 
 
-def isscalar(element: Object) -> bool:
+def isscalar(element: Object) -> builtins.bool:
     """Whether `element` is a number or an array of rank 0."""
     if is_array(element) or hasattr(element, "__jax_array__"):
         return element.ndim == 0
     return np.isscalar(element)
 
 
-def iterable(y: Object) -> bool:
+def iterable(y: Object) -> builtins.bool:
     """Whether `iter(y)` succeeds."""
     return np.iterable(y)
 
@@ -165,12 +165,12 @@ savez = np.savez
 
 
 def array_repr(arr: ArrayLike, max_line_width: int | None = None, precision: int | None = None,
-               suppress_small: bool | None = None) -> str:
+               suppress_small: builtins.bool | None = None) -> str:
     """The text of an array that shows its dtype."""
-    return np.array_repr(arr, max_line_width=max_line_width, precision=precision, suppress_small=suppress_small)
+    return np.array_repr(arr, max_line_width, precision, suppress_small)  # type: ignore[arg-type]
 
 
 def array_str(a: ArrayLike, max_line_width: int | None = None, precision: int | None = None,
-              suppress_small: bool | None = None) -> str:
+              suppress_small: builtins.bool | None = None) -> str:
     """The elements of an array as text."""
-    return np.array_str(a, max_line_width=max_line_width, precision=precision, suppress_small=suppress_small)
+    return np.array_str(a, max_line_width, precision, suppress_small)  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -39,6 +39,12 @@ from .shaping import operand, ravel
 _BOOL = np.dtype(np.bool_)
 
 
+@overload
+def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /, *, size: int | None = None,
+          fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None) -> Array: ...
+@overload
+def where(condition: ArrayLike, x: None = None, y: None = None, /, *, size: int | None = None,
+          fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None) -> tuple[Array, ...]: ...
 def where(condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None = None, /, *, size: int | None = None,
           fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None) -> Array | tuple[Array, ...]:
     """The elements of `x` where `condition` holds, those of `y` elsewhere. All three broadcast.
@@ -216,8 +222,8 @@ def nonzero(a: ArrayLike, *, size: int | None = None,
                                             "to use jnp.nonzero within JAX transformations."))
     mask = asarray(mask)
     if math.prod(shape) == 0 or size == 0:
-        return tuple(lax.full((size,), 0 if fill_value is None else fill_value if np.ndim(fill_value) == 0 else
-                              fill_value[i], default_int()) for i in range(len(shape)))
+        return tuple(lax.full((size,), 0 if fill_value is None else fill_value if np.ndim(fill_value) == 0 else  # type: ignore[arg-type]
+                              fill_value[i], default_int()) for i in range(len(shape)))  # type: ignore[index]
     from .cumulative import cumsum
     from .reductions import sum as sum_
 
@@ -230,11 +236,11 @@ def nonzero(a: ArrayLike, *, size: int | None = None,
 
     out = tuple(remainder(floor_divide(flat_indices, int(stride)), int(n)) for stride, n in zip(strides, shape))
     if fill_value is not None:
-        fill = fill_value if np.ndim(fill_value) or isinstance(fill_value, tuple) else (fill_value,) * len(shape)
-        if any(shape_of(f) != () for f in fill):
+        fill = fill_value if np.ndim(fill_value) or isinstance(fill_value, tuple) else (fill_value,) * len(shape)  # type: ignore[arg-type]
+        if any(shape_of(f) != () for f in fill):  # type: ignore[union-attr]
             raise ValueError(f"fill_value must be a scalar or a tuple of length {len(shape)}; got {fill_value}")
         missing = lax.ge(lax.iota(np.dtype(np.int32), size), convert(sum_(flat), np.dtype(np.int32)))
-        out = tuple(choose_elements(missing, f, entry) for f, entry in zip(fill, out))
+        out = tuple(choose_elements(missing, f, entry) for f, entry in zip(fill, out))  # type: ignore[arg-type]
     return out
 
 
@@ -573,7 +579,7 @@ def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Array, ...]:
     """
     (indices,) = arrays("unravel_index", indices)
     indices = asarray(indices)
-    sizes = (shape,) if np.ndim(shape) == 0 and not isinstance(shape, (tuple, list)) else tuple(shape)
+    sizes: tuple[Any, ...] = (shape,) if np.ndim(shape) == 0 and not isinstance(shape, (tuple, list)) else tuple(shape)  # type: ignore[arg-type]
     if any(shape_of(s) != () for s in sizes):
         raise ValueError("unravel_index: shape should be a scalar or 1D sequence.")
     from .binary import divmod as divmod_

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -170,6 +170,26 @@ def _unique(ar: Any, axis: int, return_index: bool, return_inverse: bool, return
     return found[0] if len(found) == 1 else found
 
 
+@overload
+def unique(ar: ArrayLike, return_index: Literal[False] = False, return_inverse: Literal[False] = False,
+           return_counts: Literal[False] = False, axis: int | None = None, *, equal_nan: bool = True,
+           size: int | None = None, fill_value: ArrayLike | None = None, sorted: bool = True) -> Array: ...
+@overload
+def unique(ar: ArrayLike, return_index: Literal[True], return_inverse: bool = False, return_counts: bool = False,
+           axis: int | None = None, *, equal_nan: bool = True, size: int | None = None,
+           fill_value: ArrayLike | None = None, sorted: bool = True) -> tuple[Array, ...]: ...
+@overload
+def unique(ar: ArrayLike, return_index: bool = False, *, return_inverse: Literal[True], return_counts: bool = False,
+           axis: int | None = None, equal_nan: bool = True, size: int | None = None,
+           fill_value: ArrayLike | None = None, sorted: bool = True) -> tuple[Array, ...]: ...
+@overload
+def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = False, *, return_counts: Literal[True],
+           axis: int | None = None, equal_nan: bool = True, size: int | None = None,
+           fill_value: ArrayLike | None = None, sorted: bool = True) -> tuple[Array, ...]: ...
+@overload
+def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
+           axis: int | None = None, *, equal_nan: bool = True, size: int | None = None,
+           fill_value: ArrayLike | None = None, sorted: bool = True) -> Array | tuple[Array, ...]: ...
 def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
            axis: int | None = None, *, equal_nan: bool = True, size: int | None = None,
            fill_value: ArrayLike | None = None, sorted: bool = True) -> Array | tuple[Array, ...]:

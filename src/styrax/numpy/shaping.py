@@ -308,10 +308,10 @@ def tile(A: ArrayLike, reps: ShapeLike) -> Array:
     """`A` repeated as a whole along each axis. `reps` is one count or one per axis, the last ones first matched."""
     a = operand("tile", A)
     try:
-        counts = tuple(reps)
+        given: tuple[Any, ...] = tuple(reps)  # type: ignore[arg-type]
     except TypeError:
-        counts = (reps,)
-    counts = tuple(concrete_or_error(operator.index, r, "reps argument of jnp.tile") for r in counts)
+        given = (reps,)
+    counts = tuple(concrete_or_error(operator.index, r, "reps argument of jnp.tile") for r in given)
     if a.ndim < len(counts):
         a = lax.expand_dims(a, tuple(range(len(counts) - a.ndim)))
     counts = (1,) * (a.ndim - len(counts)) + counts

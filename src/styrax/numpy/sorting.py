@@ -124,17 +124,17 @@ def _lexsort(keys: Array | np.ndarray | Sequence[ArrayLike], axis: int = -1) -> 
 
     Raises TypeError without keys, ValueError for keys of different shapes.
     """
-    keys = list(lax.unstack(operand("lexsort", keys))) if is_array(keys) or isinstance(keys, np.ndarray) else [
-        operand("lexsort", k) for k in keys]
-    if not keys:
+    whole = is_array(keys) or isinstance(keys, np.ndarray)
+    members: list[Any] = list(lax.unstack(operand("lexsort", keys))) if whole else [operand("lexsort", k) for k in keys]
+    if not members:
         raise TypeError("need sequence of keys with len > 0 in lexsort")
-    if len({k.shape for k in keys}) > 1:
+    if len({k.shape for k in members}) > 1:
         raise ValueError("all keys need to be the same shape")
-    if keys[0].ndim == 0:
+    if members[0].ndim == 0:
         return lax.full((), 0, default_int())
-    axis = axis_index(axis, keys[0].ndim)
-    iota = lax.broadcasted_iota(default_int(), keys[0].shape, axis)
-    return lax.sort((*keys[::-1], iota), dimension=axis, num_keys=len(keys))[-1]
+    axis = axis_index(axis, members[0].ndim)
+    iota = lax.broadcasted_iota(default_int(), members[0].shape, axis)
+    return lax.sort((*members[::-1], iota), dimension=axis, num_keys=len(members))[-1]
 
 
 lexsort = jit(named(_lexsort, "lexsort"), static_argnames=("axis",))
@@ -268,7 +268,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
         raise ValueError("digitize: bins must be a 1-dimensional array; got bins=" + str(bins))
     size = bins.shape[0]
     side = "left" if right else "right"
-    options = {} if method is None else {"method": method}
+    options: dict[str, Any] = {} if method is None else {"method": method}
     if size == 0:
         return lax.full_like(x, 0, dtype=_PLACE)
     from .indexing import gather_elements

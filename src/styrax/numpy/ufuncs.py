@@ -427,7 +427,7 @@ def iscomplexobj(x: ArrayLike | SupportsDType) -> bool:
     if x is None:
         return False
     try:
-        dtype = x.dtype
+        dtype = x.dtype  # type: ignore[union-attr]
     except AttributeError:
         dtype = np.asarray(x).dtype
     return bool(dtypes.issubdtype(dtype, np.complexfloating))

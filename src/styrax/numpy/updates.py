@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from styrax import lax
 from styrax.core import dtypes
+from styrax.core.array import Array
+from styrax.core.typing import ArrayLike, Index, Scalar, ShardingLike
 
 from .broadcasting import spread
 from .conversion import asarray
@@ -87,15 +89,18 @@ def _updates(y: Any, plan: Plan) -> Any:
     return lax.rev(y, plan.reversed) if plan.reversed else y
 
 
+Mode: TypeAlias = str | lax.GatherScatterMode | None
+
+
 class IndexHelper:
     """`x.at`: takes an index in square brackets."""
 
     __slots__ = ("array",)
 
-    def __init__(self, array: Any):
+    def __init__(self, array: Array):
         self.array = array
 
-    def __getitem__(self, index: Any) -> IndexedElements:
+    def __getitem__(self, index: Index) -> IndexedElements:
         return IndexedElements(self.array, index)
 
     def __repr__(self) -> str:
@@ -112,14 +117,15 @@ class IndexedElements:
 
     __slots__ = ("array", "index")
 
-    def __init__(self, array: Any, index: Any):
+    def __init__(self, array: Array, index: Index):
         self.array, self.index = array, index
 
     def __repr__(self) -> str:
         return f"_IndexUpdateRef({self.array!r}, {self.index!r})"
 
-    def get(self, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None,
-            fill_value: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True) -> Any:
+    def get(self, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Mode = None,
+            fill_value: Scalar | None = None, out_sharding: ShardingLike | None = None,
+            wrap_negative_indices: bool = True) -> Array:
         """`x[idx]`, with control over indices out of bounds: `mode` "fill" reads `fill_value` there."""
         if out_sharding is not None and mode is None:
             mode = None
@@ -127,22 +133,24 @@ class IndexedElements:
                                unique_indices=unique_indices, mode=mode, fill_value=fill_value,
                                wrap_negative_indices=wrap_negative_indices)
 
-    def set(self, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Any = None,
-            out_sharding: Any = None, wrap_negative_indices: bool = True) -> Any:
+    def set(self, values: ArrayLike, *, indices_are_sorted: bool = False, unique_indices: bool = False,
+            mode: Mode = None, out_sharding: ShardingLike | None = None, wrap_negative_indices: bool = True) -> Array:
         """A copy with `x[idx] = values`."""
         return scatter(self.array, self.index, values, "set", indices_are_sorted=indices_are_sorted,
                        unique_indices=unique_indices, mode=mode, wrap_negative_indices=wrap_negative_indices)
 
-    def apply(self, func: Callable[[Any], Any], *, indices_are_sorted: bool = False, unique_indices: bool = False,
-              mode: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True) -> Any:
+    def apply(self, func: Callable[[Array], ArrayLike], *, indices_are_sorted: bool = False,
+              unique_indices: bool = False, mode: Mode = None, out_sharding: ShardingLike | None = None,
+              wrap_negative_indices: bool = True) -> Array:
         """A copy with `func` applied to the elements at the index, as often as each is indexed."""
         return scatter(self.array, self.index, 0, "apply", indices_are_sorted=indices_are_sorted,
                        unique_indices=unique_indices, mode=mode, wrap_negative_indices=wrap_negative_indices, func=func)
 
 
 def _update_method(name: str, kind: str, text: str) -> Callable[..., Any]:
-    def method(self: IndexedElements, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
-               mode: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True) -> Any:
+    def method(self: IndexedElements, values: ArrayLike, *, indices_are_sorted: bool = False,
+               unique_indices: bool = False, mode: Mode = None, out_sharding: ShardingLike | None = None,
+               wrap_negative_indices: bool = True) -> Array:
         return scatter(self.array, self.index, values, kind, indices_are_sorted=indices_are_sorted,
                        unique_indices=unique_indices, mode=mode, wrap_negative_indices=wrap_negative_indices)
 
@@ -159,8 +167,9 @@ for _name, _kind, _text in (("add", "add", "+="), ("subtract", "sub", "-="), ("m
 def _by_ones(name: str, combine: str, text: str) -> Callable[..., Any]:
     """Updates that have no scatter of their own: the values are multiplied into ones, then combined."""
 
-    def method(self: IndexedElements, values: Any, *, indices_are_sorted: bool = False, unique_indices: bool = False,
-               mode: Any = None, out_sharding: Any = None, wrap_negative_indices: bool = True) -> Any:
+    def method(self: IndexedElements, values: ArrayLike, *, indices_are_sorted: bool = False,
+               unique_indices: bool = False, mode: Mode = None, out_sharding: ShardingLike | None = None,
+               wrap_negative_indices: bool = True) -> Array:
         from . import binary
 
         ones = lax.full_like(self.array, 1)
@@ -177,6 +186,6 @@ IndexedElements.divide = _by_ones("divide", "divide", "/=")  # type: ignore[attr
 IndexedElements.power = _by_ones("power", "power", "**=")  # type: ignore[attr-defined]
 
 
-def at(x: Any) -> IndexHelper:
+def at(x: Array) -> IndexHelper:
     """`x.at`: see `IndexedElements`."""
     return IndexHelper(x)
