@@ -272,7 +272,7 @@ def full(shape: Shape, fill_value: ArrayLike, dtype: DTypeLike | None = None, *,
     weak = dtype is None and aval.weak_type
     dtype = aval.dtype if dtype is None else dtypes.check_and_canonicalize_user_dtype(dtype, "full")
     if isinstance(dtype, dtypes.ExtendedDType):
-        scalar = fill_value if aval.dtype == dtype else dtype.full(fill_value)
+        scalar = fill_value if aval.dtype == dtype else dtype.full(fill_value)  # type: ignore[attr-defined]
     elif dtype == dtypes.float0:
         scalar = np.zeros((), dtypes.float0)
     else:

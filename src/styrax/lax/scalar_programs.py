@@ -22,7 +22,7 @@ def scalar_program(b: Builder, closed: ClosedJaxpr, scalars: Sequence[Any]) -> l
     jaxpr = closed.jaxpr
     env: dict[Any, Any] = {}
     for v, c in zip(jaxpr.constvars, closed.consts, strict=True):
-        env[v] = b.const(np.asarray(c)[()], v.aval.dtype)
+        env[v] = b.const(np.asarray(c)[()], v.aval.dtype)  # type: ignore[attr-defined]
     env.update(zip(jaxpr.invars, scalars, strict=True))
 
     def read(atom: Any) -> Any:

@@ -43,8 +43,7 @@ def _zeros(x: Any) -> Array:
 @jit
 def identity(x: ArrayLike) -> Array:
     """x itself, as an array."""
-    (x,) = arrays("identity", x)
-    return asarray(x)
+    return asarray(arrays("identity", x)[0])
 
 
 @custom_jvp

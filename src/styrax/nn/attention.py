@@ -194,12 +194,12 @@ def get_scaled_dot_general_config(mode: str, global_scale: Array | None = None) 
     """
     if mode == "nvfp4":
         one = np.ones((1,), np.float32)
-        return BlockScaleConfig(mode, 16, dtypes.float4_e2m1fn, dtypes.float8_e4m3fn,
+        return BlockScaleConfig(mode, 16, dtypes.float4_e2m1fn, dtypes.float8_e4m3fn,  # type: ignore[attr-defined]
                                 one if global_scale is None else global_scale)
     if mode == "mxfp8":
         if global_scale is not None:
             raise ValueError("global_scale is not supported with mxfp8")
-        return BlockScaleConfig(mode, 32, dtypes.float8_e4m3fn, dtypes.float8_e8m0fnu)
+        return BlockScaleConfig(mode, 32, dtypes.float8_e4m3fn, dtypes.float8_e8m0fnu)  # type: ignore[attr-defined]
     raise ValueError(f"Unsupported mode: {mode}")
 
 

@@ -294,8 +294,8 @@ def poisson(key: ArrayLike, lam: ArrayLike, shape: Sequence[int] | None = None, 
     """
     key, _ = check_prng_key("poisson", key)
     dtype = checked_dtype("poisson", dtype, int, np.integer, "an int")
-    if key.dtype._impl.name != "threefry2x32":
-        raise NotImplementedError(f"`poisson` is only implemented for the threefry2x32 RNG, not {key.dtype._impl}")
+    if key.aval.dtype._impl.name != "threefry2x32":
+        raise NotImplementedError(f"`poisson` is only implemented for the threefry2x32 RNG, not {key.aval.dtype._impl}")
     from styrax.numpy import broadcast_to
 
     shape = shape_or_broadcast("poisson", shape, lam)

@@ -12,7 +12,7 @@ from styrax.core.array import Array
 from styrax.core.trace import get_aval
 from styrax.core.typing import ArrayLike, DTypeLike
 from styrax.lax import prng
-from styrax.lax.keys import KeyTy, PRNGImpl, PRNGSpec, resolve_prng_impl
+from styrax.lax.keys import KeyTy, PRNGImpl, PRNGKeyArray, PRNGSpec, resolve_prng_impl
 
 UINT32 = np.dtype(np.uint32)
 
@@ -27,7 +27,7 @@ def is_key(x: Any) -> bool:
     return isinstance(getattr(x, "dtype", None), KeyTy)
 
 
-def check_prng_key(name: str, key: Any, *, allow_batched: bool = False) -> tuple[Array, bool]:
+def check_prng_key(name: str, key: Any, *, allow_batched: bool = False) -> tuple[PRNGKeyArray, bool]:
     """An argument `key` as a typed key, and whether it was raw data.
 
     Raises TypeError for what is no key, ValueError for several keys where one is expected.
@@ -211,7 +211,7 @@ def key_impl(keys: ArrayLike) -> str | PRNGSpec:
     from styrax.lax.keys import prngs
 
     typed, _ = check_prng_key("key_impl", keys, allow_batched=True)
-    impl = typed.dtype._impl
+    impl = typed.aval.dtype._impl
     return impl.name if impl.name in prngs else PRNGSpec(impl)
 
 

@@ -33,8 +33,13 @@ from styrax.transforms.jit import jit
 
 def _inexact_vector(name: str, x: Any) -> Array:
     (x,) = arrays(name, x)
-    x = atleast_1d(x)
+    x = _vectors(x)
     return convert(x, to_inexact(x.dtype))
+
+
+def _vectors(x: ArrayLike) -> Array:
+    """An array of vectors, along its last axis."""
+    return atleast_1d(x)
 
 
 def _table(rows: int, columns: int, dtype: Any) -> tuple[Array, Array]:
@@ -66,7 +71,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
         r = lax.conj(c) if c.dtype.kind == "c" else c
     else:
         c, r = arrays("toeplitz", c, r)
-    c, r = atleast_1d(c), atleast_1d(r)
+    c, r = _vectors(c), _vectors(r)
     m, n = c.shape[-1], r.shape[-1]
     if m == 0 or n == 0:
         return lax.full((*lax.broadcast_shapes(c.shape[:-1], r.shape[:-1]), m, n), 0, promote_dtypes(c, r)[0].dtype)
@@ -86,7 +91,7 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
         r = lax.full_like(c, 0)
     else:
         c, r = promote_dtypes(*arrays("hankel", c, r))
-    c, r = atleast_1d(c), atleast_1d(r)
+    c, r = _vectors(c), _vectors(r)
     m, n = c.shape[-1], r.shape[-1]
     batch = lax.broadcast_shapes(c.shape[:-1], r.shape[:-1])
     r = lax.slice_in_dim(r, 1, n, axis=r.ndim - 1)
@@ -100,7 +105,7 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 def circulant(c: ArrayLike) -> Array:
     """The circulant matrix with first column c: each column is the one before, turned by one place."""
     (c,) = arrays("circulant", c)
-    c = atleast_1d(c)
+    c = _vectors(c)
     n = c.shape[-1]
     if n == 0:
         raise ValueError("circulant expects a nonempty input along the last axis")
@@ -178,7 +183,7 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
 def fiedler(a: ArrayLike) -> Array:
     """The matrix of distances |a[i] - a[j]|."""
     (a,) = arrays("fiedler", a)
-    a = atleast_1d(a)
+    a = _vectors(a)
     if a.shape[-1] == 0:
         return lax.full((0,), 0, a.dtype)
     return lax.abs(subtract(lax.expand_dims(a, (a.ndim,)), lax.expand_dims(a, (a.ndim - 1,))))
@@ -317,7 +322,7 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     Raises ValueError for other shapes.
     """
     f, s = arrays("leslie", f, s)
-    f, s = atleast_1d(f), atleast_1d(s)
+    f, s = _vectors(f), _vectors(s)
     n = f.shape[-1]
     if s.shape[-1] != n - 1:
         raise ValueError(f"Incorrect lengths for f and s: the last axis of s must have one element less than f has; "

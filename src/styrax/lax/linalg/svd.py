@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -79,6 +79,23 @@ def _svd_abstract(x: ShapedArray, *, full_matrices: bool, compute_uv: bool, subs
             ShapedArray((*batch, n if full_matrices else k, n), x.dtype)]
 
 
+@overload
+def svd(x: ArrayLike, *, full_matrices: bool = True, compute_uv: Literal[True] = True,
+        subset_by_index: tuple[int, int] | None = None,
+        algorithm: SvdAlgorithm | None = None) -> tuple[Array, Array, Array]: ...
+
+
+@overload
+def svd(x: ArrayLike, *, full_matrices: bool = True, compute_uv: Literal[False],
+        subset_by_index: tuple[int, int] | None = None, algorithm: SvdAlgorithm | None = None) -> Array: ...
+
+
+@overload
+def svd(x: ArrayLike, *, full_matrices: bool = True, compute_uv: bool = True,
+        subset_by_index: tuple[int, int] | None = None,
+        algorithm: SvdAlgorithm | None = None) -> Array | tuple[Array, Array, Array]: ...
+
+
 def svd(x: ArrayLike, *, full_matrices: bool = True, compute_uv: bool = True,
         subset_by_index: tuple[int, int] | None = None,
         algorithm: SvdAlgorithm | None = None) -> Array | tuple[Array, Array, Array]:
@@ -140,8 +157,8 @@ def _svd_loops(b: Builder, x: Any, *, full_matrices: bool, compute_uv: bool, **_
             nest.store(failed, at, nest.load(info, [b.index(0)]))
 
     transposed = by_columns(b, x)
-    factored, s, failed, *uv = b.nest([(transposed.shape, x.dtype, transposed), ((*batch, k), part), (tuple(batch), INT32),
-                                *vectors], body)
+    made = [(transposed.shape, x.dtype, transposed), ((*batch, k), part), (tuple(batch), INT32), *vectors]
+    factored, s, failed, *uv = b.nest(made, body)
     outs = [in_dtype(b, unless(b, failed, s), real_dtype(dtype))]
     return outs + [in_dtype(b, unless(b, failed, by_columns(b, v)), dtype) for v in uv]
 
