@@ -23,6 +23,15 @@ def ravel_pytree(pytree: PyTree) -> tuple[Array, Callable[[Array], PyTree]]:
     Returns:
       `(vector, unravel)`: the elements of all leaves one after the other, promoted to a common dtype, and a function
       from a vector of that shape and dtype to a tree like `pytree`, with each leaf's own shape and dtype.
+
+    Example:
+      >>> from styrax.flatten_util import ravel_pytree
+      >>> import styrax.numpy as jnp
+      >>> vector, unravel = ravel_pytree({'a': jnp.zeros(2), 'b': 1.0})
+      >>> vector
+      Array([0., 0., 1.], dtype=float32)
+      >>> unravel(vector + 1)['b']
+      Array(2., dtype=float32)
     """
     from . import numpy as jnp
 

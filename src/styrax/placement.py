@@ -62,7 +62,14 @@ def default_backend() -> str:
 
 
 def device_get(x: PyTree) -> PyTree:
-    """The arrays of a tree as NumPy arrays."""
+    """The arrays of a tree as NumPy arrays.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.device_get(jnp.arange(3))
+      array([0, 1, 2], dtype=int32)
+    """
     def get(leaf: Any) -> Any:
         if isinstance(leaf, Array) or hasattr(leaf, "__array__"):
             return np.asarray(leaf)

@@ -33,6 +33,14 @@ def tree_flatten(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> 
     Args:
       tree: any value; what is not a container is a single leaf.
       is_leaf: a predicate on every node; where it is true the node is a leaf.
+
+    Example:
+      >>> import styrax as jax
+      >>> leaves, structure = jax.tree.flatten({'a': 1, 'b': [2, None]})
+      >>> leaves
+      [1, 2]
+      >>> structure
+      PyTreeDef({'a': *, 'b': [*, None]})
     """
     if is_leaf is not None:
         return default_registry.flatten(tree, is_leaf)
@@ -47,12 +55,25 @@ def tree_flatten(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> 
 
 
 def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Leaf]) -> PyTree:
-    """The pytree of the structure ``treedef`` with the given leaves."""
+    """The pytree of the structure ``treedef`` with the given leaves.
+
+    Example:
+      >>> import styrax as jax
+      >>> structure = jax.tree.structure({'a': 0, 'b': [0]})
+      >>> jax.tree.unflatten(structure, [1, 2])
+      {'a': 1, 'b': [2]}
+    """
     return treedef.unflatten(leaves)
 
 
 def tree_leaves(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> list[Leaf]:
-    """The leaves of a pytree, in order."""
+    """The leaves of a pytree, in order.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.tree.leaves({'b': 1, 'a': (2, [3])})
+      [2, 3, 1]
+    """
     return tree_flatten(tree, is_leaf)[0]
 
 
@@ -71,6 +92,11 @@ def tree_map(f: Callable[..., Any], tree: PyTree, *rest: PyTree,
 
     Raises:
       ValueError: a tree of ``rest`` has not the structure of ``tree``; the message names the place.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.tree.map(lambda x, y: x + y, {'a': 1, 'b': (2, 3)}, {'a': 10, 'b': (20, 30)})
+      {'a': 11, 'b': (22, 33)}
     """
     leaves, treedef = tree_flatten(tree, is_leaf)
     if not rest:
@@ -91,7 +117,13 @@ def tree_map(f: Callable[..., Any], tree: PyTree, *rest: PyTree,
 
 def tree_reduce(function: Callable[[Any, Any], Any], tree: PyTree, initializer: Object = _MISSING,
                 is_leaf: Callable[[Any], bool] | None = None) -> PyTree:
-    """Folds the leaves from the left. Raises ``TypeError`` without leaves and initializer."""
+    """Folds the leaves from the left. Raises ``TypeError`` without leaves and initializer.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.tree.reduce(lambda total, x: total + x, [1, (2, 3)])
+      6
+    """
     leaves = tree_leaves(tree, is_leaf)
     if initializer is _MISSING:
         return functools.reduce(function, leaves)
@@ -128,6 +160,12 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
 
     Raises:
       TypeError: the tree has another structure.
+
+    Example:
+      >>> import styrax as jax
+      >>> outer, inner = jax.tree.structure([0, 0]), jax.tree.structure({'a': 0})
+      >>> jax.tree.transpose(outer, inner, [{'a': 1}, {'a': 2}])
+      {'a': [1, 2]}
     """
     leaves, treedef = tree_flatten(pytree_to_transpose)
     if inner_treedef is None:

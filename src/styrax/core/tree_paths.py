@@ -159,7 +159,13 @@ generate_key_paths = tree_leaves_with_path
 
 def tree_map_with_path(f: Callable[..., Any], tree: PyTree, *rest: PyTree, is_leaf: Callable[..., bool] | None = None,
                        is_leaf_takes_path: bool = False) -> PyTree:
-    """As ``tree_map``, with the key path as the first argument of ``f``."""
+    """As ``tree_map``, with the key path as the first argument of ``f``.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.tree.map_with_path(lambda path, x: jax.tree_util.keystr(path), {'a': [1, 2]})
+      {'a': ["['a'][0]", "['a'][1]"]}
+    """
     pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     columns = [list(c) for c in zip(*pairs)] if pairs else [[], []]
     for other in rest:

@@ -28,6 +28,12 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: PyTree, reverse: bool
     Raises:
       TypeError: `fn` is not callable.
       ValueError: the arrays differ in size along `axis`, or have no such axis.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.associative_scan(jnp.multiply, jnp.arange(1, 5))
+      Array([ 1,  2,  6, 24], dtype=int32)
     """
     from styrax import lax
 

@@ -132,6 +132,13 @@ def broadcast_in_dim(operand: ArrayLike, shape: Shape, broadcast_dimensions: Seq
 
     Raises:
       TypeError: for shapes and dimensions that do not fit.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.broadcast_in_dim(jnp.array([1, 2]), (2, 3), (0,))
+      Array([[1, 1, 1],
+             [2, 2, 2]], dtype=int32)
     """
     shape = canonical_shape(shape)
     dims = tuple(map(operator.index, broadcast_dimensions))

@@ -183,6 +183,12 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
 
     Raises:
       TypeError: for something that is not an array, or a dtype that arrays cannot have.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.convert_element_type(jnp.array([1.5, -2.5]), jnp.int32)
+      Array([ 1, -2], dtype=int32)
     """
     new_dtype = dtypes.check_and_canonicalize_user_dtype(new_dtype, "convert_element_type")
     return _convert_element_type(operand, new_dtype, weak_type=False)
@@ -428,6 +434,11 @@ def stop_gradient(x: PyTree) -> PyTree:
 
     Returns:
       the same pytree; derivatives through it are zero.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.grad(lambda x: x * jax.lax.stop_gradient(x))(3.0)
+      Array(3., dtype=float32, weak_type=True)
     """
     from styrax.core.tree import tree_map
 

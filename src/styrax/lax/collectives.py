@@ -175,6 +175,12 @@ def psum(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
       axis_index_groups: disjoint groups of positions along the axis that are summed separately.
 
     Raises NameError for a name that is not in scope.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.vmap(lambda x: x / jax.lax.psum(x, 'i'), axis_name='i')(jnp.array([1.0, 3.0]))
+      Array([0.25, 0.75], dtype=float32)
     """
     axes = _names(axis_name)
 

@@ -287,6 +287,12 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
 
     Raises:
       TypeError: for shapes or dtypes that do not fit.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.select(jnp.array([True, False]), jnp.array([1, 2]), jnp.array([3, 4]))
+      Array([1, 4], dtype=int32)
     """
     return select_n_p.bind(pred, on_false, on_true)
 
@@ -423,6 +429,12 @@ def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
 
     Raises:
       TypeError: for dtypes that differ, or shapes that do not fit.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.clamp(0, jnp.array([-1, 2, 9]), 5)
+      Array([0, 2, 5], dtype=int32)
     """
     return clamp_p.bind(min, x, max)
 

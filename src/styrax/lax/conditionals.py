@@ -51,6 +51,11 @@ def switch(index: ArrayLike, branches: Sequence[Callable[..., Any]], *operands: 
     Raises:
       TypeError: the index is not an integer scalar, or results of branches differ in type.
       ValueError: there are no branches.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.lax.switch(1, [lambda x: x, lambda x: 10 * x], 3)
+      Array(30, dtype=int32, weak_type=True)
     """
     if operand is not _no_operand:
         if operands:
@@ -91,6 +96,11 @@ def cond(pred: ArrayLike, true_fun: Function, false_fun: Function, *operands: Py
 
     Raises:
       TypeError: `pred` is not a scalar number, or the results of the functions differ in type.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.lax.cond(True, lambda x: x + 1, lambda x: x - 1, 3)
+      Array(4, dtype=int32, weak_type=True)
     """
     if not (callable(true_fun) and callable(false_fun)):
         if len(operands) == 2 and callable(false_fun) and callable(operands[1]) and not callable(operands[0]):

@@ -422,6 +422,13 @@ def dot_general(lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: DotDimensionN
     Raises:
       TypeError: for dimensions that do not exist, overlap, or differ in size.
       ValueError: for a precision that is none.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.dot_general(jnp.ones((2, 3)), jnp.ones((3, 2)), (((1,), (0,)), ((), ())))
+      Array([[3., 3.],
+             [3., 3.]], dtype=float32)
     """
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     numbers = (
@@ -456,6 +463,12 @@ def dot(lhs: ArrayLike, rhs: ArrayLike, *args: Object, dimension_numbers: DotDim
 
     Raises:
       ValueError: for other numbers of dimensions, or sizes that differ, without `dimension_numbers`.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.dot(jnp.arange(3), jnp.arange(3))
+      Array(5, dtype=int32)
     """
     if args:  # the older order: precision, preferred_element_type
         precision, preferred_element_type = (*args, None)[:2]

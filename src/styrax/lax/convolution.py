@@ -229,6 +229,13 @@ def conv_general_dilated(lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequenc
 
     Raises:
       TypeError, ValueError: for ranks, shapes, group counts or dtypes that do not fit together.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> x, w = jnp.ones((1, 1, 4)), jnp.ones((1, 1, 3))
+      >>> jax.lax.conv_general_dilated(x, w, (1,), 'SAME', dimension_numbers=('NCH', 'OIH', 'NCH'))
+      Array([[[2., 3., 3., 2.]]], dtype=float32)
     """
     dnums = conv_dimension_numbers(shape_of(lhs), shape_of(rhs), dimension_numbers)
     spatial = len(shape_of(lhs)) - 2

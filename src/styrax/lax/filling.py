@@ -163,6 +163,12 @@ def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[t
     Raises:
       ValueError: for configurations that do not fit.
       TypeError: for dtypes that differ.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.pad(jnp.array([1, 2]), 0, [(1, 2, 1)])
+      Array([0, 1, 0, 2, 0, 0], dtype=int32)
     """
     config = tuple(
         (canonical_dim(low), canonical_dim(high), canonical_dim(interior))
@@ -228,6 +234,12 @@ def iota(dtype: DTypeLike, size: int) -> Array:
     """The vector `[0, 1, …, size - 1]`.
 
     Raises TypeError for a dtype or size that is none.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.iota(jnp.int32, 4)
+      Array([0, 1, 2, 3], dtype=int32)
     """
     return broadcasted_iota(dtype, (size,), 0)
 
@@ -262,6 +274,12 @@ def full(shape: Shape, fill_value: ArrayLike, dtype: DTypeLike | None = None, *,
 
     Raises:
       TypeError: if `fill_value` is no scalar, or `shape` no shape.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.lax.full((2, 2), 7)
+      Array([[7, 7],
+             [7, 7]], dtype=int32, weak_type=True)
     """
     shape = canonical_shape(shape)
     if shape_of(fill_value):

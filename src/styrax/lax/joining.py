@@ -119,6 +119,12 @@ def concatenate(operands: Array | Sequence[ArrayLike], dimension: int) -> Array:
     Raises:
       ValueError: without arrays.
       TypeError: for shapes or dtypes that do not fit.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.concatenate([jnp.zeros(2), jnp.ones(1)], 0)
+      Array([0., 0., 1.], dtype=float32)
     """
     if len(operands) == 0:
         raise ValueError("concatenate requires a non-empty sequences of arrays")

@@ -50,6 +50,11 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
 
     Raises:
       TypeError: the condition is not a boolean scalar, or the carry changes in tree, shape or dtype.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.lax.while_loop(lambda x: x < 100, lambda x: 3 * x, 1)
+      Array(243, dtype=int32, weak_type=True)
     """
     if not (callable(body_fun) and callable(cond_fun)):
         raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
@@ -174,6 +179,11 @@ def fori_loop(lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[Any, Any],
     Raises:
       TypeError: the bounds differ in dtype or the carry changes its type.
       ValueError: `unroll` is given with bounds that are not known.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.lax.fori_loop(0, 5, lambda i, total: total + i, 0)
+      Array(10, dtype=int32, weak_type=True)
     """
     if not callable(body_fun):
         raise TypeError("lax.fori_loop: body_fun argument should be callable.")

@@ -117,6 +117,11 @@ def device_put(x: PyTree, device: DeviceLike | ShardingLike | PyTree | None = No
 
     Raises:
       ValueError: a sharding that does not fit the shape of an array. TypeError: what is neither device nor sharding.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.device_put([1.0, 2.0])
+      [Array(1., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True)]
     """
     leaves, treedef = tree.tree_flatten(x)
     devices = _spread(device, x, len(leaves))

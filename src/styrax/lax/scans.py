@@ -53,6 +53,12 @@ def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: PyTree, xs: PyTree = No
     Raises:
       TypeError: `f` does not return a pair, or its carry differs in tree, shape or dtype.
       ValueError: leading axes or `length` disagree, or neither is given.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.scan(lambda total, x: (total + x, total), 0, jnp.arange(4))
+      (Array(6, dtype=int32), Array([0, 0, 1, 3], dtype=int32, weak_type=True))
     """
     if not callable(f):
         raise TypeError("lax.scan: f argument should be a callable.")
@@ -312,6 +318,12 @@ def map(f: Callable[[Any], Any], xs: PyTree, *, batch_size: int | None = None) -
 
     Returns:
       the tree of results with the leading axis of `xs`.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.map(lambda x: x ** 2, jnp.arange(3))
+      Array([0, 1, 4], dtype=int32)
     """
     if batch_size is not None:
         return _map_in_batches(f, xs, batch_size)

@@ -162,6 +162,13 @@ def reshape(operand: ArrayLike, new_sizes: Shape, dimensions: Sequence[int] | No
 
     Raises:
       TypeError: for a shape of another size.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.reshape(jnp.arange(4), (2, 2))
+      Array([[0, 1],
+             [2, 3]], dtype=int32)
     """
     new_sizes = canonical_shape(new_sizes)
     shape = shape_of(operand)
@@ -243,6 +250,13 @@ def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
 
     Raises:
       TypeError: if `permutation` is none.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.transpose(jnp.array([[1, 2], [3, 4]]), (1, 0))
+      Array([[1, 3],
+             [2, 4]], dtype=int32)
     """
     permutation = tuple(operator.index(d) for d in permutation)
     if permutation == tuple(range(len(shape_of(operand)))):

@@ -136,6 +136,12 @@ def slice(operand: ArrayLike, start_indices: Sequence[int], limit_indices: Seque
 
     Raises:
       TypeError: for positions outside the array or that do not fit.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.slice(jnp.arange(6), (1,), (5,), (2,))
+      Array([1, 3], dtype=int32)
     """
     return slice_p.bind(
         operand,
@@ -399,6 +405,12 @@ def dynamic_slice(operand: ArrayLike, start_indices: ArrayLike | Sequence[ArrayL
     Raises:
       TypeError: for a block larger than the array, or indices that are no integers.
       ValueError: unless there is one index for each dimension.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.dynamic_slice(jnp.arange(6), (2,), (3,))
+      Array([2, 3, 4], dtype=int32)
     """
     starts = start_scalars(operand, start_indices, allow_negative_indices)
     return dynamic_slice_p.bind(operand, *starts, slice_sizes=canonical_shape(slice_sizes) if len(
@@ -588,6 +600,12 @@ def dynamic_update_slice(operand: ArrayLike, update: ArrayLike, start_indices: A
     Raises:
       TypeError: for a block that does not fit, or indices that are no integers.
       ValueError: unless there is one index for each dimension.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.dynamic_update_slice(jnp.zeros(4), jnp.ones(2), (1,))
+      Array([0., 1., 1., 0.], dtype=float32)
     """
     starts = start_scalars(operand, start_indices, allow_negative_indices)
     return dynamic_update_slice_p.bind(operand, update, *starts)

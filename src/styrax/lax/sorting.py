@@ -111,6 +111,12 @@ def sort_key_val(keys: ArrayLike, values: ArrayLike, dimension: int = -1,
 
     Raises:
       TypeError: for arrays of different shapes.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.sort_key_val(jnp.array([3, 1, 2]), jnp.array([0, 1, 2]))
+      (Array([1, 2, 3], dtype=int32), Array([1, 2, 0], dtype=int32))
     """
     axis = canonical_axis(dimension, len(shape_of(keys)))
     sorted_keys, sorted_values = sort_p.bind(
@@ -318,6 +324,13 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Array]:
 
     Raises:
       ValueError: for a complex array, an axis that does not exist, or `k` out of range.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> values, places = jax.lax.top_k(jnp.array([3, 1, 2]), 2)
+      >>> values, places
+      (Array([3, 2], dtype=int32), Array([0, 2], dtype=int32))
     """
     axis = canonical_axis(axis, len(shape_of(operand)))
     return list(top_k_p.bind(operand, k=int(k), axis=axis))

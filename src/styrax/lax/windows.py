@@ -110,6 +110,12 @@ def reduce_window(operand: PyTree, init_value: PyTree, computation: Callable[...
     Raises:
       TypeError: for sizes, strides or dilations that do not fit the operand.
       ValueError: for trees that do not match.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.reduce_window(jnp.arange(4.0), 0.0, jax.lax.add, (2,), (1,), 'VALID')
+      Array([1., 3., 5.], dtype=float32)
     """
     operands, treedef = tree.tree_flatten(operand)
     inits, init_treedef = tree.tree_flatten(init_value)

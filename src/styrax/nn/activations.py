@@ -49,7 +49,14 @@ def identity(x: ArrayLike) -> Array:
 @custom_jvp
 @jit
 def relu(x: ArrayLike) -> Array:
-    """max(x, 0), with derivative 0 at 0."""
+    """max(x, 0), with derivative 0 at 0.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.nn.relu(jnp.array([-1.0, 0.0, 2.0]))
+      Array([0., 0., 2.], dtype=float32)
+    """
     from styrax.numpy.binary import maximum
 
     return maximum(x, 0)
@@ -274,6 +281,13 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, a
 
     Integers out of range give zeros. `axis` may be the name of a mapped axis, which then stands for the
     new one.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.nn.one_hot(jnp.array([0, 2]), 3)
+      Array([[1., 0., 0.],
+             [0., 0., 1.]], dtype=float32)
     """
     from styrax.core.trace import concrete_or_error
 

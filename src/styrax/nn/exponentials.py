@@ -65,6 +65,12 @@ def logsumexp(a: ArrayLike, axis: Axis = None, b: ArrayLike | None = None, keepd
       return_sign: whether the result is a pair of the logarithm of the modulus and the sign; otherwise a
         negative sum of real numbers gives NaN.
       where: booleans; elements where they are False are left out.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.nn.logsumexp(jnp.array([1000.0, -1000.0]))
+      Array(1000., dtype=float32)
     """
     if b is not None:
         a, b = promote_args_inexact("logsumexp", a, b)
@@ -114,6 +120,12 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
     """exp(x) divided by its sum along `axis` (an int, or several): positive numbers that add up to 1.
 
     Elements where `where` is False are left out, and 0. Integers are taken as floats.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.nn.softmax(jnp.array([0.0, 0.0]))
+      Array([0.5, 0.5], dtype=float32)
     """
     return _softmax(x, axis if type(axis) is int else static_axis(axis), where)
 

@@ -44,7 +44,13 @@ def ones(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None,
 
 
 def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
-    """An initializer that gives one value everywhere (or an array that broadcasts)."""
+    """An initializer that gives one value everywhere (or an array that broadcasts).
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.nn.initializers.constant(3.0)(None, (2,))
+      Array([3., 3.], dtype=float32)
+    """
 
     def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Array:
         return full(shape, value, dtype=_dtype(dtype, None), out_sharding=out_sharding)

@@ -36,6 +36,11 @@ def normal(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = 
 
     Raises:
       ValueError: for another dtype.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.random.normal(jax.random.key(0), (2, 3)).shape
+      (2, 3)
     """
     key, _ = check_prng_key("normal", key)
     shape = canonical_shape(shape)

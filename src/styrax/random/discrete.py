@@ -39,6 +39,11 @@ def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: Sequence[int] | None = 
     Raises:
       ValueError: for another mode.
       TypeError: for probabilities that are not floats.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.random.bernoulli(jax.random.key(0), 0.5, (4,))
+      Array([False, False,  True,  True], dtype=bool)
     """
     if mode not in ("high", "low"):
         raise ValueError(f"got mode={mode!r}, expected 'high' or 'low'")
@@ -97,6 +102,12 @@ def categorical(key: ArrayLike, logits: ArrayLike, axis: int = -1, shape: Sequen
 
     Raises:
       ValueError: for a shape that does not fit, or more draws than categories without replacement.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.random.categorical(jax.random.key(0), jnp.array([0.0, 50.0]))
+      Array(1, dtype=int32)
     """
     from styrax.numpy import argmax, asarray, expand_dims
 
@@ -142,6 +153,11 @@ def permutation(key: ArrayLike, x: int | ArrayLike, axis: int = 0, independent: 
 
     Raises:
       TypeError: for a scalar that is not an integer.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.random.permutation(jax.random.key(0), 5)
+      Array([0, 1, 4, 3, 2], dtype=int32)
     """
     key, _ = check_prng_key("permutation", key)
     from styrax.numpy import arange, asarray, take
@@ -191,6 +207,11 @@ def choice(key: ArrayLike, a: int | ArrayLike, shape: Sequence[int] = (), replac
     Raises:
       ValueError: for more draws than elements without replacement, an empty `a`, or a `p` of another
         shape.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.random.choice(jax.random.key(0), 5, (3,), replace=False)
+      Array([0, 1, 4], dtype=int32)
     """
     from styrax.numpy import asarray, cumsum, searchsorted, take, zeros
 

@@ -106,6 +106,12 @@ def key(seed: int | ArrayLike, *, impl: Hashable | None = None, dtype: DTypeLike
     Raises:
       TypeError: for a seed that is no integer scalar.
       ValueError: for an unknown generator.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.random.key(0)
+      Array((), dtype=key<fry>) overlaying:
+      [0 0]
     """
     return _seeded("key", seed, _chosen_impl("key", impl, dtype))
 
@@ -134,6 +140,13 @@ def split(key: ArrayLike, num: int | tuple[int, ...] = 2) -> Array:
 
     Raises:
       ValueError: for an array of several keys, or a negative number.
+
+    Example:
+      >>> import styrax as jax
+      >>> first, second = jax.random.split(jax.random.key(0))
+      >>> first
+      Array((), dtype=key<fry>) overlaying:
+      [1797259609 2579123966]
     """
     typed, raw = check_prng_key("split", key)
     return maybe_unwrap(raw, _split(typed, num))
@@ -173,6 +186,11 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
       ValueError: for an array of several keys.
       TypeError: for data that is not scalar.
       OverflowError: for a Python integer that is no uint32.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.random.key_data(jax.random.fold_in(jax.random.key(0), 7))
+      Array([2716826189,  292468403], dtype=uint32)
     """
     typed, raw = check_prng_key("fold_in", key)
     if np.shape(data):

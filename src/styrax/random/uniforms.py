@@ -95,6 +95,11 @@ def uniform(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None =
 
     Raises:
       ValueError: for another dtype.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.random.uniform(jax.random.key(0), (3,), minval=1.0, maxval=2.0).shape
+      (3,)
     """
     key, _ = check_prng_key("uniform", key)
     shape = canonical_shape(shape)
@@ -138,6 +143,11 @@ def randint(key: ArrayLike, shape: Sequence[int], minval: ArrayLike, maxval: Arr
 
     Raises:
       TypeError: for another dtype.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.random.randint(jax.random.key(0), (5,), 0, 10)
+      Array([9, 0, 2, 3, 1], dtype=int32)
     """
     key, _ = check_prng_key("randint", key)
     kind: np.dtype = dtypes.check_and_canonicalize_user_dtype(int if dtype is None else dtype)

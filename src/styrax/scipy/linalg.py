@@ -90,6 +90,13 @@ def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check
       overwrite_a, check_finite: ignored.
 
     A matrix that is not positive definite gives NaN. Raises ValueError for rank below 2.
+
+    Example:
+      >>> import styrax.scipy.linalg as linalg
+      >>> import styrax.numpy as jnp
+      >>> linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]), lower=True)
+      Array([[2., 0.],
+             [1., 2.]], dtype=float32)
     """
     del overwrite_a, check_finite
     return _cholesky(a, lower)
@@ -155,7 +162,14 @@ def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, overw
 
 
 def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
-    """The determinants of square matrices; the last arguments are ignored."""
+    """The determinants of square matrices; the last arguments are ignored.
+
+    Example:
+      >>> import styrax.scipy.linalg as linalg
+      >>> import styrax.numpy as jnp
+      >>> linalg.det(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
+      Array(8., dtype=float32)
+    """
     del overwrite_a, check_finite
     return _linalg.det(a)
 
@@ -406,6 +420,12 @@ def solve(a: ArrayLike, b: ArrayLike, lower: bool = False, overwrite_a: bool = F
       assume_a: "gen", "sym", "her" or "pos" (Hermitian positive definite).
 
     The other arguments are ignored. Raises ValueError for other values of `assume_a`.
+
+    Example:
+      >>> import styrax.scipy.linalg as linalg
+      >>> import styrax.numpy as jnp
+      >>> linalg.solve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 2.0]))
+      Array([1. , 0.5], dtype=float32)
     """
     del overwrite_a, overwrite_b, debug, check_finite
     if assume_a not in ("gen", "sym", "her", "pos"):
@@ -453,6 +473,13 @@ def block_diag(*arrs: ArrayLike) -> Array:
     """A matrix with the given ones on its diagonal and zeros elsewhere; vectors count as rows.
 
     Raises ValueError for arrays of rank above 2.
+
+    Example:
+      >>> import styrax.scipy.linalg as linalg
+      >>> import styrax.numpy as jnp
+      >>> linalg.block_diag(jnp.ones((1, 2)), 3.0)
+      Array([[1., 1., 0.],
+             [0., 0., 3.]], dtype=float32)
     """
     blocks = [asarray(x) for x in arrs] if arrs else [lax.full((1, 0), 0, np.float32)]
     for i, block in enumerate(blocks):

@@ -78,6 +78,12 @@ def convolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "
       precision: of the products, as for `lax.conv_general_dilated`.
 
     Raises ValueError for other modes and methods, different ranks, and empty arrays.
+
+    Example:
+      >>> import styrax.scipy.signal as signal
+      >>> import styrax.numpy as jnp
+      >>> signal.convolve(jnp.array([1.0, 2.0]), jnp.array([1.0, 1.0]), method='direct')
+      Array([1., 3., 2.], dtype=float32)
     """
     if method == "fft":
         return fftconvolve(in1, in2, mode=mode)

@@ -229,7 +229,13 @@ def _ndtri_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 # -- logarithms --------------------------------------------------------------------------------------------
 def expit(x: ArrayLike) -> Array:
-    """1 / (1 + exp(-x)), the logistic sigmoid."""
+    """1 / (1 + exp(-x)), the logistic sigmoid.
+
+    Example:
+      >>> import styrax.scipy.special as special
+      >>> special.expit(0.0)
+      Array(0.5, dtype=float32, weak_type=True)
+    """
     (x,) = promote_args_inexact("expit", x)
     return lax.logistic(x)
 

@@ -64,6 +64,14 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """The Toeplitz matrix with first column c and first row r (by default the conjugate of c).
 
     Leading axes of c and r are batch axes. r[0] is not used.
+
+    Example:
+      >>> import styrax.scipy.linalg as linalg
+      >>> import styrax.numpy as jnp
+      >>> linalg.toeplitz(jnp.array([1, 2, 3]))
+      Array([[1, 2, 3],
+             [2, 1, 2],
+             [3, 2, 1]], dtype=int32)
     """
     if r is None:
         (c,) = arrays("toeplitz", c)

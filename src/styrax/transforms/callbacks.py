@@ -111,6 +111,13 @@ def pure_callback(callback: Callable[..., Any], result_shape_dtypes: PyTree, *ar
       ValueError: an unknown `vmap_method`; 64-bit results while 64-bit types are disabled; differentiation (give the
         derivative with `custom_jvp`). NotImplementedError: `vmap` without a method.
       JaxRuntimeError: the function raised, or returned other shapes or dtypes than announced.
+
+    Example:
+      >>> import styrax as jax
+      >>> import numpy as np
+      >>> shape = jax.ShapeDtypeStruct((), np.float32)
+      >>> jax.jit(lambda x: jax.pure_callback(lambda v: np.float32(v + 1), shape, x))(1.0)
+      Array(2., dtype=float32)
     """
     if not callable(callback):
         raise TypeError(f"Expected a callable, got {callback!r}")

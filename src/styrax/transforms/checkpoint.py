@@ -74,6 +74,13 @@ def checkpoint(fun: Callable[P, R], *, prevent_cse: bool | Sequence[bool] = True
 
     Raises:
       NotImplementedError: `concrete` is given; use `static_argnums`.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> f = jax.checkpoint(lambda x: jnp.sin(jnp.sin(x)))
+      >>> round(float(jax.grad(f)(1.0)), 4)
+      0.36
     """
     if concrete is not _NOT_GIVEN:
         raise NotImplementedError(

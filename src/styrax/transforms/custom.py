@@ -152,6 +152,17 @@ class custom_jvp(Generic[P, R]):
       nondiff_argnames: the same by name.
 
     The rule is given with `defjvp` or `defjvps`. Calling the function without one raises AttributeError.
+
+    Example:
+      >>> import styrax as jax
+      >>> @jax.custom_jvp
+      ... def f(x):
+      ...     return x ** 2
+      >>> @f.defjvp
+      ... def f_jvp(primals, tangents):
+      ...     return f(*primals), 10.0 * tangents[0]
+      >>> jax.grad(f)(3.0)
+      Array(10., dtype=float32, weak_type=True)
     """
 
     def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
@@ -301,6 +312,15 @@ class custom_vjp(Generic[P, R]):
       nondiff_argnames: the same by name.
 
     The rule is given with `defvjp`. Calling the function without one raises AttributeError.
+
+    Example:
+      >>> import styrax as jax
+      >>> @jax.custom_vjp
+      ... def f(x):
+      ...     return x ** 2
+      >>> f.defvjp(lambda x: (f(x), x), lambda x, ct: (10.0 * ct,))
+      >>> jax.grad(f)(3.0)
+      Array(10., dtype=float32, weak_type=True)
     """
 
     def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):

@@ -47,6 +47,11 @@ def jvp(fun: Function, primals: PyTree, tangents: PyTree, has_aux: bool = False)
 
     Raises:
       TypeError: structures or dtypes do not match. ValueError: shapes do not.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.jvp(lambda x: x ** 2, (3.0,), (1.0,))
+      (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
     check_callable(fun)
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
@@ -126,6 +131,12 @@ def linearize(fun: Function, *primals: PyTree, has_aux: bool = False) -> tuple[P
     Returns:
       `(results, push)`, where `push(*tangents)` gives the results' tangents without running `fun`
       again; and the auxiliary part with `has_aux`.
+
+    Example:
+      >>> import styrax as jax
+      >>> y, tangent = jax.linearize(lambda x: x ** 2, 3.0)
+      >>> tangent(1.0)
+      Array(6., dtype=float32, weak_type=True)
     """
     check_callable(fun)
     flat, values, outs, record = linearize_call(fun, *tree.tree_flatten(primals), has_aux)
@@ -172,6 +183,11 @@ def grad(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False,
 
     Raises:
       TypeError: the result is no scalar, or dtypes cannot be differentiated.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.grad(lambda x: x ** 3)(2.0)
+      Array(12., dtype=float32, weak_type=True)
     """
     value_and_grad_f = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
     doc = ("Gradient of {fun} with respect to positional argument(s) {argnums}. Takes the same arguments as {fun} but "
@@ -196,6 +212,11 @@ def value_and_grad(fun: Function, argnums: int | Sequence[int] = 0, has_aux: boo
     Returns:
       A function of the same arguments that gives `(value, gradient)`; with `has_aux`
       `((value, auxiliary part), gradient)`.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.value_and_grad(lambda x: x ** 3)(2.0)
+      (Array(8., dtype=float32, weak_type=True), Array(12., dtype=float32, weak_type=True))
     """
     check_callable(fun)
     no_reduce_axes(reduce_axes)
@@ -299,6 +320,12 @@ def linear_transpose(fun: Function, *primals: PyTree, reduce_axes: Axes = ()) ->
     Raises:
       TypeError: dtypes are not supported, or a cotangent has another type than the result.
       NotImplementedError: `fun` is not linear.
+
+    Example:
+      >>> import styrax as jax
+      >>> transposed = jax.linear_transpose(lambda x: 3.0 * x, 1.0)
+      >>> transposed(2.0)
+      (Array(6., dtype=float32, weak_type=True),)
     """
     check_callable(fun)
     no_reduce_axes(reduce_axes)

@@ -33,6 +33,13 @@ def jacfwd(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = Fals
       differentiated arguments (of shape `in`) it gives an array of shape `out + in`: the structure of
       the results, with the structure of the arguments in place of each leaf. With `has_aux` a pair of
       that and the auxiliary part.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.jacfwd(lambda x: x ** 2)(jnp.array([1.0, 2.0]))
+      Array([[2., 0.],
+             [0., 4.]], dtype=float32)
     """
     check_callable(fun)
 
@@ -80,6 +87,13 @@ def jacrev(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = Fals
     """The Jacobian of a function, row by row in reverse mode; see `jacfwd`.
 
     With `allow_int`, integer arguments are allowed; their Jacobians have dtype `float0`.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.jacrev(lambda x: x.sum() * x)(jnp.array([1.0, 2.0]))
+      Array([[4., 1.],
+             [2., 5.]], dtype=float32)
     """
     check_callable(fun)
 
@@ -110,7 +124,15 @@ def jacrev(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = Fals
 
 def hessian(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False,
             holomorphic: bool = False) -> Function:
-    """The matrix of second derivatives of a function: `jacfwd` of `jacrev`, with their arguments."""
+    """The matrix of second derivatives of a function: `jacfwd` of `jacrev`, with their arguments.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.hessian(lambda x: x[0] ** 2 * x[1])(jnp.array([1.0, 2.0]))
+      Array([[4., 2.],
+             [2., 0.]], dtype=float32)
+    """
     return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
 
 

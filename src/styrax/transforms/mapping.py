@@ -47,6 +47,12 @@ def vmap(fun: F, in_axes: int | None | Sequence[PyTree] = 0, out_axes: PyTree = 
       ValueError: sizes do not agree, an axis is out of range, or the axes do not fit the arguments or
         results.
       TypeError: `fun` is not callable or the axes are not integers or None.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.vmap(jnp.dot, in_axes=(0, None))(jnp.ones((3, 2)), jnp.array([1.0, 2.0]))
+      Array([3., 3., 3.], dtype=float32)
     """
     check_callable(fun)
     if isinstance(in_axes, list):

@@ -164,6 +164,12 @@ def vjp(fun: Function, *primals: PyTree, has_aux: bool = False, reduce_axes: Axe
       `(results, pull)`, where `pull(cotangents)`, given cotangents with the structure, shapes and dtypes of
       the results, gives a tuple of the arguments' cotangents (of dtype `float0` for integers and booleans);
       and the auxiliary part with `has_aux`.
+
+    Example:
+      >>> import styrax as jax
+      >>> y, pull = jax.vjp(lambda a, b: a * b, 3.0, 4.0)
+      >>> pull(1.0)
+      (Array(4., dtype=float32, weak_type=True), Array(3., dtype=float32, weak_type=True))
     """
     check_callable(fun)
     no_reduce_axes(reduce_axes)

@@ -88,6 +88,14 @@ def make_jaxpr(fun: Function, static_argnums: int | Sequence[int] = (),
 
     Raises:
       TypeError: `fun` is not callable.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.make_jaxpr(lambda x: 2 * x + 1)(1.0)
+      { lambda ; a:f32[]. let
+          b:f32[] = mul 2.0:f32[] a
+          c:f32[] = add b 1.0:f32[]
+        in (c,) }
     """
     if not callable(fun):
         raise TypeError("the first argument must be callable")
@@ -120,6 +128,12 @@ def eval_shape(fun: Function, *args: PyTree, **kwargs: PyTree) -> PyTree:
 
     Raises:
       TypeError: `fun` is not callable, or an argument is not an array.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.eval_shape(jnp.dot, jnp.ones((3, 4)), jnp.ones(4))
+      ShapeDtypeStruct(shape=(3,), dtype=float32)
     """
     check_callable(fun)
     closed, out_tree = trace_function(fun, args, kwargs, (), "eval_shape")
