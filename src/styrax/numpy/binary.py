@@ -51,7 +51,7 @@ direct: dict[Callable[..., Any], tuple[Callable[..., Any], frozenset]] = {}
 
 def _binary(name: str, primitive: Callable[..., Any], fast: frozenset, doc: str,
             promote: Callable[..., Any] = promote_args, general: Callable[..., Any] | None = None,
-            ) -> Callable[..., Any]:
+            ) -> Callable[[ArrayLike, ArrayLike], Array]:
     """A row of the tables below.
 
     `primitive` takes two arrays of a dtype in `fast` as they are; others go through `promote` to
@@ -325,7 +325,7 @@ def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 
 # -- sums of exponentials -----------------------------------------------------------------------
-def _log_sum(name: str, base: float) -> Callable[..., Any]:
+def _log_sum(name: str, base: float) -> Callable[[ArrayLike, ArrayLike], Array]:
     power_of = lax.exp if base == math.e else lax.exp2
     scale = None if base == math.e else 1 / math.log(2)
     turn = math.pi if base == math.e else math.pi / math.log(2)

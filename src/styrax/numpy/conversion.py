@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,8 +20,9 @@ from .promotion import canonical, check_arraylike, check_int, convert, is_array,
 _SCALARS = (bool, int, float, complex)
 
 
-def array(object: NestedArrayLike, dtype: DTypeLike | None = None, copy: bool = True, order: str | None = "K",
-          ndmin: int = 0, *, device: DeviceLike | None = None, out_sharding: ShardingLike | None = None) -> Array:
+def array(object: NestedArrayLike, dtype: DTypeLike | None = None, *args: Object, copy: bool = True,
+          order: str | None = "K", ndmin: int = 0, device: DeviceLike | None = None,
+          out_sharding: ShardingLike | None = None) -> Array:
     """An array with the elements of `object`: a number, nested sequences, a NumPy or another array.
 
     Args:
@@ -34,6 +36,11 @@ def array(object: NestedArrayLike, dtype: DTypeLike | None = None, copy: bool = 
 
     Raises TypeError for what has no numbers in it, ValueError for None and for ragged sequences.
     """
+    if args:
+        warnings.warn("Passing the copy, order, and ndmin arguments to jnp.array positionally is deprecated. Use "
+                      "keyword arguments instead.", DeprecationWarning, stacklevel=2)
+        given: list[Any] = [*args, *(copy, order, ndmin)[len(args):]]
+        copy, order, ndmin = given
     if order not in (None, "K", "C", "A", "F"):
         raise ValueError(f"order must be one of 'K', 'A', 'C', or 'F'; got {order=}")
     if order == "F":
@@ -56,7 +63,7 @@ def asarray(a: NestedArrayLike, dtype: DTypeLike | None = None, order: str | Non
     if copy is False and not is_array(a):
         raise ValueError(f"jnp.asarray: cannot convert object of type {type(a)} to JAX Array on backend="
                          "'cpu' with copy=False. Consider using copy=None or copy=True instead.")
-    return array(a, dtype, bool(copy), order, device=device, out_sharding=out_sharding)
+    return array(a, dtype, copy=bool(copy), order=order, device=device, out_sharding=out_sharding)
 
 
 def place(x: Any, device: Any) -> Array:

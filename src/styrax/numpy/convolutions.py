@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from styrax import lax
 from styrax.core.array import Array
@@ -53,7 +52,14 @@ def _conv(x: Any, y: Any, mode: str, op: str, precision: Any, preferred_element_
     return out
 
 
-def _function(op: str, doc: str, default: str) -> Callable[..., Any]:
+class Convolution(Protocol):
+    """`convolve` and `correlate`."""
+
+    def __call__(self, a: ArrayLike, v: ArrayLike, mode: str = ..., *, precision: lax.PrecisionLike = None,
+                 preferred_element_type: DTypeLike | None = None) -> Array: ...
+
+
+def _function(op: str, doc: str, default: str) -> Convolution:
     def function(a: ArrayLike, v: ArrayLike, mode: str = default, *, precision: lax.PrecisionLike = None,
                  preferred_element_type: DTypeLike | None = None) -> Array:
         a, v = (asarray(x) for x in arrays(op, a, v))

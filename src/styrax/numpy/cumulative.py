@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from styrax.transforms.jit import jit
 
 from .broadcasting import choose_elements
 from .promotion import arrays, axis_index, convert, default_int, dtype_of, shape_of, static_axis, user_dtype
-from .reductions import _BOOL, _no_out, _sum_dtype, argmax, argmin, highest, lowest
+from .reductions import _BOOL, Position, _no_out, _sum_dtype, argmax, argmin, highest, lowest
 from .reductions import all as all_
 from .reductions import max as max_
 from .reductions import min as min_
@@ -43,7 +43,14 @@ def _cumulate(name: str, a: Any, primitive: Callable[..., Any], axis: Any, dtype
     return primitive(convert(a, result), axis)
 
 
-def _cumulative(name: str, primitive: Callable[..., Any], fill: Any, doc: str) -> Callable[..., Any]:
+class Accumulation(Protocol):
+    """`cumsum` and its kin."""
+
+    def __call__(self, a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None,
+                 out: None = None) -> Array: ...
+
+
+def _cumulative(name: str, primitive: Callable[..., Any], fill: Any, doc: str) -> Accumulation:
     def function(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
         _no_out(name, out)
         return _cumulate(name, a, primitive, axis, dtype, fill, False)
@@ -62,8 +69,8 @@ nancumsum = _cumulative("nancumsum", lax.cumsum, 0, _CUM_DOC.format("sum, NaN ta
 nancumprod = _cumulative("nancumprod", lax.cumprod, 1, _CUM_DOC.format("product, NaN taken as 1,"))
 
 
-def _with_promotion(name: str, primitive: Callable[..., Any]) -> Callable[..., Any]:
-    def function(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+def _with_promotion(name: str, primitive: Callable[..., Any]) -> Accumulation:
+    def function(a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None) -> Array:
         return _cumulate(name, a, primitive, axis, dtype, None, True)
 
     return jit(named(function, name, ""), static_argnames=("axis", "dtype"))
@@ -76,7 +83,14 @@ def _cumprod_without_promotion(a: Any, axis: int, dtype: Any) -> Any:
     return _cumulate("cumulative_prod", a, lax.cumprod, axis, dtype, None, False)
 
 
-def _array_api(name: str, accumulate: Callable[..., Any], start: int) -> Callable[..., Any]:
+class ArrayApiAccumulation(Protocol):
+    """`cumulative_sum` and `cumulative_prod`."""
+
+    def __call__(self, x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None,
+                 include_initial: bool = False) -> Array: ...
+
+
+def _array_api(name: str, accumulate: Callable[..., Any], start: int) -> ArrayApiAccumulation:
     def function(x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None,
                  include_initial: bool = False) -> Array:
         (x,) = arrays(name, x)
@@ -112,7 +126,22 @@ _NAN_STATIC = ("axis", "keepdims")
 _NAN_DOC = """The {} of the elements along `axis` that are not NaN. Arguments as for `{}`.{}"""
 
 
-def _nan_extremum(name: str, reduce: Callable[..., Any], fill: Callable[[Any], Any], plain: str) -> Callable[..., Any]:
+class NanExtremum(Protocol):
+    """`nanmax` and `nanmin`."""
+
+    def __call__(self, a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False,
+                 initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array: ...
+
+
+class NanFold(Protocol):
+    """`nansum` and `nanprod`."""
+
+    def __call__(self, a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None,
+                 keepdims: bool = False, initial: ArrayLike | None = None,
+                 where: ArrayLike | None = None) -> Array: ...
+
+
+def _nan_extremum(name: str, reduce: Callable[..., Any], fill: Callable[[Any], Any], plain: str) -> NanExtremum:
     def function(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False,
                  initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:
         (a,) = arrays(name, a)
@@ -134,7 +163,7 @@ nanmax = _nan_extremum("nanmax", max_, lowest, "max")
 nanmin = _nan_extremum("nanmin", min_, highest, "min")
 
 
-def _nan_fold(name: str, reduce: Callable[..., Any], fill: int) -> Callable[..., Any]:
+def _nan_fold(name: str, reduce: Callable[..., Any], fill: int) -> NanFold:
     def function(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None,
                  keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:
         (a,) = arrays(name, a)
@@ -210,7 +239,7 @@ def _nanstd(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out
 nanstd = jit(named(_nanstd, "nanstd"), static_argnames=("axis", "dtype", "keepdims"))
 
 
-def _nan_arg(name: str, plain: Callable[..., Any], fill: float) -> Callable[..., Any]:
+def _nan_arg(name: str, plain: Callable[..., Any], fill: float) -> Position:
     def inner(a: Any, axis: int | None = None, keepdims: bool = False) -> Any:
         if not dtypes.issubdtype(dtype_of(a), np.inexact):
             return plain(a, axis=axis, keepdims=keepdims)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -115,7 +115,13 @@ _DOC_1 = """The {} of `a` along an axis.
     other values and for axes out of range."""
 
 
-def _make_one(name: str, kind: Any, text: str, length: str = "") -> Callable[..., Any]:
+class Transform(Protocol):
+    """A transform along one axis."""
+
+    def __call__(self, a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array: ...
+
+
+def _make_one(name: str, kind: Any, text: str, length: str = "") -> Transform:
     def function(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
         return _one_axis(name, kind, a, n, axis, norm)
 
@@ -135,7 +141,14 @@ _DOC_N = """The {} of `a` along several axes: `axes`, by default {}.
     of range."""
 
 
-def _make_n(name: str, kind: Any, text: str, two: bool) -> Callable[..., Any]:
+class MultiTransform(Protocol):
+    """A transform along several axes."""
+
+    def __call__(self, a: ArrayLike, s: Shape | None = None, axes: Sequence[int] = ...,
+                 norm: str | None = None) -> Array: ...
+
+
+def _make_n(name: str, kind: Any, text: str, two: bool) -> MultiTransform:
     if two:
         def function(a: ArrayLike, s: Shape | None = None, axes: Sequence[int] = (-2, -1),
                      norm: str | None = None) -> Array:

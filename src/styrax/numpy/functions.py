@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core.typing import ArrayLike, Scalar
+from styrax.core.array import Array
+from styrax.core.typing import ArrayLike, DTypeLike, Index, Scalar
 from styrax.transforms.jit import jit
 
 from . import binary, ufuncs
@@ -40,7 +41,7 @@ class ufunc:
     """
 
     def __init__(self, func: Callable[..., Any], /, nin: int, nout: int, *, name: str | None = None,
-                 nargs: int | None = None, identity: Any = None, call: Callable[..., Any] | None = None,
+                 nargs: int | None = None, identity: Scalar | None = None, call: Callable[..., Any] | None = None,
                  reduce: Callable[..., Any] | None = None, accumulate: Callable[..., Any] | None = None,
                  at: str | None = None):
         self._func, self._call = func, call or func
@@ -63,7 +64,7 @@ class ufunc:
     def __repr__(self) -> str:
         return f"<jnp.ufunc '{self.__name__}'>"
 
-    def __call__(self, *args: Any, out: None = None, where: None = None) -> Any:
+    def __call__(self, *args: ArrayLike, out: None = None, where: None = None) -> Array:
         if out is not None:
             raise NotImplementedError(f"out argument of {self}")
         if where is not None:
@@ -76,8 +77,8 @@ class ufunc:
         if self.nout != 1:
             raise ValueError(f"{method} only supported for functions returning a single value")
 
-    def reduce(self, a: Any, axis: int | None = 0, dtype: Any = None, out: None = None, keepdims: bool = False,
-               initial: Any = None, where: Any = None) -> Any:
+    def reduce(self, a: ArrayLike, axis: int | None = 0, dtype: DTypeLike | None = None, out: None = None,
+               keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:
         """The function folded over an axis (over all for None), from `initial`, where `where` holds.
 
         Raises ValueError for functions of other than two operands, and for `where` without a start.
@@ -94,7 +95,7 @@ class ufunc:
                                  f"where mask one has to specify 'initial'.")
         return _reduce(a, ufunc_=self, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
 
-    def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
+    def accumulate(self, a: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None, out: None = None) -> Array:
         """The function folded over an axis, with all that lies between.
 
         Raises ValueError for functions of other than two operands, and for scalars.
@@ -104,7 +105,7 @@ class ufunc:
             raise NotImplementedError(f"out argument of {self.__name__}.accumulate()")
         return _accumulate(a, ufunc_=self, axis=axis, dtype=dtype)
 
-    def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Any:
+    def at(self, a: ArrayLike, indices: Index, b: ArrayLike | None = None, /, *, inplace: bool = True) -> Array:
         """A copy of `a` with the function applied at indices, once for every time one occurs.
 
         `inplace=False` has to be given: raises NotImplementedError otherwise.
@@ -113,7 +114,8 @@ class ufunc:
             raise NotImplementedError(AT)
         return _at(a, indices, b, ufunc_=self)
 
-    def reduceat(self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
+    def reduceat(self, a: ArrayLike, indices: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None,
+                 out: None = None) -> Array:
         """The function folded over slices of an axis, from each index to the next one.
 
         An index that is not below the next gives its element alone. Raises ValueError for functions of
@@ -124,7 +126,7 @@ class ufunc:
             raise NotImplementedError(f"out argument of {self.__name__}.reduceat()")
         return _reduceat(a, indices, ufunc_=self, axis=axis, dtype=dtype)
 
-    def outer(self, A: Any, B: Any, /) -> Any:
+    def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array:
         """The function of all pairs of an element of `A` and one of `B`.
 
         Raises ValueError for functions of other than two operands.

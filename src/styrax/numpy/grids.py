@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -86,7 +86,13 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
     return diag_indices(shape[0], len(shape))
 
 
-def _triangle(name: str, part: Callable[..., Any], doc: str) -> Callable[..., Any]:
+class Triangle(Protocol):
+    """`tril_indices` and `triu_indices`."""
+
+    def __call__(self, n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]: ...
+
+
+def _triangle(name: str, part: Callable[..., Any], doc: str) -> Triangle:
     def function(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
         n = concrete_or_error(operator.index, n, f"n argument of jnp.{name}")
         k = concrete_or_error(operator.index, k, f"k argument of jnp.{name}")

@@ -6,7 +6,7 @@ import builtins
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -207,10 +207,17 @@ def min(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
     return _reduce("min", a, lax.reduce_min, highest, axis, None, keepdims, initial, where, needs_identity=True)
 
 
-amax = named(lambda a, axis=None, out=None, keepdims=False, initial=None, where=None:
-              max(a, axis, out, keepdims, initial, where), "amax", "The largest element along `axis`. As `max`.")
-amin = named(lambda a, axis=None, out=None, keepdims=False, initial=None, where=None:
-              min(a, axis, out, keepdims, initial, where), "amin", "The smallest element along `axis`. As `min`.")
+
+def amax(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
+         where: ArrayLike | None = None) -> Array:
+    """The largest element along `axis`. The same as `max`."""
+    return max(a, axis, out, keepdims, initial, where)
+
+
+def amin(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
+         where: ArrayLike | None = None) -> Array:
+    """The smallest element along `axis`. The same as `min`."""
+    return min(a, axis, out, keepdims, initial, where)
 
 
 def all(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *,
@@ -421,7 +428,14 @@ def promote_args_dtypes(name: str, *args: Any) -> list[Any]:
 
 
 # -- positions of extrema --------------------------------------------------------------------------
-def _arg(name: str, primitive: Callable[..., Any], doc: str) -> Callable[..., Any]:
+class Position(Protocol):
+    """A function that finds the place of an element."""
+
+    def __call__(self, a: ArrayLike, axis: int | None = None, out: None = None,
+                 keepdims: bool | None = None) -> Array: ...
+
+
+def _arg(name: str, primitive: Callable[..., Any], doc: str) -> Position:
     def function(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
         (a,) = arrays(name, a)
         _no_out(name, out)

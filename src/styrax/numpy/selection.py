@@ -389,7 +389,7 @@ def _take(a: Any, indices: Any, axis: int | None = None, *, mode: Any = None, un
 
 def _take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
                      mode: str | lax.GatherScatterMode | None = None, fill_value: Scalar | None = None, *,
-                     wrap_negative_indices: bool = True) -> Array:
+                     wrap_negative_indices: bool | None = None) -> Array:
     """`arr` read at indices along one axis: the result has the shape of `indices`, broadcast elsewhere.
 
     `mode` and `fill_value` are as for `take`. Raises ValueError for ranks that differ, TypeError for
@@ -408,10 +408,10 @@ def _take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
     axis = axis_index(axis, arr.ndim)
     size = arr.shape[axis]
     how = lax.GatherScatterMode.FILL_OR_DROP if mode is None else lax.GatherScatterMode.from_any(mode)
-    if how == lax.GatherScatterMode.CLIP and mode == "clip":
-        pass
     from .indexing import wrap_negative
 
+    if wrap_negative_indices is None:
+        wrap_negative_indices = how != lax.GatherScatterMode.PROMISE_IN_BOUNDS
     if wrap_negative_indices:
         indices = wrap_negative(indices, size)
     indices = convert(indices, np.dtype(np.int32) if size < 2**31 else np.dtype(np.int64))

@@ -6,7 +6,7 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Protocol, overload
 
 import numpy as np
 
@@ -179,7 +179,16 @@ def squeeze(a: ArrayLike, axis: Axis = None) -> Array:
     return lax.squeeze(a, axes) if axes else a
 
 
-def _atleast(name: str, rank: int, shape: Callable[[int], tuple[int, ...]]) -> Callable[..., Any]:
+class AtLeast(Protocol):
+    """`atleast_1d` and its kin: one argument gives an array, several a list."""
+
+    @overload
+    def __call__(self, x: ArrayLike, /) -> Array: ...
+    @overload
+    def __call__(self, *arys: ArrayLike) -> Array | list[Array]: ...
+
+
+def _atleast(name: str, rank: int, shape: Callable[[int], tuple[int, ...]]) -> AtLeast:
     """`atleast_nd`: `shape(ndim)` gives the axes to insert into an array of rank `ndim` below `rank`."""
 
     def one(x: Any) -> Any:
@@ -195,7 +204,8 @@ def _atleast(name: str, rank: int, shape: Callable[[int], tuple[int, ...]]) -> C
             return compiled(unwrap(arys[0]))
         return [compiled(unwrap(x)) for x in arys]
 
-    return named(function, name, f"Each argument as an array of rank {rank} at least, with axes of size 1 added."
+    return named(  # type: ignore[return-value]
+        function, name, f"Each argument as an array of rank {rank} at least, with axes of size 1 added."
                                   "\n\n    One argument gives an array, several a list.")
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -228,7 +227,21 @@ _DOC = """The {}-quantiles of the elements along `axis`{}.
     """
 
 
-def _quantile_function(name: str, skip_nan: bool, scale: int) -> Callable[..., Any]:
+class Quantile(Protocol):
+    """`quantile` and its kin."""
+
+    def __call__(self, a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
+                 method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None) -> Array: ...
+
+
+class Median(Protocol):
+    """`median` and `nanmedian`."""
+
+    def __call__(self, a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
+                 keepdims: bool = False) -> Array: ...
+
+
+def _quantile_function(name: str, skip_nan: bool, scale: int) -> Quantile:
     def traced(a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
                method: str = "linear", keepdims: bool = False, *, weights: Any = None) -> Any:
         _check_options(name, overwrite_input, out)
@@ -253,10 +266,9 @@ quantile = _quantile_function("quantile", False, 1)
 nanquantile = _quantile_function("nanquantile", True, 1)
 
 
-def _percentile_function(name: str, inner: Callable[..., Any]) -> Callable[..., Any]:
+def _percentile(name: str, inner: Quantile) -> Quantile:
     def function(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
-                 method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
-                 out_sharding: ShardingLike | None = None) -> Array:
+                 method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None) -> Array:
         check_arraylike(name, a, q)
         (q,) = promote_dtypes_inexact(unwrap(q))
         level = divide(q, 100) if is_array(q) else np.asarray(q, dtype_of(q)) / np.asarray(100, dtype_of(q))
@@ -267,11 +279,20 @@ def _percentile_function(name: str, inner: Callable[..., Any]) -> Callable[..., 
                                               "; NaN where there is one", 100))
 
 
-percentile = _percentile_function("percentile", quantile)
-nanpercentile = _percentile_function("nanpercentile", nanquantile)
+nanpercentile = _percentile("nanpercentile", nanquantile)
+_percentile_of = _percentile("percentile", quantile)
 
 
-def _median_function(name: str, inner: Callable[..., Any]) -> Callable[..., Any]:
+def percentile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
+               method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
+               out_sharding: ShardingLike | None = None) -> Array:
+    return _percentile_of(a, q, axis, out, overwrite_input, method, keepdims, weights=weights)
+
+
+percentile.__doc__ = _percentile_of.__doc__
+
+
+def _median_function(name: str, inner: Quantile) -> Median:
     def function(a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
                  keepdims: bool = False) -> Array:
         check_arraylike(name, a)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -38,7 +38,7 @@ INEXACT = frozenset(map(np.dtype, ("float16", "float32", "float64", "complex64",
     np.dtype(dtypes.bfloat16)}
 
 
-def _inexact(name: str, primitive: Callable[..., Any], doc: str) -> Callable[..., Any]:
+def _inexact(name: str, primitive: Callable[..., Any], doc: str) -> Callable[[ArrayLike], Array]:
     """A row of the table below: a function of floats (or complex numbers); integers become floats."""
 
     def function(x: ArrayLike, /) -> Array:
@@ -95,7 +95,7 @@ def reciprocal(x: ArrayLike, /) -> Array:
     return lax.integer_pow(x, -1)
 
 
-def _scaled_log(name: str, scale: Callable[[Any], Any], doc: str) -> Callable[..., Any]:
+def _scaled_log(name: str, scale: Callable[[Any], Any], doc: str) -> Callable[[ArrayLike], Array]:
     def function(x: ArrayLike, /) -> Array:
         (x,) = promote_args_inexact(name, x)
         if not dtypes.issubdtype(dtype_of(x), np.complexfloating):
@@ -126,7 +126,7 @@ log10 = _scaled_log("log10", _times_log10, "The logarithm to base 10. Integers a
 log2 = _scaled_log("log2", _over_log2, "The logarithm to base 2. Integers are taken as floats.")
 
 
-def _times(name: str, factor: float, doc: str) -> Callable[..., Any]:
+def _times(name: str, factor: float, doc: str) -> Callable[[ArrayLike], Array]:
     def function(x: ArrayLike, /) -> Array:
         (x,) = promote_args_inexact(name, x)
         return lax.mul(x, convert(factor, *typed(x)))
@@ -190,7 +190,7 @@ def sign(x: ArrayLike, /) -> Array:
     return lax.sign(x)
 
 
-def _whole(name: str, primitive: Callable[..., Any], doc: str) -> Callable[..., Any]:
+def _whole(name: str, primitive: Callable[..., Any], doc: str) -> Callable[[ArrayLike], Array]:
     def function(x: ArrayLike, /) -> Array:
         (x,) = arrays(name, x)
         dtype = dtype_of(x)
@@ -389,7 +389,13 @@ def isnan(x: ArrayLike, /) -> Array:
     return lax.ne(x, x)
 
 
-def _signed_infinity(name: str, value: float, doc: str) -> Callable[..., Any]:
+class InfinityTest(Protocol):
+    """`isposinf` or `isneginf`."""
+
+    def __call__(self, x: ArrayLike, /, out: None = None) -> Array: ...
+
+
+def _signed_infinity(name: str, value: float, doc: str) -> InfinityTest:
     def function(x: ArrayLike, /, out: None = None) -> Array:
         (x,) = arrays(name, x)
         if out is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -26,7 +26,13 @@ def _points(M: Any, name: str) -> tuple[int, Any]:
     return m, lax.iota(default_float(), max(m, 0))
 
 
-def _window(name: str, doc: str, values: Callable[[int, Any], Any]) -> Callable[[Any], Any]:
+class Window(Protocol):
+    """A window of M points."""
+
+    def __call__(self, M: int) -> Array: ...
+
+
+def _window(name: str, doc: str, values: Callable[[int, Any], Any]) -> Window:
     def function(M: int) -> Array:
         m, n = _points(M, name)
         return ones(max(m, 0), default_float()) if m <= 1 else values(m, n)
