@@ -70,6 +70,14 @@ class SupportsJaxArray(Protocol):
     def __jax_array__(self) -> Array: ...
 
 
+class SupportsDLPack(Protocol):
+    """Anything that lends its memory by the DLPack protocol."""
+
+    def __dlpack__(self) -> Any: ...
+
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+
 NestedArrayLike: TypeAlias = (
     ArrayLike | SupportsArray | SupportsJaxArray | memoryview | bytes | Sequence["NestedArrayLike"])
 """An array, a number, or sequences of them in sequences of one shape; what `array` takes."""

@@ -13,7 +13,16 @@ from styrax.core import backends, dtypes
 from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.trace import Tracer
-from styrax.core.typing import ArrayLike, DeviceLike, DTypeLike, File, NestedArrayLike, Object, ShardingLike
+from styrax.core.typing import (
+    ArrayLike,
+    DeviceLike,
+    DTypeLike,
+    File,
+    NestedArrayLike,
+    Object,
+    ShardingLike,
+    SupportsDLPack,
+)
 
 from .promotion import canonical, check_arraylike, check_int, convert, is_array, result_typed, typed, user_dtype
 
@@ -241,7 +250,7 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
     return asarray(np.fromstring(string, dtype=dtype, count=count, sep=sep))
 
 
-def from_dlpack(x: Object, /, *, device: DeviceLike | None = None, copy: bool | None = None) -> Array:
+def from_dlpack(x: SupportsDLPack, /, *, device: DeviceLike | None = None, copy: bool | None = None) -> Array:
     """An array from any object that speaks the DLPack protocol."""
     from styrax.core import dlpack
 

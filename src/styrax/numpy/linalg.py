@@ -44,37 +44,37 @@ HIGHEST = lax.Precision.HIGHEST
 class EighResult(NamedTuple):
     """Eigenvalues and eigenvectors of Hermitian matrices."""
 
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: Array
+    eigenvectors: Array
 
 
 class EigResult(NamedTuple):
     """Eigenvalues and eigenvectors."""
 
-    eigenvalues: Any
-    eigenvectors: Any
+    eigenvalues: Array
+    eigenvectors: Array
 
 
 class QRResult(NamedTuple):
     """Orthogonal and triangular factors."""
 
-    Q: Any
-    R: Any
+    Q: Array
+    R: Array
 
 
 class SlogdetResult(NamedTuple):
     """Sign and logarithm of the modulus of determinants."""
 
-    sign: Any
-    logabsdet: Any
+    sign: Array
+    logabsdet: Array
 
 
 class SVDResult(NamedTuple):
     """Singular vectors and values."""
 
-    U: Any
-    S: Any
-    Vh: Any
+    U: Array
+    S: Array
+    Vh: Array
 
 
 def _matrices(name: str, *args: Any) -> list[Array]:

@@ -206,7 +206,7 @@ ceil = _whole("ceil", lax.ceil, "The smallest whole number not below x. Integers
 
 
 @jit
-def trunc(x: ArrayLike, /) -> Array:
+def trunc(x: ArrayLike) -> Array:
     """x with its fraction cut off, towards zero. Integers are unchanged."""
     (x,) = arrays("trunc", x)
     dtype = dtype_of(x)

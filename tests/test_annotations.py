@@ -1,0 +1,197 @@
+"""Public functions say what they take and give, as users see it in an editor, and what they do."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import typing
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import styrax as jax
+from styrax.numpy import methods, updates
+
+# module -> the share of parameters and results that may be anything
+MODULES = {
+    "styrax.numpy": 0.02,
+    "styrax.numpy.linalg": 0.02,
+}  # (of styrax.numpy.fft, too, as soon as its primitive exists)
+# annotations that say nothing; `core.typing` has names for what takes anything on purpose (`PyTree`, `Function`)
+LOOSE = {"Any", "object", "Object", "Callable", "typing.Any", "collections.abc.Callable"}
+# NumPy's own functions under our names: their signatures and docstrings are NumPy's
+FOREIGN = {"get_printoptions", "printoptions", "set_printoptions", "save", "savez"}
+
+
+def public_functions(module: str) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """The functions of a module that JAX's of that name has, too: what else it contains is its own affair."""
+    home, oracle = importlib.import_module(module), importlib.import_module(module.replace("styrax", "jax", 1))
+    for name in dir(oracle):
+        there = getattr(oracle, name)
+        if not name.startswith("_") and name not in FOREIGN and callable(there) and hasattr(home, name):
+            value = getattr(home, name)
+            if callable(value) and not inspect.isclass(value) and not (home is jax.numpy and hasattr(value, "dtype")):
+                yield name, value
+
+
+def is_loose(annotation: Any) -> bool:
+    """Whether an annotation, as written, or one of the alternatives in it, says nothing."""
+    if annotation is inspect.Parameter.empty:
+        return True
+    text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
+    alternatives, depth = [""], 0
+    for character in text:
+        depth += (character in "[(") - (character in ")]")
+        if character == "|" and not depth:
+            alternatives.append("")
+        else:
+            alternatives[-1] += character
+    return any(a.strip() in LOOSE for a in alternatives)
+
+
+def annotations(name: str, function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
+    signature = inspect.signature(function)
+    for parameter in signature.parameters.values():
+        if parameter.name != "self":
+            yield f"{name}({parameter.name})", parameter.annotation
+    yield f"{name} ->", signature.return_annotation
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_precise(module):
+    found = [a for name, function in public_functions(module) for a in annotations(name, function)]
+    loose = [place for place, annotation in found if is_loose(annotation)]
+    assert len(found) > 50
+    assert len(loose) <= MODULES[module] * len(found), f"{len(loose)} of {len(found)}: {', '.join(loose)}"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_annotations_resolve(module):
+    for name, function in public_functions(module):
+        target = inspect.unwrap(function)
+        if not inspect.isfunction(target):
+            target = type(target).__call__
+        try:
+            hints = typing.get_type_hints(target)
+        except Exception as error:
+            raise AssertionError(f"{module}.{name}: {error}") from error
+        assert "return" in hints, name
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_docstrings(module):
+    without = [name for name, function in public_functions(module) if not (inspect.getdoc(function) or "").strip()]
+    assert not without, f"without a docstring: {', '.join(without)}"
+
+
+@pytest.mark.parametrize(
+    "written", ["Any", "object", "Callable", "Any | None", "None | Object", inspect.Parameter.empty, Any])
+def test_loose(written):
+    assert is_loose(written)
+
+
+@pytest.mark.parametrize("written", ["ArrayLike", "Callable[..., Any]", "dict[str, Any] | None", "PyTree", "None", int])
+def test_not_loose(written):
+    assert not is_loose(written)
+
+
+# -- methods of arrays: what type checkers read is what there is -------------------------------------
+STUB = Path(importlib.import_module("styrax.core.array").__file__).with_name("array_methods.pyi")
+
+
+def declared(name: str) -> dict[str, ast.FunctionDef]:
+    """The methods of a class in the stub; for several of one name the last."""
+    body = next(n for n in ast.parse(STUB.read_text()).body if isinstance(n, ast.ClassDef) and n.name == name).body
+    return {n.name: n for n in body if isinstance(n, ast.FunctionDef)}
+
+
+def shape_of(function: Callable[..., Any]) -> list[tuple[str, str, str]]:
+    """Name, kind and default of each parameter after the first."""
+    return [(p.name, p.kind.name, "" if p.default is p.empty else repr(p.default))
+            for p in list(inspect.signature(function).parameters.values())[1:]]
+
+
+def shape_in(node: ast.FunctionDef) -> list[tuple[str, str, str]]:
+    namespace: dict[str, Any] = {}
+    node = ast.FunctionDef(node.name, node.args, [ast.Pass()], [], None, lineno=1, col_offset=0)
+    source = ast.unparse(ast.fix_missing_locations(ast.Module([node], [])))
+    exec("from __future__ import annotations\n" + source, namespace)
+    return shape_of(namespace[node.name])
+
+
+def test_stub_of_arrays():
+    stub = declared("ArrayMethods")
+    own = set(vars(jax.Array))
+    ours = {**methods.methods, **methods.properties}
+    # declared by the class itself, or there to raise an error only
+    elsewhere = {"item", "flat", "itemsize", "nbytes", *(
+        f"__{name}__" for name in ("setitem", "delitem", "iter", "copy", "deepcopy"))}
+    assert set(stub) == set(ours) - elsewhere
+    assert set(stub) <= own
+    for name in set(stub) & set(methods.methods):
+        if not name.startswith("__"):
+            assert shape_in(stub[name]) == shape_of(getattr(jax.Array, name)), name
+
+
+def test_stub_of_updates():
+    stub = declared("IndexedElements")
+    there = {n for n in dir(updates.IndexedElements) if not n.startswith("_")} - {"array", "index"}
+    assert set(stub) == there
+    for name, node in stub.items():
+        assert shape_in(node) == shape_of(getattr(updates.IndexedElements, name)), name
+
+
+def test_methods_precise():
+    every = [(name, getattr(jax.Array, name)) for name in methods.methods if not name.startswith("__")]
+    every += [(f"at[].{name}", getattr(updates.IndexedElements, name)) for name in declared("IndexedElements")]
+    found = [a for name, function in every for a in annotations(name, function)]
+    loose = [place for place, annotation in found if is_loose(annotation)]
+    assert len(loose) <= 0.02 * len(found), ", ".join(loose)
+
+
+# -- names that are found when they are first used: type checkers read a block of imports --------------
+def imported(package: str) -> tuple[set[str], set[str]]:
+    """What the block imports for type checkers, and what it lists in `__all__`."""
+    path = Path(importlib.import_module(package).__file__)
+    block = next(n for n in ast.parse(path.read_text()).body if isinstance(n, ast.If) and "CHECKING" in ast.unparse(n))
+    names = {a.asname or a.name for n in block.body if isinstance(n, ast.ImportFrom) for a in n.names}
+    listed = next(n.value for n in block.body if isinstance(n, ast.Assign))
+    return names, set(ast.literal_eval(listed))
+
+
+def test_names_of_package():
+    names, listed = imported("styrax")
+    there = {n for n in jax.__all__} | {m for m in jax._MODULES if (Path(jax.__file__).parent / m).exists()
+                                        or (Path(jax.__file__).parent / f"{m}.py").exists()}
+    assert names == listed == there
+
+
+def test_names_of_numpy():
+    names, listed = imported("styrax.numpy")
+    home = importlib.import_module("styrax.numpy")
+    assert names == set(home._homes) | set(home._submodules)
+    assert listed == {n for n in dir(home) if n in home._homes or n in home._submodules
+                      or not inspect.ismodule(getattr(home, n))} - {"annotations"}
+
+
+# -- signatures: JAX's ------------------------------------------------------------------------------
+def parameters(function: Callable[..., Any]) -> list[tuple[str, str, str]]:
+    """Names, kinds and defaults. Names that cannot be used in a call do not count."""
+    return [(p.name if p.kind is not p.POSITIONAL_ONLY else "", p.kind.name, repr(p.default))
+            for p in inspect.signature(function).parameters.values()]
+
+
+@pytest.mark.parametrize("module", ["numpy", "numpy.linalg"])
+def test_signatures_are_jax_s(module):
+    oracle = importlib.import_module(f"jax.{module}")
+    compared = 0
+    for name, function in public_functions(f"styrax.{module}"):
+        theirs = getattr(oracle, name, None)
+        if theirs is None or inspect.isclass(theirs) or name == "einsum":  # whose default is a function of JAX's
+            continue
+        assert parameters(function) == parameters(theirs), name
+        compared += 1
+    assert compared > 25
