@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -29,13 +30,28 @@ def cache(tmp_path_factory):
     return tmp_path_factory.mktemp("mypy")
 
 
-def test_right_program(cache):
+MISTAKES = {i for i, text in enumerate((HERE / "mistakes.py").read_text().splitlines(), 1) if text.startswith("jnp.")}
+
+
+def test_mypy_right_program(cache):
     assert "Success" in (said := mypy(cache, "user_code.py")), said
 
 
-def test_mistakes(cache):
+def test_mypy_mistakes(cache):
     said = mypy(cache, "mistakes.py")
-    found = {int(line) for line in re.findall(r"mistakes\.py:(\d+): error", said)}
-    lines = (HERE / "mistakes.py").read_text().splitlines()
-    expected = {i for i, text in enumerate(lines, 1) if text.startswith("jnp.")}
-    assert found == expected, said
+    assert {int(line) for line in re.findall(r"mistakes\.py:(\d+): error", said)} == MISTAKES, said
+
+
+def test_pyright(tmp_path):
+    """As `pyright` does it, and editors that use it. (`basedpyright` is the one that brings its own Node.)"""
+    names = ("user_code.py", "mistakes.py")
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps({
+        "include": [str(HERE / name) for name in names], "extraPaths": [str(SOURCE)], "typeCheckingMode": "standard"}))
+    run = subprocess.run([sys.executable, "-m", "basedpyright", "--outputjson", "--pythonpath", sys.executable,
+                          "--project", tmp_path], capture_output=True, text=True)
+    assert run.stdout, run.stderr
+    said = json.loads(run.stdout)["generalDiagnostics"]
+    found: dict[str, set[int]] = {name: set() for name in names}
+    for entry in said:
+        found[Path(entry["file"]).name].add(entry["range"]["start"]["line"] + 1)
+    assert found == {"user_code.py": set(), "mistakes.py": MISTAKES}, run.stdout
