@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Hashable
 from typing import Any
 
-from .typing import Object
+from .devices import Device
 
 
 class NumpyDtypePromotion(enum.StrEnum):
@@ -48,7 +48,7 @@ class RuntimeTracebackMode(enum.StrEnum):
 
 
 _MISSING = object()
-_NO_DEFAULT = object()
+_NO_DEFAULT: Any = object()
 _TRUE = frozenset(("y", "yes", "t", "true", "on", "1"))
 _FALSE = frozenset(("n", "no", "f", "false", "off", "0"))
 
@@ -189,8 +189,9 @@ class State:
         self._hooks = (*self._hooks, hook)
         hook(self.value)
 
-    def __call__(self, new_val: Object = _NO_DEFAULT) -> Setting:
-        value = new_val
+    def __call__(self, new_val: bool | int | float | str | enum.Enum | Device | None = _NO_DEFAULT
+                 ) -> Setting:
+        value: Any = new_val
         if value is _NO_DEFAULT:
             value = self._scoped_default
             if value is _NO_DEFAULT:

@@ -17,7 +17,7 @@ from .treedef import (
     only_leaves,
     tuple_node,
 )
-from .typing import Object, PyTree
+from .typing import PyTree
 
 Leaf: TypeAlias = Any
 """What stands at the leaves of a tree: any object whose class is not a container."""
@@ -115,7 +115,7 @@ def tree_map(f: Callable[..., Any], tree: PyTree, *rest: PyTree,
     return treedef.unflatten(list(map(f, *columns)))
 
 
-def tree_reduce(function: Callable[[Any, Any], Any], tree: PyTree, initializer: Object = _MISSING,
+def tree_reduce(function: Callable[[Any, Any], Any], tree: PyTree, initializer: PyTree = _MISSING,
                 is_leaf: Callable[[Any], bool] | None = None) -> PyTree:
     """Folds the leaves from the left. Raises ``TypeError`` without leaves and initializer.
 
@@ -130,7 +130,7 @@ def tree_reduce(function: Callable[[Any, Any], Any], tree: PyTree, initializer: 
     return functools.reduce(function, leaves, initializer)
 
 
-def tree_reduce_associative(operation: Callable[[Any, Any], Any], tree: PyTree, *, identity: Object = _MISSING,
+def tree_reduce_associative(operation: Callable[[Any, Any], Any], tree: PyTree, *, identity: PyTree = _MISSING,
                             is_leaf: Callable[[Any], bool] | None = None) -> PyTree:
     """Combines the leaves pairwise, in halves, with an associative operation."""
     leaves = tree_leaves(tree, is_leaf)
