@@ -42,7 +42,14 @@ def _zeros(x: Any) -> Array:
 
 @jit
 def identity(x: ArrayLike) -> Array:
-    """x itself, as an array."""
+    """x itself, as an array.
+
+    Args:
+      x: an array.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     return asarray(arrays("identity", x)[0])
 
 
@@ -50,6 +57,12 @@ def identity(x: ArrayLike) -> Array:
 @jit
 def relu(x: ArrayLike) -> Array:
     """max(x, 0), with derivative 0 at 0.
+
+    Args:
+      x: an array.
+
+    Returns:
+      an array of the shape of `x`.
 
     Example:
       >>> import styrax as jax
@@ -68,7 +81,14 @@ relu.defjvps(lambda g, ans, x: lax.select(lax.gt(x, convert(0, *typed(x))), g, _
 @custom_jvp
 @jit
 def relu6(x: ArrayLike) -> Array:
-    """min(max(x, 0), 6), with derivative 0 at both bounds."""
+    """min(max(x, 0), 6), with derivative 0 at both bounds.
+
+    Args:
+      x: an array.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     from styrax.numpy.binary import maximum, minimum
 
     return minimum(maximum(x, 0), 6.0)
@@ -81,7 +101,14 @@ relu6.defjvps(lambda g, ans, x: lax.select(
 @custom_jvp
 @jit
 def log1mexp(x: ArrayLike) -> Array:
-    """log(1 - exp(-x)) for positive x, accurate near 0 and far from it."""
+    """log(1 - exp(-x)) for positive x, accurate near 0 and far from it.
+
+    Args:
+      x: an array.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     (x,) = promote_args_inexact("log1mexp", x)
     near = lax.lt(x, convert(lax.log(2.0), dtype_of(x)))
     return choose_elements(near, lax.log(lax.neg(lax.expm1(lax.neg(x)))), lax.log1p(lax.neg(lax.exp(lax.neg(x)))))
@@ -91,20 +118,41 @@ log1mexp.defjvps(lambda g, ans, x: divide(g, lax.expm1(x)))
 
 
 def sigmoid(x: ArrayLike) -> Array:
-    """1 / (1 + exp(-x)). Raises TypeError for integers."""
+    """1 / (1 + exp(-x)). Raises TypeError for integers.
+
+    Args:
+      x: an array.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     (x,) = arrays("sigmoid", x)
     return lax.logistic(x)
 
 
 @jit
 def softplus(x: ArrayLike) -> Array:
-    """log(1 + exp(x)): a smooth `relu`."""
+    """log(1 + exp(x)): a smooth `relu`.
+
+    Args:
+      x: an array.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     return logaddexp(x, 0)
 
 
 @jit
 def sparse_plus(x: ArrayLike) -> Array:
-    """0 below -1, (x + 1)²/4 up to 1, x above: a smooth `relu` that is exactly 0 for small x."""
+    """0 below -1, (x + 1)²/4 up to 1, x above: a smooth `relu` that is exactly 0 for small x.
+
+    Args:
+      x: an array.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     (x,) = arrays("sparse_plus", x)
     low, high = lax.le(x, convert(-1, *typed(x))), lax.ge(x, convert(1, *typed(x)))
     return choose_elements(low, 0.0, choose_elements(high, x, divide(power(add(x, 1.0), 2), 4)))
@@ -112,20 +160,41 @@ def sparse_plus(x: ArrayLike) -> Array:
 
 @jit
 def soft_sign(x: ArrayLike) -> Array:
-    """x / (|x| + 1)."""
+    """x / (|x| + 1).
+
+    Args:
+      x: an array.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     (x,) = arrays("soft_sign", x)
     return divide(x, add(absolute(x), 1))
 
 
 @partial(jit, inline=False)
 def sparse_sigmoid(x: ArrayLike) -> Array:
-    """0 below -1, (x + 1)/2 up to 1, 1 above: the derivative of `sparse_plus`."""
+    """0 below -1, (x + 1)/2 up to 1, 1 above: the derivative of `sparse_plus`.
+
+    Args:
+      x: an array.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     return multiply(0.5, clip(add(x, 1.0), 0.0, 2.0))
 
 
 @jit
 def silu(x: ArrayLike) -> Array:
-    """x · sigmoid(x), also called swish. Raises TypeError for integers."""
+    """x · sigmoid(x), also called swish. Raises TypeError for integers.
+
+    Args:
+      x: an array.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     (x,) = arrays("silu", x)
     return multiply(x, sigmoid(x))
 
@@ -135,21 +204,43 @@ swish = silu
 
 @jit
 def mish(x: ArrayLike) -> Array:
-    """x · tanh(softplus(x))."""
+    """x · tanh(softplus(x)).
+
+    Args:
+      x: an array.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     (x,) = promote_args_inexact("mish", x)
     return multiply(x, tanh(softplus(x)))
 
 
 @jit
 def log_sigmoid(x: ArrayLike) -> Array:
-    """log(sigmoid(x)), without underflow."""
+    """log(sigmoid(x)), without underflow.
+
+    Args:
+      x: an array.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     (x,) = promote_args_inexact("log_sigmoid", x)
     return lax.neg(softplus(lax.neg(x)))
 
 
 @jit
 def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
-    """x where it is positive, alpha · (exp(x) - 1) elsewhere."""
+    """x where it is positive, alpha · (exp(x) - 1) elsewhere.
+
+    Args:
+      x: an array.
+      alpha: the limit for very negative x, negated; broadcasts with `x`.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     from styrax.numpy.ufuncs import expm1
 
     (x,) = arrays("elu", x)
@@ -160,20 +251,43 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
 
 @jit
 def selu(x: ArrayLike) -> Array:
-    """A scaled `elu` that keeps mean 0 and variance 1 in deep networks."""
+    """A scaled `elu` that keeps mean 0 and variance 1 in deep networks.
+
+    Args:
+      x: an array.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     return multiply(1.0507009873554804934193349852946, elu(x, 1.6732632423543772848170429916717))
 
 
 @jit
 def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
-    """max(x, 0) + min(0, alpha · (exp(x / alpha) - 1)): an `elu` with a continuous derivative."""
+    """max(x, 0) + min(0, alpha · (exp(x / alpha) - 1)): an `elu` with a continuous derivative.
+
+    Args:
+      x: an array.
+      alpha: the limit for very negative x, negated; broadcasts with `x`.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     from styrax.numpy.binary import maximum, minimum
 
     return add(maximum(x, 0.0), multiply(alpha, lax.expm1(divide(minimum(x, 0.0), alpha))))
 
 
 def gelu(x: ArrayLike, approximate: bool = True) -> Array:
-    """x · Φ(x), with the normal distribution function Φ, or an approximation of it by tanh."""
+    """x · Φ(x), with the normal distribution function Φ, or an approximation of it by tanh.
+
+    Args:
+      x: an array.
+      approximate: whether to use the formula with tanh.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     (x,) = promote_args_inexact("gelu", x)
     x = asarray(x)
     dtype = x.dtype
@@ -202,14 +316,29 @@ glu = jit(_glu, static_argnames=("axis",))
 
 @jit
 def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
-    """x where it is not negative, `negative_slope` · x elsewhere."""
+    """x where it is not negative, `negative_slope` · x elsewhere.
+
+    Args:
+      x: an array.
+      negative_slope: the slope below 0.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     (x,) = arrays("leaky_relu", x)
     return choose_elements(lax.ge(x, convert(0, *typed(x))), x, multiply(negative_slope, x))
 
 
 @jit
 def hard_tanh(x: ArrayLike) -> Array:
-    """x kept between -1 and 1."""
+    """x kept between -1 and 1.
+
+    Args:
+      x: an array.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     (x,) = arrays("hard_tanh", x)
     above = lax.gt(x, convert(1, *typed(x)))
     return choose_elements(above, 1, choose_elements(lax.lt(x, convert(-1, *typed(x))), -1, x))
@@ -217,13 +346,27 @@ def hard_tanh(x: ArrayLike) -> Array:
 
 @jit
 def hard_sigmoid(x: ArrayLike) -> Array:
-    """relu6(x + 3) / 6: a `sigmoid` of straight lines."""
+    """relu6(x + 3) / 6: a `sigmoid` of straight lines.
+
+    Args:
+      x: an array.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     return divide(relu6(add(x, 3.0)), 6.0)
 
 
 @jit
 def hard_silu(x: ArrayLike) -> Array:
-    """x · hard_sigmoid(x), also called hard swish."""
+    """x · hard_sigmoid(x), also called hard swish.
+
+    Args:
+      x: an array.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     (x,) = promote_args_inexact("hard_silu", x)
     return multiply(x, hard_sigmoid(x))
 
@@ -233,7 +376,15 @@ hard_swish = hard_silu
 
 @jit
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
-    """(x + sqrt(x² + b)) / 2: a smooth `relu` without exponentials."""
+    """(x + sqrt(x² + b)) / 2: a smooth `relu` without exponentials.
+
+    Args:
+      x: an array.
+      b: how wide the bend is.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     (x, b) = arrays("squareplus", x, b)
     return divide(add(x, sqrt(add(square(x), b))), 2)
 

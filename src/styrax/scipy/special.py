@@ -74,19 +74,46 @@ def _number(x: Any, like: Any) -> Array:
 
 # -- errors and normal distributions ---------------------------------------------------------------------
 def erf(x: ArrayLike) -> Array:
-    """The error function 2/sqrt(π) · ∫₀ˣ exp(-t²) dt."""
+    """The error function 2/sqrt(π) · ∫₀ˣ exp(-t²) dt.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §7.2.
+    """
     (x,) = promote_args_inexact("erf", x)
     return lax.erf(x)
 
 
 def erfc(x: ArrayLike) -> Array:
-    """1 - erf(x), accurate where erf is near 1."""
+    """1 - erf(x), accurate where erf is near 1.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §7.2.
+    """
     (x,) = promote_args_inexact("erfc", x)
     return lax.erfc(x)
 
 
 def erfinv(x: ArrayLike) -> Array:
-    """The inverse of the error function, on (-1, 1)."""
+    """The inverse of the error function, on (-1, 1).
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §7.17.
+    """
     (x,) = promote_args_inexact("erfinv", x)
     return lax.erf_inv(x)
 
@@ -103,7 +130,14 @@ def _ndtr(x: Any) -> Array:
 
 
 def ndtr(x: ArrayLike) -> Array:
-    """The distribution function of the standard normal distribution. Raises TypeError for complex numbers."""
+    """The distribution function of the standard normal distribution. Raises TypeError for complex numbers.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     (x,) = promote_args_inexact("ndtr", x)
     if not dtypes.issubdtype(dtype_of(x), np.floating):
         raise TypeError(f"x.dtype={dtype_of(x)} is not supported, see docstring for supported types.")
@@ -169,6 +203,13 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
 
     `series_order` is the number of terms of the asymptotic series there. Raises TypeError for dtypes other
     than float32 and float64, and for orders that are no int.
+
+    Args:
+      x: numbers; integers are taken as floats.
+      series_order: how many terms of the asymptotic series are used in the lower tail.
+
+    Returns:
+      an array of the shape of `x`.
     """
     if not isinstance(series_order, int):
         raise TypeError("series_order must be a Python integer.")
@@ -186,7 +227,14 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
 
 
 def ndtri(p: ArrayLike) -> Array:
-    """The inverse of `ndtr`: the quantiles of the standard normal distribution. TypeError for complex numbers."""
+    """The inverse of `ndtr`: the quantiles of the standard normal distribution. TypeError for complex numbers.
+
+    Args:
+      p: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `p`.
+    """
     (p,) = promote_args_inexact("ndtri", p)
     p = asarray(p)
     if not dtypes.issubdtype(p.dtype, np.floating):
@@ -231,6 +279,12 @@ def _ndtri_jvp(primals: tuple, tangents: tuple) -> tuple:
 def expit(x: ArrayLike) -> Array:
     """1 / (1 + exp(-x)), the logistic sigmoid.
 
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
     Example:
       >>> import styrax.scipy.special as special
       >>> special.expit(0.0)
@@ -249,7 +303,14 @@ _logit.defjvps(lambda g, ans, x: divide(g, multiply(x, subtract(1, x))))
 
 
 def logit(x: ArrayLike) -> Array:
-    """log(x / (1 - x)), the inverse of `expit`."""
+    """log(x / (1 - x)), the inverse of `expit`.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     (x,) = promote_args_inexact("logit", x)
     return _logit(x)
 
@@ -300,13 +361,27 @@ def _xlogx_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 
 def entr(x: ArrayLike) -> Array:
-    """-x · log(x), 0 at 0 and -∞ below."""
+    """-x · log(x), 0 at 0 and -∞ below.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     (x,) = promote_args_inexact("entr", x)
     return lax.select(lax.lt(x, _zero(x)), lax.full_like(x, -np.inf), lax.neg(_xlogx(x)))
 
 
 def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
-    """p · log(p / q), 0 where p is 0 and q is not negative, ∞ outside the domain."""
+    """p · log(p / q), 0 where p is 0 and q is not negative, ∞ outside the domain.
+
+    Args:
+      p, q: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of the arguments broadcast together.
+    """
     p, q = promote_args_inexact("rel_entr", p, q)
     zero = _zero(p)
     safe = both(lax.gt(p, zero), lax.gt(q, zero))
@@ -318,13 +393,28 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
 
 
 def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
-    """p · log(p / q) - p + q, the terms of the Kullback-Leibler divergence."""
+    """p · log(p / q) - p + q, the terms of the Kullback-Leibler divergence.
+
+    Args:
+      p, q: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of the arguments broadcast together.
+    """
     p, q = promote_args_inexact("kl_div", p, q)
     return add(subtract(rel_entr(p, q), p), q)
 
 
 def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
-    """(x^λ - 1) / λ, and log(x) for λ = 0."""
+    """(x^λ - 1) / λ, and log(x) for λ = 0.
+
+    Args:
+      x: numbers; integers are taken as floats.
+      lmbda: λ.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     x, lmbda = promote_args_inexact("boxcox", x, lmbda)
     none = equal(lmbda, 0)
     safe = choose_elements(none, 1.0, lmbda)
@@ -332,7 +422,15 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
 
 
 def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
-    """((1 + x)^λ - 1) / λ, and log1p(x) for λ = 0."""
+    """((1 + x)^λ - 1) / λ, and log1p(x) for λ = 0.
+
+    Args:
+      x: numbers; integers are taken as floats.
+      lmbda: λ.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     x, lmbda = promote_args_inexact("boxcox1p", x, lmbda)
     none = equal(lmbda, 0)
     safe = choose_elements(none, 1.0, lmbda)
@@ -340,32 +438,75 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
 
 
 def softmax(x: ArrayLike, /, *, axis: int | Sequence[int] | None = None) -> Array:
-    """exp(x) divided by its sum along `axis`, by default over all elements."""
+    """exp(x) divided by its sum along `axis`, by default over all elements.
+
+    Args:
+      x: numbers; integers are taken as floats.
+      axis: an axis, several, or None for all.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     (x,) = arrays("softmax", x)
     return _softmax(x, axis=tuple(range(len(shape_of(x)))) if axis is None else axis)
 
 
 def log_softmax(x: ArrayLike, /, *, axis: Axis = None) -> Array:
-    """The logarithm of `softmax(x, axis)`."""
+    """The logarithm of `softmax(x, axis)`.
+
+    Args:
+      x: numbers; integers are taken as floats.
+      axis: an axis, several, or None for all.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     (x,) = arrays("log_softmax", x)
     return _log_softmax(x, axis=tuple(range(len(shape_of(x)))) if axis is None else axis)
 
 
 # -- gamma and its kin ---------------------------------------------------------------------------------------
 def gammaln(x: ArrayLike) -> Array:
-    """The logarithm of |Γ(x)|."""
+    """The logarithm of |Γ(x)|.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §5.2.
+    """
     (x,) = promote_args_inexact("gammaln", x)
     return lax.lgamma(x)
 
 
 def loggamma(x: ArrayLike) -> Array:
-    """The logarithm of |Γ(x)|; NaN for negative real x, where Γ is not positive."""
+    """The logarithm of |Γ(x)|; NaN for negative real x, where Γ is not positive.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §5.2.
+    """
     (x,) = promote_args_inexact("loggamma", x)
     return choose_elements(lax.lt(x, _zero(x)), np.nan, lax.lgamma(x))
 
 
 def gammasgn(x: ArrayLike) -> Array:
-    """The sign of Γ(x): 1 or -1, NaN at negative whole numbers and for NaN."""
+    """The sign of Γ(x): 1 or -1, NaN at negative whole numbers and for NaN.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §5.2.
+    """
     (x,) = promote_args_inexact("gammasgn", x)
     if not dtypes.issubdtype(dtype_of(x), np.floating):
         raise TypeError(f"gammasgn does not accept {dtype_of(x)}")
@@ -379,7 +520,16 @@ def gammasgn(x: ArrayLike) -> Array:
 
 
 def gamma(x: ArrayLike) -> Array:
-    """Γ(x)."""
+    """Γ(x).
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §5.2.
+    """
     (x,) = promote_args_inexact("gamma", x)
     return multiply(gammasgn(x), lax.exp(lax.lgamma(x)))
 
@@ -404,7 +554,16 @@ def _log_ratio(a: Any, b: Any) -> Array:
 
 
 def betaln(a: ArrayLike, b: ArrayLike) -> Array:
-    """The logarithm of the beta function Γ(a)·Γ(b) / Γ(a + b)."""
+    """The logarithm of the beta function Γ(a)·Γ(b) / Γ(a + b).
+
+    Args:
+      a, b: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of the arguments broadcast together.
+
+    Reference: DLMF §5.12.
+    """
     a, b = promote_args_inexact("betaln", a, b)
     a, b = lax.min(a, b), lax.max(a, b)
     small = lax.add(lax.lgamma(a), lax.sub(lax.lgamma(b), lax.lgamma(lax.add(a, b))))
@@ -413,38 +572,93 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Array:
 
 
 def beta(a: ArrayLike, b: ArrayLike) -> Array:
-    """The beta function Γ(a)·Γ(b) / Γ(a + b)."""
+    """The beta function Γ(a)·Γ(b) / Γ(a + b).
+
+    Args:
+      a, b: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of the arguments broadcast together.
+
+    Reference: DLMF §5.12.
+    """
     a, b = promote_args_inexact("beta", a, b)
     sign = multiply(multiply(gammasgn(a), gammasgn(b)), gammasgn(add(a, b)))
     return multiply(sign, lax.exp(betaln(a, b)))
 
 
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """The regularised incomplete beta function."""
+    """The regularised incomplete beta function.
+
+    Args:
+      a, b, x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of the arguments broadcast together.
+
+    Reference: DLMF §8.17.
+    """
     a, b, x = promote_args_inexact("betainc", a, b, x)
     return lax.betainc(a, b, x)
 
 
 def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
-    """The regularised lower incomplete gamma function."""
+    """The regularised lower incomplete gamma function.
+
+    Args:
+      a, x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of the arguments broadcast together.
+
+    Reference: DLMF §8.2.
+    """
     a, x = promote_args_inexact("gammainc", a, x)
     return lax.igamma(a, x)
 
 
 def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
-    """The regularised upper incomplete gamma function."""
+    """The regularised upper incomplete gamma function.
+
+    Args:
+      a, x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of the arguments broadcast together.
+
+    Reference: DLMF §8.2.
+    """
     a, x = promote_args_inexact("gammaincc", a, x)
     return lax.igammac(a, x)
 
 
 def digamma(x: ArrayLike) -> Array:
-    """The derivative of log Γ."""
+    """The derivative of log Γ.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §5.2.
+    """
     (x,) = promote_args_inexact("digamma", x)
     return lax.digamma(x)
 
 
 def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
-    """The n-th derivative of `digamma`. Raises ValueError for n of a complex or bool dtype."""
+    """The n-th derivative of `digamma`. Raises ValueError for n of a complex or bool dtype.
+
+    Args:
+      n: orders, from 0 on.
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `n`.
+
+    Reference: DLMF §5.15.
+    """
     n_, x = arrays("polygamma", n, x)
     if not dtypes.issubdtype(dtype_of(n_), np.integer) and not dtypes.issubdtype(dtype_of(n_), np.floating):
         raise ValueError(f"Argument `n` to polygamma must be of integer type. Got dtype {dtype_of(n_)}.")
@@ -483,7 +697,17 @@ _zeta.defjvps(_zeta_by_exponent, lambda g, ans, x, q: multiply(g, multiply(lax.n
 
 
 def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
-    """The Hurwitz zeta function Σ 1/(k + q)^x. Raises NotImplementedError without q."""
+    """The Hurwitz zeta function Σ 1/(k + q)^x. Raises NotImplementedError without q.
+
+    Args:
+      x: exponents.
+      q: shifts.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §25.11.
+    """
     if q is None:
         raise NotImplementedError("Riemann zeta function not implemented; pass q != None to compute the Hurwitz Zeta "
                                   "function.")
@@ -492,7 +716,17 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
 
 
 def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
-    """The logarithm of the multivariate gamma function of dimension d."""
+    """The logarithm of the multivariate gamma function of dimension d.
+
+    Args:
+      a: numbers; integers are taken as floats.
+      d: the dimension, an int that is known when it is traced.
+
+    Returns:
+      an array of the shape of `a`.
+
+    Reference: DLMF §35.3.
+    """
     order = concrete_or_error(int, d, "d argument of multigammaln")
     (a,) = promote_args_inexact("multigammaln", a)
     size = _number(order, a)
@@ -505,7 +739,17 @@ def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
 
 
 def factorial(n: ArrayLike, exact: bool = False) -> Array:
-    """n! = Γ(n + 1), 0 for negative n. Raises NotImplementedError for `exact`."""
+    """n! = Γ(n + 1), 0 for negative n. Raises NotImplementedError for `exact`.
+
+    Args:
+      n: numbers; integers are taken as floats.
+      exact: must be False.
+
+    Returns:
+      an array of the shape of `n`.
+
+    Reference: DLMF §5.4.
+    """
     if exact:
         raise NotImplementedError("factorial with exact=True")
     (n,) = promote_args_inexact("factorial", n)
@@ -513,7 +757,16 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
 
 
 def poch(z: ArrayLike, m: ArrayLike) -> Array:
-    """The rising factorial Γ(z + m) / Γ(z)."""
+    """The rising factorial Γ(z + m) / Γ(z).
+
+    Args:
+      z, m: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of the arguments broadcast together.
+
+    Reference: DLMF §5.2.
+    """
     z, m = promote_args_inexact("poch", z, m)
     value = divide(multiply(gammasgn(add(z, m)), lax.exp(subtract(lax.lgamma(add(z, m)), lax.lgamma(z)))), gammasgn(z))
     # Where both gamma functions are infinite; elsewhere the derivative by m counts at 0, too.
@@ -521,7 +774,17 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
 
 
 def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
-    """How many ways there are to choose k things out of N, with repetition or without."""
+    """How many ways there are to choose k things out of N, with repetition or without.
+
+    Args:
+      N, k: numbers; integers are taken as floats.
+      repetition: whether a thing may be chosen more than once.
+
+    Returns:
+      an array of the shape of the arguments broadcast together.
+
+    Reference: DLMF §26.3.
+    """
     if repetition:
         return comb(subtract(add(N, k), 1), k)
     N, k = promote_args_inexact("comb", N, k)
@@ -534,24 +797,60 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
 
 # -- Bessel functions ----------------------------------------------------------------------------------------
 def i0e(x: ArrayLike) -> Array:
-    """exp(-|x|) · I₀(x)."""
+    """exp(-|x|) · I₀(x).
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §10.25.
+    """
     (x,) = promote_args_inexact("i0e", x)
     return lax.bessel_i0e(x)
 
 
 def i0(x: ArrayLike) -> Array:
-    """The modified Bessel function I₀."""
+    """The modified Bessel function I₀.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §10.25.
+    """
     (x,) = promote_args_inexact("i0", x)
     return lax.mul(lax.exp(lax.abs(x)), lax.bessel_i0e(x))
 
 
 def i1e(x: ArrayLike) -> Array:
-    """exp(-|x|) · I₁(x)."""
+    """exp(-|x|) · I₁(x).
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §10.25.
+    """
     (x,) = promote_args_inexact("i1e", x)
     return lax.bessel_i1e(x)
 
 
 def i1(x: ArrayLike) -> Array:
-    """The modified Bessel function I₁."""
+    """The modified Bessel function I₁.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §10.25.
+    """
     (x,) = promote_args_inexact("i1", x)
     return lax.mul(lax.exp(lax.abs(x)), lax.bessel_i1e(x))

@@ -114,7 +114,16 @@ _erfcx.defjvps(lambda g, out, x: lax.mul(g, lax.sub(_times(2.0, lax.mul(x, out))
 
 @jit
 def erfcx(x: ArrayLike) -> Array:
-    """exp(x²) · erfc(x), also where the factors overflow or vanish; for real and complex numbers."""
+    """exp(x²) · erfc(x), also where the factors overflow or vanish; for real and complex numbers.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §7.2.
+    """
     (x,) = promote_args_inexact("erfcx", x)
     x = asarray(x)
     if dtypes.issubdtype(x.dtype, np.complexfloating):
@@ -147,7 +156,16 @@ _wofz.defjvps(lambda g, w, z: lax.mul(g, lax.sub(_c(2j / math.sqrt(math.pi), z),
 
 @jit
 def wofz(z: ArrayLike) -> Array:
-    """The Faddeeva function exp(-z²) · erfc(-iz), complex."""
+    """The Faddeeva function exp(-z²) · erfc(-iz), complex.
+
+    Args:
+      z: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `z`.
+
+    Reference: DLMF §7.2.
+    """
     (z,) = promote_args_inexact("wofz", z)
     z = asarray(z)
     return _wofz(convert(z, to_complex(z.dtype)))
@@ -175,7 +193,16 @@ _dawsn.defjvps(lambda g, out, x: lax.mul(g, _plus(1.0, _times(-2.0, lax.mul(x, o
 
 @jit
 def dawsn(x: ArrayLike) -> Array:
-    """Dawson's function exp(-x²) · ∫₀ˣ exp(t²) dt. Raises ValueError for complex numbers."""
+    """Dawson's function exp(-x²) · ∫₀ˣ exp(t²) dt. Raises ValueError for complex numbers.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §7.2.
+    """
     return _dawsn(*_real("dawsn", x))
 
 
@@ -199,7 +226,16 @@ _exp1.defjvps(lambda g, out, x: lax.neg(lax.mul(g, lax.div(lax.exp(lax.neg(x)), 
 
 @jit
 def exp1(x: ArrayLike) -> Array:
-    """The exponential integral E₁(x) = ∫ₓ^∞ exp(-t)/t dt; NaN below 0. Raises ValueError for complex numbers."""
+    """The exponential integral E₁(x) = ∫ₓ^∞ exp(-t)/t dt; NaN below 0. Raises ValueError for complex numbers.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §6.2.
+    """
     return _exp1(*_real("exp1", x))
 
 
@@ -228,7 +264,16 @@ _expi.defjvps(lambda g, out, x: lax.mul(g, lax.div(lax.exp(x), x)))
 
 @jit
 def expi(x: ArrayLike) -> Array:
-    """The exponential integral Ei(x), the principal value of ∫ exp(t)/t dt from -∞. ValueError for complex numbers."""
+    """The exponential integral Ei(x), the principal value of ∫ exp(t)/t dt from -∞. ValueError for complex numbers.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §6.2.
+    """
     return _expi(*_real("expi", x))
 
 
@@ -278,6 +323,15 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
     """The generalised exponential integral E_n(x) = ∫₁^∞ exp(-xt)/tⁿ dt, for integers n ≥ 0 and x ≥ 0, else NaN.
 
     Raises ValueError for complex numbers.
+
+    Args:
+      n: orders, integers from 0 on.
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `n`.
+
+    Reference: DLMF §8.19.
     """
     return _expn(*_real("expn", n, x))
 
@@ -322,6 +376,14 @@ def sici(x: ArrayLike) -> tuple[Array, Array]:
     """The sine and cosine integrals ∫₀ˣ sin(t)/t dt and γ + ln|x| + ∫₀ˣ (cos(t) - 1)/t dt: the pair (Si, Ci).
 
     Raises ValueError for complex numbers.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §6.2.
     """
     (x,) = promote_args_inexact("sici", x)
     x = asarray(x)
@@ -374,6 +436,14 @@ def fresnel(x: ArrayLike) -> tuple[Array, Array]:
     """The Fresnel integrals of sin(π·t²/2) and cos(π·t²/2) from 0 to x: the pair (S, C).
 
     Raises NotImplementedError for complex numbers.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      the pair (S, C).
+
+    Reference: DLMF §7.2.
     """
     (x,) = promote_args_inexact("fresnel", x)
     x = asarray(x)
@@ -421,6 +491,14 @@ def spence(x: ArrayLike) -> Array:
     """Spence's function, the dilogarithm of 1 - x: ∫₁ˣ log(t)/(1 - t) dt; NaN below 0.
 
     Raises TypeError for other types than 32- and 64-bit floating point numbers.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §25.12.
     """
     x = asarray(x)
     if x.dtype not in (np.float32, np.float64):
@@ -479,5 +557,12 @@ _owens_t.defjvps(_owens_h, _owens_a)
 
 @jit
 def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
-    """Owen's function: the probability of X > h and 0 < Y < a·X, for standard normal X and Y."""
+    """Owen's function: the probability of X > h and 0 < Y < a·X, for standard normal X and Y.
+
+    Args:
+      h, a: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of the arguments broadcast together.
+    """
     return _owens_t(*_real("owens_t", h, a))

@@ -25,7 +25,16 @@ from .special_integrals import _c, _pick, _plus, _real, _safe, _times
 
 
 def bernoulli(n: int) -> Array:
-    """The Bernoulli numbers B₀ … B_n, with B₁ = -1/2. Raises ValueError for negative n, TypeError for other types."""
+    """The Bernoulli numbers B₀ … B_n, with B₁ = -1/2. Raises ValueError for negative n, TypeError for other types.
+
+    Args:
+      n: an int that is known when it is traced.
+
+    Returns:
+      a vector of n + 1 numbers.
+
+    Reference: DLMF §24.2.
+    """
     n = concrete_or_error(operator.index, n, "Argument n of bernoulli")
     if n < 0:
         raise ValueError("n must be a non-negative integer.")
@@ -145,7 +154,16 @@ def _hyp1f1_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 @jit
 def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """Kummer's confluent hypergeometric function ₁F₁(a; b; x). Raises ValueError for complex numbers."""
+    """Kummer's confluent hypergeometric function ₁F₁(a; b; x). Raises ValueError for complex numbers.
+
+    Args:
+      a, b, x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of the arguments broadcast together.
+
+    Reference: DLMF §13.2.
+    """
     return _hyp1f1(*_real("hyp1f1", a, b, x))
 
 
@@ -198,7 +216,16 @@ def _hyp2f1_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 @jit
 def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
-    """Gauss's hypergeometric function ₂F₁(a, b; c; x), infinite above 1. Raises ValueError for complex numbers."""
+    """Gauss's hypergeometric function ₂F₁(a, b; c; x), infinite above 1. Raises ValueError for complex numbers.
+
+    Args:
+      a, b, c, x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of the arguments broadcast together.
+
+    Reference: DLMF §15.2.
+    """
     return _hyp2f1(*_real("hyp2f1", a, b, c, x))
 
 

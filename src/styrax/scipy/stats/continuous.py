@@ -28,12 +28,6 @@ from styrax.scipy import special
 
 from .families import exp_of, inexact, log_of, namespace, number, standardised
 
-_LOC_SCALE = "`loc` shifts the distribution, `scale` widens it; arguments broadcast."
-
-
-def _doc(text: str) -> str:
-    return f"{text} {_LOC_SCALE}"
-
 
 # -- normal ----------------------------------------------------------------------------------------------
 def _norm_logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
@@ -81,9 +75,8 @@ def _norm_isf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     return _norm_ppf(lax.sub(number(1, q), q), loc, scale)
 
 
-norm = namespace("norm", "The normal distribution.", logpdf=_norm_logpdf, pdf=exp_of(_norm_logpdf, _doc("The normal "
-                                                                                                        "density.")),
-                 cdf=_norm_cdf, logcdf=_norm_logcdf, ppf=_norm_ppf, sf=_norm_sf, logsf=_norm_logsf, isf=_norm_isf)
+norm = namespace("norm", "The normal distribution.", logpdf=_norm_logpdf,
+                 pdf=exp_of(_norm_logpdf, "The normal density."), cdf=_norm_cdf, logcdf=_norm_logcdf, ppf=_norm_ppf, sf=_norm_sf, logsf=_norm_logsf, isf=_norm_isf)
 
 
 # -- truncated normal ------------------------------------------------------------------------------------
@@ -133,7 +126,9 @@ def _truncnorm_logsf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 
     return _truncnorm_logcdf(lax.neg(x), lax.neg(b), lax.neg(a), lax.neg(loc), scale)
 
 
-truncnorm = namespace("truncnorm", "The normal distribution cut off at both sides.", logpdf=_truncnorm_logpdf,
+truncnorm = namespace("truncnorm", "The normal distribution cut off at both sides.",
+                      {"a": "the lower bound, in deviations from the mean", "b": "the upper bound, likewise"},
+                      logpdf=_truncnorm_logpdf,
                       pdf=exp_of(_truncnorm_logpdf, "The density."), logcdf=_truncnorm_logcdf,
                       cdf=exp_of(_truncnorm_logcdf, "The distribution function."), logsf=_truncnorm_logsf,
                       sf=exp_of(_truncnorm_logsf, "1 minus the distribution function."))
@@ -162,8 +157,9 @@ def _uniform_ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Arra
     return choose_elements(outside, np.nan, add(multiply(q, scale), loc))
 
 
-uniform = namespace("uniform", "The uniform distribution.", logpdf=_uniform_logpdf,
-                    pdf=exp_of(_uniform_logpdf, _doc("The density of the uniform distribution.")), cdf=_uniform_cdf,
+uniform = namespace("uniform", "The uniform distribution.",
+                    {"loc": "the lower end", "scale": "the length of the interval"}, logpdf=_uniform_logpdf,
+                    pdf=exp_of(_uniform_logpdf, "The density of the uniform distribution."), cdf=_uniform_cdf,
                     ppf=_uniform_ppf)
 
 
@@ -203,8 +199,8 @@ def _expon_ppf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 
 
 expon = namespace("expon", "The exponential distribution.", logpdf=_expon_logpdf,
-                  pdf=exp_of(_expon_logpdf, _doc("The exponential density.")), cdf=_expon_cdf, logcdf=_expon_logcdf,
-                  logsf=_expon_logsf, sf=exp_of(_expon_logsf, _doc("1 minus the exponential distribution function.")),
+                  pdf=exp_of(_expon_logpdf, "The exponential density."), cdf=_expon_cdf, logcdf=_expon_logcdf,
+                  logsf=_expon_logsf, sf=exp_of(_expon_logsf, "1 minus the exponential distribution function."),
                   ppf=_expon_ppf)
 
 
@@ -227,7 +223,7 @@ def _laplace_cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Arra
 
 
 laplace = namespace("laplace", "The Laplace distribution.", logpdf=_laplace_logpdf,
-                    pdf=exp_of(_laplace_logpdf, _doc("The Laplace density.")), cdf=_laplace_cdf)
+                    pdf=exp_of(_laplace_logpdf, "The Laplace density."), cdf=_laplace_cdf)
 
 
 # -- logistic, Cauchy, Student -------------------------------------------------------------------------------
@@ -264,7 +260,7 @@ def _logistic_isf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Arr
 
 
 logistic = namespace("logistic", "The logistic distribution.", logpdf=_logistic_logpdf,
-                     pdf=exp_of(_logistic_logpdf, _doc("The logistic density.")), cdf=_logistic_cdf, sf=_logistic_sf,
+                     pdf=exp_of(_logistic_logpdf, "The logistic density."), cdf=_logistic_cdf, sf=_logistic_sf,
                      ppf=_logistic_ppf, isf=_logistic_isf)
 
 
@@ -304,10 +300,10 @@ def _cauchy_isf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array
 
 
 cauchy = namespace("cauchy", "The Cauchy distribution.", logpdf=_cauchy_logpdf,
-                   pdf=exp_of(_cauchy_logpdf, _doc("The Cauchy density.")), cdf=_cauchy_cdf,
-                   logcdf=log_of(_cauchy_cdf, _doc("The logarithm of the Cauchy distribution function.")),
+                   pdf=exp_of(_cauchy_logpdf, "The Cauchy density."), cdf=_cauchy_cdf,
+                   logcdf=log_of(_cauchy_cdf, "The logarithm of the Cauchy distribution function."),
                    sf=_cauchy_sf,
-                   logsf=log_of(_cauchy_sf, _doc("The logarithm of 1 minus the Cauchy distribution function.")),
+                   logsf=log_of(_cauchy_sf, "The logarithm of 1 minus the Cauchy distribution function."),
                    ppf=_cauchy_ppf, isf=_cauchy_isf)
 
 
@@ -325,7 +321,7 @@ def _t_logpdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike 
 
 
 t = namespace("t", "Student's t distribution.", logpdf=_t_logpdf,
-              pdf=exp_of(_t_logpdf, _doc("The density of Student's t distribution with `df` degrees of freedom.")))
+              pdf=exp_of(_t_logpdf, "The density of Student's t distribution with `df` degrees of freedom."))
 
 
 # -- Gumbel, Pareto --------------------------------------------------------------------------------------
@@ -341,7 +337,7 @@ def _gumbel_logpdf(name: str, sign: int) -> Any:
             value = add(log_scale, lax.sub(z, lax.exp(z)))
         return choose_elements(valid, value, np.nan)
 
-    logpdf.__doc__ = _doc("The logarithm of the Gumbel density.")
+    logpdf.__doc__ = "The logarithm of the Gumbel density."
     return logpdf
 
 
@@ -376,13 +372,13 @@ def _gumbel(name: str, sign: int) -> Any:
         value = lax.mul(number(-sign, p), lax.log(inner))
         return choose_elements(greater(scale, 0), add(multiply(value, scale), loc), np.nan)
 
-    ppf.__doc__ = _doc("The quantiles of the Gumbel distribution.")
-    near.__doc__ = far.__doc__ = far_plain.__doc__ = _doc("One side of the Gumbel distribution, or its logarithm.")
+    ppf.__doc__ = "The quantiles of the Gumbel distribution."
+    near.__doc__ = far.__doc__ = far_plain.__doc__ = "One side of the Gumbel distribution, or its logarithm."
     near_plain = exp_of(near, near.__doc__)
     sides = {"logcdf": near, "cdf": near_plain, "logsf": far, "sf": far_plain} if sign > 0 else {
         "logcdf": far, "cdf": far_plain, "logsf": near, "sf": near_plain}
     return namespace(name, f"The Gumbel distribution of {'maxima' if sign > 0 else 'minima'}.", logpdf=logpdf,
-                     pdf=exp_of(logpdf, _doc("The Gumbel density.")), ppf=ppf, **sides)
+                     pdf=exp_of(logpdf, "The Gumbel density."), ppf=ppf, **sides)
 
 
 gumbel_r = _gumbel("gumbel_r", 1)
@@ -422,9 +418,9 @@ def _pareto_ppf(q: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike
 
 
 pareto = namespace("pareto", "The Pareto distribution.", logpdf=_pareto_logpdf,
-                   pdf=exp_of(_pareto_logpdf, _doc("The Pareto density.")), cdf=_pareto_cdf,
-                   logcdf=log_of(_pareto_cdf, _doc("The logarithm of the Pareto distribution function.")),
-                   logsf=_pareto_logsf, sf=exp_of(_pareto_logsf, _doc("1 minus the Pareto distribution function.")),
+                   pdf=exp_of(_pareto_logpdf, "The Pareto density."), cdf=_pareto_cdf,
+                   logcdf=log_of(_pareto_cdf, "The logarithm of the Pareto distribution function."),
+                   logsf=_pareto_logsf, sf=exp_of(_pareto_logsf, "1 minus the Pareto distribution function."),
                    ppf=_pareto_ppf)
 
 
@@ -455,9 +451,9 @@ def _gamma_sf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike =
 
 
 gamma = namespace("gamma", "The gamma distribution.", logpdf=_gamma_logpdf,
-                  pdf=exp_of(_gamma_logpdf, _doc("The density of the gamma distribution of shape a.")), cdf=_gamma_cdf,
-                  logcdf=log_of(_gamma_cdf, _doc("The logarithm of the gamma distribution function.")), sf=_gamma_sf,
-                  logsf=log_of(_gamma_sf, _doc("The logarithm of 1 minus the gamma distribution function.")))
+                  pdf=exp_of(_gamma_logpdf, "The density of the gamma distribution of shape a."), cdf=_gamma_cdf,
+                  logcdf=log_of(_gamma_cdf, "The logarithm of the gamma distribution function."), sf=_gamma_sf,
+                  logsf=log_of(_gamma_sf, "The logarithm of 1 minus the gamma distribution function."))
 
 
 def _chi2_logpdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
@@ -489,9 +485,9 @@ def _chi2_sf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike =
 
 
 chi2 = namespace("chi2", "The chi-squared distribution.", logpdf=_chi2_logpdf,
-                 pdf=exp_of(_chi2_logpdf, _doc("The density of the chi-squared distribution.")), cdf=_chi2_cdf,
-                 logcdf=log_of(_chi2_cdf, _doc("The logarithm of the chi-squared distribution function.")), sf=_chi2_sf,
-                 logsf=log_of(_chi2_sf, _doc("The logarithm of 1 minus the chi-squared distribution function.")))
+                 pdf=exp_of(_chi2_logpdf, "The density of the chi-squared distribution."), cdf=_chi2_cdf,
+                 logcdf=log_of(_chi2_cdf, "The logarithm of the chi-squared distribution function."), sf=_chi2_sf,
+                 logsf=log_of(_chi2_sf, "The logarithm of 1 minus the chi-squared distribution function."))
 
 
 def _beta_logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
@@ -521,9 +517,9 @@ def _beta_sf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale
 
 
 beta = namespace("beta", "The beta distribution.", logpdf=_beta_logpdf,
-                 pdf=exp_of(_beta_logpdf, _doc("The density of the beta distribution.")), cdf=_beta_cdf,
-                 logcdf=log_of(_beta_cdf, _doc("The logarithm of the beta distribution function.")), sf=_beta_sf,
-                 logsf=log_of(_beta_sf, _doc("The logarithm of 1 minus the beta distribution function.")))
+                 pdf=exp_of(_beta_logpdf, "The density of the beta distribution."), cdf=_beta_cdf,
+                 logcdf=log_of(_beta_cdf, "The logarithm of the beta distribution function."), sf=_beta_sf,
+                 logsf=log_of(_beta_sf, "The logarithm of 1 minus the beta distribution function."))
 
 
 # -- without location and scale --------------------------------------------------------------------------------

@@ -126,7 +126,8 @@ def _nbinom_logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0)
     return choose_elements(lax.lt(*promote_args("pmf", k, loc)), -np.inf, lax.add(ways, kernel))
 
 
-nbinom = namespace("nbinom", "The negative binomial distribution.", logpmf=_nbinom_logpmf,
+nbinom = namespace("nbinom", "The negative binomial distribution.",
+                   {"n": "numbers of successes", "k": "failures before the last of them"}, logpmf=_nbinom_logpmf,
                    pmf=exp_of(_nbinom_logpmf, "The probability of k - loc failures before the n-th success."))
 
 

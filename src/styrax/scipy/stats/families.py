@@ -16,11 +16,37 @@ from styrax.numpy.promotion import convert, dtype_of, promote_args_inexact
 Function = Callable[..., Any]
 
 
-def namespace(name: str, doc: str, **functions: Function) -> ModuleType:
-    """The module `styrax.scipy.stats.<name>` with the given functions."""
+_ARGUMENTS = {
+    "x": "points", "k": "counts", "q": "probabilities, from 0 to 1", "p": "probabilities, from 0 to 1",
+    "n": "numbers of trials", "a": "the first parameter of the shape", "b": "the second parameter of the shape",
+    "c": "how concentrated it is, between 0 and 1", "df": "degrees of freedom", "mu": "means",
+    "kappa": "how concentrated it is", "alpha": "parameters of the shape, along the first axis", "beta": "the exponent",
+    "loc": "a shift of the distribution", "scale": "what it is stretched by", "mean": "the mean, a number or vectors",
+    "cov": "the variance, or covariance matrices", "allow_singular": "must be None",
+}
+
+
+def _with_arguments(function: Function, own: dict[str, str]) -> str:
+    """A docstring with a line for each argument."""
+    of = function
+    while (wrapped := getattr(of, "__wrapped__", None)) is not None:
+        of = wrapped
+    code = of.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    lines = "\n".join(f"      {n}: {own.get(n) or _ARGUMENTS[n]}." for n in names)
+    summary = (function.__doc__ or "").rstrip()
+    return f"{summary}\n\n    Args:\n{lines}\n\n    Numbers and arrays broadcast; the result is floating."
+
+
+def namespace(name: str, doc: str, arguments: dict[str, str] | None = None, **functions: Function) -> ModuleType:
+    """The module `styrax.scipy.stats.<name>` with the given functions.
+
+    `arguments` says what those of this distribution mean, where it is not what they mean elsewhere.
+    """
     module = ModuleType(f"styrax.scipy.stats.{name}", doc)
     for key, function in functions.items():
         function.__name__ = function.__qualname__ = key
+        function.__doc__ = _with_arguments(function, arguments or {})
         setattr(module, key, function)
     sys.modules[module.__name__] = module
     return module
