@@ -25,9 +25,9 @@ def ravel_pytree(pytree: PyTree) -> tuple[Array, Callable[[Array], PyTree]]:
       from a vector of that shape and dtype to a tree like `pytree`, with each leaf's own shape and dtype.
 
     Example:
-      >>> from styrax.flatten_util import ravel_pytree
+      >>> import styrax.flatten_util as flatten_util
       >>> import styrax.numpy as jnp
-      >>> vector, unravel = ravel_pytree({'a': jnp.zeros(2), 'b': 1.0})
+      >>> vector, unravel = flatten_util.ravel_pytree({'a': jnp.zeros(2), 'b': 1.0})
       >>> vector
       Array([0., 0., 1.], dtype=float32)
       >>> unravel(vector + 1)['b']

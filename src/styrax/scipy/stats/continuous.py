@@ -76,7 +76,8 @@ def _norm_isf(q: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 
 
 norm = namespace("norm", "The normal distribution.", logpdf=_norm_logpdf,
-                 pdf=exp_of(_norm_logpdf, "The normal density."), cdf=_norm_cdf, logcdf=_norm_logcdf, ppf=_norm_ppf, sf=_norm_sf, logsf=_norm_logsf, isf=_norm_isf)
+                 pdf=exp_of(_norm_logpdf, "The normal density."), cdf=_norm_cdf, logcdf=_norm_logcdf, ppf=_norm_ppf,
+                 sf=_norm_sf, logsf=_norm_logsf, isf=_norm_isf)
 
 
 # -- truncated normal ------------------------------------------------------------------------------------
@@ -377,7 +378,7 @@ def _gumbel(name: str, sign: int) -> Any:
     near_plain = exp_of(near, near.__doc__)
     sides = {"logcdf": near, "cdf": near_plain, "logsf": far, "sf": far_plain} if sign > 0 else {
         "logcdf": far, "cdf": far_plain, "logsf": near, "sf": near_plain}
-    return namespace(name, f"The Gumbel distribution of {'maxima' if sign > 0 else 'minima'}.", logpdf=logpdf,
+    return namespace(name, f"The Gumbel distribution of {'maxima' if sign > 0 else 'minima'}.", None, logpdf=logpdf,
                      pdf=exp_of(logpdf, "The Gumbel density."), ppf=ppf, **sides)
 
 
