@@ -35,7 +35,7 @@ from .promotion import (
     to_inexact,
     typed,
 )
-from .ufuncs import INEXACT, absolute, frexp, isinf, isnan, signbit
+from .ufuncs import INEXACT, absolute, frexp, isinf, isnan, shown, signbit
 
 _BOOL = np.dtype(np.bool_)
 _ARITHMETIC = INEXACT | {
@@ -51,7 +51,7 @@ direct: dict[Callable[..., Any], tuple[Callable[..., Any], frozenset]] = {}
 
 def _binary(name: str, primitive: Callable[..., Any], fast: frozenset, doc: str,
             promote: Callable[..., Any] = promote_args, general: Callable[..., Any] | None = None,
-            ) -> Callable[[ArrayLike, ArrayLike], Array]:
+            example: str = "") -> Callable[[ArrayLike, ArrayLike], Array]:
     """A row of the tables below.
 
     `primitive` takes two arrays of a dtype in `fast` as they are; others go through `promote` to
@@ -69,18 +69,22 @@ def _binary(name: str, primitive: Callable[..., Any], fast: frozenset, doc: str,
 
     direct[function] = (primitive, fast)
     return named(function, name, f"{doc}\n\n    Elementwise, with NumPy's broadcasting and JAX's promotion. Raises "
-                                  "TypeError for what is no array or number, and for shapes that do not broadcast.")
+                                  "TypeError for what is no array or number, and for shapes that do not broadcast."
+                                  + shown(name, example))
 
 
 def _by_bool(numbers: Callable[..., Any], booleans: Callable[..., Any]) -> Callable[..., Any]:
     return lambda x, y: (booleans if dtype_of(x) == _BOOL else numbers)(x, y)
 
 
-add = _binary("add", lax.add, _ARITHMETIC, "x + y; for booleans, or.", general=_by_bool(lax.add, lax.bitwise_or))
+add = _binary("add", lax.add, _ARITHMETIC, "x + y; for booleans, or.", general=_by_bool(lax.add, lax.bitwise_or),
+              example="jnp.ones((2, 1), int), jnp.arange(2) = Array([[1, 2],\n             [1, 2]], dtype=int32)")
 subtract = _binary("subtract", lax.sub, _ARITHMETIC, "x - y; not defined for booleans.")
 multiply = _binary("multiply", lax.mul, _ARITHMETIC, "x · y; for booleans, and.",
-                   general=_by_bool(lax.mul, lax.bitwise_and))
-maximum = _binary("maximum", lax.max, _ARITHMETIC, "The larger of x and y; NaN where one is NaN.")
+                   general=_by_bool(lax.mul, lax.bitwise_and),
+                   example="jnp.arange(3), 2.5 = Array([0. , 2.5, 5. ], dtype=float32, weak_type=True)")
+maximum = _binary("maximum", lax.max, _ARITHMETIC, "The larger of x and y; NaN where one is NaN.",
+                  example="jnp.arange(3), 1 = Array([1, 1, 2], dtype=int32)")
 minimum = _binary("minimum", lax.min, _ARITHMETIC, "The smaller of x and y; NaN where one is NaN.")
 bitwise_and = _binary("bitwise_and", lax.bitwise_and, _INTEGER | {_BOOL}, "The and of the bits of integers.")
 bitwise_or = _binary("bitwise_or", lax.bitwise_or, _INTEGER | {_BOOL}, "The or of the bits of integers.")
@@ -118,7 +122,8 @@ def _compare_complex(compare: Callable[..., Any]) -> Callable[..., Any]:
     return ordered
 
 
-equal = _binary("equal", lax.eq, _ARITHMETIC | {_BOOL}, "x == y as booleans.")
+equal = _binary("equal", lax.eq, _ARITHMETIC | {_BOOL}, "x == y as booleans.",
+                example="jnp.arange(3), 1 = Array([False,  True, False], dtype=bool)")
 not_equal = _binary("not_equal", lax.ne, _ARITHMETIC | {_BOOL}, "x != y as booleans.")
 less = _binary("less", lax.lt, _REAL, "x < y as booleans.", general=_compare_complex(lax.lt))
 less_equal = _binary("less_equal", lax.le, _REAL, "x <= y as booleans.", general=_compare_complex(lax.le))

@@ -59,6 +59,13 @@ def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: ShardingLi
     """`array` repeated along new and size-1 dimensions to have `shape`.
 
     Raises ValueError where the shapes do not broadcast.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.broadcast_to(jnp.arange(2), (3, 2))
+      Array([[0, 1],
+             [0, 1],
+             [0, 1]], dtype=int32)
     """
     (array,) = arrays("broadcast_to", array)
     return asarray(spread(array, canonical_shape(shape)))

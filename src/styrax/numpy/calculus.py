@@ -54,6 +54,11 @@ def _diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = 
 
     `prepend` and `append` are put before and after the elements first. Raises ValueError for negative n
     and for scalars.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.diff(jnp.array([1, 4, 9]))
+      Array([3, 5], dtype=int32)
     """
     arr = operand("diff", a)
     n = concrete_or_error(operator.index, n, "'n' argument of jnp.diff")
@@ -282,6 +287,11 @@ def interp(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike | str | N
       period: the period of the coordinates.
 
     Raises ValueError for vectors that do not match.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.interp(jnp.array([0.5, 3.0]), jnp.array([0.0, 1.0, 2.0]), jnp.array([0.0, 10.0, 20.0]))
+      Array([ 5., 20.], dtype=float32)
     """
     check_arraylike("interp", x, xp, fp)
     static = tuple(name for name, bound in (("left", left), ("right", right)) if isinstance(bound, str))
@@ -294,6 +304,11 @@ def _isclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-5, atol: ArrayLike
     """Whether |a - b| <= atol + rtol · |b|, element by element; infinities are close to themselves.
 
     NaN is close to NaN only with `equal_nan`.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.isclose(jnp.array([1.0, 1.1]), 1.0)
+      Array([ True, False], dtype=bool)
     """
     a, b = promote_args("isclose", a, b)
     dtype = dtype_of(a)

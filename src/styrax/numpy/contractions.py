@@ -49,6 +49,11 @@ def dot(a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None,
 
     A scalar multiplies. Batch axes are not matched: the result has those of `a` followed by those of
     `b`. Raises TypeError for sizes that differ.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.dot(jnp.arange(3), jnp.ones(3))
+      Array(3., dtype=float32)
     """
     a, b = arrays("dot", a, b)
     kind = output_type(preferred_element_type, a, b, name="dot")
@@ -66,6 +71,11 @@ def matmul(a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None,
 
     A vector is a row on the left and a column on the right, and its axis is not in the result. Raises
     ValueError for scalars, TypeError or ValueError for sizes that do not match.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.matmul(jnp.ones((2, 3)), jnp.ones((5, 3, 4))).shape
+      (5, 2, 4)
     """
     a, b = arrays("matmul", a, b)
     a_shape, b_shape = shape_of(a), shape_of(b)
@@ -217,6 +227,11 @@ def tensordot(a: ArrayLike, b: ArrayLike, axes: int | Sequence[int] | Sequence[S
     """The sum of products over several axes: the last `axes` of `a` with the first of `b`, or two lists of axes.
 
     Raises TypeError for axes of other forms, and for sizes that differ.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.tensordot(jnp.ones((2, 3, 4)), jnp.ones((4, 3, 5)), axes=([1, 2], [1, 0])).shape
+      (2, 5)
     """
     a, b = arrays("tensordot", a, b)
     kind = output_type(preferred_element_type, a, b, name="tensordot")
@@ -257,7 +272,14 @@ def inner(a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None,
 
 
 def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
-    """All products of an element of `a` with one of `b`, both taken as vectors, as a matrix."""
+    """All products of an element of `a` with one of `b`, both taken as vectors, as a matrix.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.outer(jnp.array([1, 2]), jnp.array([3, 4]))
+      Array([[3, 4],
+             [6, 8]], dtype=int32)
+    """
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.outer is not supported.")
     from .binary import multiply
@@ -311,6 +333,11 @@ def cross(a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: i
 
     `axisa`, `axisb` and `axisc` say which axis holds the components in the arguments and the result,
     `axis` all three. Raises ValueError for other numbers of components.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
+      Array([0, 0, 1], dtype=int32)
     """
     check_arraylike("cross", a, b)
     return _cross_jit(a, b, axisa=axisa, axisb=axisb, axisc=axisc, axis=axis)

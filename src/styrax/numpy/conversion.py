@@ -44,6 +44,12 @@ def array(object: NestedArrayLike, dtype: DTypeLike | None = None, *args: Object
       device: where the result lives.
 
     Raises TypeError for what has no numbers in it, ValueError for None and for ragged sequences.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.array([[1, 2], [3, 4]], dtype="float32")
+      Array([[1., 2.],
+             [3., 4.]], dtype=float32)
     """
     if args:
         warnings.warn("Passing the copy, order, and ndmin arguments to jnp.array positionally is deprecated. Use "
@@ -66,6 +72,11 @@ def asarray(a: NestedArrayLike, dtype: DTypeLike | None = None, order: str | Non
     """As `array`, copying only what has to be copied.
 
     Raises ValueError for `copy=False` where only a copy can be had.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.asarray([True, False])
+      Array([ True, False], dtype=bool)
     """
     if dtype is None and device is None and not copy and is_array(a):
         return a

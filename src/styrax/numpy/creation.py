@@ -64,6 +64,12 @@ def zeros(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLik
     """Zeros in a shape (an int or a sequence of ints); float by default.
 
     Raises TypeError for sizes that are negative or no integers.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.zeros((2, 3))
+      Array([[0., 0., 0.],
+             [0., 0., 0.]], dtype=float32)
     """
     return _filled(shape, 0, user_dtype(float if dtype is None else dtype, "zeros"), device or out_sharding)
 
@@ -73,6 +79,11 @@ def ones(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLike
     """Ones in a shape (an int or a sequence of ints); float by default.
 
     Raises TypeError for sizes that are negative or no integers.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.ones(3, dtype="int32")
+      Array([1, 1, 1], dtype=int32)
     """
     return _filled(shape, 1, user_dtype(float if dtype is None else dtype, "ones"), device or out_sharding)
 
@@ -88,6 +99,12 @@ def full(shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike | None = None
     """An array filled with a number, or with an array that broadcasts to the shape.
 
     The dtype is that of `fill_value` by default, weakly typed for a Python number.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.full((2, 2), 7)
+      Array([[7, 7],
+             [7, 7]], dtype=int32, weak_type=True)
     """
     (fill_value,) = arrays("full", fill_value)
     if dtype is not None:
@@ -128,13 +145,25 @@ def _full_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: An
 
 def zeros_like(a: ArrayLike | SupportsShape, dtype: DTypeLike | None = None, shape: ShapeLike | None = None, *,
                device: DeviceLike | None = None, out_sharding: ShardingLike | None = None) -> Array:
-    """Zeros with the shape and dtype of `a`, unless others are given."""
+    """Zeros with the shape and dtype of `a`, unless others are given.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.zeros_like(jnp.arange(3))
+      Array([0, 0, 0], dtype=int32)
+    """
     return _full_like("zeros_like", a, 0, dtype, shape, device or out_sharding)
 
 
 def ones_like(a: ArrayLike | SupportsShape, dtype: DTypeLike | None = None, shape: ShapeLike | None = None, *,
               device: DeviceLike | None = None, out_sharding: ShardingLike | None = None) -> Array:
-    """Ones with the shape and dtype of `a`, unless others are given."""
+    """Ones with the shape and dtype of `a`, unless others are given.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.ones_like(jnp.arange(3), dtype=float)
+      Array([1., 1., 1.], dtype=float32)
+    """
     return _full_like("ones_like", a, 1, dtype, shape, device or out_sharding)
 
 
@@ -147,7 +176,13 @@ def empty_like(prototype: ArrayLike | SupportsShape, dtype: DTypeLike | None = N
 def full_like(a: ArrayLike | SupportsShape, fill_value: ArrayLike, dtype: DTypeLike | None = None,
               shape: ShapeLike | None = None, *, device: DeviceLike | None = None,
               out_sharding: ShardingLike | None = None) -> Array:
-    """An array with the shape and dtype of `a` (unless others are given), filled with a value that broadcasts."""
+    """An array with the shape and dtype of `a` (unless others are given), filled with a value that broadcasts.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.full_like(jnp.zeros(2), 5)
+      Array([5., 5.], dtype=float32)
+    """
     check_arraylike("full_like", 0, fill_value)
     if shape_of(fill_value) == ():
         return _full_like("full_like", a, unwrap(fill_value), dtype, shape, device or out_sharding)
@@ -163,6 +198,11 @@ def arange(start: ArrayLike | Dim, stop: ArrayLike | Dim | None = None, step: Ar
 
     Bounds are static: the length has to be known. Raises ConcretizationTypeError for traced bounds,
     ValueError for complex ones.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.arange(2, 10, 3)
+      Array([2, 5, 8], dtype=int32)
     """
     place_: Any = device or out_sharding
     if dtype is not None:
@@ -289,6 +329,11 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = 
 
     Bounds may be arrays; samples then run along `axis`. With `retstep` a pair with the spacing.
     Raises ValueError for a negative `num`.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.linspace(0, 1, 5)
+      Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
     start, stop = arrays("linspace", start, stop)
     num = concrete_or_error(operator.index, num, "'num' argument of jnp.linspace")
@@ -363,7 +408,14 @@ def _diagonal_mask(shape: tuple, offset: int) -> Any:
 
 def eye(N: Dim, M: Dim | None = None, k: int | ArrayLike = 0, dtype: DTypeLike | None = None, *,
         device: DeviceLike | None = None) -> Array:
-    """An N × M matrix with ones on its k-th diagonal; square by default. Raises ValueError for negative sizes."""
+    """An N × M matrix with ones on its k-th diagonal; square by default. Raises ValueError for negative sizes.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.eye(2, 3, k=1)
+      Array([[0., 1., 0.],
+             [0., 0., 1.]], dtype=float32)
+    """
     kind = user_dtype(float if dtype is None else dtype, "eye")
     rows = operator.index(concrete_or_error(None, N, "'N' argument of jnp.eye()"))
     columns = rows if M is None else operator.index(concrete_or_error(None, M, "'M' argument of jnp.eye()"))
@@ -383,13 +435,27 @@ def identity(n: Dim, dtype: DTypeLike | None = None) -> Array:
 
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
-    """An N × M matrix with ones on and below its k-th diagonal."""
+    """An N × M matrix with ones on and below its k-th diagonal.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.tri(2, 3)
+      Array([[1., 0., 0.],
+             [1., 1., 0.]], dtype=float32)
+    """
     kind = user_dtype(np.dtype(np.float32) if dtype is None else dtype, "tri")
     return convert(_below((N, N if M is None else M), k), kind)
 
 
 def _tril(m: ArrayLike, k: int = 0) -> Array:
-    """The lower triangles of matrices: zeros above the k-th diagonal. Raises ValueError below rank 2."""
+    """The lower triangles of matrices: zeros above the k-th diagonal. Raises ValueError below rank 2.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.tril(jnp.ones((2, 2)))
+      Array([[1., 0.],
+             [1., 1.]], dtype=float32)
+    """
     (m,) = arrays("tril", m)
     if len(m.shape) < 2:
         raise ValueError("Argument to jax.numpy.tril must be at least 2D")
@@ -398,7 +464,14 @@ def _tril(m: ArrayLike, k: int = 0) -> Array:
 
 
 def _triu(m: ArrayLike, k: int = 0) -> Array:
-    """The upper triangles of matrices: zeros below the k-th diagonal. Raises ValueError below rank 2."""
+    """The upper triangles of matrices: zeros below the k-th diagonal. Raises ValueError below rank 2.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.triu(jnp.ones((2, 2)))
+      Array([[1., 1.],
+             [0., 1.]], dtype=float32)
+    """
     (m,) = arrays("triu", m)
     if len(m.shape) < 2:
         raise ValueError("Argument to jax.numpy.triu must be at least 2D")
@@ -426,6 +499,14 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
     """The k-th diagonal of a matrix, or the matrix with a vector on its k-th diagonal.
 
     Raises ValueError for other ranks.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.diag(jnp.array([1, 2]))
+      Array([[1, 0],
+             [0, 2]], dtype=int32)
+      >>> jnp.diag(jnp.array([[1, 2], [3, 4]]))
+      Array([1, 4], dtype=int32)
     """
     (v,) = arrays("diag", v)
     if len(shape_of(v)) not in (1, 2):

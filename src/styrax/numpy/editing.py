@@ -64,6 +64,11 @@ def pad(array: ArrayLike, pad_width: Array | PadWidth, mode: str | Function = "c
 
     Raises NotImplementedError or ValueError for unknown modes and options, ValueError for widths that
     are negative or of another form.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.pad(jnp.arange(1, 4), (1, 2), constant_values=9)
+      Array([9, 1, 2, 3, 9, 9], dtype=int32)
     """
     a = operand("pad", array)
     if isinstance(pad_width, dict):

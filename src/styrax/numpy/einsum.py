@@ -34,6 +34,12 @@ def einsum(subscripts: str | ArrayLike, /, *operands: ArrayLike | Sequence[Objec
       precision, preferred_element_type: as for `lax.dot_general`.
 
     Raises ValueError for subscripts that do not fit the operands.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> a = jnp.arange(6).reshape(2, 3)
+      >>> jnp.einsum("ij,ij->i", a, a)
+      Array([ 5, 50], dtype=int32)
     """
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.einsum is not supported.")

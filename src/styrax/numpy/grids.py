@@ -28,6 +28,13 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: 
       indexing: "xy" exchanges the first two axes, "ij" does not.
 
     Raises ValueError for other values of `indexing`, and for arguments of rank 2 and more.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.meshgrid(jnp.arange(2), jnp.arange(3))[1]
+      Array([[0, 0],
+             [1, 1],
+             [2, 2]], dtype=int32)
     """
     if not copy:
         raise ValueError("jax.numpy.meshgrid only supports copy=True")

@@ -53,6 +53,11 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
 
     Raises TypeError for other dtypes, ValueError for other ranks, ConcretizationTypeError without
     `length` for a traced `x`.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.bincount(jnp.array([0, 1, 1, 3]))
+      Array([1, 2, 0, 1], dtype=int32)
     """
     check_arraylike("bincount", x)
     x = asarray(unwrap(x))

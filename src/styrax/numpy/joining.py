@@ -43,6 +43,13 @@ def concatenate(arrays: np.ndarray | Array | Sequence[ArrayLike], axis: int | No
 
     Dtypes are promoted to a common one, or converted to `dtype`. Raises ValueError for an empty
     sequence, TypeError for shapes that differ beside the axis.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.concatenate([jnp.zeros((1, 2)), jnp.ones((2, 2))], axis=0)
+      Array([[0., 0.],
+             [1., 1.],
+             [1., 1.]], dtype=float32)
     """
     if is_array(arrays) or isinstance(arrays, np.ndarray):
         check_arraylike("concatenate", arrays)
@@ -95,6 +102,12 @@ def stack(arrays: np.ndarray | Array | Sequence[ArrayLike], axis: int = 0, out: 
     """Arrays of one shape put side by side along a new axis.
 
     Raises ValueError for an empty sequence and for shapes that differ.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.stack([jnp.arange(2), jnp.ones(2, int)], axis=1)
+      Array([[0, 1],
+             [1, 1]], dtype=int32)
     """
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.stack is not supported.")
@@ -123,7 +136,14 @@ def _at_least(name: str, tup: Any, raise_rank: Callable[..., Any]) -> Any:
 
 
 def vstack(tup: np.ndarray | Array | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
-    """Arrays put one below the other: along the first axis, vectors as rows."""
+    """Arrays put one below the other: along the first axis, vectors as rows.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.vstack([jnp.arange(2), jnp.arange(2)])
+      Array([[0, 1],
+             [0, 1]], dtype=int32)
+    """
     if is_array(tup) or isinstance(tup, np.ndarray):
         a = asarray(tup)
         return concatenate(
@@ -133,7 +153,13 @@ def vstack(tup: np.ndarray | Array | Sequence[ArrayLike], dtype: DTypeLike | Non
 
 
 def hstack(tup: np.ndarray | Array | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
-    """Arrays put side by side: along the second axis, vectors one after the other."""
+    """Arrays put side by side: along the second axis, vectors one after the other.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.hstack([jnp.arange(2), jnp.arange(3)])
+      Array([0, 1, 0, 1, 2], dtype=int32)
+    """
     if is_array(tup) or isinstance(tup, np.ndarray):
         a = asarray(tup)
         a = lax.expand_dims(a, (1,)) if a.ndim == 1 else a
@@ -225,6 +251,11 @@ def split(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, 
     """`ary` cut along an axis: into so many equal parts, or before each of the given indices.
 
     Raises ValueError where the axis does not divide equally.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.split(jnp.arange(5), [2, 3])
+      [Array([0, 1], dtype=int32), Array([2], dtype=int32), Array([3, 4], dtype=int32)]
     """
     return _split("split", ary, indices_or_sections, axis, True)
 

@@ -189,6 +189,12 @@ def _eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) 
 
     `UPLO` says which triangle is read, "L" or "U"; `symmetrize_input` takes (a + aᴴ)/2 first. Raises
     ValueError for other letters.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> w, v = jnp.linalg.eigh(jnp.diag(jnp.array([2.0, 1.0])))
+      >>> w
+      Array([1., 2.], dtype=float32)
     """
     if UPLO not in (None, "L", "U"):
         raise ValueError(f"UPLO must be one of None, 'L', or 'U', got {UPLO}")
@@ -256,6 +262,12 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
 
     `b` is one vector (rank 1) or has matrices of right-hand sides; batch axes are broadcast. Raises
     ValueError for shapes that do not fit.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> a = jnp.array([[2.0, 0.0], [0.0, 4.0]])
+      >>> jnp.linalg.solve(a, jnp.array([2.0, 2.0]))
+      Array([1. , 0.5], dtype=float32)
     """
     a, b = _matrices("solve", a, b)
     if a.ndim < 2:
@@ -287,7 +299,14 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
 
 @jit
 def inv(a: ArrayLike) -> Array:
-    """The inverses of square matrices. Raises ValueError for others."""
+    """The inverses of square matrices. Raises ValueError for others.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.linalg.inv(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
+      Array([[0.5 , 0.  ],
+             [0.  , 0.25]], dtype=float32)
+    """
     (a,) = _matrices("inv", a)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
         raise ValueError(f"Argument to inv must have shape [..., n, n], got {a.shape}.")
@@ -522,7 +541,13 @@ def _det_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 @jit
 def det(a: ArrayLike) -> Array:
-    """The determinants of square matrices. Raises ValueError for others."""
+    """The determinants of square matrices. Raises ValueError for others.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.linalg.det(jnp.array([[1.0, 2.0], [3.0, 5.0]]))
+      Array(-1., dtype=float32)
+    """
     (a,) = _matrices("det", a)
     if a.ndim >= 2 and a.shape[-2:] == (2, 2):
         return _det2(a)
@@ -553,6 +578,11 @@ def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
       keepdims: whether reduced axes stay, with size 1.
 
     Raises ValueError for norms that do not exist.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.linalg.norm(jnp.array([3.0, 4.0]))
+      Array(5., dtype=float32)
     """
     (x,) = _matrices("norm", x)
     rank = x.ndim

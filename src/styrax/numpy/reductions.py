@@ -167,6 +167,15 @@ def sum(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: No
       promote_integers: whether small integers are widened.
 
     Raises ValueError for axes out of range or given twice.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> x = jnp.array([[1, 2], [3, 4]])
+      >>> jnp.sum(x, axis=0)
+      Array([4, 6], dtype=int32)
+      >>> jnp.sum(x, axis=1, keepdims=True)
+      Array([[3],
+             [7]], dtype=int32)
     """
     _no_out("sum", out)
     return _reduce("sum", a, lax.reduce_sum, 0, axis, dtype, keepdims, initial, where, widen=True,
@@ -175,7 +184,13 @@ def sum(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: No
 
 def prod(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False,
          initial: ArrayLike | None = None, where: ArrayLike | None = None, promote_integers: bool = True) -> Array:
-    """The product of the elements along `axis`. Arguments as for `sum`."""
+    """The product of the elements along `axis`. Arguments as for `sum`.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.prod(jnp.array([2, 3, 4]))
+      Array(24, dtype=int32)
+    """
     _no_out("prod", out)
     return _reduce("prod", a, lax.reduce_prod, 1, axis, dtype, keepdims, initial, where, widen=True,
                    promote=promote_integers)
@@ -186,6 +201,11 @@ def max(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
     """The largest element along `axis`; NaN where there is one.
 
     Arguments as for `sum`. Raises ValueError for an empty reduction, and for `where` without `initial`.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.max(jnp.array([[1, 5], [7, 2]]), axis=1)
+      Array([5, 7], dtype=int32)
     """
     _no_out("max", out)
     if where is not None and initial is None:
@@ -199,6 +219,11 @@ def min(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
     """The smallest element along `axis`; NaN where there is one.
 
     Arguments as for `sum`. Raises ValueError for an empty reduction, and for `where` without `initial`.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.min(jnp.array([[1, 5], [7, 2]]), axis=1)
+      Array([1, 2], dtype=int32)
     """
     _no_out("min", out)
     if where is not None and initial is None:
@@ -222,14 +247,26 @@ def amin(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fal
 
 def all(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *,
         where: ArrayLike | None = None) -> Array:
-    """Whether all elements along `axis` are nonzero. Arguments as for `sum`."""
+    """Whether all elements along `axis` are nonzero. Arguments as for `sum`.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.all(jnp.array([[True, False], [True, True]]), axis=1)
+      Array([False,  True], dtype=bool)
+    """
     _no_out("all", out)
     return _reduce("all", a, lax.reduce_and, True, axis, None, keepdims, None, where, to_bool=True)
 
 
 def any(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *,
         where: ArrayLike | None = None) -> Array:
-    """Whether some element along `axis` is nonzero. Arguments as for `sum`."""
+    """Whether some element along `axis` is nonzero. Arguments as for `sum`.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.any(jnp.array([0, 0, 3]))
+      Array(True, dtype=bool)
+    """
     _no_out("any", out)
     return _reduce("any", a, lax.reduce_or, False, axis, None, keepdims, None, where, to_bool=True)
 
@@ -246,6 +283,11 @@ def mean(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: N
     """The mean of the elements along `axis`. Arguments as for `sum`.
 
     Integers are averaged as floats, float16 and bfloat16 in float32.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.mean(jnp.array([1, 2, 6]))
+      Array(3., dtype=float32)
     """
     _no_out("mean", out)
     check_arraylike("mean", a)
@@ -328,6 +370,11 @@ def var(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: No
       mean: the mean, where it is known, with reduced axes kept.
 
     Raises ValueError when both `ddof` and `correction` are given.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.var(jnp.array([1.0, 2.0, 6.0]), ddof=1)
+      Array(7., dtype=float32)
     """
     _no_out("var", out)
     check_arraylike("var", a)
@@ -345,7 +392,13 @@ def _std(a: Any, axis: Any, dtype: Any, mean: Any, correction: Any, keepdims: bo
 def std(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, ddof: int = 0,
         keepdims: bool = False, *, where: ArrayLike | None = None, mean: ArrayLike | None = None,
         correction: int | float | None = None) -> Array:
-    """The standard deviation along `axis`: the square root of `var`, which see."""
+    """The standard deviation along `axis`: the square root of `var`, which see.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.std(jnp.array([1.0, 3.0]))
+      Array(1., dtype=float32)
+    """
     _no_out("std", out)
     check_arraylike("std", a)
     correction = _degrees("std", ddof, correction)
@@ -368,7 +421,13 @@ def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
 
 
 def _count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
-    """How many elements along `axis` are not zero."""
+    """How many elements along `axis` are not zero.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.count_nonzero(jnp.array([0, 3, 0, 5]))
+      Array(2, dtype=int32)
+    """
     (a,) = arrays("count_nonzero", a)
     return sum(lax.ne(a, convert(0, *typed(a))), axis, dtype=int, keepdims=keepdims)
 
@@ -383,6 +442,11 @@ def average(a: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None, r
 
     With `returned` a pair of the mean and the sum of the weights. Raises TypeError or ValueError for
     weights that do not fit.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.average(jnp.array([1.0, 4.0]), weights=jnp.array([2.0, 1.0]))
+      Array(2., dtype=float32)
     """
     if weights is None:
         check_arraylike("average", a)

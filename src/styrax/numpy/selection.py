@@ -54,6 +54,14 @@ def where(condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None 
 
     Derivatives flow through both branches: a NaN in the gradient of the one that is not chosen stays
     a NaN. Choose safe inputs before the operation as well as the result after it.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> x = jnp.array([-1, 2, -3])
+      >>> jnp.where(x > 0, x, 0)
+      Array([0, 2, 0], dtype=int32)
+      >>> jnp.where(x > 0)
+      (Array([1], dtype=int32),)
     """
     if x is None and y is None:
         check_arraylike("where", condition)
@@ -68,6 +76,12 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], defau
     """The element of the first choice whose condition holds, else of `default`.
 
     Raises ValueError for lists of different lengths or none at all.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> x = jnp.arange(4)
+      >>> jnp.select([x < 1, x > 2], [x, 10 * x], default=-1)
+      Array([ 0, -1, -1, 30], dtype=int32)
     """
     if len(condlist) != len(choicelist):
         raise ValueError(f"condlist must have length equal to choicelist ({len(condlist)} vs {len(choicelist)})")
@@ -88,6 +102,11 @@ def clip(arr: ArrayLike | None = None, /, min: ArrayLike | None = None, max: Arr
     """The elements of `arr` kept between `min` and `max`, which broadcast; None is no bound.
 
     Raises ValueError for complex arguments.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.clip(jnp.arange(5), 1, 3)
+      Array([1, 1, 2, 3, 3], dtype=int32)
     """
     if arr is None:
         raise ValueError("No input was provided to the clip function.")
@@ -202,6 +221,13 @@ def nonzero(a: ArrayLike, *, size: int | None = None,
     Under `jit` the number has to be given as `size`: missing ones are filled up with `fill_value` (an
     index, or one per axis; 0 by default), superfluous ones cut off. Raises ConcretizationTypeError
     without it, ValueError for scalars.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.nonzero(jnp.array([0, 4, 5]))
+      (Array([1, 2], dtype=int32),)
+      >>> jnp.nonzero(jnp.array([0, 4, 5]), size=3, fill_value=-1)
+      (Array([ 1,  2, -1], dtype=int32),)
     """
     (a,) = arrays("nonzero", a)
     shape = shape_of(a)
@@ -342,6 +368,11 @@ def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = 
       unique_indices, indices_are_sorted: promises that make it faster.
 
     Raises TypeError or ValueError for indices that are no integers.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.take(jnp.array([10, 20, 30]), jnp.array([2, 0]))
+      Array([30, 10], dtype=int32)
     """
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.take is not supported.")
@@ -394,6 +425,12 @@ def _take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
 
     `mode` and `fill_value` are as for `take`. Raises ValueError for ranks that differ, TypeError for
     indices that are no integers.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> x = jnp.array([[3, 1, 2]])
+      >>> jnp.take_along_axis(x, jnp.argsort(x, axis=1), axis=1)
+      Array([[1, 2, 3]], dtype=int32)
     """
     arr, indices = arrays("take_along_axis", arr, indices)
     arr, indices = asarray(arr), asarray(indices)

@@ -204,6 +204,13 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
         `fill_value` (by default the smallest), superfluous ones cut off.
 
     Raises ConcretizationTypeError for traced arguments without `size`.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.unique(jnp.array([3, 1, 3]), return_counts=True)
+      (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
+      >>> jnp.unique(jnp.array([3, 1, 3]), size=3, fill_value=0)
+      Array([1, 3, 0], dtype=int32)
     """
     check_arraylike("unique", ar)
     ar = asarray(unwrap(ar))

@@ -50,6 +50,12 @@ def reshape(a: ArrayLike, shape: ShapeLike, order: str = "C", *, copy: bool | No
 
     One size may be -1: it follows from the others. Raises TypeError where the sizes do not multiply
     to the number of elements.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.reshape(jnp.arange(6), (2, -1))
+      Array([[0, 1, 2],
+             [3, 4, 5]], dtype=int32)
     """
     return reshape_to(operand("reshape", a), shape, order=order)
 
@@ -85,7 +91,13 @@ def _new_sizes(a: Any, shape: Any) -> tuple:
 
 
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: ShardingLike | None = None) -> Array:
-    """The elements of `a` as a vector, in row order (or column order for "F")."""
+    """The elements of `a` as a vector, in row order (or column order for "F").
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.ravel(jnp.array([[1, 2], [3, 4]]))
+      Array([1, 2, 3, 4], dtype=int32)
+    """
     a = operand("ravel", a)
     if order == "K":
         raise NotImplementedError("Ravel not implemented for order='K'.")
@@ -96,6 +108,11 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     """`a` with its axes in another order, reversed by default.
 
     Raises TypeError or ValueError for `axes` that are no permutation.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.transpose(jnp.ones((2, 3, 4)), (2, 0, 1)).shape
+      (4, 2, 3)
     """
     a = operand("transpose", a)
     if axes is None:
@@ -119,7 +136,13 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
 
 
 def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
-    """`a` with two axes exchanged."""
+    """`a` with two axes exchanged.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.swapaxes(jnp.ones((2, 3, 4)), 0, 2).shape
+      (4, 3, 2)
+    """
     a = operand("swapaxes", a)
     axis1 = axis_index(concrete_or_error(operator.index, axis1, "axis1"), a.ndim)
     axis2 = axis_index(concrete_or_error(operator.index, axis2, "axis2"), a.ndim)
@@ -132,6 +155,11 @@ def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Seque
     """`a` with the axes `source` (an int or several) moved to the places `destination`.
 
     Raises ValueError where they are not equally many, or given twice.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.moveaxis(jnp.ones((2, 3, 4)), 0, -1).shape
+      (3, 4, 2)
     """
     a = operand("moveaxis", a)
     source = axis_indices(source, a.ndim)
@@ -162,6 +190,11 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     """`a` with new axes of size 1 at the places `axis` (an int or several) of the result.
 
     Raises ValueError for places out of range or given twice.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.expand_dims(jnp.ones(3), axis=(0, 2)).shape
+      (1, 3, 1)
     """
     a = operand("expand_dims", a)
     axis = static_axis(axis)
@@ -170,7 +203,13 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
 
 
 def squeeze(a: ArrayLike, axis: Axis = None) -> Array:
-    """`a` without axes of size 1: all of them, or those in `axis`. Raises ValueError for an axis of another size."""
+    """`a` without axes of size 1: all of them, or those in `axis`. Raises ValueError for an axis of another size.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.squeeze(jnp.ones((1, 3, 1))).shape
+      (3,)
+    """
     a = operand("squeeze", a)
     if axis is None:
         axes = tuple(i for i, d in enumerate(a.shape) if type(d) is int and d == 1)
@@ -221,7 +260,13 @@ def _flip(m: Any, axis: Any = None) -> Array:
 
 
 def flip(m: ArrayLike, axis: Axis = None) -> Array:
-    """`m` with its elements in reverse order along `axis` (an int, several, or None for all)."""
+    """`m` with its elements in reverse order along `axis` (an int, several, or None for all).
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.flip(jnp.arange(3))
+      Array([2, 1, 0], dtype=int32)
+    """
     m = operand("flip", m)
     return _flip(m, static_axis(axis))
 
@@ -295,6 +340,11 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axis = None) -> A
     """`a` with its elements moved by `shift` places along `axis`, around the end; in row order for None.
 
     `shift` and `axis` may be several, and `shift` may be traced.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.roll(jnp.arange(5), 2)
+      Array([3, 4, 0, 1, 2], dtype=int32)
     """
     a = operand("roll", a)
     if axis is None:
@@ -315,7 +365,14 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axis = None) -> A
 
 
 def tile(A: ArrayLike, reps: ShapeLike) -> Array:
-    """`A` repeated as a whole along each axis. `reps` is one count or one per axis, the last ones first matched."""
+    """`A` repeated as a whole along each axis. `reps` is one count or one per axis, the last ones first matched.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.tile(jnp.array([1, 2]), (2, 2))
+      Array([[1, 2, 1, 2],
+             [1, 2, 1, 2]], dtype=int32)
+    """
     a = operand("tile", A)
     try:
         given: tuple[Any, ...] = tuple(reps)  # type: ignore[arg-type]
@@ -334,6 +391,11 @@ def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_r
 
     Under `jit` counts that are traced need `total_repeat_length`: the length of the result, which is
     cut off or filled up with the last element. Raises ConcretizationTypeError without it.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.repeat(jnp.array([1, 2]), jnp.array([1, 3]), total_repeat_length=4)
+      Array([1, 2, 2, 2], dtype=int32)
     """
     a = operand("repeat", a)
     check_arraylike("repeat", repeats)

@@ -35,6 +35,11 @@ def _sort(a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: None
     """The elements in rising order along `axis` (None: all, as a vector); NaN comes last.
 
     `descending` reverses the order, `stable` keeps equal elements in theirs.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.sort(jnp.array([3, 1, 2]), descending=True)
+      Array([3, 2, 1], dtype=int32)
     """
     a = operand("sort", a)
     _ignored("sort", kind, order)
@@ -47,7 +52,13 @@ def _sort(a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: None
 
 def _argsort(a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
              descending: bool = False, dtype: DTypeLike | None = None) -> Array:
-    """The indices that sort `a` along `axis`. Arguments as for `sort`; `dtype` is that of the indices."""
+    """The indices that sort `a` along `axis`. Arguments as for `sort`; `dtype` is that of the indices.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.argsort(jnp.array([3, 1, 2]))
+      Array([1, 2, 0], dtype=int32)
+    """
     a = operand("argsort", a)
     _ignored("argsort", kind, order)
     if axis is None:
@@ -228,6 +239,11 @@ def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLi
         short vectors).
 
     Raises ValueError for an `a` that is no vector, and for unknown sides and methods.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.searchsorted(jnp.array([1, 3, 5]), jnp.array([0, 3, 6]))
+      Array([0, 1, 3], dtype=int32)
     """
     if sorter is None:
         check_arraylike("searchsorted", a, v)

@@ -38,7 +38,15 @@ INEXACT = frozenset(map(np.dtype, ("float16", "float32", "float64", "complex64",
     np.dtype(dtypes.bfloat16)}
 
 
-def _inexact(name: str, primitive: Callable[..., Any], doc: str) -> Callable[[ArrayLike], Array]:
+def shown(name: str, example: str) -> str:
+    """The end of a docstring that shows a function's arguments and result, given as "arguments = result"."""
+    if not example:
+        return ""
+    arguments, _, result = example.partition(" = ")
+    return f"\n\n    Example:\n      >>> import styrax.numpy as jnp\n      >>> jnp.{name}({arguments})\n      {result}"
+
+
+def _inexact(name: str, primitive: Callable[..., Any], doc: str, example: str = "") -> Callable[[ArrayLike], Array]:
     """A row of the table below: a function of floats (or complex numbers); integers become floats."""
 
     def function(x: ArrayLike, /) -> Array:
@@ -47,7 +55,7 @@ def _inexact(name: str, primitive: Callable[..., Any], doc: str) -> Callable[[Ar
         return primitive(*promote_args_inexact(name, x))
 
     return named(function, name, f"{doc}\n\n    Elementwise; integers and booleans are taken as floats. Raises "
-                                  "TypeError for what is no array or number.")
+                                  "TypeError for what is no array or number." + shown(name, example))
 
 
 acos = _inexact("acos", lax.acos, "The inverse cosine, in [0, π]; NaN outside [-1, 1].")
@@ -61,18 +69,24 @@ arcsinh = _inexact("arcsinh", lax.asinh, "The inverse hyperbolic sine.")
 arctan = _inexact("arctan", lax.atan, "The inverse tangent, in [-π/2, π/2].")
 arctanh = _inexact("arctanh", lax.atanh, "The inverse hyperbolic tangent; NaN outside [-1, 1].")
 cbrt = _inexact("cbrt", lax.cbrt, "The real cube root.")
-cos = _inexact("cos", lax.cos, "The cosine of an angle in radians.")
+cos = _inexact("cos", lax.cos, "The cosine of an angle in radians.",
+               "0.0 = Array(1., dtype=float32, weak_type=True)")
 cosh = _inexact("cosh", lax.cosh, "The hyperbolic cosine.")
-exp = _inexact("exp", lax.exp, "e to the power x.")
+exp = _inexact("exp", lax.exp, "e to the power x.",
+               "jnp.array([0.0, 1.0]) = Array([1.       , 2.7182817], dtype=float32)")
 exp2 = _inexact("exp2", lax.exp2, "2 to the power x.")
 expm1 = _inexact("expm1", lax.expm1, "exp(x) - 1, accurate for small x.")
-log = _inexact("log", lax.log, "The natural logarithm.")
+log = _inexact("log", lax.log, "The natural logarithm.",
+               "jnp.array([1.0, 0.0]) = Array([  0., -inf], dtype=float32)")
 log1p = _inexact("log1p", lax.log1p, "log(1 + x), accurate for small x.")
-sin = _inexact("sin", lax.sin, "The sine of an angle in radians.")
+sin = _inexact("sin", lax.sin, "The sine of an angle in radians.",
+               "0.0 = Array(0., dtype=float32, weak_type=True)")
 sinh = _inexact("sinh", lax.sinh, "The hyperbolic sine.")
-sqrt = _inexact("sqrt", lax.sqrt, "The square root; NaN for negative floats.")
+sqrt = _inexact("sqrt", lax.sqrt, "The square root; NaN for negative floats.",
+                "jnp.array([4.0, -1.0]) = Array([ 2., nan], dtype=float32)")
 tan = _inexact("tan", lax.tan, "The tangent of an angle in radians.")
-tanh = _inexact("tanh", lax.tanh, "The hyperbolic tangent.")
+tanh = _inexact("tanh", lax.tanh, "The hyperbolic tangent.",
+                "jnp.array([0, 20]) = Array([0., 1.], dtype=float32)")
 
 
 @jit
@@ -254,6 +268,11 @@ def _round_entry(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """The elements rounded to so many decimals, halves to even.
 
     Integers are unchanged. Raises NotImplementedError for integers with negative `decimals`.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.round(jnp.array([14.0, 25.0, 35.0]), -1)
+      Array([10., 20., 40.], dtype=float32)
     """
     (a,) = arrays("round", a)
     decimals = int(decimals)

@@ -53,6 +53,12 @@ def vectorize(pyfunc: Callable[..., ArrayLike | tuple[ArrayLike, ...]], *,
 
     Raises ValueError for signatures that are malformed or do not match the arguments, TypeError for
     excluded arguments of other types.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> f = jnp.vectorize(jnp.dot, signature="(n),(n)->()")
+      >>> f(jnp.ones((4, 3)), jnp.ones(3)).shape
+      (4,)
     """
     if any(not isinstance(e, (int, str)) for e in excluded):
         raise TypeError(f"jax.numpy.vectorize can only exclude integer or string arguments, but "
