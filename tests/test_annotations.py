@@ -199,7 +199,8 @@ def parameters(function: Callable[..., Any]) -> list[tuple[str, str, str]]:
 
 
 @pytest.mark.parametrize("module", [
-    "numpy", "numpy.linalg", "flatten_util", "lax", "lax.linalg", "nn", "nn.initializers", "ops", "random", "scipy.linalg",
+    "numpy", "numpy.linalg", "flatten_util", "lax", "lax.linalg", "nn", "nn.initializers", "ops", "random",
+    "scipy.linalg",
     "scipy.signal", "scipy.special", "scipy.stats", "scipy.stats.norm", "tree", "tree_util"])
 def test_signatures_are_jax_s(module):
     oracle = importlib.import_module(f"jax.{module}")
