@@ -10,8 +10,10 @@ from __future__ import annotations
 import enum
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
+
+from .devices import Device
 
 
 class NumpyDtypePromotion(enum.StrEnum):
@@ -46,7 +48,7 @@ class RuntimeTracebackMode(enum.StrEnum):
 
 
 _MISSING = object()
-_NO_DEFAULT = object()
+_NO_DEFAULT: Any = object()
 _TRUE = frozenset(("y", "yes", "t", "true", "on", "1"))
 _FALSE = frozenset(("n", "no", "f", "false", "off", "0"))
 
@@ -187,7 +189,9 @@ class State:
         self._hooks = (*self._hooks, hook)
         hook(self.value)
 
-    def __call__(self, value: Any = _NO_DEFAULT) -> Setting:
+    def __call__(self, new_val: bool | int | float | str | enum.Enum | Device | None = _NO_DEFAULT
+                 ) -> Setting:
+        value: Any = new_val
         if value is _NO_DEFAULT:
             value = self._scoped_default
             if value is _NO_DEFAULT:
@@ -271,7 +275,7 @@ class UserContext:
         return Setting(self._state, value)
 
 
-def make_user_context(default_value: Any = None) -> UserContext:
+def make_user_context(default_value: Hashable = None) -> UserContext:
     """Makes a context value: ``with ctx(v):`` sets it, ``ctx.value`` reads it.
 
     The value must be hashable; it is part of every trace cache's key.

@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from .devices import Device
+from .typing import AxisName
+
 
 class AxisType(enum.Enum):
     """Who decides how arrays are laid out along a mesh axis: the compiler, the types of arrays, or the program."""
@@ -322,8 +325,9 @@ def current_mesh() -> Mesh:
     return state.entered[-1] if state.entered else empty_mesh
 
 
-def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[Any], axis_types: Any = None, *,
-              devices: Sequence[Any] | None = None) -> Mesh:
+def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[AxisName],
+              axis_types: Sequence[AxisType] | AxisType | None = None, *,
+              devices: Sequence[Device] | None = None) -> Mesh:
     """A mesh of the given shape over the devices there are.
 
     Args:

@@ -17,6 +17,7 @@ from . import avals as avals_module
 from . import errors
 from .avals import aval_rules
 from .dims import Dim, NotGeneric
+from .typing import Object
 
 if TYPE_CHECKING:
     from .primitive import Primitive
@@ -336,7 +337,7 @@ def raise_leak(tracer: Tracer) -> None:
         + "\nReturn such a value from the function instead of saving it in a global variable, an attribute or a list.")
 
 
-def get_aval(x: Any) -> Any:
+def get_aval(x: Object) -> Any:
     """The abstract value of an array, tracer, scalar or reference.
 
     Raises TypeError for anything that is not a JAX type.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any, TypeAlias, TypeVar
 
 from .treedef import (
     Node,
@@ -17,17 +17,30 @@ from .treedef import (
     only_leaves,
     tuple_node,
 )
+from .typing import PyTree
 
+Leaf: TypeAlias = Any
+"""What stands at the leaves of a tree: any object whose class is not a container."""
+
+Class = TypeVar("Class", bound=type[Any])
 _MISSING: Any = object()
 _table = default_registry.table
 
 
-def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], PyTreeDef]:
+def tree_flatten(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Leaf], PyTreeDef]:
     """The leaves of a pytree, in order, and its structure.
 
     Args:
       tree: any value; what is not a container is a single leaf.
       is_leaf: a predicate on every node; where it is true the node is a leaf.
+
+    Example:
+      >>> import styrax as jax
+      >>> leaves, structure = jax.tree.flatten({'a': 1, 'b': [2, None]})
+      >>> leaves
+      [1, 2]
+      >>> structure
+      PyTreeDef({'a': *, 'b': [*, None]})
     """
     if is_leaf is not None:
         return default_registry.flatten(tree, is_leaf)
@@ -41,24 +54,36 @@ def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tup
     return leaves, flattener(tree, leaves, _table)
 
 
-def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
-    """The pytree of the structure ``treedef`` with the given leaves."""
+def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Leaf]) -> PyTree:
+    """The pytree of the structure ``treedef`` with the given leaves.
+
+    Example:
+      >>> import styrax as jax
+      >>> structure = jax.tree.structure({'a': 0, 'b': [0]})
+      >>> jax.tree.unflatten(structure, [1, 2])
+      {'a': 1, 'b': [2]}
+    """
     return treedef.unflatten(leaves)
 
 
-def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
-    """The leaves of a pytree, in order."""
+def tree_leaves(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> list[Leaf]:
+    """The leaves of a pytree, in order.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.tree.leaves({'b': 1, 'a': (2, [3])})
+      [2, 3, 1]
+    """
     return tree_flatten(tree, is_leaf)[0]
 
 
-def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> PyTreeDef:
+def tree_structure(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> PyTreeDef:
     """The structure of a pytree."""
     return tree_flatten(tree, is_leaf)[1]
 
 
-def tree_map(
-    f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = None
-) -> Any:
+def tree_map(f: Callable[..., Any], tree: PyTree, *rest: PyTree,
+             is_leaf: Callable[[Any], bool] | None = None) -> PyTree:
     """Applies ``f`` to the leaves of ``tree`` and the subtrees of ``rest`` at the same places.
 
     Args:
@@ -67,6 +92,11 @@ def tree_map(
 
     Raises:
       ValueError: a tree of ``rest`` has not the structure of ``tree``; the message names the place.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.tree.map(lambda x, y: x + y, {'a': 1, 'b': (2, 3)}, {'a': 10, 'b': (20, 30)})
+      {'a': 11, 'b': (22, 33)}
     """
     leaves, treedef = tree_flatten(tree, is_leaf)
     if not rest:
@@ -85,26 +115,23 @@ def tree_map(
     return treedef.unflatten(list(map(f, *columns)))
 
 
-def tree_reduce(
-    function: Callable[[Any, Any], Any],
-    tree: Any,
-    initializer: Any = _MISSING,
-    is_leaf: Callable[[Any], bool] | None = None,
-) -> Any:
-    """Folds the leaves from the left. Raises ``TypeError`` without leaves and initializer."""
+def tree_reduce(function: Callable[[Any, Any], Any], tree: PyTree, initializer: PyTree = _MISSING,
+                is_leaf: Callable[[Any], bool] | None = None) -> PyTree:
+    """Folds the leaves from the left. Raises ``TypeError`` without leaves and initializer.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.tree.reduce(lambda total, x: total + x, [1, (2, 3)])
+      6
+    """
     leaves = tree_leaves(tree, is_leaf)
     if initializer is _MISSING:
         return functools.reduce(function, leaves)
     return functools.reduce(function, leaves, initializer)
 
 
-def tree_reduce_associative(
-    operation: Callable[[Any, Any], Any],
-    tree: Any,
-    *,
-    identity: Any = _MISSING,
-    is_leaf: Callable[[Any], bool] | None = None,
-) -> Any:
+def tree_reduce_associative(operation: Callable[[Any, Any], Any], tree: PyTree, *, identity: PyTree = _MISSING,
+                            is_leaf: Callable[[Any], bool] | None = None) -> PyTree:
     """Combines the leaves pairwise, in halves, with an associative operation."""
     leaves = tree_leaves(tree, is_leaf)
     if not leaves:
@@ -121,20 +148,24 @@ def tree_reduce_associative(
     return reduce(leaves)
 
 
-def tree_all(tree: Any, *, is_leaf: Callable[[Any], bool] | None = None) -> bool:
+def tree_all(tree: PyTree, *, is_leaf: Callable[[Any], bool] | None = None) -> bool:
     """Whether all leaves are true."""
     return all(tree_leaves(tree, is_leaf))
 
 
-def tree_transpose(
-    outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any
-) -> Any:
+def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: PyTree) -> PyTree:
     """Turns a tree of ``outer`` structure over ``inner`` ones into an ``inner`` one over ``outer`` ones.
 
     With ``inner_treedef=None`` the inner structure is that of the first subtree.
 
     Raises:
       TypeError: the tree has another structure.
+
+    Example:
+      >>> import styrax as jax
+      >>> outer, inner = jax.tree.structure([0, 0]), jax.tree.structure({'a': 0})
+      >>> jax.tree.transpose(outer, inner, [{'a': 1}, {'a': 2}])
+      {'a': [1, 2]}
     """
     leaves, treedef = tree_flatten(pytree_to_transpose)
     if inner_treedef is None:
@@ -163,19 +194,19 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
     return treedef.num_nodes == 1
 
 
-def is_tree_node(typ: Any) -> bool:
+def is_tree_node(typ: type[Any]) -> bool:
     """Whether values of the class are nodes."""
     return default_registry.is_node(typ)
 
 
-def all_leaves(iterable: Iterable[Any], is_leaf: Callable[[Any], bool] | None = None) -> bool:
+def all_leaves(iterable: Iterable[Leaf], is_leaf: Callable[[Any], bool] | None = None) -> bool:
     """Whether none of the values is a node."""
     if is_leaf is None:
         return only_leaves(list(iterable), _table)
     return all(is_leaf(x) or not is_tree_node(type(x)) for x in iterable)
 
 
-def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Any]:
+def flatten_one_level(tree: PyTree) -> tuple[Iterable[PyTree], Hashable]:
     """The children of the outermost node and its static data. Raises ``ValueError`` for a leaf."""
     found = default_registry.flatten_one_level(tree)
     if found is None:
@@ -184,7 +215,7 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Any]:
 
 
 def register_pytree_node(
-    nodetype: Any,
+    nodetype: type[Any],
     flatten_func: Callable[[Any], tuple[Iterable[Any], Any]],
     unflatten_func: Callable[[Any, Any], Any],
     flatten_with_keys_func: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]] | None = None,
@@ -206,13 +237,13 @@ def register_pytree_node(
     none_leaf_registry.add(node)
 
 
-def register_static(cls: Any) -> Any:
+def register_static(cls: Class) -> Class:
     """Class decorator: values are nodes without children, compared and hashed as static data."""
     register_pytree_node(cls, lambda x: ((), x), lambda data, _: data)
     return cls
 
 
-def register_pytree_node_class(cls: Any) -> Any:
+def register_pytree_node_class(cls: Class) -> Class:
     """Class decorator for classes with methods ``tree_flatten`` and ``tree_unflatten(aux, children)``."""
     register_pytree_node(cls, operator.methodcaller("tree_flatten"), cls.tree_unflatten)
     return cls
@@ -256,6 +287,6 @@ class Partial(functools.partial):
         return (self.args, self.keywords), self.func
 
     @classmethod
-    def tree_unflatten(cls, func: Callable, children: Sequence[Any]) -> Partial:
+    def tree_unflatten(cls, func: Callable[..., Any], children: Sequence[Any]) -> Partial:
         args, keywords = children
         return cls(func, *args, **keywords)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from types import NoneType
 from typing import Any, NoReturn
 
-from .tree import register_pytree_node, tree_flatten, tree_leaves, tree_structure
+from .tree import Class, Leaf, register_pytree_node, tree_flatten, tree_leaves, tree_structure
 from .treedef import (
     Node,
     PyTreeDef,
@@ -18,6 +18,7 @@ from .treedef import (
     none_leaf_registry,
     sorted_keys,
 )
+from .typing import Object, PyTree
 
 
 class _Key:
@@ -101,7 +102,7 @@ KeyEntry = Any
 KeyPath = tuple[Any, ...]
 
 
-def keystr(keys: Sequence[Any], *, simple: bool = False, separator: str = "") -> str:
+def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
     """A key path as text: ``['a'][0].x``, or the bare names with ``simple=True``; joined by ``separator``."""
     if not simple:
         return separator.join(map(str, keys))
@@ -135,9 +136,8 @@ def _flatten_with_path(
     return intern_treedef(node, data, tuple(children))
 
 
-def tree_flatten_with_path(
-    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
-) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
+def tree_flatten_with_path(tree: PyTree, is_leaf: Callable[..., bool] | None = None,
+                           is_leaf_takes_path: bool = False) -> tuple[list[tuple[KeyPath, Leaf]], PyTreeDef]:
     """The ``(key path, leaf)`` pairs of a pytree, and its structure.
 
     Args:
@@ -148,9 +148,8 @@ def tree_flatten_with_path(
     return found, treedef
 
 
-def tree_leaves_with_path(
-    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
-) -> list[tuple[KeyPath, Any]]:
+def tree_leaves_with_path(tree: PyTree, is_leaf: Callable[..., bool] | None = None,
+                          is_leaf_takes_path: bool = False) -> list[tuple[KeyPath, Leaf]]:
     """The ``(key path, leaf)`` pairs of a pytree."""
     return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
@@ -158,14 +157,15 @@ def tree_leaves_with_path(
 generate_key_paths = tree_leaves_with_path
 
 
-def tree_map_with_path(
-    f: Callable[..., Any],
-    tree: Any,
-    *rest: Any,
-    is_leaf: Callable[..., bool] | None = None,
-    is_leaf_takes_path: bool = False,
-) -> Any:
-    """As ``tree_map``, with the key path as the first argument of ``f``."""
+def tree_map_with_path(f: Callable[..., Any], tree: PyTree, *rest: PyTree, is_leaf: Callable[..., bool] | None = None,
+                       is_leaf_takes_path: bool = False) -> PyTree:
+    """As ``tree_map``, with the key path as the first argument of ``f``.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.tree.map_with_path(lambda path, x: jax.tree_util.keystr(path), {'a': [1, 2]})
+      {'a': ["['a'][0]", "['a'][1]"]}
+    """
     pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     columns = [list(c) for c in zip(*pairs)] if pairs else [[], []]
     for other in rest:
@@ -177,21 +177,19 @@ def tree_map_with_path(
     return treedef.unflatten([f(*row) for row in zip(*columns)])
 
 
-def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], Any]:
+def flatten_one_level_with_keys(tree: PyTree) -> tuple[Iterable[tuple[KeyEntry, PyTree]], Hashable]:
     """The ``(key, child)`` pairs of the outermost node and its static data. ``ValueError`` for a leaf."""
     node = default_registry.node(type(tree))
     if node is None:
         raise ValueError(f"can't tree-flatten type: {type(tree)}")
     pairs, data = _keyed_children(node, tree)
-    return pairs, type(tree) if node.kind == "namedtuple" else data
+    return pairs, type(tree) if node.kind == "namedtuple" else data  # type: ignore[return-value]
 
 
-def register_pytree_with_keys(
-    nodetype: Any,
-    flatten_with_keys: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]],
-    unflatten_func: Callable[[Any, Iterable[Any]], Any],
-    flatten_func: Callable[[Any], tuple[Iterable[Any], Any]] | None = None,
-) -> None:
+def register_pytree_with_keys(nodetype: type[Any],
+                              flatten_with_keys: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]],
+                              unflatten_func: Callable[[Any, Iterable[Any]], Any],
+                              flatten_func: Callable[[Any], tuple[Iterable[Any], Any]] | None = None) -> None:
     """Makes a class a node whose children have names.
 
     Args:
@@ -208,19 +206,15 @@ def register_pytree_with_keys(
     register_pytree_node(nodetype, flatten_func, unflatten_func, flatten_with_keys)
 
 
-def register_pytree_with_keys_class(cls: Any) -> Any:
+def register_pytree_with_keys_class(cls: Class) -> Class:
     """Class decorator for classes with ``tree_flatten_with_keys`` and ``tree_unflatten(aux, children)``."""
     plain = (lambda x: x.tree_flatten()) if hasattr(cls, "tree_flatten") else None
     register_pytree_with_keys(cls, lambda x: x.tree_flatten_with_keys(), cls.tree_unflatten, plain)
     return cls
 
 
-def register_dataclass(
-    nodetype: Any,
-    data_fields: Sequence[str] | None = None,
-    meta_fields: Sequence[str] | None = None,
-    drop_fields: Sequence[str] = (),
-) -> Any:
+def register_dataclass(nodetype: Class, data_fields: Sequence[str] | None = None,
+                       meta_fields: Sequence[str] | None = None, drop_fields: Sequence[str] = ()) -> Class:
     """Makes a dataclass a node: some fields are children, the others static data. Also a decorator.
 
     Args:
@@ -291,7 +285,7 @@ def register_dataclass(
     return nodetype
 
 
-def static(**kwargs: Any) -> Any:
+def static(**kwargs: Object) -> Object:
     """A dataclass field that ``register_dataclass`` takes as static: ``name: str = static(default="a")``."""
     import dataclasses
 
@@ -377,9 +371,7 @@ def broadcast_prefix(
     return tree_leaves(tree_broadcast(prefix_tree, full_tree, is_leaf), is_leaf=is_leaf)
 
 
-def tree_broadcast(
-    prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
-) -> Any:
+def tree_broadcast(prefix_tree: PyTree, full_tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> PyTree:
     """``prefix_tree`` spread to the structure of ``full_tree``; ``ValueError`` as ``broadcast_prefix``."""
     leaves, treedef = tree_flatten(prefix_tree, is_leaf)
     try:

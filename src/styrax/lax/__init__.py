@@ -165,6 +165,7 @@ from .contractions import (
 )
 from .convolution import (
     ConvDimensionNumbers,
+    ConvGeneralDilatedDimensionNumbers,
     conv,
     conv_dimension_numbers,
     conv_general_dilated,

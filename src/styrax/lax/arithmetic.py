@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import builtins
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from styrax.core import dtypes, rules
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.trace import get_aval
+from styrax.core.typing import ArrayLike, DTypeLike
 from styrax.transforms import ad, batching
 
 from .broadcasting import broadcast_in_dim
@@ -39,6 +41,9 @@ from .primitives import (
     unary,
 )
 from .shaping import unbroadcast
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
 
 neg, neg_p = unary(
     "neg", NUMERIC, "Negation, elementwise. Unsigned integers wrap around.",
@@ -131,7 +136,7 @@ def _mul_dtype(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
     return x.dtype if out_dtype is None else np.dtype(out_dtype)
 
 
-def _mul_scalar(b: Any, x: Any, y: Any, *, out_dtype: Any = None) -> Any:
+def _mul_scalar(b: Builder, x: Any, y: Any, *, out_dtype: Any = None) -> Any:
     if out_dtype is not None:
         wide = np.promote_types(x.dtype, np.dtype(out_dtype))
         return b.cast(b.mul(b.cast(x, wide), b.cast(y, wide)), np.dtype(out_dtype))
@@ -160,7 +165,7 @@ mul_p.declare(unprinted=frozenset(("out_dtype",)))
 batching.defbroadcasting(mul_p)
 
 
-def mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
+def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Array:
     """Multiplication, elementwise.
 
     Args:
@@ -244,7 +249,7 @@ rem, rem_p = binary(
 def extremum_scalar(direction: str) -> Any:
     """The code of one element of `max` or `min`."""
 
-    def scalar(b: Any, x: Any, y: Any) -> Any:
+    def scalar(b: Builder, x: Any, y: Any) -> Any:
         if x.dtype.kind != "c":
             if x.dtype == np.bool_:
                 return b.or_(x, y) if direction == "max" else b.and_(x, y)
@@ -377,7 +382,7 @@ def _pow_jvp(primals: Any, tangents: Any) -> Any:
 rules.jvps[pow_p] = _pow_jvp
 
 
-def pow(x: Any, y: Any) -> Any:
+def pow(x: ArrayLike, y: ArrayLike) -> Array:
     """`x` to the power of `y`, elementwise.
 
     Args:
@@ -453,7 +458,7 @@ def _integer_pow_jvp(t: Any, x: Any, *, y: int) -> Any:
 ad.defjvp(integer_pow_p, _integer_pow_jvp)
 
 
-def integer_pow(x: Any, y: int) -> Any:
+def integer_pow(x: ArrayLike, y: int) -> Array:
     """Each element to the power of one Python integer, by repeated multiplication.
 
     Args:
@@ -474,7 +479,7 @@ OPERATIONS["integer_pow"] = Operation(
 )
 
 
-def reciprocal(x: Any) -> Any:
+def reciprocal(x: ArrayLike) -> Array:
     """`1 / x`, elementwise.
 
     Args:
@@ -500,7 +505,7 @@ def _mulhi_halves(x: Lane, y: Lane, signed: bool) -> Lane:
     return high
 
 
-def _mulhi_scalar(b: Any, x: Any, y: Any) -> Any:
+def _mulhi_scalar(b: Builder, x: Any, y: Any) -> Any:
     bits, signed = dtypes.itemsize_bits(x.dtype), dtypes.issubdtype(x.dtype, np.signedinteger)
     if bits < 64:
         wide = np.dtype(np.int64 if signed else np.uint64)

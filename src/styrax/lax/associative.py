@@ -9,9 +9,10 @@ import numpy as np
 
 from styrax.core import tree
 from styrax.core.trace import get_aval
+from styrax.core.typing import PyTree
 
 
-def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+def associative_scan(fn: Callable[[Any, Any], Any], elems: PyTree, reverse: bool = False, axis: int = 0) -> PyTree:
     """The running results of an associative operation along an axis.
 
     Element `i` of the result is `fn(... fn(fn(e0, e1), e2) ..., ei)`; the work is arranged in a tree
@@ -27,6 +28,12 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     Raises:
       TypeError: `fn` is not callable.
       ValueError: the arrays differ in size along `axis`, or have no such axis.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.associative_scan(jnp.multiply, jnp.arange(1, 5))
+      Array([ 1,  2,  6, 24], dtype=int32)
     """
     from styrax import lax
 

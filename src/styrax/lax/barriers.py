@@ -9,6 +9,7 @@ from styrax.core.effects import Effect, control_flow_allowed_effects, lowerable_
 from styrax.core.physical import physicals
 from styrax.core.primitive import Primitive
 from styrax.core.trace import get_aval
+from styrax.core.typing import PyTree
 from styrax.transforms import ad
 
 from .casting import as_array
@@ -47,7 +48,7 @@ rules.jvps[optimization_barrier_p] = _barrier_jvp
 rules.transposes[optimization_barrier_p] = _barrier_transpose
 
 
-def optimization_barrier(operand: Any, /) -> Any:
+def optimization_barrier(operand: PyTree, /) -> PyTree:
     """The argument itself, which no optimisation moves computations across.
 
     Everything in `operand` is computed before anything that uses the result; what is computed on both
@@ -65,7 +66,7 @@ def optimization_barrier(operand: Any, /) -> Any:
     return tree.tree_unflatten(structure, optimization_barrier_p.bind(*leaves))
 
 
-def stage(x: Any, /) -> Any:
+def stage(x: PyTree, /) -> PyTree:
     """A value, such as a Python number or NumPy array, as a value of the program being traced.
 
     Outside of all transformations, an array.
@@ -95,7 +96,7 @@ rules.batchers[dce_sink_p] = lambda args, dims, **params: (dce_sink_p.bind(*args
 rules.jvps[dce_sink_p] = lambda primals, tangents, **params: (dce_sink_p.bind(*primals, **params), [])
 
 
-def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
+def dce_sink(val: PyTree, *, prevent_mlir_dce: bool = False) -> None:
     """Keep the computation of a value, although nothing uses it.
 
     Args:

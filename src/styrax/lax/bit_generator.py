@@ -9,14 +9,16 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from styrax.core import dtypes, rules
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.primitive import Primitive, multiple_results
 from styrax.core.trace import get_aval
+from styrax.core.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.transforms import ad, batching
 
 from .bits import bitwise_xor
@@ -26,6 +28,9 @@ from .shaping import reshape
 from .slicing import dynamic_update_slice, slice_in_dim
 from .threefry import LoopWords, threefry_fold_in, threefry_seed, threefry_split
 from .threefry import block as threefry_block
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
 
 UINT8, UINT16, UINT32, UINT64 = (np.dtype(f"uint{n}") for n in (8, 16, 32, 64))
 
@@ -67,7 +72,7 @@ PHILOX_FACTORS = (0xD2511F53, 0xCD9E8D57)
 PHILOX_WEYL = (0x9E3779B9, 0xBB67AE85)
 
 
-def _philox_block(b: Any, counter: Sequence[Any], key: Sequence[Any]) -> list[Any]:
+def _philox_block(b: Builder, counter: Sequence[Any], key: Sequence[Any]) -> list[Any]:
     """Ten rounds of Philox-4x32 on scalars of the loop builder."""
     x = list(counter)
     for round_number in range(10):
@@ -81,7 +86,7 @@ def _philox_block(b: Any, counter: Sequence[Any], key: Sequence[Any]) -> list[An
     return x
 
 
-def _state_words(b: Any, key: Any) -> tuple[Any, Any]:
+def _state_words(b: Builder, key: Any) -> tuple[Any, Any]:
     """The two 64-bit words of the state: the key and the counter."""
     if key.dtype == UINT64:
         return key.at([b.index(0)]), key.at([b.index(1)])
@@ -93,18 +98,18 @@ def _state_words(b: Any, key: Any) -> tuple[Any, Any]:
     return wide(0), wide(1)
 
 
-def _halves(b: Any, x: Any) -> tuple[Any, Any]:
+def _halves(b: Builder, x: Any) -> tuple[Any, Any]:
     return b.cast(x, UINT32), b.cast(b.shr_logical(x, b.const(32, UINT64)), UINT32)
 
 
-def _linear(b: Any, shape: Sequence[int], index: Sequence[Any]) -> Any:
+def _linear(b: Builder, shape: Sequence[int], index: Sequence[Any]) -> Any:
     position = b.index(0)
     for size, i in zip(shape, index, strict=True):
         position = b.add(b.mul(position, b.index(size)), i)
     return position
 
 
-def _philox_element(b: Any, key: Any, shape: Sequence[int], dtype: Any) -> tuple[Any, int]:
+def _philox_element(b: Builder, key: Any, shape: Sequence[int], dtype: Any) -> tuple[Any, int]:
     """How an element of the output is made, and how far the counter moves for all of them."""
     per_element = 2 if dtype == UINT64 else 1
 
@@ -131,7 +136,7 @@ def _philox_element(b: Any, key: Any, shape: Sequence[int], dtype: Any) -> tuple
     return at, -(-math.prod(shape) * per_element // 4)
 
 
-def _threefry_element(b: Any, key: Any, shape: Sequence[int], dtype: Any) -> tuple[Any, int]:
+def _threefry_element(b: Builder, key: Any, shape: Sequence[int], dtype: Any) -> tuple[Any, int]:
     """As `_philox_element`. The pair of a block lies along the first dimension of even size, or along
     the largest one, padded, where there is none."""
     if dtype == UINT64:
@@ -159,7 +164,7 @@ def _threefry_element(b: Any, key: Any, shape: Sequence[int], dtype: Any) -> tup
     return at, math.prod(pairs)
 
 
-def _rng_bit_generator_loops(b: Any, key: Any, *, shape: tuple[int, ...], dtype: Any, algorithm: Any,
+def _rng_bit_generator_loops(b: Builder, key: Any, *, shape: tuple[int, ...], dtype: Any, algorithm: Any,
                              out_sharding: Any) -> list[Any]:
     element = _threefry_element if algorithm == RandomAlgorithm.RNG_THREE_FRY else _philox_element
     at, blocks = element(b, key, shape, dtype)
@@ -213,8 +218,9 @@ def _rng_bit_generator_batch(args: Sequence[Any], dims: Sequence[int], *, shape:
 rules.batchers[rng_bit_generator_p] = _rng_bit_generator_batch
 
 
-def rng_bit_generator(key: Any, shape: Sequence[int], dtype: Any = np.uint32,
-                      algorithm: Any = RandomAlgorithm.RNG_DEFAULT, *, out_sharding: Any = None) -> tuple[Any, Any]:
+def rng_bit_generator(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike = np.uint32,
+                      algorithm: RandomAlgorithm = RandomAlgorithm.RNG_DEFAULT, *,
+                      out_sharding: ShardingLike | None = None) -> tuple[Array, Array]:
     """Random bits straight from the compiler's generator.
 
     Args:
@@ -250,7 +256,7 @@ def _rng_uniform_abstract(a: ShapedArray, b: ShapedArray, *, shape: tuple[int, .
     return ShapedArray(shape, a.dtype)
 
 
-def _rng_uniform_loops(b: Any, low: Any, high: Any, *, shape: tuple[int, ...]) -> Any:
+def _rng_uniform_loops(b: Builder, low: Any, high: Any, *, shape: tuple[int, ...]) -> Any:
     dtype = b.avals_out[0].dtype
     integral = np.issubdtype(dtype, np.integer) or dtype == np.bool_
 
@@ -287,7 +293,7 @@ def _rng_uniform_stablehlo(m: Any, a: Any, b: Any, *, shape: tuple[int, ...]) ->
 rules.stablehlos[rng_uniform_p] = _rng_uniform_stablehlo
 
 
-def rng_uniform(a: Any, b: Any, shape: Sequence[int]) -> Any:
+def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:
     """Uniform numbers in `[a, b)` without a key.
 
     Which numbers come is left to the platform: two calls may or may not give the same ones. Use

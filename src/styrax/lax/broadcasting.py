@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from styrax.core import rules
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
+from styrax.core.devices import Sharding
 from styrax.core.physical import physicals
 from styrax.core.trace import get_aval
+from styrax.core.typing import ArrayLike, Shape, ShardingLike
 from styrax.transforms import ad, batching
 
 from .casting import as_array
 from .primitives import first_dtype, shape_of, standard_primitive
 from .shapes import canonical_axis, canonical_shape, check_shape
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
 
 # -- broadcast_in_dim ------------------------------------------------------------------------------
 
@@ -54,7 +60,7 @@ def _broadcast_shape_rule(x: Any, *, shape: tuple, broadcast_dimensions: tuple, 
     return shape
 
 
-def _broadcast_loops(b: Any, x: Any, *, shape: tuple, broadcast_dimensions: tuple, sharding: Any) -> Any:
+def _broadcast_loops(b: Builder, x: Any, *, shape: tuple, broadcast_dimensions: tuple, sharding: Any) -> Any:
     shape = b.avals_out[0].shape
     stretched = [
         type(s) is int and s == 1 and not (type(shape[d]) is int and shape[d] == 1)
@@ -111,9 +117,8 @@ ad.deflinear2(broadcast_in_dim_p, _broadcast_transpose)
 rules.batchers[broadcast_in_dim_p] = _broadcast_batch
 
 
-def broadcast_in_dim(
-    operand: Any, shape: Any, broadcast_dimensions: Sequence[int], *, out_sharding: Any = None
-) -> Any:
+def broadcast_in_dim(operand: ArrayLike, shape: Shape, broadcast_dimensions: Sequence[int], *,
+                     out_sharding: ShardingLike | Sharding | None = None) -> Array:
     """Spread an array over a larger shape.
 
     Args:
@@ -128,6 +133,13 @@ def broadcast_in_dim(
 
     Raises:
       TypeError: for shapes and dimensions that do not fit.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.broadcast_in_dim(jnp.array([1, 2]), (2, 3), (0,))
+      Array([[1, 1, 1],
+             [2, 2, 2]], dtype=int32)
     """
     shape = canonical_shape(shape)
     dims = tuple(map(operator.index, broadcast_dimensions))
@@ -138,7 +150,8 @@ def broadcast_in_dim(
     return broadcast_in_dim_p.bind(operand, shape=shape, broadcast_dimensions=dims, sharding=out_sharding)
 
 
-def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
+def broadcast(operand: ArrayLike, sizes: Sequence[int], *,
+              out_sharding: ShardingLike | Sharding | None = None) -> Array:
     """Repeat an array along new leading dimensions.
 
     Args:
@@ -158,7 +171,7 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
     )
 
 
-def broadcast_shapes(*shapes: Any) -> tuple:
+def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
     """The shape of arrays of the given shapes broadcast together, by NumPy's rules.
 
     Raises ValueError for shapes that do not fit.
@@ -179,7 +192,7 @@ def broadcast_shapes(*shapes: Any) -> tuple:
     return tuple(out)
 
 
-def broadcast_to_rank(x: Any, rank: int) -> Any:
+def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     """The array with leading dimensions of size 1 added up to a rank."""
     shape = shape_of(x)
     if len(shape) == rank:
@@ -187,7 +200,7 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
     return broadcast_in_dim(x, (1,) * (rank - len(shape)) + shape, range(rank - len(shape), rank))
 
 
-def broadcast_like(arr: Any, like_arr: Any) -> Any:
+def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     """`arr` broadcast, by NumPy's rules, to the shape of `like_arr`.
 
     Raises ValueError where the shape of `arr` does not fit.
@@ -200,7 +213,7 @@ def broadcast_like(arr: Any, like_arr: Any) -> Any:
     return broadcast_in_dim(arr, target, range(len(target) - len(shape), len(target)))
 
 
-def expand_dims(array: Any, dimensions: Sequence[int]) -> Any:
+def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """The array with dimensions of size 1 added at the given positions of the result.
 
     Raises ValueError for positions that repeat or do not exist.
@@ -239,7 +252,7 @@ def _squeeze_shape(x: Any, *, dimensions: tuple) -> tuple:
     return tuple(s for d, s in enumerate(x.shape) if d not in axes)
 
 
-def _squeeze_loops(b: Any, x: Any, *, dimensions: tuple) -> Any:
+def _squeeze_loops(b: Builder, x: Any, *, dimensions: tuple) -> Any:
     def at(index: Any) -> Any:
         rest = iter(index)
         return x.at([b.index(0) if d in dimensions else next(rest) for d in range(len(x.shape))])
@@ -267,7 +280,7 @@ def _squeeze_batch(args: Any, dims: Any, *, dimensions: tuple) -> Any:
 rules.batchers[squeeze_p] = _squeeze_batch
 
 
-def squeeze(array: Any, dimensions: Sequence[int]) -> Any:
+def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """The array without some dimensions of size 1.
 
     Raises ValueError for dimensions that do not exist, repeat, or have another size.

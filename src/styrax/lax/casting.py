@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from styrax.core.jaxpr import Literal
 from styrax.core.physical import physicals
 from styrax.core.staging import DynamicJaxprTracer, StagingTrace
 from styrax.core.trace import Tracer, get_aval
+from styrax.core.typing import ArrayLike, DType, DTypeLike, Object, PyTree
 from styrax.transforms import ad, batching
 
 from .primitives import (
@@ -24,6 +25,9 @@ from .primitives import (
     check_dtype,
     standard_primitive,
 )
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
 
 _PYTHON_SCALARS = (bool, int, float, builtins.complex)
 
@@ -38,7 +42,7 @@ def _convert_dtype(x: Any, *, new_dtype: Any, weak_type: bool, sharding: Any) ->
     return new_dtype
 
 
-def _convert_scalar(b: Any, x: Any, *, new_dtype: Any, weak_type: bool, sharding: Any) -> Any:
+def _convert_scalar(b: Builder, x: Any, *, new_dtype: Any, weak_type: bool, sharding: Any) -> Any:
     if x.dtype.kind == "c" and new_dtype.kind != "c" and new_dtype != np.bool_:
         x = b.real(x)
     return b.cast(x, new_dtype)
@@ -165,7 +169,7 @@ def _convert_element_type(
     )
 
 
-def convert_element_type(operand: Any, new_dtype: Any) -> Any:
+def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """Convert elements to another dtype by value.
 
     Floats become integers by dropping the fraction, limited to the range of the new dtype; NaN becomes
@@ -180,6 +184,12 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
 
     Raises:
       TypeError: for something that is not an array, or a dtype that arrays cannot have.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.convert_element_type(jnp.array([1.5, -2.5]), jnp.int32)
+      Array([ 1, -2], dtype=int32)
     """
     new_dtype = dtypes.check_and_canonicalize_user_dtype(new_dtype, "convert_element_type")
     return _convert_element_type(operand, new_dtype, weak_type=False)
@@ -195,7 +205,7 @@ def as_array(x: Any) -> Any:
     )
 
 
-def dtype(x: Any) -> Any:
+def dtype(x: Object) -> DType:
     """The dtype of a value, or of a dtype-like, as arrays have it.
 
     Raises TypeError for something that has none.
@@ -234,7 +244,7 @@ def _bitcast_dtype(x: Any, *, new_dtype: Any) -> Any:
     return new_dtype
 
 
-def _bitcast_loops(b: Any, x: Any, *, new_dtype: Any) -> Any:
+def _bitcast_loops(b: Builder, x: Any, *, new_dtype: Any) -> Any:
     out = b.avals_out[0]
     old_bits, new_bits = dtypes.itemsize_bits(x.dtype), dtypes.itemsize_bits(new_dtype)
     if old_bits == new_bits:
@@ -250,7 +260,7 @@ def _bitcast_loops(b: Any, x: Any, *, new_dtype: Any) -> Any:
         return b.bitcast(b.cast(part, narrow), new_dtype)
 
     def join(index: Any) -> Any:
-        whole = None
+        whole: Any = None
         for k in range(wide_bits // narrow_bits):
             part = b.cast(b.bitcast(x.at([*index, b.index(k)]), narrow), wide)
             if narrow_bits < 8:
@@ -292,7 +302,7 @@ def _bitcast_batch(args: Any, dims: Any, *, new_dtype: Any) -> Any:
 batching.primitive_batchers[bitcast_convert_type_p] = _bitcast_batch
 
 
-def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
+def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     """Read the bits of each element as another dtype.
 
     Args:
@@ -326,7 +336,7 @@ def _reduce_precision_dtype(x: Any, **_: Any) -> Any:
     return x.dtype
 
 
-def _reduce_precision_scalar(b: Any, x: Any, *, exponent_bits: int, mantissa_bits: int) -> Any:
+def _reduce_precision_scalar(b: Builder, x: Any, *, exponent_bits: int, mantissa_bits: int) -> Any:
     info = dtypes.finfo(x.dtype)
     width = dtypes.itemsize_bits(x.dtype)
     word = _unsigned(width)
@@ -375,7 +385,7 @@ batching.defvectorized(reduce_precision_p)
 ad.deflinear2(reduce_precision_p, lambda ct, x, **params: [reduce_precision_p.bind(ct, **params)])
 
 
-def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
     """Round elements to what a narrower floating format could hold; the dtype stays.
 
     Args:
@@ -423,7 +433,7 @@ ad.defjvp_zero(stop_gradient_p)
 physicals[stop_gradient_p] = lambda context, x: x
 
 
-def stop_gradient(x: Any) -> Any:
+def stop_gradient(x: PyTree) -> PyTree:
     """The argument itself, as a constant to differentiation.
 
     Args:
@@ -431,6 +441,11 @@ def stop_gradient(x: Any) -> Any:
 
     Returns:
       the same pytree; derivatives through it are zero.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.grad(lambda x: x * jax.lax.stop_gradient(x))(3.0)
+      Array(3., dtype=float32, weak_type=True)
     """
     from styrax.core.tree import tree_map
 

@@ -7,17 +7,22 @@ along the batch dimension; over the devices of a mesh it stays in the program an
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from styrax.core import dtypes, rules, tree
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray, shaped
 from styrax.core.effects import Effects, NamedAxisEffect
 from styrax.core.primitive import Primitive
 from styrax.core.trace import Tracer, get_aval, state
+from styrax.core.typing import PyTree
 from styrax.transforms import ad, array_ops, batching
 from styrax.transforms.batching import AxisData
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
 
 AxisName = Hashable
 
@@ -102,7 +107,7 @@ def _reduction(name: str, plain: str, of_constant: Callable[[Any, int], Any]) ->
         out = primitive.bind(x, axes=moved, axis_index_groups=axis_index_groups)
         return out, d - sum(isinstance(a, int) and a < d for a in moved)
 
-    def loops(b: Any, x: Any, *, axes: tuple, **_: Any) -> Any:
+    def loops(b: Builder, x: Any, *, axes: tuple, **_: Any) -> Any:
         primitive_of = getattr(_lax(), f"{plain}_p")
         _only_positional(name, axes)
         return rules.loops[primitive_of](b, x, axes=axes, out_sharding=None)
@@ -159,7 +164,8 @@ def _reduce(primitive: Primitive, x: Any, axis_name: Any, groups: Any) -> Any:
     return tree.tree_map(one, x)
 
 
-def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+def psum(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
+         axis_index_groups: Sequence[Sequence[int]] | None = None) -> PyTree:
     """The sum over a mapped axis.
 
     Args:
@@ -169,6 +175,12 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
       axis_index_groups: disjoint groups of positions along the axis that are summed separately.
 
     Raises NameError for a name that is not in scope.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.vmap(lambda x: x / jax.lax.psum(x, 'i'), axis_name='i')(jnp.array([1.0, 3.0]))
+      Array([0.25, 0.75], dtype=float32)
     """
     axes = _names(axis_name)
 
@@ -185,7 +197,8 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     return tree.tree_map(one, x)
 
 
-def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+def pmean(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
+          axis_index_groups: Sequence[Sequence[int]] | None = None) -> PyTree:
     """The mean over a mapped axis; see `psum`."""
     sums = psum(x, axis_name, axis_index_groups=axis_index_groups)
     size = psum(1, axis_name, axis_index_groups=axis_index_groups)
@@ -200,12 +213,14 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     return tree.tree_map(one, sums)
 
 
-def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+def pmax(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
+         axis_index_groups: Sequence[Sequence[int]] | None = None) -> PyTree:
     """The maximum over a mapped axis; see `psum`."""
     return _reduce(pmax_p, x, axis_name, axis_index_groups)
 
 
-def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+def pmin(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
+         axis_index_groups: Sequence[Sequence[int]] | None = None) -> PyTree:
     """The minimum over a mapped axis; see `psum`."""
     return _reduce(pmin_p, x, axis_name, axis_index_groups)
 
@@ -229,7 +244,7 @@ def _axis_index_batch(axis_data: AxisData, args: Any, dims: Any, *, axis_name: A
 rules.fancy_batchers[axis_index_p] = _axis_index_batch
 
 
-def axis_index(axis_name: AxisName) -> Any:
+def axis_index(axis_name: AxisName) -> Array:
     """The position of the example along a mapped axis: a scalar int32.
 
     For a tuple of axes, the position in the product of them, the last one varying fastest.
@@ -300,7 +315,7 @@ ad.deflinear2(ppermute_p, _ppermute_transpose)
 rules.fancy_batchers[ppermute_p] = _ppermute_batch
 
 
-def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
+def ppermute(x: PyTree, axis_name: AxisName | Sequence[AxisName], perm: Sequence[tuple[int, int]]) -> PyTree:
     """Sends values between examples of a mapped axis.
 
     Args:
@@ -319,7 +334,7 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     return tree.tree_map(one, x)
 
 
-def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
+def pshuffle(x: PyTree, axis_name: AxisName | Sequence[AxisName], perm: Sequence[int]) -> PyTree:
     """`ppermute` by a permutation: position `i` gets the value of position `perm[i]`.
 
     Raises ValueError where `perm` is not a permutation.
@@ -362,7 +377,7 @@ ad.deflinear2(pbroadcast_p, _pbroadcast_transpose)
 rules.fancy_batchers[pbroadcast_p] = _pbroadcast_batch
 
 
-def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
+def pbroadcast(x: PyTree, axis_name: AxisName | Sequence[AxisName], source: int) -> PyTree:
     """The value that the example at position `source` of a mapped axis has, for all examples."""
 
     def one(leaf: Any) -> Any:
@@ -433,8 +448,9 @@ ad.deflinear2(all_gather_p, _all_gather_transpose)
 rules.fancy_batchers[all_gather_p] = _all_gather_batch
 
 
-def all_gather(x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0, tiled: bool = False,
-               to: str = "varying") -> Any:
+def all_gather(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
+               axis_index_groups: Sequence[Sequence[int]] | None = None, axis: int = 0, tiled: bool = False,
+               to: str = "varying") -> PyTree:
     """The values of all examples of a mapped axis, for each of them.
 
     Args:
@@ -508,8 +524,8 @@ ad.deflinear2(reduce_scatter_p, _reduce_scatter_transpose)
 rules.fancy_batchers[reduce_scatter_p] = _reduce_scatter_batch
 
 
-def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0, axis_index_groups: Any = None,
-                 tiled: bool = False) -> Any:
+def psum_scatter(x: PyTree, axis_name: AxisName | Sequence[AxisName], *, scatter_dimension: int = 0,
+                 axis_index_groups: Sequence[Sequence[int]] | None = None, tiled: bool = False) -> PyTree:
     """The sum over a mapped axis, of which each example gets its own part.
 
     Args:
@@ -583,8 +599,8 @@ ad.deflinear2(all_to_all_p, _all_to_all_transpose)
 rules.fancy_batchers[all_to_all_p] = _all_to_all_batch
 
 
-def all_to_all(x: Any, axis_name: Any, split_axis: int, concat_axis: int, *, axis_index_groups: Any = None,
-               tiled: bool = False) -> Any:
+def all_to_all(x: PyTree, axis_name: AxisName | Sequence[AxisName], split_axis: int, concat_axis: int, *,
+               axis_index_groups: Sequence[Sequence[int]] | None = None, tiled: bool = False) -> PyTree:
     """Transposes a dimension of the arrays with a mapped axis.
 
     Args:
@@ -628,7 +644,8 @@ _mismatch = ("all_to_all requires the size of the mapped axis axis_name to equal
              "and {} respectively.")
 
 
-def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
+def pswapaxes(x: PyTree, axis_name: AxisName | Sequence[AxisName], axis: int, *,
+              axis_index_groups: Sequence[Sequence[int]] | None = None) -> PyTree:
     """Swaps a mapped axis with a dimension of the arrays, of the same size."""
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from styrax.core import dtypes, rules
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.physical import physicals
 from styrax.core.primitive import Primitive
 from styrax.core.trace import get_aval
+from styrax.core.typing import ArrayLike
 from styrax.transforms import ad, batching
 
 from .broadcasting import broadcast_in_dim
@@ -28,6 +30,9 @@ from .primitives import (
     shape_of,
     standard_primitive,
 )
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
 
 _KEYS = (dtypes.extended,)
 
@@ -58,7 +63,7 @@ ge, ge_p = comparison(
 )  # fmt: skip
 
 
-def order_key(b: Any, x: Any) -> Any:
+def order_key(b: Builder, x: Any) -> Any:
     """An integer that orders floats totally: -NaN < -inf < … < -0 < 0 < … < inf < NaN."""
     if not accepts_dtype(x.dtype, (np.floating,)):
         return x
@@ -146,7 +151,7 @@ def _select_dtype(which: Any, *cases: Any) -> Any:
     return first
 
 
-def _select_loops(b: Any, which: Any, *cases: Any) -> Any:
+def _select_loops(b: Builder, which: Any, *cases: Any) -> Any:
     out = b.avals_out[0]
     which_at = reader(b, which, out.shape)
 
@@ -250,7 +255,7 @@ def _select_keys(context: Any, which: Any, *cases: Any) -> Any:
 physicals[select_n_p] = _select_keys
 
 
-def select_n(which: Any, *cases: Any) -> Any:
+def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     """Choose elements from one of several arrays.
 
     Args:
@@ -270,7 +275,7 @@ def select_n(which: Any, *cases: Any) -> Any:
     return select_n_p.bind(which, *cases)
 
 
-def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     """Choose elements from `on_true` where `pred` is true, else from `on_false`.
 
     Args:
@@ -282,6 +287,12 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
 
     Raises:
       TypeError: for shapes or dtypes that do not fit.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.select(jnp.array([True, False]), jnp.array([1, 2]), jnp.array([3, 4]))
+      Array([1, 4], dtype=int32)
     """
     return select_n_p.bind(pred, on_false, on_true)
 
@@ -310,7 +321,7 @@ def _clamp_dtype(low: Any, x: Any, high: Any) -> Any:
     return x.dtype
 
 
-def _clamp_scalar(b: Any, low: Any, x: Any, high: Any) -> Any:
+def _clamp_scalar(b: Builder, low: Any, x: Any, high: Any) -> Any:
     if x.dtype.kind == "c":
         # As complex max and min order them: by real part, then imaginary part.
         def before(p: Any, q: Any) -> Any:
@@ -406,7 +417,7 @@ def _clamp_batch(args: Any, dims: Any) -> Any:
 rules.batchers[clamp_p] = _clamp_batch
 
 
-def clamp(min: Any, x: Any, max: Any) -> Any:
+def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
     """Limit elements to a range: `min` where `x < min`, `max` where `x > max`, else `x`.
 
     Args:
@@ -418,6 +429,12 @@ def clamp(min: Any, x: Any, max: Any) -> Any:
 
     Raises:
       TypeError: for dtypes that differ, or shapes that do not fit.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.clamp(0, jnp.array([-1, 2, 9]), 5)
+      Array([0, 2, 5], dtype=int32)
     """
     return clamp_p.bind(min, x, max)
 

@@ -14,6 +14,7 @@ from styrax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, eval_jaxpr
 from styrax.core.primitive import Primitive
 from styrax.core.trace import concrete_or_error, get_aval
 from styrax.core.traits import Control
+from styrax.core.typing import ArrayLike, Function, PyTree
 from styrax.transforms import ad, batching, partial
 from styrax.transforms.linear import cotangent_reference, is_linear
 
@@ -39,9 +40,8 @@ cond_p.higher_order = True
 _no_operand = object()
 
 
-def switch(
-    index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _no_operand
-) -> Any:
+def switch(index: ArrayLike, branches: Sequence[Callable[..., Any]], *operands: PyTree,
+           operand: PyTree = _no_operand) -> PyTree:
     """Applies the branch of number `index` to the operands.
 
     Args:
@@ -53,6 +53,11 @@ def switch(
     Raises:
       TypeError: the index is not an integer scalar, or results of branches differ in type.
       ValueError: there are no branches.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.lax.switch(1, [lambda x: x, lambda x: 10 * x], 3)
+      Array(30, dtype=int32, weak_type=True)
     """
     if operand is not _no_operand:
         if operands:
@@ -78,7 +83,8 @@ def switch(
     return _bind_branches("switch", index, branches, names, operands)
 
 
-def cond(pred: Any, true_fun: Any, false_fun: Any, *operands: Any, operand: Any = _no_operand) -> Any:
+def cond(pred: ArrayLike, true_fun: Function, false_fun: Function, *operands: PyTree,
+         operand: PyTree = _no_operand) -> PyTree:
     """Applies `true_fun` to the operands if `pred` holds, `false_fun` otherwise.
 
     Both functions are traced, only one of them runs. Under `vmap` with a batched predicate both run
@@ -92,6 +98,11 @@ def cond(pred: Any, true_fun: Any, false_fun: Any, *operands: Any, operand: Any 
 
     Raises:
       TypeError: `pred` is not a scalar number, or the results of the functions differ in type.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.lax.cond(True, lambda x: x + 1, lambda x: x - 1, 3)
+      Array(4, dtype=int32, weak_type=True)
     """
     if not (callable(true_fun) and callable(false_fun)):
         if len(operands) == 2 and callable(false_fun) and callable(operands[1]) and not callable(operands[0]):

@@ -5,18 +5,23 @@ from __future__ import annotations
 import enum
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from styrax.core import config, dtypes, rules
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.trace import get_aval
+from styrax.core.typing import ArrayLike, DTypeLike, Object, ShardingLike
 from styrax.transforms import ad
 
 from .casting import convert_element_type
 from .primitives import shape_of, standard_primitive
 from .shaping import transpose
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
 
 
 class Precision(enum.Enum):
@@ -235,7 +240,7 @@ def _accumulation_dtype(lhs: Any, rhs: Any, out: Any) -> Any:
     return np.dtype(out)
 
 
-def _dot_loops(b: Any, lhs: Any, rhs: Any, *, dimension_numbers: Any, **_: Any) -> Any:
+def _dot_loops(b: Builder, lhs: Any, rhs: Any, *, dimension_numbers: Any, **_: Any) -> Any:
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     out = b.avals_out[0]
     by_library = b.contract(lhs, rhs, dimension_numbers, out.dtype)
@@ -400,15 +405,8 @@ def _dot_batch(args: Any, dims: Any, *, dimension_numbers: Any, **params: Any) -
 rules.batchers[dot_general_p] = _dot_batch
 
 
-def dot_general(
-    lhs: Any,
-    rhs: Any,
-    dimension_numbers: Any,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    *,
-    out_sharding: Any = None,
-) -> Any:
+def dot_general(lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: DotDimensionNumbers, precision: PrecisionLike = None,
+                preferred_element_type: DTypeLike | None = None, *, out_sharding: ShardingLike | None = None) -> Array:
     """Contract dimensions of two arrays, side by side over batch dimensions.
 
     Args:
@@ -425,6 +423,13 @@ def dot_general(
     Raises:
       TypeError: for dimensions that do not exist, overlap, or differ in size.
       ValueError: for a precision that is none.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.dot_general(jnp.ones((2, 3)), jnp.ones((3, 2)), (((1,), (0,)), ((), ())))
+      Array([[3., 3.],
+             [3., 3.]], dtype=float32)
     """
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     numbers = (
@@ -445,15 +450,9 @@ def dot_general(
     )
 
 
-def dot(
-    lhs: Any,
-    rhs: Any,
-    *args: Any,
-    dimension_numbers: Any = None,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+def dot(lhs: ArrayLike, rhs: ArrayLike, *args: Object, dimension_numbers: DotDimensionNumbers | None = None,
+        precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None,
+        out_sharding: ShardingLike | None = None) -> Array:
     """The product of vectors and matrices, or with `dimension_numbers` any contraction.
 
     Args:
@@ -465,6 +464,12 @@ def dot(
 
     Raises:
       ValueError: for other numbers of dimensions, or sizes that differ, without `dimension_numbers`.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.dot(jnp.arange(3), jnp.arange(3))
+      Array(5, dtype=int32)
     """
     if args:  # the older order: precision, preferred_element_type
         precision, preferred_element_type = (*args, None)[:2]
@@ -486,7 +491,7 @@ def dot(
     )
 
 
-def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
+def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None) -> Array:
     """The product of matrices, over leading batch dimensions.
 
     Args:

@@ -8,20 +8,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
 from styrax.core import dtypes, rules
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.primitive import Primitive
 from styrax.core.trace import get_aval
+from styrax.core.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.transforms import ad, batching
 
 from .casting import convert_element_type
+from .contractions import PrecisionLike
 from .indexing import shape_of
 from .padding import PaddingType, dilated, padtype_to_pads, window_count
 from .shaping import reshape, rev, transpose
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
 
 
 class ConvDimensionNumbers(NamedTuple):
@@ -36,6 +42,10 @@ class ConvDimensionNumbers(NamedTuple):
     lhs_spec: tuple[int, ...]
     rhs_spec: tuple[int, ...]
     out_spec: tuple[int, ...]
+
+
+ConvGeneralDilatedDimensionNumbers: TypeAlias = tuple[str, str, str] | ConvDimensionNumbers | None
+"""Dimension numbers as arguments: three strings such as ("NCHW", "OIHW", "NCHW"), or in full, or the default."""
 
 
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[int, ...], ...]:
@@ -62,8 +72,8 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[i
     return permutation(lhs, "N", "C"), permutation(rhs, "O", "I"), permutation(out, "N", "C")
 
 
-def conv_dimension_numbers(lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any
-                           ) -> ConvDimensionNumbers:
+def conv_dimension_numbers(lhs_shape: Sequence[int], rhs_shape: Sequence[int],
+                           dimension_numbers: ConvGeneralDilatedDimensionNumbers) -> ConvDimensionNumbers:
     """Dimension numbers in full, of None (batch, feature, spatial everywhere) or of three strings.
 
     Args:
@@ -189,10 +199,13 @@ def _check_preferred(dtype: Any, preferred: Any) -> None:
         raise TypeError("`preferred_element_type` must not be narrower than the original type.")
 
 
-def conv_general_dilated(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Any,
-                         lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
-                         dimension_numbers: Any = None, feature_group_count: int = 1, batch_group_count: int = 1,
-                         precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None) -> Any:
+def conv_general_dilated(lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int],
+                         padding: str | Sequence[tuple[int, int]], lhs_dilation: Sequence[int] | None = None,
+                         rhs_dilation: Sequence[int] | None = None,
+                         dimension_numbers: ConvGeneralDilatedDimensionNumbers = None, feature_group_count: int = 1,
+                         batch_group_count: int = 1, precision: PrecisionLike = None,
+                         preferred_element_type: DTypeLike | None = None,
+                         out_sharding: ShardingLike | None = None) -> Array:
     """The general convolution with dilation.
 
     Args:
@@ -216,6 +229,13 @@ def conv_general_dilated(lhs: Any, rhs: Any, window_strides: Sequence[int], padd
 
     Raises:
       TypeError, ValueError: for ranks, shapes, group counts or dtypes that do not fit together.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> x, w = jnp.ones((1, 1, 4)), jnp.ones((1, 1, 3))
+      >>> jax.lax.conv_general_dilated(x, w, (1,), 'SAME', dimension_numbers=('NCH', 'OIH', 'NCH'))
+      Array([[[2., 3., 3., 2.]]], dtype=float32)
     """
     dnums = conv_dimension_numbers(shape_of(lhs), shape_of(rhs), dimension_numbers)
     spatial = len(shape_of(lhs)) - 2
@@ -423,7 +443,7 @@ def accumulation_dtype(dtype: Any) -> Any:
     return np.dtype(np.float32) if dtypes.kind(dtype) == "f" and dtype.itemsize <= 2 else dtype
 
 
-def _padded(b: Any, lhs: Any, dims: Sequence[int], sizes: Sequence[Any], kernel: Sequence[Any], outs: Sequence[Any],
+def _padded(b: Builder, lhs: Any, dims: Sequence[int], sizes: Sequence[Any], kernel: Sequence[Any], outs: Sequence[Any],
             strides: Sequence[int], padding: Sequence[tuple[int, int]], dilation: Sequence[int],
             kernel_dilation: Sequence[int]) -> Any:
     """The part of the padded and dilated input that the windows touch, in memory: the loops over it need no tests."""
@@ -433,7 +453,8 @@ def _padded(b: Any, lhs: Any, dims: Sequence[int], sizes: Sequence[Any], kernel:
     zero = b.const(0, lhs.dtype)
 
     def at(index: Sequence[Any]) -> Any:
-        index, inside = list(index), None
+        inside: Any = None
+        index = list(index)
         for k, d in enumerate(dims):
             position = b.sub(index[d], b.index(padding[k][0]))
             conditions = [b.ge(position, b.index(0))]
@@ -449,7 +470,7 @@ def _padded(b: Any, lhs: Any, dims: Sequence[int], sizes: Sequence[Any], kernel:
     return b.materialize(b.value(shape, lhs.dtype, at))
 
 
-def _conv_loops(b: Any, lhs: Any, rhs: Any, *, window_strides: Any, padding: Any, lhs_dilation: Any,
+def _conv_loops(b: Builder, lhs: Any, rhs: Any, *, window_strides: Any, padding: Any, lhs_dilation: Any,
                 rhs_dilation: Any, dimension_numbers: ConvDimensionNumbers, feature_group_count: int,
                 batch_group_count: int, precision: Any, preferred_element_type: Any, out_sharding: Any = None) -> Any:
     dn = dimension_numbers
@@ -586,8 +607,8 @@ def _explicit_pads(lhs_shape: Sequence[int], rhs_shape: Sequence[int], strides: 
     return pads
 
 
-def conv_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int], strides: Sequence[int], pads: Any,
-                     batch_group_count: int = 1) -> tuple[int, ...]:
+def conv_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int], strides: Sequence[int],
+                     pads: str | Sequence[tuple[int, int]], batch_group_count: int = 1) -> tuple[int, ...]:
     """The shape of a convolution of shapes in (batch, feature, spatial) order."""
     pads = _explicit_pads(lhs_shape, rhs_shape, strides, pads)
     sizes = [n + low + high for n, (low, high) in zip(lhs_shape[2:], pads, strict=True)]
@@ -598,7 +619,8 @@ def conv_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int], strides
 
 
 def conv_general_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int], window_strides: Sequence[int],
-                             padding: Any, dimension_numbers: Any) -> tuple[int, ...]:
+                             padding: str | Sequence[tuple[int, int]],
+                             dimension_numbers: tuple[str, str, str]) -> tuple[int, ...]:
     """The shape of a convolution without dilation."""
     lhs_spec, rhs_spec, out_spec = conv_general_permutations(dimension_numbers)
     sizes = conv_shape_tuple([lhs_shape[d] for d in lhs_spec], [rhs_shape[d] for d in rhs_spec], window_strides,
@@ -607,7 +629,8 @@ def conv_general_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int],
 
 
 def conv_transpose_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int], window_strides: Sequence[int],
-                               padding: Any, dimension_numbers: Any) -> tuple[int, ...]:
+                               padding: str | Sequence[tuple[int, int]],
+                               dimension_numbers: tuple[str, str, str]) -> tuple[int, ...]:
     """The shape of a transposed convolution."""
     lhs_spec, rhs_spec, out_spec = conv_general_permutations(dimension_numbers)
     lhs, rhs = [lhs_shape[d] for d in lhs_spec], [rhs_shape[d] for d in rhs_spec]
@@ -622,16 +645,17 @@ def conv_transpose_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int
 # --- convolutions with fewer arguments
 
 
-def conv(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: str, precision: Any = None,
-         preferred_element_type: Any = None) -> Any:
+def conv(lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int], padding: str, precision: PrecisionLike = None,
+         preferred_element_type: DTypeLike | None = None) -> Array:
     """A convolution with strides and named padding, in (batch, feature, spatial) layout."""
     return conv_general_dilated(lhs, rhs, window_strides, padding, precision=precision,
                                 preferred_element_type=preferred_element_type)
 
 
-def conv_with_general_padding(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Any,
-                              lhs_dilation: Sequence[int] | None, rhs_dilation: Sequence[int] | None,
-                              precision: Any = None, preferred_element_type: Any = None) -> Any:
+def conv_with_general_padding(lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int],
+                              padding: str | Sequence[tuple[int, int]], lhs_dilation: Sequence[int] | None,
+                              rhs_dilation: Sequence[int] | None, precision: PrecisionLike = None,
+                              preferred_element_type: DTypeLike | None = None) -> Array:
     """A convolution with explicit padding and dilation, in (batch, feature, spatial) layout."""
     return conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation=lhs_dilation,
                                 rhs_dilation=rhs_dilation, precision=precision,
@@ -659,10 +683,11 @@ _TRANSPOSE_LAYOUTS = {
 }
 
 
-def conv_transpose(lhs: Any, rhs: Any, strides: Sequence[int], padding: Any,
-                   rhs_dilation: Sequence[int] | None = None, dimension_numbers: Any = None,
-                   transpose_kernel: bool = False, precision: Any = None, preferred_element_type: Any = None,
-                   use_consistent_padding: bool = False) -> Any:
+def conv_transpose(lhs: ArrayLike, rhs: ArrayLike, strides: Sequence[int], padding: str | Sequence[tuple[int, int]],
+                   rhs_dilation: Sequence[int] | None = None,
+                   dimension_numbers: ConvGeneralDilatedDimensionNumbers = None, transpose_kernel: bool = False,
+                   precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None,
+                   use_consistent_padding: bool = False) -> Array:
     """The transposed convolution ("deconvolution"): the input is spread by the strides.
 
     Args:
@@ -702,10 +727,12 @@ def conv_transpose(lhs: Any, rhs: Any, strides: Sequence[int], padding: Any,
                                 preferred_element_type=preferred_element_type)
 
 
-def conv_general_dilated_patches(lhs: Any, filter_shape: Sequence[int], window_strides: Sequence[int], padding: Any,
-                                 lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
-                                 dimension_numbers: Any = None, precision: Any = None,
-                                 preferred_element_type: Any = None) -> Any:
+def conv_general_dilated_patches(lhs: ArrayLike, filter_shape: Sequence[int], window_strides: Sequence[int],
+                                 padding: str | Sequence[tuple[int, int]], lhs_dilation: Sequence[int] | None = None,
+                                 rhs_dilation: Sequence[int] | None = None,
+                                 dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
+                                 precision: PrecisionLike = None,
+                                 preferred_element_type: DTypeLike | None = None) -> Array:
     """The windows of an array, laid out along its feature dimension.
 
     Args:
@@ -742,10 +769,11 @@ def conv_general_dilated_patches(lhs: Any, filter_shape: Sequence[int], window_s
         precision=precision, preferred_element_type=preferred_element_type)
 
 
-def conv_general_dilated_local(lhs: Any, rhs: Any, window_strides: Sequence[int], padding: Any,
-                               filter_shape: Sequence[int], lhs_dilation: Sequence[int] | None = None,
-                               rhs_dilation: Sequence[int] | None = None, dimension_numbers: Any = None,
-                               precision: Any = None) -> Any:
+def conv_general_dilated_local(lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int],
+                               padding: str | Sequence[tuple[int, int]], filter_shape: Sequence[int],
+                               lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
+                               dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
+                               precision: PrecisionLike = None) -> Array:
     """A convolution with a kernel of its own at every position.
 
     Args:
@@ -764,7 +792,8 @@ def conv_general_dilated_local(lhs: Any, rhs: Any, window_strides: Sequence[int]
         lhs, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation,
         ConvDimensionNumbers(dn.lhs_spec, dn.rhs_spec, dn.out_spec), precision=pair[0])
     contracted = ((dn.out_spec[1],), (dn.rhs_spec[1],))
-    out = dot_general(patches, rhs, (contracted, (dn.out_spec[2:], dn.rhs_spec[2:])), precision=pair)
+    out = dot_general(patches, rhs, (contracted, (dn.out_spec[2:], dn.rhs_spec[2:])),
+                      precision=cast(PrecisionLike, pair))
     # spatial dimensions come first, then batch and feature
     spatial = len(dn.out_spec) - 2
     place = {dn.out_spec[0]: spatial, dn.out_spec[1]: spatial + 1,

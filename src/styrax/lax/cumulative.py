@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from styrax.core import dtypes, rules
+from styrax.core.array import Array
 from styrax.core.primitive import Primitive
 from styrax.core.trace import get_aval
+from styrax.core.typing import ArrayLike
 from styrax.transforms import ad
 
 from . import arithmetic, elementwise
@@ -28,6 +30,9 @@ from .primitives import (
 )
 from .reductions import rules_of_extrema
 
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
+
 
 def logaddexp(x: Any, y: Any) -> Any:
     """`log(exp(x) + exp(y))`, elementwise, without overflow."""
@@ -44,7 +49,7 @@ def logaddexp(x: Any, y: Any) -> Any:
     return select(undefined, add(x, y), add(larger, log1p(exp(difference))))
 
 
-def _logaddexp_scalar(b: Any, x: Any, y: Any) -> Any:
+def _logaddexp_scalar(b: Builder, x: Any, y: Any) -> Any:
     if x.dtype.kind == "c":
         first = b.ge(b.real(x), b.real(y))
         larger, smaller = b.select(first, x, y), b.select(first, y, x)
@@ -59,7 +64,7 @@ def _logaddexp_scalar(b: Any, x: Any, y: Any) -> Any:
 
 
 def _cumulative_loops(step: Callable[..., Any]) -> Callable[..., Any]:
-    def rule(b: Any, x: Any, *, axis: int, reverse: bool) -> Any:
+    def rule(b: Builder, x: Any, *, axis: int, reverse: bool) -> Any:
         shape, n = x.shape, x.shape[axis]
         small = dtypes.kind(x.dtype) == "f" and dtypes.itemsize_bits(x.dtype) < 32
         wide = np.dtype(np.float32) if small else x.dtype
@@ -166,7 +171,7 @@ def _cumulative(
     rules.batchers[prim] = batch
     rules.jvps[prim] = jvp
 
-    def function(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    def function(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
         return prim.bind(operand, axis=operator.index(axis), reverse=bool(reverse))
 
     function.__name__ = function.__qualname__ = name

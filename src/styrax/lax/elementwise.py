@@ -7,13 +7,15 @@ products are in `arithmetic`, special functions in `special`, conversions in `ca
 from __future__ import annotations
 
 import enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from styrax.core import rules
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.trace import get_aval
+from styrax.core.typing import ArrayLike
 from styrax.transforms import ad, batching
 
 from .arithmetic import add, div, integer_pow, mul, neg, reciprocal, square, sub
@@ -37,6 +39,9 @@ from .primitives import (
     unary,
 )
 from .shaping import unbroadcast
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
 
 
 class RoundingMethod(enum.IntEnum):
@@ -169,7 +174,7 @@ batching.defvectorized(round_p)
 ad.defjvp_zero(round_p)
 
 
-def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
+def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
     """The nearest integral number, elementwise.
 
     Args:
@@ -357,7 +362,7 @@ atanh, atanh_p = unary(
 )  # fmt: skip
 
 
-def _atan2_scalar(b: Any, x: Any, y: Any) -> Any:
+def _atan2_scalar(b: Builder, x: Any, y: Any) -> Any:
     if x.dtype.kind != "c":
         return b.atan2(x, y)
     # -i log((y + i x) / sqrt(x² + y²))
@@ -457,7 +462,7 @@ batching.defvectorized(conj_p)
 ad.deflinear2(conj_p, _conj_transpose)
 
 
-def conj(x: Any) -> Any:
+def conj(x: ArrayLike) -> Array:
     """The complex conjugate, elementwise; real arrays become complex.
 
     Args:

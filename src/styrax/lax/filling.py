@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from styrax.core import dtypes, rules
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
+from styrax.core.devices import Sharding
 from styrax.core.trace import Tracer, get_aval
+from styrax.core.typing import ArrayLike, DTypeLike, Shape, ShardingLike, SupportsShape
 from styrax.transforms import ad, batching
 
 from .broadcasting import broadcast, broadcast_in_dim, reduce_sum_over
 from .casting import _convert_element_type, as_array
 from .primitives import NUMERIC, check_dtype, shape_of, standard_primitive
 from .shapes import canonical_dim, canonical_shape, check_shape, extent
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
 
 # -- pad -------------------------------------------------------------------------------------------
 
@@ -53,7 +59,7 @@ def _pad_dtype(x: Any, value: Any, *, padding_config: tuple) -> Any:
     return x.dtype
 
 
-def _pad_loops(b: Any, x: Any, value: Any, *, padding_config: tuple) -> Any:
+def _pad_loops(b: Builder, x: Any, value: Any, *, padding_config: tuple) -> Any:
     def at(index: Any) -> Any:
         inside, where = None, []
         for i, d, (low, high, interior) in zip(index, x.shape, padding_config, strict=True):
@@ -143,7 +149,7 @@ ad.deflinear2(pad_p, _pad_transpose)
 rules.batchers[pad_p] = _pad_batch
 
 
-def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
+def pad(operand: ArrayLike, padding_value: ArrayLike, padding_config: Sequence[tuple[int, int, int]]) -> Array:
     """The array with elements added around or between its own, or cut off.
 
     Args:
@@ -158,6 +164,12 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     Raises:
       ValueError: for configurations that do not fit.
       TypeError: for dtypes that differ.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.pad(jnp.array([1, 2]), 0, [(1, 2, 1)])
+      Array([0, 1, 0, 2, 0, 0], dtype=int32)
     """
     config = tuple(
         (canonical_dim(low), canonical_dim(high), canonical_dim(interior))
@@ -200,7 +212,8 @@ iota_p = standard_primitive(
 iota_p.declare(movement=True, sizes=frozenset(("shape",)))
 
 
-def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: Any = None) -> Any:
+def broadcasted_iota(dtype: DTypeLike, shape: Shape, dimension: int, *,
+                     out_sharding: ShardingLike | None = None) -> Array:
     """An array whose elements count up from 0 along one dimension.
 
     Args:
@@ -219,10 +232,16 @@ def broadcasted_iota(dtype: Any, shape: Any, dimension: int, *, out_sharding: An
     )
 
 
-def iota(dtype: Any, size: int) -> Any:
+def iota(dtype: DTypeLike, size: int) -> Array:
     """The vector `[0, 1, …, size - 1]`.
 
     Raises TypeError for a dtype or size that is none.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.iota(jnp.int32, 4)
+      Array([0, 1, 2, 3], dtype=int32)
     """
     return broadcasted_iota(dtype, (size,), 0)
 
@@ -240,13 +259,14 @@ empty_p = standard_primitive(
 empty_p.declare(distinct=True, sizes=frozenset(("shape",)))
 
 
-def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Any:
+def empty(shape: Shape, dtype: DTypeLike, *, out_sharding: ShardingLike | None = None) -> Array:
     """An array of which only shape and dtype matter; its elements are zeros."""
     dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "empty")
     return empty_p.bind(shape=canonical_shape(shape), dtype=dtype, out_sharding=out_sharding)
 
 
-def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
+def full(shape: Shape, fill_value: ArrayLike, dtype: DTypeLike | None = None, *,
+         sharding: Sharding | ShardingLike | None = None) -> Array:
     """An array of which every element is the same.
 
     Args:
@@ -257,6 +277,12 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
 
     Raises:
       TypeError: if `fill_value` is no scalar, or `shape` no shape.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.lax.full((2, 2), 7)
+      Array([[7, 7],
+             [7, 7]], dtype=int32, weak_type=True)
     """
     shape = canonical_shape(shape)
     if shape_of(fill_value):
@@ -267,7 +293,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
     weak = dtype is None and aval.weak_type
     dtype = aval.dtype if dtype is None else dtypes.check_and_canonicalize_user_dtype(dtype, "full")
     if isinstance(dtype, dtypes.ExtendedDType):
-        scalar = fill_value if aval.dtype == dtype else dtype.full(fill_value)
+        scalar = fill_value if aval.dtype == dtype else dtype.full(fill_value)  # type: ignore[attr-defined]
     elif dtype == dtypes.float0:
         scalar = np.zeros((), dtypes.float0)
     else:
@@ -275,9 +301,8 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
     return broadcast(scalar, shape, out_sharding=sharding)
 
 
-def full_like(
-    x: Any, fill_value: Any, dtype: Any = None, shape: Any = None, sharding: Any = None
-) -> Any:
+def full_like(x: ArrayLike | SupportsShape, fill_value: ArrayLike, dtype: DTypeLike | None = None,
+              shape: Shape | None = None, sharding: Sharding | ShardingLike | None = None) -> Array:
     """An array of the shape and dtype of `x`, of which every element is the same.
 
     Args:
@@ -298,7 +323,7 @@ def full_like(
     return broadcast(_convert_element_type(fill_value, dtype, weak), shape, out_sharding=sharding)
 
 
-def shape_as_value(shape: Any) -> Any:
+def shape_as_value(shape: Shape) -> Array:
     """A shape as an integer vector."""
     shape = canonical_shape(shape)
     if not shape:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from styrax.core import dtypes, rules
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.physical import Context, physicals
 from styrax.core.primitive import Primitive
 from styrax.core.trace import get_aval
+from styrax.core.typing import ArrayLike, Scalar
 from styrax.transforms import ad, batching
 
 from .arithmetic import add, rem
@@ -34,6 +36,9 @@ from .indexing import (
 )
 from .joining import concatenate
 from .reductions import reduce_and
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
 
 gather_p = Primitive("gather")
 gather_p.declare(movement=True, sizes=frozenset(("slice_sizes",)))
@@ -98,9 +103,9 @@ def _gather_abstract(operand: ShapedArray, indices: ShapedArray, *, dimension_nu
     return ShapedArray(shape, operand.dtype, operand.weak_type)
 
 
-def gather(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionNumbers, slice_sizes: Sequence[int],
-           *, unique_indices: bool = False, indices_are_sorted: bool = False,
-           mode: str | GatherScatterMode | None = None, fill_value: Any = None) -> Any:
+def gather(operand: ArrayLike, start_indices: ArrayLike, dimension_numbers: GatherDimensionNumbers,
+           slice_sizes: Sequence[int], *, unique_indices: bool = False, indices_are_sorted: bool = False,
+           mode: str | GatherScatterMode | None = None, fill_value: Scalar | None = None) -> Array:
     """Slices of an array at many positions.
 
     Args:
@@ -224,7 +229,7 @@ rules.batchers[gather_p] = _gather_batch
 # --- lowerings
 
 
-def _gather_loops(b: Any, operand: Any, indices: Any, *, dimension_numbers: GatherDimensionNumbers,
+def _gather_loops(b: Builder, operand: Any, indices: Any, *, dimension_numbers: GatherDimensionNumbers,
                   slice_sizes: tuple[int, ...], unique_indices: bool, indices_are_sorted: bool,
                   mode: GatherScatterMode, fill_value: Any) -> Any:
     dn = dimension_numbers
@@ -314,7 +319,7 @@ def _gather_physical(context: Context, operand: Any, indices: Any, *, dimension_
 physicals[gather_p] = _gather_physical
 
 
-def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
+def index_take(src: ArrayLike, idxs: Sequence[ArrayLike], axes: Sequence[int]) -> Array:
     """The slices of an array at positions in some dimensions, counted around the end.
 
     Args:

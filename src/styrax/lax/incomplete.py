@@ -185,7 +185,7 @@ igamma_grad_a, igamma_grad_a_p = special_function(
 random_gamma_grad, random_gamma_grad_p = special_function(
     "random_gamma_grad", 2,
     "The derivative by `a` of a sample `x` from the gamma distribution of shape `a`, elementwise.",
-    _random_gamma_grad, loops=_expansion_and_slope,
+    _random_gamma_grad, loops=_expansion_and_slope, arguments=("a", "x"),
 )  # fmt: skip
 
 

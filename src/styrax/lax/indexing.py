@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from styrax.core import dtypes
 from styrax.core.index_type import INDEX
 from styrax.core.trace import get_aval
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
 
 
 class GatherDimensionNumbers(NamedTuple):
@@ -153,7 +156,8 @@ def check_index_map(name: str, what: str, index_map: Sequence[int], operand: Any
     check_distinct(name, what, index_map)
 
 
-def starts(b: Any, indices: Any, position: Sequence[Any], limits: Sequence[int], clamp: bool) -> tuple[list[Any], Any]:
+def starts(b: Builder, indices: Any, position: Sequence[Any], limits: Sequence[int],
+           clamp: bool) -> tuple[list[Any], Any]:
     """The components of the index vector at a position of the indices, for the loop builder.
 
     `limits[k]` is the largest component `k` with which a window stays inside. Returns the components,

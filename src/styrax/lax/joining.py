@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from styrax.core import rules
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.physical import physicals
 from styrax.core.primitive import Primitive
 from styrax.core.trace import get_aval
+from styrax.core.typing import ArrayLike
 from styrax.transforms import ad, batching
 
 from .casting import as_array
 from .primitives import check_same_dtypes, joined_vma, shape_of, standard_primitive
 from .shapes import canonical_axis, canonical_shape, extent
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
 
 # -- concatenate, stack, split, unstack ------------------------------------------------------------
 
@@ -44,7 +49,7 @@ def _concatenate_dtype(*operands: Any, dimension: int) -> Any:
     return operands[0].dtype
 
 
-def _concatenate_loops(b: Any, *xs: Any, dimension: int) -> Any:
+def _concatenate_loops(b: Builder, *xs: Any, dimension: int) -> Any:
     starts, start = [], 0
     for x in xs:
         starts.append(start)
@@ -58,7 +63,7 @@ def _concatenate_loops(b: Any, *xs: Any, dimension: int) -> Any:
     return b.value(b.avals_out[0].shape, xs[0].dtype, at)
 
 
-def _guarded(b: Any, pieces: Sequence[tuple[Any, Any]], index: Sequence[Any], dimension: int) -> Any:
+def _guarded(b: Builder, pieces: Sequence[tuple[Any, Any]], index: Sequence[Any], dimension: int) -> Any:
     """The element of the piece that an index falls in; every piece is read inside its bounds only."""
     i = index[dimension]
     value = None
@@ -67,7 +72,7 @@ def _guarded(b: Any, pieces: Sequence[tuple[Any, Any]], index: Sequence[Any], di
         where[dimension] = b.sub(i, extent(b, start)) if k else i
         if len(pieces) == 1:
             return x.at(where)
-        inside = b.ge(i, extent(b, start)) if k else None
+        inside: Any = b.ge(i, extent(b, start)) if k else None
         if k + 1 < len(pieces):
             before = b.lt(i, extent(b, pieces[k + 1][1]))
             inside = before if inside is None else b.and_(inside, before)
@@ -102,7 +107,7 @@ ad.deflinear2(concatenate_p, _concatenate_transpose)
 rules.batchers[concatenate_p] = _concatenate_batch
 
 
-def concatenate(operands: Any, dimension: int) -> Any:
+def concatenate(operands: Array | Sequence[ArrayLike], dimension: int) -> Array:
     """Arrays joined along a dimension.
 
     Args:
@@ -115,6 +120,12 @@ def concatenate(operands: Any, dimension: int) -> Any:
     Raises:
       ValueError: without arrays.
       TypeError: for shapes or dtypes that do not fit.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.concatenate([jnp.zeros(2), jnp.ones(1)], 0)
+      Array([0., 0., 1.], dtype=float32)
     """
     if len(operands) == 0:
         raise ValueError("concatenate requires a non-empty sequences of arrays")
@@ -137,7 +148,7 @@ def _stack_dtype(*operands: Any, axis: int) -> Any:
     return operands[0].dtype
 
 
-def _stack_loops(b: Any, *xs: Any, axis: int) -> Any:
+def _stack_loops(b: Builder, *xs: Any, axis: int) -> Any:
     def at(index: Any) -> Any:
         inner = [*index[:axis], *index[axis + 1 :]]
         value = xs[-1].at(inner)
@@ -172,7 +183,7 @@ ad.deflinear2(stack_p, _stack_transpose)
 rules.batchers[stack_p] = _stack_batch
 
 
-def stack(operands: Sequence[Any], axis: int = 0) -> Any:
+def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
     """Arrays of one shape and dtype joined along a new dimension.
 
     Args:
@@ -202,7 +213,7 @@ def _unstack_avals(x: Any, *, axis: int) -> list[Any]:
     return [ShapedArray(shape, x.dtype, x.weak_type, vma=joined_vma((x,))) for _ in range(x.shape[axis])]
 
 
-def _unstack_loops(b: Any, x: Any, *, axis: int) -> list[Any]:
+def _unstack_loops(b: Builder, x: Any, *, axis: int) -> list[Any]:
     def row(k: int) -> Any:
         return lambda index: x.at([*index[:axis], b.index(k), *index[axis:]])
 
@@ -258,7 +269,7 @@ rules.transposes[unstack_p] = _unstack_transpose
 rules.batchers[unstack_p] = _unstack_batch
 
 
-def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
+def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
     """The slices of an array along a dimension, without that dimension.
 
     Args:
@@ -294,7 +305,7 @@ def _split_avals(x: Any, *, sizes: tuple, axis: int) -> list[Any]:
     ]
 
 
-def _split_loops(b: Any, x: Any, *, sizes: tuple, axis: int) -> list[Any]:
+def _split_loops(b: Builder, x: Any, *, sizes: tuple, axis: int) -> list[Any]:
     out, start = [], 0
     for aval in b.avals_out:
         offset = extent(b, start)
@@ -338,7 +349,7 @@ rules.transposes[split_p] = _split_transpose
 rules.batchers[split_p] = _split_batch
 
 
-def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
+def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     """An array cut into pieces along a dimension.
 
     Args:

@@ -14,6 +14,7 @@ from styrax.core.jaxpr import ClosedJaxpr
 from styrax.core.primitive import Primitive
 from styrax.core.trace import concrete_or_error, get_aval, is_concrete
 from styrax.core.traits import Control
+from styrax.core.typing import ArrayLike, PyTree
 
 from .control_flow import (
     as_array,
@@ -35,7 +36,7 @@ while_p.declare(control=Control.WHILE)
 while_p.higher_order = True
 
 
-def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: Any) -> Any:
+def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: PyTree) -> PyTree:
     """Applies `body_fun` to a value as long as `cond_fun` of it holds.
 
     The loop is part of the compiled program. It can be differentiated in forward mode only, because
@@ -51,6 +52,11 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
 
     Raises:
       TypeError: the condition is not a boolean scalar, or the carry changes in tree, shape or dtype.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.lax.while_loop(lambda x: x < 100, lambda x: 3 * x, 1)
+      Array(243, dtype=int32, weak_type=True)
     """
     if not (callable(body_fun) and callable(cond_fun)):
         raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
@@ -159,14 +165,8 @@ def _while_abstract_eval(
 # -- fori_loop ------------------------------------------------------------------------------------
 
 
-def fori_loop(
-    lower: Any,
-    upper: Any,
-    body_fun: Callable[[Any, Any], Any],
-    init_val: Any,
-    *,
-    unroll: int | bool | None = None,
-) -> Any:
+def fori_loop(lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[Any, Any], Any], init_val: PyTree, *,
+              unroll: int | bool | None = None) -> PyTree:
     """Applies `val = body_fun(i, val)` for `i` from `lower` up to but not including `upper`.
 
     With bounds that are known while tracing this is a `scan`, which both modes of differentiation
@@ -181,6 +181,11 @@ def fori_loop(
     Raises:
       TypeError: the bounds differ in dtype or the carry changes its type.
       ValueError: `unroll` is given with bounds that are not known.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.lax.fori_loop(0, 5, lambda i, total: total + i, 0)
+      Array(10, dtype=int32, weak_type=True)
     """
     if not callable(body_fun):
         raise TypeError("lax.fori_loop: body_fun argument should be callable.")

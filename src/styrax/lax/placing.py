@@ -13,6 +13,7 @@ from styrax.core.physical import physicals
 from styrax.core.primitive import Primitive
 from styrax.core.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec
 from styrax.core.trace import Tracer, get_aval
+from styrax.core.typing import DeviceLike, PyTree, ShardingLike
 from styrax.transforms import ad, batching
 
 from .primitives import standard_primitive
@@ -99,7 +100,9 @@ rules.batchers[device_put_p] = lambda args, dims, **params: (device_put_p.bind(*
 physicals[device_put_p] = lambda _, *xs, **params: device_put_p.bind(*xs, **params)
 
 
-def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None) -> Any:
+def device_put(x: PyTree, device: DeviceLike | ShardingLike | PyTree | None = None, *,
+               src: DeviceLike | ShardingLike | PyTree | None = None, donate: bool | PyTree = False,
+               may_alias: bool | PyTree | None = None) -> PyTree:
     """Puts the arrays of a tree on a device.
 
     Args:
@@ -115,6 +118,11 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: Any = Fal
 
     Raises:
       ValueError: a sharding that does not fit the shape of an array. TypeError: what is neither device nor sharding.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.device_put([1.0, 2.0])
+      [Array(1., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True)]
     """
     leaves, treedef = tree.tree_flatten(x)
     devices = _spread(device, x, len(leaves))
@@ -136,7 +144,7 @@ def _spread(prefix: Any, full: Any, count: int) -> list[Any]:
     return tree_paths.broadcast_prefix(prefix, full, is_leaf=lambda d: d is None)
 
 
-def reshard(xs: Any, out_shardings: Any) -> Any:
+def reshard(xs: PyTree, out_shardings: ShardingLike | PyTree) -> PyTree:
     """The arrays of a tree under other shardings: shardings or `PartitionSpec`s over the mesh in force, as a
     prefix of it."""
     leaves, treedef = tree.tree_flatten(xs)
@@ -189,7 +197,7 @@ def _constraint_batch(args: Sequence[Any], dims: Sequence[int], *, sharding: Any
 batching.primitive_batchers[sharding_constraint_p] = _constraint_batch
 
 
-def with_sharding_constraint(x: Any, shardings: Any) -> Any:
+def with_sharding_constraint(x: PyTree, shardings: ShardingLike | PyTree) -> PyTree:
     """Says how the arrays of a tree are to be spread over a mesh.
 
     Args:

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from styrax.core import backends
+from styrax.core.typing import PyTree
 
 
-def platform_dependent(
-    *args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]
-) -> Any:
+def platform_dependent(*args: PyTree, default: Callable[..., Any] | None = None,
+                       **per_platform: Callable[..., Any]) -> PyTree:
     """Applies the function for the platform that programs run on.
 
     Args:

@@ -9,15 +9,43 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, ForwardRef, Literal, Protocol, TypeAlias, Union, overload
 
 import numpy as np
 
 from styrax.core import dtypes, rules
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.primitive import Primitive
 from styrax.core.trace import get_aval
+from styrax.core.typing import ArrayLike
 from styrax.transforms import ad, batching
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
+
+    from .elementwise import AccuracyMode, Tolerance
+
+    class Unary(Protocol):
+        """An elementwise function of one array."""
+
+        def __call__(self, x: ArrayLike) -> Array: ...
+
+    class Inexact(Protocol):
+        """An elementwise function of one array that accelerators may compute more or less exactly."""
+
+        def __call__(self, x: ArrayLike, *, accuracy: Accuracy = None) -> Array: ...
+
+    class Binary(Protocol):
+        """An elementwise function of two arrays."""
+
+        def __call__(self, x: ArrayLike, y: ArrayLike) -> Array: ...
+else:
+    AccuracyMode = ForwardRef("AccuracyMode", module="styrax.lax")
+    Tolerance = ForwardRef("Tolerance", module="styrax.lax")
+
+Accuracy: TypeAlias = Union[Tolerance, AccuracyMode, None]  # noqa: UP007
+"""How exact an accelerator's elementary function has to be."""
 
 FLOAT = (np.floating,)
 COMPLEX = (np.complexfloating,)
@@ -198,7 +226,7 @@ def first_weak_type(operand: Any, *_: Any, **__: Any) -> bool:
 # -- lowerings of elementwise operations ----------------------------------------------------------
 
 
-def reader(b: Any, x: Any, shape: Sequence[Any]) -> Callable[[Sequence[Any]], Any]:
+def reader(b: Builder, x: Any, shape: Sequence[Any]) -> Callable[[Sequence[Any]], Any]:
     """How an operand of an elementwise operation is read at an index of the result."""
     if not x.shape:
         return lambda index: x.at(())
@@ -215,7 +243,7 @@ def reader(b: Any, x: Any, shape: Sequence[Any]) -> Callable[[Sequence[Any]], An
 def lower_elementwise(prim: Primitive, scalar: Callable[..., Any]) -> None:
     """Gives an operation its CPU lowering by the code of one element."""
 
-    def rule(b: Any, *xs: Any, **params: Any) -> Any:
+    def rule(b: Builder, *xs: Any, **params: Any) -> Any:
         out = b.avals_out[0]
         readers = [reader(b, x, out.shape) for x in xs]
         return b.value(
@@ -238,7 +266,7 @@ def elementwise_hlo(op: str | Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _without_accuracy(scalar: Callable[..., Any]) -> Callable[..., Any]:
-    def ignoring(b: Any, *xs: Any, accuracy: Any = None) -> Any:
+    def ignoring(b: Builder, *xs: Any, accuracy: Any = None) -> Any:
         return scalar(b, *xs)
 
     return ignoring
@@ -264,30 +292,32 @@ def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., A
     return function
 
 
-def of_operands(prim: Primitive, names: Sequence[str]) -> Callable[..., Any]:
+def of_operands(prim: Primitive, names: Sequence[str]) -> Callable[..., Array]:
     """The function of a primitive's operands, which go by these names."""
-    function: Callable[..., Any]
+    function: Callable[..., Array]
     if tuple(names) == ("x",):
 
-        def function(x: Any) -> Any:
+        def function(x: ArrayLike) -> Array:
             return prim.bind(x)
 
     elif tuple(names) == ("x", "y"):
 
-        def function(x: Any, y: Any) -> Any:
+        def function(x: ArrayLike, y: ArrayLike) -> Array:
             return prim.bind(x, y)
 
     else:
         signature = inspect.Signature(
-            [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names])
+            [inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation="ArrayLike") for n in names],
+            return_annotation="Array")
         count = len(names)
 
-        def function(*args: Any, **kwargs: Any) -> Any:
+        def function(*args: ArrayLike, **kwargs: ArrayLike) -> Array:
             if kwargs or len(args) != count:
                 args = signature.bind(*args, **kwargs).args
             return prim.bind(*args)
 
         function.__signature__ = signature  # type: ignore[attr-defined]
+        function.__annotations__ = dict.fromkeys(names, "ArrayLike") | {"return": "Array"}
     return function
 
 
@@ -299,7 +329,16 @@ def _describe(families: Sequence[Any]) -> str:
 # -- families -------------------------------------------------------------------------------------
 
 
-def unary(
+@overload
+def unary(name: str, accepts: Sequence[Any], doc: str, *, accuracy: Literal[True], **row: Any
+          ) -> tuple[Inexact, Primitive]: ...
+
+
+@overload
+def unary(name: str, accepts: Sequence[Any], doc: str, **row: Any) -> tuple[Unary, Primitive]: ...
+
+
+def unary(  # type: ignore[misc]  # `row` stands for the other parameters
     name: str,
     accepts: Sequence[Any],
     doc: str,
@@ -311,7 +350,7 @@ def unary(
     accuracy: bool = False,
     prim_name: str | None = None,
     reference: Any = None,
-) -> tuple[Callable[..., Any], Primitive]:
+) -> tuple[Callable[..., Array], Primitive]:
     """An elementwise function of one array; returns `(public function, primitive)`.
 
     `jvp(t, ans, x)` gives the tangent of the result, "zero" says that it always vanishes, None that
@@ -328,10 +367,10 @@ def unary(
     summary = f"{doc}\n\nArgs:\n  x: array of {takes} dtype.\n"
     returns = "\nReturns:\n  an array of the same shape."
     error = f"\n\nRaises:\n  TypeError: for an array that is not of {takes} dtype."
-    function: Callable[..., Any]
+    function: Callable[..., Array]
     if accuracy:
 
-        def function(x: Any, *, accuracy: Any = None) -> Any:
+        def function(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
             return prim.bind(x, accuracy=accuracy)
 
         summary += "  accuracy: how exact an accelerator has to be; the CPU ignores it.\n"
@@ -348,7 +387,7 @@ def unary(
             hlo = _without_accuracy(hlo)
     else:
 
-        def function(x: Any) -> Any:
+        def function(x: ArrayLike) -> Array:
             return prim.bind(x)
 
     _named(function, name, summary + returns + error)
@@ -378,7 +417,7 @@ def nary(
     prim_name: str | None = None,
     reference: Any = None,
     arguments: Sequence[str] = ("x", "y"),
-) -> tuple[Callable[..., Any], Primitive]:
+) -> tuple[Callable[..., Array], Primitive]:
     """An elementwise function of several arrays of one dtype; returns `(public function, primitive)`.
 
     Operands may be scalars, or have equal ranks with dimensions that are equal or one. `jvp` holds a
@@ -418,9 +457,7 @@ def nary(
     return function, prim
 
 
-def binary(
-    name: str, accepts: Sequence[Any], doc: str, **row: Any
-) -> tuple[Callable[..., Any], Primitive]:
+def binary(name: str, accepts: Sequence[Any], doc: str, **row: Any) -> tuple[Binary, Primitive]:
     """`nary` for two operands that take the same dtypes."""
     return nary(name, (accepts, accepts), doc, **row)
 
@@ -435,7 +472,7 @@ def comparison(
     total_order: bool = False,
     numpy_name: str | None = None,
     reference: Any = None,
-) -> tuple[Callable[..., Any], Primitive]:
+) -> tuple[Binary, Primitive]:
     """An elementwise comparison: two arrays of one dtype give booleans, and tangents vanish."""
 
     def hlo(m: Any, x: Any, y: Any) -> Any:

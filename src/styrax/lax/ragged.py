@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 
 from styrax.core import dtypes
+from styrax.core.array import Array
 from styrax.core.trace import get_aval
+from styrax.core.typing import ArrayLike, DTypeLike, ShardingLike
+from styrax.lax.contractions import DotDimensionNumbers, PrecisionLike
 
 from .arithmetic import mul, sub
 from .bits import bitwise_and
@@ -84,16 +87,10 @@ def _by_group(x: Any, group_sizes: Any, axis: int, batch: Sequence[int]) -> Any:
     return select(inside, copies, full_like(copies, 0))
 
 
-def ragged_dot_general(
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
-    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    group_offset: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+def ragged_dot_general(lhs: ArrayLike, rhs: ArrayLike, group_sizes: ArrayLike,
+                       ragged_dot_dimension_numbers: RaggedDotDimensionNumbers, precision: PrecisionLike = None,
+                       preferred_element_type: DTypeLike | None = None, group_offset: ArrayLike | None = None,
+                       out_sharding: ShardingLike | None = None) -> Array:
     """`dot_general` where one dimension of the left operand is cut into consecutive groups.
 
     Args:
@@ -121,7 +118,7 @@ def ragged_dot_general(
             f"ragged_dot_general expects exactly one lhs ragged dimension, got {numbers.lhs_ragged_dimensions}."
         )
     (ragged,) = numbers.lhs_ragged_dimensions
-    options = dict(
+    options: dict[str, Any] = dict(
         precision=precision, preferred_element_type=preferred_element_type, out_sharding=out_sharding
     )
     if not dtypes.issubdtype(get_aval(group_sizes).dtype, np.integer):
@@ -149,15 +146,9 @@ def ragged_dot_general(
     return dot_general(cut, rhs, (contract, (moved(lhs_batch), rhs_batch)), **options)
 
 
-def ragged_dot(
-    lhs: Any,
-    rhs: Any,
-    group_sizes: Any,
-    precision: Any = None,
-    preferred_element_type: Any = None,
-    group_offset: Any = None,
-    out_sharding: Any = None,
-) -> Any:
+def ragged_dot(lhs: ArrayLike, rhs: ArrayLike, group_sizes: ArrayLike, precision: PrecisionLike = None,
+               preferred_element_type: DTypeLike | None = None, group_offset: ArrayLike | None = None,
+               out_sharding: ShardingLike | None = None) -> Array:
     """The product of consecutive groups of rows with a matrix for each group.
 
     Args:
@@ -189,15 +180,9 @@ def _scaled(x: Any, scale: Any, dtype: Any) -> Any:
     return mul(x, reshape(spread, shape))
 
 
-def scaled_dot(
-    lhs: Any,
-    rhs: Any,
-    *,
-    lhs_scale: Any = None,
-    rhs_scale: Any = None,
-    dimension_numbers: Any = None,
-    preferred_element_type: Any = None,
-) -> Any:
+def scaled_dot(lhs: ArrayLike, rhs: ArrayLike, *, lhs_scale: ArrayLike | None = None,
+               rhs_scale: ArrayLike | None = None, dimension_numbers: DotDimensionNumbers | None = None,
+               preferred_element_type: DTypeLike | None = None) -> Array:
     """The product of arrays in a narrow format, each with scales for runs of its elements.
 
     Args:

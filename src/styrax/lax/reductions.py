@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from styrax.core import dtypes, rules, tree
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.index_type import INDEX
 from styrax.core.jaxpr import ClosedJaxpr, Literal, eval_jaxpr
 from styrax.core.primitive import Primitive
 from styrax.core.staging import trace_to_jaxpr
 from styrax.core.trace import get_aval, to_concrete_value
+from styrax.core.typing import ArrayLike, DTypeLike, PyTree, ShardingLike
 from styrax.transforms import ad, batching
 
 from . import arithmetic
@@ -38,6 +40,9 @@ from .primitives import (
 from .scalar_programs import scalar_program
 from .shapes import size_of
 from .shaping import reshape, transpose
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
 
 
 def check_axes(name: str, x: Any, axes: tuple) -> None:
@@ -156,7 +161,7 @@ def reduce_hlo(m: Any, x: Any, kind: str, axes: Sequence[int]) -> Any:
     )[0]
 
 
-def reduce_loops(b: Any, x: Any, kind: str, axes: Sequence[int]) -> Any:
+def reduce_loops(b: Builder, x: Any, kind: str, axes: Sequence[int]) -> Any:
     shape = without(x.shape, axes)
     ranges = [x.shape[a] for a in sorted(axes)]
     combine = combine_scalars(kind) if np.dtype(x.dtype).kind == "c" else kind
@@ -194,12 +199,12 @@ def _reduction(
     function: Callable[..., Any]
     if extra:
 
-        def function(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
+        def function(operand: ArrayLike, axes: Sequence[int], *, out_sharding: ShardingLike | None = None) -> Array:
             return prim.bind(operand, axes=tuple(map(operator.index, axes)), out_sharding=out_sharding)
 
     else:
 
-        def function(operand: Any, axes: Sequence[int]) -> Any:
+        def function(operand: ArrayLike, axes: Sequence[int]) -> Array:
             return prim.bind(operand, axes=tuple(map(operator.index, axes)))
 
     function.__name__ = function.__qualname__ = name
@@ -332,7 +337,7 @@ def _arg_dtype(x: Any, *, axes: tuple, index_dtype: Any) -> Any:
 
 
 def _arg_loops(best: str) -> Callable[..., Any]:
-    def rule(b: Any, x: Any, *, axes: tuple, index_dtype: Any) -> Any:
+    def rule(b: Builder, x: Any, *, axes: tuple, index_dtype: Any) -> Any:
         (axis,) = axes
         ndim = len(x.shape)
 
@@ -402,7 +407,7 @@ def _arg_reduction(name: str, best: str, doc: str) -> tuple[Callable[..., Any], 
     batching.defreducer(prim)
     ad.defjvp_zero(prim)
 
-    def function(operand: Any, axis: int, index_dtype: Any) -> Any:
+    def function(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
         index_dtype = dtypes.check_and_canonicalize_user_dtype(index_dtype, name)
         return prim.bind(operand, axes=(operator.index(axis),), index_dtype=index_dtype)
 
@@ -467,7 +472,7 @@ def monoid_of(closed: ClosedJaxpr) -> str | None:
     return eqn.primitive.name
 
 
-def _reduce_loops(b: Any, *args: Any, computation: Any, jaxpr: ClosedJaxpr, dimensions: tuple) -> list[Any]:
+def _reduce_loops(b: Builder, *args: Any, computation: Any, jaxpr: ClosedJaxpr, dimensions: tuple) -> list[Any]:
     n = len(args) // 2
     operands, inits = args[:n], args[n:]
     shape = without(operands[0].shape, dimensions)
@@ -612,13 +617,8 @@ def _monoid_function(computation: Any, operand: Any, init: Any) -> Callable[...,
     return None
 
 
-def reduce(
-    operands: Any,
-    init_values: Any,
-    computation: Callable[[Any, Any], Any],
-    dimensions: Sequence[int],
-    out_sharding: Any = None,
-) -> Any:
+def reduce(operands: PyTree, init_values: PyTree, computation: Callable[[Any, Any], Any], dimensions: Sequence[int],
+           out_sharding: ShardingLike | None = None) -> PyTree:
     """Reduce arrays along dimensions by any associative computation.
 
     Args:

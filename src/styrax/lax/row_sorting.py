@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from styrax.core import dtypes
 from styrax.core.index_type import INDEX
 
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
+
 INT32 = np.dtype(np.int32)
 UINT32, UINT64 = np.dtype(np.uint32), np.dtype(np.uint64)
 
 
-def order_bits(b: Any, x: Any, total: bool = False) -> list[Any]:
+def order_bits(b: Builder, x: Any, total: bool = False) -> list[Any]:
     """Unsigned integers whose order is that of a scalar, for the loop builder, the most important first.
 
     With `total` signs of zeros and NaNs count: -NaN, -inf, ..., -0, 0, ..., inf, NaN. Without, zeros are
@@ -50,7 +53,7 @@ def order_bits(b: Any, x: Any, total: bool = False) -> list[Any]:
 _INSERTION = 24  # rows up to this length are sorted by insertion
 
 
-def from_order_bits(b: Any, bits: Any, dtype: Any) -> Any:
+def from_order_bits(b: Builder, bits: Any, dtype: Any) -> Any:
     """The scalar of which `order_bits` made one unsigned integer."""
     width = 8 * dtype.itemsize
     if dtype == np.bool_:
@@ -281,7 +284,7 @@ def is_cheap(value: Any) -> bool:
     return getattr(value, "cost", 0) <= 4
 
 
-def insert_word(b: Any, n: Any, words: Any, new: Any, last: Any) -> None:
+def insert_word(b: Builder, n: Any, words: Any, new: Any, last: Any) -> None:
     """Puts a word into the sorted ones below position `last`, whose own word goes."""
     j = n.var(INDEX, last)
     going = n.var(np.bool_, b.const(True, np.bool_))
@@ -296,7 +299,7 @@ def insert_word(b: Any, n: Any, words: Any, new: Any, last: Any) -> None:
     n.store(words, [j.get()], new)
 
 
-def keep_smallest(b: Any, n: Any, size: int, k: int, key: Callable[[Any], Any]) -> Any:
+def keep_smallest(b: Builder, n: Any, size: int, k: int, key: Callable[[Any], Any]) -> Any:
     """The `k` smallest words (key, position) of a row, sorted, in a scratch buffer."""
     best = n.scratch((k,), UINT64)
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from styrax.core import rules
 from styrax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
 
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
 
-def scalar_program(b: Any, closed: ClosedJaxpr, scalars: Sequence[Any]) -> list[Any]:
+
+def scalar_program(b: Builder, closed: ClosedJaxpr, scalars: Sequence[Any]) -> list[Any]:
     """The results of a program without effects on scalar expressions.
 
     Constants of the program have to be scalars, too.
@@ -19,7 +22,7 @@ def scalar_program(b: Any, closed: ClosedJaxpr, scalars: Sequence[Any]) -> list[
     jaxpr = closed.jaxpr
     env: dict[Any, Any] = {}
     for v, c in zip(jaxpr.constvars, closed.consts, strict=True):
-        env[v] = b.const(np.asarray(c)[()], v.aval.dtype)
+        env[v] = b.const(np.asarray(c)[()], v.aval.dtype)  # type: ignore[attr-defined]
     env.update(zip(jaxpr.invars, scalars, strict=True))
 
     def read(atom: Any) -> Any:
@@ -38,7 +41,7 @@ def scalar_program(b: Any, closed: ClosedJaxpr, scalars: Sequence[Any]) -> list[
         else:
             saved = b.avals_in, b.avals_out
             b.avals_in, b.avals_out = [v.aval for v in eqn.invars], [v.aval for v in eqn.outvars]
-            values = [b.value((), x.dtype, lambda _, x=x: x) for x in operands]
+            values = [b.value((), x.dtype, lambda _, x=x: x) for x in operands]  # type: ignore[misc]
             made = rule(b, *values, **eqn.params)
             b.avals_in, b.avals_out = saved
             outs = [v.at(()) for v in (made if isinstance(made, (list, tuple)) else [made])]

@@ -11,6 +11,7 @@ from styrax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from styrax.core.primitive import Primitive
 from styrax.core.trace import concrete_or_error, get_aval
 from styrax.core.traits import Control
+from styrax.core.typing import PyTree
 from styrax.transforms import ad
 
 from .control_flow import (
@@ -32,15 +33,8 @@ scan_p.declare(control=Control.SCAN)
 scan_p.higher_order = True
 
 
-def scan(
-    f: Callable[[Any, Any], tuple[Any, Any]],
-    init: Any,
-    xs: Any = None,
-    length: int | None = None,
-    reverse: bool = False,
-    unroll: int | bool = 1,
-    _split_transpose: bool = False,
-) -> tuple[Any, Any]:
+def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: PyTree, xs: PyTree = None, length: int | None = None,
+         reverse: bool = False, unroll: int | bool = 1, _split_transpose: bool = False) -> tuple[PyTree, PyTree]:
     """Runs `carry, y = f(carry, x)` over the leading axis of `xs` and stacks the `y`.
 
     `f` is traced once; the loop is part of the compiled program and can be differentiated in both
@@ -61,6 +55,12 @@ def scan(
     Raises:
       TypeError: `f` does not return a pair, or its carry differs in tree, shape or dtype.
       ValueError: leading axes or `length` disagree, or neither is given.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.scan(lambda total, x: (total + x, total), 0, jnp.arange(4))
+      (Array(6, dtype=int32), Array([0, 0, 1, 3], dtype=int32, weak_type=True))
     """
     if not callable(f):
         raise TypeError("lax.scan: f argument should be a callable.")
@@ -308,7 +308,7 @@ rules.stablehlos[scan_p] = lambda m, *args, **params: m.call_traced(
 # -- map ------------------------------------------------------------------------------------------
 
 
-def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> Any:
+def map(f: Callable[[Any], Any], xs: PyTree, *, batch_size: int | None = None) -> PyTree:
     """Applies `f` to each slice of `xs` along the leading axis, one after the other.
 
     Like `vmap` in what it computes, like a loop in the memory that it takes.
@@ -320,6 +320,12 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None) -> A
 
     Returns:
       the tree of results with the leading axis of `xs`.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.map(lambda x: x ** 2, jnp.arange(3))
+      Array([0, 1, 4], dtype=int32)
     """
     if batch_size is not None:
         return _map_in_batches(f, xs, batch_size)

@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from styrax.core import dtypes, rules
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.jaxpr import ClosedJaxpr, Jaxpr
 from styrax.core.physical import Context, physicals
 from styrax.core.primitive import Primitive
 from styrax.core.staging import trace_to_jaxpr
 from styrax.core.trace import get_aval
+from styrax.core.typing import ArrayLike
 from styrax.transforms import ad, batching
 
 from . import arithmetic
@@ -39,6 +41,9 @@ from .indexing import (
 )
 from .scalar_programs import scalar_program
 from .shaping import reshape
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder, Nest
 
 # --- checks
 
@@ -165,9 +170,9 @@ _DOC = """{summary}
 
 def _public(name: str, primitive: Primitive, combiner: Callable[..., Any] | None, summary: str, together: str
             ) -> Callable[..., Any]:
-    def function(operand: Any, scatter_indices: Any, updates: Any, dimension_numbers: ScatterDimensionNumbers, *,
-                 indices_are_sorted: bool = False, unique_indices: bool = False,
-                 mode: str | GatherScatterMode | None = None) -> Any:
+    def function(operand: ArrayLike, scatter_indices: ArrayLike, updates: ArrayLike,
+                 dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
+                 unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Array:
         return _bind(primitive, combiner, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted,
                      unique_indices, mode)
 
@@ -190,10 +195,10 @@ scatter_max = _public("scatter_max", scatter_max_p, arithmetic.max,
                       "An array with the maximum of its windows and updates.", _ANY_ORDER)
 
 
-def scatter_apply(operand: Any, scatter_indices: Any, func: Callable[[Any], Any],
+def scatter_apply(operand: ArrayLike, scatter_indices: ArrayLike, func: Callable[[Any], Any],
                   dimension_numbers: ScatterDimensionNumbers, *, update_shape: Sequence[int] = (),
                   indices_are_sorted: bool = False, unique_indices: bool = False,
-                  mode: str | GatherScatterMode | None = None) -> Any:
+                  mode: str | GatherScatterMode | None = None) -> Array:
     """An array with a function of one element applied to windows of it.
 
     An element that several windows cover is changed several times.
@@ -465,7 +470,7 @@ def _scatter_batch(primitive: Primitive, args: Sequence[Any], dims: Sequence[Any
 # --- lowerings
 
 
-def _scatter_loops(b: Any, name: str, operand: Any, indices: Any, updates: Any, *,
+def _scatter_loops(b: Builder, name: str, operand: Any, indices: Any, updates: Any, *,
                    dimension_numbers: ScatterDimensionNumbers, indices_are_sorted: bool, unique_indices: bool,
                    mode: GatherScatterMode, update_jaxpr: Any, update_consts: Any) -> Any:
     dn = dimension_numbers
@@ -490,7 +495,7 @@ def _scatter_loops(b: Any, name: str, operand: Any, indices: Any, updates: Any, 
             return new
         return scalar_program(b, ClosedJaxpr(update_jaxpr, list(update_consts)), [old(), new])[0]
 
-    def body(n: Any, outs: Sequence[Any], ins: Sequence[Any]) -> None:
+    def body(n: Nest, outs: Sequence[Any], ins: Sequence[Any]) -> None:
         (target,) = outs
         at: dict[int, Any] = {}
         piece: list[Any] = []

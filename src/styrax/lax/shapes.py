@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from styrax.core.trace import Tracer
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
 
 
 def canonical_shape(shape: Any, context: str = "") -> tuple:
@@ -71,6 +74,6 @@ def is_one(d: Any) -> bool:
     return type(d) is int and d == 1
 
 
-def extent(b: Any, d: Any) -> Any:
+def extent(b: Builder, d: Any) -> Any:
     """A size as a scalar of the CPU lowering."""
     return b.index(d)

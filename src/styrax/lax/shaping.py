@@ -7,19 +7,24 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from styrax.core import rules
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.physical import physicals
+from styrax.core.typing import ArrayLike, Shape, ShardingLike
 from styrax.transforms import ad, batching
 
 from .broadcasting import reduce_sum_over, trailing
 from .casting import as_array
 from .primitives import first_dtype, shape_of, standard_primitive
 from .shapes import canonical_shape, check_shape, extent, is_one, size_of
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
 
 # -- reshape ---------------------------------------------------------------------------------------
 
@@ -62,7 +67,7 @@ def _reshape_groups(old: Sequence[Any], new: Sequence[Any]) -> list[tuple[range,
     return groups
 
 
-def reshaped_reader(b: Any, x: Any, shape: Sequence[Any]) -> Any:
+def reshaped_reader(b: Builder, x: Any, shape: Sequence[Any]) -> Any:
     """How an array is read at an index of its reshaped form: flatten runs of dimensions, cut them anew."""
     if 0 in x.shape:
         return lambda index: x.at([b.index(0)] * len(x.shape))
@@ -94,7 +99,7 @@ def reshaped_reader(b: Any, x: Any, shape: Sequence[Any]) -> Any:
     return at
 
 
-def _reshape_loops(b: Any, x: Any, *, new_sizes: tuple, dimensions: Any, sharding: Any) -> Any:
+def _reshape_loops(b: Builder, x: Any, *, new_sizes: tuple, dimensions: Any, sharding: Any) -> Any:
     if dimensions is not None:
         source, order = x, dimensions
         x = b.value(
@@ -143,9 +148,8 @@ ad.deflinear2(reshape_p, _reshape_transpose)
 rules.batchers[reshape_p] = _reshape_batch
 
 
-def reshape(
-    operand: Any, new_sizes: Any, dimensions: Sequence[int] | None = None, *, out_sharding: Any = None
-) -> Any:
+def reshape(operand: ArrayLike, new_sizes: Shape, dimensions: Sequence[int] | None = None, *,
+            out_sharding: ShardingLike | None = None) -> Array:
     """The same elements, in row-major order, in another shape.
 
     Args:
@@ -159,6 +163,13 @@ def reshape(
 
     Raises:
       TypeError: for a shape of another size.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.reshape(jnp.arange(4), (2, 2))
+      Array([[0, 1],
+             [2, 3]], dtype=int32)
     """
     new_sizes = canonical_shape(new_sizes)
     shape = shape_of(operand)
@@ -172,7 +183,7 @@ def reshape(
     )
 
 
-def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
+def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
     """The array with the dimensions from `start_dimension` up to `stop_dimension` made one.
 
     Raises ValueError for a range that is empty the wrong way round.
@@ -229,7 +240,7 @@ def _transpose_batch(args: Any, dims: Any, *, permutation: tuple) -> Any:
 rules.batchers[transpose_p] = _transpose_batch
 
 
-def transpose(operand: Any, permutation: Sequence[int]) -> Any:
+def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
     """The array with its dimensions in another order.
 
     Args:
@@ -241,6 +252,13 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Any:
 
     Raises:
       TypeError: if `permutation` is none.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.transpose(jnp.array([[1, 2], [3, 4]]), (1, 0))
+      Array([[1, 3],
+             [2, 4]], dtype=int32)
     """
     permutation = tuple(operator.index(d) for d in permutation)
     if permutation == tuple(range(len(shape_of(operand)))):
@@ -261,7 +279,7 @@ def _rev_shape(x: Any, *, dimensions: tuple) -> tuple:
     return x.shape
 
 
-def _rev_loops(b: Any, x: Any, *, dimensions: tuple) -> Any:
+def _rev_loops(b: Builder, x: Any, *, dimensions: tuple) -> Any:
     def at(index: Any) -> Any:
         return x.at(
             [
@@ -297,7 +315,7 @@ def _rev_batch(args: Any, dims: Any, *, dimensions: tuple) -> Any:
 rules.batchers[rev_p] = _rev_batch
 
 
-def rev(operand: Any, dimensions: Sequence[int]) -> Any:
+def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     """The array with the elements along some dimensions in reverse order.
 
     Raises TypeError for dimensions that repeat or do not exist.
@@ -328,7 +346,7 @@ def _tile_shape(x: Any, *, reps: tuple) -> tuple:
     return tuple(s * r for s, r in zip(x.shape, reps, strict=True))
 
 
-def _tile_loops(b: Any, x: Any, *, reps: tuple) -> Any:
+def _tile_loops(b: Builder, x: Any, *, reps: tuple) -> Any:
     def at(index: Any) -> Any:
         return x.at(
             [
@@ -364,7 +382,7 @@ ad.deflinear2(tile_p, _tile_transpose)
 rules.batchers[tile_p] = _tile_batch
 
 
-def tile(operand: Any, reps: Sequence[int]) -> Any:
+def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     """The array repeated whole, a number of times along each dimension.
 
     Raises TypeError unless there is one number for each dimension.

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from styrax.core import rules
 from styrax.core.avals import ShapedArray
 from styrax.core.primitive import Primitive
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
 
 size_value_p = Primitive("dim_as_value")
 size_value_p.declare(sizes=frozenset(("size",)))
@@ -19,7 +22,7 @@ def _size_value_abstract(*, size: Any, dtype: Any) -> ShapedArray:
     return ShapedArray((), dtype)
 
 
-def _size_value_loops(b: Any, *, size: Any, dtype: Any) -> Any:
+def _size_value_loops(b: Builder, *, size: Any, dtype: Any) -> Any:
     return b.value((), dtype, lambda _: b.cast(b.index(size), dtype))
 
 

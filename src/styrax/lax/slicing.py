@@ -5,14 +5,16 @@ from __future__ import annotations
 import builtins
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from styrax.core import dtypes, rules
+from styrax.core.array import Array
 from styrax.core.index_type import INDEX
 from styrax.core.physical import physicals
 from styrax.core.trace import Tracer, get_aval
+from styrax.core.typing import ArrayLike, Shape
 from styrax.transforms import ad, batching
 
 from .arithmetic import add
@@ -23,6 +25,9 @@ from .filling import full, pad
 from .joining import concatenate, slice_hlo
 from .primitives import first_dtype, first_weak_type, shape_of, standard_primitive
 from .shapes import canonical_axis, canonical_shape, is_symbolic
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder, Nest
 
 # -- slice -----------------------------------------------------------------------------------------
 
@@ -62,7 +67,7 @@ def _slice_shape(x: Any, *, start_indices: tuple, limit_indices: tuple, strides:
     )
 
 
-def _slice_loops(b: Any, x: Any, *, start_indices: tuple, limit_indices: tuple, strides: Any) -> Any:
+def _slice_loops(b: Builder, x: Any, *, start_indices: tuple, limit_indices: tuple, strides: Any) -> Any:
     steps = strides or (1,) * len(x.shape)
 
     def at(index: Any) -> Any:
@@ -118,12 +123,8 @@ ad.deflinear2(slice_p, _slice_transpose)
 rules.batchers[slice_p] = _slice_batch
 
 
-def slice(
-    operand: Any,
-    start_indices: Sequence[int],
-    limit_indices: Sequence[int],
-    strides: Sequence[int] | None = None,
-) -> Any:
+def slice(operand: ArrayLike, start_indices: Sequence[int], limit_indices: Sequence[int],
+          strides: Sequence[int] | None = None) -> Array:
     """A block of an array at positions known when the program is traced.
 
     Args:
@@ -137,6 +138,12 @@ def slice(
 
     Raises:
       TypeError: for positions outside the array or that do not fit.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.slice(jnp.arange(6), (1,), (5,), (2,))
+      Array([1, 3], dtype=int32)
     """
     return slice_p.bind(
         operand,
@@ -146,9 +153,8 @@ def slice(
     )
 
 
-def slice_in_dim(
-    operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
-) -> Any:
+def slice_in_dim(operand: ArrayLike, start_index: int | None, limit_index: int | None, stride: int = 1,
+                 axis: int = 0) -> Array:
     """A slice along one dimension, as Python's `x[start:limit:stride]` cuts it.
 
     Args:
@@ -174,7 +180,7 @@ def _from_end(position: Any, size: Any) -> Any:
     return position + size if position < 0 else position
 
 
-def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
+def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """The slice of one position along a dimension.
 
     Args:
@@ -232,7 +238,7 @@ def _dynamic_slice_shape(x: Any, *indices: Any, slice_sizes: tuple) -> tuple:
     return slice_sizes
 
 
-def clamped_starts(b: Any, indices: Sequence[Any], extents: Sequence[Any], sizes: Sequence[Any]) -> list[Any]:
+def clamped_starts(b: Builder, indices: Sequence[Any], extents: Sequence[Any], sizes: Sequence[Any]) -> list[Any]:
     """Start positions as index scalars, moved so that the slice lies inside the array."""
     out: list[Any] = []
     for i, extent, size in zip(indices, extents, sizes, strict=True):
@@ -248,7 +254,7 @@ def clamped_starts(b: Any, indices: Sequence[Any], extents: Sequence[Any], sizes
     return out
 
 
-def _dynamic_slice_loops(b: Any, x: Any, *indices: Any, slice_sizes: tuple) -> Any:
+def _dynamic_slice_loops(b: Builder, x: Any, *indices: Any, slice_sizes: tuple) -> Any:
     shape = b.avals_out[0].shape
 
     def at(index: Any) -> Any:
@@ -385,13 +391,8 @@ def _start_scalar(i: Any, extent: Any, allow_negative: bool) -> Any:
     return select(lt(i, np.zeros((), dtype)), add(convert_element_type(i, dtype), size), i)
 
 
-def dynamic_slice(
-    operand: Any,
-    start_indices: Any,
-    slice_sizes: Any,
-    *,
-    allow_negative_indices: bool | Sequence[bool] = True,
-) -> Any:
+def dynamic_slice(operand: ArrayLike, start_indices: ArrayLike | Sequence[ArrayLike], slice_sizes: Shape, *,
+                  allow_negative_indices: bool | Sequence[bool] = True) -> Array:
     """A block of an array at a position known when the program runs.
 
     Args:
@@ -407,15 +408,20 @@ def dynamic_slice(
     Raises:
       TypeError: for a block larger than the array, or indices that are no integers.
       ValueError: unless there is one index for each dimension.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.dynamic_slice(jnp.arange(6), (2,), (3,))
+      Array([2, 3, 4], dtype=int32)
     """
     starts = start_scalars(operand, start_indices, allow_negative_indices)
     return dynamic_slice_p.bind(operand, *starts, slice_sizes=canonical_shape(slice_sizes) if len(
         slice_sizes) else ())  # fmt: skip
 
 
-def dynamic_slice_in_dim(
-    operand: Any, start_index: Any, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
-) -> Any:
+def dynamic_slice_in_dim(operand: ArrayLike, start_index: ArrayLike, slice_size: int, axis: int = 0, *,
+                         allow_negative_indices: bool = True) -> Array:
     """A run of positions along one dimension, from a position known when the program runs.
 
     Args:
@@ -427,7 +433,8 @@ def dynamic_slice_in_dim(
     """
     shape = shape_of(operand)
     axis = canonical_axis(axis, len(shape))
-    starts, sizes = [np.zeros((), get_aval(start_index).dtype)] * len(shape), list(shape)
+    starts: list[Any] = [np.zeros((), get_aval(start_index).dtype)] * len(shape)
+    sizes = list(shape)
     starts[axis], sizes[axis] = start_index, operator.index(slice_size)
     flags = [False] * len(shape)
     flags[axis] = allow_negative_indices
@@ -441,9 +448,8 @@ def _typed(starts: list[Any], pattern: Any) -> list[Any]:
     return starts
 
 
-def dynamic_index_in_dim(
-    operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
-) -> Any:
+def dynamic_index_in_dim(operand: ArrayLike, index: ArrayLike, axis: int = 0, keepdims: bool = True, *,
+                         allow_negative_indices: bool = True) -> Array:
     """The slice of one position, known when the program runs, along a dimension.
 
     Args:
@@ -490,10 +496,10 @@ def _update_dtype(x: Any, update: Any, *indices: Any) -> Any:
     return x.dtype
 
 
-def _update_loops(b: Any, x: Any, update: Any, *indices: Any) -> Any:
+def _update_loops(b: Builder, x: Any, update: Any, *indices: Any) -> Any:
     starts = clamped_starts(b, indices, x.shape, update.shape)
 
-    def body(n: Any, outs: Any, ins: Any) -> None:
+    def body(n: Nest, outs: Any, ins: Any) -> None:
         (out,), (new,) = outs, ins
 
         def over(d: int, found: list[Any]) -> None:
@@ -580,13 +586,8 @@ rules.transposes[dynamic_update_slice_p] = _update_transpose
 rules.batchers[dynamic_update_slice_p] = _update_batch
 
 
-def dynamic_update_slice(
-    operand: Any,
-    update: Any,
-    start_indices: Any,
-    *,
-    allow_negative_indices: bool | Sequence[bool] = True,
-) -> Any:
+def dynamic_update_slice(operand: ArrayLike, update: ArrayLike, start_indices: ArrayLike | Sequence[ArrayLike], *,
+                         allow_negative_indices: bool | Sequence[bool] = True) -> Array:
     """The array with a block replaced, at a position known when the program runs.
 
     Args:
@@ -602,14 +603,19 @@ def dynamic_update_slice(
     Raises:
       TypeError: for a block that does not fit, or indices that are no integers.
       ValueError: unless there is one index for each dimension.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.dynamic_update_slice(jnp.zeros(4), jnp.ones(2), (1,))
+      Array([0., 1., 1., 0.], dtype=float32)
     """
     starts = start_scalars(operand, start_indices, allow_negative_indices)
     return dynamic_update_slice_p.bind(operand, update, *starts)
 
 
-def dynamic_update_slice_in_dim(
-    operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
-) -> Any:
+def dynamic_update_slice_in_dim(operand: ArrayLike, update: ArrayLike, start_index: ArrayLike, axis: int, *,
+                                allow_negative_indices: bool = True) -> Array:
     """The array with a run of positions along one dimension replaced.
 
     Args:
@@ -630,9 +636,8 @@ def dynamic_update_slice_in_dim(
     )
 
 
-def dynamic_update_index_in_dim(
-    operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
-) -> Any:
+def dynamic_update_index_in_dim(operand: ArrayLike, update: ArrayLike, index: ArrayLike, axis: int, *,
+                                allow_negative_indices: bool = True) -> Array:
     """The array with the slice of one position along a dimension replaced.
 
     Args:

@@ -9,6 +9,7 @@ from styrax.core import rules, tree
 from styrax.core.jaxpr import ClosedJaxpr, eval_jaxpr
 from styrax.core.primitive import Primitive
 from styrax.core.trace import get_aval
+from styrax.core.typing import PyTree
 from styrax.transforms import ad, batching
 
 from .control_flow import Body, as_array, either, split_list, trace_body
@@ -22,13 +23,8 @@ def _check_tree(who: str, have: Any, want: Any) -> None:
 # -- custom_root ----------------------------------------------------------------------------------
 
 
-def custom_root(
-    f: Callable[[Any], Any],
-    initial_guess: Any,
-    solve: Callable[..., Any],
-    tangent_solve: Callable[..., Any],
-    has_aux: bool = False,
-) -> Any:
+def custom_root(f: Callable[[Any], Any], initial_guess: PyTree, solve: Callable[..., Any],
+                tangent_solve: Callable[..., Any], has_aux: bool = False) -> PyTree:
     """A root of `f`, differentiable whatever the method that finds it.
 
     Args:
@@ -111,14 +107,9 @@ class _LinearSolveTuple(NamedTuple):
 linear_solve_p = Primitive("custom_linear_solve", multiple_results=True)
 
 
-def custom_linear_solve(
-    matvec: Callable[[Any], Any],
-    b: Any,
-    solve: Callable[..., Any],
-    transpose_solve: Callable[..., Any] | None = None,
-    symmetric: bool = False,
-    has_aux: bool = False,
-) -> Any:
+def custom_linear_solve(matvec: Callable[[Any], Any], b: PyTree, solve: Callable[..., Any],
+                        transpose_solve: Callable[..., Any] | None = None, symmetric: bool = False,
+                        has_aux: bool = False) -> PyTree:
     """The solution of `matvec(x) = b`, differentiable whatever the method that finds it.
 
     Args:

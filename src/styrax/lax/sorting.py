@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
 from styrax.core import dtypes, rules
+from styrax.core.array import Array
 from styrax.core.avals import ShapedArray
 from styrax.core.index_type import INDEX
 from styrax.core.primitive import multiple_results
 from styrax.core.trace import get_aval
+from styrax.core.typing import ArrayLike
 from styrax.transforms import ad, batching
 
 from .broadcasting import broadcast_in_dim
@@ -37,6 +39,9 @@ from .row_sorting import (
 from .shapes import canonical_axis
 from .shaping import transpose
 
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder, Nest
+
 INT32 = np.dtype(np.int32)
 UINT32, UINT64 = np.dtype(np.uint32), np.dtype(np.uint64)
 
@@ -53,7 +58,17 @@ def _sort_abstract(*avals: ShapedArray, dimension: int, is_stable: bool, num_key
     return [ShapedArray(a.shape, a.dtype, a.weak_type) for a in avals]
 
 
-def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
+@overload
+def sort(operand: ArrayLike, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Array: ...
+
+
+@overload
+def sort(operand: Sequence[ArrayLike], dimension: int = -1, is_stable: bool = True,
+         num_keys: int = 1) -> tuple[Array, ...]: ...
+
+
+def sort(operand: ArrayLike | Sequence[ArrayLike], dimension: int = -1, is_stable: bool = True,
+         num_keys: int = 1) -> Array | tuple[Array, ...]:
     """Sorts one or several arrays along a dimension.
 
     Numbers ascend; NaN comes last; -0 and 0 are equal; complex numbers are ordered by their real and
@@ -83,7 +98,8 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     return sort_p.bind(operand, dimension=axis, is_stable=bool(is_stable), num_keys=1)[0]
 
 
-def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[Any, Any]:
+def sort_key_val(keys: ArrayLike, values: ArrayLike, dimension: int = -1,
+                 is_stable: bool = True) -> tuple[Array, Array]:
     """Sorts `keys` along a dimension and permutes `values` in the same way.
 
     Args:
@@ -96,6 +112,12 @@ def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = 
 
     Raises:
       TypeError: for arrays of different shapes.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.sort_key_val(jnp.array([3, 1, 2]), jnp.array([0, 1, 2]))
+      (Array([1, 2, 3], dtype=int32), Array([1, 2, 0], dtype=int32))
     """
     axis = canonical_axis(dimension, len(shape_of(keys)))
     sorted_keys, sorted_values = sort_p.bind(
@@ -151,7 +173,7 @@ rules.batchers[sort_p] = _sort_batch
 # --- lowerings
 
 
-def _values_alone(b: Any, n: Any, sorter: RowSorter, x: Any, out: Any, at: Callable[[Any], list[Any]]) -> None:
+def _values_alone(b: Builder, n: Any, sorter: RowSorter, x: Any, out: Any, at: Callable[[Any], list[Any]]) -> None:
     """Sorts a row of one array: its keys are all there is to move."""
     dtype, size = x.dtype, sorter.size
     bits = order_bits(b, x.at(at(b.index(0))))[0].dtype
@@ -183,13 +205,13 @@ def _values_alone(b: Any, n: Any, sorter: RowSorter, x: Any, out: Any, at: Calla
                     place.set(b.add(here, b.index(1)))
 
 
-def _sort_loops(b: Any, *operands: Any, dimension: int, is_stable: bool, num_keys: int) -> list[Any]:
+def _sort_loops(b: Builder, *operands: Any, dimension: int, is_stable: bool, num_keys: int) -> list[Any]:
     shape = operands[0].shape
     size = shape[dimension]
     stored = [x for x in operands if not is_cheap(x)]
     key_index = list(range(num_keys))
 
-    def body(n: Any, outs: Sequence[Any], ins: Sequence[Any]) -> None:
+    def body(n: Nest, outs: Sequence[Any], ins: Sequence[Any]) -> None:
         memory = iter(ins)
         values = [x if is_cheap(x) else next(memory) for x in operands]
 
@@ -290,7 +312,7 @@ def _top_k_abstract(operand: ShapedArray, *, k: int, axis: int) -> list[ShapedAr
     return [ShapedArray(shape, operand.dtype, operand.weak_type), ShapedArray(shape, INT32)]
 
 
-def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
+def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Array]:
     """The `k` largest elements along an axis, in descending order, and where they stand.
 
     The earlier one of equal elements comes first; NaN counts as the largest.
@@ -305,6 +327,13 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
 
     Raises:
       ValueError: for a complex array, an axis that does not exist, or `k` out of range.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> values, places = jax.lax.top_k(jnp.array([3, 1, 2]), 2)
+      >>> values, places
+      (Array([3, 2], dtype=int32), Array([0, 2], dtype=int32))
     """
     axis = canonical_axis(axis, len(shape_of(operand)))
     return list(top_k_p.bind(operand, k=int(k), axis=axis))
@@ -330,11 +359,11 @@ rules.batchers[top_k_p] = _top_k_batch
 _HEAP = 64  # that many elements are kept sorted while the row goes by; more are found by sorting
 
 
-def _top_k_loops(b: Any, operand: Any, *, k: int, axis: int) -> list[Any]:
+def _top_k_loops(b: Builder, operand: Any, *, k: int, axis: int) -> list[Any]:
     return select_largest(b, operand, k, axis, lambda x: order_bits(b, x, total=True)[0])
 
 
-def select_largest(b: Any, operand: Any, k: int, axis: int, order: Callable[[Any], Any]) -> list[Any]:
+def select_largest(b: Builder, operand: Any, k: int, axis: int, order: Callable[[Any], Any]) -> list[Any]:
     """Values and positions of the `k` elements of each row for which `order`, an unsigned integer, is largest."""
     shape = operand.shape
     size = shape[axis]
@@ -343,7 +372,7 @@ def select_largest(b: Any, operand: Any, k: int, axis: int, order: Callable[[Any
     width = 8 * probe.itemsize
     cheap = is_cheap(operand)
 
-    def body(n: Any, outs: Sequence[Any], ins: Sequence[Any]) -> None:
+    def body(n: Nest, outs: Sequence[Any], ins: Sequence[Any]) -> None:
         values, indices = outs
         x = operand if cheap else ins[0]
 
@@ -432,8 +461,8 @@ def _approx_top_k_abstract(operand: ShapedArray, *, k: int, reduction_dimension:
     return [ShapedArray(shape, operand.dtype, operand.weak_type), ShapedArray(shape, INT32)]
 
 
-def approx_max_k(operand: Any, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
-                 reduction_input_size_override: int = -1, aggregate_to_topk: bool = True) -> tuple[Any, Any]:
+def approx_max_k(operand: ArrayLike, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
+                 reduction_input_size_override: int = -1, aggregate_to_topk: bool = True) -> tuple[Array, Array]:
     """About the `k` largest elements along a dimension, and where they stand.
 
     The CPU finds them exactly; a TPU may miss some.
@@ -457,15 +486,15 @@ def approx_max_k(operand: Any, k: int, reduction_dimension: int = -1, recall_tar
         reduction_input_size_override=reduction_input_size_override, aggregate_to_topk=aggregate_to_topk))
 
 
-def approx_min_k(operand: Any, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
-                 reduction_input_size_override: int = -1, aggregate_to_topk: bool = True) -> tuple[Any, Any]:
+def approx_min_k(operand: ArrayLike, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
+                 reduction_input_size_override: int = -1, aggregate_to_topk: bool = True) -> tuple[Array, Array]:
     """About the `k` smallest elements along a dimension. See `approx_max_k`."""
     return tuple(approx_top_k_p.bind(
         operand, k=int(k), reduction_dimension=reduction_dimension, recall_target=recall_target, is_max_k=False,
         reduction_input_size_override=reduction_input_size_override, aggregate_to_topk=aggregate_to_topk))
 
 
-def _approx_top_k_loops(b: Any, operand: Any, *, k: int, reduction_dimension: int, is_max_k: bool, **_: Any
+def _approx_top_k_loops(b: Builder, operand: Any, *, k: int, reduction_dimension: int, is_max_k: bool, **_: Any
                         ) -> list[Any]:
     axis = reduction_dimension % len(operand.shape)
 

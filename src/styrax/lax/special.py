@@ -7,11 +7,12 @@ the CPU they compute in double precision whatever the dtype.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from styrax.core import dtypes, rules
+from styrax.core.array import Array
 from styrax.transforms import ad, batching
 
 from .arithmetic import add, mul, neg, reciprocal, square, sub
@@ -36,6 +37,9 @@ from .primitives import (
     standard_primitive,
     unary,
 )
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder, Nest
 
 # -- operations with code of their own on every platform -----------------------------------------------
 
@@ -104,7 +108,7 @@ def _erf_inv_single(x: Lane) -> Lane:
     return x.abs().equals(1.0).where(x * float("inf"), y)
 
 
-def _erf_inv_scalar(b: Any, x: Any) -> Any:
+def _erf_inv_scalar(b: Builder, x: Any) -> Any:
     if x.dtype == _WIDE:
         return erf_inv_of(Lane(ScalarOps(b, None), x)).value
     return b.cast(_erf_inv_single(Lane(ScalarOps(b, None), b.cast(x, np.dtype(np.float32)))).value, x.dtype)
@@ -119,7 +123,8 @@ erf_inv, erf_inv_p = unary(
 )  # fmt: skip
 # -- algorithms on lanes -------------------------------------------------------------------------------
 
-def _with_loops(b: Any, xs: Sequence[Any], loops: Callable[..., Sequence[Lane]], finish: Callable[..., Lane]) -> Any:
+def _with_loops(b: Builder, xs: Sequence[Any], loops: Callable[..., Sequence[Lane]],
+                finish: Callable[..., Lane]) -> Any:
     """The CPU lowering of an algorithm with loops: first every element runs its own, then all are finished."""
     out = b.avals_out[0]
     readers = [reader(b, x, out.shape) for x in xs]
@@ -128,7 +133,7 @@ def _with_loops(b: Any, xs: Sequence[Any], loops: Callable[..., Sequence[Lane]],
     for extent in out.shape:
         total = total * extent
 
-    def body(n: Any, outs: Any, _: Any) -> None:
+    def body(n: Nest, outs: Any, _: Any) -> None:
         # One loop over all elements: threads share them evenly whatever the shape.
         with n.loop(total, parallel=True) as flat:
             index, rest = [], flat
@@ -160,7 +165,7 @@ def _tolerance(dtype: Any) -> float:
 def _straight(algorithm: Callable[..., Lane], wide: Any = _WIDE) -> Callable[..., Any]:
     """The code of one element of an algorithm without loops, computed in `wide`, or the dtype if that is wider."""
 
-    def scalar(b: Any, *xs: Any) -> Any:
+    def scalar(b: Builder, *xs: Any) -> Any:
         ops = ScalarOps(b, None, _tolerance(xs[0].dtype))
         work = _WIDE if xs[0].dtype == _WIDE else wide
         return b.cast(algorithm(*[Lane(ops, b.cast(x, work)) for x in xs]).value, xs[0].dtype)
@@ -201,7 +206,7 @@ def special_function(
     reference: Any = None,
     prim_name: str | None = None,
     arguments: Sequence[str] = (),
-) -> tuple[Callable[..., Any], Any]:
+) -> tuple[Callable[..., Array], Any]:
     """A row: `algorithm(*xs)`, or with `loops` first `loops(*xs)` and then `algorithm(*xs, *results)`. `single`
     says that single precision is enough for itself."""
     whole = algorithm if loops is None else (lambda *xs: algorithm(*xs, *loops(*xs)))
@@ -306,7 +311,7 @@ def digamma_of(x: Lane) -> Lane:
     return pole.where(float("nan"), value)
 
 
-def _lgamma_scalar(b: Any, x: Any) -> Any:
+def _lgamma_scalar(b: Builder, x: Any) -> Any:
     # Near its roots only the C library keeps all digits of a double; narrower floats need no more than a double.
     if x.dtype == _WIDE:
         return b.lgamma(x)

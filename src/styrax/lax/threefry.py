@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from .filling import iota
 from .joining import concatenate
 from .shaping import reshape
 from .slicing import slice_in_dim
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
 
 UINT32 = np.dtype(np.uint32)
 UINT64 = np.dtype(np.uint64)
@@ -130,7 +133,7 @@ def block_primitive(name: str, results: int, block: Callable[..., Sequence[Any]]
             raise TypeError(f"{name} got incompatible shapes for broadcasting: {shapes}.") from None
         return [ShapedArray(shape, UINT32)] * results
 
-    def loops(b: Any, *operands: Any) -> list[Any]:
+    def loops(b: Builder, *operands: Any) -> list[Any]:
         words = LoopWords(b)
 
         def element(value: Any, index: Sequence[Any]) -> Any:
@@ -172,7 +175,7 @@ def _iota_2x32_shape_abstract(*, shape: tuple[int, ...]) -> list[ShapedArray]:
     return [ShapedArray(shape, UINT32)] * 2
 
 
-def _iota_2x32_shape_loops(b: Any, *, shape: tuple[int, ...]) -> list[Any]:
+def _iota_2x32_shape_loops(b: Builder, *, shape: tuple[int, ...]) -> list[Any]:
     def linear(index: Sequence[Any]) -> Any:
         position = b.index(0)
         for size, i in zip(shape, index):

@@ -8,7 +8,7 @@ have derivatives. The gradient of a window maximum goes to the place of the maxi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from styrax.core.jaxpr import ClosedJaxpr, Jaxpr, jaxpr_as_fun
 from styrax.core.primitive import Primitive, multiple_results
 from styrax.core.staging import trace_to_jaxpr
 from styrax.core.trace import get_aval, to_concrete_value
+from styrax.core.typing import PyTree
 from styrax.transforms import ad, batching
 
 from . import arithmetic
@@ -29,6 +30,9 @@ from .indexing import shape_of
 from .padding import PaddingType, dilated, padtype_to_pads, window_count
 from .reductions import greatest, least
 from .scalar_programs import scalar_program
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder, Nest
 
 INT32 = np.dtype(np.int32)
 
@@ -84,9 +88,10 @@ def _window_shape(name: str, operand: Any, window: Any, strides: Any, padding: A
 # --- the public function
 
 
-def reduce_window(operand: Any, init_value: Any, computation: Callable[..., Any], window_dimensions: Sequence[int],
-                  window_strides: Sequence[int] | None = None, padding: Any = "VALID",
-                  base_dilation: Sequence[int] | None = None, window_dilation: Sequence[int] | None = None) -> Any:
+def reduce_window(operand: PyTree, init_value: PyTree, computation: Callable[..., Any],
+                  window_dimensions: Sequence[int], window_strides: Sequence[int] | None = None,
+                  padding: str | Sequence[tuple[int, int]] = "VALID", base_dilation: Sequence[int] | None = None,
+                  window_dilation: Sequence[int] | None = None) -> PyTree:
     """Reduces the elements of each of many windows.
 
     Args:
@@ -106,6 +111,12 @@ def reduce_window(operand: Any, init_value: Any, computation: Callable[..., Any]
     Raises:
       TypeError: for sizes, strides or dilations that do not fit the operand.
       ValueError: for trees that do not match.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.reduce_window(jnp.arange(4.0), 0.0, jax.lax.add, (2,), (1,), 'VALID')
+      Array([1., 3., 5.], dtype=float32)
     """
     operands, treedef = tree.tree_flatten(operand)
     inits, init_treedef = tree.tree_flatten(init_value)
@@ -186,7 +197,7 @@ def extreme(dtype: Any, which: str) -> Any:
 # --- reading a window
 
 
-def read_window(b: Any, x: Any, index: Sequence[Any], tap: Sequence[Any], *, window_strides: Sequence[int],
+def read_window(b: Builder, x: Any, index: Sequence[Any], tap: Sequence[Any], *, window_strides: Sequence[int],
                 padding: Sequence[tuple[int, int]], base_dilation: Sequence[int], window_dilation: Sequence[int]
                 ) -> tuple[list[Any], Any]:
     """Where element `tap` of window `index` stands in `x`, for the loop builder.
@@ -248,7 +259,7 @@ def _reduce_window_abstract(*avals: ShapedArray, jaxpr: Jaxpr, consts: Any, wind
     return [ShapedArray(shape, x.dtype) for x in operands]
 
 
-def _reduce_window_loops(b: Any, *values: Any, jaxpr: Jaxpr, consts: Any, window_dimensions: Any, **window: Any
+def _reduce_window_loops(b: Builder, *values: Any, jaxpr: Jaxpr, consts: Any, window_dimensions: Any, **window: Any
                          ) -> list[Any]:
     n = len(values) // 2
     operands, inits = values[:n], values[n:]
@@ -354,7 +365,7 @@ def _named_window_primitive(name: str, combine: str, hlo: str, accepts: Callable
                               window_dilation)
         return ShapedArray(shape, operand.dtype, operand.weak_type)
 
-    def loops(b: Any, x: Any, *, window_dimensions: Any, **window: Any) -> Any:
+    def loops(b: Builder, x: Any, *, window_dimensions: Any, **window: Any) -> Any:
         start = b.const(identity(x.dtype)[()], x.dtype)
 
         def body(index: Sequence[Any], tap: Sequence[Any]) -> tuple[Any]:
@@ -436,7 +447,7 @@ ad.defjvp(reduce_window_min_p, _window_extremum_jvp(le_p))
 # --- the element that a window selects
 
 
-def _selects(b: Any, select_prim: Primitive, kept: Any, new: Any) -> Any:
+def _selects(b: Builder, select_prim: Primitive, kept: Any, new: Any) -> Any:
     """Whether the element that is kept beats a new one: the first of equal ones does."""
     return b.ge(kept, new) if select_prim.name == "ge" else b.le(kept, new)
 
@@ -464,7 +475,7 @@ def _select_and_gather_add_abstract(tangents: ShapedArray, operand: ShapedArray,
     return ShapedArray(shape, tangents.dtype)
 
 
-def _select_and_gather_add_loops(b: Any, tangents: Any, operand: Any, *, select_prim: Any, window_dimensions: Any,
+def _select_and_gather_add_loops(b: Builder, tangents: Any, operand: Any, *, select_prim: Any, window_dimensions: Any,
                                  **window: Any) -> Any:
     start = (b.const(_worst(select_prim, operand.dtype)[()], operand.dtype), b.const(0, tangents.dtype))
 
@@ -566,7 +577,7 @@ def _select_and_scatter_add_abstract(source: ShapedArray, operand: ShapedArray, 
     return ShapedArray(operand.shape, source.dtype)
 
 
-def _select_and_scatter_add_loops(b: Any, source: Any, operand: Any, *, select_prim: Any, window_dimensions: Any,
+def _select_and_scatter_add_loops(b: Builder, source: Any, operand: Any, *, select_prim: Any, window_dimensions: Any,
                                   window_strides: Any, padding: Any) -> Any:
     # First the place that each window selects, then for each element the windows that selected it:
     # no two iterations write to one place.
@@ -692,7 +703,7 @@ def _select_and_scatter_abstract(operand: ShapedArray, source: ShapedArray, init
     return ShapedArray(operand.shape, operand.dtype)
 
 
-def _select_and_scatter_loops(b: Any, operand: Any, source: Any, init_value: Any, *, select_jaxpr: Jaxpr,
+def _select_and_scatter_loops(b: Builder, operand: Any, source: Any, init_value: Any, *, select_jaxpr: Jaxpr,
                               select_consts: Any, scatter_jaxpr: Jaxpr, scatter_consts: Any, window_dimensions: Any,
                               window_strides: Any, padding: Any) -> Any:
     rank = len(operand.shape)
@@ -702,7 +713,7 @@ def _select_and_scatter_loops(b: Any, operand: Any, source: Any, init_value: Any
     scatter_program = ClosedJaxpr(scatter_jaxpr, list(scatter_consts))
     start = b.value(operand.shape, operand.dtype, lambda _: init_value.at(()))
 
-    def body(n: Any, outs: Sequence[Any], ins: Sequence[Any]) -> None:
+    def body(n: Nest, outs: Sequence[Any], ins: Sequence[Any]) -> None:
         (target,) = outs
 
         def nested(extents: Sequence[Any], then: Callable[[list[Any]], None], at: tuple[Any, ...] = ()) -> None:

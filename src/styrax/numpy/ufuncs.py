@@ -463,7 +463,8 @@ def isrealobj(x: ArrayLike | SupportsDType) -> bool:
     return not iscomplexobj(x)
 
 
-_SIGN_VIEWS = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64), 1: np.dtype(np.int8)}
+_SIGN_VIEWS: dict[int, np.dtype] = {
+    2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64), 1: np.dtype(np.int8)}
 
 
 @jit

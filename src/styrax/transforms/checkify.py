@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from .callbacks import as_arrays
 from .jit_rules import jit_p, jit_params
 from .tracing import trace_function
 from .zeros import zeros_like_aval
+
+if TYPE_CHECKING:
+    from ..core.lowering import Builder
 
 
 class ErrorEffect(Effect):
@@ -240,7 +243,7 @@ def _check_avals(*_: Any, **params: Any) -> tuple[list, frozenset]:
     return [], frozenset({error_effect})
 
 
-def _check_loops(b: Any, *_: Any, debug: bool, **params: Any) -> list:
+def _check_loops(b: Builder, *_: Any, debug: bool, **params: Any) -> list:
     if not debug:
         raise ValueError(
             "Cannot abstractly evaluate a checkify.check which was not functionalized. This probably means you tried "

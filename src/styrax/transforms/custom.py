@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
 from ..core import backends, dtypes, errors, tree, tree_paths
+from ..core.array import Array
 from ..core.jaxpr import DebugInfo, Jaxpr, eval_jaxpr
 from ..core.staging import hoist_tracers
 from ..core.trace import Tracer, get_aval, state
+from ..core.tree import tree_map
+from ..core.typing import Function, PyTree
 from .custom_calls import custom_jvp_call_p, custom_vjp_call_p
 from .naming import argument_names, function_name, wraps
 from .tracing import trace_function
 from .zeros import SymbolicZero, Zero, add_tangents, instantiate_zeros, zeros_like_aval
 
 _NOTHING = object()
+P = ParamSpec("P")
+R = TypeVar("R")
+F = TypeVar("F", bound=Function)
 
 
 def resolve_kwargs(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], what: str) -> tuple[Any, ...]:
@@ -136,7 +142,7 @@ def _is_tracer(x: Any) -> bool:
     return isinstance(x, Tracer)
 
 
-class custom_jvp:
+class custom_jvp(Generic[P, R]):
     """A function with a derivative of its own.
 
     Args:
@@ -146,16 +152,27 @@ class custom_jvp:
       nondiff_argnames: the same by name.
 
     The rule is given with `defjvp` or `defjvps`. Calling the function without one raises AttributeError.
+
+    Example:
+      >>> import styrax as jax
+      >>> @jax.custom_jvp
+      ... def f(x):
+      ...     return x ** 2
+      >>> @f.defjvp
+      ... def f_jvp(primals, tangents):
+      ...     return f(*primals), 10.0 * tangents[0]
+      >>> jax.grad(f)(3.0)
+      Array(10., dtype=float32, weak_type=True)
     """
 
-    def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
+    def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
         wraps(fun)(self)
         self.fun = fun
         self.nondiff_argnums = _positions(fun, nondiff_argnums, nondiff_argnames)
         self.jvp: Callable | None = None
         self.symbolic_zeros = False
 
-    def defjvp(self, jvp: Callable, symbolic_zeros: bool = False) -> Callable:
+    def defjvp(self, jvp: F, symbolic_zeros: bool = False) -> F:
         """Sets the rule: `jvp(*nondiff, primals, tangents) -> (result, tangent of the result)`.
 
         With `symbolic_zeros`, tangents of unperturbed arguments are `SymbolicZero`s.
@@ -164,13 +181,13 @@ class custom_jvp:
         self.symbolic_zeros = symbolic_zeros
         return jvp
 
-    def defjvps(self, *jvps: Callable | None) -> None:
+    def defjvps(self, *jvps: Function | None) -> None:
         """Sets the rule by argument: `jvp(tangent, result, *primals)`, None where the derivative is zero."""
         if self.nondiff_argnums:
             raise TypeError("Can't use ``defjvps`` with ``nondiff_argnums``.")
 
         def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-            result = self(*primals)
+            result = self(*primals)  # type: ignore[call-arg]
             if len(jvps) != len(primals):
                 raise ValueError(f"{function_name(self.fun)} has {len(primals)} arguments, but defjvps was given "
                                  f"{len(jvps)} rules")
@@ -192,19 +209,19 @@ class custom_jvp:
 
         return functools.partial(self, instance)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         name = function_name(self.fun)
         rule = self.jvp
         if rule is None:
             raise AttributeError(f"No JVP defined for custom_jvp function {name} using defjvp.")
         if state.trace.is_eval:
             return self.fun(*args, **kwargs)
-        args = resolve_kwargs(self.fun, args, kwargs, "custom_jvp")
-        nondiff, dynamic, positions = _split(args, self.nondiff_argnums)
+        values = resolve_kwargs(self.fun, args, kwargs, "custom_jvp")
+        nondiff, dynamic, positions = _split(values, self.nondiff_argnums)
         leaves, in_tree = tree.tree_flatten(dynamic)
         _check_leaves("custom_jvp_call", leaves)
         out_trees: list[tree.PyTreeDef] = []
-        fun = _call_with(self.fun, args, positions, in_tree, out_trees)
+        fun = _call_with(self.fun, values, positions, in_tree, out_trees)
 
         def jvp(*flat: Any) -> list[Any]:
             half = len(flat) // 2
@@ -279,13 +296,13 @@ class CustomVJPPrimal:
         return f"CustomVJPPrimal(value={self.value!r}, perturbed={self.perturbed})"
 
 
-def custom_vjp_primal_tree_values(tree_: Any) -> Any:
+def custom_vjp_primal_tree_values(tree: PyTree) -> PyTree:
     """The tree with each `CustomVJPPrimal` in it replaced by its value."""
-    return tree.tree_map(lambda x: x.value if isinstance(x, CustomVJPPrimal) else x, tree_,
-                         is_leaf=lambda x: isinstance(x, CustomVJPPrimal))
+    return tree_map(lambda x: x.value if isinstance(x, CustomVJPPrimal) else x, tree,
+                    is_leaf=lambda x: isinstance(x, CustomVJPPrimal))
 
 
-class custom_vjp:
+class custom_vjp(Generic[P, R]):
     """A function with a reverse-mode derivative of its own.
 
     Args:
@@ -295,9 +312,18 @@ class custom_vjp:
       nondiff_argnames: the same by name.
 
     The rule is given with `defvjp`. Calling the function without one raises AttributeError.
+
+    Example:
+      >>> import styrax as jax
+      >>> @jax.custom_vjp
+      ... def f(x):
+      ...     return x ** 2
+      >>> f.defvjp(lambda x: (f(x), x), lambda x, ct: (10.0 * ct,))
+      >>> jax.grad(f)(3.0)
+      Array(10., dtype=float32, weak_type=True)
     """
 
-    def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
+    def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
         wraps(fun)(self)
         self.fun = fun
         self.nondiff_argnums = _positions(fun, nondiff_argnums, nondiff_argnames)
@@ -306,7 +332,7 @@ class custom_vjp:
         self.symbolic_zeros = False
         self.optimize_remat = False
 
-    def defvjp(self, fwd: Callable, bwd: Callable, symbolic_zeros: bool = False, optimize_remat: bool = False) -> None:
+    def defvjp(self, fwd: Function, bwd: Function, symbolic_zeros: bool = False, optimize_remat: bool = False) -> None:
         """Sets the rule.
 
         Args:
@@ -329,14 +355,14 @@ class custom_vjp:
 
         return functools.partial(self, instance)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         name = function_name(self.fun)
         if self.fwd is None or self.bwd is None:
             raise AttributeError(f"No VJP defined for custom_vjp function {name} using defvjp.")
         if state.trace.is_eval:
             return self.fun(*args, **kwargs)
-        args = resolve_kwargs(self.fun, args, kwargs, "custom_vjp")
-        nondiff, dynamic, positions = _split(args, self.nondiff_argnums)
+        values = resolve_kwargs(self.fun, args, kwargs, "custom_vjp")
+        nondiff, dynamic, positions = _split(values, self.nondiff_argnums)
         if any(map(_is_tracer, tree.tree_leaves(nondiff))):
             raise errors.UnexpectedTracerError(
                 "Found a JAX Tracer object passed as an argument to a custom_vjp function in a position indicated by "
@@ -347,8 +373,8 @@ class custom_vjp:
         leaves, in_tree = tree.tree_flatten(dynamic)
         _check_leaves("custom_vjp_call", leaves)
         out_trees: list[tree.PyTreeDef] = []
-        fun = _call_with(self.fun, args, positions, in_tree, out_trees)
-        rule = _Rule(name, self.fwd, self.bwd, self.symbolic_zeros, args, positions, nondiff, in_tree, out_trees)
+        fun = _call_with(self.fun, values, positions, in_tree, out_trees)
+        rule = _Rule(name, self.fwd, self.bwd, self.symbolic_zeros, values, positions, nondiff, in_tree, out_trees)
 
         def fwd(nonzero: Sequence[bool], *primals: Any) -> Any:
             return rule.forward(nonzero, *primals)
@@ -465,7 +491,7 @@ class _Rule:
 # Relatives
 
 
-def custom_gradient(fun: Callable) -> Callable:
+def custom_gradient(fun: Function) -> Function:
     """Decorates a function that returns its result and its own VJP function.
 
     Args:
@@ -512,7 +538,7 @@ tree.register_pytree_node(
     lambda data, children: _ClosedPull(data[0], data[1], children[0], data[2]))
 
 
-def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list[Any]]:
+def closure_convert(fun: Function, *example_args: PyTree) -> tuple[Function, list[Array]]:
     """Makes the traced floating-point values that a function closes over its arguments.
 
     Args:
@@ -543,7 +569,7 @@ def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list[A
     return converted, captured
 
 
-def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+def zero_from_primal(val: PyTree, symbolic_zeros: bool = False) -> PyTree:
     """The zero tangent of a value: an array of zeros, or a `SymbolicZero`."""
 
     def one(x: Any) -> Any:

@@ -11,6 +11,7 @@ from ..core.jaxpr import ClosedJaxpr, eval_jaxpr
 from ..core.primitive import Primitive
 from ..core.rules import dces, fancy_batchers, jvps, linearizations, transposes
 from ..core.staging import hoist_tracers
+from ..core.typing import Function
 from . import array_ops
 from .batch import AxisData, batch_flat, bdim_at_front, broadcast, moveaxis
 from .custom import resolve_kwargs
@@ -168,7 +169,7 @@ transposes[custom_vmap_call_p] = _transpose
 dces[custom_vmap_call_p] = discard_unused
 
 
-def sequential_vmap(f: Callable) -> Callable:
+def sequential_vmap(f: Function) -> Function:
     """A function that `vmap` maps with a loop, one example after the other, instead of all at once."""
     mapped = custom_vmap(f)
 

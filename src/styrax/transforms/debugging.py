@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import string
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,8 +25,12 @@ from ..core.effects import (
 from ..core.physical import physicals
 from ..core.primitive import Primitive
 from ..core.trace import Tracer, valid_jaxtype
+from ..core.typing import PyTree
 from . import array_ops
 from .callbacks import as_arrays
+
+if TYPE_CHECKING:
+    from ..core.lowering import Builder
 
 _logger = logging.getLogger("styrax.debug")
 
@@ -81,8 +85,8 @@ def _join(in_tree: Any, static: Sequence[tuple[int, Any]], dynamic: Sequence[Any
     return tree.tree_unflatten(in_tree, leaves)
 
 
-def debug_callback(callback: Callable[..., None] | None = None, *args: Any, ordered: bool = False,
-                   partitioned: bool = False, **kwargs: Any) -> Any:
+def debug_callback(callback: Callable[..., None] | None = None, *args: PyTree, ordered: bool = False,
+                   partitioned: bool = False, **kwargs: PyTree) -> Callable[..., Any] | None:
     """Calls a Python function with the values that a program computes, for debugging.
 
     Args:
@@ -140,8 +144,9 @@ class _Checker(string.Formatter):
 _checker = _Checker()
 
 
-def debug_print(fmt: str | None = None, *args: Any, ordered: bool = False, partitioned: bool = False,
-                skip_format_check: bool = False, _use_logging: bool = False, **kwargs: Any) -> Any:
+def debug_print(fmt: str | None = None, *args: PyTree, ordered: bool = False, partitioned: bool = False,
+                skip_format_check: bool = False, _use_logging: bool = False,
+                **kwargs: PyTree) -> Callable[..., Any] | None:
     """Prints values that a program computes.
 
     Args:
@@ -181,11 +186,12 @@ def debug_print(fmt: str | None = None, *args: Any, ordered: bool = False, parti
     return None
 
 
-def debug_log(fmt: str | None = None, *args: Any, ordered: bool = False, partitioned: bool = False,
-              skip_format_check: bool = False, **kwargs: Any) -> Any:
+def debug_log(fmt: str | None = None, *args: PyTree, ordered: bool = False, partitioned: bool = False,
+              skip_format_check: bool = False, _use_logging: bool = True,
+              **kwargs: PyTree) -> Callable[..., Any] | None:
     """As `debug.print`, to the logger "styrax.debug" at level INFO."""
     return debug_print(fmt, *args, ordered=ordered, partitioned=partitioned, skip_format_check=skip_format_check,
-                       _use_logging=True, **kwargs)
+                       _use_logging=_use_logging, **kwargs)
 
 
 def _print(dynamic: Sequence[Any], fmt: str, in_tree: Any, static_args: Any, np_printoptions: Any,
@@ -241,7 +247,7 @@ def _define(primitive: Primitive, call: Callable[..., list[Any]]) -> None:
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list, list]:
         return primitive.bind(*primals, **params), []
 
-    def loops(b: Any, *xs: Any, **params: Any) -> list[Any]:
+    def loops(b: Builder, *xs: Any, **params: Any) -> list[Any]:
         return b.host_call(lambda *views: call(views, **params), [], xs)
 
     primitive.def_impl(lambda *args, **params: call(args, **params))
@@ -256,7 +262,7 @@ _define(debug_callback_p, _call)
 _define(debug_print_p, _call_print)
 
 
-def inspect_array_sharding(value: Any, *, callback: Callable[[Any], None]) -> None:
+def inspect_array_sharding(value: PyTree, *, callback: Callable[[Any], None]) -> None:
     """Calls `callback(sharding)` with where an array lives; in a compiled program, when it runs."""
     if not isinstance(value, Tracer):
         callback(value.sharding)

@@ -12,6 +12,7 @@ from ..core.avals import ShapedArray, shaped, typed_scalar
 from ..core.dead_code import dce_jaxpr
 from ..core.jaxpr import Jaxpr, eval_jaxpr
 from ..core.trace import get_aval
+from ..core.typing import Function, PyTree
 from .calls import (
     Axes,
     FlatCall,
@@ -31,7 +32,7 @@ from .zeros import Zero, instantiate_zeros, zeros_like_aval
 # Forward mode
 
 
-def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tuple[Any, ...]:
+def jvp(fun: Function, primals: PyTree, tangents: PyTree, has_aux: bool = False) -> tuple[PyTree, ...]:
     """Runs a function with the derivative in one direction.
 
     Args:
@@ -46,6 +47,11 @@ def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tu
 
     Raises:
       TypeError: structures or dtypes do not match. ValueError: shapes do not.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.jvp(lambda x: x ** 2, (3.0,), (1.0,))
+      (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
     check_callable(fun)
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
@@ -114,7 +120,7 @@ class LinearMap:
         return str(self.jaxpr)
 
 
-def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+def linearize(fun: Function, *primals: PyTree, has_aux: bool = False) -> tuple[PyTree, ...]:
     """Runs a function and returns its derivative at that point as a function.
 
     Args:
@@ -125,6 +131,12 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple[Any,
     Returns:
       `(results, push)`, where `push(*tangents)` gives the results' tangents without running `fun`
       again; and the auxiliary part with `has_aux`.
+
+    Example:
+      >>> import styrax as jax
+      >>> y, tangent = jax.linearize(lambda x: x ** 2, 3.0)
+      >>> tangent(1.0)
+      Array(6., dtype=float32, weak_type=True)
     """
     check_callable(fun)
     flat, values, outs, record = linearize_call(fun, *tree.tree_flatten(primals), has_aux)
@@ -152,8 +164,8 @@ def linearize_call(fun: Callable, values: list[Any], in_tree: tree.PyTreeDef,
 # Reverse mode
 
 
-def grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
-         allow_int: bool = False, reduce_axes: Axes = ()) -> Callable:
+def grad(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
+         allow_int: bool = False, reduce_axes: Axes = ()) -> Function:
     """The gradient of a function with a scalar result.
 
     Args:
@@ -171,6 +183,11 @@ def grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False,
 
     Raises:
       TypeError: the result is no scalar, or dtypes cannot be differentiated.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.grad(lambda x: x ** 3)(2.0)
+      Array(12., dtype=float32, weak_type=True)
     """
     value_and_grad_f = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
     doc = ("Gradient of {fun} with respect to positional argument(s) {argnums}. Takes the same arguments as {fun} but "
@@ -188,13 +205,18 @@ def grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False,
     return grad_f_aux if has_aux else grad_f
 
 
-def value_and_grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
-                   allow_int: bool = False, reduce_axes: Axes = ()) -> Callable:
+def value_and_grad(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
+                   allow_int: bool = False, reduce_axes: Axes = ()) -> Function:
     """A function with a scalar result together with its gradient; see `grad`.
 
     Returns:
       A function of the same arguments that gives `(value, gradient)`; with `has_aux`
       `((value, auxiliary part), gradient)`.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.value_and_grad(lambda x: x ** 3)(2.0)
+      (Array(8., dtype=float32, weak_type=True), Array(12., dtype=float32, weak_type=True))
     """
     check_callable(fun)
     no_reduce_axes(reduce_axes)
@@ -283,7 +305,7 @@ def _check_scalar(value: Any, leaves: Sequence[Any]) -> None:
 # Transposition
 
 
-def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Axes = ()) -> Callable:
+def linear_transpose(fun: Function, *primals: PyTree, reduce_axes: Axes = ()) -> Function:
     """The transpose of a function that is promised to be linear.
 
     Args:
@@ -298,6 +320,12 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Axes = ()) -> Ca
     Raises:
       TypeError: dtypes are not supported, or a cotangent has another type than the result.
       NotImplementedError: `fun` is not linear.
+
+    Example:
+      >>> import styrax as jax
+      >>> transposed = jax.linear_transpose(lambda x: 3.0 * x, 1.0)
+      >>> transposed(2.0)
+      (Array(6., dtype=float32, weak_type=True),)
     """
     check_callable(fun)
     no_reduce_axes(reduce_axes)

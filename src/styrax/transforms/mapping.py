@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from ..core import tree, tree_paths
 from ..core.trace import get_aval
+from ..core.typing import AxisName, Function, PyTree
 from .batch import AxisData, batch_flat, matchaxis
 from .naming import argument_names, check_callable, wraps
 
+F = TypeVar("F", bound=Function)
 _DOC = """Vectorized version of {fun}. Takes similar arguments as {fun} but with additional array axes \
 over which {fun} is mapped."""
 
@@ -21,8 +23,9 @@ class _Unmapped:
 _unmapped = _Unmapped()
 
 
-def vmap(fun: Callable, in_axes: int | None | Sequence[Any] = 0, out_axes: Any = 0, axis_name: Hashable | None = None,
-         axis_size: int | None = None, spmd_axis_name: Any = None, sum_match: bool = False) -> Callable:
+def vmap(fun: F, in_axes: int | None | Sequence[PyTree] = 0, out_axes: PyTree = 0,
+         axis_name: Hashable | None = None, axis_size: int | None = None,
+         spmd_axis_name: AxisName | tuple[AxisName, ...] | None = None, sum_match: bool = False) -> F:
     """Maps a function over an axis of its arguments, all examples at once.
 
     Args:
@@ -44,6 +47,12 @@ def vmap(fun: Callable, in_axes: int | None | Sequence[Any] = 0, out_axes: Any =
       ValueError: sizes do not agree, an axis is out of range, or the axes do not fit the arguments or
         results.
       TypeError: `fun` is not callable or the axes are not integers or None.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.vmap(jnp.dot, in_axes=(0, None))(jnp.ones((3, 2)), jnp.array([1.0, 2.0]))
+      Array([3., 3., 3.], dtype=float32)
     """
     check_callable(fun)
     if isinstance(in_axes, list):
@@ -95,7 +104,7 @@ def vmap(fun: Callable, in_axes: int | None | Sequence[Any] = 0, out_axes: Any =
         return tree.tree_unflatten(out_tree, [
             _place(x, d, w, size, sum_match) for x, d, w in zip(outs, out_dims, wanted, strict=True)])
 
-    return vmap_f
+    return vmap_f  # type: ignore[return-value]
 
 
 def _is_axis(x: Any) -> bool:

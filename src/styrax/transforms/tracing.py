@@ -11,6 +11,7 @@ from ..core.avals import AbstractRef, ShapedArray, ShapeDtypeStruct
 from ..core.jaxpr import ClosedJaxpr
 from ..core.staging import trace_to_jaxpr
 from ..core.trace import extend_axis_env, get_aval
+from ..core.typing import AxisName, Function, PyTree
 from .naming import check_callable, check_results, debug_info, function_name, split_arguments, wraps
 
 
@@ -71,8 +72,8 @@ def trace_function(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], s
     return closed, out_trees[0]
 
 
-def make_jaxpr(fun: Callable, static_argnums: int | Sequence[int] = (),
-               axis_env: Sequence[tuple[Any, int]] | None = None, return_shape: bool = False) -> Callable:
+def make_jaxpr(fun: Function, static_argnums: int | Sequence[int] = (),
+               axis_env: Sequence[tuple[AxisName, int]] | None = None, return_shape: bool = False) -> Function:
     """A function that shows the program that `fun` is, instead of running it.
 
     Args:
@@ -87,6 +88,14 @@ def make_jaxpr(fun: Callable, static_argnums: int | Sequence[int] = (),
 
     Raises:
       TypeError: `fun` is not callable.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.make_jaxpr(lambda x: 2 * x + 1)(1.0)
+      { lambda ; a:f32[]. let
+          b:f32[] = mul 2.0:f32[] a
+          c:f32[] = add b 1.0:f32[]
+        in (c,) }
     """
     if not callable(fun):
         raise TypeError("the first argument must be callable")
@@ -111,7 +120,7 @@ def _shape_of(aval: Any) -> ShapeDtypeStruct:
     return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=aval.sharding)
 
 
-def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
+def eval_shape(fun: Function, *args: PyTree, **kwargs: PyTree) -> PyTree:
     """The shapes and dtypes of `fun(*args, **kwargs)`, without computing it.
 
     Arguments may be arrays or anything with `shape` and `dtype`. Returns the structure of the
@@ -119,6 +128,12 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
 
     Raises:
       TypeError: `fun` is not callable, or an argument is not an array.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.eval_shape(jnp.dot, jnp.ones((3, 4)), jnp.ones(4))
+      ShapeDtypeStruct(shape=(3,), dtype=float32)
     """
     check_callable(fun)
     closed, out_tree = trace_function(fun, args, kwargs, (), "eval_shape")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from ..contractions import Precision, dot_general
 from ..elementwise import conj
 from ..filling import broadcasted_iota, full_like
 from ..shaping import transpose
+
+if TYPE_CHECKING:
+    from styrax.core.lowering import Builder
 
 INT32 = np.dtype(np.int32)
 LETTERS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d", np.dtype(np.complex64): "c",
@@ -141,13 +144,13 @@ def batch_in_front(primitive: Primitive) -> None:
 # --- loops over matrices
 
 
-def by_columns(b: Any, x: Any) -> Any:
+def by_columns(b: Builder, x: Any) -> Any:
     """The transposes of matrices: in memory, what LAPACK takes for the matrices themselves, and back."""
     *batch, rows, columns = x.shape
     return b.value((*batch, columns, rows), x.dtype, lambda index: x.at((*index[:-2], index[-1], index[-2])))
 
 
-def unless(b: Any, failed: Any, value: Any) -> Any:
+def unless(b: Builder, failed: Any, value: Any) -> Any:
     """A value with NaN in the matrices (or vectors) of a batch for which LAPACK reported failure."""
     rank = len(failed.shape)
     nan = b.const(np.nan, value.dtype)
@@ -155,7 +158,7 @@ def unless(b: Any, failed: Any, value: Any) -> Any:
                    lambda index: b.select(b.ne(failed.at(index[:rank]), b.const(0, INT32)), nan, value.at(index)))
 
 
-def working(b: Any, value: Any) -> Any:
+def working(b: Builder, value: Any) -> Any:
     """A value of a dtype that LAPACK knows: half precisions become f32."""
     if value.dtype in LETTERS:
         return value
@@ -163,7 +166,7 @@ def working(b: Any, value: Any) -> Any:
     return b.value(value.shape, single, lambda index: b.cast(value.at(index), single))
 
 
-def in_dtype(b: Any, value: Any, dtype: Any) -> Any:
+def in_dtype(b: Builder, value: Any, dtype: Any) -> Any:
     """A result in the dtype that was asked for."""
     if value.dtype == dtype:
         return value
@@ -189,7 +192,7 @@ def each_matrix(n: Any, batch: Sequence[Any]) -> Any:
         yield at
 
 
-def place_of(b: Any, value: Any, at: Sequence[Any]) -> tuple[Any, Any]:
+def place_of(b: Builder, value: Any, at: Sequence[Any]) -> tuple[Any, Any]:
     """A pointer to matrix (or vector) `at` of a contiguous value in memory."""
     rest = len(value.shape) - len(at)
     offset = b.index(0)
