@@ -25,7 +25,7 @@ from styrax.numpy.reductions import mean as mean_
 from styrax.numpy.selection import clip
 from styrax.numpy.ufuncs import absolute, sqrt, square, tanh
 from styrax.transforms.custom import custom_jvp
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 __all__ = [
     "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "identity", "leaky_relu",

@@ -15,7 +15,7 @@ from styrax import lax
 from styrax.core import dtypes
 from styrax.core.array import Array
 from styrax.transforms.custom import custom_jvp
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import choose_elements, truth
 from .promotion import (

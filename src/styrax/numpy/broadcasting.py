@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .conversion import asarray
 from .promotion import arrays, convert, dtype_of, promote_dtypes, shape_of

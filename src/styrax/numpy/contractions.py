@@ -9,7 +9,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core import dtypes
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .conversion import asarray
 from .promotion import (

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from styrax import lax
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .conversion import asarray
 from .promotion import arrays, promote_dtypes_inexact, user_dtype

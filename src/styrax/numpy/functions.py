@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from . import binary, ufuncs
 from .broadcasting import choose_elements, spread

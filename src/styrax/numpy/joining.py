@@ -10,7 +10,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.trace import concrete_or_error
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .conversion import asarray
 from .promotion import (

@@ -14,7 +14,7 @@ from styrax import lax
 from styrax.core import dtypes
 from styrax.lax import linalg as lax_linalg
 from styrax.transforms.custom import custom_jvp
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from . import contractions, reductions, shaping
 from .binary import add, divide, greater, multiply, subtract

@@ -13,7 +13,7 @@ import numpy as np
 from styrax import lax
 from styrax.core import dtypes
 from styrax.core.trace import Tracer, concrete_or_error
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import choose_elements, spread, spread_all, truth
 from .conversion import asarray

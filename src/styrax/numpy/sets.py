@@ -12,7 +12,7 @@ import numpy as np
 from styrax import lax
 from styrax.core import dtypes
 from styrax.core.trace import concrete_or_error
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import choose_elements
 from .conversion import asarray

@@ -12,7 +12,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.trace import Tracer, concrete_or_error
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import canonical_shape, choose_elements, spread
 from .conversion import asarray

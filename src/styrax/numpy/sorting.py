@@ -10,7 +10,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core import dtypes
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .binary import greater_equal, less
 from .broadcasting import choose_elements

@@ -11,7 +11,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.lax.shapes import canonical_shape
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .continuous import normal
 from .keys import check_prng_key

@@ -13,7 +13,7 @@ from styrax.core import dtypes
 from styrax.core.trace import get_aval
 from styrax.lax import prng
 from styrax.lax.shapes import canonical_shape
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .keys import check_prng_key, split_apart
 

@@ -18,7 +18,7 @@ from styrax.numpy.joining import block
 from styrax.numpy.promotion import arrays, convert, default_float, default_int, promote_dtypes, to_complex, to_inexact
 from styrax.numpy.selection import take
 from styrax.numpy.shaping import atleast_1d
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 
 def _inexact_vector(name: str, x: Any) -> Any:

@@ -1,0 +1,78 @@
+"""A function of trees as one of flat lists: what every trace of a user's function begins with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core import tree
+from ..core.jaxpr import DebugInfo
+from .naming import check_results, debug_info, function_name
+
+
+class FlatFunction:
+    """A function of trees as one of flat lists, which remembers the structure of its results.
+
+    Args:
+      fun: the function.
+      in_tree: the structure of `(args, kwargs)`, without the arguments that are fixed.
+      fixed: pairs of a position among all positional arguments and the value that is always passed there, in order.
+      named: pairs of a name and the value that is always passed by it.
+      traced_for: what the function is traced for, where results that are no arrays are refused; else None.
+
+    Called with the leaves of `in_tree`, it gives the leaves of the results and keeps their structure as `out_tree`.
+    """
+
+    __slots__ = ("fixed", "fun", "in_tree", "named", "out_tree", "traced_for")
+
+    def __init__(self, fun: Callable[..., Any], in_tree: tree.PyTreeDef, fixed: Sequence[tuple[int, Any]] = (),
+                 named: Sequence[tuple[str, Any]] = (), traced_for: str | None = None):
+        self.fun = fun
+        self.in_tree = in_tree
+        self.fixed = fixed
+        self.named = named
+        self.traced_for = traced_for
+        self.out_tree: tree.PyTreeDef | None = None
+
+    @classmethod
+    def of_args(cls, fun: Callable[..., Any], args_tree: tree.PyTreeDef, **options: Any) -> FlatFunction:
+        """A function that takes positional arguments alone, of the structure `args_tree`."""
+        return cls(fun, tree.treedef_tuple((args_tree, _NO_KWARGS)), **options)
+
+    def arguments(self, leaves: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+        """The arguments of the function with these leaves."""
+        args, kwargs = self.in_tree.unflatten(leaves)
+        if self.fixed:
+            args = with_fixed(args, self.fixed)
+        if self.named:
+            kwargs = {**kwargs, **dict(self.named)}
+        return args, kwargs
+
+    def __call__(self, *leaves: Any) -> list[Any]:
+        args, kwargs = self.arguments(leaves)
+        outs, self.out_tree = tree.tree_flatten(self.fun(*args, **kwargs))
+        if self.traced_for is not None:
+            check_results(self.traced_for, self.fun, outs, self.out_tree)
+        return outs
+
+    def info(self, avals: Sequence[Any]) -> DebugInfo:
+        """Who is traced and what its arguments are called, for messages."""
+        args, kwargs = self.in_tree.unflatten(avals)
+        if self.fixed:
+            args = with_fixed(args, [(i, None) for i, _ in self.fixed])
+        return debug_info(self.traced_for or "", self.fun, args, kwargs)
+
+    @property
+    def __name__(self) -> str:
+        return function_name(self.fun)
+
+
+_NO_KWARGS = tree.tree_structure({})
+
+
+def with_fixed(args: Sequence[Any], fixed: Sequence[tuple[int, Any]]) -> list[Any]:
+    """All positional arguments: the given ones, and fixed ones at their positions (ascending)."""
+    found = list(args)
+    for i, value in fixed:
+        found.insert(i, value)
+    return found
