@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.dims import Dim, Recorder, Terms
-from .expr import BOOL, INDEX, NO_DEPS, UNBOUNDED, Expr, Index, coefficient, unwrap
+from ..core.dims import Dim, Recorder, Terms, add_terms
+from .expr import BOOL, INDEX, NO_DEPS, UNBOUNDED, Expr, Index, coefficient, poly_terms, unwrap
 from .loopir import Buffer, Call, Copy, If, Let, Loop, Scratch, Statement, Store, While
 from .loopir import Declare as DeclareStatement
 from .loopir import Set as SetStatement
@@ -41,6 +41,7 @@ class Builder(Scalars):
         self.buffers: list[Buffer] = []
         self.names: dict[str, int] = {}
         self.sizes: dict[int, Expr] = {}  # numbers of symbols -> run-time sizes
+        self.recorder: Recorder | None = None  # where those symbols come from
         self.host_calls: list[Any] = []
         self.elements: Elements | None = None  # while the turns of one element are lowered
         self.probing = False  # while a value's expression is only looked at
@@ -89,6 +90,7 @@ class Builder(Scalars):
         """A dimension of an abstract value as an index expression."""
         if type(d) is not Dim:
             return d
+        self.recorder = d.recorder
         return unwrap(self._polynomial(d.recorder, d.recorder.canonical(d.terms)))
 
     def _polynomial(self, recorder: Recorder, terms: Terms) -> Expr:
@@ -113,6 +115,18 @@ class Builder(Scalars):
                 found = divide(self._polynomial(recorder, x), self._polynomial(recorder, y))
             self.sizes[number] = found
         return found
+
+    def at_least(self, size: Index, bound: int) -> bool:
+        """Whether a size is that large. One known at run time alone is looked at for the sizes at hand: the answer
+        becomes a guard of the program."""
+        if isinstance(size, int):
+            return size >= bound
+        numbers = {e: number for number, e in self.sizes.items()}
+        polynomial = poly_terms(size)
+        if self.recorder is None or not all(a in numbers for m in polynomial for a in m):
+            return False
+        terms = {tuple(sorted(numbers[a] for a in m)): c for m, c in polynomial.items()}
+        return self.recorder.ask(">=", add_terms(terms, {(): bound}, -1))
 
     def resolved(self, value: Any) -> Any:
         """Static parameters with their sizes as index expressions."""
