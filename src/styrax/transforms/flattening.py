@@ -34,11 +34,6 @@ class FlatFunction:
         self.traced_for = traced_for
         self.out_tree: tree.PyTreeDef | None = None
 
-    @classmethod
-    def of_args(cls, fun: Callable[..., Any], args_tree: tree.PyTreeDef, **options: Any) -> FlatFunction:
-        """A function that takes positional arguments alone, of the structure `args_tree`."""
-        return cls(fun, tree.treedef_tuple((args_tree, _NO_KWARGS)), **options)
-
     def arguments(self, leaves: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:
         """The arguments of the function with these leaves."""
         args, kwargs = self.in_tree.unflatten(leaves)
@@ -50,10 +45,20 @@ class FlatFunction:
 
     def __call__(self, *leaves: Any) -> list[Any]:
         args, kwargs = self.arguments(leaves)
-        outs, self.out_tree = tree.tree_flatten(self.fun(*args, **kwargs))
+        return self.flatten(self.fun(*args, **kwargs))
+
+    def flatten(self, result: Any) -> list[Any]:
+        """The leaves of what the function returned."""
+        outs, self.out_tree = tree.tree_flatten(result)
         if self.traced_for is not None:
             check_results(self.traced_for, self.fun, outs, self.out_tree)
         return outs
+
+    @property
+    def structure(self) -> tree.PyTreeDef:
+        """The structure of the results, after a call."""
+        assert self.out_tree is not None
+        return self.out_tree
 
     def info(self, avals: Sequence[Any]) -> DebugInfo:
         """Who is traced and what its arguments are called, for messages."""
@@ -68,6 +73,11 @@ class FlatFunction:
 
 
 _NO_KWARGS = tree.tree_structure({})
+
+
+def positional(args_tree: tree.PyTreeDef) -> tree.PyTreeDef:
+    """The structure of `(args, kwargs)` where there are positional arguments alone."""
+    return tree.treedef_tuple((args_tree, _NO_KWARGS))
 
 
 def with_fixed(args: Sequence[Any], fixed: Sequence[tuple[int, Any]]) -> list[Any]:

@@ -51,6 +51,8 @@ class Program:
 
     __slots__ = ("captured", "closed", "code", "donated", "in_tree", "name", "out_tree", "params", "single")
 
+    in_tree: tree.PyTreeDef
+
     def __init__(self, name: str, out_tree: tree.PyTreeDef, code: Code | None = None):
         self.name = name
         self.out_tree = out_tree
@@ -59,7 +61,6 @@ class Program:
         self.closed: ClosedJaxpr | None = None
         self.params: dict[str, Any] = {}  # of the equation by which it is called
         self.captured: list[Any] = []  # tracers of enclosing traces and references: passed as leading arguments
-        self.in_tree: tree.PyTreeDef | None = None
         self.donated: tuple[bool, ...] | None = None
 
     def compiled(self) -> Code:
@@ -126,7 +127,7 @@ class PjitFunction:
         if error is not None:
             raise error from None
         if not tracing.active:
-            raise  # noqa: PLE0704  # what a static argument raised when it was compared
+            raise  # what a static argument raised when it was compared
         program = self._trace(key)  # sizes under trace have no place in a cache
         outs = jit_p.bind(*program.captured, *leaves, **program.params)
         return program.out_tree.unflatten(outs)
@@ -206,7 +207,7 @@ class PjitFunction:
         in_shardings = self._placement.of_arguments(flat, call.avals, info.arg_names)
         closed, captured = hoist_tracers(trace_to_jaxpr(flat, call.avals, info))
         refs.check_results(closed)
-        program = Program(function_name(self._fun), flat.out_tree)  # type: ignore[arg-type]
+        program = Program(function_name(self._fun), flat.structure)
         program.closed = closed
         program.captured = captured
         program.in_tree = flat.in_tree

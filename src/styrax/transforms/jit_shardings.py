@@ -60,7 +60,7 @@ class Placement:
 
     @property
     def _said(self) -> bool:
-        return not (isinstance(self.in_shardings, UnspecifiedValue) and isinstance(self.out_shardings, UnspecifiedValue))
+        return not all(isinstance(s, UnspecifiedValue) for s in (self.in_shardings, self.out_shardings))
 
     @property
     def _single(self) -> bool:
@@ -74,8 +74,8 @@ class Placement:
                                      "attribute 'client'")
             return SingleDeviceSharding(self.device)
         if not isinstance(self.backend, str):
-            raise AttributeError(f"{self.backend!r} of type {type(self.backend).__name__} is no platform's name: it has "
-                                 "no attribute 'local_devices'")
+            raise AttributeError(f"{self.backend!r} of type {type(self.backend).__name__} is no platform's name: it "
+                                 "has no attribute 'local_devices'")
         return SingleDeviceSharding(backends.get(self.backend).devices()[0])
 
     def of_arguments(self, flat: FlatFunction, avals: Sequence[Any], names: Sequence[str]) -> tuple[Any, ...]:

@@ -259,7 +259,8 @@ def _complete(fun: Callable[..., Any], nums: Any, names: Any, what: str) -> tupl
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     count = len(positional)
     if not any(p.kind is p.VAR_POSITIONAL for p in parameters) and not all(-count <= i < count for i in numbers):
-        raise ValueError(f"Jitted function has {what}_argnums={numbers}, but only accepts {count} positional arguments.")
+        raise ValueError(f"Jitted function has {what}_argnums={numbers}, but only accepts {count} positional "
+                         "arguments.")
     if not any(p.kind is p.VAR_KEYWORD for p in parameters):
         unknown = set(strings) - {p.name for p in parameters}
         if unknown:

@@ -59,7 +59,7 @@ def trace_function(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], s
         except TypeError as error:
             raise not_abstract(fun, x, info.arg_names[i] if i < len(info.arg_names) else None) from error
     closed = trace_to_jaxpr(flat, avals, info)
-    return closed, flat.out_tree
+    return closed, flat.structure
 
 
 def make_jaxpr(fun: Callable, static_argnums: int | Sequence[int] = (),
