@@ -14,7 +14,7 @@ from ..core.staging import hoist_tracers
 from ..core.trace import Tracer, get_aval, state
 from .custom_calls import custom_jvp_call_p, custom_vjp_call_p
 from .flattening import FlatFunction, positional, with_fixed
-from .naming import argument_names, function_name, wraps
+from .naming import LateInfo, function_name, wraps
 from .tracing import trace_function
 from .zeros import SymbolicZero, Zero, add_tangents, instantiate_zeros, zeros_like_aval
 
@@ -105,29 +105,7 @@ class _Primal(FlatFunction):
 
     @property
     def debug_info(self) -> DebugInfo:
-        return _Info(self.fun, self.args)
-
-
-class _Info(DebugInfo):
-    """Who is traced, worked out when it is asked for."""
-
-    __slots__ = ("_args", "_fun", "_known")
-
-    def __init__(self, fun: Callable, args: Sequence[Any]):
-        self._fun = fun
-        self._args = args
-        self.traced_for = "custom_jvp"
-        self.result_paths = ()
-
-    @property
-    def func_src_info(self) -> str:  # type: ignore[override]
-        from ..core import source
-
-        return source.describe_function(self._fun)
-
-    @property
-    def arg_names(self) -> tuple:  # type: ignore[override]
-        return tuple(argument_names(self._fun, self._args, {}))
+        return LateInfo("custom_jvp", self.fun, lambda: (self.args, {}))
 
 
 def _is_tracer(x: Any) -> bool:

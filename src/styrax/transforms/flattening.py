@@ -7,7 +7,7 @@ from typing import Any
 
 from ..core import tree
 from ..core.jaxpr import DebugInfo
-from .naming import check_results, debug_info, function_name
+from .naming import LateInfo, check_results, function_name
 
 
 class FlatFunction:
@@ -62,10 +62,13 @@ class FlatFunction:
 
     def info(self, avals: Sequence[Any]) -> DebugInfo:
         """Who is traced and what its arguments are called, for messages."""
-        args, kwargs = self.in_tree.unflatten(avals)
-        if self.fixed:
-            args = with_fixed(args, [(i, None) for i, _ in self.fixed])
-        return debug_info(self.traced_for or "", self.fun, args, kwargs)
+        in_tree, leaves, absent = self.in_tree, list(avals), [(i, None) for i, _ in self.fixed]
+
+        def arguments() -> tuple[Sequence[Any], dict[str, Any]]:
+            args, kwargs = in_tree.unflatten(leaves)
+            return with_fixed(args, absent), kwargs
+
+        return LateInfo(self.traced_for or "", self.fun, arguments)
 
     @property
     def __name__(self) -> str:

@@ -204,7 +204,7 @@ class PjitFunction:
         call = self._signature.read(key)
         flat = call.flat
         info = flat.info(call.avals)
-        in_shardings = self._placement.of_arguments(flat, call.avals, info.arg_names)
+        in_shardings = self._placement.of_arguments(flat, call.avals, info)
         closed, captured = hoist_tracers(trace_to_jaxpr(flat, call.avals, info))
         refs.check_results(closed)
         program = Program(function_name(self._fun), flat.structure)

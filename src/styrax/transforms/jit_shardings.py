@@ -13,10 +13,10 @@ from typing import Any
 from ..core import backends, mesh, tree
 from ..core.array import Array
 from ..core.devices import Device, Sharding, SingleDeviceSharding
+from ..core.jaxpr import DebugInfo
 from ..core.shardings import NamedSharding, PartitionSpec
 from .flattening import FlatFunction
 from .jit_rules import UNSPECIFIED, UnspecifiedValue
-from .mapping import flatten_axes
 from .naming import leaf_path
 
 
@@ -78,7 +78,7 @@ class Placement:
                                  "has no attribute 'local_devices'")
         return SingleDeviceSharding(backends.get(self.backend).devices()[0])
 
-    def of_arguments(self, flat: FlatFunction, avals: Sequence[Any], names: Sequence[str]) -> tuple[Any, ...]:
+    def of_arguments(self, flat: FlatFunction, avals: Sequence[Any], info: DebugInfo) -> tuple[Any, ...]:
         """One sharding for each leaf of the arguments, `UNSPECIFIED` where nothing is said.
 
         Raises:
@@ -103,9 +103,9 @@ class Placement:
                     "pjit in_shardings specification must be a tree prefix of the positional arguments tuple. In "
                     "particular, pjit in_shardings must either be a Sharding, a PartitionSpec, or a tuple of length "
                     f"equal to the number of positional arguments. But pjit in_shardings is {what}.")
-        found = tuple(_resolved("in_shardings", s) for s in flatten_axes("pjit in_shardings", given, args))
-        for i, (s, aval) in enumerate(zip(found, avals, strict=True)):
-            _check_fits("arguments", names[i] if i < len(names) else f"{i}", s, aval)
+        found = tuple(_resolved("in_shardings", s) for s in _spread("in_shardings", given, args))
+        for name, s, aval in zip(info.arg_names, found, avals, strict=True):
+            _check_fits("arguments", name, s, aval)
         return found
 
     def of_results(self, out_tree: tree.PyTreeDef, avals: Sequence[Any]) -> tuple[Any, ...]:
@@ -115,8 +115,8 @@ class Placement:
         given = self.out_shardings
         if isinstance(given, UnspecifiedValue):
             return (UNSPECIFIED,) * len(avals)
-        spread = flatten_axes("pjit out_shardings", given, out_tree.unflatten(avals))
-        found = tuple(_resolved("out_shardings", s) for s in spread)
+        found = tuple(_resolved("out_shardings", s)
+                      for s in _spread("out_shardings", given, out_tree.unflatten(avals)))
         for i, (s, aval) in enumerate(zip(found, avals, strict=True)):
             _check_fits("outputs", f"result{leaf_path(out_tree, i)}", s, aval)
         return found
@@ -139,6 +139,13 @@ def _checked(name: str, shardings: Any) -> Any:
             raise TypeError(f"{name} leaf specifications are expected to be PartitionSpec instances or None, "
                             f"but got {x}")
     return shardings
+
+
+def _spread(name: str, shardings: Any, full: Any) -> list[Any]:
+    """The shardings by leaf of `full`. ValueError where they are no prefix of it."""
+    from .mapping import flatten_axes  # (few programs have shardings)
+
+    return flatten_axes(f"pjit {name}", shardings, full)
 
 
 def _resolved(name: str, given: Any) -> Any:

@@ -169,7 +169,7 @@ class Compiled(Lowered):
     def input_shardings(self) -> Any:
         """Where the arguments are expected, as a tree like `(args, kwargs)`."""
         params = self._program.params
-        return self.in_tree.unflatten(settled(params["out_shardings"], params["in_shardings"])
+        return self.in_tree.unflatten(settled((), params["in_shardings"])
                                       or [_on_device()] * len(params["in_shardings"]))
 
     @property

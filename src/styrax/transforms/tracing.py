@@ -51,14 +51,13 @@ def trace_function(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], s
     dynamic = tuple(a for i, a in enumerate(args) if i not in static)
     leaves, in_tree = tree.tree_flatten((dynamic, kwargs))
     flat = FlatFunction(fun, in_tree, [(i, args[i]) for i in sorted(set(static))], traced_for=traced_for)
-    info = flat.info(leaves)
     avals = []
     for i, x in enumerate(leaves):
         try:
             avals.append(abstractify(x))
         except TypeError as error:
-            raise not_abstract(fun, x, info.arg_names[i] if i < len(info.arg_names) else None) from error
-    closed = trace_to_jaxpr(flat, avals, info)
+            raise not_abstract(fun, x, flat.info(leaves).arg_names[i]) from error
+    closed = trace_to_jaxpr(flat, avals, flat.info(avals))
     return closed, flat.structure
 
 
