@@ -53,9 +53,10 @@ class Kernel:
 class Bound:
     """A generic program for certain sizes.
 
-    It keeps account of the time that is spent in it: its first call is timed, and then ever fewer, which stand for
-    those before them. Once the sum reaches the price of a program for these sizes alone, `specialise` is called, which
-    is to put one in its place: whatever such a program saves, the two together cost at most twice the better choice.
+    It keeps account of the time that is spent in it: its first call is timed, to the end of its work, and then ever
+    fewer, which stand for those before them. Once the sum reaches the price of a program for these sizes alone,
+    `specialise` is called, which is to put one in its place: whatever such a program saves, the two together cost at
+    most twice the better choice.
     """
 
     __slots__ = ("code", "out_avals", "sizes", "out_bytes", "extra", "price", "skipped", "left", "specialise")

@@ -62,7 +62,7 @@ def pmap(fun: Callable, axis_name: Any = None, *, in_axes: Any = 0, out_axes: An
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
 
-    @functools.partial(jit, static_argnums=statics or None, donate_argnums=donated or None, backend=backend)
+    @functools.partial(jit, static_argnums=statics or None, donate_argnums=donated or None)
     def compiled(*args: Any, **kwargs: Any) -> Any:
         from ..core.backends import get
 

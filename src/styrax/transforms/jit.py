@@ -119,15 +119,18 @@ class PjitFunction:
 
 
     def _without_key(self, args: tuple[Any, ...], kwargs: dict[str, Any], eager: bool) -> Any:
-        """A call whose arguments make no key; called while the reason for it is handled."""
+        """A call whose arguments make no key, or one without a hash; called while the reason for it is handled."""
         if config.config.jax_disable_jit:
             return self._fun(*args, **kwargs)
-        key, leaves = self._signature.of(args, kwargs, eager)
+        try:
+            key, leaves = self._signature.of(args, kwargs, eager)
+        except Exception:
+            key = ()
         error = self._signature.unhashable(key)
         if error is not None:
             raise error from None
-        if not tracing.active:
-            raise  # what a static argument raised when it was compared
+        if not key or not tracing.active:
+            raise  # what it was called for
         program = self._trace(key)  # sizes under trace have no place in a cache
         outs = jit_p.bind(*program.captured, *leaves, **program.params)
         return program.out_tree.unflatten(outs)
@@ -410,11 +413,11 @@ def fused(fun: Callable | None = None, *, static_argnames: Sequence[str] = ()) -
     """A library function that under a trace is what it consists of, and eagerly one compiled program."""
     if fun is None:
         return lambda f: fused(f, static_argnames=static_argnames)
-    compiled = jit_for_all_shapes(fun, static_argnames=tuple(static_argnames))
+    whole = jit_for_all_shapes(fun, static_argnames=tuple(static_argnames))
 
     @functools.wraps(fun)
     def composite(*args: Any, **kwargs: Any) -> Any:
-        return (compiled if state.trace is eval_trace else fun)(*args, **kwargs)
+        return (whole if state.trace is eval_trace else fun)(*args, **kwargs)
 
     return composite
 
