@@ -30,6 +30,26 @@ def positional(x, y, /):
     return x * 10 + y
 
 
+class Incomparable:
+    def __eq__(self, other):
+        raise NotImplementedError
+
+    def __hash__(self):
+        return 1
+
+    def __radd__(self, other):
+        return other
+
+
+class NoSignature:
+    @property
+    def __signature__(self):
+        raise TypeError("none")
+
+    def __call__(self, *args):
+        return args
+
+
 class Number:
     def __init__(self, n):
         self.n = n
@@ -111,6 +131,10 @@ def refusals(j):
         "text": lambda: j.jit(two)(x, "a"),
         "text in a tree": lambda: j.jit(lambda x, *, k: x)(x, k={"a": [1, "b"]}),
         "not callable": lambda: j.jit(3),
+        "static method": lambda: j.jit(staticmethod(two)),
+        "name of all others": lambda: j.jit(rest, static_argnames="a"),
+        "without equality": lambda: [j.jit(two, static_argnums=1)(x, n) for n in (Incomparable(), Incomparable())],
+        "donated name without a signature": lambda: j.jit(NoSignature(), donate_argnames="a"),
     }.items()
 
 
@@ -123,7 +147,7 @@ def test_refusals(name):
     assert got.type.__name__ == expected.type.__name__
     facts = re.compile(r"Jitted function has [^.]*|cannot intersect.*|Non-hashable.*supported|path .*\.|object of .*, "
                        r"|len\(args\) == \d|cannot be interpreted.*|is not iterable|Expected a callable.*"
-                       r"|not a string.*")
+                       r"|not a string.*|staticmethod.*supported|comparable using __eq__|Getting the signature")
     assert facts.findall(str(got.value)) == facts.findall(str(expected.value)) != []
 
 

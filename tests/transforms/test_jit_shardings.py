@@ -147,6 +147,14 @@ def test_stages_tell_shardings():
     assert told(Places(styrax)) == told(Places(jax))
 
 
+def test_shapes_tell_shardings():
+    def told(p):
+        shapes = p.jit(pair, out_shardings=(p.whole, None)).eval_shape(scalar, vector)
+        return [(s.shape, str(s.sharding)) for s in shapes]
+
+    assert told(Places(styrax)) == told(Places(jax))
+
+
 def test_programs_name_shardings():
     def text(p):
         g = p.jit(two, in_shardings=(p.whole, p.rows), out_shardings=p.rows)

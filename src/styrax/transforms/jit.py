@@ -36,8 +36,6 @@ MANY = 4096  # programs of a library function that are kept: its calls with othe
 # function -> options of `jit` -> key -> program
 _caches: weakref.WeakKeyDictionary[Any, dict[Any, dict[Key, Program]]] = weakref.WeakKeyDictionary()
 
-_NONE_YET: dict[Key, Program] = {}  # the cache of a function that was not called yet; it stays empty
-
 NOT_GIVEN: Any = object()
 LEAF = tree.tree_structure(0)
 
@@ -86,13 +84,14 @@ class PjitFunction:
             fun, options.get("static_argnums"), options.get("static_argnames"), options.get("donate_argnums"),
             options.get("donate_argnames"), placement.over_mesh)
         self._compiler_options = tuple(sorted((options.get("compiler_options") or {}).items()))
-        self._programs = _NONE_YET
+        self._programs = self._shared_programs()
         self.__wrapped__ = fun
         for name in ("__module__", "__name__", "__qualname__", "__doc__"):
             try:
                 setattr(self, name, getattr(fun, name))
             except AttributeError:
                 setattr(self, name, function_name(fun) if "name" in name else getattr(type(fun), name, None))
+        self.__annotations__ = getattr(fun, "__annotations__", {})
         self.__dict__.update({k: v for k, v in getattr(fun, "__dict__", {}).items() if k not in self.__dict__})
 
     # -- the call ----------------------------------------------------------------------------------
@@ -129,34 +128,32 @@ class PjitFunction:
         error = self._signature.unhashable(key)
         if error is not None:
             raise error from None
-        if not key or not tracing.active:
+        if not key:
             raise  # what it was called for
+        if not tracing.active:
+            raise ValueError("static arguments should be comparable using __eq__. The error above was raised when the "
+                             "arguments of a call were compared with those of earlier ones.")
         program = self._trace(key)  # sizes under trace have no place in a cache
         outs = jit_p.bind(*program.captured, *leaves, **program.params)
         return program.out_tree.unflatten(outs)
 
-    def _cache(self) -> dict[Key, Program]:
-        """The programs of the function under these options, shared with other wrappers of it."""
-        if self._programs is _NONE_YET:
-            try:
-                options = (self._signature.options, self._placement.options, self._options.get("keep_unused", False),
-                           self._options.get("inline", False), self._compiler_options, self._for_all_shapes)
-                self._programs = _caches.setdefault(self._fun, {}).setdefault(options, {})
-            except TypeError:  # a callable that cannot be referenced weakly, or something without a hash
-                self._programs = {}
-        return self._programs
+    def _shared_programs(self) -> dict[Key, Program]:
+        """The programs of the function under these options, also those of other wrappers of it."""
+        options = (self._signature.options, self._placement.options, self._options.get("keep_unused", False),
+                   self._options.get("inline", False), self._compiler_options, self._for_all_shapes)
+        try:
+            return _caches.setdefault(self._fun, {}).setdefault(options, {})
+        except TypeError:  # a callable that cannot be referenced weakly, or something without a hash
+            return {}
 
     def _keep(self, key: Key, program: Program) -> None:
-        cache = self._cache()
-        if self._for_all_shapes and len(cache) >= MANY:
-            cache.clear()
-        cache[key] = program
+        if self._for_all_shapes and len(self._programs) >= MANY:
+            self._programs.clear()
+        self._programs[key] = program
 
     def _ready(self, key: Key) -> Program:
         """The program of a key, with code."""
-        program = self._cache().get(key)
-        if program is not None and program.code is not None:
-            return program
+        program = self._programs.get(key)
         code = self._code_for_all_shapes(key) if self._for_all_shapes else None
         if code is not None:
             if program is None:
@@ -193,7 +190,7 @@ class PjitFunction:
 
     def _traced(self, key: Key) -> Program:
         """The program of a key, traced. It is kept unless it captures values of another trace."""
-        known = self._cache().get(key)
+        known = self._programs.get(key)
         if known is not None and known.closed is not None:
             return known
         program = self._trace(key)
@@ -251,13 +248,13 @@ class PjitFunction:
             found = _caches.get(self._fun, {})
         except TypeError:
             found = {}
-        for programs in (*found.values(), self._cache()):
+        for programs in (*found.values(), self._programs):
             programs.clear()
 
     _clear_cache = clear_cache
 
     def _cache_size(self) -> int:
-        return len(self._cache())
+        return len(self._programs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
@@ -271,7 +268,10 @@ class PjitFunction:
         return inspect.signature(self._fun)
 
     def __repr__(self) -> str:
-        return f"<PjitFunction of {self._fun!r}>"
+        try:
+            return f"<PjitFunction of {self._fun!r}>"
+        except Exception:  # the function's own
+            return "<PjitFunction>"
 
     def __reduce__(self) -> Any:
         return PjitFunction, (self._fun, self._options, self._for_all_shapes)
@@ -396,6 +396,8 @@ def jit(fun: Any = NOT_GIVEN, /, *, in_shardings: Any = UNSPECIFIED, out_shardin
                    compiler_options=compiler_options)
     if fun is NOT_GIVEN:
         return functools.partial(jit, **options)
+    if isinstance(fun, staticmethod):
+        raise TypeError(f"staticmethod arguments are not supported, got {fun}: exchange the decorators")
     check_callable(fun)
     return PjitFunction(fun, options)
 

@@ -254,18 +254,22 @@ def _complete(fun: Callable[..., Any], nums: Any, names: Any, what: str) -> tupl
     numbers, strings = _numbers(nums), _strings(names)
     try:
         parameters = list(inspect.signature(fun).parameters.values())
-    except (ValueError, TypeError):
+    except (ValueError, TypeError) as error:
+        if what == "donate" and strings:
+            raise ValueError(f"Getting the signature of function {fun} failed. Pass donate_argnums instead of "
+                             "donate_argnames.") from error
         return numbers, strings
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     count = len(positional)
     if not any(p.kind is p.VAR_POSITIONAL for p in parameters) and not all(-count <= i < count for i in numbers):
         raise ValueError(f"Jitted function has {what}_argnums={numbers}, but only accepts {count} positional "
                          "arguments.")
+    unknown = set(strings) & {p.name for p in parameters if p.kind is p.VAR_POSITIONAL}
     if not any(p.kind is p.VAR_KEYWORD for p in parameters):
-        unknown = set(strings) - {p.name for p in parameters}
-        if unknown:
-            raise ValueError(f"Jitted function has invalid argnames {unknown} in {what}_argnames. Function does not "
-                             "take these args.")
+        unknown |= set(strings) - {p.name for p in parameters}
+    if unknown:
+        raise ValueError(f"Jitted function has invalid argnames {unknown} in {what}_argnames. Function does not "
+                         "take these args.")
     unnamed = set(strings) & {p.name for p in parameters if p.kind is p.POSITIONAL_ONLY}
     if unnamed:
         raise ValueError(f"Jitted function has invalid argnames {unnamed} in {what}_argnames. These are "

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core import backends, tree, tree_paths
 from ..core.avals import ShapeDtypeStruct
-from ..core.devices import SingleDeviceSharding
+from ..core.devices import Sharding, SingleDeviceSharding
 from ..core.jaxpr import ClosedJaxpr
 from ..core.trace import Tracer, get_aval
 from .donation import Donating
@@ -82,7 +82,8 @@ class Stage:
     def out_info(self) -> Any:
         """The structure of the results, with a `ShapeDtypeStruct` for each."""
         return tree.tree_unflatten(self.out_tree, [
-            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in self._closed.out_avals])
+            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=s if isinstance(s, Sharding) else None)
+            for a, s in zip(self._closed.out_avals, self._program.params["out_shardings"], strict=True)])
 
     @property
     def donate_argnums(self) -> tuple[int, ...]:
