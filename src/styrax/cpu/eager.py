@@ -92,7 +92,7 @@ class Bound:
             self.left = FOREVER
             self.specialise()
         else:
-            self.skipped = self.left = min(2 * self.skipped + 1, int(self.price / seconds))
+            self.skipped = self.left = min(2 * self.skipped + 1, int(self.price / max(seconds, 1e-9)))
         return outs
 
 
