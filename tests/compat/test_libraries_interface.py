@@ -110,6 +110,16 @@ def test_wrapped_functions():
     assert lu.wrap_init(f) == lu.wrap_init(f)
 
 
+def test_fixed_arguments_of_wrapped_functions():
+    f = lu.wrap_init(lambda a, b, c, *, d: [a, b, c, d])
+    for positions in [1, (1,), (0, 2), (2, 0), (-1, 0), (0, 1, 2)]:
+        g, dynamic = api_util.argnums_partial(f, positions, (10, 20, 30))
+        assert g.call_wrapped(*(x + 1 for x in dynamic), d=4) == [
+            x + (i in {n % 3 for n in np.atleast_1d(positions)}) for i, x in enumerate((10, 20, 30))] + [4]
+    with pytest.raises(ValueError, match="Non-hashable static argument"):
+        api_util.argnums_partial(f, 0, (1, [2], 3))
+
+
 def test_partial_evaluation_of_wrapped_functions():
     f = lu.wrap_init(lambda x, y: [jnp.sin(x) * y, y + 1])
     jaxpr, pvals, consts = pe.trace_to_jaxpr_nounits(f, [pe.PartialVal.unknown(ShapedArray((3,), np.float32)),

@@ -4,7 +4,8 @@ import inspect
 
 import pytest
 
-from styrax.compile import builder, values
+from styrax.compile.ir import values
+from styrax.compile.lowering import builder
 from styrax.core import lowering
 
 PAIRS = [

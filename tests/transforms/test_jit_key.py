@@ -143,3 +143,18 @@ def test_functions_are_held_weakly():
     ref = make()
     gc.collect()
     assert ref() is None
+
+
+def test_arguments_are_not_held():
+    import gc
+    import weakref
+
+    x = jnp.ones((3, 5))
+    ref = weakref.ref(x)
+    jax.jit(lambda t: t["x"] + 1)({"x": x})
+    jnp.tanh(x)
+    jax.make_jaxpr(lambda x: x)(x)
+    jax.nn.softmax(x)
+    del x
+    gc.collect()
+    assert ref() is None

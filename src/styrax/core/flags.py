@@ -63,11 +63,20 @@ def parse_truth(text: str, where: str) -> bool:
     raise ValueError(f"invalid truth value {text!r} for environment {where!r}")
 
 
+class TraceContext(tuple):
+    """The values of all flags that tracing depends on, equal to itself alone: a key that costs nothing to hash."""
+
+    __slots__ = ()
+    __eq__ = object.__eq__
+    __ne__ = object.__ne__
+    __hash__ = object.__hash__
+
+
 class _Local(threading.local):
     """Values that hold for one thread. Class attributes are the defaults of a new thread."""
 
     overrides: dict[State, Any] | None = None
-    context: tuple | None = None
+    context: TraceContext | None = None
     epoch: int = -1
 
 
@@ -75,24 +84,22 @@ _local = _Local()
 _lock = threading.Lock()
 _epoch = 0  # counts changes of global values of traced flags
 _traced: list[State] = []
-_contexts: dict[tuple, tuple] = {}
+_contexts: dict[tuple, TraceContext] = {}
 
 
-def trace_context() -> tuple:
-    """The values of all flags that tracing depends on, as an interned tuple.
-
-    Two calls return the same object as long as no such flag differs, so callers may compare by
-    identity first. The tuple is rebuilt only after a change.
-    """
+def trace_context() -> TraceContext:
+    """The values of all flags that tracing depends on, interned: equal values are the same object."""
     local = _local
     if local.epoch == _epoch and local.context is not None:
         return local.context
     epoch = _epoch
     overrides = local.overrides or {}
-    context = tuple([overrides.get(s, s._global) for s in _traced])
-    if len(_contexts) > 4096:
-        _contexts.clear()
-    context = _contexts.setdefault(context, context)
+    values = tuple([overrides.get(s, s._global) for s in _traced])
+    context = _contexts.get(values)
+    if context is None:
+        if len(_contexts) > 4096:
+            _contexts.clear()
+        context = _contexts.setdefault(values, TraceContext(values))
     local.context = context
     local.epoch = epoch
     return context

@@ -14,6 +14,7 @@ from styrax.core.primitive import Primitive
 from styrax.core.staging import hoist_tracers, trace_to_jaxpr
 from styrax.core.trace import get_aval
 from styrax.transforms import batching
+from styrax.transforms.flattening import FlatFunction, positional
 
 composite_p = Primitive("composite", multiple_results=True)
 
@@ -90,15 +91,7 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
     @wraps(decomposition)
     def apply(*args: Any, **attributes: Any) -> Any:
         leaves, structure = tree.tree_flatten(args)
-        out_tree: Any = None
-
-        def flat(*xs: Any) -> list[Any]:
-            nonlocal out_tree
-            outs, out_tree = tree.tree_flatten(
-                decomposition(*tree.tree_unflatten(structure, xs), **attributes)
-            )
-            return outs
-
+        flat = FlatFunction(decomposition, positional(structure), named=tuple(attributes.items()))
         closed, captured = hoist_tracers(trace_to_jaxpr(flat, [get_aval(x) for x in leaves]))
         outs = composite_p.bind(
             *captured,
@@ -108,6 +101,6 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
             version=version,
             jaxpr=closed,
         )
-        return tree.tree_unflatten(out_tree, outs)
+        return tree.tree_unflatten(flat.structure, outs)
 
     return apply

@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 
 import styrax.transforms.jit  # noqa: F401  # runs eagerly what has programs inside
-from styrax.core import backends, config, dtypes, effects, source, tree, tree_paths
+from styrax.core import backends, config, dtypes, effects, source, tree_paths
 from styrax.core.avals import AbstractRef
 from styrax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from styrax.core.staging import hoist_tracers, trace_to_jaxpr
 from styrax.core.trace import Tracer, get_aval, state
 from styrax.transforms import naming, refs
+from styrax.transforms.flattening import FlatFunction, positional
 
 
 class Body:
@@ -56,24 +57,21 @@ def trace_body(construct: str, fun: Callable[..., Any], in_tree: Any, in_avals: 
 
 
 def _trace_body(construct: str, fun: Callable[..., Any], in_tree: Any, in_avals: Sequence[Any]) -> Body:
-    out_tree: Any = None
+    flat = FlatFunction(fun, positional(in_tree), traced_for=construct)
 
-    def flat(*leaves: Any) -> list[Any]:
-        nonlocal out_tree
-        outs, out_tree = tree.tree_flatten(fun(*tree.tree_unflatten(in_tree, leaves)))
-        _check_results(construct, fun, outs, out_tree, leaves)
+    def without_refs(*leaves: Any) -> list[Any]:
+        outs = flat(*leaves)
+        _check_refs(construct, fun, outs, flat.structure, leaves)
         return outs
 
-    debug_info = naming.debug_info(construct, fun, tree.tree_unflatten(in_tree, in_avals), {})
-    closed, captured = hoist_tracers(trace_to_jaxpr(flat, in_avals, debug_info), everything=True)
+    closed, captured = hoist_tracers(trace_to_jaxpr(without_refs, in_avals, flat.info(in_avals)), everything=True)
     check_effects(construct, closed.effects)
-    return Body(closed, captured, out_tree)
+    return Body(closed, captured, flat.structure)
 
 
-def _check_results(
+def _check_refs(
     construct: str, fun: Callable[..., Any], outs: list[Any], out_tree: Any, leaves: Sequence[Any]
 ) -> None:
-    naming.check_results(construct, fun, outs, out_tree)
     for i, x in enumerate(outs):
         aval = get_aval(x)
         if isinstance(aval, AbstractRef):

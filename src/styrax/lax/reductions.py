@@ -18,6 +18,7 @@ from styrax.core.staging import trace_to_jaxpr
 from styrax.core.trace import get_aval, to_concrete_value
 from styrax.core.typing import ArrayLike, DTypeLike, PyTree, ShardingLike
 from styrax.transforms import ad, batching
+from styrax.transforms.flattening import FlatFunction, positional
 
 from . import arithmetic
 from .arithmetic import div, mul
@@ -656,21 +657,11 @@ def reduce(operands: PyTree, init_values: PyTree, computation: Callable[[Any, An
         else s
         for s, a in zip(starts, avals, strict=True)
     ]
-    out_tree: Any = None
-
-    def scalar(*xs: Any) -> list[Any]:
-        nonlocal out_tree
-        n = len(flat)
-        out = computation(
-            tree.tree_unflatten(operand_tree, xs[:n]), tree.tree_unflatten(operand_tree, xs[n:])
-        )
-        leaves, out_tree = tree.tree_flatten(out)
-        return leaves
-
+    scalar = FlatFunction(computation, positional(tree.treedef_tuple((operand_tree, operand_tree))))
     jaxpr = trace_to_jaxpr(scalar, [*avals, *avals])
-    if out_tree != operand_tree:
+    if scalar.out_tree != operand_tree:
         raise ValueError(
-            f"reduce's computation must give the structure of its operands, got {out_tree} for {operand_tree}"
+            f"reduce's computation must give the structure of its operands, got {scalar.out_tree} for {operand_tree}"
         )
     outs = reduce_p.bind(*flat, *starts, computation=computation, jaxpr=jaxpr, dimensions=axes)
     return tree.tree_unflatten(operand_tree, outs)

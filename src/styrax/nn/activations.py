@@ -27,7 +27,7 @@ from styrax.numpy.reductions import mean as mean_
 from styrax.numpy.selection import clip
 from styrax.numpy.ufuncs import absolute, sqrt, square, tanh
 from styrax.transforms.custom import custom_jvp
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 __all__ = [
     "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "identity", "leaky_relu",
@@ -451,6 +451,7 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, a
             raise ValueError(f"Expected num_classes to match the size of axis {axis}, but {number} != {size}")
         (x,) = arrays("one_hot", x)
         return convert(lax.eq(x, convert(lax.axis_index(axis), dtype_of(x))), kind)
-    return _one_hot(*arrays("one_hot", x), number, dtype=kind, axis=axis)
+    (x,) = arrays("one_hot", x)
+    return _one_hot(x, number, dtype=kind, axis=axis)
 
 

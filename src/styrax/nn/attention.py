@@ -20,7 +20,7 @@ from styrax.numpy.conversion import asarray
 from styrax.numpy.creation import tril, triu
 from styrax.numpy.einsum import einsum
 from styrax.numpy.promotion import check_arraylike, convert, is_array, promote_dtypes
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .exponentials import logsumexp, softmax
 

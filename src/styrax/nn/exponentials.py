@@ -30,7 +30,8 @@ from styrax.numpy.promotion import (
 from styrax.numpy.reductions import count_where
 from styrax.numpy.reductions import max as max_
 from styrax.numpy.reductions import sum as sum_
-from styrax.transforms.jit import fused, jit
+from styrax.transforms.jit import fused
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 
 def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:

@@ -12,7 +12,7 @@ from styrax import lax
 from styrax.core import dtypes
 from styrax.core.array import Array
 from styrax.core.typing import ArrayLike, DTypeLike, ShardingLike
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .conversion import asarray
 from .promotion import (

@@ -9,7 +9,7 @@ from styrax import lax
 from styrax.core.array import Array
 from styrax.core.named import named
 from styrax.core.typing import ArrayLike, DTypeLike
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .conversion import asarray
 from .promotion import arrays, promote_dtypes_inexact, user_dtype

@@ -26,7 +26,7 @@ from styrax.core.typing import (
     ShardingLike,
     SupportsShape,
 )
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import canonical_shape, choose_elements, spread
 from .conversion import asarray, place

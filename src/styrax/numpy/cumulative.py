@@ -13,7 +13,7 @@ from styrax.core import dtypes
 from styrax.core.array import Array
 from styrax.core.named import named
 from styrax.core.typing import ArrayLike, Axis, DTypeLike
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import choose_elements
 from .promotion import arrays, axis_index, convert, default_int, dtype_of, shape_of, static_axis, user_dtype

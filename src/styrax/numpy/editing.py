@@ -15,7 +15,7 @@ from styrax.core.array import Array
 from styrax.core.named import named
 from styrax.core.trace import concrete_or_error
 from styrax.core.typing import ArrayLike, Axis, Function, Object
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import choose_elements, spread
 from .conversion import asarray

@@ -17,7 +17,7 @@ from styrax.core.named import named
 from styrax.core.typing import ArrayLike, Axis, DTypeLike, ShardingLike
 from styrax.lax import linalg as lax_linalg
 from styrax.transforms.custom import custom_jvp
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from . import contractions, reductions, shaping
 from .binary import add, divide, greater, multiply, subtract

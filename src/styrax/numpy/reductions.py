@@ -16,7 +16,7 @@ from styrax.core.array import Array
 from styrax.core.named import named
 from styrax.core.trace import concrete_or_error
 from styrax.core.typing import ArrayLike, Axis, DTypeLike
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import broadcast_shapes, choose_elements, spread, truth
 from .promotion import (

@@ -16,7 +16,7 @@ from styrax.core.array import Array
 from styrax.core.named import named
 from styrax.core.trace import Tracer, concrete_or_error
 from styrax.core.typing import ArrayLike, DTypeLike, Object, Scalar, Shape
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import choose_elements, spread, spread_all, truth
 from .conversion import asarray

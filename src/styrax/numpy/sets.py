@@ -14,7 +14,7 @@ from styrax.core import dtypes
 from styrax.core.array import Array
 from styrax.core.trace import concrete_or_error
 from styrax.core.typing import ArrayLike
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import choose_elements
 from .conversion import asarray

@@ -13,7 +13,7 @@ from styrax.core import dtypes
 from styrax.core.array import Array
 from styrax.core.named import named
 from styrax.core.typing import ArrayLike, DTypeLike
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .binary import greater_equal, less
 from .broadcasting import choose_elements

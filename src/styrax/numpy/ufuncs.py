@@ -14,7 +14,7 @@ from styrax.core.array import Array
 from styrax.core.named import named
 from styrax.core.typing import ArrayLike, Axis, SupportsDType, SupportsShape
 from styrax.transforms.custom import custom_jvp
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import choose_elements
 from .promotion import (

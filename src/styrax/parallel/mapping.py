@@ -64,7 +64,7 @@ def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | Non
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
 
-    @functools.partial(jit, static_argnums=statics or None, donate_argnums=donated or None, backend=backend)
+    @functools.partial(jit, static_argnums=statics or None, donate_argnums=donated or None)
     def compiled(*args: Any, **kwargs: Any) -> Any:
         from ..core.backends import get
 

@@ -14,7 +14,7 @@ from styrax.core import dtypes
 from styrax.core.array import Array
 from styrax.core.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.lax.shapes import canonical_shape
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .keys import check_prng_key, split_apart
 from .uniforms import _uniform, checked_dtype, float_dtype, placed, shape_of, shape_or_broadcast, uniform

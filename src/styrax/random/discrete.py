@@ -16,7 +16,7 @@ from styrax.core.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.lax import prng
 from styrax.lax.shapes import canonical_axis, canonical_shape
 from styrax.numpy.promotion import check_arraylike
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .continuous import _eps, _halves, gumbel
 from .keys import check_prng_key, split_apart

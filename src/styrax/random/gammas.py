@@ -20,7 +20,7 @@ from styrax.core.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.lax import prng
 from styrax.lax.shapes import canonical_shape
 from styrax.transforms import ad, batching
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .continuous import exponential, normal
 from .keys import check_prng_key, split, split_apart

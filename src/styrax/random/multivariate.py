@@ -13,7 +13,7 @@ from styrax import lax
 from styrax.core.array import Array
 from styrax.core.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.lax.shapes import canonical_shape
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .continuous import normal
 from .keys import check_prng_key

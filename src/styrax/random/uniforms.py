@@ -15,7 +15,7 @@ from styrax.core.trace import get_aval
 from styrax.core.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.lax import prng
 from styrax.lax.shapes import canonical_shape
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .keys import check_prng_key, split_apart
 

@@ -25,7 +25,7 @@ from styrax.numpy.conversion import asarray
 from styrax.numpy.creation import eye, tril, triu
 from styrax.numpy.promotion import arrays, convert, promote_dtypes_inexact, to_complex
 from styrax.numpy.shaping import atleast_2d
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 HIGHEST = lax.Precision.HIGHEST
 

@@ -19,7 +19,7 @@ from styrax.numpy.broadcasting import choose_elements, spread
 from styrax.numpy.conversion import asarray
 from styrax.numpy.creation import eye, triu
 from styrax.numpy.promotion import arrays, convert, promote_dtypes_inexact, to_complex
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .linalg import _adjoint, _inexact, schur
 

@@ -19,7 +19,7 @@ from styrax.numpy.broadcasting import spread
 from styrax.numpy.conversion import asarray
 from styrax.numpy.promotion import convert, promote_args_inexact, to_complex
 from styrax.transforms.custom import custom_jvp
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from . import special_tables as tables
 

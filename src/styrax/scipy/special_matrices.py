@@ -28,7 +28,7 @@ from styrax.numpy.promotion import (
 )
 from styrax.numpy.selection import take
 from styrax.numpy.shaping import atleast_1d
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 
 def _inexact_vector(name: str, x: Any) -> Array:

@@ -20,7 +20,7 @@ from styrax.numpy.conversion import asarray
 from styrax.numpy.promotion import arrays, convert, default_float, promote_args_inexact
 from styrax.transforms.custom import custom_jvp
 from styrax.transforms.derivatives import jvp
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .special_integrals import _c, _pick, _plus, _real, _safe, _times
 

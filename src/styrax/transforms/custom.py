@@ -16,7 +16,8 @@ from ..core.trace import Tracer, get_aval, state
 from ..core.tree import tree_map
 from ..core.typing import Function, PyTree
 from .custom_calls import custom_jvp_call_p, custom_vjp_call_p
-from .naming import argument_names, function_name, wraps
+from .flattening import FlatFunction, positional, with_fixed
+from .naming import LateInfo, function_name, wraps
 from .tracing import trace_function
 from .zeros import SymbolicZero, Zero, add_tangents, instantiate_zeros, zeros_like_aval
 
@@ -92,50 +93,25 @@ def _positions(fun: Callable, nondiff_argnums: Any, nondiff_argnames: Any) -> tu
     return tuple(dict.fromkeys(nums))
 
 
-def _split(args: Sequence[Any], nondiff: Sequence[int]) -> tuple[list[Any], list[Any], list[int]]:
-    """The non-differentiable arguments, the others, and the positions of those."""
+def _split(args: Sequence[Any], nondiff: Sequence[int]) -> tuple[list[Any], tuple[Any, ...], list[tuple[int, Any]]]:
+    """The non-differentiable arguments, the others, and the former with their positions, in order."""
     at = [i % len(args) if args else i for i in nondiff]
-    positions = [i for i in range(len(args)) if i not in at]
-    return [args[i] for i in at], [args[i] for i in positions], positions
+    dynamic = tuple(a for i, a in enumerate(args) if i not in at)
+    return [args[i] for i in at], dynamic, [(i, a) for i, a in enumerate(args) if i in at]
 
 
-def _call_with(fun: Callable, args: Sequence[Any], positions: Sequence[int], in_tree: tree.PyTreeDef,
-               out_trees: list) -> Callable:
-    """The function of the flat list of its differentiable arguments."""
+class _Primal(FlatFunction):
+    """A function with a rule of its own, as one of the leaves of its differentiable arguments."""
 
-    def flat(*leaves: Any) -> list[Any]:
-        given = list(args)
-        for i, x in zip(positions, tree.tree_unflatten(in_tree, leaves), strict=True):
-            given[i] = x
-        outs, out_tree = tree.tree_flatten(fun(*given))
-        out_trees[:] = [out_tree]
-        return outs
+    __slots__ = ("args",)
 
-    flat.__name__ = function_name(fun)
-    flat.debug_info = _Info(fun, args)  # type: ignore[attr-defined]
-    return flat
-
-
-class _Info(DebugInfo):
-    """Who is traced, worked out when it is asked for."""
-
-    __slots__ = ("_args", "_fun", "_known")
-
-    def __init__(self, fun: Callable, args: Sequence[Any]):
-        self._fun = fun
-        self._args = args
-        self.traced_for = "custom_jvp"
-        self.result_paths = ()
+    def __init__(self, fun: Callable, args: Sequence[Any], args_tree: tree.PyTreeDef, fixed: Sequence[tuple[int, Any]]):
+        super().__init__(fun, positional(args_tree), fixed)
+        self.args = args
 
     @property
-    def func_src_info(self) -> str:  # type: ignore[override]
-        from ..core import source
-
-        return source.describe_function(self._fun)
-
-    @property
-    def arg_names(self) -> tuple:  # type: ignore[override]
-        return tuple(argument_names(self._fun, self._args, {}))
+    def debug_info(self) -> DebugInfo:
+        return LateInfo("custom_jvp", self.fun, lambda: (self.args, {}))
 
 
 def _is_tracer(x: Any) -> bool:
@@ -217,22 +193,19 @@ class custom_jvp(Generic[P, R]):
         if state.trace.is_eval:
             return self.fun(*args, **kwargs)
         values = resolve_kwargs(self.fun, args, kwargs, "custom_jvp")
-        nondiff, dynamic, positions = _split(values, self.nondiff_argnums)
+        nondiff, dynamic, fixed = _split(values, self.nondiff_argnums)
         leaves, in_tree = tree.tree_flatten(dynamic)
         _check_leaves("custom_jvp_call", leaves)
-        out_trees: list[tree.PyTreeDef] = []
-        fun = _call_with(self.fun, values, positions, in_tree, out_trees)
+        fun = _Primal(self.fun, values, in_tree, fixed)
 
         def jvp(*flat: Any) -> list[Any]:
             half = len(flat) // 2
-            primals = tuple(tree.tree_unflatten(in_tree, flat[:half]))
-            tangents = tuple(tree.tree_unflatten(in_tree, flat[half:]))
-            pair = rule(*nondiff, primals, tangents)
-            return _check_jvp(pair, name, function_name(rule), out_trees)
+            pair = rule(*nondiff, in_tree.unflatten(flat[:half]), in_tree.unflatten(flat[half:]))
+            return _check_jvp(pair, name, function_name(rule), fun)
 
         jvp.__name__ = function_name(rule)
         outs = custom_jvp_call_p.bind(*leaves, subfuns=(fun, jvp), symbolic_zeros=self.symbolic_zeros)
-        return tree.tree_unflatten(out_trees[0], outs)
+        return tree.tree_unflatten(fun.structure, outs)
 
 
 def _as_array(ct: Any) -> Any:
@@ -251,7 +224,7 @@ def _check_leaves(what: str, leaves: Sequence[Any]) -> None:
                             f"{type(x)} and was passed to {what} at position {i}.\n") from None
 
 
-def _check_jvp(pair: Any, name: str, rule_name: str, out_trees: list) -> list[Any]:
+def _check_jvp(pair: Any, name: str, rule_name: str, fun: FlatFunction) -> list[Any]:
     """The flat results of a JVP rule, after looking at what the user returned."""
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise TypeError(f"Custom JVP rule {rule_name} for function {name} must produce a pair (list or tuple of length "
@@ -261,14 +234,14 @@ def _check_jvp(pair: Any, name: str, rule_name: str, out_trees: list) -> list[An
     if out_tree != tangent_tree:
         raise TypeError(f"Custom JVP rule {rule_name} for function {name} must produce primal and tangent outputs with "
                         f"equal container (pytree) structures, but got {out_tree} and {tangent_tree} respectively.")
-    if out_trees and out_trees[0] != out_tree:
+    if fun.out_tree is not None and fun.out_tree != out_tree:
         raise TypeError(
             f"Custom JVP rule {rule_name} for function {name} must produce a pair (list or tuple of length two) where "
             "the first element represents the primal output (equal in value to the output of the custom_jvp-decorated "
             f"function {name}, and in particular of the same container/pytree structure), but instead the JVP rule "
             f"output's first element had container/pytree structure:\n    {out_tree}\nwhile the custom_jvp-decorated "
-            f"function {name} had output container/pytree structure:\n    {out_trees[0]}.")
-    out_trees[:] = [out_tree]
+            f"function {name} had output container/pytree structure:\n    {fun.out_tree}.")
+    fun.out_tree = out_tree
     for x, t in zip(outs, tangents, strict=True):
         aval = get_aval(x)
         expected = aval.to_tangent_aval()
@@ -362,7 +335,7 @@ class custom_vjp(Generic[P, R]):
         if state.trace.is_eval:
             return self.fun(*args, **kwargs)
         values = resolve_kwargs(self.fun, args, kwargs, "custom_vjp")
-        nondiff, dynamic, positions = _split(values, self.nondiff_argnums)
+        nondiff, dynamic, fixed = _split(values, self.nondiff_argnums)
         if any(map(_is_tracer, tree.tree_leaves(nondiff))):
             raise errors.UnexpectedTracerError(
                 "Found a JAX Tracer object passed as an argument to a custom_vjp function in a position indicated by "
@@ -372,9 +345,8 @@ class custom_vjp(Generic[P, R]):
                 "typically not be indicated as nondiff_argnums.")
         leaves, in_tree = tree.tree_flatten(dynamic)
         _check_leaves("custom_vjp_call", leaves)
-        out_trees: list[tree.PyTreeDef] = []
-        fun = _call_with(self.fun, values, positions, in_tree, out_trees)
-        rule = _Rule(name, self.fwd, self.bwd, self.symbolic_zeros, values, positions, nondiff, in_tree, out_trees)
+        fun = _Primal(self.fun, values, in_tree, fixed)
+        rule = _Rule(name, self.fwd, self.bwd, self.symbolic_zeros, nondiff, in_tree, fun)
 
         def fwd(nonzero: Sequence[bool], *primals: Any) -> Any:
             return rule.forward(nonzero, *primals)
@@ -384,37 +356,32 @@ class custom_vjp(Generic[P, R]):
 
         fwd.__name__ = function_name(self.fwd)
         bwd.__name__ = function_name(self.bwd)
-        outs = custom_vjp_call_p.bind(*leaves, subfuns=(fun, fwd, bwd), out_trees=lambda: out_trees[0],
+        outs = custom_vjp_call_p.bind(*leaves, subfuns=(fun, fwd, bwd), out_trees=lambda: fun.structure,
                                       symbolic_zeros=self.symbolic_zeros)
-        return tree.tree_unflatten(out_trees[0], outs)
+        return tree.tree_unflatten(fun.structure, outs)
 
 
 class _Rule:
     """A user's VJP rule of one call, as functions of flat lists."""
 
-    __slots__ = ("args", "bwd", "fwd", "in_tree", "name", "nondiff", "out_trees", "positions", "symbolic_zeros")
+    __slots__ = ("bwd", "fun", "fwd", "in_tree", "name", "nondiff", "symbolic_zeros")
 
-    def __init__(self, name: str, fwd: Callable, bwd: Callable, symbolic_zeros: bool, args: Sequence[Any],
-                 positions: Sequence[int], nondiff: Sequence[Any], in_tree: tree.PyTreeDef, out_trees: list):
+    def __init__(self, name: str, fwd: Callable, bwd: Callable, symbolic_zeros: bool, nondiff: Sequence[Any],
+                 in_tree: tree.PyTreeDef, fun: FlatFunction):
         self.name = name
         self.fwd = fwd
         self.bwd = bwd
         self.symbolic_zeros = symbolic_zeros
-        self.args = args
-        self.positions = positions
         self.nondiff = nondiff
-        self.in_tree = in_tree
-        self.out_trees = out_trees
+        self.in_tree = in_tree  # of the differentiable arguments
+        self.fun = fun
 
     def forward(self, nonzero: Sequence[bool], *primals: Any) -> tuple[list, list, Callable]:
         """Runs the forward rule: its results, its residuals, and the function that pulls cotangents back."""
         shown = primals
         if self.symbolic_zeros:
             shown = tuple(CustomVJPPrimal(p, nz) for p, nz in zip(primals, nonzero, strict=True))
-        given = list(self.args)
-        for i, x in zip(self.positions, tree.tree_unflatten(self.in_tree, shown), strict=True):
-            given[i] = x
-        pair = self.fwd(*given)
+        pair = self.fwd(*with_fixed(self.in_tree.unflatten(shown), self.fun.fixed))
         rule_name = function_name(self.fwd)
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError(
@@ -425,15 +392,15 @@ class _Rule:
                 f"forward pass for use on the backward pass), but instead of a pair the fwd rule {rule_name} produced "
                 f"{pair}.")
         outs, out_tree = tree.tree_flatten(pair[0])
-        if self.out_trees and self.out_trees[0] != out_tree:
+        if self.fun.out_tree is not None and self.fun.out_tree != out_tree:
             raise TypeError(
                 f"Custom VJP fwd rule {rule_name} for function {self.name} must produce a pair (list or tuple of "
                 "length two) where the first element represents the primal output (equal to the output of the "
                 f"custom_vjp-decorated function {self.name}) and the second element represents residuals, but the fwd "
                 f"rule output's first element had container/pytree structure:\n    {out_tree}\nwhile the "
                 f"custom_vjp-decorated function {self.name} had output container/pytree structure:\n    "
-                f"{self.out_trees[0]}.")
-        self.out_trees[:] = [out_tree]
+                f"{self.fun.out_tree}.")
+        self.fun.out_tree = out_tree
         residuals, residual_tree = tree.tree_flatten(pair[1])
         in_avals = [get_aval(p) for p in primals]
 
@@ -468,7 +435,7 @@ class _Rule:
         """One cotangent per argument leaf; None stands for zeros of a whole argument or part of one."""
         leaves, found_tree = tree.tree_flatten(result)
         length = len(result) if isinstance(result, tuple) else -1
-        expected = tree.tree_structure(tuple(tree.tree_unflatten(self.in_tree, [0] * self.in_tree.num_leaves)))
+        expected = self.in_tree
         if found_tree == expected:
             return leaves
         marked = tree.tree_map(lambda x: _NOTHING if x is None else x, result, is_leaf=lambda x: x is None)

@@ -79,7 +79,7 @@ def jvp(fun: Function, primals: PyTree, tangents: PyTree, has_aux: bool = False)
     outs, tangents_out = jvp_flat(flat, values, directions)
     check_outputs(outs[:flat.num_outs])
     n = flat.num_outs
-    result = flat.results(outs), tree.tree_unflatten(flat.out_tree, map(instantiate_zeros, tangents_out[:n]))
+    result = flat.results(outs), tree.tree_unflatten(flat.structure, map(instantiate_zeros, tangents_out[:n]))
     return (*result, flat.aux(outs)) if has_aux else result
 
 
@@ -141,7 +141,7 @@ def linearize(fun: Function, *primals: PyTree, has_aux: bool = False) -> tuple[P
     check_callable(fun)
     flat, values, outs, record = linearize_call(fun, *tree.tree_flatten(primals), has_aux)
     jaxpr, residuals, nonzero_out = linear_jaxpr(record)
-    linear = LinearMap(jaxpr, flat.in_tree, flat.out_tree, [get_aval(x) for x in values],
+    linear = LinearMap(jaxpr, flat.args_tree, flat.structure, [get_aval(x) for x in values],
                        [get_aval(x).to_tangent_aval() for x in outs[:flat.num_outs]], nonzero_out)
     push = tree.Partial(linear, residuals)
     result = flat.results(outs), push

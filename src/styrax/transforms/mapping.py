@@ -9,6 +9,7 @@ from ..core import tree, tree_paths
 from ..core.trace import get_aval
 from ..core.typing import AxisName, Function, PyTree
 from .batch import AxisData, batch_flat, matchaxis
+from .flattening import FlatFunction
 from .naming import argument_names, check_callable, wraps
 
 F = TypeVar("F", bound=Function)
@@ -87,16 +88,9 @@ def vmap(fun: F, in_axes: int | None | Sequence[PyTree] = 0, out_axes: PyTree = 
         size = _axis_size(fun, args, kwargs, leaves, dims, axis_size)
         dims = [d if d is None or d >= 0 else d + get_aval(x).ndim for x, d in zip(leaves, dims, strict=True)]
         axis = AxisData(axis_name, size, _names(spmd_axis_name))
-        structure: list[tree.PyTreeDef] = []
-
-        def flat(*xs: Any) -> list[Any]:
-            given, named = tree.tree_unflatten(in_tree, xs)
-            outs, out_tree = tree.tree_flatten(fun(*given, **named))
-            structure.append(out_tree)
-            return outs
-
+        flat = FlatFunction(fun, in_tree)
         outs, out_dims = batch_flat(flat, leaves, dims, axis)
-        out_tree = structure[0]
+        out_tree = flat.structure
         if type(out_axes) is int:
             wanted: list[Any] = [out_axes] * len(outs)
         else:

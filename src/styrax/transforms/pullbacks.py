@@ -176,7 +176,7 @@ def vjp(fun: Function, *primals: PyTree, has_aux: bool = False, reduce_axes: Axe
     leaves, in_tree = tree.tree_flatten(primals)
     flat, values, outs, record = linearize_call(fun, list(map(typed, leaves)), in_tree, has_aux)
     jaxpr, residuals, nonzero_out = linear_jaxpr(record)
-    pull = VJP(jaxpr, residuals, flat.in_tree, flat.out_tree, [get_aval(x) for x in values],
+    pull = VJP(jaxpr, residuals, flat.args_tree, flat.structure, [get_aval(x) for x in values],
                [get_aval(x) for x in outs[:flat.num_outs]], [v is not None for v in record.invars], nonzero_out,
                source.describe_function(fun))
     result = flat.results(outs), pull

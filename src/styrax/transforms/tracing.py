@@ -12,7 +12,8 @@ from ..core.jaxpr import ClosedJaxpr
 from ..core.staging import trace_to_jaxpr
 from ..core.trace import extend_axis_env, get_aval
 from ..core.typing import AxisName, Function, PyTree
-from .naming import check_callable, check_results, debug_info, function_name, split_arguments, wraps
+from .flattening import FlatFunction
+from .naming import check_callable, function_name, split_arguments, wraps
 
 
 def abstractify(x: Any) -> Any:
@@ -31,20 +32,14 @@ def abstractify(x: Any) -> Any:
         raise
 
 
-def abstractify_all(fun: Callable, leaves: Sequence[Any], names: Sequence[str]) -> list[Any]:
-    """The abstract values of a function's arguments; errors name the argument."""
-    avals = []
-    for i, x in enumerate(leaves):
-        try:
-            avals.append(abstractify(x))
-        except TypeError as error:
-            path = f" and was passed to the function at path {names[i]}" if i < len(names) else ""
-            raise TypeError(
-                f"Error interpreting argument to {fun} as an abstract array. The problematic value is of type "
-                f"{type(x)}{path}.\nThis typically means that a jit-wrapped function was called with a non-array "
-                "argument, and this argument was not marked as static using the static_argnums or "
-                "static_argnames parameters of jax.jit.") from error
-    return avals
+def not_abstract(fun: Callable[..., Any], x: Any, name: str | None) -> TypeError:
+    """What to raise for an argument that is no array."""
+    path = "" if name is None else f" and was passed to the function at path {name}"
+    return TypeError(
+        f"Error interpreting argument to {fun} as an abstract array. The problematic value is of type "
+        f"{type(x)}{path}.\nThis typically means that a jit-wrapped function was called with a non-array "
+        "argument, and this argument was not marked as static using the static_argnums or "
+        "static_argnames parameters of jax.jit.")
 
 
 def trace_function(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], static: Sequence[int] = (),
@@ -54,22 +49,17 @@ def trace_function(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], s
     Arguments at positions `static` are passed as they are. Returns the program and the structure of
     the results.
     """
-    dynamic = [None if i in static else a for i, a in enumerate(args)]
+    dynamic = tuple(a for i, a in enumerate(args) if i not in static)
     leaves, in_tree = tree.tree_flatten((dynamic, kwargs))
-    info = debug_info(traced_for, fun, dynamic, kwargs)
-    avals = abstractify_all(fun, leaves, info.arg_names)
-    out_trees: list[tree.PyTreeDef] = []
-
-    def flat(*xs: Any) -> list[Any]:
-        given, named = tree.tree_unflatten(in_tree, xs)
-        given = [args[i] if i in static else a for i, a in enumerate(given)]
-        outs, out_tree = tree.tree_flatten(fun(*given, **named))
-        check_results(traced_for, fun, outs, out_tree)
-        out_trees.append(out_tree)
-        return outs
-
-    closed = trace_to_jaxpr(flat, avals, info)
-    return closed, out_trees[0]
+    flat = FlatFunction(fun, in_tree, [(i, args[i]) for i in sorted(set(static))], traced_for=traced_for)
+    avals = []
+    for i, x in enumerate(leaves):
+        try:
+            avals.append(abstractify(x))
+        except TypeError as error:
+            raise not_abstract(fun, x, flat.info(leaves).arg_names[i]) from error
+    closed = trace_to_jaxpr(flat, avals, flat.info(avals))
+    return closed, flat.structure
 
 
 def make_jaxpr(fun: Function, static_argnums: int | Sequence[int] = (),

@@ -33,7 +33,7 @@ from styrax.numpy.reductions import std
 from styrax.numpy.shaping import atleast_1d, atleast_2d, moveaxis
 from styrax.numpy.sorting import argsort
 from styrax.numpy.updates import scatter
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 
 class ModeResult(NamedTuple):
