@@ -24,10 +24,6 @@ class NotGeneric(TypeError):
     """The program cannot be written for all sizes."""
 
 
-class NotGenericHere(NotGeneric):
-    """The program for the sizes at hand should not be written for all of them, that for others may."""
-
-
 class Recorder:
     """The symbols of one trace, with their values, and the guards."""
 

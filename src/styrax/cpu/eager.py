@@ -12,11 +12,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..compile.lowering.products import by_library
 from ..core import config
 from ..core.avals import ShapedArray, shaped
 from ..core.backends import params_key
-from ..core.dims import Dim, NotGeneric, NotGenericHere, Recorder, evaluate, tracing
+from ..core.dims import Dim, NotGeneric, Recorder, evaluate, tracing
 from ..core.invalid_values import Watched, watching
 from ..core.jaxpr import ClosedJaxpr
 from ..core.staging import trace_to_jaxpr
@@ -233,11 +232,7 @@ class Eager:
             closed, extra = trace(recorder)
             if closed.consts and any(hasattr(c, "_trace") for c in closed.consts):
                 raise NotGeneric("captures a tracer")
-            if by_library(closed.jaxpr):
-                raise NotGenericHere("BLAS is called with plain integers")
             code = self.compile(closed, name=name, sizes=recorder)
-        except NotGenericHere:
-            return None
         except NotGeneric:
             self.refused.add(key)
             return None

@@ -6,13 +6,11 @@ program whose sizes are known only when it runs is either one for large products
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ...core.jaxpr import ClosedJaxpr, Jaxpr
 from ..ir.expr import Expr, Index, unwrap
 from ..ir.values import Stored, Value
 from .builder import Builder, Nest
@@ -36,21 +34,6 @@ class Matrices:
         self.batch = batch
         self.row = row
         self.column = column
-
-
-def by_library(jaxpr: Jaxpr) -> bool:
-    """Whether a program has products for BLAS, which is called with sizes that are known."""
-    for eqn in jaxpr.eqns:
-        if eqn.primitive.name == "dot_general" and eqn.outvars[0].aval.dtype in BLAS:
-            shapes = [x.aval.shape for x in eqn.invars]
-            contracts, batches = eqn.params["dimension_numbers"]
-            m, n = (math.prod(size for d, size in enumerate(shape) if d not in contract and d not in batch)
-                    for shape, contract, batch in zip(shapes, contracts, batches, strict=True))
-            if m >= 4 and n >= 4 and m * n * math.prod(shapes[0][d] for d in contracts[0]) >= LARGE:
-                return True
-        if any(by_library(x.jaxpr) for x in eqn.params.values() if isinstance(x, ClosedJaxpr)):
-            return True
-    return False
 
 
 def product(b: Builder, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: np.dtype) -> Value | None:
