@@ -26,8 +26,8 @@ DECLARATIONS = {
         "out0", 3120, " out"),
     parallelize: FLOATS.format("arg0", 4096, " arg") + FLOATS.format("out0", 4096 * 4096, " out"),
     slp: FLOATS.format("out0", 1, " out") + FLOATS.format("out1", 1, " out") + "k0 := 1.0:float32\nk1 := 2.0:float32\n",
-    memory: FLOATS.format("arg0", 64, " arg") + FLOATS.format("c0", 64, "") + FLOATS.format("t0", 64, "") + FLOATS.format(
-        "out0", 64, " out"),
+    memory: FLOATS.format("arg0", 64, " arg") + FLOATS.format("c0", 64, "") + FLOATS.format("t0", 64, "")
+    + FLOATS.format("out0", 64, " out"),
 }
 NAMES = {step.run.__module__: step.name for step in PASSES}
 

@@ -56,21 +56,26 @@ def shown_again(text):
     builder = Builder()
     body, _ = parse(text, builder)
     verify(body)
-    return Program("again", ClosedJaxpr(Jaxpr([], [], [], []))).replace(builder=builder, statements=body).show(declared=True)
+    program = Program("again", ClosedJaxpr(Jaxpr([], [], [], [])))
+    return program.replace(builder=builder, statements=body).show(declared=True)
+
+
+def printed(fun, *args):
+    return jax.jit(fun).lower(*args).compile().runtime_executable().program.show(declared=True)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_what_is_printed_is_read(name):
     fun, *args = PROGRAMS[name]
-    text = jax.jit(fun).lower(*args).compile().runtime_executable().program.show(declared=True)
+    text = printed(fun, *args)
     assert "buffer out0" in text and "\n" in text
     assert shown_again(text) == text
 
 
 def test_int64_and_float64():
     with jax.enable_x64(True):
-        program = jax.jit(lambda x, i: (x[i % 4] * 2.5, i // 3)).lower(numbers(4, dtype=np.float64), numbers(9, dtype=np.int64))
-        text = program.compile().runtime_executable().program.show(declared=True)
+        text = printed(
+            lambda x, i: (x[i % 4] * 2.5, i // 3), numbers(4, dtype=np.float64), numbers(9, dtype=np.int64))
     assert "int64" in text and "2.5:float64" in text
     assert shown_again(text) == text
 
@@ -87,7 +92,7 @@ copy out0[n0] <- t0[0] x n0"""
 
 
 def test_declarations_name_what_is_used_alone():
-    text = jax.jit(lambda x: jax.nn.softmax(x)).lower(numbers(8, 9)).compile().runtime_executable().program.show(declared=True)
+    text = printed(lambda x: jax.nn.softmax(x), numbers(8, 9))
     for line in text.split("\n"):
         if line.startswith("buffer t"):
             assert text.count(line.split()[1].rstrip(":") + "[") > 0

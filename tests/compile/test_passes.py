@@ -1,7 +1,7 @@
 """Each pass of the compiler on its own: text in, text out. And whole programs, in `pipeline/`.
 
-A file `<pass>/<case>.txt` holds a comment, the program that the pass is given, a line `---`, and the expectations. Passes
-over jaxprs, and those that make loops of them, are given a jaxpr in its lossless text form; passes over loops are given
+A file `<pass>/<case>.txt` holds a comment, the program that the pass is given, a line `---`, and the expectations.
+Passes over jaxprs, and those that make loops of them, are given a jaxpr in its lossless text form; passes over loops,
 loops as `compile.ir.parse` reads them. Expectations are `CHECK: text` (in this order), `NOT: text` (nowhere),
 `COUNT n: text` (exactly n lines), and of the memory plan `WORKSPACE bytes`, `SHARED a b` (the first has the second's
 memory; `none`: no buffer has another's), and `PLAN NO COPY IN LOOPS` (the two sides of every copy inside a loop became
@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 import styrax.debug
-import styrax.transforms.checkpoint
-import styrax.numpy  # noqa: F401  (their import makes all primitives known)
+import styrax.numpy
+import styrax.transforms.checkpoint  # noqa: F401  (these make the primitives of the texts known)
 from styrax.compile.ir import parse as loops
 from styrax.compile.ir.loopir import BufferKind, Copy, Loop, While, made_by, statements
 from styrax.compile.lowering.builder import Builder

@@ -152,7 +152,8 @@ def test_stages_are_printed(word, shown, capsys):
 def test_other_words_are_refused(word):
     make, *args = PROGRAMS["cse"]
     refused = word.split(",")[-1]
-    with states["styrax_debug"](word), pytest.raises(ValueError, match=f"STYRAX_DEBUG has no word '{refused}'; it knows .*slp"):
+    message = f"STYRAX_DEBUG has no word '{refused}'; it knows .*slp"
+    with states["styrax_debug"](word), pytest.raises(ValueError, match=message):
         styrax.jit(make(styrax)).lower(*args).compile()
 
 

@@ -15,7 +15,6 @@ from styrax.compile.ir.loopir import (
     Close,
     Copy,
     Declare,
-    Fold,
     Let,
     Loop,
     LoopKind,
@@ -45,12 +44,13 @@ WRONG = {
     "undefined name": ("if gt(arg0[0], 0.0:float32):\n  v0 := arg0[1]\nout0[0] = v0", "v0 is not defined here"),
     "name of another branch": (
         "if gt(arg0[0], 0.0:float32):\n  v0 := arg0[1]\nelse:\n  out0[0] = v0", "v0 is not defined here"),
-    "condition before its head": ("while:\n  v0 := arg0[0]\n  holds gt(v0, 0.0:float32)\ndo:\n  out0[0] = v0\nout0[1] = v0",
-                                  "v0 is not defined here"),
+    "name of a loop's head": (
+        "while:\n  v0 := arg0[0]\n  holds gt(v0, 0.0:float32)\ndo:\n  out0[0] = v0\nout0[1] = v0",
+        "v0 is not defined here"),
     "beyond the end": ("for i0 < 65:\n  out0[i0] = 1.0:float32", "reaches from 0 to 64, outside of 64 elements"),
     "before the start": ("for i0 < 64:\n  out0[(-1 + i0)] = 1.0:float32", "reaches from -1 to 62, outside"),
     "reads beyond the end": ("for i0 < 33:\n  out0[i0] = arg0[(2*i0)]", "arg0.*reaches from 0 to 64, outside"),
-    "reads behind the end backwards": ("for i0 < 64:\n  out0[i0] = arg0[(64 + -1*i0)]", "reaches from 1 to 64, outside"),
+    "reads backwards from beyond": ("for i0 < 64:\n  out0[i0] = arg0[(64 + -1*i0)]", "reaches from 1 to 64, outside"),
     "writes an argument": ("arg0[0] = 1.0:float32", "arg0 belongs to the caller"),
     "copies into an argument": ("copy arg0[0] <- out0[0] x 64", "arg0 belongs to the caller"),
     "copies beyond the end": ("copy out0[1] <- arg0[0] x 64", "reaches from 1 to 64, outside"),
@@ -90,9 +90,10 @@ RIGHT = {
     "last element": "for i0 < 64:\n  out0[(63 + -1*i0)] = arg0[i0]",
     "guarded": "for i0 < 64:\n  if lt(i0, 32):\n    out0[(32 + i0)] = 1.0:float32",
     "iterations of their own": "for i0 < 64 parallel:\n  v0 := arg0[i0]\n  out0[i0] = v0",
-    "iterations with accumulators": "for i0 < 64 parallel:\n  open a0 = 0.0:float32\n  for r0 < 64:\n    a0 add= arg0[r0]\n"
-                                    "  close a0\n  out0[i0] = a0",
-    "iterations with scratch": "for i0 < 64 parallel:\n  scratch w0: float32[1]\n  w0[0] = arg0[i0]\n  out0[i0] = w0[0]",
+    "iterations with accumulators": "for i0 < 64 parallel:\n  open a0 = 0.0:float32\n  for r0 < 64:\n"
+                                    "    a0 add= arg0[r0]\n  close a0\n  out0[i0] = a0",
+    "iterations with scratch": "for i0 < 64 parallel:\n  scratch w0: float32[1]\n  w0[0] = arg0[i0]\n"
+                               "  out0[i0] = w0[0]",
     "steps and what is left": "for i0 < 63 jammed(2):\n  out0[(1 + i0)] = 1.0:float32\nrest:\n  out0[i0] = 1.0:float32",
     "no iterations": "for i0 < 0:\n  out0[(64 + i0)] = 1.0:float32",
     "whole copy": "copy out0[0] <- arg0[0] x 64",
@@ -129,7 +130,7 @@ def test_what_text_cannot_say():
             verify(body)
 
 
-# -- mutations: each breaks one invariant of a sound program; None where the program has nothing for it to break ----------
+# -- mutations: each breaks one invariant of a sound program; None where the program has nothing for it to break -----
 def without_first(kind):
     def mutate(body):
         first = next((s for s in statements(body) if isinstance(s, kind)), None)
@@ -155,8 +156,8 @@ def shifted(body):
                   and s not in guarded and s.offset.bounds[1] < 1 << 40), None)
     if first is None:
         return None
-    return rewrite(body, lambda s: [Store(s.buffer, s.offset + s.buffer.size if not isinstance(s.offset + 0, int)
-                                    else s.value.arena.int(s.offset.attr + s.buffer.size), s.value)] if s is first else [s])
+    beyond = first.offset.arena.iadd(first.offset, first.buffer.size)
+    return rewrite(body, lambda s: [Store(s.buffer, beyond, s.value)] if s is first else [s])
 
 
 def one_place(body):
@@ -166,8 +167,8 @@ def one_place(body):
     if first is None:
         return None
     stores = [Store(s.buffer, s.value.arena.int(0), s.value) if isinstance(s, Store) else s for s in first.body]
-    return rewrite(body, lambda s: [first.replace(body=stores, parallel=True)] if isinstance(s, Loop) and s.var is first.var
-                   else [s])
+    return rewrite(body, lambda s: [first.replace(body=stores, parallel=True)] if isinstance(s, Loop)
+                   and s.var is first.var else [s])
 
 
 def overwritten(body):

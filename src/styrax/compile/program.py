@@ -56,8 +56,8 @@ class Program:
         return new
 
     def show(self, marks: bool = False, declared: bool = False) -> str:
-        """The program in its present form; with `marks`, statements name the pass that made them. With `declared`, loops
-        begin with their sizes and buffers: text that `ir.parse` reads."""
+        """The program in its present form; with `marks`, statements name the pass that made them. With `declared`,
+        loops begin with their sizes and buffers: text that `ir.parse` reads."""
         if self.statements:
             text = show_program(self.statements, marks)
             return "\n".join([*declarations(self.statements, self.builder.buffers), text]) if declared else text

@@ -500,7 +500,7 @@ def show_program(body: Sequence[Statement], marks: bool = False) -> str:
 
 
 def declarations(body: Sequence[Statement], buffers: Sequence[Buffer]) -> list[str]:
-    """The lines that declare what a program names: sizes, and those of `buffers` that it uses or shares with a caller."""
+    """The lines that declare what a program names: sizes, and those of `buffers` that it uses or a caller passes."""
     used: set[Buffer] = set()
     exprs: list[Expr] = []
     for s in statements(body):
@@ -517,7 +517,7 @@ def declarations(body: Sequence[Statement], buffers: Sequence[Buffer]) -> list[s
     exprs += [b.size for b in shown if isinstance(b.size, Expr)]
     out = [f"size {show(n)}" for n in sorted((n for n in walk(exprs) if n.op == "param"), key=lambda n: n.id)]
     for b in shown:
-        words = [w for w, holds in ((str(b.kind), b.kind is not BufferKind.TEMP), ("donated", b.donated), ("once", b.once))
-                 if holds]
+        words = [word for word, holds in ((str(b.kind), b.kind is not BufferKind.TEMP), ("donated", b.donated),
+                                          ("once", b.once)) if holds]
         out.append(" ".join((f"buffer {b.name}: {b.dtype} x {b.size}", *words)))
     return out

@@ -175,7 +175,8 @@ class _Reader:
         return If(condition, then, self.inner(indent) if self.follows(indent, "else:") is not None else [])
 
     def _switch(self, text: str, indent: int) -> Statement:
-        index, branches = self.expr(text), []
+        index = self.expr(text)
+        branches: list[list[Statement]] = []
         while self.follows(indent, f"case {len(branches)}:") is not None:
             branches.append(self.inner(indent))
         return Switch(index, branches)
@@ -216,7 +217,8 @@ class _Reader:
                     unwrap(self.expr(match[5])))
 
     def _call(self, text: str, indent: int) -> Statement:
-        match = re.fullmatch(r"(\w+)\((.*?)\)(?: gives ([\w.]+): (\w+))?(?: reads ([\w, ]+?))?(?: writes ([\w, ]+))?", text)
+        match = re.fullmatch(r"(\w+)\((.*?)\)(?: gives ([\w.]+): (\w+))?(?: reads ([\w, ]+?))?(?: writes ([\w, ]+))?",
+                             text)
         if match is None:
             self.fail("no such call")
         reads, writes = ([self.buffers[n] for n in names.split(", ")] if names else [] for names in match.group(5, 6))
@@ -228,7 +230,9 @@ class _Reader:
         if not text.startswith("&"):
             return self.expr(text)
         name, bracket, place = text[1:].partition("[")
-        return (self.buffers[name], self.expr(place[:-1])) if bracket and name in self.buffers else ("&", self.expr(text[1:]))
+        if bracket and name in self.buffers:
+            return self.buffers[name], self.expr(place[:-1])
+        return "&", self.expr(text[1:])
 
     def _scratch(self, text: str, indent: int) -> Statement:
         name, dtype, size = re.split(r": |\[", text.rstrip("]"))
@@ -330,7 +334,8 @@ class _Reader:
         self.expect(")")
         if attr and op == "transposed":
             _, name, _, _, _, row, _, count, _ = attr
-            return self.b.node(op, tuple(args), self.buffers[name].dtype, (self.buffers[name], None, int(row), int(count)))
+            buffer = self.buffers[name]
+            return self.b.node(op, tuple(args), buffer.dtype, (buffer, None, int(row), int(count)))
         if attr:
             dtype = _dtype(attr[0])
         if op == "guard":

@@ -55,7 +55,7 @@ class _Scope:
         self.mutables: set[Expr] = set(outer.mutables) if outer else set()
         self.accumulators: set[Accumulator] = set(outer.accumulators) if outer else set()
         self.extents: dict[Expr, Index] = dict(outer.extents) if outer else {}
-        self.conditional = outer.conditional if outer else False  # whether these statements may not run at all
+        self.conditional: bool = outer.conditional if outer else False  # whether these statements may not run at all
         # of the parallel loop around: what differs with its iterations, and what each of these has for itself
         self.parallel: set[Expr] | None = None if outer is None or outer.parallel is None else set(outer.parallel)
         self.own: set[Expr | Accumulator] = set(outer.own) if outer else set()
@@ -205,7 +205,7 @@ class _Verifier:
             self.inside(s, buffer, place, scope)
 
     def inside(self, s: Statement, buffer: Buffer, place: Expr, scope: _Scope, count: Index = 1) -> None:
-        """Where all the extents that an access to `count` elements depends on are numbers, and it is made for certain."""
+        """Where an access to `count` elements is made for certain, and all the extents it depends on are numbers."""
         size = _elements(buffer)
         if scope.conditional or size is None or not isinstance(count, int) or count <= 0:
             return

@@ -1,7 +1,8 @@
 """Loops that treat each element of their arrays alone: the elements outside, in lanes, and the turns inside.
 
 What a turn hands to the next stays in registers, where turn by turn it would go through memory. Of a `while` with a
-predicate for each element (what batching makes of one), each vector of elements runs as often as its own need it. Before (what lowering comes to otherwise), and after:
+predicate for each element (what batching makes of one), each vector of elements runs as often as its own need it.
+Before (what lowering comes to otherwise), and after:
 
     copy c0[0] <- arg0[0] x 1000
     for t0 < 7:
