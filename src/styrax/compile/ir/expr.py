@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.index_type import INDEX, scalar_type
+from ...core.index_type import INDEX, ScalarType, scalar_type
 
 BOOL = np.dtype(np.bool_)
 INT32 = np.dtype(np.int32)
@@ -35,7 +35,7 @@ class Expr:
 
     op: str
     args: tuple[Expr, ...]
-    dtype: np.dtype
+    dtype: Any  # a NumPy dtype or INDEX
     attr: Any
     deps: frozenset[Expr]
     bounds: tuple[int, int]
@@ -104,7 +104,7 @@ class Arena:
         self.consts: dict[Any, Expr] = {}
 
     # -- nodes -----------------------------------------------------------------------------------
-    def node(self, op: str, args: tuple[Expr, ...], dtype: np.dtype, attr: Any = None,
+    def node(self, op: str, args: tuple[Expr, ...], dtype: ScalarType, attr: Any = None,
              bounds: tuple[int, int] = UNBOUNDED, deps: frozenset[Expr] | None = None) -> Expr:
         key = (op, args, dtype, attr)
         found = self.nodes.get(key)
@@ -134,7 +134,7 @@ class Arena:
         self.nodes[key] = e
         return e
 
-    def unique(self, op: str, dtype: np.dtype, attr: Any, bounds: tuple[int, int] = UNBOUNDED,
+    def unique(self, op: str, dtype: ScalarType, attr: Any, bounds: tuple[int, int] = UNBOUNDED,
                depends_on_itself: bool = True) -> Expr:
         """A node that equals no other: a loop variable, a size, a mutable variable."""
         e = Expr()

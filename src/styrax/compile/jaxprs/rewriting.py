@@ -51,7 +51,7 @@ def map_programs(eqn: JaxprEqn, change: Callable[[ClosedJaxpr], ClosedJaxpr]) ->
     for name in () if control is None else _PROGRAMS[control]:
         old = eqn.params[name]
         new = tuple(map(change, old)) if isinstance(old, tuple) else change(old)
-        if (any(x is not y for x, y in zip(old, new, strict=True)) if isinstance(old, tuple) else new is not old):
+        if (any(x is not y for x, y in zip(old, new, strict=True)) if isinstance(new, tuple) else new is not old):
             changes[name] = new
     if kept_apart(eqn) and eqn.primitive.traits.program is not None:
         inner = called(eqn)
