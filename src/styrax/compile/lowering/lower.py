@@ -1,7 +1,18 @@
 """Jaxprs to operations: each equation's lowering rule is given values and gives values.
 
 Calls are inlined; `cond`, `while` and `scan` become regions whose blocks are lowered in place, with small carries
-in registers and scanned inputs and outputs reached by index.
+in registers and scanned inputs and outputs reached by index. Before, and after:
+
+    { lambda ; a:f32[20,30]. let
+        b:f32[20] = reduce_sum[axes=(1,) out_sharding=None] a
+        c:f32[20,1] = broadcast_in_dim[broadcast_dimensions=(0,)] b
+        d:f32[20,30] = broadcast_in_dim[broadcast_dimensions=(0, 1)] c
+        e:f32[20,30] = div a d
+      in (e,) }
+
+    reduce[i0; r0] a0 add= arg0[(30*i0 + r0)] from 0.0:float32
+      t0[i0] = a0
+    point[i4, i5] out0[(30*i4 + i5)] = div(arg0[(30*i4 + i5)], t0[i4])
 """
 
 from __future__ import annotations
