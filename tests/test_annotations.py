@@ -26,7 +26,7 @@ MODULES = {
                      "styrax.scipy.signal", "styrax.scipy.special", "styrax.scipy.stats", "styrax.scipy.stats.norm",
                      "styrax.scipy.stats.poisson"), 0.02),
 }  # (of styrax.numpy.fft, too, as soon as its primitive exists)
-# annotations that say nothing; `core.typing` has names for what takes anything on purpose (`PyTree`, `Function`)
+# annotations that say nothing; `core.types.typing` has names for what takes anything on purpose (`PyTree`, `Function`)
 LOOSE = {"Any", "object", "Object", "Callable", "typing.Any", "collections.abc.Callable"}
 # NumPy's own functions under our names: their signatures and docstrings are NumPy's
 FOREIGN = {"get_printoptions", "printoptions", "set_printoptions", "save", "savez"}
@@ -107,7 +107,7 @@ def test_not_loose(written):
 
 
 # -- methods of arrays: what type checkers read is what there is -------------------------------------
-STUB = Path(importlib.import_module("styrax.core.array").__file__).with_name("array_methods.pyi")
+STUB = Path(importlib.import_module("styrax.core.arrays.array").__file__).with_name("array_methods.pyi")
 
 
 def declared(name: str) -> dict[str, ast.FunctionDef]:

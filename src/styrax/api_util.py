@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from .core import source, tree
-from .core.jaxpr import DebugInfo
+from .core.programs.jaxpr import DebugInfo
+from .core.tracing import source
+from .core.trees import tree
 from .extend.linear_util import Store, WrappedFun, transformation2, transformation_with_aux2
 from .transforms.flattening import FlatFunction, positional, with_fixed
 from .transforms.mapping import flatten_axes as _flatten_axes

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from .core import dtypes, tree
-from .core.array import Array
-from .core.source import warn
-from .core.typing import PyTree
+from .core.arrays.array import Array
+from .core.tracing.source import warn
+from .core.trees import tree
+from .core.types import dtypes
+from .core.types.typing import PyTree
 
 
 def ravel_pytree(pytree: PyTree) -> tuple[Array, Callable[[Array], PyTree]]:

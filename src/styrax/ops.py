@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
-from styrax.core.array import Array
-from styrax.core.trace import concrete_or_error
-from styrax.core.typing import ArrayLike, ShardingLike
-from styrax.lax.indexing import GatherScatterMode
+from styrax.core.arrays.array import Array
+from styrax.core.tracing.trace import concrete_or_error
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike, ShardingLike
+from styrax.lax.indexing.dimension_numbers import GatherScatterMode
 from styrax.numpy.conversion import asarray
 from styrax.numpy.promotion import check_arraylike, convert, unwrap
 from styrax.numpy.updates import scatter

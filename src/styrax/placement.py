@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from .core import backends, tree
-from .core.array import Array
-from .core.devices import Device, Sharding
-from .core.typing import ArrayLike, DTypeLike, PyTree
-from .lax.placing import device_put
+from .core.arrays import backends
+from .core.arrays.array import Array
+from .core.arrays.devices import Device, Sharding
+from .core.trees import tree
+from .core.types.typing import ArrayLike, DTypeLike, PyTree
+from .lax.collectives.placing import device_put
 
 
 def devices(backend: str | None = None) -> list[Device]:

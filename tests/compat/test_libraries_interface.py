@@ -79,7 +79,7 @@ def test_primitive_without_lowering():
 
 
 def test_tables_are_the_transformations_own():
-    from styrax.core import rules
+    from styrax.core.programs import rules
 
     assert ad.primitive_jvps is rules.jvps
     assert ad.primitive_transposes is rules.transposes

@@ -16,7 +16,7 @@ from styrax.compile.loops import fuse, index_set_splitting, memory, parallelize,
 from styrax.compile.lowering import interchange, lower
 from styrax.compile.pipeline import PASSES
 from styrax.compile.program import Program
-from styrax.core.config import states
+from styrax.core.settings.config import states
 from tests.compile.test_passes import after, program_of
 
 FLOATS = "buffer {}: float32 x {}{}\n"

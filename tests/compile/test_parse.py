@@ -12,7 +12,7 @@ from styrax.compile.ir.parse import parse
 from styrax.compile.ir.verify import verify
 from styrax.compile.lowering.builder import Builder
 from styrax.compile.program import Program
-from styrax.core.jaxpr import ClosedJaxpr, Jaxpr
+from styrax.core.programs.jaxpr import ClosedJaxpr, Jaxpr
 
 
 def numbers(*shape, dtype=np.float32):

@@ -22,8 +22,8 @@ from styrax.compile.ir.loopir import BufferKind, Copy, Loop, While, made_by, sta
 from styrax.compile.lowering.builder import Builder
 from styrax.compile.pipeline import PASSES, compile_to_loops
 from styrax.compile.program import Program
-from styrax.core.jaxpr import ClosedJaxpr, Jaxpr
-from styrax.core.serial import parse
+from styrax.core.programs.jaxpr import ClosedJaxpr, Jaxpr
+from styrax.core.programs.serial import parse
 
 HERE = Path(__file__).parent
 FILES = sorted(HERE.glob("*/*.txt"))

@@ -15,7 +15,7 @@ import pytest
 import styrax
 from styrax.compile import pipeline
 from styrax.compile.ir.loopir import statements
-from styrax.core.config import states
+from styrax.core.settings.config import states
 
 rng = np.random.default_rng(0)
 

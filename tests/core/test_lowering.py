@@ -1,4 +1,4 @@
-"""`core.lowering` says what the compiler's builder offers to rules: each method is there, with these parameters."""
+"""`core.programs.lowering` says what the compiler's builder offers to rules: each method is there."""
 
 import inspect
 
@@ -6,7 +6,7 @@ import pytest
 
 from styrax.compile.ir import values
 from styrax.compile.lowering import builder
-from styrax.core import lowering
+from styrax.core.programs import lowering
 
 PAIRS = [
     (lowering.Builder, builder.Builder),

@@ -8,9 +8,9 @@ import pytest
 import styrax as jax
 import styrax.numpy as jnp
 from styrax import lax
-from styrax.core import rules
-from styrax.core.dims import Dim, NotGeneric, Recorder
-from styrax.core.primitive import Primitive
+from styrax.core.programs import rules
+from styrax.core.programs.primitive import Primitive
+from styrax.core.types.dims import Dim, NotGeneric, Recorder
 from styrax.cpu.client import backend
 from styrax.numpy.indexing import _static_slice
 

@@ -209,7 +209,7 @@ def test_arguments_are_flattened_once():
 
 
 def test_first_calls_and_stages_share_programs(monkeypatch):
-    from styrax.core import backends
+    from styrax.core.arrays import backends
 
     compiled, traced = [], []
     compile_program = backends.backend_compile_and_load

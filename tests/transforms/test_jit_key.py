@@ -102,7 +102,7 @@ def test_random_bits():
 
 
 def test_numerics():
-    from styrax.core import config
+    from styrax.core.settings import config
 
     g = jax.jit(lambda x, y: x + y - x)
     assert g(1e8, 1.0) == 0.0

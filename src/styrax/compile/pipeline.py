@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ..core import config
-from ..core.check import check_jaxpr
-from ..core.jaxpr import ClosedJaxpr, JaxprEqn
+from ..core.programs.check import check_jaxpr
+from ..core.programs.jaxpr import ClosedJaxpr, JaxprEqn
+from ..core.settings import config
 from .ir.loopir import made_by, statements
 from .ir.verify import verify
 from .jaxprs import cse, dead_code, inline, loop_invariants, row_products

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..core.jaxpr import ClosedJaxpr
+from ..core.programs.jaxpr import ClosedJaxpr
 from .ir.loopir import Buffer, Statement, declarations, show_program
 from .ir.values import Operation, show_operations
 

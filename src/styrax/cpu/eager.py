@@ -1,6 +1,6 @@
 """Eager operations: compiled once for all shapes.
 
-An operation is traced on sizes that record what is asked of them (`core.dims`). The program is kept with its
+An operation is traced on sizes that record what is asked of them (`core.types.dims`). The program is kept with its
 guards under the operation, its static parameters and its arguments' types and ranks, and serves every shape that
 would have been traced alike. Where a trace turns out to need plain integers (`NotGeneric`), it is compiled for the
 shape at hand; so is an operation on which, at one shape, as much time was spent as that would take.
@@ -12,13 +12,13 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core import config
-from ..core.avals import ShapedArray, shaped
-from ..core.backends import params_key
-from ..core.dims import Dim, NotGeneric, Recorder, evaluate, tracing
-from ..core.invalid_values import Watched, watching
-from ..core.jaxpr import ClosedJaxpr
-from ..core.staging import trace_to_jaxpr
+from ..core.arrays.backends import params_key
+from ..core.programs.jaxpr import ClosedJaxpr
+from ..core.settings import config
+from ..core.tracing.invalid_values import Watched, watching
+from ..core.tracing.staging import trace_to_jaxpr
+from ..core.types.avals import ShapedArray, shaped
+from ..core.types.dims import Dim, NotGeneric, Recorder, evaluate, tracing
 
 COMPILATION = 0.02  # seconds that it takes at least to compile a program that no disk has (measured: 15 to 40 ms)
 FOREVER = 1 << 62  # calls

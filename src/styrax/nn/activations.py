@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core.array import Array
-from styrax.core.typing import ArrayLike, Axis, AxisName, DTypeLike
+from styrax.core.arrays.array import Array
+from styrax.core.types.typing import ArrayLike, Axis, AxisName, DTypeLike
 from styrax.numpy.binary import add, divide, equal, logaddexp, multiply, power, subtract
 from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.conversion import array, asarray
@@ -440,7 +440,7 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, a
       Array([[1., 0., 0.],
              [0., 0., 1.]], dtype=float32)
     """
-    from styrax.core.trace import concrete_or_error
+    from styrax.core.tracing.trace import concrete_or_error
 
     number = concrete_or_error(lambda n: n.__index__(), num_classes,
                                "The error arose in jax.nn.one_hot argument `num_classes`.")

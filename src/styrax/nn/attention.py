@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
-from styrax.core.array import Array
-from styrax.core.typing import ArrayLike, DTypeLike
-from styrax.lax.contractions import DotDimensionNumbers
+from styrax.core.arrays.array import Array
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike, DTypeLike
+from styrax.lax.reductions.contractions import DotDimensionNumbers
 from styrax.numpy.binary import add, logical_and, multiply
 from styrax.numpy.broadcasting import choose_elements, spread
 from styrax.numpy.conversion import asarray

@@ -10,9 +10,9 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
-from styrax.core.array import Array
-from styrax.core.typing import ArrayLike, Axis
+from styrax.core.arrays.array import Array
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike, Axis
 from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.conversion import asarray
 from styrax.numpy.promotion import (

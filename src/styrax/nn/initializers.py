@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
-from styrax.core.array import Array
-from styrax.core.typing import ArrayLike, DTypeLike, ShardingLike
+from styrax.core.arrays.array import Array
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.numpy.conversion import asarray
 from styrax.numpy.creation import full
 from styrax.numpy.creation import ones as ones_

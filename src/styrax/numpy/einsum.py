@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core.array import Array
-from styrax.core.typing import ArrayLike, DTypeLike, Object, ShardingLike
+from styrax.core.arrays.array import Array
+from styrax.core.types.typing import ArrayLike, DTypeLike, Object, ShardingLike
 
 from .contractions import output_type
 from .conversion import asarray

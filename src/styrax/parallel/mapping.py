@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from ..core import mesh as meshes
-from ..core import tree, tree_paths
-from ..core.devices import Device
-from ..core.mesh import AbstractMesh, Mesh
-from ..core.shardings import NamedSharding, PartitionSpec
-from ..core.trace import get_aval
-from ..core.typing import AxisName, Function, Object, PyTree
+from ..core.arrays import mesh as meshes
+from ..core.arrays.devices import Device
+from ..core.arrays.mesh import AbstractMesh, Mesh
+from ..core.arrays.shardings import NamedSharding, PartitionSpec
+from ..core.tracing.trace import get_aval
+from ..core.trees import tree, tree_paths
+from ..core.types.typing import AxisName, Function, Object, PyTree
 from ..transforms.jit import jit
 from ..transforms.mapping import vmap
 from ..transforms.naming import wraps
@@ -66,7 +66,7 @@ def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | Non
 
     @functools.partial(jit, static_argnums=statics or None, donate_argnums=donated or None)
     def compiled(*args: Any, **kwargs: Any) -> Any:
-        from ..core.backends import get
+        from ..core.arrays.backends import get
 
         count = len(devices) if devices is not None else len(get(backend).devices())
         axes = _axes_of(in_axes, args, statics)

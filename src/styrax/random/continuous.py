@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
-from styrax.core.array import Array
-from styrax.core.typing import ArrayLike, DTypeLike, ShardingLike
-from styrax.lax.shapes import canonical_shape
+from styrax.core.arrays.array import Array
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
+from styrax.lax.shaping.shapes import canonical_shape
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .keys import check_prng_key, split_apart
@@ -211,7 +211,7 @@ def gumbel(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = 
 
 
 def default_mode() -> str:
-    from styrax.core import config
+    from styrax.core.settings import config
 
     return "high" if getattr(config.config, "jax_high_dynamic_range_gumbel", False) else "low"
 

@@ -10,11 +10,11 @@ from typing import Any, SupportsIndex, cast
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
-from styrax.core.array import Array
-from styrax.core.typing import ArrayLike, DTypeLike, ShardingLike
-from styrax.lax import prng
-from styrax.lax.shapes import canonical_axis, canonical_shape
+from styrax.core.arrays.array import Array
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
+from styrax.lax.random_bits import prng
+from styrax.lax.shaping.shapes import canonical_axis, canonical_shape
 from styrax.numpy.promotion import check_arraylike
 from styrax.transforms.jit import jit_for_all_shapes as jit
 

@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes, rules
-from styrax.core.array import Array
-from styrax.core.avals import ShapedArray
-from styrax.core.physical import Context, physicals
-from styrax.core.primitive import Primitive
-from styrax.core.trace import get_aval
-from styrax.core.typing import ArrayLike, DTypeLike, ShardingLike
-from styrax.lax import prng
-from styrax.lax.shapes import canonical_shape
+from styrax.core.arrays.array import Array
+from styrax.core.programs import rules
+from styrax.core.programs.primitive import Primitive
+from styrax.core.tracing.trace import get_aval
+from styrax.core.types import dtypes
+from styrax.core.types.avals import ShapedArray
+from styrax.core.types.physical import Context, physicals
+from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
+from styrax.lax.random_bits import prng
+from styrax.lax.shaping.shapes import canonical_shape
 from styrax.transforms import ad, batching
 from styrax.transforms.jit import jit_for_all_shapes as jit
 

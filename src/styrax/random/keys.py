@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from styrax.core import config, dtypes
-from styrax.core.array import Array
-from styrax.core.trace import get_aval
-from styrax.core.typing import ArrayLike, DTypeLike
-from styrax.lax import prng
-from styrax.lax.keys import KeyTy, PRNGImpl, PRNGKeyArray, PRNGSpec, resolve_prng_impl
+from styrax.core.arrays.array import Array
+from styrax.core.settings import config
+from styrax.core.tracing.trace import get_aval
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike, DTypeLike
+from styrax.lax.random_bits import prng
+from styrax.lax.random_bits.key_arrays import KeyTy, PRNGImpl, PRNGKeyArray, PRNGSpec, resolve_prng_impl
 
 UINT32 = np.dtype(np.uint32)
 
@@ -226,7 +227,7 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: Hashable | None = None, dt
 
 def key_impl(keys: ArrayLike) -> str | PRNGSpec:
     """The generator of keys: its name where it has one, else a value that `key(impl=...)` accepts."""
-    from styrax.lax.keys import prngs
+    from styrax.lax.random_bits.key_arrays import prngs
 
     typed, _ = check_prng_key("key_impl", keys, allow_batched=True)
     impl = typed.aval.dtype._impl

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core.array import Array
-from styrax.core.typing import ArrayLike, DTypeLike, ShardingLike
-from styrax.lax.shapes import canonical_shape
+from styrax.core.arrays.array import Array
+from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
+from styrax.lax.shaping.shapes import canonical_shape
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .continuous import normal

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
-from styrax.core.array import Array
+from styrax.core.arrays.array import Array
+from styrax.core.types import dtypes
 
 from .keys import split_apart
 from .uniforms import uniform

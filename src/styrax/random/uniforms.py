@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
-from styrax.core.array import Array
-from styrax.core.trace import get_aval
-from styrax.core.typing import ArrayLike, DTypeLike, ShardingLike
-from styrax.lax import prng
-from styrax.lax.shapes import canonical_shape
+from styrax.core.arrays.array import Array
+from styrax.core.tracing.trace import get_aval
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
+from styrax.lax.random_bits import prng
+from styrax.lax.shaping.shapes import canonical_shape
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .keys import check_prng_key, split_apart

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
-from styrax.core.array import Array
-from styrax.core.typing import ArrayLike, Object
+from styrax.core.arrays.array import Array
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike, Object
 from styrax.lax import linalg as lax_linalg
 from styrax.numpy import contractions
 from styrax.numpy import linalg as _linalg

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core.array import Array
-from styrax.core.typing import ArrayLike
-from styrax.lax.contractions import PrecisionLike
+from styrax.core.arrays.array import Array
+from styrax.core.types.typing import ArrayLike
+from styrax.lax.reductions.contractions import PrecisionLike
 from styrax.numpy.broadcasting import spread
 from styrax.numpy.conversion import asarray
 from styrax.numpy.creation import arange

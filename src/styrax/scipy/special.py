@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
-from styrax.core.array import Array
-from styrax.core.trace import concrete_or_error
-from styrax.core.typing import ArrayLike, Axis
+from styrax.core.arrays.array import Array
+from styrax.core.tracing.trace import concrete_or_error
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike, Axis
 from styrax.nn.exponentials import log_softmax as _log_softmax
 from styrax.nn.exponentials import logsumexp as logsumexp
 from styrax.nn.exponentials import softmax as _softmax

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
-from styrax.core.array import Array
-from styrax.core.typing import ArrayLike
+from styrax.core.arrays.array import Array
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike
 from styrax.numpy.broadcasting import spread
 from styrax.numpy.conversion import asarray
 from styrax.numpy.promotion import convert, promote_args_inexact, to_complex

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core.array import Array
-from styrax.core.trace import concrete_or_error
-from styrax.core.typing import ArrayLike
+from styrax.core.arrays.array import Array
+from styrax.core.tracing.trace import concrete_or_error
+from styrax.core.types.typing import ArrayLike
 from styrax.numpy.broadcasting import spread
 from styrax.numpy.conversion import asarray
 from styrax.numpy.promotion import arrays, convert, default_float, promote_args_inexact

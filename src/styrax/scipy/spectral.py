@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core.array import Array
-from styrax.core.trace import concrete_or_error
+from styrax.core.arrays.array import Array
+from styrax.core.tracing.trace import concrete_or_error
 from styrax.numpy import fft
 from styrax.numpy.broadcasting import spread
 from styrax.numpy.conversion import asarray

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from styrax import lax
-from styrax.core.array import Array
-from styrax.core.typing import ArrayLike
+from styrax.core.arrays.array import Array
+from styrax.core.types.typing import ArrayLike
 from styrax.lax import linalg as lax_linalg
 from styrax.numpy.broadcasting import spread
 from styrax.numpy.conversion import asarray

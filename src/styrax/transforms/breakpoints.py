@@ -10,9 +10,10 @@ import sys
 from types import FrameType
 from typing import Any
 
-from ..core import source, tree
-from ..core.trace import valid_jaxtype
-from ..core.typing import Object
+from ..core.tracing import source
+from ..core.tracing.trace import valid_jaxtype
+from ..core.trees import tree
+from ..core.types.typing import Object
 from .debugging import debug_callback
 
 

@@ -11,24 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core import backends, dtypes, errors, rules, tree
-from ..core.avals import ShapedArray
-from ..core.devices import Sharding
-from ..core.effects import (
-    Effect,
-    control_flow_allowed_effects,
-    lowerable_effects,
-    ordered_effects,
-)
-from ..core.physical import physicals
-from ..core.primitive import Primitive
-from ..core.trace import get_aval
-from ..core.typing import PyTree
+from ..core.arrays import backends
+from ..core.arrays.devices import Sharding
+from ..core.programs import rules
+from ..core.programs.primitive import Primitive
+from ..core.tracing import errors
+from ..core.tracing.trace import get_aval
+from ..core.trees import tree
+from ..core.types import dtypes
+from ..core.types.avals import ShapedArray
+from ..core.types.effects import Effect, control_flow_allowed_effects, lowerable_effects, ordered_effects
+from ..core.types.physical import physicals
+from ..core.types.typing import PyTree
 from . import array_ops
 from .batch import moveaxis
 
 if TYPE_CHECKING:
-    from ..core.lowering import Builder
+    from ..core.programs.lowering import Builder
 
 
 class IOEffect(Effect):

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core import dtypes, tree
-from ..core.trace import get_aval
+from ..core.tracing.trace import get_aval
+from ..core.trees import tree
+from ..core.types import dtypes
 from .flattening import FlatFunction, positional
 
 Axes = Sequence[Any]

@@ -15,18 +15,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core import dtypes, rules, tree
-from ..core.avals import ShapedArray
-from ..core.effects import (
+from ..core.programs import rules
+from ..core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, jaxprs_in_params
+from ..core.programs.primitive import Primitive
+from ..core.tracing.staging import trace_to_jaxpr
+from ..core.tracing.trace import Tracer, get_aval, valid_jaxtype
+from ..core.trees import tree
+from ..core.types import dtypes
+from ..core.types.avals import ShapedArray
+from ..core.types.effects import (
     Effect,
     control_flow_allowed_effects,
     custom_derivatives_allowed_effects,
     remat_allowed_effects,
 )
-from ..core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, jaxprs_in_params
-from ..core.primitive import Primitive
-from ..core.staging import trace_to_jaxpr
-from ..core.trace import Tracer, get_aval, valid_jaxtype
 from . import array_ops
 from .batch import moveaxis
 from .callbacks import as_arrays
@@ -35,7 +37,7 @@ from .tracing import trace_function
 from .zeros import zeros_like_aval
 
 if TYPE_CHECKING:
-    from ..core.lowering import Builder
+    from ..core.programs.lowering import Builder
 
 
 class ErrorEffect(Effect):

@@ -13,13 +13,10 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from ..core import dtypes, errors, source, tree
-from ..core.avals import AbstractRef
-from ..core.dead_code import dce_call, dce_jaxpr
-from ..core.effects import Effects
-from ..core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, close_jaxpr
-from ..core.primitive import Primitive
-from ..core.rules import (
+from ..core.programs.dead_code import dce_call, dce_jaxpr
+from ..core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, close_jaxpr
+from ..core.programs.primitive import Primitive
+from ..core.programs.rules import (
     batchers,
     dces,
     discharges,
@@ -32,9 +29,14 @@ from ..core.rules import (
     stablehlos,
     transposes,
 )
-from ..core.staging import hoist_tracers
-from ..core.trace import get_aval, state
-from ..core.typing import Function, Object, PyTree
+from ..core.tracing import errors, source
+from ..core.tracing.staging import hoist_tracers
+from ..core.tracing.trace import get_aval, state
+from ..core.trees import tree
+from ..core.types import dtypes
+from ..core.types.avals import AbstractRef
+from ..core.types.effects import Effects
+from ..core.types.typing import Function, Object, PyTree
 from . import array_ops
 from .batch import AxisData, batch_jaxpr2
 from .checkpoint_policies import checkpoint_policies

@@ -8,13 +8,16 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
-from ..core import backends, dtypes, errors, tree, tree_paths
-from ..core.array import Array
-from ..core.jaxpr import DebugInfo, Jaxpr, eval_jaxpr
-from ..core.staging import hoist_tracers
-from ..core.trace import Tracer, get_aval, state
-from ..core.tree import tree_map
-from ..core.typing import Function, PyTree
+from ..core.arrays import backends
+from ..core.arrays.array import Array
+from ..core.programs.jaxpr import DebugInfo, Jaxpr, eval_jaxpr
+from ..core.tracing import errors
+from ..core.tracing.staging import hoist_tracers
+from ..core.tracing.trace import Tracer, get_aval, state
+from ..core.trees import tree, tree_paths
+from ..core.trees.tree import tree_map
+from ..core.types import dtypes
+from ..core.types.typing import Function, PyTree
 from .custom_calls import custom_jvp_call_p, custom_vjp_call_p
 from .flattening import FlatFunction, positional, with_fixed
 from .naming import LateInfo, function_name, wraps

@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core import rules, tree
-from ..core.effects import (
+from ..core.programs import rules
+from ..core.programs.primitive import Primitive
+from ..core.tracing.trace import Tracer, valid_jaxtype
+from ..core.trees import tree
+from ..core.types.effects import (
     Effect,
     control_flow_allowed_effects,
     custom_derivatives_allowed_effects,
@@ -22,15 +25,13 @@ from ..core.effects import (
     ordered_effects,
     remat_allowed_effects,
 )
-from ..core.physical import physicals
-from ..core.primitive import Primitive
-from ..core.trace import Tracer, valid_jaxtype
-from ..core.typing import PyTree
+from ..core.types.physical import physicals
+from ..core.types.typing import PyTree
 from . import array_ops
 from .callbacks import as_arrays
 
 if TYPE_CHECKING:
-    from ..core.lowering import Builder
+    from ..core.programs.lowering import Builder
 
 _logger = logging.getLogger("styrax.debug")
 
@@ -177,7 +178,7 @@ def debug_print(fmt: str | None = None, *args: PyTree, ordered: bool = False, pa
     split = _Split(args, kwargs)
     record = None
     if _use_logging:
-        from ..core import source
+        from ..core.tracing import source
 
         record = source.current().summary()
     debug_print_p.bind(*split.dynamic, fmt=fmt, ordered=ordered, partitioned=partitioned, in_tree=split.in_tree,

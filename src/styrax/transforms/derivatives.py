@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ..core import backends, dtypes, tree
-from ..core.avals import ShapedArray, shaped, typed_scalar
-from ..core.dead_code import dce_jaxpr
-from ..core.jaxpr import Jaxpr, eval_jaxpr
-from ..core.trace import get_aval
-from ..core.typing import Function, PyTree
+from ..core.arrays import backends
+from ..core.programs.dead_code import dce_jaxpr
+from ..core.programs.jaxpr import Jaxpr, eval_jaxpr
+from ..core.tracing.trace import get_aval
+from ..core.trees import tree
+from ..core.types import dtypes
+from ..core.types.avals import ShapedArray, shaped, typed_scalar
+from ..core.types.typing import Function, PyTree
 from .calls import (
     Axes,
     FlatCall,

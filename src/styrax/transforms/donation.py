@@ -10,10 +10,10 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core import errors, source
-from ..core.array import Array
-from ..core.avals import ShapedArray
-from ..core.jaxpr import ClosedJaxpr, Literal
+from ..core.arrays.array import Array
+from ..core.programs.jaxpr import ClosedJaxpr, Literal
+from ..core.tracing import errors, source
+from ..core.types.avals import ShapedArray
 
 
 class Donation:

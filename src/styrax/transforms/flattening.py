@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core import tree
-from ..core.jaxpr import DebugInfo
+from ..core.programs.jaxpr import DebugInfo
+from ..core.trees import tree
 from .naming import LateInfo, check_results, function_name
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core import dtypes, tree
-from ..core.trace import get_aval
-from ..core.typing import Function
+from ..core.tracing.trace import get_aval
+from ..core.trees import tree
+from ..core.types import dtypes
+from ..core.types.typing import Function
 from . import array_ops
 from .calls import check_input, check_input_jacfwd, check_output, check_output_jacfwd, is_float0
 from .derivatives import jvp

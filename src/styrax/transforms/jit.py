@@ -16,12 +16,15 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
 
-from ..core import backends, config, invalid_values, tree
-from ..core.avals import AbstractValue, ShapedArray
-from ..core.dims import NotGeneric, tracing
-from ..core.jaxpr import ClosedJaxpr
-from ..core.staging import hoist_tracers, trace_to_jaxpr
-from ..core.trace import eval_trace, get_aval, state
+from ..core.arrays import backends
+from ..core.programs.jaxpr import ClosedJaxpr
+from ..core.settings import config
+from ..core.tracing import invalid_values
+from ..core.tracing.staging import hoist_tracers, trace_to_jaxpr
+from ..core.tracing.trace import eval_trace, get_aval, state
+from ..core.trees import tree
+from ..core.types.avals import AbstractValue, ShapedArray
+from ..core.types.dims import NotGeneric, tracing
 from . import refs, stages
 from .donation import Donating, Donation
 from .jit_rules import UNSPECIFIED, jit_p, jit_params

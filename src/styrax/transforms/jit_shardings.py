@@ -10,11 +10,12 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core import backends, mesh, tree
-from ..core.array import Array
-from ..core.devices import Device, Sharding, SingleDeviceSharding
-from ..core.jaxpr import DebugInfo
-from ..core.shardings import NamedSharding, PartitionSpec
+from ..core.arrays import backends, mesh
+from ..core.arrays.array import Array
+from ..core.arrays.devices import Device, Sharding, SingleDeviceSharding
+from ..core.arrays.shardings import NamedSharding, PartitionSpec
+from ..core.programs.jaxpr import DebugInfo
+from ..core.trees import tree
 from .flattening import FlatFunction
 from .jit_rules import UNSPECIFIED, UnspecifiedValue
 from .naming import leaf_path

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..core import tree
-from ..core.effects import Effects
-from ..core.jaxpr import ClosedJaxpr, Var, eval_jaxpr, no_debug_info
-from ..core.primitive import Primitive
-from ..core.rules import dces, fancy_batchers, jvps, transposes
-from ..core.staging import hoist_tracers
-from ..core.trace import get_aval
-from ..core.typing import Function, PyTree
+from ..core.programs.jaxpr import ClosedJaxpr, Var, eval_jaxpr, no_debug_info
+from ..core.programs.primitive import Primitive
+from ..core.programs.rules import dces, fancy_batchers, jvps, transposes
+from ..core.tracing.staging import hoist_tracers
+from ..core.tracing.trace import get_aval
+from ..core.trees import tree
+from ..core.types.effects import Effects
+from ..core.types.typing import Function, PyTree
 from .batch import AxisData, batch_jaxpr, bdim_at_front
 from .custom_calls import discard_unused
 from .jit_rules import call_effects

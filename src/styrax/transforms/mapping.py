@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
-from ..core import tree, tree_paths
-from ..core.trace import get_aval
-from ..core.typing import AxisName, Function, PyTree
+from ..core.tracing.trace import get_aval
+from ..core.trees import tree, tree_paths
+from ..core.types.typing import AxisName, Function, PyTree
 from .batch import AxisData, batch_flat, matchaxis
 from .flattening import FlatFunction
 from .naming import argument_names, check_callable, wraps

@@ -6,9 +6,10 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core import source, tree, tree_paths
-from ..core.jaxpr import DebugInfo
-from ..core.trace import valid_jaxtype
+from ..core.programs.jaxpr import DebugInfo
+from ..core.tracing import source
+from ..core.tracing.trace import valid_jaxtype
+from ..core.trees import tree, tree_paths
 
 
 def function_name(fun: Any) -> str:

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ..core import dtypes, source, tree, tree_paths
-from ..core.avals import AbstractRef
-from ..core.jaxpr import Jaxpr
-from ..core.trace import get_aval
-from ..core.typing import Function, PyTree
+from ..core.programs.jaxpr import Jaxpr
+from ..core.tracing import source
+from ..core.tracing.trace import get_aval
+from ..core.trees import tree, tree_paths
+from ..core.types import dtypes
+from ..core.types.avals import AbstractRef
+from ..core.types.typing import Function, PyTree
 from .calls import Axes, is_float0, no_reduce_axes
 from .derivatives import linearize_call, typed
 from .jit import jit

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core import dtypes, tree
-from ..core.array import Array
-from ..core.trace import Tracer, get_aval
+from ..core.arrays.array import Array
+from ..core.tracing.trace import Tracer, get_aval
+from ..core.trees import tree
+from ..core.types import dtypes
 from . import array_ops
 
 

@@ -14,13 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from ..core import backends, dtypes, tree
-from ..core.array import Array
-from ..core.avals import AbstractRef, ShapedArray, aval_rules
-from ..core.effects import AccumEffect, Effects, ReadEffect, WriteEffect, no_effects
-from ..core.primitive import Primitive
-from ..core.trace import Tracer, get_aval
-from ..core.typing import Object, PyTree
+from ..core.arrays import backends
+from ..core.arrays.array import Array
+from ..core.programs.primitive import Primitive
+from ..core.tracing.trace import Tracer, get_aval
+from ..core.trees import tree
+from ..core.types import dtypes
+from ..core.types.avals import AbstractRef, ShapedArray, aval_rules
+from ..core.types.effects import AccumEffect, Effects, ReadEffect, WriteEffect, no_effects
+from ..core.types.typing import Object, PyTree
 from . import array_ops
 from .ref_indexing import NDIndexer, read, transformed_shape, write
 

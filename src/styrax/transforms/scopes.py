@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
 
-from ..core import name_stack
+from ..core.programs import name_stack
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
-from ..core import backends, config, mesh, tree
-from ..core.array import Array
-from ..core.trace import Tracer, raise_leak, state
-from ..core.treedef import PyTreeDef, default_registry, leaf_treedef
+from ..core.arrays import backends, mesh
+from ..core.arrays.array import Array
+from ..core.settings import config
+from ..core.tracing.trace import Tracer, raise_leak, state
+from ..core.trees import tree
+from ..core.trees.treedef import PyTreeDef, default_registry, leaf_treedef
 from .flattening import FlatFunction
 from .naming import argument_names
 from .references import Ref

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..core import backends, tree, tree_paths
-from ..core.avals import ShapeDtypeStruct
-from ..core.devices import Sharding, SingleDeviceSharding
-from ..core.jaxpr import ClosedJaxpr
-from ..core.trace import Tracer, get_aval
+from ..core.arrays import backends
+from ..core.arrays.devices import Sharding, SingleDeviceSharding
+from ..core.programs.jaxpr import ClosedJaxpr
+from ..core.tracing.trace import Tracer, get_aval
+from ..core.trees import tree, tree_paths
+from ..core.types.avals import ShapeDtypeStruct
 from .donation import Donating
 from .jit_shardings import Placing, settled
 from .signature import as_operand

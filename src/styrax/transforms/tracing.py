@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from ..core import tree
-from ..core.avals import AbstractRef, ShapedArray, ShapeDtypeStruct
-from ..core.jaxpr import ClosedJaxpr
-from ..core.staging import trace_to_jaxpr
-from ..core.trace import extend_axis_env, get_aval
-from ..core.typing import AxisName, Function, PyTree
+from ..core.programs.jaxpr import ClosedJaxpr
+from ..core.tracing.staging import trace_to_jaxpr
+from ..core.tracing.trace import extend_axis_env, get_aval
+from ..core.trees import tree
+from ..core.types.avals import AbstractRef, ShapedArray, ShapeDtypeStruct
+from ..core.types.typing import AxisName, Function, PyTree
 from .flattening import FlatFunction
 from .naming import check_callable, function_name, split_arguments, wraps
 

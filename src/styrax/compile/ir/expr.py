@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dims import NotGeneric
-from ...core.index_type import INDEX, IndexType, ScalarType
+from ...core.types.dims import NotGeneric
+from ...core.types.index_type import INDEX, IndexType, ScalarType
 
 BOOL = np.dtype(np.bool_)
 INT32 = np.dtype(np.int32)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any
 
-from ...core.index_type import ScalarType
+from ...core.types.index_type import ScalarType
 from .expr import Expr, Index, show, walk
 
 

@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 import ml_dtypes
 import numpy as np
 
-from ...core.index_type import INDEX
+from ...core.types.index_type import INDEX
 from .expr import BOOL, UNBOUNDED, Expr, Index, unwrap
 from .loopir import (
     Accumulator,

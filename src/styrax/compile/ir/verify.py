@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ...core.index_type import INDEX
+from ...core.types.index_type import INDEX
 from .expr import Expr, Index, poly_terms, walk
 from .loopir import (
     Accumulator,

@@ -4,15 +4,15 @@
     c:f32[] = cos a        →    in (c,)
     in (c,)
 
-The same elimination that the transformations use: the rules of `core.dead_code`.
+The same elimination that the transformations use: the rules of `core.programs.dead_code`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...core.dead_code import dce_jaxpr
-from ...core.jaxpr import Atom, ClosedJaxpr, JaxprEqn, no_debug_info
+from ...core.programs.dead_code import dce_jaxpr
+from ...core.programs.jaxpr import Atom, ClosedJaxpr, JaxprEqn, no_debug_info
 from .rewriting import Rewriting, map_programs
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, no_debug_info
+from ...core.programs.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, no_debug_info
 
 
 class Loop:

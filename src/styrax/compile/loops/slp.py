@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ...core.index_type import ScalarType
+from ...core.types.index_type import ScalarType
 from ..ir.expr import TRANSCENDENTAL, Expr, walk
 from ..ir.loopir import Call, Close, Declare, Let, Loop, LoopKind, Pack, Set, Statement, Together, statements
 from ..program import Program

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.dims import Dim, Recorder, Terms, add_terms
-from ...core.index_type import INDEX, ScalarType, scalar_type
+from ...core.types.dims import Dim, Recorder, Terms, add_terms
+from ...core.types.index_type import INDEX, ScalarType, scalar_type
 from ..costs import WORTH_KEEPING
 from ..ir.expr import BOOL, NO_DEPS, UNBOUNDED, Expr, Index, coefficient, const_value, poly_terms, unwrap
 from ..ir.loopir import Buffer, BufferKind, Call, Copy, If, Let, Loop, LoopKind, Scratch, Statement, Store, While

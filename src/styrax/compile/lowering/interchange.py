@@ -28,8 +28,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...core import config
-from ...core.jaxpr import ClosedJaxpr, DropVar, JaxprEqn
+from ...core.programs.jaxpr import ClosedJaxpr, DropVar, JaxprEqn
+from ...core.settings import config
 from ..ir.expr import Expr, Index, unwrap
 from ..ir.loopir import Declare, Let, Loop, LoopKind, Set, Statement, Store, While, made_by
 from ..ir.values import Define, Opaque, Operation, Shape, Stored, Value

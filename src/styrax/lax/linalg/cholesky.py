@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from styrax.core import rules
-from styrax.core.array import Array
-from styrax.core.avals import ShapedArray
-from styrax.core.primitive import Primitive
-from styrax.core.trace import get_aval
-from styrax.core.typing import ArrayLike
+from styrax.core.arrays.array import Array
+from styrax.core.programs import rules
+from styrax.core.programs.primitive import Primitive
+from styrax.core.tracing.trace import get_aval
+from styrax.core.types.avals import ShapedArray
+from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad
 
-from ..arithmetic import add, div
+from ..elementwise.arithmetic import add, div
 from .matrices import (
     INT32,
     Routine,
@@ -36,7 +36,7 @@ from .matrices import (
 from .triangular import triangular_solve
 
 if TYPE_CHECKING:
-    from styrax.core.lowering import Builder, Nest
+    from styrax.core.programs.lowering import Builder, Nest
 
 cholesky_p = Primitive("cholesky")
 batch_in_front(cholesky_p)

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from styrax.core import rules
-from styrax.core.array import Array
-from styrax.core.avals import ShapedArray
-from styrax.core.primitive import multiple_results
-from styrax.core.trace import get_aval
-from styrax.core.typing import ArrayLike
+from styrax.core.arrays.array import Array
+from styrax.core.programs import rules
+from styrax.core.programs.primitive import multiple_results
+from styrax.core.tracing.trace import get_aval
+from styrax.core.types.avals import ShapedArray
+from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad
 
-from ..arithmetic import add, div, mul, sub
-from ..broadcasting import broadcast_in_dim, expand_dims, squeeze
-from ..casting import convert_element_type
-from ..elementwise import abs, complex, conj, imag, real
-from ..reductions import argmax, reduce_sum
-from ..sorting import take_along
+from ..elementwise.arithmetic import add, div, mul, sub
+from ..elementwise.casting import convert_element_type
+from ..elementwise.functions import abs, complex, conj, imag, real
+from ..reductions.reduce import argmax, reduce_sum
+from ..shaping.broadcasting import broadcast_in_dim, expand_dims, squeeze
+from ..sorting.sort import take_along
 from .lu import lu
 from .matrices import (
     INT32,
@@ -48,7 +48,7 @@ from .qr import BLOCK
 from .triangular import triangular_solve
 
 if TYPE_CHECKING:
-    from styrax.core.lowering import Builder
+    from styrax.core.programs.lowering import Builder
 
 
 class EigImplementation(enum.Enum):

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from styrax.core import rules
-from styrax.core.array import Array
-from styrax.core.avals import ShapedArray
-from styrax.core.index_type import INDEX
-from styrax.core.primitive import Primitive, multiple_results
-from styrax.core.trace import get_aval
-from styrax.core.typing import ArrayLike
+from styrax.core.arrays.array import Array
+from styrax.core.programs import rules
+from styrax.core.programs.primitive import Primitive, multiple_results
+from styrax.core.tracing.trace import get_aval
+from styrax.core.types.avals import ShapedArray
+from styrax.core.types.index_type import INDEX
+from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad
 
-from ..arithmetic import add
-from ..broadcasting import broadcast_in_dim
-from ..filling import pad
-from ..slicing import slice_in_dim
-from ..sorting import take_along
+from ..elementwise.arithmetic import add
+from ..indexing.slicing import slice_in_dim
+from ..shaping.broadcasting import broadcast_in_dim
+from ..shaping.filling import pad
+from ..sorting.sort import take_along
 from .matrices import (
     INT32,
     Routine,
@@ -40,7 +40,7 @@ from .matrices import (
 from .triangular import triangular_solve
 
 if TYPE_CHECKING:
-    from styrax.core.lowering import Builder, Nest
+    from styrax.core.programs.lowering import Builder, Nest
 
 lu_p = multiple_results("lu")
 batch_in_front(lu_p)

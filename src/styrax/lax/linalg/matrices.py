@@ -13,21 +13,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from styrax.core import dtypes, rules
-from styrax.core.primitive import Primitive
-from styrax.core.trace import get_aval
+from styrax.core.programs import rules
+from styrax.core.programs.primitive import Primitive
+from styrax.core.tracing.trace import get_aval
+from styrax.core.types import dtypes
 from styrax.transforms import batching
 
-from ..arithmetic import add
-from ..casting import convert_element_type
-from ..comparisons import ge, le, select
-from ..contractions import Precision, dot_general
-from ..elementwise import conj
-from ..filling import broadcasted_iota, full_like
-from ..shaping import transpose
+from ..elementwise.arithmetic import add
+from ..elementwise.casting import convert_element_type
+from ..elementwise.comparisons import ge, le, select
+from ..elementwise.functions import conj
+from ..reductions.contractions import Precision, dot_general
+from ..shaping.filling import broadcasted_iota, full_like
+from ..shaping.reshaping import transpose
 
 if TYPE_CHECKING:
-    from styrax.core.lowering import Builder
+    from styrax.core.programs.lowering import Builder
 
 INT32 = np.dtype(np.int32)
 LETTERS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d", np.dtype(np.complex64): "c",
@@ -115,7 +116,7 @@ def band(x: Any, lower: bool, k: int = 0) -> Any:
     rows = add(rows, np.int32(k))
     mask = ge(rows, columns) if lower else le(rows, columns)
     if rank > 2:
-        from ..broadcasting import broadcast_in_dim
+        from ..shaping.broadcasting import broadcast_in_dim
 
         mask = broadcast_in_dim(mask, shape, (rank - 2, rank - 1))
     return select(mask, x, full_like(x, 0))

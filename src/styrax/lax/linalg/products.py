@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from styrax.core import rules
-from styrax.core.array import Array
-from styrax.core.avals import ShapedArray
-from styrax.core.primitive import Primitive
-from styrax.core.trace import get_aval
-from styrax.core.typing import ArrayLike
+from styrax.core.arrays.array import Array
+from styrax.core.programs import rules
+from styrax.core.programs.primitive import Primitive
+from styrax.core.tracing.trace import get_aval
+from styrax.core.types.avals import ShapedArray
+from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad
 
-from ..arithmetic import add, mul, neg
-from ..broadcasting import broadcast_in_dim
-from ..filling import pad
-from ..slicing import slice_in_dim
+from ..elementwise.arithmetic import add, mul, neg
+from ..indexing.slicing import slice_in_dim
+from ..shaping.broadcasting import broadcast_in_dim
+from ..shaping.filling import pad
 from .matrices import (
     INT32,
     Routine,
@@ -37,7 +37,7 @@ from .matrices import (
 )
 
 if TYPE_CHECKING:
-    from styrax.core.lowering import Builder
+    from styrax.core.programs.lowering import Builder
 
 tridiagonal_solve_p = Primitive("tridiagonal_solve")
 batch_in_front(tridiagonal_solve_p)

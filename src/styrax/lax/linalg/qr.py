@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from styrax.core import rules
-from styrax.core.array import Array
-from styrax.core.avals import ShapedArray
-from styrax.core.primitive import Primitive, multiple_results
-from styrax.core.trace import get_aval
-from styrax.core.typing import ArrayLike
+from styrax.core.arrays.array import Array
+from styrax.core.programs import rules
+from styrax.core.programs.primitive import Primitive, multiple_results
+from styrax.core.tracing.trace import get_aval
+from styrax.core.types.avals import ShapedArray
+from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad
 
-from ..arithmetic import add, mul, sub
-from ..broadcasting import broadcast_in_dim
-from ..casting import convert_element_type
-from ..elementwise import real
-from ..joining import concatenate
-from ..slicing import slice_in_dim
-from ..sorting import take_along
+from ..elementwise.arithmetic import add, mul, sub
+from ..elementwise.casting import convert_element_type
+from ..elementwise.functions import real
+from ..indexing.slicing import slice_in_dim
+from ..shaping.broadcasting import broadcast_in_dim
+from ..shaping.joining import concatenate
+from ..sorting.sort import take_along
 from .matrices import (
     INT32,
     Routine,
@@ -44,7 +44,7 @@ from .matrices import (
 from .triangular import triangular_solve
 
 if TYPE_CHECKING:
-    from styrax.core.lowering import Builder
+    from styrax.core.programs.lowering import Builder
 
 qr_p = multiple_results("qr")
 batch_in_front(qr_p)

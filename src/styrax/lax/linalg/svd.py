@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from styrax.core import rules
-from styrax.core.array import Array
-from styrax.core.avals import ShapedArray
-from styrax.core.primitive import multiple_results
-from styrax.core.trace import get_aval
-from styrax.core.typing import ArrayLike
+from styrax.core.arrays.array import Array
+from styrax.core.programs import rules
+from styrax.core.programs.primitive import multiple_results
+from styrax.core.tracing.trace import get_aval
+from styrax.core.types.avals import ShapedArray
+from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad
 
-from ..arithmetic import add, div, mul, sub
-from ..casting import convert_element_type
-from ..comparisons import eq
-from ..elementwise import real
+from ..elementwise.arithmetic import add, div, mul, sub
+from ..elementwise.casting import convert_element_type
+from ..elementwise.comparisons import eq
+from ..elementwise.functions import real
 from .eigen import columns_of, diagonal, rows_of
 from .matrices import (
     INT32,
@@ -43,7 +43,7 @@ from .matrices import (
 from .qr import BLOCK
 
 if TYPE_CHECKING:
-    from styrax.core.lowering import Builder
+    from styrax.core.programs.lowering import Builder
 
 
 class SvdAlgorithm(enum.Enum):

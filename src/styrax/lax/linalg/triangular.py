@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from styrax.core import rules
-from styrax.core.array import Array
-from styrax.core.avals import ShapedArray
-from styrax.core.primitive import Primitive
-from styrax.core.trace import get_aval
-from styrax.core.typing import ArrayLike
+from styrax.core.arrays.array import Array
+from styrax.core.programs import rules
+from styrax.core.programs.primitive import Primitive
+from styrax.core.tracing.trace import get_aval
+from styrax.core.types.avals import ShapedArray
+from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad, batching
 
-from ..arithmetic import neg
-from ..broadcasting import expand_dims, squeeze
-from ..elementwise import conj
-from ..shaping import reshape, transpose
+from ..elementwise.arithmetic import neg
+from ..elementwise.functions import conj
+from ..shaping.broadcasting import expand_dims, squeeze
+from ..shaping.reshaping import reshape, transpose
 from .matrices import (
     Routine,
     band,
@@ -36,7 +36,7 @@ from .matrices import (
 )
 
 if TYPE_CHECKING:
-    from styrax.core.lowering import Builder, Nest
+    from styrax.core.programs.lowering import Builder, Nest
 
 triangular_solve_p = Primitive("triangular_solve")
 

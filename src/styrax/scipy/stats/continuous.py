@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core.array import Array
-from styrax.core.typing import ArrayLike
+from styrax.core.arrays.array import Array
+from styrax.core.types.typing import ArrayLike
 from styrax.numpy.binary import (
     add,
     divide,

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
-from styrax.core.array import Array
-from styrax.core.typing import ArrayLike
+from styrax.core.arrays.array import Array
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike
 from styrax.numpy.binary import add, divide, multiply, subtract
 from styrax.numpy.contractions import dot
 from styrax.numpy.conversion import asarray

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core.array import Array
+from styrax.core.arrays.array import Array
 from styrax.numpy.promotion import convert, dtype_of, promote_args_inexact
 
 Function = Callable[..., Any]
