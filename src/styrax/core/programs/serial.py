@@ -145,7 +145,7 @@ class _Writer:
             raise TypeError(f"a value of type {aval!r} has no text form")
         if not all(type(d) is int for d in aval.shape):
             raise TypeError(f"{aval!r} has symbolic dimensions, which have no text form")
-        name = dtypes.short_dtype_name(aval.dtype)
+        name = dtypes.printed_dtype_name(aval.dtype)
         if isinstance(aval.dtype, dtypes.ExtendedDType):
             _extended[name] = aval.dtype
         text = f"{name}[{','.join(map(str, aval.shape))}]{'~' if aval.weak_type else ''}"

@@ -133,7 +133,7 @@ class ShapedArray(AbstractValue):
         return self._hash
 
     def str_short(self, short_dtypes: bool = True, mesh_axis_types: bool = False, **_: Any) -> str:
-        name = dtypes.short_dtype_name(self.dtype) if short_dtypes else _dtype_name(self.dtype)
+        name = dtypes.printed_dtype_name(self.dtype) if short_dtypes else _dtype_name(self.dtype)
         return f"{name}[{','.join(map(str, self.shape))}]"
 
     def __repr__(self) -> str:

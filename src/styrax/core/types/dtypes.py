@@ -319,8 +319,15 @@ def dtype_name(dtype: Any) -> str:
     return "float0" if dtype == float0 else dtype.name
 
 
+def printed_dtype_name(dtype: Any) -> str:
+    """The name as in jaxprs: ``f32``, ``bf16``, ``key<fry>``, ``float0``."""
+    return "float0" if dtype == float0 else short_dtype_name(dtype)
+
+
 def short_dtype_name(dtype: Any) -> str:
-    """The name as in jaxprs: ``f32``, ``bf16``, ``key<fry>``."""
+    """JAX's short name: ``f32``, ``bf16``, ``key<fry>``; ``void`` for ``float0``."""
+    if dtype == float0:
+        return "void"
     name = short_names.get(dtype)
     if name is None:
         name = str(dtype) if isinstance(dtype, ExtendedDType) else np.dtype(dtype).name
