@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import importlib
+import pkgutil
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import pytest
 import styrax as jax
 import styrax.numpy as jnp
 from styrax import api_util, lax
+from styrax.compat import internals, jaxlib
 from styrax.core import ShapedArray
 from styrax.extend import core as jex_core
 from styrax.extend import linear_util as lu
@@ -17,6 +20,15 @@ from styrax.interpreters import ad, batching, mlir
 from styrax.interpreters import partial_eval as pe
 
 X = jnp.arange(3.0)
+
+
+@pytest.mark.parametrize("package", [internals, jaxlib], ids=lambda p: p.__name__)
+def test_modules_have_what_they_list(package):
+    modules = [importlib.import_module(m.name) for m in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
+    assert modules
+    for module in modules:
+        for name in getattr(module, "__all__", ()):
+            assert hasattr(module, name), f"{module.__name__}.{name}"
 
 
 def make_primitive(name: str):

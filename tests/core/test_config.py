@@ -201,7 +201,8 @@ def test_command_line(monkeypatch):
 
 def test_cache_directory(monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", "/x")
-    assert config_module.cache_directory() == "/x/styrax"
+    with config_module.states["styrax_cache_dir"](None), config_module.states["jax_compilation_cache_dir"](None):
+        assert config_module.cache_directory() == "/x/styrax"
     with config_module.states["styrax_cache_dir"]("/y"):
         assert config_module.cache_directory() == "/y"
     with config_module.states["jax_enable_compilation_cache"](False):

@@ -1,12 +1,15 @@
 """`core.programs.lowering` says what the compiler's builder offers to rules: each method is there."""
 
+import importlib
 import inspect
+import pkgutil
 
 import pytest
 
+from styrax import lax, random, transforms
 from styrax.compile.ir import values
 from styrax.compile.lowering import builder
-from styrax.core.programs import lowering
+from styrax.core.programs import lowering, rules
 
 PAIRS = [
     (lowering.Builder, builder.Builder),
@@ -42,3 +45,31 @@ def test_builder_has_what_rules_are_promised(protocol, implementation, name):
 
 def test_protocol_is_not_empty():
     assert {"value", "reduce", "nest", "call", "exp", "select", "index"} <= set(methods(lowering.Builder))
+
+
+def lowering_rules():
+    """Each rule of ours, by the primitives that have it."""
+    for package in (lax, random, transforms):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
+    found = {}
+    for primitive, rule in rules.loops.items():
+        rule = inspect.unwrap(rule)
+        if rule.__module__.startswith("styrax."):
+            found.setdefault(rule, []).append(primitive.name)
+    return found
+
+
+def wrong_builder(rule):
+    first = next(iter(inspect.signature(rule).parameters.values()))
+    return (first.name, first.annotation) != ("b", "Builder")
+
+
+def test_rules_take_a_builder():
+    found = lowering_rules()
+    assert len(found) > 50
+    assert not {names[0]: rule for rule, names in found.items() if wrong_builder(rule)}
+
+
+def test_rules_without_types_are_found():
+    assert wrong_builder(lambda b, x: x)

@@ -2,14 +2,20 @@
 
 import enum
 import functools
+import importlib
+import os
+import pkgutil
+import subprocess
+import sys
 from collections import namedtuple
+from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
 
 import styrax
-from styrax import lax
+from styrax import lax, random, transforms
 from styrax.core.programs import rules
 from styrax.core.programs.check import check_jaxpr
 from styrax.core.programs.jaxpr import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var
@@ -239,6 +245,27 @@ def test_written_by_hand():
 def test_errors(text, message):
     with pytest.raises(ValueError, match=message.replace("(", r"\(")):
         parse(text)
+
+
+def test_primitives_of_modules_not_loaded_yet():
+    for package in (lax, random, transforms):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
+    names = sorted({p.name for table in rules.tables.values() for p, rule in table.items()
+                    if getattr(rule, "__module__", "").startswith("styrax.")})
+    assert {"remat2", "debug_print", "cholesky", "linear_call"} <= set(names)
+    code = "import sys; from styrax.core.programs.serial import known_primitive as k; [k(n) for n in sys.argv[1:]]"
+    path = str(Path(styrax.__file__).parent.parent)
+    subprocess.run([sys.executable, "-c", code, *names], check=True, env={**os.environ, "PYTHONPATH": path})
+
+
+def test_programs_are_read_before_their_primitives_are_loaded():
+    text = "{ lambda a:f32[2,2]; . let b:f32[2,2] = cholesky a; in (b,) }"
+    code = "import sys; from styrax.core.programs.serial import parse; print(parse(sys.argv[1]))"
+    path = str(Path(styrax.__file__).parent.parent)
+    said = subprocess.run([sys.executable, "-c", code, text], check=True, capture_output=True, text=True,
+                          env={**os.environ, "PYTHONPATH": path}).stdout
+    assert "cholesky a" in said
 
 
 def test_references():

@@ -47,8 +47,9 @@ class BatchTracer(Tracer):
     """A value that has the mapped axis at position `batch_dim` of `val`."""
 
     __slots__ = ("_aval", "batch_dim", "val")
+    _trace: BatchTrace
 
-    def __init__(self, trace: Trace, val: Any, batch_dim: int):
+    def __init__(self, trace: BatchTrace, val: Any, batch_dim: int):
         self._trace = trace
         self.val = val
         self.batch_dim = batch_dim

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from ..core.programs.rules import (
     loops,
     partial_eval_jaxpr_customs,
     partial_evals,
+    same_value,
     stablehlos,
     transposes,
 )
@@ -34,7 +35,7 @@ from ..core.tracing.staging import hoist_tracers
 from ..core.tracing.trace import get_aval, state
 from ..core.trees import tree
 from ..core.types import dtypes
-from ..core.types.avals import AbstractRef
+from ..core.types.avals import AbstractRef, AbstractValue, ShapedArray
 from ..core.types.effects import Effects
 from ..core.types.typing import Function, Object, PyTree
 from . import array_ops
@@ -238,7 +239,7 @@ def _eval_guarded(jaxpr: Jaxpr, args: Sequence[Any], guarded: set[Var]) -> list[
     return [a.value if type(a) is Literal else env[a] for a in jaxpr.outvars]
 
 
-def _is_float(aval: Any) -> bool:
+def _is_float(aval: AbstractValue) -> TypeGuard[ShapedArray]:
     dtype = getattr(aval, "dtype", None)
     return dtype is not None and dtypes.issubdtype(dtype, np.floating)
 
@@ -382,9 +383,7 @@ def _name_jvp(primals: Any, tangents: Any, *, name: str) -> Any:
 
 jvps[name_p] = _name_jvp
 batchers[name_p] = lambda args, dims, *, name: (name_p.bind(args[0], name=name), dims[0])
-
-
-loops[name_p] = lambda b, x, *, name: x
+loops[name_p] = same_value
 stablehlos[name_p] = lambda m, x, *, name: x
 
 

@@ -24,7 +24,7 @@ from ..core.programs.rules import (
 )
 from ..core.tracing.staging import hoist_tracers
 from ..core.tracing.trace import get_aval
-from ..core.types.effects import Effects
+from ..core.types.effects import Effects, RefEffect
 from .batch import AxisData, batch_jaxpr2
 from .jvp import jvp_jaxpr
 from .linear import CotangentRef, UndefinedPrimal, cotangent_reference, is_linear, linearize_jaxpr, transpose_jaxpr
@@ -114,10 +114,10 @@ def call_effects(closed: ClosedJaxpr) -> Effects:
     """The effects of calling a program, with references numbered by argument."""
     offset = len(closed.jaxpr.constvars)
     effects = closed.effects
-    if not offset or not any(hasattr(e, "input_index") for e in effects):
+    if not offset or not any(isinstance(e, RefEffect) for e in effects):
         return effects
     return frozenset(
-        e.replace(e.input_index - offset) if hasattr(e, "input_index") else e  # type: ignore[attr-defined]
+        e.replace(e.input_index - offset) if isinstance(e, RefEffect) else e
         for e in effects if getattr(e, "input_index", offset) >= offset)
 
 

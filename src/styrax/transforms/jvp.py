@@ -9,7 +9,7 @@ linearization.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..core.programs.jaxpr import ClosedJaxpr, eval_jaxpr
 from ..core.programs.primitive import Primitive
@@ -19,6 +19,9 @@ from ..core.tracing.trace import Trace, Tracer, get_aval, set_current_trace, sta
 from ..core.types import dtypes
 from .memo import per_jaxpr
 from .zeros import SymbolicZero, Zero, add_tangents, instantiate_zeros
+
+if TYPE_CHECKING:
+    from ..core.programs.lowering import Builder
 
 
 class JVPTracer(Tracer):
@@ -287,13 +290,17 @@ def _custom_lin_avals(*_: Any, out_avals: tuple, **params: Any) -> list[Any]:
     return list(out_avals)
 
 
-def _custom_lin_forward(*_: Any, **params: Any) -> Any:
+def _custom_lin_forward(*_: Any, **params: Any) -> NoReturn:
     raise TypeError(
         "can't apply forward-mode autodiff (jvp) to a custom_vjp function: its rule says how cotangents are "
         "pulled back, not how tangents are pushed forward. Use custom_jvp for both.")
 
 
+def _custom_lin_loops(b: Builder, *_: Any, **params: Any) -> NoReturn:
+    _custom_lin_forward()
+
+
 custom_lin_p.def_impl(_custom_lin_forward)
 fancy_batchers[custom_lin_p] = _custom_lin_forward
-loops[custom_lin_p] = _custom_lin_forward
+loops[custom_lin_p] = _custom_lin_loops
 stablehlos[custom_lin_p] = _custom_lin_forward

@@ -304,7 +304,9 @@ class _MissingRef(CotangentRef):
     @property
     def ref(self) -> Any:  # type: ignore[override]
         if self._var not in self._refs:
-            self.start(zeros_like_aval(self._var.aval.inner_aval.to_cotangent_aval()))
+            aval = self._var.aval
+            assert isinstance(aval, AbstractRef)
+            self.start(zeros_like_aval(aval.inner_aval.to_cotangent_aval()))
         return self._refs[self._var]
 
     def start(self, value: Any) -> None:

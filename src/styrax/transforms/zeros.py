@@ -7,7 +7,7 @@ symbolic, so that no array is made and no equation recorded for them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from ..core.tracing.trace import get_aval, state
 from ..core.types import dtypes
 from ..core.types.avals import AbstractToken, AbstractValue, ShapedArray, abstract_token, typed_scalar
 from . import array_ops
+
+if TYPE_CHECKING:
+    from ..core.programs.lowering import Builder, Value
 
 
 class Zero:
@@ -156,8 +159,12 @@ def _add_any_batch(args: Any, dims: Any) -> Any:
     return add_any_p.bind(bdim_at_front(x, x_dim, size), bdim_at_front(y, y_dim, size)), 0
 
 
+def _add_any_loops(b: Builder, x: Value, y: Value) -> Value:
+    return b.value(x.shape, x.dtype, lambda i: b.add(x.at(i), y.at(i)))
+
+
 rules.jvps[add_any_p] = _add_any_jvp
 rules.transposes[add_any_p] = _add_any_transpose
 rules.batchers[add_any_p] = _add_any_batch
-rules.loops[add_any_p] = lambda b, x, y: b.value(x.shape, x.dtype, lambda i: b.add(x.at(i), y.at(i)))
+rules.loops[add_any_p] = _add_any_loops
 rules.stablehlos[add_any_p] = lambda m, x, y: m.op("stablehlo.add", [x, y], [m.avals_out[0]])

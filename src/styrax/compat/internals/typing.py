@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...core.arrays.array import Array
-from ...typing import ArrayLike, DTypeLike, SupportsDType
+from ...core.types.typing import SupportsDType
+from ...typing import ArrayLike, DTypeLike
 
 DType = np.dtype
 Shape = Sequence[int]

@@ -15,6 +15,7 @@ from typing import Any
 
 from ...core.programs.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Literal
 from ...core.programs.traits import Control
+from ...core.types.avals import ShapedArray
 from ..lowering.element_cost import worth_keeping
 from .loop_form import Loop
 from .rewriting import Rewriting, is_pure, map_programs, programs_of
@@ -108,5 +109,6 @@ def _worth_keeping(eqn: JaxprEqn) -> bool:
     """Whether a loop gains when it reads an equation's results instead of computing them."""
     traits = eqn.primitive.traits
     if traits.elementwise:
-        return sum(v.aval.size * v.aval.dtype.itemsize for v in eqn.outvars) <= CACHED and worth_keeping(eqn)
+        nbytes = sum(v.aval.size * v.aval.dtype.itemsize for v in eqn.outvars if isinstance(v.aval, ShapedArray))
+        return nbytes <= CACHED and worth_keeping(eqn)
     return not traits.movement and traits.control is not Control.WHILE  # which may never end, in a loop of no turns

@@ -17,6 +17,7 @@ from typing import Any
 
 from ...core.programs.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Var
 from ...core.programs.traits import Control
+from ...core.types.avals import ShapedArray
 from .loop_form import Loop
 from .rewriting import Rewriting, is_pure, map_programs, programs_of
 
@@ -45,6 +46,7 @@ class _Fission(Rewriting):
         for product in products:
             (left, right), none = product.params["dimension_numbers"]
             out = product.outvars[0].aval
+            assert isinstance(out, ShapedArray)
             whole = product.replace(outvars=[Var(out.update(shape=(p["length"], *out.shape)))], params={
                 **product.params, "dimension_numbers": ((tuple(d + 1 for d in left), right), none)})
             loop.feed(product, self.add(whole, [env[v] for v in product.invars])[0])
@@ -61,6 +63,7 @@ def _products_of_rows(loop: Loop, length: int) -> list[JaxprEqn]:
             continue
         (row, matrix), out = eqn.invars, eqn.outvars[0].aval
         if row in rows and matrix in constants and eqn.params["dimension_numbers"][1] == ((), ()) and (
-                out.size <= GROWTH * row.aval.size and length * out.size * out.dtype.itemsize <= ROOM):
+                isinstance(out, ShapedArray) and isinstance(row.aval, ShapedArray)
+                and out.size <= GROWTH * row.aval.size and length * out.size * out.dtype.itemsize <= ROOM):
             found.append(eqn)
     return found

@@ -6,6 +6,7 @@ are pairs and are expanded here; integers of index type go through the polynomia
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -53,6 +54,22 @@ def is_integer(dtype: ScalarType) -> bool:
 
 def part_dtype(dtype: ScalarType) -> ScalarType:
     return F32 if dtype == C64 else F64
+
+
+def _unary_method(name: str) -> Callable[[Scalars, Expr], Expr]:
+    def method(self: Scalars, x: Expr) -> Expr:
+        return self._unary(name, x)
+
+    method.__name__ = name
+    return method
+
+
+def _binary_method(name: str) -> Callable[[Scalars, Expr, Expr], Expr]:
+    def method(self: Scalars, x: Expr, y: Expr) -> Expr:
+        return self._binary(name, x, y)
+
+    method.__name__ = name
+    return method
 
 
 class Scalars(Arena):
@@ -423,31 +440,47 @@ class Scalars(Arena):
     def lift(self, x: Any, like: Expr) -> Expr:
         return x if isinstance(x, Expr) else self.const(x, like.dtype)
 
+    # -- functions ---------------------------------------------------------------------------------
+    floor = _unary_method("floor")
+    ceil = _unary_method("ceil")
+    round_away = _unary_method("round_away")
+    round_even = _unary_method("round_even")
+    trunc = _unary_method("trunc")
+    exp = _unary_method("exp")
+    exp2 = _unary_method("exp2")
+    log = _unary_method("log")
+    log2 = _unary_method("log2")
+    log1p = _unary_method("log1p")
+    expm1 = _unary_method("expm1")
+    sin = _unary_method("sin")
+    cos = _unary_method("cos")
+    tan = _unary_method("tan")
+    asin = _unary_method("asin")
+    acos = _unary_method("acos")
+    atan = _unary_method("atan")
+    sinh = _unary_method("sinh")
+    cosh = _unary_method("cosh")
+    tanh = _unary_method("tanh")
+    asinh = _unary_method("asinh")
+    acosh = _unary_method("acosh")
+    atanh = _unary_method("atanh")
+    sqrt = _unary_method("sqrt")
+    rsqrt = _unary_method("rsqrt")
+    cbrt = _unary_method("cbrt")
+    erf = _unary_method("erf")
+    erfc = _unary_method("erfc")
+    erf_inv = _unary_method("erf_inv")
+    lgamma = _unary_method("lgamma")
+    digamma = _unary_method("digamma")
+    bessel_i0e = _unary_method("bessel_i0e")
+    bessel_i1e = _unary_method("bessel_i1e")
+    atan2 = _binary_method("atan2")
+    copysign = _binary_method("copysign")
+    igamma = _binary_method("igamma")
+    igammac = _binary_method("igammac")
+    polygamma = _binary_method("polygamma")
+    zeta = _binary_method("zeta")
 
-def _unary_method(name: str):
-    def method(self: Scalars, x: Expr) -> Expr:
-        return self._unary(name, x)
-
-    method.__name__ = name
-    return method
-
-
-for _name in ("floor ceil round_away round_even trunc exp exp2 log log2 log1p expm1 sin cos tan asin acos atan "
-              "sinh cosh tanh asinh acosh atanh sqrt rsqrt cbrt erf erfc erf_inv lgamma digamma bessel_i0e "
-              "bessel_i1e").split():
-    setattr(Scalars, _name, _unary_method(_name))
-
-
-def _binary_method(name: str):
-    def method(self: Scalars, x: Expr, y: Expr) -> Expr:
-        return self._binary(name, x, y)
-
-    method.__name__ = name
-    return method
-
-
-for _name in "atan2 copysign igamma igammac polygamma zeta".split():
-    setattr(Scalars, _name, _binary_method(_name))
 
 _folds = {"add": np.add, "sub": np.subtract, "mul": np.multiply}
 _compare_folds = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater,

@@ -61,6 +61,7 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
 
     aval: ShapedArray
     buffer: Any
+    _sharding: Any  # unset where nobody has said anything
 
     def __init__(self, aval: ShapedArray, buffer: Any, committed: bool = False):
         self.aval = aval

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -50,6 +51,10 @@ class Sharding:
     @property
     def is_fully_replicated(self) -> bool:
         raise TypeError(f"{type(self).__name__} does not say whether it is replicated")
+
+    def addressable_devices_indices_map(self, global_shape: tuple[int, ...]) -> Mapping[Device, tuple[slice, ...]]:
+        """For each device, which part of an array of the shape it has."""
+        raise TypeError(f"{type(self).__name__} does not say which device has which part")
 
 
 class SingleDeviceSharding(Sharding):

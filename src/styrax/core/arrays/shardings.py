@@ -41,6 +41,9 @@ class PartitionSpec:
 
     __slots__ = ("_partitions", "reduced", "unreduced")
     UNCONSTRAINED = UNCONSTRAINED
+    _partitions: tuple[Any, ...]
+    unreduced: frozenset[Any]
+    reduced: frozenset[Any]
 
     def __new__(cls, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()) -> PartitionSpec:
         self = object.__new__(cls)

@@ -10,7 +10,7 @@ import numpy as np
 from ..tracing import source
 from ..tracing.trace import get_aval, state
 from ..types.avals import AbstractValue, typed_scalar
-from ..types.effects import Effects, no_effects
+from ..types.effects import Effects, RefEffect, no_effects
 
 if TYPE_CHECKING:
     from .primitive import Primitive
@@ -259,7 +259,7 @@ def join_effects(invars: Sequence[Var], eqns: Iterable[JaxprEqn]) -> Effects:
     index: dict[Var, int] | None = None
     for eqn in eqns:
         for effect in eqn.effects:
-            if hasattr(effect, "input_index"):
+            if isinstance(effect, RefEffect):
                 if index is None:
                     index = {v: i for i, v in enumerate(invars)}
                 ref = eqn.invars[effect.input_index]

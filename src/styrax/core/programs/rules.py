@@ -7,7 +7,10 @@ define primitives of their own. Signatures are those of JAX's public tables.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .lowering import Builder, Value
 
 Table = dict[Any, Callable[..., Any]]
 
@@ -25,6 +28,12 @@ stagings: Table = {}  # (trace, tracers, params) -> outs | NotImplemented (one e
 stablehlos: Table = {}  # (module, *operands, **params) -> operand(s): the XLA lowering
 
 not_mapped = None
+
+
+def same_value(b: Builder, x: Value, **_: Any) -> Value:
+    """The loops of a primitive that computes nothing: its operand is its result."""
+    return x
+
 
 tables: dict[str, Table] = {
     "jvp": jvps,

@@ -47,6 +47,12 @@ _locals: WeakValueDictionary[str, Any] = WeakValueDictionary()  # what has no na
 _kept: dict[str, Any] = {}
 _numbers = count()
 _primitives: dict[str, Primitive] = {}
+# The modules with primitives that are loaded when programs first use them, the most used ones first.
+_HOMES = (
+    "styrax.lax", "styrax.transforms.checkpoint", "styrax.transforms.debugging", "styrax.transforms.callbacks",
+    "styrax.lax.linalg", "styrax.transforms.custom_batching", "styrax.transforms.linear_call", "styrax.random.gammas",
+    "styrax.transforms.checkify",
+)
 
 
 def to_text(program: Jaxpr | ClosedJaxpr) -> str:
@@ -71,14 +77,26 @@ def parse(text: str, references: Mapping[str, Any] | None = None) -> Any:
 
 
 def known_primitive(name: str) -> Primitive:
-    """The primitive of a name, from the rule tables. Raises ``KeyError``."""
-    found = _primitives.get(name)
-    if found is None:
-        for table in rules.tables.values():
-            for primitive in table:
-                _primitives.setdefault(primitive.name, primitive)
-        found = _primitives[name]
-    return found
+    """The primitive of a name, from the rule tables; modules that nobody has used yet are loaded for it.
+
+    Raises:
+      KeyError: there is none.
+    """
+    if name not in _primitives:
+        _collect()
+        for module in _HOMES:
+            if name in _primitives:
+                break
+            if module not in sys.modules:
+                importlib.import_module(module)
+                _collect()
+    return _primitives[name]
+
+
+def _collect() -> None:
+    for table in rules.tables.values():
+        for primitive in table:
+            _primitives.setdefault(primitive.name, primitive)
 
 
 _RESERVED = ("lambda", "let", "in", "with", "closed", "high", "info", "aval", "inf", "nan")

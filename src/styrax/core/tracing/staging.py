@@ -21,6 +21,7 @@ class DynamicJaxprTracer(Tracer):
 
     __module__ = "styrax.interpreters.partial_eval"  # where programs find the class, and what they print
     __slots__ = ("_aval", "atom", "eqn")
+    _trace: StagingTrace
 
     def __init__(self, trace: StagingTrace, aval: AbstractValue, atom: Any, eqn: JaxprEqn | None = None):
         self._trace = trace

@@ -39,6 +39,12 @@ class PyTreeDef:
     type: Any
     num_leaves: int
     num_nodes: int
+    _node: Any  # a Node, None for a leaf
+    _data: Any
+    _children: tuple[PyTreeDef, ...]
+    _uses: int
+    _matches: int
+    _strong: bool
     _hash: int | None
     _code: Callable[[list], Any] | None
     _matcher: Callable[[Any, dict], list[Any] | None] | None

@@ -325,7 +325,8 @@ for _dtype in (*dtypes.numpy_scalar_types(), np.void):  # (of void ones only flo
 
 def canonical_value(x: Any, *_: Any) -> np.ndarray:
     """A number or NumPy array in the dtype that it has as an array of ours."""
-    return np.asarray(x, dtype=aval_rules[type(x)](x).dtype)
+    aval: Any = aval_rules[type(x)](x)
+    return np.asarray(x, dtype=aval.dtype)
 
 
 # how values of a type become such; libraries that have types of their own add to this and to `aval_rules`
@@ -354,14 +355,18 @@ class TypedComplex(complex):
 def typed_scalar(value: Any, dtype: np.dtype) -> Any:
     """A NumPy scalar as a Python number that is weakly typed and keeps its dtype."""
     kind = TypedInt if dtype.kind in "iu" else TypedComplex if dtype.kind == "c" else TypedFloat
-    typed = kind(value)
+    typed: TypedInt | TypedFloat | TypedComplex = kind(value)
     typed.dtype = dtype
     return typed
 
 
+def _typed_repr(x: Any) -> str:
+    return f"{type(x).__name__}({x}, dtype={x.dtype.name})"
+
+
 for _type in (TypedInt, TypedFloat, TypedComplex):
     aval_rules[_type] = lambda x: shaped((), x.dtype, True)
-    _type.__repr__ = lambda x: f"{type(x).__name__}({x}, dtype={x.dtype.name})"  # type: ignore[method-assign]
+    _type.__repr__ = _typed_repr  # type: ignore[method-assign]
 TypedInt.__str__ = int.__repr__  # type: ignore[method-assign]
 TypedFloat.__str__ = float.__repr__  # type: ignore[method-assign]
 TypedComplex.__str__ = complex.__repr__  # type: ignore[method-assign]

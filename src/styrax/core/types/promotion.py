@@ -175,7 +175,7 @@ def _upper_bounds(strict: bool, x64: bool) -> dict[Hashable, frozenset[Hashable]
 
 
 def _node_names(nodes: Iterable[Hashable]) -> str:
-    names = tuple(str(n) if isinstance(n, type) else n.name for n in nodes)
+    names = tuple(n.name if isinstance(n, (np.dtype, ExtendedDType)) else str(n) for n in nodes)
     return f"({', '.join(_quoted(n) for n in names)}{',' if len(names) == 1 else ''})"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from styrax.core.arrays import backends, mesh
 from styrax.core.arrays.array import Array
@@ -19,6 +19,9 @@ from styrax.core.types.typing import DeviceLike, PyTree, ShardingLike
 from styrax.transforms import ad, batching
 
 from ..elementwise.families import standard_primitive
+
+if TYPE_CHECKING:
+    from styrax.core.programs.lowering import Builder, Value
 
 
 class ArrayCopySemantics(enum.IntEnum):
@@ -94,7 +97,11 @@ def _put_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> 
     return device_put_p.bind(*primals, **params), out
 
 
-rules.loops[device_put_p] = lambda b, *xs, **params: list(xs)
+def _put_loops(b: Builder, *xs: Value, **_: Any) -> list[Value]:
+    return list(xs)
+
+
+rules.loops[device_put_p] = _put_loops
 rules.stablehlos[device_put_p] = lambda m, *xs, **params: list(xs)
 rules.jvps[device_put_p] = _put_jvp
 rules.transposes[device_put_p] = _put_transpose
@@ -175,7 +182,7 @@ sharding_constraint_p = standard_primitive(
     "sharding_constraint",
     lambda x, **_: x.shape,
     lambda x, **_: x.dtype,
-    loops=lambda b, x, **_: x,
+    loops=rules.same_value,
     hlo=lambda m, x, **_: x,
 )
 sharding_constraint_p.declare(movement=True)

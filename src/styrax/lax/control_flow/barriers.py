@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from styrax.core.programs import rules
 from styrax.core.programs.primitive import Primitive
@@ -15,10 +15,19 @@ from styrax.transforms import ad
 
 from ..elementwise.casting import as_array
 
+if TYPE_CHECKING:
+    from styrax.core.programs.lowering import Builder, Value
+
 optimization_barrier_p = Primitive("optimization_barrier", multiple_results=True)
 optimization_barrier_p.declare(distinct=True)
 optimization_barrier_p.def_abstract_eval(lambda *avals: list(avals))
-rules.loops[optimization_barrier_p] = lambda b, *xs: [b.materialize(x) for x in xs]
+
+
+def _barrier_loops(b: Builder, *xs: Value) -> list[Value]:
+    return [b.materialize(x) for x in xs]
+
+
+rules.loops[optimization_barrier_p] = _barrier_loops
 rules.stablehlos[optimization_barrier_p] = lambda m, *xs: (
     m.op("stablehlo.optimization_barrier", list(xs), list(m.avals_out)) if xs else []
 )
@@ -91,7 +100,13 @@ control_flow_allowed_effects.add_type(SinkEffect)
 dce_sink_p = Primitive("dce_sink", multiple_results=True)
 dce_sink_p.def_effectful_abstract_eval(lambda x, *, prevent_mlir_dce: ([], {_sink}))
 dce_sink_p.def_impl(lambda x, *, prevent_mlir_dce: [])
-rules.loops[dce_sink_p] = lambda b, x, *, prevent_mlir_dce: []
+
+
+def _sink_loops(b: Builder, x: Value, *, prevent_mlir_dce: bool) -> list[Value]:
+    return []
+
+
+rules.loops[dce_sink_p] = _sink_loops
 rules.stablehlos[dce_sink_p] = lambda m, x, *, prevent_mlir_dce: []
 rules.batchers[dce_sink_p] = lambda args, dims, **params: (dce_sink_p.bind(*args, **params), [])
 rules.jvps[dce_sink_p] = lambda primals, tangents, **params: (dce_sink_p.bind(*primals, **params), [])

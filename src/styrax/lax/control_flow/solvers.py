@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from styrax.core.programs import rules
 from styrax.core.programs.jaxpr import ClosedJaxpr, eval_jaxpr
@@ -14,6 +14,9 @@ from styrax.core.types.typing import PyTree
 from styrax.transforms import ad, batching
 
 from .bodies import Body, as_array, either, split_list, trace_body
+
+if TYPE_CHECKING:
+    from styrax.core.programs.lowering import Builder, Value
 
 
 def _check_tree(who: str, have: Any, want: Any) -> None:
@@ -302,10 +305,14 @@ def _linear_solve_batch(
     return outs, [0 if flag else None for flag in solve_out]
 
 
+def _linear_solve_loops(b: Builder, *xs: Value, const_lengths: Any, jaxprs: Any) -> list[Value]:
+    parts = split_list(xs, list(const_lengths))
+    return b.inline(jaxprs.solve, *parts[2], *parts[-1])
+
+
 rules.jvps[linear_solve_p] = _linear_solve_jvp
 rules.transposes[linear_solve_p] = _linear_solve_transpose
-rules.loops[linear_solve_p] = lambda b, *xs, const_lengths, jaxprs: b.inline(
-    jaxprs.solve, *split_list(xs, list(const_lengths))[2], *split_list(xs, list(const_lengths))[-1])
+rules.loops[linear_solve_p] = _linear_solve_loops
 rules.fancy_batchers[linear_solve_p] = _linear_solve_batch
 rules.stablehlos[linear_solve_p] = lambda m, *args, **params: m.call_traced(
     lambda *xs: _solution(*xs, **params), *args

@@ -234,7 +234,11 @@ def special_function(
         lower_elementwise(prim, _straight(algorithm, np.dtype(np.float32) if single else _WIDE))
     else:
         prim.declare(elementwise=True)
-        rules.loops[prim] = lambda b, *xs: _with_loops(b, xs, loops, algorithm)
+
+        def own_loops(b: Builder, *xs: Any) -> Any:
+            return _with_loops(b, xs, loops, algorithm)
+
+        rules.loops[prim] = own_loops
     if arity == 1:
         batching.defvectorized(prim)
     else:

@@ -112,7 +112,11 @@ def _scatter_primitive(name: str, public: str) -> Primitive:
     primitive = Primitive(name)
     primitive.def_abstract_eval(_abstract(public))
     rules.batchers[primitive] = lambda args, dims, **params: _scatter_batch(primitive, args, dims, **params)
-    rules.loops[primitive] = lambda b, *xs, **params: _scatter_loops(b, primitive.name, *xs, **params)
+
+    def loops(b: Builder, *xs: Any, **params: Any) -> Any:
+        return _scatter_loops(b, primitive.name, *xs, **params)
+
+    rules.loops[primitive] = loops
     rules.stablehlos[primitive] = lambda m, *xs, **params: _scatter_stablehlo(m, *xs, **params)
     physicals[primitive] = lambda context, *xs, **params: _scatter_physical(primitive, context, *xs, **params)
     return primitive

@@ -191,11 +191,14 @@ def _reduction(
         check_dtype(name, x, accepts)
         return x.dtype
 
+    def loops(b: Builder, x: Any, *, axes: tuple[int, ...], **_: Any) -> Any:
+        return reduce_loops(b, x, kind, axes)
+
     prim = standard_primitive(
         name,
         shape_rule,
         dtype_rule,
-        loops=lambda b, x, *, axes, **_: reduce_loops(b, x, kind, axes),
+        loops=loops,
         hlo=lambda m, x, *, axes, **_: reduce_hlo(m, x, kind, axes),
     )
     batching.defreducer(prim)

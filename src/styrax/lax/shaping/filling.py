@@ -23,7 +23,7 @@ from .broadcasting import broadcast, broadcast_in_dim, reduce_sum_over
 from .shapes import canonical_dim, canonical_shape, check_shape, extent
 
 if TYPE_CHECKING:
-    from styrax.core.programs.lowering import Builder
+    from styrax.core.programs.lowering import Builder, Value
 
 # -- pad -------------------------------------------------------------------------------------------
 
@@ -200,14 +200,16 @@ def _iota_hlo(m: Any, *, dtype: Any, shape: tuple, dimension: int, sharding: Any
     return m.op1("stablehlo.iota", [], m.avals_out[0], f"iota_dimension = {dimension} : i64")
 
 
+def _iota_loops(b: Builder, *, dtype: Any, dimension: int, **_: Any) -> Value:
+    return b.value(b.avals_out[0].shape, dtype, lambda index: b.cast(index[dimension], dtype))
+
+
 iota_p = standard_primitive(
     "iota",
     _iota_shape,
     _iota_dtype,
     lambda **_: False,
-    loops=lambda b, *, dtype, shape, dimension, sharding: b.value(
-        b.avals_out[0].shape, dtype, lambda index: b.cast(index[dimension], dtype)
-    ),
+    loops=_iota_loops,
     hlo=_iota_hlo,
 )
 iota_p.declare(movement=True, sizes=frozenset(("shape",)))
@@ -247,14 +249,16 @@ def iota(dtype: DTypeLike, size: int) -> Array:
     return broadcasted_iota(dtype, (size,), 0)
 
 
+def _empty_loops(b: Builder, *, dtype: Any, **_: Any) -> Value:
+    return b.value(b.avals_out[0].shape, dtype, lambda index: b.const(0, dtype))
+
+
 empty_p = standard_primitive(
     "empty",
     lambda *, shape, dtype, out_sharding: shape,
     lambda *, shape, dtype, out_sharding: dtype,
     lambda **_: False,
-    loops=lambda b, *, shape, dtype, out_sharding: b.value(
-        b.avals_out[0].shape, dtype, lambda index: b.const(0, dtype)
-    ),
+    loops=_empty_loops,
     hlo=lambda m, *, shape, dtype, out_sharding: m.full(0, m.avals_out[0]),
 )
 empty_p.declare(distinct=True, sizes=frozenset(("shape",)))

@@ -24,7 +24,7 @@ from .broadcasting import reduce_sum_over, trailing
 from .shapes import canonical_shape, check_shape, extent, is_one, size_of
 
 if TYPE_CHECKING:
-    from styrax.core.programs.lowering import Builder
+    from styrax.core.programs.lowering import Builder, Value
 
 # -- reshape ---------------------------------------------------------------------------------------
 
@@ -217,13 +217,15 @@ def _transpose_hlo_op(m: Any, x: Any, permutation: Sequence[int]) -> Any:
     return m.op1("stablehlo.transpose", [x], aval, attribute)
 
 
+def _transpose_loops(b: Builder, x: Value, *, permutation: tuple[int, ...]) -> Value:
+    return b.value(b.avals_out[0].shape, x.dtype, lambda index: x.at(_unpermuted(index, permutation)))
+
+
 transpose_p = standard_primitive(
     "transpose",
     _transpose_shape,
     first_dtype,
-    loops=lambda b, x, *, permutation: b.value(
-        b.avals_out[0].shape, x.dtype, lambda index: x.at(_unpermuted(index, permutation))
-    ),
+    loops=_transpose_loops,
     hlo=lambda m, x, *, permutation: _transpose_hlo_op(m, x, permutation),
 )
 transpose_p.declare(movement=True)
