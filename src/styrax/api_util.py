@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from inspect import Signature
 from typing import Any
 
 from .core.programs.jaxpr import DebugInfo
 from .core.tracing import source
 from .core.trees import tree
+from .core.trees.treedef import PyTreeDef
+from .core.types.typing import Function, PyTree
 from .extend.linear_util import Store, WrappedFun, transformation2, transformation_with_aux2
 from .transforms.flattening import FlatFunction, positional, with_fixed
 from .transforms.mapping import flatten_axes as _flatten_axes
@@ -15,9 +18,10 @@ from .transforms.naming import argument_names
 from .transforms.tracing import abstractify as shaped_abstractify
 
 
-def debug_info(traced_for: str, fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], *,
+def debug_info(traced_for: str, fun: Function, args: Sequence[Any], kwargs: dict[str, Any], *,
                static_argnums: Sequence[int] = (), static_argnames: Sequence[str] = (),
-               result_paths_thunk: Any = None, sourceinfo: str | None = None, signature: Any = None) -> DebugInfo:
+               result_paths_thunk: Callable[[], Sequence[str]] | None = None, sourceinfo: str | None = None,
+               signature: Signature | None = None) -> DebugInfo:
     """Who is traced and what its arguments are called, for messages."""
     dynamic = [None if i in static_argnums else a for i, a in enumerate(args)]
     named = {k: v for k, v in kwargs.items() if k not in static_argnames}
@@ -35,7 +39,7 @@ def _flat_nokwargs(f: Callable, store: Store, in_tree: Any, *leaves: Any) -> lis
     return _flat(f, store, positional(in_tree), *leaves)
 
 
-def flatten_fun(fun: WrappedFun, *gen_static_args: Any, use_eq_store: bool = False,
+def flatten_fun(fun: WrappedFun, *gen_static_args: PyTreeDef, use_eq_store: bool = False,
                 unk_names: bool = False) -> tuple[WrappedFun, Callable[[], Any]]:
     """A function of trees as one of leaves. `gen_static_args` is the structure of `(args, kwargs)`.
 
@@ -44,7 +48,7 @@ def flatten_fun(fun: WrappedFun, *gen_static_args: Any, use_eq_store: bool = Fal
     return transformation_with_aux2(_flat, fun, *gen_static_args)
 
 
-def flatten_fun_nokwargs(fun: WrappedFun, *gen_static_args: Any, use_eq_store: bool = False,
+def flatten_fun_nokwargs(fun: WrappedFun, *gen_static_args: PyTreeDef, use_eq_store: bool = False,
                          unk_names: bool = False) -> tuple[WrappedFun, Callable[[], Any]]:
     """As `flatten_fun`, for the structure of the positional arguments alone."""
     return transformation_with_aux2(_flat_nokwargs, fun, *gen_static_args)
@@ -89,7 +93,7 @@ def argnums_partial(f: WrappedFun, dyn_argnums: int | Sequence[int], args: Seque
     return transformation2(_with_fixed, f, dynamic, fixed), tuple(args[i] for i in dynamic)
 
 
-def donation_vector(donate_argnums: Iterable[int], donate_argnames: Iterable[str], in_tree: Any,
+def donation_vector(donate_argnums: Iterable[int], donate_argnames: Iterable[str], in_tree: PyTreeDef,
                     kws: bool = True) -> tuple[bool, ...]:
     """Which leaves of the arguments are donated. `in_tree` is the structure of `(args, kwargs)`, or without
     `kws` of args."""
@@ -115,12 +119,13 @@ def rebase_donate_argnums(donate_argnums: Iterable[int], static_argnums: Iterabl
     return tuple(sorted(d - sum(s < d for s in static) for d in donate_argnums))
 
 
-def flatten_axes(name: str, treedef: Any, axis_tree: Any, *, kws: bool = False, tupled_args: bool = False) -> list[Any]:
+def flatten_axes(name: str, treedef: PyTreeDef, axis_tree: PyTree, *, kws: bool = False,
+                 tupled_args: bool = False) -> list[Any]:
     """One entry of `axis_tree`, a prefix of the structure `treedef`, for each of its leaves."""
     return _flatten_axes(name, treedef, axis_tree)
 
 
-def safe_map(f: Callable, *sequences: Sequence[Any]) -> list[Any]:
+def safe_map(f: Function, *sequences: Sequence[Any]) -> list[Any]:
     """`map` as a list, over sequences of equal length. ValueError for others."""
     return [f(*xs) for xs in zip(*sequences, strict=True)]
 

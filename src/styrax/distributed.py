@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .core.types.typing import PyTree
+
 
 class State:
     """What this process knows of the others."""
@@ -30,7 +32,7 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
                local_device_ids: int | Sequence[int] | None = None, cluster_detection_method: str | None = None,
                initialization_timeout: int = 300, heartbeat_timeout_seconds: int = 100,
                shutdown_timeout_seconds: int = 300, coordinator_bind_address: str | None = None,
-               **kwargs: Any) -> None:
+               **kwargs: PyTree) -> None:
     """Joins this process with the others of a program.
 
     Args:

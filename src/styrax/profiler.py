@@ -11,7 +11,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
+
+from .core.types.typing import PyTree
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class ProfileOptions:
@@ -123,7 +128,7 @@ class StepTraceAnnotation(TraceAnnotation):
     __slots__ = ()
 
 
-def annotate_function(func: Callable, name: str | None = None, **decorator_kwargs: Any) -> Callable:
+def annotate_function(func: Callable[P, R], name: str | None = None, **decorator_kwargs: PyTree) -> Callable[P, R]:
     """The function with its calls as named spans."""
     label = name or getattr(func, "__qualname__", None) or type(func).__name__
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from .core.trees import tree
 from .core.types import dtypes
+from .core.types.typing import Function
 
 # how far a derivative may be off, relative and absolute, and the step of the differences, by bits of precision
 _TOLERANCE = {"float16": 1e-1, "bfloat16": 2e-1, "float32": 1e-2, "complex64": 1e-2, "float64": 1e-5,
@@ -80,7 +81,7 @@ def _inner(a: Any, b: Any) -> Any:
     return total
 
 
-def check_jvp(f: Callable, f_jvp: Callable, args: Sequence[Any], atol: float | None = None, rtol: float | None = None,
+def check_jvp(f: Function, f_jvp: Function, args: Sequence[Any], atol: float | None = None, rtol: float | None = None,
               eps: float | None = None, err_msg: str = "") -> None:
     """Checks `f_jvp(args, tangents) -> (values, tangents)` against differences of `f`, in a random direction.
 
@@ -98,7 +99,7 @@ def check_jvp(f: Callable, f_jvp: Callable, args: Sequence[Any], atol: float | N
     _assert_close(out_tangents, _difference(f, args, tangents, step), atol, rtol, f"{err_msg} JVP tangent".strip())
 
 
-def check_vjp(f: Callable, f_vjp: Callable, args: Sequence[Any], atol: float | None = None, rtol: float | None = None,
+def check_vjp(f: Function, f_vjp: Function, args: Sequence[Any], atol: float | None = None, rtol: float | None = None,
               eps: float | None = None, err_msg: str = "") -> None:
     """Checks `f_vjp(*args) -> (values, pull)` against differences of `f`, in random directions.
 
@@ -122,7 +123,7 @@ def check_vjp(f: Callable, f_vjp: Callable, args: Sequence[Any], atol: float | N
                   f"{err_msg} VJP cotangent projection".strip())
 
 
-def check_grads(f: Callable, args: Sequence[Any], order: int, modes: Sequence[str] = ("fwd", "rev"),
+def check_grads(f: Function, args: Sequence[Any], order: int, modes: Sequence[str] = ("fwd", "rev"),
                 atol: float | None = None, rtol: float | None = None, eps: float | None = None) -> None:
     """Checks the derivatives of a function against finite differences, in one random direction each.
 

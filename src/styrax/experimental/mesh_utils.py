@@ -27,6 +27,6 @@ def create_device_mesh(mesh_shape: Sequence[int], devices: Sequence[Any] | None 
 
 
 def create_hybrid_device_mesh(mesh_shape: Sequence[int], dcn_mesh_shape: Sequence[int],
-                              devices: Sequence[Any] | None = None, **kwargs: Any) -> np.ndarray:
+                              devices: Sequence[Any] | None = None, **kwargs: bool | int | str) -> np.ndarray:
     """The devices of several groups in a grid: each axis of size `dcn_mesh_shape[i] * mesh_shape[i]`."""
     return create_device_mesh([a * b for a, b in zip(mesh_shape, dcn_mesh_shape, strict=True)], devices)

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from ..core.arrays.mesh import Mesh
 from ..core.arrays.shardings import NamedSharding
 from ..core.arrays.shardings import PartitionSpec as P
 from ..core.trees import tree
+from ..core.types.typing import PyTree
 from ..lax.collectives.placing import device_put
 
 
@@ -16,18 +18,18 @@ def sync_global_devices(name: str) -> None:
     """Waits until all processes have come here."""
 
 
-def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
+def broadcast_one_to_all(in_tree: PyTree, is_source: bool | None = None) -> PyTree:
     """The first process's values, in all."""
     return tree.tree_map(np.asarray, in_tree)
 
 
-def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
+def process_allgather(in_tree: PyTree, tiled: bool = False) -> PyTree:
     """The values of all processes, stacked, or with `tiled` put together along their first axis."""
     return tree.tree_map(lambda x: np.asarray(x) if tiled or np.ndim(x) and not getattr(x, "is_fully_addressable", True)
                          else np.asarray(x)[None], in_tree)
 
 
-def assert_equal(in_tree: Any, fail_message: str = "") -> None:
+def assert_equal(in_tree: PyTree, fail_message: str = "") -> None:
     """Checks that all processes have the same values."""
 
 
@@ -36,12 +38,12 @@ def reached_preemption_sync_point(step_id: int) -> bool:
     return False
 
 
-def host_local_array_to_global_array(local_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
+def host_local_array_to_global_array(local_inputs: PyTree, global_mesh: Mesh, pspecs: PyTree) -> PyTree:
     """The processes' parts as one array."""
     return _with_specs(local_inputs, global_mesh, pspecs)
 
 
-def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspecs: Any) -> Any:
+def global_array_to_host_local_array(global_inputs: PyTree, global_mesh: Mesh, pspecs: PyTree) -> PyTree:
     """This process's part of an array."""
     return _with_specs(global_inputs, global_mesh, pspecs)
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.arrays import backends as _registry
+from ..core.arrays.backends import Backend
+from ..core.arrays.devices import Device
 from ..transforms.jit import clear_caches
 
 
-def get_backend(platform: Any = None) -> Any:
+def get_backend(platform: str | Backend | None = None) -> Backend:
     """The client of a platform, the default one for None. RuntimeError for an unknown platform."""
-    return platform if hasattr(platform, "devices") else _registry.get(platform)
+    return _registry.get(platform) if platform is None or isinstance(platform, str) else platform
 
 
 def backends() -> dict[str, Any]:
@@ -28,7 +30,7 @@ def clear_in_memory_compilation_cache() -> None:
     clear_caches()
 
 
-def get_default_device() -> Any:
+def get_default_device() -> Device:
     """The device that arrays are put on by default."""
     from ..core.settings.config import config
 

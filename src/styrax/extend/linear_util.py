@@ -9,9 +9,13 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from ..core.programs.jaxpr import DebugInfo, no_debug_info
+from ..core.types.typing import Function
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class StoreException(Exception):
@@ -95,18 +99,18 @@ class WrappedFun:
         return f"Wrapped function:\n{' <- '.join([*names, self.__name__])}"
 
 
-def wrap_init(f: Callable, params: dict[str, Any] | None = None, *, debug_info: DebugInfo | None = None) -> WrappedFun:
+def wrap_init(f: Function, params: dict[str, Any] | None = None, *, debug_info: DebugInfo | None = None) -> WrappedFun:
     """A function without transformations yet; `params` are passed to it by keyword."""
     call = functools.partial(f, **params) if params else f
     return WrappedFun(f, call, (), (), tuple(sorted((params or {}).items())), debug_info or no_debug_info)
 
 
-def transformation2(gen: Callable, fun: WrappedFun, *gen_static_args: Hashable) -> WrappedFun:
+def transformation2(gen: Function, fun: WrappedFun, *gen_static_args: Hashable) -> WrappedFun:
     """Puts `gen(f, *gen_static_args, *args)` around a function."""
     return fun.wrap(gen, gen_static_args, None)
 
 
-def transformation_with_aux2(gen: Callable, fun: WrappedFun, *gen_static_args: Hashable, use_eq_store: bool = False,
+def transformation_with_aux2(gen: Function, fun: WrappedFun, *gen_static_args: Hashable, use_eq_store: bool = False,
                              unk_names: bool = False) -> tuple[WrappedFun, Callable[[], Any]]:
     """Puts `gen(f, store, *gen_static_args, *args)` around a function; it calls `store.store(second result)`.
 
@@ -128,7 +132,7 @@ def _generated_with_aux(f: Callable, store: Store, gen: Callable, *args: Any, **
     return out
 
 
-def transformation(gen: Callable, fun: WrappedFun | None = None, *gen_static_args: Hashable) -> Any:
+def transformation(gen: Function, fun: WrappedFun | None = None, *gen_static_args: Hashable) -> WrappedFun | Function:
     """Puts a transformation around a function that is written as a generator: it yields the arguments for the
     function as `(args, kwargs)`, is sent the function's result, and yields its own. Without `fun`, a decorator."""
     if fun is None:
@@ -136,7 +140,8 @@ def transformation(gen: Callable, fun: WrappedFun | None = None, *gen_static_arg
     return fun.wrap(_generated, (gen, *gen_static_args), None)
 
 
-def transformation_with_aux(gen: Callable, fun: WrappedFun | None = None, *gen_static_args: Hashable) -> Any:
+def transformation_with_aux(gen: Function, fun: WrappedFun | None = None,
+                            *gen_static_args: Hashable) -> tuple[WrappedFun, Function] | Function:
     """As `transformation`, for generators whose last value is a pair: the result and a second result."""
     if fun is None:
         return lambda fun, *static: transformation_with_aux(gen, fun, *static)
@@ -157,23 +162,24 @@ def merge_linear_aux(aux1: Callable[[], Any], aux2: Callable[[], Any]) -> tuple[
     raise StoreException("both functions were called")
 
 
-def cache(call: Callable, *, explain: Callable | None = None) -> Callable:
+def cache(call: Callable[Concatenate[WrappedFun, P], R], *,
+          explain: Function | None = None) -> Callable[Concatenate[WrappedFun, P], R]:
     """Remembers the results of `call(wrapped function, *args)` for as long as the function lives."""
     caches: weakref.WeakKeyDictionary[Callable, dict] = weakref.WeakKeyDictionary()
 
     @functools.wraps(call)
-    def cached(fun: WrappedFun, *args: Hashable) -> Any:
+    def cached(fun: WrappedFun, /, *args: P.args, **kwargs: P.kwargs) -> R:
         from ..core.settings.flags import trace_context
 
         known = caches.setdefault(fun.f, {})
-        key = fun.transforms, fun.params, args, trace_context()
+        key = fun.transforms, fun.params, args, tuple(sorted(kwargs.items())), trace_context()
         if key in known:
             result, stores = known[key]
             for mine, theirs in zip(fun.stores, stores, strict=True):
                 if mine is not None and theirs is not None and theirs and not mine:
                     mine.store(theirs.val)
             return result
-        result = call(fun, *args)
+        result = call(fun, *args, **kwargs)
         known[key] = result, fun.stores
         return result
 

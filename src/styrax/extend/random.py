@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
+from ..core.arrays.array import Array
+from ..core.types.typing import ArrayLike, Function
 from ..lax.random_bits.key_arrays import PRNGImpl, register_prng
 from ..lax.random_bits.prng import random_seed, rbg_prng_impl, threefry_prng_impl, unsafe_rbg_prng_impl
 from ..lax.random_bits.threefry import threefry2x32_p, threefry_2x32
 
 
-def define_prng_impl(*, key_shape: tuple[int, ...], seed: Callable, split: Callable, random_bits: Callable,
-                     fold_in: Callable, name: str = "<unnamed>", tag: str = "?") -> PRNGImpl:
+def define_prng_impl(*, key_shape: tuple[int, ...], seed: Function, split: Function, random_bits: Function,
+                     fold_in: Function, name: str = "<unnamed>", tag: str = "?") -> PRNGImpl:
     """Makes a random number generator known by its name.
 
     Args:
@@ -29,7 +28,7 @@ def define_prng_impl(*, key_shape: tuple[int, ...], seed: Callable, split: Calla
     return register_prng(PRNGImpl(key_shape, seed, split, random_bits, fold_in, name, tag))
 
 
-def seed_with_impl(impl: PRNGImpl, seed: Any) -> Any:
+def seed_with_impl(impl: PRNGImpl, seed: ArrayLike) -> Array:
     """A key of the generator `impl` from an integer."""
     return random_seed(seed, impl)
 

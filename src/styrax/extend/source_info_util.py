@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 from ..core.programs.name_stack import (
@@ -27,7 +28,7 @@ def summarize(source_info: SourceInfo, num_frames: int = 1) -> str:
     return _summarize(source_info)
 
 
-def user_context(info: SourceInfo | None, *, name_stack: NameStack | None = None) -> Any:
+def user_context(info: SourceInfo | None, *, name_stack: NameStack | None = None) -> AbstractContextManager[Any]:
     """Context manager: what is written inside is said to come from a place, and to stand in scopes."""
     if info is not None and name_stack is not None:
         info = info.replace(name_stack)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from ..core.types.typing import Function, PyTree
+from ..extend.linear_util import WrappedFun
 from ..transforms.ad import (
     JVPTrace,
     JVPTracer,
@@ -32,14 +34,14 @@ from ..transforms.ad import (
 from ..transforms.derivatives import linearize
 
 
-def jvp(fun: Any, primals: Sequence[Any] | None = None, tangents: Sequence[Any] | None = None, has_aux: bool = False,
-        instantiate: bool = True, transform_stack: bool = True) -> Any:
+def jvp(fun: WrappedFun | Function, primals: Sequence[Any] | None = None, tangents: Sequence[Any] | None = None,
+        has_aux: bool = False, instantiate: bool = True, transform_stack: bool = True) -> PyTree:
     """The derivative of a function of flat arguments: `(results, their tangents)`.
 
     `fun` may be a function or a `linear_util.WrappedFun`. Tangents may be `Zero`s; those of the results are not, unless
     `instantiate` is false.
     """
-    call: Callable = getattr(fun, "call_wrapped", fun)
+    call: Any = getattr(fun, "call_wrapped", fun)
 
     def flat(*args: Any) -> Sequence[Any]:
         if not has_aux:

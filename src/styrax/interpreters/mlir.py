@@ -14,6 +14,7 @@ from ..core.programs import rules
 from ..core.programs.primitive import Primitive
 from ..core.tracing.staging import trace_to_jaxpr
 from ..core.types.effects import lowerable_effects
+from ..core.types.typing import Function, PyTree
 
 
 class LoweredFunction:
@@ -42,7 +43,7 @@ class LoweredFunction:
         return f"lower_fun({self.fun!r})"
 
 
-def lower_fun(fun: Callable, multiple_results: bool = True) -> Callable[..., list[Any]]:
+def lower_fun(fun: Function, multiple_results: bool = True) -> Callable[..., list[Any]]:
     """A lowering rule for a primitive that does what a function of arrays does.
 
     Args:
@@ -72,9 +73,10 @@ class ModuleContext:
         """Nothing is kept here: a program keeps the functions that it calls."""
 
 
-def emit_python_callback(ctx: Any, callback: Callable[..., Sequence[Any]], token: Any, operands: Sequence[Any],
-                         operand_avals: Sequence[Any], result_avals: Sequence[Any], *, has_side_effect: bool,
-                         returns_token: bool = True, partitioned: bool = False, sharding: Any = None) -> Any:
+def emit_python_callback(ctx: LoweringRuleContext, callback: Callable[..., Sequence[Any]], token: PyTree,
+                         operands: Sequence[Any], operand_avals: Sequence[Any], result_avals: Sequence[Any], *,
+                         has_side_effect: bool, returns_token: bool = True, partitioned: bool = False,
+                         sharding: PyTree = None) -> tuple[Any, ...]:
     """A call of a Python function of arrays in the middle of a lowering, on CPUs.
 
     Returns:
@@ -88,8 +90,8 @@ def emit_python_callback(ctx: Any, callback: Callable[..., Sequence[Any]], token
     return ctx.host_call(function, [(a.shape, a.dtype) for a in result_avals], list(operands)), token, None
 
 
-def register_lowering(prim: Primitive, rule: Callable, platform: str | None = None, inline: bool = True,
-                      cacheable: bool = True) -> Callable:
+def register_lowering(prim: Primitive, rule: Function, platform: str | None = None, inline: bool = True,
+                      cacheable: bool = True) -> Function:
     """Makes a rule the lowering of a primitive.
 
     Args:

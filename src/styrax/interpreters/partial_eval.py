@@ -13,6 +13,7 @@ from ..core.programs.rules import partial_evals as custom_partial_eval_rules
 from ..core.tracing.staging import DynamicJaxprTracer, trace_to_jaxpr
 from ..core.tracing.trace import get_aval, set_current_trace, state
 from ..core.types.avals import AbstractValue
+from ..extend.linear_util import WrappedFun
 from ..transforms.partial import (
     PartialTrace,
     close_record,
@@ -49,14 +50,15 @@ class PartialVal(tuple):
         return get_aval(self[1]) if self[0] is None else self[0]
 
 
-def trace_to_jaxpr_dynamic(fun: Any, in_avals: Sequence[AbstractValue], *, keep_inputs: Sequence[bool] | None = None,
-                           lower: bool = False, auto_dce: bool = False) -> tuple[Jaxpr, list[Any], list[Any]]:
+def trace_to_jaxpr_dynamic(fun: WrappedFun, in_avals: Sequence[AbstractValue], *,
+                           keep_inputs: Sequence[bool] | None = None, lower: bool = False,
+                           auto_dce: bool = False) -> tuple[Jaxpr, list[Any], list[Any]]:
     """Traces a wrapped function of flat arguments: its program, the types of its results, and its constants."""
     closed = trace_to_jaxpr(fun.call_wrapped, in_avals, fun.debug_info)
     return closed.jaxpr, closed.out_avals, closed.consts
 
 
-def trace_to_jaxpr_nounits(fun: Any, pvals: Sequence[PartialVal],
+def trace_to_jaxpr_nounits(fun: WrappedFun, pvals: Sequence[PartialVal],
                            instantiate: bool | Sequence[bool] = False) -> tuple[Jaxpr, list[PartialVal], list[Any]]:
     """Runs what is known of a wrapped function and traces the rest.
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..core.arrays import backends
+from ..core.programs.primitive import Primitive
 from ..core.types.avals import aval_rules as pytype_aval_mappings
 from ..core.types.avals import canonicalizers as canonicalize_dtype_handlers
+from ..core.types.typing import PyTree
 
 
-def apply_primitive(prim: Any, *args: Any, **params: Any) -> Any:
+def apply_primitive(prim: Primitive, *args: PyTree, **params: PyTree) -> PyTree:
     """Runs one primitive on arrays."""
     return backends.apply_primitive(prim, args, params)
 

@@ -18,7 +18,7 @@ from ..core.arrays.mesh import AbstractMesh, Mesh
 from ..core.arrays.shardings import NamedSharding, PartitionSpec
 from ..core.tracing.trace import get_aval
 from ..core.trees import tree, tree_paths
-from ..core.types.typing import AxisName, Function, Object, PyTree
+from ..core.types.typing import AxisName, Function, PyTree, Shape
 from ..transforms.jit import jit
 from ..transforms.mapping import vmap
 from ..transforms.naming import wraps
@@ -37,7 +37,7 @@ Infer = _Infer()
 def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | None | Sequence[PyTree] = 0,
          out_axes: PyTree = 0, static_broadcasted_argnums: int | Iterable[int] = (),
          devices: Sequence[Device] | None = None, backend: str | None = None, axis_size: int | None = None,
-         donate_argnums: int | Iterable[int] = (), global_arg_shapes: Object = None) -> Function:
+         donate_argnums: int | Iterable[int] = (), global_arg_shapes: Sequence[Shape] | None = None) -> Function:
     """Runs a function on all devices at once, each on its slice of the arguments.
 
     Args:

@@ -16,7 +16,7 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.types import dtypes
-from styrax.core.types.typing import ArrayLike, Object
+from styrax.core.types.typing import ArrayLike
 from styrax.lax import linalg as lax_linalg
 from styrax.numpy import contractions
 from styrax.numpy import linalg as _linalg
@@ -335,7 +335,7 @@ def _qr(a: Any, mode: str, pivoting: bool) -> tuple:
     return (r, *p) if mode == "r" else (q, r, *p)
 
 
-def qr(a: ArrayLike, overwrite_a: bool = False, lwork: Object = None, mode: str = "full", pivoting: bool = False,
+def qr(a: ArrayLike, overwrite_a: bool = False, lwork: int | None = None, mode: str = "full", pivoting: bool = False,
        check_finite: bool = True) -> tuple[Array, ...]:
     """The factors of a = Q·R: (Q, R), with Q unitary and R triangular.
 
@@ -449,7 +449,7 @@ def _solve_triangular(a: Any, b: Any, trans: int | str, lower: bool, unit_diagon
 
 
 def solve_triangular(a: ArrayLike, b: ArrayLike, trans: int | str = 0, lower: bool = False, unit_diagonal: bool = False,
-                     overwrite_b: bool = False, debug: Object = None, check_finite: bool = True) -> Array:
+                     overwrite_b: bool = False, debug: bool | None = None, check_finite: bool = True) -> Array:
     """x with op(a)·x = b, for triangular matrices.
 
     Args:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+from ..core.programs.primitive import Primitive
 from ..core.programs.rules import jvps as primitive_jvps
 from ..core.programs.rules import linearizations as primitive_linearizations
 from ..core.programs.rules import transposes as primitive_transposes
@@ -47,7 +51,7 @@ add_jaxvals_p = add_any_p
 aval_zeros_likers = aval_zeros
 
 
-def get_primitive_transpose(primitive):
+def get_primitive_transpose(primitive: Primitive) -> Callable[..., Any]:
     """The transpose rule of a primitive. Raises NotImplementedError where it has none."""
     try:
         return primitive_transposes[primitive]

@@ -22,6 +22,7 @@ from ..core.tracing.trace import Trace, Tracer, extend_axis_env, get_aval, set_c
 from ..core.types import dtypes
 from ..core.types.avals import AbstractRef, AbstractToken, ShapedArray, shaped
 from ..core.types.effects import NamedAxisEffect
+from ..core.types.typing import Dim, PyTree
 from . import array_ops
 from .memo import per_jaxpr
 from .zeros import SymbolicZero
@@ -398,7 +399,7 @@ def moveaxis(x: Any, src: int | None, dst: int) -> Any:
     return array_ops.lax.transpose(x, order)
 
 
-def broadcast(x: Any, size: Any, axis: int, mesh_axis: Any = None) -> Any:
+def broadcast(x: PyTree, size: Dim, axis: int, mesh_axis: Hashable = None) -> PyTree:
     """Repeats an array `size` times along a new axis at position `axis`."""
     aval = get_aval(x)
     if isinstance(aval, AbstractToken):
@@ -410,7 +411,7 @@ def broadcast(x: Any, size: Any, axis: int, mesh_axis: Any = None) -> Any:
     return array_ops.lax.broadcast_in_dim(x, shape, tuple(i for i in range(len(shape)) if i != axis))
 
 
-def bdim_at_front(x: Any, bdim: int | None, size: Any, mesh_axis: Any = None) -> Any:
+def bdim_at_front(x: PyTree, bdim: int | None, size: Dim, mesh_axis: Hashable = None) -> PyTree:
     """The array with its mapped axis in front, repeated along a new one if it has none."""
     return broadcast(x, size, 0) if bdim is None else moveaxis(x, bdim, 0)
 
@@ -478,7 +479,7 @@ def _align(x: Any, aval: Any, dim: int | None, ndim: int) -> Any:
         x, (aval.shape[dim], *(1,) * ones, *rest), (0, *range(ones + 1, ndim)))
 
 
-def defreducer(primitive: Primitive, ident: Any = None) -> None:
+def defreducer(primitive: Primitive, ident: PyTree = None) -> None:
     """A reduction of arrays over its parameter `axes`."""
 
     def rule(args: Sequence[Any], dims: Sequence[int | None], *, axes: Sequence[int], **params: Any) -> Any:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from ..core.types.effects import (
     custom_derivatives_allowed_effects,
     remat_allowed_effects,
 )
+from ..core.types.typing import ArrayLike, PyTree
 from . import array_ops
 from .batch import moveaxis
 from .callbacks import as_arrays
@@ -38,6 +39,9 @@ from .zeros import zeros_like_aval
 
 if TYPE_CHECKING:
     from ..core.programs.lowering import Builder
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class ErrorEffect(Effect):
@@ -187,7 +191,7 @@ ErrorCategory = type[JaxException]
 check_p = Primitive("check", multiple_results=True)  # (failed, which check, values…), for one kind of error
 
 
-def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
+def check(pred: ArrayLike, msg: str, *fmt_args: PyTree, debug: bool = False, **fmt_kwargs: PyTree) -> None:
     """Checks a condition, also in a program that `checkify` has made of a function.
 
     Args:
@@ -217,7 +221,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
                  exception=FailedCheckError, debug=debug)
 
 
-def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
+def debug_check(pred: ArrayLike, msg: str, *fmt_args: PyTree, **fmt_kwargs: PyTree) -> None:
     """As `check`, without effect where the function has not been given to `checkify`."""
     check(pred, msg, *fmt_args, debug=True, **fmt_kwargs)
 
@@ -556,7 +560,7 @@ _rules: Mapping[str, Callable[..., list[Any]]] = {
 }
 
 
-def checkify(f: Callable, errors: frozenset = user_checks) -> Callable[..., tuple[Error, Any]]:
+def checkify(f: Callable[P, R], errors: frozenset = user_checks) -> Callable[P, tuple[Error, R]]:
     """A function that tells which of its checks has failed, besides its results.
 
     Args:

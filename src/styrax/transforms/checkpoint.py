@@ -37,7 +37,7 @@ from ..core.trees import tree
 from ..core.types import dtypes
 from ..core.types.avals import AbstractRef, AbstractValue, ShapedArray
 from ..core.types.effects import Effects
-from ..core.types.typing import Function, Object, PyTree
+from ..core.types.typing import Function, PyTree
 from . import array_ops
 from .batch import AxisData, batch_jaxpr2
 from .checkpoint_policies import checkpoint_policies
@@ -56,12 +56,12 @@ from .zeros import Zero, instantiate_zeros
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_NOT_GIVEN = object()
+_NOT_GIVEN: Any = object()
 
 
 def checkpoint(fun: Callable[P, R], *, prevent_cse: bool | Sequence[bool] = True,
                policy: Callable[..., bool] | None = None, static_argnums: int | tuple[int, ...] = (),
-               static_argnames: str | Iterable[str] = (), concrete: Object = _NOT_GIVEN) -> Callable[P, R]:
+               static_argnames: str | Iterable[str] = (), concrete: bool = _NOT_GIVEN) -> Callable[P, R]:
     """Makes a function keep less memory for its derivative, at the price of computing it again.
 
     Args:

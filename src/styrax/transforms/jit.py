@@ -25,6 +25,7 @@ from ..core.tracing.trace import eval_trace, get_aval, state
 from ..core.trees import tree
 from ..core.types.avals import AbstractValue, ShapedArray
 from ..core.types.dims import NotGeneric, tracing
+from ..core.types.typing import DeviceLike, PyTree
 from . import refs, stages
 from .donation import Donating, Donation
 from .jit_rules import UNSPECIFIED, jit_p, jit_params
@@ -47,14 +48,14 @@ if TYPE_CHECKING:
     class JitOptions(TypedDict, total=False):
         """The arguments of `jit` besides the function."""
 
-        in_shardings: Any
-        out_shardings: Any
+        in_shardings: PyTree
+        out_shardings: PyTree
         static_argnums: int | Sequence[int] | None
         static_argnames: str | Iterable[str] | None
         donate_argnums: int | Sequence[int] | None
         donate_argnames: str | Iterable[str] | None
         keep_unused: bool
-        device: Any
+        device: DeviceLike | None
         backend: str | None
         inline: bool
         compiler_options: dict[str, Any] | None
@@ -363,11 +364,12 @@ _primitives: dict[Any, ClosedJaxpr] = {}
 def jit(fun: Callable[P, R], /, **options: Unpack[JitOptions]) -> PjitFunction[P, R]: ...
 @overload
 def jit(**options: Unpack[JitOptions]) -> Callable[[Callable[P, R]], PjitFunction[P, R]]: ...
-def jit(fun: Any = NOT_GIVEN, /, *, in_shardings: Any = UNSPECIFIED, out_shardings: Any = UNSPECIFIED,
+def jit(fun: Callable[P, R] = NOT_GIVEN, /, *, in_shardings: PyTree = UNSPECIFIED, out_shardings: PyTree = UNSPECIFIED,
         static_argnums: int | Sequence[int] | None = None, static_argnames: str | Iterable[str] | None = None,
         donate_argnums: int | Sequence[int] | None = None, donate_argnames: str | Iterable[str] | None = None,
-        keep_unused: bool = False, device: Any = None, backend: str | None = None, inline: bool = False,
-        compiler_options: dict[str, Any] | None = None) -> Any:
+        keep_unused: bool = False, device: DeviceLike | None = None, backend: str | None = None, inline: bool = False,
+        compiler_options: dict[str, Any] | None = None,
+        ) -> PjitFunction[P, R] | Callable[[Callable[P, R]], PjitFunction[P, R]]:
     """Compiles a function on its first call with arguments of a kind, and runs the machine code from then on.
 
     The kind of a call is the structure of its arguments, their shapes, dtypes and weak types, the values of static
@@ -422,7 +424,7 @@ def jit(fun: Any = NOT_GIVEN, /, *, in_shardings: Any = UNSPECIFIED, out_shardin
                    keep_unused=keep_unused, device=device, backend=backend, inline=inline,
                    compiler_options=compiler_options)
     if fun is NOT_GIVEN:
-        return functools.partial(jit, **options)
+        return functools.partial(jit, **options)  # type: ignore[return-value]
     if isinstance(fun, staticmethod):
         raise TypeError(f"staticmethod arguments are not supported, got {fun}: exchange the decorators")
     check_callable(fun)

@@ -17,6 +17,7 @@ from ..core.programs.rules import fancy_batchers, jvps, linearizations, loops, s
 from ..core.tracing.staging import trace_to_jaxpr
 from ..core.tracing.trace import Trace, Tracer, get_aval, set_current_trace, state, to_concrete_value
 from ..core.types import dtypes
+from ..core.types.typing import Function
 from .memo import per_jaxpr
 from .zeros import SymbolicZero, Zero, add_tangents, instantiate_zeros
 
@@ -232,13 +233,13 @@ def _jvp_jaxpr(closed: ClosedJaxpr, nonzeros: tuple[bool, ...],
 # Rules for the common shapes of primitives
 
 
-def defjvp(primitive: Primitive, *rules: Callable | None) -> None:
+def defjvp(primitive: Primitive, *rules: Function | None) -> None:
     """Gives a primitive its JVP by argument: `rule(tangent, *primals, **params)`, None where it is zero."""
     jvps[primitive] = lambda primals, tangents, **params: _jvp_by_argument(
         primitive, rules, primals, tangents, params, False)
 
 
-def defjvp2(primitive: Primitive, *rules: Callable | None) -> None:
+def defjvp2(primitive: Primitive, *rules: Function | None) -> None:
     """As `defjvp`, for rules that want the result: `rule(tangent, result, *primals, **params)`."""
     jvps[primitive] = lambda primals, tangents, **params: _jvp_by_argument(
         primitive, rules, primals, tangents, params, True)

@@ -19,6 +19,7 @@ from ..core.tracing.trace import get_aval, set_current_trace, state
 from ..core.types import dtypes
 from ..core.types.avals import AbstractRef, AbstractValue
 from ..core.types.effects import AccumEffect, WriteEffect
+from ..core.types.typing import Function, PyTree
 from .jvp import JVPTrace, custom_lin_p, defjvp, linear_jvp
 from .memo import per_jaxpr
 from .partial import PartialTrace, close_record, unknown_refs
@@ -37,7 +38,8 @@ class UndefinedPrimal:
         return f"UndefinedPrimal({self.aval})"
 
 
-def is_undefined_primal(x: Any) -> bool:
+def is_undefined_primal(x: PyTree) -> bool:
+    """Whether an argument of a transpose rule is one whose cotangent is asked for."""
     return type(x) is UndefinedPrimal
 
 
@@ -409,7 +411,7 @@ def _transpose_linear(rule: Callable, ct: Any, args: Sequence[Any], params: dict
     return rule(ct, *args, **params)
 
 
-def defbilinear(primitive: Primitive, lhs_rule: Callable, rhs_rule: Callable) -> None:
+def defbilinear(primitive: Primitive, lhs_rule: Function, rhs_rule: Function) -> None:
     """Declares a primitive linear in each of its two arguments.
 
     `lhs_rule(cotangent, x, y, **params)` gives the cotangent of `x` (then an `UndefinedPrimal`),

@@ -9,7 +9,7 @@ without. Import all of it from `refs`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from ..core.trees import tree
 from ..core.types import dtypes
 from ..core.types.avals import AbstractRef, ShapedArray, aval_rules
 from ..core.types.effects import AccumEffect, Effects, ReadEffect, WriteEffect, no_effects
-from ..core.types.typing import Object, PyTree
+from ..core.types.typing import ArrayLike, Index, PyTree, SupportsShape
 from . import array_ops
 from .ref_indexing import NDIndexer, read, transformed_shape, write
 
@@ -153,7 +153,7 @@ def _view(ref: Any, index: Any) -> tuple[Any, tuple[NDIndexer, ...]]:
 # What users call
 
 
-def new_ref(init_val: PyTree, *, memory_space: Object = None, kind: str | None = None) -> Ref:
+def new_ref(init_val: PyTree, *, memory_space: Hashable = None, kind: str | None = None) -> Ref:
     """A new reference that holds `init_val`.
 
     Args:
@@ -169,7 +169,7 @@ def new_ref(init_val: PyTree, *, memory_space: Object = None, kind: str | None =
     return new_ref_p.bind(init_val, memory_space=memory_space, kind=kind)
 
 
-def empty_ref(ty: Object, memory_space: Object = None) -> Ref:
+def empty_ref(ty: SupportsShape, memory_space: Hashable = None) -> Ref:
     """A new reference of the shape and dtype of `ty`; its contents are zeros until written."""
     return new_ref(array_ops.lax.full(ty.shape, 0, ty.dtype), memory_space=memory_space)
 
@@ -184,7 +184,7 @@ def free_ref(ref: Ref) -> None:
     freeze_p.bind(ref)
 
 
-def ref_get(ref: Any, idx: Any = None) -> Any:
+def ref_get(ref: Ref | TransformedRef, idx: Index = None) -> Array:
     """Reads a reference (or view of one) at an index of integers, integer arrays and slices.
 
     Raises:
@@ -195,7 +195,7 @@ def ref_get(ref: Any, idx: Any = None) -> Any:
     return get_p.bind(base, *leaves, tree=structure)
 
 
-def ref_swap(ref: Any, idx: Any, value: Any, _function_name: str = "ref_swap") -> Any:
+def ref_swap(ref: Ref | TransformedRef, idx: Index, value: ArrayLike, _function_name: str = "ref_swap") -> Array:
     """Writes a reference (or view of one) at an index and returns what was there.
 
     Raises:
@@ -206,12 +206,12 @@ def ref_swap(ref: Any, idx: Any, value: Any, _function_name: str = "ref_swap") -
     return swap_p.bind(base, _to_dtype(base, value), *leaves, tree=structure)
 
 
-def ref_set(ref: Any, idx: Any, value: Any) -> None:
+def ref_set(ref: Ref | TransformedRef, idx: Index, value: ArrayLike) -> None:
     """Writes a reference (or view of one) at an index; see `ref_swap`."""
     ref_swap(ref, idx, value, "ref_set")
 
 
-def ref_addupdate(ref: Any, idx: Any, x: Any) -> None:
+def ref_addupdate(ref: Ref | TransformedRef, idx: Index, x: ArrayLike) -> None:
     """Adds to a reference (or view of one) at an index; see `ref_swap`."""
     base, indexers = _view(ref, idx)
     leaves, structure = tree.tree_flatten(indexers)

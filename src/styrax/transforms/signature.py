@@ -10,7 +10,7 @@ import inspect
 import operator
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.arrays import backends, mesh
 from ..core.arrays.array import Array
@@ -22,6 +22,9 @@ from .flattening import FlatFunction
 from .naming import argument_names
 from .references import Ref
 from .tracing import abstractify, not_abstract
+
+if TYPE_CHECKING:
+    from ..core.types.avals import AbstractRef, ShapedArray
 
 Key = tuple[Any, ...]
 NUMBERS = frozenset((bool, int, float))
@@ -130,6 +133,7 @@ class Signature:
             leaves += found
             return
         for x in found:
+            aval: ShapedArray | AbstractRef
             if type(x) is Array:
                 aval = x.aval
             else:

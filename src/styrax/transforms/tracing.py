@@ -16,7 +16,7 @@ from .flattening import FlatFunction
 from .naming import check_callable, function_name, split_arguments, wraps
 
 
-def abstractify(x: Any) -> Any:
+def abstractify(x: PyTree) -> ShapedArray | AbstractRef:
     """The abstract value of an argument: an array, a scalar, or anything with a shape and dtype.
 
     Raises TypeError for anything else.

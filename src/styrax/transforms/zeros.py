@@ -17,6 +17,7 @@ from ..core.programs.primitive import Primitive
 from ..core.tracing.trace import get_aval, state
 from ..core.types import dtypes
 from ..core.types.avals import AbstractToken, AbstractValue, ShapedArray, abstract_token, typed_scalar
+from ..core.types.typing import PyTree
 from . import array_ops
 
 if TYPE_CHECKING:
@@ -95,12 +96,12 @@ aval_zeros: dict[type, Callable[[Any], Any]] = {
 }
 
 
-def zeros_like_aval(aval: Any) -> Any:
+def zeros_like_aval(aval: AbstractValue) -> PyTree:
     """An array of zeros of an abstract value's shape and dtype."""
     return aval_zeros[type(aval)](aval)
 
 
-def instantiate_zeros(tangent: Any) -> Any:
+def instantiate_zeros(tangent: PyTree) -> PyTree:
     """Turns a symbolic zero into an array of zeros and leaves everything else as it is."""
     return zeros_like_aval(tangent.aval) if type(tangent) is Zero else tangent
 
@@ -120,7 +121,7 @@ def _add_any_aval(x: Any, y: Any) -> Any:
     return x
 
 
-def add_any(x: Any, y: Any) -> Any:
+def add_any(x: PyTree, y: PyTree) -> PyTree:
     """The sum of two tangents of one type."""
     return add_any_p.bind(x, y)
 
@@ -129,7 +130,7 @@ def _float0(x: Any) -> bool:
     return getattr(x, "dtype", None) == dtypes.float0
 
 
-def add_tangents(x: Any, y: Any) -> Any:
+def add_tangents(x: PyTree, y: PyTree) -> PyTree:
     """The sum of two tangents, either of which may be a symbolic zero."""
     if type(x) is Zero:
         return y

@@ -16,7 +16,9 @@ from ..tracing.trace import Tracer
 from ..types import dtypes
 from ..types.avals import ShapedArray
 from ..types.promotion import by_name
+from ..types.typing import DeviceLike, DTypeLike, SupportsDLPack
 from . import backends
+from .array import Array
 
 CPU, CUDA_HOST = 1, 3
 _VERSION = (1, 1)
@@ -99,7 +101,7 @@ def _destroy(capsule: int) -> None:
             _given.pop(_pointer_raw(capsule, name), None)
 
 
-def is_supported_dtype(dtype: Any) -> bool:
+def is_supported_dtype(dtype: DTypeLike) -> bool:
     """Whether arrays of a dtype can be exchanged."""
     return _code(dtypes.dtype(dtype)) is not None
 
@@ -187,7 +189,7 @@ class _Taken:
             self.deleter(self.address)
 
 
-def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Any:
+def from_dlpack(external_array: SupportsDLPack, device: DeviceLike | None = None, copy: bool | None = None) -> Array:
     """An array over the memory of another library's array.
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ForwardRef
 
 import numpy as np
 
@@ -11,9 +11,12 @@ from ..tracing import source
 from ..tracing.trace import get_aval, state
 from ..types.avals import AbstractValue, typed_scalar
 from ..types.effects import Effects, RefEffect, no_effects
+from ..types.typing import PyTree
 
 if TYPE_CHECKING:
     from .primitive import Primitive
+else:  # which stands above this module
+    Primitive = ForwardRef("Primitive", module="styrax.core.programs.primitive")
 
 
 class Var:
@@ -127,9 +130,10 @@ def new_jaxpr_eqn(
     primitive: Primitive,
     params: dict[str, Any],
     effects: Effects = no_effects,
-    source_info: Any = None,
-    ctx: Any = None,
+    source_info: source.SourceInfo | None = None,
+    ctx: PyTree = None,
 ) -> JaxprEqn:
+    """An equation; `ctx` is what its primitive is bound under."""
     return JaxprEqn(invars, outvars, primitive, params, effects, source_info, ctx)
 
 
@@ -286,7 +290,7 @@ def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
         yield from jaxprs_in_params(eqn.params)
 
 
-def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, propagate_source_info: bool = True) -> list[Any]:
+def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: PyTree, propagate_source_info: bool = True) -> list[Any]:
     """Runs a program equation by equation in the current trace."""
     env: dict[Var, Any] = {}
     env.update(zip(jaxpr.constvars, consts, strict=True))
@@ -335,6 +339,7 @@ def last_used(jaxpr: Jaxpr) -> dict[JaxprEqn, list[Var]]:
 
 
 def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
+    """A program as a function of its inputs, one after another; it gives the list of the results."""
     return lambda *args: eval_jaxpr(closed.jaxpr, closed.consts, *args)
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any
+from typing import Any, Protocol
 
 from ..programs.jaxpr import Literal, Var
-from ..types.avals import AbstractRef, AbstractToken, AbstractValue, tangent_dtype
+from ..types.avals import AbstractRef, AbstractToken, AbstractValue, ShapedArray, tangent_dtype
+from ..types.typing import Dim, DType, PyTree
 from .trace import Trace, current_trace, eval_trace, set_current_trace, state
 
 Atom = Var | Literal
@@ -54,7 +55,7 @@ def trace_state_clean() -> bool:
     return state.trace is eval_trace
 
 
-def find_top_trace(_: Any = ()) -> Trace:
+def find_top_trace(_: PyTree = ()) -> Trace:
     """The current trace."""
     return current_trace()
 
@@ -95,42 +96,51 @@ def gensym() -> Callable[[AbstractValue], Var]:
     return Var
 
 
-def mapped_aval(size: Any, axis: int | None, aval: Any) -> Any:
+def mapped_aval(size: Dim, axis: int | None, aval: AbstractValue) -> AbstractValue:
     """The abstract value of one element along an axis of `size`."""
     if axis is None or isinstance(aval, AbstractToken):
         return aval
     if isinstance(aval, AbstractRef):
         return aval.update(mapped_aval(size, axis, aval.inner_aval))
+    assert isinstance(aval, ShapedArray)
     if aval.shape[axis] != size:
         raise ValueError(f"axis {axis} of {aval.str_short()} has size {aval.shape[axis]}, not {size}")
     return aval.update(shape=aval.shape[:axis] + aval.shape[axis + 1:])
 
 
-def unmapped_aval(size: Any, axis: int | None, aval: Any, explicit_mesh_axis: Any = None) -> Any:
+def unmapped_aval(size: Dim, axis: int | None, aval: AbstractValue,
+                  explicit_mesh_axis: Hashable = None) -> AbstractValue:
     """The abstract value of `size` values stacked along an axis."""
     if axis is None or isinstance(aval, AbstractToken):
         return aval
     if isinstance(aval, AbstractRef):
         return aval.update(unmapped_aval(size, axis, aval.inner_aval))
+    assert isinstance(aval, ShapedArray)
     return aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))
 
 
-def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
+def primal_dtype_to_tangent_dtype(primal_dtype: DType) -> DType:
     """The dtype of tangents: the dtype itself for inexact ones, `float0` for others."""
     return tangent_dtype(primal_dtype)
 
 
-def call_impl(f: Any, *args: Any, **params: Any) -> Any:
+class Wrapped(Protocol):
+    """A function under transformations: `linear_util.WrappedFun`."""
+
+    def call_wrapped(self, *args: Any) -> Any: ...
+
+
+def call_impl(f: Wrapped, *args: PyTree, **params: PyTree) -> PyTree:
     """Calls a wrapped function (`linear_util.WrappedFun`) with flat arguments."""
     return f.call_wrapped(*args)
 
 
-def max_dim(d1: Any, d2: Any) -> Any:
+def max_dim(d1: int, d2: int) -> int:
     """The larger of two dimensions."""
     return d1 if d1 is d2 or d1 >= d2 else d2
 
 
-def min_dim(d1: Any, d2: Any) -> Any:
+def min_dim(d1: int, d2: int) -> int:
     """The smaller of two dimensions."""
     return d1 if d1 is d2 or d1 <= d2 else d2
 

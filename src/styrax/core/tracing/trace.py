@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..types import avals as avals_module
 from ..types.avals import aval_rules
 from ..types.dims import Dim, NotGeneric
-from ..types.typing import Object
+from ..types.typing import Object, PyTree
 from . import errors
 
 if TYPE_CHECKING:
@@ -361,7 +361,8 @@ def get_aval(x: Object) -> Any:
 typeof = get_aval
 
 
-def valid_jaxtype(x: Any) -> bool:
+def valid_jaxtype(x: PyTree) -> bool:
+    """Whether a value is an array, a scalar, or anything else that has an abstract value."""
     try:
         get_aval(x)
     except TypeError:
@@ -382,7 +383,7 @@ def to_concrete_value(x: Any) -> Any:
     return x.to_concrete_value() if isinstance(x, Tracer) else x
 
 
-def concrete_or_error(force: Callable[[Any], Any] | None, x: Any, context: str = "") -> Any:
+def concrete_or_error(force: Callable[[Any], Any] | None, x: PyTree, context: str = "") -> PyTree:
     """`force(x)` for a concrete value.
 
     Raises ConcretizationTypeError, with `context` telling what needed the value, for an abstract one.

@@ -7,7 +7,7 @@ are *weakly typed*: they yield to the dtypes of arrays.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any, ForwardRef, Literal, overload
 
 import ml_dtypes
 import numpy as np
@@ -53,6 +53,11 @@ from .promotion import (
     valid,
     weak_scalars,
 )
+
+if TYPE_CHECKING:
+    from .typing import DTypeLike, PyTree
+else:  # which stands above this module
+    DTypeLike, PyTree = (ForwardRef(name, module="styrax.core.types.typing") for name in ("DTypeLike", "PyTree"))
 
 __all__ = [
     "all_dtypes", "as_dtype", "bfloat16", "bool_", "canonicalize_dtype",
@@ -137,21 +142,21 @@ def as_dtype(x: Any) -> Any:
     return np.dtype(x)
 
 
-def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
+def canonicalize_dtype(dtype: DTypeLike, allow_extended_dtype: bool = False) -> np.dtype:
     """``dtype`` as it is for arrays: 64-bit types become 32-bit ones unless x64 is on."""
+    found: Any = dtype
     if not isinstance(dtype, np.dtype):
-        is_class = isinstance(dtype, type)
-        if isinstance(dtype, ExtendedDType) or (is_class and issubclass(dtype, extended)):
+        if isinstance(dtype, ExtendedDType) or (isinstance(dtype, type) and issubclass(dtype, extended)):
             if not allow_extended_dtype:
                 raise ValueError(
                     f"Internal: canonicalize_dtype called on extended dtype {dtype} with "
                     "allow_extended_dtype=False"
                 )
-            return dtype
-        dtype = as_dtype(dtype)
+            return found
+        found = as_dtype(dtype)
     if enable_x64.value:
-        return dtype
-    return to_32.get(dtype, dtype)
+        return found
+    return to_32.get(found, found)
 
 
 def _invalid(dtype: Any, fun_name: str | None) -> TypeError:
@@ -290,7 +295,7 @@ def is_python_scalar(x: Any) -> bool:
     return type(x) in scalars_32
 
 
-def scalar_type_of(x: Any) -> type:
+def scalar_type_of(x: PyTree) -> type:
     """``bool``, ``int``, ``float`` or ``complex``: the Python scalar type that ``x`` is like."""
     found = dtype(x)
     code = kinds.get(found)
@@ -304,7 +309,7 @@ def kind(dtype: Any) -> str:
     return kinds.get(dtype, "V")
 
 
-def itemsize_bits(dtype: Any) -> int:
+def itemsize_bits(dtype: DTypeLike) -> int:
     """The number of bits of an element: 4 for int4."""
     if dtype is None:
         raise ValueError("dtype cannot be None.")
@@ -368,7 +373,7 @@ def _scalar_class(x: Any) -> type:
 
 
 @lru_cache(maxsize=4096)
-def issubdtype(a: Any, b: Any) -> bool:
+def issubdtype(a: DTypeLike, b: DTypeLike) -> bool:
     """Whether the dtype or scalar type ``a`` falls under ``b``; knows ml_dtypes' and extended dtypes."""
     if isinstance(b, ExtendedDType):
         return isinstance(a, ExtendedDType) and a == b
@@ -477,7 +482,11 @@ def lattice_result_type(*args: Any) -> tuple[Any, bool]:
     )
 
 
-def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
+@overload
+def result_type(*args: PyTree, return_weak_type_flag: Literal[False] = False) -> np.dtype: ...
+@overload
+def result_type(*args: PyTree, return_weak_type_flag: Literal[True]) -> tuple[np.dtype, bool]: ...
+def result_type(*args: PyTree, return_weak_type_flag: bool = False) -> np.dtype | tuple[np.dtype, bool]:
     """The dtype of an operation on the given values or dtypes.
 
     Args:

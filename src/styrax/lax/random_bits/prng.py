@@ -19,6 +19,7 @@ from styrax.core.tracing.trace import get_aval
 from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray
 from styrax.core.types.physical import Context, physicals
+from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad, batching
 
 from ..elementwise.casting import convert_element_type
@@ -76,7 +77,7 @@ def _random_seed_physical(context: Context, seeds: Any, *, impl: PRNGImpl) -> An
 physicals[random_seed_p] = _random_seed_physical
 
 
-def random_seed(seeds: Any, impl: PRNGImpl) -> Any:
+def random_seed(seeds: ArrayLike, impl: PRNGImpl) -> Array:
     """Keys from integer seeds of any shape; the shape of the result is that of `seeds`."""
     if isinstance(seeds, (int, np.integer)) and not isinstance(seeds, bool):
         # Python integers wrap around at the width of the default integer, before and under jit alike.

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from styrax.core.arrays.array import Array
 from styrax.core.programs import rules
 from styrax.core.programs.primitive import Primitive, multiple_results
 from styrax.core.settings import config
 from styrax.core.tracing.trace import get_aval
 from styrax.core.types.avals import ShapedArray
+from styrax.core.types.typing import ArrayLike
 from styrax.transforms import batching
 
 from ..elementwise.bits import bitwise_and, bitwise_or, bitwise_xor, shift_left, shift_right_logical
@@ -216,7 +218,7 @@ rules.stablehlos[iota_2x32_shape_p] = _iota_2x32_shape_stablehlo
 # --- a key implementation
 
 
-def threefry_2x32(keypair: tuple[Any, Any], count: Any) -> Any:
+def threefry_2x32(keypair: tuple[ArrayLike, ArrayLike], count: ArrayLike) -> Array:
     """Encrypts an array of uint32 counters under a key given as two uint32 scalars.
 
     The counters are taken in two halves, the first and second words of each block; an odd count is
