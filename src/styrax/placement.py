@@ -80,7 +80,14 @@ def device_get(x: PyTree) -> PyTree:
 
 
 def block_until_ready(x: PyTree) -> PyTree:
-    """Waits for all arrays of a tree, and returns it."""
+    """Waits for all arrays of a tree, and returns it.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.block_until_ready({'a': jnp.arange(2)})
+      {'a': Array([0, 1], dtype=int32)}
+    """
     for leaf in tree.tree_leaves(x):
         wait = getattr(leaf, "block_until_ready", None)
         if wait is not None:

@@ -137,6 +137,11 @@ def check_grads(f: Function, args: Sequence[Any], order: int, modes: Sequence[st
 
     Raises:
       AssertionError: a derivative does not match.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> import styrax.test_util as test_util
+      >>> test_util.check_grads(jnp.sin, (0.5,), order=2)
     """
     from . import jvp, vjp
 

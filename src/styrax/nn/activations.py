@@ -125,6 +125,12 @@ def sigmoid(x: ArrayLike) -> Array:
 
     Returns:
       an array of the shape of `x`.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.nn.sigmoid(jnp.array([0.0]))
+      Array([0.5], dtype=float32)
     """
     (x,) = arrays("sigmoid", x)
     return lax.logistic(x)
@@ -139,6 +145,11 @@ def softplus(x: ArrayLike) -> Array:
 
     Returns:
       an array of the shape of `x`.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.nn.softplus(0.0)
+      Array(0.6931472, dtype=float32, weak_type=True)
     """
     return logaddexp(x, 0)
 
@@ -240,6 +251,12 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
 
     Returns:
       an array of the shape of `x`.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.nn.elu(jnp.array([0.0, 2.0]))
+      Array([0., 2.], dtype=float32)
     """
     from styrax.numpy.ufuncs import expm1
 
@@ -324,6 +341,12 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
 
     Returns:
       an array of the shape of `x`.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.nn.leaky_relu(jnp.array([-1.0, 2.0]))
+      Array([-0.01,  2.  ], dtype=float32)
     """
     (x,) = arrays("leaky_relu", x)
     return choose_elements(lax.ge(x, convert(0, *typed(x))), x, multiply(negative_slope, x))

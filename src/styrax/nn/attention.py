@@ -47,6 +47,13 @@ def dot_product_attention(query: ArrayLike, key: ArrayLike, value: ArrayLike, bi
       return_residual: whether the result is a pair with the logarithms of the sums of exponentials, (B, T, N).
 
     Returns an array of the shape of `query`. Raises ValueError for shapes that do not fit.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> q = jnp.ones((2, 5, 3, 4))  # batch, time, heads, features
+      >>> jax.nn.dot_product_attention(q, q, q).shape
+      (2, 5, 3, 4)
     """
 
     def batched(x: Any, rank: int = 4) -> Any:

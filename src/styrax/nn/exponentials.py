@@ -144,7 +144,14 @@ def _softmax(x: Any, axis: Any, where: Any) -> Array:
 
 @partial(jit, static_argnames=("axis",))
 def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
-    """The logarithm of `softmax(x, axis)`, without loss of precision. Left-out elements are -∞."""
+    """The logarithm of `softmax(x, axis)`, without loss of precision. Left-out elements are -∞.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.nn.log_softmax(jnp.array([0.0, 0.0]))
+      Array([-0.6931472, -0.6931472], dtype=float32)
+    """
     (x,) = promote_args_inexact("log_softmax", x)
     x = asarray(x)
     largest = max_(x, axis, where=where, initial=-np.inf, keepdims=True)

@@ -349,7 +349,13 @@ allclose = jit(named(_allclose, "allclose"), static_argnames=("equal_nan",))
 
 
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
-    """Whether two arrays have one shape and equal elements. NaN equals NaN only with `equal_nan`."""
+    """Whether two arrays have one shape and equal elements. NaN equals NaN only with `equal_nan`.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.array_equal(jnp.array([1, 2]), jnp.array([1, 3]))
+      Array(False, dtype=bool)
+    """
     a1, a2 = asarray(a1), asarray(a2)
     if a1.shape != a2.shape:
         return asarray(False)

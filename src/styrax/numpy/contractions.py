@@ -194,7 +194,13 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 def vdot(a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None,
          preferred_element_type: DTypeLike | None = None) -> Array:
-    """The sum of products of all elements, those of `a` conjugated."""
+    """The sum of products of all elements, those of `a` conjugated.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.vdot(jnp.array([1, 2]), jnp.array([3, 4]))
+      Array(11, dtype=int32)
+    """
     from .ufuncs import conj
 
     a, b = arrays("vdot", a, b)
@@ -260,7 +266,13 @@ def tensordot(a: ArrayLike, b: ArrayLike, axes: int | Sequence[int] | Sequence[S
 
 def inner(a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None,
           preferred_element_type: DTypeLike | None = None) -> Array:
-    """The sum of products over the last axes of both arguments; a scalar multiplies."""
+    """The sum of products over the last axes of both arguments; a scalar multiplies.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.inner(jnp.array([1, 2]), jnp.array([[3, 4], [5, 6]]))
+      Array([11, 17], dtype=int32)
+    """
     a, b = arrays("inner", a, b)
     a_rank, b_rank = len(shape_of(a)), len(shape_of(b))
     if a_rank == 0 or b_rank == 0:
@@ -290,7 +302,13 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
 
 @jit
 def kron(a: ArrayLike, b: ArrayLike) -> Array:
-    """The Kronecker product: copies of `b`, each multiplied by an element of `a`."""
+    """The Kronecker product: copies of `b`, each multiplied by an element of `a`.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.kron(jnp.array([1, 10]), jnp.array([1, 2]))
+      Array([ 1,  2, 10, 20], dtype=int32)
+    """
     a, b = (asarray(x) for x in promote_dtypes(*arrays("kron", a, b)))
     if a.ndim < b.ndim:
         a = lax.expand_dims(a, tuple(range(b.ndim - a.ndim)))

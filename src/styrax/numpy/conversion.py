@@ -284,6 +284,11 @@ def astype(x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, devi
 
     Floats are cut towards zero into integers, complex numbers lose their imaginary part (with a
     warning), and anything nonzero is True.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.astype(jnp.array([1.7, -1.7]), jnp.int32)
+      Array([ 1, -1], dtype=int32)
     """
     if not _is_number(x) and not hasattr(x, "__jax_array__"):
         raise TypeError(f"astype requires ndarray or scalar arguments, got {type(x)} at position 0.")

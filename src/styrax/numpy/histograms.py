@@ -128,6 +128,12 @@ def histogram(a: ArrayLike, bins: ArrayLike = 10, range: Sequence[ArrayLike] | N
       range: the lowest and highest edge.
       weights: what each element counts.
       density: whether the counts are divided so that the histogram has integral 1.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> counts, edges = jnp.histogram(jnp.array([0.0, 1.0, 1.0, 4.0]), bins=2)
+      >>> counts, edges
+      (Array([3., 1.], dtype=float32), Array([0., 2., 4.], dtype=float32))
     """
     if weights is None:
         check_arraylike("histogram", a, bins)

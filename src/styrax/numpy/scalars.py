@@ -126,7 +126,13 @@ def isdtype(dtype: DTypeLike, kind: str | DTypeLike | tuple[str | DTypeLike, ...
 
 
 def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
-    """The dtype that operations on arrays of two dtypes give."""
+    """The dtype that operations on arrays of two dtypes give.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.promote_types(jnp.int8, jnp.uint8)
+      dtype('int16')
+    """
     return dtypes.promote_types(a, b)  # type: ignore[arg-type]
 
 
@@ -134,6 +140,11 @@ def result_type(*args: ArrayLike | DTypeLike) -> DType:
     """The dtype that an operation on the arguments (arrays, numbers, dtypes) gives.
 
     Raises ValueError without arguments.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.result_type(jnp.int8, 1.0)
+      dtype('float32')
     """
     return dtypes.result_type(*args)
 

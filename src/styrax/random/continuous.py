@@ -76,6 +76,13 @@ def truncated_normal(key: ArrayLike, lower: ArrayLike, upper: ArrayLike, shape: 
       shape: shape of the result; by default that of the bounds broadcast together.
       dtype: a float dtype.
       out_sharding: sharding of the result.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> x = jax.random.truncated_normal(jax.random.key(0), -1.0, 1.0, (100,))
+      >>> bool(jnp.all(jnp.abs(x) <= 1))
+      True
     """
     key, _ = check_prng_key("truncated_normal", key)
     dtype = float_dtype("truncated_normal", dtype)
@@ -105,6 +112,12 @@ def exponential(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | No
       shape: shape of the result.
       dtype: a float dtype.
       out_sharding: sharding of the result.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> bool(jnp.all(jax.random.exponential(jax.random.key(0), (100,)) >= 0))
+      True
     """
     key, _ = check_prng_key("exponential", key)
     dtype, shape = float_dtype("exponential", dtype), canonical_shape(shape)

@@ -137,6 +137,11 @@ def gamma(key: ArrayLike, a: ArrayLike, shape: Sequence[int] | None = None, dtyp
       shape: shape of the result; by default that of `a`.
       dtype: a float dtype.
       out_sharding: sharding of the result.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.random.gamma(jax.random.key(0), 2.0, (3,)).shape
+      (3,)
     """
     key, _ = check_prng_key("gamma", key)
     dtype = float_dtype("gamma", dtype)

@@ -36,6 +36,12 @@ def multivariate_normal(key: ArrayLike, mean: ArrayLike, cov: ArrayLike, shape: 
 
     Raises:
       ValueError: for shapes that do not fit or another method.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.random.multivariate_normal(jax.random.key(0), jnp.zeros(2), jnp.eye(2), (3,)).shape
+      (3, 2)
     """
     key, _ = check_prng_key("multivariate_normal", key)
     dtype = float_dtype("multivariate_normal", dtype)

@@ -571,6 +571,17 @@ def checkify(f: Callable[P, R], errors: frozenset = user_checks) -> Callable[P, 
     Returns:
       A function of the same arguments that returns `(error, results)`; it can be transformed and compiled. Where a
       function with derivative rules of its own contains checks, they are differentiated as its program is.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> import styrax.experimental.checkify as checkify
+      >>> def f(x):
+      ...     checkify.check(x > 0, 'x is negative')
+      ...     return jnp.log(x)
+      >>> error, _ = jax.jit(checkify.checkify(f))(-1.0)
+      >>> print(str(error.get()).split(' (')[0])
+      x is negative
     """
 
     def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:

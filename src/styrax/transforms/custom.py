@@ -517,6 +517,12 @@ def closure_convert(fun: Function, *example_args: PyTree) -> tuple[Function, lis
 
     Returns:
       `(converted, captured)`, so that `converted(*args, *captured)` is `fun(*args)`.
+
+    Example:
+      >>> import styrax as jax
+      >>> f, consts = jax.closure_convert(lambda x: x * 2, 1.0)
+      >>> f(3.0, *consts)
+      Array(6., dtype=float32, weak_type=True)
     """
     closed, out_tree = trace_function(fun, example_args, {}, (), "closure_convert")
     in_tree = tree.tree_structure(tuple(example_args))

@@ -98,6 +98,11 @@ def debug_callback(callback: Callable[..., None] | None = None, *args: PyTree, o
 
     Raises:
       TypeError: `callback` is not callable. JaxRuntimeError: it raised in a compiled program.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.debug.callback(print, 3)
+      3
     """
     if callback is None:
         return lambda callback, *a, **k: debug_callback(callback, *a, ordered=ordered, partitioned=partitioned, **k)
@@ -159,6 +164,12 @@ def debug_print(fmt: str | None = None, *args: PyTree, ordered: bool = False, pa
 
     Raises:
       ValueError, IndexError, KeyError: the format and the values do not fit.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.debug.print('x = {}', jnp.arange(2))
+      x = [0 1]
     """
     if fmt is None:
         return lambda fmt, *a, **k: debug_print(fmt, *a, ordered=ordered, partitioned=partitioned,

@@ -163,6 +163,14 @@ def new_ref(init_val: PyTree, *, memory_space: Hashable = None, kind: str | None
 
     Raises:
       TypeError: the value is not an array.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> ref = jax.new_ref(jnp.zeros(2))
+      >>> ref[0] = 5.0
+      >>> ref[...]
+      Array([5., 0.], dtype=float32)
     """
     if isinstance(get_aval(init_val), AbstractRef):
         raise TypeError("a reference cannot hold a reference")

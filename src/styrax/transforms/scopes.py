@@ -15,7 +15,14 @@ R = TypeVar("R")
 
 @contextmanager
 def named_scope(name: str) -> Iterator[None]:
-    """Names the operations inside. TypeError if `name` is not a string."""
+    """Names the operations inside. TypeError if `name` is not a string.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> with jax.named_scope('layer'):
+      ...     x = jnp.ones(2)
+    """
     if not isinstance(name, str):
         raise TypeError("named_scope name argument must be a string.")
     with name_stack.extend_name_stack(name):

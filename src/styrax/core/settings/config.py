@@ -348,7 +348,14 @@ def transfer_guard(new_val: str) -> _Settings:
 
 
 def disable_jit(disable: bool = True) -> Setting:
-    """Inside ``with disable_jit():`` functions run op by op, without being traced or compiled."""
+    """Inside ``with disable_jit():`` functions run op by op, without being traced or compiled.
+
+    Example:
+      >>> import styrax as jax
+      >>> with jax.disable_jit():
+      ...     print(jax.jit(lambda x: x + 1)(1))
+      2
+    """
     return states["jax_disable_jit"](disable)
 
 

@@ -341,6 +341,12 @@ def get_aval(x: Object) -> Any:
     """The abstract value of an array, tracer, scalar or reference.
 
     Raises TypeError for anything that is not a JAX type.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.typeof(jnp.ones((2, 3)))
+      ShapedArray(float32[2,3])
     """
     rule = aval_rules.get(type(x))
     if rule is not None:

@@ -78,7 +78,13 @@ def tree_leaves(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> l
 
 
 def tree_structure(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> PyTreeDef:
-    """The structure of a pytree."""
+    """The structure of a pytree.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.tree.structure({'a': 1, 'b': (2, 3)})
+      PyTreeDef({'a': *, 'b': (*, *)})
+    """
     return tree_flatten(tree, is_leaf)[1]
 
 
@@ -149,7 +155,13 @@ def tree_reduce_associative(operation: Callable[[Any, Any], Any], tree: PyTree, 
 
 
 def tree_all(tree: PyTree, *, is_leaf: Callable[[Any], bool] | None = None) -> bool:
-    """Whether all leaves are true."""
+    """Whether all leaves are true.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.tree.all({'a': True, 'b': False})
+      False
+    """
     return all(tree_leaves(tree, is_leaf))
 
 

@@ -103,7 +103,14 @@ KeyPath = tuple[Any, ...]
 
 
 def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
-    """A key path as text: ``['a'][0].x``, or the bare names with ``simple=True``; joined by ``separator``."""
+    """A key path as text: ``['a'][0].x``, or the bare names with ``simple=True``; joined by ``separator``.
+
+    Example:
+      >>> import styrax as jax
+      >>> path, _ = jax.tree_util.tree_leaves_with_path({'a': [1]})[0]
+      >>> jax.tree_util.keystr(path)
+      "['a'][0]"
+    """
     if not simple:
         return separator.join(map(str, keys))
     return separator.join(str(k._value()) if isinstance(k, _Key) else str(k) for k in keys)
@@ -150,7 +157,13 @@ def tree_flatten_with_path(tree: PyTree, is_leaf: Callable[..., bool] | None = N
 
 def tree_leaves_with_path(tree: PyTree, is_leaf: Callable[..., bool] | None = None,
                           is_leaf_takes_path: bool = False) -> list[tuple[KeyPath, Leaf]]:
-    """The ``(key path, leaf)`` pairs of a pytree."""
+    """The ``(key path, leaf)`` pairs of a pytree.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.tree.leaves_with_path({'a': 1, 'b': [2]})
+      [((DictKey(key='a'),), 1), ((DictKey(key='b'), SequenceKey(idx=0)), 2)]
+    """
     return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
@@ -229,6 +242,17 @@ def register_dataclass(nodetype: Class, data_fields: Sequence[str] | None = None
     Raises:
       TypeError: one of the two lists is missing.
       ValueError: the lists overlap, or are not the fields of the class.
+
+    Example:
+      >>> import styrax as jax
+      >>> import dataclasses
+      >>> @jax.tree_util.register_dataclass
+      ... @dataclasses.dataclass
+      ... class Point:
+      ...     x: float
+      ...     y: float
+      >>> jax.tree.map(lambda v: v + 1, Point(1.0, 2.0))
+      Point(x=2.0, y=3.0)
     """
     import dataclasses
 

@@ -201,7 +201,14 @@ def psum(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
 
 def pmean(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
           axis_index_groups: Sequence[Sequence[int]] | None = None) -> PyTree:
-    """The mean over a mapped axis; see `psum`."""
+    """The mean over a mapped axis; see `psum`.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.vmap(lambda x: jax.lax.pmean(x, 'i'), axis_name='i')(jnp.array([1.0, 3.0]))
+      Array([2., 2.], dtype=float32)
+    """
     sums = psum(x, axis_name, axis_index_groups=axis_index_groups)
     size = psum(1, axis_name, axis_index_groups=axis_index_groups)
 
@@ -250,6 +257,12 @@ def axis_index(axis_name: AxisName) -> Array:
     """The position of the example along a mapped axis: a scalar int32.
 
     For a tuple of axes, the position in the product of them, the last one varying fastest.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.vmap(lambda x: x + jax.lax.axis_index('i'), axis_name='i')(jnp.array([10, 20]))
+      Array([10, 21], dtype=int32)
     """
     if not isinstance(axis_name, (tuple, list)):
         _check_bound((axis_name,), "axis_index")
@@ -461,6 +474,13 @@ def all_gather(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
       axis_index_groups: disjoint groups of positions that are gathered separately.
       axis: where the examples go in the result.
       tiled: whether they are concatenated along `axis` instead of stacked along a new one.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.vmap(lambda x: jax.lax.all_gather(x, 'i'), axis_name='i')(jnp.array([1, 2]))
+      Array([[1, 2],
+             [1, 2]], dtype=int32)
     """
     axes = _names(axis_name)
     size = _group_size(axis_index_groups, axis_size(axes))

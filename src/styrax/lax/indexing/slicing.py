@@ -459,6 +459,12 @@ def dynamic_index_in_dim(operand: ArrayLike, index: ArrayLike, axis: int = 0, ke
       axis: the dimension.
       keepdims: keep the dimension, with size 1.
       allow_negative_indices: whether numbers below zero count from the end.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.dynamic_index_in_dim(jnp.array([10, 20, 30]), 1)
+      Array([20], dtype=int32)
     """
     out = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
     return out if keepdims else squeeze(out, (axis,))

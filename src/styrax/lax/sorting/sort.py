@@ -79,6 +79,12 @@ def sort(operand: ArrayLike | Sequence[ArrayLike], dimension: int = -1, is_stabl
     Raises:
       TypeError: for arrays of different shapes, or none.
       ValueError: for a dimension or number of keys out of range.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.sort(jnp.array([3, 1, 2]))
+      Array([1, 2, 3], dtype=int32)
     """
     if isinstance(operand, Sequence) and not hasattr(operand, "shape"):
         if len(operand) == 0:
