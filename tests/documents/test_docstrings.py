@@ -7,11 +7,13 @@ import inspect
 
 import pytest
 
+import styrax as jax
 from tests.test_annotations import MODULES, public_functions
 
 OPTIONS = doctest.NORMALIZE_WHITESPACE
 EXAMPLES = {f"{module}.{name}": doc for module in MODULES for name, function in public_functions(module)
             if ">>>" in (doc := inspect.getdoc(function) or "")}
+EXAMPLES |= {f"styrax.{cls.__name__}": inspect.getdoc(cls) or "" for cls in (jax.custom_jvp, jax.custom_vjp)}
 
 
 def run(name: str, text: str) -> str:
@@ -33,7 +35,7 @@ def test_example_in_jax(name):
 
 
 def test_there_are_enough():
-    assert len(EXAMPLES) >= 70
+    assert len(set(EXAMPLES.values())) >= 200
 
 
 def test_wrong_examples_are_found():

@@ -340,7 +340,13 @@ isclose = jit(named(_isclose, "isclose"), static_argnames=("equal_nan",))
 
 def _allclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-5, atol: ArrayLike = 1e-8,
               equal_nan: bool = False) -> Array:
-    """Whether all elements are close, as `isclose`."""
+    """Whether all elements are close, as `isclose`.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.allclose(jnp.array([1.0, 2.0]), jnp.array([1.0, 2.0000001]))
+      Array(True, dtype=bool)
+    """
     check_arraylike("allclose", a, b)
     return all_(isclose(a, b, rtol, atol, equal_nan))
 

@@ -62,11 +62,18 @@ _CUM_DOC = """The {} of the elements up to each one along `axis` (None: in row o
 
     `dtype` is that of the result; booleans become integers by default. Raises ValueError for an axis
     out of range.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.{}(jnp.array([1, 2, 3]))
+      Array([{}], dtype=int32)
     """
-cumsum = _cumulative("cumsum", lax.cumsum, None, _CUM_DOC.format("sum"))
-cumprod = _cumulative("cumprod", lax.cumprod, None, _CUM_DOC.format("product"))
-nancumsum = _cumulative("nancumsum", lax.cumsum, 0, _CUM_DOC.format("sum, NaN taken as 0,"))
-nancumprod = _cumulative("nancumprod", lax.cumprod, 1, _CUM_DOC.format("product, NaN taken as 1,"))
+cumsum = _cumulative("cumsum", lax.cumsum, None, _CUM_DOC.format("sum", "cumsum", "1, 3, 6"))
+cumprod = _cumulative("cumprod", lax.cumprod, None, _CUM_DOC.format("product", "cumprod", "1, 2, 6"))
+nancumsum = _cumulative("nancumsum", lax.cumsum, 0, _CUM_DOC.format(
+    "sum, NaN taken as 0,", "nancumsum", "1, 3, 6"))
+nancumprod = _cumulative("nancumprod", lax.cumprod, 1, _CUM_DOC.format(
+    "product, NaN taken as 1,", "nancumprod", "1, 2, 6"))
 
 
 def _with_promotion(name: str, primitive: Callable[..., Any]) -> Accumulation:

@@ -104,6 +104,12 @@ def _cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = Tru
     """The Cholesky factors L with L·Lᴴ = a (or Lᴴ with `upper`); NaN where a matrix is not positive definite.
 
     `symmetrize_input` takes (a + aᴴ)/2 first.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
+      Array([[2., 0.],
+             [1., 2.]], dtype=float32)
     """
     (a,) = _matrices("cholesky", a)
     factor = lax_linalg.cholesky(
@@ -136,6 +142,12 @@ def _qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult:
     """Orthogonal matrices Q and triangular ones R with Q·R = a.
 
     `mode` is "reduced", "complete" (square Q), "r" (R alone) or "raw". Raises ValueError for others.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> q, r = jnp.linalg.qr(jnp.eye(2) * 2)
+      >>> q.shape, r.shape
+      ((2, 2), (2, 2))
     """
     if mode not in _QR_MODES:
         raise ValueError(f"linalg.qr knows the modes {', '.join(_QR_MODES)}, not '{mode}'")
@@ -155,6 +167,12 @@ def _svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, herm
       compute_uv: whether the vectors are given; otherwise S alone.
       hermitian: whether `a` is known to be Hermitian.
       subset_by_index: the range of singular values wanted.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> _, s, _ = jnp.linalg.svd(jnp.diag(jnp.array([3.0, 4.0])))
+      >>> s
+      Array([4., 3.], dtype=float32)
     """
     (a,) = _matrices("svd", a)
     if hermitian:

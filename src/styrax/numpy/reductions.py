@@ -531,6 +531,11 @@ def _flat(a: Any) -> Any:
 _ARG_DOC = """The index of the {} element along `axis`, or among all elements in row order.
 
     The first of several; NaN counts as the {}. Raises ValueError for an empty axis.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.{}(jnp.array([[1, 5, 3], [7, 2, 6]]), axis=1)
+      Array([{}], dtype=int32)
     """
-argmax = _arg("argmax", lax.argmax, _ARG_DOC.format("largest", "largest"))
-argmin = _arg("argmin", lax.argmin, _ARG_DOC.format("smallest", "smallest"))
+argmax = _arg("argmax", lax.argmax, _ARG_DOC.format("largest", "largest", "argmax", "1, 0"))
+argmin = _arg("argmin", lax.argmin, _ARG_DOC.format("smallest", "smallest", "argmin", "0, 1"))

@@ -489,7 +489,13 @@ diagonal = jit(named(_diagonal, "diagonal"), static_argnames=("offset", "axis1",
 
 def _trace(a: ArrayLike, offset: int | ArrayLike = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None,
            out: None = None) -> Array:
-    """The sum of the diagonal in the planes of two axes. Raises ValueError below rank 2."""
+    """The sum of the diagonal in the planes of two axes. Raises ValueError below rank 2.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.trace(jnp.array([[1, 2], [3, 4]]))
+      Array(5, dtype=int32)
+    """
     from .reductions import sum as sum_
 
     a = operand("trace", a)

@@ -557,6 +557,11 @@ def _nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0, posinf: A
     """x with NaN replaced by `nan`, ∞ by `posinf` and -∞ by `neginf`.
 
     The infinities become the largest finite values by default. Integers are unchanged.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.nan_to_num(jnp.array([1.0, jnp.nan]))
+      Array([1., 0.], dtype=float32)
     """
     (x,) = arrays("nan_to_num", x)
     dtype, weak = typed(x)
