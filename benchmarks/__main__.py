@@ -69,7 +69,11 @@ def main(argv: list[str]) -> int:
     if options.against:
         print(f"{cores}, this tree against {options.against}")
         limit = options.limit if options.limit is not None else (0.0 if options.quick else 60.0)
-        return compare_trees(chosen, options.against, settings, limit, options.quick)
+        try:
+            return compare_trees(chosen, options.against, settings, limit, options.quick)
+        except runner.Failed as error:
+            print(error, file=sys.stderr)
+            return 2
     print(f"{cores}, engines: {', '.join(engines)}")
     print(report.heading(engines), flush=True)
     rows = []

@@ -55,7 +55,9 @@ def order(number: int) -> tuple[str, ...]:
 @contextmanager
 def checked_out(commit: str) -> Iterator[dict[str, Path]]:
     """Copies of both trees' packages side by side, with bytecode, until the end of the block."""
-    archive = subprocess.run(["git", "archive", commit, "src"], cwd=runner.ROOT, capture_output=True, check=True)
+    archive = subprocess.run(["git", "archive", commit, "src"], cwd=runner.ROOT, capture_output=True)
+    if archive.returncode:
+        raise runner.Failed(archive.stderr.decode().strip())
     with tempfile.TemporaryDirectory(prefix="styrax-trees-") as folder:
         sources = {tree: Path(folder) / tree / "src" for tree in TREES}
         shutil.copytree(runner.ROOT / "src", sources["present"], ignore=shutil.ignore_patterns("__pycache__"))
@@ -84,7 +86,7 @@ def measure(
     return row
 
 
-class _TreeFailed(Exception):
+class _TreeFailed(runner.Failed):
     def __init__(self, tree: str, reason: str):
         super().__init__(reason)
         self.tree = tree
