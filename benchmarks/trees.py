@@ -73,7 +73,7 @@ def measure(
     """The pairs of processes of every row, then more until the intervals are narrow or `limit` seconds are over."""
     row = Row(workload.name, shape)
     end = time.monotonic() + limit
-    number, wanted = 0, set(MEASURED)
+    number, look, wanted = 0, settings.pairs, set(MEASURED)
     while number < settings.pairs or (wanted and time.monotonic() < end):
         try:
             _pair(row, number, workload, shape, sources, settings, wanted)
@@ -81,8 +81,9 @@ def measure(
             row.errors[failed.tree] = str(failed)
             break
         number += 1
-        if number >= settings.pairs:
+        if number == look:  # seldom: an interval that is looked at after each pair misses sooner or later
             wanted = {what for what in MEASURED if not row.decided(what)}
+            look *= 2
     return row
 
 
@@ -251,14 +252,10 @@ def summary(rows: Sequence[Row]) -> list[str]:
     ran = [row for row in rows if not row.errors]
     out = []
     for clock, name in CLOCKS.items():
-        for verdict in ("slower", "unclear"):
-            names = [
-                f"{label(row)} ({WHAT[what]}, {row.estimate(what + clock).median:.2f})"
-                for row in ran
-                for what in MEASURED
-                if row.estimate(what + clock).verdict == verdict
-            ]
-            out.append(f"{verdict} by {name} time: {len(names)}" + "".join(f"\n  {n}" for n in names))
+        found = [(row, what, row.estimate(what + clock)) for row in ran for what in MEASURED]
+        slower = [f"\n  {label(row)} ({WHAT[what]}, {e.median:.2f})" for row, what, e in found if e.verdict == "slower"]
+        unclear = sum(not e.decided for _, _, e in found)
+        out.append(f"by {name} time {unclear} of {len(found)} are unclear, {len(slower)} slower" + "".join(slower))
     if ran:
         for clock, name in CLOCKS.items():
             means = [

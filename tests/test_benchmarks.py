@@ -152,8 +152,8 @@ def test_what_cannot_run_or_differs_is_listed():
     failed.errors["against"] = "AttributeError: no such function"
     wrong.matches["present"] = False
     text = "\n".join(trees.summary([good, failed, wrong]))
-    assert "slower by wall time: 3\n  good [3] (steady, 1.24)" in text
-    assert "slower by CPU time: 0" in text
+    assert "by wall time 0 of 6 are unclear, 3 slower\n  good [3] (steady, 1.24)" in text
+    assert "by CPU time 0 of 6 are unclear, 0 slower" in text
     assert "the against tree cannot run: 1\n  failed [scalar]: AttributeError: no such function" in text
     assert "values differ: wrong [2×2]" in text
     assert f"steady {np.sqrt(good.estimate('steady').median):.3f}" in text
