@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..core.jaxpr import ClosedJaxpr
-from .ir.loopir import Buffer, Statement, show_program
+from ..core.programs.jaxpr import ClosedJaxpr
+from .ir.loopir import Buffer, Statement, declarations, show_program
 from .ir.values import Operation, show_operations
 
 if TYPE_CHECKING:
@@ -55,10 +55,12 @@ class Program:
                 setattr(new, name, getattr(self, name))
         return new
 
-    def show(self, marks: bool = False) -> str:
-        """The program in its present form; with `marks`, statements name the pass that made them."""
+    def show(self, marks: bool = False, declared: bool = False) -> str:
+        """The program in its present form; with `marks`, statements name the pass that made them. With `declared`,
+        loops begin with their sizes and buffers: text that `ir.parse` reads."""
         if self.statements:
-            return show_program(self.statements, marks)
+            text = show_program(self.statements, marks)
+            return "\n".join([*declarations(self.statements, self.builder.buffers), text]) if declared else text
         if self.units is not None:
             return "\n".join(line for unit in self.units for line in unit.lines())
         if self.operations is not None:

@@ -11,13 +11,13 @@ import numpy as np
 
 from ..compile import costs
 from ..compile.pipeline import Program, compile_to_loops, debugging
-from ..core import physical
-from ..core.array import Array, array_type
-from ..core.avals import ShapedArray, canonical_value, canonicalizers, shaped
-from ..core.devices import Device
-from ..core.dims import Recorder
-from ..core.jaxpr import ClosedJaxpr
-from ..core.trace import Tracer, get_aval, raise_leak
+from ..core.arrays.array import Array, array_type
+from ..core.arrays.devices import Device
+from ..core.programs.jaxpr import ClosedJaxpr
+from ..core.tracing.trace import Tracer, get_aval, raise_leak
+from ..core.types import physical
+from ..core.types.avals import ShapedArray, canonical_value, canonicalizers, shaped
+from ..core.types.dims import Recorder
 from . import libraries, llvm, native, runtime
 from .dispatch import make_caller
 from .eager import Eager

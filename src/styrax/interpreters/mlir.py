@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core import rules
-from ..core.effects import lowerable_effects
-from ..core.primitive import Primitive
-from ..core.staging import trace_to_jaxpr
+from ..core.programs import rules
+from ..core.programs.primitive import Primitive
+from ..core.tracing.staging import trace_to_jaxpr
+from ..core.types.effects import lowerable_effects
 
 
 class LoweredFunction:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core.array import Array
-from styrax.core.typing import ArrayLike, ShapeLike, ShardingLike
-from styrax.transforms.jit import jit
+from styrax.core.arrays.array import Array
+from styrax.core.types.typing import ArrayLike, ShapeLike, ShardingLike
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .conversion import asarray
 from .promotion import arrays, convert, dtype_of, promote_dtypes, shape_of

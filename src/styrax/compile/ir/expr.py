@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.dims import NotGeneric
-from ...core.index_type import INDEX, IndexType, ScalarType
+from ...core.types.dims import NotGeneric
+from ...core.types.index_type import INDEX, IndexType, ScalarType
 
 BOOL = np.dtype(np.bool_)
 INT32 = np.dtype(np.int32)
@@ -490,8 +490,7 @@ def show(e: Expr) -> str:
         return str(e.attr) if e.dtype is INDEX else f"{e.attr}:{e.dtype}"
     if e.op == "poly":
         parts = []
-        for m, c in e.attr:
-            factors = [show(a) for a in m]
+        for factors, c in sorted((sorted(map(show, m)), c) for m, c in e.attr):  # whatever was made first
             if c != 1 or not factors:
                 factors.insert(0, str(c))
             parts.append("*".join(factors))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...core.index_type import ScalarType
+from ...core.types.index_type import ScalarType
 from .expr import Expr, Index, show
 from .loopir import Buffer, Statement
 

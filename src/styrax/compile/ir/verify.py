@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ...core.index_type import INDEX
+from ...core.types.index_type import INDEX
 from .expr import Expr, Index, poly_terms, walk
 from .loopir import (
     Accumulator,
@@ -85,6 +85,8 @@ class _Verifier:
             self.write(s, s.buffer, s.offset, scope)
         elif isinstance(s, Copy):
             self.write(s, s.target, s.target_offset, scope)
+            self.inside(s, s.target, s.target_offset, scope, s.count)
+            self.inside(s, s.source, s.source_offset, scope, s.count)
         elif isinstance(s, Let):
             self.define(s, (s.target,), scope, s.value)
         elif isinstance(s, Declare):
@@ -158,7 +160,7 @@ class _Verifier:
     def uses(self, s: Statement, scope: _Scope) -> None:
         if isinstance(s, While):
             return  # its condition stands after its head
-        exprs = s.exprs()
+        exprs = [*s.exprs(), s.count] if isinstance(s, Copy) and isinstance(s.count, Expr) else s.exprs()
         self.known(s, exprs, scope)
         for n in walk(exprs):
             if n.op in ("load", "transposed"):
@@ -202,12 +204,12 @@ class _Verifier:
         if isinstance(s, Store):
             self.inside(s, buffer, place, scope)
 
-    def inside(self, s: Statement, buffer: Buffer, place: Expr, scope: _Scope) -> None:
-        """Where all the extents that an access depends on are numbers, and it is made for certain."""
+    def inside(self, s: Statement, buffer: Buffer, place: Expr, scope: _Scope, count: Index = 1) -> None:
+        """Where an access to `count` elements is made for certain, and all the extents it depends on are numbers."""
         size = _elements(buffer)
-        if scope.conditional or size is None:
+        if scope.conditional or size is None or not isinstance(count, int) or count <= 0:
             return
-        low = high = 0
+        low, high = 0, count - 1
         for atoms, factor in poly_terms(place).items():
             if not atoms:
                 low, high = low + factor, high + factor

@@ -3,7 +3,18 @@
 A group runs over outer loops P and, inside, loops I. Its members are *inner* (they run over P×I: stores and the
 folding of reductions) or *outer* (they run over P only: what is computed from finished reductions). Members have a
 phase: even phases are passes over I, odd ones the epilogue of the pass before and prologue of the next. A row that is
-normalised by its maximum and its sum is one group with three passes.
+normalised by its maximum and its sum is one group with three passes. Before, and after:
+
+    reduce[i0; r0] a0 add= arg0[(30*i0 + r0)] from 0.0:float32
+      t0[i0] = a0
+    point[i4, i5] out0[(30*i4 + i5)] = div(arg0[(30*i4 + i5)], t0[i4])
+
+    group[i0; r0]:
+      inner 0: reduce[i0; r0] a0 add= arg0[(30*i0 + r0)] from 0.0:float32
+      inner 0:   t0[i0] = a0
+      inner 2: point[i0, r0] out0[(30*i0 + r0)] = div(arg0[(30*i0 + r0)], a0)
+
+The place of the sum, `t0`, is not read any more: the scheduler leaves its store out.
 """
 
 from __future__ import annotations

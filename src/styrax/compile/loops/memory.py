@@ -3,6 +3,23 @@
 A copy between two buffers is no copy if they can share memory. They can if, from the first write of the one to the
 copy, nobody needs what the other holds: that is what makes updates in loops, donated arguments, scan outputs and
 loop carries happen in place. What remains gets places in one workspace; buffers whose lives do not overlap share.
+The statements stay as they are: a buffer that became another is written as that one. Before, and after:
+
+    copy c0[0] <- arg0[0] x 64
+    for t1 < 9:
+      for i0 < 64 vector(16):
+        t0[i0] = sin(c0[i0])
+      copy c0[0] <- t0[0] x 64
+    copy out0[0] <- c0[0] x 64
+
+    copy out0[0] <- arg0[0] x 64
+    for t1 < 9:
+      for i0 < 64 vector(16):
+        out0[i0] = sin(out0[i0])
+      copy out0[0] <- out0[0] x 64
+    copy out0[0] <- out0[0] x 64
+
+What is copied to itself is no copy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,22 @@
-"""From groups to loops: which loop is the vector, which one the threads share, in what order they run."""
+"""From groups to loops: which loop is the vector, which one the threads share, in what order they run.
+
+Before, and after:
+
+    group[i0; r0]:
+      inner 0: reduce[i0; r0] a0 add= arg0[(30*i0 + r0)] from 0.0:float32
+      inner 0:   t0[i0] = a0
+      inner 2: point[i0, r0] out0[(30*i0 + r0)] = div(arg0[(30*i0 + r0)], a0)
+
+    for i0 < 20 cost(450):
+      open a0 = 0.0:float32 x 16
+      for r0 < 30 vector(16):
+        a0 add= arg0[(30*i0 + r0)]
+      close a0
+      for r0 < 30 vector(16):
+        out0[(30*i0 + r0)] = div(arg0[(30*i0 + r0)], a0)
+
+`cost` estimates the instructions of a nest whose outermost iterations are independent (see `parallelize`), in vectors.
+"""
 
 from __future__ import annotations
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.dims import Dim, Recorder, Terms
-from ...core.index_type import INDEX, ScalarType, scalar_type
+from ...core.types.dims import Dim, Recorder, Terms, add_terms
+from ...core.types.index_type import INDEX, ScalarType, scalar_type
 from ..costs import WORTH_KEEPING
-from ..ir.expr import BOOL, NO_DEPS, UNBOUNDED, Expr, Index, coefficient, const_value, unwrap
+from ..ir.expr import BOOL, NO_DEPS, UNBOUNDED, Expr, Index, coefficient, const_value, poly_terms, unwrap
 from ..ir.loopir import Buffer, BufferKind, Call, Copy, If, Let, Loop, LoopKind, Scratch, Statement, Store, While
 from ..ir.loopir import Declare as DeclareStatement
 from ..ir.loopir import Set as SetStatement
@@ -42,6 +42,7 @@ class Builder(Scalars):
         self.buffers: list[Buffer] = []
         self.names: dict[str, int] = {}
         self.sizes: dict[int, Expr] = {}  # numbers of symbols -> run-time sizes
+        self.recorder: Recorder | None = None  # where those symbols come from
         self.host_calls: list[Any] = []
         self.elements: Elements | None = None  # while the turns of one element are lowered
         self.probing = False  # while a value's expression is only looked at
@@ -91,6 +92,7 @@ class Builder(Scalars):
         """A dimension of an abstract value as an index expression."""
         if type(d) is not Dim:
             return d
+        self.recorder = d.recorder
         return unwrap(self._polynomial(d.recorder, d.recorder.canonical(d.terms)))
 
     def _polynomial(self, recorder: Recorder, terms: Terms) -> Expr:
@@ -115,6 +117,18 @@ class Builder(Scalars):
                 found = divide(self._polynomial(recorder, x), self._polynomial(recorder, y))
             self.sizes[number] = found
         return found
+
+    def at_least(self, size: Index, bound: int) -> bool:
+        """Whether a size is that large. One known at run time alone is looked at for the sizes at hand: the answer
+        becomes a guard of the program."""
+        if isinstance(size, int):
+            return size >= bound
+        numbers = {e: number for number, e in self.sizes.items()}
+        polynomial = poly_terms(size)
+        if self.recorder is None or not all(a in numbers for m in polynomial for a in m):
+            return False
+        terms = {tuple(sorted(numbers[a] for a in m)): c for m, c in polynomial.items()}
+        return self.recorder.ask(">=", add_terms(terms, {(): bound}, -1))
 
     def resolved(self, value: Any) -> Any:
         """Static parameters with their sizes as index expressions."""
