@@ -85,6 +85,11 @@ class Expr:
         return show(self)
 
     def __bool__(self) -> bool:
+        if self.dtype is INDEX:  # a size, asked whether it is zero
+            low, high = self.bounds
+            if low > 0 or high < 0 or low == high == 0:
+                return low != 0
+            raise NotGeneric("whether a size is zero")
         raise TypeError(f"the scalar expression {self} has no truth value while a kernel is built")
 
 
