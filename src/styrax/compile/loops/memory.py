@@ -32,7 +32,7 @@ from ..ir.expr import Expr, walk
 from ..ir.loopir import Buffer, BufferKind, Call, Copy, Loop, Statement, Store, Together, While
 from ..program import Program
 
-ALIGNMENT = 64
+ALIGNMENT = 64  # bytes: a cache line, and a vector
 
 
 class Events:
