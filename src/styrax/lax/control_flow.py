@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -43,19 +44,11 @@ _bodies: weakref.WeakKeyDictionary[Any, dict[Any, Body]] = weakref.WeakKeyDictio
 def trace_body(construct: str, fun: Callable[..., Any], in_tree: Any, in_avals: Sequence[Any]) -> Body:
     """Traces `fun`, whose positional arguments have the tree `in_tree` and the types `in_avals`."""
     key = (construct, in_tree, tuple(in_avals), config.trace_context(), tuple(state.axis_sizes.items()))
-    try:
-        known = _bodies.get(fun)
-    except TypeError:  # no weak reference to it, or no hash
-        return _trace_body(construct, fun, in_tree, in_avals)
-    body = known.get(key) if known else None
-    if body is None:
-        body = _trace_body(construct, fun, in_tree, in_avals)
-        if not any(isinstance(c, Tracer) or isinstance(get_aval(c), AbstractRef) for c in body.captured):
-            _bodies.setdefault(fun, {})[key] = body
-    return body
-
-
-def _trace_body(construct: str, fun: Callable[..., Any], in_tree: Any, in_avals: Sequence[Any]) -> Body:
+    known: dict[Any, Body] | None = None
+    with suppress(TypeError):  # no weak reference to it, or no hash
+        known = _bodies.setdefault(fun, {})
+        if key in known:
+            return known[key]
     out_tree: Any = None
 
     def flat(*leaves: Any) -> list[Any]:
@@ -67,7 +60,10 @@ def _trace_body(construct: str, fun: Callable[..., Any], in_tree: Any, in_avals:
     debug_info = naming.debug_info(construct, fun, tree.tree_unflatten(in_tree, in_avals), {})
     closed, captured = hoist_tracers(trace_to_jaxpr(flat, in_avals, debug_info), everything=True)
     check_effects(construct, closed.effects)
-    return Body(closed, captured, out_tree)
+    body = Body(closed, captured, out_tree)
+    if known is not None and not any(isinstance(c, Tracer) or isinstance(get_aval(c), AbstractRef) for c in captured):
+        known[key] = body
+    return body
 
 
 def _check_results(

@@ -7,17 +7,18 @@ is computed from them alone is computed once.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core import dtypes
+from ..core import config, dtypes
 from ..core.avals import AbstractRef, AbstractToken, ShapedArray, shaped
 from ..core.effects import NamedAxisEffect
 from ..core.jaxpr import ClosedJaxpr, eval_jaxpr, jaxprs_in_params
-from ..core.leak_check import checked
+from ..core.leak_check import refuse_leaks
 from ..core.primitive import Primitive
 from ..core.rules import Table, batchers, fancy_batchers, not_mapped
 from ..core.staging import trace_to_jaxpr
@@ -289,25 +290,22 @@ def batch_flat(fun: Callable[..., Sequence[Any]], vals: Sequence[Any], dims: Seq
 
     With a `tag`, values of the traces that have it are mapped, too.
     """
-    return checked(lambda traces: _batch_flat(fun, vals, dims, axis_data, tag, traces), "BatchTrace")
-
-
-def _batch_flat(fun: Callable[..., Sequence[Any]], vals: Sequence[Any], dims: Sequence[int | None],
-                axis_data: AxisData, tag: object, traces: list[Any]) -> tuple[list[Any], list[int | None]]:
     trace = BatchTrace(state.trace, axis_data, tag)
-    traces.append(trace)
     scope = nullcontext() if axis_data.name is None else extend_axis_env(axis_data.name, axis_data.size)
     try:
         with scope, set_current_trace(trace):
-            outs = fun(*(
+            pairs = list(map(trace.to_pair, fun(*(
                 x if d is None else
                 SymbolicZero(mapped_aval(d, x.aval)) if type(x) is SymbolicZero else BatchTracer(trace, x, d)
                 for x, d in zip(vals, dims, strict=True)
-            ))
-        pairs = [trace.to_pair(x) for x in outs]
-        return [x for x, _ in pairs], [d for _, d in pairs]
+            ))))
     finally:
         trace.invalidate()
+    if config.check_tracer_leaks.value:
+        ref = weakref.ref(trace)
+        del trace
+        refuse_leaks(ref, "BatchTrace")
+    return [x for x, _ in pairs], [d for _, d in pairs]
 
 
 # Batching jaxprs
