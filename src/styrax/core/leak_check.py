@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import gc
-import weakref
+from collections.abc import Callable
 
 from .trace import Trace, Tracer
 
 
-def refuse_leaks(ref: weakref.ref[Trace], kind: str) -> None:
-    """Raises Exception where a tracer outlives its trace, and names it.
+def refuse_leaks(ref: Callable[[], Trace | None], kind: str) -> None:
+    """Raises Exception where a tracer outlives its trace, of which it is given a weak reference, and names it.
 
     Traces and tracers refer to each other, so that the garbage collector has to run: this is for looking for errors.
     """

@@ -421,7 +421,9 @@ def _children(values: Iterable[Any], leaves: list, table: _Table, depth: int) ->
 def unfold(item: Any, parts: Callable[[Any], tuple[Node, Any, Iterable[Any]] | None], leaves: list) -> PyTreeDef:
     """Takes a tree of any depth apart: ``parts(item)`` is a node, its static data and its children, or None."""
     unfinished: list[tuple[Node | None, Any, Iterator[Any], list[PyTreeDef]]] = []
-    node, data, items, done = None, None, iter((item,)), []
+    node: Node | None = None
+    data, items = None, iter((item,))
+    done: list[PyTreeDef] = []
     while True:
         for item in items:
             found = parts(item)

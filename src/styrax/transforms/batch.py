@@ -133,12 +133,12 @@ class BatchTrace(Trace):
                 return self.parent.process_primitive(primitive, tuple(vals), params)
             rule = batchers.get(primitive)
             if primitive in fancy_batchers:
-                out, out_dims = fancy_batchers[primitive](self.axis_data, vals, dims, **params)
+                out, out_dims = fancy_batchers[primitive](self.axis_data, tuple(vals), tuple(dims), **params)
             elif primitive in axis_batchers:
                 out, out_dims = axis_batchers[primitive](
-                    self.axis_data.size, self.axis_data.name, None, vals, dims, **params)
+                    self.axis_data.size, self.axis_data.name, None, tuple(vals), tuple(dims), **params)
             elif rule is not None:
-                out, out_dims = rule(vals, dims, **params)
+                out, out_dims = rule(tuple(vals), tuple(dims), **params)
             else:
                 raise NotImplementedError(f"Batching rule for '{primitive}' not implemented")
         finally:

@@ -110,7 +110,7 @@ class JVPTrace(Trace):
                 if rule is None:
                     raise NotImplementedError(f"Differentiation rule for '{primitive}' not implemented")
                 state.trace = self.rule_trace
-                out, tangent_out = rule(primals, tangents, **params)
+                out, tangent_out = rule(tuple(primals), tuple(tangents), **params)
         finally:
             state.trace = previous
         tracer = self.tracer_type
