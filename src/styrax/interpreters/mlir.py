@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core import rules
+from ..core.dims import NotGeneric
 from ..core.effects import lowerable_effects
 from ..core.primitive import Primitive
 from ..core.staging import trace_to_jaxpr
@@ -31,6 +32,8 @@ class LoweredFunction:
             return list(out) if self.multiple_results else [out]
 
         wanted = list(ctx.avals_out)
+        if not all(isinstance(d, int) for aval in (*ctx.avals_in, *wanted) for d in getattr(aval, "shape", ())):
+            raise NotGeneric("a library's function is traced for plain sizes")
         closed = trace_to_jaxpr(flat, ctx.avals_in)
         for found, aval in zip(closed.out_avals, wanted, strict=True):
             if (found.shape, found.dtype) != (aval.shape, aval.dtype):
