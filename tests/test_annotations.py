@@ -19,8 +19,14 @@ from styrax.numpy import methods, updates
 MODULES = {
     "styrax.numpy": 0.02,
     "styrax.numpy.linalg": 0.02,
+    "styrax": 0.05,
+    "styrax.tree": 0.04,  # `static` hands what it is given to dataclasses
+    **dict.fromkeys(("styrax.lax", "styrax.lax.linalg", "styrax.nn", "styrax.nn.initializers", "styrax.random",
+                     "styrax.ops", "styrax.tree_util", "styrax.flatten_util", "styrax.scipy.linalg",
+                     "styrax.scipy.signal", "styrax.scipy.special", "styrax.scipy.stats", "styrax.scipy.stats.norm",
+                     "styrax.scipy.stats.poisson"), 0.02),
 }  # (of styrax.numpy.fft, too, as soon as its primitive exists)
-# annotations that say nothing; `core.typing` has names for what takes anything on purpose (`PyTree`, `Function`)
+# annotations that say nothing; `core.types.typing` has names for what takes anything on purpose (`PyTree`, `Function`)
 LOOSE = {"Any", "object", "Object", "Callable", "typing.Any", "collections.abc.Callable"}
 # NumPy's own functions under our names: their signatures and docstrings are NumPy's
 FOREIGN = {"get_printoptions", "printoptions", "set_printoptions", "save", "savez"}
@@ -33,7 +39,9 @@ def public_functions(module: str) -> Iterator[tuple[str, Callable[..., Any]]]:
         there = getattr(oracle, name)
         if not name.startswith("_") and name not in FOREIGN and callable(there) and hasattr(home, name):
             value = getattr(home, name)
-            if callable(value) and not inspect.isclass(value) and not (home is jax.numpy and hasattr(value, "dtype")):
+            alias = typing.get_origin(value) is not None  # a name for a type
+            scalar = home is jax.numpy and hasattr(value, "dtype")
+            if callable(value) and not (inspect.isclass(value) or alias or scalar):
                 yield name, value
 
 
@@ -64,7 +72,7 @@ def annotations(name: str, function: Callable[..., Any]) -> Iterator[tuple[str, 
 def test_precise(module):
     found = [a for name, function in public_functions(module) for a in annotations(name, function)]
     loose = [place for place, annotation in found if is_loose(annotation)]
-    assert len(found) > 50
+    assert found
     assert len(loose) <= MODULES[module] * len(found), f"{len(loose)} of {len(found)}: {', '.join(loose)}"
 
 
@@ -99,7 +107,7 @@ def test_not_loose(written):
 
 
 # -- methods of arrays: what type checkers read is what there is -------------------------------------
-STUB = Path(importlib.import_module("styrax.core.array").__file__).with_name("array_methods.pyi")
+STUB = Path(importlib.import_module("styrax.core.arrays.array").__file__).with_name("array_methods.pyi")
 
 
 def declared(name: str) -> dict[str, ast.FunctionDef]:
@@ -178,20 +186,29 @@ def test_names_of_numpy():
 
 
 # -- signatures: JAX's ------------------------------------------------------------------------------
+# `einsum` has a function of JAX's as a default; `dot` takes the order of arguments that JAX has left, too, and
+# the last two name what JAX takes by position alone.
+UNLIKE = {"numpy.einsum", "lax.dot", "lax.mulhi", "lax.random_gamma_grad"}
+
+
 def parameters(function: Callable[..., Any]) -> list[tuple[str, str, str]]:
     """Names, kinds and defaults. Names that cannot be used in a call do not count."""
-    return [(p.name if p.kind is not p.POSITIONAL_ONLY else "", p.kind.name, repr(p.default))
+    return [(p.name if p.kind is not p.POSITIONAL_ONLY else "", p.kind.name,
+             "nothing" if " object at 0x" in repr(p.default) else repr(p.default))
             for p in inspect.signature(function).parameters.values()]
 
 
-@pytest.mark.parametrize("module", ["numpy", "numpy.linalg"])
+@pytest.mark.parametrize("module", [
+    "numpy", "numpy.linalg", "flatten_util", "lax", "lax.linalg", "nn", "nn.initializers", "ops", "random",
+    "scipy.linalg",
+    "scipy.signal", "scipy.special", "scipy.stats", "scipy.stats.norm", "tree", "tree_util"])
 def test_signatures_are_jax_s(module):
     oracle = importlib.import_module(f"jax.{module}")
     compared = 0
     for name, function in public_functions(f"styrax.{module}"):
         theirs = getattr(oracle, name, None)
-        if theirs is None or inspect.isclass(theirs) or name == "einsum":  # whose default is a function of JAX's
+        if theirs is None or inspect.isclass(theirs) or f"{module}.{name}" in UNLIKE:
             continue
         assert parameters(function) == parameters(theirs), name
         compared += 1
-    assert compared > 25
+    assert compared

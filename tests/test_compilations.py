@@ -11,8 +11,9 @@ import pytest
 
 import styrax as jax
 import styrax.numpy as jnp
-from styrax.cpu import llvm
-from styrax.cpu.client import backend
+from styrax.compile.lowering.products import LARGE
+from styrax.cpu import eager, llvm
+from styrax.cpu.client import CpuBackend, Executable, backend
 
 
 def work(x):
@@ -55,6 +56,125 @@ def test_a_signature_is_compiled_once():
         f(np.ones(3, np.float32))
         f(jnp.ones(4))
     assert len(traces) == 2
+
+
+@pytest.mark.parametrize("function", [jnp.matmul, jnp.add, jax.nn.softmax, jnp.linalg.norm, jnp.kron],
+                         ids=lambda f: getattr(f, "__name__", str(f)))
+def test_what_the_user_jits_is_compiled_for_its_shapes(function):
+    x = jnp.asarray(np.arange(6.0).reshape(2, 3) @ np.ones((3, 3)), np.float32)[:, :2]
+    args = (x, x) if function in (jnp.matmul, jnp.add, jnp.kron) else (x,)
+    backend.eager.kernels.clear()
+    g = jax.jit(function)
+    np.testing.assert_allclose(g(*args), function(*map(np.asarray, args)), rtol=1e-6)
+    (program,) = g._programs.values()
+    assert program.closed.in_avals == [x.aval] * len(args)
+    assert type(program.code).__name__ == "Executable"
+
+
+class Clock:
+    """A clock that goes on by what the calls of a program are said to take."""
+
+    def __init__(self, monkeypatch, seconds):
+        self.now = 0.0
+        run = Executable.run_sized
+
+        def timed(program, args, *sizes):
+            self.now += seconds(args[0].shape)
+            return run(program, args, *sizes)
+
+        monkeypatch.setattr(Executable, "run_sized", timed)
+        monkeypatch.setattr(eager.time, "perf_counter", lambda: self.now)
+
+
+OPERATIONS = {"primitive": jax.lax.exp, "function": jnp.square, "program": jax.nn.softmax,
+              "product": lambda x: jnp.inner(x, x)}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_eager_work_is_compiled_for_a_shape_when_it_would_have_paid(name, monkeypatch):
+    f = OPERATIONS[name]
+    large, small = jnp.ones((7, 37)), jnp.ones((3, 11))
+    expected = np.asarray(f(large))
+    jax.clear_caches()
+    backend.eager.exact.clear()
+    Clock(monkeypatch, lambda shape: eager.COMPILATION / (10 if shape == (7, 37) else 10_000))
+    counts = []
+    for _ in range(30):
+        before = len(PROGRAMS)
+        f(small)
+        np.testing.assert_allclose(f(large), expected, rtol=1e-6)
+        counts.append(len(PROGRAMS) - before)
+    assert sum(counts[1:]) == 1 and counts.index(1, 1) in range(6, 14), counts
+    np.testing.assert_allclose(f(small), f(np.asarray(small)), rtol=1e-6)
+
+
+PROGRAMS: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def programs(monkeypatch):
+    """Notes the programs that are compiled."""
+    PROGRAMS.clear()
+    compile_program = CpuBackend.compile
+
+    def noted(self, closed, **options):
+        PROGRAMS.append(options.get("name", ""))
+        return compile_program(self, closed, **options)
+
+    monkeypatch.setattr(CpuBackend, "compile", noted)
+    monkeypatch.setattr(backend.eager, "compile", backend.compile)
+
+
+def test_one_program_calls_blas_for_all_large_products():
+    rng = np.random.default_rng(1)
+    backend.eager.kernels.clear()
+    backend.eager.exact.clear()
+    jax.clear_caches()
+    counts = []
+    for m, k, n in [(130, 90, 80), (131, 95, 70), (300, 50, 65), (40, 30, 20), (41, 9, 20)]:
+        x, y = (rng.normal(size=s).astype(np.float32) for s in ((m, k), (k, n)))
+        a, b = jnp.asarray(x), jnp.asarray(y)
+        before = len(PROGRAMS)
+        product = jnp.matmul(a, b)
+        counts.append(len(PROGRAMS) - before)
+        np.testing.assert_allclose(product, x @ y, rtol=1e-4, atol=1e-4)
+        if m * k * n >= LARGE:  # then the panels are those of a program for these sizes alone
+            np.testing.assert_array_equal(product, jax.jit(lambda a, b: a @ b)(a, b))
+    assert counts == [1, 0, 0, 1, 0]
+    kernels = [k for found in backend.eager.kernels.values() for k in found]
+    assert sorted("@blas_sgemm" in k.code.ir for k in kernels) == [False, True]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
+@pytest.mark.parametrize("m, k, n", [(120, 70, 65), (1030, 40, 30), (30, 1100, 33), (4, 300, 400), (3, 400, 300),
+                                     (600, 50, 700), (520, 521, 37), (0, 400, 700), (700, 0, 400), (1, 600, 700)])
+def test_large_products_of_any_layout(m, k, n, dtype):
+    rng = np.random.default_rng(m + k + n)
+    wide = np.complex128 if dtype == np.complex64 else np.float64
+    draw = lambda *shape: (rng.normal(size=shape) + (1j * rng.normal(size=shape) if wide is np.complex128 else 0))
+    products = [
+        (lambda a, b: a @ b, (m, k), (k, n)), (lambda a, b: a.T @ b, (k, m), (k, n)),
+        (lambda a, b: a @ b.T, (m, k), (n, k)), (lambda a, b: a.T @ b.T, (k, m), (n, k)),
+        (lambda a, b: a[:, ::2] @ b[1:], (m, 2 * k), (k + 1, n)),
+    ]
+    with jax.enable_x64(dtype == np.float64):
+        for f, left, right in products:
+            x, y = draw(*left), draw(*right)
+            got = f(jnp.asarray(x, dtype), jnp.asarray(y, dtype))
+            assert got.dtype == dtype
+            np.testing.assert_allclose(got, f(x, y), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_large_products_in_batches(count):
+    rng = np.random.default_rng(count)
+    x, y = rng.normal(size=(count, 70, 80)), rng.normal(size=(count, 80, 90))
+    for spec, a, b in [("bij,bjk->bik", x, y), ("bij,bkj->bik", x, y.swapaxes(1, 2).copy()),
+                       ("ibj,jbk->bik", x.swapaxes(0, 1).copy(), y.swapaxes(0, 1).copy())]:
+        got = jnp.einsum(spec, jnp.asarray(a, np.float32), jnp.asarray(b, np.float32))
+        np.testing.assert_allclose(got, np.einsum(spec, a, b), rtol=1e-3, atol=1e-3)
+        np.testing.assert_allclose(jax.vmap(lambda a, b: a @ b)(jnp.asarray(x, np.float32), jnp.asarray(y, np.float32)),
+                                   x @ y, rtol=1e-3, atol=1e-3)
 
 
 PROGRAM = """

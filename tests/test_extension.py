@@ -8,7 +8,7 @@ import pytest
 import styrax as jax
 import styrax.numpy as jnp
 from styrax import lax
-from styrax.lax.primitives import unary
+from styrax.lax.elementwise.families import unary
 
 jax_real = pytest.importorskip("jax")
 

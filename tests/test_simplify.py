@@ -11,7 +11,7 @@ from styrax.compile.jaxprs.dead_code import drop_unused
 from styrax.compile.jaxprs.inline import inline
 from styrax.compile.jaxprs.loop_invariants import move_invariants
 from styrax.compile.jaxprs.row_products import multiply_rows_together
-from styrax.core.jaxpr import jaxprs_in_params
+from styrax.core.programs.jaxpr import jaxprs_in_params
 
 A = np.random.default_rng(0).normal(size=(40, 40)).astype(np.float32) / 8
 V = A[0]

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from styrax.core import backends, dtypes, physical
-from styrax.core.array import Array
-from styrax.core.avals import ShapedArray
-from styrax.core.jaxpr import ClosedJaxpr
-from styrax.core.staging import trace_to_jaxpr
-from styrax.core.trace import get_aval
+from styrax.core.arrays import backends
+from styrax.core.arrays.array import Array
+from styrax.core.programs.jaxpr import ClosedJaxpr
+from styrax.core.tracing.staging import trace_to_jaxpr
+from styrax.core.tracing.trace import get_aval
+from styrax.core.types import dtypes, physical
+from styrax.core.types.avals import ShapedArray
 from styrax.xla.stablehlo import module_text
 
 
@@ -118,7 +119,7 @@ class Backend:
 
     def _wrap(self, value: np.ndarray, aval: Any) -> Any:
         if physical.is_extended(aval):
-            from styrax.lax.keys import KeyArray
+            from styrax.lax.random_bits.key_arrays import KeyArray
 
             plain = physical.physical_aval(aval)
             return KeyArray(aval, Array(plain, _HostBuffer(value)))

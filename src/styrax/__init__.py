@@ -11,9 +11,9 @@ from .version import __version__, __version_info__
 
 _HOMES = {
     "compat": "_src:internals",
-    "core.array": "Array",
-    "core.avals": "ShapeDtypeStruct",
-    "core.config": (
+    "core.arrays.array": "Array",
+    "core.types.avals": "ShapeDtypeStruct",
+    "core.settings.config": (
         "config allow_f16_reductions array_garbage_collection_guard auto_pcast check_tracer_leaks debug_infs "
         "debug_key_reuse debug_nans default_device default_matmul_precision default_prng_impl disable_jit "
         "enable_checks enable_custom_prng enable_x64 explain_cache_misses jax2tf_associative_scan_reductions "
@@ -21,12 +21,12 @@ _HOMES = {
         "numpy_rank_promotion remove_size_one_mesh_axis_from_type softmax_custom_jvp thread_guard "
         "threefry_partitionable transfer_guard transfer_guard_device_to_device transfer_guard_device_to_host "
         "transfer_guard_host_to_device"),
-    "core.devices": "Device Shard",
-    "core.dtypes": "float0",
-    "core.mesh": "make_mesh set_mesh",
-    "core.shardings": "NamedSharding P:PartitionSpec",
-    "core.trace": "ensure_compile_time_eval typeof",
-    "lax.placing": "device_put reshard",
+    "core.arrays.devices": "Device Shard",
+    "core.types.dtypes": "float0",
+    "core.arrays.mesh": "make_mesh set_mesh",
+    "core.arrays.shardings": "NamedSharding P:PartitionSpec",
+    "core.tracing.trace": "ensure_compile_time_eval typeof",
+    "lax.collectives.placing": "device_put reshard",
     "parallel.mapping": "pmap shard_map",
     "placement": (
         "block_until_ready copy_to_host_async default_backend device_count device_get devices effects_barrier "
@@ -44,7 +44,7 @@ _HOMES = {
     "transforms.refs": "Ref empty_ref free_ref freeze new_ref",
     "transforms.scopes": "named_call named_scope",
     # names that JAX has removed
-    "core.tree": "tree_flatten tree_leaves tree_map tree_structure tree_transpose tree_unflatten",
+    "core.trees.tree": "tree_flatten tree_leaves tree_map tree_structure tree_transpose tree_unflatten",
 }
 _ALIASES = {"checking_leaks": "check_tracer_leaks", "jacobian": "jacrev", "remat": "checkpoint"}
 _MODULES = (
@@ -91,9 +91,12 @@ if TYPE_CHECKING:  # the same names for type checkers and editors
         typing,
         version,
     )
-    from .core.array import Array
-    from .core.avals import ShapeDtypeStruct
-    from .core.config import (
+    from .core.arrays.array import Array
+    from .core.arrays.devices import Device, Shard
+    from .core.arrays.mesh import make_mesh, set_mesh
+    from .core.arrays.shardings import NamedSharding
+    from .core.arrays.shardings import PartitionSpec as P
+    from .core.settings.config import (
         allow_f16_reductions,
         array_garbage_collection_guard,
         auto_pcast,
@@ -127,15 +130,12 @@ if TYPE_CHECKING:  # the same names for type checkers and editors
         transfer_guard_device_to_host,
         transfer_guard_host_to_device,
     )
-    from .core.config import check_tracer_leaks as checking_leaks
-    from .core.devices import Device, Shard
-    from .core.dtypes import float0
-    from .core.mesh import make_mesh, set_mesh
-    from .core.shardings import NamedSharding
-    from .core.shardings import PartitionSpec as P
-    from .core.trace import ensure_compile_time_eval, typeof
-    from .core.tree import tree_flatten, tree_leaves, tree_map, tree_structure, tree_transpose, tree_unflatten
-    from .lax.placing import device_put, reshard
+    from .core.settings.config import check_tracer_leaks as checking_leaks
+    from .core.tracing.trace import ensure_compile_time_eval, typeof
+    from .core.trees.tree import tree_flatten, tree_leaves, tree_map, tree_structure, tree_transpose, tree_unflatten
+    from .core.types.avals import ShapeDtypeStruct
+    from .core.types.dtypes import float0
+    from .lax.collectives.placing import device_put, reshard
     from .parallel.mapping import pmap, shard_map
     from .placement import (
         block_until_ready,

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from .core import source, tree
-from .core.jaxpr import DebugInfo
+from .core.programs.jaxpr import DebugInfo
+from .core.tracing import source
+from .core.trees import tree
 from .extend.linear_util import Store, WrappedFun, transformation2, transformation_with_aux2
+from .transforms.flattening import FlatFunction, positional, with_fixed
 from .transforms.mapping import flatten_axes as _flatten_axes
 from .transforms.naming import argument_names
 from .transforms.tracing import abstractify as shaped_abstractify
@@ -23,16 +25,14 @@ def debug_info(traced_for: str, fun: Callable, args: Sequence[Any], kwargs: dict
 
 
 def _flat(f: Callable, store: Store, in_tree: Any, *leaves: Any) -> list[Any]:
-    args, kwargs = tree.tree_unflatten(in_tree, leaves)
-    outs, out_tree = tree.tree_flatten(f(*args, **kwargs))
-    store.store(out_tree)
+    flat = FlatFunction(f, in_tree)
+    outs = flat(*leaves)
+    store.store(flat.structure)
     return outs
 
 
 def _flat_nokwargs(f: Callable, store: Store, in_tree: Any, *leaves: Any) -> list[Any]:
-    outs, out_tree = tree.tree_flatten(f(*tree.tree_unflatten(in_tree, leaves)))
-    store.store(out_tree)
-    return outs
+    return _flat(f, store, positional(in_tree), *leaves)
 
 
 def flatten_fun(fun: WrappedFun, *gen_static_args: Any, use_eq_store: bool = False,
@@ -65,11 +65,10 @@ class _Fixed:
         return hash(self.value)
 
 
-def _with_fixed(f: Callable, dynamic: tuple[int, ...], fixed: tuple[_Fixed, ...], *dynamic_args: Any,
+def _with_fixed(f: Callable, dynamic: tuple[int, ...], fixed: tuple[tuple[int, _Fixed], ...], *dynamic_args: Any,
                 **kwargs: Any) -> Any:
-    given, others = iter(dynamic_args), iter(fixed)
-    count = len(dynamic) + len(fixed)
-    return f(*(next(given) if i in dynamic else next(others).value for i in range(count)), **kwargs)
+    given = dict(zip(dynamic, dynamic_args, strict=True))
+    return f(*with_fixed([given[i] for i in sorted(given)], [(i, x.value) for i, x in fixed]), **kwargs)
 
 
 def argnums_partial(f: WrappedFun, dyn_argnums: int | Sequence[int], args: Sequence[Any],
@@ -80,9 +79,9 @@ def argnums_partial(f: WrappedFun, dyn_argnums: int | Sequence[int], args: Seque
     """
     nums = (dyn_argnums,) if isinstance(dyn_argnums, int) else tuple(dyn_argnums)
     dynamic = tuple(i % len(args) for i in nums)
-    fixed = tuple(_Fixed(a) for i, a in enumerate(args) if i not in dynamic)
+    fixed = tuple((i, _Fixed(a)) for i, a in enumerate(args) if i not in dynamic)
     if require_static_args_hashable:
-        for x in fixed:
+        for _, x in fixed:
             try:
                 hash(x)
             except TypeError:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .core.dlpack import from_dlpack, is_supported_dtype
+from .core.arrays.dlpack import from_dlpack, is_supported_dtype
 
 __all__ = ["from_dlpack", "is_supported_dtype"]

@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from .core import dtypes, tree
-from .core.source import warn
+from .core.arrays.array import Array
+from .core.tracing.source import warn
+from .core.trees import tree
+from .core.types import dtypes
+from .core.types.typing import PyTree
 
 
-def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
+def ravel_pytree(pytree: PyTree) -> tuple[Array, Callable[[Array], PyTree]]:
     """Flattens the arrays of a tree into one vector.
 
     Args:
@@ -21,6 +24,15 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     Returns:
       `(vector, unravel)`: the elements of all leaves one after the other, promoted to a common dtype, and a function
       from a vector of that shape and dtype to a tree like `pytree`, with each leaf's own shape and dtype.
+
+    Example:
+      >>> import styrax.flatten_util as flatten_util
+      >>> import styrax.numpy as jnp
+      >>> vector, unravel = flatten_util.ravel_pytree({'a': jnp.zeros(2), 'b': 1.0})
+      >>> vector
+      Array([0., 0., 1.], dtype=float32)
+      >>> unravel(vector + 1)['b']
+      Array(2., dtype=float32)
     """
     from . import numpy as jnp
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .lax.placing import Space
+from .lax.collectives.placing import Space
 
 __all__ = ["Space"]

@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
-from styrax.core.trace import concrete_or_error
+from styrax.core.arrays.array import Array
+from styrax.core.tracing.trace import concrete_or_error
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike, ShardingLike
+from styrax.lax.indexing.dimension_numbers import GatherScatterMode
 from styrax.numpy.conversion import asarray
 from styrax.numpy.promotion import check_arraylike, convert, unwrap
 from styrax.numpy.updates import scatter
@@ -92,9 +95,9 @@ def _segment(name: str, kind: str, identity: Callable[[Any], Any], combine: str,
 
 
 def _function(name: str, kind: str, identity: Callable[[Any], Any], combine: str, text: str) -> Callable[..., Any]:
-    def function(data: Any, segment_ids: Any, num_segments: int | None = None, indices_are_sorted: bool = False,
-                 unique_indices: bool = False, bucket_size: int | None = None, mode: Any = None,
-                 out_sharding: Any = None) -> Any:
+    def function(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None,
+                 indices_are_sorted: bool = False, unique_indices: bool = False, bucket_size: int | None = None,
+                 mode: GatherScatterMode | str | None = None, out_sharding: ShardingLike | None = None) -> Array:
         return _segment(
             name,
             kind,

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from .core import backends, tree
-from .core.array import Array
-from .core.devices import Device
-from .lax.placing import device_put
+from .core.arrays import backends
+from .core.arrays.array import Array
+from .core.arrays.devices import Device, Sharding
+from .core.trees import tree
+from .core.types.typing import ArrayLike, DTypeLike, PyTree
+from .lax.collectives.placing import device_put
 
 
 def devices(backend: str | None = None) -> list[Device]:
@@ -60,8 +62,15 @@ def default_backend() -> str:
     return backends.get().platform
 
 
-def device_get(x: Any) -> Any:
-    """The arrays of a tree as NumPy arrays."""
+def device_get(x: PyTree) -> PyTree:
+    """The arrays of a tree as NumPy arrays.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.device_get(jnp.arange(3))
+      array([0, 1, 2], dtype=int32)
+    """
     def get(leaf: Any) -> Any:
         if isinstance(leaf, Array) or hasattr(leaf, "__array__"):
             return np.asarray(leaf)
@@ -70,7 +79,7 @@ def device_get(x: Any) -> Any:
     return tree.tree_map(get, x)
 
 
-def block_until_ready(x: Any) -> Any:
+def block_until_ready(x: PyTree) -> PyTree:
     """Waits for all arrays of a tree, and returns it."""
     for leaf in tree.tree_leaves(x):
         wait = getattr(leaf, "block_until_ready", None)
@@ -79,7 +88,7 @@ def block_until_ready(x: Any) -> Any:
     return x
 
 
-def copy_to_host_async(x: Any) -> Any:
+def copy_to_host_async(x: PyTree) -> PyTree:
     """Starts copying the arrays of a tree to the host's memory, where they need it."""
     for leaf in tree.tree_leaves(x):
         start = getattr(leaf, "copy_to_host_async", None)
@@ -88,20 +97,20 @@ def copy_to_host_async(x: Any) -> Any:
     return x
 
 
-def make_array_from_callback(shape: Sequence[int], sharding: Any, data_callback: Callable[[Any], Any],
-                             dtype: Any = None) -> Array:
+def make_array_from_callback(shape: Sequence[int], sharding: Sharding, data_callback: Callable[[Any], Any],
+                             dtype: DTypeLike | None = None) -> Array:
     """An array made of the parts that `data_callback(index)` gives, `index` a tuple of slices for each device."""
     parts = [data_callback(index) for index in sharding.addressable_devices_indices_map(tuple(shape)).values()]
     return _whole(tuple(shape), sharding, parts, dtype)
 
 
-def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Any, arrays: Sequence[Any], *,
-                                         dtype: Any = None) -> Array:
+def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Sharding, arrays: Sequence[Array], *,
+                                         dtype: DTypeLike | None = None) -> Array:
     """An array made of its parts, one for each device of the sharding. ValueError for parts that do not fit."""
     return _whole(tuple(shape), sharding, list(arrays), dtype)
 
 
-def make_array_from_process_local_data(sharding: Any, local_data: Any,
+def make_array_from_process_local_data(sharding: Sharding, local_data: ArrayLike,
                                        global_shape: Sequence[int] | None = None) -> Array:
     """An array from the part of it that this process holds: all of it, there is one process."""
     local = np.asarray(local_data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .core.avals import AbstractRef
+from .core.types.avals import AbstractRef
 from .transforms.refs import Ref, empty_ref, free_ref, freeze, new_ref
 from .transforms.refs import ref_addupdate as addupdate
 from .transforms.refs import ref_get as get

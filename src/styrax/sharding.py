@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .core.devices import Sharding, SingleDeviceSharding
-from .core.mesh import (
+from .core.arrays.devices import Sharding, SingleDeviceSharding
+from .core.arrays.mesh import (
     AbstractDevice,
     AbstractMesh,
     AxisType,
@@ -13,8 +13,8 @@ from .core.mesh import (
     set_mesh,
     use_abstract_mesh,
 )
-from .core.shardings import NamedSharding, PartitionSpec, make_single_device_sharding
-from .lax.placing import reshard
+from .core.arrays.shardings import NamedSharding, PartitionSpec, make_single_device_sharding
+from .lax.collectives.placing import reshard
 from .parallel.mapping import Infer
 
 __all__ = [

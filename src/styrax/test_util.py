@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .core import dtypes, tree
+from .core.trees import tree
+from .core.types import dtypes
 
 # how far a derivative may be off, relative and absolute, and the step of the differences, by bits of precision
 _TOLERANCE = {"float16": 1e-1, "bfloat16": 2e-1, "float32": 1e-2, "complex64": 1e-2, "float64": 1e-5,

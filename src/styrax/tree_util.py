@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .core.tree import (
+from .core.trees.tree import (
     Partial,
     all_leaves,
     flatten_one_level,
@@ -23,7 +23,7 @@ from .core.tree import (
     treedef_is_leaf,
     treedef_tuple,
 )
-from .core.tree_paths import (
+from .core.trees.tree_paths import (
     DictKey,
     FlattenedIndexKey,
     GetAttrKey,
@@ -40,7 +40,7 @@ from .core.tree_paths import (
     tree_leaves_with_path,
     tree_map_with_path,
 )
-from .core.treedef import PyTreeDef, default_registry
+from .core.trees.treedef import PyTreeDef, default_registry
 
 _registry = default_registry.nodes  # what libraries look up types of nodes in
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .core.array import Array
-from .core.typing import DTypeLike, HostArray
+from .core.arrays.array import Array
+from .core.types.typing import DTypeLike, HostArray
 
 ArrayLike = Array | HostArray  # with the class itself: `isinstance(x, ArrayLike)` works
 

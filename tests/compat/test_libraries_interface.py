@@ -79,7 +79,7 @@ def test_primitive_without_lowering():
 
 
 def test_tables_are_the_transformations_own():
-    from styrax.core import rules
+    from styrax.core.programs import rules
 
     assert ad.primitive_jvps is rules.jvps
     assert ad.primitive_transposes is rules.transposes
@@ -108,6 +108,16 @@ def test_wrapped_functions():
     assert g.call_wrapped(1, 2) == 7
     assert aux() == "aux"
     assert lu.wrap_init(f) == lu.wrap_init(f)
+
+
+def test_fixed_arguments_of_wrapped_functions():
+    f = lu.wrap_init(lambda a, b, c, *, d: [a, b, c, d])
+    for positions in [1, (1,), (0, 2), (2, 0), (-1, 0), (0, 1, 2)]:
+        g, dynamic = api_util.argnums_partial(f, positions, (10, 20, 30))
+        assert g.call_wrapped(*(x + 1 for x in dynamic), d=4) == [
+            x + (i in {n % 3 for n in np.atleast_1d(positions)}) for i, x in enumerate((10, 20, 30))] + [4]
+    with pytest.raises(ValueError, match="Non-hashable static argument"):
+        api_util.argnums_partial(f, 0, (1, [2], 3))
 
 
 def test_partial_evaluation_of_wrapped_functions():

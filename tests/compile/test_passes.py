@@ -1,10 +1,11 @@
 """Each pass of the compiler on its own: text in, text out. And whole programs, in `pipeline/`.
 
 A file `<pass>/<case>.txt` holds a comment, the program that the pass is given, a line `---`, and the expectations.
-Passes over jaxprs, and those that make loops of them, are given a jaxpr in its lossless text form; passes over loops
+Passes over jaxprs, and those that make loops of them, are given a jaxpr in its lossless text form; passes over loops,
 loops as `compile.ir.parse` reads them. Expectations are `CHECK: text` (in this order), `NOT: text` (nowhere),
-`COUNT n: text` (exactly n lines), `WORKSPACE bytes`, and `PLAN NO COPY IN LOOPS` (the memory plan made the two sides
-of every copy inside a loop one buffer).
+`COUNT n: text` (exactly n lines), and of the memory plan `WORKSPACE bytes`, `SHARED a b` (the first has the second's
+memory; `none`: no buffer has another's), and `PLAN NO COPY IN LOOPS` (the two sides of every copy inside a loop became
+one buffer).
 """
 
 from __future__ import annotations
@@ -13,14 +14,16 @@ from pathlib import Path
 
 import pytest
 
-import styrax.numpy  # noqa: F401  (its import makes all primitives known)
+import styrax.debug
+import styrax.numpy
+import styrax.transforms.checkpoint  # noqa: F401  (these make the primitives of the texts known)
 from styrax.compile.ir import parse as loops
 from styrax.compile.ir.loopir import BufferKind, Copy, Loop, While, made_by, statements
 from styrax.compile.lowering.builder import Builder
 from styrax.compile.pipeline import PASSES, compile_to_loops
 from styrax.compile.program import Program
-from styrax.core.jaxpr import ClosedJaxpr, Jaxpr
-from styrax.core.serial import parse
+from styrax.core.programs.jaxpr import ClosedJaxpr, Jaxpr
+from styrax.core.programs.serial import parse
 
 HERE = Path(__file__).parent
 FILES = sorted(HERE.glob("*/*.txt"))
@@ -78,6 +81,9 @@ def check(program, expectations):
             assert count == int(kind.split()[1]), f"{count} lines have {what!r} in\n{program}"
         elif kind.startswith("WORKSPACE"):
             assert program.workspace == int(kind.split()[1])
+        elif kind.startswith("SHARED"):
+            shared = [[b.name, b.root.name] for b in program.builder.buffers if b.alias is not None]
+            assert shared == ([] if kind == "SHARED none" else [kind.split()[1:]]), shared
         else:
             assert wanted == "PLAN NO COPY IN LOOPS"
             inside = [s for s in statements(program.statements) if isinstance(s, (Loop, While))]

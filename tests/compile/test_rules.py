@@ -12,7 +12,7 @@ import pytest
 import styrax as jax
 from styrax import lax
 from styrax.compile.lowering.rewrites import LEVELS, ROWS, Rule, Term
-from styrax.core import config
+from styrax.core.settings import config
 
 ODD = [0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.0, 0.5, -2.0, 3.0, 1e-3, 7.25, -30.0, 50.0, -60.0, 87.0,
        -100.0, 1e-30, -1e-30, 1e30, -1e30]

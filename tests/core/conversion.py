@@ -9,11 +9,11 @@ import jax
 import numpy as np
 
 import styrax.lax  # noqa: F401  (makes the primitives known)
-from styrax.core import dtypes
-from styrax.core.avals import AbstractRef, AbstractToken, ShapedArray
-from styrax.core.jaxpr import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var
-from styrax.core.primitive import Primitive
-from styrax.core.serial import known_primitive
+from styrax.core.programs.jaxpr import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var
+from styrax.core.programs.primitive import Primitive
+from styrax.core.programs.serial import known_primitive
+from styrax.core.types import dtypes
+from styrax.core.types.avals import AbstractRef, AbstractToken, ShapedArray
 
 jax_core = jax._src.core
 primitives: dict[str, Primitive] = {}

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from styrax.core import config
-from styrax.core.avals import AbstractRef, ShapedArray
-from styrax.core.check import check_jaxpr, maybe_check
-from styrax.core.effects import ReadEffect
-from styrax.core.errors import JaxprTypeError
-from styrax.core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
-from styrax.core.primitive import Primitive
+from styrax.core.programs.check import check_jaxpr, maybe_check
+from styrax.core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from styrax.core.programs.primitive import Primitive
+from styrax.core.settings import config
+from styrax.core.tracing.errors import JaxprTypeError
+from styrax.core.types.avals import AbstractRef, ShapedArray
+from styrax.core.types.effects import ReadEffect
 
 F32 = ShapedArray((3,), np.float32)
 F64 = ShapedArray((3,), np.float64)
@@ -71,7 +71,7 @@ def test_input_bound_twice():
 
 
 def test_message_names_equation_and_line():
-    from styrax.core import source
+    from styrax.core.tracing import source
 
     a, b = Var(F32), Var(F64)
     eqn = JaxprEqn([a], [b], same, {}, source_info=source.current())

@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
-from styrax.core import config as config_module
-from styrax.core import flags
-from styrax.core.config import config
+from styrax.core.settings import config as config_module
+from styrax.core.settings import flags
+from styrax.core.settings.config import config
 
 jax = pytest.importorskip("jax")
 OWN = {name for name in config.values if name.startswith("styrax_")}
@@ -173,14 +173,14 @@ def _run(code, **environment):
 
 
 def test_environment():
-    code = "from styrax.core.config import config as c; "
+    code = "from styrax.core.settings.config import config as c; "
     code += "print(c.jax_enable_x64, c.jax_numpy_rank_promotion, c.debug)"
     result = _run(code, JAX_ENABLE_X64="1", JAX_NUMPY_RANK_PROMOTION="raise", STYRAX_DEBUG="llvm")
     assert result.stdout == "True raise frozenset({'llvm'})\n"
 
 
 def test_bad_environment():
-    code = "import styrax.core.config"
+    code = "import styrax.core.settings.config"
     stderr = _run(code, JAX_ENABLE_X64="maybe").stderr
     assert "invalid truth value 'maybe' for environment 'JAX_ENABLE_X64'" in stderr
     stderr = _run(code, JAX_NUMPY_RANK_PROMOTION="foo").stderr

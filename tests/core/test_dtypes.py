@@ -6,8 +6,8 @@ import warnings
 import numpy as np
 import pytest
 
-from styrax.core import config as config_module
-from styrax.core import dtypes
+from styrax.core.settings import config as config_module
+from styrax.core.types import dtypes
 
 jax = pytest.importorskip("jax")
 import jax.numpy as jnp  # noqa: E402

@@ -10,14 +10,14 @@ import pytest
 
 import styrax
 from styrax import lax
-from styrax.core import rules
-from styrax.core.avals import AbstractRef, ShapedArray, abstract_token
-from styrax.core.check import check_jaxpr
-from styrax.core.effects import NamedAxisEffect, ReadEffect
-from styrax.core.jaxpr import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var
-from styrax.core.primitive import Primitive
-from styrax.core.serial import parse, to_text
-from styrax.core.tree import tree_structure
+from styrax.core.programs import rules
+from styrax.core.programs.check import check_jaxpr
+from styrax.core.programs.jaxpr import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var
+from styrax.core.programs.primitive import Primitive
+from styrax.core.programs.serial import parse, to_text
+from styrax.core.trees.tree import tree_structure
+from styrax.core.types.avals import AbstractRef, ShapedArray, abstract_token
+from styrax.core.types.effects import NamedAxisEffect, ReadEffect
 from styrax.transforms import refs
 from styrax.transforms.api import make_jaxpr
 

@@ -6,8 +6,9 @@ import warnings
 
 import pytest
 
-from styrax.core import config, errors, source
-from styrax.core.avals import ShapedArray
+from styrax.core.settings import config
+from styrax.core.tracing import errors, source
+from styrax.core.types.avals import ShapedArray
 
 HERE = __file__
 

@@ -5,10 +5,10 @@ import functools
 import numpy as np
 import pytest
 
-from styrax.core.avals import ShapedArray
-from styrax.core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
-from styrax.core.primitive import Primitive
-from styrax.core.text import callable_name, default_eqn, eqn_rules
+from styrax.core.programs.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
+from styrax.core.programs.primitive import Primitive
+from styrax.core.programs.text import callable_name, default_eqn, eqn_rules
+from styrax.core.types.avals import ShapedArray
 
 jax = pytest.importorskip("jax")
 import jax.numpy as jnp  # noqa: E402
@@ -265,7 +265,7 @@ def test_effects():
 
 
 def test_source_lines():
-    from styrax.core import source
+    from styrax.core.tracing import source
 
     a, b = Var(F32), Var(F32)
     here = source.current()

@@ -13,7 +13,7 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 
 import pytest
 
-from styrax.core import tree, tree_paths, treedef
+from styrax.core.trees import tree, tree_paths, treedef
 
 jax = pytest.importorskip("jax")
 import jax.tree_util as theirs  # noqa: E402
@@ -215,7 +215,7 @@ def test_static_data_keep_their_type():
 def test_partial():
     for ours, other in zip(*partials()):
         # 3.13 prints the module
-        text = repr(tree.tree_structure(ours)).replace("styrax.core.tree.", "jax.tree_util.")
+        text = repr(tree.tree_structure(ours)).replace("styrax.core.trees.tree.", "jax.tree_util.")
         assert text == repr(theirs.tree_structure(other))
         assert tree.tree_leaves(ours) == theirs.tree_leaves(other)
         assert ours(3) == other(3) if not ours.keywords else True

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import styrax as jax
-from styrax.core import config
+from styrax.core.settings import config
 
 RNG = np.random.default_rng(0)
 X, Y, U, V = (RNG.normal(size=1003).astype(np.float32) for _ in range(4))

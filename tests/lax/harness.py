@@ -11,8 +11,8 @@ import ml_dtypes
 import numpy as np
 
 import styrax.lax as slax
-from styrax.core.avals import ShapedArray
-from styrax.core.staging import trace_to_jaxpr
+from styrax.core.tracing.staging import trace_to_jaxpr
+from styrax.core.types.avals import ShapedArray
 from tests import xla_cpu
 
 ENGINES = ["xla"] + (["cpu"] if importlib.util.find_spec("styrax.cpu.client") else [])
@@ -59,7 +59,7 @@ def stage(function: Callable[..., Any], args: Sequence[Any]) -> Any:
 def execute(engine: str, closed: Any, args: Sequence[Any]) -> list[np.ndarray]:
     if engine == "xla":
         return xla_cpu.run(closed, *args)
-    from styrax.core import backends
+    from styrax.core.arrays import backends
 
     backend = backends.get("cpu")
     inputs = [backend.put(x, a, None) for x, a in zip(args, closed.in_avals, strict=True)]

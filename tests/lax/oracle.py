@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from styrax.core import backends, tree
-from styrax.core.physical import lower
-from styrax.core.staging import trace_to_jaxpr
-from styrax.core.trace import get_aval
+from styrax.core.arrays import backends
+from styrax.core.tracing.staging import trace_to_jaxpr
+from styrax.core.tracing.trace import get_aval
+from styrax.core.trees import tree
+from styrax.core.types.physical import lower
 from tests import xla_cpu
 
 

@@ -10,11 +10,14 @@ import numpy as np
 import pytest
 
 import styrax.lax as slax
-from styrax.core import config, dead_code, tree
-from styrax.core.errors import ConcretizationTypeError
-from styrax.core.staging import trace_to_jaxpr
-from styrax.core.trace import get_aval
-from styrax.lax import keys, prng
+from styrax.core.programs import dead_code
+from styrax.core.settings import config
+from styrax.core.tracing.errors import ConcretizationTypeError
+from styrax.core.tracing.staging import trace_to_jaxpr
+from styrax.core.tracing.trace import get_aval
+from styrax.core.trees import tree
+from styrax.lax.random_bits import key_arrays as keys
+from styrax.lax.random_bits import prng
 from styrax.transforms import api, refs
 from styrax.transforms.jit import jit
 from tests import xla_cpu

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import styrax.lax as slax
-from styrax.core import config
+from styrax.core.settings import config
 from styrax.transforms import api
 from tests.lax.checks import Table, batch_axes, check_program, has_tangent, jvp_case, vjp_case, vmap_case
 from tests.lax.harness import ENGINES, Case, jax_program, stage

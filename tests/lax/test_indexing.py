@@ -10,7 +10,7 @@ import pytest
 import styrax
 import styrax.numpy as ours
 from styrax import lax
-from styrax.lax.indexing import GatherDimensionNumbers, ScatterDimensionNumbers
+from styrax.lax.indexing.dimension_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
 from styrax.transforms.api import grad, jvp, vjp, vmap
 from tests.lax.oracle import check, program
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import styrax.lax as lax
-from styrax.core import config
+from styrax.core.settings import config
 from styrax.transforms import api
 from tests.lax.harness import ENGINES, assert_close, flat, jax_program, run_all, stage
 

@@ -44,7 +44,7 @@ def test_one_key(dtype, platform):
 
 def test_64_bits():
     with jax.enable_x64(True):
-        from styrax.core import config
+        from styrax.core.settings import config
 
         with config.enable_x64(True):
             for dtype in ("float64", "int64", "uint64"):

@@ -148,7 +148,7 @@ def test_against_scipy(engine):
 
 @pytest.mark.parametrize("engine", [e for e in ENGINES if e == "cpu"])
 def test_double_precision(engine):
-    import styrax.core.config as config
+    import styrax.core.settings.config as config
 
     with config.enable_x64(True):
         jobs = {n: (getattr(slax, n), [a.astype(np.float64) for a in args]) for n, (_, *args) in REFERENCES.items()}

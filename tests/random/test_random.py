@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import styrax
-from styrax.core import config
+from styrax.core.settings import config
 
 EYE = (np.eye(3) * 2 + 0.3).astype(np.float32)
 

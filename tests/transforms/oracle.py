@@ -23,7 +23,7 @@ import styrax.custom_batching
 import styrax.custom_derivatives
 import styrax.numpy
 import styrax.ref
-from styrax.core.check import check_jaxpr
+from styrax.core.programs.check import check_jaxpr
 
 vector = np.arange(1, 4, dtype=np.float32)
 matrix = np.arange(1, 10, dtype=np.float32).reshape(3, 3) / 3

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from styrax.core.check import check_jaxpr
+from styrax.core.programs.check import check_jaxpr
 from tests.transforms.oracle import assert_same, jax, styrax
 
 UNARY = ["sin", "cos", "tanh", "exp_small", "square", "negative"]

@@ -102,7 +102,7 @@ def test_random_bits():
 
 
 def test_numerics():
-    from styrax.core import config
+    from styrax.core.settings import config
 
     g = jax.jit(lambda x, y: x + y - x)
     assert g(1e8, 1.0) == 0.0
@@ -141,5 +141,20 @@ def test_functions_are_held_weakly():
         return weakref.ref(f)
 
     ref = make()
+    gc.collect()
+    assert ref() is None
+
+
+def test_arguments_are_not_held():
+    import gc
+    import weakref
+
+    x = jnp.ones((3, 5))
+    ref = weakref.ref(x)
+    jax.jit(lambda t: t["x"] + 1)({"x": x})
+    jnp.tanh(x)
+    jax.make_jaxpr(lambda x: x)(x)
+    jax.nn.softmax(x)
+    del x
     gc.collect()
     assert ref() is None

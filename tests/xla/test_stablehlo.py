@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import styrax.lax as lax
-from styrax.core import config
-from styrax.core.jaxpr import ClosedJaxpr
-from styrax.core.primitive import Primitive
-from styrax.core.staging import trace_to_jaxpr
+from styrax.core.programs.jaxpr import ClosedJaxpr
+from styrax.core.programs.primitive import Primitive
+from styrax.core.settings import config
+from styrax.core.tracing.staging import trace_to_jaxpr
 from styrax.transforms import api
 from styrax.xla.stablehlo import LoweringError, dense_text, module_text
 from tests import xla_cpu
@@ -114,7 +114,7 @@ def test_unknown_primitive():
 
 def test_eager_backend():
     """The backend for tests computes eagerly, and remembers what it compiled."""
-    from styrax.core import backends
+    from styrax.core.arrays import backends
 
     try:
         backend = xla_cpu.install()

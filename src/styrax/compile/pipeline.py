@@ -2,7 +2,8 @@
 
 `STYRAX_DEBUG=slp` prints programs after the pass of that name, with the count of what it changed; `STYRAX_DEBUG=jaxpr`
 the program as it comes in, `loops` as the emitter gets it. `STYRAX_DEBUG=verify` checks each pass's result.
-`STYRAX_DEBUG=-slp` leaves an optional pass out.
+`STYRAX_DEBUG=-slp` leaves an optional pass out. Other words than these, and the emitter's `llvm`, `asm` and `bounds`,
+are refused.
 """
 
 from __future__ import annotations
@@ -10,15 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ..core import config
-from ..core.check import check_jaxpr
-from ..core.jaxpr import ClosedJaxpr, JaxprEqn
+from ..core.programs.check import check_jaxpr
+from ..core.programs.jaxpr import ClosedJaxpr, JaxprEqn
+from ..core.settings import config
 from .ir.loopir import made_by, statements
-from .ir.verify import verify
 from .jaxprs import cse, dead_code, inline, loop_invariants, row_products
 from .jaxprs.rewriting import programs_of
 from .loops import fuse, index_set_splitting, memory, parallelize, schedule, slp, unroll_and_jam
-from .lowering import lower
+from .lowering import interchange, lower
 from .program import Program
 
 
@@ -49,6 +49,8 @@ def _unchecked(program: Program) -> None:
 
 
 def _sound_loops(program: Program) -> None:
+    from .ir.verify import verify  # (tests and bug hunts alone need it)
+
     verify(program.statements, program.name)
 
 
@@ -70,6 +72,10 @@ PASSES = (
     Pass("memory", memory.run, _sound_loops, optional=False),
 )
 
+# what `STYRAX_DEBUG` may say
+WORDS = frozenset(("jaxpr", "loops", "llvm", "asm", "bounds", "verify", f"-{interchange.NAME}",
+                   *(step.name for step in PASSES), *(f"-{step.name}" for step in PASSES if step.optional)))
+
 
 def debugging(word: str) -> bool:
     return word in config.config.debug
@@ -79,6 +85,9 @@ def compile_to_loops(closed: ClosedJaxpr, name: str, donated: Sequence[bool] = (
                      generic: bool = False) -> Program:
     """All passes: a program as loops with a memory plan."""
     words = config.config.debug
+    if not words <= WORDS:
+        raise ValueError(f"STYRAX_DEBUG has no word {', '.join(map(repr, sorted(words - WORDS)))}; it knows "
+                         f"{', '.join(sorted(WORDS))}")
     program = Program(name, closed, donated, generic, vector_bytes)
     if "jaxpr" in words:
         print(f"-- jaxpr {name}\n{program}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..core.jaxpr import ClosedJaxpr
-from .ir.loopir import Buffer, Statement, show_program
+from ..core.programs.jaxpr import ClosedJaxpr
+from .ir.loopir import Buffer, Statement, declarations, show_program
 from .ir.values import Operation, show_operations
 
 if TYPE_CHECKING:
@@ -19,9 +19,6 @@ class Program:
 
     A pass gives a new program (`replace`) and leaves the one that it was given as it is.
     """
-
-    __slots__ = ("name", "closed", "donated", "generic", "vector_bytes", "builder", "operations", "units", "statements",
-                 "inputs", "constants", "outputs", "work", "workspace")
 
     name: str
     closed: ClosedJaxpr
@@ -48,17 +45,18 @@ class Program:
 
     def replace(self, **changes: Any) -> Program:
         new = object.__new__(Program)
-        for name in Program.__slots__:
-            if name in changes:
-                setattr(new, name, changes[name])
-            elif hasattr(self, name):
-                setattr(new, name, getattr(self, name))
+        new.__dict__.update(self.__dict__, **changes)
         return new
 
-    def show(self, marks: bool = False) -> str:
-        """The program in its present form; with `marks`, statements name the pass that made them."""
+    def with_statements(self, statements: list[Statement]) -> Program:
+        return self if statements is self.statements else self.replace(statements=statements)
+
+    def show(self, marks: bool = False, declared: bool = False) -> str:
+        """The program in its present form; with `marks`, statements name the pass that made them. With `declared`,
+        loops begin with their sizes and buffers: text that `ir.parse` reads."""
         if self.statements:
-            return show_program(self.statements, marks)
+            text = show_program(self.statements, marks)
+            return "\n".join([*declarations(self.statements, self.builder.buffers), text]) if declared else text
         if self.units is not None:
             return "\n".join(line for unit in self.units for line in unit.lines())
         if self.operations is not None:

@@ -5,20 +5,21 @@ from __future__ import annotations
 from ..lazy import names
 
 _HOMES = {
-    "core.avals": "AbstractRef AbstractToken AbstractValue ShapedArray abstract_token pytype_aval_mappings:aval_rules",
-    "core.effects": "Effect Effects no_effects",
-    "core.introspection": (
+    "core.types.avals": (
+        "AbstractRef AbstractToken AbstractValue ShapedArray abstract_token pytype_aval_mappings:aval_rules"),
+    "core.types.effects": "Effect Effects no_effects",
+    "core.tracing.introspection": (
         "Atom ParamDict TraceTag Value call_impl eval_context find_top_trace gensym get_opaque_trace_state mapped_aval "
         "max_dim min_dim nonempty_axis_env_DO_NOT_USE primal_dtype_to_tangent_dtype trace_state_clean unmapped_aval "
         "unsafe_am_i_under_a_jit_DO_NOT_USE unsafe_am_i_under_a_vmap_DO_NOT_USE unsafe_get_axis_names_DO_NOT_USE"),
-    "core.jaxpr": (
+    "core.programs.jaxpr": (
         "ClosedJaxpr DebugInfo DropVar Jaxpr JaxprEqn Literal Var eval_jaxpr jaxpr_as_fun jaxprs_in_params "
         "new_jaxpr_eqn subjaxprs"),
-    "core.check": "check_jaxpr",
-    "core.errors": "InconclusiveDimensionOperation JaxprTypeError",
-    "core.physical": "physical_aval",
-    "core.primitive": "Primitive",
-    "core.trace": (
+    "core.programs.check": "check_jaxpr",
+    "core.tracing.errors": "InconclusiveDimensionOperation JaxprTypeError",
+    "core.types.physical": "physical_aval",
+    "core.programs.primitive": "Primitive",
+    "core.tracing.trace": (
         "Trace Tracer axis_size concrete_or_error ensure_compile_time_eval full_lower get_aval is_concrete "
         "set_current_trace take_current_trace to_concrete_value typeof valid_jaxtype"),
 }

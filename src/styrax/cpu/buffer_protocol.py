@@ -40,7 +40,7 @@ _AS_BUFFER = 160  # place of tp_as_buffer in PyTypeObject
 
 def install(library: Any) -> None:
     """Gives `Array` the buffer protocol; `library` is loaded from `SOURCE` and stays loaded."""
-    from ..core.array import Array
+    from ..core.arrays.array import Array
 
     if NEEDED:
         slots = ctypes.c_void_p.from_address(id(Array) + _AS_BUFFER).value

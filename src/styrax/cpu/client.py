@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from ..compile import costs
 from ..compile.pipeline import Program, compile_to_loops, debugging
-from ..core import physical
-from ..core.array import Array, array_type
-from ..core.avals import ShapedArray, canonical_value, canonicalizers, shaped
-from ..core.devices import Device
-from ..core.dims import Recorder
-from ..core.jaxpr import ClosedJaxpr
-from ..core.trace import Tracer, get_aval, raise_leak
+from ..core.arrays.array import Array, array_type
+from ..core.arrays.devices import Device
+from ..core.programs.jaxpr import ClosedJaxpr
+from ..core.tracing.trace import Tracer, get_aval, raise_leak
+from ..core.types import physical
+from ..core.types.avals import ShapedArray, canonical_value, canonicalizers, shaped
+from ..core.types.dims import Recorder
 from . import libraries, llvm, native, runtime
 from .dispatch import make_caller
 from .eager import Eager
@@ -264,6 +266,18 @@ def generate(program: Program, sizes: int = 0) -> Module:
     return module
 
 
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Compiling makes many objects and hardly a cycle: looking for some in the midst of it costs as much again."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
 class CpuBackend:
     """The host's processors as one device."""
 
@@ -284,9 +298,10 @@ class CpuBackend:
         """The machine code of a program. With `sizes`, its shapes are known only when it is called."""
         machine = llvm.host()
         out_avals = closed.out_avals
-        program = compile_to_loops(physical.lower(closed), name, donated, machine.vector_bytes, sizes is not None)
-        module = generate(program, 0 if sizes is None else sizes.inputs)
-        ir = module.text()
+        with _without_collections():
+            program = compile_to_loops(physical.lower(closed), name, donated, machine.vector_bytes, sizes is not None)
+            module = generate(program, 0 if sizes is None else sizes.inputs)
+            ir = module.text()
         if debugging("llvm"):
             print(f"-- llvm {name}\n{ir}")
         if "@blas_" in ir or "@lapack_" in ir:

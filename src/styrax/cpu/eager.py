@@ -1,61 +1,99 @@
 """Eager operations: compiled once for all shapes.
 
-An operation is traced on sizes that record what is asked of them (`core.dims`). The program is kept with its
+An operation is traced on sizes that record what is asked of them (`core.types.dims`). The program is kept with its
 guards under the operation, its static parameters and its arguments' types and ranks, and serves every shape that
 would have been traced alike. Where a trace turns out to need plain integers (`NotGeneric`), it is compiled for the
-shape at hand.
+shape at hand; so is an operation on which, at one shape, as much time was spent as that would take.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..compile.lowering.products import by_library
-from ..core import config
-from ..core.avals import ShapedArray, shaped
-from ..core.backends import params_key
-from ..core.dims import Dim, NotGeneric, NotGenericHere, Recorder, evaluate, tracing
-from ..core.invalid_values import Watched, watching
-from ..core.jaxpr import ClosedJaxpr
-from ..core.staging import trace_to_jaxpr
+from ..core.arrays.array import Array
+from ..core.arrays.backends import params_key
+from ..core.programs.jaxpr import ClosedJaxpr
+from ..core.settings import config
+from ..core.tracing.invalid_values import Watched, watching
+from ..core.tracing.staging import trace_to_jaxpr
+from ..core.types.avals import ShapedArray, shaped
+from ..core.types.dims import Dim, NotGeneric, Recorder, evaluate, tracing
+
+COMPILATION = 0.02  # seconds that it takes at least to compile a program that no disk has (measured: 15 to 40 ms)
+FOREVER = 1 << 62  # calls
 
 
 class Kernel:
-    """A generic program: the compiled code, its guards, its results' shapes."""
+    """A generic program: the compiled code, its guards, its results' shapes, the seconds that it took to make."""
 
-    __slots__ = ("code", "recorder", "out_avals", "extra")
+    __slots__ = ("code", "recorder", "out_avals", "extra", "seconds")
 
-    def __init__(self, code: Any, recorder: Recorder, out_avals: Sequence[Any], extra: Any):
+    def __init__(self, code: Any, recorder: Recorder, out_avals: Sequence[Any], extra: Any, seconds: float):
         self.code = code
         self.recorder = recorder
         self.out_avals = out_avals
         self.extra = extra  # what the tracer of a composite function wants to keep (the results' structure)
+        self.seconds = seconds
 
-    def bind(self, values: Sequence[int]) -> Bound:
+    def bind(self, values: Sequence[int], specialise: Callable[[], None]) -> Bound:
         complete = self.recorder.complete(values)
         outs = [a if all(type(d) is int for d in a.shape) else
                 shaped(tuple(evaluate(d.terms, complete) if type(d) is Dim else d for d in a.shape), a.dtype,
                        a.weak_type)
                 for a in self.out_avals]
-        return Bound(self.code, outs, tuple(values), self.extra)
+        return Bound(self, outs, tuple(values), specialise)
 
 
 class Bound:
-    """A generic program for certain sizes."""
+    """A generic program for certain sizes.
 
-    __slots__ = ("code", "out_avals", "sizes", "out_bytes", "calls", "extra")
+    It keeps account of the time that is spent in it: its first call is timed, to the end of its work, and then ever
+    fewer, which stand for those before them. Once the sum reaches the price of a program for these sizes alone,
+    `specialise` is called, which is to put one in its place: whatever such a program saves, the two together cost at
+    most twice the better choice.
+    """
 
-    def __init__(self, code: Any, out_avals: Sequence[Any], sizes: tuple[int, ...], extra: Any):
-        self.code = code
+    __slots__ = ("code", "out_avals", "sizes", "out_bytes", "extra", "price", "skipped", "left", "specialise")
+
+    def __init__(self, kernel: Kernel, out_avals: Sequence[Any], sizes: tuple[int, ...],
+                 specialise: Callable[[], None]):
+        self.code = kernel.code
         self.out_avals = out_avals
         self.sizes = sizes
         self.out_bytes = [a.size * a.dtype.itemsize for a in out_avals]
-        self.calls = 0
-        self.extra = extra
+        self.extra = kernel.extra
+        self.price = max(kernel.seconds, COMPILATION)
+        self.skipped = 0  # calls between the last one that was timed and the next
+        self.left = 0  # of those, the ones to come
+        self.specialise = specialise
 
     def __call__(self, *args: Any) -> list[Any]:
-        return self.code.run_sized(args, self.out_avals, self.out_bytes, self.sizes)
+        if self.left:
+            self.left -= 1
+            return self.code.run_sized(args, self.out_avals, self.out_bytes, self.sizes)
+        return self._timed(args)
+
+    def _timed(self, args: Sequence[Any]) -> list[Any]:
+        _wait(args)
+        start = time.perf_counter()
+        outs = self.code.run_sized(args, self.out_avals, self.out_bytes, self.sizes)
+        _wait(outs)
+        seconds = time.perf_counter() - start
+        self.price -= seconds * (1 + self.skipped)
+        if self.price <= 0:
+            self.left = FOREVER
+            self.specialise()
+        else:
+            self.skipped = self.left = min(2 * self.skipped + 1, int(self.price / max(seconds, 1e-9)))
+        return outs
+
+
+def _wait(values: Sequence[Any]) -> None:
+    for x in values:
+        if isinstance(x, Array):  # what has no memory is NumPy's
+            x.block_until_ready()
 
 
 class Sizes:
@@ -114,19 +152,27 @@ class Eager:
         if found is None:
             if len(self.exact) > 8192:
                 self.exact.clear()
-            found = self._primitive(primitive, avals, params)
-            if watching():
-                found = Watched(found, primitive.name)
-            self.exact[key] = found
+            found = self._keep(key, self._primitive(key, primitive, avals, params))
         return found
 
-    def _primitive(self, primitive: Any, avals: Sequence[ShapedArray], params: dict[str, Any]) -> Any:
+    def _keep(self, key: tuple[Any, ...], code: Any) -> Any:
+        if watching():
+            code = Watched(code, key[0].name)
+        self.exact[key] = code
+        return code
+
+    def _primitive(self, exact_key: tuple[Any, ...], primitive: Any, avals: Sequence[ShapedArray],
+                   params: dict[str, Any]) -> Any:
         def fun(given: dict[str, Any]) -> Callable[..., list[Any]]:
             def run(*tracers: Any) -> list[Any]:
                 out = primitive.bind(*tracers, **given)
                 return list(out) if primitive.multiple_results else [out]
 
             return run
+
+        def exact() -> Any:
+            self.compiled += 1
+            return self.compile(trace_to_jaxpr(fun(params), avals), name=primitive.name)
 
         if primitive.generic_in_sizes:
             sizes = Sizes()
@@ -142,61 +188,68 @@ class Eager:
 
             def trace(recorder: Recorder) -> tuple[ClosedJaxpr, None]:
                 given = {**plain, **{n: _with_dims(v, recorder) for n, v in with_sizes.items()}}
-                return trace_to_jaxpr(fun(given), _generic_avals(avals, sized, recorder)), None
+                return trace_to_jaxpr(fun(given), [_generic_aval(a, s, recorder)
+                                                   for a, s in zip(avals, sized, strict=True)]), None
 
-            bound = self.generic(key, sizes.values, trace, primitive.name)
+            bound = self.generic(key, sizes.values, trace, primitive.name, lambda: self._keep(exact_key, exact()))
             if bound is not None:
                 return bound
-        closed = trace_to_jaxpr(fun(params), avals)
-        self.compiled += 1
-        return self.compile(closed, name=primitive.name)
+        return exact()
 
-    def function(self, key: Any, avals: Sequence[ShapedArray], name: str,
-                 trace_on: Callable[[Sequence[ShapedArray]], tuple[ClosedJaxpr, Any]]) -> Bound | None:
-        """A composite function's program for arguments of these types, or None where it cannot be generic.
+    def function(self, fun: Any, key: tuple[Any, ...], name: str,
+                 trace: Callable[[tuple[Any, ...]], tuple[ClosedJaxpr, Any]],
+                 specialise: Callable[[], None]) -> Bound | None:
+        """A composite function's program for a call, or None where it cannot be generic.
 
-        `trace_on` gives the program on abstract arguments, and something to keep with it.
+        Args:
+          fun: the function.
+          key: what distinguishes its calls, with the abstract values of its arguments.
+          name: the function's name.
+          trace: gives the program for a key whose abstract values have generic sizes, and something to keep with it.
+          specialise: is called when a program for these sizes alone would have paid.
         """
         sizes = Sizes()
-        sized = [tuple(map(sizes.take, a.shape)) for a in avals]
-        full = (key, tuple((a.dtype, a.weak_type, a.ndim) for a in avals), tuple(sizes.skeleton),
-                config.trace_context())
-        return self.generic(full, sizes.values, lambda r: trace_on(_generic_avals(avals, sized, r)), name)
+        sized = [tuple(map(sizes.take, a.shape)) if type(a) is ShapedArray else None for a in key]
+        full = (fun, *[a if s is None else (a.dtype, a.weak_type, a.ndim) for a, s in zip(key, sized, strict=True)],
+                *sizes.skeleton)
+
+        def on_generic_sizes(recorder: Recorder) -> tuple[ClosedJaxpr, Any]:
+            return trace(tuple([a if s is None else _generic_aval(a, s, recorder)
+                                for a, s in zip(key, sized, strict=True)]))
+
+        return self.generic(full, sizes.values, on_generic_sizes, name, specialise)
 
     def generic(self, key: Any, values: Sequence[int], trace: Callable[[Recorder], tuple[ClosedJaxpr, Any]],
-                name: str) -> Bound | None:
+                name: str, specialise: Callable[[], None]) -> Bound | None:
         """A program under `key` that admits these sizes; traced and compiled if there is none yet."""
         if key in self.refused:
             return None
         known = self.kernels.setdefault(key, [])
         for kernel in known:
             if kernel.recorder.admits(kernel.recorder.complete(values)):
-                return kernel.bind(values)
+                return kernel.bind(values, specialise)
         if len(known) >= 16:
             return None  # its traces differ with every shape: nothing generic about it
+        start = time.perf_counter()
         recorder = Recorder(values)
         before, tracing.active = tracing.active, True
         try:
             closed, extra = trace(recorder)
             if closed.consts and any(hasattr(c, "_trace") for c in closed.consts):
                 raise NotGeneric("captures a tracer")
-            if by_library(closed.jaxpr):
-                raise NotGenericHere("BLAS is called with plain integers")
             code = self.compile(closed, name=name, sizes=recorder)
-        except NotGenericHere:
-            return None
         except NotGeneric:
             self.refused.add(key)
             return None
         finally:
             tracing.active = before
         self.compiled += 1
-        kernel = Kernel(code, recorder, closed.out_avals, extra)
+        kernel = Kernel(code, recorder, closed.out_avals, extra, time.perf_counter() - start)
         known.append(kernel)
-        return kernel.bind(values)
+        return kernel.bind(values, specialise)
 
 
-def _generic_avals(avals: Sequence[ShapedArray], sized: Sequence[tuple], recorder: Recorder) -> list[ShapedArray]:
-    return [ShapedArray(tuple(d if k is None else recorder.symbol(k) for d, k in zip(a.shape, ks, strict=True)),
-                        a.dtype,
-                        a.weak_type) for a, ks in zip(avals, sized, strict=True)]
+def _generic_aval(aval: ShapedArray, sizes: Sequence[int | None], recorder: Recorder) -> ShapedArray:
+    """The abstract value with generic sizes where `sizes` has the numbers of symbols."""
+    return ShapedArray(tuple(d if k is None else recorder.symbol(k) for d, k in zip(aval.shape, sizes, strict=True)),
+                       aval.dtype, aval.weak_type)

@@ -40,7 +40,7 @@ from .frames import Frame
 from .instructions import element_type, memory_type, vector
 from .writer import Lanes, Module, Writer
 
-TWICE = 8  # estimated instructions up to which a nest is written twice, with and without a mask
+WRITTEN_TWICE = 8  # estimated instructions up to which a nest is written twice, with and without a mask
 CHUNK_WORK = 30_000  # estimated instructions that one claim of a thread should cost
 
 
@@ -205,7 +205,7 @@ class Function:
         inside = self.values.lanes is not None
         results = []
         if not inside and lanes > 1:
-            self._halve(acc, lanes)
+            self._reduce_lanes(acc, lanes)
         with self.writer.scope():
             for t in acc.targets:
                 slot, n = self.values.mutables[t]
@@ -219,7 +219,7 @@ class Function:
             self.values.vectors.discard(t)
             self._define(t, name, lanes if inside else 1)
 
-    def _halve(self, acc: Any, lanes: int) -> None:
+    def _reduce_lanes(self, acc: Any, lanes: int) -> None:
         """Combines lanes with lanes half as many on, until the first lane holds all of it."""
         others = [self.arena.unique("get", t.dtype, f"{t.attr}.other") for t in acc.targets]
         previous, self.values.lanes = self.values.lanes, Lanes(others[0], "0", lanes, None)
@@ -450,13 +450,13 @@ class Function:
                 self._counted(s, low, high, str(width), Lanes(s.var, "", width, None))
                 return
             if not s.width and not nested:
-                self._halving(s, int(low), int(high), width)
+                self._remainder_loops(s, int(low), int(high), width)
                 return
             if n < width:
-                self._masked(s, low, high, width)
+                self._masked_loop(s, low, high, width)
                 return
-        if nested and not (static and costs.size(s.body) <= TWICE):
-            self._masked(s, low, high, width)
+        if nested and not (static and costs.size(s.body) <= WRITTEN_TWICE):
+            self._masked_loop(s, low, high, width)
             return
         if static:
             full = str(int(low) + (int(high) - int(low)) // width * width)
@@ -466,9 +466,9 @@ class Function:
             covered = self.op(f"mul i64 {blocks}, {width}")
             full = self.op(f"add i64 {low}, {covered}")
         self._counted(s, low, full, str(width), Lanes(s.var, "", width, None))
-        self._masked(s, full, high, width)
+        self._masked_loop(s, full, high, width)
 
-    def _halving(self, s: Loop, low: int, high: int, width: int) -> None:
+    def _remainder_loops(self, s: Loop, low: int, high: int, width: int) -> None:
         """Whole vectors, and for what is left a half of one, a quarter, and so on. Nothing is stored under a mask: the
         next update of a scatter may read it, and would have to wait."""
         while low < high:
@@ -477,7 +477,7 @@ class Function:
             self._counted(s, str(low), str(full), str(width), lanes)
             low, width = full, width // 2
 
-    def _masked(self, s: Loop, low: str, high: str, width: int) -> None:
+    def _masked_loop(self, s: Loop, low: str, high: str, width: int) -> None:
         if low.isdigit() and high.isdigit() and int(high) - int(low) <= width:
             with self.writer.scope(self.frame.writes(s.body)):
                 count = int(high) - int(low)

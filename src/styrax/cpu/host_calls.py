@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ..compile.lowering.host_calls import calls, is_empty
-from ..core.errors import callback_failed
+from ..core.tracing.errors import callback_failed
 from . import dispatch, llvm
 from .client import Executable
 

@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from ..compile.lowering.scalars import BF16, F16, NARROW_INTS, SMALL_FLOATS, is_float, is_signed
-from ..core.index_type import ScalarType, numpy_type
+from ..core.types.index_type import ScalarType, numpy_type
 
 F32, F64, BOOL = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.bool_)
 

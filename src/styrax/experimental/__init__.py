@@ -6,7 +6,7 @@ from ..lazy import names
 
 _HOMES = {
     "transforms.callbacks": "io_callback",
-    "core.config": "enable_x64",
+    "core.settings.config": "enable_x64",
 }
 
 __getattr__, __dir__, __all__ = names(__name__, _HOMES)

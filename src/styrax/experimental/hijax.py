@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..core import rules
-from ..core.avals import AbstractRef, AbstractValue, ShapedArray, aval_rules
-from ..core.effects import control_flow_allowed_effects
-from ..core.primitive import Primitive
-from ..core.staging import trace_to_jaxpr
+from ..core.programs import rules
+from ..core.programs.primitive import Primitive
+from ..core.tracing.staging import trace_to_jaxpr
+from ..core.types.avals import AbstractRef, AbstractValue, ShapedArray, aval_rules
+from ..core.types.effects import control_flow_allowed_effects
 from ..transforms.ad import Zero, instantiate_zeros, is_undefined_primal
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.devices import Device, Sharding
+from ..core.arrays.devices import Device, Sharding
 
 
 class Layout:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import backends
+from ..core.arrays import backends
 
 
 def create_device_mesh(mesh_shape: Sequence[int], devices: Sequence[Any] | None = None, *,

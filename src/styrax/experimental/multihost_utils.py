@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core import tree
-from ..core.shardings import NamedSharding
-from ..core.shardings import PartitionSpec as P
-from ..lax.placing import device_put
+from ..core.arrays.shardings import NamedSharding
+from ..core.arrays.shardings import PartitionSpec as P
+from ..core.trees import tree
+from ..lax.collectives.placing import device_put
 
 
 def sync_global_devices(name: str) -> None:
@@ -47,7 +47,7 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Any, pspec
 
 
 def _with_specs(values: Any, mesh: Any, pspecs: Any) -> Any:
-    from ..core import tree_paths
+    from ..core.trees import tree_paths
 
     leaves, treedef = tree.tree_flatten(values)
     specs = [pspecs] * len(leaves) if isinstance(pspecs, P) else tree_paths.broadcast_prefix(

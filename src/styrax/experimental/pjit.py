@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..lax.placing import with_sharding_constraint
+from ..lax.collectives.placing import with_sharding_constraint
 from ..transforms.jit import jit as pjit
 
 __all__ = ["pjit", "with_sharding_constraint"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core import backends as _registry
+from ..core.arrays import backends as _registry
 from ..transforms.jit import clear_caches
 
 
@@ -30,6 +30,6 @@ def clear_in_memory_compilation_cache() -> None:
 
 def get_default_device() -> Any:
     """The device that arrays are put on by default."""
-    from ..core.config import config
+    from ..core.settings.config import config
 
     return config.jax_default_device or _registry.get().devices()[0]

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
-from ..core.jaxpr import DebugInfo, no_debug_info
+from ..core.programs.jaxpr import DebugInfo, no_debug_info
 
 
 class StoreException(Exception):
@@ -163,7 +163,7 @@ def cache(call: Callable, *, explain: Callable | None = None) -> Callable:
 
     @functools.wraps(call)
     def cached(fun: WrappedFun, *args: Hashable) -> Any:
-        from ..core.flags import trace_context
+        from ..core.settings.flags import trace_context
 
         known = caches.setdefault(fun.f, {})
         key = fun.transforms, fun.params, args, trace_context()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..lax.keys import PRNGImpl, register_prng
-from ..lax.prng import random_seed, rbg_prng_impl, threefry_prng_impl, unsafe_rbg_prng_impl
-from ..lax.threefry import threefry2x32_p, threefry_2x32
+from ..lax.random_bits.key_arrays import PRNGImpl, register_prng
+from ..lax.random_bits.prng import random_seed, rbg_prng_impl, threefry_prng_impl, unsafe_rbg_prng_impl
+from ..lax.random_bits.threefry import threefry2x32_p, threefry_2x32
 
 
 def define_prng_impl(*, key_shape: tuple[int, ...], seed: Callable, split: Callable, random_bits: Callable,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core.name_stack import (
+from ..core.programs.name_stack import (
     NameStack,
     current_name_stack,
     extend_name_stack,
@@ -13,8 +13,8 @@ from ..core.name_stack import (
     set_name_stack,
     transform_name_stack,
 )
-from ..core.source import SourceInfo, current, inherit, register_exclusion
-from ..core.source import summarize as _summarize
+from ..core.tracing.source import SourceInfo, current, inherit, register_exclusion
+from ..core.tracing.source import summarize as _summarize
 
 
 def new_source_info() -> SourceInfo:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core import rules
-from ..core.dims import NotGeneric
-from ..core.effects import lowerable_effects
-from ..core.primitive import Primitive
-from ..core.staging import trace_to_jaxpr
+from ..core.programs import rules
+from ..core.programs.primitive import Primitive
+from ..core.tracing.staging import trace_to_jaxpr
+from ..core.types.dims import NotGeneric
+from ..core.types.effects import lowerable_effects
 
 
 class LoweredFunction:
@@ -31,9 +31,9 @@ class LoweredFunction:
             out = self.fun(*xs, **params)
             return list(out) if self.multiple_results else [out]
 
+        if any(type(d) is not int for a in ctx.avals_in for d in getattr(a, "shape", ())):
+            raise NotGeneric("a function that is traced where sizes are known only when it runs")
         wanted = list(ctx.avals_out)
-        if not all(isinstance(d, int) for aval in (*ctx.avals_in, *wanted) for d in getattr(aval, "shape", ())):
-            raise NotGeneric("a library's function is traced for plain sizes")
         closed = trace_to_jaxpr(flat, ctx.avals_in)
         for found, aval in zip(closed.out_avals, wanted, strict=True):
             if (found.shape, found.dtype) != (aval.shape, aval.dtype):

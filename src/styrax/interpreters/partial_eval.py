@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.avals import AbstractValue
-from ..core.dead_code import dce_call, dce_closed, dce_jaxpr, dce_jaxpr_consts
-from ..core.jaxpr import Jaxpr, JaxprEqn
-from ..core.rules import dces as dce_rules
-from ..core.rules import partial_eval_jaxpr_customs as partial_eval_jaxpr_custom_rules
-from ..core.rules import partial_evals as custom_partial_eval_rules
-from ..core.staging import DynamicJaxprTracer, trace_to_jaxpr
-from ..core.trace import get_aval, set_current_trace, state
+from ..core.programs.dead_code import dce_call, dce_closed, dce_jaxpr, dce_jaxpr_consts
+from ..core.programs.jaxpr import Jaxpr, JaxprEqn
+from ..core.programs.rules import dces as dce_rules
+from ..core.programs.rules import partial_eval_jaxpr_customs as partial_eval_jaxpr_custom_rules
+from ..core.programs.rules import partial_evals as custom_partial_eval_rules
+from ..core.tracing.staging import DynamicJaxprTracer, trace_to_jaxpr
+from ..core.tracing.trace import get_aval, set_current_trace, state
+from ..core.types.avals import AbstractValue
 from ..transforms.partial import (
     PartialTrace,
     close_record,

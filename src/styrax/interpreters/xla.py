@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core import backends
-from ..core.avals import aval_rules as pytype_aval_mappings
-from ..core.avals import canonicalizers as canonicalize_dtype_handlers
+from ..core.arrays import backends
+from ..core.types.avals import aval_rules as pytype_aval_mappings
+from ..core.types.avals import canonicalizers as canonicalize_dtype_handlers
 
 
 def apply_primitive(prim: Any, *args: Any, **params: Any) -> Any:

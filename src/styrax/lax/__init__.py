@@ -8,7 +8,39 @@ from typing import Any as _Any
 
 from styrax.transforms import array_ops as _array_ops
 
-from .arithmetic import (
+from .collectives.communication import (
+    all_gather,
+    all_gather_p,
+    all_to_all,
+    all_to_all_p,
+    axis_index,
+    axis_index_p,
+    axis_size,
+    pbroadcast,
+    pbroadcast_p,
+    pmax,
+    pmax_p,
+    pmean,
+    pmin,
+    pmin_p,
+    ppermute,
+    ppermute_p,
+    pshuffle,
+    psum,
+    psum_p,
+    psum_scatter,
+    pswapaxes,
+    reduce_scatter_p,
+)
+from .collectives.placing import device_put_p, sharding_constraint_p, with_sharding_constraint
+from .control_flow.barriers import dce_sink, dce_sink_p, optimization_barrier, optimization_barrier_p, stage
+from .control_flow.composites import composite, composite_p
+from .control_flow.conditionals import cond, cond_p, switch
+from .control_flow.loops import fori_loop, while_loop, while_p
+from .control_flow.platforms import platform_dependent
+from .control_flow.scans import map, scan, scan_p
+from .control_flow.solvers import custom_linear_solve, custom_root, linear_solve_p
+from .elementwise.arithmetic import (
     add,
     add_p,
     div,
@@ -37,24 +69,7 @@ from .arithmetic import (
     sub,
     sub_p,
 )
-from .associative import (
-    associative_scan,
-)
-from .barriers import (
-    dce_sink,
-    dce_sink_p,
-    optimization_barrier,
-    optimization_barrier_p,
-    stage,
-)
-from .bit_generator import (
-    RandomAlgorithm,
-    rng_bit_generator,
-    rng_bit_generator_p,
-    rng_uniform,
-    rng_uniform_p,
-)
-from .bits import (
+from .elementwise.bits import (
     and_p,
     bitwise_and,
     bitwise_not,
@@ -74,18 +89,7 @@ from .bits import (
     shift_right_logical_p,
     xor_p,
 )
-from .broadcasting import (
-    broadcast,
-    broadcast_in_dim,
-    broadcast_in_dim_p,
-    broadcast_like,
-    broadcast_shapes,
-    broadcast_to_rank,
-    expand_dims,
-    squeeze,
-    squeeze_p,
-)
-from .casting import (
+from .elementwise.casting import (
     bitcast_convert_type,
     bitcast_convert_type_p,
     convert_element_type,
@@ -97,31 +101,7 @@ from .casting import (
     stop_gradient,
     stop_gradient_p,
 )
-from .collectives import (
-    all_gather,
-    all_gather_p,
-    all_to_all,
-    all_to_all_p,
-    axis_index,
-    axis_index_p,
-    axis_size,
-    pbroadcast,
-    pbroadcast_p,
-    pmax,
-    pmax_p,
-    pmean,
-    pmin,
-    pmin_p,
-    ppermute,
-    ppermute_p,
-    pshuffle,
-    psum,
-    psum_p,
-    psum_scatter,
-    pswapaxes,
-    reduce_scatter_p,
-)
-from .comparisons import (
+from .elementwise.comparisons import (
     clamp,
     clamp_p,
     eq,
@@ -143,54 +123,7 @@ from .comparisons import (
     select_n,
     select_n_p,
 )
-from .composites import (
-    composite,
-    composite_p,
-)
-from .conditionals import (
-    cond,
-    cond_p,
-    switch,
-)
-from .contractions import (
-    DotAlgorithm,
-    DotAlgorithmPreset,
-    DotDimensionNumbers,
-    Precision,
-    PrecisionLike,
-    batch_matmul,
-    dot,
-    dot_general,
-    dot_general_p,
-)
-from .convolution import (
-    ConvDimensionNumbers,
-    conv,
-    conv_dimension_numbers,
-    conv_general_dilated,
-    conv_general_dilated_local,
-    conv_general_dilated_p,
-    conv_general_dilated_patches,
-    conv_general_permutations,
-    conv_general_shape_tuple,
-    conv_shape_tuple,
-    conv_transpose,
-    conv_transpose_shape_tuple,
-    conv_with_general_padding,
-)
-from .cumulative import (
-    cumlogsumexp,
-    cumlogsumexp_p,
-    cummax,
-    cummax_p,
-    cummin,
-    cummin_p,
-    cumprod,
-    cumprod_p,
-    cumsum,
-    cumsum_p,
-)
-from .elementwise import (
+from .elementwise.functions import (
     AccuracyMode,
     RoundingMethod,
     Tolerance,
@@ -259,24 +192,7 @@ from .elementwise import (
     tanh,
     tanh_p,
 )
-from .filling import (
-    broadcasted_iota,
-    empty,
-    empty_p,
-    full,
-    full_like,
-    iota,
-    iota_p,
-    pad,
-    pad_p,
-    shape_as_value,
-)
-from .gather import (
-    gather,
-    gather_p,
-    index_take,
-)
-from .incomplete import (
+from .elementwise.incomplete import (
     betainc,
     igamma,
     igamma_grad_a,
@@ -288,38 +204,65 @@ from .incomplete import (
     random_gamma_grad_p,
     regularized_incomplete_beta_p,
 )
-from .indexing import (
-    GatherDimensionNumbers,
-    GatherScatterMode,
-    ScatterDimensionNumbers,
+from .elementwise.special import (
+    bessel_i0e,
+    bessel_i0e_p,
+    bessel_i1e,
+    bessel_i1e_p,
+    digamma,
+    digamma_p,
+    erf,
+    erf_inv,
+    erf_inv_p,
+    erf_p,
+    erfc,
+    erfc_p,
+    lgamma,
+    lgamma_p,
+    polygamma,
+    polygamma_p,
+    zeta,
+    zeta_p,
 )
-from .joining import (
-    concatenate,
-    concatenate_p,
-    split,
-    split_p,
-    stack,
-    stack_p,
-    unstack,
-    unstack_p,
+from .indexing.dimension_numbers import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
+from .indexing.gather import gather, gather_p, index_take
+from .indexing.scatter import (
+    scatter,
+    scatter_add,
+    scatter_add_p,
+    scatter_apply,
+    scatter_max,
+    scatter_max_p,
+    scatter_min,
+    scatter_min_p,
+    scatter_mul,
+    scatter_mul_p,
+    scatter_p,
+    scatter_sub,
+    scatter_sub_p,
 )
-from .loops import (
-    fori_loop,
-    while_loop,
-    while_p,
+from .indexing.slicing import (
+    dynamic_index_in_dim,
+    dynamic_slice,
+    dynamic_slice_in_dim,
+    dynamic_slice_p,
+    dynamic_update_index_in_dim,
+    dynamic_update_slice,
+    dynamic_update_slice_in_dim,
+    dynamic_update_slice_p,
+    index_in_dim,
+    slice,
+    slice_in_dim,
+    slice_p,
 )
-from .padding import (
-    padtype_to_pads,
+from .random_bits.bit_generator import (
+    RandomAlgorithm,
+    rng_bit_generator,
+    rng_bit_generator_p,
+    rng_uniform,
+    rng_uniform_p,
 )
-from .placing import (
-    device_put_p,
-    sharding_constraint_p,
-    with_sharding_constraint,
-)
-from .platforms import (
-    platform_dependent,
-)
-from .prng import (
+from .random_bits.prng import (
     random_bits_p,
     random_clone_p,
     random_fold_in_p,
@@ -328,13 +271,49 @@ from .prng import (
     random_unwrap_p,
     random_wrap_p,
 )
-from .ragged import (
-    RaggedDotDimensionNumbers,
-    ragged_dot,
-    ragged_dot_general,
-    scaled_dot,
+from .random_bits.threefry import iota_2x32_shape_p, threefry2x32_p
+from .reductions.associative import associative_scan
+from .reductions.contractions import (
+    DotAlgorithm,
+    DotAlgorithmPreset,
+    DotDimensionNumbers,
+    Precision,
+    PrecisionLike,
+    batch_matmul,
+    dot,
+    dot_general,
+    dot_general_p,
 )
-from .reductions import (
+from .reductions.convolution import (
+    ConvDimensionNumbers,
+    ConvGeneralDilatedDimensionNumbers,
+    conv,
+    conv_dimension_numbers,
+    conv_general_dilated,
+    conv_general_dilated_local,
+    conv_general_dilated_p,
+    conv_general_dilated_patches,
+    conv_general_permutations,
+    conv_general_shape_tuple,
+    conv_shape_tuple,
+    conv_transpose,
+    conv_transpose_shape_tuple,
+    conv_with_general_padding,
+)
+from .reductions.cumulative import (
+    cumlogsumexp,
+    cumlogsumexp_p,
+    cummax,
+    cummax_p,
+    cummin,
+    cummin_p,
+    cumprod,
+    cumprod_p,
+    cumsum,
+    cumsum_p,
+)
+from .reductions.ragged import RaggedDotDimensionNumbers, ragged_dot, ragged_dot_general, scaled_dot
+from .reductions.reduce import (
     argmax,
     argmax_p,
     argmin,
@@ -356,91 +335,7 @@ from .reductions import (
     reduce_xor,
     reduce_xor_p,
 )
-from .scans import (
-    map,
-    scan,
-    scan_p,
-)
-from .scatter import (
-    scatter,
-    scatter_add,
-    scatter_add_p,
-    scatter_apply,
-    scatter_max,
-    scatter_max_p,
-    scatter_min,
-    scatter_min_p,
-    scatter_mul,
-    scatter_mul_p,
-    scatter_p,
-    scatter_sub,
-    scatter_sub_p,
-)
-from .shaping import (
-    collapse,
-    reshape,
-    reshape_p,
-    rev,
-    rev_p,
-    tile,
-    tile_p,
-    transpose,
-    transpose_p,
-)
-from .slicing import (
-    dynamic_index_in_dim,
-    dynamic_slice,
-    dynamic_slice_in_dim,
-    dynamic_slice_p,
-    dynamic_update_index_in_dim,
-    dynamic_update_slice,
-    dynamic_update_slice_in_dim,
-    dynamic_update_slice_p,
-    index_in_dim,
-    slice,
-    slice_in_dim,
-    slice_p,
-)
-from .solvers import (
-    custom_linear_solve,
-    custom_root,
-    linear_solve_p,
-)
-from .sorting import (
-    approx_max_k,
-    approx_min_k,
-    approx_top_k_p,
-    sort,
-    sort_key_val,
-    sort_p,
-    top_k,
-    top_k_p,
-)
-from .special import (
-    bessel_i0e,
-    bessel_i0e_p,
-    bessel_i1e,
-    bessel_i1e_p,
-    digamma,
-    digamma_p,
-    erf,
-    erf_inv,
-    erf_inv_p,
-    erf_p,
-    erfc,
-    erfc_p,
-    lgamma,
-    lgamma_p,
-    polygamma,
-    polygamma_p,
-    zeta,
-    zeta_p,
-)
-from .threefry import (
-    iota_2x32_shape_p,
-    threefry2x32_p,
-)
-from .windows import (
+from .reductions.windows import (
     reduce_window,
     reduce_window_max_p,
     reduce_window_min_p,
@@ -451,6 +346,33 @@ from .windows import (
     select_and_scatter_add_p,
     select_and_scatter_p,
 )
+from .shaping.broadcasting import (
+    broadcast,
+    broadcast_in_dim,
+    broadcast_in_dim_p,
+    broadcast_like,
+    broadcast_shapes,
+    broadcast_to_rank,
+    expand_dims,
+    squeeze,
+    squeeze_p,
+)
+from .shaping.filling import (
+    broadcasted_iota,
+    empty,
+    empty_p,
+    full,
+    full_like,
+    iota,
+    iota_p,
+    pad,
+    pad_p,
+    shape_as_value,
+)
+from .shaping.joining import concatenate, concatenate_p, split, split_p, stack, stack_p, unstack, unstack_p
+from .shaping.padding import padtype_to_pads
+from .shaping.reshaping import collapse, reshape, reshape_p, rev, rev_p, tile, tile_p, transpose, transpose_p
+from .sorting.sort import approx_max_k, approx_min_k, approx_top_k_p, sort, sort_key_val, sort_p, top_k, top_k_p
 
 _array_ops.install(_sys.modules[__name__])
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..core.array import Array as ArrayImpl
-from ..core.devices import Device
-from ..core.errors import XlaRuntimeError
-from ..core.treedef import PyTreeDef
+from ..core.arrays.array import Array as ArrayImpl
+from ..core.arrays.devices import Device
+from ..core.tracing.errors import XlaRuntimeError
+from ..core.trees.treedef import PyTreeDef
 
 __all__ = ["ArrayImpl", "Device", "PyTreeDef", "XlaRuntimeError"]

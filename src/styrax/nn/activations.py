@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
+from styrax.core.arrays.array import Array
+from styrax.core.types.typing import ArrayLike, Axis, AxisName, DTypeLike
 from styrax.numpy.binary import add, divide, equal, logaddexp, multiply, power, subtract
 from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.conversion import array, asarray
@@ -25,7 +27,7 @@ from styrax.numpy.reductions import mean as mean_
 from styrax.numpy.selection import clip
 from styrax.numpy.ufuncs import absolute, sqrt, square, tanh
 from styrax.transforms.custom import custom_jvp
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 __all__ = [
     "celu", "elu", "gelu", "glu", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "identity", "leaky_relu",
@@ -34,20 +36,40 @@ __all__ = [
 ]
 
 
-def _zeros(x: Any) -> Any:
+def _zeros(x: Any) -> Array:
     return lax.full_like(x, 0)
 
 
 @jit
-def identity(x: Any) -> Any:
-    """x itself, as an array."""
+def identity(x: ArrayLike) -> Array:
+    """x itself, as an array.
+
+    Args:
+      x: an array.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     return asarray(arrays("identity", x)[0])
 
 
 @custom_jvp
 @jit
-def relu(x: Any) -> Any:
-    """max(x, 0), with derivative 0 at 0."""
+def relu(x: ArrayLike) -> Array:
+    """max(x, 0), with derivative 0 at 0.
+
+    Args:
+      x: an array.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.nn.relu(jnp.array([-1.0, 0.0, 2.0]))
+      Array([0., 0., 2.], dtype=float32)
+    """
     from styrax.numpy.binary import maximum
 
     return maximum(x, 0)
@@ -58,8 +80,15 @@ relu.defjvps(lambda g, ans, x: lax.select(lax.gt(x, convert(0, *typed(x))), g, _
 
 @custom_jvp
 @jit
-def relu6(x: Any) -> Any:
-    """min(max(x, 0), 6), with derivative 0 at both bounds."""
+def relu6(x: ArrayLike) -> Array:
+    """min(max(x, 0), 6), with derivative 0 at both bounds.
+
+    Args:
+      x: an array.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     from styrax.numpy.binary import maximum, minimum
 
     return minimum(maximum(x, 0), 6.0)
@@ -71,8 +100,15 @@ relu6.defjvps(lambda g, ans, x: lax.select(
 
 @custom_jvp
 @jit
-def log1mexp(x: Any) -> Any:
-    """log(1 - exp(-x)) for positive x, accurate near 0 and far from it."""
+def log1mexp(x: ArrayLike) -> Array:
+    """log(1 - exp(-x)) for positive x, accurate near 0 and far from it.
+
+    Args:
+      x: an array.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     (x,) = promote_args_inexact("log1mexp", x)
     near = lax.lt(x, convert(lax.log(2.0), dtype_of(x)))
     return choose_elements(near, lax.log(lax.neg(lax.expm1(lax.neg(x)))), lax.log1p(lax.neg(lax.exp(lax.neg(x)))))
@@ -81,42 +117,84 @@ def log1mexp(x: Any) -> Any:
 log1mexp.defjvps(lambda g, ans, x: divide(g, lax.expm1(x)))
 
 
-def sigmoid(x: Any) -> Any:
-    """1 / (1 + exp(-x)). Raises TypeError for integers."""
+def sigmoid(x: ArrayLike) -> Array:
+    """1 / (1 + exp(-x)). Raises TypeError for integers.
+
+    Args:
+      x: an array.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     (x,) = arrays("sigmoid", x)
     return lax.logistic(x)
 
 
 @jit
-def softplus(x: Any) -> Any:
-    """log(1 + exp(x)): a smooth `relu`."""
+def softplus(x: ArrayLike) -> Array:
+    """log(1 + exp(x)): a smooth `relu`.
+
+    Args:
+      x: an array.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     return logaddexp(x, 0)
 
 
 @jit
-def sparse_plus(x: Any) -> Any:
-    """0 below -1, (x + 1)²/4 up to 1, x above: a smooth `relu` that is exactly 0 for small x."""
+def sparse_plus(x: ArrayLike) -> Array:
+    """0 below -1, (x + 1)²/4 up to 1, x above: a smooth `relu` that is exactly 0 for small x.
+
+    Args:
+      x: an array.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     (x,) = arrays("sparse_plus", x)
     low, high = lax.le(x, convert(-1, *typed(x))), lax.ge(x, convert(1, *typed(x)))
     return choose_elements(low, 0.0, choose_elements(high, x, divide(power(add(x, 1.0), 2), 4)))
 
 
 @jit
-def soft_sign(x: Any) -> Any:
-    """x / (|x| + 1)."""
+def soft_sign(x: ArrayLike) -> Array:
+    """x / (|x| + 1).
+
+    Args:
+      x: an array.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     (x,) = arrays("soft_sign", x)
     return divide(x, add(absolute(x), 1))
 
 
 @partial(jit, inline=False)
-def sparse_sigmoid(x: Any) -> Any:
-    """0 below -1, (x + 1)/2 up to 1, 1 above: the derivative of `sparse_plus`."""
+def sparse_sigmoid(x: ArrayLike) -> Array:
+    """0 below -1, (x + 1)/2 up to 1, 1 above: the derivative of `sparse_plus`.
+
+    Args:
+      x: an array.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     return multiply(0.5, clip(add(x, 1.0), 0.0, 2.0))
 
 
 @jit
-def silu(x: Any) -> Any:
-    """x · sigmoid(x), also called swish. Raises TypeError for integers."""
+def silu(x: ArrayLike) -> Array:
+    """x · sigmoid(x), also called swish. Raises TypeError for integers.
+
+    Args:
+      x: an array.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     (x,) = arrays("silu", x)
     return multiply(x, sigmoid(x))
 
@@ -125,22 +203,44 @@ swish = silu
 
 
 @jit
-def mish(x: Any) -> Any:
-    """x · tanh(softplus(x))."""
+def mish(x: ArrayLike) -> Array:
+    """x · tanh(softplus(x)).
+
+    Args:
+      x: an array.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     (x,) = promote_args_inexact("mish", x)
     return multiply(x, tanh(softplus(x)))
 
 
 @jit
-def log_sigmoid(x: Any) -> Any:
-    """log(sigmoid(x)), without underflow."""
+def log_sigmoid(x: ArrayLike) -> Array:
+    """log(sigmoid(x)), without underflow.
+
+    Args:
+      x: an array.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     (x,) = promote_args_inexact("log_sigmoid", x)
     return lax.neg(softplus(lax.neg(x)))
 
 
 @jit
-def elu(x: Any, alpha: Any = 1.0) -> Any:
-    """x where it is positive, alpha · (exp(x) - 1) elsewhere."""
+def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
+    """x where it is positive, alpha · (exp(x) - 1) elsewhere.
+
+    Args:
+      x: an array.
+      alpha: the limit for very negative x, negated; broadcasts with `x`.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     from styrax.numpy.ufuncs import expm1
 
     (x,) = arrays("elu", x)
@@ -150,21 +250,44 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
 
 
 @jit
-def selu(x: Any) -> Any:
-    """A scaled `elu` that keeps mean 0 and variance 1 in deep networks."""
+def selu(x: ArrayLike) -> Array:
+    """A scaled `elu` that keeps mean 0 and variance 1 in deep networks.
+
+    Args:
+      x: an array.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     return multiply(1.0507009873554804934193349852946, elu(x, 1.6732632423543772848170429916717))
 
 
 @jit
-def celu(x: Any, alpha: Any = 1.0) -> Any:
-    """max(x, 0) + min(0, alpha · (exp(x / alpha) - 1)): an `elu` with a continuous derivative."""
+def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
+    """max(x, 0) + min(0, alpha · (exp(x / alpha) - 1)): an `elu` with a continuous derivative.
+
+    Args:
+      x: an array.
+      alpha: the limit for very negative x, negated; broadcasts with `x`.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     from styrax.numpy.binary import maximum, minimum
 
     return add(maximum(x, 0.0), multiply(alpha, lax.expm1(divide(minimum(x, 0.0), alpha))))
 
 
-def gelu(x: Any, approximate: bool = True) -> Any:
-    """x · Φ(x), with the normal distribution function Φ, or an approximation of it by tanh."""
+def gelu(x: ArrayLike, approximate: bool = True) -> Array:
+    """x · Φ(x), with the normal distribution function Φ, or an approximation of it by tanh.
+
+    Args:
+      x: an array.
+      approximate: whether to use the formula with tanh.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     (x,) = promote_args_inexact("gelu", x)
     x = asarray(x)
     dtype = x.dtype
@@ -176,7 +299,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
     return array(multiply(multiply(0.5, x), lax.erfc(multiply(lax.neg(x), half))), dtype=dtype)
 
 
-def _glu(x: Any, axis: int = -1) -> Any:
+def _glu(x: ArrayLike, axis: int = -1) -> Array:
     """The first half of `x` along `axis` times the sigmoid of the second. Raises ValueError for an odd size."""
     from styrax.numpy.joining import split
 
@@ -192,29 +315,58 @@ glu = jit(_glu, static_argnames=("axis",))
 
 
 @jit
-def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
-    """x where it is not negative, `negative_slope` · x elsewhere."""
+def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
+    """x where it is not negative, `negative_slope` · x elsewhere.
+
+    Args:
+      x: an array.
+      negative_slope: the slope below 0.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     (x,) = arrays("leaky_relu", x)
     return choose_elements(lax.ge(x, convert(0, *typed(x))), x, multiply(negative_slope, x))
 
 
 @jit
-def hard_tanh(x: Any) -> Any:
-    """x kept between -1 and 1."""
+def hard_tanh(x: ArrayLike) -> Array:
+    """x kept between -1 and 1.
+
+    Args:
+      x: an array.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     (x,) = arrays("hard_tanh", x)
     above = lax.gt(x, convert(1, *typed(x)))
     return choose_elements(above, 1, choose_elements(lax.lt(x, convert(-1, *typed(x))), -1, x))
 
 
 @jit
-def hard_sigmoid(x: Any) -> Any:
-    """relu6(x + 3) / 6: a `sigmoid` of straight lines."""
+def hard_sigmoid(x: ArrayLike) -> Array:
+    """relu6(x + 3) / 6: a `sigmoid` of straight lines.
+
+    Args:
+      x: an array.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     return divide(relu6(add(x, 3.0)), 6.0)
 
 
 @jit
-def hard_silu(x: Any) -> Any:
-    """x · hard_sigmoid(x), also called hard swish."""
+def hard_silu(x: ArrayLike) -> Array:
+    """x · hard_sigmoid(x), also called hard swish.
+
+    Args:
+      x: an array.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     (x,) = promote_args_inexact("hard_silu", x)
     return multiply(x, hard_sigmoid(x))
 
@@ -223,14 +375,22 @@ hard_swish = hard_silu
 
 
 @jit
-def squareplus(x: Any, b: Any = 4) -> Any:
-    """(x + sqrt(x² + b)) / 2: a smooth `relu` without exponentials."""
+def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
+    """(x + sqrt(x² + b)) / 2: a smooth `relu` without exponentials.
+
+    Args:
+      x: an array.
+      b: how wide the bend is.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     (x, b) = arrays("squareplus", x, b)
     return divide(add(x, sqrt(add(square(x), b))), 2)
 
 
-def _standardize(x: Any, axis: Any = -1, mean: Any = None, variance: Any = None, epsilon: Any = 1e-5,
-                 where: Any = None, *, algorithm: str = "fast") -> Any:
+def _standardize(x: ArrayLike, axis: Axis = -1, mean: ArrayLike | None = None, variance: ArrayLike | None = None,
+                 epsilon: ArrayLike = 1e-5, where: ArrayLike | None = None, *, algorithm: str = "fast") -> Array:
     """x less its mean, divided by its standard deviation, along `axis`.
 
     Args:
@@ -258,7 +418,7 @@ standardize = jit(_standardize, static_argnames=("axis", "algorithm"))
 
 
 @partial(jit, static_argnames=("num_classes", "dtype", "axis"))
-def _one_hot(x: Any, num_classes: int, *, dtype: Any, axis: Any) -> Any:
+def _one_hot(x: Any, num_classes: int, *, dtype: Any, axis: Any) -> Array:
     (x,) = arrays("one_hot", x)
     place = axis_index(axis, x.ndim + 1)
     columns = lax.expand_dims(x, (place,))
@@ -267,13 +427,20 @@ def _one_hot(x: Any, num_classes: int, *, dtype: Any, axis: Any) -> Any:
     return convert(equal(columns, numbers), dtype)
 
 
-def one_hot(x: Any, num_classes: Any, *, dtype: Any = None, axis: Any = -1) -> Any:
+def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, axis: int | AxisName = -1) -> Array:
     """For every integer k a vector of `num_classes` elements along a new axis, 1 at place k and 0 elsewhere.
 
     Integers out of range give zeros. `axis` may be the name of a mapped axis, which then stands for the
     new one.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.nn.one_hot(jnp.array([0, 2]), 3)
+      Array([[1., 0., 0.],
+             [0., 0., 1.]], dtype=float32)
     """
-    from styrax.core.trace import concrete_or_error
+    from styrax.core.tracing.trace import concrete_or_error
 
     number = concrete_or_error(lambda n: n.__index__(), num_classes,
                                "The error arose in jax.nn.one_hot argument `num_classes`.")
@@ -284,6 +451,7 @@ def one_hot(x: Any, num_classes: Any, *, dtype: Any = None, axis: Any = -1) -> A
             raise ValueError(f"Expected num_classes to match the size of axis {axis}, but {number} != {size}")
         (x,) = arrays("one_hot", x)
         return convert(lax.eq(x, convert(lax.axis_index(axis), dtype_of(x))), kind)
-    return _one_hot(*arrays("one_hot", x), number, dtype=kind, axis=axis)
+    (x,) = arrays("one_hot", x)
+    return _one_hot(x, number, dtype=kind, axis=axis)
 
 

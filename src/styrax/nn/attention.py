@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
+from styrax.core.arrays.array import Array
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike, DTypeLike
+from styrax.lax.reductions.contractions import DotDimensionNumbers
 from styrax.numpy.binary import add, logical_and, multiply
 from styrax.numpy.broadcasting import choose_elements, spread
 from styrax.numpy.conversion import asarray
 from styrax.numpy.creation import tril, triu
 from styrax.numpy.einsum import einsum
 from styrax.numpy.promotion import check_arraylike, convert, is_array, promote_dtypes
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .exponentials import logsumexp, softmax
 
 _BOOL = np.dtype(np.bool_)
 
 
-def dot_product_attention(query: Any, key: Any, value: Any, bias: Any = None, mask: Any = None, *, scale: Any = None,
-                          is_causal: bool = False, query_seq_lengths: Any = None, key_value_seq_lengths: Any = None,
-                          local_window_size: Any = None, implementation: str | None = None,
-                          return_residual: bool = False) -> Any:
+def dot_product_attention(query: ArrayLike, key: ArrayLike, value: ArrayLike, bias: ArrayLike | None = None,
+                          mask: ArrayLike | None = None, *, scale: float | None = None, is_causal: bool = False,
+                          query_seq_lengths: ArrayLike | None = None, key_value_seq_lengths: ArrayLike | None = None,
+                          local_window_size: int | tuple[int, int] | None = None, implementation: str | None = None,
+                          return_residual: bool = False) -> Array | tuple[Array, Array]:
     """softmax(scale · query · keyᵀ + bias) · value, for every head.
 
     Args:
@@ -51,22 +56,22 @@ def dot_product_attention(query: Any, key: Any, value: Any, bias: Any = None, ma
         x = asarray(x)
         return lax.expand_dims(x, (0,)) if x.ndim == rank - 1 else x
 
-    shape = tuple(np.shape(query)) if not is_array(query) else query.shape
-    query, key, value = batched(query), batched(key), batched(value)
-    bias, mask = batched(bias), batched(mask)
-    for name, x in (("query", query), ("key", key), ("value", value)):
+    shape = np.shape(query)
+    q, k, v = batched(query), batched(key), batched(value)
+    added, allowed = batched(bias), batched(mask)
+    for name, x in (("query", q), ("key", k), ("value", v)):
         if x.ndim != 4:
             raise ValueError(f"{name} must be of rank 3 or 4, got shape {x.shape}")
-    batch, length, heads, size = query.shape
-    if key.shape != value.shape or key.shape[0] != batch or key.shape[-1] != size or heads % key.shape[2]:
-        raise ValueError(f"shapes of query, key and value do not fit: {query.shape}, {key.shape}, {value.shape}")
-    if mask is not None and mask.dtype != _BOOL:
-        raise ValueError(f"Mask must be boolean dtype, but got {mask.dtype}.")
+    batch, length, heads, size = q.shape
+    if k.shape != v.shape or k.shape[0] != batch or k.shape[-1] != size or heads % k.shape[2]:
+        raise ValueError(f"shapes of query, key and value do not fit: {q.shape}, {k.shape}, {v.shape}")
+    if allowed is not None and allowed.dtype != _BOOL:
+        raise ValueError(f"Mask must be boolean dtype, but got {allowed.dtype}.")
     if implementation not in (None, "xla", "cudnn"):
         raise ValueError(f"Unsupported implementation option: {implementation}")
     window = (local_window_size, local_window_size) if isinstance(local_window_size, int) else local_window_size
     factor = 1.0 / math.sqrt(size) if scale is None else scale
-    out = _attention(query, key, value, bias, mask, query_seq_lengths, key_value_seq_lengths, factor, is_causal, window,
+    out = _attention(q, k, v, added, allowed, query_seq_lengths, key_value_seq_lengths, factor, is_causal, window,
                      return_residual)
     if return_residual:
         result, residual = out
@@ -74,7 +79,7 @@ def dot_product_attention(query: Any, key: Any, value: Any, bias: Any = None, ma
     return lax.reshape(out, shape) if tuple(out.shape) != tuple(shape) else out
 
 
-def _allowed(mask: Any, shape: tuple, is_causal: bool, q_lengths: Any, kv_lengths: Any, window: Any) -> Any:
+def _allowed(mask: Any, shape: tuple, is_causal: bool, q_lengths: Any, kv_lengths: Any, window: Any) -> Array | None:
     """Booleans (B, N, T, S): which keys each position sees. None for all."""
     if mask is None and not is_causal and q_lengths is None and kv_lengths is None and window is None:
         return None
@@ -102,7 +107,7 @@ def _allowed(mask: Any, shape: tuple, is_causal: bool, q_lengths: Any, kv_length
     return allowed
 
 
-def _spread2(a: Any, b: Any) -> tuple[Any, Any]:
+def _spread2(a: Any, b: Any) -> tuple[Array, Array]:
     shape = lax.broadcast_shapes(a.shape, b.shape)
     return spread(a, shape), spread(b, shape)
 
@@ -138,8 +143,8 @@ def _attention(query: Any, key: Any, value: Any, bias: Any, mask: Any, q_lengths
 
 
 @partial(jit, static_argnames=("preferred_element_type",))
-def scaled_matmul(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any,
-                  preferred_element_type: Any = np.float32) -> Any:
+def scaled_matmul(lhs: ArrayLike, rhs: ArrayLike, lhs_scales: ArrayLike, rhs_scales: ArrayLike,
+                  preferred_element_type: DTypeLike = np.float32) -> Array:
     """The products of matrices whose elements come in blocks with a scale each.
 
     Args:
@@ -158,7 +163,7 @@ def scaled_matmul(lhs: Any, rhs: Any, lhs_scales: Any, rhs_scales: Any,
         raise ValueError("lhs and rhs must have the same batch and contraction sizes, got "
                          f"{lhs.shape} and {rhs.shape}")
 
-    def scaled(x: Any, scales: Any) -> Any:
+    def scaled(x: Any, scales: Any) -> Array:
         if x.shape[2] % scales.shape[2]:
             raise ValueError(f"the contraction size {x.shape[2]} is no multiple of the number of scales "
                              f"{scales.shape[2]}")
@@ -182,23 +187,23 @@ class BlockScaleConfig:
         self.scale_type, self.global_scale, self.infer_only = scale_type, global_scale, infer_only
 
 
-def get_scaled_dot_general_config(mode: str, global_scale: Any = None) -> BlockScaleConfig:
+def get_scaled_dot_general_config(mode: str, global_scale: Array | None = None) -> BlockScaleConfig:
     """The settings of a block-scaled format: "nvfp4" (blocks of 16) or "mxfp8" (blocks of 32).
 
     Raises ValueError for other modes, and for a global scale with "mxfp8".
     """
     if mode == "nvfp4":
         one = np.ones((1,), np.float32)
-        return BlockScaleConfig(mode, 16, dtypes.float4_e2m1fn, dtypes.float8_e4m3fn,
+        return BlockScaleConfig(mode, 16, dtypes.float4_e2m1fn, dtypes.float8_e4m3fn,  # type: ignore[attr-defined]
                                 one if global_scale is None else global_scale)
     if mode == "mxfp8":
         if global_scale is not None:
             raise ValueError("global_scale is not supported with mxfp8")
-        return BlockScaleConfig(mode, 32, dtypes.float8_e4m3fn, dtypes.float8_e8m0fnu)
+        return BlockScaleConfig(mode, 32, dtypes.float8_e4m3fn, dtypes.float8_e8m0fnu)  # type: ignore[attr-defined]
     raise ValueError(f"Unsupported mode: {mode}")
 
 
-def _quantised(x: Any, config: BlockScaleConfig) -> Any:
+def _quantised(x: Any, config: BlockScaleConfig) -> Array:
     """`x` rounded to a block-scaled format along its last axis, as floats."""
     kind = np.dtype(np.float32)
     if x.shape[-1] % config.block_size:
@@ -214,8 +219,9 @@ def _quantised(x: Any, config: BlockScaleConfig) -> Any:
     return lax.reshape(lax.mul(rounded, wide), x.shape)
 
 
-def scaled_dot_general(lhs: Any, rhs: Any, dimension_numbers: Any, preferred_element_type: Any = np.float32,
-                       configs: Any = None, implementation: str | None = None) -> Any:
+def scaled_dot_general(lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: DotDimensionNumbers,
+                       preferred_element_type: DTypeLike = np.float32,
+                       configs: Sequence[BlockScaleConfig] | None = None, implementation: str | None = None) -> Array:
     """`lax.dot_general` of operands rounded to block-scaled formats along the contracted axis.
 
     `configs` is a list of settings (`get_scaled_dot_general_config`), for the left and the right operand
@@ -233,7 +239,7 @@ def scaled_dot_general(lhs: Any, rhs: Any, dimension_numbers: Any, preferred_ele
     return convert(lax.dot_general(lhs, rhs, dimension_numbers, preferred_element_type=kind), kind)
 
 
-def _rounded(x: Any, axis: int, config: BlockScaleConfig) -> Any:
+def _rounded(x: Any, axis: int, config: BlockScaleConfig) -> Array:
     from styrax.numpy.shaping import moveaxis
 
     value = moveaxis(_quantised(moveaxis(x, axis, -1), config), -1, axis)

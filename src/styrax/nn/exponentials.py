@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
+from styrax.core.arrays.array import Array
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike, Axis
 from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.conversion import asarray
 from styrax.numpy.promotion import (
@@ -28,7 +30,8 @@ from styrax.numpy.promotion import (
 from styrax.numpy.reductions import count_where
 from styrax.numpy.reductions import max as max_
 from styrax.numpy.reductions import sum as sum_
-from styrax.transforms.jit import fused, jit
+from styrax.transforms.jit import fused
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 
 def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -36,8 +39,23 @@ def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     return function
 
 
-def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False,
-              where: Any = None) -> Any:
+@overload
+def logsumexp(a: ArrayLike, axis: Axis = None, b: ArrayLike | None = None, keepdims: bool = False,
+              return_sign: Literal[False] = False, where: ArrayLike | None = None) -> Array: ...
+
+
+@overload
+def logsumexp(a: ArrayLike, axis: Axis = None, b: ArrayLike | None = None, keepdims: bool = False, *,
+              return_sign: Literal[True], where: ArrayLike | None = None) -> tuple[Array, Array]: ...
+
+
+@overload
+def logsumexp(a: ArrayLike, axis: Axis = None, b: ArrayLike | None = None, keepdims: bool = False,
+              return_sign: bool = False, where: ArrayLike | None = None) -> Array | tuple[Array, Array]: ...
+
+
+def logsumexp(a: ArrayLike, axis: Axis = None, b: ArrayLike | None = None, keepdims: bool = False,
+              return_sign: bool = False, where: ArrayLike | None = None) -> Array | tuple[Array, Array]:
     """log(sum(b · exp(a))) along `axis`, without overflow.
 
     Args:
@@ -48,6 +66,12 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
       return_sign: whether the result is a pair of the logarithm of the modulus and the sign; otherwise a
         negative sum of real numbers gives NaN.
       where: booleans; elements where they are False are left out.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.nn.logsumexp(jnp.array([1000.0, -1000.0]))
+      Array(1000., dtype=float32)
     """
     if b is not None:
         a, b = promote_args_inexact("logsumexp", a, b)
@@ -78,7 +102,7 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
     return out
 
 
-def _logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = False) -> Any:
+def _logmeanexp(x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, keepdims: bool = False) -> Array:
     """log(mean(exp(x))) along `axis`, without overflow. Arguments as for `logsumexp`."""
     (x,) = promote_dtypes_inexact(*arrays("logmeanexp", x))
     total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
@@ -93,16 +117,22 @@ def _logmeanexp(x: Any, axis: Any = None, where: Any = None, keepdims: bool = Fa
 logmeanexp = jit(_named(_logmeanexp, "logmeanexp"), static_argnames=("axis", "keepdims"))
 
 
-def softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """exp(x) divided by its sum along `axis` (an int, or several): positive numbers that add up to 1.
 
     Elements where `where` is False are left out, and 0. Integers are taken as floats.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.nn.softmax(jnp.array([0.0, 0.0]))
+      Array([0.5, 0.5], dtype=float32)
     """
     return _softmax(x, axis if type(axis) is int else static_axis(axis), where)
 
 
 @fused(static_argnames=("axis",))
-def _softmax(x: Any, axis: Any, where: Any) -> Any:
+def _softmax(x: Any, axis: Any, where: Any) -> Array:
     (x,) = promote_args_inexact("softmax", x)
     x = asarray(x)
     largest = max_(x, axis, where=where, initial=-np.inf, keepdims=True)
@@ -113,7 +143,7 @@ def _softmax(x: Any, axis: Any, where: Any) -> Any:
 
 
 @partial(jit, static_argnames=("axis",))
-def log_softmax(x: Any, axis: Any = -1, where: Any = None) -> Any:
+def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """The logarithm of `softmax(x, axis)`, without loss of precision. Left-out elements are -∞."""
     (x,) = promote_args_inexact("log_softmax", x)
     x = asarray(x)

@@ -9,7 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
+from styrax.core.arrays.array import Array
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.numpy.conversion import asarray
 from styrax.numpy.creation import full
 from styrax.numpy.creation import ones as ones_
@@ -20,7 +22,7 @@ from styrax.numpy.promotion import convert, default_float, user_dtype
 class Initializer(Protocol):
     """What initializers are."""
 
-    def __call__(self, key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Any: ...
+    def __call__(self, key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Array: ...
 
 
 def _dtype(dtype: Any, default: Any) -> Any:
@@ -29,29 +31,37 @@ def _dtype(dtype: Any, default: Any) -> Any:
     return default_float() if chosen is None else user_dtype(chosen, "initializer")
 
 
-def zeros(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Any:
+def zeros(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None,
+          out_sharding: ShardingLike | None = None) -> Array:
     """An initializer that gives zeros. `key` is not used."""
     return zeros_(shape, _dtype(dtype, None), out_sharding=out_sharding)
 
 
-def ones(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Any:
+def ones(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None,
+         out_sharding: ShardingLike | None = None) -> Array:
     """An initializer that gives ones. `key` is not used."""
     return ones_(shape, _dtype(dtype, None), out_sharding=out_sharding)
 
 
-def constant(value: Any, dtype: Any = None) -> Initializer:
-    """An initializer that gives one value everywhere (or an array that broadcasts)."""
+def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
+    """An initializer that gives one value everywhere (or an array that broadcasts).
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Any:
+    Example:
+      >>> import styrax as jax
+      >>> jax.nn.initializers.constant(3.0)(None, (2,))
+      Array([3., 3.], dtype=float32)
+    """
+
+    def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Array:
         return full(shape, value, dtype=_dtype(dtype, None), out_sharding=out_sharding)
 
     return init
 
 
-def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
+def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """An initializer that draws uniformly from [0, scale)."""
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Any:
+    def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Array:
         from styrax import random
 
         kind = _dtype(dtype, None)
@@ -60,10 +70,10 @@ def uniform(scale: Any = 1e-2, dtype: Any = None) -> Initializer:
     return init
 
 
-def normal(stddev: Any = 1e-2, dtype: Any = None) -> Initializer:
+def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
     """An initializer that draws from a normal distribution of mean 0."""
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Any:
+    def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Array:
         from styrax import random
 
         kind = _dtype(dtype, None)
@@ -77,10 +87,11 @@ def asarray_like(x: Any, dtype: Any) -> Any:
     return convert(x, dtype) if hasattr(x, "aval") else np.asarray(x).astype(dtype)
 
 
-def truncated_normal(stddev: Any = 1e-2, dtype: Any = None, lower: Any = -2.0, upper: Any = 2.0) -> Initializer:
+def truncated_normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None, lower: ArrayLike = -2.0,
+                     upper: ArrayLike = 2.0) -> Initializer:
     """An initializer that draws from a normal distribution cut off at `lower` and `upper` times `stddev`."""
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Any:
+    def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Array:
         from styrax import random
 
         kind = _dtype(dtype, None)
@@ -106,7 +117,7 @@ def _fans(shape: Sequence[int], in_axis: Any, out_axis: Any, batch_axis: Any) ->
     return ins * field, outs * field
 
 
-def _complex_uniform(key: Any, shape: Sequence[int], dtype: Any) -> Any:
+def _complex_uniform(key: Any, shape: Sequence[int], dtype: Any) -> Array:
     """Uniform numbers in the unit disk."""
     from styrax import random
 
@@ -117,7 +128,7 @@ def _complex_uniform(key: Any, shape: Sequence[int], dtype: Any) -> Any:
     return r * lax.exp(theta * np.asarray(1j, dtype))
 
 
-def _complex_truncated_normal(key: Any, upper: Any, shape: Sequence[int], dtype: Any) -> Any:
+def _complex_truncated_normal(key: Any, upper: Any, shape: Sequence[int], dtype: Any) -> Array:
     """Normal numbers in a disk."""
     from styrax import random
 
@@ -130,8 +141,9 @@ def _complex_truncated_normal(key: Any, upper: Any, shape: Sequence[int], dtype:
     return r * lax.exp(theta * np.asarray(1j, dtype))
 
 
-def variance_scaling(scale: Any, mode: str, distribution: str, in_axis: Any = -2, out_axis: Any = -1,
-                     batch_axis: Any = (), dtype: Any = None) -> Initializer:
+def variance_scaling(scale: ArrayLike, mode: str, distribution: str, in_axis: int | Sequence[int] = -2,
+                     out_axis: int | Sequence[int] = -1, batch_axis: int | Sequence[int] = (),
+                     dtype: DTypeLike | None = None) -> Initializer:
     """An initializer whose variance is `scale` divided by a number of connections.
 
     Args:
@@ -144,7 +156,7 @@ def variance_scaling(scale: Any, mode: str, distribution: str, in_axis: Any = -2
     Raises ValueError for other modes and distributions, and for shapes of rank below 2.
     """
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Any:
+    def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Array:
         from styrax import random
 
         shape = tuple(shape)
@@ -181,7 +193,8 @@ def variance_scaling(scale: Any, mode: str, distribution: str, in_axis: Any = -2
 
 
 def _scaled(scale: float, mode: str, distribution: str, name: str, text: str) -> Callable[..., Initializer]:
-    def make(in_axis: Any = -2, out_axis: Any = -1, batch_axis: Any = (), dtype: Any = None) -> Initializer:
+    def make(in_axis: int | Sequence[int] = -2, out_axis: int | Sequence[int] = -1,
+             batch_axis: int | Sequence[int] = (), dtype: DTypeLike | None = None) -> Initializer:
         return variance_scaling(scale, mode, distribution, in_axis=in_axis, out_axis=out_axis, batch_axis=batch_axis,
                                 dtype=dtype)
 
@@ -200,13 +213,13 @@ he_normal = _scaled(2.0, "fan_in", "truncated_normal", "he_normal", "He's (Kaimi
 kaiming_uniform, kaiming_normal = he_uniform, he_normal
 
 
-def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None) -> Initializer:
     """An initializer that gives matrices with orthogonal rows or columns, whichever are fewer.
 
     Axes other than `column_axis` are the rows. Raises ValueError for shapes of rank below 2.
     """
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Any:
+    def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Array:
         from styrax import random
 
         kind = _dtype(dtype, None)
@@ -226,13 +239,13 @@ def orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> In
     return init
 
 
-def delta_orthogonal(scale: Any = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+def delta_orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None) -> Initializer:
     """An initializer for convolution kernels: an orthogonal matrix in the middle, zeros around it.
 
     Raises ValueError for ranks other than 3, 4 and 5, and for more inputs than outputs.
     """
 
-    def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Any:
+    def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Array:
         kind = _dtype(dtype, None)
         if len(shape) not in (3, 4, 5):
             raise ValueError("Delta orthogonal initializer requires a 3D, 4D or 5D shape.")

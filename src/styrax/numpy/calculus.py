@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
-from styrax.core.array import Array
-from styrax.core.named import named
-from styrax.core.trace import concrete_or_error
-from styrax.core.typing import ArrayLike, Axis
-from styrax.transforms.jit import jit
+from styrax.core.arrays.array import Array
+from styrax.core.programs.named import named
+from styrax.core.tracing.trace import concrete_or_error
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike, Axis
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .binary import add, divide, multiply, remainder, subtract
 from .broadcasting import choose_elements, spread

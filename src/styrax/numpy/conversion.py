@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core import backends, dtypes
-from styrax.core.array import Array
-from styrax.core.avals import ShapedArray
-from styrax.core.trace import Tracer
-from styrax.core.typing import (
+from styrax.core.arrays import backends
+from styrax.core.arrays.array import Array
+from styrax.core.tracing.trace import Tracer
+from styrax.core.types import dtypes
+from styrax.core.types.avals import ShapedArray
+from styrax.core.types.typing import (
     ArrayLike,
     DeviceLike,
     DTypeLike,
@@ -263,7 +264,7 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
 
 def from_dlpack(x: SupportsDLPack, /, *, device: DeviceLike | None = None, copy: bool | None = None) -> Array:
     """An array from any object that speaks the DLPack protocol."""
-    from styrax.core import dlpack
+    from styrax.core.arrays import dlpack
 
     return dlpack.from_dlpack(x, device=device, copy=copy)
 

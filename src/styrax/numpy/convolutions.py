@@ -6,10 +6,10 @@ from functools import partial
 from typing import Any, Protocol
 
 from styrax import lax
-from styrax.core.array import Array
-from styrax.core.named import named
-from styrax.core.typing import ArrayLike, DTypeLike
-from styrax.transforms.jit import jit
+from styrax.core.arrays.array import Array
+from styrax.core.programs.named import named
+from styrax.core.types.typing import ArrayLike, DTypeLike
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .conversion import asarray
 from .promotion import arrays, promote_dtypes_inexact, user_dtype

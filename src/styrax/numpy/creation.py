@@ -11,11 +11,11 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
-from styrax.core.array import Array
-from styrax.core.named import named
-from styrax.core.trace import Tracer, concrete_or_error
-from styrax.core.typing import (
+from styrax.core.arrays.array import Array
+from styrax.core.programs.named import named
+from styrax.core.tracing.trace import Tracer, concrete_or_error
+from styrax.core.types import dtypes
+from styrax.core.types.typing import (
     ArrayLike,
     DeviceLike,
     Dim,
@@ -26,7 +26,7 @@ from styrax.core.typing import (
     ShardingLike,
     SupportsShape,
 )
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import canonical_shape, choose_elements, spread
 from .conversion import asarray, place

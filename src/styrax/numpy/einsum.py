@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core.array import Array
-from styrax.core.typing import ArrayLike, DTypeLike, Object, ShardingLike
+from styrax.core.arrays.array import Array
+from styrax.core.types.typing import ArrayLike, DTypeLike, Object, ShardingLike
 
 from .contractions import output_type
 from .conversion import asarray
@@ -182,7 +182,7 @@ def _diagonal(x: Any, axes: list[int]) -> Any:
     """`x` with zeros off the diagonal of several axes."""
     sizes = [x.shape[i] for i in axes]
     first = lax.broadcasted_iota(_UINT32, sizes, 0)
-    mask = None
+    mask: Any = None
     for i in range(1, len(sizes)):
         same = lax.eq(first, lax.broadcasted_iota(_UINT32, sizes, i))
         mask = same if mask is None else lax.bitwise_and(mask, same)

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from styrax import lax
-from styrax.core.array import Array
-from styrax.core.trace import concrete_or_error
-from styrax.core.typing import ArrayLike, Axis, DeviceLike, DTypeLike, Shape
+from styrax.core.arrays.array import Array
+from styrax.core.tracing.trace import concrete_or_error
+from styrax.core.types.typing import ArrayLike, Axis, DeviceLike, DTypeLike, Shape
 
 from .binary import divide, multiply
 from .conversion import asarray, place

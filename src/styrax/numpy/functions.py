@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core.array import Array
-from styrax.core.typing import ArrayLike, DTypeLike, Index, Scalar
-from styrax.transforms.jit import jit
+from styrax.core.arrays.array import Array
+from styrax.core.types.typing import ArrayLike, DTypeLike, Index, Scalar
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from . import binary, ufuncs
 from .broadcasting import choose_elements, spread

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from styrax import lax
-from styrax.core.array import Array
-from styrax.core.trace import concrete_or_error
-from styrax.core.typing import ArrayLike, SupportsShape
+from styrax.core.arrays.array import Array
+from styrax.core.tracing.trace import concrete_or_error
+from styrax.core.types.typing import ArrayLike, SupportsShape
 
 from .conversion import asarray
 from .creation import arange, linspace, ones, tril, triu

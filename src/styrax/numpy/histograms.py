@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
-from styrax.core.array import Array
-from styrax.core.trace import concrete_or_error
-from styrax.core.typing import ArrayLike, ShardingLike
+from styrax.core.arrays.array import Array
+from styrax.core.tracing.trace import concrete_or_error
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike, ShardingLike
 
 from .binary import add, divide, multiply, subtract
 from .broadcasting import choose_elements

@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes, errors
-from styrax.core.array import Array
-from styrax.core.dims import Dim
-from styrax.core.trace import Tracer, current_trace
+from styrax.core.arrays.array import Array
+from styrax.core.tracing import errors
+from styrax.core.tracing.trace import Tracer, current_trace
+from styrax.core.types import dtypes
+from styrax.core.types.dims import Dim
 
 from .broadcasting import spread_all
 from .conversion import asarray

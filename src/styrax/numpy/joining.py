@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core.array import Array
-from styrax.core.trace import concrete_or_error
-from styrax.core.typing import ArrayLike, DTypeLike, NestedArrayLike
-from styrax.transforms.jit import jit
+from styrax.core.arrays.array import Array
+from styrax.core.tracing.trace import concrete_or_error
+from styrax.core.types.typing import ArrayLike, DTypeLike, NestedArrayLike
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .conversion import asarray
 from .promotion import (

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
-from styrax.core.array import Array
-from styrax.core.named import named
-from styrax.core.typing import ArrayLike, Axis, DTypeLike, ShardingLike
+from styrax.core.arrays.array import Array
+from styrax.core.programs.named import named
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike, Axis, DTypeLike, ShardingLike
 from styrax.lax import linalg as lax_linalg
 from styrax.transforms.custom import custom_jvp
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from . import contractions, reductions, shaping
 from .binary import add, divide, greater, multiply, subtract

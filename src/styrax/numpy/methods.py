@@ -1,4 +1,4 @@
-"""The methods, properties and operators of arrays and tracers, installed into `core.array`.
+"""The methods, properties and operators of arrays and tracers, installed into `core.arrays.array`.
 
 Operators give `NotImplemented` for operands that are no arrays or numbers, so that Python asks the
 other side; everything else is the function of the same name.
@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core import config, dtypes
-from styrax.core.array import Array, install_methods
-from styrax.core.trace import Tracer
-from styrax.core.typing import ArrayLike, DeviceLike, DTypeLike, Index, Object, ShapeLike, ShardingLike
+from styrax.core.arrays.array import Array, install_methods
+from styrax.core.settings import config
+from styrax.core.tracing.trace import Tracer
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike, DeviceLike, DTypeLike, Index, Object, ShapeLike, ShardingLike
 
 from . import binary, contractions, conversion, cumulative, indexing, reductions, selection, shaping, sorting, ufuncs
 from . import updates as updates_module

@@ -1,6 +1,6 @@
 """Which dtype and which rank the operands of a function meet in.
 
-The lattice itself is `core.dtypes`; here are its decisions applied to arguments, remembered by
+The lattice itself is `core.types.dtypes`; here are its decisions applied to arguments, remembered by
 dtype and weak type, so that an operation on arrays of one dtype pays a dictionary look-up at most.
 
 Operands are annotated as `Array` from here on, although NumPy's values and Python's numbers pass as they are: `lax`
@@ -17,10 +17,11 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from styrax import lax
-from styrax.core import config, dtypes
-from styrax.core.array import Array
-from styrax.core.trace import Tracer, concrete_or_error
-from styrax.lax.sizes import size_value
+from styrax.core.arrays.array import Array
+from styrax.core.settings import config
+from styrax.core.tracing.trace import Tracer, concrete_or_error
+from styrax.core.types import dtypes
+from styrax.lax.shaping.sizes import size_value
 
 Typed = tuple[Any, bool]  # a dtype and whether it is weak
 

@@ -10,11 +10,11 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
-from styrax.core.array import Array
-from styrax.core.trace import concrete_or_error
-from styrax.core.typing import ArrayLike
-from styrax.transforms.jit import jit
+from styrax.core.arrays.array import Array
+from styrax.core.tracing.trace import concrete_or_error
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import choose_elements
 from .conversion import asarray

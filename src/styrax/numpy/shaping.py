@@ -11,11 +11,11 @@ from typing import Any, Protocol, overload
 import numpy as np
 
 from styrax import lax
-from styrax.core.array import Array
-from styrax.core.named import named
-from styrax.core.trace import Tracer, concrete_or_error
-from styrax.core.typing import ArrayLike, Axis, DTypeLike, Shape, ShapeLike, ShardingLike
-from styrax.transforms.jit import jit
+from styrax.core.arrays.array import Array
+from styrax.core.programs.named import named
+from styrax.core.tracing.trace import Tracer, concrete_or_error
+from styrax.core.types.typing import ArrayLike, Axis, DTypeLike, Shape, ShapeLike, ShardingLike
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import canonical_shape, choose_elements, spread
 from .conversion import asarray

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
-from styrax.core.array import Array
-from styrax.core.named import named
-from styrax.core.typing import ArrayLike, DTypeLike
-from styrax.transforms.jit import jit
+from styrax.core.arrays.array import Array
+from styrax.core.programs.named import named
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike, DTypeLike
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .binary import greater_equal, less
 from .broadcasting import choose_elements

@@ -8,11 +8,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
-from styrax.core.array import Array
-from styrax.core.named import named
-from styrax.core.typing import ArrayLike, Axis, DTypeLike, ShardingLike
-from styrax.transforms.jit import jit
+from styrax.core.arrays.array import Array
+from styrax.core.programs.named import named
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike, Axis, DTypeLike, ShardingLike
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .binary import divide, multiply, subtract
 from .broadcasting import choose_elements

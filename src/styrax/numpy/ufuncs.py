@@ -9,12 +9,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
-from styrax.core.array import Array
-from styrax.core.named import named
-from styrax.core.typing import ArrayLike, Axis, SupportsDType, SupportsShape
+from styrax.core.arrays.array import Array
+from styrax.core.programs.named import named
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike, Axis, SupportsDType, SupportsShape
 from styrax.transforms.custom import custom_jvp
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import choose_elements
 from .promotion import (
@@ -463,7 +463,8 @@ def isrealobj(x: ArrayLike | SupportsDType) -> bool:
     return not iscomplexobj(x)
 
 
-_SIGN_VIEWS = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64), 1: np.dtype(np.int8)}
+_SIGN_VIEWS: dict[int, np.dtype] = {
+    2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64), 1: np.dtype(np.int8)}
 
 
 @jit

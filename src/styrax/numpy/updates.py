@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
-from styrax.core.array import Array
-from styrax.core.typing import ArrayLike, Index, Scalar, ShardingLike
+from styrax.core.arrays.array import Array
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike, Index, Scalar, ShardingLike
 
 from .broadcasting import spread
 from .conversion import asarray

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core.array import Array
-from styrax.core.typing import ArrayLike, Object, PyTree
+from styrax.core.arrays.array import Array
+from styrax.core.types.typing import ArrayLike, Object, PyTree
 
 from .broadcasting import spread
 from .conversion import asarray
@@ -145,7 +145,7 @@ def _vectorized(pyfunc: Callable[..., Any], excluded: Collection[int | str], sig
     missing = [k for k in range(len(shape)) if all(a[k] is None for a in axes)]
     if not missing:
         return out
-    from styrax.core import tree
+    from styrax.core.trees import tree
 
     return tree.tree_map(lambda r: _with_axes(r, shape, missing), out)
 

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from styrax import lax
-from styrax.core.array import Array
-from styrax.core.trace import concrete_or_error
-from styrax.core.typing import ArrayLike
+from styrax.core.arrays.array import Array
+from styrax.core.tracing.trace import concrete_or_error
+from styrax.core.types.typing import ArrayLike
 
 from .binary import add, divide, multiply, power, subtract
 from .conversion import asarray

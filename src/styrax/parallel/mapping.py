@@ -7,16 +7,18 @@ collectives to name.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..core import mesh as meshes
-from ..core import tree, tree_paths
-from ..core.mesh import AbstractMesh, Mesh
-from ..core.shardings import NamedSharding, PartitionSpec
-from ..core.trace import get_aval
+from ..core.arrays import mesh as meshes
+from ..core.arrays.devices import Device
+from ..core.arrays.mesh import AbstractMesh, Mesh
+from ..core.arrays.shardings import NamedSharding, PartitionSpec
+from ..core.tracing.trace import get_aval
+from ..core.trees import tree, tree_paths
+from ..core.types.typing import AxisName, Function, Object, PyTree
 from ..transforms.jit import jit
 from ..transforms.mapping import vmap
 from ..transforms.naming import wraps
@@ -32,10 +34,10 @@ class _Infer:
 Infer = _Infer()
 
 
-def pmap(fun: Callable, axis_name: Any = None, *, in_axes: Any = 0, out_axes: Any = 0,
-         static_broadcasted_argnums: int | Iterable[int] = (), devices: Sequence[Any] | None = None,
-         backend: str | None = None, axis_size: int | None = None, donate_argnums: int | Iterable[int] = (),
-         global_arg_shapes: Any = None) -> Any:
+def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | None | Sequence[PyTree] = 0,
+         out_axes: PyTree = 0, static_broadcasted_argnums: int | Iterable[int] = (),
+         devices: Sequence[Device] | None = None, backend: str | None = None, axis_size: int | None = None,
+         donate_argnums: int | Iterable[int] = (), global_arg_shapes: Object = None) -> Function:
     """Runs a function on all devices at once, each on its slice of the arguments.
 
     Args:
@@ -62,9 +64,9 @@ def pmap(fun: Callable, axis_name: Any = None, *, in_axes: Any = 0, out_axes: An
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
 
-    @functools.partial(jit, static_argnums=statics or None, donate_argnums=donated or None, backend=backend)
+    @functools.partial(jit, static_argnums=statics or None, donate_argnums=donated or None)
     def compiled(*args: Any, **kwargs: Any) -> Any:
-        from ..core.backends import get
+        from ..core.arrays.backends import get
 
         count = len(devices) if devices is not None else len(get(backend).devices())
         axes = _axes_of(in_axes, args, statics)
@@ -117,10 +119,9 @@ def _check_sizes(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any
         raise ValueError("pmap requires at least one argument with a mapped axis.")
 
 
-def shard_map(f: Callable | None = None, /, *, out_specs: Any, in_specs: Any = Infer,
-              mesh: Mesh | AbstractMesh | None = None,
-              axis_names: Any = frozenset(), check_vma: bool = True, check_rep: bool = True,
-              auto: Any = frozenset()) -> Any:
+def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTree = Infer,
+              mesh: Mesh | AbstractMesh | None = None, axis_names: Iterable[AxisName] = frozenset(),
+              check_vma: bool = True, check_rep: bool = True, auto: Iterable[AxisName] = frozenset()) -> Function:
     """Runs a function on all devices of a mesh, each on its part of the arguments.
 
     Args:

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
-from styrax.lax.shapes import canonical_shape
-from styrax.transforms.jit import jit
+from styrax.core.arrays.array import Array
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
+from styrax.lax.shaping.shapes import canonical_shape
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .keys import check_prng_key, split_apart
 from .uniforms import _uniform, checked_dtype, float_dtype, placed, shape_of, shape_or_broadcast, uniform
@@ -22,7 +24,8 @@ def _number(value: complex, dtype: Any) -> Any:
     return np.asarray(value).astype(dtype)
 
 
-def normal(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def normal(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = None, *,
+           out_sharding: ShardingLike | None = None) -> Array:
     """Numbers of the standard normal distribution.
 
     Args:
@@ -33,6 +36,11 @@ def normal(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_shardi
 
     Raises:
       ValueError: for another dtype.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.random.normal(jax.random.key(0), (2, 3)).shape
+      (2, 3)
     """
     key, _ = check_prng_key("normal", key)
     shape = canonical_shape(shape)
@@ -41,7 +49,7 @@ def normal(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_shardi
 
 
 @partial(jit, static_argnums=(1, 2))
-def _normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def _normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     if not dtypes.issubdtype(dtype, np.complexfloating):
         return _normal_real(key, shape, dtype)
     part = np.dtype(f"float{4 * np.dtype(dtype).itemsize}")
@@ -52,14 +60,14 @@ def _normal(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 @partial(jit, static_argnums=(1, 2))
-def _normal_real(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def _normal_real(key: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     low = np.nextafter(_number(-1.0, dtype), _number(0.0, dtype), dtype=dtype)
     u = uniform(key, shape, dtype, low, _number(1.0, dtype))
     return lax.mul(_number(math.sqrt(2), dtype), lax.erf_inv(u))
 
 
-def truncated_normal(key: Any, lower: Any, upper: Any, shape: Sequence[int] | None = None, dtype: Any = None, *,
-                     out_sharding: Any = None) -> Any:
+def truncated_normal(key: ArrayLike, lower: ArrayLike, upper: ArrayLike, shape: Sequence[int] | None = None,
+                     dtype: DTypeLike | None = None, *, out_sharding: ShardingLike | None = None) -> Array:
     """Numbers of the standard normal distribution between two bounds.
 
     Args:
@@ -76,7 +84,7 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Sequence[int] | No
 
 
 @partial(jit, static_argnums=(3, 4))
-def _truncated_normal(key: Any, lower: Any, upper: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def _truncated_normal(key: Any, lower: Any, upper: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     from styrax.numpy import clip
 
     root = _number(math.sqrt(2), dtype)
@@ -88,7 +96,8 @@ def _truncated_normal(key: Any, lower: Any, upper: Any, shape: tuple[int, ...], 
                 lax.nextafter(lax.stop_gradient(upper), _number(-np.inf, dtype)))
 
 
-def exponential(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def exponential(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = None, *,
+                out_sharding: ShardingLike | None = None) -> Array:
     """Numbers of the exponential distribution with mean 1.
 
     Args:
@@ -103,11 +112,12 @@ def exponential(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_s
 
 
 @partial(jit, static_argnums=(1, 2))
-def _exponential(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def _exponential(key: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     return lax.neg(lax.log1p(lax.neg(uniform(key, shape, dtype))))
 
 
-def laplace(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def laplace(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = None, *,
+            out_sharding: ShardingLike | None = None) -> Array:
     """Numbers of the Laplace distribution with location 0 and scale 1.
 
     Args:
@@ -122,13 +132,14 @@ def laplace(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_shard
 
 
 @partial(jit, static_argnums=(1, 2))
-def _laplace(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def _laplace(key: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     low = np.nextafter(_number(-1.0, dtype), _number(0.0, dtype), dtype=dtype)
     u = uniform(key, shape, dtype, minval=low, maxval=1.0)
     return lax.mul(lax.sign(u), lax.log1p(lax.neg(lax.abs(u))))
 
 
-def logistic(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def logistic(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = None, *,
+             out_sharding: ShardingLike | None = None) -> Array:
     """Numbers of the logistic distribution.
 
     Args:
@@ -143,7 +154,7 @@ def logistic(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_shar
 
 
 @partial(jit, static_argnums=(1, 2))
-def _logistic(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def _logistic(key: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     x = uniform(key, shape, dtype, _tiny(dtype), 1.0)
     return lax.sub(lax.log(x), lax.log1p(lax.neg(x)))
 
@@ -156,7 +167,8 @@ def _eps(dtype: Any) -> Any:
     return np.asarray(dtypes.finfo(dtype).eps).astype(dtype)
 
 
-def cauchy(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def cauchy(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = None, *,
+           out_sharding: ShardingLike | None = None) -> Array:
     """Numbers of the Cauchy distribution with location 0 and scale 1.
 
     Args:
@@ -171,13 +183,13 @@ def cauchy(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_shardi
 
 
 @partial(jit, static_argnums=(1, 2))
-def _cauchy(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def _cauchy(key: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     u = uniform(key, shape, dtype, _eps(dtype), 1.0)
     return lax.tan(lax.mul(_number(np.pi, dtype), lax.sub(u, _number(0.5, dtype))))
 
 
-def gumbel(key: Any, shape: Sequence[int] = (), dtype: Any = None, mode: str | None = None, *,
-           out_sharding: Any = None) -> Any:
+def gumbel(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = None, mode: str | None = None, *,
+           out_sharding: ShardingLike | None = None) -> Array:
     """Numbers of the standard Gumbel distribution.
 
     Args:
@@ -199,7 +211,7 @@ def gumbel(key: Any, shape: Sequence[int] = (), dtype: Any = None, mode: str | N
 
 
 def default_mode() -> str:
-    from styrax.core import config
+    from styrax.core.settings import config
 
     return "high" if getattr(config.config, "jax_high_dynamic_range_gumbel", False) else "low"
 
@@ -218,13 +230,14 @@ def _gumbel(key: Any, shape: tuple[int, ...], dtype: Any, mode: str) -> Any:
     return lax.neg(lax.log(lax.neg(lax.log1p(lax.neg(x)))))
 
 
-def _halves(x: Any) -> tuple[Any, Any]:
+def _halves(x: Any) -> tuple[Array, Array]:
     """The two elements of the first axis."""
-    return tuple(lax.squeeze(lax.slice_in_dim(x, i, i + 1), (0,)) for i in (0, 1))
+    first, second = (lax.squeeze(lax.slice_in_dim(x, i, i + 1), (0,)) for i in (0, 1))
+    return first, second
 
 
-def pareto(key: Any, b: Any, shape: Sequence[int] | None = None, dtype: Any = None, *,
-           out_sharding: Any = None) -> Any:
+def pareto(key: ArrayLike, b: ArrayLike, shape: Sequence[int] | None = None, dtype: DTypeLike | None = None, *,
+           out_sharding: ShardingLike | None = None) -> Array:
     """Numbers of the Pareto distribution with scale 1.
 
     Args:
@@ -241,13 +254,14 @@ def pareto(key: Any, b: Any, shape: Sequence[int] | None = None, dtype: Any = No
 
 
 @partial(jit, static_argnums=(2, 3))
-def _pareto(key: Any, b: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def _pareto(key: Any, b: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     b = lax.convert_element_type(b, dtype)
     e = exponential(key, shape, dtype)
     return lax.exp(e / b)
 
 
-def weibull_min(key: Any, scale: Any, concentration: Any, shape: Sequence[int] = (), dtype: Any = None) -> Any:
+def weibull_min(key: ArrayLike, scale: ArrayLike, concentration: ArrayLike, shape: Sequence[int] = (),
+                dtype: DTypeLike | None = None) -> Array:
     """Numbers of the Weibull distribution.
 
     Args:
@@ -262,15 +276,15 @@ def weibull_min(key: Any, scale: Any, concentration: Any, shape: Sequence[int] =
 
 
 @partial(jit, static_argnums=(3, 4))
-def _weibull_min(key: Any, scale: Any, concentration: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def _weibull_min(key: Any, scale: Any, concentration: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     from styrax.numpy import power
 
     e = lax.neg(lax.log1p(lax.neg(uniform(key, shape, dtype, minval=0, maxval=1))))
     return power(e, 1.0 / concentration) * scale
 
 
-def rayleigh(key: Any, scale: Any, shape: Sequence[int] | None = None, dtype: Any = None, *,
-             out_sharding: Any = None) -> Any:
+def rayleigh(key: ArrayLike, scale: ArrayLike, shape: Sequence[int] | None = None, dtype: DTypeLike | None = None, *,
+             out_sharding: ShardingLike | None = None) -> Array:
     """Numbers of the Rayleigh distribution.
 
     Args:
@@ -287,7 +301,7 @@ def rayleigh(key: Any, scale: Any, shape: Sequence[int] | None = None, dtype: An
 
 
 @partial(jit, static_argnums=(2, 3))
-def _rayleigh(key: Any, scale: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def _rayleigh(key: Any, scale: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     from styrax.numpy import broadcast_to
 
     u = uniform(key, shape, dtype)
@@ -295,8 +309,8 @@ def _rayleigh(key: Any, scale: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.mul(scale, lax.sqrt(lax.mul(lax.log(u), _number(-2.0, dtype))))
 
 
-def wald(key: Any, mean: Any, shape: Sequence[int] | None = None, dtype: Any = None, *,
-         out_sharding: Any = None) -> Any:
+def wald(key: ArrayLike, mean: ArrayLike, shape: Sequence[int] | None = None, dtype: DTypeLike | None = None, *,
+         out_sharding: ShardingLike | None = None) -> Array:
     """Numbers of the Wald (inverse Gaussian) distribution with scale 1.
 
     Args:
@@ -313,7 +327,7 @@ def wald(key: Any, mean: Any, shape: Sequence[int] | None = None, dtype: Any = N
 
 
 @partial(jit, static_argnums=(2, 3))
-def _wald(key: Any, mean: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def _wald(key: Any, mean: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     from styrax.numpy import broadcast_to
 
     first, second = split_apart(key, 2)
@@ -326,8 +340,8 @@ def _wald(key: Any, mean: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.select(lax.le(z, mean / (mean + w)), w, mean_sq / w)
 
 
-def triangular(key: Any, left: Any, mode: Any, right: Any, shape: Sequence[int] | None = None, dtype: Any = None, *,
-               out_sharding: Any = None) -> Any:
+def triangular(key: ArrayLike, left: ArrayLike, mode: ArrayLike, right: ArrayLike, shape: Sequence[int] | None = None,
+               dtype: DTypeLike | None = None, *, out_sharding: ShardingLike | None = None) -> Array:
     """Numbers of the triangular distribution on `[left, right]` with its peak at `mode`.
 
     Args:
@@ -345,7 +359,7 @@ def triangular(key: Any, left: Any, mode: Any, right: Any, shape: Sequence[int] 
 
 
 @partial(jit, static_argnums=(4, 5), inline=True)
-def _triangular(key: Any, left: Any, mode: Any, right: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def _triangular(key: Any, left: Any, mode: Any, right: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     from styrax.numpy import broadcast_to
 
     left, right, mode = (broadcast_to(x, shape) for x in (left, right, mode))
@@ -356,8 +370,8 @@ def _triangular(key: Any, left: Any, mode: Any, right: Any, shape: tuple[int, ..
     return lax.select(lax.lt(u, peak), rising, falling)
 
 
-def lognormal(key: Any, sigma: Any = np.float32(1.0), shape: Sequence[int] | None = None, dtype: Any = None, *,
-              out_sharding: Any = None) -> Any:
+def lognormal(key: ArrayLike, sigma: ArrayLike = np.float32(1.0), shape: Sequence[int] | None = None,
+              dtype: DTypeLike | None = None, *, out_sharding: ShardingLike | None = None) -> Array:
     """Numbers whose logarithms are normal with mean 0 and standard deviation `sigma`.
 
     Args:
@@ -374,11 +388,12 @@ def lognormal(key: Any, sigma: Any = np.float32(1.0), shape: Sequence[int] | Non
 
 
 @partial(jit, static_argnums=(2, 3), inline=True)
-def _lognormal(key: Any, sigma: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def _lognormal(key: Any, sigma: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     return lax.exp(normal(key, shape, dtype) * sigma)
 
 
-def maxwell(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def maxwell(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = None, *,
+            out_sharding: ShardingLike | None = None) -> Array:
     """Numbers of the Maxwell distribution: lengths of normal vectors of three dimensions.
 
     Args:
@@ -393,13 +408,14 @@ def maxwell(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_shard
 
 
 @partial(jit, static_argnums=(1, 2))
-def _maxwell(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def _maxwell(key: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     from styrax.numpy.linalg import norm
 
     return norm(normal(key, (*shape, 3), dtype), axis=-1)
 
 
-def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Sequence[int] = (), dtype: Any = None) -> Any:
+def double_sided_maxwell(key: ArrayLike, loc: ArrayLike, scale: ArrayLike, shape: Sequence[int] = (),
+                         dtype: DTypeLike | None = None) -> Array:
     """Numbers of the Maxwell distribution with random signs, scaled and moved.
 
     Args:
@@ -415,7 +431,7 @@ def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Sequence[int] = 
 
 
 @partial(jit, static_argnums=(3, 4))
-def _double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def _double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     from .discrete import rademacher
 
     first, second = split_apart(key, 2)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, SupportsIndex, cast
 
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
-from styrax.lax import prng
-from styrax.lax.shapes import canonical_axis, canonical_shape
+from styrax.core.arrays.array import Array
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
+from styrax.lax.random_bits import prng
+from styrax.lax.shaping.shapes import canonical_axis, canonical_shape
 from styrax.numpy.promotion import check_arraylike
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .continuous import _eps, _halves, gumbel
 from .keys import check_prng_key, split_apart
@@ -23,8 +25,8 @@ from .uniforms import checked_dtype, float_dtype, placed, randint, shape_of, sha
 FLOAT32 = np.dtype(np.float32)
 
 
-def bernoulli(key: Any, p: Any = 0.5, shape: Sequence[int] | None = None, mode: str = "low", *,
-              out_sharding: Any = None) -> Any:
+def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: Sequence[int] | None = None, mode: str = "low", *,
+              out_sharding: ShardingLike | None = None) -> Array:
     """Booleans that are True with probability `p`.
 
     Args:
@@ -37,6 +39,11 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Sequence[int] | None = None, mode: 
     Raises:
       ValueError: for another mode.
       TypeError: for probabilities that are not floats.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.random.bernoulli(jax.random.key(0), 0.5, (4,))
+      Array([False, False,  True,  True], dtype=bool)
     """
     if mode not in ("high", "low"):
         raise ValueError(f"got mode={mode!r}, expected 'high' or 'low'")
@@ -50,7 +57,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Sequence[int] | None = None, mode: 
 
 
 @partial(jit, static_argnums=(2, 3))
-def _bernoulli(key: Any, p: Any, shape: tuple[int, ...], mode: str) -> Any:
+def _bernoulli(key: Any, p: Any, shape: tuple[int, ...], mode: str) -> Array:
     dtype = lax.dtype(p)
     if mode == "low":
         return uniform(key, shape, dtype) < p
@@ -58,7 +65,8 @@ def _bernoulli(key: Any, p: Any, shape: tuple[int, ...], mode: str) -> Any:
     return lax.mul(second, _eps(dtype)) < p - first
 
 
-def rademacher(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def rademacher(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = None, *,
+               out_sharding: ShardingLike | None = None) -> Array:
     """Random signs: -1 or 1.
 
     Args:
@@ -73,13 +81,13 @@ def rademacher(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sh
 
 
 @partial(jit, static_argnums=(1, 2))
-def _rademacher(key: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def _rademacher(key: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     signs = lax.convert_element_type(bernoulli(key, 0.5, shape), dtype)
     return lax.sub(lax.mul(np.asarray(2).astype(dtype), signs), np.asarray(1).astype(dtype))
 
 
-def categorical(key: Any, logits: Any, axis: int = -1, shape: Sequence[int] | None = None, replace: bool = True,
-                mode: str | None = None, *, out_sharding: Any = None) -> Any:
+def categorical(key: ArrayLike, logits: ArrayLike, axis: int = -1, shape: Sequence[int] | None = None,
+                replace: bool = True, mode: str | None = None, *, out_sharding: ShardingLike | None = None) -> Array:
     """Indices of categories, of unnormalised log probabilities.
 
     Args:
@@ -94,6 +102,12 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Sequence[int] | No
 
     Raises:
       ValueError: for a shape that does not fit, or more draws than categories without replacement.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.random.categorical(jax.random.key(0), jnp.array([0.0, 50.0]))
+      Array(1, dtype=int32)
     """
     from styrax.numpy import argmax, asarray, expand_dims
 
@@ -126,7 +140,8 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Sequence[int] | No
     return placed(argmax(noisy, axis=len(prefix) + axis), out_sharding)
 
 
-def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None) -> Any:
+def permutation(key: ArrayLike, x: int | ArrayLike, axis: int = 0, independent: bool = False, *,
+                out_sharding: ShardingLike | None = None) -> Array:
     """A random permutation of an array along an axis, or of the integers below `x`.
 
     Args:
@@ -138,6 +153,11 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, o
 
     Raises:
       TypeError: for a scalar that is not an integer.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.random.permutation(jax.random.key(0), 5)
+      Array([0, 1, 4, 3, 2], dtype=int32)
     """
     key, _ = check_prng_key("permutation", key)
     from styrax.numpy import arange, asarray, take
@@ -146,7 +166,7 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, o
     if not shape_of(x):
         if not dtypes.issubdtype(lax.dtype(x), np.integer):
             raise TypeError("x must be an integer or at least 1-dimensional")
-        return placed(_shuffle(key, arange(int(x)), 0), out_sharding)
+        return placed(_shuffle(key, arange(int(cast(SupportsIndex, x))), 0), out_sharding)
     x = asarray(x)
     axis = canonical_axis(axis, x.ndim)
     if independent or x.ndim == 1:
@@ -156,7 +176,7 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, o
 
 
 @partial(jit, static_argnums=(2,))
-def _shuffle(key: Any, x: Any, axis: int) -> Any:
+def _shuffle(key: Any, x: Any, axis: int) -> Array:
     # Sorting by random keys permutes; equal keys keep their order, so that long arrays take several rounds
     # until the order of any two elements is random but for a chance of less than one in size**3.
     size = math.prod(x.shape)
@@ -168,8 +188,8 @@ def _shuffle(key: Any, x: Any, axis: int) -> Any:
     return x
 
 
-def choice(key: Any, a: Any, shape: Sequence[int] = (), replace: bool = True, p: Any = None, axis: int = 0,
-           mode: str | None = None) -> Any:
+def choice(key: ArrayLike, a: int | ArrayLike, shape: Sequence[int] = (), replace: bool = True,
+           p: ArrayLike | None = None, axis: int = 0, mode: str | None = None) -> Array:
     """Random elements of an array, or of the integers below `a`.
 
     Args:
@@ -187,6 +207,11 @@ def choice(key: Any, a: Any, shape: Sequence[int] = (), replace: bool = True, p:
     Raises:
       ValueError: for more draws than elements without replacement, an empty `a`, or a `p` of another
         shape.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.random.choice(jax.random.key(0), 5, (3,), replace=False)
+      Array([0, 1, 4], dtype=int32)
     """
     from styrax.numpy import asarray, cumsum, searchsorted, take, zeros
 
@@ -202,7 +227,7 @@ def choice(key: Any, a: Any, shape: Sequence[int] = (), replace: bool = True, p:
         size = array.shape[axis]
     else:
         axis = canonical_axis(axis, 1)
-        size = int(a)
+        size = int(cast(SupportsIndex, a))
     draws = math.prod(shape)
     if draws == 0:
         return zeros(shape if array is None else (*array.shape[:axis], *shape, *array.shape[axis + 1:]),
@@ -220,31 +245,31 @@ def choice(key: Any, a: Any, shape: Sequence[int] = (), replace: bool = True, p:
         return _draws_in_shape(chosen, array, axis, shape)
     else:
         check_arraylike("choice", p)
-        p = asarray(p)
-        if not dtypes.issubdtype(p.dtype, np.inexact):
-            p = p.astype(dtypes.default_float_dtype())
-        if p.shape != (size,):
+        weights = asarray(p)
+        if not dtypes.issubdtype(weights.dtype, np.inexact):
+            weights = weights.astype(dtypes.default_float_dtype())
+        if weights.shape != (size,):
             raise ValueError("p must be None or a 1D vector with the same size as a.shape[axis]. p has shape "
-                             f"{p.shape} and a.shape[axis] is {size}.")
+                             f"{weights.shape} and a.shape[axis] is {size}.")
         if replace:
-            cumulated = cumsum(p)
+            cumulated = cumsum(weights)
             r = cumulated[-1] * (1 - uniform(key, shape, dtype=cumulated.dtype))
             index = searchsorted(cumulated, r)
         else:
-            noisy = gumbel(key, (size,), dtype=p.dtype, mode=mode) + lax.log(p)
+            noisy = gumbel(key, (size,), dtype=weights.dtype, mode=mode) + lax.log(weights)
             index = lax.top_k(noisy, draws)[1]
     if array is None:
         return _draws_in_shape(index, None, axis, shape)
     return _draws_in_shape(take(array, index, axis=axis), array, axis, shape)
 
 
-def _draws_in_shape(chosen: Any, array: Any, axis: int, shape: tuple[int, ...]) -> Any:
+def _draws_in_shape(chosen: Any, array: Any, axis: int, shape: tuple[int, ...]) -> Array:
     full = shape if array is None else (*array.shape[:axis], *shape, *array.shape[axis + 1:])
     return chosen if chosen.shape == full and full else lax.reshape(chosen, full)
 
 
-def geometric(key: Any, p: Any, shape: Sequence[int] | None = None, dtype: Any = None, *,
-              out_sharding: Any = None) -> Any:
+def geometric(key: ArrayLike, p: ArrayLike, shape: Sequence[int] | None = None, dtype: DTypeLike | None = None, *,
+              out_sharding: ShardingLike | None = None) -> Array:
     """The number of trials until the first success, of success probability `p`.
 
     Args:
@@ -261,7 +286,7 @@ def geometric(key: Any, p: Any, shape: Sequence[int] | None = None, dtype: Any =
 
 
 @partial(jit, static_argnums=(2, 3))
-def _geometric(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def _geometric(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     from styrax.numpy import asarray, broadcast_to, where
 
     p = asarray(p)
@@ -274,8 +299,8 @@ def _geometric(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.convert_element_type(trials, dtype)
 
 
-def poisson(key: Any, lam: Any, shape: Sequence[int] | None = None, dtype: Any = None, *,
-            out_sharding: Any = None) -> Any:
+def poisson(key: ArrayLike, lam: ArrayLike, shape: Sequence[int] | None = None, dtype: DTypeLike | None = None, *,
+            out_sharding: ShardingLike | None = None) -> Array:
     """Numbers of the Poisson distribution.
 
     Args:
@@ -290,8 +315,8 @@ def poisson(key: Any, lam: Any, shape: Sequence[int] | None = None, dtype: Any =
     """
     key, _ = check_prng_key("poisson", key)
     dtype = checked_dtype("poisson", dtype, int, np.integer, "an int")
-    if key.dtype._impl.name != "threefry2x32":
-        raise NotImplementedError(f"`poisson` is only implemented for the threefry2x32 RNG, not {key.dtype._impl}")
+    if key.aval.dtype._impl.name != "threefry2x32":
+        raise NotImplementedError(f"`poisson` is only implemented for the threefry2x32 RNG, not {key.aval.dtype._impl}")
     from styrax.numpy import broadcast_to
 
     shape = shape_or_broadcast("poisson", shape, lam)
@@ -300,7 +325,7 @@ def poisson(key: Any, lam: Any, shape: Sequence[int] | None = None, dtype: Any =
 
 
 @partial(jit, static_argnums=(2, 3))
-def _poisson(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def _poisson(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     steps = np.dtype(dtype).type(dtypes.iinfo(dtype).max)
     small = lax.bitwise_or(lax.ne(lam, lam), lax.lt(lam, np.float32(10)))
     low = lax.select(small, lam, lax.full_like(lam, 0))
@@ -311,7 +336,7 @@ def _poisson(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 @partial(jit, static_argnums=(2, 3, 4))
-def _poisson_knuth(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, steps: np.integer) -> Any:
+def _poisson_knuth(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, steps: np.integer) -> Array:
     """Knuth's algorithm: counts how many uniform numbers multiply to less than exp(-lam)."""
     from styrax.numpy import any
 
@@ -332,7 +357,7 @@ def _poisson_knuth(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, steps
 
 
 @partial(jit, static_argnums=(2, 3, 4))
-def _poisson_rejection(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, steps: np.integer) -> Any:
+def _poisson_rejection(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, steps: np.integer) -> Array:
     """Hörmann's transformed rejection, for large means."""
     from styrax.numpy import any
 
@@ -366,7 +391,8 @@ def _poisson_rejection(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, s
     return lax.convert_element_type(lax.while_loop(going, body, start)[1], dtype)
 
 
-def binomial(key: Any, n: Any, p: Any, shape: Sequence[int] | None = None, dtype: Any = None) -> Any:
+def binomial(key: ArrayLike, n: ArrayLike, p: ArrayLike, shape: Sequence[int] | None = None,
+             dtype: DTypeLike | None = None) -> Array:
     """The number of successes in `n` trials of probability `p`, as floats.
 
     Args:
@@ -386,8 +412,8 @@ def binomial(key: Any, n: Any, p: Any, shape: Sequence[int] | None = None, dtype
     return draw_binomial(key, n, p, shape, dtype)
 
 
-def multinomial(key: Any, n: Any, p: Any, *, shape: Sequence[int] | None = None, dtype: Any = None,
-                unroll: int | bool = 1) -> Any:
+def multinomial(key: ArrayLike, n: ArrayLike, p: ArrayLike, *, shape: Sequence[int] | None = None,
+                dtype: DTypeLike | None = None, unroll: int | bool = 1) -> Array:
     """How often each category comes in `n` draws.
 
     Args:

@@ -10,15 +10,18 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes, rules
-from styrax.core.avals import ShapedArray
-from styrax.core.physical import Context, physicals
-from styrax.core.primitive import Primitive
-from styrax.core.trace import get_aval
-from styrax.lax import prng
-from styrax.lax.shapes import canonical_shape
+from styrax.core.arrays.array import Array
+from styrax.core.programs import rules
+from styrax.core.programs.primitive import Primitive
+from styrax.core.tracing.trace import get_aval
+from styrax.core.types import dtypes
+from styrax.core.types.avals import ShapedArray
+from styrax.core.types.physical import Context, physicals
+from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
+from styrax.lax.random_bits import prng
+from styrax.lax.shaping.shapes import canonical_shape
 from styrax.transforms import ad, batching
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .continuous import exponential, normal
 from .keys import check_prng_key, split, split_apart
@@ -34,11 +37,11 @@ def _random_gamma_abstract(key: ShapedArray, alpha: ShapedArray, *, log_space: b
     return ShapedArray(alpha.shape, alpha.dtype)
 
 
-def _gamma_one(key: Any, alpha: Any, log_space: bool) -> Any:
+def _gamma_one(key: Any, alpha: Any, log_space: bool) -> Array:
     """Marsaglia and Tsang's method, for one number."""
     dtype = get_aval(alpha).dtype
 
-    def c(value: float) -> Any:
+    def c(value: float) -> np.ndarray:
         return np.asarray(value).astype(dtype)
 
     # Shapes below 1 are drawn with 1 more; a power of a uniform number corrects for it.
@@ -79,7 +82,7 @@ def _gamma_one(key: Any, alpha: Any, log_space: bool) -> Any:
     return lax.mul(lax.mul(d, v), boost)
 
 
-def _random_gamma_physical(context: Context, data: Any, alpha: Any, *, log_space: bool) -> Any:
+def _random_gamma_physical(context: Context, data: Any, alpha: Any, *, log_space: bool) -> Array:
     keys = context.avals_in[0]
     shape = alpha.shape
     each = math.prod(shape[keys.ndim:])
@@ -124,8 +127,8 @@ rules.batchers[random_gamma_p] = _random_gamma_batch
 # --- distributions
 
 
-def gamma(key: Any, a: Any, shape: Sequence[int] | None = None, dtype: Any = None, *,
-          out_sharding: Any = None) -> Any:
+def gamma(key: ArrayLike, a: ArrayLike, shape: Sequence[int] | None = None, dtype: DTypeLike | None = None, *,
+          out_sharding: ShardingLike | None = None) -> Array:
     """Numbers of the gamma distribution with scale 1.
 
     Args:
@@ -141,8 +144,8 @@ def gamma(key: Any, a: Any, shape: Sequence[int] | None = None, dtype: Any = Non
     return placed(_gamma(key, a, shape=shape, dtype=dtype), out_sharding)
 
 
-def loggamma(key: Any, a: Any, shape: Sequence[int] | None = None, dtype: Any = None, *,
-             out_sharding: Any = None) -> Any:
+def loggamma(key: ArrayLike, a: ArrayLike, shape: Sequence[int] | None = None, dtype: DTypeLike | None = None, *,
+             out_sharding: ShardingLike | None = None) -> Array:
     """Logarithms of numbers of the gamma distribution, accurate also where those would underflow.
 
     Args:
@@ -159,7 +162,7 @@ def loggamma(key: Any, a: Any, shape: Sequence[int] | None = None, dtype: Any = 
 
 
 @partial(jit, static_argnames=("shape", "dtype", "log_space"))
-def _gamma(key: Any, a: Any, shape: tuple[int, ...], dtype: Any, log_space: bool = False) -> Any:
+def _gamma(key: Any, a: Any, shape: tuple[int, ...], dtype: Any, log_space: bool = False) -> Array:
     from styrax.numpy import broadcast_to
 
     a = lax.convert_element_type(a, dtype)
@@ -168,8 +171,8 @@ def _gamma(key: Any, a: Any, shape: tuple[int, ...], dtype: Any, log_space: bool
     return random_gamma_p.bind(key, a, log_space=log_space)
 
 
-def beta(key: Any, a: Any, b: Any, shape: Sequence[int] | None = None, dtype: Any = None, *,
-         out_sharding: Any = None) -> Any:
+def beta(key: ArrayLike, a: ArrayLike, b: ArrayLike, shape: Sequence[int] | None = None, dtype: DTypeLike | None = None,
+         *, out_sharding: ShardingLike | None = None) -> Array:
     """Numbers of the beta distribution.
 
     Args:
@@ -186,7 +189,7 @@ def beta(key: Any, a: Any, b: Any, shape: Sequence[int] | None = None, dtype: An
 
 
 @partial(jit, static_argnums=(3, 4))
-def _beta(key: Any, a: Any, b: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def _beta(key: Any, a: Any, b: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     from styrax.numpy import broadcast_to
 
     a, b = lax.convert_element_type(a, dtype), lax.convert_element_type(b, dtype)
@@ -198,8 +201,8 @@ def _beta(key: Any, a: Any, b: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.div(x, lax.add(x, y))
 
 
-def chisquare(key: Any, df: Any, shape: Sequence[int] | None = None, dtype: Any = None, *,
-              out_sharding: Any = None) -> Any:
+def chisquare(key: ArrayLike, df: ArrayLike, shape: Sequence[int] | None = None, dtype: DTypeLike | None = None, *,
+              out_sharding: ShardingLike | None = None) -> Array:
     """Numbers of the chi-square distribution.
 
     Args:
@@ -216,14 +219,15 @@ def chisquare(key: Any, df: Any, shape: Sequence[int] | None = None, dtype: Any 
 
 
 @partial(jit, static_argnums=(2, 3))
-def _chisquare(key: Any, df: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def _chisquare(key: Any, df: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     df = lax.convert_element_type(df, dtype)
     two = np.asarray(2.0).astype(dtype)
     log_g = loggamma(key, lax.div(df, two), shape, dtype)
     return lax.mul(lax.exp(log_g), two)
 
 
-def t(key: Any, df: Any, shape: Sequence[int] | None = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def t(key: ArrayLike, df: ArrayLike, shape: Sequence[int] | None = None, dtype: DTypeLike | None = None, *,
+      out_sharding: ShardingLike | None = None) -> Array:
     """Numbers of Student's t distribution.
 
     Args:
@@ -240,7 +244,7 @@ def t(key: Any, df: Any, shape: Sequence[int] | None = None, dtype: Any = None, 
 
 
 @partial(jit, static_argnums=(2, 3))
-def _t(key: Any, df: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def _t(key: Any, df: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     df = lax.convert_element_type(df, dtype)
     first, second = split_apart(key, 2)
     n = normal(first, shape, dtype)
@@ -249,8 +253,8 @@ def _t(key: Any, df: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return n * lax.sqrt(half / g)
 
 
-def f(key: Any, dfnum: Any, dfden: Any, shape: Sequence[int] | None = None, dtype: Any = None, *,
-      out_sharding: Any = None) -> Any:
+def f(key: ArrayLike, dfnum: ArrayLike, dfden: ArrayLike, shape: Sequence[int] | None = None,
+      dtype: DTypeLike | None = None, *, out_sharding: ShardingLike | None = None) -> Array:
     """Numbers of the F distribution.
 
     Args:
@@ -267,7 +271,7 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Sequence[int] | None = None, dtyp
 
 
 @partial(jit, static_argnums=(3, 4))
-def _f(key: Any, dfnum: Any, dfden: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def _f(key: Any, dfnum: Any, dfden: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     dfden = lax.convert_element_type(dfden, dtype)
     dfnum = lax.convert_element_type(dfnum, dtype)
     key_den, key_num = split_apart(key, 2)
@@ -276,8 +280,8 @@ def _f(key: Any, dfnum: Any, dfden: Any, shape: tuple[int, ...], dtype: Any) -> 
     return (num / dfnum) / (den / dfden)
 
 
-def dirichlet(key: Any, alpha: Any, shape: Sequence[int] | None = None, dtype: Any = None, *,
-              out_sharding: Any = None) -> Any:
+def dirichlet(key: ArrayLike, alpha: ArrayLike, shape: Sequence[int] | None = None, dtype: DTypeLike | None = None, *,
+              out_sharding: ShardingLike | None = None) -> Array:
     """Vectors of the Dirichlet distribution.
 
     Args:
@@ -305,7 +309,7 @@ def dirichlet(key: Any, alpha: Any, shape: Sequence[int] | None = None, dtype: A
 
 
 @partial(jit, static_argnums=(2, 3))
-def _dirichlet(key: Any, alpha: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def _dirichlet(key: Any, alpha: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     alpha = lax.convert_element_type(alpha, dtype)
     log_x = loggamma(key, alpha, (*shape, shape_of(alpha)[-1]), dtype)
     last = len(shape)
@@ -314,8 +318,8 @@ def _dirichlet(key: Any, alpha: Any, shape: tuple[int, ...], dtype: Any) -> Any:
     return lax.div(x, lax.expand_dims(lax.reduce_sum(x, (last,)), (last,)))
 
 
-def generalized_normal(key: Any, p: float, shape: Sequence[int] = (), dtype: Any = None, *,
-                       out_sharding: Any = None) -> Any:
+def generalized_normal(key: ArrayLike, p: float, shape: Sequence[int] = (), dtype: DTypeLike | None = None, *,
+                       out_sharding: ShardingLike | None = None) -> Array:
     """Numbers of the generalised normal distribution, whose density falls as `exp(-|x|**p)`.
 
     Args:
@@ -331,7 +335,7 @@ def generalized_normal(key: Any, p: float, shape: Sequence[int] = (), dtype: Any
 
 
 @partial(jit, static_argnums=(2, 3))
-def _generalized_normal(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def _generalized_normal(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     from .discrete import rademacher
 
     keys = split(key)
@@ -339,8 +343,8 @@ def _generalized_normal(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) ->
     return rademacher(keys[1], shape, dtype) * g ** (1 / p)
 
 
-def ball(key: Any, d: int, p: float = 2, shape: Sequence[int] = (), dtype: Any = None, *,
-         out_sharding: Any = None) -> Any:
+def ball(key: ArrayLike, d: int, p: float = 2, shape: Sequence[int] = (), dtype: DTypeLike | None = None, *,
+         out_sharding: ShardingLike | None = None) -> Array:
     """Points spread evenly over the unit ball of the `p`-norm.
 
     Args:
@@ -360,7 +364,7 @@ def ball(key: Any, d: int, p: float = 2, shape: Sequence[int] = (), dtype: Any =
 
 
 @partial(jit, static_argnums=(1, 3, 4))
-def _ball(key: Any, d: int, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def _ball(key: Any, d: int, p: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     first, second = split_apart(key, 2)
     g = generalized_normal(first, p, (*shape, d), dtype)
     e = exponential(second, shape, dtype)

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from styrax.core import config, dtypes
-from styrax.core.array import Array
-from styrax.core.trace import get_aval
-from styrax.lax import prng
-from styrax.lax.keys import KeyTy, PRNGImpl, PRNGSpec, resolve_prng_impl
+from styrax.core.arrays.array import Array
+from styrax.core.settings import config
+from styrax.core.tracing.trace import get_aval
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike, DTypeLike
+from styrax.lax.random_bits import prng
+from styrax.lax.random_bits.key_arrays import KeyTy, PRNGImpl, PRNGKeyArray, PRNGSpec, resolve_prng_impl
 
 UINT32 = np.dtype(np.uint32)
 
@@ -26,7 +28,7 @@ def is_key(x: Any) -> bool:
     return isinstance(getattr(x, "dtype", None), KeyTy)
 
 
-def check_prng_key(name: str, key: Any, *, allow_batched: bool = False) -> tuple[Any, bool]:
+def check_prng_key(name: str, key: Any, *, allow_batched: bool = False) -> tuple[PRNGKeyArray, bool]:
     """An argument `key` as a typed key, and whether it was raw data.
 
     Raises TypeError for what is no key, ValueError for several keys where one is expected.
@@ -65,7 +67,7 @@ def _warn(message: str, category: type[Warning]) -> None:
     warnings.warn(message, category, stacklevel=5)
 
 
-def maybe_unwrap(raw: bool, keys: Any) -> Any:
+def maybe_unwrap(raw: bool, keys: Any) -> Array:
     """Keys in the form in which they came."""
     return prng.random_unwrap(keys) if raw else keys
 
@@ -77,7 +79,7 @@ def _chosen_impl(name: str, impl: Any, dtype: Any) -> PRNGImpl:
     return resolve_prng_impl(impl if dtype is None else dtype)
 
 
-def _seeded(name: str, seed: Any, impl: PRNGImpl) -> Any:
+def _seeded(name: str, seed: Any, impl: PRNGImpl) -> Array:
     if is_key(seed):
         raise TypeError(f"{name} accepts a scalar seed, but was given a PRNG key.")
     shape = np.shape(seed)
@@ -91,7 +93,7 @@ def _seeded(name: str, seed: Any, impl: PRNGImpl) -> Any:
     return prng.random_seed(seed, impl)
 
 
-def key(seed: int | Any, *, impl: Hashable | None = None, dtype: Any = None) -> Any:
+def key(seed: int | ArrayLike, *, impl: Hashable | None = None, dtype: DTypeLike | None = None) -> Array:
     """A random key from an integer.
 
     Args:
@@ -105,11 +107,17 @@ def key(seed: int | Any, *, impl: Hashable | None = None, dtype: Any = None) -> 
     Raises:
       TypeError: for a seed that is no integer scalar.
       ValueError: for an unknown generator.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.random.key(0)
+      Array((), dtype=key<fry>) overlaying:
+      [0 0]
     """
     return _seeded("key", seed, _chosen_impl("key", impl, dtype))
 
 
-def PRNGKey(seed: int | Any, *, impl: Hashable | None = None) -> Any:
+def PRNGKey(seed: int | ArrayLike, *, impl: str | PRNGSpec | PRNGImpl | None = None) -> Array:
     """A random key in the older form, an array of uint32. New code uses `key`.
 
     Args:
@@ -121,7 +129,7 @@ def PRNGKey(seed: int | Any, *, impl: Hashable | None = None) -> Any:
     return keys if config.config.jax_enable_custom_prng else prng.random_unwrap(keys)
 
 
-def split(key: Any, num: int | tuple[int, ...] = 2) -> Any:
+def split(key: ArrayLike, num: int | tuple[int, ...] = 2) -> Array:
     """New keys from one, independent of each other. The old key is not to be used again.
 
     Args:
@@ -133,12 +141,19 @@ def split(key: Any, num: int | tuple[int, ...] = 2) -> Any:
 
     Raises:
       ValueError: for an array of several keys, or a negative number.
+
+    Example:
+      >>> import styrax as jax
+      >>> first, second = jax.random.split(jax.random.key(0))
+      >>> first
+      Array((), dtype=key<fry>) overlaying:
+      [1797259609 2579123966]
     """
     typed, raw = check_prng_key("split", key)
     return maybe_unwrap(raw, _split(typed, num))
 
 
-def _split(key: Any, num: int | tuple[int, ...] = 2) -> Any:
+def _split(key: Any, num: int | tuple[int, ...] = 2) -> Array:
     shape = tuple(int_index(n) for n in num) if isinstance(num, (tuple, list)) else (int_index(num),)
     if any(n < 0 for n in shape):
         raise ValueError(f"split: the number of keys has to be nonnegative, got {num}.")
@@ -153,7 +168,7 @@ def _no_integer(n: Any) -> int:
     raise TypeError(f"'{type(n).__name__}' object cannot be interpreted as an integer")
 
 
-def split_apart(key: Any, num: int) -> list[Any]:
+def split_apart(key: Any, num: int) -> list[Array]:
     """`num` new keys one by one, for code inside this package."""
     from styrax.lax import slice_in_dim, squeeze
 
@@ -161,7 +176,7 @@ def split_apart(key: Any, num: int) -> list[Any]:
     return [squeeze(slice_in_dim(keys, i, i + 1), (0,)) for i in range(num)]
 
 
-def fold_in(key: Any, data: Any) -> Any:
+def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
     """A new key from a key and an integer.
 
     Args:
@@ -172,6 +187,11 @@ def fold_in(key: Any, data: Any) -> Any:
       ValueError: for an array of several keys.
       TypeError: for data that is not scalar.
       OverflowError: for a Python integer that is no uint32.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.random.key_data(jax.random.fold_in(jax.random.key(0), 7))
+      Array([2716826189,  292468403], dtype=uint32)
     """
     typed, raw = check_prng_key("fold_in", key)
     if np.shape(data):
@@ -180,22 +200,22 @@ def fold_in(key: Any, data: Any) -> Any:
     if isinstance(data, (np.ndarray, np.generic)):
         data = data.astype(UINT32)
     elif not isinstance(data, Array):
-        data = np.uint32(data)
+        data = np.uint32(data)  # type: ignore[arg-type]
     return maybe_unwrap(raw, prng.random_fold_in(typed, data))
 
 
-def clone(key: Any) -> Any:
+def clone(key: ArrayLike) -> Array:
     """The same key, declared unused for code that checks the reuse of keys."""
     return prng.random_clone(key)
 
 
-def key_data(keys: Any) -> Any:
+def key_data(keys: ArrayLike) -> Array:
     """The uint32 data of keys."""
     typed, _ = check_prng_key("key_data", keys, allow_batched=True)
     return prng.random_unwrap(typed)
 
 
-def wrap_key_data(key_bits_array: Any, *, impl: Hashable | None = None, dtype: Any = None) -> Any:
+def wrap_key_data(key_bits_array: ArrayLike, *, impl: Hashable | None = None, dtype: DTypeLike | None = None) -> Array:
     """Keys from their uint32 data, the reverse of `key_data`.
 
     Args:
@@ -205,12 +225,12 @@ def wrap_key_data(key_bits_array: Any, *, impl: Hashable | None = None, dtype: A
     return prng.random_wrap(key_bits_array, impl=_chosen_impl("wrap_key_data", impl, dtype))
 
 
-def key_impl(keys: Any) -> str | PRNGSpec:
+def key_impl(keys: ArrayLike) -> str | PRNGSpec:
     """The generator of keys: its name where it has one, else a value that `key(impl=...)` accepts."""
-    from styrax.lax.keys import prngs
+    from styrax.lax.random_bits.key_arrays import prngs
 
     typed, _ = check_prng_key("key_impl", keys, allow_batched=True)
-    impl = typed.dtype._impl
+    impl = typed.aval.dtype._impl
     return impl.name if impl.name in prngs else PRNGSpec(impl)
 
 

@@ -10,16 +10,19 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.lax.shapes import canonical_shape
-from styrax.transforms.jit import jit
+from styrax.core.arrays.array import Array
+from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
+from styrax.lax.shaping.shapes import canonical_shape
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .continuous import normal
 from .keys import check_prng_key
 from .uniforms import checked_dtype, float_dtype, placed, shape_of
 
 
-def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Sequence[int] | None = None, dtype: Any = None,
-                        method: str = "cholesky", *, out_sharding: Any = None) -> Any:
+def multivariate_normal(key: ArrayLike, mean: ArrayLike, cov: ArrayLike, shape: Sequence[int] | None = None,
+                        dtype: DTypeLike | None = None, method: str = "cholesky", *,
+                        out_sharding: ShardingLike | None = None) -> Array:
     """Vectors of a multivariate normal distribution.
 
     Args:
@@ -56,7 +59,7 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Sequence[int] | No
 
 
 @partial(jit, static_argnums=(3, 4, 5))
-def _multivariate_normal(key: Any, mean: Any, cov: Any, shape: tuple[int, ...], dtype: Any, method: str) -> Any:
+def _multivariate_normal(key: Any, mean: Any, cov: Any, shape: tuple[int, ...], dtype: Any, method: str) -> Array:
     from styrax.numpy import asarray, einsum
     from styrax.numpy.linalg import cholesky, eigh, svd
 
@@ -73,8 +76,8 @@ def _multivariate_normal(key: Any, mean: Any, cov: Any, shape: tuple[int, ...], 
     return mean + einsum("...ij,...j->...i", factor, standard)
 
 
-def orthogonal(key: Any, n: int, shape: Sequence[int] = (), dtype: Any = None, m: int | None = None, *,
-               out_sharding: Any = None) -> Any:
+def orthogonal(key: ArrayLike, n: int, shape: Sequence[int] = (), dtype: DTypeLike | None = None, m: int | None = None,
+               *, out_sharding: ShardingLike | None = None) -> Array:
     """Matrices spread evenly over those with orthonormal columns, or rows where there are fewer of them.
 
     Args:
@@ -102,7 +105,7 @@ def orthogonal(key: Any, n: int, shape: Sequence[int] = (), dtype: Any = None, m
 
 
 @partial(jit, static_argnums=(1, 2, 3, 4))
-def _orthogonal(key: Any, n: int, shape: tuple[int, ...], dtype: Any, m: int) -> Any:
+def _orthogonal(key: Any, n: int, shape: tuple[int, ...], dtype: Any, m: int) -> Array:
     from styrax.numpy import conj, diagonal
     from styrax.numpy.linalg import qr
 

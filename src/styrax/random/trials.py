@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
+from styrax.core.arrays.array import Array
+from styrax.core.types import dtypes
 
 from .keys import split_apart
 from .uniforms import uniform
@@ -19,7 +20,7 @@ STIRLING_TAIL = np.array([
     for k in range(10)])
 
 
-def _stirling_tail(k: Any) -> Any:
+def _stirling_tail(k: Any) -> Array:
     dtype = k.dtype
     exact = k <= 9
     k = lax.clamp(np.asarray(0, dtype), k, np.asarray(9, dtype))
@@ -29,7 +30,7 @@ def _stirling_tail(k: Any) -> Any:
     return lax.select(exact, table[lax.convert_element_type(lax.floor(k), np.int32)], series)
 
 
-def _by_inversion(key: Any, count: Any, log_failure: Any, steps: Any) -> Any:
+def _by_inversion(key: Any, count: Any, log_failure: Any, steps: Any) -> Array:
     """Adds up waiting times between successes until they exceed the number of trials."""
     from styrax.numpy import any
 
@@ -49,7 +50,7 @@ def _by_inversion(key: Any, count: Any, log_failure: Any, steps: Any) -> Any:
     return lax.while_loop(going, body, start)[1] - 1
 
 
-def _by_rejection(key: Any, count: Any, p: Any, steps: Any) -> Any:
+def _by_rejection(key: Any, count: Any, p: Any, steps: Any) -> Array:
     """Hörmann's algorithm BTRS."""
     from styrax.numpy import any
 
@@ -95,7 +96,7 @@ def _by_rejection(key: Any, count: Any, p: Any, steps: Any) -> Any:
     return lax.while_loop(going, body, start)[1]
 
 
-def draw_binomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Any:
+def draw_binomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     """`random.binomial` on checked arguments, computed in the dtype of `p`."""
     from styrax.numpy.broadcasting import broadcast_to, choose_elements
     from styrax.numpy.ufuncs import isinf
@@ -124,7 +125,7 @@ def draw_binomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: Any) 
     return where(low | bad_count | q_nan | endless, out, whole - out)
 
 
-def draw_multinomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: Any, unroll: int | bool) -> Any:
+def draw_multinomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: Any, unroll: int | bool) -> Array:
     """`random.multinomial` on checked arguments: one category after the other takes its share of what is left."""
     from styrax.numpy import broadcast_to, moveaxis, where
     from styrax.numpy.promotion import promote_dtypes_inexact

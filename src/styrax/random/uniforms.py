@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
-from styrax.core.trace import get_aval
-from styrax.lax import prng
-from styrax.lax.shapes import canonical_shape
-from styrax.transforms.jit import jit
+from styrax.core.arrays.array import Array
+from styrax.core.tracing.trace import get_aval
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
+from styrax.lax.random_bits import prng
+from styrax.lax.shaping.shapes import canonical_shape
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .keys import check_prng_key, split_apart
 
@@ -22,7 +24,7 @@ def shape_of(x: Any) -> tuple[int, ...]:
     return np.shape(x) if isinstance(x, (bool, int, float, complex, list, tuple)) else get_aval(x).shape
 
 
-def placed(x: Any, out_sharding: Any) -> Any:
+def placed(x: Any, out_sharding: Any) -> Array:
     """The result where the caller asked for it."""
     if out_sharding is None:
         return x
@@ -60,7 +62,8 @@ def shape_or_broadcast(name: str, shape: Any, *parameters: Any) -> tuple[int, ..
     return shape
 
 
-def bits(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
+def bits(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = None, *,
+         out_sharding: ShardingLike | None = None) -> Array:
     """Random bits as unsigned integers.
 
     Args:
@@ -79,8 +82,8 @@ def bits(key: Any, shape: Sequence[int] = (), dtype: Any = None, *, out_sharding
     return placed(prng.random_bits(key, 8 * np.dtype(dtype).itemsize, shape), out_sharding)
 
 
-def uniform(key: Any, shape: Sequence[int] = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, *,
-            out_sharding: Any = None) -> Any:
+def uniform(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = None, minval: ArrayLike = 0.0,
+            maxval: ArrayLike = 1.0, *, out_sharding: ShardingLike | None = None) -> Array:
     """Uniform numbers in `[minval, maxval)`.
 
     Args:
@@ -92,6 +95,11 @@ def uniform(key: Any, shape: Sequence[int] = (), dtype: Any = None, minval: Any 
 
     Raises:
       ValueError: for another dtype.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.random.uniform(jax.random.key(0), (3,), minval=1.0, maxval=2.0).shape
+      (3,)
     """
     key, _ = check_prng_key("uniform", key)
     shape = canonical_shape(shape)
@@ -100,7 +108,7 @@ def uniform(key: Any, shape: Sequence[int] = (), dtype: Any = None, minval: Any 
 
 
 @partial(jit, static_argnums=(1, 2))
-def _uniform(key: Any, shape: tuple[int, ...], dtype: Any, minval: Any, maxval: Any) -> Any:
+def _uniform(key: Any, shape: tuple[int, ...], dtype: Any, minval: Any, maxval: Any) -> Array:
     # The mantissa of a number in [1, 2) is filled with bits, 1 is taken off, and the result scaled.
     minval, maxval = lax.convert_element_type(minval, dtype), lax.convert_element_type(maxval, dtype)
     minval, maxval = lax.broadcast_to_rank(minval, len(shape)), lax.broadcast_to_rank(maxval, len(shape))
@@ -121,8 +129,8 @@ def _uniform(key: Any, shape: tuple[int, ...], dtype: Any, minval: Any, maxval: 
     return lax.max(minval, lax.reshape(scaled, shape))
 
 
-def randint(key: Any, shape: Sequence[int], minval: Any, maxval: Any, dtype: Any = None, *,
-            out_sharding: Any = None) -> Any:
+def randint(key: ArrayLike, shape: Sequence[int], minval: ArrayLike, maxval: ArrayLike, dtype: DTypeLike | None = None,
+            *, out_sharding: ShardingLike | None = None) -> Array:
     """Uniform integers in `[minval, maxval)`.
 
     Args:
@@ -135,13 +143,18 @@ def randint(key: Any, shape: Sequence[int], minval: Any, maxval: Any, dtype: Any
 
     Raises:
       TypeError: for another dtype.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.random.randint(jax.random.key(0), (5,), 0, 10)
+      Array([9, 0, 2, 3, 1], dtype=int32)
     """
     key, _ = check_prng_key("randint", key)
-    dtype = dtypes.check_and_canonicalize_user_dtype(int if dtype is None else dtype)
-    if not dtypes.issubdtype(dtype, np.integer):
-        raise TypeError(f"randint only accepts integer dtypes, got {np.dtype(dtype).name}")
+    kind: np.dtype = dtypes.check_and_canonicalize_user_dtype(int if dtype is None else dtype)
+    if not dtypes.issubdtype(kind, np.integer):
+        raise TypeError(f"randint only accepts integer dtypes, got {kind.name}")
     shape = canonical_shape(shape)
-    info = dtypes.iinfo(dtype)
+    info = dtypes.iinfo(kind)
     if info.bits < 32:
         # Few bits would make the remainders of the algorithm uneven: draw 32 and convert.
         from styrax.numpy.conversion import asarray
@@ -150,13 +163,13 @@ def randint(key: Any, shape: Sequence[int], minval: Any, maxval: Any, dtype: Any
         int32 = np.dtype(np.int32)
         low = clip_between(asarray(minval, int32), min=int(info.min), max=int(info.max))
         high = clip_between(asarray(maxval, int32), min=int(info.min), max=int(info.max) + 1)
-        out = lax.convert_element_type(_randint(key, shape, low, high, int32), dtype)
+        out = lax.convert_element_type(_randint(key, shape, low, high, int32), kind)
     else:
-        out = _randint(key, shape, minval, maxval, dtype)
+        out = _randint(key, shape, minval, maxval, kind)
     return placed(out, out_sharding)
 
 
-def _clipped(x: Any, dtype: Any) -> Any:
+def _clipped(x: Any, dtype: Any) -> Array:
     """Integers converted to a dtype; those out of its range become its extremes."""
     from styrax.numpy import clip
 
@@ -170,7 +183,7 @@ def _clipped(x: Any, dtype: Any) -> Any:
 
 
 @partial(jit, static_argnums=(1, 4))
-def _randint(key: Any, shape: tuple[int, ...], minval: Any, maxval: Any, dtype: Any) -> Any:
+def _randint(key: Any, shape: tuple[int, ...], minval: Any, maxval: Any, dtype: Any) -> Array:
     info = dtypes.iinfo(dtype)
     minval, maxval = (
         x if dtypes.issubdtype(get_aval(x).dtype, np.integer)

@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
+from styrax.core.arrays.array import Array
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike, Object
 from styrax.lax import linalg as lax_linalg
 from styrax.numpy import contractions
 from styrax.numpy import linalg as _linalg
@@ -23,7 +25,7 @@ from styrax.numpy.conversion import asarray
 from styrax.numpy.creation import eye, tril, triu
 from styrax.numpy.promotion import arrays, convert, promote_dtypes_inexact, to_complex
 from styrax.numpy.shaping import atleast_2d
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 HIGHEST = lax.Precision.HIGHEST
 
@@ -45,11 +47,11 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-def _inexact(*args: Any) -> list[Any]:
+def _inexact(*args: Any) -> list[Array]:
     return [asarray(x) for x in promote_dtypes_inexact(*args)]
 
 
-def _adjoint(x: Any) -> Any:
+def _adjoint(x: Any) -> Array:
     y = lax.transpose(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
     return lax.conj(y) if dtypes.issubdtype(y.dtype, np.complexfloating) else y
 
@@ -71,7 +73,7 @@ def _over_batches(function: Callable[..., Any], a: Any, b: Any) -> Any:
 
 # -- factorizations ------------------------------------------------------------------------------------
 @partial(jit, static_argnames=("lower",))
-def _cholesky(a: Any, lower: bool) -> Any:
+def _cholesky(a: Any, lower: bool) -> Array:
     (a,) = _inexact(asarray(a))
     if a.ndim < 2:
         raise ValueError(f"x must be at least two-dimensional for matrix_transpose; got ndim={a.ndim}")
@@ -79,7 +81,7 @@ def _cholesky(a: Any, lower: bool) -> Any:
     return factor if lower else _adjoint(factor)
 
 
-def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The triangular factor of positive definite matrices: U with Uᴴ·U = a, or L with L·Lᴴ = a.
 
     Args:
@@ -88,17 +90,25 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
       overwrite_a, check_finite: ignored.
 
     A matrix that is not positive definite gives NaN. Raises ValueError for rank below 2.
+
+    Example:
+      >>> import styrax.scipy.linalg as linalg
+      >>> import styrax.numpy as jnp
+      >>> linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]), lower=True)
+      Array([[2., 0.],
+             [1., 2.]], dtype=float32)
     """
     del overwrite_a, check_finite
     return _cholesky(a, lower)
 
 
-def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, bool]:
+def cho_factor(a: ArrayLike, lower: bool = False, overwrite_a: bool = False,
+               check_finite: bool = True) -> tuple[Array, bool]:
     """The Cholesky factor as `cho_solve` takes it: a pair of the factor and `lower`."""
     return cholesky(a, lower=lower, overwrite_a=overwrite_a, check_finite=check_finite), lower
 
 
-def _triangular(a: Any, b: Any, **flags: Any) -> Any:
+def _triangular(a: Any, b: Any, **flags: Any) -> Array:
     """Solves with triangular matrices; a right side of rank 1 is one column."""
     vector = b.ndim == 1
     out = lax_linalg.triangular_solve(a, lax.expand_dims(b, (1,)) if vector else b, left_side=True, **flags)
@@ -106,20 +116,21 @@ def _triangular(a: Any, b: Any, **flags: Any) -> Any:
 
 
 @partial(jit, static_argnames=("lower",))
-def _cho_solve(c: Any, b: Any, lower: bool) -> Any:
+def _cho_solve(c: Any, b: Any, lower: bool) -> Array:
     c, b = _inexact(asarray(c), asarray(b))
     if c.ndim < 2 or c.shape[-1] != c.shape[-2]:
         raise ValueError(f"The factor of cho_solve must have shape [..., n, n], got {c.shape}")
     complex_ = dtypes.issubdtype(c.dtype, np.complexfloating)
 
-    def one(c: Any, b: Any) -> Any:
+    def one(c: Any, b: Any) -> Array:
         b = _triangular(c, b, lower=lower, transpose_a=not lower, conjugate_a=complex_ and not lower)
         return _triangular(c, b, lower=lower, transpose_a=lower, conjugate_a=complex_ and lower)
 
     return _over_batches(one, c, b)
 
 
-def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
+def cho_solve(c_and_lower: tuple[ArrayLike, bool], b: ArrayLike, overwrite_b: bool = False,
+              check_finite: bool = True) -> Array:
     """Solves a·x = b, with the factor of `a` that `cho_factor` returned.
 
     `b` has shape [n] or [..., n, k]. Raises ValueError for shapes that do not fit.
@@ -136,8 +147,8 @@ def _svd(a: Any, *, full_matrices: bool, compute_uv: bool) -> Any:
     return tuple(out) if compute_uv else out
 
 
-def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False,
-        check_finite: bool = True, lapack_driver: str = "gesdd") -> Any:
+def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False,
+        check_finite: bool = True, lapack_driver: str = "gesdd") -> Array | tuple[Array, Array, Array]:
     """The singular value decomposition a = U·diag(s)·Vᴴ: a tuple (U, s, Vᴴ), or s alone without `compute_uv`.
 
     Args:
@@ -150,13 +161,20 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, overwrite_a
     return _svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
 
 
-def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """The determinants of square matrices; the last arguments are ignored."""
+def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
+    """The determinants of square matrices; the last arguments are ignored.
+
+    Example:
+      >>> import styrax.scipy.linalg as linalg
+      >>> import styrax.numpy as jnp
+      >>> linalg.det(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
+      Array(8., dtype=float32)
+    """
     del overwrite_a, check_finite
     return _linalg.det(a)
 
 
-def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     """The inverses of square matrices; the last arguments are ignored."""
     del overwrite_a, check_finite
     return _linalg.inv(a)
@@ -173,9 +191,9 @@ def _eigh(a: Any, b: Any, lower: bool, eigvals_only: bool, eigvals: None, type: 
     return values if eigvals_only else (values, vectors)
 
 
-def eigh(a: Any, b: Any = None, lower: bool = True, eigvals_only: bool = False, overwrite_a: bool = False,
-         overwrite_b: bool = False, turbo: bool = True, eigvals: None = None, type: int = 1,
-         check_finite: bool = True) -> Any:
+def eigh(a: ArrayLike, b: ArrayLike | None = None, lower: bool = True, eigvals_only: bool = False,
+         overwrite_a: bool = False, overwrite_b: bool = False, turbo: bool = True, eigvals: None = None, type: int = 1,
+         check_finite: bool = True) -> Array | tuple[Array, Array]:
     """Eigenvalues, rising, and eigenvectors of Hermitian matrices: (w, v), or w alone with `eigvals_only`.
 
     `lower` says which triangle counts. Raises NotImplementedError for generalised problems (`b`,
@@ -186,13 +204,13 @@ def eigh(a: Any, b: Any = None, lower: bool = True, eigvals_only: bool = False, 
 
 
 @partial(jit, static_argnames=("output",))
-def _schur(a: Any, output: str) -> tuple[Any, Any]:
+def _schur(a: Any, output: str) -> tuple[Array, Array]:
     if output == "complex":
         a = convert(a, to_complex(a.dtype))
     return lax_linalg.schur(a)
 
 
-def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
+def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     """The Schur decomposition a = Z·T·Zᴴ of a square matrix: the pair (T, Z).
 
     With `output` "real", a real matrix gives blocks of 2 × 2 on the diagonal of T for pairs of complex
@@ -208,7 +226,8 @@ def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
 
 
 @partial(jit, static_argnames=("calc_q", "check_finite", "overwrite_a"))
-def hessenberg(a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def hessenberg(a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False,
+               check_finite: bool = True) -> Array | tuple[Array, Array]:
     """The Hessenberg form H of square matrices, a = Q·H·Qᴴ: H, or (H, Q) with `calc_q`."""
     del overwrite_a, check_finite
     (a,) = _inexact(asarray(a))
@@ -227,7 +246,7 @@ def hessenberg(a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check
 
 
 @jit
-def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
+def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Array, Array]:
     """The LU factors of matrices in one array, and the pivots: row i was swapped with row pivots[i]."""
     del overwrite_a, check_finite
     (a,) = _inexact(asarray(a))
@@ -236,14 +255,14 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> t
 
 
 @partial(jit, static_argnums=(3,))
-def _lu_solve(lu: Any, permutation: Any, b: Any, trans: int) -> Any:
+def _lu_solve(lu: Any, permutation: Any, b: Any, trans: int) -> Array:
     vector = b.ndim == 1
     out = _linalg.lu_solve_by_permutation(lu, permutation, lax.expand_dims(b, (1,)) if vector else b, trans)
     return lax.squeeze(out, (out.ndim - 1,)) if vector else out
 
 
-def _lu_solve_entry(lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0, overwrite_b: bool = False,
-                    check_finite: bool = True) -> Any:
+def _lu_solve_entry(lu_and_piv: tuple[ArrayLike, ArrayLike], b: ArrayLike, trans: int = 0, overwrite_b: bool = False,
+                    check_finite: bool = True) -> Array:
     """Solves a·x = b (`trans` 0), aᵀ·x = b (1) or aᴴ·x = b (2) with what `lu_factor` returned.
 
     `b` has shape [n] or [..., n, k]. Raises ValueError for other values of `trans` and shapes that do not fit.
@@ -294,13 +313,14 @@ def _lu(a: Any, permute_l: bool) -> tuple:
     return (contractions.matmul(p, lower, precision=HIGHEST), upper) if permute_l else (p, lower, upper)
 
 
-def _table(x: Any, y: Any) -> tuple[Any, Any]:
+def _table(x: Array, y: Array) -> tuple[Array, Array]:
     shape = lax.broadcast_shapes(x.shape, y.shape)
     return spread(x, shape), spread(y, shape)
 
 
 @partial(jit, static_argnames=("permute_l", "overwrite_a", "check_finite"))
-def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> tuple:
+def lu(a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False,
+       check_finite: bool = True) -> tuple[Array, ...]:
     """The factors of a = P·L·U: (P, L, U), or (P·L, U) with `permute_l`; L has ones on its diagonal."""
     del overwrite_a, check_finite
     return _lu(a, permute_l)
@@ -315,8 +335,8 @@ def _qr(a: Any, mode: str, pivoting: bool) -> tuple:
     return (r, *p) if mode == "r" else (q, r, *p)
 
 
-def qr(a: Any, overwrite_a: bool = False, lwork: Any = None, mode: str = "full", pivoting: bool = False,
-       check_finite: bool = True) -> tuple:
+def qr(a: ArrayLike, overwrite_a: bool = False, lwork: Object = None, mode: str = "full", pivoting: bool = False,
+       check_finite: bool = True) -> tuple[Array, ...]:
     """The factors of a = Q·R: (Q, R), with Q unitary and R triangular.
 
     Args:
@@ -330,8 +350,8 @@ def qr(a: Any, overwrite_a: bool = False, lwork: Any = None, mode: str = "full",
     return _qr(a, mode, pivoting)
 
 
-def qr_multiply(a: Any, c: Any, mode: str = "right", pivoting: bool = False, conjugate: bool = False,
-                overwrite_a: bool = False, overwrite_c: bool = False) -> tuple:
+def qr_multiply(a: ArrayLike, c: ArrayLike, mode: str = "right", pivoting: bool = False, conjugate: bool = False,
+                overwrite_a: bool = False, overwrite_c: bool = False) -> tuple[Array, ...]:
     """The product of the factor Q of `a` with `c`, without building Q, and the factor R.
 
     Args:
@@ -366,7 +386,7 @@ def qr_multiply(a: Any, c: Any, mode: str = "right", pivoting: bool = False, con
 
 # -- systems of equations ------------------------------------------------------------------------------
 @partial(jit, static_argnames=("assume_a", "lower"))
-def _solve(a: Any, b: Any, assume_a: str, lower: bool) -> Any:
+def _solve(a: Any, b: Any, assume_a: str, lower: bool) -> Array:
     if assume_a != "pos":
         return _linalg.solve(a, b)
     a, b = _inexact(asarray(a), asarray(b))
@@ -375,7 +395,7 @@ def _solve(a: Any, b: Any, assume_a: str, lower: bool) -> Any:
                          f"a={a.shape} and b={b.shape}")
     factors = cho_factor(lax.stop_gradient(a), lower=lower)[0]
 
-    def one(a: Any, factors: Any, b: Any) -> Any:
+    def one(a: Any, factors: Any, b: Any) -> Array:
         return lax.custom_linear_solve(lambda x: contractions.matmul(a, x, precision=HIGHEST), b,
                                        lambda _, x: cho_solve((factors, lower), x), symmetric=True)
 
@@ -387,8 +407,8 @@ def _solve(a: Any, b: Any, assume_a: str, lower: bool) -> Any:
     return vectorize(one, signature="(m,m),(m,m)," + right)(a, factors, b)
 
 
-def solve(a: Any, b: Any, lower: bool = False, overwrite_a: bool = False, overwrite_b: bool = False,
-          debug: bool = False, check_finite: bool = True, assume_a: str = "gen") -> Any:
+def solve(a: ArrayLike, b: ArrayLike, lower: bool = False, overwrite_a: bool = False, overwrite_b: bool = False,
+          debug: bool = False, check_finite: bool = True, assume_a: str = "gen") -> Array:
     """x with a·x = b, for square matrices.
 
     Args:
@@ -398,6 +418,12 @@ def solve(a: Any, b: Any, lower: bool = False, overwrite_a: bool = False, overwr
       assume_a: "gen", "sym", "her" or "pos" (Hermitian positive definite).
 
     The other arguments are ignored. Raises ValueError for other values of `assume_a`.
+
+    Example:
+      >>> import styrax.scipy.linalg as linalg
+      >>> import styrax.numpy as jnp
+      >>> linalg.solve(jnp.array([[2.0, 0.0], [0.0, 4.0]]), jnp.array([2.0, 2.0]))
+      Array([1. , 0.5], dtype=float32)
     """
     del overwrite_a, overwrite_b, debug, check_finite
     if assume_a not in ("gen", "sym", "her", "pos"):
@@ -406,7 +432,7 @@ def solve(a: Any, b: Any, lower: bool = False, overwrite_a: bool = False, overwr
 
 
 @partial(jit, static_argnames=("trans", "lower", "unit_diagonal"))
-def _solve_triangular(a: Any, b: Any, trans: int | str, lower: bool, unit_diagonal: bool) -> Any:
+def _solve_triangular(a: Any, b: Any, trans: int | str, lower: bool, unit_diagonal: bool) -> Array:
     if trans in (0, "N"):
         transpose, conjugate = False, False
     elif trans in (1, "T"):
@@ -422,8 +448,8 @@ def _solve_triangular(a: Any, b: Any, trans: int | str, lower: bool, unit_diagon
                                  unit_diagonal=unit_diagonal), a, b)
 
 
-def solve_triangular(a: Any, b: Any, trans: int | str = 0, lower: bool = False, unit_diagonal: bool = False,
-                     overwrite_b: bool = False, debug: Any = None, check_finite: bool = True) -> Any:
+def solve_triangular(a: ArrayLike, b: ArrayLike, trans: int | str = 0, lower: bool = False, unit_diagonal: bool = False,
+                     overwrite_b: bool = False, debug: Object = None, check_finite: bool = True) -> Array:
     """x with op(a)·x = b, for triangular matrices.
 
     Args:
@@ -441,10 +467,17 @@ def solve_triangular(a: Any, b: Any, trans: int | str = 0, lower: bool = False, 
 
 
 @jit
-def block_diag(*arrs: Any) -> Any:
+def block_diag(*arrs: ArrayLike) -> Array:
     """A matrix with the given ones on its diagonal and zeros elsewhere; vectors count as rows.
 
     Raises ValueError for arrays of rank above 2.
+
+    Example:
+      >>> import styrax.scipy.linalg as linalg
+      >>> import styrax.numpy as jnp
+      >>> linalg.block_diag(jnp.ones((1, 2)), 3.0)
+      Array([[1., 1., 0.],
+             [0., 0., 3.]], dtype=float32)
     """
     blocks = [asarray(x) for x in arrs] if arrs else [lax.full((1, 0), 0, np.float32)]
     for i, block in enumerate(blocks):

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
+from styrax.core.arrays.array import Array
+from styrax.core.types.typing import ArrayLike
 from styrax.lax import linalg as lax_linalg
 from styrax.numpy import contractions
 from styrax.numpy import linalg as _linalg
@@ -17,7 +19,7 @@ from styrax.numpy.broadcasting import choose_elements, spread
 from styrax.numpy.conversion import asarray
 from styrax.numpy.creation import eye, triu
 from styrax.numpy.promotion import arrays, convert, promote_dtypes_inexact, to_complex
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .linalg import _adjoint, _inexact, schur
 
@@ -31,7 +33,7 @@ _DEGREES = {
 }
 
 
-def _product(a: Any, b: Any) -> Any:
+def _product(a: Any, b: Any) -> Array:
     return contractions.matmul(a, b, precision=HIGHEST)
 
 
@@ -60,7 +62,7 @@ def _pade_weights(degree: int) -> list[float]:
     return weights[::-1]
 
 
-def _pade(degree: int, a: Any) -> tuple[Any, Any]:
+def _pade(degree: int, a: Any) -> tuple[Array, Array]:
     """The odd and the even part of the numerator of the approximant of exp(a)."""
     weights = _pade_weights(degree)
     one = eye(a.shape[-1], dtype=a.dtype)
@@ -69,7 +71,7 @@ def _pade(degree: int, a: Any) -> tuple[Any, Any]:
     while 2 * len(powers) <= (degree if degree < 13 else 6):
         powers.append(_product(powers[-1], square))
 
-    def combination(part: list[float]) -> Any:
+    def combination(part: list[float]) -> Array:
         total = lax.mul(lax.full_like(one, part[0]), powers[0])
         for w, p in zip(part[1:], powers[1:]):
             total = lax.add(total, lax.mul(lax.full_like(one, w), p))
@@ -85,7 +87,7 @@ def _pade(degree: int, a: Any) -> tuple[Any, Any]:
             lax.add(_product(high, upper_even), combination(even[:4])))
 
 
-def _expm2(a: Any, upper_triangular: bool, max_squarings: int) -> Any:
+def _expm2(a: Any, upper_triangular: bool, max_squarings: int) -> Array:
     real = np.empty(0, a.dtype).real.dtype if a.dtype.kind == "c" else a.dtype
     degrees = _DEGREES[8 if real.itemsize == 8 else 4]
     size = _linalg.norm(a, 1)
@@ -115,7 +117,7 @@ def _expm2(a: Any, upper_triangular: bool, max_squarings: int) -> Any:
 
 
 @partial(jit, static_argnames=("upper_triangular", "max_squarings"))
-def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> Any:
+def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
     """The exponentials of square matrices, by Padé approximants with scaling and squaring.
 
     Args:
@@ -131,7 +133,8 @@ def expm(A: Any, *, upper_triangular: bool = False, max_squarings: int = 16) -> 
 
 
 @partial(jit, static_argnames=("method", "compute_expm"))
-def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: bool = True) -> Any:
+def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None,
+                 compute_expm: bool = True) -> Array | tuple[Array, Array]:
     """The derivative of `expm` at A in the direction E: (expm(A), derivative), or the derivative alone.
 
     Raises ValueError for matrices that are not square or differ in shape, and for methods other than
@@ -153,7 +156,7 @@ def expm_frechet(A: Any, E: Any, *, method: str | None = None, compute_expm: boo
 
 
 # -- functions by the Schur form ---------------------------------------------------------------------------
-def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
+def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
     """The complex Schur form of a real one: turns the blocks of 2 × 2 on the diagonal into triangles.
 
     Raises ValueError for shapes that do not fit.
@@ -170,13 +173,13 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
 
 
 @jit
-def _rsf2csf(t: Any, z: Any) -> tuple[Any, Any]:
+def _rsf2csf(t: Any, z: Any) -> tuple[Array, Array]:
     dtype = to_complex(t.dtype)
     t, z = convert(t, dtype), convert(z, dtype)
     n = t.shape[0]
     eps = np.finfo(dtype).eps
 
-    def rotate(m: Any, t: Any, z: Any) -> tuple[Any, Any]:
+    def rotate(m: Any, t: Any, z: Any) -> tuple[Array, Array]:
         block = lax.dynamic_slice(t, (m - 1, m - 1), (2, 2))
         a, b, c, d = block[0, 0], block[0, 1], block[1, 0], block[1, 1]
         half = (a - d) / 2
@@ -204,7 +207,7 @@ def _rsf2csf(t: Any, z: Any) -> tuple[Any, Any]:
 
 
 @jit
-def _sqrtm(a: Any) -> Any:
+def _sqrtm(a: Any) -> Array:
     t, z = schur(a, output="complex")
     n = t.shape[-1]
     diagonal = lax.sqrt(_diagonal(t))
@@ -230,16 +233,16 @@ def _sqrtm(a: Any) -> Any:
     return _product(_product(z, root), _adjoint(z))
 
 
-def _diagonal(a: Any) -> Any:
+def _diagonal(a: Any) -> Array:
     return _linalg.diagonal(a)
 
 
-def _as_diagonal(v: Any) -> Any:
+def _as_diagonal(v: Any) -> Array:
     n = v.shape[0]
     return lax.mul(eye(n, dtype=v.dtype), spread(lax.expand_dims(v, (1,)), (n, n)))
 
 
-def sqrtm(A: Any, blocksize: int = 1) -> Any:
+def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     """The principal square root of a square matrix, complex. Raises NotImplementedError for other block sizes."""
     if blocksize > 1:
         raise NotImplementedError("Blocked version is not implemented yet.")
@@ -275,7 +278,7 @@ def _funm(a: Any, func: Callable[[Any], Any]) -> tuple[Any, Any]:
     return f, lax.min(convert(1, real), lax.max(tolerance, error))
 
 
-def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
+def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Array | tuple[Array, Array]:
     """A function of a square matrix, by Parlett's recurrence on its Schur form.
 
     Args:
@@ -294,8 +297,8 @@ def funm(A: Any, func: Callable[[Any], Any], disp: bool = True) -> Any:
 
 # -- polar factors and Sylvester's equation ----------------------------------------------------------------
 @partial(jit, static_argnames=("side", "method", "max_iterations"))
-def polar(a: Any, side: str = "right", *, method: str = "qdwh", eps: float | None = None,
-          max_iterations: int | None = None) -> tuple[Any, Any]:
+def polar(a: ArrayLike, side: str = "right", *, method: str = "qdwh", eps: float | None = None,
+          max_iterations: int | None = None) -> tuple[Array, Array]:
     """The polar decomposition: U with orthonormal columns and P ≥ 0, a = U·P ("right") or a = P·U ("left").
 
     Args:
@@ -320,7 +323,7 @@ def polar(a: Any, side: str = "right", *, method: str = "qdwh", eps: float | Non
 
 
 @partial(jit, static_argnums=(1,))
-def _polar(a: Any, side: str) -> tuple[Any, Any]:
+def _polar(a: Any, side: str) -> tuple[Array, Array]:
     u, s, vh = lax_linalg.svd(a, full_matrices=False)
     unitary = _product(u, vh)
     s = lax.expand_dims(convert(s, a.dtype), (s.ndim - 1,))
@@ -330,7 +333,7 @@ def _polar(a: Any, side: str) -> tuple[Any, Any]:
     return unitary, _product(lax.mul(u, spread(s, u.shape)), _adjoint(u))
 
 
-def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
+def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur", tol: float = 1e-8) -> Array:
     """X with A·X + X·B = C.
 
     Args:
@@ -353,7 +356,7 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
 
 
 @partial(jit, static_argnums=(4,))
-def _sylvester(a: Any, b: Any, c: Any, tol: Any, method: str) -> Any:
+def _sylvester(a: Any, b: Any, c: Any, tol: Any, method: str) -> Array:
     dtype = to_complex(a.dtype)
     m, n = c.shape
     right = convert(c, dtype)

@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
+from styrax.core.arrays.array import Array
+from styrax.core.types.typing import ArrayLike
+from styrax.lax.reductions.contractions import PrecisionLike
 from styrax.numpy.broadcasting import spread
 from styrax.numpy.conversion import asarray
 from styrax.numpy.creation import arange
-from styrax.numpy.promotion import arrays, promote_dtypes_inexact
+from styrax.numpy.promotion import arrays, dtype_of, promote_dtypes_inexact
 from styrax.numpy.shaping import flip, moveaxis
 
 _later = dict.fromkeys(("csd", "istft", "stft", "welch"), "spectral")
@@ -28,7 +31,7 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-def _convolve(in1: Any, in2: Any, mode: str, precision: Any) -> Any:
+def _convolve(in1: Any, in2: Any, mode: str, precision: Any) -> Array:
     """Convolution along all axes. The result of "same" and "valid" is that of the larger operand first."""
     if mode not in ("full", "same", "valid"):
         raise ValueError(_MODES)
@@ -64,7 +67,8 @@ def _middle(large: int, small: int) -> tuple[int, int]:
     return small - 1 - low, small - 1 - (large - 1 - low)
 
 
-def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None) -> Any:
+def convolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto",
+             precision: PrecisionLike = None) -> Array:
     """The convolution of two arrays of the same rank, along all axes.
 
     Args:
@@ -74,6 +78,12 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto", preci
       precision: of the products, as for `lax.conv_general_dilated`.
 
     Raises ValueError for other modes and methods, different ranks, and empty arrays.
+
+    Example:
+      >>> import styrax.scipy.signal as signal
+      >>> import styrax.numpy as jnp
+      >>> signal.convolve(jnp.array([1.0, 2.0]), jnp.array([1.0, 1.0]), method='direct')
+      Array([1., 3., 2.], dtype=float32)
     """
     if method == "fft":
         return fftconvolve(in1, in2, mode=mode)
@@ -89,31 +99,33 @@ def _plane(name: str, in1: Any, in2: Any, boundary: str, fillvalue: float) -> No
         raise ValueError(f"{name}() only supports 2-dimensional inputs.")
 
 
-def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: float = 0,
-               precision: Any = None) -> Any:
+def convolve2d(in1: ArrayLike, in2: ArrayLike, mode: str = "full", boundary: str = "fill", fillvalue: float = 0,
+               precision: PrecisionLike = None) -> Array:
     """The convolution of two matrices; as `convolve`. Raises NotImplementedError for other boundaries."""
     _plane("convolve2d", in1, in2, boundary, fillvalue)
     return _convolve(in1, in2, mode, precision)
 
 
-def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None) -> Any:
+def correlate(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto",
+              precision: PrecisionLike = None) -> Array:
     """The cross-correlation of two arrays of the same rank; arguments as for `convolve`."""
-    return convolve(in1, flip(lax.conj(in2) if in2.dtype.kind == "c" else in2), mode, method=method,
+    return convolve(in1, flip(lax.conj(in2) if dtype_of(in2).kind == "c" else in2), mode, method=method,
                     precision=precision)
 
 
-def correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: float = 0,
-                precision: Any = None) -> Any:
+def correlate2d(in1: ArrayLike, in2: ArrayLike, mode: str = "full", boundary: str = "fill", fillvalue: float = 0,
+                precision: PrecisionLike = None) -> Array:
     """The cross-correlation of two matrices; as `convolve2d`."""
     _plane("correlate2d", in1, in2, boundary, fillvalue)
-    in2 = lax.conj(in2) if in2.dtype.kind == "c" else in2
-    if all(a <= b for a, b in zip(in1.shape, in2.shape)) and in1.shape != in2.shape:
+    in2 = lax.conj(in2) if dtype_of(in2).kind == "c" else in2
+    first, second = np.shape(in1), np.shape(in2)
+    if all(a <= b for a, b in zip(first, second)) and first != second:
         return _convolve(in1, flip(in2), mode, precision)
     # Backwards, which puts the middle part of "same" where SciPy has it.
     return flip(_convolve(flip(in1), in2, mode, precision))
 
 
-def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: int | Sequence[int] | None = None) -> Any:
+def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: int | Sequence[int] | None = None) -> Array:
     """The convolution of two arrays by Fourier transforms.
 
     Args:
@@ -161,7 +173,8 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: int | Sequence[int
     return lax.slice(out, starts, stops)
 
 
-def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: None = None) -> Any:
+def detrend(data: ArrayLike, axis: int = -1, type: str = "linear", bp: int | Sequence[int] | np.ndarray = 0,
+            overwrite_data: None = None) -> Array:
     """The data without their trend along an axis.
 
     Args:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import importlib as _importlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
-from styrax.core.trace import concrete_or_error
+from styrax.core.arrays.array import Array
+from styrax.core.tracing.trace import concrete_or_error
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike, Axis
 from styrax.nn.exponentials import log_softmax as _log_softmax
 from styrax.nn.exponentials import logsumexp as logsumexp
 from styrax.nn.exponentials import softmax as _softmax
@@ -62,7 +64,7 @@ def __getattr__(name: str) -> Any:
     return value
 
 
-def _zero(x: Any) -> Any:
+def _zero(x: Any) -> Array:
     return convert(0, *typed(x))
 
 
@@ -74,30 +76,57 @@ def _real(name: str, *args: Any) -> list[Any]:
     return promoted
 
 
-def _number(x: Any, like: Any) -> Any:
+def _number(x: Any, like: Any) -> Array:
     return convert(x, dtype_of(like))
 
 
 # -- errors and normal distributions ---------------------------------------------------------------------
-def erf(x: Any) -> Any:
-    """The error function 2/sqrt(π) · ∫₀ˣ exp(-t²) dt."""
+def erf(x: ArrayLike) -> Array:
+    """The error function 2/sqrt(π) · ∫₀ˣ exp(-t²) dt.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §7.2.
+    """
     (x,) = promote_args_inexact("erf", x)
     return lax.erf(x)
 
 
-def erfc(x: Any) -> Any:
-    """1 - erf(x), accurate where erf is near 1."""
+def erfc(x: ArrayLike) -> Array:
+    """1 - erf(x), accurate where erf is near 1.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §7.2.
+    """
     (x,) = promote_args_inexact("erfc", x)
     return lax.erfc(x)
 
 
-def erfinv(x: Any) -> Any:
-    """The inverse of the error function, on (-1, 1)."""
+def erfinv(x: ArrayLike) -> Array:
+    """The inverse of the error function, on (-1, 1).
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §7.17.
+    """
     (x,) = promote_args_inexact("erfinv", x)
     return lax.erf_inv(x)
 
 
-def _ndtr(x: Any) -> Any:
+def _ndtr(x: Any) -> Array:
     half = convert(math.sqrt(2.0) / 2, dtype_of(x))
     w = lax.mul(x, half)
     z = lax.abs(w)
@@ -108,8 +137,15 @@ def _ndtr(x: Any) -> Any:
     return lax.mul(_number(0.5, x), lax.select(small, near, far))
 
 
-def ndtr(x: Any) -> Any:
-    """The distribution function of the standard normal distribution. Raises TypeError for complex numbers."""
+def ndtr(x: ArrayLike) -> Array:
+    """The distribution function of the standard normal distribution. Raises TypeError for complex numbers.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     (x,) = promote_args_inexact("ndtr", x)
     if not dtypes.issubdtype(dtype_of(x), np.floating):
         raise TypeError(f"x.dtype={dtype_of(x)} is not supported, see docstring for supported types.")
@@ -124,7 +160,7 @@ _LOG_NDTR_BOUNDS = {np.dtype(np.float64): (-20.0, 8.0), np.dtype(np.float32): (-
 _LOG_NDTR_TERMS = 30
 
 
-def _log_ndtr_series(x: Any, order: int) -> Any:
+def _log_ndtr_series(x: Any, order: int) -> Array:
     """The factor 1 - 1/x² + 3/x⁴ - 15/x⁶ … of the asymptotic expansion."""
     x2 = lax.square(x)
     even = odd = lax.full_like(x, 0)
@@ -139,7 +175,7 @@ def _log_ndtr_series(x: Any, order: int) -> Any:
     return lax.sub(lax.add(_number(1, x), even), odd)
 
 
-def _log_ndtr_lower(x: Any, order: int) -> Any:
+def _log_ndtr_lower(x: Any, order: int) -> Array:
     square_ = lax.mul(_number(-0.5, x), lax.square(x))
     scale = lax.sub(square_, lax.log(lax.neg(x)))
     scale = lax.sub(scale, _number(0.5 * math.log(2 * math.pi), x))
@@ -147,7 +183,7 @@ def _log_ndtr_lower(x: Any, order: int) -> Any:
 
 
 def _make_log_ndtr(order: int) -> Callable[[Any], Any]:
-    def log_ndtr(x: Any) -> Any:
+    def log_ndtr(x: Any) -> Array:
         lower, upper = _LOG_NDTR_BOUNDS.get(x.dtype, (-10.0, 5.0))
         top, low = _number(upper, x), _number(lower, x)
         above = lax.gt(x, top)
@@ -167,18 +203,25 @@ def _make_log_ndtr(order: int) -> Callable[[Any], Any]:
     return function
 
 
-def _norm_logpdf(x: Any) -> Any:
+def _norm_logpdf(x: Any) -> Array:
     return lax.sub(lax.mul(_number(-0.5, x), lax.square(x)), _number(0.5 * math.log(2 * math.pi), x))
 
 
 _log_ndtrs: dict[int, Callable[[Any], Any]] = {}
 
 
-def log_ndtr(x: Any, series_order: int = 3) -> Any:
+def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     """The logarithm of `ndtr(x)`, accurate for very negative x, too.
 
     `series_order` is the number of terms of the asymptotic series there. Raises TypeError for dtypes other
     than float32 and float64, and for orders that are no int.
+
+    Args:
+      x: numbers; integers are taken as floats.
+      series_order: how many terms of the asymptotic series are used in the lower tail.
+
+    Returns:
+      an array of the shape of `x`.
     """
     if not (isinstance(series_order, int) and 0 <= series_order <= _LOG_NDTR_TERMS):
         kind = ValueError if isinstance(series_order, int) else TypeError
@@ -193,8 +236,15 @@ def log_ndtr(x: Any, series_order: int = 3) -> Any:
     return function(asarray(x))
 
 
-def ndtri(p: Any) -> Any:
-    """The inverse of `ndtr`: the quantiles of the standard normal distribution. TypeError for complex numbers."""
+def ndtri(p: ArrayLike) -> Array:
+    """The inverse of `ndtr`: the quantiles of the standard normal distribution. TypeError for complex numbers.
+
+    Args:
+      p: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `p`.
+    """
     (p,) = promote_args_inexact("ndtri", p)
     p = asarray(p)
     if not dtypes.issubdtype(p.dtype, np.floating):
@@ -203,7 +253,7 @@ def ndtri(p: Any) -> Any:
 
 
 @custom_jvp
-def _ndtri(p: Any) -> Any:
+def _ndtri(p: Any) -> Array:
     # The lower tail, where p is accurate, is solved for; the upper one mirrors it.
     upper = lax.gt(p, _number(0.5, p))
     q = lax.select(upper, lax.sub(_number(1, p), p), p)
@@ -236,22 +286,41 @@ def _ndtri_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 
 # -- logarithms --------------------------------------------------------------------------------------------
-def expit(x: Any) -> Any:
-    """1 / (1 + exp(-x)), the logistic sigmoid."""
+def expit(x: ArrayLike) -> Array:
+    """1 / (1 + exp(-x)), the logistic sigmoid.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Example:
+      >>> import styrax.scipy.special as special
+      >>> special.expit(0.0)
+      Array(0.5, dtype=float32, weak_type=True)
+    """
     (x,) = promote_args_inexact("expit", x)
     return lax.logistic(x)
 
 
 @custom_jvp
-def _logit(x: Any) -> Any:
+def _logit(x: Any) -> Array:
     return lax.log(lax.div(x, lax.sub(_number(1, x), x)))
 
 
 _logit.defjvps(lambda g, ans, x: divide(g, multiply(x, subtract(1, x))))
 
 
-def logit(x: Any) -> Any:
-    """log(x / (1 - x)), the inverse of `expit`."""
+def logit(x: ArrayLike) -> Array:
+    """log(x / (1 - x)), the inverse of `expit`.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     (x,) = promote_args_inexact("logit", x)
     return _logit(x)
 
@@ -277,7 +346,7 @@ def _x_times_log(name: str, log: Callable[..., Any], slope: Callable[..., Any], 
     jvp.__name__ = jvp.__qualname__ = f"_{name}_jvp"
     wrapped.defjvp(jvp)
 
-    def entry(x: Any, y: Any) -> Any:
+    def entry(x: ArrayLike, y: ArrayLike) -> Array:
         x, y = promote_args_inexact(name, x, y)
         return wrapped(x, y)
 
@@ -291,7 +360,7 @@ xlog1py = _x_times_log("xlog1py", lax.log1p, lambda x, y: divide(x, add(1, y)), 
 
 
 @custom_jvp
-def _xlogx(x: Any) -> Any:
+def _xlogx(x: Any) -> Array:
     return xlogy(x, x)
 
 
@@ -301,14 +370,28 @@ def _xlogx_jvp(primals: tuple, tangents: tuple) -> tuple:
     return _xlogx(x), multiply(t, add(lax.log(x), 1))
 
 
-def entr(x: Any) -> Any:
-    """-x · log(x), 0 at 0 and -∞ below."""
+def entr(x: ArrayLike) -> Array:
+    """-x · log(x), 0 at 0 and -∞ below.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     (x,) = _real("entr", x)
     return lax.select(lax.lt(x, _zero(x)), lax.full_like(x, -np.inf), lax.neg(_xlogx(x)))
 
 
-def rel_entr(p: Any, q: Any) -> Any:
-    """p · log(p / q), 0 where p is 0 and q is not negative, ∞ outside the domain."""
+def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
+    """p · log(p / q), 0 where p is 0 and q is not negative, ∞ outside the domain.
+
+    Args:
+      p, q: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of the arguments broadcast together.
+    """
     p, q = _real("rel_entr", p, q)
     zero = _zero(p)
     safe = both(lax.gt(p, zero), lax.gt(q, zero))
@@ -319,55 +402,121 @@ def rel_entr(p: Any, q: Any) -> Any:
     return choose_elements(safe, value, choose_elements(none, 0.0, np.inf))
 
 
-def kl_div(p: Any, q: Any) -> Any:
-    """p · log(p / q) - p + q, the terms of the Kullback-Leibler divergence."""
+def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
+    """p · log(p / q) - p + q, the terms of the Kullback-Leibler divergence.
+
+    Args:
+      p, q: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of the arguments broadcast together.
+    """
     p, q = _real("kl_div", p, q)
     return add(subtract(rel_entr(p, q), p), q)
 
 
-def boxcox(x: Any, lmbda: Any) -> Any:
-    """(x^λ - 1) / λ, and log(x) for λ = 0."""
+def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
+    """(x^λ - 1) / λ, and log(x) for λ = 0.
+
+    Args:
+      x: numbers; integers are taken as floats.
+      lmbda: λ.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     x, lmbda = promote_args_inexact("boxcox", x, lmbda)
     none = equal(lmbda, 0)
     safe = choose_elements(none, 1.0, lmbda)
     return choose_elements(none, lax.log(x), divide(lax.expm1(multiply(safe, lax.log(x))), safe))
 
 
-def boxcox1p(x: Any, lmbda: Any) -> Any:
-    """((1 + x)^λ - 1) / λ, and log1p(x) for λ = 0."""
+def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
+    """((1 + x)^λ - 1) / λ, and log1p(x) for λ = 0.
+
+    Args:
+      x: numbers; integers are taken as floats.
+      lmbda: λ.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     x, lmbda = promote_args_inexact("boxcox1p", x, lmbda)
     none = equal(lmbda, 0)
     safe = choose_elements(none, 1.0, lmbda)
     return choose_elements(none, lax.log1p(x), divide(lax.expm1(multiply(safe, lax.log1p(x))), safe))
 
 
-def softmax(x: Any, /, *, axis: Any = None) -> Any:
-    """exp(x) divided by its sum along `axis`, by default over all elements."""
+def softmax(x: ArrayLike, /, *, axis: int | Sequence[int] | None = None) -> Array:
+    """exp(x) divided by its sum along `axis`, by default over all elements.
+
+    Args:
+      x: numbers; integers are taken as floats.
+      axis: an axis, several, or None for all.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     (x,) = arrays("softmax", x)
     return _softmax(x, axis=tuple(range(len(shape_of(x)))) if axis is None else axis)
 
 
-def log_softmax(x: Any, /, *, axis: Any = None) -> Any:
-    """The logarithm of `softmax(x, axis)`."""
+def log_softmax(x: ArrayLike, /, *, axis: Axis = None) -> Array:
+    """The logarithm of `softmax(x, axis)`.
+
+    Args:
+      x: numbers; integers are taken as floats.
+      axis: an axis, several, or None for all.
+
+    Returns:
+      an array of the shape of `x`.
+    """
     (x,) = arrays("log_softmax", x)
     return _log_softmax(x, axis=tuple(range(len(shape_of(x)))) if axis is None else axis)
 
 
 # -- gamma and its kin ---------------------------------------------------------------------------------------
-def gammaln(x: Any) -> Any:
-    """The logarithm of |Γ(x)|."""
+def gammaln(x: ArrayLike) -> Array:
+    """The logarithm of |Γ(x)|.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §5.2.
+    """
     (x,) = promote_args_inexact("gammaln", x)
     return lax.lgamma(x)
 
 
-def loggamma(x: Any) -> Any:
-    """The logarithm of |Γ(x)|; NaN for negative real x, where Γ is not positive."""
+def loggamma(x: ArrayLike) -> Array:
+    """The logarithm of |Γ(x)|; NaN for negative real x, where Γ is not positive.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §5.2.
+    """
     (x,) = promote_args_inexact("loggamma", x)
     return choose_elements(lax.lt(x, _zero(x)), np.nan, lax.lgamma(x))
 
 
-def gammasgn(x: Any) -> Any:
-    """The sign of Γ(x): 1 or -1, NaN at negative whole numbers and for NaN."""
+def gammasgn(x: ArrayLike) -> Array:
+    """The sign of Γ(x): 1 or -1, NaN at negative whole numbers and for NaN.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §5.2.
+    """
     (x,) = _real("gammasgn", x)
     if not dtypes.issubdtype(dtype_of(x), np.floating):
         raise TypeError(f"gammasgn does not accept {dtype_of(x)}")
@@ -380,18 +529,27 @@ def gammasgn(x: Any) -> Any:
     return choose_elements(unknown, np.nan, choose_elements(minus, _number(-1, x), _number(1, x)))
 
 
-def gamma(x: Any) -> Any:
-    """Γ(x)."""
+def gamma(x: ArrayLike) -> Array:
+    """Γ(x).
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §5.2.
+    """
     (x,) = promote_args_inexact("gamma", x)
     return multiply(gammasgn(x), lax.exp(lax.lgamma(x)))
 
 
-def _log_ratio(a: Any, b: Any) -> Any:
+def _log_ratio(a: Any, b: Any) -> Array:
     """lgamma(a) + lgamma(b) - lgamma(a + b) for a <= b with large b, by Stirling's series without cancellation."""
     h = lax.div(a, b)
     total = lax.add(a, b)
 
-    def correction(z: Any) -> Any:
+    def correction(z: Any) -> Array:
         # lgamma(z) - ((z - 1/2)·log(z) - z + log(2π)/2), by its asymptotic series.
         r = lax.div(_number(1, z), z)
         r2 = lax.mul(r, r)
@@ -405,8 +563,17 @@ def _log_ratio(a: Any, b: Any) -> Any:
     return lax.add(lax.add(lax.lgamma(a), a), lax.add(main, lax.sub(correction(b), correction(total))))
 
 
-def betaln(a: Any, b: Any) -> Any:
-    """The logarithm of the beta function Γ(a)·Γ(b) / Γ(a + b)."""
+def betaln(a: ArrayLike, b: ArrayLike) -> Array:
+    """The logarithm of the beta function Γ(a)·Γ(b) / Γ(a + b).
+
+    Args:
+      a, b: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of the arguments broadcast together.
+
+    Reference: DLMF §5.12.
+    """
     a, b = promote_args_inexact("betaln", a, b)
     a, b = lax.min(a, b), lax.max(a, b)
     small = lax.add(lax.lgamma(a), lax.sub(lax.lgamma(b), lax.lgamma(lax.add(a, b))))
@@ -414,39 +581,94 @@ def betaln(a: Any, b: Any) -> Any:
     return choose_elements(less(b, 8), small, large)
 
 
-def beta(a: Any, b: Any) -> Any:
-    """The beta function Γ(a)·Γ(b) / Γ(a + b)."""
+def beta(a: ArrayLike, b: ArrayLike) -> Array:
+    """The beta function Γ(a)·Γ(b) / Γ(a + b).
+
+    Args:
+      a, b: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of the arguments broadcast together.
+
+    Reference: DLMF §5.12.
+    """
     a, b = _real("beta", a, b)
     sign = multiply(multiply(gammasgn(a), gammasgn(b)), gammasgn(add(a, b)))
     return multiply(sign, lax.exp(betaln(a, b)))
 
 
-def betainc(a: Any, b: Any, x: Any) -> Any:
-    """The regularised incomplete beta function."""
+def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
+    """The regularised incomplete beta function.
+
+    Args:
+      a, b, x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of the arguments broadcast together.
+
+    Reference: DLMF §8.17.
+    """
     a, b, x = _real("betainc", a, b, x)
     return lax.betainc(a, b, x)
 
 
-def gammainc(a: Any, x: Any) -> Any:
-    """The regularised lower incomplete gamma function."""
+def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
+    """The regularised lower incomplete gamma function.
+
+    Args:
+      a, x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of the arguments broadcast together.
+
+    Reference: DLMF §8.2.
+    """
     a, x = promote_args_inexact("gammainc", a, x)
     return lax.igamma(a, x)
 
 
-def gammaincc(a: Any, x: Any) -> Any:
-    """The regularised upper incomplete gamma function."""
+def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
+    """The regularised upper incomplete gamma function.
+
+    Args:
+      a, x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of the arguments broadcast together.
+
+    Reference: DLMF §8.2.
+    """
     a, x = promote_args_inexact("gammaincc", a, x)
     return lax.igammac(a, x)
 
 
-def digamma(x: Any) -> Any:
-    """The derivative of log Γ."""
+def digamma(x: ArrayLike) -> Array:
+    """The derivative of log Γ.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §5.2.
+    """
     (x,) = promote_args_inexact("digamma", x)
     return lax.digamma(x)
 
 
-def polygamma(n: Any, x: Any) -> Any:
-    """The n-th derivative of `digamma`. Raises ValueError for n of a complex or bool dtype."""
+def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
+    """The n-th derivative of `digamma`. Raises ValueError for n of a complex or bool dtype.
+
+    Args:
+      n: orders, from 0 on.
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `n`.
+
+    Reference: DLMF §5.15.
+    """
     n_, x = arrays("polygamma", n, x)
     if not dtypes.issubdtype(dtype_of(n_), np.integer) and not dtypes.issubdtype(dtype_of(n_), np.floating):
         raise ValueError(f"Argument `n` to polygamma must be of integer type. Got dtype {dtype_of(n_)}.")
@@ -455,11 +677,11 @@ def polygamma(n: Any, x: Any) -> Any:
 
 
 @custom_jvp
-def _zeta(x: Any, q: Any) -> Any:
+def _zeta(x: Any, q: Any) -> Array:
     return lax.zeta(x, q)
 
 
-def _zeta_series(x: Any, q: Any) -> Any:
+def _zeta_series(x: Any, q: Any) -> Array:
     """The same by Euler and Maclaurin's formula, in terms whose derivatives by x are known."""
     x, q = lax.expand_dims(x, (0,)), lax.expand_dims(q, (0,))
     count = 16
@@ -477,15 +699,25 @@ def _zeta_series(x: Any, q: Any) -> Any:
     return total
 
 
-def _zeta_by_exponent(g: Any, ans: Any, x: Any, q: Any) -> Any:
+def _zeta_by_exponent(g: Any, ans: Any, x: Any, q: Any) -> Array:
     return jvp(lambda x: _zeta_series(x, q), (x,), (g,))[1]
 
 
 _zeta.defjvps(_zeta_by_exponent, lambda g, ans, x, q: multiply(g, multiply(lax.neg(x), _zeta(add(x, 1), q))))
 
 
-def zeta(x: Any, q: Any = None) -> Any:
-    """The Hurwitz zeta function Σ 1/(k + q)^x. Raises NotImplementedError without q."""
+def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
+    """The Hurwitz zeta function Σ 1/(k + q)^x. Raises NotImplementedError without q.
+
+    Args:
+      x: exponents.
+      q: shifts.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §25.11.
+    """
     if q is None:
         raise NotImplementedError("Riemann zeta function not implemented; pass q != None to compute the Hurwitz Zeta "
                                   "function.")
@@ -493,37 +725,76 @@ def zeta(x: Any, q: Any = None) -> Any:
     return _zeta(*spread_all((x, q)))
 
 
-def multigammaln(a: Any, d: Any) -> Any:
-    """The logarithm of the multivariate gamma function of dimension d."""
-    d = concrete_or_error(int, d, "d argument of multigammaln")
+def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
+    """The logarithm of the multivariate gamma function of dimension d.
+
+    Args:
+      a: numbers; integers are taken as floats.
+      d: the dimension, an int that is known when it is traced.
+
+    Returns:
+      an array of the shape of `a`.
+
+    Reference: DLMF §35.3.
+    """
+    order = concrete_or_error(int, d, "d argument of multigammaln")
     (a,) = promote_args_inexact("multigammaln", a)
-    size = _number(d, a)
+    size = _number(order, a)
     constant = lax.mul(lax.mul(lax.mul(_number(0.25, a), size), lax.sub(size, _number(1, a))),
                        lax.log(_number(np.pi, a)))
-    steps = lax.div(lax.iota(dtype_of(a), d), _number(2, a))
+    steps = lax.div(lax.iota(dtype_of(a), order), _number(2, a))
     a = asarray(a)
     terms = lax.lgamma(lax.sub(lax.expand_dims(a, (a.ndim,)), lax.expand_dims(steps, tuple(range(a.ndim)))))
     return lax.add(lax.reduce_sum(terms, (a.ndim,)), constant)
 
 
-def factorial(n: Any, exact: bool = False) -> Any:
-    """n! = Γ(n + 1), 0 for negative n. Raises NotImplementedError for `exact`."""
+def factorial(n: ArrayLike, exact: bool = False) -> Array:
+    """n! = Γ(n + 1), 0 for negative n. Raises NotImplementedError for `exact`.
+
+    Args:
+      n: numbers; integers are taken as floats.
+      exact: must be False.
+
+    Returns:
+      an array of the shape of `n`.
+
+    Reference: DLMF §5.4.
+    """
     if exact:
         raise NotImplementedError("factorial with exact=True")
     (n,) = promote_args_inexact("factorial", n)
     return choose_elements(lax.lt(n, _zero(n)), 0, lax.exp(lax.lgamma(add(n, 1))))
 
 
-def poch(z: Any, m: Any) -> Any:
-    """The rising factorial Γ(z + m) / Γ(z)."""
+def poch(z: ArrayLike, m: ArrayLike) -> Array:
+    """The rising factorial Γ(z + m) / Γ(z).
+
+    Args:
+      z, m: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of the arguments broadcast together.
+
+    Reference: DLMF §5.2.
+    """
     z, m = _real("poch", z, m)
     value = divide(multiply(gammasgn(add(z, m)), lax.exp(subtract(lax.lgamma(add(z, m)), lax.lgamma(z)))), gammasgn(z))
     # Where both gamma functions are infinite; elsewhere the derivative by m counts at 0, too.
     return choose_elements(logical_and(equal(m, 0), lax.ne(value, value)), _number(1, z), value)
 
 
-def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
-    """How many ways there are to choose k things out of N, with repetition or without."""
+def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
+    """How many ways there are to choose k things out of N, with repetition or without.
+
+    Args:
+      N, k: numbers; integers are taken as floats.
+      repetition: whether a thing may be chosen more than once.
+
+    Returns:
+      an array of the shape of the arguments broadcast together.
+
+    Reference: DLMF §26.3.
+    """
     if repetition:
         return comb(subtract(add(N, k), 1), k)
     N, k = promote_args_inexact("comb", N, k)
@@ -538,25 +809,61 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
 
 
 # -- Bessel functions ----------------------------------------------------------------------------------------
-def i0e(x: Any) -> Any:
-    """exp(-|x|) · I₀(x)."""
+def i0e(x: ArrayLike) -> Array:
+    """exp(-|x|) · I₀(x).
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §10.25.
+    """
     (x,) = promote_args_inexact("i0e", x)
     return lax.bessel_i0e(x)
 
 
-def i0(x: Any) -> Any:
-    """The modified Bessel function I₀."""
+def i0(x: ArrayLike) -> Array:
+    """The modified Bessel function I₀.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §10.25.
+    """
     (x,) = promote_args_inexact("i0", x)
     return lax.mul(lax.exp(lax.abs(x)), lax.bessel_i0e(x))
 
 
-def i1e(x: Any) -> Any:
-    """exp(-|x|) · I₁(x)."""
+def i1e(x: ArrayLike) -> Array:
+    """exp(-|x|) · I₁(x).
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §10.25.
+    """
     (x,) = promote_args_inexact("i1e", x)
     return lax.bessel_i1e(x)
 
 
-def i1(x: Any) -> Any:
-    """The modified Bessel function I₁."""
+def i1(x: ArrayLike) -> Array:
+    """The modified Bessel function I₁.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §10.25.
+    """
     (x,) = promote_args_inexact("i1", x)
     return lax.mul(lax.exp(lax.abs(x)), lax.bessel_i1e(x))

@@ -12,12 +12,14 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
+from styrax.core.arrays.array import Array
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike
 from styrax.numpy.broadcasting import spread
 from styrax.numpy.conversion import asarray
 from styrax.numpy.promotion import convert, promote_args_inexact, to_complex
 from styrax.transforms.custom import custom_jvp
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from . import special_tables as tables
 
@@ -25,7 +27,7 @@ _GAMMA = 0.5772156649015329
 _SINGLE, _HALF = np.dtype(np.float32), 2
 
 
-def _real(name: str, *args: Any) -> list[Any]:
+def _real(name: str, *args: Any) -> list[Array]:
     """Arguments as floating point arrays of one shape. Raises ValueError for complex ones."""
     arrays = [asarray(x) for x in promote_args_inexact(name, *args)]
     if any(dtypes.issubdtype(x.dtype, np.complexfloating) for x in arrays):
@@ -43,19 +45,19 @@ def _wide(function: Callable[..., Any], *args: Any) -> Any:
     return tuple(convert(x, dtype) for x in out) if isinstance(out, tuple) else convert(out, dtype)
 
 
-def _c(value: Any, like: Any) -> Any:
+def _c(value: Any, like: Any) -> Array:
     return lax.full_like(like, value)
 
 
-def _times(value: float, x: Any) -> Any:
+def _times(value: float, x: Any) -> Array:
     return lax.mul(_c(value, x), x)
 
 
-def _plus(value: float, x: Any) -> Any:
+def _plus(value: float, x: Any) -> Array:
     return lax.add(_c(value, x), x)
 
 
-def _chebyshev(coefficients: Sequence[float], t: Any) -> Any:
+def _chebyshev(coefficients: Sequence[float], t: Any) -> Array:
     """A Chebyshev series at t in [-1, 1], without the terms that its dtype cannot show."""
     largest, eps = max(map(abs, coefficients)), float(np.finfo(t.dtype).eps)
     count = len(coefficients)
@@ -68,42 +70,42 @@ def _chebyshev(coefficients: Sequence[float], t: Any) -> Any:
     return _plus(coefficients[0], lax.sub(lax.mul(t, last), before))
 
 
-def _on(coefficients: Sequence[float], low: float, high: float, u: Any) -> Any:
+def _on(coefficients: Sequence[float], low: float, high: float, u: Any) -> Array:
     """A series on [low, high]; beyond the ends it takes their values, and is not used."""
     u = lax.clamp(convert(low, u.dtype), u, convert(high, u.dtype))
     return _chebyshev(coefficients, _plus(-(high + low) / (high - low), _times(2 / (high - low), u)))
 
 
-def _ratio(x: Any, scale: float) -> Any:
+def _ratio(x: Any, scale: float) -> Array:
     """(x - k) / (x + k): maps [0, ∞] to [-1, 1]."""
     return _plus(1.0, lax.neg(lax.div(_c(2 * scale, x), _plus(scale, x))))
 
 
-def _pick(cases: Sequence[tuple[Any, Any]], otherwise: Any) -> Any:
+def _pick(cases: Sequence[tuple[Any, Any]], otherwise: Any) -> Array:
     """The value of the first case whose condition holds."""
     for condition, value in reversed(cases):
         otherwise = lax.select(condition, value, otherwise)
     return otherwise
 
 
-def _below(x: Any, bound: float) -> Any:
+def _below(x: Any, bound: float) -> Array:
     return lax.lt(x, _c(bound, x))
 
 
-def _safe(x: Any, good: Any) -> Any:
+def _safe(x: Any, good: Any) -> Array:
     """x where `good`, else 1: keeps branches that are not taken finite."""
     return lax.select(good, x, _c(1.0, x))
 
 
 # -- error functions -------------------------------------------------------------------------------------
-def _erfcx_values(x: Any) -> Any:
+def _erfcx_values(x: Any) -> Array:
     a = lax.abs(x)
     value = lax.div(_chebyshev(tables.ERFCX, _ratio(a, 3.75)), _plus(1.0, _times(2.0, a)))
     return lax.select(_below(x, 0.0), lax.sub(_times(2.0, lax.exp(lax.mul(x, x))), value), value)
 
 
 @custom_jvp
-def _erfcx(x: Any) -> Any:
+def _erfcx(x: Any) -> Array:
     return _wide(_erfcx_values, x)
 
 
@@ -111,8 +113,17 @@ _erfcx.defjvps(lambda g, out, x: lax.mul(g, lax.sub(_times(2.0, lax.mul(x, out))
 
 
 @jit
-def erfcx(x: Any) -> Any:
-    """exp(x²) · erfc(x), also where the factors overflow or vanish; for real and complex numbers."""
+def erfcx(x: ArrayLike) -> Array:
+    """exp(x²) · erfc(x), also where the factors overflow or vanish; for real and complex numbers.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §7.2.
+    """
     (x,) = promote_args_inexact("erfcx", x)
     x = asarray(x)
     if dtypes.issubdtype(x.dtype, np.complexfloating):
@@ -120,7 +131,7 @@ def erfcx(x: Any) -> Any:
     return _erfcx(x)
 
 
-def _wofz_values(z: Any) -> Any:
+def _wofz_values(z: Any) -> Array:
     # Weideman's expansion in powers of (L + iz) / (L - iz), in the upper half plane; below it, by symmetry.
     lower = lax.lt(lax.imag(z), lax.full_like(lax.imag(z), 0.0))
     y = lax.select(lower, lax.neg(z), z)
@@ -136,7 +147,7 @@ def _wofz_values(z: Any) -> Any:
 
 
 @custom_jvp
-def _wofz(z: Any) -> Any:
+def _wofz(z: Any) -> Array:
     return _wofz_values(z)
 
 
@@ -144,14 +155,23 @@ _wofz.defjvps(lambda g, w, z: lax.mul(g, lax.sub(_c(2j / math.sqrt(math.pi), z),
 
 
 @jit
-def wofz(z: Any) -> Any:
-    """The Faddeeva function exp(-z²) · erfc(-iz), complex."""
+def wofz(z: ArrayLike) -> Array:
+    """The Faddeeva function exp(-z²) · erfc(-iz), complex.
+
+    Args:
+      z: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `z`.
+
+    Reference: DLMF §7.2.
+    """
     (z,) = promote_args_inexact("wofz", z)
     z = asarray(z)
     return _wofz(convert(z, to_complex(z.dtype)))
 
 
-def _dawsn_values(x: Any) -> Any:
+def _dawsn_values(x: Any) -> Array:
     a = lax.abs(x)
     square = lax.mul(a, a)
     low, middle = _below(a, 2.0), _below(a, 4.0)
@@ -164,7 +184,7 @@ def _dawsn_values(x: Any) -> Any:
 
 
 @custom_jvp
-def _dawsn(x: Any) -> Any:
+def _dawsn(x: Any) -> Array:
     return _wide(_dawsn_values, x)
 
 
@@ -172,13 +192,22 @@ _dawsn.defjvps(lambda g, out, x: lax.mul(g, _plus(1.0, _times(-2.0, lax.mul(x, o
 
 
 @jit
-def dawsn(x: Any) -> Any:
-    """Dawson's function exp(-x²) · ∫₀ˣ exp(t²) dt. Raises ValueError for complex numbers."""
+def dawsn(x: ArrayLike) -> Array:
+    """Dawson's function exp(-x²) · ∫₀ˣ exp(t²) dt. Raises ValueError for complex numbers.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §7.2.
+    """
     return _dawsn(*_real("dawsn", x))
 
 
 # -- exponential integrals ---------------------------------------------------------------------------------
-def _exp1_values(x: Any) -> Any:
+def _exp1_values(x: Any) -> Array:
     low = lax.le(x, _c(1.0, x))
     small, large = _safe(x, low), _safe(x, lax.bitwise_not(low))
     near = lax.sub(lax.mul(small, _on(tables.E1_LOW, 0.0, 1.0, small)), _plus(_GAMMA, lax.log(small)))
@@ -188,7 +217,7 @@ def _exp1_values(x: Any) -> Any:
 
 
 @custom_jvp
-def _exp1(x: Any) -> Any:
+def _exp1(x: Any) -> Array:
     return _wide(_exp1_values, x)
 
 
@@ -196,12 +225,21 @@ _exp1.defjvps(lambda g, out, x: lax.neg(lax.mul(g, lax.div(lax.exp(lax.neg(x)), 
 
 
 @jit
-def exp1(x: Any) -> Any:
-    """The exponential integral E₁(x) = ∫ₓ^∞ exp(-t)/t dt; NaN below 0. Raises ValueError for complex numbers."""
+def exp1(x: ArrayLike) -> Array:
+    """The exponential integral E₁(x) = ∫ₓ^∞ exp(-t)/t dt; NaN below 0. Raises ValueError for complex numbers.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §6.2.
+    """
     return _exp1(*_real("exp1", x))
 
 
-def _expi_values(x: Any) -> Any:
+def _expi_values(x: Any) -> Array:
     negative = _below(x, 0.0)
     y = _safe(x, lax.bitwise_not(negative))
     inverse = lax.div(_c(1.0, y), lax.max(y, _c(1.0, y)))
@@ -217,7 +255,7 @@ def _expi_values(x: Any) -> Any:
 
 
 @custom_jvp
-def _expi(x: Any) -> Any:
+def _expi(x: Any) -> Array:
     return _wide(_expi_values, x)
 
 
@@ -225,12 +263,21 @@ _expi.defjvps(lambda g, out, x: lax.mul(g, lax.div(lax.exp(x), x)))
 
 
 @jit
-def expi(x: Any) -> Any:
-    """The exponential integral Ei(x), the principal value of ∫ exp(t)/t dt from -∞. ValueError for complex numbers."""
+def expi(x: ArrayLike) -> Array:
+    """The exponential integral Ei(x), the principal value of ∫ exp(t)/t dt from -∞. ValueError for complex numbers.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §6.2.
+    """
     return _expi(*_real("expi", x))
 
 
-def _expn_values(n: Any, x: Any) -> Any:
+def _expn_values(n: Any, x: Any) -> Array:
     one, zero = _c(1.0, x), _c(0.0, x)
     first = lax.le(x, one)
     small, large = _safe(x, first), _safe(x, lax.bitwise_not(first))
@@ -259,11 +306,11 @@ def _expn_values(n: Any, x: Any) -> Any:
 
 
 @custom_jvp
-def _expn(n: Any, x: Any) -> Any:
+def _expn(n: Any, x: Any) -> Array:
     return _wide(_expn_values, n, x)
 
 
-def _expn_derivative(g: Any, out: Any, n: Any, x: Any) -> Any:
+def _expn_derivative(g: Any, out: Any, n: Any, x: Any) -> Array:
     before = _expn(lax.sub(n, _c(1.0, n)), x)
     return lax.neg(lax.mul(g, before))
 
@@ -272,16 +319,25 @@ _expn.defjvps(None, _expn_derivative)
 
 
 @jit
-def expn(n: Any, x: Any) -> Any:
+def expn(n: ArrayLike, x: ArrayLike) -> Array:
     """The generalised exponential integral E_n(x) = ∫₁^∞ exp(-xt)/tⁿ dt, for integers n ≥ 0 and x ≥ 0, else NaN.
 
     Raises ValueError for complex numbers.
+
+    Args:
+      n: orders, integers from 0 on.
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `n`.
+
+    Reference: DLMF §8.19.
     """
     return _expn(*_real("expn", n, x))
 
 
 # -- sine, cosine and Fresnel integrals --------------------------------------------------------------------
-def _sici_values(x: Any) -> tuple[Any, Any]:
+def _sici_values(x: Any) -> tuple[Array, Array]:
     a = lax.abs(x)
     square = lax.mul(a, a)
     low, unbounded = _below(a, 4.0), lax.eq(a, _c(np.inf, a))
@@ -303,7 +359,7 @@ def _sici_values(x: Any) -> tuple[Any, Any]:
 
 
 @custom_jvp
-def _sici(x: Any) -> tuple[Any, Any]:
+def _sici(x: Any) -> tuple[Array, Array]:
     return _wide(_sici_values, x)
 
 
@@ -316,10 +372,18 @@ def _sici_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 
 @jit
-def sici(x: Any) -> tuple[Any, Any]:
+def sici(x: ArrayLike) -> tuple[Array, Array]:
     """The sine and cosine integrals ∫₀ˣ sin(t)/t dt and γ + ln|x| + ∫₀ˣ (cos(t) - 1)/t dt: the pair (Si, Ci).
 
     Raises ValueError for complex numbers.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §6.2.
     """
     (x,) = promote_args_inexact("sici", x)
     x = asarray(x)
@@ -331,7 +395,7 @@ def sici(x: Any) -> tuple[Any, Any]:
 _FRESNEL_EDGE = 6.5536  # 1.6⁴
 
 
-def _fresnel_values(x: Any) -> tuple[Any, Any]:
+def _fresnel_values(x: Any) -> tuple[Array, Array]:
     a = lax.abs(x)
     square = lax.mul(a, a)
     fourth = lax.mul(square, square)
@@ -356,7 +420,7 @@ def _fresnel_values(x: Any) -> tuple[Any, Any]:
 
 
 @custom_jvp
-def _fresnel(x: Any) -> tuple[Any, Any]:
+def _fresnel(x: Any) -> tuple[Array, Array]:
     return _wide(_fresnel_values, x)
 
 
@@ -368,10 +432,18 @@ def _fresnel_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 
 @jit
-def fresnel(x: Any) -> tuple[Any, Any]:
+def fresnel(x: ArrayLike) -> tuple[Array, Array]:
     """The Fresnel integrals of sin(π·t²/2) and cos(π·t²/2) from 0 to x: the pair (S, C).
 
     Raises NotImplementedError for complex numbers.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      the pair (S, C).
+
+    Reference: DLMF §7.2.
     """
     (x,) = promote_args_inexact("fresnel", x)
     x = asarray(x)
@@ -381,7 +453,7 @@ def fresnel(x: Any) -> tuple[Any, Any]:
 
 
 # -- the dilogarithm and Owen's function -------------------------------------------------------------------
-def _spence_values(x: Any) -> Any:
+def _spence_values(x: Any) -> Array:
     inverted = lax.gt(x, _c(1.5, x))
     small = _below(x, 0.5)
     reciprocal = lax.div(_c(1.0, x), _safe(x, inverted))
@@ -401,11 +473,11 @@ def _spence_values(x: Any) -> Any:
 
 
 @custom_jvp
-def _spence(x: Any) -> Any:
+def _spence(x: Any) -> Array:
     return _spence_values(x)
 
 
-def _spence_derivative(g: Any, out: Any, x: Any) -> Any:
+def _spence_derivative(g: Any, out: Any, x: Any) -> Array:
     one = lax.eq(x, _c(1.0, x))
     return lax.mul(g, lax.select(one, _c(-1.0, x),
                                  lax.div(lax.log(x), lax.sub(_c(1.0, x), lax.select(one, _c(0.0, x), x)))))
@@ -415,10 +487,18 @@ _spence.defjvps(_spence_derivative)
 
 
 @jit
-def spence(x: Any) -> Any:
+def spence(x: ArrayLike) -> Array:
     """Spence's function, the dilogarithm of 1 - x: ∫₁ˣ log(t)/(1 - t) dt; NaN below 0.
 
     Raises TypeError for other types than 32- and 64-bit floating point numbers.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §25.12.
     """
     x = asarray(x)
     if x.dtype not in (np.float32, np.float64):
@@ -426,12 +506,12 @@ def spence(x: Any) -> Any:
     return _spence(x)
 
 
-def _tail(x: Any) -> Any:
+def _tail(x: Any) -> Array:
     """1 minus the standard normal distribution function."""
     return _times(0.5, lax.erfc(_times(math.sqrt(0.5), x)))
 
 
-def _owens_core(h: Any, a: Any) -> Any:
+def _owens_core(h: Any, a: Any) -> Array:
     """For 0 ≤ a ≤ 1, by Gauss's formula."""
     half = _times(-0.5, lax.mul(h, h))
     total = _c(0.0, h)
@@ -442,7 +522,7 @@ def _owens_core(h: Any, a: Any) -> Any:
     return lax.mul(_times(1 / (2 * math.pi), a), total)
 
 
-def _owens_values(h: Any, a: Any) -> Any:
+def _owens_values(h: Any, a: Any) -> Array:
     size, b = lax.abs(h), lax.abs(a)
     steep = lax.gt(b, _c(1.0, b))
     zero = lax.eq(size, _c(0.0, h))
@@ -457,16 +537,16 @@ def _owens_values(h: Any, a: Any) -> Any:
 
 
 @custom_jvp
-def _owens_t(h: Any, a: Any) -> Any:
+def _owens_t(h: Any, a: Any) -> Array:
     return _wide(_owens_values, h, a)
 
 
-def _owens_h(g: Any, out: Any, h: Any, a: Any) -> Any:
+def _owens_h(g: Any, out: Any, h: Any, a: Any) -> Array:
     density = _times(-1 / (2 * math.sqrt(2 * math.pi)), lax.exp(_times(-0.5, lax.mul(h, h))))
     return lax.mul(g, lax.mul(density, lax.erf(_times(math.sqrt(0.5), lax.mul(a, h)))))
 
 
-def _owens_a(g: Any, out: Any, h: Any, a: Any) -> Any:
+def _owens_a(g: Any, out: Any, h: Any, a: Any) -> Array:
     bottom = _plus(1.0, lax.mul(a, a))
     top = lax.exp(_times(-0.5, lax.mul(lax.mul(h, h), bottom)))
     return lax.mul(g, lax.div(top, _times(2 * math.pi, bottom)))
@@ -476,6 +556,13 @@ _owens_t.defjvps(_owens_h, _owens_a)
 
 
 @jit
-def owens_t(h: Any, a: Any) -> Any:
-    """Owen's function: the probability of X > h and 0 < Y < a·X, for standard normal X and Y."""
+def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
+    """Owen's function: the probability of X > h and 0 < Y < a·X, for standard normal X and Y.
+
+    Args:
+      h, a: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of the arguments broadcast together.
+    """
     return _owens_t(*_real("owens_t", h, a))

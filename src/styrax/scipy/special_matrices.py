@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
+from styrax.core.arrays.array import Array
+from styrax.core.types.typing import ArrayLike, DTypeLike
 from styrax.numpy.binary import subtract
 from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.contractions import matmul
@@ -15,28 +17,41 @@ from styrax.numpy.conversion import asarray
 from styrax.numpy.creation import eye
 from styrax.numpy.indexing import gather_elements
 from styrax.numpy.joining import block
-from styrax.numpy.promotion import arrays, convert, default_float, default_int, promote_dtypes, to_complex, to_inexact
+from styrax.numpy.promotion import (
+    arrays,
+    convert,
+    default_float,
+    promote_dtypes,
+    to_complex,
+    to_inexact,
+    user_dtype,
+)
 from styrax.numpy.selection import take
 from styrax.numpy.shaping import atleast_1d
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 
-def _inexact_vector(name: str, x: Any) -> Any:
+def _inexact_vector(name: str, x: Any) -> Array:
     (x,) = arrays(name, x)
-    x = atleast_1d(x)
+    x = _vectors(x)
     return convert(x, to_inexact(x.dtype))
 
 
-def _table(rows: int, columns: int, dtype: Any) -> tuple[Any, Any]:
+def _vectors(x: ArrayLike) -> Array:
+    """An array of vectors, along its last axis."""
+    return atleast_1d(x)
+
+
+def _table(rows: int, columns: int, dtype: Any) -> tuple[Array, Array]:
     """The row and the column index of each element."""
     return lax.broadcasted_iota(dtype, (rows, columns), 0), lax.broadcasted_iota(dtype, (rows, columns), 1)
 
 
-def _along_last(values: Any, places: Any) -> Any:
+def _along_last(values: Any, places: Any) -> Array:
     return take(values, places, axis=-1, mode="clip")
 
 
-def _batched_last(function: Any, x: Any) -> Any:
+def _batched_last(function: Any, x: Any) -> Array:
     """Maps a function of vectors over the leading axes of x."""
     if x.ndim == 1:
         return function(x)
@@ -45,10 +60,18 @@ def _batched_last(function: Any, x: Any) -> Any:
     return vectorize(function, signature="(n)->(m,k)")(x)
 
 
-def toeplitz(c: Any, r: Any = None) -> Any:
+def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """The Toeplitz matrix with first column c and first row r (by default the conjugate of c).
 
     Leading axes of c and r are batch axes. r[0] is not used.
+
+    Example:
+      >>> import styrax.scipy.linalg as linalg
+      >>> import styrax.numpy as jnp
+      >>> linalg.toeplitz(jnp.array([1, 2, 3]))
+      Array([[1, 2, 3],
+             [2, 1, 2],
+             [3, 2, 1]], dtype=int32)
     """
     if r is None:
         (c,) = arrays("toeplitz", c)
@@ -56,7 +79,7 @@ def toeplitz(c: Any, r: Any = None) -> Any:
         r = lax.conj(c) if c.dtype.kind == "c" else c
     else:
         c, r = arrays("toeplitz", c, r)
-    c, r = atleast_1d(c), atleast_1d(r)
+    c, r = _vectors(c), _vectors(r)
     m, n = c.shape[-1], r.shape[-1]
     if m == 0 or n == 0:
         return lax.full((*lax.broadcast_shapes(c.shape[:-1], r.shape[:-1]), m, n), 0, promote_dtypes(c, r)[0].dtype)
@@ -69,14 +92,14 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     return _along_last(values, lax.sub(lax.add(column, lax.full_like(column, m - 1)), row))
 
 
-def hankel(c: Any, r: Any = None) -> Any:
+def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     """The Hankel matrix with first column c and last row r (by default zeros); r[0] is not used."""
     if r is None:
         (c,) = arrays("hankel", c)
         r = lax.full_like(c, 0)
     else:
         c, r = promote_dtypes(*arrays("hankel", c, r))
-    c, r = atleast_1d(c), atleast_1d(r)
+    c, r = _vectors(c), _vectors(r)
     m, n = c.shape[-1], r.shape[-1]
     batch = lax.broadcast_shapes(c.shape[:-1], r.shape[:-1])
     r = lax.slice_in_dim(r, 1, n, axis=r.ndim - 1)
@@ -87,10 +110,10 @@ def hankel(c: Any, r: Any = None) -> Any:
     return _along_last(values, lax.add(row, column))
 
 
-def circulant(c: Any) -> Any:
+def circulant(c: ArrayLike) -> Array:
     """The circulant matrix with first column c: each column is the one before, turned by one place."""
     (c,) = arrays("circulant", c)
-    c = atleast_1d(c)
+    c = _vectors(c)
     n = c.shape[-1]
     if n == 0:
         raise ValueError("circulant expects a nonempty input along the last axis")
@@ -100,7 +123,7 @@ def circulant(c: Any) -> Any:
     return _along_last(c, turned)
 
 
-def companion(a: Any) -> Any:
+def companion(a: ArrayLike) -> Array:
     """The companion matrix of a polynomial with coefficients a, highest power first.
 
     Raises ValueError for fewer than two coefficients.
@@ -110,7 +133,7 @@ def companion(a: Any) -> Any:
     if n < 2:
         raise ValueError(f"The length of `a` along the last axis must be at least 2; got shape {a.shape}.")
 
-    def one(a: Any) -> Any:
+    def one(a: Any) -> Array:
         first = lax.div(lax.neg(lax.slice_in_dim(a, 1, n)), lax.broadcast_in_dim(a[0], (n - 1,), ()))
         below = lax.slice_in_dim(eye(n - 1, dtype=a.dtype), 0, n - 2)
         return lax.concatenate([lax.expand_dims(first, (0,)), below], 0)
@@ -119,7 +142,7 @@ def companion(a: Any) -> Any:
 
 
 @partial(jit, static_argnames=("n", "mode"))
-def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
+def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
     """The Toeplitz matrix whose product with a vector of n elements is its convolution with a.
 
     `mode` is "full", "same" or "valid". Raises ValueError for other modes, and for n below 1.
@@ -133,7 +156,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
     if m == 0:
         raise ValueError("len(a) must be at least 1.")
 
-    def one(a: Any) -> Any:
+    def one(a: Any) -> Array:
         zero = lax.full((), 0, a.dtype)
         column = lax.pad(a, zero, ((0, n - 1, 0),))
         row = lax.pad(lax.slice_in_dim(a, 0, 1), zero, ((0, n - 1, 0),))
@@ -148,7 +171,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
 
 
 @partial(jit, static_argnames=("n", "scale", "dtype"))
-def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
+def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> Array:
     """The n × n matrix of the discrete Fourier transform, divided by √n ("sqrtn") or n ("n").
 
     Raises ValueError for other scales.
@@ -165,23 +188,23 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
     return lax.div(out, lax.full((n, n), np.sqrt(n) if scale == "sqrtn" else n, kind))
 
 
-def fiedler(a: Any) -> Any:
+def fiedler(a: ArrayLike) -> Array:
     """The matrix of distances |a[i] - a[j]|."""
     (a,) = arrays("fiedler", a)
-    a = atleast_1d(a)
+    a = _vectors(a)
     if a.shape[-1] == 0:
         return lax.full((0,), 0, a.dtype)
     return lax.abs(subtract(lax.expand_dims(a, (a.ndim,)), lax.expand_dims(a, (a.ndim - 1,))))
 
 
-def fiedler_companion(a: Any) -> Any:
+def fiedler_companion(a: ArrayLike) -> Array:
     """A matrix of five diagonals whose eigenvalues are the roots of a polynomial with coefficients a."""
     a = _inexact_vector("fiedler_companion", a)
     n = a.shape[-1]
     if n <= 1:
         return lax.full((*a.shape[:-1], 0, 0), 0, a.dtype)
 
-    def one(a: Any) -> Any:
+    def one(a: Any) -> Array:
         a = lax.div(a, lax.broadcast_in_dim(a[0], (n,), ()))
         if n == 2:
             return lax.neg(lax.reshape(a[1], (1, 1)))
@@ -208,11 +231,11 @@ def _fiedler_places(m: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @partial(jit, static_argnames=("n", "dtype"))
-def hadamard(n: int, dtype: Any = None) -> Any:
+def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     """The n × n Hadamard matrix of ones and minus ones. Raises ValueError unless n is a power of 2."""
     if n < 1 or n & (n - 1):
         raise ValueError(f"n must be a positive power of 2; got {n}.")
-    kind = default_int() if dtype is None else np.dtype(dtype)
+    kind = default_float() if dtype is None else user_dtype(dtype, "hadamard")
     h = lax.full((1, 1), 1, kind)
     while h.shape[0] < n:
         h = block([[h, h], [h, lax.neg(h)]])
@@ -220,7 +243,7 @@ def hadamard(n: int, dtype: Any = None) -> Any:
 
 
 @partial(jit, static_argnames=("n", "full"))
-def helmert(n: int, full: bool = False) -> Any:
+def helmert(n: int, full: bool = False) -> Array:
     """The Helmert matrix of order n, without its first row unless `full`. Raises ValueError for n below 1."""
     if n < 1:
         raise ValueError(f"n must be a positive integer, got {n}")
@@ -236,7 +259,7 @@ def helmert(n: int, full: bool = False) -> Any:
 
 
 @partial(jit, static_argnames=("n",))
-def hilbert(n: int) -> Any:
+def hilbert(n: int) -> Array:
     """The n × n Hilbert matrix with elements 1 / (i + j + 1)."""
     a = lax.broadcasted_iota(default_float(), (n, 1), 0)
     total = lax.add(lax.broadcast_in_dim(a, (n, n), (0, 1)),
@@ -244,16 +267,16 @@ def hilbert(n: int) -> Any:
     return lax.div(lax.full((n, n), 1, a.dtype), lax.add(total, lax.full((n, n), 1, a.dtype)))
 
 
-def _binomials(n: Any, k: Any) -> Any:
+def _binomials(n: Any, k: Any) -> Array:
     """Binomial coefficients as exponentials of log-gammas; zero where k > n."""
-    def lg(x: Any) -> Any:
+    def lg(x: Any) -> Array:
         return lax.lgamma(lax.add(x, lax.full_like(x, 1)))
 
     return lax.exp(lax.sub(lax.sub(lg(n), lg(lax.sub(n, k))), lg(k)))
 
 
 @partial(jit, static_argnames=("n",))
-def invhilbert(n: int) -> Any:
+def invhilbert(n: int) -> Array:
     """The inverse of the n × n Hilbert matrix."""
     kind = default_float()
     i, j = _table(n, n, kind)
@@ -274,7 +297,7 @@ def _pascal_kind(kind: str) -> None:
 
 
 @partial(jit, static_argnames=("n", "kind"))
-def pascal(n: int, kind: str | None = None) -> Any:
+def pascal(n: int, kind: str | None = None) -> Array:
     """The n × n matrix of binomial coefficients: "symmetric", "lower" or "upper". Raises ValueError for others."""
     kind = "symmetric" if kind is None else kind
     _pascal_kind(kind)
@@ -287,8 +310,9 @@ def pascal(n: int, kind: str | None = None) -> Any:
 
 
 @partial(jit, static_argnames=("n", "kind"))
-def invpascal(n: int, kind: str = "symmetric") -> Any:
+def invpascal(n: int, kind: str | None = None) -> Array:
     """The inverse of `pascal(n, kind)`. Raises ValueError for other kinds."""
+    kind = "symmetric" if kind is None else kind
     _pascal_kind(kind)
     row, column = _table(n, n, default_float())
     distance = lax.abs(lax.sub(row, column))
@@ -300,13 +324,13 @@ def invpascal(n: int, kind: str = "symmetric") -> Any:
     return upper if kind == "upper" else matmul(upper, lower)
 
 
-def leslie(f: Any, s: Any) -> Any:
+def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     """The Leslie matrix of fecundities f, shape [n], and survival rates s, shape [n - 1].
 
     Raises ValueError for other shapes.
     """
     f, s = arrays("leslie", f, s)
-    f, s = atleast_1d(f), atleast_1d(s)
+    f, s = _vectors(f), _vectors(s)
     n = f.shape[-1]
     if s.shape[-1] != n - 1:
         raise ValueError(f"Incorrect lengths for f and s: the last axis of s must have one element less than f has; "
@@ -315,7 +339,7 @@ def leslie(f: Any, s: Any) -> Any:
         raise ValueError("The length of f must be at least 2.")
     f, s = promote_dtypes(f, s)
 
-    def one(f: Any, s: Any) -> Any:
+    def one(f: Any, s: Any) -> Array:
         below = lax.mul(lax.slice_in_dim(eye(n, dtype=s.dtype), 0, n - 1), lax.broadcast_in_dim(s, (n - 1, n), (0,)))
         return lax.concatenate([lax.expand_dims(f, (0,)), below], 0)
 

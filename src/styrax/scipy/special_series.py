@@ -12,19 +12,30 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core.trace import concrete_or_error
+from styrax.core.arrays.array import Array
+from styrax.core.tracing.trace import concrete_or_error
+from styrax.core.types.typing import ArrayLike
 from styrax.numpy.broadcasting import spread
 from styrax.numpy.conversion import asarray
 from styrax.numpy.promotion import arrays, convert, default_float, promote_args_inexact
 from styrax.transforms.custom import custom_jvp
 from styrax.transforms.derivatives import jvp
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .special_integrals import _c, _pick, _plus, _real, _safe, _times
 
 
-def bernoulli(n: int) -> Any:
-    """The Bernoulli numbers B₀ … B_n, with B₁ = -1/2. Raises ValueError for negative n, TypeError for other types."""
+def bernoulli(n: int) -> Array:
+    """The Bernoulli numbers B₀ … B_n, with B₁ = -1/2. Raises ValueError for negative n, TypeError for other types.
+
+    Args:
+      n: an int that is known when it is traced.
+
+    Returns:
+      a vector of n + 1 numbers.
+
+    Reference: DLMF §24.2.
+    """
     n = concrete_or_error(operator.index, n, "Argument n of bernoulli")
     if n < 0:
         raise ValueError("n must be a non-negative integer.")
@@ -39,7 +50,7 @@ def bernoulli(n: int) -> Any:
 
 
 @partial(jit, static_argnames=("v", "n_iter"))
-def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
+def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     """The Bessel functions of the first kind J₀(z) … J_v(z), along a new first axis.
 
     Args:
@@ -80,7 +91,7 @@ def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
 
 
 # -- hypergeometric functions ------------------------------------------------------------------------------
-def _series(upper: Sequence[Any], lower: Sequence[Any], x: Any, limit: int) -> tuple[Any, list[Any], list[Any]]:
+def _series(upper: Sequence[Any], lower: Sequence[Any], x: Any, limit: int) -> tuple[Array, list[Array], list[Array]]:
     """The hypergeometric series, and its derivatives by the upper and lower parameters."""
     eps = float(np.finfo(x.dtype).eps)
     zero = _c(0.0, x)
@@ -114,7 +125,7 @@ def _series(upper: Sequence[Any], lower: Sequence[Any], x: Any, limit: int) -> t
     return total, list(slopes[:n]), list(slopes[n:])
 
 
-def _kummer(a: Any, b: Any, x: Any) -> tuple[Any, Any, Any]:
+def _kummer(a: Any, b: Any, x: Any) -> tuple[Array, Array, Array]:
     """₁F₁ and its derivatives by a and b; negative x by Kummer's transformation, which keeps terms positive."""
     negative = lax.lt(x, _c(0.0, x))
     # A polynomial (a = 0, -1, -2, …) ends of itself, and is not transformed.
@@ -129,7 +140,7 @@ def _kummer(a: Any, b: Any, x: Any) -> tuple[Any, Any, Any]:
 
 
 @custom_jvp
-def _hyp1f1(a: Any, b: Any, x: Any) -> Any:
+def _hyp1f1(a: Any, b: Any, x: Any) -> Array:
     return _kummer(a, b, x)[0]
 
 
@@ -143,8 +154,17 @@ def _hyp1f1_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 
 @jit
-def hyp1f1(a: Any, b: Any, x: Any) -> Any:
-    """Kummer's confluent hypergeometric function ₁F₁(a; b; x). Raises ValueError for complex numbers."""
+def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
+    """Kummer's confluent hypergeometric function ₁F₁(a; b; x). Raises ValueError for complex numbers.
+
+    Args:
+      a, b, x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of the arguments broadcast together.
+
+    Reference: DLMF §13.2.
+    """
     return _hyp1f1(*_real("hyp1f1", a, b, x))
 
 
@@ -216,7 +236,7 @@ def _continued(a: Any, b: Any, c: Any, gap: Any) -> tuple[Any, list[Any]]:
     return pairs[0][0], [pair[0] for pair in pairs[1:]]
 
 
-def _gauss(a: Any, b: Any, c: Any, x: Any) -> tuple[Any, list[Any]]:
+def _gauss(a: Any, b: Any, c: Any, x: Any) -> tuple[Array, list[Array]]:
     """₂F₁ and its derivatives by a, b and c for x < 1; negative x by Pfaff's transformation."""
     # Turned, the parameters are a and c - b with b the larger: so nothing grows without bound at 1.
     swapped = lax.gt(a, b)
@@ -244,7 +264,7 @@ def _gauss(a: Any, b: Any, c: Any, x: Any) -> tuple[Any, list[Any]]:
 
 
 @custom_jvp
-def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
+def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Array:
     value = _gauss(a, b, c, x)[0]
     # At 1 by Gauss's sum; beyond it there is a branch cut.
     gap = lax.sub(c, lax.add(a, b))
@@ -261,7 +281,7 @@ def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
     return lax.select(lax.ne(x, x), x, value)
 
 
-def _gamma_sign(x: Any) -> Any:
+def _gamma_sign(x: Any) -> Array:
     """The sign of the gamma function, away from its poles."""
     odd = lax.ne(lax.rem(lax.floor(x), _c(2.0, x)), _c(0.0, x))
     return lax.select(lax.bitwise_and(lax.lt(x, _c(0.0, x)), odd), _c(-1.0, x), _c(1.0, x))
@@ -279,13 +299,23 @@ def _hyp2f1_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 
 @jit
-def hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
-    """Gauss's hypergeometric function ₂F₁(a, b; c; x), infinite above 1. Raises ValueError for complex numbers."""
+def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
+    """Gauss's hypergeometric function ₂F₁(a, b; c; x), infinite above 1. Raises ValueError for complex numbers.
+
+    Args:
+      a, b, c, x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of the arguments broadcast together.
+
+    Reference: DLMF §15.2.
+    """
     return _hyp2f1(*_real("hyp2f1", a, b, c, x))
 
 
 # -- spherical harmonics -----------------------------------------------------------------------------------
-def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None, n_max: int | None = None) -> Any:
+def sph_harm_y(n: ArrayLike, m: ArrayLike, theta: ArrayLike, phi: ArrayLike, diff_n: int | None = None,
+               n_max: int | None = None) -> Array:
     """The spherical harmonics Y_n^m(θ, φ), with the Condon–Shortley phase.
 
     Args:
@@ -311,7 +341,7 @@ def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, diff_n: int | None = None, 
 
 
 @partial(jit, static_argnums=(4,))
-def _sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, n_max: int) -> Any:
+def _sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, n_max: int) -> Array:
     theta, phi = (asarray(x) for x in promote_args_inexact("sph_harm_y", theta, phi))
     shape = lax.broadcast_shapes(*(np.shape(x) for x in (n, m, theta, phi)))
     theta, phi = spread(theta, shape), spread(phi, shape)

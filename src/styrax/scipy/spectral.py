@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core.trace import concrete_or_error
+from styrax.core.arrays.array import Array
+from styrax.core.tracing.trace import concrete_or_error
 from styrax.numpy import fft
 from styrax.numpy.broadcasting import spread
 from styrax.numpy.conversion import asarray
@@ -24,7 +25,7 @@ from styrax.numpy.statistics import median
 from .signal import detrend as _detrend
 
 
-def _window(window: Any, nperseg: int | None, size: int) -> tuple[Any, int]:
+def _window(window: Any, nperseg: int | None, size: int) -> tuple[Array, int]:
     """The window's values and the length of a segment. Raises ValueError where they do not fit each other."""
     if isinstance(window, (str, tuple)):
         if nperseg is None:
@@ -54,7 +55,7 @@ def _static(name: str, x: Any, default: int) -> int:
     return concrete_or_error(operator.index, x, f"{name} of a spectrum has to be static")
 
 
-def _segments(x: Any, length: int, step: int) -> Any:
+def _segments(x: Any, length: int, step: int) -> Array:
     """Overlapping pieces of the last axis: shape [..., pieces, length]."""
     count = max((x.shape[-1] - length) // step + 1, 0)
     places = lax.add(lax.mul(lax.broadcasted_iota(np.int32, (count, length), 0),
@@ -124,7 +125,7 @@ def _spectra(x: Any, y: Any, fs: Any, window: Any, nperseg: int | None, noverlap
     onesided = return_onesided and dtype.kind != "c"
     frequencies = (fft.rfftfreq if onesided else fft.fftfreq)(nfft, 1 / fs, dtype=None)
 
-    def spectrum(v: Any) -> Any:
+    def spectrum(v: Any) -> Array:
         pieces = _segments(v, nperseg, step)
         if callable(detrend_type):
             pieces = detrend_type(pieces)
@@ -179,7 +180,7 @@ def stft(x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = 256,
     return frequencies, times, _placed(result, axis)
 
 
-def _placed(result: Any, axis: int) -> Any:
+def _placed(result: Any, axis: int) -> Array:
     """Moves the axis of frequencies to where the signal's axis was."""
     if axis < 0:
         axis -= 1
@@ -289,7 +290,7 @@ def istft(Zxx: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = N
     return asarray(times, dtype=real_dtype), signal
 
 
-def _overlapped(pieces: Any, step: int) -> Any:
+def _overlapped(pieces: Any, step: int) -> Array:
     """Adds segments of the last axis where they overlap."""
     *batch, count, length = pieces.shape
     # Pieces of `step` elements: the k-th part of each segment is added k places later.

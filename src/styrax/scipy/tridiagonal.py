@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from styrax import lax
+from styrax.core.arrays.array import Array
+from styrax.core.types.typing import ArrayLike
 from styrax.lax import linalg as lax_linalg
 from styrax.numpy.broadcasting import spread
 from styrax.numpy.conversion import asarray
@@ -15,8 +15,9 @@ from styrax.numpy.creation import eye
 _DTYPES = tuple(map(np.dtype, (np.float32, np.float64, np.complex64, np.complex128)))
 
 
-def eigh_tridiagonal(d: Any, e: Any, *, eigvals_only: bool = False, select: str = "a",
-                     select_range: tuple[float, float] | None = None, tol: float | None = None, key: Any = None) -> Any:
+def eigh_tridiagonal(d: ArrayLike, e: ArrayLike, *, eigvals_only: bool = False, select: str = "a",
+                     select_range: tuple[float, float] | None = None, tol: float | None = None,
+                     key: ArrayLike | None = None) -> Array | tuple[Array, Array]:
     """Eigenvalues, rising, and eigenvectors of a Hermitian tridiagonal matrix.
 
     Args:

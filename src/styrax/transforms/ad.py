@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..core.rules import jvps as primitive_jvps
-from ..core.rules import linearizations as primitive_linearizations
-from ..core.rules import transposes as primitive_transposes
+from ..core.programs.rules import jvps as primitive_jvps
+from ..core.programs.rules import linearizations as primitive_linearizations
+from ..core.programs.rules import transposes as primitive_transposes
 from .jvp import (
     JVPTrace,
     JVPTracer,

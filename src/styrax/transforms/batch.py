@@ -14,15 +14,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..core import config, dtypes
-from ..core.avals import AbstractRef, AbstractToken, ShapedArray, shaped
-from ..core.effects import NamedAxisEffect
-from ..core.jaxpr import ClosedJaxpr, eval_jaxpr, jaxprs_in_params
-from ..core.leak_check import refuse_leaks
-from ..core.primitive import Primitive
-from ..core.rules import Table, batchers, fancy_batchers, not_mapped
-from ..core.staging import trace_to_jaxpr
-from ..core.trace import Trace, Tracer, extend_axis_env, get_aval, set_current_trace, state
+from ..core.programs.jaxpr import ClosedJaxpr, eval_jaxpr, jaxprs_in_params
+from ..core.programs.primitive import Primitive
+from ..core.programs.rules import Table, batchers, fancy_batchers, not_mapped
+from ..core.settings import config
+from ..core.tracing.leak_check import refuse_leaks
+from ..core.tracing.staging import trace_to_jaxpr
+from ..core.tracing.trace import Trace, Tracer, extend_axis_env, get_aval, set_current_trace, state
+from ..core.types import dtypes
+from ..core.types.avals import AbstractRef, AbstractToken, ShapedArray, shaped
+from ..core.types.effects import NamedAxisEffect
 from . import array_ops
 from .memo import per_jaxpr
 from .zeros import SymbolicZero

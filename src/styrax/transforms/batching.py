@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..core.rules import batchers as primitive_batchers
-from ..core.rules import fancy_batchers as fancy_primitive_batchers
-from ..core.rules import not_mapped
+from ..core.programs.rules import batchers as primitive_batchers
+from ..core.programs.rules import fancy_batchers as fancy_primitive_batchers
+from ..core.programs.rules import not_mapped
 from .batch import (
     AxisData,
     BatchTrace,

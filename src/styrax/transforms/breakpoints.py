@@ -10,8 +10,10 @@ import sys
 from types import FrameType
 from typing import Any
 
-from ..core import source, tree
-from ..core.trace import valid_jaxtype
+from ..core.tracing import source
+from ..core.tracing.trace import valid_jaxtype
+from ..core.trees import tree
+from ..core.types.typing import Object
 from .debugging import debug_callback
 
 
@@ -40,7 +42,7 @@ def _user_frames(limit: int | None, filtered: bool) -> list[Frame]:
 
 
 def breakpoint(*, backend: str | None = None, filter_frames: bool = True, num_frames: int | None = None,
-               ordered: bool = False, token: Any = None, **kwargs: Any) -> None:
+               ordered: bool = False, token: Object = None, **kwargs: Object) -> None:
     """Stops the program here when it runs and opens a small debugger.
 
     It knows the variables of the functions that were being traced, with the values that they have in the running

@@ -7,23 +7,27 @@ again; one with effects runs exactly as often as the program says, and ordered o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core import backends, dtypes, errors, rules, tree
-from ..core.avals import ShapedArray
-from ..core.effects import (
-    Effect,
-    control_flow_allowed_effects,
-    lowerable_effects,
-    ordered_effects,
-)
-from ..core.physical import physicals
-from ..core.primitive import Primitive
-from ..core.trace import get_aval
+from ..core.arrays import backends
+from ..core.arrays.devices import Sharding
+from ..core.programs import rules
+from ..core.programs.primitive import Primitive
+from ..core.tracing import errors
+from ..core.tracing.trace import get_aval
+from ..core.trees import tree
+from ..core.types import dtypes
+from ..core.types.avals import ShapedArray
+from ..core.types.effects import Effect, control_flow_allowed_effects, lowerable_effects, ordered_effects
+from ..core.types.physical import physicals
+from ..core.types.typing import PyTree
 from . import array_ops
 from .batch import moveaxis
+
+if TYPE_CHECKING:
+    from ..core.programs.lowering import Builder
 
 
 class IOEffect(Effect):
@@ -84,8 +88,8 @@ io_callback_p = Primitive("io_callback", multiple_results=True)
 VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized", None)
 
 
-def pure_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, sharding: Any = None,
-                  vmap_method: str | None = None, **kwargs: Any) -> Any:
+def pure_callback(callback: Callable[..., Any], result_shape_dtypes: PyTree, *args: PyTree,
+                  sharding: Sharding | None = None, vmap_method: str | None = None, **kwargs: PyTree) -> PyTree:
     """Calls a pure Python function from a program, also under `jit`.
 
     The function must give the same results for the same arguments and do nothing else: it may be called any number of
@@ -107,6 +111,13 @@ def pure_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args:
       ValueError: an unknown `vmap_method`; 64-bit results while 64-bit types are disabled; differentiation (give the
         derivative with `custom_jvp`). NotImplementedError: `vmap` without a method.
       JaxRuntimeError: the function raised, or returned other shapes or dtypes than announced.
+
+    Example:
+      >>> import styrax as jax
+      >>> import numpy as np
+      >>> shape = jax.ShapeDtypeStruct((), np.float32)
+      >>> jax.jit(lambda x: jax.pure_callback(lambda v: np.float32(v + 1), shape, x))(1.0)
+      Array(2., dtype=float32)
     """
     if not callable(callback):
         raise TypeError(f"Expected a callable, got {callback!r}")
@@ -120,8 +131,8 @@ def pure_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args:
     return tree.tree_unflatten(out_tree, outs)
 
 
-def io_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, sharding: Any = None,
-                ordered: bool = False, **kwargs: Any) -> Any:
+def io_callback(callback: Callable[..., Any], result_shape_dtypes: PyTree, *args: PyTree,
+                sharding: Sharding | None = None, ordered: bool = False, **kwargs: PyTree) -> PyTree:
     """Calls a Python function with side effects from a program, also under `jit`.
 
     Args:
@@ -214,7 +225,8 @@ def _impl(*args: Any, callback: FlatCallback, result_avals: Sequence[ShapedArray
     return as_arrays(results)
 
 
-def _loops(b: Any, *xs: Any, callback: FlatCallback, result_avals: Sequence[ShapedArray], **params: Any) -> list[Any]:
+def _loops(b: Builder, *xs: Any, callback: FlatCallback, result_avals: Sequence[ShapedArray],
+           **params: Any) -> list[Any]:
     def function(*views: np.ndarray) -> list[np.ndarray]:
         return checked(callback(*as_arrays(views)), result_avals)
 

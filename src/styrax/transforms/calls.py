@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core import dtypes, tree
-from ..core.trace import get_aval
+from ..core.tracing.trace import get_aval
+from ..core.trees import tree
+from ..core.types import dtypes
+from .flattening import FlatFunction, positional
 
 Axes = Sequence[Any]
 
@@ -27,33 +29,33 @@ def split_aux(result: Any) -> tuple[Any, Any]:
     return result[0], result[1]
 
 
-class FlatCall:
-    """A function of pytrees as one of flat lists, which remembers the structure of its results.
+class FlatCall(FlatFunction):
+    """A function of positional arguments as a flat one, whose auxiliary results come after the others."""
 
-    Results come first, auxiliary ones after them.
-    """
+    __slots__ = ("aux_tree", "has_aux")
 
-    __slots__ = ("aux_tree", "call", "has_aux", "in_tree", "num_outs", "out_tree")
-
-    def __init__(self, call: Callable, in_tree: tree.PyTreeDef, has_aux: bool):
-        self.call = call
-        self.in_tree = in_tree
+    def __init__(self, call: Callable, args_tree: tree.PyTreeDef, has_aux: bool):
+        super().__init__(call, positional(args_tree))
         self.has_aux = has_aux
 
-    def __call__(self, *leaves: Any) -> list[Any]:
-        result = self.call(*tree.tree_unflatten(self.in_tree, leaves))
-        if self.has_aux:
-            result, aux = split_aux(result)
-            outs, self.out_tree = tree.tree_flatten(result)
-            extra, self.aux_tree = tree.tree_flatten(aux)
-            self.num_outs = len(outs)
-            return outs + extra
-        outs, self.out_tree = tree.tree_flatten(result)
-        self.num_outs = len(outs)
-        return outs
+    @property
+    def args_tree(self) -> tree.PyTreeDef:
+        return self.in_tree.children()[0]
+
+    def flatten(self, result: Any) -> list[Any]:
+        if not self.has_aux:
+            return super().flatten(result)
+        result, aux = split_aux(result)
+        outs = super().flatten(result)
+        extra, self.aux_tree = tree.tree_flatten(aux)
+        return outs + extra
+
+    @property
+    def num_outs(self) -> int:
+        return self.structure.num_leaves
 
     def results(self, leaves: Sequence[Any]) -> Any:
-        return tree.tree_unflatten(self.out_tree, leaves[:self.num_outs])
+        return tree.tree_unflatten(self.structure, leaves[:self.num_outs])
 
     def aux(self, leaves: Sequence[Any]) -> Any:
         return tree.tree_unflatten(self.aux_tree, leaves[self.num_outs:])

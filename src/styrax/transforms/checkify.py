@@ -11,28 +11,33 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core import dtypes, rules, tree
-from ..core.avals import ShapedArray
-from ..core.effects import (
+from ..core.programs import rules
+from ..core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, jaxprs_in_params
+from ..core.programs.primitive import Primitive
+from ..core.tracing.staging import trace_to_jaxpr
+from ..core.tracing.trace import Tracer, get_aval, valid_jaxtype
+from ..core.trees import tree
+from ..core.types import dtypes
+from ..core.types.avals import ShapedArray
+from ..core.types.effects import (
     Effect,
     control_flow_allowed_effects,
     custom_derivatives_allowed_effects,
     remat_allowed_effects,
 )
-from ..core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, jaxprs_in_params
-from ..core.primitive import Primitive
-from ..core.staging import trace_to_jaxpr
-from ..core.trace import Tracer, get_aval, valid_jaxtype
 from . import array_ops
 from .batch import moveaxis
 from .callbacks import as_arrays
 from .jit_rules import jit_p, jit_params
 from .tracing import trace_function
 from .zeros import zeros_like_aval
+
+if TYPE_CHECKING:
+    from ..core.programs.lowering import Builder
 
 
 class ErrorEffect(Effect):
@@ -240,7 +245,7 @@ def _check_avals(*_: Any, **params: Any) -> tuple[list, frozenset]:
     return [], frozenset({error_effect})
 
 
-def _check_loops(b: Any, *_: Any, debug: bool, **params: Any) -> list:
+def _check_loops(b: Builder, *_: Any, debug: bool, **params: Any) -> list:
     if not debug:
         raise ValueError(
             "Cannot abstractly evaluate a checkify.check which was not functionalized. This probably means you tried "

@@ -8,18 +8,15 @@ that and from the inputs, followed by the linear program.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from ..core import dtypes, errors, source, tree
-from ..core.avals import AbstractRef
-from ..core.dead_code import dce_call, dce_jaxpr
-from ..core.effects import Effects
-from ..core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, close_jaxpr
-from ..core.primitive import Primitive
-from ..core.rules import (
+from ..core.programs.dead_code import dce_call, dce_jaxpr
+from ..core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, close_jaxpr
+from ..core.programs.primitive import Primitive
+from ..core.programs.rules import (
     batchers,
     dces,
     discharges,
@@ -32,8 +29,14 @@ from ..core.rules import (
     stablehlos,
     transposes,
 )
-from ..core.staging import hoist_tracers
-from ..core.trace import get_aval, state
+from ..core.tracing import errors, source
+from ..core.tracing.staging import hoist_tracers
+from ..core.tracing.trace import get_aval, state
+from ..core.trees import tree
+from ..core.types import dtypes
+from ..core.types.avals import AbstractRef
+from ..core.types.effects import Effects
+from ..core.types.typing import Function, Object, PyTree
 from . import array_ops
 from .batch import AxisData, batch_jaxpr2
 from .checkpoint_policies import checkpoint_policies
@@ -50,12 +53,14 @@ from .partial import (
 from .tracing import trace_function
 from .zeros import Zero, instantiate_zeros
 
+P = ParamSpec("P")
+R = TypeVar("R")
 _NOT_GIVEN = object()
 
 
-def checkpoint(fun: Callable, *, prevent_cse: bool | Sequence[bool] = True, policy: Callable[..., bool] | None = None,
-               static_argnums: int | tuple[int, ...] = (), static_argnames: Any = (),
-               concrete: Any = _NOT_GIVEN) -> Callable:
+def checkpoint(fun: Callable[P, R], *, prevent_cse: bool | Sequence[bool] = True,
+               policy: Callable[..., bool] | None = None, static_argnums: int | tuple[int, ...] = (),
+               static_argnames: str | Iterable[str] = (), concrete: Object = _NOT_GIVEN) -> Callable[P, R]:
     """Makes a function keep less memory for its derivative, at the price of computing it again.
 
     Args:
@@ -71,6 +76,13 @@ def checkpoint(fun: Callable, *, prevent_cse: bool | Sequence[bool] = True, poli
 
     Raises:
       NotImplementedError: `concrete` is given; use `static_argnums`.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> f = jax.checkpoint(lambda x: jnp.sin(jnp.sin(x)))
+      >>> round(float(jax.grad(f)(1.0)), 4)
+      0.36
     """
     if concrete is not _NOT_GIVEN:
         raise NotImplementedError(
@@ -358,7 +370,7 @@ name_p.def_abstract_eval(lambda x, *, name: x)
 name_p.def_impl(lambda x, *, name: x)
 
 
-def checkpoint_name(x: Any, name: str) -> Any:
+def checkpoint_name(x: PyTree, name: str) -> PyTree:
     """Names the arrays of a pytree, for policies that save by name; their values stay as they are."""
     return tree.tree_map(lambda leaf: name_p.bind(leaf, name=name), x)
 
@@ -376,7 +388,7 @@ loops[name_p] = lambda b, x, *, name: x
 stablehlos[name_p] = lambda m, x, *, name: x
 
 
-def print_saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> None:
+def print_saved_residuals(f: Function, *args: PyTree, **kwargs: PyTree) -> None:
     """Prints what the backward pass of `f(*args, **kwargs)` keeps, a line each, and where it comes from."""
     for aval, origin in saved_residuals(f, *args, **kwargs):
         print(f"{aval.str_short(short_dtypes=True)} {origin}")

@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
-from ..core import backends, dtypes, errors, tree, tree_paths
-from ..core.jaxpr import DebugInfo, Jaxpr, eval_jaxpr
-from ..core.staging import hoist_tracers
-from ..core.trace import Tracer, get_aval, state
+from ..core.arrays import backends
+from ..core.arrays.array import Array
+from ..core.programs.jaxpr import DebugInfo, Jaxpr, eval_jaxpr
+from ..core.tracing import errors
+from ..core.tracing.staging import hoist_tracers
+from ..core.tracing.trace import Tracer, get_aval, state
+from ..core.trees import tree, tree_paths
+from ..core.trees.tree import tree_map
+from ..core.types import dtypes
+from ..core.types.typing import Function, PyTree
 from .custom_calls import custom_jvp_call_p, custom_vjp_call_p
-from .naming import argument_names, function_name, wraps
+from .flattening import FlatFunction, positional, with_fixed
+from .naming import LateInfo, function_name, wraps
 from .tracing import trace_function
 from .zeros import SymbolicZero, Zero, add_tangents, instantiate_zeros, zeros_like_aval
 
 _NOTHING = object()
+P = ParamSpec("P")
+R = TypeVar("R")
+F = TypeVar("F", bound=Function)
 
 
 def resolve_kwargs(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], what: str) -> tuple[Any, ...]:
@@ -86,57 +96,32 @@ def _positions(fun: Callable, nondiff_argnums: Any, nondiff_argnames: Any) -> tu
     return tuple(dict.fromkeys(nums))
 
 
-def _split(args: Sequence[Any], nondiff: Sequence[int]) -> tuple[list[Any], list[Any], list[int]]:
-    """The non-differentiable arguments, the others, and the positions of those."""
+def _split(args: Sequence[Any], nondiff: Sequence[int]) -> tuple[list[Any], tuple[Any, ...], list[tuple[int, Any]]]:
+    """The non-differentiable arguments, the others, and the former with their positions, in order."""
     at = [i % len(args) if args else i for i in nondiff]
-    positions = [i for i in range(len(args)) if i not in at]
-    return [args[i] for i in at], [args[i] for i in positions], positions
+    dynamic = tuple(a for i, a in enumerate(args) if i not in at)
+    return [args[i] for i in at], dynamic, [(i, a) for i, a in enumerate(args) if i in at]
 
 
-def _call_with(fun: Callable, args: Sequence[Any], positions: Sequence[int], in_tree: tree.PyTreeDef,
-               out_trees: list) -> Callable:
-    """The function of the flat list of its differentiable arguments."""
+class _Primal(FlatFunction):
+    """A function with a rule of its own, as one of the leaves of its differentiable arguments."""
 
-    def flat(*leaves: Any) -> list[Any]:
-        given = list(args)
-        for i, x in zip(positions, tree.tree_unflatten(in_tree, leaves), strict=True):
-            given[i] = x
-        outs, out_tree = tree.tree_flatten(fun(*given))
-        out_trees[:] = [out_tree]
-        return outs
+    __slots__ = ("args",)
 
-    flat.__name__ = function_name(fun)
-    flat.debug_info = _Info(fun, args)  # type: ignore[attr-defined]
-    return flat
-
-
-class _Info(DebugInfo):
-    """Who is traced, worked out when it is asked for."""
-
-    __slots__ = ("_args", "_fun", "_known")
-
-    def __init__(self, fun: Callable, args: Sequence[Any]):
-        self._fun = fun
-        self._args = args
-        self.traced_for = "custom_jvp"
-        self.result_paths = ()
+    def __init__(self, fun: Callable, args: Sequence[Any], args_tree: tree.PyTreeDef, fixed: Sequence[tuple[int, Any]]):
+        super().__init__(fun, positional(args_tree), fixed)
+        self.args = args
 
     @property
-    def func_src_info(self) -> str:  # type: ignore[override]
-        from ..core import source
-
-        return source.describe_function(self._fun)
-
-    @property
-    def arg_names(self) -> tuple:  # type: ignore[override]
-        return tuple(argument_names(self._fun, self._args, {}))
+    def debug_info(self) -> DebugInfo:
+        return LateInfo("custom_jvp", self.fun, lambda: (self.args, {}))
 
 
 def _is_tracer(x: Any) -> bool:
     return isinstance(x, Tracer)
 
 
-class custom_jvp:
+class custom_jvp(Generic[P, R]):
     """A function with a derivative of its own.
 
     Args:
@@ -146,16 +131,27 @@ class custom_jvp:
       nondiff_argnames: the same by name.
 
     The rule is given with `defjvp` or `defjvps`. Calling the function without one raises AttributeError.
+
+    Example:
+      >>> import styrax as jax
+      >>> @jax.custom_jvp
+      ... def f(x):
+      ...     return x ** 2
+      >>> @f.defjvp
+      ... def f_jvp(primals, tangents):
+      ...     return f(*primals), 10.0 * tangents[0]
+      >>> jax.grad(f)(3.0)
+      Array(10., dtype=float32, weak_type=True)
     """
 
-    def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
+    def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
         wraps(fun)(self)
         self.fun = fun
         self.nondiff_argnums = _positions(fun, nondiff_argnums, nondiff_argnames)
         self.jvp: Callable | None = None
         self.symbolic_zeros = False
 
-    def defjvp(self, jvp: Callable, symbolic_zeros: bool = False) -> Callable:
+    def defjvp(self, jvp: F, symbolic_zeros: bool = False) -> F:
         """Sets the rule: `jvp(*nondiff, primals, tangents) -> (result, tangent of the result)`.
 
         With `symbolic_zeros`, tangents of unperturbed arguments are `SymbolicZero`s.
@@ -164,13 +160,13 @@ class custom_jvp:
         self.symbolic_zeros = symbolic_zeros
         return jvp
 
-    def defjvps(self, *jvps: Callable | None) -> None:
+    def defjvps(self, *jvps: Function | None) -> None:
         """Sets the rule by argument: `jvp(tangent, result, *primals)`, None where the derivative is zero."""
         if self.nondiff_argnums:
             raise TypeError("Can't use ``defjvps`` with ``nondiff_argnums``.")
 
         def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-            result = self(*primals)
+            result = self(*primals)  # type: ignore[call-arg]
             if len(jvps) != len(primals):
                 raise ValueError(f"{function_name(self.fun)} has {len(primals)} arguments, but defjvps was given "
                                  f"{len(jvps)} rules")
@@ -192,30 +188,27 @@ class custom_jvp:
 
         return functools.partial(self, instance)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         name = function_name(self.fun)
         rule = self.jvp
         if rule is None:
             raise AttributeError(f"No JVP defined for custom_jvp function {name} using defjvp.")
         if state.trace.is_eval:
             return self.fun(*args, **kwargs)
-        args = resolve_kwargs(self.fun, args, kwargs, "custom_jvp")
-        nondiff, dynamic, positions = _split(args, self.nondiff_argnums)
+        values = resolve_kwargs(self.fun, args, kwargs, "custom_jvp")
+        nondiff, dynamic, fixed = _split(values, self.nondiff_argnums)
         leaves, in_tree = tree.tree_flatten(dynamic)
         _check_leaves("custom_jvp_call", leaves)
-        out_trees: list[tree.PyTreeDef] = []
-        fun = _call_with(self.fun, args, positions, in_tree, out_trees)
+        fun = _Primal(self.fun, values, in_tree, fixed)
 
         def jvp(*flat: Any) -> list[Any]:
             half = len(flat) // 2
-            primals = tuple(tree.tree_unflatten(in_tree, flat[:half]))
-            tangents = tuple(tree.tree_unflatten(in_tree, flat[half:]))
-            pair = rule(*nondiff, primals, tangents)
-            return _check_jvp(pair, name, function_name(rule), out_trees)
+            pair = rule(*nondiff, in_tree.unflatten(flat[:half]), in_tree.unflatten(flat[half:]))
+            return _check_jvp(pair, name, function_name(rule), fun)
 
         jvp.__name__ = function_name(rule)
         outs = custom_jvp_call_p.bind(*leaves, subfuns=(fun, jvp), symbolic_zeros=self.symbolic_zeros)
-        return tree.tree_unflatten(out_trees[0], outs)
+        return tree.tree_unflatten(fun.structure, outs)
 
 
 def _as_array(ct: Any) -> Any:
@@ -234,7 +227,7 @@ def _check_leaves(what: str, leaves: Sequence[Any]) -> None:
                             f"{type(x)} and was passed to {what} at position {i}.\n") from None
 
 
-def _check_jvp(pair: Any, name: str, rule_name: str, out_trees: list) -> list[Any]:
+def _check_jvp(pair: Any, name: str, rule_name: str, fun: FlatFunction) -> list[Any]:
     """The flat results of a JVP rule, after looking at what the user returned."""
     if not isinstance(pair, (tuple, list)) or len(pair) != 2:
         raise TypeError(f"Custom JVP rule {rule_name} for function {name} must produce a pair (list or tuple of length "
@@ -244,14 +237,14 @@ def _check_jvp(pair: Any, name: str, rule_name: str, out_trees: list) -> list[An
     if out_tree != tangent_tree:
         raise TypeError(f"Custom JVP rule {rule_name} for function {name} must produce primal and tangent outputs with "
                         f"equal container (pytree) structures, but got {out_tree} and {tangent_tree} respectively.")
-    if out_trees and out_trees[0] != out_tree:
+    if fun.out_tree is not None and fun.out_tree != out_tree:
         raise TypeError(
             f"Custom JVP rule {rule_name} for function {name} must produce a pair (list or tuple of length two) where "
             "the first element represents the primal output (equal in value to the output of the custom_jvp-decorated "
             f"function {name}, and in particular of the same container/pytree structure), but instead the JVP rule "
             f"output's first element had container/pytree structure:\n    {out_tree}\nwhile the custom_jvp-decorated "
-            f"function {name} had output container/pytree structure:\n    {out_trees[0]}.")
-    out_trees[:] = [out_tree]
+            f"function {name} had output container/pytree structure:\n    {fun.out_tree}.")
+    fun.out_tree = out_tree
     for x, t in zip(outs, tangents, strict=True):
         aval = get_aval(x)
         expected = aval.to_tangent_aval()
@@ -279,13 +272,13 @@ class CustomVJPPrimal:
         return f"CustomVJPPrimal(value={self.value!r}, perturbed={self.perturbed})"
 
 
-def custom_vjp_primal_tree_values(tree_: Any) -> Any:
+def custom_vjp_primal_tree_values(tree: PyTree) -> PyTree:
     """The tree with each `CustomVJPPrimal` in it replaced by its value."""
-    return tree.tree_map(lambda x: x.value if isinstance(x, CustomVJPPrimal) else x, tree_,
-                         is_leaf=lambda x: isinstance(x, CustomVJPPrimal))
+    return tree_map(lambda x: x.value if isinstance(x, CustomVJPPrimal) else x, tree,
+                    is_leaf=lambda x: isinstance(x, CustomVJPPrimal))
 
 
-class custom_vjp:
+class custom_vjp(Generic[P, R]):
     """A function with a reverse-mode derivative of its own.
 
     Args:
@@ -295,9 +288,18 @@ class custom_vjp:
       nondiff_argnames: the same by name.
 
     The rule is given with `defvjp`. Calling the function without one raises AttributeError.
+
+    Example:
+      >>> import styrax as jax
+      >>> @jax.custom_vjp
+      ... def f(x):
+      ...     return x ** 2
+      >>> f.defvjp(lambda x: (f(x), x), lambda x, ct: (10.0 * ct,))
+      >>> jax.grad(f)(3.0)
+      Array(10., dtype=float32, weak_type=True)
     """
 
-    def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
+    def __init__(self, fun: Callable[P, R], nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
         wraps(fun)(self)
         self.fun = fun
         self.nondiff_argnums = _positions(fun, nondiff_argnums, nondiff_argnames)
@@ -306,7 +308,7 @@ class custom_vjp:
         self.symbolic_zeros = False
         self.optimize_remat = False
 
-    def defvjp(self, fwd: Callable, bwd: Callable, symbolic_zeros: bool = False, optimize_remat: bool = False) -> None:
+    def defvjp(self, fwd: Function, bwd: Function, symbolic_zeros: bool = False, optimize_remat: bool = False) -> None:
         """Sets the rule.
 
         Args:
@@ -329,14 +331,14 @@ class custom_vjp:
 
         return functools.partial(self, instance)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         name = function_name(self.fun)
         if self.fwd is None or self.bwd is None:
             raise AttributeError(f"No VJP defined for custom_vjp function {name} using defvjp.")
         if state.trace.is_eval:
             return self.fun(*args, **kwargs)
-        args = resolve_kwargs(self.fun, args, kwargs, "custom_vjp")
-        nondiff, dynamic, positions = _split(args, self.nondiff_argnums)
+        values = resolve_kwargs(self.fun, args, kwargs, "custom_vjp")
+        nondiff, dynamic, fixed = _split(values, self.nondiff_argnums)
         if any(map(_is_tracer, tree.tree_leaves(nondiff))):
             raise errors.UnexpectedTracerError(
                 "Found a JAX Tracer object passed as an argument to a custom_vjp function in a position indicated by "
@@ -346,9 +348,8 @@ class custom_vjp:
                 "typically not be indicated as nondiff_argnums.")
         leaves, in_tree = tree.tree_flatten(dynamic)
         _check_leaves("custom_vjp_call", leaves)
-        out_trees: list[tree.PyTreeDef] = []
-        fun = _call_with(self.fun, args, positions, in_tree, out_trees)
-        rule = _Rule(name, self.fwd, self.bwd, self.symbolic_zeros, args, positions, nondiff, in_tree, out_trees)
+        fun = _Primal(self.fun, values, in_tree, fixed)
+        rule = _Rule(name, self.fwd, self.bwd, self.symbolic_zeros, nondiff, in_tree, fun)
 
         def fwd(nonzero: Sequence[bool], *primals: Any) -> Any:
             return rule.forward(nonzero, *primals)
@@ -358,37 +359,32 @@ class custom_vjp:
 
         fwd.__name__ = function_name(self.fwd)
         bwd.__name__ = function_name(self.bwd)
-        outs = custom_vjp_call_p.bind(*leaves, subfuns=(fun, fwd, bwd), out_trees=lambda: out_trees[0],
+        outs = custom_vjp_call_p.bind(*leaves, subfuns=(fun, fwd, bwd), out_trees=lambda: fun.structure,
                                       symbolic_zeros=self.symbolic_zeros)
-        return tree.tree_unflatten(out_trees[0], outs)
+        return tree.tree_unflatten(fun.structure, outs)
 
 
 class _Rule:
     """A user's VJP rule of one call, as functions of flat lists."""
 
-    __slots__ = ("args", "bwd", "fwd", "in_tree", "name", "nondiff", "out_trees", "positions", "symbolic_zeros")
+    __slots__ = ("bwd", "fun", "fwd", "in_tree", "name", "nondiff", "symbolic_zeros")
 
-    def __init__(self, name: str, fwd: Callable, bwd: Callable, symbolic_zeros: bool, args: Sequence[Any],
-                 positions: Sequence[int], nondiff: Sequence[Any], in_tree: tree.PyTreeDef, out_trees: list):
+    def __init__(self, name: str, fwd: Callable, bwd: Callable, symbolic_zeros: bool, nondiff: Sequence[Any],
+                 in_tree: tree.PyTreeDef, fun: FlatFunction):
         self.name = name
         self.fwd = fwd
         self.bwd = bwd
         self.symbolic_zeros = symbolic_zeros
-        self.args = args
-        self.positions = positions
         self.nondiff = nondiff
-        self.in_tree = in_tree
-        self.out_trees = out_trees
+        self.in_tree = in_tree  # of the differentiable arguments
+        self.fun = fun
 
     def forward(self, nonzero: Sequence[bool], *primals: Any) -> tuple[list, list, Callable]:
         """Runs the forward rule: its results, its residuals, and the function that pulls cotangents back."""
         shown = primals
         if self.symbolic_zeros:
             shown = tuple(CustomVJPPrimal(p, nz) for p, nz in zip(primals, nonzero, strict=True))
-        given = list(self.args)
-        for i, x in zip(self.positions, tree.tree_unflatten(self.in_tree, shown), strict=True):
-            given[i] = x
-        pair = self.fwd(*given)
+        pair = self.fwd(*with_fixed(self.in_tree.unflatten(shown), self.fun.fixed))
         rule_name = function_name(self.fwd)
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
             raise TypeError(
@@ -399,15 +395,15 @@ class _Rule:
                 f"forward pass for use on the backward pass), but instead of a pair the fwd rule {rule_name} produced "
                 f"{pair}.")
         outs, out_tree = tree.tree_flatten(pair[0])
-        if self.out_trees and self.out_trees[0] != out_tree:
+        if self.fun.out_tree is not None and self.fun.out_tree != out_tree:
             raise TypeError(
                 f"Custom VJP fwd rule {rule_name} for function {self.name} must produce a pair (list or tuple of "
                 "length two) where the first element represents the primal output (equal to the output of the "
                 f"custom_vjp-decorated function {self.name}) and the second element represents residuals, but the fwd "
                 f"rule output's first element had container/pytree structure:\n    {out_tree}\nwhile the "
                 f"custom_vjp-decorated function {self.name} had output container/pytree structure:\n    "
-                f"{self.out_trees[0]}.")
-        self.out_trees[:] = [out_tree]
+                f"{self.fun.out_tree}.")
+        self.fun.out_tree = out_tree
         residuals, residual_tree = tree.tree_flatten(pair[1])
         in_avals = [get_aval(p) for p in primals]
 
@@ -442,7 +438,7 @@ class _Rule:
         """One cotangent per argument leaf; None stands for zeros of a whole argument or part of one."""
         leaves, found_tree = tree.tree_flatten(result)
         length = len(result) if isinstance(result, tuple) else -1
-        expected = tree.tree_structure(tuple(tree.tree_unflatten(self.in_tree, [0] * self.in_tree.num_leaves)))
+        expected = self.in_tree
         if found_tree == expected:
             return leaves
         marked = tree.tree_map(lambda x: _NOTHING if x is None else x, result, is_leaf=lambda x: x is None)
@@ -465,7 +461,7 @@ class _Rule:
 # Relatives
 
 
-def custom_gradient(fun: Callable) -> Callable:
+def custom_gradient(fun: Function) -> Function:
     """Decorates a function that returns its result and its own VJP function.
 
     Args:
@@ -512,7 +508,7 @@ tree.register_pytree_node(
     lambda data, children: _ClosedPull(data[0], data[1], children[0], data[2]))
 
 
-def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list[Any]]:
+def closure_convert(fun: Function, *example_args: PyTree) -> tuple[Function, list[Array]]:
     """Makes the traced floating-point values that a function closes over its arguments.
 
     Args:
@@ -543,7 +539,7 @@ def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list[A
     return converted, captured
 
 
-def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+def zero_from_primal(val: PyTree, symbolic_zeros: bool = False) -> PyTree:
     """The zero tangent of a value: an array of zeros, or a `SymbolicZero`."""
 
     def one(x: Any) -> Any:

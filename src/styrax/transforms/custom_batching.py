@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core import tree
-from ..core.effects import Effects
-from ..core.jaxpr import ClosedJaxpr, eval_jaxpr
-from ..core.primitive import Primitive
-from ..core.rules import dces, fancy_batchers, jvps, linearizations, transposes
-from ..core.staging import hoist_tracers
+from ..core.programs.jaxpr import ClosedJaxpr, eval_jaxpr
+from ..core.programs.primitive import Primitive
+from ..core.programs.rules import dces, fancy_batchers, jvps, linearizations, transposes
+from ..core.tracing.staging import hoist_tracers
+from ..core.trees import tree
+from ..core.types.effects import Effects
+from ..core.types.typing import Function
 from . import array_ops
 from .batch import AxisData, batch_flat, bdim_at_front, broadcast, moveaxis
 from .custom import resolve_kwargs
@@ -168,7 +169,7 @@ transposes[custom_vmap_call_p] = _transpose
 dces[custom_vmap_call_p] = discard_unused
 
 
-def sequential_vmap(f: Callable) -> Callable:
+def sequential_vmap(f: Function) -> Function:
     """A function that `vmap` maps with a loop, one example after the other, instead of all at once."""
     mapped = custom_vmap(f)
 

@@ -17,13 +17,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core import backends, errors, rules
-from ..core.avals import TypedComplex, TypedFloat, TypedInt
-from ..core.dead_code import has_effects
-from ..core.effects import Effects
-from ..core.jaxpr import ClosedJaxpr, JaxprEqn, eval_jaxpr
-from ..core.primitive import Primitive
-from ..core.trace import Trace, get_aval, set_current_trace, state
+from ..core.arrays import backends
+from ..core.programs import rules
+from ..core.programs.dead_code import has_effects
+from ..core.programs.jaxpr import ClosedJaxpr, JaxprEqn, eval_jaxpr
+from ..core.programs.primitive import Primitive
+from ..core.tracing import errors
+from ..core.tracing.trace import Trace, get_aval, set_current_trace, state
+from ..core.types.avals import TypedComplex, TypedFloat, TypedInt
+from ..core.types.effects import Effects
 from ..extend.linear_util import WrappedFun, wrap_init
 from .jit_rules import call_effects
 from .linear import backward_pass

@@ -9,12 +9,15 @@ from __future__ import annotations
 import logging
 import string
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core import rules, tree
-from ..core.effects import (
+from ..core.programs import rules
+from ..core.programs.primitive import Primitive
+from ..core.tracing.trace import Tracer, valid_jaxtype
+from ..core.trees import tree
+from ..core.types.effects import (
     Effect,
     control_flow_allowed_effects,
     custom_derivatives_allowed_effects,
@@ -22,11 +25,13 @@ from ..core.effects import (
     ordered_effects,
     remat_allowed_effects,
 )
-from ..core.physical import physicals
-from ..core.primitive import Primitive
-from ..core.trace import Tracer, valid_jaxtype
+from ..core.types.physical import physicals
+from ..core.types.typing import PyTree
 from . import array_ops
 from .callbacks import as_arrays
+
+if TYPE_CHECKING:
+    from ..core.programs.lowering import Builder
 
 _logger = logging.getLogger("styrax.debug")
 
@@ -81,8 +86,8 @@ def _join(in_tree: Any, static: Sequence[tuple[int, Any]], dynamic: Sequence[Any
     return tree.tree_unflatten(in_tree, leaves)
 
 
-def debug_callback(callback: Callable[..., None] | None = None, *args: Any, ordered: bool = False,
-                   partitioned: bool = False, **kwargs: Any) -> Any:
+def debug_callback(callback: Callable[..., None] | None = None, *args: PyTree, ordered: bool = False,
+                   partitioned: bool = False, **kwargs: PyTree) -> Callable[..., Any] | None:
     """Calls a Python function with the values that a program computes, for debugging.
 
     Args:
@@ -140,8 +145,9 @@ class _Checker(string.Formatter):
 _checker = _Checker()
 
 
-def debug_print(fmt: str | None = None, *args: Any, ordered: bool = False, partitioned: bool = False,
-                skip_format_check: bool = False, _use_logging: bool = False, **kwargs: Any) -> Any:
+def debug_print(fmt: str | None = None, *args: PyTree, ordered: bool = False, partitioned: bool = False,
+                skip_format_check: bool = False, _use_logging: bool = False,
+                **kwargs: PyTree) -> Callable[..., Any] | None:
     """Prints values that a program computes.
 
     Args:
@@ -172,7 +178,7 @@ def debug_print(fmt: str | None = None, *args: Any, ordered: bool = False, parti
     split = _Split(args, kwargs)
     record = None
     if _use_logging:
-        from ..core import source
+        from ..core.tracing import source
 
         record = source.current().summary()
     debug_print_p.bind(*split.dynamic, fmt=fmt, ordered=ordered, partitioned=partitioned, in_tree=split.in_tree,
@@ -181,11 +187,12 @@ def debug_print(fmt: str | None = None, *args: Any, ordered: bool = False, parti
     return None
 
 
-def debug_log(fmt: str | None = None, *args: Any, ordered: bool = False, partitioned: bool = False,
-              skip_format_check: bool = False, **kwargs: Any) -> Any:
+def debug_log(fmt: str | None = None, *args: PyTree, ordered: bool = False, partitioned: bool = False,
+              skip_format_check: bool = False, _use_logging: bool = True,
+              **kwargs: PyTree) -> Callable[..., Any] | None:
     """As `debug.print`, to the logger "styrax.debug" at level INFO."""
     return debug_print(fmt, *args, ordered=ordered, partitioned=partitioned, skip_format_check=skip_format_check,
-                       _use_logging=True, **kwargs)
+                       _use_logging=_use_logging, **kwargs)
 
 
 def _print(dynamic: Sequence[Any], fmt: str, in_tree: Any, static_args: Any, np_printoptions: Any,
@@ -241,7 +248,7 @@ def _define(primitive: Primitive, call: Callable[..., list[Any]]) -> None:
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list, list]:
         return primitive.bind(*primals, **params), []
 
-    def loops(b: Any, *xs: Any, **params: Any) -> list[Any]:
+    def loops(b: Builder, *xs: Any, **params: Any) -> list[Any]:
         return b.host_call(lambda *views: call(views, **params), [], xs)
 
     primitive.def_impl(lambda *args, **params: call(args, **params))
@@ -256,7 +263,7 @@ _define(debug_callback_p, _call)
 _define(debug_print_p, _call_print)
 
 
-def inspect_array_sharding(value: Any, *, callback: Callable[[Any], None]) -> None:
+def inspect_array_sharding(value: PyTree, *, callback: Callable[[Any], None]) -> None:
     """Calls `callback(sharding)` with where an array lives; in a compiled program, when it runs."""
     if not isinstance(value, Tracer):
         callback(value.sharding)

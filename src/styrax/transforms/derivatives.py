@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ..core import backends, dtypes, tree
-from ..core.avals import ShapedArray, shaped, typed_scalar
-from ..core.dead_code import dce_jaxpr
-from ..core.jaxpr import Jaxpr, eval_jaxpr
-from ..core.trace import get_aval
+from ..core.arrays import backends
+from ..core.programs.dead_code import dce_jaxpr
+from ..core.programs.jaxpr import Jaxpr, eval_jaxpr
+from ..core.tracing.trace import get_aval
+from ..core.trees import tree
+from ..core.types import dtypes
+from ..core.types.avals import ShapedArray, shaped, typed_scalar
+from ..core.types.typing import Function, PyTree
 from .calls import (
     Axes,
     FlatCall,
@@ -31,7 +34,7 @@ from .zeros import Zero, instantiate_zeros, zeros_like_aval
 # Forward mode
 
 
-def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tuple[Any, ...]:
+def jvp(fun: Function, primals: PyTree, tangents: PyTree, has_aux: bool = False) -> tuple[PyTree, ...]:
     """Runs a function with the derivative in one direction.
 
     Args:
@@ -46,6 +49,11 @@ def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tu
 
     Raises:
       TypeError: structures or dtypes do not match. ValueError: shapes do not.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.jvp(lambda x: x ** 2, (3.0,), (1.0,))
+      (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
     check_callable(fun)
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
@@ -73,7 +81,7 @@ def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tu
     outs, tangents_out = jvp_flat(flat, values, directions)
     check_outputs(outs[:flat.num_outs])
     n = flat.num_outs
-    result = flat.results(outs), tree.tree_unflatten(flat.out_tree, map(instantiate_zeros, tangents_out[:n]))
+    result = flat.results(outs), tree.tree_unflatten(flat.structure, map(instantiate_zeros, tangents_out[:n]))
     return (*result, flat.aux(outs)) if has_aux else result
 
 
@@ -114,7 +122,7 @@ class LinearMap:
         return str(self.jaxpr)
 
 
-def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
+def linearize(fun: Function, *primals: PyTree, has_aux: bool = False) -> tuple[PyTree, ...]:
     """Runs a function and returns its derivative at that point as a function.
 
     Args:
@@ -125,11 +133,17 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple[Any,
     Returns:
       `(results, push)`, where `push(*tangents)` gives the results' tangents without running `fun`
       again; and the auxiliary part with `has_aux`.
+
+    Example:
+      >>> import styrax as jax
+      >>> y, tangent = jax.linearize(lambda x: x ** 2, 3.0)
+      >>> tangent(1.0)
+      Array(6., dtype=float32, weak_type=True)
     """
     check_callable(fun)
     flat, values, outs, record = linearize_call(fun, *tree.tree_flatten(primals), has_aux)
     jaxpr, residuals, nonzero_out = linear_jaxpr(record)
-    linear = LinearMap(jaxpr, flat.in_tree, flat.out_tree, [get_aval(x) for x in values],
+    linear = LinearMap(jaxpr, flat.args_tree, flat.structure, [get_aval(x) for x in values],
                        [get_aval(x).to_tangent_aval() for x in outs[:flat.num_outs]], nonzero_out)
     push = tree.Partial(linear, residuals)
     result = flat.results(outs), push
@@ -152,8 +166,8 @@ def linearize_call(fun: Callable, values: list[Any], in_tree: tree.PyTreeDef,
 # Reverse mode
 
 
-def grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
-         allow_int: bool = False, reduce_axes: Axes = ()) -> Callable:
+def grad(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
+         allow_int: bool = False, reduce_axes: Axes = ()) -> Function:
     """The gradient of a function with a scalar result.
 
     Args:
@@ -171,6 +185,11 @@ def grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False,
 
     Raises:
       TypeError: the result is no scalar, or dtypes cannot be differentiated.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.grad(lambda x: x ** 3)(2.0)
+      Array(12., dtype=float32, weak_type=True)
     """
     value_and_grad_f = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes)
     doc = ("Gradient of {fun} with respect to positional argument(s) {argnums}. Takes the same arguments as {fun} but "
@@ -188,13 +207,18 @@ def grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False,
     return grad_f_aux if has_aux else grad_f
 
 
-def value_and_grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
-                   allow_int: bool = False, reduce_axes: Axes = ()) -> Callable:
+def value_and_grad(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
+                   allow_int: bool = False, reduce_axes: Axes = ()) -> Function:
     """A function with a scalar result together with its gradient; see `grad`.
 
     Returns:
       A function of the same arguments that gives `(value, gradient)`; with `has_aux`
       `((value, auxiliary part), gradient)`.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.value_and_grad(lambda x: x ** 3)(2.0)
+      (Array(8., dtype=float32, weak_type=True), Array(12., dtype=float32, weak_type=True))
     """
     check_callable(fun)
     no_reduce_axes(reduce_axes)
@@ -283,7 +307,7 @@ def _check_scalar(value: Any, leaves: Sequence[Any]) -> None:
 # Transposition
 
 
-def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Axes = ()) -> Callable:
+def linear_transpose(fun: Function, *primals: PyTree, reduce_axes: Axes = ()) -> Function:
     """The transpose of a function that is promised to be linear.
 
     Args:
@@ -298,6 +322,12 @@ def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Axes = ()) -> Ca
     Raises:
       TypeError: dtypes are not supported, or a cotangent has another type than the result.
       NotImplementedError: `fun` is not linear.
+
+    Example:
+      >>> import styrax as jax
+      >>> transposed = jax.linear_transpose(lambda x: 3.0 * x, 1.0)
+      >>> transposed(2.0)
+      (Array(6., dtype=float32, weak_type=True),)
     """
     check_callable(fun)
     no_reduce_axes(reduce_axes)

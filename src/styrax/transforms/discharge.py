@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core import rules, source
-from ..core.avals import AbstractRef
-from ..core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, close_jaxpr, eval_jaxpr, jaxprs_in_params, subjaxprs
-from ..core.staging import trace_to_jaxpr
+from ..core.programs import rules
+from ..core.programs.jaxpr import (
+    ClosedJaxpr,
+    Jaxpr,
+    Literal,
+    Var,
+    close_jaxpr,
+    eval_jaxpr,
+    jaxprs_in_params,
+    subjaxprs,
+)
+from ..core.tracing import source
+from ..core.tracing.staging import trace_to_jaxpr
+from ..core.types.avals import AbstractRef
 from .custom_calls import CustomJVPCall, CustomVJPCall, custom_jvp_call_p, custom_vjp_call_p
 from .jit_rules import jit_p
 from .memo import per_jaxpr

@@ -7,13 +7,13 @@ names the argument, since giving it away achieves nothing.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core import errors, source
-from ..core.array import Array
-from ..core.avals import ShapedArray
-from ..core.jaxpr import ClosedJaxpr, Literal
+from ..core.arrays.array import Array
+from ..core.programs.jaxpr import ClosedJaxpr, Literal
+from ..core.tracing import errors, source
+from ..core.types.avals import ShapedArray
 
 
 class Donation:
@@ -85,13 +85,22 @@ def _match(arguments: Sequence[int], avals: Sequence[Any], results: list[Any], k
     return matched
 
 
-def donation(closed: ClosedJaxpr, donated: Sequence[bool], name: str) -> Donation:
-    """The plan for a program's donated arguments; made, with its warning, once for the program."""
-    key = ("donation", tuple(donated))
-    found = closed.jaxpr.cache.get(key)
-    if found is None:
-        found = closed.jaxpr.cache[key] = Donation(closed, donated, name)
-    return found
+class Donating:
+    """A program that deletes its donated arguments."""
+
+    __slots__ = ("code", "plan")
+
+    def __init__(self, code: Callable[..., list[Any]], plan: Donation):
+        self.code = code
+        self.plan = plan
+
+    def __call__(self, *args: Any) -> list[Any]:
+        arrays = list(args)
+        gone = self.plan.prepare(arrays)
+        outs = self.code(*arrays)
+        for x in gone:
+            x.delete()
+        return outs
 
 
-__all__ = ["Donation", "donation"]
+__all__ = ["Donating", "Donation"]

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core import dtypes, tree
-from ..core.trace import get_aval
+from ..core.tracing.trace import get_aval
+from ..core.trees import tree
+from ..core.types import dtypes
+from ..core.types.typing import Function
 from . import array_ops
 from .calls import check_input, check_input_jacfwd, check_output, check_output_jacfwd, is_float0
 from .derivatives import jvp
@@ -17,8 +19,8 @@ from .naming import check_callable, split_arguments, wraps
 from .pullbacks import vjp
 
 
-def jacfwd(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
-           ) -> Callable:
+def jacfwd(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False,
+           holomorphic: bool = False) -> Function:
     """The Jacobian of a function, column by column in forward mode.
 
     Args:
@@ -32,6 +34,13 @@ def jacfwd(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = Fals
       differentiated arguments (of shape `in`) it gives an array of shape `out + in`: the structure of
       the results, with the structure of the arguments in place of each leaf. With `has_aux` a pair of
       that and the auxiliary part.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.jacfwd(lambda x: x ** 2)(jnp.array([1.0, 2.0]))
+      Array([[2., 0.],
+             [0., 4.]], dtype=float32)
     """
     check_callable(fun)
 
@@ -74,11 +83,18 @@ _JACOBIAN_DOC = ("Jacobian of {fun} with respect to positional argument(s) {argn
                  "{fun} but returns the jacobian of the output with respect to the arguments at positions {argnums}.")
 
 
-def jacrev(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
-           allow_int: bool = False) -> Callable:
+def jacrev(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
+           allow_int: bool = False) -> Function:
     """The Jacobian of a function, row by row in reverse mode; see `jacfwd`.
 
     With `allow_int`, integer arguments are allowed; their Jacobians have dtype `float0`.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.jacrev(lambda x: x.sum() * x)(jnp.array([1.0, 2.0]))
+      Array([[4., 1.],
+             [2., 5.]], dtype=float32)
     """
     check_callable(fun)
 
@@ -107,9 +123,17 @@ def jacrev(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = Fals
     return jacobian
 
 
-def hessian(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False
-            ) -> Callable:
-    """The matrix of second derivatives of a function: `jacfwd` of `jacrev`, with their arguments."""
+def hessian(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False,
+            holomorphic: bool = False) -> Function:
+    """The matrix of second derivatives of a function: `jacfwd` of `jacrev`, with their arguments.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.hessian(lambda x: x[0] ** 2 * x[1])(jnp.array([1.0, 2.0]))
+      Array([[4., 2.],
+             [2., 0.]], dtype=float32)
+    """
     return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
 
 

@@ -1,8 +1,9 @@
 """`jit`: from a Python function to cached machine code.
 
-A call finds its entry by the structure of the arguments, their abstract values, the static arguments and the
-trace context. Wrappers of the same function share one cache, which lives as long as the function. Under another
-trace, `jit` becomes one equation whose program is traced once.
+A call becomes a key and leaves (`signature`), and the key finds its program: one cache for each function and set of
+options, which all wrappers of the function share and which lives as long as the function. A call at the top runs the
+program's code; under another trace it becomes one equation with the program inside. `lower` and `compile` give the same
+programs, step by step (`stages`).
 """
 
 from __future__ import annotations
@@ -13,20 +14,30 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
-from ..core import backends, config, invalid_values, tree
-from ..core.array import Array
-from ..core.dims import NotGeneric, is_generic, tracing
-from ..core.jaxpr import ClosedJaxpr
-from ..core.staging import hoist_tracers, trace_to_jaxpr
-from ..core.trace import Tracer, eval_trace, get_aval, state
+import numpy as np
+
+from ..core.arrays import backends
+from ..core.programs.jaxpr import ClosedJaxpr
+from ..core.settings import config
+from ..core.tracing import invalid_values
+from ..core.tracing.staging import hoist_tracers, trace_to_jaxpr
+from ..core.tracing.trace import eval_trace, get_aval, state
+from ..core.trees import tree
+from ..core.types.avals import AbstractValue, ShapedArray
+from ..core.types.dims import NotGeneric, tracing
 from . import refs, stages
-from .donation import donation
+from .donation import Donating, Donation
 from .jit_rules import UNSPECIFIED, jit_p, jit_params
-from .naming import check_results, debug_info, function_name
-from .tracing import abstractify, abstractify_all
+from .jit_shardings import Placement, Placing, settled
+from .memo import per_jaxpr
+from .naming import check_callable, function_name
+from .signature import Key, Signature, as_operand
 
-_traced: weakref.WeakKeyDictionary[Any, dict[Any, Entry]] = weakref.WeakKeyDictionary()
+Code = Callable[..., list[Any]]
+MANY = 4096  # programs of a library function that are kept: its calls with other shapes are without number
 
+# function -> options of `jit` -> key -> program
+_caches: weakref.WeakKeyDictionary[Any, dict[Any, dict[Key, Program]]] = weakref.WeakKeyDictionary()
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -49,346 +60,201 @@ if TYPE_CHECKING:
         compiler_options: dict[str, Any] | None
 
 NOT_GIVEN: Any = object()
-NUMBERS = frozenset((bool, int, float))
-HOT = 64  # eager calls of a library function with the same shapes after which it is compiled for them alone
-
-
-class Entry:
-    """What one signature of a function was traced to."""
-
-    __slots__ = ("closed", "out_tree", "executable", "captured", "name")
-
-    def __init__(self, closed: ClosedJaxpr, out_tree: Any, captured: list[Any], name: str):
-        self.closed = closed
-        self.out_tree = out_tree
-        self.captured = captured  # tracers of enclosing traces: passed as leading arguments
-        self.executable: Any = None
-        self.name = name
-
-
-class Ready:
-    """A program for one signature, ready to be called with its arrays; `left` calls from now, if it is told."""
-
-    __slots__ = ("code", "out_tree", "single", "left", "forget")
-
-    def __init__(self, code: Callable[..., list[Any]], out_tree: Any, left: int = 0,
-                 forget: Callable[[], Any] | None = None):
-        self.code = code
-        self.out_tree = out_tree
-        self.single = out_tree == LEAF
-        self.left = left
-        self.forget = forget
-
-    def __call__(self, arrays: list[Any]) -> Any:
-        if self.forget is not None:
-            self.left -= 1
-            if self.left <= 0:
-                self.code.calls = HOT + 1  # type: ignore[attr-defined]
-                self.forget()
-        outs = self.code(*arrays)
-        return outs[0] if self.single else tree.tree_unflatten(self.out_tree, outs)
-
-
 LEAF = tree.tree_structure(0)
 
 
-class Options:
-    """The arguments of `jit` besides the function."""
+class Program:
+    """One signature of a function: what it was traced to, and its code once it was called.
 
-    __slots__ = ("static_nums", "static_names", "donate_nums", "donate_names", "keep_unused", "inline", "in_shardings",
-                 "out_shardings", "device", "backend", "compiler_options", "key")
+    Of a library function that is called with all shapes by one code, only `code` and `out_tree` are known until it is
+    traced for these shapes.
+    """
 
-    def __init__(self, static_nums: tuple[int, ...], static_names: tuple[str, ...], donate_nums: tuple[int, ...],
-                 donate_names: tuple[str, ...], keep_unused: bool, inline: bool, in_shardings: Any, out_shardings: Any,
-                 device: Any, backend: Any, compiler_options: Any):
-        self.static_nums = static_nums
-        self.static_names = static_names
-        self.donate_nums = donate_nums
-        self.donate_names = donate_names
-        self.keep_unused = keep_unused
-        self.inline = inline
-        self.in_shardings = in_shardings
-        self.out_shardings = out_shardings
-        self.device = device
-        self.backend = backend
-        self.compiler_options = tuple(sorted((compiler_options or {}).items()))
-        self.key = (static_nums, static_names, donate_nums, donate_names, keep_unused, inline, backend)
+    __slots__ = ("captured", "closed", "code", "donated", "in_tree", "name", "out_tree", "params", "single")
 
+    in_tree: tree.PyTreeDef
 
-class Arguments:
-    """A call's arguments taken apart: dynamic leaves and their structure, static ones, which leaves are donated."""
-
-    __slots__ = ("leaves", "in_tree", "static", "static_kwargs", "args", "kwargs", "donated")
-
-    def __init__(self, options: Options, args: tuple, kwargs: dict[str, Any]):
-        nums = options.static_nums
-        self.static: tuple = ()
-        self.static_kwargs: tuple = ()
-        if nums:
-            n = len(args)
-            positions = {i % n if -n <= i < n else i for i in nums}
-            self.static = tuple((i, Static(args[i])) for i in sorted(positions) if 0 <= i < n)
-            args = tuple(None if i in positions else a for i, a in enumerate(args))
-        if options.static_names:
-            names = [k for k in options.static_names if k in kwargs]
-            if names:
-                self.static_kwargs = tuple((k, Static(kwargs[k])) for k in names)
-                kwargs = {k: v for k, v in kwargs.items() if k not in names}
-        self.args = args
-        self.kwargs = kwargs
-        self.leaves, self.in_tree = tree.tree_flatten((args, kwargs))
+    def __init__(self, name: str, out_tree: tree.PyTreeDef, code: Code | None = None):
+        self.name = name
+        self.out_tree = out_tree
+        self.single = out_tree == LEAF
+        self.code = code  # takes arrays, gives arrays
+        self.closed: ClosedJaxpr | None = None
+        self.params: dict[str, Any] = {}  # of the equation by which it is called
+        self.captured: list[Any] = []  # tracers of enclosing traces and references: passed as leading arguments
         self.donated: tuple[bool, ...] | None = None
-        if options.donate_nums or options.donate_names:
-            n = len(args)
-            marks: list[bool] = []
-            nums = tuple(i % n for i in options.donate_nums if -n <= i < n)
-            for i, a in enumerate(args):
-                marks += [i in nums] * len(tree.tree_leaves(a))
-            for k in sorted(kwargs):
-                marks += [k in options.donate_names] * len(tree.tree_leaves(kwargs[k]))
-            self.donated = tuple(marks)
 
-    def dynamic_tree(self) -> tree.PyTreeDef:
-        """The structure of the arguments that are not static."""
-        fixed = {i for i, _ in self.static}
-        return tree.tree_structure((tuple(a for i, a in enumerate(self.args) if i not in fixed), self.kwargs))
-
-    def rebuild(self, leaves: Sequence[Any]) -> tuple[tuple, dict[str, Any]]:
-        args, kwargs = tree.tree_unflatten(self.in_tree, leaves)
-        if self.static:
-            out = list(args)
-            for i, value in self.static:
-                out[i] = value.value
-            args = tuple(out)
-        for k, value in self.static_kwargs:
-            kwargs[k] = value.value
-        return args, kwargs
-
-
-class Static:
-    """A static argument as part of a key: equal values of different types are different keys."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any):
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Static) and type(self.value) is type(other.value) and self.value == other.value
-
-    def __hash__(self) -> int:
-        try:
-            return hash(self.value)
-        except TypeError:
-            raise ValueError(
-                f"Non-hashable static arguments are not supported: {self.value!r} of type {type(self.value)}. "
-                "Static arguments are part of the cache's key: they need __hash__ and __eq__.") from None
+    def compiled(self) -> Code:
+        """The code of what it was traced to."""
+        if self.captured:
+            return functools.partial(jit_p.bind, *self.captured, **self.params)
+        assert self.closed is not None
+        return compiled(self.closed, self.name, self.donated,
+                        settled(self.params["in_shardings"], self.params["out_shardings"]))
 
 
 class PjitFunction(Generic[P, R]):
     """A function compiled by `jit`."""
 
-    def __init__(self, fun: Callable[P, R], options: Options):
+    def __init__(self, fun: Callable[P, R], options: dict[str, Any], for_all_shapes: bool = False):
         self._fun = fun
         self._options = options
-        self._fast: dict[Any, Ready] = {}
-        self._generic: dict[Any, Any] = {}
-        self._library = (getattr(fun, "__module__", None) or "").startswith("styrax.")
+        self._for_all_shapes = for_all_shapes
+        self._placement = placement = Placement(
+            options.get("in_shardings", UNSPECIFIED), options.get("out_shardings", UNSPECIFIED),
+            options.get("device"), options.get("backend"))
+        self._signature = Signature(
+            fun, options.get("static_argnums"), options.get("static_argnames"), options.get("donate_argnums"),
+            options.get("donate_argnames"), placement.over_mesh)
+        self._compiler_options = tuple(sorted((options.get("compiler_options") or {}).items()))
+        self._programs = self._shared_programs()
         self.__wrapped__ = fun
         for name in ("__module__", "__name__", "__qualname__", "__doc__"):
             try:
                 setattr(self, name, getattr(fun, name))
             except AttributeError:
                 setattr(self, name, function_name(fun) if "name" in name else getattr(type(fun), name, None))
+        self.__annotations__ = getattr(fun, "__annotations__", {})
         self.__dict__.update({k: v for k, v in getattr(fun, "__dict__", {}).items() if k not in self.__dict__})
 
     # -- the call ----------------------------------------------------------------------------------
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        if state.trace is eval_trace:
-            found = self._signature(args, kwargs)
-            if found is not None:
-                ready = self._fast.get(found[0])
-                if ready is not None:
-                    return ready(found[1])
-                result = self._call(args, kwargs)
-                self._remember(found[0], args, kwargs)
-                return result
-        return self._call(args, kwargs)
-
-    def _signature(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, list[Any]] | None:
-        """The key of a call with arrays, numbers, trees of them and static values, and its arrays; else None."""
-        key: list[Any] = []
-        arrays: list[Any] = []
-        static = self._options.static_nums
-        for i, a in enumerate(args):
-            if type(a) is Array:
-                key.append(a.aval)
-                arrays.append(a)
-            elif i in static:
-                key.append((type(a), a))
-            elif a is None:
-                key.append(None)
-            elif type(a) in NUMBERS:
-                key.append(type(a))
-                arrays.append(backends.get().operand(a))
-            else:
-                leaves, structure = tree.tree_flatten(a)
-                if leaves and any([type(x) is not Array for x in leaves]):
-                    return None
-                key.append(structure)
-                key += [x.aval for x in leaves]
-                arrays += leaves
-        if kwargs:
-            count = len(arrays)
-            names = self._options.static_names
-            for name, a in kwargs.items():
-                key.append(name)
-                if name in names:
-                    key.append((type(a), a))
-                elif a is None:
-                    key.append(None)
-                elif type(a) is Array and len(arrays) == count:  # (several would have to be sorted)
-                    key.append(a.aval)
-                    arrays.append(a)
-                else:
-                    return None
-        key.append(config.trace_context())
-        found = tuple(key)
+        eager = state.trace is eval_trace
         try:
-            hash(found)
-        except TypeError:
-            return None
-        return found, arrays
+            key, leaves = self._signature.of(args, kwargs, eager)
+            program = self._programs.get(key)
+        except Exception:
+            return self._without_key(args, kwargs, eager)
+        if eager:
+            if program is None or program.code is None:
+                if config.config.jax_disable_jit:
+                    return self._fun(*args, **kwargs)
+                program = self._ready(key)
+            outs = program.code(*leaves)  # type: ignore[misc]
+        else:
+            if program is None or program.closed is None:
+                if config.config.jax_disable_jit:
+                    return self._fun(*args, **kwargs)
+                program = self._traced(key)
+            outs = jit_p.bind(*program.captured, *leaves, **program.params)
+        return outs[0] if program.single else program.out_tree.unflatten(outs)
 
-    def _remember(self, key: tuple, args: tuple, kwargs: dict[str, Any]) -> None:
-        """After a call: what to do at once the next time."""
-        if config.config.jax_disable_jit or self._options.donate_nums or self._options.donate_names or state.axis_sizes:
-            return
-        arguments = Arguments(self._options, args, kwargs)
-        if self._library:
-            statics = (arguments.in_tree, arguments.static, arguments.static_kwargs)
-            bound = self._generic.get((statics, *map(abstractify, arguments.leaves), config.trace_context()))
-            if bound is not None and bound.calls <= HOT:
-                self._fast[key] = Ready(bound, bound.extra, HOT - bound.calls, lambda: self._fast.pop(key, None))
-                return
-        entry = self._entry(arguments)
-        if entry.executable is not None and not refs.has_refs(entry.closed.jaxpr):
-            if len(self._fast) > 4096:
-                self._fast.clear()
-            self._fast[key] = Ready(entry.executable, entry.out_tree)
 
-    def _call(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+    def _without_key(self, args: tuple[Any, ...], kwargs: dict[str, Any], eager: bool) -> Any:
+        """A call whose arguments make no key, or one without a hash; called while the reason for it is handled."""
         if config.config.jax_disable_jit:
             return self._fun(*args, **kwargs)
-        options = self._options
-        arguments = Arguments(options, args, kwargs)
-        leaves = arguments.leaves
-        if self._library and state.trace is eval_trace:
-            found = self._generic_call(arguments)
-            if found is not None:
-                return found
-        entry = self._entry(arguments)
-        if state.trace is eval_trace and not entry.captured and not any(
-                isinstance(x, Tracer) for x in leaves):
-            if entry.executable is None:
-                entry.executable = compile_closed(entry.closed, entry.name, arguments.donated)
-            outs = run(entry.executable, leaves, arguments.donated, entry.closed)
-        else:
-            params = jit_params(entry.closed, entry.name, donated_invars=_pad(arguments.donated, len(entry.captured)),
-                                keep_unused=options.keep_unused, inline=options.inline,
-                                compiler_options_kvs=options.compiler_options)
-            outs = jit_p.bind(*entry.captured, *leaves, **params)
-        return tree.tree_unflatten(entry.out_tree, outs)
-
-    def _generic_call(self, arguments: Arguments) -> Any:
-        """An eager library call by a program for all shapes; None if there is none or the shape is hot."""
-        backend = backends.get()
-        eager = getattr(backend, "eager", None)
-        if eager is None or arguments.donated is not None or invalid_values.watching():
-            return None
-        arrays = []
-        for x in arguments.leaves:
-            if type(x) is not Array:
-                if isinstance(x, (Tracer, Array)) or type(x) not in (bool, int, float, complex):
-                    return None
-                x = backend.operand(x)
-            arrays.append(x)
-        avals = [x.aval for x in arrays]
-        statics = (arguments.in_tree, arguments.static, arguments.static_kwargs)
-        key = (statics, *avals, config.trace_context())
-        bound = self._generic.get(key, NOT_GIVEN)
-        if bound is NOT_GIVEN:
-            def trace_on(abstract: Sequence[Any]) -> tuple[ClosedJaxpr, Any]:
-                entry = self._trace(arguments, abstract)
-                if entry.captured:
-                    raise NotGeneric("captures a tracer")
-                return entry.closed, entry.out_tree
-
-            bound = eager.function((self._fun, statics), avals, function_name(self._fun), trace_on)
-            if len(self._generic) > 4096:
-                self._generic.clear()
-            self._generic[key] = bound
-        if bound is None:
-            return None
-        bound.calls += 1
-        if bound.calls > HOT:
-            return None
-        return tree.tree_unflatten(bound.extra, bound(*arrays))
-
-    def _entry(self, arguments: Arguments) -> Entry:
-        """The traced program for these arguments, from the cache where it is known."""
-        fun = self._fun
         try:
-            avals = [abstractify(x) for x in arguments.leaves]
-        except TypeError:  # once more, with the names of the arguments
-            info = debug_info("jit", fun, arguments.args, arguments.kwargs)
-            avals = abstractify_all(fun, arguments.leaves, info.arg_names)
-        if tracing.active and any(is_generic(getattr(a, "shape", ())) for a in avals):
-            return self._trace(arguments, avals)  # sizes under trace have no place in a cache
-        key = (arguments.in_tree, tuple(avals), arguments.static, arguments.static_kwargs, arguments.donated,
-               config.trace_context(), tuple(state.axis_sizes.items()), self._options.key)
-        cache = self._cache()
-        entry = cache.get(key)
-        if entry is None:
-            entry = self._trace(arguments, avals)
-            if not entry.captured:
-                cache[key] = entry
-        return entry
+            key, leaves = self._signature.of(args, kwargs, eager)
+        except Exception:
+            key = ()
+        error = self._signature.unhashable(key)
+        if error is not None:
+            raise error from None
+        if not key:
+            raise  # what it was called for
+        if not tracing.active:
+            raise ValueError("static arguments should be comparable using __eq__. The error above was raised when the "
+                             "arguments of a call were compared with those of earlier ones.")
+        program = self._trace(key)  # sizes under trace have no place in a cache
+        outs = jit_p.bind(*program.captured, *leaves, **program.params)
+        return program.out_tree.unflatten(outs)
 
-    def _cache(self) -> dict[Any, Entry]:
+    def _shared_programs(self) -> dict[Key, Program]:
+        """The programs of the function under these options, also those of other wrappers of it."""
+        options = (self._signature.options, self._placement.options, self._options.get("keep_unused", False),
+                   self._options.get("inline", False), self._compiler_options, self._for_all_shapes)
         try:
-            return _traced.setdefault(self._fun, {})
-        except TypeError:  # a callable that cannot be referenced weakly, or has no hash
-            try:
-                return self._own_cache
-            except AttributeError:
-                self._own_cache: dict[Any, Entry] = {}
-                return self._own_cache
+            return _caches.setdefault(self._fun, {}).setdefault(options, {})
+        except TypeError:  # a callable that cannot be referenced weakly, or something without a hash
+            return {}
 
-    def _trace(self, arguments: Arguments, avals: Sequence[Any]) -> Entry:
-        fun = self._fun
-        info = debug_info("jit", fun, arguments.args, arguments.kwargs)
-        abstractify_all(fun, arguments.leaves, info.arg_names)
-        out_trees: list[Any] = []
+    def _keep(self, key: Key, program: Program) -> None:
+        if self._for_all_shapes and len(self._programs) >= MANY:
+            self._programs.clear()
+        self._programs[key] = program
 
-        def flat(*xs: Any) -> list[Any]:
-            args, kwargs = arguments.rebuild(xs)
-            outs, out_tree = tree.tree_flatten(fun(*args, **kwargs))
-            check_results("jit", fun, outs, out_tree)
-            out_trees.append(out_tree)
-            return outs
+    def _ready(self, key: Key) -> Program:
+        """The program of a key, with code."""
+        program = self._programs.get(key)
+        code = self._code_for_all_shapes(key) if self._for_all_shapes else None
+        if code is not None:
+            if program is None:
+                program = Program(function_name(self._fun), code.extra)
+                self._keep(key, program)
+            program.code = code
+            return program
+        if program is None or program.closed is None:
+            program = self._traced(key)
+        program.code = program.compiled()
+        return program
 
-        closed = trace_to_jaxpr(flat, avals, info)
-        closed, captured = hoist_tracers(closed)
+    def _code_for_all_shapes(self, key: Key) -> Any:
+        """A program that serves these shapes among others; None where there is none."""
+        eager = getattr(backends.get(), "eager", None)
+        if eager is None or invalid_values.watching():
+            return None
+        for item in key:
+            if isinstance(item, AbstractValue) and not (
+                    type(item) is ShapedArray and isinstance(item.dtype, np.dtype)):
+                return None
+
+        def trace(generic: Key) -> tuple[ClosedJaxpr, Any]:
+            program = self._trace(generic)
+            if program.captured:
+                raise NotGeneric("captures a tracer")
+            return program.closed, program.out_tree  # type: ignore[return-value]
+
+        def specialise() -> None:
+            program = self._traced(key)
+            program.code = program.compiled()
+
+        return eager.function(self._fun, key, function_name(self._fun), trace, specialise)
+
+    def _traced(self, key: Key) -> Program:
+        """The program of a key, traced. It is kept unless it captures values of another trace."""
+        known = self._programs.get(key)
+        if known is not None and known.closed is not None:
+            return known
+        program = self._trace(key)
+        if known is not None:
+            program.code = known.code
+        if not program.captured and not config.config.jax_disable_jit:
+            self._keep(key, program)
+        return program
+
+    def _trace(self, key: Key) -> Program:
+        call = self._signature.read(key)
+        flat = call.flat
+        info = flat.info(call.avals)
+        in_shardings = self._placement.of_arguments(flat, call.avals, info)
+        closed, captured = hoist_tracers(trace_to_jaxpr(flat, call.avals, info))
         refs.check_results(closed)
-        return Entry(closed, out_trees[0], captured, function_name(fun))
+        program = Program(function_name(self._fun), flat.structure)
+        program.closed = closed
+        program.captured = captured
+        program.in_tree = flat.in_tree
+        program.donated = call.donated
+        program.params = jit_params(
+            closed, program.name,
+            in_shardings=(UNSPECIFIED,) * len(captured) + in_shardings,
+            out_shardings=self._placement.of_results(program.out_tree, closed.out_avals),
+            donated_invars=None if call.donated is None else (False,) * len(captured) + call.donated,
+            keep_unused=self._options.get("keep_unused", False), inline=self._options.get("inline", False),
+            compiler_options_kvs=self._compiler_options)
+        return program
 
     # -- ahead of time --------------------------------------------------------------------------------
     def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
         """Traces the function for these arguments (arrays or `ShapeDtypeStruct`s) without running it."""
-        arguments = Arguments(self._options, args, kwargs)
-        entry = self._entry(arguments)
-        return stages.Traced(entry.closed, arguments.dynamic_tree(), entry.out_tree, entry.name, arguments.donated)
+        key, _ = self._signature.of(args, kwargs, False)
+        try:
+            return stages.Traced(self._traced(key))
+        except TypeError:
+            error = self._signature.unhashable(key)
+            if error is None:
+                raise
+            raise error from None
 
     def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
         """Traces and lowers the function for these arguments without running it."""
@@ -401,13 +267,17 @@ class PjitFunction(Generic[P, R]):
 
     def clear_cache(self) -> None:
         """Forgets everything that was traced and compiled for this function."""
-        self._fast.clear()
-        self._cache().clear()
+        try:
+            found = _caches.get(self._fun, {})
+        except TypeError:
+            found = {}
+        for programs in (*found.values(), self._programs):
+            programs.clear()
 
     _clear_cache = clear_cache
 
     def _cache_size(self) -> int:
-        return len(self._cache())
+        return len(self._programs)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
@@ -421,40 +291,38 @@ class PjitFunction(Generic[P, R]):
         return inspect.signature(self._fun)
 
     def __repr__(self) -> str:
-        return f"<PjitFunction of {self._fun!r}>"
+        try:
+            return f"<PjitFunction of {self._fun!r}>"
+        except Exception:  # the function's own
+            return "<PjitFunction>"
 
     def __reduce__(self) -> Any:
-        return _rebuild, (self._fun, self._options)
+        return PjitFunction, (self._fun, self._options, self._for_all_shapes)
 
 
-def _rebuild(fun: Callable, options: Options) -> PjitFunction:
-    return PjitFunction(fun, options)
+# -- code ------------------------------------------------------------------------------------------
 
 
-def _pad(donated: tuple[bool, ...] | None, n: int) -> tuple[bool, ...] | None:
-    return None if donated is None else (False,) * n + donated
+@per_jaxpr
+def compiled(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None = None,
+             shardings: tuple[Any, ...] | None = None) -> Code:
+    """The machine code of a program as a function of arrays, which deletes donated ones and places results."""
+    plan = Donation(closed, donated, name) if donated is not None and any(donated) else None
+
+    def build(program: ClosedJaxpr) -> Code:
+        return backends.backend_compile_and_load(backends.get(), program, name=name,
+                                                 donated=() if plan is None else plan.exact)
+
+    stateful = refs.has_refs(closed.jaxpr)
+    code = refs.compile_with_contents(closed, build) if stateful else build(closed)
+    if invalid_values.watching():
+        code = _watched(code, closed, name, steps=not stateful and plan is None)
+    if plan is not None:
+        code = Donating(code, plan)
+    return code if shardings is None else Placing(code, shardings)
 
 
-def compile_closed(closed: ClosedJaxpr, name: str, donated: Sequence[bool] | None = None) -> Any:
-    """The machine code of a program; compiled once for the program."""
-    key = ("executable", tuple(donated or ()), tuple(map(id, closed.consts)), config.trace_context())
-    found = closed.jaxpr.cache.get(key)
-    if found is None:
-
-        exact = donation(closed, donated, name).exact if donated else ()
-
-        def build(program: ClosedJaxpr) -> Any:
-            return backends.backend_compile_and_load(backends.get(), program, name=name, donated=exact)
-
-        stateful = refs.has_refs(closed.jaxpr)
-        found = refs.compile_with_contents(closed, build) if stateful else build(closed)
-        if invalid_values.watching():
-            found = _watched(found, closed, name, steps=not stateful and not donated)
-        closed.jaxpr.cache[key] = found
-    return found
-
-
-def _watched(executable: Any, closed: ClosedJaxpr, name: str, steps: bool) -> Any:
+def _watched(executable: Code, closed: ClosedJaxpr, name: str, steps: bool) -> Code:
     eqns = closed.jaxpr.eqns
     if len(eqns) == 1 and eqns[0].primitive is not jit_p:
         return invalid_values.Watched(executable, eqns[0].primitive.name)
@@ -462,70 +330,33 @@ def _watched(executable: Any, closed: ClosedJaxpr, name: str, steps: bool) -> An
     return invalid_values.Watched(executable, f"jit({name})", search)
 
 
-def run(executable: Any, leaves: Sequence[Any], donated: Sequence[bool] | None, closed: ClosedJaxpr) -> list[Any]:
-    backend = backends.get()
-    arrays = [x if type(x) is Array or type(x) is refs.Ref else backend.put(x, aval, None)
-              for x, aval in zip(leaves, closed.in_avals, strict=True)]
-    if not donated:
-        return executable(*arrays)
-    plan = donation(closed, donated, closed.jaxpr.debug_info.func_name)
-    gone = plan.prepare(arrays)
-    outs = executable(*arrays)
-    for x in gone:
-        x.delete()
-    return outs
-
-
 @jit_p.def_impl
-def _jit_impl(*args: Any, jaxpr: ClosedJaxpr, name: str, donated_invars: Sequence[bool], **_: Any) -> list[Any]:
-    donated = donated_invars if any(donated_invars) else None
-    return run(compile_closed(jaxpr, name, donated), args, donated, jaxpr)
+def _jit_impl(*args: Any, jaxpr: ClosedJaxpr, name: str, donated_invars: Sequence[bool], in_shardings: Sequence[Any],
+              out_shardings: Sequence[Any], **_: Any) -> list[Any]:
+    code = compiled(jaxpr, name, tuple(donated_invars), settled(in_shardings, out_shardings))
+    return code(*map(as_operand, args, jaxpr.in_avals))
 
 
-def _numbers(value: int | Sequence[int] | None) -> tuple[int, ...]:
-    if value is None:
-        return ()
-    return (value,) if isinstance(value, int) else tuple(int(v) for v in value)
+def apply_primitive(primitive: Any, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+    """Runs a primitive with references among its arguments, or inside its programs."""
+    avals = [get_aval(x) for x in args]
+    key = (primitive, tuple(avals), backends.params_key(params), config.trace_context())
+    closed = _primitives.get(key)
+    if closed is None:
+        def fun(*tracers: Any) -> list[Any]:
+            out = primitive.bind(*tracers, **params)
+            return list(out) if primitive.multiple_results else [out]
+
+        closed = _primitives[key] = trace_to_jaxpr(fun, avals)
+    outs = compiled(closed, primitive.name)(*map(as_operand, args, closed.in_avals))
+    return outs if primitive.multiple_results else outs[0]
 
 
-def _strings(value: str | Iterable[str] | None) -> tuple[str, ...]:
-    if value is None:
-        return ()
-    return (value,) if isinstance(value, str) else tuple(value)
+backends.apply_stateful = apply_primitive
+_primitives: dict[Any, ClosedJaxpr] = {}
 
 
-def _complete(fun: Callable, nums: Any, names: Any, what: str) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Numbers and names of parameters, each inferred from the other where the signature tells."""
-    if nums is None and names is None:
-        return (), ()
-    numbers, strings = _numbers(nums), _strings(names)
-    try:
-        signature = inspect.signature(fun)
-    except (ValueError, TypeError):
-        return numbers, strings
-    parameters = list(signature.parameters.values())
-    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    takes_rest = any(p.kind is p.VAR_POSITIONAL for p in parameters)
-    takes_any_name = any(p.kind is p.VAR_KEYWORD for p in parameters)
-    if not takes_rest:
-        for i in numbers:
-            if not -len(positional) <= i < len(positional):
-                raise ValueError(f"jitted function has {what}={numbers}, but only accepts {len(positional)} "
-                                 "positional arguments.")
-    if not takes_any_name:
-        known = {p.name for p in parameters}
-        for s in strings:
-            if s not in known:
-                raise ValueError(f"jitted function has invalid argnames {{{s!r}}} in {what.replace('nums', 'names')}. "
-                                 f"Function does not take these args.Valid argnames: {sorted(known)}")
-    if names is None:
-        strings = tuple(positional[i].name for i in numbers
-                        if -len(positional) <= i < len(positional)
-                        and positional[i].kind is not inspect.Parameter.POSITIONAL_ONLY)
-    elif nums is None:
-        order = [p.name for p in positional]
-        numbers = tuple(order.index(s) for s in strings if s in order)
-    return numbers, strings
+# -- the transformation ----------------------------------------------------------------------------
 
 
 @overload
@@ -539,72 +370,90 @@ def jit(fun: Any = NOT_GIVEN, /, *, in_shardings: Any = UNSPECIFIED, out_shardin
         compiler_options: dict[str, Any] | None = None) -> Any:
     """Compiles a function on its first call with arguments of a kind, and runs the machine code from then on.
 
+    The kind of a call is the structure of its arguments, their shapes, dtypes and weak types, the values of static
+    ones, and the settings of `jax.config` that programs depend on. Calls of one kind are traced and compiled once, also
+    by several wrappers of the same function.
+
     Args:
-      fun: a pure function of arrays, scalars and containers of them. Without it, `jit(...)` is a decorator.
-      static_argnums, static_argnames: arguments that are passed to `fun` as they are; each value is compiled
-        for anew. They must be hashable. Names are inferred from numbers and the other way round.
-      donate_argnums, donate_argnames: arguments whose memory the results may take; they are deleted by the call.
-      keep_unused, inline, device, backend, in_shardings, out_shardings, compiler_options: as in JAX.
+      fun: a pure function of arrays, scalars and (nested) containers of them. Without it, `jit(...)` is a decorator.
+      in_shardings: where the arguments are to be: a sharding, a `PartitionSpec` over the mesh in force, or None for no
+        wish; or a tuple with such, or a container of them that is a prefix of the argument, for each positional
+        argument that is not static. With it, arguments cannot be passed by name.
+      out_shardings: the same for the results, as a prefix of their structure. Results are committed to it and carry
+        it as their `sharding`; those without a wish follow the arguments.
+      static_argnums: position or positions of arguments that are passed to `fun` as they are; each value is compiled
+        for anew. They need a hash and `==`. Negative ones count from the end of a call's positional arguments.
+      static_argnames: the same by name. Numbers are inferred from names, and names from numbers that are not negative,
+        if only one of the two is given.
+      donate_argnums: position or positions of arguments whose memory the results may take; such arrays are deleted
+        by the call. Negative ones count from the end, as above.
+      donate_argnames: the same by name, inferred like static ones.
+      keep_unused: whether arguments that `fun` does not use stay arguments of the compiled program. On CPUs they
+        cost nothing and are never read.
+      device: the device to run on (deprecated: put the arguments there, or give shardings).
+      backend: the name of the platform to run on (deprecated).
+      inline: whether under another trace the function's operations are written down in place of one call.
+      compiler_options: options by name, for the compiler; part of the program, without effect on CPUs.
 
     Returns:
-      A function of the same arguments, with `lower`, `trace`, `eval_shape` and `clear_cache`.
+      A function of the same arguments and results. It has the methods `trace` and `lower` (of arrays or
+      `ShapeDtypeStruct`s, ahead of time), `eval_shape`, and `clear_cache`.
 
     Raises:
-      TypeError: `fun` is not callable, or an argument is not an array. ValueError: numbers or names that
-      the function does not take, or a static argument without a hash.
+      TypeError: `fun` is not callable, or what should be a number, name or sharding is none. From a call: an argument
+        is not an array.
+      ValueError: `fun` has no such argument, an argument is static and donated, or `device` or `backend` is given with
+        shardings. From a call: a static argument has no hash, or shardings do not fit the structure or the shapes.
+      RuntimeError: from a call: an unknown `backend`, or a `PartitionSpec` while no mesh is in force.
+
+    Example:
+      >>> import jax, jax.numpy as jnp
+      >>> @jax.jit
+      ... def selu(x, alpha=1.67, scale=1.05):
+      ...     return scale * jnp.where(x > 0, x, alpha * jnp.exp(x) - alpha)
+      >>> selu(jnp.arange(3.0))
+      Array([0.  , 1.05, 2.1 ], dtype=float32)
+      >>> power = jax.jit(lambda x, n: x ** n, static_argnums=1)
+      >>> power(jnp.arange(4), 2)
+      Array([0, 1, 4, 9], dtype=int32)
     """
+    options = dict(in_shardings=in_shardings, out_shardings=out_shardings, static_argnums=static_argnums,
+                   static_argnames=static_argnames, donate_argnums=donate_argnums, donate_argnames=donate_argnames,
+                   keep_unused=keep_unused, device=device, backend=backend, inline=inline,
+                   compiler_options=compiler_options)
     if fun is NOT_GIVEN:
-        return lambda f: jit(f, in_shardings=in_shardings, out_shardings=out_shardings, static_argnums=static_argnums,
-                             static_argnames=static_argnames, donate_argnums=donate_argnums,
-                             donate_argnames=donate_argnames, keep_unused=keep_unused, device=device, backend=backend,
-                             inline=inline, compiler_options=compiler_options)
-    if not callable(fun):
-        raise TypeError(f"Expected a callable value, got {fun}")
-    if inspect.isgeneratorfunction(fun):
-        raise TypeError(f"Expected a function, got a generator function: {fun}")
-    static_nums, static_names = _complete(fun, static_argnums, static_argnames, "static_argnums")
-    donate_nums, donate_names = _complete(fun, donate_argnums, donate_argnames, "donate_argnums")
-    both = set(static_nums) & set(donate_nums)
-    if both:
-        raise ValueError(f"static_argnums and donate_argnums cannot intersect, {static_argnums=} and {donate_argnums=}")
-    options = Options(static_nums, static_names, donate_nums, donate_names, keep_unused, inline, in_shardings,
-                      out_shardings, device, backend, compiler_options)
+        return functools.partial(jit, **options)
+    if isinstance(fun, staticmethod):
+        raise TypeError(f"staticmethod arguments are not supported, got {fun}: exchange the decorators")
+    check_callable(fun)
     return PjitFunction(fun, options)
 
 
-def apply_primitive(primitive: Any, args: tuple, params: dict[str, Any]) -> Any:
-    """Runs a primitive with references among its arguments, or inside its programs."""
-    avals = [get_aval(x) for x in args]
-    key = (primitive, tuple(avals), backends.params_key(params), config.trace_context())
-    closed = _primitives.get(key)
-    if closed is None:
-        def fun(*tracers: Any) -> list[Any]:
-            out = primitive.bind(*tracers, **params)
-            return list(out) if primitive.multiple_results else [out]
+def jit_for_all_shapes(fun: Callable[P, R], /, **options: Any) -> PjitFunction[P, R]:
+    """`jit` for the functions of libraries, which are called eagerly with ever new shapes.
 
-        closed = _primitives[key] = trace_to_jaxpr(fun, avals)
-    outs = run(compile_closed(closed, primitive.name), args, None, closed)
-    return outs if primitive.multiple_results else outs[0]
-
-
-backends.apply_stateful = apply_primitive
-_primitives: dict[Any, ClosedJaxpr] = {}
+    At the top, calls that differ in sizes alone share one program (`cpu.eager`), until the time spent in it at some
+    shape would have paid for a program of that shape's own.
+    """
+    return PjitFunction(fun, options, for_all_shapes=True)
 
 
 def fused(fun: Callable | None = None, *, static_argnames: Sequence[str] = ()) -> Any:
     """A library function that under a trace is what it consists of, and eagerly one compiled program."""
     if fun is None:
         return lambda f: fused(f, static_argnames=static_argnames)
-    compiled = jit(fun, static_argnames=tuple(static_argnames))
+    whole = jit_for_all_shapes(fun, static_argnames=tuple(static_argnames))
 
     @functools.wraps(fun)
     def composite(*args: Any, **kwargs: Any) -> Any:
-        return (compiled if state.trace is eval_trace else fun)(*args, **kwargs)
+        return (whole if state.trace is eval_trace else fun)(*args, **kwargs)
 
     return composite
 
 
 def clear_caches() -> None:
     """Forgets all traced and compiled programs of this process."""
-    _traced.clear()
+    for of_function in list(_caches.values()):
+        for programs in of_function.values():
+            programs.clear()
     _primitives.clear()

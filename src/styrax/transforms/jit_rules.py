@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core.dead_code import dce_call, dce_closed, dce_jaxpr
-from ..core.effects import Effects
-from ..core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, close_jaxpr, eval_jaxpr
-from ..core.primitive import Primitive
-from ..core.rules import (
+from ..core.programs.dead_code import dce_call, dce_closed, dce_jaxpr
+from ..core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, close_jaxpr, eval_jaxpr
+from ..core.programs.primitive import Primitive
+from ..core.programs.rules import (
     dces,
     fancy_batchers,
     jvps,
@@ -23,8 +22,9 @@ from ..core.rules import (
     stagings,
     transposes,
 )
-from ..core.staging import hoist_tracers
-from ..core.trace import get_aval
+from ..core.tracing.staging import hoist_tracers
+from ..core.tracing.trace import get_aval
+from ..core.types.effects import Effects
 from .batch import AxisData, batch_jaxpr2
 from .jvp import jvp_jaxpr
 from .linear import CotangentRef, UndefinedPrimal, cotangent_reference, is_linear, linearize_jaxpr, transpose_jaxpr

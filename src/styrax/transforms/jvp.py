@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core import dtypes
-from ..core.jaxpr import ClosedJaxpr, eval_jaxpr
-from ..core.primitive import Primitive
-from ..core.rules import fancy_batchers, jvps, linearizations, loops, stablehlos
-from ..core.staging import trace_to_jaxpr
-from ..core.trace import Trace, Tracer, get_aval, set_current_trace, state, to_concrete_value
+from ..core.programs.jaxpr import ClosedJaxpr, eval_jaxpr
+from ..core.programs.primitive import Primitive
+from ..core.programs.rules import fancy_batchers, jvps, linearizations, loops, stablehlos
+from ..core.tracing.staging import trace_to_jaxpr
+from ..core.tracing.trace import Trace, Tracer, get_aval, set_current_trace, state, to_concrete_value
+from ..core.types import dtypes
 from .memo import per_jaxpr
 from .zeros import SymbolicZero, Zero, add_tangents, instantiate_zeros
 

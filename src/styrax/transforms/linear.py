@@ -11,14 +11,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ..core import dtypes, source
-from ..core.avals import AbstractRef, AbstractValue
-from ..core.effects import AccumEffect, WriteEffect
-from ..core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr, no_debug_info
-from ..core.primitive import Primitive
-from ..core.rules import jvps, transposes
-from ..core.staging import trace_to_jaxpr
-from ..core.trace import get_aval, set_current_trace, state
+from ..core.programs.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr, no_debug_info
+from ..core.programs.primitive import Primitive
+from ..core.programs.rules import jvps, transposes
+from ..core.tracing import source
+from ..core.tracing.staging import trace_to_jaxpr
+from ..core.tracing.trace import get_aval, set_current_trace, state
+from ..core.types import dtypes
+from ..core.types.avals import AbstractRef, AbstractValue
+from ..core.types.effects import AccumEffect, WriteEffect
 from .jvp import JVPTrace, custom_lin_p, defjvp, linear_jvp
 from .memo import per_jaxpr
 from .partial import PartialTrace, close_record, unknown_refs

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from ..core import tree
-from ..core.effects import Effects
-from ..core.jaxpr import ClosedJaxpr, Var, eval_jaxpr, no_debug_info
-from ..core.primitive import Primitive
-from ..core.rules import dces, fancy_batchers, jvps, transposes
-from ..core.staging import hoist_tracers
-from ..core.trace import get_aval
+from ..core.programs.jaxpr import ClosedJaxpr, Var, eval_jaxpr, no_debug_info
+from ..core.programs.primitive import Primitive
+from ..core.programs.rules import dces, fancy_batchers, jvps, transposes
+from ..core.tracing.staging import hoist_tracers
+from ..core.tracing.trace import get_aval
+from ..core.trees import tree
+from ..core.types.effects import Effects
+from ..core.types.typing import Function, PyTree
 from .batch import AxisData, batch_jaxpr, bdim_at_front
 from .custom_calls import discard_unused
 from .jit_rules import call_effects
@@ -23,7 +24,7 @@ linear_call_p = Primitive("linear_call", multiple_results=True)
 linear_call_p.declare(program=lambda params: params["callee"])
 
 
-def linear_call(fun: Callable, fun_transpose: Callable, residual_args: Any, linear_args: Any) -> Any:
+def linear_call(fun: Function, fun_transpose: Function, residual_args: PyTree, linear_args: PyTree) -> PyTree:
     """Calls a linear function that has a transpose of its own.
 
     Args:

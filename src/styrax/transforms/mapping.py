@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-from ..core import tree, tree_paths
-from ..core.trace import get_aval
+from ..core.tracing.trace import get_aval
+from ..core.trees import tree, tree_paths
+from ..core.types.typing import AxisName, Function, PyTree
 from .batch import AxisData, batch_flat, matchaxis
+from .flattening import FlatFunction
 from .naming import argument_names, check_callable, wraps
 
+F = TypeVar("F", bound=Function)
 _DOC = """Vectorized version of {fun}. Takes similar arguments as {fun} but with additional array axes \
 over which {fun} is mapped."""
 
@@ -21,8 +24,9 @@ class _Unmapped:
 _unmapped = _Unmapped()
 
 
-def vmap(fun: Callable, in_axes: int | None | Sequence[Any] = 0, out_axes: Any = 0, axis_name: Hashable | None = None,
-         axis_size: int | None = None, spmd_axis_name: Any = None, sum_match: bool = False) -> Callable:
+def vmap(fun: F, in_axes: int | None | Sequence[PyTree] = 0, out_axes: PyTree = 0,
+         axis_name: Hashable | None = None, axis_size: int | None = None,
+         spmd_axis_name: AxisName | tuple[AxisName, ...] | None = None, sum_match: bool = False) -> F:
     """Maps a function over an axis of its arguments, all examples at once.
 
     Args:
@@ -44,6 +48,12 @@ def vmap(fun: Callable, in_axes: int | None | Sequence[Any] = 0, out_axes: Any =
       ValueError: sizes do not agree, an axis is out of range, or the axes do not fit the arguments or
         results.
       TypeError: `fun` is not callable or the axes are not integers or None.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.vmap(jnp.dot, in_axes=(0, None))(jnp.ones((3, 2)), jnp.array([1.0, 2.0]))
+      Array([3., 3., 3.], dtype=float32)
     """
     check_callable(fun)
     if isinstance(in_axes, list):
@@ -78,16 +88,9 @@ def vmap(fun: Callable, in_axes: int | None | Sequence[Any] = 0, out_axes: Any =
         size = _axis_size(fun, args, kwargs, leaves, dims, axis_size)
         dims = [d if d is None or d >= 0 else d + get_aval(x).ndim for x, d in zip(leaves, dims, strict=True)]
         axis = AxisData(axis_name, size, _names(spmd_axis_name))
-        structure: list[tree.PyTreeDef] = []
-
-        def flat(*xs: Any) -> list[Any]:
-            given, named = tree.tree_unflatten(in_tree, xs)
-            outs, out_tree = tree.tree_flatten(fun(*given, **named))
-            structure.append(out_tree)
-            return outs
-
+        flat = FlatFunction(fun, in_tree)
         outs, out_dims = batch_flat(flat, leaves, dims, axis)
-        out_tree = structure[0]
+        out_tree = flat.structure
         if type(out_axes) is int:
             wanted: list[Any] = [out_axes] * len(outs)
         else:
@@ -95,7 +98,7 @@ def vmap(fun: Callable, in_axes: int | None | Sequence[Any] = 0, out_axes: Any =
         return tree.tree_unflatten(out_tree, [
             _place(x, d, w, size, sum_match) for x, d, w in zip(outs, out_dims, wanted, strict=True)])
 
-    return vmap_f
+    return vmap_f  # type: ignore[return-value]
 
 
 def _is_axis(x: Any) -> bool:

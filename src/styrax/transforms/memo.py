@@ -10,10 +10,10 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ..core import config
-from ..core.check import maybe_check
-from ..core.jaxpr import ClosedJaxpr, Jaxpr
-from ..core.trace import state
+from ..core.programs.check import maybe_check
+from ..core.programs.jaxpr import ClosedJaxpr, Jaxpr
+from ..core.settings import config
+from ..core.tracing.trace import state
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -6,9 +6,10 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core import source, tree, tree_paths
-from ..core.jaxpr import DebugInfo
-from ..core.trace import valid_jaxtype
+from ..core.programs.jaxpr import DebugInfo
+from ..core.tracing import source
+from ..core.tracing.trace import valid_jaxtype
+from ..core.trees import tree, tree_paths
 
 
 def function_name(fun: Any) -> str:
@@ -45,7 +46,11 @@ def _parameters(fun: Any) -> tuple[list[str], str | None]:
 
 def argument_names(fun: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
     """One name per leaf of the arguments: `x`, `params['w']`, `rest[0]`."""
-    names, rest = _parameters(fun)
+    return _leaf_names(_parameters(fun), args, kwargs)
+
+
+def _leaf_names(parameters: tuple[list[str], str | None], args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
+    names, rest = parameters
     found: list[str] = []
     for i, arg in enumerate(args):
         if i < len(names):
@@ -77,6 +82,30 @@ def check_results(traced_for: str, fun: Callable, outs: Sequence[Any], out_tree:
 def debug_info(traced_for: str, fun: Callable, args: Sequence[Any], kwargs: dict[str, Any]) -> DebugInfo:
     """Who is traced, for messages. Static arguments may be passed as None."""
     return DebugInfo(traced_for, source.describe_function(fun), argument_names(fun, args, kwargs))
+
+
+class LateInfo(DebugInfo):
+    """Who is traced, with the names of the arguments worked out when they are asked for.
+
+    `arguments()` gives the arguments; of the function only what is said about it is kept.
+    """
+
+    __slots__ = ("_arguments", "_names", "_parameters")
+
+    def __init__(self, traced_for: str, fun: Callable,
+                 arguments: Callable[[], tuple[Sequence[Any], dict[str, Any]]]):
+        self.traced_for = traced_for
+        self.func_src_info = source.describe_function(fun)
+        self.result_paths = ()
+        self._parameters = _parameters(fun)
+        self._arguments = arguments
+        self._names: tuple[str, ...] | None = None
+
+    @property
+    def arg_names(self) -> tuple[str, ...]:  # type: ignore[override]
+        if self._names is None:
+            self._names = tuple(_leaf_names(self._parameters, *self._arguments()))
+        return self._names
 
 
 def wraps(wrapped: Callable, namestr: str | None = None, docstr: str | None = None,

@@ -12,25 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from ..core import source
-from ..core.avals import AbstractRef, AbstractValue
-from ..core.check import maybe_check
-from ..core.dead_code import has_effects
-from ..core.effects import AccumEffect, WriteEffect, remat_allowed_effects
-from ..core.jaxpr import (
-    ClosedJaxpr,
-    DebugInfo,
-    Jaxpr,
-    JaxprEqn,
-    Literal,
-    Var,
-    eval_jaxpr,
-    no_debug_info,
-)
-from ..core.primitive import Primitive
-from ..core.rules import partial_eval_jaxpr_customs, partial_evals
-from ..core.staging import trace_to_jaxpr
-from ..core.trace import Trace, Tracer, get_aval, set_current_trace, state
+from ..core.programs.check import maybe_check
+from ..core.programs.dead_code import has_effects
+from ..core.programs.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr, no_debug_info
+from ..core.programs.primitive import Primitive
+from ..core.programs.rules import partial_eval_jaxpr_customs, partial_evals
+from ..core.tracing import source
+from ..core.tracing.staging import trace_to_jaxpr
+from ..core.tracing.trace import Trace, Tracer, get_aval, set_current_trace, state
+from ..core.types.avals import AbstractRef, AbstractValue
+from ..core.types.effects import AccumEffect, WriteEffect, remat_allowed_effects
 from .memo import per_jaxpr
 
 

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ..core.jaxpr import ClosedJaxpr, eval_jaxpr
-from ..core.primitive import Primitive
-from ..core.traits import Traits
+from ..core.programs.jaxpr import ClosedJaxpr, eval_jaxpr
+from ..core.programs.primitive import Primitive
+from ..core.programs.traits import Traits
 from ..extend.linear_util import WrappedFun, wrap_init
 
 

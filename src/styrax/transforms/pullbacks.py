@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ..core import dtypes, source, tree, tree_paths
-from ..core.avals import AbstractRef
-from ..core.jaxpr import Jaxpr
-from ..core.trace import get_aval
+from ..core.programs.jaxpr import Jaxpr
+from ..core.tracing import source
+from ..core.tracing.trace import get_aval
+from ..core.trees import tree, tree_paths
+from ..core.types import dtypes
+from ..core.types.avals import AbstractRef
+from ..core.types.typing import Function, PyTree
 from .calls import Axes, is_float0, no_reduce_axes
 from .derivatives import linearize_call, typed
 from .jit import jit
@@ -150,7 +153,7 @@ def _check_cotangent(ct: Any, aval: Any) -> None:
             f"{aval.str_short(short_dtypes=False)}")
 
 
-def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Axes = ()) -> tuple[Any, ...]:
+def vjp(fun: Function, *primals: PyTree, has_aux: bool = False, reduce_axes: Axes = ()) -> tuple[PyTree, ...]:
     """Runs a function and returns the function that pulls cotangents back through it.
 
     Args:
@@ -163,21 +166,27 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False, reduce_axes: Axes =
       `(results, pull)`, where `pull(cotangents)`, given cotangents with the structure, shapes and dtypes of
       the results, gives a tuple of the arguments' cotangents (of dtype `float0` for integers and booleans);
       and the auxiliary part with `has_aux`.
+
+    Example:
+      >>> import styrax as jax
+      >>> y, pull = jax.vjp(lambda a, b: a * b, 3.0, 4.0)
+      >>> pull(1.0)
+      (Array(4., dtype=float32, weak_type=True), Array(3., dtype=float32, weak_type=True))
     """
     check_callable(fun)
     no_reduce_axes(reduce_axes)
     leaves, in_tree = tree.tree_flatten(primals)
     flat, values, outs, record = linearize_call(fun, list(map(typed, leaves)), in_tree, has_aux)
     jaxpr, residuals, nonzero_out = linear_jaxpr(record)
-    pull = VJP(jaxpr, residuals, flat.in_tree, flat.out_tree, [get_aval(x) for x in values],
+    pull = VJP(jaxpr, residuals, flat.args_tree, flat.structure, [get_aval(x) for x in values],
                [get_aval(x) for x in outs[:flat.num_outs]], [v is not None for v in record.invars], nonzero_out,
                source.describe_function(fun))
     result = flat.results(outs), pull
     return (*result, flat.aux(outs)) if has_aux else result
 
 
-def fwd_and_bwd(fun: Callable, argnums: int | Sequence[int], has_aux: bool = False,
-                jitted: bool = True) -> tuple[Callable, Callable]:
+def fwd_and_bwd(fun: Function, argnums: int | Sequence[int], has_aux: bool = False,
+                jitted: bool = True) -> tuple[Function, Function]:
     """The forward and the backward pass of a function as two functions.
 
     As `vjp`, but the backward function is one and the same for all calls, so that it is compiled once.

@@ -11,8 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core import dtypes, tree
-from ..core.trace import Tracer, get_aval
+from ..core.arrays.array import Array
+from ..core.tracing.trace import Tracer, get_aval
+from ..core.trees import tree
+from ..core.types import dtypes
 from . import array_ops
 
 
@@ -58,7 +60,7 @@ class Slice:
         return f"{start}:{self.start + self.size}"
 
 
-def ds(start: Any, size: int | None = None, stride: int | None = None) -> Slice:
+def ds(start: int | Array | None, size: int | None = None, stride: int | None = None) -> Slice:
     """A slice of static size from a start that may be traced; `ds(n)` is the first `n`."""
     return Slice(0, start, 1) if size is None else Slice(start, size, 1 if stride is None else stride)
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..core import dtypes, rules, tree
-from ..core.primitive import Primitive
-from ..core.trace import get_aval
+from ..core.programs import rules
+from ..core.programs.primitive import Primitive
+from ..core.tracing.trace import get_aval
+from ..core.trees import tree
+from ..core.types import dtypes
 from . import array_ops
 from .batch import AxisData, bdim_at_front, broadcast, moveaxis
 from .linear import CotangentRef, UndefinedPrimal, cotangent_reference

@@ -14,11 +14,15 @@ from typing import Any
 
 import numpy as np
 
-from ..core import backends, dtypes, tree
-from ..core.avals import AbstractRef, ShapedArray, aval_rules
-from ..core.effects import AccumEffect, Effects, ReadEffect, WriteEffect, no_effects
-from ..core.primitive import Primitive
-from ..core.trace import Tracer, get_aval
+from ..core.arrays import backends
+from ..core.arrays.array import Array
+from ..core.programs.primitive import Primitive
+from ..core.tracing.trace import Tracer, get_aval
+from ..core.trees import tree
+from ..core.types import dtypes
+from ..core.types.avals import AbstractRef, ShapedArray, aval_rules
+from ..core.types.effects import AccumEffect, Effects, ReadEffect, WriteEffect, no_effects
+from ..core.types.typing import Object, PyTree
 from . import array_ops
 from .ref_indexing import NDIndexer, read, transformed_shape, write
 
@@ -149,7 +153,7 @@ def _view(ref: Any, index: Any) -> tuple[Any, tuple[NDIndexer, ...]]:
 # What users call
 
 
-def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Any:
+def new_ref(init_val: PyTree, *, memory_space: Object = None, kind: str | None = None) -> Ref:
     """A new reference that holds `init_val`.
 
     Args:
@@ -165,17 +169,17 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
     return new_ref_p.bind(init_val, memory_space=memory_space, kind=kind)
 
 
-def empty_ref(ty: Any, memory_space: Any = None) -> Any:
+def empty_ref(ty: Object, memory_space: Object = None) -> Ref:
     """A new reference of the shape and dtype of `ty`; its contents are zeros until written."""
     return new_ref(array_ops.lax.full(ty.shape, 0, ty.dtype), memory_space=memory_space)
 
 
-def freeze(ref: Any) -> Any:
+def freeze(ref: Ref) -> Array:
     """The contents of a reference, which must not be used afterwards."""
     return freeze_p.bind(ref)
 
 
-def free_ref(ref: Any) -> None:
+def free_ref(ref: Ref) -> None:
     """Gives a reference's memory up; it must not be used afterwards."""
     freeze_p.bind(ref)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.avals import AbstractRef
+from ..core.types.avals import AbstractRef
 from . import ref_rules
 from .discharge import (
     check_results,

@@ -5,9 +5,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import ParamSpec, TypeVar
 
-from ..core import name_stack
+from ..core.programs import name_stack
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @contextmanager
@@ -19,11 +22,11 @@ def named_scope(name: str) -> Iterator[None]:
         yield
 
 
-def named_call(fun: Callable, *, name: str | None = None) -> Callable:
+def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
     """`fun` with its operations under a name, its own by default."""
 
     @functools.wraps(fun)
-    def named(*args: Any, **kwargs: Any) -> Any:
+    def named(*args: P.args, **kwargs: P.kwargs) -> R:
         with named_scope(name or fun.__name__):
             return fun(*args, **kwargs)
 

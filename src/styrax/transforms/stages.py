@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..core import backends, tree, tree_paths
-from ..core.array import Array
-from ..core.avals import ShapeDtypeStruct
-from ..core.jaxpr import ClosedJaxpr
-from ..core.trace import Tracer, get_aval
-from .donation import donation
+from ..core.arrays import backends
+from ..core.arrays.devices import Sharding, SingleDeviceSharding
+from ..core.programs.jaxpr import ClosedJaxpr
+from ..core.tracing.trace import Tracer, get_aval
+from ..core.trees import tree, tree_paths
+from ..core.types.avals import ShapeDtypeStruct
+from .donation import Donating
+from .jit_shardings import Placing, settled
+from .signature import as_operand
+
+if TYPE_CHECKING:
+    from .jit import Program
 
 
 class ArgInfo:
@@ -53,14 +59,16 @@ class CompiledMemoryStats:
 
 
 class Stage:
-    """What traced, lowered and compiled functions have in common."""
+    """What traced, lowered and compiled functions have in common: a program of `jit`'s cache."""
 
-    def __init__(self, closed: ClosedJaxpr, in_tree: Any, out_tree: Any, name: str, donated: Sequence[bool] | None):
-        self._closed = closed
-        self.in_tree = in_tree
-        self.out_tree = out_tree
-        self.fun_name = name
-        self._donated = tuple(donated) if donated is not None else (False,) * len(closed.in_avals)
+    def __init__(self, program: Program):
+        assert program.closed is not None
+        self._program = program
+        self._closed: ClosedJaxpr = program.closed
+        self.in_tree = program.in_tree
+        self.out_tree = program.out_tree
+        self.fun_name = program.name
+        self._donated = program.donated or (False,) * len(program.closed.in_avals)
 
     @property
     def in_avals(self) -> Any:
@@ -75,7 +83,8 @@ class Stage:
     def out_info(self) -> Any:
         """The structure of the results, with a `ShapeDtypeStruct` for each."""
         return tree.tree_unflatten(self.out_tree, [
-            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in self._closed.out_avals])
+            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=s if isinstance(s, Sharding) else None)
+            for a, s in zip(self._closed.out_avals, self._program.params["out_shardings"], strict=True)])
 
     @property
     def donate_argnums(self) -> tuple[int, ...]:
@@ -94,7 +103,7 @@ class Traced(Stage):
         return tree.tree_unflatten(self.out_tree, self._closed.out_avals)
 
     def lower(self, *, lowering_platforms: Any = None, **_: Any) -> Lowered:
-        return Lowered(self._closed, self.in_tree, self.out_tree, self.fun_name, self._donated)
+        return Lowered(self._program)
 
 
 class Lowered(Stage):
@@ -105,22 +114,28 @@ class Lowered(Stage):
         if dialect == "jaxpr":
             return str(self._closed)
         if dialect == "loops":
-            return str(self._executable().program)
+            return str(machine_code(self._program.compiled()).program)
         return backends.stablehlo_text(self._closed, self.fun_name)
 
     def compiler_ir(self, dialect: str | None = None) -> str:
         return self.as_text(dialect)
 
     def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
-        return Compiled(self._closed, self.in_tree, self.out_tree, self.fun_name, self._donated)
+        return Compiled(self._program)
 
     def cost_analysis(self) -> dict[str, float]:
         return self.compile().cost_analysis()
 
-    def _executable(self) -> Any:
-        from .jit import compile_closed
 
-        return compile_closed(self._closed, self.fun_name, self._donated if any(self._donated) else None)
+def machine_code(code: Any) -> Any:
+    """What the backend compiled, inside of what handles donated arguments and shardings."""
+    while isinstance(code, (Donating, Placing)):
+        code = code.code
+    return code
+
+
+def _on_device() -> SingleDeviceSharding:
+    return SingleDeviceSharding(backends.get().devices()[0])
 
 
 def _wrong_tree(expected: tree.PyTreeDef, given: tree.PyTreeDef) -> str:
@@ -136,9 +151,10 @@ def _wrong_tree(expected: tree.PyTreeDef, given: tree.PyTreeDef) -> str:
 class Compiled(Lowered):
     """A function compiled for arguments of some types: call it with such arguments."""
 
-    def __init__(self, *args: Any):
-        super().__init__(*args)
-        self._code = self._executable()
+    def __init__(self, program: Program):
+        super().__init__(program)
+        self._call = program.compiled()
+        self._code = machine_code(self._call)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, in_tree = tree.tree_flatten((args, kwargs))
@@ -149,17 +165,21 @@ class Compiled(Lowered):
                 raise TypeError("Cannot apply JAX transformations to a function lowered and compiled for a particular "
                                 f"signature. Detected argument of Tracer type {type(x)}.")
         self._check_types(leaves)
-        backend = backends.get()
-        arrays = [x if type(x) is Array else backend.put(x, aval, None)
-                  for x, aval in zip(leaves, self._closed.in_avals, strict=True)]
-        if not any(self._donated):
-            return tree.tree_unflatten(self.out_tree, self._code(*arrays))
-        plan = donation(self._closed, self._donated, self.fun_name)
-        gone = plan.prepare(arrays)
-        outs = self._code(*arrays)
-        for x in gone:
-            x.delete()
-        return tree.tree_unflatten(self.out_tree, outs)
+        return self.out_tree.unflatten(self._call(*map(as_operand, leaves, self._closed.in_avals)))
+
+    @property
+    def input_shardings(self) -> Any:
+        """Where the arguments are expected, as a tree like `(args, kwargs)`."""
+        params = self._program.params
+        return self.in_tree.unflatten(settled((), params["in_shardings"])
+                                      or [_on_device()] * len(params["in_shardings"]))
+
+    @property
+    def output_shardings(self) -> Any:
+        """Where the results will be, as a tree like them."""
+        params = self._program.params
+        return self.out_tree.unflatten(settled(params["in_shardings"], params["out_shardings"])
+                                       or [_on_device()] * len(params["out_shardings"]))
 
     call = __call__
 

@@ -6,12 +6,14 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
-from ..core import tree
-from ..core.avals import AbstractRef, ShapedArray, ShapeDtypeStruct
-from ..core.jaxpr import ClosedJaxpr
-from ..core.staging import trace_to_jaxpr
-from ..core.trace import extend_axis_env, get_aval
-from .naming import check_callable, check_results, debug_info, function_name, split_arguments, wraps
+from ..core.programs.jaxpr import ClosedJaxpr
+from ..core.tracing.staging import trace_to_jaxpr
+from ..core.tracing.trace import extend_axis_env, get_aval
+from ..core.trees import tree
+from ..core.types.avals import AbstractRef, ShapedArray, ShapeDtypeStruct
+from ..core.types.typing import AxisName, Function, PyTree
+from .flattening import FlatFunction
+from .naming import check_callable, function_name, split_arguments, wraps
 
 
 def abstractify(x: Any) -> Any:
@@ -30,20 +32,14 @@ def abstractify(x: Any) -> Any:
         raise
 
 
-def abstractify_all(fun: Callable, leaves: Sequence[Any], names: Sequence[str]) -> list[Any]:
-    """The abstract values of a function's arguments; errors name the argument."""
-    avals = []
-    for i, x in enumerate(leaves):
-        try:
-            avals.append(abstractify(x))
-        except TypeError as error:
-            path = f" and was passed to the function at path {names[i]}" if i < len(names) else ""
-            raise TypeError(
-                f"Error interpreting argument to {fun} as an abstract array. The problematic value is of type "
-                f"{type(x)}{path}.\nThis typically means that a jit-wrapped function was called with a non-array "
-                "argument, and this argument was not marked as static using the static_argnums or "
-                "static_argnames parameters of jax.jit.") from error
-    return avals
+def not_abstract(fun: Callable[..., Any], x: Any, name: str | None) -> TypeError:
+    """What to raise for an argument that is no array."""
+    path = "" if name is None else f" and was passed to the function at path {name}"
+    return TypeError(
+        f"Error interpreting argument to {fun} as an abstract array. The problematic value is of type "
+        f"{type(x)}{path}.\nThis typically means that a jit-wrapped function was called with a non-array "
+        "argument, and this argument was not marked as static using the static_argnums or "
+        "static_argnames parameters of jax.jit.")
 
 
 def trace_function(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], static: Sequence[int] = (),
@@ -53,26 +49,21 @@ def trace_function(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], s
     Arguments at positions `static` are passed as they are. Returns the program and the structure of
     the results.
     """
-    dynamic = [None if i in static else a for i, a in enumerate(args)]
+    dynamic = tuple(a for i, a in enumerate(args) if i not in static)
     leaves, in_tree = tree.tree_flatten((dynamic, kwargs))
-    info = debug_info(traced_for, fun, dynamic, kwargs)
-    avals = abstractify_all(fun, leaves, info.arg_names)
-    out_trees: list[tree.PyTreeDef] = []
-
-    def flat(*xs: Any) -> list[Any]:
-        given, named = tree.tree_unflatten(in_tree, xs)
-        given = [args[i] if i in static else a for i, a in enumerate(given)]
-        outs, out_tree = tree.tree_flatten(fun(*given, **named))
-        check_results(traced_for, fun, outs, out_tree)
-        out_trees.append(out_tree)
-        return outs
-
-    closed = trace_to_jaxpr(flat, avals, info)
-    return closed, out_trees[0]
+    flat = FlatFunction(fun, in_tree, [(i, args[i]) for i in sorted(set(static))], traced_for=traced_for)
+    avals = []
+    for i, x in enumerate(leaves):
+        try:
+            avals.append(abstractify(x))
+        except TypeError as error:
+            raise not_abstract(fun, x, flat.info(leaves).arg_names[i]) from error
+    closed = trace_to_jaxpr(flat, avals, flat.info(avals))
+    return closed, flat.structure
 
 
-def make_jaxpr(fun: Callable, static_argnums: int | Sequence[int] = (),
-               axis_env: Sequence[tuple[Any, int]] | None = None, return_shape: bool = False) -> Callable:
+def make_jaxpr(fun: Function, static_argnums: int | Sequence[int] = (),
+               axis_env: Sequence[tuple[AxisName, int]] | None = None, return_shape: bool = False) -> Function:
     """A function that shows the program that `fun` is, instead of running it.
 
     Args:
@@ -87,6 +78,14 @@ def make_jaxpr(fun: Callable, static_argnums: int | Sequence[int] = (),
 
     Raises:
       TypeError: `fun` is not callable.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.make_jaxpr(lambda x: 2 * x + 1)(1.0)
+      { lambda ; a:f32[]. let
+          b:f32[] = mul 2.0:f32[] a
+          c:f32[] = add b 1.0:f32[]
+        in (c,) }
     """
     if not callable(fun):
         raise TypeError("the first argument must be callable")
@@ -111,7 +110,7 @@ def _shape_of(aval: Any) -> ShapeDtypeStruct:
     return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=aval.sharding)
 
 
-def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
+def eval_shape(fun: Function, *args: PyTree, **kwargs: PyTree) -> PyTree:
     """The shapes and dtypes of `fun(*args, **kwargs)`, without computing it.
 
     Arguments may be arrays or anything with `shape` and `dtype`. Returns the structure of the
@@ -119,6 +118,12 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
 
     Raises:
       TypeError: `fun` is not callable, or an argument is not an array.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.eval_shape(jnp.dot, jnp.ones((3, 4)), jnp.ones(4))
+      ShapeDtypeStruct(shape=(3,), dtype=float32)
     """
     check_callable(fun)
     closed, out_tree = trace_function(fun, args, kwargs, (), "eval_shape")

@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from ..core import backends, dtypes, rules
-from ..core.avals import AbstractToken, AbstractValue, ShapedArray, abstract_token, typed_scalar
-from ..core.primitive import Primitive
-from ..core.trace import get_aval, state
+from ..core.arrays import backends
+from ..core.programs import rules
+from ..core.programs.primitive import Primitive
+from ..core.tracing.trace import get_aval, state
+from ..core.types import dtypes
+from ..core.types.avals import AbstractToken, AbstractValue, ShapedArray, abstract_token, typed_scalar
 from . import array_ops
 
 

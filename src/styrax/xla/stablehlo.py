@@ -1,6 +1,6 @@
 """Printing a jaxpr as the text of a StableHLO module.
 
-Every equation is written by the rule of its primitive in `core.rules.stablehlos`; a rule gets the
+Every equation is written by the rule of its primitive in `core.programs.rules.stablehlos`; a rule gets the
 builder of the block it stands in and operands as `Hlo` values, and returns `Hlo` values. Equations
 that carry a jaxpr of their own and have no rule (nested `jit`, custom derivatives, `remat`) become
 calls of private functions, one function per jaxpr. Operations are printed in MLIR's generic form,
@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from styrax.core import rules
-from styrax.core.avals import AbstractToken, ShapedArray
-from styrax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
+from styrax.core.programs import rules
+from styrax.core.programs.jaxpr import ClosedJaxpr, Jaxpr, Literal
+from styrax.core.types.avals import AbstractToken, ShapedArray
 
 _ELEMENT_TYPES = {
     "bool": "i1",
@@ -265,7 +265,7 @@ class Builder:
 
     def call_traced(self, fun: Callable[..., Any], *args: Hlo) -> list[Hlo]:
         """Trace `fun` (flat lists of arrays in and out) at the arguments' avals and write it here."""
-        from styrax.core.staging import trace_to_jaxpr
+        from styrax.core.tracing.staging import trace_to_jaxpr
 
         def flat(*xs: Any) -> list[Any]:
             out = fun(*xs)
@@ -303,7 +303,7 @@ class Builder:
                 return self.call(inner, *operands, name=str(eqn.params.get("name", eqn.primitive.name)))
         raise LoweringError(
             f"primitive {eqn.primitive.name!r} has no lowering to StableHLO, so the program cannot run on "
-            "this device; run it on the CPU, or register a rule in styrax.core.rules.stablehlos"
+            "this device; run it on the CPU, or register a rule in styrax.core.programs.rules.stablehlos"
         )
 
     # -- shorthands -----------------------------------------------------------------------------

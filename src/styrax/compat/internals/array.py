@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...core import backends
-from ...core.array import Array
-from ...core.avals import ShapedArray
-from ...core.devices import Shard
+from ...core.arrays import backends
+from ...core.arrays.array import Array
+from ...core.arrays.devices import Shard
+from ...core.types.avals import ShapedArray
 
 ArrayImpl = Array
 

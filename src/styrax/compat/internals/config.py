@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core import config as _config
-from ...core.config import config
+from ...core.settings import config as _config
+from ...core.settings.config import config
 
 
 def __getattr__(name: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.avals import TypedComplex, TypedFloat, TypedInt
+from ...core.types.avals import TypedComplex, TypedFloat, TypedInt
 
 typed_scalar_types = {TypedInt, TypedFloat, TypedComplex}
 

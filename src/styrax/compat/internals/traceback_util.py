@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from types import FrameType
 
-from ...core.source import _excluded as _exclude_paths
-from ...core.source import api_boundary, is_ours, register_exclusion
+from ...core.tracing.source import _excluded as _exclude_paths
+from ...core.tracing.source import api_boundary, is_ours, register_exclusion
 
 
 def include_frame(frame: FrameType) -> bool:

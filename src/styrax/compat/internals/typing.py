@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...core.array import Array
+from ...core.arrays.array import Array
 from ...typing import ArrayLike, DTypeLike, SupportsDType
 
 DType = np.dtype

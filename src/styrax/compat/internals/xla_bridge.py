@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core.backends import _loaded as _backends
+from ...core.arrays.backends import _loaded as _backends
 from ...lib.xla_bridge import (
     backends,
     default_backend,

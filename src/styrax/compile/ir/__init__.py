@@ -1,0 +1,1 @@
+"""The loop IR: scalar expressions, statements, operations; its text, its reader and its verifier."""

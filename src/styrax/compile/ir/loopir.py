@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any
 
-from ...core.index_type import ScalarType
-from .expr import Expr, Index, show
+from ...core.types.index_type import ScalarType
+from .expr import Expr, Index, naming, shared, show, walk
 
 
 class BufferKind(StrEnum):
@@ -118,10 +118,13 @@ class Statement:
         raise TypeError(f"{type(self).__name__} has no printed form")
 
     def lines(self, marks: bool = False) -> list[str]:
-        """The printed form as lines; with `marks`, the first names the pass that made the statement."""
-        out: list[str] = []
-        for text, body in self.parts():
-            out.append(text if out or not marks else f"{text}  ; {self.made_by}")
+        """The printed form as lines; with `marks`, it names the pass that made the statement. What long expressions
+        share has a name, which is said before."""
+        with naming(shared(self.exprs())) as out:
+            parts = self.parts()
+        first = len(out)
+        for text, body in parts:
+            out.append(text if len(out) > first or not marks else f"{text}  ; {self.made_by}")
             out += ["  " + line for s in body for line in s.lines(marks)]
         return out
 
@@ -418,7 +421,10 @@ class Call(Statement):
     def parts(self) -> Sequence[Part]:
         given = [show(a) if isinstance(a, Expr) else f"&{a[0]}[{show(a[1])}]" if isinstance(a[0], Buffer)
                  else f"&{show(a[1])}" if isinstance(a, tuple) else repr(a) for a in self.arguments]
-        return ((f"call {self.symbol}({', '.join(given)})", ()),)
+        result = "" if self.result is None else f" gives {show(self.result)}: {self.result.dtype}"
+        used = "".join(f" {word} {', '.join(b.name for b in buffers)}"
+                       for word, buffers in (("reads", self.reads), ("writes", self.writes)) if buffers)
+        return ((f"call {self.symbol}({', '.join(given)}){result}{used}", ()),)
 
 
 class Scratch(Statement):
@@ -493,3 +499,27 @@ def rewrite(body: list[Statement], change: Callable[[Statement], list[Statement]
 
 def show_program(body: Sequence[Statement], marks: bool = False) -> str:
     return "\n".join(line for s in body for line in s.lines(marks))
+
+
+def declarations(body: Sequence[Statement], buffers: Sequence[Buffer]) -> list[str]:
+    """The lines that declare what a program names: sizes, and those of `buffers` that it uses or a caller passes."""
+    used: set[Buffer] = set()
+    exprs: list[Expr] = []
+    for s in statements(body):
+        exprs += s.exprs()
+        if isinstance(s, Store):
+            used.add(s.buffer)
+        elif isinstance(s, Copy):
+            used |= {s.target, s.source}
+            exprs += [s.count] if isinstance(s.count, Expr) else []
+        elif isinstance(s, Call):
+            used |= {*s.reads, *s.writes, *(a[0] for a in s.arguments if isinstance(a, tuple) and a[0] != "&")}
+    used.update(n.attr[0] for n in walk(exprs) if n.op in ("load", "transposed"))
+    shown = [b for b in buffers if b.kind is not BufferKind.SCRATCH and (b in used or b.kind is not BufferKind.TEMP)]
+    exprs += [b.size for b in shown if isinstance(b.size, Expr)]
+    out = [f"size {show(n)}" for n in sorted((n for n in walk(exprs) if n.op == "param"), key=lambda n: n.id)]
+    for b in shown:
+        words = [word for word, holds in ((str(b.kind), b.kind is not BufferKind.TEMP), ("donated", b.donated),
+                                          ("once", b.once)) if holds]
+        out.append(" ".join((f"buffer {b.name}: {b.dtype} x {b.size}", *words)))
+    return out

@@ -1,6 +1,7 @@
 """The text of loops as loops: what tests of passes begin with, and bug reports.
 
-Declarations come first, then statements as `Statement.lines` prints them; `#` and `;` begin comments:
+Declarations come first, then statements as `Statement.lines` prints them (`Program.show(declared=True)` gives both);
+`#` and `;` begin comments:
 
     buffer arg0: float32 x 64 arg
     buffer out0: float32 x 64 out
@@ -8,7 +9,8 @@ Declarations come first, then statements as `Statement.lines` prints them; `#` a
     for i0 < 64 vector(16):
       out0[i0] = add(arg0[i0], 1.0:float32)
 
-A call of a native function cannot be read: its text does not say what it touches.
+What an accumulator does that is no operation of two scalars (`fold=`) and what an iteration is estimated to cost are
+not in the text.
 """
 
 from __future__ import annotations
@@ -20,12 +22,13 @@ from typing import Any, NoReturn
 import ml_dtypes
 import numpy as np
 
-from ...core.index_type import INDEX
-from .expr import BOOL, Expr, Index, unwrap
+from ...core.types.index_type import INDEX
+from .expr import BOOL, UNBOUNDED, Expr, Index, unwrap
 from .loopir import (
     Accumulator,
     Buffer,
     BufferKind,
+    Call,
     Close,
     Copy,
     Declare,
@@ -48,7 +51,7 @@ from .loopir import (
 _COMPARISONS = frozenset("lt le gt ge eq ne".split())
 _TOKEN = re.compile(r"""\s*(?:
     (?P<typed>-?(?:inf|nan|True|False|\d[\d.]*(?:e[+-]?\d+)?):[a-z]\w*) | (?P<int>-?\d+) |
-    (?P<name>[A-Za-z_][\w.]*) | (?P<sign>//|<-|:=|[-+*%()<>\[\],&=]))""", re.X)
+    (?P<name>\$\d+|[A-Za-z_][\w.]*) | (?P<sign>//|<-|:=|[-+*%()<>\[\],&=]))""", re.X)
 
 
 def parse(text: str, arena: Any) -> tuple[list[Statement], dict[str, Buffer]]:
@@ -89,7 +92,7 @@ class _Reader:
             if line.startswith(("rest:", "else:", "case ", "do:", "holds ")):
                 break
             self.at += 1
-            s = self.statement(line, indent)
+            s = self.read(line, indent)
             if s is not None:
                 out.append(s)
         return out
@@ -105,6 +108,16 @@ class _Reader:
             return self.lines[self.at - 1][1][len(start):]
         return None
 
+    def read(self, line: str, indent: int) -> Statement | None:
+        try:
+            return self.statement(line, indent)
+        except KeyError as e:
+            self.fail(f"{e.args[0]!r} is not known")
+        except IndexError:
+            self.fail("something is missing at the end")
+        except TypeError as e:
+            self.fail(str(e))
+
     def statement(self, line: str, indent: int) -> Statement | None:
         word = line.split(" ", 1)[0].rstrip(":")
         rest = line[len(word):].strip()
@@ -114,7 +127,7 @@ class _Reader:
         if re.match(r"[\w.]+ := ", line):
             name, value = line.split(" := ", 1)
             e = self.expr(value)
-            return Let(self.target(name, e.dtype), e)
+            return Let(self.target(name, e.dtype, e.bounds), e)
         if match := re.match(r"([\w., ]+) (\w+)= (.*)", line):
             accumulator = self.accumulators[match[1].split(", ")[0]]
             accumulator.combine, accumulator.name = _combine(self.b, match[2]), match[2]
@@ -128,12 +141,20 @@ class _Reader:
         self.fail("no such statement")
 
     def _buffer(self, text: str, indent: int) -> None:
-        name, dtype, size, *words = text.replace(": ", " ").replace(" x ", " ").split()
+        match = re.fullmatch(r"([\w.]+): (\w+) x (.+?)((?: (?:arg|out|const|temp|donated|once))*)", text)
+        if match is None:
+            self.fail("no such buffer")
+        name, dtype, size, words = match[1], match[2], match[3], match[4].split()
         kind = next((BufferKind(w) for w in words if w in tuple(BufferKind)), BufferKind.TEMP)
+        self.taken(name)
         buffer = Buffer(name, _dtype(dtype), unwrap(self.expr(size)), kind)
         buffer.donated, buffer.once = "donated" in words, "once" in words
         self.b.buffers.append(buffer)
         self.buffers[name] = buffer
+
+    def _where(self, text: str, indent: int) -> None:
+        name, _, value = text.partition(" = ")
+        self.names[name] = self.expr(value)
 
     def _size(self, name: str, indent: int) -> None:
         self.names[name] = self.b.param(name)
@@ -143,6 +164,7 @@ class _Reader:
         if match is None:
             self.fail("no such loop")
         extent = unwrap(self.expr(match[2]))
+        self.taken(match[1])
         var = self.names[match[1]] = self.b.var(match[1], extent)
         self.b.extents[var] = extent
         body = self.inner(indent)
@@ -198,6 +220,24 @@ class _Reader:
         return Copy(self.buffers[match[1]], self.expr(match[2]), self.buffers[match[3]], self.expr(match[4]),
                     unwrap(self.expr(match[5])))
 
+    def _call(self, text: str, indent: int) -> Statement:
+        match = re.fullmatch(r"(\w+)\((.*?)\)(?: gives ([\w.]+): (\w+))?(?: reads ([\w, ]+?))?(?: writes ([\w, ]+))?",
+                             text)
+        if match is None:
+            self.fail("no such call")
+        reads, writes = ([self.buffers[n] for n in names.split(", ")] if names else [] for names in match.group(5, 6))
+        result = None if match[3] is None else self.target(match[3], _dtype(match[4]))
+        return Call(match[1], list(map(self.argument, _arguments(match[2]))), reads, writes, result)
+
+    def argument(self, text: str) -> Any:
+        """An argument of a native function: a scalar, `&scalar`, or `&buffer[place]`."""
+        if not text.startswith("&"):
+            return self.expr(text)
+        name, bracket, place = text[1:].partition("[")
+        if bracket and name in self.buffers:
+            return self.buffers[name], self.expr(place[:-1])
+        return "&", self.expr(text[1:])
+
     def _scratch(self, text: str, indent: int) -> Statement:
         name, dtype, size = re.split(r": |\[", text.rstrip("]"))
         buffer = self.buffers[name] = Buffer(name, _dtype(dtype), unwrap(self.expr(size)), BufferKind.SCRATCH)
@@ -209,9 +249,15 @@ class _Reader:
     def _together(self, text: str, indent: int) -> Statement:
         return Together(self.inner(indent))
 
-    def target(self, name: str, dtype: Any) -> Expr:
-        e = self.names[name] = self.b.unique("get", dtype, name)
+    def target(self, name: str, dtype: Any, bounds: tuple[int, int] = UNBOUNDED) -> Expr:
+        self.taken(name)
+        e = self.names[name] = self.b.unique("get", dtype, name, bounds)
         return e
+
+    def taken(self, name: str) -> None:
+        """What passes name is named otherwise."""
+        if match := re.fullmatch(r"([A-Za-z_]+)(\d+)", name):
+            self.b.names[match[1]] = max(self.b.names.get(match[1], -1), int(match[2]))
 
     # -- expressions -----------------------------------------------------------------------------------
     def expr(self, text: str) -> Expr:
@@ -300,6 +346,8 @@ class _Reader:
             return self.b.node(op, tuple(args), INDEX, None, (0, max(args[2].bounds[1] - 1, 0)))
         if op == "complex":
             return self.b.complex(*args)
+        if args[-1].dtype is INDEX and op in ("min", "max", "select") or dtype is INDEX and op == "cast":
+            return self.b.cast(args[0], INDEX) if op == "cast" else getattr(self.b, op)(*args)  # with its bounds
         if dtype is None:
             dtype = BOOL if op in _COMPARISONS else args[1].dtype if op == "select" else args[0].dtype
         return self.b.node(op, tuple(args), dtype)
@@ -330,13 +378,27 @@ def _dtype(name: str) -> Any:
     return np.dtype(getattr(ml_dtypes, name) if hasattr(ml_dtypes, name) else name)
 
 
+def _arguments(text: str) -> list[str]:
+    """A list split at the commas outside of brackets."""
+    out, depth = [""], 0
+    for c in text:
+        depth += (c in "([") - (c in ")]")
+        if c == "," and not depth:
+            out.append("")
+        else:
+            out[-1] += c
+    return [a.strip() for a in out if a.strip()]
+
+
 def _combine(b: Any, name: str) -> Callable[..., Any]:
-    method = getattr(b, {"and": "and_", "or": "or_"}.get(name, name))
+    method = getattr(b, {"and": "and_", "or": "or_"}.get(name, name), None)
+    if method is None:
+        return _unknown
     return lambda accs, values: [method(x, y) for x, y in zip(accs, values, strict=True)]
 
 
 def _unknown(accs: Any, values: Any) -> NoReturn:
-    raise ValueError("an accumulator that nothing is folded into")
+    raise ValueError("an accumulator whose text does not say what it does")
 
 
 __all__ = ["Index", "parse"]

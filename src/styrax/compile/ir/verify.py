@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ...core.index_type import INDEX
+from ...core.types.index_type import INDEX
 from .expr import Expr, Index, poly_terms, walk
 from .loopir import (
     Accumulator,
@@ -85,6 +85,8 @@ class _Verifier:
             self.write(s, s.buffer, s.offset, scope)
         elif isinstance(s, Copy):
             self.write(s, s.target, s.target_offset, scope)
+            self.inside(s, s.target, s.target_offset, scope, s.count)
+            self.inside(s, s.source, s.source_offset, scope, s.count)
         elif isinstance(s, Let):
             self.define(s, (s.target,), scope, s.value)
         elif isinstance(s, Declare):
@@ -149,7 +151,7 @@ class _Verifier:
             inside.extents[s.var] = s.extent
             if s.kind is LoopKind.JAMMED and inner is s.body:
                 inside.extents[s.var] = s.extent - s.extent % s.width - s.width + 1 if isinstance(s.extent, int) else 0
-            if s.parallel:
+            if s.parallel and s.extent not in (0, 1):
                 inside.parallel = {s.var}
             elif inside.parallel is not None:
                 inside.own.add(s.var)
@@ -158,7 +160,7 @@ class _Verifier:
     def uses(self, s: Statement, scope: _Scope) -> None:
         if isinstance(s, While):
             return  # its condition stands after its head
-        exprs = s.exprs()
+        exprs = [*s.exprs(), s.count] if isinstance(s, Copy) and isinstance(s.count, Expr) else s.exprs()
         self.known(s, exprs, scope)
         for n in walk(exprs):
             if n.op in ("load", "transposed"):
@@ -197,17 +199,17 @@ class _Verifier:
         if place.dtype is not INDEX:
             self.fail(s, f"{place} is a place, but no index")
         if scope.parallel is not None and buffer not in scope.scratch and not place.deps & scope.parallel and (
-                _elements(buffer) != 1 or not scope.conditional):
+                _elements(buffer) not in (0, 1) or _elements(buffer) == 1 and not scope.conditional):
             self.fail(s, "iterations of a parallel loop write one place")
         if isinstance(s, Store):
             self.inside(s, buffer, place, scope)
 
-    def inside(self, s: Statement, buffer: Buffer, place: Expr, scope: _Scope) -> None:
-        """Where all the extents that an access depends on are numbers, and it is made for certain."""
+    def inside(self, s: Statement, buffer: Buffer, place: Expr, scope: _Scope, count: Index = 1) -> None:
+        """Where an access to `count` elements is made for certain, and all the extents it depends on are numbers."""
         size = _elements(buffer)
-        if scope.conditional or size is None:
+        if scope.conditional or size is None or not isinstance(count, int) or count <= 0:
             return
-        low = high = 0
+        low, high = 0, count - 1
         for atoms, factor in poly_terms(place).items():
             if not atoms:
                 low, high = low + factor, high + factor

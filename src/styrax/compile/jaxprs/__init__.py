@@ -1,0 +1,1 @@
+"""Passes over jaxprs: jaxpr in, jaxpr out."""

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ...core.backends import params_key
-from ...core.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Literal, Var
+from ...core.arrays.backends import params_key
+from ...core.programs.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Literal, Var
 from .rewriting import Rewriting, is_pure, map_programs
 
 

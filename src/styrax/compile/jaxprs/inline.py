@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...core.jaxpr import Atom, ClosedJaxpr, JaxprEqn
+from ...core.programs.jaxpr import Atom, ClosedJaxpr, JaxprEqn
 from .rewriting import Rewriting, called, kept_apart, map_programs
 
 

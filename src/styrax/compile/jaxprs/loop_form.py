@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from ...core.programs.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, no_debug_info
 
 
 class Loop:
@@ -26,7 +26,7 @@ class Loop:
         if self.eqns is old.eqns and self.invars == old.invars and len(self.outvars) == len(old.outvars):
             return self.body
         return ClosedJaxpr(Jaxpr(self.constvars, self.invars, self.outvars, self.eqns, None,
-                                 self.body.jaxpr.debug_info.replace(arg_names=(), result_paths=())), self.body.consts)
+                                 no_debug_info), self.body.consts)
 
     def fix_carries(self) -> dict[int, Atom]:
         """Makes constants of carries that never change: their numbers, and their values."""

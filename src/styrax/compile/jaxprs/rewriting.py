@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ...core.avals import ShapedArray
-from ...core.check import maybe_check
-from ...core.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
-from ...core.traits import Control
+from ...core.programs.check import maybe_check
+from ...core.programs.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from ...core.programs.traits import Control
+from ...core.types.avals import ShapedArray
 
 
 def called(eqn: JaxprEqn) -> ClosedJaxpr | None:

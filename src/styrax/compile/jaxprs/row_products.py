@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...core.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Var
-from ...core.traits import Control
+from ...core.programs.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Var
+from ...core.programs.traits import Control
 from .loop_form import Loop
 from .rewriting import Rewriting, is_pure, map_programs, programs_of
 

@@ -2,8 +2,19 @@
 
 A group runs over outer loops P and, inside, loops I. Its members are *inner* (they run over P×I: stores and the
 folding of reductions) or *outer* (they run over P only: what is computed from finished reductions). Members have a
-time: even times are passes over I, odd times lie between two passes. A row that is normalised by its maximum and its
-sum is one group with three passes.
+phase: even phases are passes over I, odd ones the epilogue of the pass before and prologue of the next. A row that is
+normalised by its maximum and its sum is one group with three passes. Before, and after:
+
+    reduce[i0; r0] a0 add= arg0[(30*i0 + r0)] from 0.0:float32
+      t0[i0] = a0
+    point[i4, i5] out0[(30*i4 + i5)] = div(arg0[(30*i4 + i5)], t0[i4])
+
+    group[i0; r0]:
+      inner 0: reduce[i0; r0] a0 add= arg0[(30*i0 + r0)] from 0.0:float32
+      inner 0:   t0[i0] = a0
+      inner 2: point[i0, r0] out0[(30*i0 + r0)] = div(arg0[(30*i0 + r0)], a0)
+
+The place of the sum, `t0`, is not read any more: the scheduler leaves its store out.
 """
 
 from __future__ import annotations
@@ -29,11 +40,11 @@ def run(program: Program) -> Program:
 class Member:
     """An operation in a group, expressed in the group's loop variables."""
 
-    __slots__ = ("op", "time", "inner")
+    __slots__ = ("op", "phase", "inner")
 
-    def __init__(self, op: Point | Reduce, time: int, inner: bool):
+    def __init__(self, op: Point | Reduce, phase: int, inner: bool):
         self.op = op
-        self.time = time
+        self.phase = phase
         self.inner = inner
 
 
@@ -75,7 +86,7 @@ class Group:
     def lines(self) -> list[str]:
         loops = f"[{', '.join(map(show, self.outer))}; {', '.join(map(show, self.inner))}]"
         return [f"group{loops}:", *(
-            f"  {'inner' if m.inner else 'outer'} {m.time}: {line}" for m in self.members for line in m.op.lines())]
+            f"  {'inner' if m.inner else 'outer'} {m.phase}: {line}" for m in self.members for line in m.op.lines())]
 
 
 class Branching:
@@ -336,29 +347,29 @@ class Fuser:
                 group.outer, group.inner = (
                     tuple(v for v in outer if v in mapped_outer), tuple(v for v in outer if v in mapped_ranges))
                 for m in group.members:
-                    m.inner, m.time = True, 0
+                    m.inner, m.phase = True, 0
             is_inner = True
         if not is_inner and self._outweighs_row(op, group):
             return None
-        time = 0 if is_inner else -1
+        phase = 0 if is_inner else -1
         for _, member, _ in needed:
             if isinstance(member.op, Reduce):
-                ready = member.time + 1
+                ready = member.phase + 1
             else:
-                ready = member.time
+                ready = member.phase
                 if member.inner and not is_inner:
                     return None
             if is_inner:
                 ready += ready % 2
             elif ready % 2 == 0:
                 ready += 1
-            time = max(time, ready)
+            phase = max(phase, ready)
         memo: dict[Expr, Expr] = dict(mapping)
         replaced: dict[Expr, Expr] = {}
         for load, member, value in needed:
             if value is None:
                 continue
-            if isinstance(member.op, Reduce) or member.time == time or value.cost <= WORTH_REPEATING:
+            if isinstance(member.op, Reduce) or member.phase == phase or value.cost <= WORTH_REPEATING:
                 part = load.attr[1]
                 replaced[load] = value if part is None else value.args[part]
         op = self._moved(op, mapping, {**memo, **replaced})
@@ -367,10 +378,10 @@ class Fuser:
                 twin = m.op
                 if isinstance(twin, Point) and twin.value is op.value and twin.place is op.place and (
                         twin.buffer.once and twin.buffer.dtype == op.buffer.dtype
-                        and twin.buffer.size == op.buffer.size and m.time == time):
+                        and twin.buffer.size == op.buffer.size and m.phase == phase):
                     op.buffer.alias = twin.buffer
                     return op
-        group.add(Member(op, time, is_inner))
+        group.add(Member(op, phase, is_inner))
         return op
 
     def _outweighs_row(self, op: Point | Reduce, group: Group) -> bool:

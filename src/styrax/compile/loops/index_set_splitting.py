@@ -4,7 +4,7 @@ concatenations of masks. Between two cuts each condition is constant, and a guar
 Before, and after:
 
     for i0 < 1000 vector(16):
-      out0[i0] = select(lt(i0, 999), arg0[guard(lt(i0, 999), (1 + i0))], 0.0:float32)
+      out0[i0] = select(lt(i0, 999), arg0[guard(lt(i0, 999), (1 + i0), 1000)], 0.0:float32)
 
     for i1 < 999 vector(16):
       out0[i1] = arg0[(1 + i1)]
@@ -69,7 +69,7 @@ def _decided(b: Builder, e: Expr, args: tuple[Expr, ...]) -> Expr:
 def run(program: Program) -> Program:
     """Splits the vector loops of stores."""
     b = program.builder
-    return program.replace(statements=rewrite(program.statements, lambda s: split(b, s)))
+    return program.with_statements(rewrite(program.statements, lambda s: split(b, s)))
 
 
 def split(b: Builder, loop: Statement) -> list[Statement]:

@@ -3,6 +3,23 @@
 A copy between two buffers is no copy if they can share memory. They can if, from the first write of the one to the
 copy, nobody needs what the other holds: that is what makes updates in loops, donated arguments, scan outputs and
 loop carries happen in place. What remains gets places in one workspace; buffers whose lives do not overlap share.
+The statements stay as they are: a buffer that became another is written as that one. Before, and after:
+
+    copy c0[0] <- arg0[0] x 64
+    for t1 < 9:
+      for i0 < 64 vector(16):
+        t0[i0] = sin(c0[i0])
+      copy c0[0] <- t0[0] x 64
+    copy out0[0] <- c0[0] x 64
+
+    copy out0[0] <- arg0[0] x 64
+    for t1 < 9:
+      for i0 < 64 vector(16):
+        out0[i0] = sin(out0[i0])
+      copy out0[0] <- out0[0] x 64
+    copy out0[0] <- out0[0] x 64
+
+What is copied to itself is no copy.
 """
 
 from __future__ import annotations
@@ -12,7 +29,7 @@ from typing import Any
 
 from ..costs import instructions
 from ..ir.expr import Expr, walk
-from ..ir.loopir import Buffer, BufferKind, Call, Copy, Loop, Statement, Store, While
+from ..ir.loopir import Buffer, BufferKind, Call, Copy, Loop, Statement, Store, Together, While
 from ..program import Program
 
 ALIGNMENT = 64
@@ -35,8 +52,8 @@ class Events:
     def loads(self, e: Expr) -> list[tuple[Buffer, Expr]]:
         found = self._expr_memo.get(e)
         if found is None:
-            found = self._expr_memo[e] = [(n.attr[0].root, n.args[0]) for n in walk([e])
-                                             if n.op in ("load", "transposed")]
+            found = self._expr_memo[e] = [
+                (n.attr[0].root, n.args[0]) for n in walk([e]) if n.op in ("load", "transposed")]
         return found
 
     def visit(self, body: Sequence[Statement]) -> None:
@@ -64,7 +81,8 @@ class Events:
                 self.loops.append([now, now])
                 self.path.append(number)
             for inner in s.bodies():
-                self.visit(inner)
+                # of statements side by side, the first stands for all: they are iterations of one
+                self.visit(inner[:1] if isinstance(s, Together) else inner)
             if looping:
                 self.position += 1
                 self.loops[number][1] = self.position
@@ -81,12 +99,12 @@ def plan(body: Sequence[Statement], buffers: Sequence[Buffer], inputs: Sequence[
          outputs: Sequence[Buffer | None] = ()) -> int:
     """Merges and places the buffers of a program. Returns the workspace's size in bytes."""
     events = Events(body)
-    merge(events)
-    donate(events, inputs, outputs)
+    coalesce(events)
+    reuse_donated(events, inputs, outputs)
     return place(events, buffers)
 
 
-def merge(events: Events) -> None:
+def coalesce(events: Events) -> None:
     """Makes the two sides of copies one buffer where that is sound."""
     for now, copy, path in events.copies:
         a, b = copy.target.root, copy.source.root
@@ -172,7 +190,7 @@ def _read_before(events: Events, t: int, s: Statement, read: Expr | None, w: int
     return t < w
 
 
-def donate(events: Events, inputs: Sequence[Buffer | None], outputs: Sequence[Buffer | None]) -> None:
+def reuse_donated(events: Events, inputs: Sequence[Buffer | None], outputs: Sequence[Buffer | None]) -> None:
     """Lets results take the memory of donated arguments whose last reads are where the results are written."""
     free = [b for b in inputs if b is not None and b.donated and not any(
         o is not None and o.root is b for o in outputs)]

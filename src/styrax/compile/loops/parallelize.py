@@ -1,8 +1,14 @@
 """Loops whose iterations the threads share: outermost ones, of independent iterations, with enough work.
 
-    for i0 < 4096:                       for i0 < 4096 parallel:
-      for i1 < 4096 vector(16):    →       for i1 < 4096 vector(16):
-        …                                    …
+Before, and after:
+
+    for i0 < 4096 cost(5242880):
+      for i1 < 4096 vector(16):
+        out0[(4096*i0 + i1)] = sin(arg0[i1])
+
+    for i0 < 4096 cost(5242880) parallel:
+      for i1 < 4096 vector(16):
+        out0[(4096*i0 + i1)] = sin(arg0[i1])
 """
 
 from __future__ import annotations
@@ -21,7 +27,7 @@ def run(program: Program) -> Program:
             return [s.replace(parallel=True)]
         return [s]
 
-    return program.replace(statements=rewrite(
+    return program.with_statements(rewrite(
         program.statements, shared, inside=lambda s: not (isinstance(s, Loop) and s.divisible)))
 
 

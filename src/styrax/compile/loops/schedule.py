@@ -1,4 +1,22 @@
-"""From groups to loops: which loop is the vector, which one the threads share, in what order they run."""
+"""From groups to loops: which loop is the vector, which one the threads share, in what order they run.
+
+Before, and after:
+
+    group[i0; r0]:
+      inner 0: reduce[i0; r0] a0 add= arg0[(30*i0 + r0)] from 0.0:float32
+      inner 0:   t0[i0] = a0
+      inner 2: point[i0, r0] out0[(30*i0 + r0)] = div(arg0[(30*i0 + r0)], a0)
+
+    for i0 < 20 cost(450):
+      open a0 = 0.0:float32 x 16
+      for r0 < 30 vector(16):
+        a0 add= arg0[(30*i0 + r0)]
+      close a0
+      for r0 < 30 vector(16):
+        out0[(30*i0 + r0)] = div(arg0[(30*i0 + r0)], a0)
+
+`cost` estimates the instructions of a nest whose outermost iterations are independent (see `parallelize`), in vectors.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +31,10 @@ from .fuse import Branching, Group, Member, Unit, buffers_read, operation_exprs
 
 UNROLL = 8  # vectors that one step of a reduction takes, at most
 REGISTERS = 24  # estimated instructions of a step, times vectors, that registers can hold
-STREAMS = 4  # rows that a reduction along the vector folds side by side
-STREAMED = 6  # estimated instructions of one element up to which that pays
+ROWS_AT_ONCE = 4  # rows that a reduction along the vector folds side by side
+CHEAP_ELEMENT = 6  # estimated instructions of one element up to which that pays
 BLOCK = 128  # numbers that a sum adds up one after the other
-SHARES = 12  # steps of a loop that threads can share evenly
+EVEN_SHARES = 12  # steps of a loop that threads can share evenly
 
 
 def run(program: Program) -> Program:
@@ -54,9 +72,9 @@ class Scheduler:
             return []
         self.members = members
         outer, inner = list(group.outer), list(group.inner)
-        self._split_quotients(outer, inner)
-        self._merge(outer)
-        self._merge(inner)
+        self._split_loops(outer, inner)
+        self._collapse(outer)
+        self._collapse(inner)
         return self._nest(outer, inner)
 
     def _is_dead(self, m: Member) -> bool:
@@ -73,7 +91,7 @@ class Scheduler:
             return Reduce(op.outer, op.ranges, op.targets, op.initial, op.combine, op.name, list(map(sub, op.values)),
                           [(buf, sub(place), sub(value)) for buf, place, value in op.stores])
 
-        self.members = [Member(rewritten(m.op), m.time, m.inner) for m in self.members]
+        self.members = [Member(rewritten(m.op), m.phase, m.inner) for m in self.members]
 
     def _exprs(self) -> list[Expr]:
         out: list[Expr] = []
@@ -84,7 +102,7 @@ class Scheduler:
                     out += [place, value]
         return out
 
-    def _split_quotients(self, *loops: list[Expr]) -> None:
+    def _split_loops(self, *loops: list[Expr]) -> None:
         """A loop whose variable is divided by a divisor of its extent becomes two: x = high·d + low."""
         for _ in range(8):
             found = None
@@ -106,7 +124,7 @@ class Scheduler:
                     at = group.index(x)
                     group[at:at + 1] = [high, low]
 
-    def _merge(self, loops: list[Expr]) -> None:
+    def _collapse(self, loops: list[Expr]) -> None:
         """Adjacent loops that every access walks as one become one."""
         if len(loops) < 2:
             return
@@ -234,11 +252,11 @@ class Scheduler:
                 outer = [v for v in outer if v is not rows and v is not vector] + [rows, vector]
         if vector is not None and inner:
             if not in_inner:
-                rows, count = self._choose_rows(self._alike(outer, inner), vector, width)
+                rows, count = self._choose_blocked(self._alike(outer, inner), vector, width)
             else:
-                streams = self._choose_streams(self._alike(outer, inner), vector)
-                if streams is not None:
-                    return self._streams(outer, inner, streams, vector, width, total)
+                several = self._choose_multi_row(self._alike(outer, inner), vector)
+                if several is not None:
+                    return self._multi_row_reduction(outer, inner, several, vector, width, total)
             if rows is not None:
                 outer = [v for v in outer if v is not rows and v is not vector] + [rows, vector]
                 width *= 2 if self._size(vector) % (2 * width) == 0 or self._size(vector) >= 8 * width else 1
@@ -268,19 +286,19 @@ class Scheduler:
         work = max(1, each // (1 if loop.kind is LoopKind.VECTOR else width))
         return [loop.replace(work=work, divisible=each * self._size(loop.var) * (2 if width > 1 else 1) // width)]
 
-    def _choose_streams(self, outer: Sequence[Expr], vector: Expr) -> Expr | None:
+    def _choose_multi_row(self, outer: Sequence[Expr], vector: Expr) -> Expr | None:
         """For reductions along the vector: an outer loop several of whose iterations can be folded side by
         side, sharing what does not depend on it and keeping several streams of memory busy."""
         exprs = self._exprs()
-        if any(not m.inner or m.time or not isinstance(m.op, Reduce) for m in self.members):
+        if any(not m.inner or m.phase or not isinstance(m.op, Reduce) for m in self.members):
             return None
         if any(n.op not in ("load", "poly") and any(a.dtype is INDEX for a in n.args) for n in walk(exprs)):
             return None
         loads = [n for n in walk(exprs) if n.op == "load"]
-        if len(loads) < 2 or any(n.attr[1] is not None for n in loads) or self._work() > STREAMED:
+        if len(loads) < 2 or any(n.attr[1] is not None for n in loads) or self._work() > CHEAP_ELEMENT:
             return None
         for u in reversed(outer):
-            if self._size(u) < 2 * STREAMS:
+            if self._size(u) < 2 * ROWS_AT_ONCE:
                 continue
             shared = 0
             for n in loads:
@@ -293,12 +311,12 @@ class Scheduler:
                     return u
         return None
 
-    def _streams(self, outer: Sequence[Expr], inner: Sequence[Expr], rows: Expr, vector: Expr, width: int,
+    def _multi_row_reduction(self, outer: Sequence[Expr], inner: Sequence[Expr], rows: Expr, vector: Expr, width: int,
                  total: int) -> list[Statement]:
         """The nest of a reduction along the vector that folds several iterations of `rows` side by side."""
         width *= 2 if self._size(vector) >= 8 * width else 1
         whole = self._passes(outer, inner, vector, width)
-        body: list[Statement] = [self._loop(rows, whole, LoopKind.JAM, STREAMS)]
+        body: list[Statement] = [self._loop(rows, whole, LoopKind.JAM, ROWS_AT_ONCE)]
         for v in reversed([v for v in outer if v is not rows]):
             body = [self._loop(v, body)]
         return self._divisible(body, total, width)
@@ -309,10 +327,10 @@ class Scheduler:
         def steps(v: Expr) -> int:
             return self._size(v) // (width if v is vector else count if v is rows else 1)
 
-        if len(outer) < 2 or steps(outer[0]) >= SHARES:
+        if len(outer) < 2 or steps(outer[0]) >= EVEN_SHARES:
             return outer
         best = max((v for v in outer if v is not vector), key=steps)
-        return [best] + [v for v in outer if v is not best] if steps(best) >= SHARES else outer
+        return [best] + [v for v in outer if v is not best] if steps(best) >= EVEN_SHARES else outer
 
     def _choose_transposed(self, outer: Sequence[Expr], vector: Expr, width: int) -> Expr | None:
         """The loop that some load is contiguous in while the vector loop strides through it: square tiles of both are
@@ -343,7 +361,7 @@ class Scheduler:
                     return u
         return None
 
-    def _choose_rows(self, outer: Sequence[Expr], vector: Expr, width: int) -> tuple[Expr | None, int]:
+    def _choose_blocked(self, outer: Sequence[Expr], vector: Expr, width: int) -> tuple[Expr | None, int]:
         """A second outer loop to tile with the vector loop: one that lets what is read be used several times.
 
         Returns the loop and how many of its iterations to hold in registers at once.
@@ -415,8 +433,8 @@ class Scheduler:
             return [s for m in self.members for s in self._stores(m)]
         inner, vector, outside = self._in_blocks(inner, vector, width)
         out: list[Statement] = []
-        for time in sorted({m.time for m in self.members}):
-            members = [m for m in self.members if m.time == time]
+        for phase in sorted({m.phase for m in self.members}):
+            members = [m for m in self.members if m.phase == phase]
             if not members[0].inner:
                 out += [s for m in members for s in self._stores(m)]
                 continue
@@ -459,10 +477,12 @@ class Scheduler:
             if steps <= room:
                 room //= max(steps, 1)
                 continue
+            if room <= 1:  # the loops inside are a block
+                return loops, vector, at + 1
             extent = self.b.index(self.b.extents[v])
             unit = width if v is vector else 1
             whole = (n for n in range(room, room // 2, -1) if extent.op == "const" and extent.attr % (n * unit) == 0)
-            size = next(whole, max(room, 1)) * unit
+            size = next(whole, room) * unit
             block = self.b.loop_var(unwrap(self.b.floordiv(self.b.iadd(extent, size - 1), size)), "r")
             start = self.b.imul(block, size)
             divides = extent.op == "const" and extent.attr % size == 0

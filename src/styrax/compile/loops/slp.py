@@ -4,9 +4,12 @@ vector.
 Where scalars stand for themselves (the carries of a scan, the parameters of a small model), a sine of each costs as
 much as a sine of sixteen. Before, and after:
 
-    out0[0] = sin(k0)                    pack sin(k0), sin(k1)
-    out1[0] = sin(k1)              →     out0[0] = sin(k0)
-                                         out1[0] = sin(k1)
+    out0[0] = sin(k0)
+    out1[0] = sin(k1)
+
+    pack sin(k0), sin(k1)
+    out0[0] = sin(k0)
+    out1[0] = sin(k1)
 
 Larsen and Amarasinghe, Exploiting superword level parallelism with multimedia instruction sets (2000).
 """
@@ -17,7 +20,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ...core.index_type import ScalarType
+from ...core.types.index_type import ScalarType
 from ..ir.expr import TRANSCENDENTAL, Expr, walk
 from ..ir.loopir import Call, Close, Declare, Let, Loop, LoopKind, Pack, Set, Statement, Together, statements
 from ..program import Program
@@ -44,7 +47,7 @@ def run(program: Program) -> Program:
             out.append(s)
         return body if len(out) == len(body) and all(x is y for x, y in zip(body, out, strict=True)) else out
 
-    return program.replace(statements=packed(program.statements))
+    return program.with_statements(packed(program.statements))
 
 
 def _in_lanes(s: Statement) -> bool:

@@ -7,7 +7,7 @@ registers of their own. The iterations that are left at the end run one by one (
       for i1 < 48 vector(16):
         open a0 = 0.0:float32
         for r0 < 32:
-          a0 add= mul(arg0[(32*i0 + r0)], arg1[(48*r0 + i1)])
+          a0 add= mul(arg0[(32*i0 + r0)], arg1[(i1 + 48*r0)])
         close a0
         out0[(48*i0 + i1)] = a0
 
@@ -17,15 +17,20 @@ registers of their own. The iterations that are left at the end run one by one (
         open a0.1 = 0.0:float32
         for r0 < 32:
           together:
-            a0.0 add= mul(arg0[(32*i0 + r0)], arg1[(48*r0 + i1)])
-            a0.1 add= mul(arg0[(32 + 32*i0 + r0)], arg1[(48*r0 + i1)])
+            a0.0 add= mul(arg0[(32*i0 + r0)], arg1[(i1 + 48*r0)])
+            a0.1 add= mul(arg0[(32 + 32*i0 + r0)], arg1[(i1 + 48*r0)])
         close a0.0
         close a0.1
         together:
           out0[(48*i0 + i1)] = a0.0
           out0[(48 + 48*i0 + i1)] = a0.1
     rest:
-      …the loop over i1 as it was
+      for i1 < 48 vector(16):
+        open a0 = 0.0:float32
+        for r0 < 32:
+          a0 add= mul(arg0[(32*i0 + r0)], arg1[(i1 + 48*r0)])
+        close a0
+        out0[(48*i0 + i1)] = a0
 """
 
 from __future__ import annotations
@@ -47,7 +52,7 @@ def run(program: Program) -> Program:
         even = isinstance(s.extent, int) and s.extent % s.width == 0
         return [s.replace(kind=LoopKind.JAMMED, body=body, rest=[] if even else s.body)]
 
-    return program.replace(statements=rewrite(program.statements, jammed))
+    return program.with_statements(rewrite(program.statements, jammed))
 
 
 class Row:

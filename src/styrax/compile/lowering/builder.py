@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.dims import Dim, Recorder, Terms
-from ...core.index_type import INDEX, ScalarType, scalar_type
+from ...core.types.dims import Dim, Recorder, Terms, add_terms
+from ...core.types.index_type import INDEX, ScalarType, scalar_type
 from ..costs import WORTH_KEEPING
-from ..ir.expr import BOOL, NO_DEPS, UNBOUNDED, Expr, Index, coefficient, const_value, unwrap
+from ..ir.expr import BOOL, NO_DEPS, UNBOUNDED, Expr, Index, coefficient, const_value, poly_terms, unwrap
 from ..ir.loopir import Buffer, BufferKind, Call, Copy, If, Let, Loop, LoopKind, Scratch, Statement, Store, While
 from ..ir.loopir import Declare as DeclareStatement
 from ..ir.loopir import Set as SetStatement
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from .interchange import Elements
 
 MAX_DEPTH = 60  # longer chains of inlined values are cut: expressions stay small enough to walk
-SPLIT = 1 << 15  # reductions over more elements, with few results, are cut into pieces
-MAX_PIECES = 64
+LONG_REDUCTION = 1 << 15  # reductions over more elements, with few results, are cut into pieces
+MAX_PARTS = 64
 LANES = 64
 UNROLLED = 8  # reductions over so few elements are written out
 
@@ -42,6 +42,7 @@ class Builder(Scalars):
         self.buffers: list[Buffer] = []
         self.names: dict[str, int] = {}
         self.sizes: dict[int, Expr] = {}  # numbers of symbols -> run-time sizes
+        self.recorder: Recorder | None = None  # where those symbols come from
         self.host_calls: list[Any] = []
         self.elements: Elements | None = None  # while the turns of one element are lowered
         self.probing = False  # while a value's expression is only looked at
@@ -91,6 +92,7 @@ class Builder(Scalars):
         """A dimension of an abstract value as an index expression."""
         if type(d) is not Dim:
             return d
+        self.recorder = d.recorder
         return unwrap(self._polynomial(d.recorder, d.recorder.canonical(d.terms)))
 
     def _polynomial(self, recorder: Recorder, terms: Terms) -> Expr:
@@ -115,6 +117,18 @@ class Builder(Scalars):
                 found = divide(self._polynomial(recorder, x), self._polynomial(recorder, y))
             self.sizes[number] = found
         return found
+
+    def at_least(self, size: Index, bound: int) -> bool:
+        """Whether a size is that large. One known at run time alone is looked at for the sizes at hand: the answer
+        becomes a guard of the program."""
+        if isinstance(size, int):
+            return size >= bound
+        numbers = {e: number for number, e in self.sizes.items()}
+        polynomial = poly_terms(size)
+        if self.recorder is None or not all(a in numbers for m in polynomial for a in m):
+            return False
+        terms = {tuple(sorted(numbers[a] for a in m)): c for m, c in polynomial.items()}
+        return self.recorder.ask(">=", add_terms(terms, {(): bound}, -1))
 
     def resolved(self, value: Any) -> Any:
         """Static parameters with their sizes as index expressions."""
@@ -155,12 +169,12 @@ class Builder(Scalars):
     def value(self, shape: Sequence[Index], dtype: Any, at: Callable[[tuple[Expr, ...]], Expr]) -> Value:
         return Computed(self, tuple(shape), scalar_type(dtype), at)
 
-    def reused(self, value: Value, times: Index) -> Value:
+    def materialize_if_reused(self, value: Value, times: Index) -> Value:
         """A value for a consumer that reads each element several times: kept where it costs something."""
         costly = isinstance(value, Computed) and value.cost >= WORTH_KEEPING
-        return self.realize(value) if costly and times != 1 else value
+        return self.materialize(value) if costly and times != 1 else value
 
-    def realize(self, value: Value, buffer: Buffer | None = None) -> Value:
+    def materialize(self, value: Value, buffer: Buffer | None = None) -> Value:
         """The value in memory (or, 0-d, in a scalar): what loops over it again and again should read."""
         if isinstance(value, (Stored, Scalar)) and buffer is None:
             return value
@@ -207,13 +221,13 @@ class Builder(Scalars):
                 zero = self.int(0)
                 offset = self.substitute(place, {v: zero for v in index if v.op == "var"}, {})
                 return Stored(self, load.attr[0], value.shape, value.dtype, [unwrap(s) for s in strides], offset)  # type: ignore[arg-type]
-        return self.realize(value)
+        return self.materialize(value)
 
     def in_memory(self, value: Value) -> Stored:
         """The value, contiguous in memory (also 0-d ones)."""
         if isinstance(value, Stored) and value.contiguous:
             return value
-        return self.realize(value, self.buffer(value.dtype, self.product(value.shape)))  # type: ignore[return-value]
+        return self.materialize(value, self.buffer(value.dtype, self.product(value.shape)))  # type: ignore[return-value]
 
     def reduce(self, shape: Sequence[Index], ranges: Sequence[Index], dtypes: Sequence[Any], combine: Any,
                init: Sequence[Expr], body: Callable[[tuple[Expr, ...], tuple[Expr, ...]], Any]) -> list[Value]:
@@ -236,9 +250,9 @@ class Builder(Scalars):
         count = self.product(ranges)
         if isinstance(count, int) and count <= UNROLLED:
             return self._unrolled(shape, ranges, dtypes, fold, init, elements)
-        pieces = _pieces(self.product(shape), ranges)
+        pieces = _split(self.product(shape), ranges)
         if pieces is not None:
-            partials = self._in_pieces(shape, ranges, wide, fold, name, init, elements, *pieces)
+            partials = self._split_reduction(shape, ranges, wide, fold, name, init, elements, *pieces)
             shape_, ranges, elements = shape, partials[0].shape[:1], (
                 lambda i, r: tuple(p.at((r[0], *i)) for p in partials))
             if ranges[0] <= UNROLLED:  # type: ignore[operator]
@@ -277,10 +291,10 @@ class Builder(Scalars):
                                    flat_targets, flat_init, flat_fold, name, flat_values, stores))
         return results
 
-    def _in_pieces(self, shape: Shape, ranges: Shape, wide: Sequence[ScalarType], fold: Callable[..., Any], name: str,
-                   init: Sequence[Expr], elements: Callable[..., tuple[Expr, ...]], axis: int,
-                   size: int) -> list[Value]:
-        """A long reduction with few results: pieces of it first. The cut depends on shapes alone."""
+    def _split_reduction(self, shape: Shape, ranges: Shape, wide: Sequence[ScalarType], fold: Callable[..., Any],
+                         name: str, init: Sequence[Expr], elements: Callable[..., tuple[Expr, ...]], axis: int,
+                         size: int) -> list[Value]:
+        """A long reduction with few results: parts of it first. The split depends on shapes alone."""
         whole = ranges[axis]
         count = -(-whole // size)  # type: ignore[operator]
 
@@ -490,17 +504,17 @@ class Nest:
         return target
 
 
-def _pieces(results: Index, ranges: Shape) -> tuple[int, int] | None:
+def _split(results: Index, ranges: Shape) -> tuple[int, int] | None:
     """Which range to cut, and the size of a piece, where a reduction is long and has few results."""
     sizes = [r for r in ranges if isinstance(r, int)]
     if not isinstance(results, int) or len(sizes) < len(ranges):
         return None
     count = math.prod(sizes)
-    if results * LANES >= SPLIT or count < SPLIT:
+    if results * LANES >= LONG_REDUCTION or count < LONG_REDUCTION:
         return None
     axis = 0 if sizes[0] >= 8 else max(range(len(sizes)), key=lambda d: sizes[d])
     rest = count // sizes[axis]
-    pieces = min(MAX_PIECES, max(2, count // SPLIT))
+    pieces = min(MAX_PARTS, max(2, count // LONG_REDUCTION))
     size = -(-sizes[axis] // pieces)
     if rest == 1:
         size = -(-size // 64) * 64

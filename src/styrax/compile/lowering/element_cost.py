@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core import rules
-from ...core.jaxpr import JaxprEqn
+from ...core.programs import rules
+from ...core.programs.jaxpr import JaxprEqn
 from ..costs import WORTH_KEEPING
 from ..ir.values import Value
 from .builder import Builder

@@ -1,17 +1,16 @@
 """Matrix products: large ones go to BLAS on panels that the shape alone decides, the others are loops.
 
-BLAS is single-threaded inside and our own threads share the panels, so the bits do not depend on their number.
+BLAS is single-threaded inside and our own threads share the panels, so the bits do not depend on their number. A
+program whose sizes are known only when it runs is either one for large products or one for others (`Builder.at_least`).
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ...core.jaxpr import ClosedJaxpr, Jaxpr
 from ..ir.expr import Expr, Index, unwrap
 from ..ir.values import Stored, Value
 from .builder import Builder, Nest
@@ -37,21 +36,6 @@ class Matrices:
         self.column = column
 
 
-def by_library(jaxpr: Jaxpr) -> bool:
-    """Whether a program has products for BLAS, which is called with sizes that are known."""
-    for eqn in jaxpr.eqns:
-        if eqn.primitive.name == "dot_general" and eqn.outvars[0].aval.dtype in BLAS:
-            shapes = [x.aval.shape for x in eqn.invars]
-            contracts, batches = eqn.params["dimension_numbers"]
-            m, n = (math.prod(size for d, size in enumerate(shape) if d not in contract and d not in batch)
-                    for shape, contract, batch in zip(shapes, contracts, batches, strict=True))
-            if m >= 4 and n >= 4 and m * n * math.prod(shapes[0][d] for d in contracts[0]) >= LARGE:
-                return True
-        if any(by_library(x.jaxpr) for x in eqn.params.values() if isinstance(x, ClosedJaxpr)):
-            return True
-    return False
-
-
 def product(b: Builder, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: np.dtype) -> Value | None:
     """The dot product over the contracted dimensions by BLAS, or None where loops are the better way."""
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
@@ -61,11 +45,8 @@ def product(b: Builder, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: n
     rhs_free = [d for d in range(rhs.ndim) if d not in rhs_contract and d not in rhs_batch]
     sizes = [b.product([v.shape[d] for d in dims]) for v, dims in
              ((lhs, lhs_batch), (lhs, lhs_free), (rhs, rhs_free), (lhs, lhs_contract))]
-    known = [s for s in sizes if isinstance(s, int)]
-    if len(known) < len(sizes):
-        return None
-    count, m, n, k = known
-    if m * n * k < LARGE or min(m, n) < 4:
+    count, m, n, k = sizes
+    if 0 in (m, n, k) or not (b.at_least(b.product([m, n, k]), LARGE) and b.at_least(m, 4) and b.at_least(n, 4)):
         return None
     left = _matrices(b, lhs, lhs_batch, lhs_free, lhs_contract)
     right = _matrices(b, rhs, rhs_batch, rhs_free, rhs_contract)
@@ -73,12 +54,12 @@ def product(b: Builder, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: n
 
     def body(nest: Nest, outs: list[Stored], ins: list[Stored]) -> None:
         out = outs[0]
-        if count == 1:
-            _panels(b, nest, dtype, m, n, k, left, right, out)  # type: ignore[arg-type]
+        if isinstance(count, int) and count == 1:
+            _panels(b, nest, dtype, m, n, k, left, right, out)
             return
         with nest.loop(count, parallel=True) as i:
-            _gemm(b, nest, dtype, m, n, k, left, right, out, b.imul(i, left.batch), b.imul(i, right.batch),  # type: ignore[arg-type]
-                  b.imul(i, m * n))  # type: ignore[operator]
+            _gemm(b, nest, dtype, m, n, k, left, right, out, b.imul(i, left.batch), b.imul(i, right.batch),
+                  b.imul(i, b.product([m, n])))
 
     (result,) = b.nest([(shape, dtype)], body)
     return result
@@ -92,7 +73,8 @@ def _matrices(b: Builder, value: Value, batch: Dims, free: Dims, contract: Dims)
         if None not in strides:
             steps = [s[1] for s in strides]  # type: ignore[index]
             sizes = [s[0] for s in strides]  # type: ignore[index]
-            if (steps[1] == 1 and steps[2] >= sizes[1]) or (steps[2] == 1 and steps[1] >= sizes[2]):
+            if (_is_one(steps[1]) and _covers(steps[2], sizes[1])) or (
+                    _is_one(steps[2]) and _covers(steps[1], sizes[2])):
                 return Matrices(stored, *steps)
     order = (*batch, *free, *contract)
     shape = tuple(value.shape[d] for d in order)
@@ -100,47 +82,62 @@ def _matrices(b: Builder, value: Value, batch: Dims, free: Dims, contract: Dims)
     packed = b.in_memory(b.value(shape, value.dtype, lambda i: value.at([i[inverse[d]] for d in range(value.ndim)])))
     rows = b.product([value.shape[d] for d in free])
     columns = b.product([value.shape[d] for d in contract])
-    return Matrices(packed, rows * columns, columns, 1)  # type: ignore[operator]
+    return Matrices(packed, b.product([rows, columns]), columns, 1)
 
 
-def _merged(b: Builder, stored: Stored, dims: Dims) -> tuple[int, int] | None:
+def _is_one(x: Index) -> bool:
+    return isinstance(x, int) and x == 1
+
+
+def _covers(stride: Index, size: Index) -> bool:
+    """Whether a stride is known to reach over so many elements."""
+    return stride is size or isinstance(stride, int) and isinstance(size, int) and stride >= size
+
+
+def _merged(b: Builder, stored: Stored, dims: Dims) -> tuple[Index, Index] | None:
     """Several dimensions as one of (size, stride), if they lie so."""
-    size, step = 1, None
+    size: Index = 1
+    step: Index | None = None
     for d in reversed(dims):
         extent, stride = stored.shape[d], unwrap(stored.strides[d])
-        if not isinstance(stride, int):
-            return None
-        if extent == 1:
+        if _is_one(extent):
             continue
         if step is None:
             step = stride
-        elif stride != step * size:
+        elif b.index(stride) is not b.imul(step, size):  # equal expressions are one
             return None
-        size *= extent  # type: ignore[assignment, operator]
+        size = b.product([size, extent])
     return size, 1 if step is None else step
 
 
-def _panels(b: Builder, nest: Nest, dtype: np.dtype, m: int, n: int, k: int, left: Matrices, right: Matrices,
+def _panels(b: Builder, nest: Nest, dtype: np.dtype, m: Index, n: Index, k: Index, left: Matrices, right: Matrices,
             out: Stored) -> None:
     zero = b.int(0)
-    if m * n * k < THREADED:
+    if not b.at_least(b.product([m, n, k]), THREADED):
         _gemm(b, nest, dtype, m, n, k, left, right, out, zero, zero, zero)
         return
-    by_rows = m >= n
+    by_rows = b.at_least(m - n, 0)
     whole = m if by_rows else n
-    pieces = max(2, -(-whole // PANEL)) if whole > 32 else 1
+    pieces: Index = 1
+    if b.at_least(whole, 33):
+        pieces = unwrap(b.max(b.int(2), b.index(_ceil(b, whole, PANEL))))
     grain = 4 if by_rows else 16  # as many as BLAS computes at once
-    size = (-(-whole // pieces) + grain - 1) // grain * grain
-    with nest.loop(-(-whole // size), parallel=True) as p:
+    size = _ceil(b, _ceil(b, whole, pieces), grain) * grain
+    with nest.loop(_ceil(b, whole, size), parallel=True) as p:
         start = b.imul(p, size)
-        here = b.min(b.int(size), b.isub(whole, start))
+        here = b.min(b.index(size), b.isub(whole, start))
         if by_rows:
             _gemm(b, nest, dtype, here, n, k, left, right, out, b.imul(start, left.row), zero, b.imul(start, n), ld=n)
         else:
             _gemm(b, nest, dtype, m, here, k, left, right, out, zero, b.imul(start, right.row), start, ld=n)
 
 
-def _gemm(b: Builder, nest: Nest, dtype: np.dtype, m: Index, n: Index, k: int, left: Matrices, right: Matrices,
+def _ceil(b: Builder, x: Index, y: Index) -> Index:
+    """x / y, rounded up."""
+    return unwrap(b.floordiv(b.isub(b.iadd(x, y), 1), y))
+
+
+def _gemm(b: Builder, nest: Nest, dtype: np.dtype, m: Index, n: Index, k: Index, left: Matrices, right: Matrices,
           out: Stored, left_at: Expr, right_at: Expr, out_at: Expr, ld: Index | None = None) -> None:
     """out = left · rightᵀ in row-major order, which to BLAS is outᵀ = right · leftᵀ by columns."""
     def flag(x: Matrices, by_columns: bool) -> tuple[str, Expr]:
@@ -150,13 +147,13 @@ def _gemm(b: Builder, nest: Nest, dtype: np.dtype, m: Index, n: Index, k: int, l
     def i32(x: Index) -> tuple[str, Expr]:
         return "&", b.cast(b.index(x), INT32)
 
-    right_transposed = right.column == 1 and not (right.row == 1)
-    left_transposed = not (left.column == 1 and not (left.row == 1)) and left.row == 1
+    right_transposed = _is_one(right.column) and not _is_one(right.row)
+    left_transposed = not (_is_one(left.column) and not _is_one(left.row)) and _is_one(left.row)
     lda = right.row if right_transposed else right.column
     ldb = left.column if left_transposed else left.row
-    if left.column == 1 and left.row == 1:
+    if _is_one(left.column) and _is_one(left.row):
         ldb, left_transposed = k, False
-    if right.column == 1 and right.row == 1:
+    if _is_one(right.column) and _is_one(right.row):
         lda, right_transposed = k, True
     one, zero = b.const(1, dtype), b.const(0, dtype)
     nest.call(f"blas_{BLAS[dtype]}gemm", [
@@ -164,7 +161,7 @@ def _gemm(b: Builder, nest: Nest, dtype: np.dtype, m: Index, n: Index, k: int, l
         (right.value, right_at), i32(_at_least(lda, k if right_transposed else n)),
         (left.value, left_at), i32(_at_least(ldb, m if left_transposed else k)), ("&", zero),
         (out, out_at), i32(ld if ld is not None else n), b.int(1), b.int(1),
-    ], reads=[left.value, right.value], writes=[out], work=_upper(m) * _upper(n) * k / 16)
+    ], reads=[left.value, right.value], writes=[out], work=_upper(m) * _upper(n) * _upper(k) / 16)
 
 
 def _upper(x: Index) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ...core.index_type import INDEX, ScalarType, scalar_type
+from ...core.types.index_type import INDEX, ScalarType, scalar_type
 from ..ir.expr import BOOL, F32, F64, SAFE, UNBOUNDED, Arena, Expr, Index, const_value
 from . import complex_numbers
 from .rewrites import BY_OPERATION, LEVELS, rewrite

@@ -12,7 +12,7 @@ _HOMES = {
         "nonempty_axis_env_DO_NOT_USE primal_dtype_to_tangent_dtype set_current_trace subjaxprs take_current_trace "
         "unmapped_aval unsafe_am_i_under_a_jit_DO_NOT_USE unsafe_am_i_under_a_vmap_DO_NOT_USE "
         "unsafe_get_axis_names_DO_NOT_USE valid_jaxtype"),
-    "core.array": "array_types",
+    "core.arrays.array": "array_types",
 }
 
 __getattr__, __dir__, __all__ = names(__name__, _HOMES, modules=("primitives",))

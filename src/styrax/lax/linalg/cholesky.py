@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from styrax.core import rules
-from styrax.core.avals import ShapedArray
-from styrax.core.primitive import Primitive
-from styrax.core.trace import get_aval
+from styrax.core.arrays.array import Array
+from styrax.core.programs import rules
+from styrax.core.programs.primitive import Primitive
+from styrax.core.tracing.trace import get_aval
+from styrax.core.types.avals import ShapedArray
+from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad
 
-from ..arithmetic import add, div
+from ..elementwise.arithmetic import add, div
 from .matrices import (
     INT32,
     Routine,
@@ -33,6 +35,9 @@ from .matrices import (
 )
 from .triangular import triangular_solve
 
+if TYPE_CHECKING:
+    from styrax.core.programs.lowering import Builder, Nest
+
 cholesky_p = Primitive("cholesky")
 batch_in_front(cholesky_p)
 
@@ -46,7 +51,7 @@ def _cholesky_abstract(x: ShapedArray) -> ShapedArray:
     return ShapedArray(x.shape, x.dtype)
 
 
-def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
+def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     """The lower triangular matrix `l` with `x == l @ l.T` (conjugated for complex ones).
 
     Args:
@@ -91,7 +96,7 @@ def _cholesky_jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any,
 rules.jvps[cholesky_p] = _cholesky_jvp
 
 
-def _cholesky_loops(b: Any, x: Any) -> Any:
+def _cholesky_loops(b: Builder, x: Any) -> Any:
     dtype = x.dtype
     x = working(b, x)
     *batch, size, _ = x.shape
@@ -136,7 +141,7 @@ def _cholesky_loops(b: Any, x: Any) -> Any:
             value = b.select(b.gt(j, i), zero, b.select(failed, nan, n.load(out, place)))
             n.store(out, place, value)
 
-    def body(n: Any, outs: Sequence[Any], ins: Sequence[Any]) -> None:
+    def body(n: Nest, outs: Sequence[Any], ins: Sequence[Any]) -> None:
         with each_matrix(n, batch) as at:
             (unrolled if small else by_lapack)(n, outs[0], at)
 

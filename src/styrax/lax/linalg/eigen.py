@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from styrax.core import rules
-from styrax.core.avals import ShapedArray
-from styrax.core.primitive import multiple_results
-from styrax.core.trace import get_aval
+from styrax.core.arrays.array import Array
+from styrax.core.programs import rules
+from styrax.core.programs.primitive import multiple_results
+from styrax.core.tracing.trace import get_aval
+from styrax.core.types.avals import ShapedArray
+from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad
 
-from ..arithmetic import add, div, mul, sub
-from ..broadcasting import broadcast_in_dim, expand_dims, squeeze
-from ..casting import convert_element_type
-from ..elementwise import abs, complex, conj, imag, real
-from ..reductions import argmax, reduce_sum
-from ..sorting import take_along
+from ..elementwise.arithmetic import add, div, mul, sub
+from ..elementwise.casting import convert_element_type
+from ..elementwise.functions import abs, complex, conj, imag, real
+from ..reductions.reduce import argmax, reduce_sum
+from ..shaping.broadcasting import broadcast_in_dim, expand_dims, squeeze
+from ..sorting.sort import take_along
 from .lu import lu
 from .matrices import (
     INT32,
@@ -44,6 +46,9 @@ from .matrices import (
 )
 from .qr import BLOCK
 from .triangular import triangular_solve
+
+if TYPE_CHECKING:
+    from styrax.core.programs.lowering import Builder
 
 
 class EigImplementation(enum.Enum):
@@ -106,9 +111,9 @@ def _eigh_abstract(x: ShapedArray, *, lower: bool, sort_eigenvalues: bool, subse
     return [ShapedArray(x.shape, x.dtype), ShapedArray(x.shape[:-1], real_dtype(x.dtype))]
 
 
-def eigh(x: Any, *, lower: bool = True, symmetrize_input: bool = True, sort_eigenvalues: bool = True,
-         subset_by_index: tuple[int, int] | None = None, implementation: EighImplementation | None = None
-         ) -> tuple[Any, Any]:
+def eigh(x: ArrayLike, *, lower: bool = True, symmetrize_input: bool = True, sort_eigenvalues: bool = True,
+         subset_by_index: tuple[int, int] | None = None,
+         implementation: EighImplementation | None = None) -> tuple[Array, Array]:
     """Eigenvectors and eigenvalues of symmetric or Hermitian matrices.
 
     Args:
@@ -131,7 +136,7 @@ def eigh(x: Any, *, lower: bool = True, symmetrize_input: bool = True, sort_eige
     return v, w
 
 
-def _eigh_loops(b: Any, x: Any, *, lower: bool, **_: Any) -> list[Any]:
+def _eigh_loops(b: Builder, x: Any, *, lower: bool, **_: Any) -> list[Any]:
     dtype = x.dtype
     x = working(b, x)
     *batch, n, _ = x.shape
@@ -194,9 +199,9 @@ def _eig_abstract(x: ShapedArray, *, compute_left_eigenvectors: bool, compute_ri
     return [ShapedArray(x.shape[:-1], dtype), *vectors]
 
 
-def eig(x: Any, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True,
+def eig(x: ArrayLike, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True,
         enable_eigvec_derivs: bool = False, implementation: EigImplementation | None = None,
-        use_magma: bool | None = None) -> list[Any]:
+        use_magma: bool | None = None) -> list[Array]:
     """Eigenvalues and eigenvectors of square matrices, in no particular order.
 
     Args:
@@ -216,7 +221,7 @@ def eig(x: Any, *, compute_left_eigenvectors: bool = True, compute_right_eigenve
                       enable_eigvec_derivs=enable_eigvec_derivs, implementation=implementation)
 
 
-def _paired(b: Any, vectors: Any, imaginary: Any, dtype: Any) -> Any:
+def _paired(b: Builder, vectors: Any, imaginary: Any, dtype: Any) -> Any:
     """Complex eigenvectors from LAPACK's real form: pairs of columns hold real and imaginary parts."""
     n = vectors.shape[-1]
     zero = b.const(0, vectors.dtype)
@@ -234,7 +239,7 @@ def _paired(b: Any, vectors: Any, imaginary: Any, dtype: Any) -> Any:
     return b.value(vectors.shape, dtype, at)
 
 
-def _eig_loops(b: Any, x: Any, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool, **_: Any
+def _eig_loops(b: Builder, x: Any, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool, **_: Any
                ) -> list[Any]:
     dtype = complex_dtype(b.avals_in[0].dtype) if x.dtype.itemsize >= 4 else np.dtype(np.complex64)
     x = working(b, x)
@@ -266,7 +271,7 @@ def _eig_loops(b: Any, x: Any, *, compute_left_eigenvectors: bool, compute_right
             nest.store(failed, at, nest.load(info, [b.index(0)]))
 
     transposed = by_columns(b, x)
-    _, failed, *rest = b.nest([(transposed.shape, x.dtype, transposed), (tuple(batch), INT32), *values,
+    factored, failed, *rest = b.nest([(transposed.shape, x.dtype, transposed), (tuple(batch), INT32), *values,
                                *[((*batch, n, n), x.dtype)] * sum(wanted)], body)
     found, vectors = rest[: len(values)], rest[len(values):]
     if complex_input:
@@ -348,8 +353,8 @@ def _schur_abstract(x: ShapedArray, *, compute_schur_vectors: bool, sort_eig_val
     return [ShapedArray(x.shape, x.dtype)] * (1 + compute_schur_vectors)
 
 
-def schur(x: Any, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False,
-          select_callable: Callable[..., Any] | None = None) -> Any:
+def schur(x: ArrayLike, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False,
+          select_callable: Callable[..., Any] | None = None) -> tuple[Array, Array]:
     """The Schur form of square matrices: `x == v @ t @ v.T` with `t` (almost) upper triangular.
 
     Args:
@@ -366,7 +371,7 @@ def schur(x: Any, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = F
                         select_callable=select_callable)
 
 
-def _schur_loops(b: Any, x: Any, *, compute_schur_vectors: bool, **_: Any) -> list[Any]:
+def _schur_loops(b: Builder, x: Any, *, compute_schur_vectors: bool, **_: Any) -> list[Any]:
     dtype = x.dtype
     x = working(b, x)
     *batch, n, _ = x.shape
@@ -412,7 +417,7 @@ def _hessenberg_abstract(a: ShapedArray) -> list[ShapedArray]:
     return [ShapedArray(a.shape, a.dtype), ShapedArray((*a.shape[:-2], a.shape[-1] - 1), a.dtype)]
 
 
-def hessenberg(a: Any) -> tuple[Any, Any]:
+def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
     """Square matrices reduced to upper Hessenberg form by an orthogonal similarity.
 
     Returns:
@@ -422,7 +427,7 @@ def hessenberg(a: Any) -> tuple[Any, Any]:
     return tuple(hessenberg_p.bind(a))
 
 
-def _hessenberg_loops(b: Any, a: Any) -> list[Any]:
+def _hessenberg_loops(b: Builder, a: Any) -> list[Any]:
     dtype = a.dtype
     a = working(b, a)
     *batch, n, _ = a.shape
@@ -460,7 +465,7 @@ def _tridiagonal_abstract(a: ShapedArray, *, lower: bool) -> list[ShapedArray]:
             ShapedArray((*batch, n - 1), a.dtype)]
 
 
-def tridiagonal(a: Any, *, lower: bool = True) -> list[Any]:
+def tridiagonal(a: ArrayLike, *, lower: bool = True) -> list[Array]:
     """Symmetric or Hermitian matrices reduced to tridiagonal form by an orthogonal similarity.
 
     Args:
@@ -474,7 +479,7 @@ def tridiagonal(a: Any, *, lower: bool = True) -> list[Any]:
     return list(tridiagonal_p.bind(a, lower=lower))
 
 
-def _tridiagonal_loops(b: Any, a: Any, *, lower: bool) -> list[Any]:
+def _tridiagonal_loops(b: Builder, a: Any, *, lower: bool) -> list[Any]:
     dtype = a.dtype
     a = working(b, a)
     *batch, n, _ = a.shape

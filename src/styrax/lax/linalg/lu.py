@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from styrax.core import rules
-from styrax.core.avals import ShapedArray
-from styrax.core.index_type import INDEX
-from styrax.core.primitive import Primitive, multiple_results
-from styrax.core.trace import get_aval
+from styrax.core.arrays.array import Array
+from styrax.core.programs import rules
+from styrax.core.programs.primitive import Primitive, multiple_results
+from styrax.core.tracing.trace import get_aval
+from styrax.core.types.avals import ShapedArray
+from styrax.core.types.index_type import INDEX
+from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad
 
-from ..arithmetic import add
-from ..broadcasting import broadcast_in_dim
-from ..filling import pad
-from ..slicing import slice_in_dim
-from ..sorting import take_along
+from ..elementwise.arithmetic import add
+from ..indexing.slicing import slice_in_dim
+from ..shaping.broadcasting import broadcast_in_dim
+from ..shaping.filling import pad
+from ..sorting.sort import take_along
 from .matrices import (
     INT32,
     Routine,
@@ -37,6 +39,9 @@ from .matrices import (
 )
 from .triangular import triangular_solve
 
+if TYPE_CHECKING:
+    from styrax.core.programs.lowering import Builder, Nest
+
 lu_p = multiple_results("lu")
 batch_in_front(lu_p)
 
@@ -49,7 +54,7 @@ def _lu_abstract(x: ShapedArray) -> list[ShapedArray]:
     return [ShapedArray(x.shape, x.dtype), ShapedArray((*batch, min(m, n)), INT32), ShapedArray((*batch, m), INT32)]
 
 
-def lu(x: Any) -> tuple[Any, Any, Any]:
+def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
     """The factorisation `p @ l @ u` of matrices, with rows exchanged for stability.
 
     Args:
@@ -63,7 +68,7 @@ def lu(x: Any) -> tuple[Any, Any, Any]:
     return tuple(lu_p.bind(x))
 
 
-def _exchanges(b: Any, n: Any, pivots: Any, permutation: Any, at: list[Any], steps: int, size: int) -> None:
+def _exchanges(b: Builder, n: Any, pivots: Any, permutation: Any, at: list[Any], steps: int, size: int) -> None:
     """Fills in the permutation that a sequence of exchanges makes."""
     with n.loop(size) as i:
         n.store(permutation, [*at, i], b.cast(i, INT32))
@@ -74,13 +79,13 @@ def _exchanges(b: Any, n: Any, pivots: Any, permutation: Any, at: list[Any], ste
         n.store(permutation, [*at, j], here)
 
 
-def _lu_loops(b: Any, x: Any) -> list[Any]:
+def _lu_loops(b: Builder, x: Any) -> list[Any]:
     dtype = x.dtype
     x = working(b, x)
     *batch, rows, columns = x.shape
     steps = min(rows, columns)
 
-    def body(n: Any, outs: Sequence[Any], ins: Sequence[Any]) -> None:
+    def body(n: Nest, outs: Sequence[Any], ins: Sequence[Any]) -> None:
         factors, pivots, permutation = outs
         with each_matrix(n, batch) as at:
             if steps:
@@ -154,7 +159,7 @@ def _pivots_abstract(pivots: ShapedArray, *, permutation_size: int) -> ShapedArr
     return ShapedArray((*pivots.shape[:-1], permutation_size), INT32)
 
 
-def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
+def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
     """The permutation that exchanges of rows make, as `lu` gives it.
 
     Args:
@@ -167,10 +172,10 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
     return lu_pivots_to_permutation_p.bind(pivots, permutation_size=int(permutation_size))
 
 
-def _pivots_loops(b: Any, pivots: Any, *, permutation_size: int) -> Any:
+def _pivots_loops(b: Builder, pivots: Any, *, permutation_size: int) -> Any:
     *batch, steps = pivots.shape
 
-    def body(n: Any, outs: Sequence[Any], ins: Sequence[Any]) -> None:
+    def body(n: Nest, outs: Sequence[Any], ins: Sequence[Any]) -> None:
         with each_matrix(n, batch) as at:
             _exchanges(b, n, ins[0], outs[0], at, steps, permutation_size)
 

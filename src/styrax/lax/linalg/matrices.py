@@ -9,22 +9,26 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from styrax.core import dtypes, rules
-from styrax.core.primitive import Primitive
-from styrax.core.trace import get_aval
+from styrax.core.programs import rules
+from styrax.core.programs.primitive import Primitive
+from styrax.core.tracing.trace import get_aval
+from styrax.core.types import dtypes
 from styrax.transforms import batching
 
-from ..arithmetic import add
-from ..casting import convert_element_type
-from ..comparisons import ge, le, select
-from ..contractions import Precision, dot_general
-from ..elementwise import conj
-from ..filling import broadcasted_iota, full_like
-from ..shaping import transpose
+from ..elementwise.arithmetic import add
+from ..elementwise.casting import convert_element_type
+from ..elementwise.comparisons import ge, le, select
+from ..elementwise.functions import conj
+from ..reductions.contractions import Precision, dot_general
+from ..shaping.filling import broadcasted_iota, full_like
+from ..shaping.reshaping import transpose
+
+if TYPE_CHECKING:
+    from styrax.core.programs.lowering import Builder
 
 INT32 = np.dtype(np.int32)
 LETTERS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d", np.dtype(np.complex64): "c",
@@ -112,7 +116,7 @@ def band(x: Any, lower: bool, k: int = 0) -> Any:
     rows = add(rows, np.int32(k))
     mask = ge(rows, columns) if lower else le(rows, columns)
     if rank > 2:
-        from ..broadcasting import broadcast_in_dim
+        from ..shaping.broadcasting import broadcast_in_dim
 
         mask = broadcast_in_dim(mask, shape, (rank - 2, rank - 1))
     return select(mask, x, full_like(x, 0))
@@ -141,13 +145,13 @@ def batch_in_front(primitive: Primitive) -> None:
 # --- loops over matrices
 
 
-def by_columns(b: Any, x: Any) -> Any:
+def by_columns(b: Builder, x: Any) -> Any:
     """The transposes of matrices: in memory, what LAPACK takes for the matrices themselves, and back."""
     *batch, rows, columns = x.shape
     return b.value((*batch, columns, rows), x.dtype, lambda index: x.at((*index[:-2], index[-1], index[-2])))
 
 
-def unless(b: Any, failed: Any, value: Any) -> Any:
+def unless(b: Builder, failed: Any, value: Any) -> Any:
     """A value with NaN in the matrices (or vectors) of a batch for which LAPACK reported failure."""
     rank = len(failed.shape)
     nan = b.const(np.nan, value.dtype)
@@ -155,7 +159,7 @@ def unless(b: Any, failed: Any, value: Any) -> Any:
                    lambda index: b.select(b.ne(failed.at(index[:rank]), b.const(0, INT32)), nan, value.at(index)))
 
 
-def working(b: Any, value: Any) -> Any:
+def working(b: Builder, value: Any) -> Any:
     """A value of a dtype that LAPACK knows: half precisions become f32."""
     if value.dtype in LETTERS:
         return value
@@ -163,7 +167,7 @@ def working(b: Any, value: Any) -> Any:
     return b.value(value.shape, single, lambda index: b.cast(value.at(index), single))
 
 
-def in_dtype(b: Any, value: Any, dtype: Any) -> Any:
+def in_dtype(b: Builder, value: Any, dtype: Any) -> Any:
     """A result in the dtype that was asked for."""
     if value.dtype == dtype:
         return value
@@ -189,7 +193,7 @@ def each_matrix(n: Any, batch: Sequence[Any]) -> Any:
         yield at
 
 
-def place_of(b: Any, value: Any, at: Sequence[Any]) -> tuple[Any, Any]:
+def place_of(b: Builder, value: Any, at: Sequence[Any]) -> tuple[Any, Any]:
     """A pointer to matrix (or vector) `at` of a contiguous value in memory."""
     rest = len(value.shape) - len(at)
     offset = b.index(0)

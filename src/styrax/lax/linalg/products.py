@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from styrax.core import rules
-from styrax.core.avals import ShapedArray
-from styrax.core.primitive import Primitive
-from styrax.core.trace import get_aval
+from styrax.core.arrays.array import Array
+from styrax.core.programs import rules
+from styrax.core.programs.primitive import Primitive
+from styrax.core.tracing.trace import get_aval
+from styrax.core.types.avals import ShapedArray
+from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad
 
-from ..arithmetic import add, mul, neg
-from ..broadcasting import broadcast_in_dim
-from ..filling import pad
-from ..slicing import slice_in_dim
+from ..elementwise.arithmetic import add, mul, neg
+from ..indexing.slicing import slice_in_dim
+from ..shaping.broadcasting import broadcast_in_dim
+from ..shaping.filling import pad
 from .matrices import (
     INT32,
     Routine,
@@ -33,6 +35,9 @@ from .matrices import (
     shape_of,
     working,
 )
+
+if TYPE_CHECKING:
+    from styrax.core.programs.lowering import Builder
 
 tridiagonal_solve_p = Primitive("tridiagonal_solve")
 batch_in_front(tridiagonal_solve_p)
@@ -51,7 +56,8 @@ def _tridiagonal_solve_abstract(dl: ShapedArray, d: ShapedArray, du: ShapedArray
     return ShapedArray(b.shape, b.dtype)
 
 
-def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Any:
+def tridiagonal_solve(dl: ArrayLike, d: ArrayLike, du: ArrayLike, b: ArrayLike, *,
+                      perturb_singular: bool = False) -> Array:
     """Solves systems with tridiagonal matrices, with row exchanges.
 
     Args:
@@ -67,7 +73,7 @@ def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: boo
     return tridiagonal_solve_p.bind(dl, d, du, b, perturb_singular=bool(perturb_singular))
 
 
-def _tridiagonal_solve_loops(b: Any, dl: Any, d: Any, du: Any, rhs: Any, *, perturb_singular: bool) -> Any:
+def _tridiagonal_solve_loops(b: Builder, dl: Any, d: Any, du: Any, rhs: Any, *, perturb_singular: bool) -> Any:
     dtype = rhs.dtype
     dl, d, du, rhs = (working(b, v) for v in (dl, d, du, rhs))
     *batch, n, k = rhs.shape
@@ -163,8 +169,8 @@ def _symmetric_product_abstract(a: ShapedArray, c: ShapedArray, *, alpha: float,
     return ShapedArray(c.shape, c.dtype)
 
 
-def symmetric_product(a_matrix: Any, c_matrix: Any, *, alpha: float = 1.0, beta: float = 0.0,
-                      symmetrize_output: bool = False) -> Any:
+def symmetric_product(a_matrix: ArrayLike, c_matrix: ArrayLike, *, alpha: float = 1.0, beta: float = 0.0,
+                      symmetrize_output: bool = False) -> Array:
     """`alpha * a @ a.T + beta * c`.
 
     Args:
@@ -182,7 +188,7 @@ def symmetric_product(a_matrix: Any, c_matrix: Any, *, alpha: float = 1.0, beta:
     return add(band(out, True), swapped(band(out, True, -1)))
 
 
-def _symmetric_product_loops(b: Any, a: Any, c: Any, *, alpha: float, beta: float) -> Any:
+def _symmetric_product_loops(b: Builder, a: Any, c: Any, *, alpha: float, beta: float) -> Any:
     dtype = c.dtype
 
     def body(index: Sequence[Any], r: Sequence[Any]) -> tuple[Any]:
@@ -213,7 +219,7 @@ def _cholesky_update_abstract(r: ShapedArray, w: ShapedArray) -> ShapedArray:
     return ShapedArray(r.shape, r.dtype)
 
 
-def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
+def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     """The upper triangular factor of `r.T @ r + w wᵀ`, from `r`.
 
     Args:
@@ -223,7 +229,7 @@ def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
     return cholesky_update_p.bind(r_matrix, w_vector)
 
 
-def _cholesky_update_loops(b: Any, r: Any, w: Any) -> Any:
+def _cholesky_update_loops(b: Builder, r: Any, w: Any) -> Any:
     dtype = r.dtype
     r, w = working(b, r), working(b, w)
     *batch, n, _ = r.shape

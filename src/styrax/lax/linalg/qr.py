@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from styrax.core import rules
-from styrax.core.avals import ShapedArray
-from styrax.core.primitive import Primitive, multiple_results
-from styrax.core.trace import get_aval
+from styrax.core.arrays.array import Array
+from styrax.core.programs import rules
+from styrax.core.programs.primitive import Primitive, multiple_results
+from styrax.core.tracing.trace import get_aval
+from styrax.core.types.avals import ShapedArray
+from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad
 
-from ..arithmetic import add, mul, sub
-from ..broadcasting import broadcast_in_dim
-from ..casting import convert_element_type
-from ..elementwise import real
-from ..joining import concatenate
-from ..slicing import slice_in_dim
-from ..sorting import take_along
+from ..elementwise.arithmetic import add, mul, sub
+from ..elementwise.casting import convert_element_type
+from ..elementwise.functions import real
+from ..indexing.slicing import slice_in_dim
+from ..shaping.broadcasting import broadcast_in_dim
+from ..shaping.joining import concatenate
+from ..sorting.sort import take_along
 from .matrices import (
     INT32,
     Routine,
@@ -41,6 +43,9 @@ from .matrices import (
 )
 from .triangular import triangular_solve
 
+if TYPE_CHECKING:
+    from styrax.core.programs.lowering import Builder
+
 qr_p = multiple_results("qr")
 batch_in_front(qr_p)
 
@@ -57,7 +62,8 @@ def _qr_abstract(x: ShapedArray, *, pivoting: bool, full_matrices: bool, use_mag
     return [*out, ShapedArray((*batch, n), INT32)] if pivoting else out
 
 
-def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None) -> Any:
+def qr(x: ArrayLike, *, pivoting: bool = False, full_matrices: bool = True,
+       use_magma: bool | None = None) -> tuple[Array, ...]:
     """The factorisation of matrices into orthonormal columns and an upper triangle.
 
     Args:
@@ -77,7 +83,7 @@ def _unitary(name: str, dtype: Any) -> str:
     return ("un" if is_complex(dtype) else "or") + name
 
 
-def _qr_loops(b: Any, x: Any, *, pivoting: bool, full_matrices: bool, use_magma: Any = None) -> list[Any]:
+def _qr_loops(b: Builder, x: Any, *, pivoting: bool, full_matrices: bool, use_magma: Any = None) -> list[Any]:
     dtype = x.dtype
     x = working(b, x)
     *batch, m, n = x.shape
@@ -161,7 +167,7 @@ def geqrf(a: Any) -> tuple[Any, Any]:
     return packed, taus
 
 
-def _geqrf_loops(b: Any, x: Any) -> list[Any]:
+def _geqrf_loops(b: Builder, x: Any) -> list[Any]:
     dtype = x.dtype
     x = working(b, x)
     *batch, m, n = x.shape
@@ -247,7 +253,7 @@ def _householder_product_abstract(a: ShapedArray, taus: ShapedArray) -> ShapedAr
     return ShapedArray(a.shape, a.dtype)
 
 
-def householder_product(a: Any, taus: Any) -> Any:
+def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
     """The first columns of a product of elementary reflections, as `qr` leaves them behind.
 
     Args:
@@ -260,7 +266,7 @@ def householder_product(a: Any, taus: Any) -> Any:
     return householder_product_p.bind(a, taus)
 
 
-def _householder_product_loops(b: Any, a: Any, taus: Any) -> Any:
+def _householder_product_loops(b: Builder, a: Any, taus: Any) -> Any:
     dtype = a.dtype
     a, taus = working(b, a), working(b, taus)
     *batch, m, n = a.shape
@@ -296,7 +302,7 @@ def _ormqr_abstract(a: ShapedArray, taus: ShapedArray, c: ShapedArray, *, left: 
     return ShapedArray(c.shape, c.dtype)
 
 
-def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
+def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, transpose: bool = False) -> Array:
     """The product of matrices with the orthogonal matrix of elementary reflections, without forming that.
 
     Args:
@@ -308,7 +314,7 @@ def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = Fal
     return ormqr_p.bind(a, taus, c, left=left, transpose=transpose)
 
 
-def _ormqr_loops(b: Any, a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> Any:
+def _ormqr_loops(b: Builder, a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> Any:
     dtype = c.dtype
     a, taus, c = working(b, a), working(b, taus), working(b, c)
     *batch, m, n = c.shape

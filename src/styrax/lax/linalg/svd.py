@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from styrax.core import rules
-from styrax.core.avals import ShapedArray
-from styrax.core.primitive import multiple_results
-from styrax.core.trace import get_aval
+from styrax.core.arrays.array import Array
+from styrax.core.programs import rules
+from styrax.core.programs.primitive import multiple_results
+from styrax.core.tracing.trace import get_aval
+from styrax.core.types.avals import ShapedArray
+from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad
 
-from ..arithmetic import add, div, mul, sub
-from ..casting import convert_element_type
-from ..comparisons import eq
-from ..elementwise import real
+from ..elementwise.arithmetic import add, div, mul, sub
+from ..elementwise.casting import convert_element_type
+from ..elementwise.comparisons import eq
+from ..elementwise.functions import real
 from .eigen import columns_of, diagonal, rows_of
 from .matrices import (
     INT32,
@@ -39,6 +41,9 @@ from .matrices import (
     working,
 )
 from .qr import BLOCK
+
+if TYPE_CHECKING:
+    from styrax.core.programs.lowering import Builder
 
 
 class SvdAlgorithm(enum.Enum):
@@ -74,8 +79,26 @@ def _svd_abstract(x: ShapedArray, *, full_matrices: bool, compute_uv: bool, subs
             ShapedArray((*batch, n if full_matrices else k, n), x.dtype)]
 
 
-def svd(x: Any, *, full_matrices: bool = True, compute_uv: bool = True,
-        subset_by_index: tuple[int, int] | None = None, algorithm: SvdAlgorithm | None = None) -> Any:
+@overload
+def svd(x: ArrayLike, *, full_matrices: bool = True, compute_uv: Literal[True] = True,
+        subset_by_index: tuple[int, int] | None = None,
+        algorithm: SvdAlgorithm | None = None) -> tuple[Array, Array, Array]: ...
+
+
+@overload
+def svd(x: ArrayLike, *, full_matrices: bool = True, compute_uv: Literal[False],
+        subset_by_index: tuple[int, int] | None = None, algorithm: SvdAlgorithm | None = None) -> Array: ...
+
+
+@overload
+def svd(x: ArrayLike, *, full_matrices: bool = True, compute_uv: bool = True,
+        subset_by_index: tuple[int, int] | None = None,
+        algorithm: SvdAlgorithm | None = None) -> Array | tuple[Array, Array, Array]: ...
+
+
+def svd(x: ArrayLike, *, full_matrices: bool = True, compute_uv: bool = True,
+        subset_by_index: tuple[int, int] | None = None,
+        algorithm: SvdAlgorithm | None = None) -> Array | tuple[Array, Array, Array]:
     """The singular value decomposition `x == (u * s) @ vh` of matrices.
 
     Args:
@@ -96,7 +119,7 @@ def svd(x: Any, *, full_matrices: bool = True, compute_uv: bool = True,
     return u, s, vh
 
 
-def _svd_loops(b: Any, x: Any, *, full_matrices: bool, compute_uv: bool, **_: Any) -> list[Any]:
+def _svd_loops(b: Builder, x: Any, *, full_matrices: bool, compute_uv: bool, **_: Any) -> list[Any]:
     dtype = x.dtype
     x = working(b, x)
     *batch, m, n = x.shape
@@ -134,8 +157,8 @@ def _svd_loops(b: Any, x: Any, *, full_matrices: bool, compute_uv: bool, **_: An
             nest.store(failed, at, nest.load(info, [b.index(0)]))
 
     transposed = by_columns(b, x)
-    _, s, failed, *uv = b.nest([(transposed.shape, x.dtype, transposed), ((*batch, k), part), (tuple(batch), INT32),
-                                *vectors], body)
+    made = [(transposed.shape, x.dtype, transposed), ((*batch, k), part), (tuple(batch), INT32), *vectors]
+    factored, s, failed, *uv = b.nest(made, body)
     outs = [in_dtype(b, unless(b, failed, s), real_dtype(dtype))]
     return outs + [in_dtype(b, unless(b, failed, by_columns(b, v)), dtype) for v in uv]
 

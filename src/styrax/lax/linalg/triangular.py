@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from styrax.core import rules
-from styrax.core.avals import ShapedArray
-from styrax.core.primitive import Primitive
-from styrax.core.trace import get_aval
+from styrax.core.arrays.array import Array
+from styrax.core.programs import rules
+from styrax.core.programs.primitive import Primitive
+from styrax.core.tracing.trace import get_aval
+from styrax.core.types.avals import ShapedArray
+from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad, batching
 
-from ..arithmetic import neg
-from ..broadcasting import expand_dims, squeeze
-from ..elementwise import conj
-from ..shaping import reshape, transpose
+from ..elementwise.arithmetic import neg
+from ..elementwise.functions import conj
+from ..shaping.broadcasting import expand_dims, squeeze
+from ..shaping.reshaping import reshape, transpose
 from .matrices import (
     Routine,
     band,
@@ -32,6 +34,9 @@ from .matrices import (
     swapped,
     working,
 )
+
+if TYPE_CHECKING:
+    from styrax.core.programs.lowering import Builder, Nest
 
 triangular_solve_p = Primitive("triangular_solve")
 
@@ -55,8 +60,8 @@ def _triangular_solve_abstract(a: ShapedArray, b: ShapedArray, *, left_side: boo
     return ShapedArray(b.shape, b.dtype)
 
 
-def triangular_solve(a: Any, b: Any, *, left_side: bool = False, lower: bool = False, transpose_a: bool = False,
-                     conjugate_a: bool = False, unit_diagonal: bool = False) -> Any:
+def triangular_solve(a: ArrayLike, b: ArrayLike, *, left_side: bool = False, lower: bool = False,
+                     transpose_a: bool = False, conjugate_a: bool = False, unit_diagonal: bool = False) -> Array:
     """Solves `op(a) @ x == b`, or `x @ op(a) == b`, for triangular matrices `a`.
 
     Args:
@@ -150,7 +155,7 @@ rules.batchers[triangular_solve_p] = _triangular_solve_batch
 # --- lowerings
 
 
-def _triangular_solve_loops(b: Any, a: Any, rhs: Any, *, left_side: bool, lower: bool, transpose_a: bool,
+def _triangular_solve_loops(b: Builder, a: Any, rhs: Any, *, left_side: bool, lower: bool, transpose_a: bool,
                             conjugate_a: bool, unit_diagonal: bool) -> Any:
     dtype = rhs.dtype
     a, rhs = working(b, a), working(b, rhs)
@@ -162,7 +167,7 @@ def _triangular_solve_loops(b: Any, a: Any, rhs: Any, *, left_side: bool, lower:
     return in_dtype(b, out, dtype)
 
 
-def _by_substitution(b: Any, a: Any, rhs: Any, size: int, left_side: bool, lower: bool, transpose_a: bool,
+def _by_substitution(b: Builder, a: Any, rhs: Any, size: int, left_side: bool, lower: bool, transpose_a: bool,
                      conjugate_a: bool, unit_diagonal: bool) -> Any:
     *batch, rows, columns = rhs.shape
     others = columns if left_side else rows
@@ -170,7 +175,7 @@ def _by_substitution(b: Any, a: Any, rhs: Any, size: int, left_side: bool, lower
     flipped = transpose_a == left_side
     ascending = lower != flipped
 
-    def body(n: Any, outs: Sequence[Any], ins: Sequence[Any]) -> None:
+    def body(n: Nest, outs: Sequence[Any], ins: Sequence[Any]) -> None:
         (out,) = outs
         with each_matrix(n, batch) as at:
             def entry(i: int, j: int) -> Any:
@@ -193,7 +198,7 @@ def _by_substitution(b: Any, a: Any, rhs: Any, size: int, left_side: bool, lower
     return b.nest([(rhs.shape, rhs.dtype)], body)[0]
 
 
-def _by_blas(b: Any, a: Any, rhs: Any, left_side: bool, lower: bool, transpose_a: bool, conjugate_a: bool,
+def _by_blas(b: Builder, a: Any, rhs: Any, left_side: bool, lower: bool, transpose_a: bool, conjugate_a: bool,
              unit_diagonal: bool) -> Any:
     if conjugate_a and not transpose_a:
         plain = a
@@ -207,7 +212,7 @@ def _by_blas(b: Any, a: Any, rhs: Any, left_side: bool, lower: bool, transpose_a
     diagonal = "U" if unit_diagonal else "N"
     whole = math.prod(batch) != 1 or not isinstance(others, int) or others <= PANEL
 
-    def body(n: Any, outs: Sequence[Any], ins: Sequence[Any]) -> None:
+    def body(n: Nest, outs: Sequence[Any], ins: Sequence[Any]) -> None:
         (out,), (matrix,) = outs, ins
         trsm = Routine(b, n, "trsm", rhs.dtype, library="blas")
         one = ("&", b.const(1, rhs.dtype))

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
+from styrax.core.arrays.array import Array
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike
 from styrax.numpy.binary import add, divide, multiply, subtract
 from styrax.numpy.contractions import dot
 from styrax.numpy.conversion import asarray
@@ -31,7 +33,7 @@ from styrax.numpy.reductions import std
 from styrax.numpy.shaping import atleast_1d, atleast_2d, moveaxis
 from styrax.numpy.sorting import argsort
 from styrax.numpy.updates import scatter
-from styrax.transforms.jit import jit
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 
 class ModeResult(NamedTuple):
@@ -42,7 +44,7 @@ class ModeResult(NamedTuple):
 
 
 @partial(jit, static_argnames=("axis", "nan_policy", "keepdims"))
-def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
+def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
     """The most frequent value along `axis` (of all, for None), the smallest of several, and its count.
 
     Raises NotImplementedError for `nan_policy` "omit", ValueError for unknown ones.
@@ -82,7 +84,7 @@ def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: 
 
 
 @partial(jit, static_argnames=("method", "axis", "nan_policy"))
-def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Any:
+def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Array:
     """The ranks of the elements, from 1, along `axis` (of all, for None).
 
     `method` is what equal elements get: the "average", "min" or "max" of their ranks, ranks without gaps
@@ -127,7 +129,8 @@ def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_po
 
 
 @partial(jit, static_argnames=("axis", "nan_policy", "keepdims"))
-def sem(a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False) -> Any:
+def sem(a: ArrayLike, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *,
+        keepdims: bool = False) -> Array:
     """The standard error of the mean along `axis` (of all, for None).
 
     `nan_policy` "omit" leaves NaN out. Raises ValueError for policies other than that and "propagate".
@@ -196,7 +199,7 @@ class gaussian_kde:
         self.covariance = multiply(data_covariance, lax.square(asarray(self.factor)))
         self.inv_cov = divide(inv(data_covariance), lax.square(asarray(self.factor)))
 
-    def _log_terms(self, points: Any) -> Any:
+    def _log_terms(self, points: Any) -> Array:
         """The logarithms of the normal densities of all pairs of a data point (rows) and a point (columns)."""
         from styrax.numpy.linalg import slogdet
 
@@ -214,23 +217,23 @@ class gaussian_kde:
         normaliser = add(multiply(self.d, np.log(2 * np.pi)), slogdet(self.covariance)[1])
         return lax.reshape(multiply(-0.5, add(energy, normaliser)), difference.shape[1:])
 
-    def evaluate(self, points: Any) -> Any:
+    def evaluate(self, points: Any) -> Array:
         """The estimated density at points, given as columns."""
         return dot(self.weights, lax.exp(self._log_terms(points)))
 
     __call__ = evaluate
 
-    def pdf(self, x: Any) -> Any:
+    def pdf(self, x: Any) -> Array:
         """The estimated density at points, given as columns."""
         return self.evaluate(x)
 
-    def logpdf(self, x: Any) -> Any:
+    def logpdf(self, x: Any) -> Array:
         """The logarithm of the estimated density at points, given as columns."""
         from styrax.nn.exponentials import logsumexp
 
         return logsumexp(self._log_terms(x), axis=0, b=lax.expand_dims(self.weights, (1,)))
 
-    def integrate_gaussian(self, mean: Any, cov: Any) -> Any:
+    def integrate_gaussian(self, mean: Any, cov: Any) -> Array:
         """The integral of the estimate times a normal density."""
         from .discrete import multivariate_normal
 
@@ -239,7 +242,7 @@ class gaussian_kde:
         values = lax.exp(multivariate_normal.logpdf(lax.transpose(self.dataset, (1, 0)), mean, total))
         return dot(self.weights, values)
 
-    def integrate_box_1d(self, low: Any, high: Any) -> Any:
+    def integrate_box_1d(self, low: Any, high: Any) -> Array:
         """The integral of a one-dimensional estimate between two bounds. Raises ValueError in more dimensions."""
         from styrax.scipy.special import ndtr
 
@@ -252,7 +255,7 @@ class gaussian_kde:
         values = subtract(ndtr(divide(subtract(high, data), width)), ndtr(divide(subtract(low, data), width)))
         return dot(self.weights, values)
 
-    def integrate_kde(self, other: gaussian_kde) -> Any:
+    def integrate_kde(self, other: gaussian_kde) -> Array:
         """The integral of the product of two estimates."""
         if other.d != self.d:
             raise ValueError("KDEs are not the same dimensionality")
@@ -266,7 +269,7 @@ class gaussian_kde:
         )
         return dot(dot(self.weights, table), other.weights)
 
-    def resample(self, key: Any, shape: tuple = ()) -> Any:
+    def resample(self, key: Any, shape: tuple = ()) -> Array:
         """Random points drawn from the estimate, along the first axis of the result."""
         from styrax import random
 

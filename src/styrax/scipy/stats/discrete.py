@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core import dtypes
+from styrax.core.arrays.array import Array
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike
 from styrax.numpy.binary import (
     add,
     divide,
@@ -40,12 +42,12 @@ def _probability(p: Any) -> Any:
     return logical_and(greater_equal(p, 0), less_equal(p, 1))
 
 
-def _whole(k: Any) -> Any:
+def _whole(k: Any) -> Array:
     return not_equal(round(k), k)
 
 
 # -- Bernoulli, binomial and their kin ---------------------------------------------------------------------
-def _bernoulli_logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
+def _bernoulli_logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The logarithm of the probability of k - loc, 0 or 1, with probability p of 1."""
     k, p, loc = inexact("bernoulli.logpmf", k, p, loc)
     zero, one = number(0, k), number(1, k)
@@ -54,7 +56,7 @@ def _bernoulli_logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
     return choose_elements(logical_or(lax.lt(x, zero), lax.gt(x, one)), -np.inf, value)
 
 
-def _bernoulli_cdf(k: Any, p: Any) -> Any:
+def _bernoulli_cdf(k: ArrayLike, p: ArrayLike) -> Array:
     """The distribution function."""
     k, p = inexact("bernoulli.cdf", k, p)
     # Steps at 0 and 1; comparisons with NaN are false.
@@ -64,7 +66,7 @@ def _bernoulli_cdf(k: Any, p: Any) -> Any:
     return choose_elements(logical_and(_probability(p), equal(k, k)), value, np.nan)
 
 
-def _bernoulli_ppf(q: Any, p: Any) -> Any:
+def _bernoulli_ppf(q: ArrayLike, p: ArrayLike) -> Array:
     """The quantiles."""
     q, p = inexact("bernoulli.ppf", q, p)
     value = choose_elements(greater(q, subtract(1, p)), number(1, q), number(0, q))
@@ -76,7 +78,7 @@ bernoulli = namespace("bernoulli", "The Bernoulli distribution.", logpmf=_bernou
                       cdf=_bernoulli_cdf, ppf=_bernoulli_ppf)
 
 
-def _binom_logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
+def _binom_logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The logarithm of the probability of k - loc successes in n trials."""
     k, n, p, loc = inexact("binom.logpmf", k, n, p, loc)
     y = lax.sub(k, loc)
@@ -92,7 +94,7 @@ binom = namespace("binom", "The binomial distribution.", logpmf=_binom_logpmf,
                   pmf=exp_of(_binom_logpmf, "The probability of k - loc successes in n trials."))
 
 
-def _betabinom_logpmf(k: Any, n: Any, a: Any, b: Any, loc: Any = 0) -> Any:
+def _betabinom_logpmf(k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The logarithm of the probability of k - loc successes in n trials whose probability is beta distributed."""
     k, n, a, b, loc = inexact("betabinom.logpmf", k, n, a, b, loc)
     hits = subtract(floor(k), loc)
@@ -109,7 +111,7 @@ betabinom = namespace("betabinom", "The beta-binomial distribution.", logpmf=_be
                       pmf=exp_of(_betabinom_logpmf, "The probability of k - loc successes in n trials."))
 
 
-def _geom_logpmf(k: Any, p: Any, loc: Any = 0) -> Any:
+def _geom_logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The logarithm of the probability that the first success is trial k - loc."""
     k, p, loc = inexact("geom.logpmf", k, p, loc)
     zero, one = number(0, k), number(1, k)
@@ -122,7 +124,7 @@ geom = namespace("geom", "The geometric distribution.", logpmf=_geom_logpmf,
                  pmf=exp_of(_geom_logpmf, "The probability that the first success is trial k - loc."))
 
 
-def _nbinom_logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
+def _nbinom_logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The logarithm of the probability of k - loc failures before the n-th success."""
     k, n, p, loc = inexact("nbinom.logpmf", k, n, p, loc)
     one = number(1, k)
@@ -132,12 +134,13 @@ def _nbinom_logpmf(k: Any, n: Any, p: Any, loc: Any = 0) -> Any:
     return choose_elements(lax.lt(*promote_args("pmf", k, loc)), -np.inf, lax.add(ways, kernel))
 
 
-nbinom = namespace("nbinom", "The negative binomial distribution.", logpmf=_nbinom_logpmf,
+nbinom = namespace("nbinom", "The negative binomial distribution.",
+                   {"n": "numbers of successes", "k": "failures before the last of them"}, logpmf=_nbinom_logpmf,
                    pmf=exp_of(_nbinom_logpmf, "The probability of k - loc failures before the n-th success."))
 
 
 # -- Poisson -----------------------------------------------------------------------------------------------
-def _poisson_logpmf(k: Any, mu: Any, loc: Any = 0) -> Any:
+def _poisson_logpmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The logarithm of the probability of k - loc events where mu are expected."""
     k, mu, loc = inexact("poisson.logpmf", k, mu, loc)
     zero = number(0, k)
@@ -146,7 +149,7 @@ def _poisson_logpmf(k: Any, mu: Any, loc: Any = 0) -> Any:
     return choose_elements(logical_or(lax.lt(x, zero), _whole(k)), -np.inf, value)
 
 
-def _poisson_cdf(k: Any, mu: Any, loc: Any = 0) -> Any:
+def _poisson_cdf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The distribution function."""
     k, mu, loc = inexact("poisson.cdf", k, mu, loc)
     x = lax.sub(k, loc)
@@ -154,7 +157,7 @@ def _poisson_cdf(k: Any, mu: Any, loc: Any = 0) -> Any:
     return choose_elements(lax.lt(x, number(0, k)), number(0, k), value)
 
 
-def _poisson_entropy(mu: Any, loc: Any = 0) -> Any:
+def _poisson_entropy(mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The entropy in nats; it does not depend on `loc`."""
     mu, loc = inexact("poisson.entropy", mu, loc)
     mu = asarray(mu)
@@ -182,7 +185,7 @@ poisson = namespace("poisson", "The Poisson distribution.", logpmf=_poisson_logp
 
 
 # -- vectors -----------------------------------------------------------------------------------------------
-def _multinomial_logpmf(x: Any, n: Any, p: Any) -> Any:
+def _multinomial_logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
     """The logarithm of the probability of counts x in n trials with probabilities p, along the last axis."""
     (p,) = promote_dtypes_inexact(*arrays("multinomial.logpmf", p))
     x, n = arrays("multinomial.logpmf", x, n)
@@ -199,7 +202,7 @@ multinomial = namespace("multinomial", "The multinomial distribution.", logpmf=_
                         pmf=exp_of(_multinomial_logpmf, "The probability of counts x in n trials."))
 
 
-def _dirichlet_logpdf(x: Any, alpha: Any) -> Any:
+def _dirichlet_logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
     """The logarithm of the density of the Dirichlet distribution at points along the first axis of x."""
     x, alpha = promote_dtypes_inexact(*arrays("dirichlet.logpdf", x, alpha))
     x, alpha = asarray(x), asarray(alpha)
@@ -225,7 +228,7 @@ dirichlet = namespace("dirichlet", "The Dirichlet distribution.", logpdf=_dirich
                       pdf=exp_of(_dirichlet_logpdf, "The density of the Dirichlet distribution."))
 
 
-def _multivariate_normal_logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
+def _multivariate_normal_logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None = None) -> Array:
     """The logarithm of the density of the normal distribution of vectors, along the last axis of x.
 
     Raises NotImplementedError for `allow_singular`, ValueError for shapes that do not fit.
@@ -257,11 +260,15 @@ def _multivariate_normal_logpdf(x: Any, mean: Any, cov: Any, allow_singular: Non
     return subtract(subtract(half, multiply(n / 2, np.log(2 * np.pi).astype(x.dtype))), logdet)
 
 
-def _inner(x: Any, y: Any) -> Any:
+def _multivariate_normal_pdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:
+    """The density of the normal distribution of vectors, along the last axis of x."""
+    return lax.exp(_multivariate_normal_logpdf(x, mean, cov))
+
+
+def _inner(x: Any, y: Any) -> Array:
     return sum_(lax.mul(x, y), axis=-1)
 
 
 multivariate_normal = namespace("multivariate_normal", "The normal distribution of vectors.",
                                 logpdf=_multivariate_normal_logpdf,
-                                pdf=lambda x, mean, cov: lax.exp(_multivariate_normal_logpdf(x, mean, cov)))
-multivariate_normal.pdf.__doc__ = "The density of the normal distribution of vectors, along the last axis of x."
+                                pdf=_multivariate_normal_pdf)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....core.avals import AbstractRef
-from ....core.effects import AccumEffect, ReadEffect, RefEffect, WriteEffect
+from ....core.types.avals import AbstractRef
+from ....core.types.effects import AccumEffect, ReadEffect, RefEffect, WriteEffect
 
 __all__ = ["AbstractRef", "AccumEffect", "ReadEffect", "RefEffect", "WriteEffect"]

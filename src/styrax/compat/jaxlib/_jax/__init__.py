@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ....core.array import Array
-from ....core.devices import Device, Sharding
-from ....core.errors import JaxRuntimeError
+from ....core.arrays.array import Array
+from ....core.arrays.devices import Device, Sharding
+from ....core.tracing.errors import JaxRuntimeError
 
 ArrayImpl = Array
 

@@ -1,0 +1,1 @@
+"""Arrays, devices and shardings, and the registry of backends."""

@@ -1,0 +1,394 @@
+"""`Array`: an immutable array in a device's memory.
+
+NumPy's methods and operators are installed by `styrax.numpy.methods`, on `Tracer` as well. A buffer
+is whatever a backend keeps: see `Buffer`.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from ..tracing import errors
+from ..tracing.trace import Tracer
+from ..types import dtypes
+from ..types.avals import AbstractRef, ShapedArray, aval_rules, shaped
+
+if TYPE_CHECKING:
+    from .array_methods import ArrayMethods
+else:
+    ArrayMethods = object
+
+
+class Buffer(Protocol):
+    """Memory that holds an array's elements in row-major order."""
+
+    address: int
+    nbytes: int
+    device: Any
+
+    def wait(self) -> None: ...
+
+    def ready(self) -> bool: ...
+
+    def numpy(self, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray: ...
+
+
+class _ArrayMeta(type):
+    """`isinstance(x, jax.Array)` holds for tracers of arrays, too."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        kind = type(instance)
+        if kind is Array or issubclass(kind, Tracer) and not instance.is_ref():
+            return True
+        return type.__instancecheck__(cls, instance)
+
+
+class Array(ArrayMethods, metaclass=_ArrayMeta):
+    """An array of numbers: `shape`, `dtype`, and NumPy's methods and operators.
+
+    Arrays are made by functions of `styrax.numpy`; they cannot be changed in place (`x.at[i].set(y)`
+    gives a changed copy).
+    """
+
+    __slots__ = ("aval", "buffer", "committed", "_numpy", "_sharding", "__weakref__")
+    __array_priority__ = 100
+    __hash__ = None  # type: ignore[assignment]
+
+    aval: ShapedArray
+    buffer: Any
+
+    def __init__(self, aval: ShapedArray, buffer: Any, committed: bool = False):
+        self.aval = aval
+        self.buffer = buffer
+        self.committed = committed
+        self._numpy: np.ndarray | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.aval.shape)
+
+    @property
+    def size(self) -> int:
+        return self.aval.size
+
+    @property
+    def weak_type(self) -> bool:
+        return self.aval.weak_type
+
+    @property
+    def itemsize(self) -> int:
+        return self.aval.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.aval.size * self.aval.dtype.itemsize
+
+    @property
+    def inline_as_literal(self) -> bool:
+        return self.aval.shape == () and not isinstance(self.aval.dtype, dtypes.ExtendedDType)
+
+    # -- where it lives ------------------------------------------------------------------------
+    @property
+    def device(self) -> Any:
+        return self._live().device
+
+    def devices(self) -> set[Any]:
+        return {self.device}
+
+    @property
+    def sharding(self) -> Any:
+        try:
+            return self._sharding
+        except AttributeError:  # nobody has said anything
+            from .devices import SingleDeviceSharding
+
+            return SingleDeviceSharding(self.device)
+
+    def placed(self, sharding: Any) -> Array:
+        """The same array, committed to where it lives, under a sharding (None: its device)."""
+        out = Array(self.aval, self._live(), committed=True)
+        if sharding is not None:
+            out._sharding = sharding
+        return out
+
+    @property
+    def is_fully_addressable(self) -> bool:
+        return True
+
+    @property
+    def is_fully_replicated(self) -> bool:
+        return True
+
+    @property
+    def addressable_shards(self) -> list[Any]:
+        from .devices import Shard
+
+        return [Shard(self.device, self.sharding, self.shape, self)]
+
+    global_shards = addressable_shards
+
+    def addressable_data(self, index: int) -> Array:
+        if index != 0:
+            raise IndexError("list index out of range")
+        return self
+
+    @property
+    def global_shape(self) -> tuple[int, ...]:
+        return self.shape
+
+    # -- life of the buffer --------------------------------------------------------------------
+    def _live(self) -> Any:
+        if self.buffer is None:
+            raise RuntimeError(
+                f"Array has been deleted with shape={self.aval.str_short(short_dtypes=False)}. It was donated to a "
+                "computation or deleted by `delete()`, and cannot be used any more."
+            )
+        return self.buffer
+
+    def is_deleted(self) -> bool:
+        return self.buffer is None
+
+    def delete(self) -> None:
+        self.buffer = None
+        self._numpy = None
+
+    def is_ready(self) -> bool:
+        return self._live().ready()
+
+    def block_until_ready(self) -> Array:
+        self._live().wait()
+        return self
+
+    def copy_to_host_async(self) -> None:
+        self._live()
+
+    def on_device_size_in_bytes(self) -> int:
+        return self.nbytes
+
+    def unsafe_buffer_pointer(self) -> int:
+        buffer = self._live()
+        buffer.wait()
+        return buffer.address
+
+    # -- exchange --------------------------------------------------------------------------------
+    @property
+    def _value(self) -> np.ndarray:
+        """The elements as a read-only NumPy array over this array's own memory."""
+        if self._numpy is None:
+            buffer = self._live()
+            buffer.wait()
+            self._numpy = buffer.numpy(self.aval.dtype, self.aval.shape)
+        return self._numpy
+
+    def __array__(self, dtype: Any = None, context: Any = None, copy: bool | None = None) -> np.ndarray:
+        value = self._value
+        if dtype is not None and np.dtype(dtype) != value.dtype:
+            if copy is False:
+                raise ValueError("Unable to avoid copy while creating an array as requested.")
+            return value.astype(dtype)
+        return value.copy() if copy else value
+
+    def __buffer__(self, flags: int) -> memoryview:
+        return memoryview(self._value)  # type: ignore[arg-type]
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
+                   copy: bool | None = None) -> Any:
+        from .dlpack import to_capsule
+
+        return to_capsule(self, max_version=max_version, copy=copy)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)  # kDLCPU
+
+    def __reduce__(self) -> Any:
+        return _rebuild, (np.asarray(self), self.aval.weak_type)
+
+    def __copy__(self) -> Array:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Array:
+        from . import backends
+
+        return backends.get().put(np.array(self._value), self.aval, None)
+
+    # -- Python scalars ----------------------------------------------------------------------------
+    def _scalar(self, kind: str) -> Any:
+        if self.aval.size != 1 or self.aval.shape:
+            if self.aval.shape:
+                raise TypeError("Only scalar arrays can be converted to Python scalars; "
+                                f"got arr.ndim={self.ndim}")
+        return self._value[()]
+
+    def __bool__(self) -> bool:
+        size = self.aval.size
+        if size != 1:
+            raise ValueError(
+                "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
+                if size else "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that "
+                "an array is not empty.")
+        return bool(self._value.reshape(())[()])
+
+    def __int__(self) -> int:
+        return int(self._scalar("int"))
+
+    def __float__(self) -> float:
+        return float(self._scalar("float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex"))
+
+    def __index__(self) -> int:
+        if self.aval.shape or not dtypes.issubdtype(self.aval.dtype, np.integer):
+            raise TypeError("Only integer scalar arrays can be converted to a scalar index.")
+        return int(self._value[()])
+
+    def __format__(self, spec: str) -> str:
+        return format(self._value[()] if not self.aval.shape else str(self) if spec == "" else self._value, spec)
+
+    def __len__(self) -> int:
+        if not self.aval.shape:
+            raise TypeError("len() of unsized object")
+        return self.aval.shape[0]
+
+    def item(self, *args: Any) -> Any:
+        return self._value.item(*args)
+
+    def tolist(self) -> Any:
+        return self._value.tolist()
+
+    def tobytes(self, order: str = "C") -> bytes:
+        return self._value.tobytes(order)  # type: ignore[arg-type]
+
+    # -- text ------------------------------------------------------------------------------------
+    def __repr__(self) -> str:
+        prefix = "Array("
+        dtype = self.aval.dtype
+        name = dtype.name + (", weak_type=True" if self.aval.weak_type else "")
+        if self.buffer is None:
+            return f"Array([], dtype={name}) [deleted]" if not self.aval.shape else (
+                f"Array(shape={self.aval.shape}, dtype={name}) [deleted]")
+        if 0 in self.aval.shape:
+            return f"{prefix}[], shape={self.aval.shape}, dtype={name})" if self.aval.shape != (0,) else (
+                f"{prefix}[], dtype={name})")
+        text = np.array2string(self._value, prefix=prefix, suffix=",", separator=", ",
+                               threshold=np.get_printoptions()["threshold"])
+        last = len(text) - text.rfind("\n") - 1 if "\n" in text else len(prefix) + len(text)
+        suffix = f" dtype={name})"
+        if last + len(suffix) + 1 > np.get_printoptions()["linewidth"]:
+            return f"{prefix}{text},\n{' ' * len(prefix)}{suffix.lstrip()}"
+        return f"{prefix}{text},{suffix}"
+
+    def __str__(self) -> str:
+        return str(self._value)
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self.aval.shape:
+            raise TypeError("iteration over a 0-d array")
+        return (self[i] for i in range(self.aval.shape[0]))  # type: ignore[index]
+
+
+def _rebuild(value: np.ndarray, weak_type: bool) -> Array:
+    from . import backends
+
+    # As any array from outside: 64 bits are read as 32 where x64 is off.
+    value = value.astype(dtypes.canonicalize_dtype(value.dtype), copy=False)
+    return backends.get().put(value, shaped(value.shape, value.dtype, weak_type), None)
+
+
+aval_rules[Array] = lambda x: x.aval
+
+# classes of arrays whose dtype is extended: type of the dtype -> class
+array_types: dict[type, type] = {}
+
+
+def float0_array(aval: ShapedArray, buffer: Any, committed: bool = False) -> np.ndarray:
+    """An array of `float0`, which has no elements to keep anywhere: one of NumPy's."""
+    return np.zeros(aval.shape, dtypes.float0)
+
+
+def array_type(aval: ShapedArray) -> Callable[..., Any]:
+    """What makes arrays of an abstract value, mostly their class."""
+    return float0_array if aval.dtype == dtypes.float0 else array_types.get(type(aval.dtype), Array)
+
+
+def install_methods(methods: dict[str, Callable[..., Any]], properties: dict[str, Callable[..., Any]]) -> None:
+    """Gives arrays and tracers the methods and properties of `styrax.numpy`.
+
+    A name that a class defines itself (what needs the elements at once, such as `__bool__`) is kept.
+    """
+    for cls in (Array, Tracer):
+        if "__getattr__" in cls.__dict__:
+            del cls.__getattr__  # type: ignore[union-attr]
+        for name, function in methods.items():
+            if name not in cls.__dict__ or name == "__hash__" or getattr(cls.__dict__[name], "on_demand", False):
+                setattr(cls, name, _unless_reference(name, function) if cls is Tracer else function)
+        for name, function in properties.items():
+            if name not in cls.__dict__:
+                setattr(cls, name, property(_unless_reference(name, function) if cls is Tracer else function))
+
+
+# The module that calls `install_methods`. Programs that never import it get its methods when they use one.
+methods_module = "styrax.numpy"
+
+_OPERATORS = ("add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod divmod rdivmod pow rpow "
+              "matmul rmatmul and rand or ror xor rxor lshift rlshift rshift rrshift eq ne lt le gt ge neg pos abs "
+              "invert round getitem setitem delitem contains")
+
+
+def _no_attribute(self: Any, name: str) -> Any:
+    """An attribute that is not here yet: it may be one of NumPy's methods."""
+    if Array.__dict__.get("__getattr__") is not _no_attribute:
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    importlib.import_module(methods_module)
+    return getattr(self, name)
+
+
+def _operator_on_demand(name: str) -> Callable[..., Any]:
+    def operator(self: Any, *args: Any) -> Any:
+        importlib.import_module(methods_module)
+        method = getattr(type(self), name)
+        if getattr(method, "on_demand", False):
+            return NotImplemented
+        return method(self, *args)
+
+    operator.on_demand = True  # type: ignore[attr-defined]
+    return operator
+
+
+for _cls in (Array, Tracer):
+    _cls.__getattr__ = _no_attribute  # type: ignore[union-attr]
+    for _name in _OPERATORS.split():
+        setattr(_cls, f"__{_name}__", _operator_on_demand(f"__{_name}__"))
+
+
+def _unless_reference(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A method of arrays for tracers, some of which stand for references and index in their own way."""
+    if name not in ("__getitem__", "__setitem__", "at"):
+        return function
+
+    @functools.wraps(function)
+    def method(self: Any, *args: Any) -> Any:
+        aval = self.aval
+        if type(aval) is AbstractRef:
+            return aval.methods[name](self, *args)
+        return function(self, *args)
+
+    return method
+
+
+def check_concrete(x: Any) -> None:
+    if isinstance(x, Tracer):
+        raise errors.ConcretizationTypeError(x)

@@ -1,0 +1,261 @@
+"""DLPack: exchange of arrays with other libraries without a copy.
+
+A capsule holds a C structure that describes memory and knows how to let go of it. We fill and read that structure with
+ctypes, so that every dtype both sides know can pass, bfloat16 and float8 among them, and NumPy is not needed in
+between.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from ..tracing.trace import Tracer
+from ..types import dtypes
+from ..types.avals import ShapedArray
+from ..types.promotion import by_name
+from . import backends
+
+CPU, CUDA_HOST = 1, 3
+_VERSION = (1, 1)
+_READ_ONLY, _COPIED = 1, 2
+
+# kind codes of DLPack
+_INT, _UINT, _FLOAT, _BFLOAT, _COMPLEX, _BOOL = 0, 1, 2, 4, 5, 6
+_KINDS = {"i": _INT, "u": _UINT, "f": _FLOAT, "c": _COMPLEX, "b": _BOOL}
+_NAMED = {  # dtypes that NumPy has no kind for: (kind, bits)
+    "bfloat16": (_BFLOAT, 16),
+    "float8_e3m4": (7, 8),
+    "float8_e4m3": (8, 8),
+    "float8_e4m3b11fnuz": (9, 8),
+    "float8_e4m3fn": (10, 8),
+    "float8_e4m3fnuz": (11, 8),
+    "float8_e5m2": (12, 8),
+    "float8_e5m2fnuz": (13, 8),
+    "float8_e8m0fnu": (14, 8),
+}
+
+
+class _Device(ctypes.Structure):
+    _fields_ = [("kind", ctypes.c_int32), ("number", ctypes.c_int32)]
+
+
+class _DType(ctypes.Structure):
+    _fields_ = [("kind", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p), ("device", _Device), ("ndim", ctypes.c_int32), ("dtype", _DType),
+        ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("offset", ctypes.c_uint64)]
+
+
+_Deleter = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+class _Managed(ctypes.Structure):
+    _fields_ = [("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
+
+
+class _Version(ctypes.Structure):
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32)]
+
+
+class _ManagedVersioned(ctypes.Structure):
+    _fields_ = [
+        ("version", _Version), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p), ("flags", ctypes.c_uint64),
+        ("tensor", _Tensor)]
+
+
+_FORMS: dict[bytes, Any] = {b"dltensor": _Managed, b"dltensor_versioned": _ManagedVersioned}
+
+_api = ctypes.pythonapi
+_new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(("PyCapsule_New", _api))
+_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_IsValid", _api))
+_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", _api))
+_rename = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_SetName", _api))
+# the same for a capsule that is being destroyed, which must not be referenced any more
+_is_valid_raw = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", _api))
+_pointer_raw = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", _api))
+
+_USED = {name: b"used_" + name for name in _FORMS}  # kept: capsules point at these names
+
+# address of a structure given away -> what must live as long as it
+_given: dict[int, tuple] = {}
+
+
+@_Deleter
+def _let_go(address: int) -> None:
+    _given.pop(address, None)
+
+
+@ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
+def _destroy(capsule: int) -> None:
+    for name in _FORMS:
+        if _is_valid_raw(capsule, name):  # nobody took it
+            _given.pop(_pointer_raw(capsule, name), None)
+
+
+def is_supported_dtype(dtype: Any) -> bool:
+    """Whether arrays of a dtype can be exchanged."""
+    return _code(dtypes.dtype(dtype)) is not None
+
+
+def _code(dtype: Any) -> tuple[int, int] | None:
+    if not isinstance(dtype, np.dtype):
+        return None
+    found = _NAMED.get(dtype.name)
+    if found is not None:
+        return found
+    kind = _KINDS.get(dtype.kind) if dtype.isbuiltin == 1 else None
+    return None if kind is None else (kind, 8 * dtype.itemsize)
+
+
+def _dtype(kind: int, bits: int) -> np.dtype:
+    for name, code in _NAMED.items():
+        if code == (kind, bits):
+            return by_name[name]
+    for letter, known in _KINDS.items():
+        if known == kind and bits % 8 == 0:
+            return np.dtype(f"{letter}{bits // 8}") if kind != _BOOL else np.dtype(bool)
+    raise BufferError(f"an array of DLPack's dtype {kind} with {bits} bits has no counterpart here")
+
+
+def to_capsule(array: Any, *, max_version: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
+    """A DLPack capsule of an array's own memory.
+
+    Args:
+      array: an array on a device whose memory the host can read.
+      max_version: the newest version of the protocol that the consumer knows.
+      copy: whether it must be, or must not be, a copy.
+
+    Raises:
+      BufferError: the dtype is not one of DLPack's.
+    """
+    if isinstance(array, Tracer):
+        raise TypeError("a traced array has no memory to share through DLPack")
+    code = _code(array.dtype)
+    if code is None:
+        raise BufferError(f"arrays of dtype {array.dtype} cannot be passed through DLPack")
+    if copy:
+        array = array.copy()
+    versioned = max_version is not None and max_version[0] >= 1
+    name = b"dltensor_versioned" if versioned else b"dltensor"
+    managed = _FORMS[name]()
+    ndim = array.ndim
+    shape = (ctypes.c_int64 * max(ndim, 1))(*array.shape)
+    strides = (ctypes.c_int64 * max(ndim, 1))(*_contiguous(array.shape))
+    tensor = managed.tensor
+    tensor.data = array.unsafe_buffer_pointer() if array.size else None
+    tensor.device = _Device(CPU, 0)
+    tensor.ndim = ndim
+    tensor.dtype = _DType(*code, 1)
+    tensor.shape, tensor.strides = shape, strides
+    managed.deleter = ctypes.cast(_let_go, ctypes.c_void_p)
+    if versioned:
+        managed.version = _Version(*_VERSION)
+        managed.flags = _COPIED if copy else _READ_ONLY
+    address = ctypes.addressof(managed)
+    # the view marks the memory as seen from outside: it is not taken over by a donation
+    _given[address] = (managed, shape, strides, array._value)
+    return _new(address, name, ctypes.cast(_destroy, ctypes.c_void_p))
+
+
+def _contiguous(shape: tuple[int, ...]) -> list[int]:
+    strides, step = [], 1
+    for d in reversed(shape):
+        strides.append(step)
+        step *= d
+    return strides[::-1]
+
+
+class _Taken:
+    """A structure taken from a capsule; its producer gets it back when this goes."""
+
+    __slots__ = ("address", "deleter", "source")
+
+    def __init__(self, address: int, deleter: int | None, source: Any):
+        self.address = address
+        self.deleter = _Deleter(deleter) if deleter else None
+        self.source = source
+
+    def __del__(self) -> None:
+        if self.deleter is not None:
+            self.deleter(self.address)
+
+
+def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Any:
+    """An array over the memory of another library's array.
+
+    Args:
+      external_array: an object with `__dlpack__` and `__dlpack_device__`.
+      device: the device to put it on, None for where it is.
+      copy: True for memory of its own, False to refuse where that cannot be avoided, None for whatever is needed.
+
+    Returns:
+      An array. It shares the memory where that is contiguous and on the host: do not change it afterwards.
+
+    Raises:
+      TypeError: the object does not speak DLPack. ValueError: `copy=False` and a copy is needed.
+      BufferError: the dtype or the device is not known here.
+    """
+    if not hasattr(external_array, "__dlpack__") or not hasattr(external_array, "__dlpack_device__"):
+        raise TypeError("from_dlpack expects an array with the methods __dlpack__ and __dlpack_device__, got "
+                        f"{type(external_array).__name__}")
+    kind, _ = external_array.__dlpack_device__()
+    if kind not in (CPU, CUDA_HOST):
+        raise BufferError(f"the array is on a device of DLPack's kind {int(kind)}, which cannot be reached from here")
+    try:
+        capsule = external_array.__dlpack__(max_version=_VERSION)
+    except TypeError:
+        capsule = external_array.__dlpack__()
+    for name in _FORMS:
+        if _is_valid(capsule, name):
+            break
+    else:
+        raise BufferError("what __dlpack__ gave is not a capsule of DLPack that has not been used yet")
+    address = _pointer(capsule, name)
+    managed = _FORMS[name].from_address(address)
+    tensor = managed.tensor
+    shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
+    if tensor.dtype.lanes != 1:
+        raise BufferError("arrays of vectors cannot be taken from DLPack")
+    dtype = _dtype(tensor.dtype.kind, tensor.dtype.bits)
+    if dtypes.canonicalize_dtype(dtype) != dtype and copy is False:
+        raise ValueError(f"an array of dtype {dtype} must be copied while 64-bit types are disabled")
+    strides = [tensor.strides[i] for i in range(tensor.ndim)] if tensor.strides else _contiguous(shape)
+    _rename(capsule, _USED[name])  # it is ours now
+    owner = _Taken(address, managed.deleter, external_array)
+    start = (tensor.data or 0) + tensor.offset
+    dense = all(s == c or d == 1 for s, c, d in zip(strides, _contiguous(shape), shape, strict=True))
+    aligned = start % dtype.itemsize == 0
+    if dense and aligned and not copy and dtypes.canonicalize_dtype(dtype) == dtype and 0 not in shape:
+        return backends.get().adopt(start, ShapedArray(shape, dtype), owner)
+    if copy is False and 0 not in shape:
+        raise ValueError("the array cannot be taken without a copy: its memory is not contiguous or not aligned")
+    view = _strided(start, shape, dtype, strides, owner)
+    return backends.get().put(view, ShapedArray(shape, dtypes.canonicalize_dtype(dtype)), None)
+
+
+class _Interface:
+    """NumPy's door to memory."""
+
+    __slots__ = ("__array_interface__", "owner")
+
+    def __init__(self, owner: Any, interface: dict[str, Any]):
+        self.owner = owner
+        self.__array_interface__ = interface
+
+
+def _strided(start: int, shape: tuple[int, ...], dtype: np.dtype, strides: list[int], owner: Any) -> np.ndarray:
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    order = "|" if dtype.itemsize == 1 else "<"
+    kind = dtype.str if dtype.isbuiltin == 1 else f"{order}u{dtype.itemsize}"
+    view = np.asarray(_Interface(owner, {
+        "version": 3, "data": (start, True), "shape": shape, "typestr": kind,
+        "strides": tuple(s * dtype.itemsize for s in strides)}))
+    return view if view.dtype == dtype else view.view(dtype)

@@ -1,0 +1,353 @@
+"""Meshes: devices in a grid whose axes have names, and the mesh that is in force."""
+
+from __future__ import annotations
+
+import enum
+import math
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..types.typing import AxisName
+from .devices import Device
+
+
+class AxisType(enum.Enum):
+    """Who decides how arrays are laid out along a mesh axis: the compiler, the types of arrays, or the program."""
+
+    Auto = enum.auto()
+    Explicit = enum.auto()
+    Manual = enum.auto()
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+def _names(axis_names: Any) -> tuple:
+    return (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+
+
+def _types(axis_types: Any, count: int) -> tuple[AxisType, ...]:
+    if axis_types is None:
+        return (AxisType.Auto,) * count
+    if isinstance(axis_types, AxisType):
+        return (axis_types,) * count
+    if len(axis_types) != count:
+        raise ValueError(f"Number of axis names should match the number of axis_types. Got {count} names and "
+                         f"{axis_types=}")
+    return tuple(axis_types)
+
+
+class _Grid:
+    """What meshes of devices and abstract ones have in common."""
+
+    axis_names: tuple
+    axis_types: tuple[AxisType, ...]
+
+    @property
+    def axis_sizes(self) -> tuple[int, ...]:
+        raise TypeError(f"{type(self).__name__} has no sizes")
+
+    @property
+    def shape(self) -> OrderedDict:
+        """Axis name -> size."""
+        return OrderedDict(zip(self.axis_names, self.axis_sizes, strict=True))
+
+    @property
+    def shape_tuple(self) -> tuple[tuple[Any, int], ...]:
+        return tuple(zip(self.axis_names, self.axis_sizes, strict=True))
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.axis_sizes)
+
+    @property
+    def empty(self) -> bool:
+        return not self.axis_names
+
+    def _of_type(self, kind: AxisType) -> tuple:
+        return tuple(n for n, t in zip(self.axis_names, self.axis_types, strict=True) if t is kind)
+
+    @property
+    def auto_axes(self) -> tuple:
+        return self._of_type(AxisType.Auto)
+
+    @property
+    def explicit_axes(self) -> tuple:
+        return self._of_type(AxisType.Explicit)
+
+    @property
+    def manual_axes(self) -> tuple:
+        return self._of_type(AxisType.Manual)
+
+    @property
+    def are_all_axes_auto(self) -> bool:
+        return all(t is AxisType.Auto for t in self.axis_types)
+
+    @property
+    def are_all_axes_explicit(self) -> bool:
+        return bool(self.axis_types) and all(t is AxisType.Explicit for t in self.axis_types)
+
+    def _text(self) -> str:
+        axes = ", ".join(f"{name!r}: {size}" for name, size in self.shape_tuple)
+        return f"{axes}, axis_types={self.axis_types}"
+
+
+class AbstractDevice:
+    """A kind of device."""
+
+    __slots__ = ("device_kind", "num_cores", "platform")
+
+    def __init__(self, device_kind: str, num_cores: int | None, platform: str):
+        self.device_kind = device_kind
+        self.num_cores = num_cores
+        self.platform = platform
+
+    def _key(self) -> tuple:
+        return self.device_kind, self.num_cores, self.platform
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AbstractDevice) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        return f"device_kind={self.device_kind}, num_cores={self.num_cores}, platform={self.platform}"
+
+
+class AbstractMesh(_Grid):
+    """A mesh without its devices: names, sizes and types of its axes."""
+
+    def __init__(self, axis_sizes: Sequence[int], axis_names: Sequence[Any],
+                 axis_types: AxisType | Sequence[AxisType] | None = None, *,
+                 abstract_device: AbstractDevice | None = None):
+        self.axis_names = _names(axis_names)
+        self._sizes = tuple(axis_sizes)
+        if len(self._sizes) != len(self.axis_names):
+            raise ValueError(f"the number of axis sizes and names must be equal, got {axis_sizes} and {axis_names}")
+        self.axis_types = _types(axis_types, len(self.axis_names))
+        self.abstract_device = abstract_device
+
+    @property
+    def axis_sizes(self) -> tuple[int, ...]:
+        return self._sizes
+
+    @property
+    def abstract_mesh(self) -> AbstractMesh:
+        return self
+
+    def update(self, axis_sizes: Any = None, axis_names: Any = None, axis_types: Any = None,
+               **kwargs: Any) -> AbstractMesh:
+        """The mesh with some of its parts replaced."""
+        return AbstractMesh(self._sizes if axis_sizes is None else axis_sizes,
+                            self.axis_names if axis_names is None else axis_names,
+                            self.axis_types if axis_types is None else axis_types,
+                            abstract_device=kwargs.get("abstract_device", self.abstract_device))
+
+    def _key(self) -> tuple:
+        return self._sizes, self.axis_names, self.axis_types, self.abstract_device
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, AbstractMesh) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __repr__(self) -> str:
+        if self.empty:
+            return "AbstractMesh((), axis_types=())"
+        device = "" if self.abstract_device is None else f", {self.abstract_device!r}"
+        return f"AbstractMesh({self._text()}{device})"
+
+
+class Mesh(_Grid):
+    """Devices in a grid whose axes have names.
+
+    Args:
+      devices: an array of devices, one dimension for each axis.
+      axis_names: their names.
+      axis_types: their types; all `AxisType.Auto` by default.
+
+    As a context manager, and with `set_mesh`, it is the mesh in force inside.
+
+    Raises:
+      ValueError: the dimensions and the names do not fit.
+    """
+
+    def __init__(self, devices: Any, axis_names: Any, axis_types: Any = None):
+        if not isinstance(devices, np.ndarray):
+            devices = np.array(devices)
+        self.devices = devices.copy()
+        self.devices.flags.writeable = False
+        self.axis_names = _names(axis_names)
+        if self.devices.ndim != len(self.axis_names):
+            raise ValueError(
+                "Mesh requires the ndim of its first argument (`devices`) to equal the length of its second argument "
+                f"(`axis_names`), but got devices.ndim == {self.devices.ndim} and len(axis_names) == "
+                f"{len(self.axis_names)}.")
+        if len(set(self.axis_names)) != len(self.axis_names):
+            raise ValueError(f"the axes of a mesh must have different names, got {self.axis_names}")
+        self.axis_types = _types(axis_types, len(self.axis_names))
+
+    @property
+    def axis_sizes(self) -> tuple[int, ...]:
+        return self.devices.shape
+
+    @property
+    def device_ids(self) -> np.ndarray:
+        return np.array([d.id for d in self.devices.flat], int).reshape(self.devices.shape)
+
+    @property
+    def is_multi_process(self) -> bool:
+        return len({d.process_index for d in self.devices.flat}) > 1
+
+    @property
+    def local_mesh(self) -> Mesh:
+        return self
+
+    @property
+    def local_devices(self) -> list[Any]:
+        return list(self.devices.flat)
+
+    @property
+    def abstract_mesh(self) -> AbstractMesh:
+        device = None
+        if self.devices.size:
+            first = self.devices.flat[0]
+            device = AbstractDevice(first.device_kind, None, first.platform)
+        return AbstractMesh(self.devices.shape, self.axis_names, self.axis_types, abstract_device=device)
+
+    def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
+        """The mesh with some of its parts replaced."""
+        return Mesh(self.devices if devices is None else devices, self.axis_names if axis_names is None else axis_names,
+                    self.axis_types if axis_types is None else axis_types)
+
+    def _key(self) -> tuple:
+        return tuple(self.devices.flat), self.devices.shape, self.axis_names, self.axis_types
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or isinstance(other, Mesh) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def __reduce__(self) -> Any:
+        return Mesh, (self.devices, self.axis_names, self.axis_types)
+
+    def __repr__(self) -> str:
+        if self.empty:
+            return "Mesh(axis_sizes=(), axis_names=())"
+        return f"Mesh(axis_sizes={self.axis_sizes}, axis_names={self.axis_names}, axis_types={self.axis_types})"
+
+    def __str__(self) -> str:
+        return "Mesh()" if self.empty else f"Mesh({self._text()})"
+
+    def __enter__(self) -> Mesh:
+        state.entered.append(self)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        state.entered.pop()
+
+
+empty_mesh = Mesh(np.empty((), object), ())
+empty_abstract_mesh = AbstractMesh((), ())
+
+
+class _State(threading.local):
+    """The mesh in force on a thread."""
+
+    def __init__(self) -> None:
+        self.concrete: Mesh = empty_mesh
+        self.abstract: AbstractMesh = empty_abstract_mesh
+        self.entered: list[Mesh] = []  # with `with mesh:`
+
+
+state = _State()
+
+
+class set_mesh:
+    """Puts a mesh in force: at once, and as a context manager until its end."""
+
+    __slots__ = ("before",)
+
+    def __init__(self, mesh: Mesh | None):
+        if mesh is not None and not isinstance(mesh, Mesh):
+            raise ValueError(f"Expected mesh of type `jax.sharding.Mesh`. Got type {type(mesh)}")
+        self.before = state.concrete, state.abstract
+        state.concrete = empty_mesh if mesh is None else mesh
+        state.abstract = empty_abstract_mesh if mesh is None else mesh.abstract_mesh
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: Any) -> None:
+        state.concrete, state.abstract = self.before
+
+
+class use_abstract_mesh:
+    """Context manager: inside, an abstract mesh is in force."""
+
+    __slots__ = ("before", "mesh")
+
+    def __init__(self, mesh: AbstractMesh):
+        if not isinstance(mesh, AbstractMesh):
+            raise ValueError(f"Expected mesh of type `jax.sharding.AbstractMesh`. Got type {type(mesh)}")
+        self.mesh = mesh
+
+    def __enter__(self) -> AbstractMesh:
+        self.before = state.abstract
+        state.abstract = self.mesh
+        return self.mesh
+
+    def __exit__(self, *_: Any) -> None:
+        state.abstract = self.before
+
+
+def get_mesh() -> Mesh:
+    """The mesh that `set_mesh` has put in force, an empty one if none."""
+    return state.concrete
+
+
+def get_abstract_mesh() -> AbstractMesh:
+    """The mesh in force without its devices, an empty one if none."""
+    return state.abstract
+
+
+def current_mesh() -> Mesh:
+    """The mesh in force, also one entered with `with mesh:`."""
+    if not state.concrete.empty:
+        return state.concrete
+    return state.entered[-1] if state.entered else empty_mesh
+
+
+def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[AxisName],
+              axis_types: Sequence[AxisType] | AxisType | None = None, *,
+              devices: Sequence[Device] | None = None) -> Mesh:
+    """A mesh of the given shape over the devices there are.
+
+    Args:
+      axis_shapes: the sizes of its axes.
+      axis_names: their names.
+      axis_types: their types, all `AxisType.Explicit` by default.
+      devices: the devices to take; by default those of the default platform.
+
+    Raises:
+      ValueError: there are too few devices.
+    """
+    if devices is None:
+        from . import backends
+
+        devices = backends.get().devices()
+    count = math.prod(axis_shapes)
+    if count > len(devices):
+        raise ValueError(f"Number of devices {len(devices)} must be >= the product of mesh_shape {tuple(axis_shapes)}")
+    if axis_types is None:
+        axis_types = (AxisType.Explicit,) * len(_names(axis_names))
+    grid = np.empty(count, object)
+    grid[:] = list(devices)[:count]
+    return Mesh(grid.reshape(tuple(axis_shapes)), axis_names, axis_types)

@@ -1,0 +1,1 @@
+"""Programs as data: primitives and what is known of them, jaxprs, their checker, their texts."""

@@ -1,0 +1,85 @@
+"""Primitives: the operations that programs are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..arrays import backends
+from ..tracing.trace import Trace, state
+from ..types.effects import Effects, no_effects
+from .traits import PLAIN, Traits
+
+
+class Primitive:
+    """An operation on arrays: positional array arguments, static parameters by keyword.
+
+    What is known of it (derivatives, batching, lowerings) stands in the open tables of `core.programs.rules`, and what
+    compilers may assume in its `traits`.
+    """
+
+    traits: Traits = PLAIN
+
+    multiple_results = False
+    call_primitive = False
+    map_primitive = False
+    ref_primitive = False
+    generic_in_sizes = True  # whether an eager call may compile for sizes known only at run time
+    higher_order = False  # has programs among its parameters, which may use references
+    skip_canonicalization = False
+
+    def __init__(self, name: str, *, multiple_results: bool = False):
+        self.name = name
+        self.multiple_results = multiple_results
+        self.impl: Callable[..., Any] = self._backend_impl
+        self.abstract_eval: Callable[..., tuple[Any, Effects]] = self._no_abstract_eval
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def declare(self, **traits: Any) -> None:
+        """Sets traits by name; see `core.programs.traits.Traits`."""
+        self.traits = self.traits.with_(**traits)
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Gives the work to the current trace."""
+        return state.trace.process_primitive(self, args, params)
+
+    def bind_with_trace(self, trace: Trace, args: Any, avals: Any, params: dict[str, Any]) -> Any:
+        """Gives the work to a trace; `avals` are the types of the arguments."""
+        return trace.process_primitive(self, args, params)
+
+    def get_bind_params(self, params: dict[str, Any]) -> dict[str, Any]:
+        """An equation's parameters as `bind` takes them: programs among them as functions, for some primitives."""
+        return params
+
+    def def_impl(self, impl: Callable[..., Any]) -> Callable[..., Any]:
+        """Sets what an eager call runs; without it the backend compiles the primitive."""
+        self.impl = impl
+        return impl
+
+    def def_abstract_eval(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Sets `rule(*avals, **params)`, which gives the abstract value(s) of the result(s)."""
+        self.abstract_eval = lambda *avals, **params: (rule(*avals, **params), no_effects)
+        return rule
+
+    def def_effectful_abstract_eval(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Sets `rule(*avals, **params)`, which gives `(result avals, effects)`."""
+        self.abstract_eval = rule
+        return rule
+
+    def def_bind_with_trace(self, fun: Callable[..., Any]) -> Callable[..., Any]:
+        self.bind_with_trace = lambda trace, args, avals, params: fun(trace, args, params)  # type: ignore[method-assign]
+        self.bind = lambda *args, **params: fun(state.trace, args, params)  # type: ignore[method-assign]
+        return fun
+
+    def _backend_impl(self, *args: Any, **params: Any) -> Any:
+        return backends.apply_primitive(self, args, params)
+
+    def _no_abstract_eval(self, *avals: Any, **params: Any) -> Any:
+        raise NotImplementedError(f"Abstract evaluation for '{self.name}' not implemented")
+
+
+def multiple_results(name: str) -> Primitive:
+    """A primitive that takes and gives lists."""
+    return Primitive(name, multiple_results=True)

@@ -1,0 +1,58 @@
+"""What compilers may know of a primitive besides its rules.
+
+Traits stand with the primitive, are set by the families in `lax`, and are open to libraries:
+
+    softsign_p.declare(elementwise=True)
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from typing import Any
+
+
+class Control(enum.Enum):
+    """Control flow whose parameters are those of JAX's primitive of that name."""
+
+    SCAN = "scan"
+    WHILE = "while"
+    COND = "cond"
+
+
+class Traits:
+    """The traits of one primitive.
+
+    Attributes:
+      elementwise: each element of the results is arithmetic on the same element of the operands, which have one shape
+        or are scalars. What an element costs is read off the primitive's lowering.
+      movement: results are elements of the operands at other places; nothing is computed. It costs nothing to do
+        again, where it is read.
+      distinct: two equal equations need not give the same, or are to be kept apart: they are never merged or moved.
+      contraction: sums of products over `dimension_numbers`, with the parameters of `dot_general`.
+      program: of a call, the program among the parameters that gives the results of the operands.
+      control: which control flow it is.
+      sizes: parameters that hold sizes and positions, which eager programs for all shapes leave open.
+      unprinted: parameters that are not printed where they are None.
+    """
+
+    __slots__ = ("elementwise", "movement", "distinct", "contraction", "program", "control", "sizes", "unprinted")
+
+    def __init__(self, *, elementwise: bool = False, movement: bool = False, distinct: bool = False,
+                 contraction: bool = False, program: Callable[[dict[str, Any]], Any] | None = None,
+                 control: Control | None = None, sizes: frozenset[str] = frozenset(),
+                 unprinted: frozenset[str] = frozenset()):
+        self.elementwise, self.movement, self.distinct, self.contraction = elementwise, movement, distinct, contraction
+        self.program, self.control = program, control
+        self.sizes, self.unprinted = sizes, unprinted
+
+    def with_(self, **changes: Any) -> Traits:
+        """The same traits but for `changes`."""
+        return Traits(**{name: changes.pop(name, getattr(self, name)) for name in Traits.__slots__}, **changes)
+
+    def __repr__(self) -> str:
+        told = {name: getattr(self, name) for name in Traits.__slots__ if getattr(self, name)}
+        return f"Traits({', '.join(f'{name}={value!r}' for name, value in told.items())})"
+
+
+PLAIN = Traits()

@@ -1,0 +1,1 @@
+"""Flags: what they are, and the table of JAX's and our own."""

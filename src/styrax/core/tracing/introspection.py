@@ -1,0 +1,143 @@
+"""What libraries ask about the state of tracing, and small conversions between abstract values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from ..programs.jaxpr import Literal, Var
+from ..types.avals import AbstractRef, AbstractToken, AbstractValue, tangent_dtype
+from .trace import Trace, current_trace, eval_trace, set_current_trace, state
+
+Atom = Var | Literal
+Value = Any
+ParamDict = dict[str, Any]
+
+
+def eval_context() -> set_current_trace:
+    """A context in which operations run at once."""
+    return set_current_trace(eval_trace)
+
+
+class TraceTag:
+    """Tells the traces of one use of a transformation from those of another."""
+
+    __slots__ = ("__weakref__",)
+
+
+class OpaqueTraceState:
+    """What is being traced: equal as long as nothing begins or ends. `convention` names who asked."""
+
+    __slots__ = ("_trace", "convention")
+
+    def __init__(self, trace: Trace, convention: Hashable):
+        self._trace = trace
+        self.convention = convention
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OpaqueTraceState) and self._trace is other._trace
+
+    def __hash__(self) -> int:
+        return id(self._trace)
+
+    def __repr__(self) -> str:
+        return f"OpaqueTraceState({type(self._trace).__name__})"
+
+
+def get_opaque_trace_state(convention: Hashable = None) -> OpaqueTraceState:
+    """A value to compare later ones with, to see whether a transformation has begun or ended meanwhile."""
+    return OpaqueTraceState(current_trace(), convention)
+
+
+def trace_state_clean() -> bool:
+    """Whether no transformation is running."""
+    return state.trace is eval_trace
+
+
+def find_top_trace(_: Any = ()) -> Trace:
+    """The current trace."""
+    return current_trace()
+
+
+def nonempty_axis_env_DO_NOT_USE() -> bool:
+    """Whether a mapped axis with a name is in scope."""
+    return bool(state.axis_sizes)
+
+
+def unsafe_get_axis_names_DO_NOT_USE() -> list[Any]:
+    """The names of the mapped axes in scope."""
+    return list(state.axis_sizes)
+
+
+def _running(kind: type[Trace]) -> bool:
+    trace: Trace | None = state.trace
+    while trace is not None and not isinstance(trace, kind):
+        trace = getattr(trace, "parent", None)
+    return trace is not None
+
+
+def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
+    """Whether a function is being traced into a program."""
+    from .staging import StagingTrace
+
+    return _running(StagingTrace)
+
+
+def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
+    """Whether a function is being mapped."""
+    from styrax.transforms.batch import BatchTrace
+
+    return _running(BatchTrace)
+
+
+def gensym() -> Callable[[AbstractValue], Var]:
+    """A function that makes variables."""
+    return Var
+
+
+def mapped_aval(size: Any, axis: int | None, aval: Any) -> Any:
+    """The abstract value of one element along an axis of `size`."""
+    if axis is None or isinstance(aval, AbstractToken):
+        return aval
+    if isinstance(aval, AbstractRef):
+        return aval.update(mapped_aval(size, axis, aval.inner_aval))
+    if aval.shape[axis] != size:
+        raise ValueError(f"axis {axis} of {aval.str_short()} has size {aval.shape[axis]}, not {size}")
+    return aval.update(shape=aval.shape[:axis] + aval.shape[axis + 1:])
+
+
+def unmapped_aval(size: Any, axis: int | None, aval: Any, explicit_mesh_axis: Any = None) -> Any:
+    """The abstract value of `size` values stacked along an axis."""
+    if axis is None or isinstance(aval, AbstractToken):
+        return aval
+    if isinstance(aval, AbstractRef):
+        return aval.update(unmapped_aval(size, axis, aval.inner_aval))
+    return aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))
+
+
+def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
+    """The dtype of tangents: the dtype itself for inexact ones, `float0` for others."""
+    return tangent_dtype(primal_dtype)
+
+
+def call_impl(f: Any, *args: Any, **params: Any) -> Any:
+    """Calls a wrapped function (`linear_util.WrappedFun`) with flat arguments."""
+    return f.call_wrapped(*args)
+
+
+def max_dim(d1: Any, d2: Any) -> Any:
+    """The larger of two dimensions."""
+    return d1 if d1 is d2 or d1 >= d2 else d2
+
+
+def min_dim(d1: Any, d2: Any) -> Any:
+    """The smaller of two dimensions."""
+    return d1 if d1 is d2 or d1 <= d2 else d2
+
+
+__all__ = [
+    "Atom", "OpaqueTraceState", "ParamDict", "TraceTag", "Value", "call_impl", "eval_context", "find_top_trace",
+    "gensym", "get_opaque_trace_state", "mapped_aval", "max_dim", "min_dim", "nonempty_axis_env_DO_NOT_USE",
+    "primal_dtype_to_tangent_dtype", "trace_state_clean", "unmapped_aval", "unsafe_am_i_under_a_jit_DO_NOT_USE",
+    "unsafe_am_i_under_a_vmap_DO_NOT_USE", "unsafe_get_axis_names_DO_NOT_USE",
+]

@@ -1,0 +1,70 @@
+"""Looking for NaNs and infinities in what programs give: `jax_debug_nans` and `jax_debug_infs`.
+
+Both settings are part of the trace context, so that a program that is watched is another one in every cache, and
+programs that are not watched pay nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..programs.jaxpr import ClosedJaxpr, Literal
+from ..settings import config
+from ..types import dtypes
+from . import source
+
+
+def watching() -> bool:
+    return config.config.jax_debug_nans or config.config.jax_debug_infs
+
+
+class Watched:
+    """A compiled program that raises FloatingPointError where a result is invalid.
+
+    `search(*args)` is called before: it may run the program in smaller steps, and find the one to blame.
+    """
+
+    def __init__(self, code: Any, name: str, search: Callable[..., Any] | None = None):
+        self._code = code
+        self._name = name
+        self._search = search
+
+    def __call__(self, *args: Any) -> list[Any]:
+        outs = self._code(*args)
+        found = _invalid(outs)
+        if found is not None:
+            if self._search is not None:
+                self._search(*args)
+            raise FloatingPointError(f"invalid value ({found}) encountered in {self._name}")
+        return outs
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._code, name)
+
+
+def _invalid(outs: Sequence[Any]) -> str | None:
+    for x in outs:
+        if dtypes.issubdtype(x.dtype, np.inexact):
+            values = np.asarray(x)
+            if config.config.jax_debug_nans and np.isnan(values).any():
+                return "nan"
+            if config.config.jax_debug_infs and np.isinf(values).any():
+                return "inf"
+    return None
+
+
+def run_in_steps(closed: ClosedJaxpr, args: Sequence[Any]) -> None:
+    """Runs a program equation by equation; errors tell the user's line."""
+    jaxpr = closed.jaxpr
+    env = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*closed.consts, *args], strict=True))
+    for eqn in jaxpr.eqns:
+        ins = [v.value if type(v) is Literal else env[v] for v in eqn.invars]
+        try:
+            out = eqn.primitive.bind(*ins, **eqn.primitive.get_bind_params(eqn.params))
+        except FloatingPointError as error:
+            error.add_note(f"In a compiled function, at {source.summarize(eqn.source_info)}.")
+            raise
+        env.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out], strict=True))

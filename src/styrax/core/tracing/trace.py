@@ -1,0 +1,395 @@
+"""Traces and tracers: who interprets a primitive.
+
+There is one current trace per thread. A transformation makes a trace of its own, which knows its
+parent, wraps its inputs in tracers that hold their trace, makes it current and runs the function.
+Arguments that are not its tracers are constants to it.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from ..types import avals as avals_module
+from ..types.avals import aval_rules
+from ..types.dims import Dim, NotGeneric
+from ..types.typing import Object
+from . import errors
+
+if TYPE_CHECKING:
+    from ..programs.primitive import Primitive
+
+
+class Trace:
+    """An interpretation of primitives."""
+
+    is_eval = False
+    _invalidated = False
+    requires_low = True
+
+    @property
+    def main(self) -> Trace:
+        """What the traces of one use of a transformation have in common: there is one, itself."""
+        return self
+
+    def full_raise(self, x: Any) -> Any:
+        """A value as one that this trace interprets: any is."""
+        return x
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if not cls.__module__.startswith("styrax."):  # libraries apply transformations of their own to functions
+            for name in ("process_custom_jvp_call", "process_custom_vjp_call"):
+                if name in vars(cls):
+                    setattr(cls, name, _with_wrapped_functions(vars(cls)[name]))
+
+    def process_primitive(self, primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
+        raise TypeError(f"{type(self).__name__} does not interpret primitives")
+
+    def process_custom_jvp_call(self, primitive: Primitive, fun: Callable, jvp: Callable, args: tuple,
+                                *, symbolic_zeros: bool) -> Any:
+        """Runs `fun(*args)` (flat lists) under a custom JVP rule `jvp(*primals, *tangents)`."""
+        raise TypeError(f"{type(self).__name__} does not interpret custom_jvp calls")
+
+    def process_custom_vjp_call(self, primitive: Primitive, fun: Callable, fwd: Callable, bwd: Callable,
+                                args: tuple, *, out_trees: Any, symbolic_zeros: bool) -> Any:
+        """Runs `fun(*args)` under a custom VJP given by `fwd` and `bwd`."""
+        raise TypeError(f"{type(self).__name__} does not interpret custom_vjp calls")
+
+    def invalidate(self) -> None:
+        """Marks the end of the trace: its tracers are leaks from now on."""
+        self._invalidated = True
+
+    def is_valid(self) -> bool:
+        return not self._invalidated
+
+
+def _with_wrapped_functions(process: Callable[..., Any]) -> Callable[..., Any]:
+    """The method of a library's trace, given functions as `WrappedFun`s."""
+    @functools.wraps(process)
+    def method(self: Trace, primitive: Primitive, *args: Any, **kwargs: Any) -> Any:
+        from ...extend.linear_util import wrap_init
+
+        return process(self, primitive, *(wrap_init(a) if callable(a) else a for a in args), **kwargs)
+
+    return method
+
+
+class Tracer:
+    """A value under a trace. NumPy's methods and operators are installed by `styrax.numpy`."""
+
+    __slots__ = ("_trace", "__weakref__")
+    __array_priority__ = 1000
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, trace: Trace):
+        self._trace = trace
+
+    @property
+    def aval(self) -> Any:
+        raise TypeError(f"{type(self).__name__} has no abstract value")
+
+    @property
+    def shape(self) -> tuple:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.aval.shape)
+
+    @property
+    def size(self) -> Any:
+        return self.aval.size
+
+    @property
+    def weak_type(self) -> bool:
+        return self.aval.weak_type
+
+    def to_concrete_value(self) -> Any:
+        """The concrete array behind this tracer, or None where it is abstract."""
+        return None
+
+    def full_lower(self) -> Any:
+        return self
+
+    def is_ref(self) -> bool:
+        return isinstance(self.aval, avals_module.AbstractRef)
+
+    def origin(self) -> str:
+        """Where this tracer came from, for error messages."""
+        return ""
+
+    def birth(self) -> str:
+        """Where this tracer was made, for messages about leaked ones."""
+        return ""
+
+    def _concrete(self, error: Callable[[], Exception]) -> Any:
+        value = self.to_concrete_value()
+        if value is None:
+            raise error()
+        return value
+
+    def __bool__(self) -> bool:
+        if self.aval.size != 1:
+            raise ValueError(
+                "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all()"
+                if self.aval.size
+                else "The truth value of an empty array is ambiguous."
+            )
+        return bool(self._concrete(lambda: errors.TracerBoolConversionError(self)))
+
+    def __int__(self) -> int:
+        return int(self._concrete(lambda: errors.ConcretizationTypeError(self, _conversion("int"))))
+
+    def __float__(self) -> float:
+        return float(self._concrete(lambda: errors.ConcretizationTypeError(self, _conversion("float"))))
+
+    def __complex__(self) -> complex:
+        return complex(self._concrete(lambda: errors.ConcretizationTypeError(self, _conversion("complex"))))
+
+    def __index__(self) -> int:
+        return self._concrete(lambda: errors.TracerIntegerConversionError(self)).__index__()
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._concrete(lambda: errors.TracerArrayConversionError(self)).__array__(*args, **kwargs)
+
+    def tolist(self) -> Any:
+        return self._concrete(lambda: errors.ConcretizationTypeError(
+            self, "The tolist() method was called on the JAX Tracer object")).tolist()
+
+    def item(self, *args: Any) -> Any:
+        return self._concrete(lambda: errors.ConcretizationTypeError(
+            self, "The item() method was called on the JAX Tracer object")).item(*args)
+
+    def __len__(self) -> int:
+        return len(self.aval)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}<{self.aval.str_short(short_dtypes=True)}>"
+
+    def block_until_ready(self) -> Tracer:
+        return self
+
+    def copy_to_host_async(self) -> None:
+        return None
+
+    def addressable_data(self, index: int) -> Any:
+        raise errors.ConcretizationTypeError(self, "The addressable_data() method was called on a tracer.")
+
+
+def _conversion(kind: str) -> str:
+    return (f"The problem arose with the `{kind}` function. To convert the data type of an array, "
+            f"use `x.astype({kind})` or `jnp.array(x, {kind})` instead.")
+
+
+class EvalTrace(Trace):
+    """No transformation: primitives run at once."""
+
+    is_eval = True
+
+    def process_primitive(self, primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
+        for x in args:
+            if isinstance(x, Tracer):
+                raise_leak(x)
+        return primitive.impl(*args, **params)
+
+    def process_custom_jvp_call(self, primitive: Primitive, fun: Callable, jvp: Callable, args: tuple,
+                                *, symbolic_zeros: bool) -> Any:
+        return fun(*args)
+
+    def process_custom_vjp_call(self, primitive: Primitive, fun: Callable, fwd: Callable, bwd: Callable,
+                                args: tuple, *, out_trees: Any, symbolic_zeros: bool) -> Any:
+        return fun(*args)
+
+    def __repr__(self) -> str:
+        return "EvalTrace"
+
+
+eval_trace = EvalTrace()
+
+
+class FoldingTrace(Trace):
+    """Runs at once what works on concrete values alone, and gives the rest to the trace outside."""
+
+    __slots__ = ("parent",)
+
+    def __init__(self, parent: Trace):
+        self.parent = parent
+
+    def _choose(self, args: tuple) -> Trace:
+        return self.parent if any(isinstance(x, Tracer) for x in args) else eval_trace
+
+    def process_primitive(self, primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
+        trace = self._choose(args)
+        with set_current_trace(trace):
+            return trace.process_primitive(primitive, args, params)
+
+    def process_custom_jvp_call(self, primitive: Primitive, fun: Callable, jvp: Callable, args: tuple,
+                                *, symbolic_zeros: bool) -> Any:
+        trace = self._choose(args)
+        with set_current_trace(trace):
+            return trace.process_custom_jvp_call(primitive, fun, jvp, args, symbolic_zeros=symbolic_zeros)
+
+    def process_custom_vjp_call(self, primitive: Primitive, fun: Callable, fwd: Callable, bwd: Callable,
+                                args: tuple, *, out_trees: Any, symbolic_zeros: bool) -> Any:
+        trace = self._choose(args)
+        with set_current_trace(trace):
+            return trace.process_custom_vjp_call(
+                primitive, fun, fwd, bwd, args, out_trees=out_trees, symbolic_zeros=symbolic_zeros)
+
+    def __repr__(self) -> str:
+        return f"FoldingTrace({self.parent!r})"
+
+
+class _State(threading.local):
+    """What a thread is tracing: the current trace, and the sizes of the mapped axes in scope."""
+
+    def __init__(self) -> None:
+        self.trace: Trace = eval_trace
+        self.axis_sizes: dict[Hashable, Any] = {}
+
+
+state = _State()
+
+
+def current_trace() -> Trace:
+    return state.trace
+
+
+class set_current_trace:
+    """Context manager: makes `trace` the current one."""
+
+    __slots__ = ("trace", "previous")
+
+    def __init__(self, trace: Trace):
+        self.trace = trace
+
+    def __enter__(self) -> Trace:
+        self.previous = state.trace
+        state.trace = self.trace
+        return self.trace
+
+    def __exit__(self, *_: Any) -> None:
+        state.trace = self.previous
+
+
+@contextmanager
+def take_current_trace() -> Iterator[Trace]:
+    """Gives the current trace away: inside, primitives run at once."""
+    previous = state.trace
+    state.trace = eval_trace
+    try:
+        yield previous
+    finally:
+        state.trace = previous
+
+
+@contextmanager
+def ensure_compile_time_eval() -> Iterator[None]:
+    """Inside, operations on concrete values run at once also while something is traced."""
+    trace = state.trace
+    with set_current_trace(trace if trace.is_eval or type(trace) is FoldingTrace else FoldingTrace(trace)):
+        yield
+
+
+@contextmanager
+def extend_axis_env(name: Hashable, size: Any) -> Iterator[None]:
+    """Brings a mapped axis into scope."""
+    previous = state.axis_sizes
+    state.axis_sizes = {**previous, name: size}
+    try:
+        yield
+    finally:
+        state.axis_sizes = previous
+
+
+def axis_size(name: Hashable) -> Any:
+    """The size of a mapped axis in scope. Raises NameError for one that is not."""
+    try:
+        return state.axis_sizes[name]
+    except KeyError:
+        raise NameError(f"unbound axis name: {name}. The following axis names are available: "
+                        f"{list(state.axis_sizes)}") from None
+
+
+def axis_env() -> tuple[tuple[Hashable, Any], ...]:
+    """The mapped axes in scope as a hashable value."""
+    return tuple(state.axis_sizes.items())
+
+
+def raise_leak(tracer: Tracer) -> None:
+    """Raises UnexpectedTracerError for a tracer whose trace is not running, with its place of birth and of use."""
+    from . import source
+
+    line = source.current_line()
+    raise errors.UnexpectedTracerError(
+        "Encountered an unexpected tracer. A function transformed by JAX had a side effect: it let the intermediate "
+        f"value {tracer!r} with type {tracer.aval.str_short(short_dtypes=False)} wrapped in a {type(tracer).__name__} "
+        f"escape the scope of the transformation.{tracer.birth()}"
+        + (f"\nIt was used at {line}" if line else "")
+        + "\nReturn such a value from the function instead of saving it in a global variable, an attribute or a list.")
+
+
+def get_aval(x: Object) -> Any:
+    """The abstract value of an array, tracer, scalar or reference.
+
+    Raises TypeError for anything that is not a JAX type.
+    """
+    rule = aval_rules.get(type(x))
+    if rule is not None:
+        return rule(x)
+    if isinstance(x, Tracer):
+        return x.aval
+    for base in type(x).__mro__:
+        rule = aval_rules.get(base)
+        if rule is not None:
+            return rule(x)
+    if hasattr(x, "__jax_array__"):
+        return get_aval(x.__jax_array__())
+    if type(x) is Dim:
+        raise NotGeneric("a size as an element")
+    raise TypeError(f"Argument '{x}' of type '{type(x)}' is not a valid JAX type")
+
+
+typeof = get_aval
+
+
+def valid_jaxtype(x: Any) -> bool:
+    try:
+        get_aval(x)
+    except TypeError:
+        return False
+    return True
+
+
+def full_lower(x: Any) -> Any:
+    """A value without tracers around it that add nothing."""
+    return x.full_lower() if isinstance(x, Tracer) else x
+
+
+def is_concrete(x: Any) -> bool:
+    return to_concrete_value(x) is not None
+
+
+def to_concrete_value(x: Any) -> Any:
+    return x.to_concrete_value() if isinstance(x, Tracer) else x
+
+
+def concrete_or_error(force: Callable[[Any], Any] | None, x: Any, context: str = "") -> Any:
+    """`force(x)` for a concrete value.
+
+    Raises ConcretizationTypeError, with `context` telling what needed the value, for an abstract one.
+    """
+    if isinstance(x, Tracer):
+        value = x.to_concrete_value()
+        if value is None:
+            raise errors.ConcretizationTypeError(x, context)
+        x = value
+    return x if force is None else force(x)

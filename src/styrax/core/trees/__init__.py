@@ -1,0 +1,1 @@
+"""Pytrees: structures of containers, how they are taken apart, paths to their leaves."""

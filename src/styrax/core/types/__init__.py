@@ -1,0 +1,1 @@
+"""Types of values: dtypes and promotion, abstract values, effects, sizes; the words of annotations."""

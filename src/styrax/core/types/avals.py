@@ -1,0 +1,367 @@
+"""Abstract values: what is known of a value before the program runs.
+
+An open class: arrays, references, tokens, and the types that users define.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import dtypes
+from .dims import Dim
+
+
+class AbstractValue:
+    """Base of all abstract values."""
+
+    __slots__ = ()
+    is_high = False
+    has_qdd = False
+
+    def to_tangent_aval(self) -> AbstractValue:
+        raise TypeError(f"{self} has no tangent space")
+
+    to_cotangent_aval = to_tangent_aval
+
+    def strip_weak_type(self) -> AbstractValue:
+        return self
+
+    def update(self, **changes: Any) -> AbstractValue:
+        raise TypeError(f"{self} cannot be updated")
+
+    def str_short(self, short_dtypes: bool = True, **_: Any) -> str:
+        return str(self)
+
+
+def _dim(d: Any) -> Any:
+    """A dimension as it stands in shapes: a plain int, or a symbolic size left as it is."""
+    if type(d) is int or type(d) is Dim:
+        return d
+    try:
+        return int(d) if isinstance(d, (np.integer, bool)) else d.__index__()
+    except Exception:
+        return d
+
+
+class ShapedArray(AbstractValue):
+    """An array of a shape and dtype.
+
+    `weak_type` marks values that came from Python scalars and yield to other dtypes in promotion.
+    `sharding`, `vma` (varying mesh axes) and `memory_space` are None outside explicit sharding.
+    """
+
+    __slots__ = ("shape", "dtype", "weak_type", "sharding", "vma", "memory_space", "_hash")
+
+    def __init__(
+        self,
+        shape: Sequence[Any],
+        dtype: Any,
+        weak_type: bool = False,
+        *,
+        sharding: Any = None,
+        vma: frozenset = frozenset(),
+        memory_space: Any = None,
+    ):
+        self.shape = tuple(shape) if all(type(d) is int for d in shape) else tuple(map(_dim, shape))
+        self.dtype: Any = dtype if isinstance(dtype, (np.dtype, dtypes.ExtendedDType)) else np.dtype(dtype)
+        self.weak_type = weak_type
+        self.sharding = sharding
+        self.vma = vma
+        self.memory_space = memory_space
+        self._hash: int | None = None
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> Any:
+        n: Any = 1
+        for d in self.shape:
+            n = n * d
+        return n
+
+    @property
+    def mat(self) -> Any:  # manual axis type, kept for libraries that ask for it
+        return self.vma
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def update(self, **changes: Any) -> ShapedArray:
+        fields = {
+            "shape": self.shape,
+            "dtype": self.dtype,
+            "weak_type": self.weak_type,
+            "sharding": self.sharding,
+            "vma": self.vma,
+            "memory_space": self.memory_space,
+        }
+        fields.update(changes)
+        return ShapedArray(**fields)
+
+    def strip_weak_type(self) -> ShapedArray:
+        return self.update(weak_type=False) if self.weak_type else self
+
+    def to_tangent_aval(self) -> ShapedArray:
+        tangent = tangent_dtype(self.dtype)
+        if tangent == self.dtype:
+            return self
+        return ShapedArray(self.shape, tangent, False, sharding=self.sharding, vma=self.vma)
+
+    to_cotangent_aval = to_tangent_aval
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            type(self) is type(other)
+            and self.shape == other.shape  # type: ignore[attr-defined]
+            and self.dtype == other.dtype  # type: ignore[attr-defined]
+            and self.weak_type == other.weak_type  # type: ignore[attr-defined]
+            and self.sharding == other.sharding  # type: ignore[attr-defined]
+            and self.vma == other.vma  # type: ignore[attr-defined]
+            and self.memory_space == other.memory_space  # type: ignore[attr-defined]
+        )
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash((self.shape, self.dtype, self.weak_type, self.sharding, self.vma))
+        return self._hash
+
+    def str_short(self, short_dtypes: bool = True, mesh_axis_types: bool = False, **_: Any) -> str:
+        name = dtypes.printed_dtype_name(self.dtype) if short_dtypes else _dtype_name(self.dtype)
+        return f"{name}[{','.join(map(str, self.shape))}]"
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapedArray({self.str_short(short_dtypes=False)}{weak})"
+
+    def __str__(self) -> str:
+        return f"{'~' if self.weak_type else ''}{self.str_short(short_dtypes=False)}"
+
+
+def _dtype_name(dtype: Any) -> str:
+    return dtype.name
+
+
+def tangent_dtype(dtype: Any) -> Any:
+    """The dtype of tangents: itself for inexact ones, `float0` for integers and booleans."""
+    if isinstance(dtype, dtypes.ExtendedDType):
+        return dtype.tangent_dtype() if hasattr(dtype, "tangent_dtype") else dtypes.float0
+    return dtype if dtypes.issubdtype(dtype, np.inexact) else dtypes.float0
+
+
+class AbstractRef(AbstractValue):
+    """A mutable reference to an array."""
+
+    __slots__ = ("inner_aval", "memory_space", "kind")
+    methods: dict[str, Callable[..., Any]] = {}  # how tracers of references are indexed
+
+    def __init__(self, inner_aval: AbstractValue, memory_space: Any = None, kind: Any = None):
+        self.inner_aval = inner_aval
+        self.memory_space = memory_space
+        self.kind = kind
+
+    @property
+    def shape(self) -> tuple:
+        return self.inner_aval.shape  # type: ignore[attr-defined]
+
+    @property
+    def dtype(self) -> Any:
+        return self.inner_aval.dtype  # type: ignore[attr-defined]
+
+    @property
+    def weak_type(self) -> bool:
+        return False
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> Any:
+        return self.inner_aval.size  # type: ignore[attr-defined]
+
+    def to_tangent_aval(self) -> AbstractRef:
+        return AbstractRef(self.inner_aval.to_tangent_aval(), self.memory_space, self.kind)
+
+    to_cotangent_aval = to_tangent_aval
+
+    def update(self, inner_aval: Any = None, memory_space: Any = None, **changes: Any) -> AbstractRef:
+        inner = inner_aval if inner_aval is not None else self.inner_aval
+        return AbstractRef(inner.update(**changes) if changes else inner,
+                           memory_space if memory_space is not None else self.memory_space, self.kind)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, AbstractRef)
+            and self.inner_aval == other.inner_aval
+            and self.memory_space == other.memory_space
+        )
+
+    def __hash__(self) -> int:
+        return hash((AbstractRef, self.inner_aval))
+
+    def str_short(self, short_dtypes: bool = True, **_: Any) -> str:
+        return f"Ref{{{self.inner_aval.str_short(short_dtypes=short_dtypes)}}}"
+
+    def __repr__(self) -> str:
+        return self.str_short()
+
+
+class AbstractToken(AbstractValue):
+    """The value that orders effectful equations."""
+
+    __slots__ = ()
+
+    def to_tangent_aval(self) -> AbstractToken:
+        return self
+
+    def str_short(self, short_dtypes: bool = True, **_: Any) -> str:
+        return "Tok"
+
+    __repr__ = str_short  # type: ignore[assignment]
+
+
+abstract_token = AbstractToken()
+
+
+class ShapeDtypeStruct:
+    """A shape and dtype standing for an array, as `eval_shape` returns and `jit(f).lower` accepts.
+
+    Args:
+      shape: sequence of integers.
+      dtype: dtype-like.
+      sharding, weak_type, vma, is_ref: as carried by arrays.
+    """
+
+    __slots__ = ("shape", "dtype", "sharding", "weak_type", "vma", "is_ref")
+
+    def __init__(self, shape: Sequence[Any], dtype: Any, *, sharding: Any = None, weak_type: bool = False,
+                 vma: Any = None, is_ref: bool = False):
+        if dtype is None:
+            raise ValueError("ShapeDtypeStruct: dtype must be specified.")
+        self.shape = tuple(map(_dim, shape))
+        self.dtype = dtype if isinstance(dtype, dtypes.ExtendedDType) else np.dtype(dtype)
+        self.sharding = sharding
+        self.weak_type = weak_type
+        self.vma = vma
+        self.is_ref = is_ref
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> Any:
+        n: Any = 1
+        for d in self.shape:
+            n = n * d
+        return n
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        fields.update(changes)
+        return ShapeDtypeStruct(fields.pop("shape"), fields.pop("dtype"), **fields)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShapeDtypeStruct) and all(
+            getattr(self, name) == getattr(other, name) for name in self.__slots__
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype, self.sharding, self.weak_type))
+
+    def __repr__(self) -> str:
+        sharding = f", sharding={self.sharding}" if self.sharding is not None else ""
+        weak = f", weak_type={self.weak_type}" if self.weak_type else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={_dtype_name(self.dtype)}{sharding}{weak})"
+
+
+# How a Python or NumPy value is seen by tracing: type -> function giving its abstract value.
+aval_rules: dict[type, Callable[[Any], AbstractValue]] = {}
+
+_shaped_cache: dict[Hashable, ShapedArray] = {}
+
+
+def shaped(shape: tuple, dtype: Any, weak_type: bool = False) -> ShapedArray:
+    """The interned `ShapedArray` of a shape of plain integers."""
+    for d in shape:
+        if type(d) is not int:
+            return ShapedArray(shape, dtype, weak_type)
+    key = (shape, dtype, weak_type)
+    aval = _shaped_cache.get(key)
+    if aval is None:
+        if len(_shaped_cache) > 8192:
+            _shaped_cache.clear()
+        aval = _shaped_cache[key] = ShapedArray(shape, dtype, weak_type)
+    return aval
+
+
+def _numpy_aval(x: Any) -> ShapedArray:
+    return shaped(x.shape, dtypes.canonicalize_dtype(x.dtype))
+
+
+def _python_scalar_aval(x: Any) -> ShapedArray:
+    return shaped((), dtypes.python_scalar_dtype(type(x)), type(x) is not bool)
+
+
+for _type in (bool, int, float, complex):
+    aval_rules[_type] = _python_scalar_aval
+aval_rules[np.ndarray] = _numpy_aval
+aval_rules[ShapeDtypeStruct] = lambda s: ShapedArray(s.shape, s.dtype, s.weak_type, sharding=s.sharding)
+for _dtype in (*dtypes.numpy_scalar_types(), np.void):  # (of void ones only float0)
+    aval_rules[_dtype] = _numpy_aval
+
+
+def canonical_value(x: Any, *_: Any) -> np.ndarray:
+    """A number or NumPy array in the dtype that it has as an array of ours."""
+    return np.asarray(x, dtype=aval_rules[type(x)](x).dtype)
+
+
+# how values of a type become such; libraries that have types of their own add to this and to `aval_rules`
+canonicalizers: dict[type, Callable[..., Any]] = dict.fromkeys(
+    (bool, int, float, complex, np.ndarray, *dtypes.numpy_scalar_types()), canonical_value)
+
+
+class TypedInt(int):
+    """A weakly typed integer that a program holds, with the dtype that it had when it was traced."""
+
+    dtype: np.dtype
+
+
+class TypedFloat(float):
+    """A weakly typed real number that a program holds, with the dtype that it had when it was traced."""
+
+    dtype: np.dtype
+
+
+class TypedComplex(complex):
+    """A weakly typed complex number that a program holds, with the dtype that it had when it was traced."""
+
+    dtype: np.dtype
+
+
+def typed_scalar(value: Any, dtype: np.dtype) -> Any:
+    """A NumPy scalar as a Python number that is weakly typed and keeps its dtype."""
+    kind = TypedInt if dtype.kind in "iu" else TypedComplex if dtype.kind == "c" else TypedFloat
+    typed = kind(value)
+    typed.dtype = dtype
+    return typed
+
+
+for _type in (TypedInt, TypedFloat, TypedComplex):
+    aval_rules[_type] = lambda x: shaped((), x.dtype, True)
+    _type.__repr__ = lambda x: f"{type(x).__name__}({x}, dtype={x.dtype.name})"  # type: ignore[method-assign]
+TypedInt.__str__ = int.__repr__  # type: ignore[method-assign]
+TypedFloat.__str__ = float.__repr__  # type: ignore[method-assign]
+TypedComplex.__str__ = complex.__repr__  # type: ignore[method-assign]

@@ -1,0 +1,1 @@
+"""Communication along named axes, and placement on devices."""

@@ -1,0 +1,659 @@
+"""Collectives: operations across the examples of a mapped axis.
+
+A collective names one or more axes. Under `vmap` with such a name it becomes an ordinary operation
+along the batch dimension; over the devices of a mesh it stays in the program and the backend runs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from styrax.core.arrays.array import Array
+from styrax.core.programs import rules
+from styrax.core.programs.primitive import Primitive
+from styrax.core.tracing.trace import Tracer, get_aval, state
+from styrax.core.trees import tree
+from styrax.core.types import dtypes
+from styrax.core.types.avals import ShapedArray, shaped
+from styrax.core.types.effects import Effects, NamedAxisEffect
+from styrax.core.types.typing import PyTree
+from styrax.transforms import ad, array_ops, batching
+from styrax.transforms.batching import AxisData
+
+if TYPE_CHECKING:
+    from styrax.core.programs.lowering import Builder
+
+AxisName = Hashable
+
+
+def _lax() -> Any:
+    return array_ops.lax
+
+
+def axis_size(axis_name: AxisName) -> int:
+    """The size of a mapped axis, or the product of those of a tuple of axes.
+
+    Raises NameError for a name that is not in scope.
+    """
+    names = axis_name if isinstance(axis_name, (tuple, list)) else (axis_name,)
+    size = 1
+    for name in names:
+        try:
+            size *= state.axis_sizes[name]
+        except (KeyError, TypeError):
+            raise NameError(f"unbound axis name: {name}") from None
+    return size
+
+
+def _names(axis_name: Any) -> tuple:
+    return tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
+
+
+def _check_bound(names: Sequence[Any], what: str) -> None:
+    for name in names:
+        if not isinstance(name, int) and name not in state.axis_sizes:
+            raise NameError(f"Found an unbound axis name: {name}. To fix this, please call {what} under "
+                            "`jax.shard_map`.")
+
+
+def _effects(names: Sequence[Any]) -> Effects:
+    return frozenset(NamedAxisEffect(n) for n in names if not isinstance(n, int))
+
+
+def _groups(groups: Any) -> Any:
+    return None if groups is None else tuple(tuple(map(int, g)) for g in groups)
+
+
+def _collective(name: str, names_of: Callable[[dict[str, Any]], Sequence[Any]]) -> Primitive:
+    """A primitive that works over named axes."""
+    primitive = Primitive(name)
+    batching.axis_names_of[primitive] = lambda params: [n for n in names_of(params) if not isinstance(n, int)]
+    return primitive
+
+
+def _group_size(groups: Any, size: int) -> int:
+    return size if groups is None else len(groups[0])
+
+
+# Reductions: psum, pmax, pmin
+
+
+def _reduction(name: str, plain: str, of_constant: Callable[[Any, int], Any]) -> Primitive:
+    """A reduction over named axes, and over positional ones as `vmap` makes them of names."""
+    primitive = _collective(name, lambda params: params["axes"])
+
+    @primitive.def_effectful_abstract_eval
+    def aval(x: Any, *, axes: tuple, axis_index_groups: Any) -> tuple[Any, Effects]:
+        _check_bound(axes, name)
+        positional = {a for a in axes if isinstance(a, int)}
+        shape = tuple(d for i, d in enumerate(x.shape) if i not in positional)
+        return x.update(shape=shape), _effects(axes)
+
+    def batch(axis_data: AxisData, args: Any, dims: Any, *, axes: tuple, axis_index_groups: Any) -> Any:
+        (x,), (d,) = args, dims
+        named = axis_data.name is not None and axis_data.name in axes
+        if named and axis_index_groups is not None:
+            raise NotImplementedError(
+                "axis_index_groups not supported in vmap collectives. Please open a feature request!")
+        if d is None:
+            rest = tuple(a for a in axes if a != axis_data.name)
+            x = of_constant(x, axis_data.size)
+            return (primitive.bind(x, axes=rest, axis_index_groups=None) if rest else x), None
+        moved = tuple(a + (a >= d) if isinstance(a, int) else a for a in axes)
+        if named:
+            moved = tuple(d if a == axis_data.name else a for a in moved)
+            return primitive.bind(x, axes=moved, axis_index_groups=None), None
+        out = primitive.bind(x, axes=moved, axis_index_groups=axis_index_groups)
+        return out, d - sum(isinstance(a, int) and a < d for a in moved)
+
+    def loops(b: Builder, x: Any, *, axes: tuple, **_: Any) -> Any:
+        primitive_of = getattr(_lax(), f"{plain}_p")
+        _only_positional(name, axes)
+        return rules.loops[primitive_of](b, x, axes=axes, out_sharding=None)
+
+    def stablehlo(m: Any, x: Any, *, axes: tuple, **_: Any) -> Any:
+        primitive_of = getattr(_lax(), f"{plain}_p")
+        _only_positional(name, axes)
+        return rules.stablehlos[primitive_of](m, x, axes=axes, out_sharding=None)
+
+    rules.fancy_batchers[primitive] = batch
+    rules.loops[primitive] = loops
+    rules.stablehlos[primitive] = stablehlo
+    return primitive
+
+
+def _only_positional(name: str, axes: Sequence[Any]) -> None:
+    named = [a for a in axes if not isinstance(a, int)]
+    if named:
+        raise NameError(f"unbound axis name: {named[0]} in {name}")
+
+
+def _times(x: Any, size: int) -> Any:
+    lax = _lax()
+    aval = get_aval(x)
+    return lax.mul(lax.full(aval.shape, size, aval.dtype), x)
+
+
+psum_p = _reduction("psum", "reduce_sum", _times)
+pmax_p = _reduction("pmax", "reduce_max", lambda x, size: x)
+pmin_p = _reduction("pmin", "reduce_min", lambda x, size: x)
+
+
+def _psum_transpose(ct: Any, x: Any, *, axes: tuple, axis_index_groups: Any) -> list[Any]:
+    positional = sorted(a for a in axes if isinstance(a, int))
+    named = tuple(a for a in axes if not isinstance(a, int))
+    if positional:
+        shape = x.aval.shape
+        ct = _lax().broadcast_in_dim(ct, shape, tuple(i for i in range(len(shape)) if i not in positional))
+    return [psum_p.bind(ct, axes=named, axis_index_groups=axis_index_groups) if named else ct]
+
+
+ad.deflinear2(psum_p, _psum_transpose)
+
+
+def _reduce(primitive: Primitive, x: Any, axis_name: Any, groups: Any) -> Any:
+    axes = _names(axis_name)
+    if groups is not None and any(isinstance(a, int) for a in axes):
+        raise ValueError("axis_index_groups only supported for sums over just named axes")
+
+    def one(leaf: Any) -> Any:
+        _check_bound(axes, primitive.name)
+        return primitive.bind(leaf, axes=axes, axis_index_groups=_groups(groups))
+
+    return tree.tree_map(one, x)
+
+
+def psum(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
+         axis_index_groups: Sequence[Sequence[int]] | None = None) -> PyTree:
+    """The sum over a mapped axis.
+
+    Args:
+      x: array, or container of arrays; booleans are summed as integers. Python numbers give a Python-like
+        constant: `psum(1, name)` is the size of the axis.
+      axis_name: name of the axis, or a tuple of names and positions.
+      axis_index_groups: disjoint groups of positions along the axis that are summed separately.
+
+    Raises NameError for a name that is not in scope.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.vmap(lambda x: x / jax.lax.psum(x, 'i'), axis_name='i')(jnp.array([1.0, 3.0]))
+      Array([0.25, 0.75], dtype=float32)
+    """
+    axes = _names(axis_name)
+
+    def one(leaf: Any) -> Any:
+        aval = get_aval(leaf)
+        if aval.dtype == np.bool_:
+            leaf = _lax().convert_element_type(leaf, np.int32)
+        if isinstance(leaf, (bool, int, float, complex, np.generic)) and all(not isinstance(a, int) for a in axes):
+            size = axis_size(axes) if axis_index_groups is None else len(axis_index_groups[0])
+            factor: Any = type(leaf)(size) if isinstance(leaf, np.generic) else size
+            return leaf * factor
+        return _reduce(psum_p, leaf, axes, axis_index_groups)
+
+    return tree.tree_map(one, x)
+
+
+def pmean(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
+          axis_index_groups: Sequence[Sequence[int]] | None = None) -> PyTree:
+    """The mean over a mapped axis; see `psum`."""
+    sums = psum(x, axis_name, axis_index_groups=axis_index_groups)
+    size = psum(1, axis_name, axis_index_groups=axis_index_groups)
+
+    def one(total: Any) -> Any:
+        if not isinstance(total, (Tracer, np.ndarray)) and not hasattr(total, "aval"):
+            return total / size
+        dtype = dtypes.to_inexact_dtype(total.dtype)
+        total = _lax().convert_element_type(total, dtype) if total.dtype != dtype else total
+        return _lax().div(total, np.asarray(size, dtype))
+
+    return tree.tree_map(one, sums)
+
+
+def pmax(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
+         axis_index_groups: Sequence[Sequence[int]] | None = None) -> PyTree:
+    """The maximum over a mapped axis; see `psum`."""
+    return _reduce(pmax_p, x, axis_name, axis_index_groups)
+
+
+def pmin(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
+         axis_index_groups: Sequence[Sequence[int]] | None = None) -> PyTree:
+    """The minimum over a mapped axis; see `psum`."""
+    return _reduce(pmin_p, x, axis_name, axis_index_groups)
+
+
+# Where an example is
+
+
+axis_index_p = _collective("axis_index", lambda params: (params["axis_name"],))
+
+
+@axis_index_p.def_effectful_abstract_eval
+def _axis_index_aval(*, axis_name: Any) -> tuple[Any, Effects]:
+    _check_bound((axis_name,), "axis_index")
+    return shaped((), np.dtype(np.int32)), _effects((axis_name,))
+
+
+def _axis_index_batch(axis_data: AxisData, args: Any, dims: Any, *, axis_name: Any) -> Any:
+    return _lax().iota(np.int32, axis_data.size), 0
+
+
+rules.fancy_batchers[axis_index_p] = _axis_index_batch
+
+
+def axis_index(axis_name: AxisName) -> Array:
+    """The position of the example along a mapped axis: a scalar int32.
+
+    For a tuple of axes, the position in the product of them, the last one varying fastest.
+    """
+    if not isinstance(axis_name, (tuple, list)):
+        _check_bound((axis_name,), "axis_index")
+        return axis_index_p.bind(axis_name=axis_name)
+    lax = _lax()
+    index: Any = np.int32(0)
+    stride = 1
+    for name in reversed(axis_name):
+        index = lax.add(index, lax.mul(axis_index(name), np.int32(stride)))
+        stride *= axis_size(name)
+    return index
+
+
+# Moving values between examples
+
+
+ppermute_p = _collective("ppermute", lambda params: params["axis_name"])
+
+
+@ppermute_p.def_effectful_abstract_eval
+def _ppermute_aval(x: Any, *, axis_name: tuple, perm: tuple) -> tuple[Any, Effects]:
+    _check_bound(axis_name, "ppermute")
+    return x, _effects(axis_name)
+
+
+def _ppermute_transpose(ct: Any, x: Any, *, axis_name: tuple, perm: tuple) -> list[Any]:
+    return [ppermute_p.bind(ct, axis_name=axis_name, perm=tuple((b, a) for a, b in perm))]
+
+
+def _ppermute_batch(axis_data: AxisData, args: Any, dims: Any, *, axis_name: tuple, perm: tuple) -> Any:
+    (x,), (d,) = args, dims
+    if axis_data.name not in axis_name:
+        return ppermute_p.bind(x, axis_name=axis_name, perm=perm), d
+    _only_one("ppermute", axis_name)
+    size = axis_data.size
+    x = batching.bdim_at_front(x, d, size)
+    sources = np.full(size, -1)
+    for source, target in perm:
+        sources[target] = source
+    if (sources == np.arange(size)).all():
+        return x, 0
+    moved = _take_rows(x, np.maximum(sources, 0))
+    if (sources < 0).any():
+        lax = _lax()
+        aval = get_aval(moved)
+        received = np.broadcast_to((sources >= 0).reshape((size,) + (1,) * (aval.ndim - 1)), aval.shape)
+        moved = lax.select(received, moved, lax.full(aval.shape, 0, aval.dtype))
+    return moved, 0
+
+
+def _take_rows(x: Any, rows: np.ndarray) -> Any:
+    lax = _lax()
+    aval = get_aval(x)
+    numbers = lax.GatherDimensionNumbers(
+        offset_dims=tuple(range(1, aval.ndim)), collapsed_slice_dims=(0,), start_index_map=(0,))
+    return lax.gather(x, rows.astype(np.int32)[:, None], numbers, (1, *aval.shape[1:]), mode="promise_in_bounds")
+
+
+def _only_one(what: str, names: Sequence[Any]) -> None:
+    if len(names) > 1:
+        raise NotImplementedError(f"{what} over several axes {names}, one of which is mapped by vmap")
+
+
+ad.deflinear2(ppermute_p, _ppermute_transpose)
+rules.fancy_batchers[ppermute_p] = _ppermute_batch
+
+
+def ppermute(x: PyTree, axis_name: AxisName | Sequence[AxisName], perm: Sequence[tuple[int, int]]) -> PyTree:
+    """Sends values between examples of a mapped axis.
+
+    Args:
+      x: array, or container of arrays.
+      axis_name: name of the axis.
+      perm: `(source, target)` pairs of positions. Each target stands once; positions that are no
+        target get zeros.
+    """
+    axes = _names(axis_name)
+    pairs = tuple((int(a), int(b)) for a, b in perm)
+
+    def one(leaf: Any) -> Any:
+        _check_bound(axes, "ppermute")
+        return ppermute_p.bind(leaf, axis_name=axes, perm=pairs)
+
+    return tree.tree_map(one, x)
+
+
+def pshuffle(x: PyTree, axis_name: AxisName | Sequence[AxisName], perm: Sequence[int]) -> PyTree:
+    """`ppermute` by a permutation: position `i` gets the value of position `perm[i]`.
+
+    Raises ValueError where `perm` is not a permutation.
+    """
+    if set(perm) != set(range(len(perm))):
+        raise ValueError(f"`perm` does not represent a permutation: {perm}")
+    return ppermute(x, axis_name, [(source, target) for target, source in enumerate(perm)])
+
+
+pbroadcast_p = _collective("pbroadcast", lambda params: _names(params["axis_name"]))
+
+
+@pbroadcast_p.def_effectful_abstract_eval
+def _pbroadcast_aval(x: Any, *, axis_name: Any, source: int) -> tuple[Any, Effects]:
+    _check_bound(_names(axis_name), "pbroadcast")
+    return x, _effects(_names(axis_name))
+
+
+def _pbroadcast_transpose(ct: Any, x: Any, *, axis_name: Any, source: int) -> list[Any]:
+    lax = _lax()
+    total = psum(ct, axis_name)
+    aval = get_aval(total)
+    here = lax.eq(axis_index(axis_name), np.int32(source))
+    return [lax.select(lax.broadcast(here, aval.shape), total, lax.full(aval.shape, 0, aval.dtype))]
+
+
+def _pbroadcast_batch(axis_data: AxisData, args: Any, dims: Any, *, axis_name: Any, source: int) -> Any:
+    (x,), (d,) = args, dims
+    if axis_data.name not in _names(axis_name):
+        return pbroadcast_p.bind(x, axis_name=axis_name, source=source), d
+    _only_one("pbroadcast", _names(axis_name))
+    if d is None:
+        return x, None
+    if not 0 <= source < axis_data.size:
+        raise ValueError(f"pbroadcast source {source} is out of bounds for an axis of size {axis_data.size}")
+    return _lax().index_in_dim(x, source, d, keepdims=False), None
+
+
+ad.deflinear2(pbroadcast_p, _pbroadcast_transpose)
+rules.fancy_batchers[pbroadcast_p] = _pbroadcast_batch
+
+
+def pbroadcast(x: PyTree, axis_name: AxisName | Sequence[AxisName], source: int) -> PyTree:
+    """The value that the example at position `source` of a mapped axis has, for all examples."""
+
+    def one(leaf: Any) -> Any:
+        _check_bound(_names(axis_name), "pbroadcast")
+        return pbroadcast_p.bind(leaf, axis_name=axis_name, source=source)
+
+    return tree.tree_map(one, x)
+
+
+# Gathering and scattering
+
+
+all_gather_p = _collective("all_gather", lambda params: params["axis_name"])
+
+
+@all_gather_p.def_effectful_abstract_eval
+def _all_gather_aval(x: Any, *, all_gather_dimension: int, axis_name: tuple, axis_index_groups: Any, axis_size: int,
+                     tiled: bool) -> tuple[Any, Effects]:
+    _check_bound(axis_name, "all_gather")
+    shape = list(x.shape)
+    if tiled:
+        shape[all_gather_dimension] *= axis_size
+    else:
+        shape.insert(all_gather_dimension, axis_size)
+    return x.update(shape=tuple(shape)), _effects(axis_name)
+
+
+def _all_gather_transpose(ct: Any, x: Any, *, all_gather_dimension: int, axis_name: tuple, axis_index_groups: Any,
+                          axis_size: int, tiled: bool) -> list[Any]:
+    return [reduce_scatter_p.bind(ct, scatter_dimension=all_gather_dimension, axis_name=axis_name,
+                                  axis_index_groups=axis_index_groups, axis_size=axis_size, tiled=tiled)]
+
+
+def _all_gather_batch(axis_data: AxisData, args: Any, dims: Any, *, all_gather_dimension: int, axis_name: tuple,
+                      axis_index_groups: Any, axis_size: int, tiled: bool) -> Any:
+    (x,), (d,) = args, dims
+    if axis_data.name not in axis_name:
+        d = 0 if d is None else d
+        x = batching.moveaxis(x, d, 0)
+        return all_gather_p.bind(x, all_gather_dimension=all_gather_dimension + 1, axis_name=axis_name,
+                                 axis_index_groups=axis_index_groups, axis_size=axis_size, tiled=tiled), 0
+    if axis_index_groups is not None:
+        raise NotImplementedError("axis_index_groups not supported in vmap")
+    lax = _lax()
+    x = batching.bdim_at_front(x, d, axis_data.size)
+    shape = get_aval(x).shape[1:]
+    sizes: list[int] = []
+    at = axis_name.index(axis_data.name)
+    for k, name in reversed(list(enumerate(axis_name))):
+        # axes gathered so far stand in front, the mapped one behind those that come after it
+        sizes.insert(0, axis_data.size if k == at else state.axis_sizes[name])
+        if k > at:
+            x = all_gather_p.bind(x, all_gather_dimension=1, axis_name=(name,), axis_index_groups=None,
+                                  axis_size=sizes[0], tiled=False)
+        elif k < at:
+            x = all_gather_p.bind(x, all_gather_dimension=0, axis_name=(name,), axis_index_groups=None,
+                                  axis_size=sizes[0], tiled=False)
+    x = lax.reshape(x, (axis_size, *shape)) if len(sizes) > 1 else x
+    x = batching.moveaxis(x, 0, all_gather_dimension)
+    if tiled:
+        merged = list(shape)
+        merged[all_gather_dimension] *= axis_size
+        x = lax.reshape(x, merged)
+    return x, None
+
+
+ad.deflinear2(all_gather_p, _all_gather_transpose)
+rules.fancy_batchers[all_gather_p] = _all_gather_batch
+
+
+def all_gather(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
+               axis_index_groups: Sequence[Sequence[int]] | None = None, axis: int = 0, tiled: bool = False,
+               to: str = "varying") -> PyTree:
+    """The values of all examples of a mapped axis, for each of them.
+
+    Args:
+      x: array, or container of arrays.
+      axis_name: name of the axis or tuple of names.
+      axis_index_groups: disjoint groups of positions that are gathered separately.
+      axis: where the examples go in the result.
+      tiled: whether they are concatenated along `axis` instead of stacked along a new one.
+    """
+    axes = _names(axis_name)
+    size = _group_size(axis_index_groups, axis_size(axes))
+
+    def one(leaf: Any) -> Any:
+        ndim = get_aval(leaf).ndim
+        rank = ndim if tiled else ndim + 1
+        if not -rank <= axis < rank:
+            raise ValueError(f"axis {axis} is out of bounds for array of dimension {rank}")
+        return all_gather_p.bind(leaf, all_gather_dimension=axis % rank, axis_name=axes,
+                                 axis_index_groups=_groups(axis_index_groups), axis_size=size, tiled=tiled)
+
+    return tree.tree_map(one, x)
+
+
+reduce_scatter_p = _collective("reduce_scatter", lambda params: params["axis_name"])
+
+
+@reduce_scatter_p.def_effectful_abstract_eval
+def _reduce_scatter_aval(x: Any, *, scatter_dimension: int, axis_name: tuple, axis_index_groups: Any, axis_size: int,
+                         tiled: bool) -> tuple[Any, Effects]:
+    _check_bound(axis_name, "reduce_scatter")
+    shape = list(x.shape)
+    size = shape[scatter_dimension]
+    if tiled:
+        if size % axis_size:
+            raise ValueError(f"tiled reduce_scatter operand scatter dimension size {size} must be divisible by "
+                             f"shard_count {axis_size}")
+        shape[scatter_dimension] = size // axis_size
+    else:
+        if size != axis_size:
+            raise ValueError(f"reduce_scatter operand scatter dimension size {size} must match shard count {axis_size}")
+        del shape[scatter_dimension]
+    return x.update(shape=tuple(shape)), _effects(axis_name)
+
+
+def _reduce_scatter_transpose(ct: Any, x: Any, *, scatter_dimension: int, axis_name: tuple, axis_index_groups: Any,
+                              axis_size: int, tiled: bool) -> list[Any]:
+    return [all_gather_p.bind(ct, all_gather_dimension=scatter_dimension, axis_name=axis_name,
+                              axis_index_groups=axis_index_groups, axis_size=axis_size, tiled=tiled)]
+
+
+def _reduce_scatter_batch(axis_data: AxisData, args: Any, dims: Any, *, scatter_dimension: int, axis_name: tuple,
+                          axis_index_groups: Any, axis_size: int, tiled: bool) -> Any:
+    (x,), (d,) = args, dims
+    if axis_data.name not in axis_name:
+        x = batching.moveaxis(x, d, 0)
+        return reduce_scatter_p.bind(x, scatter_dimension=scatter_dimension + 1, axis_name=axis_name,
+                                     axis_index_groups=axis_index_groups, axis_size=axis_size, tiled=tiled), 0
+    _only_one("psum_scatter", axis_name)
+    if axis_index_groups is not None:
+        raise NotImplementedError("axis_index_groups not supported in vmap")
+    lax = _lax()
+    x = _times(x, axis_data.size) if d is None else lax.reduce_sum(x, (d,))
+    if not tiled:
+        return x, scatter_dimension
+    shape = get_aval(x).shape
+    cut = (*shape[:scatter_dimension], axis_size, shape[scatter_dimension] // axis_size, *shape[scatter_dimension + 1:])
+    return lax.reshape(x, cut), scatter_dimension
+
+
+ad.deflinear2(reduce_scatter_p, _reduce_scatter_transpose)
+rules.fancy_batchers[reduce_scatter_p] = _reduce_scatter_batch
+
+
+def psum_scatter(x: PyTree, axis_name: AxisName | Sequence[AxisName], *, scatter_dimension: int = 0,
+                 axis_index_groups: Sequence[Sequence[int]] | None = None, tiled: bool = False) -> PyTree:
+    """The sum over a mapped axis, of which each example gets its own part.
+
+    Args:
+      x: array, or container of arrays.
+      axis_name: name of the axis.
+      scatter_dimension: the dimension that is dealt out.
+      axis_index_groups: disjoint groups of positions that are summed and dealt out separately.
+      tiled: whether each example gets a block of that dimension instead of one position of it.
+
+    Raises ValueError where the dimension's size does not fit that of the axis.
+    """
+    axes = _names(axis_name)
+    size = _group_size(axis_index_groups, axis_size(axes))
+
+    def one(leaf: Any) -> Any:
+        ndim = get_aval(leaf).ndim
+        return reduce_scatter_p.bind(leaf, scatter_dimension=scatter_dimension % ndim, axis_name=axes,
+                                     axis_index_groups=_groups(axis_index_groups), axis_size=size, tiled=tiled)
+
+    return tree.tree_map(one, x)
+
+
+all_to_all_p = _collective("all_to_all", lambda params: _names(params["axis_name"]))
+
+
+@all_to_all_p.def_effectful_abstract_eval
+def _all_to_all_aval(x: Any, *, axis_name: Any, split_axis: int, concat_axis: int, axis_index_groups: Any,
+                     tiled: bool) -> tuple[Any, Effects]:
+    _check_bound(_names(axis_name), "all_to_all")
+    size = _group_size(axis_index_groups, axis_size(_names(axis_name)))
+    shape = list(x.shape)
+    if shape[split_axis] % size:
+        raise ValueError(f"The size of all_to_all split_axis ({shape[split_axis]}) has to be divisible by the size of "
+                         f"the named axis {axis_name} ({size})")
+    shape[split_axis] //= size
+    shape[concat_axis] *= size
+    return x.update(shape=tuple(shape)), _effects(_names(axis_name))
+
+
+def _all_to_all_transpose(ct: Any, x: Any, *, axis_name: Any, split_axis: int, concat_axis: int,
+                          axis_index_groups: Any, tiled: bool) -> list[Any]:
+    return [all_to_all_p.bind(ct, axis_name=axis_name, split_axis=concat_axis, concat_axis=split_axis,
+                              axis_index_groups=axis_index_groups, tiled=tiled)]
+
+
+def _all_to_all_batch(axis_data: AxisData, args: Any, dims: Any, *, axis_name: Any, split_axis: int, concat_axis: int,
+                      axis_index_groups: Any, tiled: bool) -> Any:
+    (x,), (d,) = args, dims
+    names = _names(axis_name)
+    x = batching.bdim_at_front(x, d, axis_data.size)
+    if axis_data.name not in names:
+        return all_to_all_p.bind(x, axis_name=axis_name, split_axis=split_axis + 1, concat_axis=concat_axis + 1,
+                                 axis_index_groups=axis_index_groups, tiled=tiled), 0
+    _only_one("all_to_all", names)
+    if axis_index_groups is not None:
+        raise NotImplementedError("axis_index_groups not supported in vmap")
+    lax = _lax()
+    size = axis_data.size
+    shape = list(get_aval(x).shape[1:])
+    block = shape[split_axis] // size
+    # (from, ..., to, block, ...): `to` becomes the mapped axis, `from` goes in front of the concatenated one
+    x = lax.reshape(x, (size, *shape[:split_axis], size, block, *shape[split_axis + 1:]))
+    x = batching.moveaxis(x, split_axis + 1, 0)
+    x = batching.moveaxis(x, 1, concat_axis + 1)
+    shape[split_axis] = block
+    shape[concat_axis] *= size
+    return lax.reshape(x, (size, *shape)), 0
+
+
+ad.deflinear2(all_to_all_p, _all_to_all_transpose)
+rules.fancy_batchers[all_to_all_p] = _all_to_all_batch
+
+
+def all_to_all(x: PyTree, axis_name: AxisName | Sequence[AxisName], split_axis: int, concat_axis: int, *,
+               axis_index_groups: Sequence[Sequence[int]] | None = None, tiled: bool = False) -> PyTree:
+    """Transposes a dimension of the arrays with a mapped axis.
+
+    Args:
+      x: array, or container of arrays.
+      axis_name: name of the axis.
+      split_axis: the dimension that is dealt out to the examples.
+      concat_axis: where what an example receives goes: a new dimension, or with `tiled` along an existing one.
+      axis_index_groups: disjoint groups of positions within which this happens.
+      tiled: whether blocks are dealt out and concatenated instead of single positions.
+
+    Raises ValueError where the size of `split_axis` does not fit that of the axis.
+    """
+    lax = _lax()
+    size = _group_size(axis_index_groups, axis_size(_names(axis_name)))
+    groups = _groups(axis_index_groups)
+
+    def one(leaf: Any) -> Any:
+        aval: ShapedArray = get_aval(leaf)
+        split, concat = split_axis % aval.ndim, concat_axis % aval.ndim
+        if tiled or split == concat:
+            if not tiled and aval.shape[split] != size:
+                raise ValueError(_mismatch.format(size, aval.shape[split]))
+            return all_to_all_p.bind(leaf, axis_name=axis_name, split_axis=split, concat_axis=concat,
+                                     axis_index_groups=groups, tiled=tiled)
+        if aval.shape[split] != size:
+            raise ValueError(_mismatch.format(size, aval.shape[split]))
+        if split < concat:
+            concat += 1
+            leaf = lax.expand_dims(leaf, (concat,))
+        else:
+            leaf = lax.expand_dims(leaf, (concat,))
+            split += 1
+        out = all_to_all_p.bind(leaf, axis_name=axis_name, split_axis=split, concat_axis=concat,
+                                axis_index_groups=groups, tiled=tiled)
+        return lax.squeeze(out, (split,))
+
+    return tree.tree_map(one, x)
+
+
+_mismatch = ("all_to_all requires the size of the mapped axis axis_name to equal x.shape[split_axis], but they are {} "
+             "and {} respectively.")
+
+
+def pswapaxes(x: PyTree, axis_name: AxisName | Sequence[AxisName], axis: int, *,
+              axis_index_groups: Sequence[Sequence[int]] | None = None) -> PyTree:
+    """Swaps a mapped axis with a dimension of the arrays, of the same size."""
+    return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
+
+
+__all__ = [
+    "all_gather", "all_gather_p", "all_to_all", "all_to_all_p", "axis_index", "axis_index_p", "axis_size", "pbroadcast",
+    "pbroadcast_p", "pmax", "pmax_p", "pmean", "pmin", "pmin_p", "ppermute", "ppermute_p", "pshuffle", "psum", "psum_p",
+    "psum_scatter", "pswapaxes", "reduce_scatter_p",
+]

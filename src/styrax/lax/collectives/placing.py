@@ -1,0 +1,238 @@
+"""Where values of a program live: moving them to devices, and saying how they are spread over a mesh."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any
+
+from styrax.core.arrays import backends, mesh
+from styrax.core.arrays.array import Array
+from styrax.core.arrays.devices import Device, Sharding
+from styrax.core.arrays.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec
+from styrax.core.programs import rules
+from styrax.core.programs.primitive import Primitive
+from styrax.core.tracing.trace import Tracer, get_aval
+from styrax.core.trees import tree, tree_paths
+from styrax.core.types.physical import physicals
+from styrax.core.types.typing import DeviceLike, PyTree, ShardingLike
+from styrax.transforms import ad, batching
+
+from ..elementwise.families import standard_primitive
+
+
+class ArrayCopySemantics(enum.IntEnum):
+    """Whether moving an array may share, must copy, or may take over its memory."""
+
+    REUSE_INPUT = 0
+    ALWAYS_COPY = 1
+    DONATE_INPUT = 2
+
+    def __repr__(self) -> str:
+        return f"ArrayCopySemantics.{self.name}"
+
+
+class Space(enum.Enum):
+    """Kinds of memory. On CPUs all are the same."""
+
+    Device = enum.auto()
+    Host = enum.auto()
+    Any = enum.auto()
+
+    def __repr__(self) -> str:
+        return f"MemorySpace.{self.name}"
+
+
+# -- device_put ---------------------------------------------------------------------------------------------
+
+device_put_p = Primitive("device_put", multiple_results=True)
+device_put_p.declare(movement=True)
+
+
+@device_put_p.def_abstract_eval
+def _put_avals(*xs: Any, **params: Any) -> list[Any]:
+    return list(xs)
+
+
+@device_put_p.def_impl
+def _put(*xs: Any, devices: Sequence[Any], srcs: Sequence[Any], copy_semantics: Sequence[Any]) -> list[Any]:
+    return [_put_one(x, d, c) for x, d, c in zip(xs, devices, copy_semantics, strict=True)]
+
+
+def _put_one(x: Any, device: Any, semantics: ArrayCopySemantics) -> Any:
+    aval = get_aval(x)
+    array = x if isinstance(x, Array) else backends.get().put(x, aval, None)
+    if semantics == ArrayCopySemantics.ALWAYS_COPY and array is x:
+        array = backends.get().put(x._value, aval, None)
+    if device is None or isinstance(device, Space):
+        return array
+    if isinstance(device, NamedSharding):
+        device.check_compatible_aval(aval.shape)
+    return array.placed(device if isinstance(device, Sharding) else None) if type(array) is Array else array
+
+
+def _put_transpose(cts: Sequence[Any], *xs: Any, devices: Sequence[Any], srcs: Sequence[Any],
+                   copy_semantics: Sequence[Any]) -> list[Any]:
+    given = [i for i, ct in enumerate(cts) if type(ct) is not ad.Zero]
+    out = list(cts)
+    if given:
+        moved = device_put_p.bind(*(cts[i] for i in given), devices=tuple(srcs[i] for i in given),
+                                  srcs=tuple(devices[i] for i in given),
+                                  copy_semantics=(ArrayCopySemantics.REUSE_INPUT,) * len(given))
+        for i, ct in zip(given, moved, strict=True):
+            out[i] = ct
+    return out
+
+
+def _put_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
+    given = [i for i, t in enumerate(tangents) if type(t) is not ad.Zero]
+    out = list(tangents)
+    if given:
+        kept = {k: tuple(v[i] for i in given) for k, v in params.items()}
+        for i, t in zip(given, device_put_p.bind(*(tangents[i] for i in given), **kept), strict=True):
+            out[i] = t
+    return device_put_p.bind(*primals, **params), out
+
+
+rules.loops[device_put_p] = lambda b, *xs, **params: list(xs)
+rules.stablehlos[device_put_p] = lambda m, *xs, **params: list(xs)
+rules.jvps[device_put_p] = _put_jvp
+rules.transposes[device_put_p] = _put_transpose
+rules.batchers[device_put_p] = lambda args, dims, **params: (device_put_p.bind(*args, **params), list(dims))
+physicals[device_put_p] = lambda _, *xs, **params: device_put_p.bind(*xs, **params)
+
+
+def device_put(x: PyTree, device: DeviceLike | ShardingLike | PyTree | None = None, *,
+               src: DeviceLike | ShardingLike | PyTree | None = None, donate: bool | PyTree = False,
+               may_alias: bool | PyTree | None = None) -> PyTree:
+    """Puts the arrays of a tree on a device.
+
+    Args:
+      x: a tree of arrays, NumPy arrays and scalars.
+      device: a device or sharding, or a tree of them that is a prefix of `x`. None for the default device,
+        which does not commit the arrays to it.
+      src: where the values come from, for derivatives.
+      donate: whether the memory of the arrays may be taken over; they are not to be used afterwards.
+      may_alias: False for memory of the results' own.
+
+    Returns:
+      A tree of arrays.
+
+    Raises:
+      ValueError: a sharding that does not fit the shape of an array. TypeError: what is neither device nor sharding.
+
+    Example:
+      >>> import styrax as jax
+      >>> jax.device_put([1.0, 2.0])
+      [Array(1., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True)]
+    """
+    leaves, treedef = tree.tree_flatten(x)
+    devices = _spread(device, x, len(leaves))
+    for d in devices:
+        if not (d is None or isinstance(d, (Device, Sharding, Space))):
+            raise TypeError(f"device_put takes devices and shardings, got {d!r} of type {type(d).__name__}")
+    semantics = (ArrayCopySemantics.DONATE_INPUT if donate is True else
+                 ArrayCopySemantics.ALWAYS_COPY if may_alias is False else ArrayCopySemantics.REUSE_INPUT)
+    params = dict(devices=tuple(devices), srcs=tuple(_spread(src, x, len(leaves))),
+                  copy_semantics=(semantics,) * len(leaves))
+    if any(isinstance(leaf, Tracer) for leaf in leaves):
+        return tree.tree_unflatten(treedef, device_put_p.bind(*leaves, **params))
+    return tree.tree_unflatten(treedef, _put(*leaves, **params))
+
+
+def _spread(prefix: Any, full: Any, count: int) -> list[Any]:
+    if prefix is None or isinstance(prefix, (Device, Sharding, Space)):
+        return [prefix] * count
+    return tree_paths.broadcast_prefix(prefix, full, is_leaf=lambda d: d is None)
+
+
+def reshard(xs: PyTree, out_shardings: ShardingLike | PyTree) -> PyTree:
+    """The arrays of a tree under other shardings: shardings or `PartitionSpec`s over the mesh in force, as a
+    prefix of it."""
+    leaves, treedef = tree.tree_flatten(xs)
+    if isinstance(out_shardings, (Sharding, PartitionSpec)):
+        found = [out_shardings] * len(leaves)
+    else:
+        found = tree_paths.broadcast_prefix(out_shardings, xs)
+    return tree.tree_unflatten(treedef, [device_put(x, over_mesh(s)) for x, s in zip(leaves, found, strict=True)])
+
+
+def over_mesh(sharding: Any) -> Any:
+    """A `PartitionSpec` as a sharding over the mesh in force; shardings as they are. RuntimeError without a mesh."""
+    if not isinstance(sharding, PartitionSpec):
+        return sharding
+    current = mesh.current_mesh()
+    if current.empty:
+        raise RuntimeError(
+            "a `PartitionSpec` in place of a sharding requires a non-empty mesh: pass a sharding, or put a mesh in "
+            "force with jax.set_mesh")
+    return NamedSharding(current, sharding)
+
+
+# -- sharding constraints -----------------------------------------------------------------------------------
+
+sharding_constraint_p = standard_primitive(
+    "sharding_constraint",
+    lambda x, **_: x.shape,
+    lambda x, **_: x.dtype,
+    loops=lambda b, x, **_: x,
+    hlo=lambda m, x, **_: x,
+)
+sharding_constraint_p.declare(movement=True)
+ad.deflinear2(sharding_constraint_p, lambda ct, x, **params: [sharding_constraint_p.bind(ct, **params)])
+physicals[sharding_constraint_p] = lambda _, x, **params: x
+
+
+@sharding_constraint_p.def_impl
+def _constrain(x: Any, *, sharding: Any, **_: Any) -> Any:
+    return _put_one(x, sharding, ArrayCopySemantics.REUSE_INPUT)
+
+
+def _constraint_batch(args: Sequence[Any], dims: Sequence[int], *, sharding: Any, **params: Any) -> Any:
+    (x,), (d,) = args, dims
+    if isinstance(sharding, NamedSharding):
+        entries = list(sharding.spec) + [None] * max(0, d - len(sharding.spec))
+        sharding = sharding.update(spec=sharding.spec.update(partitions=(*entries[:d], UNCONSTRAINED, *entries[d:])))
+    return sharding_constraint_p.bind(x, sharding=sharding, **params), d
+
+
+batching.primitive_batchers[sharding_constraint_p] = _constraint_batch
+
+
+def with_sharding_constraint(x: PyTree, shardings: ShardingLike | PyTree) -> PyTree:
+    """Says how the arrays of a tree are to be spread over a mesh.
+
+    Args:
+      x: a tree of arrays.
+      shardings: shardings, or `PartitionSpec`s over the mesh in force, as a tree that is a prefix of `x`.
+
+    Returns:
+      The same values, placed so.
+
+    Raises:
+      RuntimeError: a `PartitionSpec` while no mesh is in force. ValueError: a sharding that does not fit the array.
+    """
+    leaves, treedef = tree.tree_flatten(x)
+    if isinstance(shardings, (Sharding, PartitionSpec)) or shardings is None:
+        found = [shardings] * len(leaves)
+    else:
+        found = tree_paths.broadcast_prefix(shardings, x, is_leaf=lambda s: s is None)
+    out = []
+    for leaf, sharding in zip(leaves, found, strict=True):
+        if sharding is None:
+            out.append(leaf)
+            continue
+        sharding = over_mesh(sharding)
+        if isinstance(sharding, NamedSharding):
+            sharding.check_compatible_aval(get_aval(leaf).shape)
+        spec = sharding.spec if isinstance(sharding, NamedSharding) else ()
+        unconstrained = frozenset(i for i, p in enumerate(spec) if p is UNCONSTRAINED)
+        out.append(sharding_constraint_p.bind(leaf, sharding=sharding, layout=None, context_mesh=mesh.get_mesh(),
+                                              unconstrained_dims=unconstrained))
+    return tree.tree_unflatten(treedef, out)
+
+
+__all__ = [
+    "ArrayCopySemantics", "Space", "device_put", "device_put_p", "over_mesh", "reshard",
+    "sharding_constraint_p", "with_sharding_constraint",
+]

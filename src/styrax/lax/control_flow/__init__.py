@@ -1,0 +1,1 @@
+"""Loops, branches, and calls of programs with rules of their own."""

@@ -1,0 +1,313 @@
+"""What conditionals, loops and scans share: tracing a body once, and messages about its types.
+
+A body is traced to a jaxpr that closes over nothing: captured arrays, tracers and references become
+its leading arguments. The trace of a function is kept as long as the function lives, so that an
+eager loop called again with the same function and types costs no tracing.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+import styrax.transforms.jit  # noqa: F401  # runs eagerly what has programs inside
+from styrax.core.arrays import backends
+from styrax.core.programs.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
+from styrax.core.settings import config
+from styrax.core.tracing import source
+from styrax.core.tracing.staging import hoist_tracers, trace_to_jaxpr
+from styrax.core.tracing.trace import Tracer, get_aval, state
+from styrax.core.trees import tree_paths
+from styrax.core.types import dtypes, effects
+from styrax.core.types.avals import AbstractRef
+from styrax.transforms import naming, refs
+from styrax.transforms.flattening import FlatFunction, positional
+
+
+class Body:
+    """A traced function: its closed program, what it captured, and the tree of its results."""
+
+    __slots__ = ("captured", "jaxpr", "out_tree")
+
+    def __init__(self, jaxpr: ClosedJaxpr, captured: list[Any], out_tree: Any):
+        self.jaxpr = jaxpr  # takes the captured values first
+        self.captured = captured
+        self.out_tree = out_tree
+
+    @property
+    def out_avals(self) -> list[Any]:
+        return self.jaxpr.out_avals
+
+
+_bodies: weakref.WeakKeyDictionary[Any, dict[Any, Body]] = weakref.WeakKeyDictionary()
+
+
+def trace_body(construct: str, fun: Callable[..., Any], in_tree: Any, in_avals: Sequence[Any]) -> Body:
+    """Traces `fun`, whose positional arguments have the tree `in_tree` and the types `in_avals`."""
+    key = (construct, in_tree, tuple(in_avals), config.trace_context(), tuple(state.axis_sizes.items()))
+    known: dict[Any, Body] | None = None
+    with suppress(TypeError):  # no weak reference to it, or no hash
+        known = _bodies.setdefault(fun, {})
+        if key in known:
+            return known[key]
+    flat = FlatFunction(fun, positional(in_tree), traced_for=construct)
+
+    def without_refs(*leaves: Any) -> list[Any]:
+        args, _ = flat.arguments(leaves)
+        outs = flat.flatten(fun(*args))
+        _check_refs(construct, fun, outs, flat.structure, leaves)
+        return outs
+
+    closed, captured = hoist_tracers(trace_to_jaxpr(without_refs, in_avals, flat.info(in_avals)), everything=True)
+    check_effects(construct, closed.effects)
+    body = Body(closed, captured, flat.structure)
+    if known is not None and not any(isinstance(c, Tracer) or isinstance(get_aval(c), AbstractRef) for c in captured):
+        known[key] = body
+    return body
+
+
+def _check_refs(
+    construct: str, fun: Callable[..., Any], outs: list[Any], out_tree: Any, leaves: Sequence[Any]
+) -> None:
+    for i, x in enumerate(outs):
+        aval = get_aval(x)
+        if isinstance(aval, AbstractRef):
+            passed = any(x is leaf for leaf in leaves)
+            raise ValueError(
+                f"function {source.describe_function(fun)} traced for {construct} returned a mutable array "
+                f"reference of type {aval.str_short(short_dtypes=False)} at output tree path "
+                f"result{naming.leaf_path(out_tree, i)}, but mutable array references cannot be returned."
+                + ("\n\nThe returned mutable array was passed in as an argument." if passed else "")
+            )
+
+
+def check_effects(construct: str, found: Iterable[Any]) -> None:
+    """Raises NotImplementedError for effects that may not stand inside control flow."""
+    forbidden = effects.control_flow_allowed_effects.filter_not_in(found)
+    if forbidden:
+        raise NotImplementedError(f"Effects not supported in `{construct}`: {set(forbidden)}")
+
+
+# -- paths and types in messages ------------------------------------------------------------------
+
+
+def first_argument(fun: Callable[..., Any]) -> str:
+    """The name of the first argument that `fun` leaves to its caller."""
+    return naming.argument_names(fun, (0,), {})[0]
+
+
+def type_text(aval: Any) -> str:
+    return aval.str_short(short_dtypes=False)
+
+
+def same_type(a: Any, b: Any) -> bool:
+    """Whether two abstract values are equal up to weak types."""
+    return a is b or a.strip_weak_type() == b.strip_weak_type()
+
+
+def _difference(a: Any, b: Any) -> str:
+    if getattr(a, "shape", None) != getattr(b, "shape", None):
+        if a.dtype != b.dtype:
+            return (
+                "so the shapes and dtypes do not match" if a.ndim == b.ndim else "so the shapes do not match"
+            )
+        return "so the shapes do not match"
+    if getattr(a, "dtype", None) != getattr(b, "dtype", None):
+        return "so the dtypes do not match"
+    return "so the types do not match"
+
+
+def _listing(items: list[str]) -> str:
+    """One sentence, or one bullet for each."""
+    if len(items) == 1:
+        return items[0][0].upper() + items[0][1:] + "."
+    return ";\n".join(f"  * {item}" for item in items) + "."
+
+
+def check_carry(
+    construct: str,
+    argument: str,
+    in_tree: Any,
+    in_avals: Sequence[Any],
+    out_tree: Any,
+    out_avals: Sequence[Any],
+) -> None:
+    """Raises TypeError unless a body gives back a carry of the tree and types that it takes."""
+
+    def component(path: str) -> str:
+        return f"the input carry {f'component {argument}{path}' if path else argument}"
+
+    if in_tree != out_tree:
+        differences = [
+            f"{component(path)} is a {have} but the corresponding component of the carry output is a {got}, "
+            f"so {why}"
+            for path, have, got, why in tree_differences(in_tree, out_tree)
+        ]
+        detail = (
+            _listing(differences)
+            if differences
+            else (f"the input tree structure is:\n{in_tree}\nthe output tree structure is:\n{out_tree}")
+        )
+        raise TypeError(
+            f"{construct} function carry input and carry output must have the same pytree structure, but "
+            f"they differ:\n\n{detail}\n\nRevise the function so that the carry output has the same pytree "
+            "structure as the carry input."
+        )
+    differences = [
+        f"{component(naming.leaf_path(in_tree, i))} has type {type_text(a)} but the corresponding output carry "
+        f"component has type {type_text(b)}, {_difference(a, b)}"
+        for i, (a, b) in enumerate(zip(in_avals, out_avals, strict=True))
+        if not same_type(a, b)
+    ]
+    if differences:
+        raise TypeError(
+            f"{construct} function carry input and carry output must have equal types, but they differ:\n\n"
+            f"{_listing(differences)}\n\nRevise the function so that all output types match the "
+            "corresponding input types."
+        )
+
+
+def check_branches(
+    construct: str, names: tuple[str, str], funs: Sequence[Any], trees: Sequence[Any], avals: Sequence[Any]
+) -> None:
+    """Raises TypeError unless two branches give results of one tree and of the same types."""
+    first, second = names
+    who = "\n".join(f"{n} is {source.describe_function(f)}" for n, f in zip(names, funs, strict=True))
+    if trees[0] != trees[1]:
+        differences = [
+            f"{first} output{f' at path {path}' if path else ''} is a {have} but {second} "
+            f"output{f' at path {path}' if path else ''} is a {got}, so {why}"
+            for path, have, got, why in tree_differences(*trees)
+        ]
+        detail = _sentences(differences) if differences else f"{first}: {trees[0]}\n{second}: {trees[1]}"
+        raise TypeError(
+            f"{construct} branch outputs must have the same pytree structure, but they differ:\n\n{who}\n\n"
+            f"{detail}\n\nRevise {first} and/or {second} so that they have the same pytree structure."
+        )
+    differences = []
+    for i, (a, b) in enumerate(zip(*avals, strict=True)):
+        if not same_type(a, b):
+            path = naming.leaf_path(trees[0], i)
+            differences.append(
+                f"the output of {first}{f' at path {path}' if path else ''} has type {type_text(a)} but the "
+                f"corresponding output of {second} has type {type_text(b)}, {_difference(a, b)}"
+            )
+    if differences:
+        raise TypeError(
+            f"{construct} branches must have equal output types but they differ.\n\n{who}\n\n"
+            f"{_listing(differences)}\n\nRevise {first} and/or {second} so that all output types match."
+        )
+
+
+def _sentences(items: list[str]) -> str:
+    """As `_listing`, for items that begin with a name."""
+    return items[0] + "." if len(items) == 1 else _listing(items)
+
+
+def tree_differences(a: Any, b: Any) -> Iterator[tuple[str, str, str, str]]:
+    """Where two tree structures differ: `(path, what a has, what b has, why they do not match)`."""
+    for path, have, got, why in tree_paths.equality_errors_pytreedef(a, b):
+        yield tree_paths.keystr(path), _node_text(have), _node_text(got), why
+
+
+def _node_text(text: str) -> str:
+    return "pytree leaf" if text == "leaf" else text
+
+
+# -- weak types -----------------------------------------------------------------------------------
+
+
+def promote_weak_inputs(
+    values: Sequence[Any], in_avals: Sequence[Any], out_avals: Sequence[Any]
+) -> tuple[list[Any], bool]:
+    """Carries that came from Python scalars take the dtype that the body gives them.
+
+    Returns the initial values and whether one has changed, so that the body must be traced again.
+    """
+    from styrax import lax
+
+    if len(in_avals) != len(out_avals):
+        return list(values), False
+    promoted, changed = [], False
+    for x, a, b in zip(values, in_avals, out_avals, strict=True):
+        if getattr(a, "weak_type", False) and not same_type(a, b):
+            dtype = dtypes.result_type(x, b)
+            x = lax.convert_element_type(x, dtype)
+            changed = True
+        promoted.append(x)
+    return promoted, changed
+
+
+# -- programs as data -----------------------------------------------------------------------------
+
+
+def as_array(x: Any) -> Any:
+    """A value that is passed on as a result: an array where it came as NumPy's or Python's."""
+    if not state.trace.is_eval or not isinstance(x, (np.ndarray, np.generic, bool, int, float, complex)):
+        return x
+    aval = get_aval(x)
+    return backends.get().put(np.asarray(x, aval.dtype), aval, None)
+
+
+def split_list(items: Sequence[Any], sizes: Sequence[int]) -> list[list[Any]]:
+    """Cuts a list into pieces of the given sizes and the rest."""
+    pieces, start = [], 0
+    for n in sizes:
+        pieces.append(list(items[start : start + n]))
+        start += n
+    pieces.append(list(items[start:]))
+    return pieces
+
+
+def select_where(items: Sequence[Any], flags: Sequence[bool], wanted: bool = True) -> list[Any]:
+    """The items whose flag is `wanted`."""
+    return [x for x, f in zip(items, flags, strict=True) if bool(f) is wanted]
+
+
+def merge(flags: Sequence[bool], where_false: Sequence[Any], where_true: Sequence[Any]) -> list[Any]:
+    """The inverse of taking the items of one flag and of the other."""
+    off, on = iter(where_false), iter(where_true)
+    return [next(on) if f else next(off) for f in flags]
+
+
+def forwarded_inputs(jaxpr: Jaxpr) -> list[int | None]:
+    """For each result, the number of the argument that it is, or None."""
+    index = {v: i for i, v in enumerate(jaxpr.invars)}
+    return [None if type(v) is Literal else index.get(v) for v in jaxpr.outvars]
+
+
+def rearranged(closed: ClosedJaxpr, invars: Sequence[Var], outvars: Sequence[Any]) -> ClosedJaxpr:
+    """The same program with other arguments and results, which are its own variables."""
+    jaxpr = closed.jaxpr
+    return ClosedJaxpr(
+        Jaxpr(jaxpr.constvars, invars, outvars, jaxpr.eqns, None, jaxpr.debug_info, jaxpr.is_high),
+        closed.consts,
+    )
+
+
+def discharged(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program with arrays in place of references, whose last contents come behind its results."""
+    return refs.discharge_closed(closed)
+
+
+def renumber_effects(found: Iterable[Any], index: Callable[[int], int]) -> frozenset[Any]:
+    """Effects with `index` applied to the numbers of the references that they name."""
+    return frozenset(e.replace(index(e.input_index)) if hasattr(e, "input_index") else e for e in found)
+
+
+def rearranged_once(closed: ClosedJaxpr, invars: Sequence[Var], outvars: Sequence[Any]) -> ClosedJaxpr:
+    """`rearranged`, giving the same object for the same program, so that it is compiled once."""
+    key = ("rearranged", tuple(invars), tuple(map(id, outvars)))
+    cache = closed.jaxpr.cache
+    if key not in cache:
+        cache[key] = rearranged(closed, invars, outvars)
+    return cache[key]
+
+
+def either(a: Sequence[bool], b: Sequence[bool]) -> list[bool]:
+    """The flags that stand in one list or the other."""
+    return [x or y for x, y in zip(a, b, strict=True)]

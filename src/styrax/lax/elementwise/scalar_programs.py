@@ -1,0 +1,59 @@
+"""Programs on scalars, such as a user's combining function, as expressions of the loop builder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from styrax.core.programs import rules
+from styrax.core.programs.jaxpr import ClosedJaxpr, Jaxpr, Literal
+
+if TYPE_CHECKING:
+    from styrax.core.programs.lowering import Builder
+
+
+def scalar_program(b: Builder, closed: ClosedJaxpr, scalars: Sequence[Any]) -> list[Any]:
+    """The results of a program without effects on scalar expressions.
+
+    Constants of the program have to be scalars, too.
+    """
+    jaxpr = closed.jaxpr
+    env: dict[Any, Any] = {}
+    for v, c in zip(jaxpr.constvars, closed.consts, strict=True):
+        env[v] = b.const(np.asarray(c)[()], v.aval.dtype)  # type: ignore[attr-defined]
+    env.update(zip(jaxpr.invars, scalars, strict=True))
+
+    def read(atom: Any) -> Any:
+        if isinstance(atom, Literal):
+            return b.const(np.asarray(atom.val, atom.aval.dtype)[()], atom.aval.dtype)
+        return env[atom]
+
+    for eqn in jaxpr.eqns:
+        operands = [read(v) for v in eqn.invars]
+        rule = rules.loops.get(eqn.primitive)
+        inner = _called(eqn.params)
+        if inner is not None and (rule is None or eqn.primitive.name in ("jit", "pjit")):
+            outs = scalar_program(b, inner, operands)
+        elif rule is None:
+            raise NotImplementedError(f"{eqn.primitive.name} cannot be part of a function of scalars on the CPU")
+        else:
+            saved = b.avals_in, b.avals_out
+            b.avals_in, b.avals_out = [v.aval for v in eqn.invars], [v.aval for v in eqn.outvars]
+            values = [b.value((), x.dtype, lambda _, x=x: x) for x in operands]  # type: ignore[misc]
+            made = rule(b, *values, **eqn.params)
+            b.avals_in, b.avals_out = saved
+            outs = [v.at(()) for v in (made if isinstance(made, (list, tuple)) else [made])]
+        env.update(zip(eqn.outvars, outs, strict=True))
+    return [read(v) for v in jaxpr.outvars]
+
+
+def _called(params: dict[str, Any]) -> ClosedJaxpr | None:
+    for name in ("jaxpr", "call_jaxpr", "fun_jaxpr"):
+        value = params.get(name)
+        if isinstance(value, ClosedJaxpr):
+            return value
+        if isinstance(value, Jaxpr):
+            return ClosedJaxpr(value, ())
+    return None

@@ -1,0 +1,685 @@
+"""Slices with static and with run-time positions, and updates of slices."""
+
+from __future__ import annotations
+
+import builtins
+import operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from styrax.core.arrays.array import Array
+from styrax.core.programs import rules
+from styrax.core.tracing.trace import Tracer, get_aval
+from styrax.core.types import dtypes
+from styrax.core.types.index_type import INDEX
+from styrax.core.types.physical import physicals
+from styrax.core.types.typing import ArrayLike, Shape
+from styrax.transforms import ad, batching
+
+from ..elementwise.arithmetic import add
+from ..elementwise.casting import convert_element_type
+from ..elementwise.comparisons import lt, select
+from ..elementwise.families import first_dtype, first_weak_type, shape_of, standard_primitive
+from ..shaping.broadcasting import broadcast_in_dim, squeeze
+from ..shaping.filling import full, pad
+from ..shaping.joining import concatenate, slice_hlo
+from ..shaping.shapes import canonical_axis, canonical_shape, is_symbolic
+
+if TYPE_CHECKING:
+    from styrax.core.programs.lowering import Builder, Nest
+
+# -- slice -----------------------------------------------------------------------------------------
+
+
+def _slice_shape(x: Any, *, start_indices: tuple, limit_indices: tuple, strides: Any) -> tuple:
+    for name, values in (("start_indices", start_indices), ("limit_indices", limit_indices)):
+        if len(values) != x.ndim:
+            raise TypeError(
+                f"slice {name} must have length equal to the number of dimensions of the operand, got "
+                f"{name} {values} for operand shape {x.shape}."
+            )
+    if strides is not None and len(strides) != x.ndim:
+        raise TypeError(
+            "slice strides must have length equal to the number of dimensions of the operand, got strides "
+            f"{strides} for operand shape {x.shape}."
+        )
+    for start, limit, size in zip(start_indices, limit_indices, x.shape, strict=True):
+        if start < 0:
+            raise TypeError(f"slice start_indices must be greater than or equal to zero, got {start_indices}.")
+        if limit < start:
+            raise TypeError(
+                "slice limit_indices must be greater than or equal to start_indices, got start_indices "
+                f"{start_indices} and limit_indices {limit_indices}."
+            )
+        if limit > size:
+            raise TypeError(
+                f"slice limit_indices must be less than or equal to operand shape, got limit_indices "
+                f"{limit_indices} for operand shape {x.shape}."
+            )
+    if strides is None:
+        return tuple(limit - start for start, limit in zip(start_indices, limit_indices, strict=True))
+    if any(s <= 0 for s in strides):
+        raise TypeError(f"slice strides must be positive, got {strides}")
+    return tuple(
+        -((start - limit) // step)
+        for start, limit, step in zip(start_indices, limit_indices, strides, strict=True)
+    )
+
+
+def _slice_loops(b: Builder, x: Any, *, start_indices: tuple, limit_indices: tuple, strides: Any) -> Any:
+    steps = strides or (1,) * len(x.shape)
+
+    def at(index: Any) -> Any:
+        where = []
+        for i, start, step in zip(index, start_indices, steps, strict=True):
+            if step != 1:
+                i = b.mul(i, b.index(step))
+            where.append(b.add(i, b.index(start)) if not (type(start) is int and start == 0) else i)
+        return x.at(where)
+
+    return b.value(b.avals_out[0].shape, x.dtype, at)
+
+
+slice_p = standard_primitive(
+    "slice",
+    _slice_shape,
+    first_dtype,
+    loops=_slice_loops,
+    hlo=lambda m, x, *, start_indices, limit_indices, strides: slice_hlo(
+        m, x, start_indices, limit_indices, strides or (1,) * len(x.shape)
+    ),
+)
+slice_p.declare(movement=True, sizes=frozenset(("start_indices", "limit_indices",)))
+
+
+def _slice_transpose(
+    ct: Any, x: Any, *, start_indices: tuple, limit_indices: tuple, strides: Any
+) -> list[Any]:
+    shape = x.aval.shape
+    config = []
+    for d, (start, limit) in enumerate(zip(start_indices, limit_indices, strict=True)):
+        step = 1 if strides is None else strides[d]
+        if step == 1:
+            config.append((start, shape[d] - limit, 0))
+        else:
+            count = shape_of(ct)[d]
+            covered = start + (1 + (count - 1) * step if count else 0)
+            config.append((start, shape[d] - covered, step - 1))
+    return [pad(ct, np.zeros((), get_aval(ct).dtype), config)]
+
+
+def _slice_batch(
+    args: Any, dims: Any, *, start_indices: tuple, limit_indices: tuple, strides: Any
+) -> Any:
+    (x,), (dim,) = args, dims
+    start = (*start_indices[:dim], 0, *start_indices[dim:])
+    limit = (*limit_indices[:dim], shape_of(x)[dim], *limit_indices[dim:])
+    steps = None if strides is None else (*strides[:dim], 1, *strides[dim:])
+    return slice(x, start, limit, steps), dim
+
+
+ad.deflinear2(slice_p, _slice_transpose)
+rules.batchers[slice_p] = _slice_batch
+
+
+def slice(operand: ArrayLike, start_indices: Sequence[int], limit_indices: Sequence[int],
+          strides: Sequence[int] | None = None) -> Array:
+    """A block of an array at positions known when the program is traced.
+
+    Args:
+      operand: an array.
+      start_indices: first index of each dimension.
+      limit_indices: index after the last one of each dimension.
+      strides: step along each dimension, 1 by default.
+
+    Returns:
+      an array of the same number of dimensions.
+
+    Raises:
+      TypeError: for positions outside the array or that do not fit.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.slice(jnp.arange(6), (1,), (5,), (2,))
+      Array([1, 3], dtype=int32)
+    """
+    return slice_p.bind(
+        operand,
+        start_indices=canonical_shape(start_indices) if len(start_indices) else (),
+        limit_indices=canonical_shape(limit_indices) if len(limit_indices) else (),
+        strides=None if strides is None else tuple(map(operator.index, strides)),
+    )
+
+
+def slice_in_dim(operand: ArrayLike, start_index: int | None, limit_index: int | None, stride: int = 1,
+                 axis: int = 0) -> Array:
+    """A slice along one dimension, as Python's `x[start:limit:stride]` cuts it.
+
+    Args:
+      operand: an array.
+      start_index, limit_index: positions; negative ones count from the end, None is the whole length.
+      stride: positive step.
+      axis: the dimension; negative ones count from the end.
+    """
+    shape = shape_of(operand)
+    axis = canonical_axis(axis, len(shape))
+    starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
+    size = shape[axis]
+    start = 0 if start_index is None else _from_end(start_index, size)
+    limit = size if limit_index is None else _from_end(limit_index, size)
+    starts[axis], limits[axis], strides[axis] = start, limit, operator.index(stride)
+    return slice(operand, starts, limits, strides)
+
+
+def _from_end(position: Any, size: Any) -> Any:
+    if is_symbolic(position):
+        return position
+    position = operator.index(position)
+    return position + size if position < 0 else position
+
+
+def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
+    """The slice of one position along a dimension.
+
+    Args:
+      operand: an array.
+      index: the position; negative ones count from the end.
+      axis: the dimension.
+      keepdims: keep the dimension, with size 1.
+
+    Raises:
+      IndexError: for a position that does not exist.
+    """
+    index, axis = operator.index(index), operator.index(axis)
+    shape = shape_of(operand)
+    size = shape[axis]
+    where = index + size if index < 0 else index
+    if not 0 <= where < size:
+        raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
+    out = slice_in_dim(operand, where, where + 1, 1, axis)
+    return out if keepdims else squeeze(out, (axis,))
+
+
+# -- dynamic_slice -----------------------------------------------------------------------------------
+
+
+def _check_indices(name: str, indices: Sequence[Any]) -> None:
+    if any(i.shape for i in indices):
+        raise TypeError(
+            f"start_indices arguments to {name} must be scalars, got indices of shapes "
+            f"{', '.join(str(i.shape) for i in indices)}"
+        )
+    if any(not dtypes.issubdtype(i.dtype, np.integer) or i.dtype != indices[0].dtype for i in indices):
+        raise TypeError(
+            f"index arguments to {name} must be integers of the same type, got: "
+            f"{', '.join(i.dtype.name for i in indices)}"
+        )
+
+
+def _dynamic_slice_shape(x: Any, *indices: Any, slice_sizes: tuple) -> tuple:
+    _check_indices("dynamic_slice", indices)
+    if len(slice_sizes) != x.ndim:
+        raise TypeError(
+            "dynamic_slice slice_sizes must have length equal to the number of dimensions of the operand, got "
+            f"slice_sizes {slice_sizes} for operand shape {x.shape}."
+        )
+    for size, extent in zip(slice_sizes, x.shape, strict=True):
+        if not 0 <= size <= extent:
+            raise TypeError(
+                "dynamic_slice slice_sizes must be between zero and the operand's shape, got slice_sizes "
+                f"{slice_sizes} for operand shape {x.shape}."
+            )
+    if len(indices) != x.ndim:
+        raise TypeError(
+            f"dynamic_slice needs one start index for each dimension, got {len(indices)} for shape {x.shape}."
+        )
+    return slice_sizes
+
+
+def clamped_starts(b: Builder, indices: Sequence[Any], extents: Sequence[Any], sizes: Sequence[Any]) -> list[Any]:
+    """Start positions as index scalars, moved so that the slice lies inside the array."""
+    out: list[Any] = []
+    for i, extent, size in zip(indices, extents, sizes, strict=True):
+        if type(extent) is int and type(size) is int and extent == size:
+            out.append(None)
+            continue
+        where = b.cast(i.at(()), INDEX)
+        if np.dtype(i.dtype) == np.uint64:
+            # A position beyond the range of signed integers is far outside: it means the last slice.
+            where = b.select(b.lt(where, b.index(0)), b.index(np.iinfo(np.int64).max), where)
+        last = b.sub(b.index(extent), b.index(size))
+        out.append(b.min(b.max(where, b.index(0)), last))
+    return out
+
+
+def _dynamic_slice_loops(b: Builder, x: Any, *indices: Any, slice_sizes: tuple) -> Any:
+    shape = b.avals_out[0].shape
+
+    def at(index: Any) -> Any:
+        starts = clamped_starts(b, indices, x.shape, shape)
+        return x.at([i if s is None else b.add(i, s) for i, s in zip(index, starts, strict=True)])
+
+    return b.value(shape, x.dtype, at)
+
+
+def _dynamic_slice_hlo(m: Any, x: Any, *indices: Any, slice_sizes: tuple) -> Any:
+    sizes = ", ".join(map(str, slice_sizes))
+    return m.op1(
+        "stablehlo.dynamic_slice",
+        [x, *indices],
+        m.avals_out[0],
+        f"slice_sizes = array<i64: {sizes}>" if sizes else "slice_sizes = array<i64>",
+    )
+
+
+dynamic_slice_p = standard_primitive(
+    "dynamic_slice",
+    _dynamic_slice_shape,
+    first_dtype,
+    first_weak_type,
+    loops=_dynamic_slice_loops,
+    hlo=_dynamic_slice_hlo,
+)
+dynamic_slice_p.declare(movement=True, sizes=frozenset(("slice_sizes",)))
+
+
+def _dynamic_slice_jvp(primals: Any, tangents: Any, *, slice_sizes: tuple) -> Any:
+    x, *indices = primals
+    t = tangents[0]
+    moving = None if type(t) is ad.Zero else dynamic_slice_p.bind(t, *indices, slice_sizes=slice_sizes)
+    out = dynamic_slice_p.bind(x, *indices, slice_sizes=slice_sizes)
+    return out, ad.Zero.from_primal_value(out) if moving is None else moving
+
+
+def _dynamic_slice_transpose(ct: Any, x: Any, *indices: Any, slice_sizes: tuple) -> list[Any]:
+    assert ad.is_undefined_primal(x)
+    if type(ct) is ad.Zero:
+        return [ad.Zero(x.aval), *[None] * len(indices)]
+    zeros = full(x.aval.shape, 0, x.aval.dtype)
+    return [dynamic_update_slice_p.bind(zeros, ct, *indices), *[None] * len(indices)]
+
+
+def _dynamic_slice_batch(args: Any, dims: Any, *, slice_sizes: tuple) -> Any:
+    x, *indices = args
+    x_dim, *index_dims = dims
+    if all(d is None for d in index_dims):
+        # The same position for all examples: a slice that takes the whole batch dimension.
+        sizes = (*slice_sizes[:x_dim], shape_of(x)[x_dim], *slice_sizes[x_dim:])
+        zero = np.zeros((), get_aval(indices[0]).dtype) if indices else np.int32(0)
+        starts = [*indices[:x_dim], zero, *indices[x_dim:]]
+        return dynamic_slice_p.bind(x, *starts, slice_sizes=sizes), x_dim
+    from .gather import GatherDimensionNumbers, GatherScatterMode, gather_p
+
+    n = len(indices)
+    window = tuple(range(n))
+    dnums = GatherDimensionNumbers(offset_dims=window, collapsed_slice_dims=(), start_index_map=window)
+    where, where_dim = _stacked_indices(indices, index_dims)
+    return rules.batchers[gather_p](
+        (x, where),
+        (x_dim, where_dim),
+        dimension_numbers=dnums,
+        slice_sizes=slice_sizes,
+        unique_indices=True,
+        indices_are_sorted=True,
+        mode=GatherScatterMode.CLIP,
+        fill_value=None,
+    )
+
+
+def _stacked_indices(indices: Sequence[Any], dims: Sequence[int | None]) -> tuple[Any, int | None]:
+    """Scalar indices, some of them with a batch dimension, as one array of index vectors."""
+    size = next((shape_of(i)[d] for i, d in zip(indices, dims, strict=True) if d is not None), None)
+    if size is None:
+        return concatenate([broadcast_in_dim(i, (1,), ()) for i in indices], 0), None
+    columns = [
+        broadcast_in_dim(i, (size, 1), () if d is None else (0,)) for i, d in zip(indices, dims, strict=True)
+    ]
+    return concatenate(columns, 1), 0
+
+
+rules.jvps[dynamic_slice_p] = _dynamic_slice_jvp
+rules.transposes[dynamic_slice_p] = _dynamic_slice_transpose
+rules.batchers[dynamic_slice_p] = _dynamic_slice_batch
+
+
+def start_scalars(
+    operand: Any, start_indices: Any, allow_negative: bool | Sequence[bool] = True
+) -> list[Any]:
+    """Start positions as scalars, those below zero counted from the end where that is allowed."""
+    shape = shape_of(operand)
+    if isinstance(start_indices, (tuple, list)):
+        given = list(start_indices)
+    else:
+        if len(shape_of(start_indices)) != 1:
+            raise ValueError(
+                f"Length of slice indices must match number of operand dimensions, got indices of shape "
+                f"{shape_of(start_indices)} for shape {shape}"
+            )
+        given = [index_in_dim(start_indices, k, keepdims=False) for k in range(shape_of(start_indices)[0])]
+    if len(given) != len(shape):
+        raise ValueError(
+            f"Length of slice indices must match number of operand dimensions ({len(given)} vs {shape})"
+        )
+    flags = [allow_negative] * len(given) if isinstance(allow_negative, (bool, np.bool_)) else allow_negative
+    return [_start_scalar(i, d, f) for i, d, f in zip(given, shape, flags, strict=True)]
+
+
+def _start_scalar(i: Any, extent: Any, allow_negative: bool) -> Any:
+    if isinstance(i, (int, np.integer)) and not isinstance(i, (bool, np.bool_)) and not is_symbolic(extent):
+        value = operator.index(i)
+        if allow_negative and value < 0:
+            value += extent
+        if isinstance(i, np.integer):
+            dtype = dtypes.canonicalize_dtype(i.dtype)
+            limits = np.iinfo(dtype)
+            return np.asarray(builtins.min(builtins.max(value, limits.min), limits.max), dtype)
+        return np.asarray(value, np.int32 if -(2**31) <= value < 2**31 else dtypes.default_int_dtype())
+    aval = get_aval(i)
+    if not allow_negative or not dtypes.issubdtype(aval.dtype, np.signedinteger):
+        return i
+    dtype = aval.dtype
+    if not isinstance(i, Tracer) and aval.shape == ():
+        value = int(np.asarray(i))
+        if value >= 0:
+            return i
+    # A size that the index type cannot hold leaves negative numbers with no meaning but clamping.
+    if extent > np.iinfo(dtype).max:
+        return i
+    size = np.asarray(extent, dtype) if not is_symbolic(extent) else convert_element_type(extent, dtype)
+    return select(lt(i, np.zeros((), dtype)), add(convert_element_type(i, dtype), size), i)
+
+
+def dynamic_slice(operand: ArrayLike, start_indices: ArrayLike | Sequence[ArrayLike], slice_sizes: Shape, *,
+                  allow_negative_indices: bool | Sequence[bool] = True) -> Array:
+    """A block of an array at a position known when the program runs.
+
+    Args:
+      operand: an array.
+      start_indices: a sequence of integer scalars, or an integer vector: the first index of each dimension.
+        A block that would reach beyond the array is moved inside.
+      slice_sizes: shape of the block.
+      allow_negative_indices: whether numbers below zero count from the end, for all or each dimension.
+
+    Returns:
+      an array of shape `slice_sizes`.
+
+    Raises:
+      TypeError: for a block larger than the array, or indices that are no integers.
+      ValueError: unless there is one index for each dimension.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.dynamic_slice(jnp.arange(6), (2,), (3,))
+      Array([2, 3, 4], dtype=int32)
+    """
+    starts = start_scalars(operand, start_indices, allow_negative_indices)
+    return dynamic_slice_p.bind(operand, *starts, slice_sizes=canonical_shape(slice_sizes) if len(
+        slice_sizes) else ())  # fmt: skip
+
+
+def dynamic_slice_in_dim(operand: ArrayLike, start_index: ArrayLike, slice_size: int, axis: int = 0, *,
+                         allow_negative_indices: bool = True) -> Array:
+    """A run of positions along one dimension, from a position known when the program runs.
+
+    Args:
+      operand: an array.
+      start_index: an integer scalar; moved so that the slice lies inside the array.
+      slice_size: how many positions.
+      axis: the dimension.
+      allow_negative_indices: whether numbers below zero count from the end.
+    """
+    shape = shape_of(operand)
+    axis = canonical_axis(axis, len(shape))
+    starts: list[Any] = [np.zeros((), get_aval(start_index).dtype)] * len(shape)
+    sizes = list(shape)
+    starts[axis], sizes[axis] = start_index, operator.index(slice_size)
+    flags = [False] * len(shape)
+    flags[axis] = allow_negative_indices
+    return dynamic_slice(operand, _typed(starts, start_index), sizes, allow_negative_indices=flags)
+
+
+def _typed(starts: list[Any], pattern: Any) -> list[Any]:
+    """Zeros of the dtype of the one index that is not; plain numbers stay so."""
+    if isinstance(pattern, int):
+        return [0 if isinstance(s, np.ndarray) else s for s in starts]
+    return starts
+
+
+def dynamic_index_in_dim(operand: ArrayLike, index: ArrayLike, axis: int = 0, keepdims: bool = True, *,
+                         allow_negative_indices: bool = True) -> Array:
+    """The slice of one position, known when the program runs, along a dimension.
+
+    Args:
+      operand: an array.
+      index: an integer scalar; moved to the nearest position that exists.
+      axis: the dimension.
+      keepdims: keep the dimension, with size 1.
+      allow_negative_indices: whether numbers below zero count from the end.
+    """
+    out = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
+    return out if keepdims else squeeze(out, (axis,))
+
+
+# -- dynamic_update_slice ------------------------------------------------------------------------------
+
+
+def _update_shape(x: Any, update: Any, *indices: Any) -> tuple:
+    if update.ndim != x.ndim:
+        raise TypeError(
+            "dynamic_update_slice update must have the same rank as operand, got update shape "
+            f"{update.shape} for operand shape {x.shape}."
+        )
+    for size, extent in zip(update.shape, x.shape, strict=True):
+        if size > extent:
+            raise TypeError(
+                "dynamic_update_slice update shape must be smaller than operand shape, got update shape "
+                f"{update.shape} for operand shape {x.shape}."
+            )
+    if len(indices) != x.ndim:
+        raise TypeError(
+            "dynamic_update_slice needs one start index for each dimension, got "
+            f"{len(indices)} for shape {x.shape}."
+        )
+    _check_indices("dynamic_update_slice", indices)
+    return x.shape
+
+
+def _update_dtype(x: Any, update: Any, *indices: Any) -> Any:
+    if x.dtype != update.dtype:
+        raise TypeError(
+            "lax.dynamic_update_slice requires arguments to have the same dtypes, got "
+            f"{x.dtype.name}, {update.dtype.name}."
+        )
+    return x.dtype
+
+
+def _update_loops(b: Builder, x: Any, update: Any, *indices: Any) -> Any:
+    starts = clamped_starts(b, indices, x.shape, update.shape)
+
+    def body(n: Nest, outs: Any, ins: Any) -> None:
+        (out,), (new,) = outs, ins
+
+        def over(d: int, found: list[Any]) -> None:
+            if d == len(update.shape):
+                where = [i if s is None else b.add(i, s) for i, s in zip(found, starts, strict=True)]
+                n.store(out, where, new.at(found))
+                return
+            with n.loop(update.shape[d], parallel=d == 0, vector=d == len(update.shape) - 1) as i:
+                over(d + 1, [*found, i])
+
+        over(0, [])
+
+    return b.nest([(x.shape, x.dtype, x)], body, [update])[0]
+
+
+dynamic_update_slice_p = standard_primitive(
+    "dynamic_update_slice",
+    _update_shape,
+    _update_dtype,
+    first_weak_type,
+    loops=_update_loops,
+    hlo=lambda m, x, update, *indices: m.op1(
+        "stablehlo.dynamic_update_slice", [x, update, *indices], m.avals_out[0]
+    ),
+)
+
+
+def _update_jvp(primals: Any, tangents: Any) -> Any:
+    x, update, *indices = primals
+    t_x, t_update = tangents[:2]
+    out = dynamic_update_slice_p.bind(x, update, *indices)
+    if type(t_x) is ad.Zero and type(t_update) is ad.Zero:
+        return out, ad.Zero.from_primal_value(out)
+    t_x, t_update = ad.instantiate_zeros(t_x), ad.instantiate_zeros(t_update)
+    return out, dynamic_update_slice_p.bind(t_x, t_update, *indices)
+
+
+def _update_transpose(ct: Any, x: Any, update: Any, *indices: Any) -> list[Any]:
+    rest: list[Any] = [None] * len(indices)
+    linear_x, linear_update = ad.is_undefined_primal(x), ad.is_undefined_primal(update)
+    if type(ct) is ad.Zero:
+        return [
+            ad.Zero(x.aval) if linear_x else None,
+            ad.Zero(update.aval) if linear_update else None,
+            *rest,
+        ]
+    shape = update.aval.shape if linear_update else shape_of(update)
+    zeros = full(shape, 0, get_aval(ct).dtype)
+    ct_x = dynamic_update_slice_p.bind(ct, zeros, *indices) if linear_x else None
+    ct_update = dynamic_slice_p.bind(ct, *indices, slice_sizes=shape) if linear_update else None
+    return [ct_x, ct_update, *rest]
+
+
+def _update_batch(args: Any, dims: Any) -> Any:
+    x, update, *indices = args
+    x_dim, update_dim, *index_dims = dims
+    size = next(shape_of(v)[d] for v, d in zip(args, dims, strict=True) if d is not None)
+    if all(d is None for d in index_dims):
+        x = batching.bdim_at_front(x, x_dim, size)
+        update = batching.bdim_at_front(update, update_dim, size)
+        zero = np.zeros((), get_aval(indices[0]).dtype) if indices else np.int32(0)
+        return dynamic_update_slice_p.bind(x, update, zero, *indices), 0
+    from .scatter import GatherScatterMode, ScatterDimensionNumbers, scatter_p
+
+    window = tuple(range(len(indices)))
+    dnums = ScatterDimensionNumbers(
+        update_window_dims=window, inserted_window_dims=(), scatter_dims_to_operand_dims=window
+    )
+    where, where_dim = _stacked_indices(indices, index_dims)
+    return rules.batchers[scatter_p](
+        (x, where, update),
+        (x_dim, where_dim, update_dim),
+        dimension_numbers=dnums,
+        indices_are_sorted=True,
+        unique_indices=True,
+        mode=GatherScatterMode.CLIP,
+        update_jaxpr=None,
+        update_consts=(),
+    )
+
+
+rules.jvps[dynamic_update_slice_p] = _update_jvp
+rules.transposes[dynamic_update_slice_p] = _update_transpose
+rules.batchers[dynamic_update_slice_p] = _update_batch
+
+
+def dynamic_update_slice(operand: ArrayLike, update: ArrayLike, start_indices: ArrayLike | Sequence[ArrayLike], *,
+                         allow_negative_indices: bool | Sequence[bool] = True) -> Array:
+    """The array with a block replaced, at a position known when the program runs.
+
+    Args:
+      operand: an array.
+      update: the new block, of the same dtype and number of dimensions, no larger than `operand`.
+      start_indices: a sequence of integer scalars, or an integer vector: where the block goes. A block that
+        would reach beyond the array is moved inside.
+      allow_negative_indices: whether numbers below zero count from the end, for all or each dimension.
+
+    Returns:
+      an array of the shape of `operand`.
+
+    Raises:
+      TypeError: for a block that does not fit, or indices that are no integers.
+      ValueError: unless there is one index for each dimension.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.lax.dynamic_update_slice(jnp.zeros(4), jnp.ones(2), (1,))
+      Array([0., 1., 1., 0.], dtype=float32)
+    """
+    starts = start_scalars(operand, start_indices, allow_negative_indices)
+    return dynamic_update_slice_p.bind(operand, update, *starts)
+
+
+def dynamic_update_slice_in_dim(operand: ArrayLike, update: ArrayLike, start_index: ArrayLike, axis: int, *,
+                                allow_negative_indices: bool = True) -> Array:
+    """The array with a run of positions along one dimension replaced.
+
+    Args:
+      operand: an array.
+      update: the new elements; its shape differs from that of `operand` in `axis` at most.
+      start_index: an integer scalar; moved so that the update lies inside the array.
+      axis: the dimension.
+      allow_negative_indices: whether numbers below zero count from the end.
+    """
+    shape = shape_of(operand)
+    axis = canonical_axis(axis, len(shape))
+    starts: list[Any] = [np.zeros((), get_aval(start_index).dtype)] * len(shape)
+    starts[axis] = start_index
+    flags = [False] * len(shape)
+    flags[axis] = allow_negative_indices
+    return dynamic_update_slice(
+        operand, update, _typed(starts, start_index), allow_negative_indices=flags
+    )
+
+
+def dynamic_update_index_in_dim(operand: ArrayLike, update: ArrayLike, index: ArrayLike, axis: int, *,
+                                allow_negative_indices: bool = True) -> Array:
+    """The array with the slice of one position along a dimension replaced.
+
+    Args:
+      operand: an array.
+      update: the new slice, with the dimension (of size 1) or without it.
+      index: an integer scalar; moved to the nearest position that exists.
+      axis: the dimension.
+      allow_negative_indices: whether numbers below zero count from the end.
+    """
+    ndim = len(shape_of(operand))
+    axis = canonical_axis(axis, ndim)
+    if len(shape_of(update)) != ndim:
+        from ..shaping.broadcasting import expand_dims
+
+        update = expand_dims(update, (axis,))
+    return dynamic_update_slice_in_dim(
+        operand, update, index, axis, allow_negative_indices=allow_negative_indices
+    )
+
+
+def _dynamic_slice_keys(c: Any, x: Any, *indices: Any, slice_sizes: tuple) -> Any:
+    zero = np.zeros((), get_aval(indices[0]).dtype) if indices else np.int32(0)
+    n = c.element_ndim()
+    return dynamic_slice_p.bind(x, *indices, *[zero] * n, slice_sizes=(*slice_sizes, *c.element_shape()))
+
+
+def _update_keys(c: Any, x: Any, update: Any, *indices: Any) -> Any:
+    zero = np.zeros((), get_aval(indices[0]).dtype) if indices else np.int32(0)
+    return dynamic_update_slice_p.bind(x, update, *indices, *[zero] * c.element_ndim())
+
+
+def _slice_keys(c: Any, x: Any, *, start_indices: tuple, limit_indices: tuple, strides: Any) -> Any:
+    n = c.element_ndim()
+    return slice(
+        x,
+        (*start_indices, *(0,) * n),
+        (*limit_indices, *c.element_shape()),
+        None if strides is None else (*strides, *(1,) * n),
+    )
+
+
+physicals[slice_p] = _slice_keys
+physicals[dynamic_slice_p] = _dynamic_slice_keys
+physicals[dynamic_update_slice_p] = _update_keys

@@ -1,0 +1,1 @@
+"""Random bits: counters, keys, generators."""

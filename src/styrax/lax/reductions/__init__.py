@@ -1,0 +1,1 @@
+"""Reductions, cumulative and windowed ones, contractions and convolutions."""

@@ -1,0 +1,802 @@
+"""Convolutions: `conv_general_dilated` and the functions made of it.
+
+One primitive covers all of them, their transposes included: strides become holes between elements
+(dilation) and the other way round, groups of features become groups of the batch.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+
+import numpy as np
+
+from styrax.core.arrays.array import Array
+from styrax.core.programs import rules
+from styrax.core.programs.primitive import Primitive
+from styrax.core.tracing.trace import get_aval
+from styrax.core.types import dtypes
+from styrax.core.types.avals import ShapedArray
+from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
+from styrax.transforms import ad, batching
+
+from ..elementwise.casting import convert_element_type
+from ..indexing.dimension_numbers import shape_of
+from ..shaping.padding import PaddingType, dilated, padtype_to_pads, window_count
+from ..shaping.reshaping import reshape, rev, transpose
+from .contractions import PrecisionLike
+
+if TYPE_CHECKING:
+    from styrax.core.programs.lowering import Builder
+
+
+class ConvDimensionNumbers(NamedTuple):
+    """Which dimension plays which part in a convolution.
+
+    Args:
+      lhs_spec: batch dimension, feature dimension, spatial dimensions of the input.
+      rhs_spec: output feature dimension, input feature dimension, spatial dimensions of the kernel.
+      out_spec: as `lhs_spec`, of the result.
+    """
+
+    lhs_spec: tuple[int, ...]
+    rhs_spec: tuple[int, ...]
+    out_spec: tuple[int, ...]
+
+
+ConvGeneralDilatedDimensionNumbers: TypeAlias = tuple[str, str, str] | ConvDimensionNumbers | None
+"""Dimension numbers as arguments: three strings such as ("NCHW", "OIHW", "NCHW"), or in full, or the default."""
+
+
+def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[int, ...], ...]:
+    """The permutations to (batch, feature, spatial) order of three dimension strings.
+
+    Raises TypeError for strings that lack a dimension, repeat one or do not agree.
+    """
+    lhs, rhs, out = dimension_numbers
+    pairs = (("N", "C"), ("O", "I"), ("N", "C"))
+    for i, (spec, (a, c)) in enumerate(zip((lhs, rhs, out), pairs, strict=True)):
+        if spec.count(a) != 1 or spec.count(c) != 1:
+            raise TypeError(f"convolution dimension_numbers[{i}] must contain the characters '{a}' and '{c}' exactly "
+                            f"once, got {spec}.")
+        if len(spec) != len(set(spec)):
+            raise TypeError(f"convolution dimension_numbers[{i}] cannot have duplicate characters, got {spec}.")
+    if not set(lhs) - {"N", "C"} == set(rhs) - {"O", "I"} == set(out) - {"N", "C"}:
+        raise TypeError("convolution dimension_numbers elements must each have the same set of spatial characters, "
+                        f"got {tuple(dimension_numbers)}.")
+    spatial = [c for c in rhs if c not in "OI"]  # the kernel's order is everybody's
+
+    def permutation(spec: str, first: str, second: str) -> tuple[int, ...]:
+        return (spec.index(first), spec.index(second), *(spec.index(c) for c in spatial))
+
+    return permutation(lhs, "N", "C"), permutation(rhs, "O", "I"), permutation(out, "N", "C")
+
+
+def conv_dimension_numbers(lhs_shape: Sequence[int], rhs_shape: Sequence[int],
+                           dimension_numbers: ConvGeneralDilatedDimensionNumbers) -> ConvDimensionNumbers:
+    """Dimension numbers in full, of None (batch, feature, spatial everywhere) or of three strings.
+
+    Args:
+      lhs_shape, rhs_shape: shapes of input and kernel, of equal rank.
+      dimension_numbers: None, a `ConvDimensionNumbers`, or strings such as `("NHWC", "HWIO", "NHWC")`.
+
+    Raises:
+      TypeError: for ranks that differ and for strings that do not describe them.
+    """
+    if isinstance(dimension_numbers, ConvDimensionNumbers):
+        return dimension_numbers
+    if len(lhs_shape) != len(rhs_shape):
+        raise TypeError("convolution requires lhs and rhs ndim to be equal, got "
+                        f"{len(lhs_shape)} and {len(rhs_shape)}.")
+    if dimension_numbers is None:
+        plain = tuple(range(len(lhs_shape)))
+        return ConvDimensionNumbers(plain, plain, plain)
+    if not isinstance(dimension_numbers, (list, tuple)):
+        raise TypeError("convolution dimension_numbers must be tuple/list or None, got "
+                        f"{type(dimension_numbers)}.")
+    if len(dimension_numbers) != 3:
+        raise TypeError(f"convolution dimension_numbers list/tuple must be length 3, got {len(dimension_numbers)}.")
+    if not all(isinstance(spec, str) for spec in dimension_numbers):
+        raise TypeError("convolution dimension_numbers elements must be strings, got "
+                        f"{tuple(map(type, dimension_numbers))}.")
+    for i, spec in enumerate(dimension_numbers):
+        if len(spec) != len(lhs_shape):
+            raise TypeError(f"convolution dimension_numbers[{i}] must have len equal to the ndim of lhs and rhs, got "
+                            f"{len(spec)} for lhs and rhs shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}.")
+    return ConvDimensionNumbers(*conv_general_permutations(dimension_numbers))
+
+
+conv_general_dilated_p = Primitive("conv_general_dilated")
+
+
+def _check_conv(lhs: Any, rhs: Any, strides: Sequence[int], dn: ConvDimensionNumbers, lhs_dilation: Sequence[int],
+                rhs_dilation: Sequence[int], features: int, batches: int) -> None:
+    name = "conv_general_dilated"
+    if len(lhs.shape) != len(rhs.shape):
+        raise TypeError(f"{name} lhs and rhs must have the same number of dimensions, but got {lhs.shape} and "
+                        f"{rhs.shape}.")
+    for what, count in (("feature_group_count", features), ("batch_group_count", batches)):
+        if count <= 0:
+            raise ValueError(f"{name} {what} must be a positive integer, got {count}.")
+    if features > 1 and batches > 1:
+        raise ValueError("At most one of batch_group_count and feature_group_count may be > 1, got "
+                         f"batch_group_count={batches} and feature_group_count={features}")
+    batch, feature = (lhs.shape[d] for d in dn.lhs_spec[:2])
+    out_feature, in_feature = (rhs.shape[d] for d in dn.rhs_spec[:2])
+    if feature % features:
+        raise ValueError(f"{name} feature_group_count must divide lhs feature dimension size, but {features} does not "
+                         f"divide {feature}.")
+    if feature // features != in_feature:
+        raise ValueError(f"{name} lhs feature dimension size divided by feature_group_count must equal the rhs input "
+                         f"feature dimension size, but {feature} // {features} != {in_feature}.")
+    if out_feature % features:
+        raise ValueError(f"{name} rhs output feature dimension size must be a multiple of feature_group_count, but "
+                         f"{out_feature} is not a multiple of {features}.")
+    if batch % batches:
+        raise ValueError(f"{name} batch_group_count must divide lhs batch dimension size, but {batches} does not "
+                         f"divide {batch}.")
+    if out_feature % batches:
+        raise ValueError(f"{name} rhs output feature dimension size must be a multiple of batch_group_count, but "
+                         f"{out_feature} is not a multiple of {batches}.")
+    spatial = len(lhs.shape) - 2
+    if len(strides) != spatial:
+        raise ValueError(f"{name} window and window_strides must have the same number of dimensions, but got "
+                         f"{spatial} and {len(strides)}")
+    if any(s <= 0 for s in strides):
+        raise ValueError(f"{name} window_strides must be positive, got {tuple(strides)}.")
+    for what, dilation in (("lhs_dilation", lhs_dilation), ("rhs_dilation", rhs_dilation)):
+        if len(dilation) != spatial:
+            raise ValueError(f"{name} {what} must have one factor for each of the {spatial} spatial dimensions, got "
+                             f"{tuple(dilation)}.")
+        if any(d <= 0 for d in dilation):
+            raise ValueError(f"{name} {what} must be positive, got {tuple(dilation)}.")
+
+
+def _spatial(shape: Sequence[int], spec: Sequence[int]) -> list[int]:
+    return [shape[d] for d in spec[2:]]
+
+
+@conv_general_dilated_p.def_abstract_eval
+def _conv_abstract(lhs: ShapedArray, rhs: ShapedArray, *, window_strides: tuple[int, ...], padding: Any,
+                   lhs_dilation: tuple[int, ...], rhs_dilation: tuple[int, ...],
+                   dimension_numbers: ConvDimensionNumbers, feature_group_count: int, batch_group_count: int,
+                   precision: Any, preferred_element_type: Any, out_sharding: Any = None) -> ShapedArray:
+    dn = dimension_numbers
+    if lhs.dtype != rhs.dtype:
+        raise TypeError("lax.conv_general_dilated requires arguments to have the same dtypes, got "
+                        f"{dtypes.dtype_name(lhs.dtype)}, {dtypes.dtype_name(rhs.dtype)}.")
+    _check_conv(lhs, rhs, window_strides, dn, lhs_dilation, rhs_dilation, feature_group_count, batch_group_count)
+    in_sizes = _spatial(lhs.shape, dn.lhs_spec)
+    if len(padding) != len(in_sizes):
+        raise TypeError(f"Wrong number of explicit pads for convolution: expected {len(in_sizes)}, got {len(padding)}.")
+    padded = [dilated(n, d) + low + high for n, d, (low, high) in zip(in_sizes, lhs_dilation, padding, strict=True)]
+    if any(n < 0 for n in padded):
+        raise ValueError("Negative padding is larger than the size of the corresponding dimension: got "
+                         f"padding={tuple(padding)} for lhs_shape[2:]={tuple(in_sizes)}")
+    window = [dilated(k, d) for k, d in zip(_spatial(rhs.shape, dn.rhs_spec), rhs_dilation, strict=True)]
+    counts = [window_count(n, k, s) for n, k, s in zip(padded, window, window_strides, strict=True)]
+    sizes = (lhs.shape[dn.lhs_spec[0]] // batch_group_count, rhs.shape[dn.rhs_spec[0]], *counts)
+    shape = [0] * len(sizes)
+    for d, n in zip(dn.out_spec, sizes, strict=True):
+        shape[d] = n
+    dtype = lhs.dtype
+    if preferred_element_type is not None:
+        _check_preferred(dtype, preferred_element_type)
+        dtype = preferred_element_type
+    return ShapedArray(tuple(shape), dtype)
+
+
+def _check_preferred(dtype: Any, preferred: Any) -> None:
+    kinds = [dtypes.kind(d) for d in (dtype, preferred)]
+    allowed = {("i", "i"), ("u", "u"), ("i", "u"), ("u", "i"), ("i", "f"), ("u", "f"), ("f", "f"), ("c", "c"),
+               ("b", "b")}
+    if tuple(kinds) not in allowed:
+        raise TypeError(
+            "Input type is incompatible with `preferred_element_type`. The compatible combinations of (input_type, "
+            "preferred_element_type) are (integral, integral), (integral, floating), (floating, floating), "
+            "(complex, complex.")
+    if kinds[0] == kinds[1] and dtypes.itemsize_bits(preferred) < dtypes.itemsize_bits(dtype):
+        raise TypeError("`preferred_element_type` must not be narrower than the original type.")
+
+
+def conv_general_dilated(lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int],
+                         padding: str | Sequence[tuple[int, int]], lhs_dilation: Sequence[int] | None = None,
+                         rhs_dilation: Sequence[int] | None = None,
+                         dimension_numbers: ConvGeneralDilatedDimensionNumbers = None, feature_group_count: int = 1,
+                         batch_group_count: int = 1, precision: PrecisionLike = None,
+                         preferred_element_type: DTypeLike | None = None,
+                         out_sharding: ShardingLike | None = None) -> Array:
+    """The general convolution with dilation.
+
+    Args:
+      lhs: the input, of `n + 2` dimensions.
+      rhs: the kernel, of `n + 2` dimensions; it is not flipped.
+      window_strides: `n` strides.
+      padding: "SAME", "SAME_LOWER", "VALID", or `n` pairs (low, high).
+      lhs_dilation: `n` factors by which elements of the input are spread apart, for transposed
+        convolutions.
+      rhs_dilation: `n` factors by which elements of the kernel are spread apart.
+      dimension_numbers: see `conv_dimension_numbers`.
+      feature_group_count: number of groups in which input features are convolved separately.
+      batch_group_count: number of groups in which the batch is convolved with separate features of the
+        kernel.
+      precision: as for `dot_general`; for accelerators.
+      preferred_element_type: dtype to accumulate in and return; by default that of the operands.
+      out_sharding: sharding of the result.
+
+    Returns:
+      the convolution, laid out as `dimension_numbers` says.
+
+    Raises:
+      TypeError, ValueError: for ranks, shapes, group counts or dtypes that do not fit together.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> x, w = jnp.ones((1, 1, 4)), jnp.ones((1, 1, 3))
+      >>> jax.lax.conv_general_dilated(x, w, (1,), 'SAME', dimension_numbers=('NCH', 'OIH', 'NCH'))
+      Array([[[2., 3., 3., 2.]]], dtype=float32)
+    """
+    dnums = conv_dimension_numbers(shape_of(lhs), shape_of(rhs), dimension_numbers)
+    spatial = len(shape_of(lhs)) - 2
+    if lhs_dilation is None:
+        lhs_dilation = (1,) * spatial
+    elif isinstance(padding, (str, PaddingType)) and any(d != 1 for d in lhs_dilation):
+        raise ValueError("String padding is not implemented for transposed convolution using this op. Please either "
+                         "exactly specify the required padding or use conv_transpose.")
+    if rhs_dilation is None:
+        rhs_dilation = (1,) * spatial
+    if any(d <= 0 for d in rhs_dilation):
+        raise TypeError(f"All dilations must be positive, got {tuple(rhs_dilation)}.")
+    if isinstance(padding, (str, PaddingType)):
+        window = [dilated(k, d) for k, d in
+                  zip(_spatial(shape_of(rhs), dnums.rhs_spec), rhs_dilation, strict=False)]
+        if len(window_strides) == spatial:
+            padding = padtype_to_pads(_spatial(shape_of(lhs), dnums.lhs_spec), window, window_strides, padding)
+        else:
+            padding = [(0, 0)] * spatial
+    else:
+        try:
+            padding = [(int(low), int(high)) for low, high in padding]
+        except (TypeError, ValueError):
+            raise ValueError("padding argument to conv_general_dilated should be a string or a sequence of (low, high) "
+                             f"pairs, got {padding}") from None
+    if preferred_element_type is not None:
+        preferred_element_type = dtypes.canonicalize_dtype(preferred_element_type)
+    return conv_general_dilated_p.bind(
+        lhs, rhs, window_strides=tuple(map(int, window_strides)), padding=tuple(padding),
+        lhs_dilation=tuple(map(int, lhs_dilation)), rhs_dilation=tuple(map(int, rhs_dilation)),
+        dimension_numbers=dnums, feature_group_count=int(feature_group_count),
+        batch_group_count=int(batch_group_count), precision=_canonical_precision(precision),
+        preferred_element_type=preferred_element_type, out_sharding=out_sharding)
+
+
+def _canonical_precision(precision: Any) -> Any:
+    if precision is None:
+        return None
+    from .contractions import canonicalize_precision
+
+    return canonicalize_precision(precision)
+
+
+# --- derivatives
+
+
+def _axis_into(source: int, target: int, x: Any) -> Any:
+    """Moves axis `source` in front of axis `target` (counted without it) and merges the two."""
+    shape = list(shape_of(x))
+    order = [d for d in range(len(shape)) if d != source]
+    order.insert(target, source)
+    sizes = [shape[d] for d in order]
+    merged = (*sizes[:target], sizes[target] * sizes[target + 1], *sizes[target + 2:])
+    if order == sorted(order):
+        return reshape(x, merged)
+    return reshape(x, merged, tuple(order))
+
+
+def _axis_out_of(axis: int, outer: int, x: Any) -> Any:
+    """Splits an axis into `outer` parts, a new axis in front of it."""
+    shape = shape_of(x)
+    return reshape(x, (*shape[:axis], outer, shape[axis] // outer if outer else 0, *shape[axis + 1:]))
+
+
+def _swapped(spec: Sequence[int]) -> tuple[int, ...]:
+    return (spec[1], spec[0], *spec[2:])
+
+
+def _bind_transposed(x: Any, y: Any, params: dict[str, Any], dtype: Any, **changes: Any) -> Any:
+    """A convolution in a transpose rule: its operands and result have the operands' dtype."""
+    params = {**params, **changes, "preferred_element_type": None}
+    return conv_general_dilated_p.bind(
+        convert_element_type(x, dtype), convert_element_type(y, dtype), **params)
+
+
+def _conv_transpose_lhs(ct: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
+    """The gradient of the input: the cotangent, spread by the strides, with the flipped kernel."""
+    dn: ConvDimensionNumbers = params["dimension_numbers"]
+    dtype = lhs.aval.dtype
+    if type(ct) is ad.Zero:
+        return ad.Zero(lhs.aval)
+    features, batches = params["feature_group_count"], params["batch_group_count"]
+    groups = max(features, batches)
+    lhs_sizes = _spatial(lhs.aval.shape, dn.lhs_spec)
+    rhs_sizes = _spatial(shape_of(rhs), dn.rhs_spec)
+    out_sizes = _spatial(shape_of(ct), dn.out_spec)
+    if groups > 1:
+        rhs = _axis_out_of(dn.rhs_spec[0], groups, rhs)
+        rhs = _axis_into(dn.rhs_spec[0], dn.rhs_spec[1], rhs)
+    padding = []
+    for n, k, o, ld, rd, s, (low, _) in zip(lhs_sizes, rhs_sizes, out_sizes, params["lhs_dilation"],
+                                            params["rhs_dilation"], params["window_strides"], params["padding"],
+                                            strict=True):
+        before = dilated(k, rd) - low - 1
+        padding.append((before, dilated(n, ld) + dilated(k, rd) - 1 - dilated(o, s) - before))
+    out = _bind_transposed(
+        ct, rev(rhs, dn.rhs_spec[2:]), params, dtype, window_strides=params["lhs_dilation"], padding=tuple(padding),
+        lhs_dilation=params["window_strides"], feature_group_count=groups, batch_group_count=1,
+        dimension_numbers=ConvDimensionNumbers(dn.out_spec, _swapped(dn.rhs_spec), dn.lhs_spec))
+    if batches > 1:
+        out = _axis_out_of(dn.lhs_spec[1], batches, out)
+        out = _axis_into(dn.lhs_spec[1], dn.lhs_spec[0], out)
+    return out
+
+
+def _conv_transpose_rhs(ct: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
+    """The gradient of the kernel: input with cotangent, batch and features exchanged."""
+    dn: ConvDimensionNumbers = params["dimension_numbers"]
+    dtype = rhs.aval.dtype
+    if type(ct) is ad.Zero:
+        return ad.Zero(rhs.aval)
+    if 0 in shape_of(lhs) or 0 in shape_of(ct):
+        return ad.Zero(rhs.aval)
+    lhs_sizes = _spatial(shape_of(lhs), dn.lhs_spec)
+    rhs_sizes = _spatial(rhs.aval.shape, dn.rhs_spec)
+    out_sizes = _spatial(shape_of(ct), dn.out_spec)
+    padding = []
+    for n, k, o, ld, rd, s, (low, _) in zip(lhs_sizes, rhs_sizes, out_sizes, params["lhs_dilation"],
+                                            params["rhs_dilation"], params["window_strides"], params["padding"],
+                                            strict=True):
+        padding.append((low, dilated(o, s) - dilated(n, ld) + dilated(k, rd) - low - 1))
+    return _bind_transposed(
+        lhs, ct, params, dtype, window_strides=params["rhs_dilation"], padding=tuple(padding),
+        rhs_dilation=params["window_strides"],
+        feature_group_count=params["batch_group_count"], batch_group_count=params["feature_group_count"],
+        dimension_numbers=ConvDimensionNumbers(*map(_swapped, (dn.lhs_spec, dn.out_spec, dn.rhs_spec))))
+
+
+def _conv_jvp(tangent_of_lhs: bool) -> Any:
+    def rule(tangent: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
+        return conv_general_dilated_p.bind(*((tangent, rhs) if tangent_of_lhs else (lhs, tangent)), **params)
+
+    return rule
+
+
+ad.defjvp(conv_general_dilated_p, _conv_jvp(True), _conv_jvp(False))
+
+
+def _conv_transpose(ct: Any, lhs: Any, rhs: Any, **params: Any) -> list[Any]:
+    if ad.is_undefined_primal(lhs):
+        return [_conv_transpose_lhs(ct, lhs, rhs, **params), None]
+    return [None, _conv_transpose_rhs(ct, lhs, rhs, **params)]
+
+
+rules.transposes[conv_general_dilated_p] = _conv_transpose
+
+
+# --- batching
+
+
+def _conv_batch(args: Sequence[Any], dims: Sequence[Any], **params: Any) -> tuple[Any, int]:
+    lhs, rhs = args
+    lhs_dim, rhs_dim = dims
+    dn: ConvDimensionNumbers = params["dimension_numbers"]
+    features, batches = params["feature_group_count"], params["batch_group_count"]
+    batch_axis, feature_axis = dn.out_spec[:2]
+    if lhs_dim is not None and rhs_dim is not None:
+        size = shape_of(lhs)[lhs_dim]
+        rhs = _axis_into(rhs_dim, dn.rhs_spec[0], rhs)
+        if batches > 1:
+            lhs = _axis_into(lhs_dim, dn.lhs_spec[0], lhs)
+            params["batch_group_count"] = batches * size
+        else:
+            lhs = _axis_into(lhs_dim, dn.lhs_spec[1], lhs)
+            params["feature_group_count"] = features * size
+        out = conv_general_dilated_p.bind(lhs, rhs, **params)
+        return _axis_out_of(feature_axis, size, out), feature_axis
+    if lhs_dim is not None:
+        size = shape_of(lhs)[lhs_dim]
+        axis = dn.lhs_spec[0]
+        if batches > 1:
+            # The mapped axis has to stand inside the groups.
+            lhs = batching.moveaxis(lhs, lhs_dim, 0)
+            lhs = _axis_out_of(axis + 1, batches, lhs)
+            lhs = _axis_into(0, axis + 1, lhs)
+            lhs = _axis_into(axis, axis, lhs)
+        else:
+            lhs = _axis_into(lhs_dim, axis, lhs)
+        out = conv_general_dilated_p.bind(lhs, rhs, **params)
+        return _axis_out_of(batch_axis, size, out), batch_axis
+    size = shape_of(rhs)[rhs_dim]
+    axis = dn.rhs_spec[0]
+    groups = max(features, batches)
+    if groups == 1:
+        out = conv_general_dilated_p.bind(lhs, _axis_into(rhs_dim, axis, rhs), **params)
+        return _axis_out_of(feature_axis, size, out), feature_axis
+    rhs = batching.moveaxis(rhs, rhs_dim, 0)
+    rhs = _axis_out_of(axis + 1, groups, rhs)
+    rhs = _axis_into(0, axis + 1, rhs)
+    rhs = _axis_into(axis, axis, rhs)
+    out = conv_general_dilated_p.bind(lhs, rhs, **params)
+    out = _axis_out_of(feature_axis, groups, out)
+    out = _axis_out_of(feature_axis + 1, size, out)
+    return _axis_into(feature_axis, feature_axis + 1, out), feature_axis
+
+
+rules.batchers[conv_general_dilated_p] = _conv_batch
+
+
+# --- lowerings
+
+
+def accumulation_dtype(dtype: Any) -> Any:
+    """Half precisions are summed in f32."""
+    return np.dtype(np.float32) if dtypes.kind(dtype) == "f" and dtype.itemsize <= 2 else dtype
+
+
+def _padded(b: Builder, lhs: Any, dims: Sequence[int], sizes: Sequence[Any], kernel: Sequence[Any], outs: Sequence[Any],
+            strides: Sequence[int], padding: Sequence[tuple[int, int]], dilation: Sequence[int],
+            kernel_dilation: Sequence[int]) -> Any:
+    """The part of the padded and dilated input that the windows touch, in memory: the loops over it need no tests."""
+    shape = list(lhs.shape)
+    for k, d in enumerate(dims):
+        shape[d] = (outs[k] - 1) * strides[k] + (kernel[k] - 1) * kernel_dilation[k] + 1
+    zero = b.const(0, lhs.dtype)
+
+    def at(index: Sequence[Any]) -> Any:
+        inside: Any = None
+        index = list(index)
+        for k, d in enumerate(dims):
+            position = b.sub(index[d], b.index(padding[k][0]))
+            conditions = [b.ge(position, b.index(0))]
+            if dilation[k] > 1:
+                conditions.append(b.eq(b.floormod(position, b.index(dilation[k])), b.index(0)))
+                position = b.floordiv(position, b.index(dilation[k]))
+            conditions.append(b.lt(position, b.index(sizes[k])))
+            index[d] = position
+            for condition in conditions:
+                inside = condition if inside is None else b.and_(inside, condition)
+        return b.load_if(inside, lhs, index, zero)
+
+    return b.materialize(b.value(shape, lhs.dtype, at))
+
+
+def _conv_loops(b: Builder, lhs: Any, rhs: Any, *, window_strides: Any, padding: Any, lhs_dilation: Any,
+                rhs_dilation: Any, dimension_numbers: ConvDimensionNumbers, feature_group_count: int,
+                batch_group_count: int, precision: Any, preferred_element_type: Any, out_sharding: Any = None) -> Any:
+    dn = dimension_numbers
+    out = b.avals_out[0]
+    boolean = out.dtype == np.bool_
+    total = accumulation_dtype(out.dtype)
+    kernel = _spatial(rhs.shape, dn.rhs_spec)
+    sizes = _spatial(lhs.shape, dn.lhs_spec)
+    group_features = rhs.shape[dn.rhs_spec[1]]
+    out_features = rhs.shape[dn.rhs_spec[0]]
+    group_batch = lhs.shape[dn.lhs_spec[0]] // batch_group_count
+    if any(low > 0 or high > 0 for low, high in padding) or any(d > 1 for d in lhs_dilation):
+        lhs = _padded(b, lhs, dn.lhs_spec[2:], sizes, kernel, _spatial(out.shape, dn.out_spec), window_strides,
+                      padding, lhs_dilation, rhs_dilation)
+        padding = [(0, 0)] * len(sizes)
+
+    rhs_spec = dn.rhs_spec
+    last = len(rhs.shape) - 1
+    if dn.out_spec[1] == last and rhs_spec[0] != last:
+        # the loops run over vectors of output features: let them be contiguous in the kernel, too
+        order = (*rhs_spec[2:], rhs_spec[1], rhs_spec[0])
+        kernel_of, places = rhs, {d: k for k, d in enumerate(order)}
+        rhs = b.materialize(b.value([rhs.shape[d] for d in order], rhs.dtype,
+                                lambda i: kernel_of.at([i[places[d]] for d in range(len(order))])))
+        rhs_spec = (last, last - 1, *range(last - 1))
+    lhs = b.materialize_if_reused(lhs, b.product((*kernel, out_features)))
+    rhs = b.materialize_if_reused(rhs, b.product([out.shape[d] for d in (dn.out_spec[0], *dn.out_spec[2:])]))
+
+    def body(index: Sequence[Any], r: Sequence[Any]) -> tuple[Any]:
+        *taps, channel = r
+        feature = index[dn.out_spec[1]]
+        rhs_index: list[Any] = [None] * len(rhs.shape)
+        rhs_index[rhs_spec[0]] = feature
+        rhs_index[rhs_spec[1]] = channel
+        batch = index[dn.out_spec[0]]
+        if batch_group_count > 1:
+            group = b.floordiv(feature, b.index(out_features // batch_group_count))
+            batch = b.add(b.mul(group, b.index(group_batch)), batch)
+        if feature_group_count > 1:
+            group = b.floordiv(feature, b.index(out_features // feature_group_count))
+            channel = b.add(b.mul(group, b.index(group_features)), channel)
+        lhs_index: list[Any] = [None] * len(lhs.shape)
+        lhs_index[dn.lhs_spec[0]] = batch
+        lhs_index[dn.lhs_spec[1]] = channel
+        for k, tap in enumerate(taps):
+            rhs_index[rhs_spec[2 + k]] = tap
+            lhs_index[dn.lhs_spec[2 + k]] = b.add(
+                b.mul(index[dn.out_spec[2 + k]], b.index(window_strides[k])),
+                b.sub(b.mul(tap, b.index(rhs_dilation[k])), b.index(padding[k][0])))
+        x, y = lhs.at(lhs_index), rhs.at(rhs_index)
+        if boolean:
+            return (b.and_(x, y),)
+        return (b.mul(b.cast(x, total), b.cast(y, total)),)
+
+    ranges = [*kernel, group_features]
+    (summed,) = b.reduce(out.shape, ranges, [total], "or" if boolean else "add", (b.const(0, total),), body)
+    if total == out.dtype:
+        return summed
+    return b.value(out.shape, out.dtype, lambda index: b.cast(summed.at(index), out.dtype))
+
+
+rules.loops[conv_general_dilated_p] = _conv_loops
+
+
+def _hlo_dims(spec: Sequence[int], letters: str) -> str:
+    names = [""] * len(spec)
+    for position, d in enumerate(spec):
+        names[d] = letters[position] if position < 2 else str(position - 2)
+    return f"[{', '.join(names)}]"
+
+
+def _i64s(values: Sequence[int]) -> str:
+    return f"array<i64: {', '.join(map(str, values))}>" if len(values) else "array<i64>"
+
+
+def _conv_stablehlo(m: Any, lhs: Any, rhs: Any, *, window_strides: Any, padding: Any, lhs_dilation: Any,
+                    rhs_dilation: Any, dimension_numbers: ConvDimensionNumbers, feature_group_count: int,
+                    batch_group_count: int, precision: Any, preferred_element_type: Any, out_sharding: Any = None
+                    ) -> Any:
+    dn = dimension_numbers
+    out = m.avals_out[0]
+    if dtypes.kind(out.dtype) == "c":
+        return m.call_traced(lambda x, y: _complex_conv(x, y, dict(
+            window_strides=window_strides, padding=padding, lhs_dilation=lhs_dilation, rhs_dilation=rhs_dilation,
+            dimension_numbers=dn, feature_group_count=feature_group_count, batch_group_count=batch_group_count,
+            precision=precision, preferred_element_type=None, out_sharding=None)), lhs, rhs)
+    numbers = f"{_hlo_dims(dn.lhs_spec, 'bf')}x{_hlo_dims(dn.rhs_spec, 'oi')}->{_hlo_dims(dn.out_spec, 'bf')}"
+    spatial = len(window_strides)
+    pads = (f"dense<{[list(p) for p in padding]}> : tensor<{spatial}x2xi64>" if spatial
+            else "dense<> : tensor<0x2xi64>")
+    pair = precision if isinstance(precision, (tuple, list)) else (precision, precision)
+    names = [getattr(p, "name", None) or "DEFAULT" for p in pair]
+    attributes = ", ".join((
+        f"batch_group_count = {batch_group_count} : i64",
+        f"dimension_numbers = #stablehlo.conv<{numbers}>",
+        f"feature_group_count = {feature_group_count} : i64",
+        f"lhs_dilation = {_i64s(lhs_dilation)}",
+        f"padding = {pads}",
+        f"precision_config = [{', '.join(f'#stablehlo<precision {n}>' for n in names)}]",
+        f"rhs_dilation = {_i64s(rhs_dilation)}",
+        f"window_strides = {_i64s(window_strides)}",
+    ))
+    return m.op("stablehlo.convolution", [lhs, rhs], [out], attributes=attributes)
+
+
+def _complex_conv(x: Any, y: Any, params: dict[str, Any]) -> Any:
+    """A complex convolution out of three real ones, for platforms without complex ones."""
+    from ..elementwise.arithmetic import add, sub
+    from ..elementwise.functions import complex, imag, real
+
+    def conv(p: Any, q: Any) -> Any:
+        return conv_general_dilated_p.bind(p, q, **params)
+
+    x_re, x_im, y_re, y_im = real(x), imag(x), real(y), imag(y)
+    k1 = conv(add(x_re, x_im), y_re)
+    k2 = conv(x_re, sub(y_im, y_re))
+    k3 = conv(x_im, add(y_re, y_im))
+    return complex(sub(k1, k3), add(k1, k2))
+
+
+rules.stablehlos[conv_general_dilated_p] = _conv_stablehlo
+
+
+# --- shapes, for callers that build layers
+
+
+def _explicit_pads(lhs_shape: Sequence[int], rhs_shape: Sequence[int], strides: Sequence[int], pads: Any
+                   ) -> Sequence[tuple[int, int]]:
+    if isinstance(pads, (str, PaddingType)):
+        return padtype_to_pads(lhs_shape[2:], rhs_shape[2:], strides, pads)
+    if len(pads) != len(lhs_shape) - 2:
+        raise TypeError(f"Wrong number of explicit pads for convolution: expected {len(lhs_shape) - 2}, got "
+                        f"{len(pads)}.")
+    return pads
+
+
+def conv_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int], strides: Sequence[int],
+                     pads: str | Sequence[tuple[int, int]], batch_group_count: int = 1) -> tuple[int, ...]:
+    """The shape of a convolution of shapes in (batch, feature, spatial) order."""
+    pads = _explicit_pads(lhs_shape, rhs_shape, strides, pads)
+    sizes = [n + low + high for n, (low, high) in zip(lhs_shape[2:], pads, strict=True)]
+    counts = [window_count(n, k, s) for n, k, s in zip(sizes, rhs_shape[2:], strides, strict=True)]
+    if batch_group_count > 1 and lhs_shape[0] % batch_group_count:
+        raise ValueError("batch_group_count must divide the batch size")
+    return (lhs_shape[0] // batch_group_count, rhs_shape[0], *counts)
+
+
+def conv_general_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int], window_strides: Sequence[int],
+                             padding: str | Sequence[tuple[int, int]],
+                             dimension_numbers: tuple[str, str, str]) -> tuple[int, ...]:
+    """The shape of a convolution without dilation."""
+    lhs_spec, rhs_spec, out_spec = conv_general_permutations(dimension_numbers)
+    sizes = conv_shape_tuple([lhs_shape[d] for d in lhs_spec], [rhs_shape[d] for d in rhs_spec], window_strides,
+                             padding)
+    return tuple(sizes[out_spec.index(d)] for d in range(len(sizes)))
+
+
+def conv_transpose_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int], window_strides: Sequence[int],
+                               padding: str | Sequence[tuple[int, int]],
+                               dimension_numbers: tuple[str, str, str]) -> tuple[int, ...]:
+    """The shape of a transposed convolution."""
+    lhs_spec, rhs_spec, out_spec = conv_general_permutations(dimension_numbers)
+    lhs, rhs = [lhs_shape[d] for d in lhs_spec], [rhs_shape[d] for d in rhs_spec]
+    if isinstance(padding, str):
+        padding = [_conv_transpose_padding(k, s, padding) for k, s in zip(rhs[2:], window_strides, strict=True)]
+    counts = [window_count(dilated(n, s) + low + high, k, 1)
+              for n, k, s, (low, high) in zip(lhs[2:], rhs[2:], window_strides, padding, strict=True)]
+    sizes = (lhs[0], rhs[0], *counts)
+    return tuple(sizes[out_spec.index(d)] for d in range(len(sizes)))
+
+
+# --- convolutions with fewer arguments
+
+
+def conv(lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int], padding: str, precision: PrecisionLike = None,
+         preferred_element_type: DTypeLike | None = None) -> Array:
+    """A convolution with strides and named padding, in (batch, feature, spatial) layout."""
+    return conv_general_dilated(lhs, rhs, window_strides, padding, precision=precision,
+                                preferred_element_type=preferred_element_type)
+
+
+def conv_with_general_padding(lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int],
+                              padding: str | Sequence[tuple[int, int]], lhs_dilation: Sequence[int] | None,
+                              rhs_dilation: Sequence[int] | None, precision: PrecisionLike = None,
+                              preferred_element_type: DTypeLike | None = None) -> Array:
+    """A convolution with explicit padding and dilation, in (batch, feature, spatial) layout."""
+    return conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation=lhs_dilation,
+                                rhs_dilation=rhs_dilation, precision=precision,
+                                preferred_element_type=preferred_element_type)
+
+
+def _conv_transpose_padding(k: int, s: int, padding: str) -> tuple[int, int]:
+    """The padding of a transposed convolution that undoes the shape change of a convolution.
+
+    `k` is the size of the window, dilation included, and `s` the stride of that convolution.
+    """
+    if padding == "SAME":
+        total = k + s - 2
+        low = k - 1 if s > k - 1 else -(-total // 2)
+    elif padding == "VALID":
+        total = k + s - 2 + max(k - s, 0)
+        low = k - 1
+    else:
+        raise ValueError("Padding mode must be `SAME` or `VALID`.")
+    return low, total - low
+
+
+_TRANSPOSE_LAYOUTS = {
+    2: ("NC", "IO", "NC"), 3: ("NHC", "HIO", "NHC"), 4: ("NHWC", "HWIO", "NHWC"), 5: ("NHWDC", "HWDIO", "NHWDC"),
+}
+
+
+def conv_transpose(lhs: ArrayLike, rhs: ArrayLike, strides: Sequence[int], padding: str | Sequence[tuple[int, int]],
+                   rhs_dilation: Sequence[int] | None = None,
+                   dimension_numbers: ConvGeneralDilatedDimensionNumbers = None, transpose_kernel: bool = False,
+                   precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None,
+                   use_consistent_padding: bool = False) -> Array:
+    """The transposed convolution ("deconvolution"): the input is spread by the strides.
+
+    Args:
+      lhs, rhs: input and kernel.
+      strides: for each spatial dimension, the stride of the convolution that this one transposes.
+      padding: "SAME" (sizes are multiplied by the strides), "VALID", or pairs (low, high).
+      rhs_dilation: dilation of the kernel.
+      dimension_numbers: see `conv_dimension_numbers`; features come last by default.
+      transpose_kernel: whether to flip the kernel and exchange its features, which makes this the
+        gradient of a convolution.
+      precision, preferred_element_type: as for `conv_general_dilated`.
+      use_consistent_padding: whether pairs in `padding` mean the padding of the transposed convolution
+        instead of that of its dilated input.
+    """
+    rank = len(shape_of(lhs))
+    if dimension_numbers is None:
+        if rank not in _TRANSPOSE_LAYOUTS:
+            raise ValueError("No 4+ dimensional dimension_number defaults.")
+        dimension_numbers = _TRANSPOSE_LAYOUTS[rank]
+    dn = conv_dimension_numbers(shape_of(lhs), shape_of(rhs), dimension_numbers)
+    window = _spatial(shape_of(rhs), dn.rhs_spec)
+    dilation = (1,) * (rank - 2) if rhs_dilation is None else rhs_dilation
+    window = [dilated(k, d) for k, d in zip(window, dilation, strict=True)]
+    if isinstance(padding, str):
+        pads = [_conv_transpose_padding(k, s, padding) for k, s in zip(window, strides, strict=True)]
+    elif use_consistent_padding:
+        pads = [(k - 1 - low, k - 1 - high) for k, (low, high) in zip(window, padding, strict=True)]
+    else:
+        pads = list(padding)
+    if transpose_kernel:
+        rhs = rev(rhs, dn.rhs_spec[2:])
+        order = list(range(rank))
+        o, i = dn.rhs_spec[:2]
+        order[o], order[i] = i, o
+        rhs = transpose(rhs, tuple(order))
+    return conv_general_dilated(lhs, rhs, (1,) * (rank - 2), pads, strides, dilation, dn, precision=precision,
+                                preferred_element_type=preferred_element_type)
+
+
+def conv_general_dilated_patches(lhs: ArrayLike, filter_shape: Sequence[int], window_strides: Sequence[int],
+                                 padding: str | Sequence[tuple[int, int]], lhs_dilation: Sequence[int] | None = None,
+                                 rhs_dilation: Sequence[int] | None = None,
+                                 dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
+                                 precision: PrecisionLike = None,
+                                 preferred_element_type: DTypeLike | None = None) -> Array:
+    """The windows of an array, laid out along its feature dimension.
+
+    Args:
+      lhs: array of `n + 2` dimensions.
+      filter_shape: `n` sizes of the window.
+      window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers: as for
+        `conv_general_dilated`.
+      precision, preferred_element_type: as for `conv_general_dilated`.
+
+    Returns:
+      an array whose feature dimension has size `features * prod(filter_shape)`, the input's features
+      major.
+    """
+    from ..shaping.broadcasting import broadcast_in_dim
+
+    filter_shape = tuple(int(n) for n in filter_shape)
+    layout = dimension_numbers
+    if layout is None:
+        plain = tuple(range(len(filter_shape) + 2))
+        dn = ConvDimensionNumbers(plain, plain, plain)
+    elif isinstance(layout, ConvDimensionNumbers):
+        dn = layout
+    else:
+        dn = ConvDimensionNumbers(*conv_general_permutations(layout))
+    features = shape_of(lhs)[dn.lhs_spec[1]]
+    taps = math.prod(filter_shape)
+    identity = np.eye(taps, dtype=get_aval(lhs).dtype)
+    kernel = reshape(broadcast_in_dim(identity, (features, taps, taps), (1, 2)), (features * taps, 1, *filter_shape))
+    order = [dn.rhs_spec.index(d) for d in range(len(dn.rhs_spec))]
+    if order != sorted(order):
+        kernel = transpose(kernel, tuple(order))
+    return conv_general_dilated(
+        lhs, kernel, window_strides, padding, lhs_dilation, rhs_dilation, dn, feature_group_count=features,
+        precision=precision, preferred_element_type=preferred_element_type)
+
+
+def conv_general_dilated_local(lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int],
+                               padding: str | Sequence[tuple[int, int]], filter_shape: Sequence[int],
+                               lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
+                               dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
+                               precision: PrecisionLike = None) -> Array:
+    """A convolution with a kernel of its own at every position.
+
+    Args:
+      lhs: array of `n + 2` dimensions.
+      rhs: kernels, of `n + 2` dimensions: the spatial ones are those of the result, the input feature
+        one has size `features * prod(filter_shape)`.
+      window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, precision: as for
+        `conv_general_dilated`.
+      filter_shape: `n` sizes of the window.
+    """
+    from .contractions import dot_general
+
+    dn = conv_dimension_numbers(shape_of(lhs), shape_of(rhs), dimension_numbers)
+    pair = precision if isinstance(precision, tuple) else (precision, precision)
+    patches = conv_general_dilated_patches(
+        lhs, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation,
+        ConvDimensionNumbers(dn.lhs_spec, dn.rhs_spec, dn.out_spec), precision=pair[0])
+    contracted = ((dn.out_spec[1],), (dn.rhs_spec[1],))
+    out = dot_general(patches, rhs, (contracted, (dn.out_spec[2:], dn.rhs_spec[2:])),
+                      precision=cast(PrecisionLike, pair))
+    # spatial dimensions come first, then batch and feature
+    spatial = len(dn.out_spec) - 2
+    place = {dn.out_spec[0]: spatial, dn.out_spec[1]: spatial + 1,
+             **{d: k for k, d in enumerate(dn.out_spec[2:])}}
+    return transpose(out, tuple(place[d] for d in range(spatial + 2)))

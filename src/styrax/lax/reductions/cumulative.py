@@ -1,0 +1,206 @@
+"""Cumulative sums, products, extrema and log-sum-exps along a dimension."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from styrax.core.arrays.array import Array
+from styrax.core.programs import rules
+from styrax.core.programs.primitive import Primitive
+from styrax.core.tracing.trace import get_aval
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike
+from styrax.transforms import ad
+
+from ..elementwise import arithmetic
+from ..elementwise import functions as elementwise
+from ..elementwise.arithmetic import add, sub
+from ..elementwise.comparisons import eq, ge, ne, select
+from ..elementwise.families import NUMERIC, OPERATIONS, Operation, check_dtype, standard_primitive
+from ..elementwise.functions import exp, log1p
+from ..shaping.filling import full_like
+from .associative import associative_scan
+from .reduce import rules_of_extrema
+
+if TYPE_CHECKING:
+    from styrax.core.programs.lowering import Builder
+
+
+def logaddexp(x: Any, y: Any) -> Any:
+    """`log(exp(x) + exp(y))`, elementwise, without overflow."""
+    if get_aval(x).dtype.kind == "c":
+        first = ge(elementwise.real(x), elementwise.real(y))
+        larger, smaller = select(first, x, y), select(first, y, x)
+        # Equal operands, infinite ones too, differ by nothing.
+        difference = select(eq(smaller, larger), full_like(x, 0), sub(smaller, larger))
+        return add(larger, log1p(exp(difference)))
+    # By the extrema, which share their derivatives out between equal operands.
+    larger = arithmetic.max(x, y)
+    difference = sub(arithmetic.min(x, y), larger)
+    undefined = ne(difference, difference)
+    return select(undefined, add(x, y), add(larger, log1p(exp(difference))))
+
+
+def _logaddexp_scalar(b: Builder, x: Any, y: Any) -> Any:
+    if x.dtype.kind == "c":
+        first = b.ge(b.real(x), b.real(y))
+        larger, smaller = b.select(first, x, y), b.select(first, y, x)
+        difference = b.select(b.eq(smaller, larger), b.const(0, x.dtype), b.sub(smaller, larger))
+        return b.add(larger, b.log1p(b.exp(difference)))
+    larger, difference = b.max(x, y), b.sub(x, y)
+    safe = b.add(larger, b.log1p(b.exp(b.neg(b.abs(difference)))))
+    return b.select(b.ne(difference, difference), b.add(x, y), safe)
+
+
+# -- cumulative operations -------------------------------------------------------------------------------
+
+
+def _cumulative_loops(step: Callable[..., Any]) -> Callable[..., Any]:
+    def rule(b: Builder, x: Any, *, axis: int, reverse: bool) -> Any:
+        shape, n = x.shape, x.shape[axis]
+        small = dtypes.kind(x.dtype) == "f" and dtypes.itemsize_bits(x.dtype) < 32
+        wide = np.dtype(np.float32) if small else x.dtype
+
+        def place(k: Any) -> Any:
+            return b.sub(b.sub(b.index(n), b.index(1)), k) if reverse else k
+
+        def along_last(nest: Any, outs: Any, _: Any) -> None:
+            def over(d: int, found: tuple) -> None:
+                if d < axis:
+                    with nest.loop(shape[d], parallel=True) as i:
+                        over(d + 1, (*found, i))
+                    return
+                first = (*found, place(b.index(0)))
+                acc = nest.var(wide, b.cast(x.at(first), wide))
+                nest.store(outs[0], first, b.cast(acc.get(), x.dtype))
+                with nest.loop(b.sub(b.index(n), b.index(1))) as k:
+                    where = (*found, place(b.add(k, b.index(1))))
+                    acc.set(step(b, acc.get(), b.cast(x.at(where), wide)))
+                    nest.store(outs[0], where, b.cast(acc.get(), x.dtype))
+
+            over(0, ())
+
+        def across_rows(nest: Any, outs: Any, _: Any) -> None:
+            # Whole rows at a time: neighbours in memory advance together.
+            (out,) = outs
+
+            def inner(d: int, found: tuple, then: Callable[[tuple], None]) -> None:
+                if d == len(shape):
+                    then(found)
+                    return
+                with nest.loop(shape[d], vector=d == len(shape) - 1) as i:
+                    inner(d + 1, (*found, i), then)
+
+            def over(d: int, found: tuple) -> None:
+                if d < axis:
+                    with nest.loop(shape[d], parallel=True) as i:
+                        over(d + 1, (*found, i))
+                    return
+                start = place(b.index(0))
+                inner(axis + 1, (*found, start), lambda where: nest.store(out, where, x.at(where)))
+                with nest.loop(b.sub(b.index(n), b.index(1))) as k:
+                    here, before = place(b.add(k, b.index(1))), place(k)
+
+                    def advance(where: tuple) -> None:
+                        old = out.at([*where[:axis], before, *where[axis + 1 :]])
+                        new = step(b, b.cast(old, wide), b.cast(x.at(where), wide))
+                        nest.store(out, where, b.cast(new, x.dtype))
+
+                    inner(axis + 1, (*found, here), advance)
+
+            over(0, ())
+
+        if any(type(d) is int and d == 0 for d in shape):
+            return x
+        body = along_last if axis == len(shape) - 1 else across_rows
+        return b.nest([(shape, x.dtype)], body)[0]
+
+    return rule
+
+
+def _cumulative(
+    name: str,
+    combine: Callable[[Any, Any], Any],
+    step: Callable[..., Any],
+    accepts: Sequence[Any],
+    doc: str,
+    reference: Any,
+) -> tuple[Callable[..., Any], Primitive]:
+    """A row: `combine` joins arrays, `step(b, x, y)` scalars."""
+
+    def shape_rule(x: Any, *, axis: int, reverse: bool) -> tuple:
+        if not 0 <= axis < x.ndim:
+            if axis < 0:
+                raise ValueError(f"{name}: the axis has to be counted from the front, got {axis}")
+            raise ValueError(f"axis {axis} is out of bounds for array of shape {x.shape}")
+        return x.shape
+
+    def dtype_rule(x: Any, **_: Any) -> Any:
+        check_dtype(name, x, accepts)
+        return x.dtype
+
+    def by_scan(x: Any, axis: int, reverse: bool) -> Any:
+        return associative_scan(combine, x, reverse=reverse, axis=axis)
+
+    prim = standard_primitive(
+        name,
+        shape_rule,
+        dtype_rule,
+        loops=_cumulative_loops(step),
+        hlo=lambda m, x, *, axis, reverse: m.call_traced(lambda v: by_scan(v, axis, reverse), x)[0],
+    )
+
+    def batch(args: Any, dims: Any, *, axis: int, reverse: bool) -> Any:
+        (x,), (dim,) = args, dims
+        return prim.bind(x, axis=axis + (axis >= dim), reverse=reverse), dim
+
+    def jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> Any:
+        (out,), (tangent,) = ad.jvp_flat(
+            lambda x: [by_scan(x, axis, reverse)], list(primals), list(tangents)
+        )
+        return out, tangent
+
+    rules.batchers[prim] = batch
+    rules.jvps[prim] = jvp
+
+    def function(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
+        return prim.bind(operand, axis=operator.index(axis), reverse=bool(reverse))
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = "styrax.lax"
+    function.__doc__ = (
+        f"{doc}\n\nArgs:\n  operand: an array.\n  axis: the dimension, counted from the front.\n  reverse: start "
+        "at the end.\n\nReturns:\n  an array of the same shape and dtype.\n\nRaises:\n  ValueError: for a dimension "
+        "that does not exist.\n  TypeError: for other dtypes."
+    )
+    OPERATIONS[name] = Operation(name, prim, function, "cumulative", 1, (accepts,), reference)
+    return function, prim
+
+
+cumsum, cumsum_p = _cumulative(
+    "cumsum", add, lambda b, x, y: b.add(x, y), NUMERIC, "Cumulative sums along a dimension.", np.cumsum
+)
+cumprod, cumprod_p = _cumulative(
+    "cumprod", arithmetic.mul, lambda b, x, y: b.mul(x, y), NUMERIC,
+    "Cumulative products along a dimension.", np.cumprod,
+)  # fmt: skip
+cummax, cummax_p = _cumulative(
+    "cummax", arithmetic.max, rules_of_extrema["max"], NUMERIC, "Cumulative maxima along a dimension.",
+    np.maximum.accumulate,
+)  # fmt: skip
+cummin, cummin_p = _cumulative(
+    "cummin", arithmetic.min, rules_of_extrema["min"], NUMERIC, "Cumulative minima along a dimension.",
+    np.minimum.accumulate,
+)  # fmt: skip
+cumlogsumexp, cumlogsumexp_p = _cumulative(
+    "cumlogsumexp", logaddexp, _logaddexp_scalar, (np.floating, np.complexfloating),
+    "Logarithms of the cumulative sums of exponentials along a dimension.", np.logaddexp.accumulate,
+)  # fmt: skip
+ad.deflinear2(
+    cumsum_p,
+    lambda ct, x, *, axis, reverse: [cumsum(ct, axis=axis, reverse=not reverse)],
+)

@@ -1,0 +1,317 @@
+"""Sorting the rows of an array on the CPU: keys as unsigned integers, radix and insertion sort of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from styrax.core.types import dtypes
+from styrax.core.types.index_type import INDEX
+
+if TYPE_CHECKING:
+    from styrax.core.programs.lowering import Builder
+
+INT32 = np.dtype(np.int32)
+UINT32, UINT64 = np.dtype(np.uint32), np.dtype(np.uint64)
+
+
+def order_bits(b: Builder, x: Any, total: bool = False) -> list[Any]:
+    """Unsigned integers whose order is that of a scalar, for the loop builder, the most important first.
+
+    With `total` signs of zeros and NaNs count: -NaN, -inf, ..., -0, 0, ..., inf, NaN. Without, zeros are
+    equal and NaNs are equal and last.
+    """
+    dtype = x.dtype
+    if dtype == np.bool_:
+        return [b.cast(x, np.dtype(np.uint8))]
+    if dtype.kind == "c":
+        return [*order_bits(b, b.real(x), total), *order_bits(b, b.imag(x), total)]
+    if dtypes.issubdtype(dtype, np.integer):
+        signed = dtypes.issubdtype(dtype, np.signedinteger)
+        bits = np.dtype(f"uint{8 * dtype.itemsize}")
+        if dtype.itemsize == 1:  # four-bit types, too
+            wide = b.cast(x, INT32)
+            return [b.cast(b.add(wide, b.const(128 if signed else 0, INT32)), bits)]
+        return [b.xor(b.bitcast(x, bits), b.const(1 << (8 * dtype.itemsize - 1), bits))] if signed else [x]
+    if dtype.itemsize == 1:
+        x = b.cast(x, np.dtype(np.float32))
+        dtype = x.dtype
+    width = 8 * dtype.itemsize
+    bits = np.dtype(f"uint{width}")
+    raw = b.bitcast(x, bits)
+    top = b.const(1 << (width - 1), bits)
+    negative = b.ne(b.and_(raw, top), b.const(0, bits))
+    key = b.xor(raw, b.select(negative, b.const((1 << width) - 1, bits), top))
+    if total:
+        return [key]
+    key = b.select(b.eq(x, b.const(0, dtype)), top, key)
+    return [b.select(b.ne(x, x), b.const((1 << width) - 1, bits), key)]
+
+
+_INSERTION = 24  # rows up to this length are sorted by insertion
+
+
+def from_order_bits(b: Builder, bits: Any, dtype: Any) -> Any:
+    """The scalar of which `order_bits` made one unsigned integer."""
+    width = 8 * dtype.itemsize
+    if dtype == np.bool_:
+        return b.ne(bits, b.const(0, bits.dtype))
+    top = b.const(1 << (width - 1), bits.dtype)
+    if dtype.kind == "u":
+        return bits
+    if dtype.kind == "i":
+        return b.bitcast(b.xor(bits, top), dtype)
+    positive = b.ne(b.and_(bits, top), b.const(0, bits.dtype))
+    return b.bitcast(b.xor(bits, b.select(positive, top, b.const((1 << width) - 1, bits.dtype))), dtype)
+
+
+def keys_hold_values(dtype: Any) -> bool:
+    """Whether `order_bits` of a dtype is one integer of its own width, from which the value comes back."""
+    if dtype == np.bool_ or dtype.kind in "iu" and dtype.isbuiltin:
+        return True
+    return dtypes.issubdtype(dtype, np.floating) and dtype.itemsize > 1
+
+
+class RowSorter:
+    """Writes the statements that order the positions of one row.
+
+    After `by` for each key, from the last to the first, `position(i)` is the place in the row of the
+    element that comes `i`-th.
+    """
+
+    def __init__(self, b: Any, n: Any, size: Any):
+        self.b = b
+        self.n = n
+        self.size = size
+        self.short = isinstance(size, int) and size <= _INSERTION
+        self.order: Any = None  # scratch of positions after the first key
+        self.ping: Any = None
+        self.pong: Any = None
+        self.histogram: Any = None
+        self.reader: Callable[[Any], Any] | None = None
+
+    # The digits are those of the key; positions travel along.
+    def _digits(self, width: int) -> list[tuple[int, int]]:
+        """(shift, bits) of each pass of a radix sort of keys of `width` bits."""
+        if width <= 8:
+            return [(0, width)]
+        if width == 16:
+            return [(0, 8), (8, 8)]
+        small = isinstance(self.size, int) and self.size < 4096
+        step = 8 if small else 11
+        return [(s, min(step, width - s)) for s in range(0, width, step)]
+
+    def position(self, i: Any) -> Any:
+        b = self.b
+        if self.reader is None:
+            return i
+        return b.cast(self.reader(i), INDEX)
+
+    def values(self, key: Callable[[Any], Any], dtype: Any) -> Any:
+        """Sorts unsigned integers `key(place)` alone. Returns the buffer that holds them."""
+        n, size = self.n, self.size
+        ping = n.scratch((size,), dtype)
+        with n.loop(size) as i:
+            n.store(ping, [i], key(i))
+        if self.short:
+            self._insert(ping)
+            return ping
+        return self._radix(ping, n.scratch((size,), dtype), self._digits(8 * dtype.itemsize), 0)
+
+    def by(self, key: Callable[[Any], Any], width: int) -> None:
+        """Reorders the positions stably by `key(position)`, an unsigned integer of `width` bits."""
+        if width <= 32:
+            self._by_packed(key, width)
+        else:
+            self._by_wide(key, width)
+
+    def _by_packed(self, key: Callable[[Any], Any], width: int) -> None:
+        """Keys of up to 32 bits share a word with the positions."""
+        b, n, size = self.b, self.n, self.size
+        if self.ping is None:
+            self.ping = n.scratch((size,), UINT64)
+            self.pong = None if self.short else n.scratch((size,), UINT64)
+        first = self.reader is None
+        low = b.const(0xFFFFFFFF, UINT64)
+        if not first:
+            # positions so far, freed from the buffer that is filled anew
+            if self.order is None:
+                self.order = n.scratch((size,), UINT32)
+            with n.loop(size) as i:
+                n.store(self.order, [i], b.cast(self.position(i), UINT32))
+            before = self.order
+        with n.loop(size) as i:
+            at = i if first else b.cast(n.load(before, [i]), INDEX)
+            word = b.or_(b.shl(b.cast(key(at), UINT64), b.const(32, UINT64)), b.cast(i, UINT64))
+            n.store(self.ping, [i], word)
+        if self.short:
+            self._insert(self.ping)
+            result = self.ping
+        else:
+            result = self._radix(self.ping, self.pong, self._digits(width), 32)
+            if result is self.pong:
+                self.ping, self.pong = self.pong, self.ping
+        place = lambda i: b.cast(b.and_(result.at([i]), low), INDEX)
+        self.reader = place if first else lambda i: b.cast(before.at([place(i)]), INDEX)
+        if not first:
+            # settle, so that a later key can reuse the buffers
+            settled = n.scratch((size,), UINT32)
+            with n.loop(size) as i:
+                n.store(settled, [i], b.cast(self.reader(i), UINT32))
+            self.reader = lambda i: b.cast(settled.at([i]), INDEX)
+
+    def _insert(self, words: Any) -> None:
+        """Insertion sort of words that are all different."""
+        b, n = self.b, self.n
+        with n.loop(max(self.size - 1, 0)) as k:
+            i = b.add(k, b.index(1))
+            word = n.load(words, [i])
+            insert_word(b, n, words, word, i)
+
+    def _count(self, source: Any, passes: Sequence[tuple[int, int]], base: int) -> list[int]:
+        """Histograms of all digits in one pass over the words, turned into first places."""
+        b, n = self.b, self.n
+        offsets = []
+        total = 0
+        for _, bits in passes:
+            offsets.append(total)
+            total += 1 << bits
+        if self.histogram is None or self.histogram.shape[0] < total:
+            self.histogram = n.scratch((total,), INDEX)
+        with n.loop(total) as i:
+            n.store(self.histogram, [i], b.index(0))
+        with n.loop(self.size) as i:
+            word = n.load(source, [i])
+            for (shift, bits), offset in zip(passes, offsets, strict=True):
+                slot = b.add(self._digit(word, base + shift, bits), b.index(offset))
+                n.store(self.histogram, [slot], b.add(n.load(self.histogram, [slot]), b.index(1)))
+        for (_, bits), offset in zip(passes, offsets, strict=True):
+            running = n.var(INDEX, b.index(0))
+            with n.loop(1 << bits) as i:
+                slot = b.add(i, b.index(offset))
+                count = n.load(self.histogram, [slot])
+                start = running.get()
+                n.store(self.histogram, [slot], start)
+                running.set(b.add(start, count))
+        return offsets
+
+    def _digit(self, word: Any, shift: int, bits: int) -> Any:
+        b = self.b
+        moved = b.shr_logical(word, b.const(shift, word.dtype)) if shift else word
+        return b.cast(b.and_(moved, b.const((1 << bits) - 1, word.dtype)), INDEX)
+
+    def _radix(self, source: Any, target: Any, passes: Sequence[tuple[int, int]], base: int) -> Any:
+        """Sorts words by the digits above bit `base`. Returns the buffer that holds the result."""
+        b, n = self.b, self.n
+        offsets = self._count(source, passes, base)
+        for (shift, bits), offset in zip(passes, offsets, strict=True):
+            with n.loop(self.size) as i:
+                word = n.load(source, [i])
+                slot = b.add(self._digit(word, base + shift, bits), b.index(offset))
+                place = n.load(self.histogram, [slot])
+                n.store(self.histogram, [slot], b.add(place, b.index(1)))
+                n.store(target, [place], word)
+            source, target = target, source
+        return source
+
+    def _by_wide(self, key: Callable[[Any], Any], width: int) -> None:
+        """Keys of 64 bits: words and positions in arrays of their own."""
+        b, n, size = self.b, self.n, self.size
+        words, spare = n.scratch((size,), UINT64), n.scratch((size,), UINT64)
+        places, spare_places = n.scratch((size,), UINT32), n.scratch((size,), UINT32)
+        with n.loop(size) as i:
+            at = self.position(i)
+            n.store(words, [i], key(at))
+            n.store(places, [i], b.cast(at, UINT32))
+        if self.short:
+            self._insert_wide(words, places)
+        else:
+            passes = self._digits(width)
+            offsets = self._count(words, passes, 0)
+            for (shift, bits), offset in zip(passes, offsets, strict=True):
+                with n.loop(size) as i:
+                    word = n.load(words, [i])
+                    slot = b.add(self._digit(word, shift, bits), b.index(offset))
+                    place = n.load(self.histogram, [slot])
+                    n.store(self.histogram, [slot], b.add(place, b.index(1)))
+                    n.store(spare, [place], word)
+                    n.store(spare_places, [place], n.load(places, [i]))
+                words, spare = spare, words
+                places, spare_places = spare_places, places
+        self.reader = lambda i: b.cast(places.at([i]), INDEX)
+
+    def _insert_wide(self, words: Any, places: Any) -> None:
+        b, n = self.b, self.n
+        with n.loop(max(self.size - 1, 0)) as k:
+            i = b.add(k, b.index(1))
+            word, place = n.load(words, [i]), n.load(places, [i])
+            j = n.var(INDEX, i)
+            going = n.var(np.bool_, b.const(True, np.bool_))
+            with n.while_(lambda: b.and_(going.get(), b.gt(j.get(), b.index(0)))):
+                here = j.get()
+                below = b.sub(here, b.index(1))
+                previous = n.load(words, [below])
+                with n.if_(b.gt(previous, word)):
+                    n.store(words, [here], previous)
+                    n.store(places, [here], n.load(places, [below]))
+                    j.set(below)
+                with n.else_():
+                    going.set(b.const(False, np.bool_))
+            n.store(words, [j.get()], word)
+            n.store(places, [j.get()], place)
+
+
+def each_row(n: Any, shape: Sequence[Any], axis: int, body: Callable[[Callable[[Any], list[Any]]], None]) -> None:
+    """Loops over the rows along an axis; `body` gets the function from a place in the row to an index."""
+    outer: list[Any] = []
+
+    def nested(remaining: list[int]) -> None:
+        if not remaining:
+            fixed = dict(outer)
+            body(lambda i: [i if d == axis else fixed[d] for d in range(len(shape))])
+            return
+        with n.loop(shape[remaining[0]], parallel=True) as i:
+            outer.append((remaining[0], i))
+            nested(remaining[1:])
+            outer.pop()
+
+    nested([d for d in range(len(shape)) if d != axis])
+
+
+def is_cheap(value: Any) -> bool:
+    return getattr(value, "cost", 0) <= 4
+
+
+def insert_word(b: Builder, n: Any, words: Any, new: Any, last: Any) -> None:
+    """Puts a word into the sorted ones below position `last`, whose own word goes."""
+    j = n.var(INDEX, last)
+    going = n.var(np.bool_, b.const(True, np.bool_))
+    with n.while_(lambda: b.and_(going.get(), b.gt(j.get(), b.index(0)))):
+        here = j.get()
+        previous = n.load(words, [b.sub(here, b.index(1))])
+        with n.if_(b.gt(previous, new)):
+            n.store(words, [here], previous)
+            j.set(b.sub(here, b.index(1)))
+        with n.else_():
+            going.set(b.const(False, np.bool_))
+    n.store(words, [j.get()], new)
+
+
+def keep_smallest(b: Builder, n: Any, size: int, k: int, key: Callable[[Any], Any]) -> Any:
+    """The `k` smallest words (key, position) of a row, sorted, in a scratch buffer."""
+    best = n.scratch((k,), UINT64)
+
+    def word(i: Any) -> Any:
+        return b.or_(b.shl(b.cast(key(i), UINT64), b.const(32, UINT64)), b.cast(i, UINT64))
+
+    with n.loop(k) as i:
+        insert_word(b, n, best, n.let(word(i)), i)
+    worst = n.var(UINT64, n.load(best, [b.index(k - 1)]))
+    with n.loop(size - k) as i:
+        new = n.let(word(b.add(i, b.index(k))))
+        with n.if_(b.lt(new, worst.get())):
+            insert_word(b, n, best, new, b.index(k - 1))
+            worst.set(n.load(best, [b.index(k - 1)]))
+    return best

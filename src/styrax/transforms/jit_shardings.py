@@ -1,0 +1,201 @@
+"""Where `jit` was told to put arguments and results: checked, spread over the leaves, and done.
+
+There is one device, so nothing moves. What is said of results is what their `sharding` tells, and they are committed
+to it; results about which nothing is said follow the arguments.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core.arrays import backends, mesh
+from ..core.arrays.array import Array
+from ..core.arrays.devices import Device, Sharding, SingleDeviceSharding
+from ..core.arrays.shardings import NamedSharding, PartitionSpec
+from ..core.programs.jaxpr import DebugInfo
+from ..core.trees import tree
+from .flattening import FlatFunction
+from .jit_rules import UNSPECIFIED, UnspecifiedValue
+from .naming import leaf_path
+
+
+class Placement:
+    """The arguments of `jit` that say where arrays are to be.
+
+    Raises:
+      TypeError: a leaf of the shardings is no sharding. ValueError: a device (or backend) and something else.
+    """
+
+    __slots__ = ("backend", "device", "in_shardings", "out_shardings")
+
+    def __init__(self, in_shardings: Any, out_shardings: Any, device: Any, backend: Any):
+        if backend is not None or device is not None:
+            warnings.warn("backend and device argument on jit is deprecated. You can use jax.device_put(..., device) "
+                          "on the inputs to the jitted function to get the same behavior.", DeprecationWarning,
+                          stacklevel=4)
+            if device is not None and backend is not None:
+                raise ValueError(f"can't specify both a device and a backend for jit, got {device=} and {backend=}")
+            for name, value in (("in_shardings", in_shardings), ("out_shardings", out_shardings)):
+                if not isinstance(value, UnspecifiedValue):
+                    raise ValueError(f"If backend or device is specified on jit, then {name} should not be specified.")
+        self.in_shardings = _checked("in_shardings", in_shardings)
+        self.out_shardings = _checked("out_shardings", out_shardings)
+        self.device = device
+        self.backend = backend
+
+    @property
+    def options(self) -> tuple[Any, ...]:
+        """What distinguishes this from others, as part of a key; `()` where nothing is said."""
+        if not self._said and not self._single:
+            return ()
+        parts = tree.tree_flatten((self.in_shardings, self.out_shardings), is_leaf=_is_none)
+        return tuple(parts[0]), parts[1], self.device, self.backend
+
+    @property
+    def over_mesh(self) -> bool:
+        """Whether the mesh in force matters."""
+        return self._said and any(isinstance(x, PartitionSpec)
+                                  for x in tree.tree_leaves((self.in_shardings, self.out_shardings)))
+
+    @property
+    def _said(self) -> bool:
+        return not all(isinstance(s, UnspecifiedValue) for s in (self.in_shardings, self.out_shardings))
+
+    @property
+    def _single(self) -> bool:
+        return self.device is not None or self.backend is not None
+
+    def _device_sharding(self) -> SingleDeviceSharding:
+        """That of the device or backend given. RuntimeError for an unknown backend; AttributeError for neither."""
+        if self.device is not None:
+            if not isinstance(self.device, Device):
+                raise AttributeError(f"{self.device!r} of type {type(self.device).__name__} is no device: it has no "
+                                     "attribute 'client'")
+            return SingleDeviceSharding(self.device)
+        if not isinstance(self.backend, str):
+            raise AttributeError(f"{self.backend!r} of type {type(self.backend).__name__} is no platform's name: it "
+                                 "has no attribute 'local_devices'")
+        return SingleDeviceSharding(backends.get(self.backend).devices()[0])
+
+    def of_arguments(self, flat: FlatFunction, avals: Sequence[Any], info: DebugInfo) -> tuple[Any, ...]:
+        """One sharding for each leaf of the arguments, `UNSPECIFIED` where nothing is said.
+
+        Raises:
+          ValueError: the shardings do not fit the arguments' structure or shapes, or there are keyword arguments.
+          RuntimeError: a `PartitionSpec` while no mesh is in force.
+        """
+        if self._single:
+            return (self._device_sharding(),) * len(avals)
+        given = self.in_shardings
+        if isinstance(given, UnspecifiedValue):
+            return (UNSPECIFIED,) * len(avals)
+        args, kwargs = flat.in_tree.unflatten(avals)
+        if kwargs or flat.named:
+            raise ValueError("pjit does not support kwargs when in_shardings is specified.")
+        if not _is_sharding(given):
+            if isinstance(given, list):
+                given = tuple(given)
+            if type(given) is not tuple or len(given) != len(args):
+                what = (f"the wrong length: got a tuple or list of length {len(given)} for an args tuple of length "
+                        f"{len(args)}" if type(given) is tuple else f"not a tuple: got {type(given)} instead")
+                raise ValueError(
+                    "pjit in_shardings specification must be a tree prefix of the positional arguments tuple. In "
+                    "particular, pjit in_shardings must either be a Sharding, a PartitionSpec, or a tuple of length "
+                    f"equal to the number of positional arguments. But pjit in_shardings is {what}.")
+        found = tuple(_resolved("in_shardings", s) for s in _spread("in_shardings", given, args))
+        for name, s, aval in zip(info.arg_names, found, avals, strict=True):
+            _check_fits("arguments", name, s, aval)
+        return found
+
+    def of_results(self, out_tree: tree.PyTreeDef, avals: Sequence[Any]) -> tuple[Any, ...]:
+        """The same for each leaf of the results."""
+        if self._single:
+            return (self._device_sharding(),) * len(avals)
+        given = self.out_shardings
+        if isinstance(given, UnspecifiedValue):
+            return (UNSPECIFIED,) * len(avals)
+        found = tuple(_resolved("out_shardings", s)
+                      for s in _spread("out_shardings", given, out_tree.unflatten(avals)))
+        for i, (s, aval) in enumerate(zip(found, avals, strict=True)):
+            _check_fits("outputs", f"result{leaf_path(out_tree, i)}", s, aval)
+        return found
+
+
+def _is_none(x: Any) -> bool:
+    return x is None
+
+
+def _is_sharding(x: Any) -> bool:
+    return (x is None or isinstance(x, (Sharding, PartitionSpec, UnspecifiedValue))
+            or hasattr(x, "layout") and isinstance(getattr(x, "sharding", None), Sharding))  # a `Format`
+
+
+def _checked(name: str, shardings: Any) -> Any:
+    if shardings is None or isinstance(shardings, UnspecifiedValue):
+        return UNSPECIFIED
+    for x in tree.tree_leaves(shardings):
+        if not _is_sharding(x):
+            raise TypeError(f"{name} leaf specifications are expected to be PartitionSpec instances or None, "
+                            f"but got {x}")
+    return shardings
+
+
+def _spread(name: str, shardings: Any, full: Any) -> list[Any]:
+    """The shardings by leaf of `full`. ValueError where they are no prefix of it."""
+    from .mapping import flatten_axes  # (few programs have shardings)
+
+    return flatten_axes(f"pjit {name}", shardings, full)
+
+
+def _resolved(name: str, given: Any) -> Any:
+    if given is None or isinstance(given, UnspecifiedValue):
+        return UNSPECIFIED
+    if isinstance(given, Sharding):
+        return given
+    if not isinstance(given, PartitionSpec):
+        return given.sharding
+    current = mesh.current_mesh()
+    if current.empty:
+        raise RuntimeError(
+            f"jit requires a non-empty mesh in context if you are passing `PartitionSpec`s to {name}. You can define a "
+            "context mesh via `jax.set_mesh(mesh)`. Alternatively, provide `Sharding`s to "
+            f"{name} and then the mesh context manager is not required.")
+    return NamedSharding(current, given)
+
+
+def _check_fits(what: str, path: str, sharding: Any, aval: Any) -> None:
+    if isinstance(sharding, NamedSharding):
+        try:
+            sharding.shard_shape(aval.shape)
+            sharding.check_compatible_aval(aval.shape)
+        except ValueError as error:
+            raise ValueError(f"One of pjit {what} with pytree key path {path} is incompatible with its sharding "
+                             f"annotation {sharding}: {error}") from None
+
+
+def settled(in_shardings: Sequence[Any], out_shardings: Sequence[Any]) -> tuple[Sharding, ...] | None:
+    """The shardings of all results, None where nothing is said of arguments and results."""
+    first = next((s for s in (*in_shardings, *out_shardings) if isinstance(s, Sharding)), None)
+    if first is None:
+        return None
+    default = NamedSharding(first.mesh, PartitionSpec()) if isinstance(first, NamedSharding) else first
+    return tuple(s if isinstance(s, Sharding) else default for s in out_shardings)
+
+
+class Placing:
+    """A program whose results are committed to shardings."""
+
+    __slots__ = ("code", "shardings")
+
+    def __init__(self, code: Callable[..., list[Array]], shardings: Sequence[Sharding]):
+        self.code = code
+        self.shardings = shardings
+
+    def __call__(self, *arrays: Any) -> list[Array]:
+        outs = self.code(*arrays)
+        for x, sharding in zip(outs, self.shardings, strict=True):
+            x.committed = True
+            x._sharding = sharding
+        return outs

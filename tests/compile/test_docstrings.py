@@ -1,0 +1,92 @@
+"""What the passes' docstrings show is what the passes do: the block after "before" becomes the block after it."""
+
+from __future__ import annotations
+
+import re
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+import styrax
+import styrax.numpy as jnp
+from styrax import lax
+from styrax.compile.ir.loopir import made_by
+from styrax.compile.loops import fuse, index_set_splitting, memory, parallelize, schedule, slp, unroll_and_jam
+from styrax.compile.lowering import interchange, lower
+from styrax.compile.pipeline import PASSES
+from styrax.compile.program import Program
+from styrax.core.settings.config import states
+from tests.compile.test_passes import after, program_of
+
+FLOATS = "buffer {}: float32 x {}{}\n"
+DECLARATIONS = {
+    index_set_splitting: FLOATS.format("arg0", 1000, " arg") + FLOATS.format("out0", 1000, " out"),
+    unroll_and_jam: FLOATS.format("arg0", 2080, " arg") + FLOATS.format("arg1", 1536, " arg") + FLOATS.format(
+        "out0", 3120, " out"),
+    parallelize: FLOATS.format("arg0", 4096, " arg") + FLOATS.format("out0", 4096 * 4096, " out"),
+    slp: FLOATS.format("out0", 1, " out") + FLOATS.format("out1", 1, " out") + "k0 := 1.0:float32\nk1 := 2.0:float32\n",
+    memory: FLOATS.format("arg0", 64, " arg") + FLOATS.format("c0", 64, "") + FLOATS.format("t0", 64, "")
+    + FLOATS.format("out0", 64, " out"),
+}
+NAMES = {step.run.__module__: step.name for step in PASSES}
+
+
+def blocks(module: ModuleType) -> list[str]:
+    """The indented blocks of a module's docstring from "before" on."""
+    text = (module.__doc__ or "").lower().find("before")
+    found, lines = [[]], (module.__doc__ or "")[text:].split("\n")
+    assert text >= 0
+    for line in lines:
+        if line.startswith("    "):
+            found[-1].append(line[4:])
+        elif found[-1]:
+            found.append([])
+    return ["\n".join(block) for block in found if block]
+
+
+@pytest.mark.parametrize("module", DECLARATIONS, ids=lambda m: m.__name__.rpartition(".")[2])
+def test_loops(module):
+    before, wanted = blocks(module)
+    given = DECLARATIONS[module]
+    program = after(NAMES[module.__name__], program_of(given + before, "docstring", True))
+    first = len(re.findall(":=", given))
+    shown = "\n".join("\n".join(s.lines()) for s in program.statements[first:])
+    for buffer in program.builder.buffers:
+        shown = re.sub(rf"\b{buffer.name}\b", buffer.root.name, shown)
+    assert shown == wanted
+
+
+def test_from_a_jaxpr_to_loops():
+    """One program through the three passes that make loops of it."""
+    closed = styrax.make_jaxpr(lambda x: x / jnp.broadcast_to(lax.reduce_sum_p.bind(
+        x, axes=(1,), out_sharding=None)[:, None], (20, 30)))(np.ones((20, 30), np.float32))
+    program = Program("docstring", closed)
+    for step in PASSES:
+        module = {"lower": lower, "fuse": fuse, "schedule": schedule}.get(step.name)
+        if module is not None:
+            assert blocks(module)[0] == program.show()
+        with made_by(step.name):
+            program = step.run(program)
+        if module is not None:
+            assert blocks(module)[1] == program.show()
+
+
+def test_interchange():
+    before, wanted = blocks(interchange)
+
+    def turns(x):
+        return lax.scan(lambda c, _: (c * 0.5 + 0.25, None), x, None, length=7)[0]
+
+    for words, text in (("-interchange", before), ("", wanted)):
+        with states["styrax_debug"](words):
+            compiled = styrax.jit(turns).lower(np.ones(1000, np.float32)).compile()
+        assert compiled.runtime_executable().program.show() == text
+
+
+def test_every_pass_shows_before_and_after():
+    for module in (*DECLARATIONS, lower, fuse, schedule, interchange):
+        assert len(blocks(module)) == 2
+    jaxprs = {step.run.__closure__[0].cell_contents.__globals__["__doc__"] for step in PASSES
+              if step.run.__module__ == "styrax.compile.pipeline"}
+    assert len(jaxprs) == 5 and all("→" in doc and "\n    " in doc for doc in jaxprs)

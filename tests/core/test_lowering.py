@@ -1,0 +1,44 @@
+"""`core.programs.lowering` says what the compiler's builder offers to rules: each method is there."""
+
+import inspect
+
+import pytest
+
+from styrax.compile.ir import values
+from styrax.compile.lowering import builder
+from styrax.core.programs import lowering
+
+PAIRS = [
+    (lowering.Builder, builder.Builder),
+    (lowering.Nest, builder.Nest),
+    (lowering.Mutable, builder.Mutable),
+    (lowering.Value, values.Value),
+]
+
+
+def methods(protocol):
+    return sorted(name for cls in protocol.__mro__ if cls.__module__ == lowering.__name__
+                  for name, member in vars(cls).items()
+                  if not name.startswith("_") and (inspect.isfunction(member) or isinstance(member, property)))
+
+
+CASES = [pytest.param(p, c, name, id=f"{p.__name__}.{name}") for p, c in PAIRS for name in methods(p)]
+
+
+@pytest.mark.parametrize("protocol, implementation, name", CASES)
+def test_builder_has_what_rules_are_promised(protocol, implementation, name):
+    promised = inspect.getattr_static(protocol, name)
+    if name == "inline":  # set for each program, with the values one after another
+        assert name in implementation.__annotations__
+        return
+    if isinstance(promised, property):
+        assert hasattr(implementation, name)
+        return
+    wanted = list(inspect.signature(promised).parameters.values())
+    found = list(inspect.signature(getattr(implementation, name)).parameters.values())
+    assert [(p.name, p.default) for p in found[: len(wanted)]] == [(p.name, p.default) for p in wanted]
+    assert all(p.default is not p.empty for p in found[len(wanted):])
+
+
+def test_protocol_is_not_empty():
+    assert {"value", "reduce", "nest", "call", "exp", "select", "index"} <= set(methods(lowering.Builder))
