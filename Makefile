@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 NAMES ?=
+AGAINST ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test bounds bench check clean
@@ -14,6 +15,8 @@ help:
 	@echo "make test    run the tests"
 	@echo "make bounds  run the tests with every access of compiled code checked"
 	@echo "make bench   compare speed with JAX; NAMES='softmax digits' picks workloads"
+	@echo "make bench AGAINST=commit  compare speed with that commit's tree; also with NAMES, QUICK=1,"
+	@echo "             PAIRS=8 (processes for each row), SECONDS=60 (in which a row gets more, while it is unclear)"
 	@echo "make check   ruff and mypy"
 	@echo "make clean   remove .venv and caches"
 
@@ -38,8 +41,10 @@ test: $(VENV)/test.stamp
 bounds: $(VENV)/test.stamp
 	STYRAX_DEBUG=bounds $(BIN)/python -m pytest -n 2 -q tests
 
-bench: $(VENV)/test.stamp
-	$(BIN)/python -m benchmarks $(NAMES)
+# JAX is installed for comparisons with it only.
+bench: $(VENV)/$(if $(AGAINST),demo,test).stamp
+	$(BIN)/python -m benchmarks $(if $(AGAINST),--against $(AGAINST)) $(if $(QUICK),--quick) \
+	    $(if $(PAIRS),--pairs $(PAIRS)) $(if $(SECONDS),--limit $(SECONDS)) $(NAMES)
 
 check: $(VENV)/test.stamp
 	$(BIN)/python -m ruff check .

@@ -2,7 +2,9 @@
 
     [python -m styrax] child.py ENGINE FAMILY WORKLOAD SHAPE SEED SECONDS OUTPUT
 
-ENGINE is `program` for the JAX program under whatever `import jax` is here, or `numpy` or `torch`.
+ENGINE is `program` for the JAX program under whatever `import jax` is here, or `numpy` or `torch`. SECONDS is how
+long to repeat calls; with `-` the runner says so, a number of calls per line of the standard input, and gets a line
+with their times for each.
 """
 
 from __future__ import annotations
@@ -10,19 +12,31 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Callable
+
+
+def clocks() -> tuple[float, float]:
+    """What the clock says, and the time that cores have spent on this process."""
+    return time.perf_counter(), time.process_time()
 
 
 def measure(
-    engine: str, family: str, name: str, shape: tuple, seed: int, seconds: float, output: str
-) -> dict:
+    engine: str, family: str, name: str, shape: tuple, seed: int, seconds: str, output: str
+) -> tuple[dict, Callable[[int], tuple[float, float]]]:
+    """What was found, and a function that measures a series of further calls."""
     import numpy as np
 
     found: dict = {}
-    begin = time.perf_counter()
+
+    def keep(what: str, begin: tuple[float, float]) -> None:
+        now = clocks()
+        found[what], found[f"{what} cpu"] = now[0] - begin[0], now[1] - begin[1]
+
+    begin = clocks()
     import jax
     import jax.numpy
 
-    found["import"] = time.perf_counter() - begin
+    keep("import", begin)
     found["module"] = jax.__file__
     from benchmarks import workloads
 
@@ -37,41 +51,44 @@ def measure(
         call, convert, wait = workload.torch, torch.from_numpy, lambda x: x
     else:
         call, convert, wait = workload.program, jax.numpy.asarray, jax.block_until_ready
-    begin = time.perf_counter()
+    begin = clocks()
     arguments = wait(jax.tree_util.tree_map(convert, arguments))
-    found["convert"] = time.perf_counter() - begin
+    keep("convert", begin)
 
-    begin = time.perf_counter()
+    begin = clocks()
     result = wait(call(*arguments))
-    found["first"] = time.perf_counter() - begin
-    found["start"] = found["import"] + found["convert"] + found["first"]
+    keep("first", begin)
+    for clock in ("", " cpu"):
+        found[f"start{clock}"] = sum(found[f"{what}{clock}"] for what in ("import", "convert", "first"))
     save(output, jax.tree_util.tree_leaves(result))
-    found["steady"] = steady(call, arguments, wait, workload.block, seconds)
-    return found
 
-
-def steady(call, arguments, wait, block: bool, seconds: float) -> float:
-    """The median time of a call, over series long enough for the clock."""
-
-    def series(number: int) -> float:
-        begin = time.perf_counter()
-        if block:
+    def series(number: int) -> tuple[float, float]:
+        begin = clocks()
+        if workload.block:
             for _ in range(number):
                 wait(call(*arguments))
         else:
             for _ in range(number):
                 result = call(*arguments)
             wait(result)
-        return time.perf_counter() - begin
+        now = clocks()
+        return now[0] - begin[0], now[1] - begin[1]
 
-    number, taken = 1, series(1)
+    if seconds != "-":
+        found["steady"] = steady(series, float(seconds))
+    return found, series
+
+
+def steady(series: Callable[[int], tuple[float, float]], seconds: float) -> float:
+    """The median time of a call, over series long enough for the clock."""
+    number, taken = 1, series(1)[0]
     while taken < 2e-3:
         number *= 2
-        taken = series(number)
+        taken = series(number)[0]
     times = []
     end = time.perf_counter() + seconds
     while len(times) < 5 or (time.perf_counter() < end and len(times) < 1000):
-        times.append(series(number) / number)
+        times.append(series(number)[0] / number)
         if len(times) >= 3 and time.perf_counter() > end + seconds:
             break
     return sorted(times)[len(times) // 2]
@@ -97,5 +114,8 @@ def available_cores() -> set[int]:
 
 if __name__ == "__main__":
     engine, family, name, shape, seed, seconds, output = sys.argv[1:]
-    report = measure(engine, family, name, tuple(json.loads(shape)), int(seed), float(seconds), output)
-    print(json.dumps(report))
+    report, series = measure(engine, family, name, tuple(json.loads(shape)), int(seed), seconds, output)
+    print(json.dumps(report), flush=True)
+    if seconds == "-":
+        for line in sys.stdin:
+            print(json.dumps(series(int(line))), flush=True)

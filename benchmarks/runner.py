@@ -47,6 +47,10 @@ class Settings:
         self.warm = warm
         self.timeout = timeout
 
+    def pin(self) -> None:
+        """Keeps this process on the cores."""
+        os.sched_setaffinity(0, self.cores)
+
 
 class Row:
     """What was found for one workload at one shape: per engine the times of each pair."""
@@ -127,10 +131,43 @@ def _start(
     seconds: float,
     keep: bool = False,
 ) -> dict[str, Any]:
+    command, environment = program(workload, shape, engine, settings, cache, output, str(seconds), keep)
+    try:
+        done = subprocess.run(
+            command,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=settings.timeout,
+            preexec_fn=settings.pin,
+        )
+    except subprocess.TimeoutExpired:
+        raise Failed(f"took longer than {settings.timeout:.0f} s") from None
+    if done.returncode:
+        lines = done.stderr.strip().splitlines()
+        raise Failed(lines[-1] if lines else f"exit status {done.returncode}")
+    found = json.loads(done.stdout.strip().splitlines()[-1])
+    if engine in ("styrax", "jax") and ("styrax" in Path(found["module"]).parts) != (engine == "styrax"):
+        raise Failed(f"`import jax` gave {found['module']}")
+    return found
+
+
+def program(
+    workload: Workload,
+    shape: Shape,
+    engine: str,
+    settings: Settings,
+    cache: Path,
+    output: Path,
+    seconds: str,
+    keep: bool = False,
+    source: Path = ROOT / "src",
+) -> tuple[list[str], dict[str, str]]:
+    """The command that measures, and its environment; `source` has the package `styrax`."""
     environment = dict(os.environ)
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # installed packages have their bytecode, a checkout gets it here
     environment["PYTHONPATH"] = os.pathsep.join(
-        [str(ROOT / "src"), str(ROOT), *filter(None, [environment.get("PYTHONPATH")])]
+        [str(source), str(ROOT), *filter(None, [environment.get("PYTHONPATH")])]
     )
     environment["STYRAX_CACHE_DIR"] = str(cache)
     environment["JAX_PLATFORMS"] = "cpu"
@@ -143,24 +180,8 @@ def _start(
     launcher = ["-m", "styrax"] if engine == "styrax" else []
     kind = engine if engine in ("numpy", "torch") else "program"
     command = [sys.executable, *launcher, str(CHILD), kind, workload.family, workload.name]
-    try:
-        done = subprocess.run(
-            [*command, json.dumps(shape), str(settings.seed), str(seconds), str(output)],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=settings.timeout,
-            preexec_fn=lambda: os.sched_setaffinity(0, settings.cores),
-        )
-    except subprocess.TimeoutExpired:
-        raise Failed(f"took longer than {settings.timeout:.0f} s") from None
-    if done.returncode:
-        lines = done.stderr.strip().splitlines()
-        raise Failed(lines[-1] if lines else f"exit status {done.returncode}")
-    found = json.loads(done.stdout.strip().splitlines()[-1])
-    if engine in ("styrax", "jax") and ("styrax" in Path(found["module"]).parts) != (engine == "styrax"):
-        raise Failed(f"`import jax` gave {found['module']}")
-    return found
+    command += [json.dumps(shape), str(settings.seed), seconds, str(output)]
+    return command, environment
 
 
 def agree(path: Path, reference: Path, tolerance: float) -> bool:

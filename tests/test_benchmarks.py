@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import re
+import statistics
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.stats
 
-from benchmarks import report, runner, workloads
+from benchmarks import intervals, report, runner, trees, workloads
 
 ROOT = Path(runner.ROOT)
 
@@ -56,3 +60,101 @@ def test_a_run(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     assert "agree" in done.stdout and "geometric mean" in done.stdout
     assert plot.exists()
+
+
+@pytest.mark.parametrize("n", [1, 5, 6, 8, 9, 20, 25, 200])
+def test_order_statistics_are_those_of_the_binomial_distribution(n):
+    k = intervals.outside(n)
+    assert 2 * scipy.stats.binom.cdf(k - 1, n, 0.5) <= 0.05 < 2 * scipy.stats.binom.cdf(k, n, 0.5)
+
+
+@pytest.mark.parametrize("n", [6, 9, 20])
+@pytest.mark.parametrize(
+    "distribution",
+    [scipy.stats.lognorm(0.5, scale=1.1), scipy.stats.expon(0.9), scipy.stats.cauchy(1, 0.1), scipy.stats.uniform(0.5)],
+    ids=lambda d: d.dist.name,
+)
+def test_intervals_hold_the_median(distribution, n):
+    """In 95 of 100 samples at least, of skewed distributions and of one without a mean."""
+    samples = distribution.rvs(size=(1000, n), random_state=3)
+    estimates = [intervals.estimate(sample) for sample in samples.tolist()]
+    held = np.mean([e.low <= distribution.median() <= e.high for e in estimates])
+    expected = 1 - 2 * scipy.stats.binom.cdf(intervals.outside(n) - 1, n, 0.5)
+    assert abs(held - expected) < 4 * np.sqrt(expected * (1 - expected) / 1000)
+    assert all(e.low <= e.median <= e.high for e in estimates)
+    assert estimates[0].median == statistics.median(samples[0])
+
+
+def test_verdicts():
+    def verdict(low, high, n=10):
+        return intervals.estimate(np.linspace(low, high, n).tolist()).verdict
+
+    assert verdict(1.05, 1.5) == "slower"
+    assert verdict(0.5, 0.95) == "faster"
+    assert verdict(0.99, 1.03) == "same"
+    assert verdict(0.9, 1.2) == "unclear"
+    assert verdict(1.0, 1.2) == "unclear"
+    assert verdict(1.5, 1.5, n=5) == "unclear"  # too few for any interval
+    assert not intervals.estimate([1.5] * 5).decided
+
+
+@pytest.mark.parametrize("number, turns", [(0, "paappaap"), (1, "appaappa")])
+def test_trees_take_turns(number, turns):
+    called = []
+
+    def series(tree, factor):
+        def run(calls):
+            called.append((tree, calls))
+            disturbance = 1 + len(called) % 3  # of other work; it never makes anything faster
+            return factor * calls * 1e-3 * disturbance, factor * calls * 0.5e-3
+
+        return run
+
+    row = trees.Row("name", (3,))
+    trees.steady(row, number, {"present": series("present", 1.5), "against": series("against", 1.0)}, 0.0)
+    calls = called[-1][1]
+    measured = "".join(tree[0] for tree, n in called[-4 * trees.TURNS :] if n == calls)
+    assert calls > 1 and measured == turns
+    for clock in trees.CLOCKS:
+        assert row.estimate(f"steady{clock}").median == pytest.approx(1.5)
+
+
+def test_a_run_of_two_trees(tmp_path):
+    """This tree against the last commit, where there is no JAX."""
+    for name in ("jax", "jaxlib"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise ImportError('not needed here')")
+    command = [sys.executable, "-m", "benchmarks", "--quick", "--pairs", "1", "--seconds", "0", "--against"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "TMPDIR": str(tmp_path)}
+
+    def run(commit):
+        return subprocess.run(
+            [*command, commit, "eager add"], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120
+        )
+
+    done = run("HEAD")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for what in ("steady", "first call", "warm start"):
+        assert re.search(rf"\n  {what} .*\[.*unclear .*unclear +1\n", done.stdout), done.stdout
+    assert "geometric means, CPU time: steady" in done.stdout and "cannot run" not in done.stdout
+    assert run("no-such-commit").returncode == 2
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["jax", "jaxlib"]
+
+
+def test_what_cannot_run_or_differs_is_listed():
+    good, failed, wrong = trees.Row("good", (3,)), trees.Row("failed", ()), trees.Row("wrong", (2, 2))
+    for row in (good, wrong):
+        for ours, theirs in zip(np.linspace(1.2, 1.3, 8), np.linspace(1.0, 1.01, 8)):
+            for tree, time in (("present", ours), ("against", theirs)):
+                for what in (*trees.MEASURED, "import"):
+                    found = {"wall": time if row is good else 1.0, "cpu": 1.0}
+                    row.add(tree, found, {"wall": what, "cpu": f"{what} cpu"})
+    failed.errors["against"] = "AttributeError: no such function"
+    wrong.matches["present"] = False
+    text = "\n".join(trees.summary([good, failed, wrong]))
+    assert "by wall time 0 of 6 are unclear, 3 slower\n  good [3] (steady, 1.24)" in text
+    assert "by CPU time 0 of 6 are unclear, 0 slower" in text
+    assert "the against tree cannot run: 1\n  failed [scalar]: AttributeError: no such function" in text
+    assert "values differ: wrong [2×2]" in text
+    assert f"steady {np.sqrt(good.estimate('steady').median):.3f}" in text
+    assert "VALUES DIFFER" in trees.lines(wrong)[0] and "VALUES" not in trees.lines(good)[0]

@@ -540,3 +540,33 @@ def test_trace_of_a_library():
         np.testing.assert_array_equal(jax.nn.relu(X), 2 * X)
         np.testing.assert_array_equal(f(X), X + 1)
     assert [s for s in seen if s.startswith("custom")] == ["custom_jvp_call", "custom_vjp_call"]
+
+
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("table", [batching.primitive_batchers, batching.fancy_primitive_batchers])
+def test_rules_are_given_tuples(table, several):
+    p = jex_core.Primitive("told")
+    p.multiple_results = several
+    p.def_impl(lambda x, y: [x] if several else x)
+    p.def_abstract_eval(lambda x, y: [x] if several else x)
+    told = []
+
+    def batch(*arguments):
+        args, dims = arguments[-2:]
+        told.append((type(args), type(dims), dims))
+        return ([args[0]], [dims[0]]) if several else (args[0], dims[0])
+
+    def jvp(primals, tangents):
+        told.append((type(primals), type(tangents), len(primals)))
+        out = p.bind(*primals)
+        return (out, [tangents[0]]) if several else (out, tangents[0])
+
+    table[p] = batch
+    ad.primitive_jvps[p] = jvp
+    x = np.ones((2, 3), np.float32)
+    f = lambda x, y: jax.tree.leaves(p.bind(x, y))[0]
+    np.testing.assert_array_equal(jax.vmap(f, in_axes=(0, None))(x, x), x)
+    jax.make_jaxpr(jax.vmap(jax.jit(f)))(x, x)
+    jax.jvp(f, (x, x), (x, x))
+    jax.make_jaxpr(jax.grad(lambda x: jax.jit(f)(x, x).sum()))(x)
+    assert told == [(tuple, tuple, (0, None)), (tuple, tuple, (0, 0)), (tuple, tuple, 2), (tuple, tuple, 2)]

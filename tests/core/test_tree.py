@@ -635,3 +635,55 @@ def test_structures_in_no_use_go_away():
     del structure, label
     gc.collect()
     assert alive() is None
+
+
+class TestDepth:
+    """Trees deeper than Python's stack."""
+
+    @staticmethod
+    def nested(wrap, leaf, depth):
+        for _ in range(depth):
+            leaf = wrap(leaf)
+        return leaf
+
+    WRAPS = {
+        "list": lambda x: [x],
+        "tuple": lambda x: (0, x),
+        "dict": lambda x: {"b": x, "a": None},
+        "named": lambda x: Point(x, 1),
+        "ordered": lambda x: OrderedDict(k=x),
+    }
+
+    @pytest.mark.parametrize("wrap", WRAPS.values(), ids=WRAPS)
+    @pytest.mark.parametrize("depth", [20, 30, 500])
+    def test_structures_are_as_jax_s(self, wrap, depth):
+        one, two = self.nested(wrap, 1, depth), self.nested(wrap, (1, 2), depth)
+        leaves, structure = tree.tree_flatten(two)
+        their_leaves, theirs_structure = theirs.tree_flatten(two)
+        assert leaves == their_leaves
+        assert repr(structure) == repr(theirs_structure)
+        assert tree.tree_flatten(two, is_leaf=lambda x: type(x) is tuple and x == (1, 2))[0] == theirs.tree_leaves(
+            two, is_leaf=lambda x: type(x) is tuple and x == (1, 2)
+        )
+        prefix = tree.tree_structure(one)
+        assert prefix != structure
+        assert prefix == tree.tree_structure(self.nested(wrap, 2, depth))
+        assert hash(prefix) == hash(tree.tree_structure(self.nested(wrap, 2, depth)))
+        assert prefix.flatten_up_to(two) == theirs.tree_structure(one).flatten_up_to(two)
+        assert repr(pickle.loads(pickle.dumps(structure))) == repr(theirs_structure)
+        assert repr(prefix.compose(tree.tree_structure((1, 2)))) == repr(
+            theirs.tree_structure(one).compose(theirs.tree_structure((1, 2)))
+        )
+        for _ in range(6):  # some calls later there is generated code, for what is not too deep
+            built = tree.tree_map(lambda a, b: (a, b), two, two)
+            assert theirs.tree_leaves(built) == [x for x in leaves for _ in range(2)]
+        keys = [k for k, _ in tree_paths.tree_flatten_with_path(two)[0]]
+        assert list(map(len, keys)) == [len(k) for k, _ in theirs.tree_flatten_with_path(two)[0]]
+        assert tree_paths.broadcast_prefix(one, two) == leaves_of_prefix(one, two)
+        with pytest.raises(ValueError, match="pytree structure error"):
+            tree_paths.broadcast_prefix(two, one)
+        assert len(list(tree_paths.equality_errors(one, two))) == 1
+
+
+def leaves_of_prefix(prefix, full):
+    return inner.broadcast_prefix(prefix, full)

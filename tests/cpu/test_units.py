@@ -46,3 +46,22 @@ def test_values(monkeypatch):
     rows = np.tanh(x.astype(np.float64)) * np.exp(-x.astype(np.float64) ** 2)
     np.testing.assert_allclose(np.asarray(together[0]), rows.sum(0), rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(np.asarray(together[2]), np.sin(x).max(1), rtol=1e-5)
+
+
+class TestInlining:
+    """Elementary functions are inlined where a module calls them seldom, and called where it does so all too often."""
+
+    @staticmethod
+    def programs(x, count):
+        f = lambda *xs: [(jnp.sin(x) * jnp.exp(x)).sum() for x in xs]
+        return np.stack(jax.jit(f)(*[x + i / 9 for i in range(count)])), jax.jit(f).lower(*[x] * count).compile()
+
+    def test_the_bits_are_the_same(self):
+        x = np.array([0.1, -0.0, 17.5], np.float32)
+        (few, one), (many, all_) = self.programs(x, 2), self.programs(x, 90)
+        np.testing.assert_array_equal(few, many[:2])
+        rows = x + np.arange(90)[:, None] / 9
+        np.testing.assert_allclose(many, (np.sin(rows) * np.exp(rows)).sum(1), rtol=1e-4)
+        sin = "@styrax.sin_cos.f32.1("
+        assert sin not in llvm.optimised(one.as_text("llvm"))
+        assert llvm.optimised(all_.as_text("llvm")).count(sin) == 270 + 1

@@ -57,9 +57,10 @@ def instructions(body: Sequence[Statement], times: float = 1.0) -> float:
             total += times * s.work
         total += times * (1 + sum(e.cost for e in s.exprs()))
         if isinstance(s, Copy):
-            total += times * s.count / 32 if isinstance(s.count, int) else math.inf
+            total += times * (1 + s.count / 32) if isinstance(s.count, int) else math.inf
         for inner, trips in zip(s.bodies(), turns(s, math.inf), strict=True):
-            total += instructions(inner, times * trips)
+            if trips:  # (for ever of nothing is nothing)
+                total += instructions(inner, times * trips)
     return total
 
 

@@ -20,9 +20,6 @@ class Program:
     A pass gives a new program (`replace`) and leaves the one that it was given as it is.
     """
 
-    __slots__ = ("name", "closed", "donated", "generic", "vector_bytes", "builder", "operations", "units", "statements",
-                 "inputs", "constants", "outputs", "work", "workspace")
-
     name: str
     closed: ClosedJaxpr
     donated: Sequence[bool]
@@ -48,12 +45,11 @@ class Program:
 
     def replace(self, **changes: Any) -> Program:
         new = object.__new__(Program)
-        for name in Program.__slots__:
-            if name in changes:
-                setattr(new, name, changes[name])
-            elif hasattr(self, name):
-                setattr(new, name, getattr(self, name))
+        new.__dict__.update(self.__dict__, **changes)
         return new
+
+    def with_statements(self, statements: list[Statement]) -> Program:
+        return self if statements is self.statements else self.replace(statements=statements)
 
     def show(self, marks: bool = False, declared: bool = False) -> str:
         """The program in its present form; with `marks`, statements name the pass that made them. With `declared`,

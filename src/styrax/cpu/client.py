@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -264,6 +266,18 @@ def generate(program: Program, sizes: int = 0) -> Module:
     return module
 
 
+@contextmanager
+def _without_collections() -> Iterator[None]:
+    """Compiling makes many objects and hardly a cycle: looking for some in the midst of it costs as much again."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
 class CpuBackend:
     """The host's processors as one device."""
 
@@ -284,9 +298,10 @@ class CpuBackend:
         """The machine code of a program. With `sizes`, its shapes are known only when it is called."""
         machine = llvm.host()
         out_avals = closed.out_avals
-        program = compile_to_loops(physical.lower(closed), name, donated, machine.vector_bytes, sizes is not None)
-        module = generate(program, 0 if sizes is None else sizes.inputs)
-        ir = module.text()
+        with _without_collections():
+            program = compile_to_loops(physical.lower(closed), name, donated, machine.vector_bytes, sizes is not None)
+            module = generate(program, 0 if sizes is None else sizes.inputs)
+            ir = module.text()
         if debugging("llvm"):
             print(f"-- llvm {name}\n{ir}")
         if "@blas_" in ir or "@lapack_" in ir:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..core.arrays.array import Array
 from ..core.arrays.backends import params_key
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.settings import config
@@ -75,12 +76,10 @@ class Bound:
         return self._timed(args)
 
     def _timed(self, args: Sequence[Any]) -> list[Any]:
-        for x in args:
-            x.block_until_ready()
+        _wait(args)
         start = time.perf_counter()
         outs = self.code.run_sized(args, self.out_avals, self.out_bytes, self.sizes)
-        for x in outs:
-            x.block_until_ready()
+        _wait(outs)
         seconds = time.perf_counter() - start
         self.price -= seconds * (1 + self.skipped)
         if self.price <= 0:
@@ -89,6 +88,12 @@ class Bound:
         else:
             self.skipped = self.left = min(2 * self.skipped + 1, int(self.price / max(seconds, 1e-9)))
         return outs
+
+
+def _wait(values: Sequence[Any]) -> None:
+    for x in values:
+        if isinstance(x, Array):  # what has no memory is NumPy's
+            x.block_until_ready()
 
 
 class Sizes:

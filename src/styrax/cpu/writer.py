@@ -63,7 +63,8 @@ class Module:
         self.counter = 0
 
     def text(self) -> str:
-        return "\n".join([*self.declarations, module_text(*self.math), *self.functions])
+        functions = "\n".join(self.functions)
+        return "\n".join([*self.declarations, module_text(*self.math, calls=functions), functions])
 
     def units(self, count: int) -> list[str]:
         """The module as up to `count` modules of like size, to be compiled side by side. The last has the program,
@@ -85,7 +86,7 @@ class Module:
         declared = [f"declare void @{n}(ptr, i64, i64)" for n in sorted(others) if n in pieces]
         used = {match.groups() for match in ELEMENTARY.finditer(text)}
         math = [key for key in self.math if (key[0], key[1], str(key[2])) in used]
-        return "\n".join([*self.declarations, *declared, module_text(*math), text])
+        return "\n".join([*self.declarations, *declared, module_text(*math, calls=text), text])
 
 
 class Writer:

@@ -13,6 +13,7 @@ from typing import Any
 from ..core.programs import rules
 from ..core.programs.primitive import Primitive
 from ..core.tracing.staging import trace_to_jaxpr
+from ..core.types.dims import NotGeneric
 from ..core.types.effects import lowerable_effects
 from ..core.types.typing import Function, PyTree
 
@@ -31,6 +32,8 @@ class LoweredFunction:
             out = self.fun(*xs, **params)
             return list(out) if self.multiple_results else [out]
 
+        if any(type(d) is not int for a in ctx.avals_in for d in getattr(a, "shape", ())):
+            raise NotGeneric("a function that is traced where sizes are known only when it runs")
         wanted = list(ctx.avals_out)
         closed = trace_to_jaxpr(flat, ctx.avals_in)
         for found, aval in zip(closed.out_avals, wanted, strict=True):

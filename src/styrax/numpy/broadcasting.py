@@ -19,7 +19,7 @@ from .promotion import arrays, convert, dtype_of, promote_dtypes, shape_of
 def canonical_shape(shape: Any) -> tuple:
     """A shape as a tuple of ints. Raises TypeError for sizes that are not integers."""
     try:
-        sizes = tuple(shape) if np.ndim(shape) else (shape,)
+        sizes = tuple(shape) if isinstance(shape, (tuple, list)) or np.ndim(shape) else (shape,)
         return tuple(d if type(d) is int else _size(d) for d in sizes)
     except TypeError:
         raise TypeError(f"Shapes must be 1D sequences of concrete values of integer type, got {shape}.") from None

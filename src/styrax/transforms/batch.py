@@ -7,6 +7,7 @@ is computed from them alone is computed once.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple
@@ -16,7 +17,8 @@ import numpy as np
 from ..core.programs.jaxpr import ClosedJaxpr, eval_jaxpr, jaxprs_in_params
 from ..core.programs.primitive import Primitive
 from ..core.programs.rules import Table, batchers, fancy_batchers, not_mapped
-from ..core.tracing.leak_check import checked
+from ..core.settings import config
+from ..core.tracing.leak_check import refuse_leaks
 from ..core.tracing.staging import trace_to_jaxpr
 from ..core.tracing.trace import Trace, Tracer, extend_axis_env, get_aval, set_current_trace, state
 from ..core.types import dtypes
@@ -134,12 +136,12 @@ class BatchTrace(Trace):
                 return self.parent.process_primitive(primitive, tuple(vals), params)
             rule = batchers.get(primitive)
             if primitive in fancy_batchers:
-                out, out_dims = fancy_batchers[primitive](self.axis_data, vals, dims, **params)
+                out, out_dims = fancy_batchers[primitive](self.axis_data, tuple(vals), tuple(dims), **params)
             elif primitive in axis_batchers:
                 out, out_dims = axis_batchers[primitive](
-                    self.axis_data.size, self.axis_data.name, None, vals, dims, **params)
+                    self.axis_data.size, self.axis_data.name, None, tuple(vals), tuple(dims), **params)
             elif rule is not None:
-                out, out_dims = rule(vals, dims, **params)
+                out, out_dims = rule(tuple(vals), tuple(dims), **params)
             else:
                 raise NotImplementedError(f"Batching rule for '{primitive}' not implemented")
         finally:
@@ -291,25 +293,22 @@ def batch_flat(fun: Callable[..., Sequence[Any]], vals: Sequence[Any], dims: Seq
 
     With a `tag`, values of the traces that have it are mapped, too.
     """
-    return checked(lambda traces: _batch_flat(fun, vals, dims, axis_data, tag, traces), "BatchTrace")
-
-
-def _batch_flat(fun: Callable[..., Sequence[Any]], vals: Sequence[Any], dims: Sequence[int | None],
-                axis_data: AxisData, tag: object, traces: list[Any]) -> tuple[list[Any], list[int | None]]:
     trace = BatchTrace(state.trace, axis_data, tag)
-    traces.append(trace)
     scope = nullcontext() if axis_data.name is None else extend_axis_env(axis_data.name, axis_data.size)
     try:
         with scope, set_current_trace(trace):
-            outs = fun(*(
+            pairs = list(map(trace.to_pair, fun(*(
                 x if d is None else
                 SymbolicZero(mapped_aval(d, x.aval)) if type(x) is SymbolicZero else BatchTracer(trace, x, d)
                 for x, d in zip(vals, dims, strict=True)
-            ))
-        pairs = [trace.to_pair(x) for x in outs]
-        return [x for x, _ in pairs], [d for _, d in pairs]
+            ))))
     finally:
         trace.invalidate()
+    if config.check_tracer_leaks.value:
+        ref = weakref.ref(trace)
+        del trace
+        refuse_leaks(ref, "BatchTrace")
+    return [x for x, _ in pairs], [d for _, d in pairs]
 
 
 # Batching jaxprs

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         inline: bool
         compiler_options: dict[str, Any] | None
 
+READ_OPTIONS = frozenset(("_compiler_options", "_placement", "_programs", "_signature"))
 NOT_GIVEN: Any = object()
 LEAF = tree.tree_structure(0)
 
@@ -101,14 +102,8 @@ class PjitFunction(Generic[P, R]):
         self._fun = fun
         self._options = options
         self._for_all_shapes = for_all_shapes
-        self._placement = placement = Placement(
-            options.get("in_shardings", UNSPECIFIED), options.get("out_shardings", UNSPECIFIED),
-            options.get("device"), options.get("backend"))
-        self._signature = Signature(
-            fun, options.get("static_argnums"), options.get("static_argnames"), options.get("donate_argnums"),
-            options.get("donate_argnames"), placement.over_mesh)
-        self._compiler_options = tuple(sorted((options.get("compiler_options") or {}).items()))
-        self._programs = self._shared_programs()
+        if not for_all_shapes:  # a library's many functions read their options when they are first called
+            self._read_options()
         self.__wrapped__ = fun
         for name in ("__module__", "__name__", "__qualname__", "__doc__"):
             try:
@@ -117,6 +112,23 @@ class PjitFunction(Generic[P, R]):
                 setattr(self, name, function_name(fun) if "name" in name else getattr(type(fun), name, None))
         self.__annotations__ = getattr(fun, "__annotations__", {})
         self.__dict__.update({k: v for k, v in getattr(fun, "__dict__", {}).items() if k not in self.__dict__})
+
+    def _read_options(self) -> None:
+        options = self._options
+        self._placement = placement = Placement(
+            options.get("in_shardings", UNSPECIFIED), options.get("out_shardings", UNSPECIFIED),
+            options.get("device"), options.get("backend"))
+        self._signature = Signature(
+            self._fun, options.get("static_argnums"), options.get("static_argnames"), options.get("donate_argnums"),
+            options.get("donate_argnames"), placement.over_mesh)
+        self._compiler_options = tuple(sorted((options.get("compiler_options") or {}).items()))
+        self._programs = self._shared_programs()
+
+    def __getattr__(self, name: str) -> Any:
+        if name in READ_OPTIONS and "_for_all_shapes" in self.__dict__:
+            self._read_options()
+            return self.__dict__[name]
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     # -- the call ----------------------------------------------------------------------------------
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:

@@ -105,25 +105,22 @@ class JVPTrace(Trace):
                 if t is None:
                     tangents[i] = Zero.from_primal_value(primals[i])
             if self.tape is not None and primitive in linearizations:
-                out, tangent_out = self._linearize(primitive, primals, tangents, params)
+                nonzero = [type(t) is not Zero for t in tangents]
+                out, _, residuals, linear = linearizations[primitive](nonzero, *primals, **params)
+                state.trace = self.tape
+                tangent_out = linear(residuals, *tangents)
             else:
                 rule = jvps.get(primitive)
                 if rule is None:
                     raise NotImplementedError(f"Differentiation rule for '{primitive}' not implemented")
                 state.trace = self.rule_trace
-                out, tangent_out = rule(primals, tangents, **params)
+                out, tangent_out = rule(tuple(primals), tuple(tangents), **params)
         finally:
             state.trace = previous
         tracer = self.tracer_type
         if primitive.multiple_results:
             return [p if type(t) is Zero else tracer(self, p, t) for p, t in zip(out, tangent_out, strict=True)]
         return out if type(tangent_out) is Zero else tracer(self, out, tangent_out)
-
-    def _linearize(self, primitive: Primitive, primals: list, tangents: list, params: dict[str, Any]) -> Any:
-        nonzero = [type(t) is not Zero for t in tangents]
-        out, nonzero_out, residuals, linear = linearizations[primitive](nonzero, *primals, **params)
-        state.trace = self.tape
-        return out, linear(residuals, *tangents)
 
     def process_custom_jvp_call(self, primitive: Primitive, fun: Callable, jvp: Callable, args: tuple,
                                 *, symbolic_zeros: bool) -> Any:

@@ -8,6 +8,7 @@ primitives' transpose rules. Cotangents that nothing contributed to stay symboli
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from ..core.programs.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr, no_debug_info
@@ -115,8 +116,7 @@ def _linearize_jaxpr(closed: ClosedJaxpr, nonzeros: tuple[bool, ...],
     made: list[Any] = []
 
     def primal_part(*primals: Any) -> list[Any]:
-        outs, record = linearize_flat(
-            lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), primals, nonzeros)
+        outs, record = linearize_flat(partial(eval_jaxpr, closed.jaxpr, closed.consts), primals, nonzeros)
         nonzero_out = tuple(i or type(t) is not Zero for t, i in zip(record.outs, instantiate, strict=True))
         out_atoms = [_instantiated_atom(t) for t, nz in zip(record.outs, nonzero_out, strict=True) if nz]
         avals = iter(closed.in_avals)

@@ -8,6 +8,7 @@ known at run time, loads, quotients): that is what makes the strides of an acces
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,11 @@ class Expr:
         return show(self)
 
     def __bool__(self) -> bool:
+        if self.dtype is INDEX:  # a size, asked whether it is zero
+            low, high = self.bounds
+            if low > 0 or high < 0 or low == high == 0:
+                return low != 0
+            raise NotGeneric("whether a size is zero")
         raise TypeError(f"the scalar expression {self} has no truth value while a kernel is built")
 
 
@@ -480,8 +486,44 @@ def walk(roots: Sequence[Expr]) -> Iterator[Expr]:
                 stack.append((a, False))
 
 
+SHORT = 300  # nodes up to which expressions are written out, whatever they share
+
+
+def shared(roots: Sequence[Expr]) -> list[Expr]:
+    """What long expressions have in common, operands first: written out at each place, it could fill any memory."""
+    sizes: dict[Expr, int] = {}
+    users: dict[Expr, int] = {}
+    for n in walk(roots):
+        sizes[n] = 1 + sum(sizes[a] for a in n.args)
+        for a in n.args:
+            users[a] = users.get(a, 0) + 1
+    if sum(sizes[r] for r in roots) <= SHORT:
+        return []
+    return [n for n, size in sizes.items() if size > 3 and users.get(n, 0) > 1]
+
+
+_named: dict[Expr, str] = {}  # while a statement is printed: what its expressions share
+
+
+@contextmanager
+def naming(nodes: Sequence[Expr]) -> Iterator[list[str]]:
+    """Inside, `show` writes names for these nodes. Gives the definitions of the names, as text."""
+    before = dict(_named)
+    definitions = []
+    try:
+        for number, node in enumerate(nodes, 1):
+            definitions.append(f"where ${number} = {show(node)}")
+            _named[node] = f"${number}"
+        yield definitions
+    finally:
+        _named.clear()
+        _named.update(before)
+
+
 def show(e: Expr) -> str:
     """The expression as text."""
+    if e in _named:
+        return _named[e]
     if e.op in ("var", "param"):
         return str(e.attr)
     if e.op == "get":

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any
 
 from ...core.types.index_type import ScalarType
-from .expr import Expr, Index, show, walk
+from .expr import Expr, Index, naming, shared, show, walk
 
 
 class BufferKind(StrEnum):
@@ -118,10 +118,13 @@ class Statement:
         raise TypeError(f"{type(self).__name__} has no printed form")
 
     def lines(self, marks: bool = False) -> list[str]:
-        """The printed form as lines; with `marks`, the first names the pass that made the statement."""
-        out: list[str] = []
-        for text, body in self.parts():
-            out.append(text if out or not marks else f"{text}  ; {self.made_by}")
+        """The printed form as lines; with `marks`, it names the pass that made the statement. What long expressions
+        share has a name, which is said before."""
+        with naming(shared(self.exprs())) as out:
+            parts = self.parts()
+        first = len(out)
+        for text, body in parts:
+            out.append(text if len(out) > first or not marks else f"{text}  ; {self.made_by}")
             out += ["  " + line for s in body for line in s.lines(marks)]
         return out
 

@@ -51,7 +51,7 @@ from .loopir import (
 _COMPARISONS = frozenset("lt le gt ge eq ne".split())
 _TOKEN = re.compile(r"""\s*(?:
     (?P<typed>-?(?:inf|nan|True|False|\d[\d.]*(?:e[+-]?\d+)?):[a-z]\w*) | (?P<int>-?\d+) |
-    (?P<name>[A-Za-z_][\w.]*) | (?P<sign>//|<-|:=|[-+*%()<>\[\],&=]))""", re.X)
+    (?P<name>\$\d+|[A-Za-z_][\w.]*) | (?P<sign>//|<-|:=|[-+*%()<>\[\],&=]))""", re.X)
 
 
 def parse(text: str, arena: Any) -> tuple[list[Statement], dict[str, Buffer]]:
@@ -151,6 +151,10 @@ class _Reader:
         buffer.donated, buffer.once = "donated" in words, "once" in words
         self.b.buffers.append(buffer)
         self.buffers[name] = buffer
+
+    def _where(self, text: str, indent: int) -> None:
+        name, _, value = text.partition(" = ")
+        self.names[name] = self.expr(value)
 
     def _size(self, name: str, indent: int) -> None:
         self.names[name] = self.b.param(name)

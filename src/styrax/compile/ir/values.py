@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...core.types.index_type import ScalarType
-from .expr import Expr, Index, show
+from .expr import Expr, Index, naming, shared, show
 from .loopir import Buffer, Statement
 
 if TYPE_CHECKING:
@@ -137,8 +137,17 @@ class Operation:
 
     __slots__ = ()
 
-    def lines(self) -> list[str]:
+    def shown(self) -> Sequence[Expr]:
+        """What is printed of it, besides the operations and statements inside."""
+        return ()
+
+    def text(self) -> list[str]:
         raise TypeError(f"{type(self).__name__} has no printed form")
+
+    def lines(self) -> list[str]:
+        """The printed form; what long expressions share has a name, which is said before."""
+        with naming(shared(self.shown())) as out:
+            return [*out, *self.text()]
 
 
 class Define(Operation):
@@ -151,7 +160,10 @@ class Define(Operation):
         self.values = tuple(values)
         self.fresh = fresh  # declares the targets, too
 
-    def lines(self) -> list[str]:
+    def shown(self) -> Sequence[Expr]:
+        return self.values
+
+    def text(self) -> list[str]:
         return [f"define {show(t)} = {show(v)}" for t, v in zip(self.targets, self.values, strict=True)]
 
 
@@ -166,7 +178,10 @@ class Point(Operation):
         self.place = place
         self.value = value
 
-    def lines(self) -> list[str]:
+    def shown(self) -> Sequence[Expr]:
+        return (self.place, self.value)
+
+    def text(self) -> list[str]:
         return [f"point[{_names(self.vars)}] {self.buffer}[{show(self.place)}] = {show(self.value)}"]
 
 
@@ -190,7 +205,10 @@ class Reduce(Operation):
         self.values = tuple(values)
         self.stores = list(stores)  # (buffer, place, expression of the targets)
 
-    def lines(self) -> list[str]:
+    def shown(self) -> Sequence[Expr]:
+        return (*self.values, *self.initial)
+
+    def text(self) -> list[str]:
         head = f"reduce[{_names(self.outer)}; {_names(self.ranges)}] {_names(self.targets)} {self.name}= "
         return [head + _names(self.values) + f" from {_names(self.initial)}",
                 *(f"  {buffer}[{show(place)}] = {show(value)}" for buffer, place, value in self.stores)]
@@ -207,7 +225,7 @@ class Opaque(Operation):
         self.statements = statements
         self.starts_from = list(starts_from)
 
-    def lines(self) -> list[str]:
+    def text(self) -> list[str]:
         return [line for s in self.statements for line in s.lines()]
 
 
@@ -226,7 +244,7 @@ class Region(Operation):
         self.exprs = tuple(exprs)
         self.targets = tuple(targets)
 
-    def lines(self) -> list[str]:
+    def text(self) -> list[str]:
         out = ["region:"]
         for block in self.blocks:
             out += ["  block:", *("    " + line for op in block for line in op.lines())]

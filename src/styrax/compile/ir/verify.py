@@ -151,7 +151,7 @@ class _Verifier:
             inside.extents[s.var] = s.extent
             if s.kind is LoopKind.JAMMED and inner is s.body:
                 inside.extents[s.var] = s.extent - s.extent % s.width - s.width + 1 if isinstance(s.extent, int) else 0
-            if s.parallel:
+            if s.parallel and s.extent not in (0, 1):
                 inside.parallel = {s.var}
             elif inside.parallel is not None:
                 inside.own.add(s.var)
@@ -199,7 +199,7 @@ class _Verifier:
         if place.dtype is not INDEX:
             self.fail(s, f"{place} is a place, but no index")
         if scope.parallel is not None and buffer not in scope.scratch and not place.deps & scope.parallel and (
-                _elements(buffer) != 1 or not scope.conditional):
+                _elements(buffer) not in (0, 1) or _elements(buffer) == 1 and not scope.conditional):
             self.fail(s, "iterations of a parallel loop write one place")
         if isinstance(s, Store):
             self.inside(s, buffer, place, scope)

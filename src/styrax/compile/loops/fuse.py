@@ -25,7 +25,7 @@ from ..costs import WORTH_REPEATING
 from ..ir.expr import Expr, coefficient, poly_terms, show, walk
 from ..ir.loopir import Buffer, BufferKind, Call, Copy, Declare, Fold, Let, Set, Store, statements
 from ..ir.values import Define, Opaque, Operation, Point, Reduce, Region
-from ..lowering.builder import LANES, Builder
+from ..lowering.builder import STEP, Builder
 from ..program import Program
 
 HORIZONTAL = 10  # estimated instructions that fold the lanes of a reduction
@@ -394,7 +394,7 @@ class Fuser:
         steps = [coefficient(self.b, n.args[0], v) for n in walk(exprs) if n.op == "load" for v in group.inner]
         if not any(c is not None and c.op == "const" and c.attr == 1 for c in steps):
             return False  # the lanes are rows
-        row = sum(e.cost for e in exprs) * -(-count // LANES)
+        row = sum(e.cost for e in exprs) * -(-count // STEP)
         folded = sum(isinstance(m.op, Reduce) for m in group.members)
         return op.value.cost > 2 * (row + HORIZONTAL * folded)
 

@@ -69,7 +69,7 @@ def _decided(b: Builder, e: Expr, args: tuple[Expr, ...]) -> Expr:
 def run(program: Program) -> Program:
     """Splits the vector loops of stores."""
     b = program.builder
-    return program.replace(statements=rewrite(program.statements, lambda s: split(b, s)))
+    return program.with_statements(rewrite(program.statements, lambda s: split(b, s)))
 
 
 def split(b: Builder, loop: Statement) -> list[Statement]:

@@ -29,10 +29,10 @@ from typing import Any
 
 from ..costs import instructions
 from ..ir.expr import Expr, walk
-from ..ir.loopir import Buffer, BufferKind, Call, Copy, Loop, Statement, Store, While
+from ..ir.loopir import Buffer, BufferKind, Call, Copy, Loop, Statement, Store, Together, While
 from ..program import Program
 
-ALIGNMENT = 64
+ALIGNMENT = 64  # bytes: a cache line, and a vector
 
 
 class Events:
@@ -52,8 +52,8 @@ class Events:
     def loads(self, e: Expr) -> list[tuple[Buffer, Expr]]:
         found = self._expr_memo.get(e)
         if found is None:
-            found = self._expr_memo[e] = [(n.attr[0].root, n.args[0]) for n in walk([e])
-                                             if n.op in ("load", "transposed")]
+            found = self._expr_memo[e] = [
+                (n.attr[0].root, n.args[0]) for n in walk([e]) if n.op in ("load", "transposed")]
         return found
 
     def visit(self, body: Sequence[Statement]) -> None:
@@ -81,7 +81,8 @@ class Events:
                 self.loops.append([now, now])
                 self.path.append(number)
             for inner in s.bodies():
-                self.visit(inner)
+                # of statements side by side, the first stands for all: they are iterations of one
+                self.visit(inner[:1] if isinstance(s, Together) else inner)
             if looping:
                 self.position += 1
                 self.loops[number][1] = self.position

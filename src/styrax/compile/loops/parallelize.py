@@ -27,7 +27,7 @@ def run(program: Program) -> Program:
             return [s.replace(parallel=True)]
         return [s]
 
-    return program.replace(statements=rewrite(
+    return program.with_statements(rewrite(
         program.statements, shared, inside=lambda s: not (isinstance(s, Loop) and s.divisible)))
 
 

@@ -477,10 +477,12 @@ class Scheduler:
             if steps <= room:
                 room //= max(steps, 1)
                 continue
+            if room <= 1:  # the loops inside are a block
+                return loops, vector, at + 1
             extent = self.b.index(self.b.extents[v])
             unit = width if v is vector else 1
             whole = (n for n in range(room, room // 2, -1) if extent.op == "const" and extent.attr % (n * unit) == 0)
-            size = next(whole, max(room, 1)) * unit
+            size = next(whole, room) * unit
             block = self.b.loop_var(unwrap(self.b.floordiv(self.b.iadd(extent, size - 1), size)), "r")
             start = self.b.imul(block, size)
             divides = extent.op == "const" and extent.attr % size == 0

@@ -47,7 +47,7 @@ def run(program: Program) -> Program:
             out.append(s)
         return body if len(out) == len(body) and all(x is y for x, y in zip(body, out, strict=True)) else out
 
-    return program.replace(statements=packed(program.statements))
+    return program.with_statements(packed(program.statements))
 
 
 def _in_lanes(s: Statement) -> bool:

@@ -52,7 +52,7 @@ def run(program: Program) -> Program:
         even = isinstance(s.extent, int) and s.extent % s.width == 0
         return [s.replace(kind=LoopKind.JAMMED, body=body, rest=[] if even else s.body)]
 
-    return program.replace(statements=rewrite(program.statements, jammed))
+    return program.with_statements(rewrite(program.statements, jammed))
 
 
 class Row:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 60  # longer chains of inlined values are cut: expressions stay small enough to walk
 LONG_REDUCTION = 1 << 15  # reductions over more elements, with few results, are cut into pieces
-MAX_PARTS = 64
-LANES = 64
+MAX_PARTS = 64  # parts of a split reduction, at most
+STEP = 64  # elements that a step of a vectorised reduction takes: several vectors
 UNROLLED = 8  # reductions over so few elements are written out
 
 
@@ -510,7 +510,7 @@ def _split(results: Index, ranges: Shape) -> tuple[int, int] | None:
     if not isinstance(results, int) or len(sizes) < len(ranges):
         return None
     count = math.prod(sizes)
-    if results * LANES >= LONG_REDUCTION or count < LONG_REDUCTION:
+    if results * STEP >= LONG_REDUCTION or count < LONG_REDUCTION:
         return None
     axis = 0 if sizes[0] >= 8 else max(range(len(sizes)), key=lambda d: sizes[d])
     rest = count // sizes[axis]

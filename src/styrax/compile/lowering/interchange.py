@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from .lower import Lowering
 
 ROW = 4096  # bytes of a row up to which the turns may stride over rows: one page
-LANES = 16
+VECTOR = 16  # elements of one vector (of 4 bytes, where it has 64)
 SIDE_BY_SIDE = 4  # vectors that run at once: each waits for its own turn before
 TOGETHER = 2  # the same where a vector that has ended waits for the others
 LARGEST = 256  # estimated instructions of a turn of them all
@@ -179,11 +179,11 @@ class Interchange:
             body.append(Store(out.buffer, self.elements.var, t))
             results.append(out)
         times = 1
-        while times < vectors and 2 * times * self.work <= LARGEST and self.elements.count >= 8 * times * LANES:
+        while times < vectors and 2 * times * self.work <= LARGEST and self.elements.count >= 8 * times * VECTOR:
             times *= 2
         each = self.work * turns
-        b.ops.append(Opaque([Loop(self.elements.var, self.elements.count, body, LoopKind.VECTOR, times * LANES, each,
-                                  divisible=each * self.elements.count // LANES)]))
+        b.ops.append(Opaque([Loop(self.elements.var, self.elements.count, body, LoopKind.VECTOR, times * VECTOR, each,
+                                  divisible=each * self.elements.count // VECTOR)]))
         return results
 
 

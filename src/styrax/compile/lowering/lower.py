@@ -372,7 +372,7 @@ def _while(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[
 def _scan(lowering: Lowering, eqn: JaxprEqn, ins: Sequence[Value]) -> Sequence[Value]:
     b = lowering.b
     p = eqn.params
-    length = p["length"]
+    length = b.extent(p["length"])
     consts, initial, xs = _split(ins, p["num_consts"], p["num_carry"])
     consts = [lowering.fresh(v) if isinstance(v, Computed) and v.cost > 0 else v for v in consts]
     xs = [lowering.fresh(v) if isinstance(v, Computed) and v.cost > 0 else v for v in xs]

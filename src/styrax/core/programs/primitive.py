@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 from ..arrays import backends
@@ -40,7 +39,7 @@ class Primitive:
 
     def declare(self, **traits: Any) -> None:
         """Sets traits by name; see `core.programs.traits.Traits`."""
-        self.traits = replace(self.traits, **traits)
+        self.traits = self.traits.with_(**traits)
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Gives the work to the current trace."""

@@ -278,9 +278,13 @@ class _Writer:
 
 def _is_plain(treedef: PyTreeDef) -> bool:
     """Whether a structure is made of tuples, lists, dicts and None only."""
-    if not treedef.is_leaf() and treedef.type not in (tuple, list, dict, type(None)):
-        return False
-    return all(map(_is_plain, treedef.children()))
+    pending = [treedef]
+    while pending:
+        treedef = pending.pop()
+        if not treedef.is_leaf() and treedef.type not in (tuple, list, dict, type(None)):
+            return False
+        pending.extend(treedef.children())
+    return True
 
 
 def _resolve(module: str, name: str) -> Any:

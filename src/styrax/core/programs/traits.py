@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 
@@ -21,7 +20,6 @@ class Control(enum.Enum):
     COND = "cond"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Traits:
     """The traits of one primitive.
 
@@ -38,14 +36,23 @@ class Traits:
       unprinted: parameters that are not printed where they are None.
     """
 
-    elementwise: bool = False
-    movement: bool = False
-    distinct: bool = False
-    contraction: bool = False
-    program: Callable[[dict[str, Any]], Any] | None = None
-    control: Control | None = None
-    sizes: frozenset[str] = frozenset()
-    unprinted: frozenset[str] = frozenset()
+    __slots__ = ("elementwise", "movement", "distinct", "contraction", "program", "control", "sizes", "unprinted")
+
+    def __init__(self, *, elementwise: bool = False, movement: bool = False, distinct: bool = False,
+                 contraction: bool = False, program: Callable[[dict[str, Any]], Any] | None = None,
+                 control: Control | None = None, sizes: frozenset[str] = frozenset(),
+                 unprinted: frozenset[str] = frozenset()):
+        self.elementwise, self.movement, self.distinct, self.contraction = elementwise, movement, distinct, contraction
+        self.program, self.control = program, control
+        self.sizes, self.unprinted = sizes, unprinted
+
+    def with_(self, **changes: Any) -> Traits:
+        """The same traits but for `changes`."""
+        return Traits(**{name: changes.pop(name, getattr(self, name)) for name in Traits.__slots__}, **changes)
+
+    def __repr__(self) -> str:
+        told = {name: getattr(self, name) for name in Traits.__slots__ if getattr(self, name)}
+        return f"Traits({', '.join(f'{name}={value!r}' for name, value in told.items())})"
 
 
 PLAIN = Traits()

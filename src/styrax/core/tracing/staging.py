@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,9 +11,10 @@ import numpy as np
 from ..programs import rules
 from ..programs.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, no_debug_info
 from ..programs.primitive import Primitive
+from ..settings import config
 from ..types.avals import AbstractRef, AbstractValue, ShapedArray
 from . import source
-from .leak_check import checked
+from .leak_check import refuse_leaks
 from .trace import Trace, Tracer, aval_rules, get_aval, raise_leak, set_current_trace, state
 
 
@@ -204,20 +206,18 @@ def trace_to_jaxpr(fun: Callable[..., Sequence[Any]], in_avals: Sequence[Abstrac
     Values that `fun` closes over become the constants of the result; among them can be tracers of
     traces that run outside (see `hoist_tracers`).
     """
-    return checked(lambda traces: _trace_to_jaxpr(fun, in_avals, debug_info, traces), "DynamicJaxprTrace")
-
-
-def _trace_to_jaxpr(fun: Callable[..., Sequence[Any]], in_avals: Sequence[AbstractValue],
-                    debug_info: DebugInfo | None, traces: list[Any]) -> ClosedJaxpr:
+    # User functions nest as deep as Python's stack allows: few frames stand between one and the next.
     trace = StagingTrace(debug_info or no_debug_info, state.trace)
-    traces.append(trace)
     try:
         with set_current_trace(trace):
-            args = [trace.new_arg(a) for a in in_avals]
-            outs = fun(*args)
-            return trace.to_jaxpr(outs)
+            closed = trace.to_jaxpr(fun(*map(trace.new_arg, in_avals)))
     finally:
         trace.invalidate()
+    if config.check_tracer_leaks.value:
+        ref = weakref.ref(trace)
+        del trace
+        refuse_leaks(ref, "DynamicJaxprTrace")
+    return closed
 
 
 def hoist_tracers(closed: ClosedJaxpr, everything: bool = False) -> tuple[ClosedJaxpr, list[Any]]:

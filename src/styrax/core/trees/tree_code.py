@@ -12,8 +12,8 @@ from .treedef import PyTreeDef, only_leaves, same_data
 _MISSING: Any = object()
 
 
-def compile_builder(treedef: PyTreeDef) -> Callable[[list], Any] | None:
-    """A function from the list of leaves to the tree of this structure; None for a very deep one."""
+def compile_builder(treedef: PyTreeDef) -> Callable[[list], Any]:
+    """A function from the list of leaves to the tree of this structure."""
     constants: dict[str, Any] = {}
     used = 0
 
@@ -22,14 +22,12 @@ def compile_builder(treedef: PyTreeDef) -> Callable[[list], Any] | None:
         constants[name] = value
         return name
 
-    def expression(d: PyTreeDef, depth: int) -> str:
+    def expression(d: PyTreeDef) -> str:
         nonlocal used
         if d._node is None:
             used += 1
             return f"l[{used - 1}]"
-        if depth > 40:
-            raise RecursionError
-        parts = [expression(c, depth + 1) for c in d._children]
+        parts = [expression(c) for c in d._children]
         if d.type is NoneType:
             return "None"
         if d.type is list:
@@ -43,11 +41,7 @@ def compile_builder(treedef: PyTreeDef) -> Callable[[list], Any] | None:
             return f"{constant(d.type)}{row if parts else '()'}"
         return f"{constant(d._node.build)}({constant(d._data)},{row})"
 
-    try:
-        text = expression(treedef, 0)
-    except RecursionError:
-        return None
-    return eval(compile(f"lambda l: {text}", "<styrax pytree>", "eval"), constants)
+    return eval(compile(f"lambda l: {expression(treedef)}", "<styrax pytree>", "eval"), constants)
 
 
 def compile_matcher(treedef: PyTreeDef) -> Callable[[Any, dict], list[Any] | None]:

@@ -12,12 +12,10 @@ from .tree import Class, Leaf, register_pytree_node, tree_flatten, tree_leaves, 
 from .treedef import (
     Node,
     PyTreeDef,
-    Registry,
     default_registry,
-    intern_treedef,
-    leaf_treedef,
     none_leaf_registry,
     sorted_keys,
+    unfold,
 )
 
 
@@ -130,19 +128,6 @@ def _keyed_children(node: Node, x: Any) -> tuple[Iterable[tuple[Any, Any]], Any]
     return [(FlattenedIndexKey(i), c) for i, c in enumerate(children)], data
 
 
-def _flatten_with_path(
-    x: Any, path: KeyPath, is_leaf: Any, takes_path: bool, found: list, registry: Registry
-) -> PyTreeDef:
-    stop = is_leaf is not None and (is_leaf(path, x) if takes_path else is_leaf(x))
-    node = None if stop else registry.node(type(x))
-    if node is None:
-        found.append((path, x))
-        return leaf_treedef
-    pairs, data = _keyed_children(node, x)
-    children = [_flatten_with_path(c, (*path, k), is_leaf, takes_path, found, registry) for k, c in pairs]
-    return intern_treedef(node, data, tuple(children))
-
-
 def tree_flatten_with_path(tree: PyTree, is_leaf: Callable[..., bool] | None = None,
                            is_leaf_takes_path: bool = False) -> tuple[list[tuple[KeyPath, Leaf]], PyTreeDef]:
     """The ``(key path, leaf)`` pairs of a pytree, and its structure.
@@ -150,9 +135,18 @@ def tree_flatten_with_path(tree: PyTree, is_leaf: Callable[..., bool] | None = N
     Args:
       is_leaf: a predicate of a node, or of its key path and the node with ``is_leaf_takes_path=True``.
     """
+
+    def parts(item: tuple[KeyPath, Any]) -> tuple[Node, Any, Iterable[tuple[KeyPath, Any]]] | None:
+        path, x = item
+        stop = is_leaf is not None and (is_leaf(path, x) if is_leaf_takes_path else is_leaf(x))
+        node = None if stop else default_registry.node(type(x))
+        if node is None:
+            return None
+        pairs, data = _keyed_children(node, x)
+        return node, data, [((*path, k), c) for k, c in pairs]
+
     found: list[tuple[KeyPath, Any]] = []
-    treedef = _flatten_with_path(tree, (), is_leaf, is_leaf_takes_path, found, default_registry)
-    return found, treedef
+    return found, unfold(((), tree), parts, found)
 
 
 def tree_leaves_with_path(tree: PyTree, is_leaf: Callable[..., bool] | None = None,
@@ -327,12 +321,26 @@ _OLD_NONE = (
 )
 
 
-def flatten_up_to(treedef: PyTreeDef, x: Any, found: list[Any]) -> None:
-    """Appends the subtrees of ``x`` that stand where the structure has leaves. See ``PyTreeDef``."""
+def flatten_up_to(treedef: PyTreeDef, x: Any) -> list[Any]:
+    """The subtrees of ``x`` that stand where the structure has leaves. See ``PyTreeDef``."""
+    found: list[Any] = []
+    pending = [(treedef, x)]
+    while pending:
+        treedef, x = pending.pop()
+        if treedef._node is None:
+            found.append(x)
+            continue
+        children, parts = treedef._children, _parts_like(treedef, x)
+        if treedef.num_nodes == len(children) + 1 == treedef.num_leaves + 1:
+            found.extend(parts)
+        else:
+            pending.extend(zip(reversed(children), reversed(parts)))
+    return found
+
+
+def _parts_like(treedef: PyTreeDef, x: Any) -> Sequence[Any]:
+    """The children of ``x``, whose outermost node must be the structure's."""
     node = treedef._node
-    if node is None:
-        found.append(x)
-        return
     cls, children = node.type, treedef._children
     if type(x) is not cls or node.kind == "custom" or cls is dict:
         _check_node(treedef, x)
@@ -340,26 +348,21 @@ def flatten_up_to(treedef: PyTreeDef, x: Any, found: list[Any]) -> None:
         if len(x) != len(children):
             name, counts = cls.__name__, f"{len(x)} != {len(children)}"
             raise ValueError(f"{name.capitalize()} arity mismatch: {counts}; {name}: {x!r}.")
-        parts = x
-    elif cls is dict:
-        parts = [x[k] for k in treedef._data]
-    elif cls is NoneType:
-        return
-    else:
-        parts, data = node.flatten(x)
-        parts = tuple(parts)
-        if node.kind == "namedtuple" and len(parts) != len(children):
-            raise ValueError(f"Named tuple arity mismatch: {len(parts)} != {len(children)}; tuple: {x!r}.")
-        if data is not treedef._data and not bool(data == treedef._data):
-            what = "custom dataclass" if node.kind == "dataclass" else "custom"
-            raise ValueError(f"Mismatch {what} node data: {treedef._data} != {data}; value: {x!r}.")
-        if len(parts) != len(children):
-            raise ValueError(f"Custom type arity mismatch: {len(parts)} != {len(children)}; value: {x!r}.")
-    for child, part in zip(children, parts):
-        if child._node is None:
-            found.append(part)
-        else:
-            flatten_up_to(child, part, found)
+        return x
+    if cls is dict:
+        return [x[k] for k in treedef._data]
+    if cls is NoneType:
+        return ()
+    parts, data = node.flatten(x)
+    parts = tuple(parts)
+    if node.kind == "namedtuple" and len(parts) != len(children):
+        raise ValueError(f"Named tuple arity mismatch: {len(parts)} != {len(children)}; tuple: {x!r}.")
+    if data is not treedef._data and not bool(data == treedef._data):
+        what = "custom dataclass" if node.kind == "dataclass" else "custom"
+        raise ValueError(f"Mismatch {what} node data: {treedef._data} != {data}; value: {x!r}.")
+    if len(parts) != len(children):
+        raise ValueError(f"Custom type arity mismatch: {len(parts)} != {len(children)}; value: {x!r}.")
+    return parts
 
 
 def _check_node(treedef: PyTreeDef, x: Any) -> None:
@@ -412,19 +415,22 @@ def tree_broadcast(prefix_tree: PyTree, full_tree: PyTree, is_leaf: Callable[[An
 def broadcast_flattened_prefix(leaves: Sequence[Any], prefix: PyTreeDef, full: PyTreeDef) -> list[Any]:
     """The leaves of a prefix tree repeated for the leaves of the structure ``full``."""
     found: list[Any] = []
-    for leaf, sub in zip(leaves, _subdefs(prefix, full, ())):
+    for leaf, sub in zip(leaves, _subdefs(prefix, full)):
         found.extend([leaf] * sub.num_leaves)
     return found
 
 
-def _subdefs(prefix: PyTreeDef, full: PyTreeDef, path: tuple) -> Iterator[PyTreeDef]:
-    if prefix.is_leaf():
-        yield full
-        return
-    if prefix.node_data() != full.node_data() or len(prefix._children) != len(full._children):
-        raise ValueError(f"Tree prefix {prefix} does not fit {full} at child {path}")
-    for i, (p, f) in enumerate(zip(prefix._children, full._children)):
-        yield from _subdefs(p, f, (*path, i))
+def _subdefs(prefix: PyTreeDef, full: PyTreeDef) -> Iterator[PyTreeDef]:
+    pending: list[tuple[tuple[int, ...], PyTreeDef, PyTreeDef]] = [((), prefix, full)]
+    while pending:
+        path, prefix, full = pending.pop()
+        if prefix.is_leaf():
+            yield full
+            continue
+        if prefix.node_data() != full.node_data() or len(prefix._children) != len(full._children):
+            raise ValueError(f"Tree prefix {prefix} does not fit {full} at child {path}")
+        pairs = list(enumerate(zip(prefix._children, full._children)))
+        pending.extend(((*path, i), p, f) for i, (p, f) in reversed(pairs))
 
 
 def raise_prefix_error(
@@ -441,7 +447,22 @@ def prefix_errors(
     prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> list[Callable[[str], ValueError]]:
     """Why ``prefix_tree`` is no prefix of ``full_tree``: functions from the tree's name to an exception."""
-    return list(_prefix_errors((), prefix_tree, full_tree, is_leaf))
+    return list(_differences(_prefix_errors, prefix_tree, full_tree, is_leaf))
+
+
+_Pair = tuple[KeyPath, Any, Any]
+
+
+def _differences(compare: Callable[..., Iterator[Any]], one: Any, other: Any, is_leaf: Any) -> Iterator[Any]:
+    """What ``compare(path, x, y, is_leaf, pending)`` yields of each pair of subtrees, from the outermost inwards.
+
+    It compares two nodes and appends the pairs of their children to ``pending``.
+    """
+    unseen: list[_Pair] = [((), one, other)]
+    while unseen:
+        pending: list[_Pair] = []
+        yield from compare(*unseen.pop(), is_leaf, pending)
+        unseen.extend(reversed(pending))
 
 
 def _prefix_error(path: KeyPath, what: str, why: str) -> Callable[[str], ValueError]:
@@ -452,7 +473,7 @@ def _prefix_error(path: KeyPath, what: str, why: str) -> Callable[[str], ValueEr
 
 
 def _prefix_errors(
-    path: KeyPath, prefix: Any, full: Any, is_leaf: Callable[[Any], bool] | None
+    path: KeyPath, prefix: Any, full: Any, is_leaf: Callable[[Any], bool] | None, pending: list[_Pair]
 ) -> Iterator[Callable[[str], ValueError]]:
     node = default_registry.node(type(prefix))
     if node is None or (is_leaf is not None and is_leaf(prefix)):
@@ -505,8 +526,7 @@ def _prefix_errors(
             + textwrap.indent("\n".join(lines), "    "),
         )
         return
-    for (key, child), (_, full_child) in zip(pairs, full_pairs):
-        yield from _prefix_errors((*path, key), child, full_child, is_leaf)
+    pending.extend(((*path, key), child, full) for (key, child), (_, full) in zip(pairs, full_pairs))
 
 
 def _bare(key: Any) -> str:
@@ -517,13 +537,13 @@ def equality_errors(
     tree1: Any, tree2: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> Iterator[tuple[KeyPath, str, str, str]]:
     """How two structures differ: ``(key path, what the one has, what the other has, explanation)``."""
-    yield from _equality_errors((), tree1, tree2, is_leaf)
+    yield from _differences(_equality_errors, tree1, tree2, is_leaf)
 
 
 def equality_errors_pytreedef(tree1: PyTreeDef, tree2: PyTreeDef) -> Iterator[tuple[KeyPath, str, str, str]]:
     """``equality_errors`` of two structures."""
     fill = lambda d: d.unflatten([_LEAF] * d.num_leaves)
-    yield from _equality_errors((), fill(tree1), fill(tree2), None)
+    yield from _differences(_equality_errors, fill(tree1), fill(tree2), None)
 
 
 class _LeafMark:
@@ -535,7 +555,7 @@ _LEAF = _LeafMark()
 
 
 def _equality_errors(
-    path: KeyPath, a: Any, b: Any, is_leaf: Callable[[Any], bool] | None
+    path: KeyPath, a: Any, b: Any, is_leaf: Callable[[Any], bool] | None, pending: list[_Pair]
 ) -> Iterator[tuple[KeyPath, str, str, str]]:
     node, other = default_registry.node(type(a)), default_registry.node(type(b))
     if is_leaf is not None:
@@ -576,8 +596,7 @@ def _equality_errors(
             "the pytree node metadata does not match",
         )
         return
-    for (key, child), (_, other_child) in zip(pairs, other_pairs):
-        yield from _equality_errors((*path, key), child, other_child, is_leaf)
+    pending.extend(((*path, key), child, other) for (key, child), (_, other) in zip(pairs, other_pairs))
 
 
 def _type_text(x: Any) -> str:

@@ -18,7 +18,8 @@ from typing import Any
 from weakref import WeakValueDictionary, ref
 
 _MISSING: Any = object()
-Flattener = Callable[[Any, list, dict], "PyTreeDef"]
+Flattener = Callable[..., "PyTreeDef"]  # of a value, the list of leaves, the table, and how deep the value stands
+_DEEP = 24  # what stands deeper is walked with a stack of our own, not Python's
 
 
 class _Leaf:
@@ -32,7 +33,7 @@ class PyTreeDef:
     """
 
     __slots__ = (
-        "__weakref__", "_children", "_code", "_data", "_hash", "_matcher", "_matches", "_node", "_strong",
+        "__weakref__", "_children", "_code", "_data", "_depth", "_hash", "_matcher", "_matches", "_node", "_strong",
         "_uses", "num_leaves", "num_nodes", "type",
     )  # fmt: skip
 
@@ -64,11 +65,13 @@ class PyTreeDef:
         if code is not None:
             return code(leaves)
         self._uses += 1
-        if self._uses == 4 and self.num_leaves <= 512:
+        if self._uses == 4 and self.num_leaves <= 512 and self._depth <= _DEEP:
             from .tree_code import compile_builder
 
             self._code = compile_builder(self)
-        return _build(self, iter(leaves))
+        if self._depth <= _DEEP:
+            return _build(self, iter(leaves))
+        return self.walk(None, None, leaves)
 
     def match(self, tree: Any) -> list[Any] | None:
         """The leaves of ``tree`` if it has exactly this structure, else None.
@@ -86,7 +89,7 @@ class PyTreeDef:
     def expect(self) -> None:
         """Notes that trees of this structure come again and again, so that ``match`` gets its own code."""
         self._matches += 1
-        if self._matches == 4 and self.num_nodes <= 5_000:
+        if self._matches == 4 and self.num_nodes <= 5_000 and self._depth <= _DEEP:
             from .tree_code import compile_matcher
 
             self._matcher = compile_matcher(self)
@@ -99,9 +102,7 @@ class PyTreeDef:
         """
         from .tree_paths import flatten_up_to
 
-        found: list[Any] = []
-        flatten_up_to(self, tree, found)
-        return found
+        return flatten_up_to(self, tree)
 
     def children(self) -> list[PyTreeDef]:
         """The structures of the direct children."""
@@ -115,23 +116,42 @@ class PyTreeDef:
 
     def compose(self, inner: PyTreeDef) -> PyTreeDef:
         """This structure with every leaf replaced by ``inner``."""
-        if self.type is _Leaf:
-            return inner
-        return intern_treedef(self._node, self._data, tuple(c.compose(inner) for c in self._children))
+
+        def composed(d: PyTreeDef, parts: list[PyTreeDef]) -> PyTreeDef:
+            return inner if d._node is None else intern_treedef(d._node, d._data, tuple(parts))
+
+        return _fold(self, composed)
 
     def is_leaf(self) -> bool:
         return self.type is _Leaf
 
-    def walk(self, f_node: Callable, f_leaf: Callable | None, leaves: Iterable[Any]) -> Any:
-        """Folds from the leaves up: ``f_node(children's results, node data)`` and ``f_leaf(leaf)``."""
-        return _walk(self, f_node, f_leaf, iter(leaves))
+    def walk(self, f_node: Callable | None, f_leaf: Callable | None, leaves: Iterable[Any]) -> Any:
+        """Folds from the leaves up: ``f_node(children's results, node data)`` and ``f_leaf(leaf)``.
+
+        Without ``f_node``, nodes are built.
+        """
+        remaining = iter(leaves)
+
+        def visit(d: PyTreeDef, parts: list[Any]) -> Any:
+            if d._node is None:
+                leaf = next(remaining)
+                return leaf if f_leaf is None else f_leaf(leaf)
+            if f_node is None:
+                return d._node.build(d._data, tuple(parts))
+            return f_node(tuple(parts), list(d._data) if d.type is dict else d._data)
+
+        return _fold(self, visit)
 
     def from_iterable_tree(self, tree: Iterable[Any]) -> Any:
         """Builds the pytree from nested iterables of this structure's shape."""
-        if self.type is _Leaf:
-            return tree
-        parts = tuple(c.from_iterable_tree(t) for c, t in zip(self._children, tree))
-        return self._node.build(self._data, parts)
+        leaves, pending = [], [(self, tree)]
+        while pending:
+            treedef, part = pending.pop()
+            if treedef.type is _Leaf:
+                leaves.append(part)
+            else:
+                pending.extend(reversed(list(zip(treedef._children, part))))
+        return self.unflatten(leaves)
 
     @staticmethod
     def from_node_data_and_children(
@@ -156,20 +176,16 @@ class PyTreeDef:
     def __hash__(self) -> int:
         found = self._hash
         if found is None:
-            try:
-                data = hash(self._data)
-            except TypeError:
-                data = 0  # equal structures still hash equally
-            found = self._hash = hash((self.type, data, self._children))
+            found = self._hash = _fold(self, _hashed)
         return found
 
     def __repr__(self) -> str:
-        return f"PyTreeDef({_text(self)})"
+        return f"PyTreeDef({_fold(self, _text)})"
 
     def __reduce__(self) -> tuple:
-        if self.type is _Leaf:
-            return _leaf, ()
-        return _rebuild, (self.type, self._data, self._children)
+        # Flat, for pickles of nested structures would recurse.
+        nodes = [None if d._node is None else (d.type, d._data, len(d._children)) for d in _postorder(self)]
+        return _rebuild, (nodes,)
 
     def __copy__(self) -> PyTreeDef:
         return self
@@ -235,10 +251,13 @@ def _new(node: Node | None, data: Any, children: tuple[PyTreeDef, ...], strong: 
     self._matcher = None
     self._matches = 0
     self._strong = strong
-    leaves, nodes = 0, 1
+    leaves, nodes, depth = 0, 1, 0
     for child in children:
         leaves += child.num_leaves
         nodes += child.num_nodes
+        if child._depth >= depth:
+            depth = child._depth + 1
+    self._depth = depth
     self.num_leaves = 1 if node is None else leaves
     self.num_nodes = nodes
     return self
@@ -271,29 +290,69 @@ def intern_treedef(node: Node, data: Any, children: tuple[PyTreeDef, ...]) -> Py
 leaf_treedef = _new(None, None, (), True)
 
 
-def _leaf() -> PyTreeDef:
-    return leaf_treedef
+def _postorder(treedef: PyTreeDef) -> list[PyTreeDef]:
+    """The structure's nodes and leaves, children before their parents."""
+    found, pending = [], [treedef]
+    while pending:
+        d = pending.pop()
+        found.append(d)
+        pending.extend(d._children)
+    found.reverse()
+    return found
 
 
-def _rebuild(cls: Any, data: Any, children: tuple[PyTreeDef, ...]) -> PyTreeDef:
-    node = default_registry.node(cls)
-    if node is None:
-        raise ValueError(f"Unrecognized data type: {cls}")
-    return intern_treedef(node, data, children)
+def _fold(treedef: PyTreeDef, visit: Callable[[PyTreeDef, list[Any]], Any]) -> Any:
+    """Folds a structure from the leaves up: ``visit(node or leaf, its children's results)``."""
+    results: list[Any] = []
+    for d in _postorder(treedef):
+        first = len(results) - len(d._children)
+        results[first:] = [visit(d, results[first:])]
+    return results[0]
+
+
+def _rebuild(nodes: list[tuple[Any, Any, int] | None]) -> PyTreeDef:
+    """The inverse of ``PyTreeDef.__reduce__``."""
+    made: list[PyTreeDef] = []
+    for parts in nodes:
+        if parts is None:
+            made.append(leaf_treedef)
+            continue
+        cls, data, count = parts
+        node = default_registry.node(cls)
+        if node is None:
+            raise ValueError(f"Unrecognized data type: {cls}")
+        first = len(made) - count
+        made[first:] = [intern_treedef(node, data, tuple(made[first:]))]
+    return made[0]
 
 
 def _equal(a: PyTreeDef, b: PyTreeDef) -> bool:
-    if a is b:
-        return True
-    if a.type is not b.type or len(a._children) != len(b._children) or a.num_nodes != b.num_nodes:
-        return False
-    if a._data is not b._data and not bool(a._data == b._data):
-        return False
-    return all(map(_equal, a._children, b._children))
+    pending = [(a, b)]
+    while pending:
+        a, b = pending.pop()
+        if a is b:
+            continue
+        if a.type is not b.type or len(a._children) != len(b._children) or a.num_nodes != b.num_nodes:
+            return False
+        if a._data is not b._data and not bool(a._data == b._data):
+            return False
+        pending.extend(zip(a._children, b._children))
+    return True
 
 
-def _text(treedef: PyTreeDef) -> str:
-    cls, children = treedef.type, [_text(c) for c in treedef._children]
+def _hashed(treedef: PyTreeDef, children: list[int]) -> int:
+    found = treedef._hash
+    if found is None:
+        try:
+            data = hash(treedef._data)
+        except TypeError:
+            data = 0  # equal structures still hash equally
+        found = treedef._hash = hash((treedef.type, data, *children))
+    return found
+
+
+def _text(treedef: PyTreeDef, children: list[str]) -> str:
+    cls = treedef.type
     if cls is _Leaf:
         return "*"
     if cls is NoneType:
@@ -327,14 +386,6 @@ def same_data(a: Any, b: Any) -> bool:
     return _data_key(a)[0] == _data_key(b)[0]
 
 
-def _walk(treedef: PyTreeDef, f_node: Callable, f_leaf: Callable | None, leaves: Iterator[Any]) -> Any:
-    if treedef._node is None:
-        leaf = next(leaves)
-        return leaf if f_leaf is None else f_leaf(leaf)
-    children = tuple([_walk(c, f_node, f_leaf, leaves) for c in treedef._children])
-    return f_node(children, list(treedef._data) if treedef.type is dict else treedef._data)
-
-
 # Taking trees apart. A table maps types to flatteners, which append the leaves of `x` and return its
 # structure; it maps types that are known to be leaves to None.
 
@@ -350,7 +401,16 @@ def _resolve(cls: Any, table: dict) -> Flattener | None:
     return flattener
 
 
-def _children(values: Iterable[Any], leaves: list, table: dict) -> tuple[PyTreeDef, ...]:
+class _Table(dict[Any, "Flattener | None"]):
+    """A registry's flatteners by type."""
+
+    __slots__ = ("registry",)
+    registry: Registry
+
+
+def _children(values: Iterable[Any], leaves: list, table: _Table, depth: int) -> tuple[PyTreeDef, ...]:
+    if depth > _DEEP:
+        return tuple([unfold(x, table.registry.parts, leaves) for x in values])
     found = []
     for x in values:
         flattener = table.get(type(x), _MISSING)
@@ -360,8 +420,32 @@ def _children(values: Iterable[Any], leaves: list, table: dict) -> tuple[PyTreeD
             leaves.append(x)
             found.append(leaf_treedef)
         else:
-            found.append(flattener(x, leaves, table))
+            found.append(flattener(x, leaves, table, depth))
     return tuple(found)
+
+
+def unfold(item: Any, parts: Callable[[Any], tuple[Node, Any, Iterable[Any]] | None], leaves: list) -> PyTreeDef:
+    """Takes a tree of any depth apart: ``parts(item)`` is a node, its static data and its children, or None."""
+    unfinished: list[tuple[Node | None, Any, Iterator[Any], list[PyTreeDef]]] = []
+    node: Node | None = None
+    data, items = None, iter((item,))
+    done: list[PyTreeDef] = []
+    while True:
+        for item in items:
+            found = parts(item)
+            if found is not None:
+                unfinished.append((node, data, items, done))
+                node, data, children = found
+                items, done = iter(children), []
+                break
+            leaves.append(item)
+            done.append(leaf_treedef)
+        else:
+            if node is None:
+                return done[0]
+            treedef = intern_treedef(node, data, tuple(done))
+            node, data, items, done = unfinished.pop()
+            done.append(treedef)
 
 
 def only_leaves(values: Any, table: dict) -> bool:
@@ -376,7 +460,7 @@ def only_leaves(values: Any, table: dict) -> bool:
 def _sequence_flattener(node: Node) -> Flattener:
     leafy: dict[int, PyTreeDef] = {}  # the structures of sequences of leaves, by length
 
-    def flatten(x: Any, leaves: list, table: dict) -> PyTreeDef:
+    def flatten(x: Any, leaves: list, table: _Table, depth: int = 0) -> PyTreeDef:
         n = len(x)
         if n < 4:
             get = table.get
@@ -389,7 +473,7 @@ def _sequence_flattener(node: Node) -> Flattener:
         elif only_leaves(x, table):
             leaves.extend(x)
             return leafy.get(n) or leafy.setdefault(n, intern_treedef(node, None, (leaf_treedef,) * n))
-        return intern_treedef(node, None, _children(x, leaves, table))
+        return intern_treedef(node, None, _children(x, leaves, table, depth + 1))
 
     return flatten
 
@@ -428,7 +512,7 @@ def _values(x: dict) -> tuple[tuple, tuple]:
     return tuple([x[k] for k in keys]), keys
 
 
-def _flatten_dict(x: dict, leaves: list, table: dict) -> PyTreeDef:
+def _flatten_dict(x: dict, leaves: list, table: _Table, depth: int = 0) -> PyTreeDef:
     if not x:
         return _empty_dict
     known = _leaf_dicts.get(tuple(x))
@@ -450,7 +534,7 @@ def _flatten_dict(x: dict, leaves: list, table: dict) -> PyTreeDef:
             leaves += found
             return last
         known.misses += 1
-    treedef = intern_treedef(_dict_node, known.keys, _children(values, leaves, table))
+    treedef = intern_treedef(_dict_node, known.keys, _children(values, leaves, table, depth + 1))
     if known.misses < 16:
         if treedef is last:
             treedef.expect()
@@ -469,20 +553,23 @@ def _bad_flatten(result: Any) -> ValueError:
     )
 
 
-def _flattener(node: Node) -> Flattener:
-    flatten_one = node.flatten
+def _taken_apart(node: Node, x: Any) -> tuple[tuple | list, Any]:
+    result = node.flatten(x)
+    if type(result) is not tuple or len(result) != 2:
+        raise _bad_flatten(result)
+    children, data = result
+    if type(children) is not tuple and type(children) is not list:
+        try:
+            children = tuple(children)
+        except TypeError:
+            raise _bad_flatten(result) from None
+    return children, data
 
-    def flatten(x: Any, leaves: list, table: dict) -> PyTreeDef:
-        result = flatten_one(x)
-        if type(result) is not tuple or len(result) != 2:
-            raise _bad_flatten(result)
-        children, data = result
-        if type(children) is not tuple and type(children) is not list:
-            try:
-                children = tuple(children)
-            except TypeError:
-                raise _bad_flatten(result) from None
-        return intern_treedef(node, data, _children(children, leaves, table))
+
+def _flattener(node: Node) -> Flattener:
+    def flatten(x: Any, leaves: list, table: _Table, depth: int = 0) -> PyTreeDef:
+        children, data = _taken_apart(node, x)
+        return intern_treedef(node, data, _children(children, leaves, table, depth + 1))
 
     return flatten
 
@@ -506,15 +593,18 @@ class Registry:
 
     def __init__(self, none_is_node: bool = True):
         self.nodes: dict[Any, Node] = {tuple: tuple_node, list: _list_node, dict: _dict_node}
-        self.table: dict[Any, Flattener | None] = {
-            tuple: _sequence_flattener(tuple_node),
-            list: _sequence_flattener(_list_node),
-            dict: _flatten_dict,
-        }
+        self.table = _Table(
+            {
+                tuple: _sequence_flattener(tuple_node),
+                list: _sequence_flattener(_list_node),
+                dict: _flatten_dict,
+            }
+        )
+        self.table.registry = self
         if none_is_node:
             self.nodes[NoneType] = _none_node
             none = intern_treedef(_none_node, None, ())
-            self.table[NoneType] = lambda x, leaves, table: none
+            self.table[NoneType] = lambda x, leaves, table, depth=0: none
 
     def add(self, node: Node) -> None:
         """Makes a class a node. Raises ``ValueError`` if it is one already."""
@@ -534,7 +624,7 @@ class Registry:
         """The leaves of ``tree`` and its structure."""
         if is_leaf is not None:
             leaves: list[Any] = []
-            return leaves, _flatten_until(tree, is_leaf, leaves, self)
+            return leaves, unfold(tree, lambda x: None if is_leaf(x) else self.parts(x), leaves)
         table = self.table
         cls = type(tree)
         flattener = table.get(cls, _MISSING)
@@ -544,6 +634,14 @@ class Registry:
             return [tree], leaf_treedef
         leaves = []
         return leaves, flattener(tree, leaves, table)
+
+    def parts(self, x: Any) -> tuple[Node, Any, Iterable[Any]] | None:
+        """The node, its static data and its children; None for a leaf."""
+        node = self.node(type(x))
+        if node is None:
+            return None
+        children, data = _taken_apart(node, x)
+        return node, data, children
 
     def is_node(self, cls: Any) -> bool:
         return self.node(cls) is not None
@@ -555,18 +653,6 @@ class Registry:
             return None
         children, data = node.flatten(tree)
         return children, type(tree) if node.kind == "namedtuple" else data
-
-
-def _flatten_until(x: Any, is_leaf: Callable[[Any], bool], leaves: list, registry: Registry) -> PyTreeDef:
-    if is_leaf(x):
-        leaves.append(x)
-        return leaf_treedef
-    node = registry.node(type(x))
-    if node is None:
-        leaves.append(x)
-        return leaf_treedef
-    children, data = node.flatten(x)
-    return intern_treedef(node, data, tuple([_flatten_until(c, is_leaf, leaves, registry) for c in children]))
 
 
 default_registry = Registry()

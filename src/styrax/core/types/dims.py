@@ -20,8 +20,9 @@ Monomial = tuple[int, ...]  # sorted numbers of symbols
 Terms = dict[Monomial, int]
 
 
-class NotGeneric(TypeError):
-    """The program cannot be written for all sizes."""
+class NotGeneric(Exception):
+    """The program cannot be written for all sizes. (No TypeError: who asks whether something is a size by catching
+    those must not catch this.)"""
 
 
 class Recorder:

@@ -35,6 +35,9 @@ FUNCTIONS = {name: build for family in FAMILIES for name, build in family.FUNCTI
 TEXTS = {name: text for family in FAMILIES for name, text in getattr(family, "TEXTS", {}).items()}
 # Longer functions are left to the inliner's judgement.
 INLINE_INSTRUCTIONS = 100
+# Instructions of inlined functions in a module. Beyond, functions are called: the code generator takes time that grows
+# faster than straight-line code.
+INLINE_TOTAL = 5_000
 
 Key = tuple[str, str, int]
 
@@ -84,8 +87,9 @@ def definition(name: str, dtype: str, lanes: int) -> tuple[str, str, tuple[Key, 
     return symbol, "\n".join(lines), tuple(block.dependencies)
 
 
-def module_text(*keys: Key) -> str:
-    """The definitions of `keys` and of everything they need, each once."""
+def module_text(*keys: Key, calls: str = "") -> str:
+    """The definitions of `keys` and of everything they need, each once. `calls` is the text of the functions that call
+    them: what it calls all too often is not inlined there."""
     texts: dict[Key, str] = {}
     pending = list(keys)
     while pending:
@@ -93,4 +97,9 @@ def module_text(*keys: Key) -> str:
         if key not in texts:
             _, texts[key], dependencies = definition(*key)
             pending.extend(dependencies)
+    inlined = {key: calls.count(f"@{definition(*key)[0]}(") * texts[key].count("\n") for key in keys}
+    for key in sorted(inlined, key=lambda k: -inlined[k]):
+        if sum(inlined.values()) > INLINE_TOTAL:
+            texts[key] = texts[key].replace(" alwaysinline nounwind ", " noinline nounwind ", 1)
+            inlined[key] = 0
     return "\n".join(texts.values())

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -48,29 +49,25 @@ _bodies: weakref.WeakKeyDictionary[Any, dict[Any, Body]] = weakref.WeakKeyDictio
 def trace_body(construct: str, fun: Callable[..., Any], in_tree: Any, in_avals: Sequence[Any]) -> Body:
     """Traces `fun`, whose positional arguments have the tree `in_tree` and the types `in_avals`."""
     key = (construct, in_tree, tuple(in_avals), config.trace_context(), tuple(state.axis_sizes.items()))
-    try:
-        known = _bodies.get(fun)
-    except TypeError:  # no weak reference to it, or no hash
-        return _trace_body(construct, fun, in_tree, in_avals)
-    body = known.get(key) if known else None
-    if body is None:
-        body = _trace_body(construct, fun, in_tree, in_avals)
-        if not any(isinstance(c, Tracer) or isinstance(get_aval(c), AbstractRef) for c in body.captured):
-            _bodies.setdefault(fun, {})[key] = body
-    return body
-
-
-def _trace_body(construct: str, fun: Callable[..., Any], in_tree: Any, in_avals: Sequence[Any]) -> Body:
+    known: dict[Any, Body] | None = None
+    with suppress(TypeError):  # no weak reference to it, or no hash
+        known = _bodies.setdefault(fun, {})
+        if key in known:
+            return known[key]
     flat = FlatFunction(fun, positional(in_tree), traced_for=construct)
 
     def without_refs(*leaves: Any) -> list[Any]:
-        outs = flat(*leaves)
+        args, _ = flat.arguments(leaves)
+        outs = flat.flatten(fun(*args))
         _check_refs(construct, fun, outs, flat.structure, leaves)
         return outs
 
     closed, captured = hoist_tracers(trace_to_jaxpr(without_refs, in_avals, flat.info(in_avals)), everything=True)
     check_effects(construct, closed.effects)
-    return Body(closed, captured, flat.structure)
+    body = Body(closed, captured, flat.structure)
+    if known is not None and not any(isinstance(c, Tracer) or isinstance(get_aval(c), AbstractRef) for c in captured):
+        known[key] = body
+    return body
 
 
 def _check_refs(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -151,7 +152,7 @@ def _bind_branches(
 ) -> Any:
     leaves, in_tree = tree.tree_flatten(operands)
     avals = [get_aval(x) for x in leaves]
-    bodies = [trace_body(construct, f, in_tree, avals) for f in funs]
+    bodies = list(map(trace_body, repeat(construct), funs, repeat(in_tree), repeat(avals)))
     first = bodies[0]
     for fun, name, body in zip(funs[1:], names[1:], bodies[1:], strict=True):
         check_branches(
