@@ -46,6 +46,7 @@ class PyTreeDef:
     _uses: int
     _matches: int
     _strong: bool
+    _depth: int
     _hash: int | None
     _code: Callable[[list], Any] | None
     _matcher: Callable[[Any, dict], list[Any] | None] | None
