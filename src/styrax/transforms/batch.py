@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core import hooks
 from ..core.programs.jaxpr import ClosedJaxpr, eval_jaxpr, jaxprs_in_params
 from ..core.programs.primitive import Primitive
 from ..core.programs.rules import Table, batchers, fancy_batchers, not_mapped
@@ -22,7 +23,6 @@ from ..core.tracing.trace import Trace, Tracer, extend_axis_env, get_aval, set_c
 from ..core.types import dtypes
 from ..core.types.avals import AbstractRef, AbstractToken, ShapedArray, shaped
 from ..core.types.effects import NamedAxisEffect
-from . import array_ops
 from .memo import per_jaxpr
 from .zeros import SymbolicZero
 
@@ -273,7 +273,7 @@ def _match_cotangent(ct: Any, dim: int | None, wanted: int | None, size: Any) ->
     if type(ct) is SymbolicZero or ct is None or _is_zero(ct):
         return ct
     if wanted is None:
-        return ct if dim is None else array_ops.lax.reduce_sum(ct, (dim,))
+        return ct if dim is None else hooks.lax.reduce_sum(ct, (dim,))
     return broadcast(ct, size, wanted) if dim is None else moveaxis(ct, dim, wanted)
 
 
@@ -394,7 +394,7 @@ def moveaxis(x: Any, src: int | None, dst: int) -> Any:
         return x
     order = [i for i in range(ndim) if i != src]
     order.insert(dst, src)
-    return array_ops.lax.transpose(x, order)
+    return hooks.lax.transpose(x, order)
 
 
 def broadcast(x: Any, size: Any, axis: int, mesh_axis: Any = None) -> Any:
@@ -406,7 +406,7 @@ def broadcast(x: Any, size: Any, axis: int, mesh_axis: Any = None) -> Any:
     shape = (*aval.shape[:axis], size, *aval.shape[axis:])
     if aval.dtype == dtypes.float0:
         return np.zeros(shape, dtypes.float0)
-    return array_ops.lax.broadcast_in_dim(x, shape, tuple(i for i in range(len(shape)) if i != axis))
+    return hooks.lax.broadcast_in_dim(x, shape, tuple(i for i in range(len(shape)) if i != axis))
 
 
 def bdim_at_front(x: Any, bdim: int | None, size: Any, mesh_axis: Any = None) -> Any:
@@ -423,7 +423,7 @@ def matchaxis(axis_name: Any, size: Any, src: int | None, dst: int | None, x: An
         return x
     if dst is None:
         if sum_match:
-            return array_ops.lax.reduce_sum(x, (src,))
+            return hooks.lax.reduce_sum(x, (src,))
         raise ValueError(f"vmap has mapped output ({axis_name=}) but out_axes is None")
     return broadcast(x, size, dst) if src is None else moveaxis(x, src, dst)
 
@@ -467,13 +467,13 @@ def _align(x: Any, aval: Any, dim: int | None, ndim: int) -> Any:
         if not aval.ndim:
             return x
         shape = (1,) * (ndim - aval.ndim) + aval.shape
-        return array_ops.lax.broadcast_in_dim(x, shape, tuple(range(ndim - aval.ndim, ndim)))
+        return hooks.lax.broadcast_in_dim(x, shape, tuple(range(ndim - aval.ndim, ndim)))
     x = moveaxis(x, dim, 0)
     if aval.ndim == ndim:
         return x
     rest = aval.shape[:dim] + aval.shape[dim + 1:]
     ones = ndim - aval.ndim
-    return array_ops.lax.broadcast_in_dim(
+    return hooks.lax.broadcast_in_dim(
         x, (aval.shape[dim], *(1,) * ones, *rest), (0, *range(ones + 1, ndim)))
 
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from ..core import hooks
 from ..core.arrays import backends
 from ..core.programs import rules
 from ..core.programs.primitive import Primitive
 from ..core.tracing.trace import get_aval, state
 from ..core.types import dtypes
 from ..core.types.avals import AbstractToken, AbstractValue, ShapedArray, abstract_token, typed_scalar
-from . import array_ops
 
 
 class Zero:
@@ -75,14 +75,14 @@ class SymbolicZero:
 def _zeros_of_array(aval: Any) -> Any:
     if aval.dtype == dtypes.float0:
         eager = state.trace.is_eval
-        return np.zeros(aval.shape, dtypes.float0) if eager else array_ops.lax.full(aval.shape, 0, aval.dtype)
+        return np.zeros(aval.shape, dtypes.float0) if eager else hooks.lax.full(aval.shape, 0, aval.dtype)
     if aval.dtype.__class__ is not np.dtype and hasattr(aval.dtype, "zeros"):
         return aval.dtype.zeros(aval)
     if aval.weak_type and not aval.shape and aval.dtype.kind in "iufc":
         if state.trace.is_eval:
             return backends.get().put(np.zeros((), aval.dtype), aval, None)
         return typed_scalar(0, aval.dtype)
-    return array_ops.lax.full(aval.shape, 0, aval.dtype)
+    return hooks.lax.full(aval.shape, 0, aval.dtype)
 
 
 # Abstract value type -> function from the abstract value to its zero.
