@@ -24,7 +24,7 @@ from ..core.types import dtypes
 from ..core.types.avals import AbstractRef, AbstractToken, ShapedArray, shaped
 from ..core.types.effects import NamedAxisEffect
 from .memo import per_jaxpr
-from .zeros import SymbolicZero
+from .zeros import SymbolicZero, Zero, add_any_p
 
 
 class AxisData(NamedTuple):
@@ -270,17 +270,11 @@ def _named_after(fun: Callable, batched: Callable) -> Callable:
 
 def _match_cotangent(ct: Any, dim: int | None, wanted: int | None, size: Any) -> Any:
     """Brings a cotangent to the axis position of its primal; over an argument without one, it sums."""
-    if type(ct) is SymbolicZero or ct is None or _is_zero(ct):
+    if type(ct) is SymbolicZero or ct is None or type(ct) is Zero:
         return ct
     if wanted is None:
         return ct if dim is None else hooks.lax.reduce_sum(ct, (dim,))
     return broadcast(ct, size, wanted) if dim is None else moveaxis(ct, dim, wanted)
-
-
-def _is_zero(x: Any) -> bool:
-    from .zeros import Zero
-
-    return type(x) is Zero
 
 
 def batch_flat(fun: Callable[..., Sequence[Any]], vals: Sequence[Any], dims: Sequence[int | None],
@@ -490,6 +484,18 @@ def defreducer(primitive: Primitive, ident: Any = None) -> None:
         return out, [out_dim] * len(out) if primitive.multiple_results else out_dim
 
     batchers[primitive] = rule
+
+
+def _add_any_batch(args: Any, dims: Any) -> Any:
+    x, y = args
+    x_dim, y_dim = dims
+    if x_dim is not None and x_dim == y_dim:
+        return add_any_p.bind(x, y), x_dim
+    size = x.shape[x_dim] if x_dim is not None else y.shape[y_dim]
+    return add_any_p.bind(bdim_at_front(x, x_dim, size), bdim_at_front(y, y_dim, size)), 0
+
+
+batchers[add_any_p] = _add_any_batch
 
 
 __all__ = ["AxisData", "BatchTrace", "BatchTracer", "axis_names_of", "batch_flat", "batch_jaxpr", "not_mapped"]

@@ -352,7 +352,6 @@ def apply_primitive(primitive: Any, args: tuple[Any, ...], params: dict[str, Any
     return outs if primitive.multiple_results else outs[0]
 
 
-backends.apply_stateful = apply_primitive
 _primitives: dict[Any, ClosedJaxpr] = {}
 
 

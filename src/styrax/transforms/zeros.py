@@ -145,19 +145,7 @@ def _add_any_transpose(cotangent: Any, x: Any, y: Any) -> list[Any]:
     return [cotangent, cotangent]
 
 
-def _add_any_batch(args: Any, dims: Any) -> Any:
-    from .batch import bdim_at_front
-
-    x, y = args
-    x_dim, y_dim = dims
-    if x_dim is not None and x_dim == y_dim:
-        return add_any_p.bind(x, y), x_dim
-    size = x.shape[x_dim] if x_dim is not None else y.shape[y_dim]
-    return add_any_p.bind(bdim_at_front(x, x_dim, size), bdim_at_front(y, y_dim, size)), 0
-
-
 rules.jvps[add_any_p] = _add_any_jvp
 rules.transposes[add_any_p] = _add_any_transpose
-rules.batchers[add_any_p] = _add_any_batch
 rules.loops[add_any_p] = lambda b, x, y: b.value(x.shape, x.dtype, lambda i: b.add(x.at(i), y.at(i)))
 rules.stablehlos[add_any_p] = lambda m, x, y: m.op("stablehlo.add", [x, y], [m.avals_out[0]])

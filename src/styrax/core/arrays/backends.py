@@ -10,6 +10,8 @@ import importlib
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from .. import hooks
+
 
 class Backend(Protocol):
     """What a platform offers."""
@@ -29,7 +31,6 @@ class Backend(Protocol):
 
 # platform -> module that defines `backend`
 modules: dict[str, str] = {"cpu": "styrax.cpu.client"}
-printers: dict[str, str] = {"stablehlo": "styrax.xla.stablehlo"}  # dialect -> module with `module_text`
 _loaded: dict[str, Backend] = {}
 _default: Backend | None = None
 
@@ -61,7 +62,7 @@ def backend_compile_and_load(backend: Backend, program: Any, **options: Any) -> 
 
 def stablehlo_text(closed: Any, name: str) -> str:
     """A program as the text of a StableHLO module."""
-    return importlib.import_module(printers["stablehlo"]).module_text(closed, name)
+    return hooks.stablehlo_text(closed, name)
 
 
 def set_default(backend: Backend | None) -> None:
@@ -97,12 +98,8 @@ def _freeze(v: Any) -> Any:
     return v if _is_hashable(v) else id(v)
 
 
-# runs a primitive that touches references; set by `transforms.jit`
-apply_stateful: Callable[[Any, tuple, dict[str, Any]], Any]
-
-
 def apply_primitive(primitive: Any, args: tuple, params: dict[str, Any]) -> Any:
     """Runs one primitive on concrete arguments."""
     if primitive.higher_order:
-        return apply_stateful(primitive, args, params)  # noqa: F821
+        return hooks.apply_stateful(primitive, args, params)
     return get().apply_primitive(primitive, args, params)

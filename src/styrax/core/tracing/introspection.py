@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any
 
+from .. import hooks
 from ..programs.jaxpr import Literal, Var
 from ..types.avals import AbstractRef, AbstractToken, AbstractValue, tangent_dtype
 from .trace import Trace, current_trace, eval_trace, set_current_trace, state
@@ -85,9 +86,7 @@ def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
 
 def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
     """Whether a function is being mapped."""
-    from styrax.transforms.batch import BatchTrace
-
-    return _running(BatchTrace)
+    return _running(hooks.BatchTrace)
 
 
 def gensym() -> Callable[[AbstractValue], Var]:
