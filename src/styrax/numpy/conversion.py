@@ -91,7 +91,7 @@ def place(x: Any, device: Any) -> Array:
     """`x` on a device (or under a sharding); `x` itself for None."""
     if device is None:
         return x
-    from styrax import device_put
+    from styrax.lax.collectives.placing import device_put
 
     return device_put(x, device)
 
