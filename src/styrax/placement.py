@@ -132,7 +132,7 @@ def _whole(shape: tuple[int, ...], sharding: Any, parts: list[Any], dtype: Any) 
 
 def effects_barrier() -> None:
     """Waits until the side effects of all running programs have happened."""
-    backends.get().barrier()  # type: ignore[attr-defined]
+    backends.get().barrier()
 
 
 def live_arrays(platform: str | None = None) -> list[Array]:

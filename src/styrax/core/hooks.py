@@ -17,7 +17,7 @@ it. The first reader loads the module that provides it, all later ones read an a
 | `wrap_function` | `extend.linear_util` | `transforms` | a function as libraries' transformations expect it |
 | `stablehlo_text` | `xla.stablehlo` | `core.arrays.backends` | a program as a StableHLO module |
 
-Backends, of which there may be many, are entered in `BACKENDS` by their platforms' names.
+Backends, of which there may be many, are entered in `core.arrays.backends.modules` by their platforms' names.
 """
 
 from __future__ import annotations

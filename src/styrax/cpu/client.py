@@ -64,12 +64,14 @@ class CpuBackend:
     """The host's processors as one device."""
 
     platform = "cpu"
+    dlpack_type = 1
 
     def __init__(self) -> None:
         self._devices = [Device("cpu", 0, "cpu", self)]
         make_caller(0)  # loads what calls programs, and gives arrays the buffer protocol
         runtime.prepare()  # while the first program is traced
         self.eager = Eager(self.compile)
+        self.for_all_shapes = self.eager.function
         self._scalars: dict[Any, Array] = {}  # Python numbers as arrays: programs are called with few of them, often
 
     def devices(self) -> list[Device]:

@@ -204,8 +204,11 @@ class Executable:
         array.delete()
         return memory
 
-    def as_text(self, dialect: str) -> str:
-        return llvm.asm(self.ir) if dialect == "asm" else self.ir
+    def as_text(self, dialect: str | None = None) -> str:
+        """Loop IR; "llvm" and "asm" show what follows."""
+        if dialect == "asm":
+            return llvm.asm(self.ir)
+        return self.ir if dialect == "llvm" else str(self.program)
 
     def memory_analysis(self) -> tuple[int, int, int, int, int]:
         """Bytes of code, arguments, results, results in donated arguments, and workspace."""

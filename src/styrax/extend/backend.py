@@ -15,7 +15,7 @@ def get_backend(platform: Any = None) -> Any:
 
 def backends() -> dict[str, Any]:
     """The clients of all platforms, by name."""
-    return {platform: _registry.get(platform) for platform in _registry.modules}
+    return {platform: _registry.get(platform) for platform in _registry.platforms()}
 
 
 def clear_backends() -> None:

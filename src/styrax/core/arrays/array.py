@@ -211,7 +211,8 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
         return to_capsule(self, max_version=max_version, copy=copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)  # kDLCPU
+        device = self._live().device
+        return device.client.dlpack_type, device.id
 
     def __reduce__(self) -> Any:
         return _rebuild, (np.asarray(self), self.aval.weak_type)
