@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..compile.pipeline import Program, compile_to_loops, debugging
 from ..core.arrays.array import Array
+from ..core.arrays.backends import Backend
 from ..core.arrays.devices import Device
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.tracing.trace import get_aval
@@ -153,5 +154,7 @@ def _numpy_address(x: np.ndarray) -> int:
 
 
 backend = CpuBackend()
+if TYPE_CHECKING:
+    _asked: Backend = backend
 
 __all__ = ["CpuBackend", "Executable", "backend"]
