@@ -17,8 +17,8 @@ def names(package: str, homes: Mapping[str, str], aliases: Mapping[str, str] | N
 
     Args:
       package: its `__name__`.
-      homes: module, relative to `styrax` -> the names it defines, with spaces between them. "name:its_name_there" for
-        those that have another name there.
+      homes: module, relative to `styrax` ("" for itself) -> the names it defines, with spaces between them.
+        "name:its_name_there" for those that have another name there.
       aliases: further names of the same things.
       modules: submodules that can be used without being imported.
     """
@@ -35,7 +35,7 @@ def names(package: str, homes: Mapping[str, str], aliases: Mapping[str, str] | N
     def get(name: str) -> Any:
         found = where.get(name)
         if found is not None:
-            value = getattr(importlib.import_module(f"styrax.{found[0]}"), found[1])
+            value = getattr(importlib.import_module(f"styrax.{found[0]}" if found[0] else "styrax"), found[1])
             setattr(sys.modules[package], name, value)
             return value
         if name in submodules:

@@ -58,6 +58,15 @@ def own_name(name: str) -> str | None:
     return ROOTS[head] + tail
 
 
+def _speak_jax(package: ModuleType) -> None:
+    """From now on the package gives JAX's version as its own."""
+    from .. import version
+
+    for module in (package, version):
+        module.__version__ = version.JAX  # type: ignore[attr-defined]
+        module.__version_info__ = version.as_tuple(version.JAX)  # type: ignore[attr-defined]
+
+
 class Loader:
     """Gives the Styrax module of the same path. That module keeps its own spec."""
 
@@ -69,9 +78,7 @@ class Loader:
         module = importlib.import_module(self.own)
         self.spec = module.__spec__
         if spec.name == "jax":
-            from ..version import speak_jax
-
-            speak_jax()
+            _speak_jax(module)
         return module
 
     def exec_module(self, module: ModuleType) -> None:

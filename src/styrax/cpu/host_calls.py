@@ -24,7 +24,7 @@ import numpy as np
 from ..compile.lowering.host_calls import calls, is_empty
 from ..core.tracing.errors import callback_failed
 from . import dispatch, llvm
-from .client import Executable
+from .executable import Executable
 
 _PREFIX = "hostcall_"
 

@@ -231,10 +231,6 @@ def resolve(symbol: str) -> int:
     address = _known.get(symbol)
     if address is not None:
         return address
-    if symbol.startswith("styrax_"):
-        from . import runtime
-
-        return runtime.address(symbol)
     if symbol.startswith(("blas_", "lapack_")):
         from . import libraries
 

@@ -76,6 +76,9 @@ def address(symbol: str) -> int:
         raise LookupError(f"the native runtime has no {symbol!r}") from None
 
 
+llvm.add_resolver(lambda symbol: address(symbol) if symbol.startswith("styrax_") else None)
+
+
 def parallel_for_address() -> int:
     """Address of ``void styrax_parallel_for(ptr fn, ptr env, i64 n, i64 chunk)``; see `native`."""
     return address("styrax_parallel_for")

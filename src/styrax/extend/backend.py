@@ -17,7 +17,7 @@ def get_backend(platform: str | Backend | None = None) -> Backend:
 
 def backends() -> dict[str, Any]:
     """The clients of all platforms, by name."""
-    return {platform: _registry.get(platform) for platform in _registry.modules}
+    return {platform: _registry.get(platform) for platform in _registry.platforms()}
 
 
 def clear_backends() -> None:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import importlib as _importlib
-import sys as _sys
 from typing import Any as _Any
-
-from styrax.transforms import array_ops as _array_ops
 
 from .collectives.communication import (
     all_gather,
@@ -33,6 +30,9 @@ from .collectives.communication import (
     reduce_scatter_p,
 )
 from .collectives.placing import device_put_p, sharding_constraint_p, with_sharding_constraint
+from .control_flow import loop_rules as _loop_rules
+from .control_flow import scan_reverse as _scan_reverse
+from .control_flow import scan_rules as _scan_rules
 from .control_flow.barriers import dce_sink, dce_sink_p, optimization_barrier, optimization_barrier_p, stage
 from .control_flow.composites import composite, composite_p
 from .control_flow.conditionals import cond, cond_p, switch
@@ -373,8 +373,6 @@ from .shaping.joining import concatenate, concatenate_p, split, split_p, stack, 
 from .shaping.padding import padtype_to_pads
 from .shaping.reshaping import collapse, reshape, reshape_p, rev, rev_p, tile, tile_p, transpose, transpose_p
 from .sorting.sort import approx_max_k, approx_min_k, approx_top_k_p, sort, sort_key_val, sort_p, top_k, top_k_p
-
-_array_ops.install(_sys.modules[__name__])
 
 
 def __getattr__(name: str) -> _Any:

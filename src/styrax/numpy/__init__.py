@@ -356,7 +356,6 @@ from .ufuncs import (
     sinc,
     sinh,
     size,
-    spacing,
     sqrt,
     square,
     tan,

@@ -35,7 +35,7 @@ from .promotion import (
     to_inexact,
     typed,
 )
-from .ufuncs import INEXACT, absolute, frexp, isinf, isnan, shown, signbit
+from .ufuncs import INEXACT, absolute, frexp, frexp_of, isinf, isnan, shown, signbit
 
 _BOOL = np.dtype(np.bool_)
 _ARITHMETIC = INEXACT | {
@@ -478,3 +478,23 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     divisor = gcd(x1, x2)
     return choose_elements(lax.eq(divisor, _zero(divisor)), _zero(divisor),
                            lax.mul(x1, floor_divide(x2, divisor)))
+
+
+def spacing(x: ArrayLike, /) -> Array:
+    """The distance from x to the next number away from zero. Raises ValueError for complex numbers."""
+    (x,) = arrays("spacing", x)
+    if dtypes.issubdtype(dtype_of(x), np.complexfloating):
+        raise ValueError("jnp.spacing is not defined for complex inputs.")
+    (x,) = promote_args_inexact("spacing", x)
+    dtype = dtype_of(x)
+    step = lax.sub(lax.nextafter(x, copysign(convert(np.inf, dtype), x)), x)
+    smallest = convert(dtypes.finfo(dtype).smallest_subnormal, dtype)
+    return choose_elements(lax.eq(step, convert(0, dtype)), copysign(smallest, x), step)
+
+
+@frexp_of.defjvp
+def _frexp_jvp(primals: tuple, tangents: tuple) -> tuple:
+    (x,), (t,) = primals, tangents
+    fraction, exponent = frexp_of(x)
+    zero = np.zeros(exponent.shape, dtypes.float0)
+    return (fraction, exponent), (lax.mul(t, ldexp(lax.full_like(fraction, 1), lax.neg(exponent))), zero)

@@ -83,7 +83,7 @@ def asarray(a: NestedArrayLike, dtype: DTypeLike | None = None, order: str | Non
         return a
     if copy is False and not is_array(a):
         raise ValueError(f"jnp.asarray: cannot convert object of type {type(a)} to JAX Array on backend="
-                         "'cpu' with copy=False. Consider using copy=None or copy=True instead.")
+                         f"'{backends.get().platform}' with copy=False. Consider using copy=None or copy=True instead.")
     return array(a, dtype, copy=bool(copy), order=order, device=device, out_sharding=out_sharding)
 
 
@@ -91,7 +91,7 @@ def place(x: Any, device: Any) -> Array:
     """`x` on a device (or under a sharding); `x` itself for None."""
     if device is None:
         return x
-    from styrax import device_put
+    from styrax.lax.collectives.placing import device_put
 
     return device_put(x, device)
 

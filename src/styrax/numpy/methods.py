@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
+from styrax.core import hooks
 from styrax.core.arrays.array import Array, install_methods
 from styrax.core.settings import config
 from styrax.core.tracing.trace import Tracer
@@ -244,9 +245,7 @@ def _namespace(self: Array, /, *, api_version: str | None = None) -> ModuleType:
     """The module of functions on arrays of this kind, as the array API asks for."""
     if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
         raise ValueError(f"api_version={api_version!r} is not available")
-    import styrax.numpy
-
-    return styrax.numpy
+    return hooks.numpy
 
 
 def _not_implemented(name: str, advice: str) -> Callable[..., Any]:

@@ -340,15 +340,13 @@ def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *, siz
         from .indexing import gather_elements
 
         return gather_elements(a, (*[slice(None)] * axis, mask))
-    from .sorting import argsort
-
     if not 0 < size <= a.shape[axis]:
         raise ValueError("size must be positive and not greater than the size of the array axis; got "
                          f"size={size} for a.shape[axis]={a.shape[axis]}")
     column = tuple(-1 if i == axis else 1 for i in range(a.ndim))
     mask = lax.reshape(condition, tuple(a.shape[axis] if c == -1 else 1 for c in column))
     kept = choose_elements(mask, a, convert(unwrap(fill_value), a.dtype))
-    order = argsort(condition, descending=True)
+    _, order = lax.sort_key_val(lax.bitwise_not(condition), lax.iota(np.int32, condition.shape[0]))
     from .indexing import gather_elements
 
     kept = gather_elements(kept, (*[slice(None)] * axis, order))

@@ -585,20 +585,6 @@ def _nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0, posinf: A
 nan_to_num = jit(named(_nan_to_num, "nan_to_num"), static_argnames=("copy",))
 
 
-def spacing(x: ArrayLike, /) -> Array:
-    """The distance from x to the next number away from zero. Raises ValueError for complex numbers."""
-    from .binary import copysign
-
-    (x,) = arrays("spacing", x)
-    if dtypes.issubdtype(dtype_of(x), np.complexfloating):
-        raise ValueError("jnp.spacing is not defined for complex inputs.")
-    (x,) = promote_args_inexact("spacing", x)
-    dtype = dtype_of(x)
-    step = lax.sub(lax.nextafter(x, copysign(convert(np.inf, dtype), x)), x)
-    smallest = convert(dtypes.finfo(dtype).smallest_subnormal, dtype)
-    return choose_elements(lax.eq(step, convert(0, dtype)), copysign(smallest, x), step)
-
-
 _FLOAT_BITS: dict[str, Any] = {  # dtype -> integer view, exponent bits, mantissa bits, exponent bias
     "float16": (np.dtype(np.int16), 5, 10, 15),
     "bfloat16": (np.dtype(np.int16), 8, 7, 127),
@@ -608,7 +594,7 @@ _FLOAT_BITS: dict[str, Any] = {  # dtype -> integer view, exponent bits, mantiss
 
 
 @custom_jvp
-def _frexp(x: Any) -> Any:
+def frexp_of(x: Any) -> Any:
     dtype = x.dtype
     bits, n_exponent, n_mantissa, bias = _FLOAT_BITS[dtype.name]
     tiny = lax.lt(lax.abs(x), convert(float(dtypes.finfo(dtype).tiny), *typed(x)))
@@ -630,16 +616,6 @@ def _frexp(x: Any) -> Any:
     return fraction, convert(exponent, np.dtype(np.int32))
 
 
-@_frexp.defjvp
-def _frexp_jvp(primals: tuple, tangents: tuple) -> tuple:
-    (x,), (t,) = primals, tangents
-    fraction, exponent = _frexp(x)
-    from .binary import ldexp
-
-    zero = np.zeros(exponent.shape, dtypes.float0)
-    return (fraction, exponent), (lax.mul(t, ldexp(lax.full_like(fraction, 1), lax.neg(exponent))), zero)
-
-
 @jit
 def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     """The fraction f in [0.5, 1) and the exponent e with x = f·2^e, as a pair of arrays.
@@ -650,7 +626,7 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     if dtypes.issubdtype(dtype_of(x), np.complexfloating):
         raise TypeError("frexp does not support complex-valued inputs")
     (x,) = promote_args_inexact("frexp", x)
-    return _frexp(x)
+    return frexp_of(x)
 
 
 def shape(a: ArrayLike | SupportsShape) -> tuple[int, ...]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from .continuous import (
     cauchy,
-    double_sided_maxwell,
     exponential,
     gumbel,
     laplace,
@@ -39,6 +38,7 @@ from .gammas import (
     beta,
     chisquare,
     dirichlet,
+    double_sided_maxwell,
     f,
     gamma,
     generalized_normal,

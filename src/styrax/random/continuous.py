@@ -17,7 +17,7 @@ from styrax.lax.shaping.shapes import canonical_shape
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .keys import check_prng_key, split_apart
-from .uniforms import _uniform, checked_dtype, float_dtype, placed, shape_of, shape_or_broadcast, uniform
+from .uniforms import _uniform, checked_dtype, float_dtype, placed, shape_or_broadcast, uniform
 
 
 def _number(value: complex, dtype: Any) -> Any:
@@ -425,29 +425,3 @@ def _maxwell(key: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     from styrax.numpy.linalg import norm
 
     return norm(normal(key, (*shape, 3), dtype), axis=-1)
-
-
-def double_sided_maxwell(key: ArrayLike, loc: ArrayLike, scale: ArrayLike, shape: Sequence[int] = (),
-                         dtype: DTypeLike | None = None) -> Array:
-    """Numbers of the Maxwell distribution with random signs, scaled and moved.
-
-    Args:
-      key: a random key.
-      loc, scale: added to and multiplied with the numbers.
-      shape: the leading dimensions of the result; those of `loc` and `scale`, broadcast together, follow.
-      dtype: a float dtype.
-    """
-    key, _ = check_prng_key("double_sided_maxwell", key)
-    dtype = float_dtype("double_sided_maxwell", dtype)
-    shape = (*canonical_shape(shape), *lax.broadcast_shapes(shape_of(loc), shape_of(scale)))
-    return _double_sided_maxwell(key, loc, scale, shape, dtype)
-
-
-@partial(jit, static_argnums=(3, 4))
-def _double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: tuple[int, ...], dtype: Any) -> Array:
-    from .discrete import rademacher
-
-    first, second = split_apart(key, 2)
-    lengths = maxwell(first, shape, dtype)
-    signs = rademacher(second, shape, dtype)
-    return signs * lengths * scale + loc

@@ -23,7 +23,8 @@ from styrax.lax.shaping.shapes import canonical_shape
 from styrax.transforms import ad, batching
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
-from .continuous import exponential, normal
+from .continuous import exponential, maxwell, normal
+from .discrete import rademacher
 from .keys import check_prng_key, split, split_apart
 from .uniforms import float_dtype, placed, shape_of, shape_or_broadcast, uniform
 
@@ -341,8 +342,6 @@ def generalized_normal(key: ArrayLike, p: float, shape: Sequence[int] = (), dtyp
 
 @partial(jit, static_argnums=(2, 3))
 def _generalized_normal(key: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Array:
-    from .discrete import rademacher
-
     keys = split(key)
     g = gamma(keys[0], 1 / p, shape, dtype)
     return rademacher(keys[1], shape, dtype) * g ** (1 / p)
@@ -375,3 +374,27 @@ def _ball(key: Any, d: int, p: Any, shape: tuple[int, ...], dtype: Any) -> Array
     e = exponential(second, shape, dtype)
     lengths = (lax.reduce_sum(lax.abs(g) ** p, (len(shape),)) + e) ** (1 / p)
     return g / lax.expand_dims(lengths, (len(shape),))
+
+
+def double_sided_maxwell(key: ArrayLike, loc: ArrayLike, scale: ArrayLike, shape: Sequence[int] = (),
+                         dtype: DTypeLike | None = None) -> Array:
+    """Numbers of the Maxwell distribution with random signs, scaled and moved.
+
+    Args:
+      key: a random key.
+      loc, scale: added to and multiplied with the numbers.
+      shape: the leading dimensions of the result; those of `loc` and `scale`, broadcast together, follow.
+      dtype: a float dtype.
+    """
+    key, _ = check_prng_key("double_sided_maxwell", key)
+    dtype = float_dtype("double_sided_maxwell", dtype)
+    shape = (*canonical_shape(shape), *lax.broadcast_shapes(shape_of(loc), shape_of(scale)))
+    return _double_sided_maxwell(key, loc, scale, shape, dtype)
+
+
+@partial(jit, static_argnums=(3, 4))
+def _double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: tuple[int, ...], dtype: Any) -> Array:
+    first, second = split_apart(key, 2)
+    lengths = maxwell(first, shape, dtype)
+    signs = rademacher(second, shape, dtype)
+    return signs * lengths * scale + loc

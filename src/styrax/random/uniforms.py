@@ -28,7 +28,7 @@ def placed(x: Any, out_sharding: Any) -> Array:
     """The result where the caller asked for it."""
     if out_sharding is None:
         return x
-    from styrax.placement import device_put
+    from styrax.lax.collectives.placing import device_put
 
     return device_put(x, out_sharding)
 

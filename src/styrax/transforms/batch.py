@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..core import hooks
 from ..core.programs.jaxpr import ClosedJaxpr, eval_jaxpr, jaxprs_in_params
 from ..core.programs.primitive import Primitive
 from ..core.programs.rules import Table, batchers, fancy_batchers, not_mapped
@@ -25,9 +26,8 @@ from ..core.types import dtypes
 from ..core.types.avals import AbstractRef, AbstractToken, ShapedArray, shaped
 from ..core.types.effects import NamedAxisEffect
 from ..core.types.typing import Dim, PyTree
-from . import array_ops
 from .memo import per_jaxpr
-from .zeros import SymbolicZero
+from .zeros import SymbolicZero, Zero, add_any_p
 
 
 class AxisData(NamedTuple):
@@ -274,17 +274,11 @@ def _named_after(fun: Callable, batched: Callable) -> Callable:
 
 def _match_cotangent(ct: Any, dim: int | None, wanted: int | None, size: Any) -> Any:
     """Brings a cotangent to the axis position of its primal; over an argument without one, it sums."""
-    if type(ct) is SymbolicZero or ct is None or _is_zero(ct):
+    if type(ct) is SymbolicZero or ct is None or type(ct) is Zero:
         return ct
     if wanted is None:
-        return ct if dim is None else array_ops.lax.reduce_sum(ct, (dim,))
+        return ct if dim is None else hooks.lax.reduce_sum(ct, (dim,))
     return broadcast(ct, size, wanted) if dim is None else moveaxis(ct, dim, wanted)
-
-
-def _is_zero(x: Any) -> bool:
-    from .zeros import Zero
-
-    return type(x) is Zero
 
 
 def batch_flat(fun: Callable[..., Sequence[Any]], vals: Sequence[Any], dims: Sequence[int | None],
@@ -395,7 +389,7 @@ def moveaxis(x: Any, src: int | None, dst: int) -> Any:
         return x
     order = [i for i in range(ndim) if i != src]
     order.insert(dst, src)
-    return array_ops.lax.transpose(x, order)
+    return hooks.lax.transpose(x, order)
 
 
 def broadcast(x: PyTree, size: Dim, axis: int, mesh_axis: Hashable = None) -> PyTree:
@@ -407,7 +401,7 @@ def broadcast(x: PyTree, size: Dim, axis: int, mesh_axis: Hashable = None) -> Py
     shape = (*aval.shape[:axis], size, *aval.shape[axis:])
     if aval.dtype == dtypes.float0:
         return np.zeros(shape, dtypes.float0)
-    return array_ops.lax.broadcast_in_dim(x, shape, tuple(i for i in range(len(shape)) if i != axis))
+    return hooks.lax.broadcast_in_dim(x, shape, tuple(i for i in range(len(shape)) if i != axis))
 
 
 def bdim_at_front(x: PyTree, bdim: int | None, size: Dim, mesh_axis: Hashable = None) -> PyTree:
@@ -424,7 +418,7 @@ def matchaxis(axis_name: Any, size: Any, src: int | None, dst: int | None, x: An
         return x
     if dst is None:
         if sum_match:
-            return array_ops.lax.reduce_sum(x, (src,))
+            return hooks.lax.reduce_sum(x, (src,))
         raise ValueError(f"vmap has mapped output ({axis_name=}) but out_axes is None")
     return broadcast(x, size, dst) if src is None else moveaxis(x, src, dst)
 
@@ -468,13 +462,13 @@ def _align(x: Any, aval: Any, dim: int | None, ndim: int) -> Any:
         if not aval.ndim:
             return x
         shape = (1,) * (ndim - aval.ndim) + aval.shape
-        return array_ops.lax.broadcast_in_dim(x, shape, tuple(range(ndim - aval.ndim, ndim)))
+        return hooks.lax.broadcast_in_dim(x, shape, tuple(range(ndim - aval.ndim, ndim)))
     x = moveaxis(x, dim, 0)
     if aval.ndim == ndim:
         return x
     rest = aval.shape[:dim] + aval.shape[dim + 1:]
     ones = ndim - aval.ndim
-    return array_ops.lax.broadcast_in_dim(
+    return hooks.lax.broadcast_in_dim(
         x, (aval.shape[dim], *(1,) * ones, *rest), (0, *range(ones + 1, ndim)))
 
 
@@ -491,6 +485,18 @@ def defreducer(primitive: Primitive, ident: PyTree = None) -> None:
         return out, [out_dim] * len(out) if primitive.multiple_results else out_dim
 
     batchers[primitive] = rule
+
+
+def _add_any_batch(args: Any, dims: Any) -> Any:
+    x, y = args
+    x_dim, y_dim = dims
+    if x_dim is not None and x_dim == y_dim:
+        return add_any_p.bind(x, y), x_dim
+    size = x.shape[x_dim] if x_dim is not None else y.shape[y_dim]
+    return add_any_p.bind(bdim_at_front(x, x_dim, size), bdim_at_front(y, y_dim, size)), 0
+
+
+batchers[add_any_p] = _add_any_batch
 
 
 __all__ = ["AxisData", "BatchTrace", "BatchTracer", "axis_names_of", "batch_flat", "batch_jaxpr", "not_mapped"]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..core import hooks
 from ..core.arrays import backends
 from ..core.arrays.devices import Sharding
 from ..core.programs import rules
@@ -23,7 +24,6 @@ from ..core.types.avals import ShapedArray
 from ..core.types.effects import Effect, control_flow_allowed_effects, lowerable_effects, ordered_effects
 from ..core.types.physical import physicals
 from ..core.types.typing import PyTree
-from . import array_ops
 from .batch import moveaxis
 
 if TYPE_CHECKING:
@@ -261,7 +261,7 @@ def one_by_one(primitive: Primitive, args: Sequence[Any], dims: Sequence[int | N
         rest = iter(row)
         return (), primitive.bind(*(x if d is None else next(rest) for x, d in zip(args, dims, strict=True)), **params)
 
-    _, outs = array_ops.lax.scan(body, (), mapped, unroll=size if unroll else 1)
+    _, outs = hooks.lax.scan(body, (), mapped, unroll=size if unroll else 1)
     return outs, [0] * len(outs)
 
 
@@ -275,7 +275,7 @@ def _batch_pure(args: Sequence[Any], dims: Sequence[int | None], *, vmap_method:
         return one_by_one(pure_callback_p, args, dims, vmap_method == "sequential_unrolled",
                           {**params, "vmap_method": vmap_method, "result_avals": result_avals})
     size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
-    lax = array_ops.lax
+    lax = hooks.lax
 
     def lead(x: Any, d: int | None) -> Any:
         if d is not None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from ..core import hooks
 from ..core.programs import rules
 from ..core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, jaxprs_in_params
 from ..core.programs.primitive import Primitive
@@ -30,7 +31,6 @@ from ..core.types.effects import (
     remat_allowed_effects,
 )
 from ..core.types.typing import ArrayLike, PyTree
-from . import array_ops
 from .batch import moveaxis
 from .callbacks import as_arrays
 from .jit_rules import jit_p, jit_params
@@ -217,7 +217,7 @@ def check(pred: ArrayLike, msg: str, *fmt_args: PyTree, debug: bool = False, **f
         args, kwargs = tree.tree_unflatten(treedef, payload)
         return msg.format(*args, **kwargs)
 
-    check_p.bind(array_ops.lax.bitwise_not(pred), _site(FailedCheckError, (msg, treedef), message), *leaves,
+    check_p.bind(hooks.lax.bitwise_not(pred), _site(FailedCheckError, (msg, treedef), message), *leaves,
                  exception=FailedCheckError, debug=debug)
 
 
@@ -259,7 +259,7 @@ def _check_loops(b: Builder, *_: Any, debug: bool, **params: Any) -> list:
 
 def _check_batch(args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> tuple[list, list]:
     """The first element whose check has failed speaks for all."""
-    lax = array_ops.lax
+    lax = hooks.lax
     moved = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
     failed = moved[0]
     place: Any = 0
@@ -289,7 +289,7 @@ def _blank(aval: ShapedArray) -> Any:
 
 def _array(x: Any) -> Any:
     aval = get_aval(x)
-    return array_ops.lax.convert_element_type(x, aval.dtype) if isinstance(aval.dtype, np.dtype) else x
+    return hooks.lax.convert_element_type(x, aval.dtype) if isinstance(aval.dtype, np.dtype) else x
 
 
 def _flat(state: State) -> list[Any]:
@@ -303,7 +303,7 @@ def _unflat(kinds: Sequence[Kind], leaves: Sequence[Any]) -> State:
 
 def _record(state: State, exception: type, failed: Any, code: Any, payload: Sequence[Any]) -> None:
     """Notes a check's outcome, unless one has failed before."""
-    lax = array_ops.lax
+    lax = hooks.lax
     kind = exception, tuple(ShapedArray(get_aval(p).shape, get_aval(p).dtype) for p in payload)
     for before, _, _ in state.values():
         failed = lax.bitwise_and(failed, lax.bitwise_not(before))
@@ -364,14 +364,14 @@ def _inexact(aval: Any) -> bool:
 
 def _check_automatically(state: State, eqn: JaxprEqn, ins: Sequence[Any], outs: Sequence[Any],
                          enabled: frozenset) -> None:
-    lax = array_ops.lax
+    lax = hooks.lax
     name = eqn.primitive.name
     for exception, _ in _automatic(eqn, enabled):
         if exception is DivisionByZeroError:
             zero = lax.eq(ins[1], lax.full_like(ins[1], 0))
             _record(state, exception, _any(zero), _site(exception, "", lambda: "division by zero"), ())
         elif exception is NaNError:
-            failed = np.bool_(False)
+            failed: Any = np.bool_(False)
             for x in outs:
                 if _inexact(get_aval(x)):
                     failed = lax.bitwise_or(failed, _any(lax.ne(x, x)))
@@ -382,13 +382,13 @@ def _check_automatically(state: State, eqn: JaxprEqn, ins: Sequence[Any], outs: 
 
 
 def _any(x: Any) -> Any:
-    lax = array_ops.lax
+    lax = hooks.lax
     return lax.reduce_or(x, tuple(range(np.ndim(x)))) if np.ndim(x) else x
 
 
 def _check_indices(state: State, eqn: JaxprEqn, ins: Sequence[Any]) -> None:
     """Indices (…, n) against the least and greatest that are allowed for n dimensions of the operand."""
-    lax = array_ops.lax
+    lax = hooks.lax
     name, operand = eqn.primitive.name, get_aval(ins[0])
     if name in ("dynamic_slice", "dynamic_update_slice"):
         skip = 1 if name == "dynamic_slice" else 2
@@ -508,8 +508,8 @@ def _checkpoint(eqn: JaxprEqn, ins: Sequence[Any], state: State, enabled: frozen
 
 def _cond(eqn: JaxprEqn, ins: Sequence[Any], state: State, enabled: frozenset) -> list[Any]:
     runs = [_lifted(branch, list(state), enabled) for branch in eqn.params["branches"]]
-    which = array_ops.lax.convert_element_type(ins[0], np.int32)
-    return _take(state, array_ops.lax.switch(which, runs, *_typed(state), *ins[1:]))
+    which = hooks.lax.convert_element_type(ins[0], np.int32)
+    return _take(state, hooks.lax.switch(which, runs, *_typed(state), *ins[1:]))
 
 
 def _typed(state: State) -> list[Any]:
@@ -528,7 +528,7 @@ def _scan(eqn: JaxprEqn, ins: Sequence[Any], state: State, enabled: frozenset) -
         outs = run(*carried[:count], *consts, *carried[count:], *x)
         return outs[:count + n_carry], outs[count + n_carry:]
 
-    last, ys = array_ops.lax.scan(body, [*before, *carry], list(xs), length=p["length"], reverse=p["reverse"],
+    last, ys = hooks.lax.scan(body, [*before, *carry], list(xs), length=p["length"], reverse=p["reverse"],
                                   unroll=p["unroll"])
     return [*_take(state, last), *ys]
 
@@ -549,7 +549,7 @@ def _while(eqn: JaxprEqn, ins: Sequence[Any], state: State, enabled: frozenset) 
         after = cond(*outs[:count], *cond_consts, *outs[count:])
         return [*after[:count], *outs[count:]]
 
-    last = array_ops.lax.while_loop(lambda carried: silent(*cond_consts, *carried[count:])[0], step, [*before, *carry])
+    last = hooks.lax.while_loop(lambda carried: silent(*cond_consts, *carried[count:])[0], step, [*before, *carry])
     return _take(state, last)
 
 

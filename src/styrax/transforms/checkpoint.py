@@ -13,6 +13,7 @@ from typing import Any, ParamSpec, TypeGuard, TypeVar
 
 import numpy as np
 
+from ..core import hooks
 from ..core.programs.dead_code import dce_call, dce_jaxpr
 from ..core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, close_jaxpr
 from ..core.programs.primitive import Primitive
@@ -38,7 +39,6 @@ from ..core.types import dtypes
 from ..core.types.avals import AbstractRef, AbstractValue, ShapedArray
 from ..core.types.effects import Effects
 from ..core.types.typing import Function, PyTree
-from . import array_ops
 from .batch import AxisData, batch_jaxpr2
 from .checkpoint_policies import checkpoint_policies
 from .jit_rules import call_effects, forward_residuals, jit_p, jit_params, resolve
@@ -234,7 +234,7 @@ def _eval_guarded(jaxpr: Jaxpr, args: Sequence[Any], guarded: set[Var]) -> list[
             for v, x in zip(eqn.outvars, outs, strict=True):
                 if v in guarded and v in used and eqn.primitive is not jit_p and _is_float(v.aval):
                     info = dtypes.finfo(v.aval.dtype)
-                    x = array_ops.lax.reduce_precision(x, info.nexp, info.nmant)
+                    x = hooks.lax.reduce_precision(x, info.nexp, info.nmant)
                 env[v] = x
     return [a.value if type(a) is Literal else env[a] for a in jaxpr.outvars]
 

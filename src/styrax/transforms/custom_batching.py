@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..core import hooks
 from ..core.programs.jaxpr import ClosedJaxpr, eval_jaxpr
 from ..core.programs.primitive import Primitive
 from ..core.programs.rules import dces, fancy_batchers, jvps, linearizations, transposes
@@ -12,7 +13,6 @@ from ..core.tracing.staging import hoist_tracers
 from ..core.trees import tree
 from ..core.types.effects import Effects
 from ..core.types.typing import Function
-from . import array_ops
 from .batch import AxisData, batch_flat, bdim_at_front, broadcast, moveaxis
 from .custom import resolve_kwargs
 from .custom_calls import discard_unused
@@ -184,7 +184,7 @@ def sequential_vmap(f: Function) -> Function:
             return f(*tree.tree_unflatten(structure, [next(given) if b else x
                                                       for x, b in zip(leaves, marks, strict=True)]))
 
-        out = array_ops.lax.map(one, mapped_leaves)
+        out = hooks.lax.map(one, mapped_leaves)
         return out, tree.tree_map(lambda _: True, out)
 
     return mapped

@@ -15,8 +15,9 @@ the arguments, which the rules do not see.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..core import hooks
 from ..core.arrays import backends
 from ..core.programs import rules
 from ..core.programs.dead_code import has_effects
@@ -26,12 +27,14 @@ from ..core.tracing import errors
 from ..core.tracing.trace import Trace, get_aval, set_current_trace, state
 from ..core.types.avals import TypedComplex, TypedFloat, TypedInt
 from ..core.types.effects import Effects
-from ..extend.linear_util import WrappedFun, wrap_init
 from .jit_rules import call_effects
 from .linear import backward_pass
 from .zeros import SymbolicZero
 
-Subfunctions = Sequence[Callable | WrappedFun]  # the function and its rules, on flat lists
+if TYPE_CHECKING:
+    from ..extend.linear_util import WrappedFun
+
+    Subfunctions = Sequence[Callable | WrappedFun]  # the function and its rules, on flat lists
 
 
 class CustomCall(Primitive):
@@ -55,7 +58,8 @@ class CustomJVPCall(CustomCall):
         if num_consts:
             jvp = _skip_constants_jvp(jvp, num_consts)
         fun = _program(params["call_jaxpr"], params.get("name"))
-        return {"subfuns": (wrap_init(fun), wrap_init(jvp)), "symbolic_zeros": params["symbolic_zeros"]}
+        subfuns = hooks.wrap_function(fun), hooks.wrap_function(jvp)
+        return {"subfuns": subfuns, "symbolic_zeros": params["symbolic_zeros"]}
 
 
 class CustomVJPCall(CustomCall):
@@ -73,12 +77,12 @@ class CustomVJPCall(CustomCall):
         if num_consts:
             fwd = _skip_constants_fwd(fwd, num_consts)
         fun = _program(params["call_jaxpr"], params.get("name"))
-        return {"subfuns": (wrap_init(fun), wrap_init(fwd), wrap_init(params["bwd"])),
+        return {"subfuns": (hooks.wrap_function(fun), hooks.wrap_function(fwd), hooks.wrap_function(params["bwd"])),
                 "out_trees": params["out_trees"], "symbolic_zeros": params["symbolic_zeros"]}
 
 
-def _plain(fun: Callable | WrappedFun) -> Callable:
-    return fun.f_transformed if isinstance(fun, WrappedFun) else fun
+def _plain(fun: Any) -> Callable:
+    return getattr(fun, "f_transformed", fun)  # libraries pass `WrappedFun`s
 
 
 def _as_arrays(args: tuple) -> tuple:

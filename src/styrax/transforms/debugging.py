@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..core import hooks
 from ..core.programs import rules
 from ..core.programs.primitive import Primitive
 from ..core.tracing.trace import Tracer, valid_jaxtype
@@ -27,7 +28,6 @@ from ..core.types.effects import (
 )
 from ..core.types.physical import physicals
 from ..core.types.typing import PyTree
-from . import array_ops
 from .callbacks import as_arrays
 
 if TYPE_CHECKING:
@@ -246,7 +246,7 @@ def _batch(primitive: Primitive, args: Sequence[Any], dims: Sequence[int | None]
     size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
     for i in range(size):
         primitive.bind(*(
-            x if d is None else array_ops.lax.index_in_dim(x, i, axis=d, keepdims=False)
+            x if d is None else hooks.lax.index_in_dim(x, i, axis=d, keepdims=False)
             for x, d in zip(args, dims, strict=True)), **params)
     return [], []
 

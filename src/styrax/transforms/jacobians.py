@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ..core import hooks
 from ..core.tracing.trace import get_aval
 from ..core.trees import tree
 from ..core.types import dtypes
 from ..core.types.typing import Function
-from . import array_ops
 from .calls import check_input, check_input_jacfwd, check_output, check_output_jacfwd, is_float0
 from .derivatives import jvp
 from .mapping import vmap
@@ -67,10 +67,10 @@ def jacfwd(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = Fals
             aval = get_aval(column)
             shape = aval.shape[:-1]
             if aval.dtype == dtypes.float0:  # an integer result does not change
-                column = array_ops.lax.full(aval.shape, 0, get_aval(y).dtype)
+                column = hooks.lax.full(aval.shape, 0, get_aval(y).dtype)
             parts = _split(column, shapes, len(shape))
             result = tree.tree_unflatten(
-                in_tree, [array_ops.lax.reshape(p, shape + s) for p, s in zip(parts, shapes, strict=True)])
+                in_tree, [hooks.lax.reshape(p, shape + s) for p, s in zip(parts, shapes, strict=True)])
             return result[0] if single else result
 
         found = tree.tree_map(unravel, value, columns)
@@ -162,8 +162,8 @@ def _basis(leaves: Sequence[Any]) -> list[Any]:
     """The unit vectors of a list of arrays: for each leaf an array with all of them in front."""
     avals = [get_aval(x) for x in leaves]
     total = sum(_size(a.shape) for a in avals)
-    lax = array_ops.lax
-    found = []
+    lax = hooks.lax
+    found: list[Any] = []
     offset = 0
     for aval in avals:
         n = _size(aval.shape)
@@ -189,10 +189,10 @@ def _split(x: Any, shapes: Sequence[tuple], axis: int) -> list[Any]:
     for shape in shapes:
         n = _size(shape)
         parts.append(x[offset:offset + n] if is_float0(x) else
-                     array_ops.lax.slice_in_dim(x, offset, offset + n, axis=axis))
+                     hooks.lax.slice_in_dim(x, offset, offset + n, axis=axis))
         offset += n
     return parts
 
 
 def _reshape(x: Any, shape: tuple) -> Any:
-    return x.reshape(shape) if is_float0(x) else array_ops.lax.reshape(x, shape)
+    return x.reshape(shape) if is_float0(x) else hooks.lax.reshape(x, shape)

@@ -204,8 +204,7 @@ class PjitFunction(Generic[P, R]):
 
     def _code_for_all_shapes(self, key: Key) -> Any:
         """A program that serves these shapes among others; None where there is none."""
-        eager = getattr(backends.get(), "eager", None)
-        if eager is None or invalid_values.watching():
+        if invalid_values.watching():
             return None
         for item in key:
             if isinstance(item, AbstractValue) and not (
@@ -222,7 +221,7 @@ class PjitFunction(Generic[P, R]):
             program = self._traced(key)
             program.code = program.compiled()
 
-        return eager.function(self._fun, key, function_name(self._fun), trace, specialise)
+        return backends.get().for_all_shapes(self._fun, key, function_name(self._fun), trace, specialise)
 
     def _traced(self, key: Key) -> Program:
         """The program of a key, traced. It is kept unless it captures values of another trace."""
@@ -365,7 +364,6 @@ def apply_primitive(primitive: Any, args: tuple[Any, ...], params: dict[str, Any
     return outs if primitive.multiple_results else outs[0]
 
 
-backends.apply_stateful = apply_primitive
 _primitives: dict[Any, ClosedJaxpr] = {}
 
 

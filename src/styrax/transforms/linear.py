@@ -312,7 +312,7 @@ class _MissingRef(CotangentRef):
         return self._refs[self._var]
 
     def start(self, value: Any) -> None:
-        from .refs import new_ref
+        from .references import new_ref
 
         self._refs[self._var] = new_ref(value)
 

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..core import hooks
 from ..core.programs.jaxpr import ClosedJaxpr, eval_jaxpr
 from ..core.programs.primitive import Primitive
 from ..core.programs.traits import Traits
-from ..extend.linear_util import WrappedFun, wrap_init
+
+if TYPE_CHECKING:
+    from ..extend.linear_util import WrappedFun
 
 
 class PlainCall(Primitive):
@@ -30,7 +33,7 @@ class PlainCall(Primitive):
         program = rest.pop("call_jaxpr")
         jaxpr, consts = (program.jaxpr, program.consts) if isinstance(program, ClosedJaxpr) else (program, ())
         run: Callable[..., Any] = partial(eval_jaxpr, jaxpr, consts)
-        return {**rest, "subfuns": (wrap_init(run),)}
+        return {**rest, "subfuns": (hooks.wrap_function(run),)}
 
 
 call_p = PlainCall("call", multiple_results=True)

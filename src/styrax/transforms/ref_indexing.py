@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from ..core import hooks
 from ..core.arrays.array import Array
 from ..core.tracing.trace import Tracer, get_aval
 from ..core.trees import tree
 from ..core.types import dtypes
-from . import array_ops
 
 
 class Slice:
@@ -162,9 +162,10 @@ def _spread(x: Any, shape: tuple[int, ...]) -> Any:
     aval = get_aval(x)
     if aval.shape == shape:
         return x
-    if not isinstance(x, Tracer):
-        return np.broadcast_to(np.asarray(x, aval.dtype), shape)
-    return array_ops.lax.broadcast_in_dim(x, shape, tuple(range(len(shape) - len(aval.shape), len(shape))))
+    if isinstance(x, Tracer):
+        return hooks.lax.broadcast_in_dim(
+            x, shape, tuple(range(len(shape) - len(aval.shape), len(shape))))  # type: ignore[arg-type]
+    return np.broadcast_to(np.asarray(x, aval.dtype), shape)
 
 
 def _flatten_indexer(x: NDIndexer) -> tuple[tuple, tuple]:
@@ -216,7 +217,7 @@ def write(x: Any, indexers: Sequence[NDIndexer], value: Any, add: bool = False) 
     Writes out of bounds are dropped.
     """
     if not indexers:
-        return array_ops.lax.add(x, value) if add else value
+        return hooks.lax.add(x, value) if add else value
     indexer, *rest = indexers
     block = _read_slices(x, indexer)
     if rest:
@@ -232,8 +233,8 @@ def _normalize(index: Any, size: int) -> Any:
     if not isinstance(index, Tracer):
         value = np.asarray(index)
         return np.where(value < 0, value + size, value).astype(np.int32)
-    lax = array_ops.lax
-    index = lax.convert_element_type(index, np.int32)
+    lax = hooks.lax
+    index = lax.convert_element_type(index, np.int32)  # type: ignore[arg-type]
     return lax.select(lax.lt(index, np.int32(0)), lax.add(index, np.int32(size)), index)
 
 
@@ -248,7 +249,7 @@ def _read_slices(x: Any, indexer: NDIndexer) -> Any:
     cuts = _slices(indexer)
     if cuts is None:
         return x
-    lax = array_ops.lax
+    lax = hooks.lax
     if all(isinstance(start, int) for start, _, _ in cuts):
         limits = [start + (size - 1) * stride + 1 if size else start for start, size, stride in cuts]
         return lax.slice(x, [s for s, _, _ in cuts], limits, [t for _, _, t in cuts])
@@ -263,7 +264,7 @@ def _write_slices(x: Any, indexer: NDIndexer, block: Any) -> Any:
     cuts = _slices(indexer)
     if cuts is None:
         return block
-    lax = array_ops.lax
+    lax = hooks.lax
     if all(stride == 1 for _, _, stride in cuts):
         starts = [_normalize(s, d) if not isinstance(s, int) else s
                   for (s, _, _), d in zip(cuts, indexer.shape, strict=True)]
@@ -288,7 +289,7 @@ def _read_integers(block: Any, indexer: NDIndexer) -> Any:
     dims = _integers(indexer)
     if not dims:
         return block
-    lax = array_ops.lax
+    lax = hooks.lax
     if not indexer.int_indexer_shape:
         shape = get_aval(block).shape
         positions = {i: _normalize(indexer.indices[i], indexer.shape[i]) for i in dims}
@@ -305,7 +306,7 @@ def _read_integers(block: Any, indexer: NDIndexer) -> Any:
 
 
 def _gather_arguments(block: Any, indexer: NDIndexer, dims: list[int]) -> tuple[Any, dict[str, Any], tuple]:
-    lax = array_ops.lax
+    lax = hooks.lax
     common = indexer.int_indexer_shape
     columns = [
         lax.reshape(_normalize(indexer.indices[i], indexer.shape[i]), (*common, 1)) for i in dims
@@ -325,7 +326,7 @@ def _gather_arguments(block: Any, indexer: NDIndexer, dims: list[int]) -> tuple[
 
 def _write_integers(block: Any, indexer: NDIndexer, value: Any, add: bool) -> Any:
     dims = _integers(indexer)
-    lax = array_ops.lax
+    lax = hooks.lax
     if not dims:
         return lax.add(block, value) if add else value
     if not indexer.int_indexer_shape:
@@ -370,7 +371,7 @@ def _batch_indexer(indexer: NDIndexer, ref_dim: int | None, dims: NDIndexer,
                    size: int) -> tuple[NDIndexer, int, tuple[int, ...] | None]:
     from .batch import broadcast, moveaxis
 
-    lax = array_ops.lax
+    lax = hooks.lax
     common = indexer.int_indexer_shape
     spread: list[Any] = list(indexer.indices)
     names: list[Any] = list(range(len(spread)))
@@ -385,7 +386,7 @@ def _batch_indexer(indexer: NDIndexer, ref_dim: int | None, dims: NDIndexer,
             if not isinstance(x, Slice):
                 spread[i] = moveaxis(x, dims.indices[i], 0) if m else broadcast(x, size, 0)
         common = (size, *common)
-        added = lax.broadcasted_iota(np.int32, common, 0)
+        added: Any = lax.broadcasted_iota(np.int32, common, 0)
         ints: list[Any] = ["mapped", *(f"int{k}" for k in range(len(common) - 1))]
     else:
         added = Slice(0, size, 1)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..core import hooks
 from ..core.programs import rules
 from ..core.programs.primitive import Primitive
 from ..core.tracing.trace import get_aval
 from ..core.trees import tree
 from ..core.types import dtypes
-from . import array_ops
 from .batch import AxisData, bdim_at_front, broadcast, moveaxis
 from .linear import CotangentRef, UndefinedPrimal, cotangent_reference
 from .partial import bind_linear
@@ -147,7 +147,7 @@ def _batch_get(axis_data: AxisData, args: Any, dims: Any, *, tree: Any) -> Any:
     ref, *idx = args
     leaves, structure, out_dim, order = _batched_index(dims[0], idx, dims[1:], tree, axis_data.size)
     out = get_p.bind(ref, *leaves, tree=structure)
-    return (out, out_dim) if order is None else (array_ops.lax.transpose(out, order), 0)
+    return (out, out_dim) if order is None else (hooks.lax.transpose(out, order), 0)
 
 
 def _batch_update(primitive: Primitive) -> Callable:
@@ -166,11 +166,11 @@ def _batch_update(primitive: Primitive) -> Callable:
             value = broadcast(value, axis_data.size, out_dim) if value_dim is None else \
                 moveaxis(value, value_dim, out_dim)
         else:
-            value = array_ops.lax.transpose(bdim_at_front(value, value_dim, axis_data.size), _inverse(order))
+            value = hooks.lax.transpose(bdim_at_front(value, value_dim, axis_data.size), _inverse(order))
         out = primitive.bind(ref, value, *leaves, tree=structure)
         if primitive.multiple_results:
             return [], []
-        return (out, out_dim) if order is None else (array_ops.lax.transpose(out, order), 0)
+        return (out, out_dim) if order is None else (hooks.lax.transpose(out, order), 0)
 
     return rule
 

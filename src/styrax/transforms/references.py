@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core import hooks
 from ..core.arrays import backends
 from ..core.arrays.array import Array
 from ..core.programs.primitive import Primitive
@@ -23,7 +24,6 @@ from ..core.types import dtypes
 from ..core.types.avals import AbstractRef, ShapedArray, aval_rules
 from ..core.types.effects import AccumEffect, Effects, ReadEffect, WriteEffect, no_effects
 from ..core.types.typing import ArrayLike, Index, PyTree, SupportsShape
-from . import array_ops
 from .ref_indexing import NDIndexer, read, transformed_shape, write
 
 
@@ -179,7 +179,7 @@ def new_ref(init_val: PyTree, *, memory_space: Hashable = None, kind: str | None
 
 def empty_ref(ty: SupportsShape, memory_space: Hashable = None) -> Ref:
     """A new reference of the shape and dtype of `ty`; its contents are zeros until written."""
-    return new_ref(array_ops.lax.full(ty.shape, 0, ty.dtype), memory_space=memory_space)
+    return new_ref(hooks.lax.full(ty.shape, 0, ty.dtype), memory_space=memory_space)
 
 
 def freeze(ref: Ref) -> Array:
@@ -238,7 +238,7 @@ def _to_dtype(ref: Any, value: Any) -> Any:
         return value
     if type(value) in (bool, int, float, complex):
         return np.asarray(value, inner.dtype)
-    return array_ops.lax.convert_element_type(value, inner.dtype)
+    return hooks.lax.convert_element_type(value, inner.dtype)
 
 
 # The primitives

@@ -114,7 +114,7 @@ class Lowered(Stage):
         if dialect == "jaxpr":
             return str(self._closed)
         if dialect == "loops":
-            return str(machine_code(self._program.compiled()).program)
+            return machine_code(self._program.compiled()).as_text(dialect)
         return backends.stablehlo_text(self._closed, self.fun_name)
 
     def compiler_ir(self, dialect: str | None = None) -> str:
@@ -127,7 +127,7 @@ class Lowered(Stage):
         return self.compile().cost_analysis()
 
 
-def machine_code(code: Any) -> Any:
+def machine_code(code: Any) -> backends.Executable:
     """What the backend compiled, inside of what handles donated arguments and shardings."""
     while isinstance(code, (Donating, Placing)):
         code = code.code
@@ -198,9 +198,7 @@ class Compiled(Lowered):
 
     def as_text(self, dialect: str | None = None, **_: Any) -> str:
         """The machine's side: loop IR by default; "llvm" and "asm" show what follows."""
-        if dialect in ("llvm", "asm"):
-            return self._code.as_text(dialect)
-        return str(self._code.program)
+        return self._code.as_text(dialect)
 
     def cost_analysis(self) -> dict[str, float]:
         return self._code.cost_analysis()
@@ -208,5 +206,5 @@ class Compiled(Lowered):
     def memory_analysis(self) -> CompiledMemoryStats:
         return CompiledMemoryStats(*self._code.memory_analysis())
 
-    def runtime_executable(self) -> Any:
+    def runtime_executable(self) -> backends.Executable:
         return self._code

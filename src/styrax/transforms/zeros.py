@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..core import hooks
 from ..core.arrays import backends
 from ..core.programs import rules
 from ..core.programs.primitive import Primitive
@@ -18,7 +19,6 @@ from ..core.tracing.trace import get_aval, state
 from ..core.types import dtypes
 from ..core.types.avals import AbstractToken, AbstractValue, ShapedArray, abstract_token, typed_scalar
 from ..core.types.typing import PyTree
-from . import array_ops
 
 if TYPE_CHECKING:
     from ..core.programs.lowering import Builder, Value
@@ -79,14 +79,14 @@ class SymbolicZero:
 def _zeros_of_array(aval: Any) -> Any:
     if aval.dtype == dtypes.float0:
         eager = state.trace.is_eval
-        return np.zeros(aval.shape, dtypes.float0) if eager else array_ops.lax.full(aval.shape, 0, aval.dtype)
+        return np.zeros(aval.shape, dtypes.float0) if eager else hooks.lax.full(aval.shape, 0, aval.dtype)
     if aval.dtype.__class__ is not np.dtype and hasattr(aval.dtype, "zeros"):
         return aval.dtype.zeros(aval)
     if aval.weak_type and not aval.shape and aval.dtype.kind in "iufc":
         if state.trace.is_eval:
             return backends.get().put(np.zeros((), aval.dtype), aval, None)
         return typed_scalar(0, aval.dtype)
-    return array_ops.lax.full(aval.shape, 0, aval.dtype)
+    return hooks.lax.full(aval.shape, 0, aval.dtype)
 
 
 # Abstract value type -> function from the abstract value to its zero.
@@ -149,23 +149,11 @@ def _add_any_transpose(cotangent: Any, x: Any, y: Any) -> list[Any]:
     return [cotangent, cotangent]
 
 
-def _add_any_batch(args: Any, dims: Any) -> Any:
-    from .batch import bdim_at_front
-
-    x, y = args
-    x_dim, y_dim = dims
-    if x_dim is not None and x_dim == y_dim:
-        return add_any_p.bind(x, y), x_dim
-    size = x.shape[x_dim] if x_dim is not None else y.shape[y_dim]
-    return add_any_p.bind(bdim_at_front(x, x_dim, size), bdim_at_front(y, y_dim, size)), 0
-
-
 def _add_any_loops(b: Builder, x: Value, y: Value) -> Value:
     return b.value(x.shape, x.dtype, lambda i: b.add(x.at(i), y.at(i)))
 
 
 rules.jvps[add_any_p] = _add_any_jvp
 rules.transposes[add_any_p] = _add_any_transpose
-rules.batchers[add_any_p] = _add_any_batch
 rules.loops[add_any_p] = _add_any_loops
 rules.stablehlos[add_any_p] = lambda m, x, y: m.op("stablehlo.add", [x, y], [m.avals_out[0]])

@@ -126,11 +126,10 @@ class _Names:
 class Module:
     """The functions printed so far, and which jaxpr each private one stands for."""
 
-    __slots__ = ("_by_jaxpr", "_keep_alive", "_names", "functions", "name", "platform")
+    __slots__ = ("_by_jaxpr", "_keep_alive", "_names", "functions", "name")
 
-    def __init__(self, name: str, platform: str = "cpu"):
+    def __init__(self, name: str):
         self.name = name
-        self.platform = platform
         self.functions: list[str] = []
         self._by_jaxpr: dict[Any, str] = {}
         self._keep_alive: list[Any] = []
@@ -438,7 +437,6 @@ def module_text(
     closed: ClosedJaxpr,
     name: str = "jit_main",
     *,
-    platform: str = "cpu",
     arg_attributes: Sequence[str] | None = None,
     result_attributes: Sequence[str] | None = None,
 ) -> str:
@@ -448,6 +446,6 @@ def module_text(
     argument and result (sharding, donation) or empty strings. Raises `LoweringError` when a primitive
     has no rule.
     """
-    module = Module("".join(c if c.isalnum() or c == "_" else "_" for c in name), platform)
+    module = Module("".join(c if c.isalnum() or c == "_" else "_" for c in name))
     module.add_function("main", closed, "public", arg_attributes, result_attributes)
     return module.text()

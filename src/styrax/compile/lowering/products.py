@@ -7,13 +7,15 @@ program whose sizes are known only when it runs is either one for large products
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..ir.expr import Expr, Index, unwrap
 from ..ir.values import Stored, Value
-from .builder import Builder, Nest
+
+if TYPE_CHECKING:
+    from .builder import Builder, Nest
 
 BLAS = {np.dtype(np.float32): "s", np.dtype(np.float64): "d", np.dtype(np.complex64): "c", np.dtype(np.complex128): "z"}
 LARGE = 1 << 18  # multiplications of one product from which a call into BLAS pays; below, tiles in registers do better

@@ -7,12 +7,12 @@ is whatever a backend keeps: see `Buffer`.
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from .. import hooks
 from ..tracing import errors
 from ..tracing.trace import Tracer
 from ..types import dtypes
@@ -212,7 +212,8 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
         return to_capsule(self, max_version=max_version, copy=copy)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)  # kDLCPU
+        device = self._live().device
+        return device.client.dlpack_type, device.id
 
     def __reduce__(self) -> Any:
         return _rebuild, (np.asarray(self), self.aval.weak_type)
@@ -341,9 +342,7 @@ def install_methods(methods: dict[str, Callable[..., Any]], properties: dict[str
                 setattr(cls, name, property(_unless_reference(name, function) if cls is Tracer else function))
 
 
-# The module that calls `install_methods`. Programs that never import it get its methods when they use one.
-methods_module = "styrax.numpy"
-
+# `styrax.numpy` calls `install_methods`. Programs that never import it get its methods when they use one.
 _OPERATORS = ("add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod divmod rdivmod pow rpow "
               "matmul rmatmul and rand or ror xor rxor lshift rlshift rshift rrshift eq ne lt le gt ge neg pos abs "
               "invert round getitem setitem delitem contains")
@@ -353,13 +352,13 @@ def _no_attribute(self: Any, name: str) -> Any:
     """An attribute that is not here yet: it may be one of NumPy's methods."""
     if Array.__dict__.get("__getattr__") is not _no_attribute:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-    importlib.import_module(methods_module)
+    _ = hooks.numpy
     return getattr(self, name)
 
 
 def _operator_on_demand(name: str) -> Callable[..., Any]:
     def operator(self: Any, *args: Any) -> Any:
-        importlib.import_module(methods_module)
+        _ = hooks.numpy
         method = getattr(type(self), name)
         if getattr(method, "on_demand", False):
             return NotImplemented

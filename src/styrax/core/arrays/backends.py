@@ -1,41 +1,119 @@
-"""The registry of backends: who runs eager primitives and compiles jaxprs.
+"""Backends: what a platform offers, and the registry of platforms.
 
-Nothing below this module knows a backend; each registers itself under its platform name, and is
-imported when it is first asked for.
+`Backend` says everything that the rest of the project asks of one: `jit` and its stages, eager operations, arrays,
+devices and DLPack. Nothing here knows a backend. Those of the project are imported when they are first asked for;
+others are registered as objects.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from .. import hooks
+
+if TYPE_CHECKING:
+    from ..programs.jaxpr import ClosedJaxpr
+    from ..programs.primitive import Primitive
+    from ..types.avals import ShapedArray
+    from .array import Array
+    from .devices import Device
+
+
+class Executable(Protocol):
+    """A compiled program: what `Backend.compile` gives, and `runtime_executable()` of a compiled function."""
+
+    def __call__(self, *args: Array) -> list[Any]:
+        """The results for arguments that live on this backend.
+
+        May come back before the work is done: each result's buffer then waits for it (`Buffer.wait`). A result
+        without memory (a token, a `float0`) is what `array_type` makes of its abstract value and None.
+        """
+
+    def as_text(self, dialect: str | None = None) -> str:
+        """The program as the backend has it: in its favourite form, or in a dialect that it knows."""
+
+    def cost_analysis(self) -> dict[str, float]:
+        """Estimates by name: "flops", "bytes accessed", …"""
+
+    def memory_analysis(self) -> tuple[int, int, int, int, int]:
+        """Bytes of code, arguments, results, results in donated arguments, and workspace."""
 
 
 class Backend(Protocol):
-    """What a platform offers."""
+    """What a platform offers.
 
-    platform: str
+    Arrays are `core.arrays.array.Array`s, whose memory is a `Buffer` of the backend's own. The `client` of a device
+    is its backend.
+    """
 
-    def devices(self) -> list[Any]: ...
+    @property
+    def platform(self) -> str:
+        """The name under which the backend is known: `jax.devices(name)`."""
 
-    def apply_primitive(self, primitive: Any, args: tuple, params: dict[str, Any]) -> Any: ...
+    @property
+    def dlpack_type(self) -> int:
+        """The kind of its devices in DLPack's enumeration (1: memory that the host reads)."""
 
-    def compile(self, jaxpr: Any, **options: Any) -> Callable[..., list[Any]]: ...
+    def devices(self) -> Sequence[Device]:
+        """Its devices in the order of their numbers. The first is the default one."""
 
-    def put(self, value: Any, aval: Any, device: Any) -> Any: ...
+    def put(self, value: Any, aval: ShapedArray, device: Device | None) -> Array:
+        """A NumPy array or a scalar as a new array of a type, on a device (None: the first); an array as it is."""
 
-    def adopt(self, address: int, aval: Any, owner: Any) -> Any: ...
+    def operand(self, value: Any) -> Array:
+        """An argument of an operation as an array, one that may be shared: whoever gets it does not hand it out."""
 
-    def operand(self, value: Any) -> Any: ...
+    def adopt(self, address: int, aval: ShapedArray, owner: object) -> Array:
+        """An array over memory of others, contiguous and aligned; it keeps `owner`, who keeps the memory."""
 
-    def barrier(self) -> None: ...
+    def apply_primitive(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
+        """Runs one primitive at once: its result, a list of them if it has `multiple_results`."""
+
+    def compile(self, closed: ClosedJaxpr, *, name: str = "program", donated: Sequence[bool] = ()) -> Executable:
+        """Compiles a program.
+
+        Args:
+          name: the program's name, for messages and profiles.
+          donated: which arguments' memory it may write results to; empty for none.
+        """
+
+    def for_all_shapes(self, fun: Callable[..., Any], key: tuple[Any, ...], name: str,
+                       trace: Callable[[tuple[Any, ...]], tuple[ClosedJaxpr, Any]],
+                       specialise: Callable[[], None]) -> Any:
+        """A program that serves calls of a library function at other shapes, too, or None: one is compiled for each.
+
+        Args:
+          fun: the function.
+          key: what distinguishes its calls, with the abstract values of its arguments.
+          name: the function's name.
+          trace: gives the program for a key whose abstract values have generic sizes, and something to keep as the
+            attribute `extra` of what is returned.
+          specialise: is to be called when a program for these sizes alone would have paid.
+        """
+
+    def barrier(self) -> None:
+        """Waits for all programs that run, and for their effects."""
 
 
-# platform -> module that defines `backend`
+
+# platform -> module that defines `backend`; the first is the default platform
 modules: dict[str, str] = {"cpu": "styrax.cpu.client"}
-printers: dict[str, str] = {"stablehlo": "styrax.xla.stablehlo"}  # dialect -> module with `module_text`
 _loaded: dict[str, Backend] = {}
 _default: Backend | None = None
+
+
+def register(backend: Backend) -> None:
+    """Makes a backend known under its platform's name. Raises ValueError for a name that is taken."""
+    if backend.platform in platforms():
+        raise ValueError(f"the platform {backend.platform} has a backend already")
+    _loaded[backend.platform] = backend
+
+
+def platforms() -> list[str]:
+    """The names of all platforms."""
+    return list(dict.fromkeys([*modules, *_loaded]))
 
 
 def get(platform: str | None = None) -> Backend:
@@ -46,29 +124,30 @@ def get(platform: str | None = None) -> Backend:
     global _default
     if platform is None:
         if _default is None:
-            _default = get("cpu")
+            _default = get(next(iter(modules)))
         return _default
     backend = _loaded.get(platform)
     if backend is None:
         if platform not in modules:
             raise RuntimeError(
-                f"Unknown backend {platform}. Backends known here: {', '.join(sorted(modules))}"
+                f"Unknown backend {platform}. Backends known here: {', '.join(sorted(platforms()))}"
             )
         backend = _loaded[platform] = importlib.import_module(modules[platform]).backend
     return backend
 
 
-def backend_compile_and_load(backend: Backend, program: Any, **options: Any) -> Callable[..., list[Any]]:
+def backend_compile_and_load(backend: Backend, program: ClosedJaxpr, **options: Any) -> Executable:
     """Compiles a program for a backend. Tools that watch or restrict compilation replace this function."""
     return backend.compile(program, **options)
 
 
 def stablehlo_text(closed: Any, name: str) -> str:
     """A program as the text of a StableHLO module."""
-    return importlib.import_module(printers["stablehlo"]).module_text(closed, name)
+    return hooks.stablehlo_text(closed, name)
 
 
 def set_default(backend: Backend | None) -> None:
+    """Runs programs on a backend from now on; None: on the first platform's. Compiled programs stay where they are."""
     global _default
     _default = backend
 
@@ -101,12 +180,8 @@ def _freeze(v: Any) -> Any:
     return v if _is_hashable(v) else id(v)
 
 
-# runs a primitive that touches references; set by `transforms.jit`
-apply_stateful: Callable[[Any, tuple, dict[str, Any]], Any]
-
-
 def apply_primitive(primitive: Any, args: tuple, params: dict[str, Any]) -> Any:
     """Runs one primitive on concrete arguments."""
     if primitive.higher_order:
-        return apply_stateful(primitive, args, params)  # noqa: F821
+        return hooks.apply_stateful(primitive, args, params)
     return get().apply_primitive(primitive, args, params)

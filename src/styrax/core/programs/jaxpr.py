@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ForwardRef
 
 import numpy as np
 
+from .. import hooks
 from ..tracing import source
 from ..tracing.trace import get_aval, state
 from ..types.avals import AbstractValue, typed_scalar
@@ -119,9 +120,7 @@ class JaxprEqn:
         return JaxprEqn(*(changes.get(name, getattr(self, name)) for name in self.__slots__))
 
     def __repr__(self) -> str:
-        from .text import pp_eqn_standalone
-
-        return pp_eqn_standalone(self)
+        return hooks.equation_text(self)
 
 
 def new_jaxpr_eqn(
@@ -178,14 +177,10 @@ class Jaxpr:
         return [v.aval for v in self.outvars]
 
     def pretty_print(self, **settings: Any) -> str:
-        from .text import pp_jaxpr_text
-
-        return pp_jaxpr_text(self, **settings)
+        return hooks.program_text(self, **settings)
 
     def to_text(self) -> str:
-        from .serial import to_text
-
-        return to_text(self)
+        return hooks.serialized(self)
 
     def __str__(self) -> str:
         return self.pretty_print()
@@ -242,14 +237,10 @@ class ClosedJaxpr:
         return ClosedJaxpr(f(self.jaxpr), self._consts)
 
     def pretty_print(self, **settings: Any) -> str:
-        from .text import pp_jaxpr_text
-
-        return pp_jaxpr_text(self.jaxpr, **settings)
+        return hooks.program_text(self.jaxpr, **settings)
 
     def to_text(self) -> str:
-        from .serial import to_text
-
-        return to_text(self)
+        return hooks.serialized(self)
 
     def __str__(self) -> str:
         return str(self.jaxpr)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any, Protocol
 
+from .. import hooks
 from ..programs.jaxpr import Literal, Var
 from ..types.avals import AbstractRef, AbstractToken, AbstractValue, ShapedArray, tangent_dtype
 from ..types.typing import Dim, DType, PyTree
@@ -86,9 +87,7 @@ def unsafe_am_i_under_a_jit_DO_NOT_USE() -> bool:
 
 def unsafe_am_i_under_a_vmap_DO_NOT_USE() -> bool:
     """Whether a function is being mapped."""
-    from styrax.transforms.batch import BatchTrace
-
-    return _running(BatchTrace)
+    return _running(hooks.BatchTrace)
 
 
 def gensym() -> Callable[[AbstractValue], Var]:

@@ -17,7 +17,7 @@ from ..programs.name_stack import NameStack
 from ..programs.name_stack import empty as no_scopes
 from ..programs.name_stack import state as scopes
 
-_package = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 _excluded: list[str] = [_package]
 _ours: dict[CodeType, bool] = {}
 

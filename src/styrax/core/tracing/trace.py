@@ -7,12 +7,12 @@ Arguments that are not its tracers are constants to it.
 
 from __future__ import annotations
 
-import functools
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from .. import hooks
 from ..types import avals as avals_module
 from ..types.avals import aval_rules
 from ..types.dims import Dim, NotGeneric
@@ -30,21 +30,13 @@ class Trace:
     _invalidated = False
     requires_low = True
 
-    @property
-    def main(self) -> Trace:
-        """What the traces of one use of a transformation have in common: there is one, itself."""
-        return self
-
-    def full_raise(self, x: Any) -> Any:
-        """A value as one that this trace interprets: any is."""
-        return x
+    def __getattr__(self, name: str) -> Any:
+        return hooks.trace_attribute(self, name)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if not cls.__module__.startswith("styrax."):  # libraries apply transformations of their own to functions
-            for name in ("process_custom_jvp_call", "process_custom_vjp_call"):
-                if name in vars(cls):
-                    setattr(cls, name, _with_wrapped_functions(vars(cls)[name]))
+            hooks.adapt_trace(cls)
 
     def process_primitive(self, primitive: Primitive, args: tuple, params: dict[str, Any]) -> Any:
         raise TypeError(f"{type(self).__name__} does not interpret primitives")
@@ -65,17 +57,6 @@ class Trace:
 
     def is_valid(self) -> bool:
         return not self._invalidated
-
-
-def _with_wrapped_functions(process: Callable[..., Any]) -> Callable[..., Any]:
-    """The method of a library's trace, given functions as `WrappedFun`s."""
-    @functools.wraps(process)
-    def method(self: Trace, primitive: Primitive, *args: Any, **kwargs: Any) -> Any:
-        from ...extend.linear_util import wrap_init
-
-        return process(self, primitive, *(wrap_init(a) if callable(a) else a for a in args), **kwargs)
-
-    return method
 
 
 class Tracer:

@@ -114,7 +114,7 @@ def tree_map(f: Callable[..., Any], tree: PyTree, *rest: PyTree,
             try:
                 values = treedef.flatten_up_to(other)
             except ValueError as error:
-                from .tree_paths import raise_prefix_error
+                from .differences import raise_prefix_error
 
                 raise_prefix_error("tree_map tree", tree, other, is_leaf, error)
         columns.append(values)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import count
 from types import NoneType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .treedef import PyTreeDef, only_leaves, same_data
+if TYPE_CHECKING:
+    from .treedef import PyTreeDef
 
 _MISSING: Any = object()
 
@@ -44,8 +45,14 @@ def compile_builder(treedef: PyTreeDef) -> Callable[[list], Any]:
     return eval(compile(f"lambda l: {expression(treedef)}", "<styrax pytree>", "eval"), constants)
 
 
-def compile_matcher(treedef: PyTreeDef) -> Callable[[Any, dict], list[Any] | None]:
-    """A function that takes a tree of this very structure apart, and gives None for any other."""
+def compile_matcher(treedef: PyTreeDef, only_leaves: Callable[[Any, dict], bool],
+                    same_data: Callable[[Any, Any], bool]) -> Callable[[Any, dict], list[Any] | None]:
+    """A function that takes a tree of this very structure apart, and gives None for any other.
+
+    Args:
+      only_leaves: whether all of some values are leaves in a registry's table.
+      same_data: whether two static data are the same.
+    """
     constants: dict[str, Any] = {"_MISSING": _MISSING, "_only_leaves": only_leaves}
     lines = ["def match(x, table):"]
     leaves: list[str] = []

@@ -1,131 +1,22 @@
-"""Key paths into pytrees, prefix trees, and words for how two trees differ."""
+"""Functions of pytrees with key paths, registration of classes with named children, and prefix trees."""
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from types import NoneType
-from typing import Any, NoReturn
+from typing import Any
 
 from ..types.typing import Object, PyTree
+from .differences import equality_errors as equality_errors
+from .differences import equality_errors_pytreedef as equality_errors_pytreedef
+from .differences import prefix_errors as prefix_errors
+from .differences import raise_prefix_error
+from .key_paths import DictKey as DictKey
+from .key_paths import FlattenedIndexKey as FlattenedIndexKey
+from .key_paths import GetAttrKey, KeyEntry, KeyPath, keyed_children
+from .key_paths import SequenceKey as SequenceKey
+from .key_paths import keystr as keystr
 from .tree import Class, Leaf, register_pytree_node, tree_flatten, tree_leaves, tree_structure
-from .treedef import (
-    Node,
-    PyTreeDef,
-    default_registry,
-    none_leaf_registry,
-    sorted_keys,
-    unfold,
-)
-
-
-class _Key:
-    """Base of the entries of key paths: a value compared by class and content."""
-
-    __slots__ = ()
-    _field = ""
-
-    def _value(self) -> Any:
-        return getattr(self, self._field)
-
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self._value() == other._value()  # type: ignore[attr-defined]
-
-    def __hash__(self) -> int:
-        return hash((type(self), self._value()))
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._field}={self._value()!r})"
-
-
-class SequenceKey(_Key):
-    """An index into a list or tuple; prints as ``[0]``."""
-
-    __slots__ = ("idx",)
-    __match_args__ = ("idx",)
-    _field = "idx"
-
-    def __init__(self, idx: int):
-        if not isinstance(idx, int):
-            raise TypeError(f"SequenceKey(idx: int): got {idx!r} of type {type(idx).__name__}")
-        self.idx = idx
-
-    def __str__(self) -> str:
-        return f"[{self.idx}]"
-
-
-class DictKey(_Key):
-    """A key of a dict; prints as ``['name']``."""
-
-    __slots__ = ("key",)
-    __match_args__ = ("key",)
-    _field = "key"
-
-    def __init__(self, key: Any):
-        self.key = key
-
-    def __str__(self) -> str:
-        return f"[{self.key!r}]"
-
-
-class GetAttrKey(_Key):
-    """An attribute; prints as ``.name``."""
-
-    __slots__ = ("name",)
-    __match_args__ = ("name",)
-    _field = "name"
-
-    def __init__(self, name: str):
-        self.name = name
-
-    def __str__(self) -> str:
-        return f".{self.name}"
-
-
-class FlattenedIndexKey(_Key):
-    """The number of a child of a class that was registered without keys; prints as ``[<flat index 0>]``."""
-
-    __slots__ = ("key",)
-    __match_args__ = ("key",)
-    _field = "key"
-
-    def __init__(self, key: int):
-        self.key = key
-
-    def __str__(self) -> str:
-        return f"[<flat index {self.key}>]"
-
-
-KeyEntry = Any
-KeyPath = tuple[Any, ...]
-
-
-def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
-    """A key path as text: ``['a'][0].x``, or the bare names with ``simple=True``; joined by ``separator``.
-
-    Example:
-      >>> import styrax as jax
-      >>> path, _ = jax.tree_util.tree_leaves_with_path({'a': [1]})[0]
-      >>> jax.tree_util.keystr(path)
-      "['a'][0]"
-    """
-    if not simple:
-        return separator.join(map(str, keys))
-    return separator.join(str(k._value()) if isinstance(k, _Key) else str(k) for k in keys)
-
-
-def _keyed_children(node: Node, x: Any) -> tuple[Iterable[tuple[Any, Any]], Any]:
-    """The ``(key, child)`` pairs of a node and its static data."""
-    if node.keys is not None:
-        return node.keys(x)
-    children, data = node.flatten(x)
-    if node.kind in ("tuple", "list"):
-        return [(SequenceKey(i), c) for i, c in enumerate(children)], data
-    if node.kind == "dict":
-        return [(DictKey(k), c) for k, c in zip(data, children)], data
-    if node.kind == "namedtuple":
-        return [(GetAttrKey(name), c) for name, c in zip(node.fields, children)], data
-    return [(FlattenedIndexKey(i), c) for i, c in enumerate(children)], data
+from .treedef import Node, PyTreeDef, default_registry, none_leaf_registry, unfold
 
 
 def tree_flatten_with_path(tree: PyTree, is_leaf: Callable[..., bool] | None = None,
@@ -142,7 +33,7 @@ def tree_flatten_with_path(tree: PyTree, is_leaf: Callable[..., bool] | None = N
         node = None if stop else default_registry.node(type(x))
         if node is None:
             return None
-        pairs, data = _keyed_children(node, x)
+        pairs, data = keyed_children(node, x)
         return node, data, [((*path, k), c) for k, c in pairs]
 
     found: list[tuple[KeyPath, Any]] = []
@@ -189,7 +80,7 @@ def flatten_one_level_with_keys(tree: PyTree) -> tuple[Iterable[tuple[KeyEntry, 
     node = default_registry.node(type(tree))
     if node is None:
         raise ValueError(f"can't tree-flatten type: {type(tree)}")
-    pairs, data = _keyed_children(node, tree)
+    pairs, data = keyed_children(node, tree)
     return pairs, type(tree) if node.kind == "namedtuple" else data  # type: ignore[return-value]
 
 
@@ -313,80 +204,6 @@ def static(**kwargs: Object) -> Object:
 
 # Prefixes: a tree whose leaves stand for whole subtrees of another.
 
-
-_OLD_NONE = (
-    "\n\nIn previous releases of JAX, flatten-up-to used to consider None to be a tree-prefix of non-None "
-    "values. To obtain the previous behavior, you can usually write:\n"
-    "  jax.tree.map(lambda x, y: None if x is None else f(x, y), a, b, is_leaf=lambda x: x is None)"
-)
-
-
-def flatten_up_to(treedef: PyTreeDef, x: Any) -> list[Any]:
-    """The subtrees of ``x`` that stand where the structure has leaves. See ``PyTreeDef``."""
-    found: list[Any] = []
-    pending = [(treedef, x)]
-    while pending:
-        treedef, x = pending.pop()
-        if treedef._node is None:
-            found.append(x)
-            continue
-        children, parts = treedef._children, _parts_like(treedef, x)
-        if treedef.num_nodes == len(children) + 1 == treedef.num_leaves + 1:
-            found.extend(parts)
-        else:
-            pending.extend(zip(reversed(children), reversed(parts)))
-    return found
-
-
-def _parts_like(treedef: PyTreeDef, x: Any) -> Sequence[Any]:
-    """The children of ``x``, whose outermost node must be the structure's."""
-    node = treedef._node
-    cls, children = node.type, treedef._children
-    if type(x) is not cls or node.kind == "custom" or cls is dict:
-        _check_node(treedef, x)
-    if cls is tuple or cls is list:
-        if len(x) != len(children):
-            name, counts = cls.__name__, f"{len(x)} != {len(children)}"
-            raise ValueError(f"{name.capitalize()} arity mismatch: {counts}; {name}: {x!r}.")
-        return x
-    if cls is dict:
-        return [x[k] for k in treedef._data]
-    if cls is NoneType:
-        return ()
-    parts, data = node.flatten(x)
-    parts = tuple(parts)
-    if node.kind == "namedtuple" and len(parts) != len(children):
-        raise ValueError(f"Named tuple arity mismatch: {len(parts)} != {len(children)}; tuple: {x!r}.")
-    if data is not treedef._data and not bool(data == treedef._data):
-        what = "custom dataclass" if node.kind == "dataclass" else "custom"
-        raise ValueError(f"Mismatch {what} node data: {treedef._data} != {data}; value: {x!r}.")
-    if len(parts) != len(children):
-        raise ValueError(f"Custom type arity mismatch: {len(parts)} != {len(children)}; value: {x!r}.")
-    return parts
-
-
-def _check_node(treedef: PyTreeDef, x: Any) -> None:
-    cls, node = treedef.type, treedef._node
-    if cls is NoneType:
-        raise ValueError(f"Expected None, got {x!r}.{_OLD_NONE}")
-    if cls is tuple or cls is list:
-        raise ValueError(f"Expected {cls.__name__}, got {x!r}.")
-    if cls is dict:
-        if type(x) is not dict:
-            raise ValueError(f"Expected dict, got {x!r}.")
-        keys = sorted_keys(x)
-        if keys != treedef._data:
-            expected = list(treedef._data)
-            raise ValueError(f"Dict key mismatch; expected keys: {expected}; present keys: {list(keys)}.")
-    elif node.kind == "namedtuple":
-        if not isinstance(x, tuple) or not hasattr(x, "_fields"):
-            raise ValueError(f"Expected named tuple, got {x!r}.")
-        raise ValueError(f"Named tuple type mismatch: expected type: {cls}, tuple: {x!r}.")
-    elif type(x) is not cls:
-        what = "Custom dataclass" if node.kind == "dataclass" else "Custom"
-        raise ValueError(f"{what} node type mismatch: expected type: {cls}, value: {x!r}.")
-
-
 def broadcast_prefix(
     prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> list[Any]:
@@ -431,184 +248,3 @@ def _subdefs(prefix: PyTreeDef, full: PyTreeDef) -> Iterator[PyTreeDef]:
             raise ValueError(f"Tree prefix {prefix} does not fit {full} at child {path}")
         pairs = list(enumerate(zip(prefix._children, full._children)))
         pending.extend(((*path, i), p, f) for i, (p, f) in reversed(pairs))
-
-
-def raise_prefix_error(
-    name: str, prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None, error: ValueError
-) -> NoReturn:
-    """Raises the first of ``prefix_errors``, or ``error`` where these find nothing."""
-    errors = prefix_errors(prefix_tree, full_tree, is_leaf)
-    if errors:
-        raise errors[0](name) from None
-    raise error
-
-
-def prefix_errors(
-    prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
-) -> list[Callable[[str], ValueError]]:
-    """Why ``prefix_tree`` is no prefix of ``full_tree``: functions from the tree's name to an exception."""
-    return list(_differences(_prefix_errors, prefix_tree, full_tree, is_leaf))
-
-
-_Pair = tuple[KeyPath, Any, Any]
-
-
-def _differences(compare: Callable[..., Iterator[Any]], one: Any, other: Any, is_leaf: Any) -> Iterator[Any]:
-    """What ``compare(path, x, y, is_leaf, pending)`` yields of each pair of subtrees, from the outermost inwards.
-
-    It compares two nodes and appends the pairs of their children to ``pending``.
-    """
-    unseen: list[_Pair] = [((), one, other)]
-    while unseen:
-        pending: list[_Pair] = []
-        yield from compare(*unseen.pop(), is_leaf, pending)
-        unseen.extend(reversed(pending))
-
-
-def _prefix_error(path: KeyPath, what: str, why: str) -> Callable[[str], ValueError]:
-    return lambda name: ValueError(
-        f"pytree structure error: {what} at key path\n    {name}{keystr(path)}\n"
-        f"At that key path, the prefix pytree {name} has a subtree of type{why}"
-    )
-
-
-def _prefix_errors(
-    path: KeyPath, prefix: Any, full: Any, is_leaf: Callable[[Any], bool] | None, pending: list[_Pair]
-) -> Iterator[Callable[[str], ValueError]]:
-    node = default_registry.node(type(prefix))
-    if node is None or (is_leaf is not None and is_leaf(prefix)):
-        return
-    if type(prefix) is not type(full):
-        yield _prefix_error(
-            path,
-            "different types",
-            f"\n    {type(prefix)}\n"
-            "but at the same key path the full pytree has a subtree of different type\n"
-            f"    {type(full)}.",
-        )
-        return
-    pairs, data = _keyed_children(node, prefix)
-    full_pairs, full_data = _keyed_children(node, full)
-    pairs, full_pairs = list(pairs), list(full_pairs)
-    if node.kind in ("list", "tuple") and len(prefix) != len(full):
-        cls = type(prefix).__name__
-        yield _prefix_error(
-            path,
-            f"different lengths of {cls}",
-            f" {cls} of length {len(prefix)}, but the full pytree has a subtree of the same type but of "
-            f"length {len(full)}.",
-        )
-        return
-    keys, full_keys = [k for k, _ in pairs], [k for k, _ in full_pairs]
-    if len(keys) != len(full_keys):
-        names, full_names = [_bare(k) for k in keys], [_bare(k) for k in full_keys]
-        difference = sorted(set(names) ^ set(full_names))
-        yield _prefix_error(
-            path,
-            "different numbers of pytree children",
-            f"\n    {type(prefix)}\nwith {len(keys)} child keys\n    {' '.join(names)}\n"
-            "but at the same key path the full pytree has a subtree of the same type but with "
-            f"{len(full_keys)} child keys\n    {' '.join(full_names)}\n"
-            f"so the symmetric difference on key sets is\n    {' '.join(difference)}",
-        )
-        return
-    if data != full_data:
-        import difflib
-        import textwrap
-
-        lines = difflib.ndiff(str(data).splitlines(), str(full_data).splitlines())
-        yield _prefix_error(
-            path,
-            "different pytree metadata",
-            f"\n    {type(prefix)}\nwith metadata\n    {data}\n"
-            "but at the same key path the full pytree has a subtree of the same type but with metadata\n"
-            f"    {full_data}\nso the diff in the metadata at these pytree nodes is\n"
-            + textwrap.indent("\n".join(lines), "    "),
-        )
-        return
-    pending.extend(((*path, key), child, full) for (key, child), (_, full) in zip(pairs, full_pairs))
-
-
-def _bare(key: Any) -> str:
-    return str(key._value()) if isinstance(key, _Key) else str(key)
-
-
-def equality_errors(
-    tree1: Any, tree2: Any, is_leaf: Callable[[Any], bool] | None = None
-) -> Iterator[tuple[KeyPath, str, str, str]]:
-    """How two structures differ: ``(key path, what the one has, what the other has, explanation)``."""
-    yield from _differences(_equality_errors, tree1, tree2, is_leaf)
-
-
-def equality_errors_pytreedef(tree1: PyTreeDef, tree2: PyTreeDef) -> Iterator[tuple[KeyPath, str, str, str]]:
-    """``equality_errors`` of two structures."""
-    fill = lambda d: d.unflatten([_LEAF] * d.num_leaves)
-    yield from _differences(_equality_errors, fill(tree1), fill(tree2), None)
-
-
-class _LeafMark:
-    def __repr__(self) -> str:
-        return "leaf"
-
-
-_LEAF = _LeafMark()
-
-
-def _equality_errors(
-    path: KeyPath, a: Any, b: Any, is_leaf: Callable[[Any], bool] | None, pending: list[_Pair]
-) -> Iterator[tuple[KeyPath, str, str, str]]:
-    node, other = default_registry.node(type(a)), default_registry.node(type(b))
-    if is_leaf is not None:
-        node = None if is_leaf(a) else node
-        other = None if is_leaf(b) else other
-    if node is None and other is None:
-        return
-    if type(a) is not type(b):
-        yield path, _type_text(a), _type_text(b), "their Python types differ"
-        return
-    if node is None or other is None:
-        yield path, _type_text(a), _type_text(b), "one of them is taken as a leaf"
-        return
-    pairs, data = _keyed_children(node, a)
-    other_pairs, other_data = _keyed_children(node, b)
-    pairs, other_pairs = list(pairs), list(other_pairs)
-    if node.kind in ("list", "tuple") and len(a) != len(b):
-        cls = type(a).__name__
-        yield path, f"{cls} of length {len(a)}", f"{cls} of length {len(b)}", "the lengths do not match"
-        return
-    if len(pairs) != len(other_pairs):
-        count = lambda n: f"{n} child{'ren' if n > 1 else ''}"
-        difference = sorted({repr(_value(k)) for k, _ in pairs} ^ {repr(_value(k)) for k, _ in other_pairs})
-        names = f"{{{' '.join(difference)}}}"
-        yield (
-            path,
-            f"{type(a)} with {count(len(pairs))}",
-            f"{type(b)} with {count(len(other_pairs))}",
-            "the numbers of children do not match"
-            + (f", with the symmetric difference of key sets: {names}" if difference else ""),
-        )
-        return
-    if data != other_data:
-        yield (
-            path,
-            f"{type(a)} with pytree metadata {data}",
-            f"{type(b)} with pytree metadata {other_data}",
-            "the pytree node metadata does not match",
-        )
-        return
-    pending.extend(((*path, key), child, other) for (key, child), (_, other) in zip(pairs, other_pairs))
-
-
-def _type_text(x: Any) -> str:
-    return "leaf" if x is _LEAF else str(type(x))
-
-
-def _value(key: Any) -> Any:
-    return key._value() if isinstance(key, _Key) else key
-
-
-default_registry.nodes[OrderedDict].keys = lambda x: (tuple((DictKey(k), v) for k, v in x.items()), tuple(x))
-default_registry.nodes[defaultdict].keys = lambda x: (
-    tuple((DictKey(k), x[k]) for k in sorted_keys(x)),
-    (x.default_factory, sorted_keys(x)),
-)

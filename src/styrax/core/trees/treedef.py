@@ -93,7 +93,7 @@ class PyTreeDef:
         if self._matches == 4 and self.num_nodes <= 5_000 and self._depth <= _DEEP:
             from .tree_code import compile_matcher
 
-            self._matcher = compile_matcher(self)
+            self._matcher = compile_matcher(self, only_leaves, same_data)
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
         """The subtrees of ``tree`` that stand where this structure has leaves.
@@ -101,7 +101,7 @@ class PyTreeDef:
         Raises:
           ValueError: this structure is not a prefix of the tree's.
         """
-        from .tree_paths import flatten_up_to
+        from .prefixes import flatten_up_to
 
         return flatten_up_to(self, tree)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from styrax.core.arrays.array import Array
+from styrax.core.hooks import lax
 from styrax.core.programs import rules
 from styrax.core.programs.primitive import Primitive
 from styrax.core.tracing.trace import Tracer, get_aval, state
@@ -20,17 +21,13 @@ from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray, shaped
 from styrax.core.types.effects import Effects, NamedAxisEffect
 from styrax.core.types.typing import PyTree
-from styrax.transforms import ad, array_ops, batching
+from styrax.transforms import ad, batching
 from styrax.transforms.batching import AxisData
 
 if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder
 
 AxisName = Hashable
-
-
-def _lax() -> Any:
-    return array_ops.lax
 
 
 def axis_size(axis_name: AxisName) -> int:
@@ -110,12 +107,12 @@ def _reduction(name: str, plain: str, of_constant: Callable[[Any, int], Any]) ->
         return out, d - sum(isinstance(a, int) and a < d for a in moved)
 
     def loops(b: Builder, x: Any, *, axes: tuple, **_: Any) -> Any:
-        primitive_of = getattr(_lax(), f"{plain}_p")
+        primitive_of = getattr(lax, f"{plain}_p")
         _only_positional(name, axes)
         return rules.loops[primitive_of](b, x, axes=axes, out_sharding=None)
 
     def stablehlo(m: Any, x: Any, *, axes: tuple, **_: Any) -> Any:
-        primitive_of = getattr(_lax(), f"{plain}_p")
+        primitive_of = getattr(lax, f"{plain}_p")
         _only_positional(name, axes)
         return rules.stablehlos[primitive_of](m, x, axes=axes, out_sharding=None)
 
@@ -132,7 +129,6 @@ def _only_positional(name: str, axes: Sequence[Any]) -> None:
 
 
 def _times(x: Any, size: int) -> Any:
-    lax = _lax()
     aval = get_aval(x)
     return lax.mul(lax.full(aval.shape, size, aval.dtype), x)
 
@@ -147,7 +143,7 @@ def _psum_transpose(ct: Any, x: Any, *, axes: tuple, axis_index_groups: Any) -> 
     named = tuple(a for a in axes if not isinstance(a, int))
     if positional:
         shape = x.aval.shape
-        ct = _lax().broadcast_in_dim(ct, shape, tuple(i for i in range(len(shape)) if i not in positional))
+        ct = lax.broadcast_in_dim(ct, shape, tuple(i for i in range(len(shape)) if i not in positional))
     return [psum_p.bind(ct, axes=named, axis_index_groups=axis_index_groups) if named else ct]
 
 
@@ -189,7 +185,7 @@ def psum(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
     def one(leaf: Any) -> Any:
         aval = get_aval(leaf)
         if aval.dtype == np.bool_:
-            leaf = _lax().convert_element_type(leaf, np.int32)
+            leaf = lax.convert_element_type(leaf, np.int32)
         if isinstance(leaf, (bool, int, float, complex, np.generic)) and all(not isinstance(a, int) for a in axes):
             size = axis_size(axes) if axis_index_groups is None else len(axis_index_groups[0])
             factor: Any = type(leaf)(size) if isinstance(leaf, np.generic) else size
@@ -216,8 +212,8 @@ def pmean(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
         if not isinstance(total, (Tracer, np.ndarray)) and not hasattr(total, "aval"):
             return total / size
         dtype = dtypes.to_inexact_dtype(total.dtype)
-        total = _lax().convert_element_type(total, dtype) if total.dtype != dtype else total
-        return _lax().div(total, np.asarray(size, dtype))
+        total = lax.convert_element_type(total, dtype) if total.dtype != dtype else total
+        return lax.div(total, np.asarray(size, dtype))
 
     return tree.tree_map(one, sums)
 
@@ -247,7 +243,7 @@ def _axis_index_aval(*, axis_name: Any) -> tuple[Any, Effects]:
 
 
 def _axis_index_batch(axis_data: AxisData, args: Any, dims: Any, *, axis_name: Any) -> Any:
-    return _lax().iota(np.int32, axis_data.size), 0
+    return lax.iota(np.int32, axis_data.size), 0
 
 
 rules.fancy_batchers[axis_index_p] = _axis_index_batch
@@ -267,7 +263,6 @@ def axis_index(axis_name: AxisName) -> Array:
     if not isinstance(axis_name, (tuple, list)):
         _check_bound((axis_name,), "axis_index")
         return axis_index_p.bind(axis_name=axis_name)
-    lax = _lax()
     index: Any = np.int32(0)
     stride = 1
     for name in reversed(axis_name):
@@ -306,7 +301,6 @@ def _ppermute_batch(axis_data: AxisData, args: Any, dims: Any, *, axis_name: tup
         return x, 0
     moved = _take_rows(x, np.maximum(sources, 0))
     if (sources < 0).any():
-        lax = _lax()
         aval = get_aval(moved)
         received = np.broadcast_to((sources >= 0).reshape((size,) + (1,) * (aval.ndim - 1)), aval.shape)
         moved = lax.select(received, moved, lax.full(aval.shape, 0, aval.dtype))
@@ -314,7 +308,6 @@ def _ppermute_batch(axis_data: AxisData, args: Any, dims: Any, *, axis_name: tup
 
 
 def _take_rows(x: Any, rows: np.ndarray) -> Any:
-    lax = _lax()
     aval = get_aval(x)
     numbers = lax.GatherDimensionNumbers(
         offset_dims=tuple(range(1, aval.ndim)), collapsed_slice_dims=(0,), start_index_map=(0,))
@@ -369,7 +362,6 @@ def _pbroadcast_aval(x: Any, *, axis_name: Any, source: int) -> tuple[Any, Effec
 
 
 def _pbroadcast_transpose(ct: Any, x: Any, *, axis_name: Any, source: int) -> list[Any]:
-    lax = _lax()
     total = psum(ct, axis_name)
     aval = get_aval(total)
     here = lax.eq(axis_index(axis_name), np.int32(source))
@@ -385,7 +377,7 @@ def _pbroadcast_batch(axis_data: AxisData, args: Any, dims: Any, *, axis_name: A
         return x, None
     if not 0 <= source < axis_data.size:
         raise ValueError(f"pbroadcast source {source} is out of bounds for an axis of size {axis_data.size}")
-    return _lax().index_in_dim(x, source, d, keepdims=False), None
+    return lax.index_in_dim(x, source, d, keepdims=False), None
 
 
 ad.deflinear2(pbroadcast_p, _pbroadcast_transpose)
@@ -436,7 +428,6 @@ def _all_gather_batch(axis_data: AxisData, args: Any, dims: Any, *, all_gather_d
                                  axis_index_groups=axis_index_groups, axis_size=axis_size, tiled=tiled), 0
     if axis_index_groups is not None:
         raise NotImplementedError("axis_index_groups not supported in vmap")
-    lax = _lax()
     x = batching.bdim_at_front(x, d, axis_data.size)
     shape = get_aval(x).shape[1:]
     sizes: list[int] = []
@@ -533,7 +524,6 @@ def _reduce_scatter_batch(axis_data: AxisData, args: Any, dims: Any, *, scatter_
     _only_one("psum_scatter", axis_name)
     if axis_index_groups is not None:
         raise NotImplementedError("axis_index_groups not supported in vmap")
-    lax = _lax()
     x = _times(x, axis_data.size) if d is None else lax.reduce_sum(x, (d,))
     if not tiled:
         return x, scatter_dimension
@@ -604,7 +594,6 @@ def _all_to_all_batch(axis_data: AxisData, args: Any, dims: Any, *, axis_name: A
     _only_one("all_to_all", names)
     if axis_index_groups is not None:
         raise NotImplementedError("axis_index_groups not supported in vmap")
-    lax = _lax()
     size = axis_data.size
     shape = list(get_aval(x).shape[1:])
     block = shape[split_axis] // size
@@ -635,7 +624,6 @@ def all_to_all(x: PyTree, axis_name: AxisName | Sequence[AxisName], split_axis: 
 
     Raises ValueError where the size of `split_axis` does not fit that of the axis.
     """
-    lax = _lax()
     size = _group_size(axis_index_groups, axis_size(_names(axis_name)))
     groups = _groups(axis_index_groups)
 

@@ -6,9 +6,11 @@ import enum
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from styrax.core.arrays import backends, mesh
 from styrax.core.arrays.array import Array
-from styrax.core.arrays.devices import Device, Sharding
+from styrax.core.arrays.devices import Device, Sharding, SingleDeviceSharding
 from styrax.core.arrays.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec
 from styrax.core.programs import rules
 from styrax.core.programs.primitive import Primitive
@@ -71,7 +73,12 @@ def _put_one(x: Any, device: Any, semantics: ArrayCopySemantics) -> Any:
         return array
     if isinstance(device, NamedSharding):
         device.check_compatible_aval(aval.shape)
-    return array.placed(device if isinstance(device, Sharding) else None) if type(array) is Array else array
+    if type(array) is not Array:
+        return array
+    target = device._device if isinstance(device, SingleDeviceSharding) else device
+    if isinstance(target, Device) and target.client is not array.device.client:
+        array = target.client.put(np.asarray(array), aval, target)
+    return array.placed(device if isinstance(device, Sharding) else None)
 
 
 def _put_transpose(cts: Sequence[Any], *xs: Any, devices: Sequence[Any], srcs: Sequence[Any],

@@ -16,6 +16,7 @@ import numpy as np
 
 import styrax.transforms.jit  # noqa: F401  # runs eagerly what has programs inside
 from styrax.core.arrays import backends
+from styrax.core.hooks import lax
 from styrax.core.programs.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from styrax.core.settings import config
 from styrax.core.tracing import source
@@ -228,8 +229,6 @@ def promote_weak_inputs(
 
     Returns the initial values and whether one has changed, so that the body must be traced again.
     """
-    from styrax import lax
-
     if len(in_avals) != len(out_avals):
         return list(values), False
     promoted, changed = [], False

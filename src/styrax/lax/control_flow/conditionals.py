@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from styrax.core.hooks import lax
 from styrax.core.programs import dead_code, rules
 from styrax.core.programs.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, eval_jaxpr
 from styrax.core.programs.primitive import Primitive
@@ -77,8 +78,6 @@ def switch(index: ArrayLike, branches: Sequence[Callable[..., Any]], *operands: 
         raise ValueError("Empty branch sequence")
     if len(branches) == 1:
         return branches[0](*operands)
-    from styrax import lax
-
     last = np.int32(len(branches) - 1)
     index = lax.clamp(np.int32(0), lax.convert_element_type(index, np.int32), last)
     if config.config.jax_disable_jit:
@@ -129,8 +128,6 @@ def cond(pred: ArrayLike, true_fun: Function, false_fun: Function, *operands: Py
         raise TypeError(f"Pred type must be either boolean or number, got {aval.dtype.name}.")
     if config.config.jax_disable_jit:
         return (true_fun if bool(concrete_or_error(None, pred)) else false_fun)(*operands)
-    from styrax import lax
-
     if aval.dtype != np.bool_:
         pred = lax.ne(pred, np.zeros((), aval.dtype)[()])
     index = lax.convert_element_type(pred, np.int32)
@@ -208,7 +205,6 @@ def _same_types(branches: Sequence[ClosedJaxpr]) -> tuple[ClosedJaxpr, ...]:
 
 
 def _strengthen(closed: ClosedJaxpr, strong: Sequence[bool]) -> ClosedJaxpr:
-    from styrax import lax
     from styrax.core.tracing.staging import trace_to_jaxpr
 
     def run(*args: Any) -> list[Any]:
@@ -509,8 +505,6 @@ def _cond_batch_index(
     axis_data: Any, index: Any, index_dim: int, operands: list[Any], dims: list[Any], branches: Any
 ) -> Any:
     """With a batched index every branch runs, on harmless operands where it is not chosen."""
-    from styrax import lax
-
     found = {e for b in branches for e in b.effects}
     if any(isinstance(e, RefEffect) for e in found):
         raise NotImplementedError(
@@ -534,8 +528,6 @@ def _cond_batch_index(
 
 def _select(which: Any, choices: list[Any]) -> Any:
     """`select_n` over the leading axis, passing on what has no elements to select (tokens)."""
-    from styrax import lax
-
     aval = get_aval(choices[0])
     if not isinstance(aval, ShapedArray):
         return choices[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from styrax.core.hooks import lax
 from styrax.core.programs import dead_code, rules
 from styrax.core.programs.jaxpr import ClosedJaxpr, Var
 from styrax.core.tracing.trace import get_aval
@@ -332,8 +333,6 @@ def _while_hlo(
         (pred,) = m2.inline(cond_jaxpr, *cond_args, *carry)
         if not pred_aval.shape:
             return pred
-        from styrax import lax
-
         axes = tuple(range(len(pred_aval.shape)))
         return m2.call_traced(lambda p: lax.reduce_or(p, axes), pred)
 
@@ -348,8 +347,6 @@ def _while_hlo(
 
 
 def _go_on(m: Any, pred: Any, new: Any, old: Any) -> Any:
-    from styrax import lax
-
     def select(p: Any, a: Any, b: Any) -> Any:
         p = lax.broadcast_in_dim(p, get_aval(a).shape, tuple(range(get_aval(p).ndim)))
         return lax.select(p, a, b)

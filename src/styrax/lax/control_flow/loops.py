@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from styrax.core.hooks import lax
 from styrax.core.programs.jaxpr import ClosedJaxpr
 from styrax.core.programs.primitive import Primitive
 from styrax.core.programs.traits import Control
@@ -214,8 +215,6 @@ def _concrete_bound(x: Any) -> int | None:
 
 def _common_bounds(lower: Any, upper: Any) -> tuple[Any, Any]:
     """Bounds of one dtype: a Python number takes that of the other bound."""
-    from styrax import lax
-
     low, high = get_aval(lower), get_aval(upper)
     if low.dtype == high.dtype:
         return lower, upper
@@ -247,16 +246,12 @@ def _fori_scan(first: int, last: int, body_fun: Callable, init_val: Any, unroll:
 
 
 def _counter_below(loop_carry: tuple) -> Any:
-    from styrax import lax
-
     i, upper, _ = loop_carry
     return lax.lt(i, upper)
 
 
 def _scanning(fun: Callable) -> Callable:
     def scanned_fun(loop_carry: Any, _: Any) -> Any:
-        from styrax import lax
-
         i, x = loop_carry
         return (lax.add(i, _one(i)), fun(i, x)), None
 
@@ -265,8 +260,6 @@ def _scanning(fun: Callable) -> Callable:
 
 def _counting(fun: Callable) -> Callable:
     def while_body_fun(loop_carry: Any) -> Any:
-        from styrax import lax
-
         i, upper, x = loop_carry
         return lax.add(i, _one(i)), upper, fun(i, x)
 
@@ -307,4 +300,3 @@ def _wrapped(wrap: Callable[[Callable], Callable], fun: Callable) -> Callable:
 __all__ = ["fori_loop", "while_loop", "while_p"]
 
 # The primitive is complete only with its rules, which build on what stands above.
-from . import loop_rules  # noqa: E402, F401

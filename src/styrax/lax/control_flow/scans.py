@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from styrax.core.hooks import lax
 from styrax.core.programs import rules
 from styrax.core.programs.jaxpr import ClosedJaxpr, eval_jaxpr
 from styrax.core.programs.primitive import Primitive
@@ -155,8 +156,6 @@ def _scan_in_python(
     f: Callable, carry: Any, xs: Sequence[Any], xs_tree: Any, length: int, reverse: bool
 ) -> tuple[Any, Any]:
     """The loop as the Python loop that it stands for, under `disable_jit`."""
-    from styrax import lax
-
     if length == 0:
         raise ValueError(
             "zero-length scan is not supported in disable_jit() mode because the output type is unknown."
@@ -276,8 +275,6 @@ def scan_as_while(
     unroll: int,
 ) -> list[Any]:
     """The same loop written with `while_loop` and updates in place of stacking."""
-    from styrax import lax
-
     consts, init, xs = split_list(args, [num_consts, num_carry])
     y_avals = jaxpr.out_avals[num_carry:]
     if length == 0:
@@ -336,7 +333,6 @@ def map(f: Callable[[Any], Any], xs: PyTree, *, batch_size: int | None = None) -
 
 
 def _map_in_batches(f: Callable[[Any], Any], xs: Any, batch_size: int) -> Any:
-    from styrax import lax
     from styrax.transforms import api
 
     leaves, treedef = tree.tree_flatten(xs)
@@ -370,4 +366,3 @@ def _map_in_batches(f: Callable[[Any], Any], xs: Any, batch_size: int) -> Any:
 __all__ = ["map", "scan", "scan_p"]
 
 # The primitive is complete only with its rules, which build on what stands above.
-from . import scan_reverse, scan_rules  # noqa: E402, F401

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from styrax.core.hooks import lax
 from styrax.core.programs import rules
 from styrax.core.programs.jaxpr import ClosedJaxpr, eval_jaxpr
 from styrax.core.programs.primitive import Primitive
@@ -83,8 +84,6 @@ def custom_root(f: Callable[[Any], Any], initial_guess: PyTree, solve: Callable[
             lambda x: tree.tree_unflatten(guess_tree, residual(*consts, *tree.tree_leaves(x))),
             tree.tree_unflatten(guess_tree, solution),
         )
-        from styrax import lax
-
         rhs = tree.tree_unflatten(guess_tree, [lax.neg(m) for m in moved])
         solution_dot = tree.tree_leaves(tangent_solve(along, rhs))
         return outs, [*solution_dot, *(ad.zeros_like_aval(get_aval(x).to_tangent_aval()) for x in aux)]
@@ -207,8 +206,6 @@ def _linear_solve_jvp(
     jaxprs: _LinearSolveTuple,
 ) -> tuple[list[Any], list[Any]]:
     """`A x = b` gives `A x' = b' - A' x`."""
-    from styrax import lax
-
     params = dict(const_lengths=const_lengths, jaxprs=jaxprs)
     outs = linear_solve_p.bind(*primals, **params)
     *_, b = split_list(primals, const_lengths)

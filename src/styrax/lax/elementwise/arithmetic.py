@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from styrax.core.arrays.array import Array
+from styrax.core.hooks import lax
 from styrax.core.programs import rules
 from styrax.core.tracing.trace import get_aval
 from styrax.core.types import dtypes
@@ -230,9 +231,7 @@ rules.transposes[div_p] = _div_transpose
 
 
 def _rem_jvp_y(t: Any, ans: Any, x: Any, y: Any) -> Any:
-    from .functions import abs, floor, sign
-
-    return mul(neg(t), mul(sign(div(x, y)), floor(abs(div(x, y)))))
+    return mul(neg(t), mul(lax.sign(div(x, y)), lax.floor(lax.abs(div(x, y)))))
 
 
 rem, rem_p = binary(
@@ -361,11 +360,9 @@ def _pow_jvp_x(t: Any, ans: Any, x: Any, y: Any) -> Any:
 
 
 def _pow_jvp_y(t: Any, ans: Any, x: Any, y: Any) -> Any:
-    from .functions import log
-
     # log(0) would spoil the tangent at x = 0, where the power is 0 around y > 0.
     base = select(eq(x, scalar_like(x, 0)), full_like(x, 1), x)
-    return mul(t, mul(log(base), ans))
+    return mul(t, mul(lax.log(base), ans))
 
 
 def _pow_jvp(primals: Any, tangents: Any) -> Any:

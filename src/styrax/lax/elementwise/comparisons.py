@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from styrax.core.arrays.array import Array
+from styrax.core.hooks import lax
 from styrax.core.programs import rules
 from styrax.core.programs.primitive import Primitive
 from styrax.core.tracing.trace import get_aval
@@ -96,8 +97,6 @@ for _name in ("eq_to", "lt_to", "le_to"):
 
 def _keys_rule(element_equal: Any, join: str) -> Any:
     def rule(context: Any, x: Any, y: Any) -> Any:
-        from ..reductions import reduce as reductions
-
         n = context.element_ndim()
         shape = context.avals_out[0].shape
         element = context.element_shape()
@@ -105,7 +104,7 @@ def _keys_rule(element_equal: Any, join: str) -> Any:
             broadcast_in_dim(v, (*shape, *element), _trailing_dims(v, len(shape) + n)) for v in (x, y)
         )
         axes = tuple(range(len(shape), len(shape) + n))
-        return getattr(reductions, join)(element_equal(x, y), axes)
+        return getattr(lax, join)(element_equal(x, y), axes)
 
     return rule
 

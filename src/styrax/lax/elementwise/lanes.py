@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from styrax.core.hooks import lax
 from styrax.core.tracing.trace import get_aval
 from styrax.core.types import dtypes
 
@@ -106,6 +107,10 @@ class Lane:
         )
 
 
+# functions without an instruction of their own: name -> algorithm on a `Lane`, entered by the module that has it
+ALGORITHMS: dict[str, Callable[[Lane], Lane]] = {}
+
+
 class ScalarOps:
     """Native code of one element: `b` builds scalars, `n` statements."""
 
@@ -115,11 +120,8 @@ class ScalarOps:
         self._tolerance = tolerance
 
     def call(self, name: str, *xs: Any) -> Any:
-        if name in ("digamma", "lgamma"):
-            from . import special
-
-            return getattr(special, f"{name}_of")(Lane(self, xs[0])).value
-        return getattr(self.b, name)(*xs)
+        algorithm = ALGORITHMS.get(name)
+        return getattr(self.b, name)(*xs) if algorithm is None else algorithm(Lane(self, xs[0])).value
 
     def lift(self, x: Any, pattern: Any) -> Any:
         return x.value if isinstance(x, Lane) else self.b.const(x, pattern.dtype)
@@ -161,28 +163,21 @@ class ArrayOps:
     }
 
     def call(self, name: str, *xs: Any) -> Any:
-        import styrax.lax as lax
-
         return getattr(lax, self._NAMES.get(name, name))(*xs)
 
     def lift(self, x: Any, pattern: Any) -> Any:
         return x.value if isinstance(x, Lane) else np.asarray(x, get_aval(pattern).dtype)
 
     def full(self, x: Any, pattern: Any) -> Any:
-        from ..shaping.filling import full_like
-
-        return full_like(pattern, x)
+        return lax.full_like(pattern, x)
 
     def select(self, condition: Any, on_true: Any, on_false: Any) -> Any:
-        from ..shaping.broadcasting import broadcast_in_dim
-        from .comparisons import select
-
         shape = get_aval(condition).shape
 
         def spread(x: Any) -> Any:
-            return x if get_aval(x).shape == shape else broadcast_in_dim(x, shape, ())
+            return x if get_aval(x).shape == shape else lax.broadcast_in_dim(x, shape, ())
 
-        return select(condition, spread(on_true), spread(on_false))
+        return lax.select(condition, spread(on_true), spread(on_false))
 
     def epsilon(self, pattern: Any) -> float:
         return float(dtypes.finfo(get_aval(pattern).dtype).eps)
@@ -193,27 +188,22 @@ class ArrayOps:
         self, going: Callable[..., Lane], step: Callable[..., Sequence[Lane]], start: Sequence[Lane]
     ) -> list[Lane]:
         """Repeats `step` on the state as long as `going` holds of it."""
-        from ..control_flow.loops import while_loop
-        from ..reductions.reduce import reduce_or
-        from .bits import bitwise_and
-        from .comparisons import select
-
         def lanes(values: Sequence[Any]) -> list[Lane]:
             return [Lane(self, v) for v in values]
 
         def any_active(carry: Any) -> Any:
             active = carry[0]
-            return reduce_or(active, tuple(range(get_aval(active).ndim)))
+            return lax.reduce_or(active, tuple(range(get_aval(active).ndim)))
 
         def advance(carry: Any) -> Any:
             active, *old = carry
             new = [
-                select(active, n.value, o) for n, o in zip(step(*lanes(old)), old, strict=True)
+                lax.select(active, n.value, o) for n, o in zip(step(*lanes(old)), old, strict=True)
             ]
-            return [bitwise_and(active, going(*lanes(new)).value), *new]
+            return [lax.bitwise_and(active, going(*lanes(new)).value), *new]
 
         carry = [going(*start).value, *[s.value for s in start]]
-        return lanes(while_loop(any_active, advance, carry)[1:])
+        return lanes(lax.while_loop(any_active, advance, carry)[1:])
 
 
 class CountingOps:

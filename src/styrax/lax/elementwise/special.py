@@ -37,7 +37,7 @@ from .families import (
 )
 from .functions import abs as absolute
 from .functions import exp, sign
-from .lanes import ArrayOps, CountingOps, Lane, ScalarOps
+from .lanes import ALGORITHMS, ArrayOps, CountingOps, Lane, ScalarOps
 
 if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder, Nest
@@ -314,6 +314,9 @@ def digamma_of(x: Lane) -> Lane:
     value = reflected.where(value - float(np.pi) * angle.cos() / angle.sin(), value)
     pole = ((x <= 0.0) & x.equals(x.floor())) | x.equals(float("-inf"))
     return pole.where(float("nan"), value)
+
+
+ALGORITHMS.update(lgamma=lgamma_of, digamma=digamma_of)
 
 
 def _lgamma_scalar(b: Builder, x: Any) -> Any:

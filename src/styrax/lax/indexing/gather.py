@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from styrax.core.arrays.array import Array
+from styrax.core.hooks import lax
 from styrax.core.programs import rules
 from styrax.core.programs.primitive import Primitive
 from styrax.core.tracing.trace import get_aval
@@ -171,12 +172,10 @@ def _gather_transpose(ct: Any, operand: Any, indices: Any, *, dimension_numbers:
     assert ad.is_undefined_primal(operand)
     if type(ct) is ad.Zero:
         return [ad.Zero(operand.aval), None]
-    from .scatter import ScatterDimensionNumbers, scatter_add
-
     zeros = full(operand.aval.shape, 0, operand.aval.dtype)
-    dnums = ScatterDimensionNumbers(*dimension_numbers)
-    return [scatter_add(zeros, indices, ct, dnums, indices_are_sorted=indices_are_sorted,
-                        unique_indices=unique_indices, mode=mode), None]
+    dnums = lax.ScatterDimensionNumbers(*dimension_numbers)
+    return [lax.scatter_add(zeros, indices, ct, dnums, indices_are_sorted=indices_are_sorted,
+                            unique_indices=unique_indices, mode=mode), None]
 
 
 rules.transposes[gather_p] = _gather_transpose

@@ -10,6 +10,7 @@ import numpy as np
 
 from styrax.core.arrays import backends
 from styrax.core.arrays.array import Array, array_types
+from styrax.core.hooks import lax
 from styrax.core.settings import config
 from styrax.core.tracing.trace import Tracer, get_aval
 from styrax.core.types import dtypes
@@ -266,11 +267,8 @@ def wrap_concrete(data: Any, impl: PRNGImpl) -> PRNGKeyArray:
 
 def full(shape: tuple[int, ...], value: int, dtype: KeyTy) -> Any:
     """Keys whose data words all have one value."""
-    from ..shaping.broadcasting import broadcast_in_dim
-    from .prng import random_wrap
-
-    data = broadcast_in_dim(np.uint32(value), (*shape, *dtype.element_shape), ())
-    return random_wrap(data, impl=dtype._impl)
+    data = lax.broadcast_in_dim(np.uint32(value), (*shape, *dtype.element_shape), ())
+    return lax.random_wrap_p.bind(data, impl=dtype._impl)
 
 
 def check_key_data(impl: PRNGImpl, data: Any) -> None:

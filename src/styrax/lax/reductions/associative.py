@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from styrax.core.hooks import lax
 from styrax.core.tracing.trace import get_aval
 from styrax.core.trees import tree
 from styrax.core.types.typing import PyTree
@@ -35,8 +36,6 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: PyTree, reverse: bool
       >>> jax.lax.associative_scan(jnp.multiply, jnp.arange(1, 5))
       Array([ 1,  2,  6, 24], dtype=int32)
     """
-    from styrax import lax
-
     if not callable(fn):
         raise TypeError("lax.associative_scan: fn argument should be callable.")
     flat, treedef = tree.tree_flatten(elems)
@@ -71,8 +70,6 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: PyTree, reverse: bool
 
 
 def _scan(combine: Callable, elems: list[Any], size: int, axis: int) -> list[Any]:
-    from styrax import lax
-
     if size < 2:
         return elems
 
@@ -94,8 +91,6 @@ def _scan(combine: Callable, elems: list[Any], size: int, axis: int) -> list[Any
 
 def _interleave(a: Any, b: Any, axis: int) -> Any:
     """`a0 b0 a1 b1 …`, where `a` is as long as `b` or one longer."""
-    from styrax import lax
-
     aval = get_aval(a)
     longer = aval.shape[axis] - get_aval(b).shape[axis]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from styrax.core.arrays.array import Array
+from styrax.core.hooks import lax
 from styrax.core.programs import rules
 from styrax.core.programs.jaxpr import ClosedJaxpr, Literal, eval_jaxpr
 from styrax.core.programs.primitive import Primitive
@@ -279,8 +280,6 @@ def fold_halves(combine: Callable[..., Sequence[Any]], operands: Sequence[Any], 
     `combine` takes and gives as many arrays as there are operands, twice and once. At least one
     element has to be there.
     """
-    from ..indexing.slicing import slice_in_dim
-
     shape = shape_of(operands[0])
     axes = tuple(axes)
     kept = [d for d in range(len(shape)) if d not in axes]
@@ -294,14 +293,12 @@ def fold_halves(combine: Callable[..., Sequence[Any]], operands: Sequence[Any], 
         axis = axes[0]
     while length > 1:
         half = length // 2
-        first = [slice_in_dim(x, 0, half, axis=axis) for x in operands]
-        second = [slice_in_dim(x, half, 2 * half, axis=axis) for x in operands]
-        rest = [slice_in_dim(x, 2 * half, length, axis=axis) for x in operands] if length % 2 else None
+        first = [lax.slice_in_dim(x, 0, half, axis=axis) for x in operands]
+        second = [lax.slice_in_dim(x, half, 2 * half, axis=axis) for x in operands]
+        rest = [lax.slice_in_dim(x, 2 * half, length, axis=axis) for x in operands] if length % 2 else None
         operands = list(combine(*first, *second))
         if rest is not None:
-            from ..shaping.joining import concatenate
-
-            operands = [concatenate([x, y], axis) for x, y in zip(operands, rest, strict=True)]
+            operands = [lax.concatenate([x, y], axis) for x, y in zip(operands, rest, strict=True)]
         length = half + length % 2
     return [squeeze(x, (axis,)) for x in operands]
 

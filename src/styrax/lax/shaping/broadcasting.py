@@ -10,6 +10,7 @@ import numpy as np
 
 from styrax.core.arrays.array import Array
 from styrax.core.arrays.devices import Sharding
+from styrax.core.hooks import lax
 from styrax.core.programs import rules
 from styrax.core.tracing.trace import get_aval
 from styrax.core.types.avals import ShapedArray
@@ -98,9 +99,7 @@ def _broadcast_transpose(
 
 def reduce_sum_over(x: Any, axes: Sequence[int]) -> Any:
     """The sum over some axes, or the array itself where there are none."""
-    from ..reductions.reduce import reduce_sum
-
-    return reduce_sum(x, tuple(axes)) if axes else x
+    return lax.reduce_sum(x, tuple(axes)) if axes else x
 
 
 def _broadcast_batch(

@@ -10,6 +10,7 @@ import numpy as np
 
 from styrax.core.arrays.array import Array
 from styrax.core.arrays.devices import Sharding
+from styrax.core.hooks import lax
 from styrax.core.programs import rules
 from styrax.core.tracing.trace import Tracer, get_aval
 from styrax.core.types import dtypes
@@ -109,9 +110,6 @@ def _pad_transpose(ct: Any, x: Any, value: Any, *, padding_config: tuple) -> lis
         return [
             ad.Zero(v.aval) if ad.is_undefined_primal(v) else None for v in (x, value)
         ]
-    from ..elementwise.arithmetic import sub
-    from ..indexing.slicing import slice as slice_array
-
     low, high, interior = zip(*padding_config, strict=True) if padding_config else ((), (), ())
 
     def of_operand() -> Any:
@@ -119,14 +117,14 @@ def _pad_transpose(ct: Any, x: Any, value: Any, *, padding_config: tuple) -> lis
             ct, np.zeros((), get_aval(ct).dtype), [(-lo, -hi, 0) for lo, hi in zip(low, high, strict=True)]
         )
         shape = shape_of(trimmed)
-        return slice_array(trimmed, [0] * len(shape), shape, [i + 1 for i in interior])
+        return lax.slice(trimmed, [0] * len(shape), shape, [i + 1 for i in interior])
 
     ct_x = of_operand() if ad.is_undefined_primal(x) else None
     if not ad.is_undefined_primal(value):
         return [ct_x, None]
     axes = tuple(range(len(low)))
     inside = of_operand() if ct_x is None else ct_x
-    return [ct_x, sub(reduce_sum_over(ct, axes), reduce_sum_over(inside, axes))]
+    return [ct_x, lax.sub(reduce_sum_over(ct, axes), reduce_sum_over(inside, axes))]
 
 
 def _pad_batch(args: Any, dims: Any, *, padding_config: tuple) -> Any:
@@ -135,15 +133,13 @@ def _pad_batch(args: Any, dims: Any, *, padding_config: tuple) -> Any:
     if value_dim is None:
         config = (*padding_config[:x_dim], (0, 0, 0), *padding_config[x_dim:])
         return pad(x, value, config), x_dim
-    from ..elementwise.comparisons import select
-
     size = shape_of(value)[value_dim]
     x = batching.bdim_at_front(x, x_dim, size)
     config = ((0, 0, 0), *padding_config)
     padded = pad(x, np.zeros((), get_aval(x).dtype), config)
     mask = pad(full(shape_of(x), True, np.bool_), np.zeros((), np.bool_), config)
     fill = broadcast_in_dim(value, shape_of(padded), (0,))
-    return select(mask, padded, fill), 0
+    return lax.select(mask, padded, fill), 0
 
 
 ad.deflinear2(pad_p, _pad_transpose)

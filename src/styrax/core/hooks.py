@@ -1,0 +1,45 @@
+"""What a lower floor is given by a higher one: all of it stands in the table here.
+
+Imports run one way; what runs the other way is a name of this module. A lower floor reads `hooks.name` when it needs
+it. The first reader loads the module that provides it, all later ones read an attribute of a module.
+
+| hook | given by | used by | what it is |
+|---|---|---|---|
+| `lax` | `styrax.lax` | `transforms`, `lax` | the operations: for rules of families that need one another's |
+| `numpy` | `styrax.numpy` | `core.arrays` | the functions on arrays; importing it gives arrays their methods |
+| `equation_text` | `core.programs.text` | `core.programs.jaxpr` | an equation as text |
+| `program_text` | `core.programs.text` | `core.programs.jaxpr` | a program as text |
+| `serialized` | `core.programs.serial` | `core.programs.jaxpr` | a program as text that can be read back |
+| `BatchTrace` | `transforms.batch` | `core.tracing.introspection` | the class of traces that map |
+| `apply_stateful` | `transforms.jit` | `core.arrays.backends` | runs a primitive with programs or references inside |
+| `adapt_trace` | `extend.traces` | `core.tracing.trace` | prepares a library's class of traces |
+| `trace_attribute` | `extend.traces` | `core.tracing.trace` | attributes of traces in older releases |
+| `wrap_function` | `extend.linear_util` | `transforms` | a function as libraries' transformations expect it |
+| `stablehlo_text` | `xla.stablehlo` | `core.arrays.backends` | a program as a StableHLO module |
+
+Backends, of which there may be many, are entered in `core.arrays.backends.modules` by their platforms' names.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..lazy import names
+
+if TYPE_CHECKING:
+    from .. import lax as lax
+    from .. import numpy as numpy
+
+# module, relative to `styrax` -> the hooks it provides; "hook:its name there"
+PROVIDERS = {
+    "": "lax numpy",
+    "core.programs.text": "equation_text:pp_eqn_standalone program_text:pp_jaxpr_text",
+    "core.programs.serial": "serialized:to_text",
+    "transforms.batch": "BatchTrace",
+    "transforms.jit": "apply_stateful:apply_primitive",
+    "extend.traces": "adapt_trace trace_attribute",
+    "extend.linear_util": "wrap_function:wrap_init",
+    "xla.stablehlo": "stablehlo_text:module_text",
+}
+
+__getattr__, __dir__, __all__ = names(__name__, PROVIDERS)

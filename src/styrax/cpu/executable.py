@@ -1,0 +1,227 @@
+"""Compiled programs as objects that are called with arrays, and the memory of arrays."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..compile import costs
+from ..compile.pipeline import Program
+from ..core.arrays.array import Array, array_type
+from ..core.arrays.devices import Device
+from ..core.tracing.trace import Tracer, get_aval, raise_leak
+from . import llvm, native, runtime
+from .dispatch import make_caller
+
+pool = runtime.pool
+QUEUED = 10_000_000  # estimated instructions from which a program runs on the queue; loops of unknown length do, too
+QUEUED_BYTES = 16 << 20  # the same for programs whose sizes are known only when they are called
+OWNERS = 4  # references to a memory that its array and this call hold: in lists, variables and questions
+
+
+class Memory:
+    """A block of the pool that holds an array's elements, or memory that someone else owns."""
+
+    __slots__ = ("address", "nbytes", "device", "owner", "job", "__weakref__")
+
+    def __init__(self, nbytes: int, device: Any, address: int = 0, owner: Any = None):
+        self.job: tuple[Any, Executable] | None = None  # what is still writing it
+        self.nbytes = nbytes
+        self.device = device
+        self.owner = owner
+        self.address = address if owner is not None else pool.alloc(nbytes)
+
+    def __del__(self) -> None:
+        try:
+            if self.owner is None and pool is not None:
+                pool.free(self.address, self.nbytes)
+        except AttributeError:  # there was no memory
+            pass
+
+    def wait(self) -> None:
+        """Waits for the program that writes this memory; its failure is raised here. Ctrl-C is seen meanwhile."""
+        if self.job is not None:
+            job, program = self.job
+            status = job.wait()
+            queue().pending()  # lets go of what finished programs held
+            if status:
+                program.fail(status)
+            self.job = None
+
+    def ready(self) -> bool:
+        return self.job is None or self.job[0].done()
+
+    def numpy(self, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
+        view = _View(self, dtype, shape)
+        out = np.asarray(view)
+        if out.dtype != dtype:
+            out = out.view(dtype)
+        out.flags.writeable = False
+        return out
+
+
+class _View:
+    """NumPy's door to a block; it keeps the block alive."""
+
+    __slots__ = ("memory", "__array_interface__")
+
+    def __init__(self, memory: Memory, dtype: np.dtype, shape: tuple[int, ...]):
+        self.memory = memory
+        bits = f"|u{dtype.itemsize}" if dtype.itemsize == 1 else f"<u{dtype.itemsize}"
+        kind = dtype.str if dtype.isbuiltin == 1 else bits
+        self.__array_interface__ = {"version": 3, "data": (memory.address, False), "shape": shape, "typestr": kind}
+
+
+_queue: list[runtime.Queue] = []
+
+
+def queue() -> runtime.Queue:
+    """The queue of programs that take long: they run on a native thread, in the order of their calls."""
+    if not _queue:
+        _queue.append(runtime.Queue())
+    return _queue[0]
+
+
+def drain() -> None:
+    """Waits for the programs on the queue."""
+    if _queue:
+        _queue[0].drain()
+
+
+class Executable:
+    """A compiled program: call it with arrays, get arrays."""
+
+    __slots__ = ("program", "library", "entry", "out_bytes", "constants", "constant_addresses", "ir", "device",
+                 "name", "live_inputs", "taken", "workspace", "results", "queued", "address", "hollow")
+
+    def __init__(self, program: Program, library: Any, ir: str, device: Device, out_avals: Sequence[Any]):
+        self.program = program
+        self.library = library
+        self.ir = ir
+        self.name = program.name
+        self.device = device
+        self.address = library.address("run")
+        self.entry = make_caller(self.address)
+        self.queued = program.work >= QUEUED
+        self.results = [(a, array_type(a)) for a in out_avals]
+        self.out_bytes = [b.size * b.dtype.itemsize if b is not None and isinstance(b.size, int) else 0
+                          for b in program.outputs]
+        self.constants = [_as_array(value, device.client).block_until_ready() for _, value in program.constants]
+        self.constant_addresses = [c.buffer.address for c in self.constants]
+        self.hollow = frozenset(k for k, b in enumerate(program.outputs) if b is None)  # results without memory
+        self.live_inputs = [i for i, b in enumerate(program.inputs) if b is not None]
+        self.workspace = program.workspace
+        inputs = {b: i for i, b in enumerate(program.inputs) if b is not None}
+        # results that take over the memory of a donated argument: result number -> argument number
+        self.taken = {k: inputs[b.root] for k, b in enumerate(program.outputs) if b is not None and b.root in inputs}
+
+    def __call__(self, *args: Any) -> list[Any]:
+        memories = [args[i].buffer or args[i]._live() for i in self.live_inputs]
+        addresses = [m.address for m in memories]
+        addresses += self.constant_addresses
+        outs: list[Any] = []
+        device = self.device
+        committed = True in [x.committed for x in args]
+        for k, ((aval, kind), size) in enumerate(zip(self.results, self.out_bytes, strict=True)):
+            if k in self.hollow:
+                outs.append(kind(aval, None))
+                continue
+            if k in self.taken:
+                memory = self._take(args[self.taken[k]], self.taken[k], addresses)
+            else:
+                memory = Memory(size, device)
+            addresses.append(memory.address)
+            outs.append(kind(aval, memory, committed))
+        workspace = None
+        if self.workspace:
+            workspace = Memory(self.workspace, device)
+            addresses.append(workspace.address)
+        waiting = [m.job[0] for m in memories if m.job is not None]
+        if waiting or self.queued:
+            self.enqueue(addresses, waiting, outs, (memories, workspace))
+            return outs
+        status = self.entry(*addresses)
+        if status:
+            self.fail(status)
+        return outs
+
+    def enqueue(self, words: Sequence[int], waiting: Sequence[Any], outs: Sequence[Any], held: Any) -> None:
+        """Runs the program on the queue's native thread, after what it waits for; its results know that it runs."""
+        block = (ctypes.c_int64 * len(words))(*words)
+        memories = [out.buffer for k, out in enumerate(outs) if k not in self.hollow]
+        job = queue().submit(self.address, ctypes.addressof(block), waiting, (block, held, memories, self))
+        for memory in memories:
+            memory.job = (job, self)
+
+    def fail(self, status: int) -> None:
+        if status == runtime.CANCELLED:
+            raise KeyboardInterrupt(f"{self.name} was cancelled")
+        if status == native.OUTSIDE:
+            raise AssertionError(f"{self.name}: an access outside a buffer; STYRAX_DEBUG=loops,bounds shows where")
+        raise MemoryError(f"{self.name}: no memory for intermediate results ({self.workspace} bytes planned)")
+
+    def run_sized(self, args: Sequence[Any], out_avals: Sequence[Any], out_bytes: Sequence[int],
+                  sizes: tuple[int, ...]) -> list[Any]:
+        """Runs a program whose shapes are known only now."""
+        memories = [args[i]._live() for i in self.live_inputs]
+        addresses = [m.address for m in memories]
+        addresses += self.constant_addresses
+        committed = True in [x.committed for x in args]
+        outs = []
+        for k, (aval, size) in enumerate(zip(out_avals, out_bytes, strict=True)):
+            if k in self.hollow:
+                outs.append(array_type(aval)(aval, None))
+                continue
+            memory = Memory(size, self.device)
+            addresses.append(memory.address)
+            outs.append(array_type(aval)(aval, memory, committed))
+        workspace = None
+        if self.workspace:
+            workspace = Memory(self.workspace, self.device)
+            addresses.append(workspace.address)
+        waiting = [m.job[0] for m in memories if m.job is not None]
+        if waiting or sum(out_bytes) + sum([m.nbytes for m in memories]) >= QUEUED_BYTES:
+            self.enqueue([*addresses, *sizes], waiting, outs, (memories, workspace))
+            return outs
+        status = self.entry(*addresses, *sizes)
+        if status:
+            self.fail(status)
+        return outs
+
+    def _take(self, array: Any, number: int, addresses: list[int]) -> Memory:
+        """The memory of a donated argument; a copy of it where someone else still sees it."""
+        memory = array._live()
+        memory.wait()
+        if memory.owner is not None or sys.getrefcount(memory) > OWNERS or array._numpy is not None:
+            copy = Memory(memory.nbytes, self.device)
+            ctypes.memmove(copy.address, memory.address, memory.nbytes)
+            addresses[self.live_inputs.index(number)] = copy.address
+            memory = copy
+        array.delete()
+        return memory
+
+    def as_text(self, dialect: str | None = None) -> str:
+        """Loop IR; "llvm" and "asm" show what follows."""
+        if dialect == "asm":
+            return llvm.asm(self.ir)
+        return self.ir if dialect == "llvm" else str(self.program)
+
+    def memory_analysis(self) -> tuple[int, int, int, int, int]:
+        """Bytes of code, arguments, results, results in donated arguments, and workspace."""
+        arguments = sum(int(b.nbytes) for b in self.program.inputs if b is not None)
+        alias = sum(self.out_bytes[k] for k in self.taken)
+        return 0, arguments, sum(self.out_bytes), alias, self.program.workspace
+
+    def cost_analysis(self) -> dict[str, float]:
+        """Estimates read off the loops: scalar operations, and bytes loaded and stored."""
+        return costs.analyse(self.program)
+
+
+def _as_array(x: Any, client: Any) -> Any:
+    if isinstance(x, Tracer):
+        raise_leak(x)
+    return x if type(x) is Array else client.put(x, get_aval(x), None)
