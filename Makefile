@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 NAMES ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bounds bench check clean
+.PHONY: help demo test bounds bench check docs clean
 
 help:
 	@echo "make demo    train two networks on handwritten digits with Styrax (about a minute)"
@@ -15,6 +15,7 @@ help:
 	@echo "make bounds  run the tests with every access of compiled code checked"
 	@echo "make bench   compare speed with JAX; NAMES='softmax digits' picks workloads"
 	@echo "make check   ruff and mypy"
+	@echo "make docs    write docs/primitives.md from the rule tables"
 	@echo "make clean   remove .venv and caches"
 
 $(BIN)/python:
@@ -44,6 +45,9 @@ bench: $(VENV)/test.stamp
 check: $(VENV)/test.stamp
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m mypy
+
+docs: $(VENV)/test.stamp
+	$(BIN)/python -m tools.primitives > docs/primitives.md
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache

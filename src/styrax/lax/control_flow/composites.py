@@ -18,6 +18,7 @@ from styrax.transforms import batching
 from styrax.transforms.flattening import FlatFunction, positional
 
 composite_p = Primitive("composite", multiple_results=True)
+composite_p.declare(program=lambda params: params["jaxpr"])
 
 
 @composite_p.def_abstract_eval
@@ -73,7 +74,6 @@ rules.jvps[composite_p] = _jvp
 rules.transposes[composite_p] = _transpose
 rules.batchers[composite_p] = _batch
 rules.stablehlos[composite_p] = _hlo
-rules.loops[composite_p] = lambda b, *xs, jaxpr, **_: b.inline(jaxpr, *xs)
 
 
 def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Callable[..., Any]:
