@@ -8,7 +8,7 @@ NAMES ?=
 AGAINST ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bounds bench check clean
+.PHONY: help demo test bounds bench check docs clean
 
 help:
 	@echo "make demo    train two networks on handwritten digits with Styrax (about a minute)"
@@ -18,6 +18,7 @@ help:
 	@echo "make bench AGAINST=commit  compare speed with that commit's tree; also with NAMES, QUICK=1,"
 	@echo "             PAIRS=8 (processes for each row), SECONDS=60 (in which a row gets more, while it is unclear)"
 	@echo "make check   ruff and mypy"
+	@echo "make docs    write docs/primitives.md from the rule tables"
 	@echo "make clean   remove .venv and caches"
 
 $(BIN)/python:
@@ -49,6 +50,9 @@ bench: $(VENV)/$(if $(AGAINST),demo,test).stamp
 check: $(VENV)/test.stamp
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m mypy
+
+docs: $(VENV)/test.stamp
+	$(BIN)/python -m tools.primitives > docs/primitives.md
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -66,6 +68,19 @@ def test_in_a_loop_under_grad_and_vmap():
 
     close(jax.jit(jax.vmap(f))(X), expected(X))
     close(jax.vmap(jax.grad(f))(X), 1 / (1 + 3 * np.abs(X)) ** 2, 1e-4)
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (1000,), (300, 400)], ids=str)
+def test_loops_of_a_scan_are_those_of_tanh(shape):
+    """But for the arithmetic and what it costs: what the compiler knows of one of its own, it knows of this one."""
+    def loops(f):
+        compiled = jax.jit(lambda x: lax.scan(lambda c, _: (f(c), c), x, None, length=7)).lower(
+            np.ones(shape, np.float32)).compile()
+        return re.sub(r" cost\(\d+\)", "", compiled.as_text())
+
+    element = r"(\w+(?:\[\w+\])?)"  # the operand, which stands in it twice
+    ours, times = re.subn(rf"div\({element}, add\(1.0:float32, abs\(\1\)\)\)", r"tanh(\1)", loops(softsign))
+    assert times == 1 and ours == loops(lax.tanh)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])

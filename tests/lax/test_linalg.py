@@ -207,8 +207,8 @@ def test_tridiagonal_solve(dtype):
 
 def test_products_and_updates():
     a, c = draw((3, 4), "float32"), draw((3, 3), "float32", 1)
-    for symmetric in (False, True):
-        check("cpu", *both("symmetric_product", alpha=2.0, beta=0.5, symmetrize_output=symmetric), a, c, rtol=1e-4,
+    for engine, symmetric in itertools.product(("cpu", "xla"), (False, True)):
+        check(engine, *both("symmetric_product", alpha=2.0, beta=0.5, symmetrize_output=symmetric), a, c, rtol=1e-4,
               atol=1e-4)
     r = np.triu(draw((5, 5), "float32")) + 3 * np.eye(5, dtype=np.float32)
     w = draw((5,), "float32", 1)

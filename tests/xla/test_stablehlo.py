@@ -11,7 +11,7 @@ from styrax.core.programs.jaxpr import ClosedJaxpr
 from styrax.core.programs.primitive import Primitive
 from styrax.core.settings import config
 from styrax.core.tracing.staging import trace_to_jaxpr
-from styrax.transforms import api
+from styrax.transforms import api, checkify
 from styrax.xla.stablehlo import LoweringError, dense_text, module_text
 from tests import xla_cpu
 from tests.xla_cpu import shaped
@@ -64,6 +64,7 @@ def test_nested_programs_become_one_function_each():
     inner = trace_to_jaxpr(lambda x: [lax.mul(lax.sin(x), 2.0)], [shaped(np.ones(3, np.float32))])
     call = Primitive("jit", multiple_results=True)
     call.def_abstract_eval(lambda *avals, jaxpr, name: jaxpr.out_avals)
+    call.declare(program=lambda params: params["jaxpr"])
 
     def twice(x):
         (y,) = call.bind(x, jaxpr=inner, name="half turn")
@@ -124,3 +125,16 @@ def test_eager_backend():
         assert len(backend.cache) == 1
     finally:
         backends.set_default(None)
+
+
+def test_checks():
+    def checked(check):
+        def f(x):
+            check(lax.gt(x, 0.0), "negative")
+            return lax.sin(x)
+
+        return module_text(api.make_jaxpr(f)(np.float32(1)))
+
+    assert "stablehlo.sine" in checked(checkify.debug_check)
+    with pytest.raises(ValueError, match="not functionalized"):
+        checked(checkify.check)

@@ -38,7 +38,7 @@ from .tracing import trace_function
 from .zeros import zeros_like_aval
 
 if TYPE_CHECKING:
-    from ..core.programs.lowering import Builder
+    pass
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -249,7 +249,7 @@ def _check_avals(*_: Any, **params: Any) -> tuple[list, frozenset]:
     return [], frozenset({error_effect})
 
 
-def _check_loops(b: Builder, *_: Any, debug: bool, **params: Any) -> list:
+def _check_lowering(b: object, *_: Any, debug: bool, **params: Any) -> list:
     if not debug:
         raise ValueError(
             "Cannot abstractly evaluate a checkify.check which was not functionalized. This probably means you tried "
@@ -271,7 +271,7 @@ def _check_batch(args: Sequence[Any], dims: Sequence[int | None], **params: Any)
     return check_p.bind(failed, *rest, **params), []
 
 
-rules.loops[check_p] = _check_loops
+rules.loops[check_p] = rules.stablehlos[check_p] = _check_lowering
 rules.jvps[check_p] = lambda primals, tangents, **params: (check_p.bind(*primals, **params), [])
 rules.batchers[check_p] = _check_batch
 

@@ -1,8 +1,8 @@
 """Printing a jaxpr as the text of a StableHLO module.
 
 Every equation is written by the rule of its primitive in `core.programs.rules.stablehlos`; a rule gets the
-builder of the block it stands in and operands as `Hlo` values, and returns `Hlo` values. Equations
-that carry a jaxpr of their own and have no rule (nested `jit`, custom derivatives, `remat`) become
+builder of the block it stands in and operands as `Hlo` values, and returns `Hlo` values. Calls
+without a rule (nested `jit`, custom derivatives, `remat`; by their trait `program`) become
 calls of private functions, one function per jaxpr. Operations are printed in MLIR's generic form,
 the only one that needs no knowledge of each operation's own syntax.
 """
@@ -50,7 +50,6 @@ _ELEMENT_TYPES = {
     "float0": "i1",
 }
 
-_CALL_PARAMS = ("jaxpr", "call_jaxpr", "fun_jaxpr", "callee", "call")
 _TOKEN_TYPE = "!stablehlo.token"
 
 
@@ -294,12 +293,10 @@ class Builder:
         rule = rules.stablehlos.get(eqn.primitive)
         if rule is not None:
             return rule(self, *operands, **eqn.params)
-        for key in _CALL_PARAMS:
-            inner = eqn.params.get(key)
-            if isinstance(inner, Jaxpr):
-                inner = ClosedJaxpr(inner, ())
-            if isinstance(inner, ClosedJaxpr):
-                return self.call(inner, *operands, name=str(eqn.params.get("name", eqn.primitive.name)))
+        if eqn.primitive.traits.program is not None:
+            inner = eqn.primitive.traits.program(eqn.params)
+            closed = inner if isinstance(inner, ClosedJaxpr) else ClosedJaxpr(inner, ())
+            return self.call(closed, *operands, name=str(eqn.params.get("name", eqn.primitive.name)))
         raise LoweringError(
             f"primitive {eqn.primitive.name!r} has no lowering to StableHLO, so the program cannot run on "
             "this device; run it on the CPU, or register a rule in styrax.core.programs.rules.stablehlos"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +17,8 @@ from styrax.core.trees import tree
 from styrax.transforms import batching
 from styrax.transforms.flattening import FlatFunction, positional
 
-if TYPE_CHECKING:
-    from styrax.core.programs.lowering import Builder, Value
-
 composite_p = Primitive("composite", multiple_results=True)
+composite_p.declare(program=lambda params: params["jaxpr"])
 
 
 @composite_p.def_abstract_eval
@@ -72,15 +70,10 @@ def _hlo(m: Any, *xs: Any, name: str, attributes: tuple, version: int, jaxpr: Cl
     )
 
 
-def _loops(b: Builder, *xs: Value, jaxpr: ClosedJaxpr, **_: Any) -> list[Value]:
-    return b.inline(jaxpr, *xs)
-
-
 rules.jvps[composite_p] = _jvp
 rules.transposes[composite_p] = _transpose
 rules.batchers[composite_p] = _batch
 rules.stablehlos[composite_p] = _hlo
-rules.loops[composite_p] = _loops
 
 
 def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Callable[..., Any]:

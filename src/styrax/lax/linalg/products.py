@@ -16,6 +16,7 @@ from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad
 
 from ..elementwise.arithmetic import add, mul, neg
+from ..elementwise.families import scalar_like
 from ..indexing.slicing import slice_in_dim
 from ..shaping.broadcasting import broadcast_in_dim
 from ..shaping.filling import pad
@@ -31,8 +32,10 @@ from .matrices import (
     each_matrix,
     in_dtype,
     is_complex,
+    matmul,
     place_of,
     shape_of,
+    swapped,
     working,
 )
 
@@ -183,7 +186,7 @@ def symmetric_product(a_matrix: ArrayLike, c_matrix: ArrayLike, *, alpha: float 
     out = symmetric_product_p.bind(a_matrix, c_matrix, alpha=alpha, beta=beta)
     if not symmetrize_output:
         return out
-    from .matrices import band, swapped
+    from .matrices import band
 
     return add(band(out, True), swapped(band(out, True, -1)))
 
@@ -201,6 +204,16 @@ def _symmetric_product_loops(b: Builder, a: Any, c: Any, *, alpha: float, beta: 
 
 
 rules.loops[symmetric_product_p] = _symmetric_product_loops
+
+
+def _symmetric_product_hlo(m: Any, a: Any, c: Any, *, alpha: float, beta: float) -> Any:
+    def product(a: Any, c: Any) -> Any:
+        return add(mul(matmul(a, swapped(a)), scalar_like(a, alpha)), mul(c, scalar_like(c, beta)))
+
+    return m.call_traced(product, a, c)[0]
+
+
+rules.stablehlos[symmetric_product_p] = _symmetric_product_hlo
 
 # --- updates
 
