@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "cpu": COMPILER,
     "xla": COMPILER,
     "parallel": FLOORS,
-    "interpreters": FLOORS,
+    "interpreters": FLOORS | {"extend"},
     "extend": FLOORS,
     "lazy": set(),
     "version": set(),

@@ -8,7 +8,7 @@ between.
 from __future__ import annotations
 
 import ctypes
-from typing import Any
+from typing import TYPE_CHECKING, Any, ForwardRef
 
 import numpy as np
 
@@ -18,7 +18,11 @@ from ..types.avals import ShapedArray
 from ..types.promotion import by_name
 from ..types.typing import DeviceLike, DTypeLike, SupportsDLPack
 from . import backends
-from .array import Array
+
+if TYPE_CHECKING:
+    from .array import Array
+else:  # for `typing.get_type_hints`: the array's module asks this one
+    Array = ForwardRef("Array", module="styrax.core.arrays.array")
 
 CPU, CUDA_HOST = 1, 3
 _VERSION = (1, 1)
