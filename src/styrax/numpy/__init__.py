@@ -114,6 +114,7 @@ from .functions import (
     minimum,
     multiply,
     negative,
+    spacing,
     subtract,
     ufunc,
 )

@@ -249,7 +249,7 @@ def _check_avals(*_: Any, **params: Any) -> tuple[list, frozenset]:
     return [], frozenset({error_effect})
 
 
-def _check_lowering(b: object, *_: Any, debug: bool, **params: Any) -> list:
+def _check_lowering(b: Builder, *_: Any, debug: bool, **params: Any) -> list[Any]:
     if not debug:
         raise ValueError(
             "Cannot abstractly evaluate a checkify.check which was not functionalized. This probably means you tried "
