@@ -41,6 +41,7 @@ from .binary import (
     power,
     remainder,
     right_shift,
+    spacing,
     true_divide,
 )
 from .broadcasting import broadcast_arrays, broadcast_shapes, broadcast_to
@@ -114,7 +115,6 @@ from .functions import (
     minimum,
     multiply,
     negative,
-    spacing,
     subtract,
     ufunc,
 )

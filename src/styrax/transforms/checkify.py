@@ -40,6 +40,9 @@ from .zeros import zeros_like_aval
 if TYPE_CHECKING:
     pass
 
+if TYPE_CHECKING:
+    from ..core.programs.lowering import Builder
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
