@@ -11,6 +11,7 @@ from typing import Any, Protocol, overload
 import numpy as np
 
 from styrax import lax
+from styrax.core import hooks
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
 from styrax.core.tracing.trace import Tracer, concrete_or_error
@@ -434,7 +435,6 @@ def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_r
 def _repeat_each(a: Any, repeats: Any, axis: int, total: int) -> Array:
     # Element i begins at the sum of the counts before it: marks there, summed up, give the source indices.
     from .cumulative import cumsum
-    from .indexing import gather_elements
     from .updates import scatter
 
     starts = roll(repeats, 1)
@@ -444,7 +444,7 @@ def _repeat_each(a: Any, repeats: Any, axis: int, total: int) -> Array:
     marks = scatter(marks, starts, 1, "add")
     source = cumsum(marks)
     source = lax.sub(source, convert(1, source.dtype))
-    return gather_elements(a, (*[slice(None)] * axis, source))
+    return hooks.numpy.take(a, source, axis=axis)
 
 
 def _resize(a: ArrayLike, new_shape: Shape) -> Array:
