@@ -68,7 +68,19 @@ def _collective(name: str, names_of: Callable[[dict[str, Any]], Sequence[Any]]) 
     """A primitive that works over named axes."""
     primitive = Primitive(name)
     batching.axis_names_of[primitive] = lambda params: [n for n in names_of(params) if not isinstance(n, int)]
+
+    def loops(b: Builder, *xs: Any, **params: Any) -> None:
+        refuse_names(name, names_of(params))
+
+    rules.loops[primitive] = loops  # a mapped axis has become a dimension, and no axis is left to name
     return primitive
+
+
+def refuse_names(name: str, axes: Sequence[Any]) -> None:
+    """NameError for a named axis where only positions can be meant."""
+    named = [a for a in axes if not isinstance(a, int)]
+    if named:
+        raise NameError(f"unbound axis name: {named[0]} in {name}")
 
 
 def _group_size(groups: Any, size: int) -> int:
@@ -107,25 +119,12 @@ def _reduction(name: str, plain: str, of_constant: Callable[[Any, int], Any]) ->
         return out, d - sum(isinstance(a, int) and a < d for a in moved)
 
     def loops(b: Builder, x: Any, *, axes: tuple, **_: Any) -> Any:
-        primitive_of = getattr(lax, f"{plain}_p")
-        _only_positional(name, axes)
-        return rules.loops[primitive_of](b, x, axes=axes, out_sharding=None)
-
-    def stablehlo(m: Any, x: Any, *, axes: tuple, **_: Any) -> Any:
-        primitive_of = getattr(lax, f"{plain}_p")
-        _only_positional(name, axes)
-        return rules.stablehlos[primitive_of](m, x, axes=axes, out_sharding=None)
+        refuse_names(name, axes)
+        return rules.loops[getattr(lax, f"{plain}_p")](b, x, axes=axes, out_sharding=None)
 
     rules.fancy_batchers[primitive] = batch
     rules.loops[primitive] = loops
-    rules.stablehlos[primitive] = stablehlo
     return primitive
-
-
-def _only_positional(name: str, axes: Sequence[Any]) -> None:
-    named = [a for a in axes if not isinstance(a, int)]
-    if named:
-        raise NameError(f"unbound axis name: {named[0]} in {name}")
 
 
 def _times(x: Any, size: int) -> Any:

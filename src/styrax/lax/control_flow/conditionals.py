@@ -583,11 +583,18 @@ rules.discharges[cond_p] = _cond_discharge
 
 
 def _cond_hlo(m: Any, index: Any, *operands: Any, branches: Any) -> Any:
-    def region(b: ClosedJaxpr) -> str:
-        return m.region([], lambda m2: m2.inline(b, *operands))
+    tokens = m.order(*branches)
 
-    avals = list(m.avals_out)
-    return m.op("stablehlo.case", [index], avals, regions=[region(b) for b in branches])
+    def region(b: ClosedJaxpr) -> str:
+        def body(m2: Any) -> list[Any]:
+            m2.token = m.token
+            outs = m2.inline(b, *operands)
+            return [*m2.order(*branches), *outs]
+
+        return m.region([], body)
+
+    avals = [*(t.aval for t in tokens), *m.avals_out]
+    return m.proceed(tokens, m.op("stablehlo.case", [index], avals, regions=[region(b) for b in branches]))
 
 
 rules.stablehlos[cond_p] = _cond_hlo
