@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,12 +57,13 @@ def _between(m: Any, groups: Sequence[Sequence[int]]) -> str:
     return f"{_channel(m)}, replica_groups = {_matrix(groups)}, use_global_device_ids"
 
 
-def _combine(m: Any, function: Callable[[Any, Any], Any], dtype: Any) -> str:
+def _combine(m: Any, operation: str, dtype: Any) -> str:
+    """How two elements become one: by a function of `lax`."""
     scalar = ShapedArray((), dtype)
-    return m.region([scalar, scalar], lambda m2, x, y: m2.call_traced(function, x, y))
+    return m.region([scalar, scalar], lambda m2, x, y: m2.call_traced(getattr(lax, operation), x, y))
 
 
-def _reduction(primitive: Primitive, plain: str, function: Callable[[Any, Any], Any]) -> None:
+def _reduction(primitive: Primitive, plain: str, operation: str) -> None:
     def stablehlo(m: Any, x: Any, *, axes: tuple[Hashable, ...], axis_index_groups: Any) -> Any:
         positions = tuple(a for a in axes if isinstance(a, int))
         names = [a for a in axes if not isinstance(a, int)]
@@ -71,14 +72,14 @@ def _reduction(primitive: Primitive, plain: str, function: Callable[[Any, Any], 
             x = rules.stablehlos[getattr(lax, f"{plain}_p")](m, x, axes=positions, out_sharding=None)
         if not names:
             return x
-        return m.op("stablehlo.all_reduce", [x], m.avals_out, _between(m, groups), [_combine(m, function, x.dtype)])
+        return m.op("stablehlo.all_reduce", [x], m.avals_out, _between(m, groups), [_combine(m, operation, x.dtype)])
 
     rules.stablehlos[primitive] = stablehlo
 
 
-_reduction(psum_p, "reduce_sum", lambda x, y: lax.add(x, y))
-_reduction(pmax_p, "reduce_max", lambda x, y: lax.max(x, y))
-_reduction(pmin_p, "reduce_min", lambda x, y: lax.min(x, y))
+_reduction(psum_p, "reduce_sum", "add")
+_reduction(pmax_p, "reduce_max", "max")
+_reduction(pmin_p, "reduce_min", "min")
 
 
 def _axis_index(m: Any, *, axis_name: Hashable) -> Any:
@@ -137,7 +138,7 @@ def _reduce_scatter(m: Any, x: Any, *, scatter_dimension: int, axis_name: Sequen
     shape[scatter_dimension] //= axis_size
     attributes = f"scatter_dimension = {scatter_dimension} : i64, {_between(m, groups)}"
     (out,) = m.op("stablehlo.reduce_scatter", [x], [ShapedArray(tuple(shape), x.dtype)], attributes,
-                  [_combine(m, lambda x, y: lax.add(x, y), x.dtype)])
+                  [_combine(m, "add", x.dtype)])
     return m.reshape(out, aval.shape)
 
 
