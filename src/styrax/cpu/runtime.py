@@ -79,11 +79,6 @@ def address(symbol: str) -> int:
 llvm.add_resolver(lambda symbol: address(symbol) if symbol.startswith("styrax_") else None)
 
 
-def parallel_for_address() -> int:
-    """Address of ``void styrax_parallel_for(ptr fn, ptr env, i64 n, i64 chunk)``; see `native`."""
-    return address("styrax_parallel_for")
-
-
 def parallel_for(fn: int, env: int, n: int, chunk: int) -> None:
     """Call the native ``fn(env, begin, end)`` for each piece of ``chunk`` of [0, n), on all threads."""
     _runtime().parallel_for(fn, env, n, chunk)

@@ -52,11 +52,6 @@ def namespace(name: str, doc: str, arguments: dict[str, str] | None = None, **fu
     return module
 
 
-def documented(function: Function, doc: str) -> Function:
-    function.__doc__ = doc
-    return function
-
-
 def _same_signature(function: Function, of: Function, doc: str) -> Function:
     function.__doc__ = doc
     function.__wrapped__ = of  # type: ignore[attr-defined]
@@ -71,21 +66,6 @@ def exp_of(function: Function, doc: str) -> Function:
 def log_of(function: Function, doc: str) -> Function:
     """log(function(…)), with the same arguments."""
     return _same_signature(lambda *args, **kwargs: lax.log(function(*args, **kwargs)), function, doc)
-
-
-def complement_of(function: Function, doc: str) -> Function:
-    """1 - function(…), with the same arguments: a survival function from a distribution function."""
-
-    def complement(*args: Any, **kwargs: Any) -> Array:
-        value = function(*args, **kwargs)
-        return lax.sub(convert(1, dtype_of(value)), value)
-
-    return _same_signature(complement, function, doc)
-
-
-def log1m_of(function: Function, doc: str) -> Function:
-    """log1p(-function(…)), with the same arguments."""
-    return _same_signature(lambda *args, **kwargs: lax.log1p(lax.neg(function(*args, **kwargs))), function, doc)
 
 
 def inexact(name: str, *args: Any) -> list[Array]:
