@@ -18,7 +18,7 @@ from ..core.tracing.trace import Tracer, get_aval, raise_leak
 from ..core.types import physical
 from ..core.types.avals import ShapedArray, canonical_value, canonicalizers, shaped
 from ..core.types.dims import Recorder
-from . import libraries, llvm, native, runtime
+from . import libraries, llvm, native_queue, runtime
 from .dispatch import make_caller
 from .eager import Eager
 from .emit import Function, Module
@@ -164,7 +164,7 @@ class Executable:
     def fail(self, status: int) -> None:
         if status == runtime.CANCELLED:
             raise KeyboardInterrupt(f"{self.name} was cancelled")
-        if status == native.OUTSIDE:
+        if status == native_queue.OUTSIDE:
             raise AssertionError(f"{self.name}: an access outside a buffer; STYRAX_DEBUG=loops,bounds shows where")
         raise MemoryError(f"{self.name}: no memory for intermediate results ({self.workspace} bytes planned)")
 

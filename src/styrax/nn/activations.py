@@ -12,6 +12,7 @@ from styrax.core.arrays.array import Array
 from styrax.core.types.typing import ArrayLike, Axis, AxisName, DTypeLike
 from styrax.numpy.binary import add, divide, equal, logaddexp, multiply, power, subtract
 from styrax.numpy.broadcasting import choose_elements
+from styrax.numpy.clipping import clip
 from styrax.numpy.conversion import array, asarray
 from styrax.numpy.promotion import (
     arrays,
@@ -24,7 +25,6 @@ from styrax.numpy.promotion import (
     user_dtype,
 )
 from styrax.numpy.reductions import mean as mean_
-from styrax.numpy.selection import clip
 from styrax.numpy.ufuncs import absolute, sqrt, square, tanh
 from styrax.transforms.custom import custom_jvp
 from styrax.transforms.jit import jit_for_all_shapes as jit

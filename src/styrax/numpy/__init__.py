@@ -44,6 +44,8 @@ from .binary import (
     true_divide,
 )
 from .broadcasting import broadcast_arrays, broadcast_shapes, broadcast_to
+from .clipping import clip
+from .complex_parts import angle, conj, conjugate, imag, iscomplex, iscomplexobj, isreal, isrealobj, real
 from .contractions import cross, dot, inner, kron, matmul, matvec, outer, tensordot, vdot, vecdot, vecmat
 from .conversion import (
     array,
@@ -99,6 +101,7 @@ from .cumulative import (
     nanvar,
 )
 from .einsum import einsum, einsum_path
+from .float_tests import isfinite, isinf, isnan, isneginf, isposinf, signbit
 from .functions import (
     add,
     bitwise_and,
@@ -133,6 +136,7 @@ from .joining import (
     vsplit,
     vstack,
 )
+from .positions import argwhere, compress, extract, flatnonzero, nonzero, ravel_multi_index, unravel_index
 from .reductions import (
     all,
     amax,
@@ -233,23 +237,15 @@ from .scalars import (
     unsignedinteger,
 )
 from .selection import (
-    argwhere,
     choose,
-    clip,
-    compress,
-    extract,
     fill_diagonal,
-    flatnonzero,
-    nonzero,
     piecewise,
     place,
     put,
     put_along_axis,
-    ravel_multi_index,
     select,
     take,
     take_along_axis,
-    unravel_index,
     where,
 )
 from .shaping import (
@@ -293,7 +289,6 @@ from .ufuncs import (
     absolute,
     acos,
     acosh,
-    angle,
     arccos,
     arccosh,
     arcsin,
@@ -310,8 +305,6 @@ from .ufuncs import (
     bitwise_not,
     cbrt,
     ceil,
-    conj,
-    conjugate,
     cos,
     cosh,
     deg2rad,
@@ -323,17 +316,7 @@ from .ufuncs import (
     floor,
     frexp,
     i0,
-    imag,
     invert,
-    iscomplex,
-    iscomplexobj,
-    isfinite,
-    isinf,
-    isnan,
-    isneginf,
-    isposinf,
-    isreal,
-    isrealobj,
     log,
     log1p,
     log2,
@@ -345,13 +328,11 @@ from .ufuncs import (
     positive,
     rad2deg,
     radians,
-    real,
     reciprocal,
     rint,
     round,
     shape,
     sign,
-    signbit,
     sin,
     sinc,
     sinh,

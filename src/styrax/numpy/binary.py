@@ -20,6 +20,7 @@ from styrax.transforms.custom import custom_jvp
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import choose_elements, truth
+from .float_tests import isinf, isnan, signbit
 from .promotion import (
     arrays,
     both,
@@ -35,7 +36,7 @@ from .promotion import (
     to_inexact,
     typed,
 )
-from .ufuncs import INEXACT, absolute, frexp, isinf, isnan, shown, signbit
+from .ufuncs import INEXACT, absolute, frexp, shown
 
 _BOOL = np.dtype(np.bool_)
 _ARITHMETIC = INEXACT | {

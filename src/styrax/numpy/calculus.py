@@ -227,7 +227,7 @@ unwrap = jit(named(_unwrap, "unwrap"), static_argnames=("axis",))
 
 # -- interpolation -----------------------------------------------------------------------------------
 def _interp_body(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> Any:
-    from .selection import clip
+    from .clipping import clip
     from .sorting import searchsorted
 
     if shape_of(xp) != shape_of(fp) or len(shape_of(xp)) != 1:
@@ -325,7 +325,7 @@ def _isclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-5, atol: ArrayLike
         dtype = dtype_of(a)
     real = np.empty(0, dtype).real.dtype if dtypes.issubdtype(dtype, np.complexfloating) else dtype
     rtol, atol = convert(rtol, real), convert(atol, real)
-    from .ufuncs import isfinite
+    from .float_tests import isfinite
 
     a_nan, b_nan = lax.ne(a, a), lax.ne(b, b)
     nans = both(a_nan, b_nan)

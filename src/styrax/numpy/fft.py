@@ -15,11 +15,11 @@ from styrax.core.tracing.trace import concrete_or_error
 from styrax.core.types.typing import ArrayLike, Axis, DeviceLike, DTypeLike, Shape
 
 from .binary import divide, multiply
+from .complex_parts import conj
 from .conversion import asarray, place
 from .indexing import gather_elements
 from .promotion import arrays, axis_indices, check_arraylike, convert, default_float, to_complex, to_inexact, user_dtype
 from .shaping import moveaxis, roll
-from .ufuncs import conj
 
 FFT, IFFT, RFFT, IRFFT = lax.FftType.FFT, lax.FftType.IFFT, lax.FftType.RFFT, lax.FftType.IRFFT
 

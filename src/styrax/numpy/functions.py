@@ -244,7 +244,8 @@ def _at_entry(a: Any, indices: Any, b: Any, *, ufunc_: ufunc) -> Any:
 
 
 def _reduceat_entry(a: Any, indices: Any, *, ufunc_: ufunc, axis: int, dtype: Any) -> Any:
-    from .selection import clip, take
+    from .clipping import clip
+    from .selection import take
 
     a, indices = (asarray(x) for x in arrays(f"{ufunc_.__name__}.reduceat", a, indices))
     a = a if dtype is None else convert(a, user_dtype(dtype, "reduceat"))

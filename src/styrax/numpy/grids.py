@@ -16,8 +16,8 @@ from styrax.core.types.typing import ArrayLike, SupportsShape
 from .conversion import asarray
 from .creation import arange, linspace, ones, tril, triu
 from .joining import concatenate
+from .positions import nonzero
 from .promotion import arrays, check_arraylike, default_int, promote_dtypes
-from .selection import nonzero
 
 
 def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Array]:

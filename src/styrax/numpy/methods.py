@@ -20,7 +20,21 @@ from styrax.core.tracing.trace import Tracer
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, DeviceLike, DTypeLike, Index, Object, ShapeLike, ShardingLike
 
-from . import binary, contractions, conversion, cumulative, indexing, reductions, selection, shaping, sorting, ufuncs
+from . import (
+    binary,
+    clipping,
+    complex_parts,
+    contractions,
+    conversion,
+    cumulative,
+    indexing,
+    positions,
+    reductions,
+    selection,
+    shaping,
+    sorting,
+    ufuncs,
+)
 from . import updates as updates_module
 from .promotion import is_array, literal, user_dtype
 
@@ -153,7 +167,7 @@ def _flatten(self: Array, order: str = "C", *, out_sharding: ShardingLike | None
 
 def _clip(self: Array, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
     """The elements kept between two bounds. See `clip`."""
-    return selection.clip_between(self, min=min, max=max)
+    return clipping.clip_between(self, min=min, max=max)
 
 
 def _dot(self: Array, b: ArrayLike, *, precision: lax.PrecisionLike = None,
@@ -270,7 +284,7 @@ def _choose(self: Array, choices: Array | np.ndarray | Sequence[ArrayLike], out:
 def _compress(self: Array, condition: ArrayLike, axis: int | None = None, *, out: None = None, size: int | None = None,
               fill_value: ArrayLike = 0) -> Array:
     """The slices where `condition` holds. See `compress`."""
-    return selection.compress(condition, self, axis=axis, out=out, size=size, fill_value=fill_value)
+    return positions.compress(condition, self, axis=axis, out=out, size=size, fill_value=fill_value)
 
 
 def _searchsorted(self: Array, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None, *,
@@ -306,7 +320,7 @@ def _equal(self: Array, other: ArrayLike) -> Array:
 
 def _conjugate(self: Array) -> Array:
     """The complex conjugate."""
-    return ufuncs.conj(self)
+    return complex_parts.conj(self)
 
 
 def _matrix_transposed(self: Array) -> Array:
@@ -374,14 +388,14 @@ methods: dict[str, Callable[..., Any]] = {
     "argpartition": _argpartition, "astype": _astype, "byteswap": _byteswap, "choose": _choose, "clip": _clip,
     "clone": _copy_of, "compress": _compress, "conj": _conjugate, "conjugate": _conjugate, "copy": _copy_of,
     "diagonal": _diagonal, "dot": _dot, "flatten": _flatten, "item": _item, "nonzero": _check("nonzero",
-                                                                                              selection.nonzero),
+                                                                                              positions.nonzero),
     "platform": _platform, "reshape": _reshape, "round": _check("round", ufuncs.round), "searchsorted": _searchsorted,
     "take": _check("take", selection.take), "to_device": _to_device, "transpose": _transpose, "view": _view,
 }
 
 properties: dict[str, Callable[..., Any]] = {
-    "T": shaping.transpose, "mT": _matrix_transposed, "at": updates_module.at, "real": ufuncs.real, "imag": ufuncs.imag,
-    "flat": _not_implemented("flat", "property: consider arr.flatten() instead."),
+    "T": shaping.transpose, "mT": _matrix_transposed, "at": updates_module.at, "real": complex_parts.real,
+    "imag": complex_parts.imag, "flat": _not_implemented("flat", "property: consider arr.flatten() instead."),
     "itemsize": _item_size, "nbytes": _byte_size,
 }
 

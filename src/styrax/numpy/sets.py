@@ -21,8 +21,8 @@ from .conversion import asarray
 from .cumulative import cumsum
 from .indexing import gather_elements
 from .joining import append, concatenate
+from .positions import nonzero
 from .promotion import arrays, axis_index, check_arraylike, convert, default_int, promote_dtypes, unwrap
-from .selection import nonzero
 from .shaping import moveaxis, ravel
 from .sorting import argsort, lexsort, searchsorted
 from .updates import scatter

@@ -99,7 +99,7 @@ def _by_rejection(key: Any, count: Any, p: Any, steps: Any) -> Array:
 def draw_binomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     """`random.binomial` on checked arguments, computed in the dtype of `p`."""
     from styrax.numpy.broadcasting import broadcast_to, choose_elements
-    from styrax.numpy.ufuncs import isinf
+    from styrax.numpy.float_tests import isinf
 
     where = choose_elements.__wrapped__  # part of this program, not a call
     if not dtypes.issubdtype(lax.dtype(p), np.floating):
@@ -128,8 +128,8 @@ def draw_binomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: Any) 
 def draw_multinomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: Any, unroll: int | bool) -> Array:
     """`random.multinomial` on checked arguments: one category after the other takes its share of what is left."""
     from styrax.numpy import broadcast_to, moveaxis, where
+    from styrax.numpy.clipping import clip_between
     from styrax.numpy.promotion import promote_dtypes_inexact
-    from styrax.numpy.selection import clip_between
 
     n, p = promote_dtypes_inexact(n, p)
     n = broadcast_to(n, shape[:-1])

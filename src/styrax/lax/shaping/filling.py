@@ -110,7 +110,7 @@ def _pad_transpose(ct: Any, x: Any, value: Any, *, padding_config: tuple) -> lis
             ad.Zero(v.aval) if ad.is_undefined_primal(v) else None for v in (x, value)
         ]
     from ..elementwise.arithmetic import sub
-    from ..indexing.slicing import slice as slice_array
+    from ..indexing.static_slicing import slice as slice_array
 
     low, high, interior = zip(*padding_config, strict=True) if padding_config else ((), (), ())
 

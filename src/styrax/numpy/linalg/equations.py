@@ -20,10 +20,10 @@ from styrax.transforms.jit import jit_for_all_shapes as jit
 from .. import contractions, reductions
 from ..binary import divide, greater, multiply, subtract
 from ..broadcasting import choose_elements, spread
+from ..complex_parts import conj
 from ..creation import eye
 from ..indexing import gather_elements
 from ..promotion import axis_indices, check_arraylike, convert, shape_of, unwrap
-from ..ufuncs import conj
 from .decompositions import svd
 from .operands import HIGHEST, adjoint, matrices, permuted_rows, real_dtype, transposed
 

@@ -10,10 +10,10 @@ from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.types import dtypes
 
+from ..complex_parts import conj
 from ..conversion import asarray
 from ..indexing import gather_elements
 from ..promotion import arrays, promote_dtypes_inexact
-from ..ufuncs import conj
 
 HIGHEST = lax.Precision.HIGHEST
 

@@ -27,8 +27,8 @@ from styrax.numpy.binary import (
 )
 from styrax.numpy.broadcasting import choose_elements, spread_all
 from styrax.numpy.conversion import asarray
+from styrax.numpy.float_tests import signbit
 from styrax.numpy.promotion import arrays, both, dtype_of, either, promote_args_inexact
-from styrax.numpy.ufuncs import signbit
 from styrax.transforms.custom import custom_jvp
 from styrax.transforms.derivatives import jvp
 

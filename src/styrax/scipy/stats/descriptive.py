@@ -116,7 +116,7 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, 
     dense = gather_elements(cumsum(new), inverse) if n else inverse
     if method == "dense":
         return convert(dense, default_float())
-    from styrax.numpy.selection import nonzero
+    from styrax.numpy.positions import nonzero
 
     bounds = nonzero(new, size=n + 1, fill_value=n)[0]
     if method == "max":
