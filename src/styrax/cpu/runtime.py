@@ -76,11 +76,6 @@ def address(symbol: str) -> int:
         raise LookupError(f"the native runtime has no {symbol!r}") from None
 
 
-def parallel_for_address() -> int:
-    """Address of ``void styrax_parallel_for(ptr fn, ptr env, i64 n, i64 chunk)``; see `native`."""
-    return address("styrax_parallel_for")
-
-
 def parallel_for(fn: int, env: int, n: int, chunk: int) -> None:
     """Call the native ``fn(env, begin, end)`` for each piece of ``chunk`` of [0, n), on all threads."""
     _runtime().parallel_for(fn, env, n, chunk)

@@ -9,6 +9,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.programs.named import named
 from styrax.core.types.typing import ArrayLike, Axis, AxisName, DTypeLike
 from styrax.numpy.binary import add, divide, equal, logaddexp, multiply, power, subtract
 from styrax.numpy.broadcasting import choose_elements
@@ -310,7 +311,7 @@ def _glu(x: ArrayLike, axis: int = -1) -> Array:
     return multiply(first, sigmoid(second))
 
 
-_glu.__name__ = _glu.__qualname__ = "glu"
+named(_glu, "glu")
 glu = jit(_glu, static_argnames=("axis",))
 
 
@@ -413,7 +414,7 @@ def _standardize(x: ArrayLike, axis: Axis = -1, mean: ArrayLike | None = None, v
     return multiply(subtract(x, mean), lax.rsqrt(add(variance, epsilon)))
 
 
-_standardize.__name__ = _standardize.__qualname__ = "standardize"
+named(_standardize, "standardize")
 standardize = jit(_standardize, static_argnames=("axis", "algorithm"))
 
 

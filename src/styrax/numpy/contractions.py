@@ -10,6 +10,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.programs.named import named
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
@@ -334,5 +335,5 @@ def cross(a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: i
     return _cross_jit(a, b, axisa=axisa, axisb=axisb, axisc=axisc, axis=axis)
 
 
-_cross.__name__ = _cross.__qualname__ = "cross"
+named(_cross, "cross")
 _cross_jit = jit(_cross, static_argnames=("axisa", "axisb", "axisc", "axis"))

@@ -10,6 +10,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.programs.named import named
 from styrax.core.types.typing import ArrayLike, DTypeLike, Index, Scalar
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
@@ -138,7 +139,7 @@ class ufunc:
 
 
 def _static_jit(function: Callable[..., Any], name: str, *static: str) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
+    named(function, name)
     return jit(function, static_argnames=("ufunc_", *static))
 
 

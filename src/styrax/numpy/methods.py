@@ -15,6 +15,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array, install_methods
+from styrax.core.programs.named import named
 from styrax.core.settings import config
 from styrax.core.tracing.trace import Tracer
 from styrax.core.types import dtypes
@@ -348,8 +349,7 @@ def _check(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         return function(self, *args, **kwargs)
 
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = function.__doc__
+    named(method, name, function.__doc__)
     method.__wrapped__ = function  # type: ignore[attr-defined]
     return method
 

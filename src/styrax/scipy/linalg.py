@@ -15,6 +15,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.programs.named import named
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, Object
 from styrax.lax import linalg as lax_linalg
@@ -288,7 +289,7 @@ def _lu_solve_entry(lu_and_piv: tuple[ArrayLike, ArrayLike], b: ArrayLike, trans
     return lax.squeeze(out, (out.ndim - 1,)) if vector else out
 
 
-_lu_solve_entry.__name__ = _lu_solve_entry.__qualname__ = "lu_solve"
+named(_lu_solve_entry, "lu_solve")
 lu_solve = jit(_lu_solve_entry, static_argnames=("trans", "overwrite_b", "check_finite"))
 
 

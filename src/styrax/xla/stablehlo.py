@@ -389,14 +389,6 @@ def i64_array(values: Sequence[int]) -> str:
     return f"array<i64: {', '.join(map(str, values))}>" if len(values) else "array<i64>"
 
 
-def i64_matrix(rows: Sequence[Sequence[int]], columns: int = 2) -> str:
-    """A `dense` attribute of integers with two dimensions, as padding and replica groups need."""
-    inside = ", ".join("[" + ", ".join(map(str, row)) + "]" for row in rows)
-    return f"dense<[{inside}]> : tensor<{len(rows)}x{columns}xi64>" if len(rows) else (
-        f"dense<> : tensor<0x{columns}xi64>"
-    )
-
-
 def dense_text(array: np.ndarray) -> str:
     """The `dense<…>` text of an array's elements; an array of equal elements is printed once."""
     if array.size == 0:

@@ -385,24 +385,6 @@ def tree_broadcast(prefix_tree: PyTree, full_tree: PyTree, is_leaf: Callable[[An
     return treedef.unflatten(spread)
 
 
-def broadcast_flattened_prefix(leaves: Sequence[Any], prefix: PyTreeDef, full: PyTreeDef) -> list[Any]:
-    """The leaves of a prefix tree repeated for the leaves of the structure ``full``."""
-    found: list[Any] = []
-    for leaf, sub in zip(leaves, _subdefs(prefix, full, ())):
-        found.extend([leaf] * sub.num_leaves)
-    return found
-
-
-def _subdefs(prefix: PyTreeDef, full: PyTreeDef, path: tuple) -> Iterator[PyTreeDef]:
-    if prefix.is_leaf():
-        yield full
-        return
-    if prefix.node_data() != full.node_data() or len(prefix._children) != len(full._children):
-        raise ValueError(f"Tree prefix {prefix} does not fit {full} at child {path}")
-    for i, (p, f) in enumerate(zip(prefix._children, full._children)):
-        yield from _subdefs(p, f, (*path, i))
-
-
 def raise_prefix_error(
     name: str, prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None, error: ValueError
 ) -> NoReturn:

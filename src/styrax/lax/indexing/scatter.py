@@ -11,6 +11,7 @@ import numpy as np
 from styrax.core.arrays.array import Array
 from styrax.core.programs import rules
 from styrax.core.programs.jaxpr import Jaxpr
+from styrax.core.programs.named import named
 from styrax.core.programs.primitive import Primitive
 from styrax.core.tracing.staging import trace_to_jaxpr
 from styrax.core.tracing.trace import get_aval
@@ -162,10 +163,7 @@ def _public(name: str, primitive: Primitive, combiner: Callable[..., Any] | None
         return _bind(primitive, combiner, operand, scatter_indices, updates, dimension_numbers, indices_are_sorted,
                      unique_indices, mode)
 
-    function.__name__ = function.__qualname__ = name
-    function.__module__ = "styrax.lax"
-    function.__doc__ = _DOC.format(summary=summary, together=together)
-    return function
+    return named(function, name, _DOC.format(summary=summary, together=together), "styrax.lax")
 
 
 _ANY_ORDER = "combined one after the other, in no promised order"

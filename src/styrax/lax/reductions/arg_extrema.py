@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from styrax.core.arrays.array import Array
+from styrax.core.programs.named import named
 from styrax.core.programs.primitive import Primitive
 from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray
@@ -116,13 +117,14 @@ def _arg_reduction(name: str, best: str, doc: str) -> tuple[Callable[..., Any], 
         index_dtype = dtypes.check_and_canonicalize_user_dtype(index_dtype, name)
         return prim.bind(operand, axes=(operator.index(axis),), index_dtype=index_dtype)
 
-    function.__name__ = function.__qualname__ = name
-    function.__module__ = "styrax.lax"
-    function.__doc__ = (
+    named(
+        function,
+        name,
         f"{doc}\n\nArgs:\n  operand: an integer, floating or boolean array.\n  axis: the dimension, counted from "
         "the front; it must not be empty.\n  index_dtype: integer dtype of the result.\n\nReturns:\n  an array of "
         "indices without that dimension. The first of equal elements counts; NaN\n  counts as the best.\n\n"
-        "Raises:\n  ValueError: for a dimension that does not exist or is empty.\n  TypeError: for other dtypes."
+        "Raises:\n  ValueError: for a dimension that does not exist or is empty.\n  TypeError: for other dtypes.",
+        "styrax.lax",
     )
     return function, prim
 

@@ -11,6 +11,7 @@ import numpy as np
 from styrax.core.arrays.array import Array
 from styrax.core.programs import rules
 from styrax.core.programs.jaxpr import ClosedJaxpr, Literal, eval_jaxpr
+from styrax.core.programs.named import named
 from styrax.core.programs.primitive import Primitive
 from styrax.core.tracing.staging import trace_to_jaxpr
 from styrax.core.tracing.trace import get_aval, to_concrete_value
@@ -207,12 +208,13 @@ def _reduction(
         def function(operand: ArrayLike, axes: Sequence[int]) -> Array:
             return prim.bind(operand, axes=tuple(map(operator.index, axes)))
 
-    function.__name__ = function.__qualname__ = name
-    function.__module__ = "styrax.lax"
-    function.__doc__ = (
+    named(
+        function,
+        name,
         f"{doc}\n\nArgs:\n  operand: an array.\n  axes: the dimensions to reduce, counted from the front.\n\n"
         "Returns:\n  an array without these dimensions, of the same dtype.\n\nRaises:\n  ValueError: for "
-        "dimensions that repeat or do not exist.\n  TypeError: for other dtypes."
+        "dimensions that repeat or do not exist.\n  TypeError: for other dtypes.",
+        "styrax.lax",
     )
     OPERATIONS[name] = Operation(name, prim, function, "reduction", 1, (accepts,), reference)
     return function, prim
@@ -490,7 +492,7 @@ def _monoid_function(computation: Any, operand: Any, init: Any) -> Callable[...,
     start = to_concrete_value(init)
     if start is None:
         return None
-    for function, kind, named in (
+    for function, kind, reduction in (
         (arithmetic.add, "add", reduce_sum),
         (arithmetic.mul, "mul", reduce_prod),
         (arithmetic.max, "max", reduce_max),
@@ -503,7 +505,7 @@ def _monoid_function(computation: Any, operand: Any, init: Any) -> Callable[...,
             if kind in ("add", "mul") and aval.dtype == np.bool_:
                 return None
             same = np.asarray(start).astype(aval.dtype) == _IDENTITIES[kind](aval.dtype)
-            return named if bool(same) else None
+            return reduction if bool(same) else None
     return None
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.programs.named import named
 from styrax.core.types.typing import ArrayLike, Axis
 from styrax.nn.exponentials import log_softmax as _log_softmax
 from styrax.nn.exponentials import softmax as _softmax
@@ -67,8 +68,7 @@ def _x_times_log(name: str, log: Callable[..., Any], slope: Callable[..., Any], 
         product = multiply(x, log(y))
         return choose_elements(defined, product, lax.full_like(product, 0))
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
+    named(function, name, doc)
     wrapped = custom_jvp(function)
 
     def jvp(primals: tuple, tangents: tuple) -> tuple:
@@ -77,16 +77,14 @@ def _x_times_log(name: str, log: Callable[..., Any], slope: Callable[..., Any], 
         tx, ty = promote_args_inexact(name, tx, ty) if dtype_of(tx) != dtype_of(ty) else (tx, ty)
         return out, add(multiply(tx, log(y)), multiply(ty, slope(x, y)))
 
-    jvp.__name__ = jvp.__qualname__ = f"_{name}_jvp"
+    named(jvp, f"_{name}_jvp")
     wrapped.defjvp(jvp)
 
     def entry(x: ArrayLike, y: ArrayLike) -> Array:
         x, y = promote_args_inexact(name, x, y)
         return wrapped(x, y)
 
-    entry.__name__ = entry.__qualname__ = name
-    entry.__doc__ = doc
-    return entry
+    return named(entry, name, doc)
 
 
 xlogy = _x_times_log("xlogy", lax.log, lambda x, y: divide(x, y), "x · log(y), and 0 where x is 0.")
