@@ -302,7 +302,7 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
 
 def _glu(x: ArrayLike, axis: int = -1) -> Array:
     """The first half of `x` along `axis` times the sigmoid of the second. Raises ValueError for an odd size."""
-    from styrax.numpy.joining import split
+    from styrax.numpy.concatenation import split
 
     (x,) = arrays("glu", x)
     if x.shape[axis] % 2:

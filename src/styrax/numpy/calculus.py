@@ -17,9 +17,9 @@ from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .binary import add, divide, multiply, remainder, subtract
 from .broadcasting import choose_elements, spread
+from .concatenation import concatenate
 from .conversion import asarray
 from .indexing import gather_elements
-from .joining import concatenate
 from .promotion import (
     arrays,
     axis_index,
@@ -199,7 +199,7 @@ def _unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, peri
 
     Only jumps above `discont` are changed. Raises ValueError for complex numbers.
     """
-    from .cumulative import cumsum
+    from .accumulations import cumsum
 
     p = operand("unwrap", p)
     if dtypes.issubdtype(p.dtype, np.complexfloating):

@@ -18,9 +18,9 @@ from styrax.core.types.typing import ArrayLike, Axis, Function, Object
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import choose_elements, spread
+from .concatenation import concatenate
 from .conversion import asarray
 from .indexing import gather_elements, wrap_negative
-from .joining import concatenate
 from .promotion import axis_index, check_arraylike, convert, default_int, is_array, shape_of, unwrap
 from .shaping import flip, moveaxis, operand, ravel
 from .updates import scatter

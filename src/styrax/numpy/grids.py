@@ -14,9 +14,9 @@ from styrax.core.programs.named import named
 from styrax.core.tracing.trace import concrete_or_error
 from styrax.core.types.typing import ArrayLike, SupportsShape
 
+from .concatenation import concatenate
 from .conversion import asarray
 from .creation import arange, linspace, ones, tril, triu
-from .joining import concatenate
 from .positions import nonzero
 from .promotion import arrays, check_arraylike, default_int, promote_dtypes
 

@@ -22,12 +22,12 @@ from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, DeviceLike, DTypeLike, Index, Object, ShapeLike, ShardingLike
 
 from . import (
+    accumulations,
     binary,
     clipping,
     complex_parts,
-    contractions,
     conversion,
-    cumulative,
+    dot_products,
     indexing,
     positions,
     reductions,
@@ -174,7 +174,7 @@ def _clip(self: Array, min: ArrayLike | None = None, max: ArrayLike | None = Non
 def _dot(self: Array, b: ArrayLike, *, precision: lax.PrecisionLike = None,
          preferred_element_type: DTypeLike | None = None) -> Array:
     """The product with another array. See `dot`."""
-    return contractions.dot(self, b, precision=precision, preferred_element_type=preferred_element_type)
+    return dot_products.dot(self, b, precision=precision, preferred_element_type=preferred_element_type)
 
 
 def _item(self: Array, *args: int | tuple[int, ...]) -> bool | int | float | complex:
@@ -363,7 +363,7 @@ operators: dict[str, Callable[..., Any]] = {
     "__mod__": _operator(binary.remainder), "__rmod__": _reflected(binary.remainder),
     "__divmod__": _operator(binary.divmod), "__rdivmod__": _reflected(binary.divmod),
     "__pow__": _power, "__rpow__": _reflected(binary.power),
-    "__matmul__": _operator(contractions.matmul), "__rmatmul__": _reflected(contractions.matmul),
+    "__matmul__": _operator(dot_products.matmul), "__rmatmul__": _reflected(dot_products.matmul),
     "__and__": _operator(binary.bitwise_and), "__rand__": _reflected(binary.bitwise_and),
     "__or__": _operator(binary.bitwise_or), "__ror__": _reflected(binary.bitwise_or),
     "__xor__": _operator(binary.bitwise_xor), "__rxor__": _reflected(binary.bitwise_xor),
@@ -382,7 +382,7 @@ methods: dict[str, Callable[..., Any]] = {
     **operators,
     **{name: _check(name, getattr(reductions, name)) for name in
        ("all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "ptp", "std", "sum", "var")},
-    **{name: _check(name, getattr(cumulative, name)) for name in ("cumprod", "cumsum")},
+    **{name: _check(name, getattr(accumulations, name)) for name in ("cumprod", "cumsum")},
     **{name: _check(name, getattr(shaping, name)) for name in ("ravel", "repeat", "squeeze", "swapaxes", "trace")},
     **{name: _check(name, getattr(sorting, name)) for name in ("argsort", "sort")},
     "argpartition": _argpartition, "astype": _astype, "byteswap": _byteswap, "choose": _choose, "clip": _clip,

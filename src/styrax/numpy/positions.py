@@ -58,7 +58,7 @@ def nonzero(a: ArrayLike, *, size: int | None = None,
     if math.prod(shape) == 0 or size == 0:
         return tuple(lax.full((size,), 0 if fill_value is None else fill_value if np.ndim(fill_value) == 0 else  # type: ignore[arg-type]
                               fill_value[i], default_int()) for i in range(len(shape)))  # type: ignore[index]
-    from .cumulative import cumsum
+    from .accumulations import cumsum
     from .reductions import sum as sum_
 
     flat = ravel(mask)
@@ -94,7 +94,7 @@ def flatnonzero(a: ArrayLike, *, size: int | None = None,
 
 def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
     """The indices of the nonzero elements as the rows of a matrix. `size` and `fill_value` as for `nonzero`."""
-    from .joining import concatenate
+    from .concatenation import concatenate
     from .shaping import atleast_1d
 
     a = operand("argwhere", a)

@@ -124,7 +124,7 @@ def piecewise(x: ArrayLike, condlist: Array | Sequence[ArrayLike],
         raise ValueError(f"with {count} condition(s), either {count} or {count + 1} functions are expected; got "
                          f"{len(functions)}")
     conditions = lax.concatenate([lax.full((1, *conditions.shape[1:]), False, _BOOL), truth(conditions)], 0)
-    from .cumulative import cumsum
+    from .accumulations import cumsum
 
     which = lax.argmax(cumsum(conditions, axis=0), 0, np.dtype(np.int32))
     results = [convert(f(x, *args, **kw) if callable(f) else asarray(f), x.dtype) for f in functions]

@@ -18,11 +18,11 @@ from .binary import divide, multiply, subtract
 from .broadcasting import choose_elements
 from .clipping import clip
 from .complex_parts import conj
-from .contractions import dot
+from .concatenation import concatenate
 from .conversion import asarray
+from .dot_products import dot
 from .float_tests import isnan
 from .indexing import gather_elements
-from .joining import concatenate
 from .promotion import (
     arrays,
     axis_indices,
@@ -169,7 +169,7 @@ def _rows(a: Any, i: Any, axis: int) -> Any:
 
 
 def _weighted_quantile(a: Any, q: Any, axis: Any, keepdims: bool, weights: Any, skip_nan: bool) -> Any:
-    from .cumulative import cumsum
+    from .accumulations import cumsum
     from .sorting import argsort
 
     a, q, weights = (asarray(v) for v in promote_dtypes_inexact(*arrays("quantile", a, q, weights)))

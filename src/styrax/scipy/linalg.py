@@ -19,7 +19,7 @@ from styrax.core.programs.named import named
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, Object
 from styrax.lax import linalg as lax_linalg
-from styrax.numpy import contractions
+from styrax.numpy import dot_products
 from styrax.numpy import linalg as _linalg
 from styrax.numpy.broadcasting import spread
 from styrax.numpy.conversion import asarray
@@ -311,7 +311,7 @@ def _lu(a: Any, permute_l: bool) -> tuple:
     upper = triu(factors)
     if m > k:
         upper = lax.slice_in_dim(upper, 0, k, axis=a.ndim - 2)
-    return (contractions.matmul(p, lower, precision=HIGHEST), upper) if permute_l else (p, lower, upper)
+    return (dot_products.matmul(p, lower, precision=HIGHEST), upper) if permute_l else (p, lower, upper)
 
 
 def _table(x: Array, y: Array) -> tuple[Array, Array]:
@@ -379,7 +379,7 @@ def qr_multiply(a: ArrayLike, c: ArrayLike, mode: str = "right", pivoting: bool 
         counts = ("columns", "rows") if mode == "left" else ("rows", "columns")
         raise ValueError(f"Array shapes are not compatible for {side} operation: a has shape {a.shape} so Q has {need} "
                          f"{counts[0]}, but c has {have} {counts[1]} (expected {need}).")
-    out = contractions.matmul(*((q, c) if mode == "left" else (c, q)), precision=HIGHEST)
+    out = dot_products.matmul(*((q, c) if mode == "left" else (c, q)), precision=HIGHEST)
     if len(shape) == 1:
         out = lax.reshape(out, (out.size,))
     return (out, r, *p)
@@ -397,7 +397,7 @@ def _solve(a: Any, b: Any, assume_a: str, lower: bool) -> Array:
     factors = cho_factor(lax.stop_gradient(a), lower=lower)[0]
 
     def one(a: Any, factors: Any, b: Any) -> Array:
-        return lax.custom_linear_solve(lambda x: contractions.matmul(a, x, precision=HIGHEST), b,
+        return lax.custom_linear_solve(lambda x: dot_products.matmul(a, x, precision=HIGHEST), b,
                                        lambda _, x: cho_solve((factors, lower), x), symmetric=True)
 
     if a.ndim == 2 and b.ndim <= 2:

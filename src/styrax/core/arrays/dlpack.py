@@ -15,7 +15,7 @@ import numpy as np
 from ..tracing.trace import Tracer
 from ..types import dtypes
 from ..types.avals import ShapedArray
-from ..types.promotion import by_name
+from ..types.promotion_lattice import by_name
 from . import backends
 
 CPU, CUDA_HOST = 1, 3

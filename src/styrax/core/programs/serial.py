@@ -35,7 +35,7 @@ from ..arrays.array import Array
 from ..trees.tree import PyTreeDef, tree_structure
 from ..types import dtypes
 from ..types.avals import AbstractRef, AbstractToken, AbstractValue, ShapedArray, abstract_token
-from ..types.promotion import short_names
+from ..types.promotion_lattice import short_names
 from . import rules
 from .jaxpr import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from .primitive import Primitive

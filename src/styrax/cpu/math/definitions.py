@@ -9,9 +9,9 @@ from . import (
     exponential,
     gamma,
     hyperbolic,
-    incomplete,
     inverse,
     power,
+    regularised,
     trigonometric,
     zeta,
 )
@@ -25,7 +25,7 @@ FAMILIES = (
     power,
     error_functions,
     gamma,
-    incomplete,
+    regularised,
     bessel,
     zeta,
 )

@@ -28,7 +28,7 @@ from .convolution_layouts import (
     ConvDimensionNumbers,
     ConvGeneralDilatedDimensionNumbers,
     conv_dimension_numbers,
-    spatial,
+    spatial_sizes,
 )
 
 if TYPE_CHECKING:
@@ -90,14 +90,14 @@ def _conv_abstract(lhs: ShapedArray, rhs: ShapedArray, *, window_strides: tuple[
         raise TypeError("lax.conv_general_dilated requires arguments to have the same dtypes, got "
                         f"{dtypes.dtype_name(lhs.dtype)}, {dtypes.dtype_name(rhs.dtype)}.")
     _check_conv(lhs, rhs, window_strides, dn, lhs_dilation, rhs_dilation, feature_group_count, batch_group_count)
-    in_sizes = spatial(lhs.shape, dn.lhs_spec)
+    in_sizes = spatial_sizes(lhs.shape, dn.lhs_spec)
     if len(padding) != len(in_sizes):
         raise TypeError(f"Wrong number of explicit pads for convolution: expected {len(in_sizes)}, got {len(padding)}.")
     padded = [dilated(n, d) + low + high for n, d, (low, high) in zip(in_sizes, lhs_dilation, padding, strict=True)]
     if any(n < 0 for n in padded):
         raise ValueError("Negative padding is larger than the size of the corresponding dimension: got "
                          f"padding={tuple(padding)} for lhs_shape[2:]={tuple(in_sizes)}")
-    window = [dilated(k, d) for k, d in zip(spatial(rhs.shape, dn.rhs_spec), rhs_dilation, strict=True)]
+    window = [dilated(k, d) for k, d in zip(spatial_sizes(rhs.shape, dn.rhs_spec), rhs_dilation, strict=True)]
     counts = [window_count(n, k, s) for n, k, s in zip(padded, window, window_strides, strict=True)]
     sizes = (lhs.shape[dn.lhs_spec[0]] // batch_group_count, rhs.shape[dn.rhs_spec[0]], *counts)
     shape = [0] * len(sizes)
@@ -174,9 +174,9 @@ def conv_general_dilated(lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequenc
         raise TypeError(f"All dilations must be positive, got {tuple(rhs_dilation)}.")
     if isinstance(padding, (str, PaddingType)):
         window = [dilated(k, d) for k, d in
-                  zip(spatial(shape_of(rhs), dnums.rhs_spec), rhs_dilation, strict=False)]
+                  zip(spatial_sizes(shape_of(rhs), dnums.rhs_spec), rhs_dilation, strict=False)]
         if len(window_strides) == spatial:
-            padding = padtype_to_pads(spatial(shape_of(lhs), dnums.lhs_spec), window, window_strides, padding)
+            padding = padtype_to_pads(spatial_sizes(shape_of(lhs), dnums.lhs_spec), window, window_strides, padding)
         else:
             padding = [(0, 0)] * spatial
     else:
@@ -241,9 +241,9 @@ def _conv_transpose_lhs(ct: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
         return ad.Zero(lhs.aval)
     features, batches = params["feature_group_count"], params["batch_group_count"]
     groups = max(features, batches)
-    lhs_sizes = spatial(lhs.aval.shape, dn.lhs_spec)
-    rhs_sizes = spatial(shape_of(rhs), dn.rhs_spec)
-    out_sizes = spatial(shape_of(ct), dn.out_spec)
+    lhs_sizes = spatial_sizes(lhs.aval.shape, dn.lhs_spec)
+    rhs_sizes = spatial_sizes(shape_of(rhs), dn.rhs_spec)
+    out_sizes = spatial_sizes(shape_of(ct), dn.out_spec)
     if groups > 1:
         rhs = _axis_out_of(dn.rhs_spec[0], groups, rhs)
         rhs = _axis_into(dn.rhs_spec[0], dn.rhs_spec[1], rhs)
@@ -271,9 +271,9 @@ def _conv_transpose_rhs(ct: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
         return ad.Zero(rhs.aval)
     if 0 in shape_of(lhs) or 0 in shape_of(ct):
         return ad.Zero(rhs.aval)
-    lhs_sizes = spatial(shape_of(lhs), dn.lhs_spec)
-    rhs_sizes = spatial(rhs.aval.shape, dn.rhs_spec)
-    out_sizes = spatial(shape_of(ct), dn.out_spec)
+    lhs_sizes = spatial_sizes(shape_of(lhs), dn.lhs_spec)
+    rhs_sizes = spatial_sizes(rhs.aval.shape, dn.rhs_spec)
+    out_sizes = spatial_sizes(shape_of(ct), dn.out_spec)
     padding = []
     for n, k, o, ld, rd, s, (low, _) in zip(lhs_sizes, rhs_sizes, out_sizes, params["lhs_dilation"],
                                             params["rhs_dilation"], params["window_strides"], params["padding"],
@@ -395,13 +395,13 @@ def _conv_loops(b: Builder, lhs: Any, rhs: Any, *, window_strides: Any, padding:
     out = b.avals_out[0]
     boolean = out.dtype == np.bool_
     total = accumulation_dtype(out.dtype)
-    kernel = spatial(rhs.shape, dn.rhs_spec)
-    sizes = spatial(lhs.shape, dn.lhs_spec)
+    kernel = spatial_sizes(rhs.shape, dn.rhs_spec)
+    sizes = spatial_sizes(lhs.shape, dn.lhs_spec)
     group_features = rhs.shape[dn.rhs_spec[1]]
     out_features = rhs.shape[dn.rhs_spec[0]]
     group_batch = lhs.shape[dn.lhs_spec[0]] // batch_group_count
     if any(low > 0 or high > 0 for low, high in padding) or any(d > 1 for d in lhs_dilation):
-        lhs = _padded(b, lhs, dn.lhs_spec[2:], sizes, kernel, spatial(out.shape, dn.out_spec), window_strides,
+        lhs = _padded(b, lhs, dn.lhs_spec[2:], sizes, kernel, spatial_sizes(out.shape, dn.out_spec), window_strides,
                       padding, lhs_dilation, rhs_dilation)
         padding = [(0, 0)] * len(sizes)
 

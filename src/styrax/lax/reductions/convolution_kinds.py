@@ -22,7 +22,7 @@ from .convolution_layouts import (
     ConvGeneralDilatedDimensionNumbers,
     conv_dimension_numbers,
     conv_general_permutations,
-    spatial,
+    spatial_sizes,
 )
 
 
@@ -134,7 +134,7 @@ def conv_transpose(lhs: ArrayLike, rhs: ArrayLike, strides: Sequence[int], paddi
             raise ValueError("No 4+ dimensional dimension_number defaults.")
         dimension_numbers = _TRANSPOSE_LAYOUTS[rank]
     dn = conv_dimension_numbers(shape_of(lhs), shape_of(rhs), dimension_numbers)
-    window = spatial(shape_of(rhs), dn.rhs_spec)
+    window = spatial_sizes(shape_of(rhs), dn.rhs_spec)
     dilation = (1,) * (rank - 2) if rhs_dilation is None else rhs_dilation
     window = [dilated(k, d) for k, d in zip(window, dilation, strict=True)]
     if isinstance(padding, str):

@@ -82,5 +82,5 @@ def conv_dimension_numbers(lhs_shape: Sequence[int], rhs_shape: Sequence[int],
     return ConvDimensionNumbers(*conv_general_permutations(dimension_numbers))
 
 
-def spatial(shape: Sequence[int], spec: Sequence[int]) -> list[int]:
+def spatial_sizes(shape: Sequence[int], spec: Sequence[int]) -> list[int]:
     return [shape[d] for d in spec[2:]]

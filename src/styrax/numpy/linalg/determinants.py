@@ -103,8 +103,8 @@ def _det_jvp(primals: tuple, tangents: tuple) -> tuple:
     (a,), (t,) = primals, tangents
     lu, pivots, permutation = lax_linalg.lu(a)
     diagonal, parity = _lu_parity(pivots, lu)
+    from ..accumulations import cumprod
     from ..binary import remainder
-    from ..cumulative import cumprod
     from ..updates import scatter
 
     sign = convert(add(multiply(-2, remainder(parity, 2)), 1), a.dtype)

@@ -17,7 +17,7 @@ from styrax.core.types.typing import ArrayLike
 from styrax.lax import linalg as lax_linalg
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
-from .. import contractions, reductions
+from .. import dot_products, reductions
 from ..binary import divide, greater, multiply, subtract
 from ..broadcasting import choose_elements, spread
 from ..complex_parts import conj
@@ -77,7 +77,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     lu, _, permutation = lax_linalg.lu(lax.stop_gradient(a_))
 
     def product(x: Any) -> Any:
-        return contractions.matmul(a_, x, precision=HIGHEST)
+        return dot_products.matmul(a_, x, precision=HIGHEST)
 
     def transposed_product_solve(_: Any, x: Any) -> Any:
         return lu_solve_by_permutation(lu, permutation, x, 1)
@@ -135,15 +135,15 @@ def _lstsq(a: Any, b: Any, rcond: Any, *, numpy_resid: bool = False) -> tuple[An
         rank = reductions.sum(mask)
         safe = choose_elements(mask, s, 1)
         inverse = choose_elements(mask, divide(1.0, safe), 0)
-        uty = contractions.matmul(adjoint(u), b, precision=HIGHEST)
+        uty = dot_products.matmul(adjoint(u), b, precision=HIGHEST)
         scaled = multiply(convert(lax.expand_dims(inverse, (1,)), kind), uty)
-        x = contractions.matmul(adjoint(vt), scaled, precision=HIGHEST)
+        x = dot_products.matmul(adjoint(vt), scaled, precision=HIGHEST)
     if numpy_resid and (m <= n or n == 0 or a.size == 0):
         residuals = lax.full((0,), 0, real)
     elif a.size == 0:
         residuals = reductions.sum(multiply(lax.abs(b), lax.abs(b)), axis=0)
     else:
-        difference = subtract(b, contractions.matmul(a, x, precision=HIGHEST))
+        difference = subtract(b, dot_products.matmul(a, x, precision=HIGHEST))
         square = lax.abs(difference)
         residuals = reductions.sum(multiply(square, square), axis=0)
     if vector:
@@ -189,7 +189,7 @@ def _pinv(a: Any, rtol: Any = None, hermitian: bool = False) -> Any:
     cutoff = lax.mul(lax.broadcast_in_dim(rtol, top.shape, tuple(range(len(shape_of(rtol))))), top)
     s = choose_elements(greater(s, cutoff), s, np.inf)
     right = divide(transposed(u), convert(lax.expand_dims(s, (s.ndim,)), u.dtype))
-    return contractions.matmul(transposed(vh), right, precision=HIGHEST)
+    return dot_products.matmul(transposed(vh), right, precision=HIGHEST)
 
 
 def pinv(a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *,

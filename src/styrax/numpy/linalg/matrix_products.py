@@ -12,7 +12,7 @@ from styrax.core.programs.named import named
 from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
-from .. import contractions, shaping
+from .. import dot_products, shaping
 from ..broadcasting import spread
 from ..conversion import asarray
 from ..creation import eye
@@ -39,16 +39,16 @@ def _matrix_power(a: ArrayLike, n: int) -> Array:
     if n == 1:
         return a
     if n == 2:
-        return contractions.matmul(a, a)
+        return dot_products.matmul(a, a)
     if n == 3:
-        return contractions.matmul(contractions.matmul(a, a), a)
+        return dot_products.matmul(dot_products.matmul(a, a), a)
     square: Any = None
     out: Any = None
     while n > 0:
-        square = a if square is None else contractions.matmul(square, square)
+        square = a if square is None else dot_products.matmul(square, square)
         n, bit = divmod(n, 2)
         if bit:
-            out = square if out is None else contractions.matmul(out, square)
+            out = square if out is None else dot_products.matmul(out, square)
     return out
 
 
@@ -86,7 +86,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     if shape_of(x1)[axis] != 3 or shape_of(x2)[axis] != 3:
         raise ValueError(f"Both input arrays must be (arrays of) 3-dimensional vectors, but they have "
                          f"x1.shape[axis]={shape_of(x1)[axis]} and x2.shape[axis]={shape_of(x2)[axis]}")
-    return contractions.cross(x1, x2, axis=axis)
+    return dot_products.cross(x1, x2, axis=axis)
 
 
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -95,26 +95,26 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     if len(shape_of(x1)) != 1 or len(shape_of(x2)) != 1:
         raise ValueError(f"Input arrays must be one-dimensional, but they are x1.ndim={len(shape_of(x1))} "
                          f"x2.ndim={len(shape_of(x2))}")
-    return contractions.outer(x1, x2)
+    return dot_products.outer(x1, x2)
 
 
 def matmul(x1: ArrayLike, x2: ArrayLike, /, *, precision: lax.PrecisionLike = None,
            preferred_element_type: DTypeLike | None = None) -> Array:
     """The matrix product. See `jax.numpy.matmul`."""
-    return contractions.matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
+    return dot_products.matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
 
 
 def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: lax.PrecisionLike = None,
            preferred_element_type: DTypeLike | None = None) -> Array:
     """The products of vectors. See `jax.numpy.vecdot`."""
-    return contractions.vecdot(x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type)
+    return dot_products.vecdot(x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type)
 
 
 def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2,
               precision: lax.PrecisionLike = None, preferred_element_type: DTypeLike | None = None,
               out_sharding: ShardingLike | None = None) -> Array:
     """The product over several axes. See `jax.numpy.tensordot`."""
-    return contractions.tensordot(x1, x2, axes=axes, precision=precision, preferred_element_type=preferred_element_type,
+    return dot_products.tensordot(x1, x2, axes=axes, precision=precision, preferred_element_type=preferred_element_type,
                                   out_sharding=out_sharding)
 
 

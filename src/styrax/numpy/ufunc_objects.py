@@ -331,8 +331,8 @@ def _binary(function: Callable[..., Any], identity: Any, reduce: Any = None, acc
     return ufunc(function, 2, 1, identity=identity, reduce=reduce, accumulate=accumulate, at=at)
 
 
-add = _binary(binary.add, 0, _lazily("reductions", "sum"), _lazily("cumulative", "cumsum"), "add")
-multiply = _binary(binary.multiply, 1, _lazily("reductions", "prod"), _lazily("cumulative", "cumprod"), "mul")
+add = _binary(binary.add, 0, _lazily("reductions", "sum"), _lazily("accumulations", "cumsum"), "add")
+multiply = _binary(binary.multiply, 1, _lazily("reductions", "prod"), _lazily("accumulations", "cumprod"), "mul")
 subtract = _binary(binary.subtract, None, at="sub")
 maximum = _binary(binary.maximum, None, _lazily("reductions", "max"), at="max")
 minimum = _binary(binary.minimum, None, _lazily("reductions", "min"), at="min")

@@ -302,8 +302,8 @@ def _cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, ax
     if a.shape[-1] not in (2, 3) or b.shape[-1] not in (2, 3):
         raise ValueError("Dimension must be either 2 or 3 for cross product")
     from .binary import multiply, subtract
+    from .concatenation import concatenate
     from .indexing import gather_elements
-    from .joining import concatenate
 
     a_, b_ = ([gather_elements(x, (..., i)) for i in range(x.shape[-1])] for x in (a, b))
     if len(a_) == 2 and len(b_) == 2:
