@@ -7,8 +7,7 @@ from typing import Any
 
 from styrax.nn.exponentials import logsumexp
 
-from .bessel import i0, i0e, i1, i1e
-from .error_functions import erf, erfc, erfinv, log_ndtr, ndtr, ndtri
+from .bessel_functions import i0, i0e, i1, i1e
 from .factorials import (
     beta,
     betainc,
@@ -28,6 +27,7 @@ from .factorials import (
     zeta,
 )
 from .logarithms import boxcox, boxcox1p, entr, expit, kl_div, log_softmax, logit, rel_entr, softmax, xlog1py, xlogy
+from .normal_integrals import erf, erfc, erfinv, log_ndtr, ndtr, ndtri
 
 _later = {
     "bernoulli": "series", "bessel_jn": "series", "hyp1f1": "series",
