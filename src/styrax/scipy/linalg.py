@@ -21,7 +21,7 @@ from styrax.core.types.typing import ArrayLike, Object
 from styrax.lax import linalg as lax_linalg
 from styrax.numpy import dot_products
 from styrax.numpy import linalg as _linalg
-from styrax.numpy.broadcasting import spread
+from styrax.numpy.broadcasting import spread, spread_all
 from styrax.numpy.conversion import asarray
 from styrax.numpy.creation import eye, tril, triu
 from styrax.numpy.promotion import arrays, convert, promote_dtypes_inexact, to_complex
@@ -301,7 +301,8 @@ def _lu(a: Any, permute_l: bool) -> tuple:
     k = min(m, n)
     real = np.empty(0, a.dtype).real.dtype if a.dtype.kind == "c" else a.dtype
     rows = lax.iota(permutation.dtype, m)
-    p = convert(lax.eq(*_table(lax.expand_dims(permutation, (permutation.ndim - 1,)), lax.expand_dims(rows, (1,)))),
+    p = convert(lax.eq(*spread_all((lax.expand_dims(permutation, (permutation.ndim - 1,)),
+                                  lax.expand_dims(rows, (1,))))),
                 real)
     lower = tril(factors, -1)
     if n > k:
@@ -312,11 +313,6 @@ def _lu(a: Any, permute_l: bool) -> tuple:
     if m > k:
         upper = lax.slice_in_dim(upper, 0, k, axis=a.ndim - 2)
     return (dot_products.matmul(p, lower, precision=HIGHEST), upper) if permute_l else (p, lower, upper)
-
-
-def _table(x: Array, y: Array) -> tuple[Array, Array]:
-    shape = lax.broadcast_shapes(x.shape, y.shape)
-    return spread(x, shape), spread(y, shape)
 
 
 @partial(jit, static_argnames=("permute_l", "overwrite_a", "check_finite"))

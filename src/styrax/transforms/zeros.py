@@ -122,7 +122,7 @@ def add_any(x: Any, y: Any) -> Any:
     return add_any_p.bind(x, y)
 
 
-def _float0(x: Any) -> bool:
+def is_float0(x: Any) -> bool:
     return getattr(x, "dtype", None) == dtypes.float0
 
 
@@ -132,7 +132,7 @@ def add_tangents(x: Any, y: Any) -> Any:
         return y
     if type(y) is Zero:
         return x
-    if _float0(x) or x is abstract_token:
+    if is_float0(x) or x is abstract_token:
         return x
     return add_any_p.bind(x, y)
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from styrax.core.arrays.array import Array
 from styrax.core.programs import rules
+from styrax.core.programs.attributes import i64_array
 from styrax.core.programs.primitive import Primitive
 from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray
@@ -460,10 +461,6 @@ def _hlo_dims(spec: Sequence[int], letters: str) -> str:
     return f"[{', '.join(names)}]"
 
 
-def _i64s(values: Sequence[int]) -> str:
-    return f"array<i64: {', '.join(map(str, values))}>" if len(values) else "array<i64>"
-
-
 def _conv_stablehlo(m: Any, lhs: Any, rhs: Any, *, window_strides: Any, padding: Any, lhs_dilation: Any,
                     rhs_dilation: Any, dimension_numbers: ConvDimensionNumbers, feature_group_count: int,
                     batch_group_count: int, precision: Any, preferred_element_type: Any, out_sharding: Any = None
@@ -485,11 +482,11 @@ def _conv_stablehlo(m: Any, lhs: Any, rhs: Any, *, window_strides: Any, padding:
         f"batch_group_count = {batch_group_count} : i64",
         f"dimension_numbers = #stablehlo.conv<{numbers}>",
         f"feature_group_count = {feature_group_count} : i64",
-        f"lhs_dilation = {_i64s(lhs_dilation)}",
+        f"lhs_dilation = {i64_array(lhs_dilation)}",
         f"padding = {pads}",
         f"precision_config = [{', '.join(f'#stablehlo<precision {n}>' for n in names)}]",
-        f"rhs_dilation = {_i64s(rhs_dilation)}",
-        f"window_strides = {_i64s(window_strides)}",
+        f"rhs_dilation = {i64_array(rhs_dilation)}",
+        f"window_strides = {i64_array(window_strides)}",
     ))
     return m.op("stablehlo.convolution", [lhs, rhs], [out], attributes=attributes)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from styrax.core.programs.attributes import i64_array
 from styrax.transforms import batching
 
 from ..indexing.dimension_numbers import shape_of
@@ -98,17 +99,13 @@ def read_window(b: Builder, x: Any, index: Sequence[Any], tap: Sequence[Any], *,
     return place, inside
 
 
-def i64s(values: Sequence[int]) -> str:
-    return f"array<i64: {', '.join(map(str, values))}>" if len(values) else "array<i64>"
-
-
 def window_attributes(window: Sequence[int], strides: Sequence[int], padding: Sequence[tuple[int, int]],
                       base_dilation: Sequence[int] | None = None, window_dilation: Sequence[int] | None = None) -> str:
     rank = len(window)
     pads = f"dense<{[list(p) for p in padding]}> : tensor<{rank}x2xi64>" if rank else "dense<> : tensor<0x2xi64>"
-    text = f"window_dimensions = {i64s(window)}, window_strides = {i64s(strides)}, padding = {pads}"
+    text = f"window_dimensions = {i64_array(window)}, window_strides = {i64_array(strides)}, padding = {pads}"
     if base_dilation is not None and window_dilation is not None:
-        text += f", base_dilations = {i64s(base_dilation)}, window_dilations = {i64s(window_dilation)}"
+        text += f", base_dilations = {i64_array(base_dilation)}, window_dilations = {i64_array(window_dilation)}"
     return text
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from styrax.core.programs import rules
+from styrax.core.programs.attributes import i64_array
 from styrax.core.programs.jaxpr import ClosedJaxpr, Jaxpr
 from styrax.core.programs.primitive import Primitive
 from styrax.core.tracing.trace import get_aval
@@ -23,7 +24,6 @@ from .window_geometry import (
     at_front,
     check_window,
     extreme,
-    i64s,
     read_window,
     widened,
     window_attributes,
@@ -235,18 +235,18 @@ def _select_and_scatter_add_stablehlo(m: Any, source: Any, operand: Any, *, sele
         worst = m.const(_worst(select_prim, key.dtype), key)
         lows, highs = zip(*padding, strict=True)
         operand = m.op("stablehlo.pad", [operand, worst], [ShapedArray(padded_shape, key.dtype)],
-                       attributes=f"edge_padding_low = {i64s(lows)}, edge_padding_high = {i64s(highs)}, "
-                                  f"interior_padding = {i64s((0,) * len(shape))}")[0]
+                       attributes=f"edge_padding_low = {i64_array(lows)}, edge_padding_high = {i64_array(highs)}, "
+                                  f"interior_padding = {i64_array((0,) * len(shape))}")[0]
     zero = m.const(np.zeros((), slope.dtype), slope)
-    attributes = f"window_dimensions = {i64s(window_dimensions)}, window_strides = {i64s(window_strides)}"
+    attributes = f"window_dimensions = {i64_array(window_dimensions)}, window_strides = {i64_array(window_strides)}"
     out = m.op("stablehlo.select_and_scatter", [operand, source, zero], [ShapedArray(padded_shape, slope.dtype)],
                attributes=attributes, regions=[select_region, scatter_region])[0]
     if padded_shape != shape:
         start = [low for low, _ in padding]
         limit = [low + n for (low, _), n in zip(padding, shape, strict=True)]
         out = m.op("stablehlo.slice", [out], [ShapedArray(shape, slope.dtype)],
-                   attributes=f"start_indices = {i64s(start)}, limit_indices = {i64s(limit)}, "
-                              f"strides = {i64s((1,) * len(shape))}")[0]
+                   attributes=f"start_indices = {i64_array(start)}, limit_indices = {i64_array(limit)}, "
+                              f"strides = {i64_array((1,) * len(shape))}")[0]
     return out
 
 
