@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 import sys
 
+from .deprecations import warn
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # loaded with `import jax`: imports next to nothing
     from types import ModuleType
@@ -126,12 +128,6 @@ def resolve(path: str) -> Any:
         except AttributeError:
             found = importlib.import_module(".".join(parts[:i]))
     return found
-
-
-def warn(name: str, today: str, level: int) -> None:
-    import warnings
-
-    warnings.warn(f"{name} was removed from JAX; today: {today}", DeprecationWarning, stacklevel=level + 1)
 
 
 def module(name: str) -> str | None:

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core.arrays.array import Array
 from ...core.arrays.devices import Device
-from ..removals import warn
+from ..deprecations import warn
 
 
 class DeviceBuffer:
