@@ -51,7 +51,7 @@ def interpreter(args: list[str]) -> NoReturn:
     """
     deaf = _given_flags(args) & {"I", "E", "S"}
     if deaf:
-        raise UsageError(f"With -{min(deaf)} Python cannot be told of the drop-in: call styrax.compat.install() instead")
+        raise UsageError(f"With -{min(deaf)} Python cannot be told of the drop-in: call styrax.compat.install()")
     sys.stdout.flush()
     os.execv(sys.executable, [sys.executable, *args])
 
