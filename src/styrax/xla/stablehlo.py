@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from styrax.core.programs import rules
+from styrax.core.programs.attributes import i64_array
 from styrax.core.programs.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from styrax.core.types.avals import AbstractToken, ShapedArray
 from styrax.core.types.effects import ordered_effects
@@ -457,11 +458,6 @@ def row_major(aval: Any) -> str:
     """The layout of a custom call's operand or result whose last dimension is contiguous."""
     rank = 0 if isinstance(aval, AbstractToken) else len(physical_aval(aval).shape)
     return f"dense<{list(reversed(range(rank))) or ''}> : tensor<{rank}xindex>"
-
-
-def i64_array(values: Sequence[int]) -> str:
-    """`array<i64: 1, 2>`, the form of most dimension attributes."""
-    return f"array<i64: {', '.join(map(str, values))}>" if len(values) else "array<i64>"
 
 
 def dense_text(array: np.ndarray) -> str:

@@ -13,18 +13,9 @@ from styrax.core.programs import rules
 from styrax.core.programs.primitive import Primitive
 from styrax.core.types.avals import ShapedArray
 
-from .communication import (
-    all_gather_p,
-    all_to_all_p,
-    axis_index_p,
-    pbroadcast_p,
-    pmax_p,
-    pmin_p,
-    ppermute_p,
-    psum_p,
-    reduce_scatter_p,
-    refuse_names,
-)
+from .axis_reductions import pmax_p, pmin_p, psum_p
+from .communication import all_gather_p, all_to_all_p, pbroadcast_p, ppermute_p, reduce_scatter_p
+from .named_axes import axis_index_p, refuse_names
 
 UINT32 = np.dtype(np.uint32)
 

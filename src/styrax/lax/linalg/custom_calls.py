@@ -15,16 +15,17 @@ from styrax.core.types.avals import ShapedArray
 from styrax.transforms.mapping import vmap
 
 from ..control_flow.loops import fori_loop
-from ..elementwise.arithmetic import add, div, mul, sub
+from ..elementwise.arithmetic import add, div, mul, square, sub
 from ..elementwise.comparisons import eq, select
-from ..elementwise.functions import sqrt, square
-from ..indexing.slicing import dynamic_index_in_dim, dynamic_update_index_in_dim, slice_in_dim
+from ..elementwise.functions import sqrt
+from ..indexing.slicing import dynamic_index_in_dim, dynamic_update_index_in_dim
+from ..indexing.static_slicing import slice_in_dim
 from ..shaping.filling import full_like, iota, pad
 from ..shaping.reshaping import reshape
 from .eigen import eig_p, eigh_p, hessenberg_p, schur_p, tridiagonal_p
+from .factor_updates import cholesky_update_p, tridiagonal_solve_p
 from .lu import lu_p, lu_pivots_to_permutation_p
 from .matrices import INT32, LETTERS, band, complex_dtype, is_complex, real_dtype, shape_of
-from .products import cholesky_update_p, tridiagonal_solve_p
 from .qr import geqrf_p, householder_product_p, ormqr_p, qr_p
 from .svd import svd_p
 
