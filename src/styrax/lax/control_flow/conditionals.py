@@ -50,10 +50,14 @@ def switch(index: ArrayLike, branches: Sequence[Callable[..., Any]], *operands: 
     """Applies the branch of number `index` to the operands.
 
     Args:
+      operand: the only operand, under its older name.
       index: integer scalar; clamped to the branches that there are.
       branches: sequence of functions of the operands. All are traced, and must return trees of the
         same structure, shapes and dtypes; only the chosen one runs.
       operands: trees of arrays.
+
+    Returns:
+      what the chosen branch returns: a tree of arrays of the type that all have.
 
     Raises:
       TypeError: the index is not an integer scalar, or results of branches differ in type.
@@ -94,10 +98,14 @@ def cond(pred: ArrayLike, true_fun: Function, false_fun: Function, *operands: Py
     and results are selected.
 
     Args:
+      operand: the only operand, under its older name.
       pred: boolean or number, a scalar; numbers count as true where they are not zero.
       true_fun, false_fun: functions of the operands that return trees of the same structure, shapes
         and dtypes.
       operands: trees of arrays. The older form `cond(pred, x, true_fun, y, false_fun)` is accepted.
+
+    Returns:
+      what the chosen function returns: a tree of arrays of the type that both have.
 
     Raises:
       TypeError: `pred` is not a scalar number, or the results of the functions differ in type.
