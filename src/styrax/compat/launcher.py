@@ -189,6 +189,9 @@ def _report(error: BaseException) -> None:
     traceback = error.__traceback__
     while traceback is not None and traceback.tb_frame.f_code.co_filename == __file__:
         traceback = traceback.tb_next
+    source = sys.modules.get("styrax.core.tracing.source")
+    if source is not None and source.filtering():
+        traceback = source.filter_traceback(traceback) or traceback
     if isinstance(error, SyntaxError) and traceback is None:
         error.__traceback__ = None
     error = error.with_traceback(traceback)
