@@ -24,7 +24,7 @@ KINDS = {"neg": "exact", "abs": "kink", "sign": "jump", "floor": "jump", "ceil":
          "shift_left": "exact", "shift_right_logical": "exact", "shift_right_arithmetic": "exact",
          "square": "smooth"}
 UNARY = {
-    "neg": (*NUMBERS, *TINY), "sign": NUMBERS, "abs": (*SIGNED, *INEXACT), "floor": FLOATS, "ceil": FLOATS,
+    "neg": (*NUMBERS, *TINY), "sign": REAL, "abs": (*SIGNED, *FLOATS), "floor": FLOATS, "ceil": FLOATS,
     "is_finite": FLOATS, "exp": INEXACT, "exp2": INEXACT, "log": FLOATS, "expm1": INEXACT, "log1p": FLOATS,
     "logistic": INEXACT, "sqrt": FLOATS, "rsqrt": FLOATS, "cbrt": FLOATS, "square": NUMBERS, "sin": INEXACT,
     "cos": INEXACT, "tan": INEXACT, "asin": FLOATS, "acos": FLOATS, "atan": FLOATS, "sinh": INEXACT,
@@ -39,9 +39,9 @@ BINARY = {
     "bitwise_and": (*BOOL, *INTS), "bitwise_or": (*BOOL, *INTS), "bitwise_xor": (*BOOL, *INTS),
     "shift_left": INTS, "shift_right_logical": INTS, "shift_right_arithmetic": INTS,
     "eq": ALL, "ne": ALL, "lt": (*BOOL, *REAL), "le": (*BOOL, *REAL), "gt": (*BOOL, *REAL), "ge": (*BOOL, *REAL),
-    "igamma": FULL, "igammac": FULL, "zeta": FULL, "random_gamma_grad": FULL, "mulhi": ("int32", "uint32", "int64", "uint64"),
+    "igamma": FULL, "igammac": FULL, "igamma_grad_a": FULL, "zeta": FULL, "random_gamma_grad": FULL, "mulhi": ("int32", "uint32", "int64", "uint64"),
 }
-CUTS = ("log", "sqrt", "rsqrt", "log1p", "asin", "acos", "atan", "asinh", "acosh", "atanh")  # complex ones jump
+CUTS = ("sign", "abs", "log", "sqrt", "rsqrt", "log1p", "asin", "acos", "atan", "asinh", "acosh", "atanh")  # complex ones jump
 
 
 def binary(dtypes: Collection[str], name: str) -> Row:

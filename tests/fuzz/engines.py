@@ -143,7 +143,7 @@ def difference(program: Program, ours: Outcome, theirs: Outcome, skips: Counter[
         if wrong:
             return wrong.split()[0], f"result {i}: {wrong}"
         known = program.types.get(name)
-        exact = known is not None and known.exact
+        exact = known is not None and known.exact or not comparison.rough(b.dtype)
         strange = comparison.suspicious(a.value, b.value, exact)
         if not strange.any():
             continue

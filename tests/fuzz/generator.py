@@ -101,7 +101,7 @@ class Session:
             while True:
                 self.types.clear()
                 self.args.clear()
-                steps = self.steps({}, self.rng.randint(3, 7), Place())
+                steps = self.steps({}, self.rng.randint(2, 6), Place())
                 outs = self.results(steps, [], 4)
                 if outs:
                     break
@@ -174,7 +174,7 @@ class Session:
         only_exact = row.kind in ("jump", "cut") or row.kind == "kink" and place.derived
         call = row.make(self.draw(env, steps, place, only_exact))
         exact = row.kind not in ("smooth", "cut") and all(env[n].exact for n in call.ins)
-        return self.typed(row.title, call, env, place, exact)
+        return replace(self.typed(row.title, call, env, place, exact), composed=row.composed)
 
     def typed(self, title: str, call: Call, env: dict[str, Type], place: Place, exact: bool,
               functions: tuple[Function, ...] = (), stack: tuple[Layer, ...] = (),

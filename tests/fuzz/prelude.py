@@ -224,6 +224,11 @@ def finite(x):
     return jnp.where(x == x, x, jnp.zeros_like(x))
 
 
+def limited(x):
+    """x without NaN and infinities, of which padding makes NaN or not."""
+    return jnp.where(jnp.isfinite(x), x, jnp.ones_like(x))
+
+
 def window_slope(x, window, strides):
     """The maximum over windows moved along a tangent."""
     return jax.jvp(lambda y: lax.reduce_window(y, -jnp.inf, lax.max, window, strides, "VALID"), (x,), (ramp(x),))[1]

@@ -31,6 +31,7 @@ class Step:
     functions: tuple[Function, ...] = ()
     stack: tuple[Layer, ...] = ()
     single: bool = False  # the code gives one value and no tuple
+    composed: bool = False  # of several operations that round
 
 
 @dataclass(frozen=True)
@@ -83,10 +84,11 @@ def pairs(function: Function, around: tuple[str, ...] = ()) -> Iterator[tuple[st
             yield from pairs(sub, (*around, *names))
 
 
-def expression(step: Step) -> str:
-    """A step's call."""
+def expression(step: Step, noisy: bool = False) -> str:
+    """A step's call; with `noisy`, what composed operations read goes through `noise`."""
     if not step.stack:
-        return step.code.format(*step.ins, f=step.functions[0].name if step.functions else "")
+        ins = [f"noise('{v}', {v})" if noisy and step.composed else v for v in step.ins]
+        return step.code.format(*ins, f=step.functions[0].name if step.functions else "")
     text = step.stack[-1].code.format(*(f.name for f in step.functions), f=step.functions[0].name)
     for layer in reversed(step.stack[:-1]):
         text = layer.code.format(f=text)
@@ -100,7 +102,7 @@ def source(function: Function, noisy: Callable[[str], bool] | None = None, inden
     for step in function.steps:
         lines += [source(f, noisy, inner) for f in step.functions]
         comma = "," if len(step.outs) == 1 and not step.single else ""
-        lines.append(f"{inner}{', '.join(step.outs)}{comma} = {expression(step)}")
+        lines.append(f"{inner}{', '.join(step.outs)}{comma} = {expression(step, noisy is not None)}")
         if noisy is not None:
             lines += [f"{inner}{out} = noise('{out}', {out})" for out in step.outs if noisy(out)]
     outs = ", ".join(function.outs)

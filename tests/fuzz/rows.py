@@ -21,6 +21,7 @@ class Row:
     kind: Kind = "smooth"
     name: str = ""
     adds: tuple[str, ...] = ()  # other primitives that it leads to
+    composed: bool = False  # of several operations: rounding inside is as if operands were rounded
     narrow: bool = False  # has no meaning in a wider precision
     needs_axis: bool = False  # runs inside a vmap with a name
 

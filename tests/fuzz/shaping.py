@@ -243,7 +243,7 @@ def convolution(d: Draw) -> Call:
     else:
         options = ""
     strides = tuple(d.integer(1, 2) for _ in spatial)
-    return Call(f"lax.conv_general_dilated({{0}}, {{1}}, {strides}, {padding}{options}, feature_group_count={groups})", (x, k))
+    return Call(f"lax.conv_general_dilated({{0}}, limited({{1}}), {strides}, {padding}{options}, feature_group_count={groups})", (x, k))
 
 
 def sort(d: Draw) -> Call:

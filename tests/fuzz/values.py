@@ -112,7 +112,7 @@ def text(x: np.ndarray) -> str:
         part = f"np.{PARTS[name]}"
         plain = np.stack([x.real, x.imag], -1).tolist()
         return f"np.array({plain_text(plain)}, {part}).view(np.{name}).reshape({x.shape})"
-    wide = x if x.dtype.kind in "biu" and "4" != name[-1:] else x.astype(np.int64 if "int" in name else np.float64)
+    wide = x if x.dtype.kind in "biu" else x.astype(np.int64 if "int" in name else np.float64)
     return f"np.array({plain_text(wide.tolist())}, jnp.dtype('{name}')).reshape({x.shape})"
 
 
