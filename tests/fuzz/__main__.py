@@ -45,20 +45,41 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     print(f"seed {seed}, findings and state in {folder}", flush=True)
     begin = time.monotonic()
-    environment = {**os.environ, "STYRAX_CACHE_DIR": str(folder / "cache"), "XLA_FLAGS": os.environ.get(
-        "XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true "
-                     "--xla_allow_excess_precision=false")}
+    environment = {
+        **os.environ,
+        "STYRAX_CACHE_DIR": str(folder / "cache"),
+        "XLA_FLAGS": os.environ.get(
+            "XLA_FLAGS",
+            "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true "
+            "--xla_allow_excess_precision=false",
+        ),
+    }
     while True:
         left = options.seconds - (time.monotonic() - begin)
-        command = [sys.executable, "-m", "tests.fuzz", "--worker", "--seed", str(seed), "--count", str(options.count),
-                   "--seconds", str(max(left, 0)), "--folder", str(folder)]
+        command = [
+            sys.executable,
+            "-m",
+            "tests.fuzz",
+            "--worker",
+            "--seed",
+            str(seed),
+            "--count",
+            str(options.count),
+            "--seconds",
+            str(max(left, 0)),
+            "--folder",
+            str(folder),
+        ]
         code = subprocess.run(command, env=environment).returncode
         if code >= 0:
             return code
         state = folder / "state.json"
         at = json.loads(state.read_text())["index"] if state.exists() else 0
         (folder / f"ended-{at}.py").write_text((folder / "running.py").read_text())
-        print(f"--- the process ended by signal {-code} in one of the programs before {at}: {folder}/ended-{at}.py", flush=True)
+        print(
+            f"--- the process ended by signal {-code} in one of the programs before {at}: {folder}/ended-{at}.py",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -41,9 +41,18 @@ class Campaign:
         if self.folder is None:
             return
         g = self.generator
-        state = {"seed": g.seed, "index": g.index, "rows": g.rows, "pairs": g.pairs, "primitives": self.primitives,
-                 "skips": self.skips, "looks": self.looks, "sizes": self.sizes, "seconds": self.seconds,
-                 "running": running}
+        state = {
+            "seed": g.seed,
+            "index": g.index,
+            "rows": g.rows,
+            "pairs": g.pairs,
+            "primitives": self.primitives,
+            "skips": self.skips,
+            "looks": self.looks,
+            "sizes": self.sizes,
+            "seconds": self.seconds,
+            "running": running,
+        }
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / "state.new").write_text(json.dumps(state))
         (self.folder / "state.new").replace(self.folder / "state.json")
@@ -89,7 +98,9 @@ class Campaign:
             (self.folder / "running.py").write_text("\n\n".join(map(programs.script, group)))
         for program, names in zip(group, engines.equations(group), strict=True):
             self.sizes.append(len(names))
-            known = {p for s in walk(program.main) for row in ROWS if row.title == s.row for p in (row.primitive, *row.adds)}
+            known = {
+                p for s in walk(program.main) for row in ROWS if row.title == s.row for p in (row.primitive, *row.adds)
+            }
             self.primitives.update({*names, *known})
         for finding in engines.examine(group, self.skips):
             self.keep(finding)
@@ -108,7 +119,7 @@ class Campaign:
         self.findings.append(small)
         script = programs.script(small.program)
         title = f"program {small.program.name}, {small.mode}: {small.kind}\n{small.detail}"
-        print(f"--- {title}\n{script[script.index('def ' + small.program.main.name):]}", flush=True)
+        print(f"--- {title}\n{script[script.index('def ' + small.program.main.name) :]}", flush=True)
         if self.folder:
             comment = "".join(f"# {line}\n" for line in title.splitlines())
             (self.folder / f"{small.program.name.replace(':', '-')}.py").write_text(comment + script)
@@ -129,14 +140,18 @@ class Campaign:
         excluded = ", ".join(f"{len(group)} {why}" for why, (_, group) in EXCLUDED.items())
         skips = ", ".join(f"{n} {why}" for why, n in self.skips.most_common()) or "none"
         count = len(self.sizes)
-        return (f"seed {self.generator.seed}: {count} programs, {median(self.sizes or [0]):.0f} equations in the median; "
-                f"least seen: {least}; pairs of transformations not seen: {len(unseen)} of {len(NAMES) ** 2}"
-                f"{' (' + ', '.join(unseen[:6]) + ' …)' if unseen else ''}; primitives left out: {excluded}; "
-                f"skips: {skips}; findings: {len(self.findings)}; {self.seconds:.0f} s, "
-                f"{1000 * self.seconds / max(count, 1):.0f} ms a program")
+        return (
+            f"seed {self.generator.seed}: {count} programs, {median(self.sizes or [0]):.0f} equations in the median; "
+            f"least seen: {least}; pairs of transformations not seen: {len(unseen)} of {len(NAMES) ** 2}"
+            f"{' (' + ', '.join(unseen[:6]) + ' …)' if unseen else ''}; primitives left out: {excluded}; "
+            f"skips: {skips}; findings: {len(self.findings)}; {self.seconds:.0f} s, "
+            f"{1000 * self.seconds / max(count, 1):.0f} ms a program"
+        )
 
 
 def look_of(finding: Finding) -> str:
     """What findings that may well be the same have in common."""
-    text = "".join(c for c in finding.detail[:70] if not c.isdigit()) if finding.kind not in ("values", "threads") else ""
+    text = (
+        "".join(c for c in finding.detail[:70] if not c.isdigit()) if finding.kind not in ("values", "threads") else ""
+    )
     return f"{finding.mode} {finding.kind} {text or finding.program.name}"

@@ -137,8 +137,10 @@ def _runs(program: Program, widen: bool) -> Any:
     with jax.enable_x64(True if widen else program.x64):
         args = [constant(x) if widen else x for x in program.args]
         compiled = jax.jit(run)
-        return [[np.asarray(x) for x in compiled(a, s, *args)]
-                for a, s in [(0.0, 0.0), *((1.0, 0.37 * k) for k in range(TRIALS))]]
+        return [
+            [np.asarray(x) for x in compiled(a, s, *args)]
+            for a, s in [(0.0, 0.0), *((1.0, 0.37 * k) for k in range(TRIALS))]
+        ]
 
 
 def verdict(ours: np.ndarray, theirs: np.ndarray, runs: Sequence[np.ndarray]) -> tuple[bool, bool]:
@@ -158,7 +160,11 @@ def verdict(ours: np.ndarray, theirs: np.ndarray, runs: Sequence[np.ndarray]) ->
             spread = np.broadcast_to(np.max(spread, -1, keepdims=True, initial=0), a.shape)
         allowed = FACTOR * spread + FACTOR * np.abs(b - truth) + ULPS * unit * large + 4 * tiny
         good = ~near | (np.abs(a - truth) <= allowed)
-        known = np.isfinite(truth) & np.all([np.isfinite(m) for m in moved], 0) & (large < top / 4) & (
-            spread <= 0.25 * large + tiny)
+        known = (
+            np.isfinite(truth)
+            & np.all([np.isfinite(m) for m in moved], 0)
+            & (large < top / 4)
+            & (spread <= 0.25 * large + tiny)
+        )
         # where a wider precision says nothing, nothing is claimed
         return bool(np.all(good | ~known)), bool(np.all(known | ~near))

@@ -59,11 +59,18 @@ class Draw:
         return found
 
     def fits(self, t: Type, dtypes: Collection[str], rank: tuple[int, int], extra: Callable[[Type], bool]) -> bool:
-        return (t.dtype in dtypes and rank[0] <= t.rank <= rank[1] and (t.exact or not self.only_exact) and extra(t))
+        return t.dtype in dtypes and rank[0] <= t.rank <= rank[1] and (t.exact or not self.only_exact) and extra(t)
 
-    def value(self, dtypes: Collection[str] = values.ALL, least: int = 0, most: int = 3, full: bool = False,
-              extra: Callable[[Type], bool] = lambda t: True) -> str:
+    def value(
+        self,
+        dtypes: Collection[str] = values.ALL,
+        least: int = 0,
+        most: int = 3,
+        full: bool = False,
+        extra: Callable[[Type], bool] = lambda t: True,
+    ) -> str:
         """A value of one of the dtypes, of a rank between `least` and `most`; `full`: not empty."""
+
         def good(t: Type) -> bool:
             return self.fits(t, dtypes, (least, most), extra) and not (full and 0 in t.shape)
 
@@ -85,8 +92,9 @@ class Draw:
 
     def shaped(self, shape: tuple[int, ...], dtype: str) -> str:
         """A value of exactly this shape and dtype."""
-        there = [n for n, t in self.env.items() if t.shape == shape and t.dtype == dtype
-                 and (t.exact or not self.only_exact)]
+        there = [
+            n for n, t in self.env.items() if t.shape == shape and t.dtype == dtype and (t.exact or not self.only_exact)
+        ]
         if there and self.rng.random() < 0.85:
             return self.choice(there)
         return self.fresh(shape, dtype)
@@ -95,11 +103,19 @@ class Draw:
         t = self.env[name]
         return self.shaped(t.shape, t.dtype)
 
-    def square(self, dtypes: Collection[str] = ("float32", "float64", "complex64", "complex128"),
-               least: int = 2) -> str:
+    def square(
+        self, dtypes: Collection[str] = ("float32", "float64", "complex64", "complex128"), least: int = 2
+    ) -> str:
         """A stack of square matrices, not empty."""
-        there = [n for n, t in self.env.items() if t.dtype in dtypes and least <= t.rank <= 3
-                 and t.shape[-1] == t.shape[-2] and t.size and (t.exact or not self.only_exact)]
+        there = [
+            n
+            for n, t in self.env.items()
+            if t.dtype in dtypes
+            and least <= t.rank <= 3
+            and t.shape[-1] == t.shape[-2]
+            and t.size
+            and (t.exact or not self.only_exact)
+        ]
         if there and self.rng.random() < 0.7:
             return self.choice(there)
         allowed = sorted(d for d in dtypes if self.x64 or d not in values.ONLY_X64)

@@ -81,6 +81,7 @@ def together(library: Any, group: Sequence[Program]) -> Callable[[], list[Outcom
 
 def equations(group: Sequence[Program]) -> Iterator[list[str]]:
     """The primitives in each program's jaxpr, those of programs in it included, as often as they are there."""
+
     def inside(jaxpr: Any) -> Iterator[str]:
         for eqn in jaxpr.eqns:
             yield eqn.primitive.name
@@ -164,7 +165,15 @@ def difference(program: Program, ours: Outcome, theirs: Outcome, skips: Counter[
     return None
 
 
-UNABLE = ("UNIMPLEMENTED", "not implemented", "Unimplemented", "Unsupported", "unsupported", "INTERNAL", "INVALID_ARGUMENT")
+UNABLE = (
+    "UNIMPLEMENTED",
+    "not implemented",
+    "Unimplemented",
+    "Unsupported",
+    "unsupported",
+    "INTERNAL",
+    "INVALID_ARGUMENT",
+)
 
 
 def _errors(ours: Outcome, theirs: Outcome, skips: Counter[str]) -> tuple[str, str] | None:
@@ -176,7 +185,9 @@ def _errors(ours: Outcome, theirs: Outcome, skips: Counter[str]) -> tuple[str, s
     if isinstance(ours, Exception):
         return "raises " + type(ours).__name__, str(ours)[:400]
     assert isinstance(theirs, Exception)
-    if type(theirs).__name__ in ("JaxRuntimeError", "NotImplementedError", "AssertionError") or any(word in str(theirs) for word in UNABLE):
+    if type(theirs).__name__ in ("JaxRuntimeError", "NotImplementedError", "AssertionError") or any(
+        word in str(theirs) for word in UNABLE
+    ):
         skips["JAX cannot"] += 1
         return None
     return "does not raise", f"{type(theirs).__name__}: {str(theirs)[:300]}"
@@ -193,7 +204,9 @@ def examine(group: Sequence[Program], skips: Counter[str], modes: Sequence[str] 
             if mode == "two threads" and same_bits(ours["jit"][i], mine):
                 continue
             found = difference(program, mine, theirs[i], skips)
-            if found is not None and mode == "eager" and isinstance(mine, Exception):  # JAX may raise where it is not jitted
+            if (
+                found is not None and mode == "eager" and isinstance(mine, Exception)
+            ):  # JAX may raise where it is not jitted
                 found = difference(program, mine, eager(jax, program), skips)
             if found is None and mode == "two threads":
                 found = "threads", "other bits than on one thread"

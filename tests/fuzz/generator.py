@@ -176,9 +176,17 @@ class Session:
         exact = row.kind not in ("smooth", "cut") and all(env[n].exact for n in call.ins)
         return replace(self.typed(row.title, call, env, place, exact), composed=row.composed)
 
-    def typed(self, title: str, call: Call, env: dict[str, Type], place: Place, exact: bool,
-              functions: tuple[Function, ...] = (), stack: tuple[Layer, ...] = (),
-              each: Sequence[bool] | None = None) -> Step:
+    def typed(
+        self,
+        title: str,
+        call: Call,
+        env: dict[str, Type],
+        place: Place,
+        exact: bool,
+        functions: tuple[Function, ...] = (),
+        stack: tuple[Layer, ...] = (),
+        each: Sequence[bool] | None = None,
+    ) -> Step:
         """The step of a call, whose results join the environment."""
         probe = Step(title, call.code, call.ins, ("out",), functions, stack, single=True)
         count = self.infer_many(probe, env, place)
@@ -198,8 +206,13 @@ class Session:
 
     # -- functions in functions --------------------------------------------------------------------------------
 
-    def function(self, types: Sequence[Type], outer: dict[str, Type], place: Place, count: int | None = None,
-                 ) -> tuple[list[str], dict[str, Type], list[Step]]:
+    def function(
+        self,
+        types: Sequence[Type],
+        outer: dict[str, Type],
+        place: Place,
+        count: int | None = None,
+    ) -> tuple[list[str], dict[str, Type], list[Step]]:
         """Parameters, environment and steps of a new function."""
         env = dict(outer) if place.closes and self.rng.random() < 0.5 else {}
         params = [self.name() for _ in types]
@@ -239,8 +252,9 @@ class Session:
             types = plan.types
             stack.append(Layer(kind.name, plan.code))
         derived = place.derived or any(k.derives for k in kinds)
-        inside = Place(place.depth + len(kinds) + control, derived, axes, around,
-                       place.closes and all(k.closes for k in kinds))
+        inside = Place(
+            place.depth + len(kinds) + control, derived, axes, around, place.closes and all(k.closes for k in kinds)
+        )
         keeps = all(k.keeps for k in kinds)
         if control:
             name = self.rng.choices(CONTROL, [self.weight(around, c) for c in CONTROL])[0]
@@ -256,8 +270,9 @@ class Session:
             functions = (Function(f"f{self.name()}", tuple(params), tuple(inner_steps), outs),)
             exacts = [inner_env[o].exact for o in outs]
             title = stack[0].name
-        return self.typed(title, Call("", tuple(ins), False), env, place, False, functions, tuple(stack),
-                          exacts if keeps else None)
+        return self.typed(
+            title, Call("", tuple(ins), False), env, place, False, functions, tuple(stack), exacts if keeps else None
+        )
 
     def weight(self, around: Sequence[str], name: str) -> float:
         least = min((self.generator.pairs[f"{a} > {name}"] for a in around), default=3)
@@ -281,12 +296,20 @@ class Control:
         """Types of what comes back: no float of a loop is exact."""
         return [replace(t, exact=not t.inexact) for t in types]
 
-    def fitting(self, types: Sequence[Type], env: dict[str, Type], params: Sequence[str], steps: list[Step]) -> list[str]:
+    def fitting(
+        self, types: Sequence[Type], env: dict[str, Type], params: Sequence[str], steps: list[Step]
+    ) -> list[str]:
         """For each type a value of it, as late as possible."""
         found = []
         for wanted, param in zip(types, params, strict=True):
-            same = [v for s in steps for v in s.outs if v in env and s.row != "constant"
-                    and (env[v].shape, env[v].dtype, env[v].weak) == (wanted.shape, wanted.dtype, wanted.weak)]
+            same = [
+                v
+                for s in steps
+                for v in s.outs
+                if v in env
+                and s.row != "constant"
+                and (env[v].shape, env[v].dtype, env[v].weak) == (wanted.shape, wanted.dtype, wanted.weak)
+            ]
             late = [v for s in steps for v in s.outs if v in env and env[v].dtype in FLOATS and s.row != "constant"]
             if not same and late and wanted.dtype in FLOATS and not wanted.weak:
                 call = Call("lax.add({0}, lax.convert_element_type(jnp.sum({1}), {0}.dtype))", (param, late[-1]))
@@ -296,11 +319,13 @@ class Control:
             found.append(same[-1] if same else param)
         return found
 
-    def body(self, types: Sequence[Type], extra: Sequence[Type], before: bool = False) -> tuple[Function, list[str], int]:
+    def body(
+        self, types: Sequence[Type], extra: Sequence[Type], before: bool = False
+    ) -> tuple[Function, list[str], int]:
         """A function of carried values and others: new carried values, and at most one result more."""
         given = [*extra, *types] if before else [*types, *extra]
         params, env, steps = self.session.function(given, self.env, self.place)
-        carried = params[len(extra):] if before else params[: len(types)]
+        carried = params[len(extra) :] if before else params[: len(types)]
         outs = self.fitting(types, env, carried, steps)
         return Function(f"f{self.session.name()}", tuple(params), tuple(steps), tuple(outs)), params, len(steps)
 
@@ -354,8 +379,11 @@ class Control:
         return tuple(made), exact
 
     def match(self, wanted: Type, env: dict[str, Type], params: Sequence[str], steps: list[Step]) -> str:
-        same = [v for v in (*params, *(v for s in steps for v in s.outs)) if v in env
-                and (env[v].shape, env[v].dtype, env[v].weak) == (wanted.shape, wanted.dtype, wanted.weak)]
+        same = [
+            v
+            for v in (*params, *(v for s in steps for v in s.outs))
+            if v in env and (env[v].shape, env[v].dtype, env[v].weak) == (wanted.shape, wanted.dtype, wanted.weak)
+        ]
         if same:
             return same[-1]
         late = [v for s in steps for v in s.outs if v in env and env[v].dtype in FLOATS]
@@ -408,8 +436,11 @@ class Control:
         step = Step(row, f"lax.{row}({{0}}, {{1}})", (a, b), (out,), single=True)
         f = Function(f"f{self.session.name()}", (a, b), (step,), (out,))
         reverse = self.rng.random() < 0.5
-        return (self.layer("associative_scan", f"running({{f}}, reverse={reverse}, axis={axis})"), (f,),
-                [t.exact and row in ("max", "min")])
+        return (
+            self.layer("associative_scan", f"running({{f}}, reverse={reverse}, axis={axis})"),
+            (f,),
+            [t.exact and row in ("max", "min")],
+        )
 
 
 def single_row(row: Row, seed: int) -> Program:
@@ -430,7 +461,9 @@ def single_row(row: Row, seed: int) -> Program:
                     f = Function("inner", (p,), tuple(inner), inner[-1].outs)
                     outer: dict[str, Type] = {x: session.types[x]}
                     stack = (Layer("vmap with a name", "jax.vmap({f}, axis_name='axis')"),)
-                    steps = [session.typed("vmap with a name", Call("", (x,), False), outer, Place(), False, (f,), stack)]
+                    steps = [
+                        session.typed("vmap with a name", Call("", (x,), False), outer, Place(), False, (f,), stack)
+                    ]
                 else:
                     steps = []
                     step = session.row(row, {}, steps, Place())

@@ -26,8 +26,11 @@ def tridiagonal_solve(d: Draw) -> Call:
     x = d.value(FULL, least=1, most=2, extra=lambda t: t.size and t.shape[-1] > 1)
     t = d.type(x)
     b = d.shaped((*t.shape, 2), t.dtype)
-    return Call("lax.linalg.tridiagonal_solve(jnp.tanh({0}).at[..., 0].set(0), 4 + jnp.tanh({1}), "
-                "jnp.tanh({2}).at[..., -1].set(0), {3})", (x, d.like(x), d.like(x), b))
+    return Call(
+        "lax.linalg.tridiagonal_solve(jnp.tanh({0}).at[..., 0].set(0), 4 + jnp.tanh({1}), "
+        "jnp.tanh({2}).at[..., -1].set(0), {3})",
+        (x, d.like(x), d.like(x), b),
+    )
 
 
 def cholesky_update(d: Draw) -> Call:
@@ -77,14 +80,18 @@ def random(primitive: str, code: str, adds: tuple[str, ...] = (), single: bool =
 
 
 def of_implementation(d: Draw) -> Call:
-    return Call(f"jax.random.bits(jax.random.key(count({{0}}), impl='{d.choice(IMPLS[:1] + IMPLS[2:5])}'), (3,))",
-                (d.value(KEY),))
+    return Call(
+        f"jax.random.bits(jax.random.key(count({{0}}), impl='{d.choice(IMPLS[:1] + IMPLS[2:5])}'), (3,))",
+        (d.value(KEY),),
+    )
 
 
 def of_shape(d: Draw) -> Call:
     what = d.choice(("uniform", "normal", "bernoulli", "exponential", "gumbel"))
-    return Call(f"jax.random.{what}(key({{0}}), shape={tuple(d.integer(0, 3) for _ in range(d.integer(0, 2)))})",
-                (d.value(KEY),))
+    return Call(
+        f"jax.random.{what}(key({{0}}), shape={tuple(d.integer(0, 3) for _ in range(d.integer(0, 2)))})",
+        (d.value(KEY),),
+    )
 
 
 def threefry(d: Draw) -> Call:
@@ -96,14 +103,22 @@ ROWS = [
     of_square("cholesky", "lax.linalg.cholesky(definite({0}))", single=True),
     Row("cholesky_update", cholesky_update),
     of_square("eigh", "(lambda v, w: (w, jnp.abs(v)))(*lax.linalg.eigh(definite({0})))"),
-    of_square("eig", "(jnp.sort(jnp.abs(lax.linalg.eig({0}, compute_left_eigenvectors=False, "
-              "compute_right_eigenvectors=False)[0])),)"),
+    of_square(
+        "eig",
+        "(jnp.sort(jnp.abs(lax.linalg.eig({0}, compute_left_eigenvectors=False, "
+        "compute_right_eigenvectors=False)[0])),)",
+    ),
     of_square("hessenberg", "absolute(lax.linalg.hessenberg({0}))"),
     Row("householder_product", householder),
     of_square("lu", "lax.linalg.lu(shifted({0}))"),
-    Row("lu_pivots_to_permutation", lambda d: Call(
-        "lax.linalg.lu_pivots_to_permutation(jnp.clip({0}, 0, 2), 4)",
-        (d.shaped(d.choice(((3,), (2, 3))), "int32"),)), "exact"),
+    Row(
+        "lu_pivots_to_permutation",
+        lambda d: Call(
+            "lax.linalg.lu_pivots_to_permutation(jnp.clip({0}, 0, 2), 4)",
+            (d.shaped(d.choice(((3,), (2, 3))), "int32"),),
+        ),
+        "exact",
+    ),
     Row("ormqr", ormqr),
     Row("qr", qr, adds=("geqrf",)),
     of_square("schur", "absolute(lax.linalg.schur(definite({0})))"),
@@ -121,10 +136,20 @@ ROWS = [
     random("random_clone", "jax.random.key_data(jax.random.clone(key({0})))"),
     random("random_wrap", "jax.random.bits(jax.random.wrap_key_data(jax.random.key_data(key({0}))), (2,))"),
     Row("random_gamma", lambda d: Call("jax.random.gamma(key({0}), 1.5, (2,))", (d.value(KEY),)), "cut"),
-    Row("random_bits", of_implementation, "jump", "random_bits of implementations",
-        adds=("philox2x32", "philox4x32", "threefry4x32")),
+    Row(
+        "random_bits",
+        of_implementation,
+        "jump",
+        "random_bits of implementations",
+        adds=("philox2x32", "philox4x32", "threefry4x32"),
+    ),
     Row("random_bits", of_shape, "cut", "random numbers"),
-    Row("rng_bit_generator", lambda d: Call("lax.rng_bit_generator(bits(jax.random.key(count({0}), impl='rbg')), (2,))",
-                                            (d.value(KEY),), False), "jump"),
+    Row(
+        "rng_bit_generator",
+        lambda d: Call(
+            "lax.rng_bit_generator(bits(jax.random.key(count({0}), impl='rbg')), (2,))", (d.value(KEY),), False
+        ),
+        "jump",
+    ),
     Row("threefry2x32", threefry, "exact"),
 ]

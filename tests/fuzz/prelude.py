@@ -195,8 +195,12 @@ def accumulated(x, update):
 
 def solved(matrix, x):
     """A linear system by `custom_linear_solve`."""
-    return lax.custom_linear_solve(lambda y: matrix @ y, x, lambda _, b: jnp.linalg.solve(matrix, b),
-                                   transpose_solve=lambda _, b: jnp.linalg.solve(matrix.T, b))
+    return lax.custom_linear_solve(
+        lambda y: matrix @ y,
+        x,
+        lambda _, b: jnp.linalg.solve(matrix, b),
+        transpose_solve=lambda _, b: jnp.linalg.solve(matrix.T, b),
+    )
 
 
 def linear(x):

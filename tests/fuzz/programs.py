@@ -158,9 +158,11 @@ def script(program: Program) -> str:
             pending |= _definitions()[name][1]
     prelude = "\n\n".join(_definitions()[name][0] for name in _definitions() if name in needed)
     args = ",\n        ".join(values.text(x) for x in program.args)
-    return (f"import numpy as np\nimport styrax as jax  # or: import jax\n"
-            f"import styrax.ad_checkpoint, styrax.custom_batching, styrax.custom_derivatives, styrax.extend.random, "
-            f"styrax.ref\n\njnp, lax = jax.numpy, jax.lax\n"
-            f"jax.config.update('jax_enable_x64', {program.x64})\n\n{prelude}\n\n{text}\n\n"
-            f"args = ({args}{',' if program.args else ''})\n"
-            f"print({program.main.name}(*args))\nprint(jax.jit({program.main.name})(*args))\n")
+    return (
+        f"import numpy as np\nimport styrax as jax  # or: import jax\n"
+        f"import styrax.ad_checkpoint, styrax.custom_batching, styrax.custom_derivatives, styrax.extend.random, "
+        f"styrax.ref\n\njnp, lax = jax.numpy, jax.lax\n"
+        f"jax.config.update('jax_enable_x64', {program.x64})\n\n{prelude}\n\n{text}\n\n"
+        f"args = ({args}{',' if program.args else ''})\n"
+        f"print({program.main.name}(*args))\nprint(jax.jit({program.main.name})(*args))\n"
+    )

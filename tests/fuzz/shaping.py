@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from tests.fuzz.draw import Call, Draw, Nothing, product
 from tests.fuzz.rows import Kind, Row
-from tests.fuzz.values import ALL, BOOL, FLOATS, FULL, INEXACT, INTS, NUMBERS, SIGNED
+from tests.fuzz.values import ALL, BOOL, FLOATS, FULL, INTS, NUMBERS, SIGNED
 
 REAL = (*INTS, *FLOATS)
 ORDERED = (*BOOL, *REAL)
@@ -14,6 +14,7 @@ ORDERED = (*BOOL, *REAL)
 
 def over_axes(primitive: str, function: str, dtypes: Collection[str], kind: Kind = "smooth", full: bool = False) -> Row:
     """A reduction over some axes."""
+
     def make(d: Draw) -> Call:
         x = d.value(dtypes, full=full)
         axes = d.axes_of(d.type(x), 0)
@@ -158,10 +159,12 @@ def scatter(primitive: str, method: str, dtypes: Collection[str], kind: Kind = "
         t = d.type(x)
         at = d.integer(0, t.rank - 1)
         index = indices(d) if method != "set" else d.shaped((), "int32")  # which of two writers wins is not said
-        shape = (*t.shape[:at], *d.type(index).shape, *t.shape[at + 1:])
+        shape = (*t.shape[:at], *d.type(index).shape, *t.shape[at + 1 :])
         update = d.shaped(shape if d.flag() else (), t.dtype)
-        return Call(f"jnp.asarray({{0}}).at[{':, ' * at}{{1}}].{method}({{2}}, mode={d.choice(MODES[:2] + MODES[3:])})",
-                    (x, index, update))
+        return Call(
+            f"jnp.asarray({{0}}).at[{':, ' * at}{{1}}].{method}({{2}}, mode={d.choice(MODES[:2] + MODES[3:])})",
+            (x, index, update),
+        )
 
     return Row(primitive, make, kind)
 
@@ -170,7 +173,7 @@ def concatenate(d: Draw) -> Call:
     x = d.value(least=1)
     t = d.type(x)
     axis = d.axis(t)
-    other = d.shaped((*t.shape[:axis], d.integer(0, 3), *t.shape[axis + 1:]), t.dtype)
+    other = d.shaped((*t.shape[:axis], d.integer(0, 3), *t.shape[axis + 1 :]), t.dtype)
     return Call(f"lax.concatenate(({{0}}, {{1}}, {{0}}), {axis})", (x, other))
 
 
@@ -216,20 +219,23 @@ def dot_general(d: Draw) -> Call:
     free = list(range(t.rank))
     d.rng.shuffle(free)
     batch = free[: d.integer(0, min(1, len(free)))]
-    contract = free[len(batch): len(batch) + d.integer(0, 1)]
+    contract = free[len(batch) : len(batch) + d.integer(0, 1)]
     order = [*batch, *contract]
     d.rng.shuffle(order)
     rest = [d.integer(1, 3) for _ in range(d.integer(0, 1))]
     y = d.shaped((*(t.shape[i] for i in order), *rest), t.dtype)
-    dims = ((tuple(contract), tuple(order.index(i) for i in contract)),
-            (tuple(batch), tuple(order.index(i) for i in batch)))
+    dims = (
+        (tuple(contract), tuple(order.index(i) for i in contract)),
+        (tuple(batch), tuple(order.index(i) for i in batch)),
+    )
     wide = d.choice(("", "", ", preferred_element_type=dtype('float32')")) if t.dtype in ("bfloat16", "float16") else ""
     return Call(f"lax.dot_general({{0}}, {{1}}, {dims}{wide})", (x, y))
 
 
 def convolution(d: Draw) -> Call:
-    dtype = d.choice([t for t in ("float32", "float32", "float64", "bfloat16", "complex64", "int32")
-                      if d.x64 or t != "float64"])
+    dtype = d.choice(
+        [t for t in ("float32", "float32", "float64", "bfloat16", "complex64", "int32") if d.x64 or t != "float64"]
+    )
     groups = d.choice((1, 1, 2))
     batch, channels, out = d.integer(1, 2), groups * d.integer(1, 2), groups * d.integer(1, 2)
     spatial = tuple(d.integer(1, 4) for _ in range(d.integer(0, 2)))
@@ -243,7 +249,10 @@ def convolution(d: Draw) -> Call:
     else:
         options = ""
     strides = tuple(d.integer(1, 2) for _ in spatial)
-    return Call(f"lax.conv_general_dilated({{0}}, limited({{1}}), {strides}, {padding}{options}, feature_group_count={groups})", (x, k))
+    return Call(
+        f"lax.conv_general_dilated({{0}}, limited({{1}}), {strides}, {padding}{options}, feature_group_count={groups})",
+        (x, k),
+    )
 
 
 def sort(d: Draw) -> Call:
@@ -298,30 +307,54 @@ def bitwise(name: str) -> Row:
 
 
 ROWS = [
-    over_axes("reduce_sum", "jnp.sum", (*NUMBERS, *BOOL)), over_axes("reduce_prod", "jnp.prod", NUMBERS),
-    over_axes("reduce_max", "jnp.max", ORDERED, "kink", True), over_axes("reduce_min", "jnp.min", ORDERED, "kink", True),
+    over_axes("reduce_sum", "jnp.sum", (*NUMBERS, *BOOL)),
+    over_axes("reduce_prod", "jnp.prod", NUMBERS),
+    over_axes("reduce_max", "jnp.max", ORDERED, "kink", True),
+    over_axes("reduce_min", "jnp.min", ORDERED, "kink", True),
     over_axes("reduce_and", "jnp.all", BOOL, "exact"),
     over_axes("reduce_or", "jnp.any", BOOL, "exact"),
     *map(bitwise, ("and", "or", "xor")),
-    argument("argmax"), argument("argmin"),
-    cumulative("cumsum", NUMBERS), cumulative("cumprod", NUMBERS), cumulative("cummax", REAL, "kink"),
-    cumulative("cummin", REAL, "kink"), cumulative("cumlogsumexp", FLOATS),
+    argument("argmax"),
+    argument("argmin"),
+    cumulative("cumsum", NUMBERS),
+    cumulative("cumprod", NUMBERS),
+    cumulative("cummax", REAL, "kink"),
+    cumulative("cummin", REAL, "kink"),
+    cumulative("cumlogsumexp", FLOATS),
     Row("reduce", reduce),
     windowed("reduce_window_sum", "0", "lax.add", NUMBERS),
     windowed("reduce_window_max", "-np.inf", "lax.max", FLOATS, "kink"),
     windowed("reduce_window_min", "np.inf", "lax.min", FLOATS, "kink"),
     windowed("reduce_window", "1", "lambda a, b: a * b", (*SIGNED, *FLOATS)),
-    window_derivative("select_and_gather_add", "window_slope"), Row("select_and_scatter_add", select_and_scatter, "kink"),
-    Row("reshape", reshape, "exact"), Row("broadcast_in_dim", broadcast, "exact"), Row("transpose", transpose, "exact"),
+    window_derivative("select_and_gather_add", "window_slope"),
+    Row("select_and_scatter_add", select_and_scatter, "kink"),
+    Row("reshape", reshape, "exact"),
+    Row("broadcast_in_dim", broadcast, "exact"),
+    Row("transpose", transpose, "exact"),
     Row("broadcast_in_dim", empty_axis, "exact", "expand_dims"),
-    Row("rev", rev, "exact"), Row("slice", slice_, "exact"), Row("dynamic_slice", dynamic_slice, "exact"),
-    Row("dynamic_update_slice", dynamic_update_slice, "exact"), Row("gather", gather, "exact"),
-    scatter("scatter", "set", ALL, "exact"), scatter("scatter-add", "add", NUMBERS), scatter("scatter-sub", "subtract", NUMBERS),
-    scatter("scatter-mul", "multiply", NUMBERS), scatter("scatter-max", "max", REAL, "kink"),
+    Row("rev", rev, "exact"),
+    Row("slice", slice_, "exact"),
+    Row("dynamic_slice", dynamic_slice, "exact"),
+    Row("dynamic_update_slice", dynamic_update_slice, "exact"),
+    Row("gather", gather, "exact"),
+    scatter("scatter", "set", ALL, "exact"),
+    scatter("scatter-add", "add", NUMBERS),
+    scatter("scatter-sub", "subtract", NUMBERS),
+    scatter("scatter-mul", "multiply", NUMBERS),
+    scatter("scatter-max", "max", REAL, "kink"),
     scatter("scatter-min", "min", REAL, "kink"),
-    Row("concatenate", concatenate, "exact"), Row("pad", pad, "exact"), Row("stack", stack, "exact"),
-    Row("split", split, "exact"), Row("unstack", unstack, "exact"), Row("tile", tile, "exact"),
-    Row("squeeze", squeeze, "exact"), Row("dot_general", dot_general), Row("conv_general_dilated", convolution),
-    Row("sort", sort, "kink"), Row("sort", sort_together, "jump", "sort together"), Row("top_k", top_k, "jump"),
-    Row("approx_top_k", approx_top_k, "jump"), Row("iota", iota, "exact"),
+    Row("concatenate", concatenate, "exact"),
+    Row("pad", pad, "exact"),
+    Row("stack", stack, "exact"),
+    Row("split", split, "exact"),
+    Row("unstack", unstack, "exact"),
+    Row("tile", tile, "exact"),
+    Row("squeeze", squeeze, "exact"),
+    Row("dot_general", dot_general),
+    Row("conv_general_dilated", convolution),
+    Row("sort", sort, "kink"),
+    Row("sort", sort_together, "jump", "sort together"),
+    Row("top_k", top_k, "jump"),
+    Row("approx_top_k", approx_top_k, "jump"),
+    Row("iota", iota, "exact"),
 ]

@@ -42,14 +42,17 @@ def renamed_step(step: Step, names: dict[str, str]) -> Step:
         for old in layer.uses:
             code = code.replace(f"({old})", f"({names.get(old, old)})")
         layers.append(replace(layer, code=code, uses=tuple(names.get(v, v) for v in layer.uses)))
-    return replace(step, ins=tuple(names.get(v, v) for v in step.ins), stack=tuple(layers),
-                   functions=tuple(renamed(f, names) for f in step.functions))
+    return replace(
+        step,
+        ins=tuple(names.get(v, v) for v in step.ins),
+        stack=tuple(layers),
+        functions=tuple(renamed(f, names) for f in step.functions),
+    )
 
 
 def renamed(f: Function, names: dict[str, str]) -> Function:
     """With other values in place of some."""
-    return replace(f, steps=tuple(renamed_step(s, names) for s in f.steps),
-                   outs=tuple(names.get(v, v) for v in f.outs))
+    return replace(f, steps=tuple(renamed_step(s, names) for s in f.steps), outs=tuple(names.get(v, v) for v in f.outs))
 
 
 def smaller_functions(f: Function, types: dict[str, Type], scope: tuple[str, ...], main: bool) -> Iterator[Function]:
@@ -60,28 +63,33 @@ def smaller_functions(f: Function, types: dict[str, Type], scope: tuple[str, ...
         yield from (replace(f, outs=s.outs) for s in f.steps[:-1] if s.outs != f.outs)
     seen = (*scope, *f.params)
     for i, step in enumerate(f.steps):
-        before, after = f.steps[:i], f.steps[i + 1:]
+        before, after = f.steps[:i], f.steps[i + 1 :]
         if step.stack and not any(layer.uses for layer in step.stack) and len(step.functions) == 1:
             inner = step.functions[0]
             if len(inner.params) == len(step.ins) and len(inner.outs) == len(step.outs):
                 names = dict(zip(inner.params, step.ins, strict=True))
                 body = renamed(inner, names)
-                yield replace(f, steps=(*before, *body.steps, *(renamed_step(s, dict(zip(step.outs, body.outs)))
-                                                                for s in after)),
-                              outs=tuple(dict(zip(step.outs, body.outs)).get(o, o) for o in f.outs))
+                yield replace(
+                    f,
+                    steps=(*before, *body.steps, *(renamed_step(s, dict(zip(step.outs, body.outs))) for s in after)),
+                    outs=tuple(dict(zip(step.outs, body.outs)).get(o, o) for o in f.outs),
+                )
         for k in range(len(step.stack) if len(step.stack) > 1 else 0):
-            yield replace(f, steps=(*before, replace(step, stack=step.stack[:k] + step.stack[k + 1:]), *after))
+            yield replace(f, steps=(*before, replace(step, stack=step.stack[:k] + step.stack[k + 1 :]), *after))
         names = {}
         for out in step.outs:
             same = [v for v in seen if (types[v].shape, types[v].dtype) == (types[out].shape, types[out].dtype)]
             if same:
                 names[out] = same[-1]
         if names and step.row != "constant":
-            yield replace(f, steps=(*before, *(renamed_step(s, names) for s in after)),
-                          outs=tuple(names.get(o, o) for o in f.outs))
+            yield replace(
+                f,
+                steps=(*before, *(renamed_step(s, names) for s in after)),
+                outs=tuple(names.get(o, o) for o in f.outs),
+            )
         for j, inner in enumerate(step.functions):
             for less in smaller_functions(inner, types, seen, False):
-                functions = (*step.functions[:j], less, *step.functions[j + 1:])
+                functions = (*step.functions[:j], less, *step.functions[j + 1 :])
                 yield replace(f, steps=(*before, replace(step, functions=functions), *after))
         seen = (*seen, *step.outs)
 
@@ -100,7 +108,7 @@ def cuts(program: Program) -> Iterator[Program]:
         except Exception:
             continue
         types = {**program.types, **{o: replace(program.types[o], exact=True, weak=False) for o in step.outs}}
-        shorter = replace(main, params=(*main.params, *step.outs), steps=main.steps[:i] + main.steps[i + 1:])
+        shorter = replace(main, params=(*main.params, *step.outs), steps=main.steps[:i] + main.steps[i + 1 :])
         yield replace(program, main=shorter, args=(*program.args, *made), types=types)
 
 
@@ -109,10 +117,14 @@ def simpler_values(program: Program) -> Iterator[Program]:
         args = tuple(x[tuple(slice(0, 1) if n == size else slice(None) for n in x.shape)] for x in program.args)
         yield replace(program, args=args)
     for i, x in enumerate(program.args):
-        for simple in (np.ones_like(x), np.zeros_like(x), np.full_like(x, 2), np.where(np.isfinite(x), x, 1)
-                       .astype(x.dtype) if x.dtype.kind in "fc" else None):
+        for simple in (
+            np.ones_like(x),
+            np.zeros_like(x),
+            np.full_like(x, 2),
+            np.where(np.isfinite(x), x, 1).astype(x.dtype) if x.dtype.kind in "fc" else None,
+        ):
             if simple is not None and simple.tobytes() != x.tobytes():
-                yield replace(program, args=(*program.args[:i], simple, *program.args[i + 1:]))
+                yield replace(program, args=(*program.args[:i], simple, *program.args[i + 1 :]))
 
 
 def candidates(program: Program) -> Iterator[Program]:
@@ -133,7 +145,9 @@ def shrink(finding: Finding, check: Callable[[Program], Finding | None], seconds
         for candidate in candidates(best.program):
             try:
                 candidate = pruned(candidate)
-                text = programs.source(candidate.main) + str([x.tobytes() + str(x.shape).encode() for x in candidate.args])
+                text = programs.source(candidate.main) + str(
+                    [x.tobytes() + str(x.shape).encode() for x in candidate.args]
+                )
             except (KeyError, ValueError):
                 continue
             if text in tried:
@@ -150,6 +164,7 @@ def shrink(finding: Finding, check: Callable[[Program], Finding | None], seconds
 
 def checker(mode: str) -> Callable[[Program], Finding | None]:
     """Whether a program differs in one mode."""
+
     def check(program: Program) -> Finding | None:
         found = engines.examine([program], Counter(), (mode,))
         return found[0] if found else None

@@ -13,8 +13,7 @@ import pytest
 
 import styrax
 from styrax.core.programs import rules
-from styrax.lax.elementwise.functions import sin_p
-from styrax.lax.elementwise.functions import mul
+from styrax.lax.elementwise.functions import mul, sin_p
 from tests.fuzz import comparison, engines, programs, shrinking
 from tests.fuzz.campaign import Campaign
 from tests.fuzz.generator import Generator, single_row
@@ -74,16 +73,28 @@ def test_rows_and_transformations_lead_to_every_primitive():
 
 def chain() -> Program:
     """A long program with a slope of a sine in the middle."""
-    f = Function("inner", ("v2", "v3"), (
-        Step("mul", "lax.mul({0}, {1})", ("v2", "v3"), ("v4",), single=True),
-        Step("sin", "lax.sin({0})", ("v4",), ("v5",), single=True),
-        Step("cos", "lax.cos({0})", ("v3",), ("v6",), single=True)), ("v5", "v6"))
+    f = Function(
+        "inner",
+        ("v2", "v3"),
+        (
+            Step("mul", "lax.mul({0}, {1})", ("v2", "v3"), ("v4",), single=True),
+            Step("sin", "lax.sin({0})", ("v4",), ("v5",), single=True),
+            Step("cos", "lax.cos({0})", ("v3",), ("v6",), single=True),
+        ),
+        ("v5", "v6"),
+    )
     layers = (programs.Layer("jit", "jax.jit({f})"), programs.Layer("grad", "gradient({f}, 0)"))
-    main = Function("program", ("v0", "v1"), (
-        Step("tanh", "lax.tanh({0})", ("v0",), ("v7",), single=True),
-        Step("add", "lax.add({0}, {1})", ("v7", "v1"), ("v8",), single=True),
-        Step("grad", "", ("v8", "v1"), ("v9",), (f,), layers),
-        Step("exp", "lax.exp({0})", ("v9",), ("v10",), single=True)), ("v7", "v10"))
+    main = Function(
+        "program",
+        ("v0", "v1"),
+        (
+            Step("tanh", "lax.tanh({0})", ("v0",), ("v7",), single=True),
+            Step("add", "lax.add({0}, {1})", ("v7", "v1"), ("v8",), single=True),
+            Step("grad", "", ("v8", "v1"), ("v9",), (f,), layers),
+            Step("exp", "lax.exp({0})", ("v9",), ("v10",), single=True),
+        ),
+        ("v7", "v10"),
+    )
     rounded = Type((3,), "float32", exact=False)
     types = {f"v{i}": rounded for i in range(11)} | {"v0": Type((3,), "float32"), "v1": Type((3,), "float32")}
     return Program(main, (np.float32([0.5, 1.5, -2]), np.float32([3, 0.25, 1])), types)
@@ -121,20 +132,33 @@ def test_a_script_runs_alone():
 
 
 def test_values_print_as_they_are():
-    for x in (np.float32([np.nan, -np.inf, -0.0]), np.array([complex(np.nan, -0.0)], np.complex64),
-              np.array([3, -8], "int4"), np.array(2**64 - 1, np.uint64), np.zeros((0, 2), jax.numpy.bfloat16)):
+    for x in (
+        np.float32([np.nan, -np.inf, -0.0]),
+        np.array([complex(np.nan, -0.0)], np.complex64),
+        np.array([3, -8], "int4"),
+        np.array(2**64 - 1, np.uint64),
+        np.zeros((0, 2), jax.numpy.bfloat16),
+    ):
         again = eval(text(x), {"np": np, "jnp": jax.numpy})
         assert (again.dtype, again.shape, again.tobytes()) == (x.dtype, x.shape, x.tobytes())
 
 
 def test_tolerances_come_from_the_program():
     """A difference of what rounding may move is no finding; one above it is."""
-    main = Function("program", ("v0",), (
-        Step("exp", "lax.exp({0})", ("v0",), ("v1",), single=True),
-        Step("sub", "lax.sub({0}, {1})", ("v1", "v0"), ("v2",), single=True),
-        Step("sin", "lax.sin({0})", ("v2",), ("v3",), single=True)), ("v3",))
+    main = Function(
+        "program",
+        ("v0",),
+        (
+            Step("exp", "lax.exp({0})", ("v0",), ("v1",), single=True),
+            Step("sub", "lax.sub({0}, {1})", ("v1", "v0"), ("v2",), single=True),
+            Step("sin", "lax.sin({0})", ("v2",), ("v3",), single=True),
+        ),
+        ("v3",),
+    )
     rounded = Type((1,), "float32", exact=False)
-    program = Program(main, (np.float32([9.0]),), {"v0": Type((1,), "float32"), **{f"v{i}": rounded for i in (1, 2, 3)}})
+    program = Program(
+        main, (np.float32([9.0]),), {"v0": Type((1,), "float32"), **{f"v{i}": rounded for i in (1, 2, 3)}}
+    )
     (theirs,) = engines.jitted(jax, [program])
     assert not isinstance(theirs, Exception)
     for moved, expected in ((1e-4, None), (0.3, "values")):

@@ -37,6 +37,7 @@ def plain(code: str) -> Callable[[Random, Sequence[Type]], Plan]:
 
 def slopes(code: str, most: int) -> Callable[[Random, Sequence[Type]], Plan]:
     """With respect to some of the operands, of no more elements than `most`."""
+
     def plan(rng: Random, types: Sequence[Type]) -> Plan:
         able = [i for i, t in enumerate(types) if t.dtype in FLOATS and t.size <= most]
         if not able:
@@ -60,10 +61,13 @@ def batched(named: bool) -> Callable[[Random, Sequence[Type]], Plan]:
         if axes == [None] * len(axes):
             i = rng.choice([i for i, t in enumerate(types) if size in t.shape])
             axes[i] = types[i].shape.index(size)
-        inner = [t if a is None else replace(t, shape=t.shape[:a] + t.shape[a + 1:], weak=False if t.weak else t.weak)
-                 for t, a in zip(types, axes, strict=True)]
-        signed = tuple(a - t.rank if a is not None and rng.random() < 0.3 else a
-                       for a, t in zip(axes, types, strict=True))
+        inner = [
+            t if a is None else replace(t, shape=t.shape[:a] + t.shape[a + 1 :], weak=False if t.weak else t.weak)
+            for t, a in zip(types, axes, strict=True)
+        ]
+        signed = tuple(
+            a - t.rank if a is not None and rng.random() < 0.3 else a for a, t in zip(axes, types, strict=True)
+        )
         out = ", out_axes=-1" if rng.random() < 0.2 else ""
         name = f"axis{rng.randint(0, 9999)}" if named else None
         word = f", axis_name='{name}'" if name else ""

@@ -22,13 +22,26 @@ NUMBERS = (*INTS, *INEXACT)
 ALL = (*BOOL, *NUMBERS, *TINY)
 ONLY_X64 = ("int64", "uint64", "float64", "complex128")
 # how often arguments of programs have a type
-WEIGHTS = {"float32": 30, "float64": 24, "int32": 12, "bool": 5, "complex64": 5, "complex128": 4, "bfloat16": 6,
-           "float16": 6}
+WEIGHTS = {
+    "float32": 30,
+    "float64": 24,
+    "int32": 12,
+    "bool": 5,
+    "complex64": 5,
+    "complex128": 4,
+    "bfloat16": 6,
+    "float16": 6,
+}
 DIMENSIONS = (0, 1, 1, 2, 2, 3, 3, 4, 5)
 LARGEST_DRAWN = 20
 PARTS = {"complex64": "float32", "complex128": "float64"}
-WIDER = {"float32": "float64", "float16": "float64", "bfloat16": "float64", "complex64": "complex128",
-         **dict.fromkeys(TINY, "float64")}
+WIDER = {
+    "float32": "float64",
+    "float16": "float64",
+    "bfloat16": "float64",
+    "complex64": "complex128",
+    **dict.fromkeys(TINY, "float64"),
+}
 
 
 @dataclass(frozen=True)

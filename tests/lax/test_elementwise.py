@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 
 import jax
@@ -208,7 +209,7 @@ def test_constants_become_any_type(old: str, new: str):
         wanted = jax.jit(lambda x: jax.lax.convert_element_type(x, new))(x)
         for constant, expected in ((x, wanted), (x[2], wanted[2])):
             for found in (slax.convert_element_type(constant, new),
-                          styrax.jit(lambda: slax.convert_element_type(constant, new))(),
-                          styrax.vmap(lambda _: slax.convert_element_type(constant, new))(MILD)[0]):
+                          styrax.jit(functools.partial(slax.convert_element_type, constant, new))(),
+                          styrax.vmap(lambda _, c=constant: slax.convert_element_type(c, new))(MILD)[0]):
                 assert found.dtype == expected.dtype
                 np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))
