@@ -1,5 +1,5 @@
-"""`python -m tests.fuzz`: what `make fuzz` runs. A process of its own runs programs, and another follows where XLA or we
-end it; the state and findings lie in a folder.
+"""`python -m tests.fuzz`: what `make fuzz` runs. A process of its own runs programs, and another follows where
+XLA or we end it; the state and findings lie in a folder.
 
     python -m tests.fuzz --seed 1 --count 1000 --seconds 600 --folder /tmp/fuzz
 """

@@ -194,7 +194,7 @@ def targets(d: Draw, options: Collection[str]) -> str:
 
 
 def cast(d: Draw) -> Call:
-    """To another dtype. Numbers outside of an integer's range are not defined, so casts to integers are of mild ones."""
+    """To another dtype. Numbers outside of an integer's range are not defined, so those are of mild ones."""
     x = d.value()
     to = targets(d, ALL)
     inner = "{0}"

@@ -1,4 +1,4 @@
-"""The fuzzer finds what is wrong and makes it small, draws the same programs again, and finds nothing in a short run."""
+"""The fuzzer finds what is wrong and makes it small, draws the same programs again, and a short run finds nothing."""
 
 from __future__ import annotations
 
