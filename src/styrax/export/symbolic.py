@@ -269,13 +269,10 @@ class SymbolicDim:
     def __rtruediv__(self, other: Any) -> Any:
         return other / self.__jax_array__()
 
-    def maximum(self, other: Size) -> Size:
-        """The larger of the two; see `larger`."""
-        return _extremum("max", self, other, self.scope)
-
-    def minimum(self, other: Size) -> Size:
-        """The smaller of the two; see `smaller`."""
-        return _extremum("min", self, other, self.scope)
+    @staticmethod
+    def extremum(name: str, x: Size, y: Size) -> Size:
+        """The "max" or "min" of two sizes, for `core.types.dims`."""
+        return apply(name, x, y)
 
     # -- questions ---------------------------------------------------------------------------------
     def __eq__(self, other: object) -> bool:

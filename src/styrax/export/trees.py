@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from ..core.trees import tree
-from ..core.trees.treedef import default_registry
 
 T = TypeVar("T", bound=type)
 
@@ -132,7 +131,7 @@ def from_data(data: Any) -> tree.PyTreeDef:
     children = list(map(from_data, written))
     if kind != "custom":
         nodes = {"dict": (dict, data.get("keys")), "tuple": (tuple, None), "list": (list, None)}
-        return tree.PyTreeDef.from_node_data_and_children(default_registry, nodes[kind], children)
+        return tree.PyTreeDef.from_node_data_and_children(tree.default_registry, nodes[kind], children)
     entry = _by_name.get(data["name"])
     if entry is None:
         raise ValueError(f"Cannot deserialize a PyTreeDef containing an unregistered type `{data['name']}`. Use "
@@ -142,4 +141,4 @@ def from_data(data: Any) -> tree.PyTreeDef:
         made = tree.tree_structure(entry.from_children(node[1], [0] * len(children))).node_data()
         assert made is not None
         node = made
-    return tree.PyTreeDef.from_node_data_and_children(default_registry, node, children)
+    return tree.PyTreeDef.from_node_data_and_children(tree.default_registry, node, children)

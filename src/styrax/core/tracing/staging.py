@@ -13,6 +13,7 @@ from ..programs.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, V
 from ..programs.primitive import Primitive
 from ..settings import config
 from ..types.avals import AbstractRef, AbstractValue, ShapedArray
+from ..types.dims import is_symbolic
 from . import source
 from .leak_check import refuse_leaks
 from .trace import Trace, Tracer, aval_rules, get_aval, raise_leak, set_current_trace, state
@@ -101,6 +102,8 @@ class StagingTrace(Trace):
         known = self.constants.get(id(x))
         if known is not None:
             return known[0]
+        if is_symbolic(x) and hasattr(x, "__jax_array__"):
+            return self.to_tracer(x.__jax_array__())
         aval = get_aval(x)
         if not isinstance(x, Tracer) and getattr(aval, "shape", None) == () and inlines(x):
             return DynamicJaxprTracer(self, aval, Literal(_scalar(x, aval), aval))

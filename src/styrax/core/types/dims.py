@@ -297,5 +297,37 @@ class _Tracing(threading.local):
 tracing = _Tracing()
 
 
+def is_symbolic(d: Any) -> bool:
+    """Whether a size is a symbolic one, which computes like an integer."""
+    return hasattr(d, "_is_symbolic_dim")
+
+
+def canonical_dim(d: Any) -> Any:
+    """A size as it stands in shapes: a plain integer, or a symbolic size as it is. Raises TypeError for others."""
+    return d if type(d) is int or is_symbolic(d) else operator.index(d)
+
+
+def plain_size(d: Any) -> Any:
+    """A size as a plain integer; one that is known by name alone stays as it is."""
+    return d if is_symbolic(d) and type(d) is not Dim else int(d)
+
+
+def larger(x: Any, y: Any) -> Any:
+    """The larger of two sizes; an expression where that depends on the values of symbolic ones."""
+    return _extremum("max", x, y) if is_symbolic(x) or is_symbolic(y) else max(x, y)
+
+
+def smaller(x: Any, y: Any) -> Any:
+    """The smaller of two sizes; see `larger`."""
+    return _extremum("min", x, y) if is_symbolic(x) or is_symbolic(y) else min(x, y)
+
+
+def _extremum(name: str, x: Any, y: Any) -> Any:
+    for d in (x, y):
+        if hasattr(d, "extremum"):
+            return d.extremum(name, x, y)
+    return max(x, y) if name == "max" else min(x, y)  # generic sizes write the question down
+
+
 def is_generic(shape: Sequence[Any]) -> bool:
     return any(type(d) is Dim for d in shape)

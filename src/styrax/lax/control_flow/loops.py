@@ -17,6 +17,7 @@ from styrax.core.tracing.trace import concrete_or_error, get_aval, is_concrete
 from styrax.core.trees import tree
 from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray, shaped
+from styrax.core.types.dims import is_symbolic
 from styrax.core.types.typing import ArrayLike, PyTree
 
 from .bodies import (
@@ -204,6 +205,8 @@ def fori_loop(lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[Any, Any],
 
 
 def _concrete_bound(x: Any) -> int | None:
+    if is_symbolic(x):
+        return x
     value = np.asarray(concrete_or_error(None, x))
     if value.shape:
         return None

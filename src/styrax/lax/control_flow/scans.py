@@ -121,7 +121,7 @@ def _scan_length(xs: Sequence[Any], avals: Sequence[Any], length: Any) -> int:
         sizes.append(aval.shape[0])
     if length is not None:
         length = concrete_or_error(
-            int,
+            plain_size,
             length,
             "The `length` argument to `scan` expects a concrete `int` value. For scan-like iteration with a "
             "dynamic length, use `while_loop` or `fori_loop`.",

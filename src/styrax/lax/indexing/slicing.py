@@ -25,7 +25,7 @@ from ..elementwise.families import first_dtype, first_weak_type, shape_of, stand
 from ..shaping.broadcasting import broadcast_in_dim, squeeze
 from ..shaping.filling import full
 from ..shaping.joining import concatenate
-from ..shaping.shapes import canonical_axis, canonical_shape, is_symbolic
+from ..shaping.shapes import canonical_axis, canonical_dim, canonical_shape, is_symbolic
 from .static_slicing import index_in_dim
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ def dynamic_slice_in_dim(operand: ArrayLike, start_index: ArrayLike, slice_size:
     axis = canonical_axis(axis, len(shape))
     starts: list[Any] = [np.zeros((), get_aval(start_index).dtype)] * len(shape)
     sizes = list(shape)
-    starts[axis], sizes[axis] = start_index, operator.index(slice_size)
+    starts[axis], sizes[axis] = start_index, canonical_dim(slice_size)
     flags = [False] * len(shape)
     flags[axis] = allow_negative_indices
     return dynamic_slice(operand, _typed(starts, start_index), sizes, allow_negative_indices=flags)
