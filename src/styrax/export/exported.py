@@ -144,8 +144,8 @@ class Exported:
         return f"Exported(fun_name={self.fun_name}, ...)"
 
     def __repr__(self) -> str:
-        fields = ("fun_name in_tree in_avals out_tree out_avals in_shardings_hlo out_shardings_hlo nr_devices platforms "
-                  "ordered_effects unordered_effects disabled_safety_checks calling_convention_version "
+        fields = ("fun_name in_tree in_avals out_tree out_avals in_shardings_hlo out_shardings_hlo nr_devices "
+                  "platforms ordered_effects unordered_effects disabled_safety_checks calling_convention_version "
                   "module_kept_var_idx uses_global_constants").split()
         return f"Exported({', '.join(f'{name}={getattr(self, name)!r}' for name in fields)})"
 

@@ -17,7 +17,7 @@ _RULED = (custom_jvp_call_p, custom_vjp_call_p)
 
 
 def refine(closed: ClosedJaxpr, values: Mapping[str, Size]) -> ClosedJaxpr:
-    """The program with values in place of the dimension variables: in types, in parameters, and where sizes are numbers.
+    """The program with values for the dimension variables: in types, in parameters, and where sizes are numbers.
 
     Functions with derivatives of their own become what they compute: the rules, which are Python functions, are gone.
     """

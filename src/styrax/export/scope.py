@@ -120,7 +120,8 @@ class SymbolicScope:
         if other.scope is not self:
             raise ValueError(
                 f"Invalid mixing of symbolic scopes {doing}.\nExpected {self_descr}scope {self}\nand found for "
-                f"'{other}' ({other_descr}) scope {other.scope}\nSee {DOCUMENTATION}#user-specified-symbolic-constraints.")
+                f"'{other}' ({other_descr}) scope {other.scope}\nSee {DOCUMENTATION}"
+                "#user-specified-symbolic-constraints.")
 
     def __str__(self) -> str:
         extra = ""

@@ -48,8 +48,8 @@ class Solving:
         unknown = sorted(size.variables() - set(self.variables)) if isinstance(size, SymbolicDim) else ()
         for name in unknown:
             raise UnexpectedDimVar(
-                f"Encountered dimension variable '{name}' that is not appearing in the shapes of the function arguments."
-                "\nThe following dimension variables are appearing in the shapes of the function arguments: "
+                f"Encountered dimension variable '{name}' that is not appearing in the shapes of the function "
+                "arguments.\nThe following dimension variables are appearing in the shapes of the function arguments: "
                 f"{self.variables}.\n{SOLVABLE}")
 
     def _order(self) -> list[tuple[Any, str | None]]:

@@ -32,8 +32,8 @@ def _register(entry: Registered) -> None:
         raise ValueError(f"Duplicate serialization registration for type `{entry.nodetype}`. Previous registration was "
                          f"with serialized_name `{_by_type[entry.nodetype].serialized_name}`.")
     if entry.serialized_name in _by_name:
-        raise ValueError(f"Duplicate serialization registration for serialized_name `{entry.serialized_name}`. Previous "
-                         f"registration was for type `{_by_name[entry.serialized_name].nodetype}`.")
+        raise ValueError(f"Duplicate serialization registration for serialized_name `{entry.serialized_name}`. "
+                         f"Previous registration was for type `{_by_name[entry.serialized_name].nodetype}`.")
     _by_type[entry.nodetype] = _by_name[entry.serialized_name] = entry
 
 

@@ -9,7 +9,7 @@ the only one that needs no knowledge of each operation's own syntax.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -372,6 +372,26 @@ class Builder:
         )
         return self.op1("stablehlo.compare", [x, y], ShapedArray(x.shape, np.dtype(np.bool_)), attributes)
 
+    def custom_call(self, target: str, operands: Sequence[Hlo], out_avals: Sequence[Any],
+                    attributes: Mapping[str, Any] | None, *, has_side_effect: bool, api_version: int,
+                    operand_layouts: Sequence[Sequence[int]], result_layouts: Sequence[Sequence[int]],
+                    aliases: Sequence[tuple[int, int]] = (), backend_config: str = "") -> list[Hlo]:
+        """A call of a foreign function. Layouts name dimensions from the fastest to the slowest; `aliases` are pairs of
+        an operand's and a result's number."""
+        layouts = lambda given: "[" + ", ".join(
+            f"dense<{list(x)[0] if len(x) == 1 else list(x) if x else ''}> : tensor<{len(x)}xindex>" for x in given) + "]"
+        texts = [f'call_target_name = "{target}"', f"api_version = {api_version} : i32",
+                 f"has_side_effect = {str(has_side_effect).lower()}", f'backend_config = "{backend_config}"',
+                 f"operand_layouts = {layouts(operand_layouts)}", f"result_layouts = {layouts(result_layouts)}"]
+        if attributes is not None:
+            texts.append(f"mhlo.backend_config = {attribute_text(dict(attributes))}")
+        if aliases:
+            several = len(out_avals) > 1
+            texts.append("output_operand_aliases = [" + ", ".join(
+                f"#stablehlo.output_operand_alias<output_tuple_indices = [{k if several else ''}], operand_index = {i}, "
+                "operand_tuple_indices = []>" for i, k in aliases) + "]")
+        return self.op("stablehlo.custom_call", operands, out_avals, ", ".join(texts))
+
     def select(self, which: Hlo, on_true: Hlo, on_false: Hlo) -> Hlo:
         return self.op1("stablehlo.select", [which, on_true, on_false], on_true.aval)
 
@@ -395,6 +415,30 @@ def dense_text(array: np.ndarray) -> str:
         else:
             return f'dense<"0x{flat.tobytes().hex().upper()}">'
     return f"dense<{_scalar_text(array.reshape(()))}>"
+
+
+def attribute_text(value: Any) -> str:
+    """A value as an MLIR attribute: of a number with its type, of an array `dense`, of a dictionary in braces.
+
+    Raises TypeError for what has no such form.
+    """
+    if isinstance(value, (bool, np.bool_)):
+        return str(bool(value)).lower()
+    if isinstance(value, (str, bytes)):
+        text = value if isinstance(value, str) else value.decode()
+        return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{name} = {attribute_text(value[name])}" for name in sorted(value)) + "}"
+    if isinstance(value, tuple):
+        return "[" + ", ".join(map(attribute_text, value)) + "]"
+    if isinstance(value, np.ndarray):
+        shape = "".join(f"{d}x" for d in value.shape)
+        array = value if value.dtype.itemsize else np.zeros(value.shape, np.bool_)
+        return f"{dense_text(array)} : tensor<{shape}{element_type(array.dtype)}>"
+    if isinstance(value, (int, float, np.generic)):
+        array = np.asarray(value)
+        return f"{_scalar_text(array)} : {element_type(array.dtype)}"
+    raise TypeError(f"No attribute handler defined for type: {type(value)}")
 
 
 def _nested(array: np.ndarray) -> str:

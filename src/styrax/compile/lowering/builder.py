@@ -369,13 +369,15 @@ class Builder(Scalars):
 
         return self.nest(outs, body, inputs)
 
-    def host_call(self, function: Callable[..., Any], outs: Sequence[tuple], inputs: Sequence[Value]) -> list[Value]:
+    def host_call(self, function: Callable[..., Any], outs: Sequence[tuple], inputs: Sequence[Value],
+                  in_place: bool = False) -> list[Value]:
         """Calls a Python function at this point of the program. `function(*arrays)` gets NumPy arrays, valid during the
-        call alone, and returns an array for each of `outs`, (shape, dtype).
+        call alone, and returns an array for each of `outs`, (shape, dtype). With `in_place`, `function(arrays, results)`
+        writes the results, which begin as values where `outs` has some: (shape, dtype, value).
         """
         from .host_calls import host_call
 
-        return host_call(self, function, outs, inputs)
+        return host_call(self, function, outs, inputs, in_place)
 
 
 class Mutable:

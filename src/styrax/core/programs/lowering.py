@@ -226,7 +226,8 @@ class Builder(Scalars, Protocol):
              arguments: Callable[[list[Any], list[Any]], Sequence[Any]]) -> list[Value]:
         """Calls a native library function once."""
 
-    def host_call(self, function: Callable[..., Any], outs: Sequence[tuple], inputs: Sequence[Value]) -> list[Value]:
+    def host_call(self, function: Callable[..., Any], outs: Sequence[tuple], inputs: Sequence[Value],
+                  in_place: bool = False) -> list[Value]:
         """Calls a Python function of NumPy arrays at this point of the program."""
 
     def inline(self, closed: ClosedJaxpr, *values: Value) -> list[Value]:

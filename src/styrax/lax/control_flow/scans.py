@@ -14,6 +14,7 @@ from styrax.core.settings import config
 from styrax.core.tracing.trace import concrete_or_error, get_aval
 from styrax.core.trees import tree
 from styrax.core.types.avals import AbstractRef
+from styrax.core.types.dims import plain_size
 from styrax.core.types.typing import PyTree
 from styrax.transforms import ad
 

@@ -13,6 +13,7 @@ from styrax.core.arrays.array import Array
 from styrax.core.programs import rules
 from styrax.core.tracing.trace import Tracer, get_aval
 from styrax.core.types import dtypes
+from styrax.core.types.dims import canonical_dim, is_symbolic
 from styrax.core.types.index_type import INDEX
 from styrax.core.types.physical import physicals
 from styrax.core.types.typing import ArrayLike, Shape
@@ -25,7 +26,7 @@ from ..elementwise.families import first_dtype, first_weak_type, shape_of, stand
 from ..shaping.broadcasting import broadcast_in_dim, squeeze
 from ..shaping.filling import full
 from ..shaping.joining import concatenate
-from ..shaping.shapes import canonical_axis, canonical_dim, canonical_shape, is_symbolic
+from ..shaping.shapes import canonical_axis, canonical_shape
 from .static_slicing import index_in_dim
 
 if TYPE_CHECKING:

@@ -16,13 +16,14 @@ from styrax.core.programs.attributes import i64_array
 from styrax.core.tracing.trace import Tracer, get_aval
 from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray
+from styrax.core.types.dims import canonical_dim
 from styrax.core.types.typing import ArrayLike, DTypeLike, Shape, ShardingLike, SupportsShape
 from styrax.transforms import ad, batching
 
 from ..elementwise.casting import _convert_element_type, as_array
 from ..elementwise.families import NUMERIC, check_dtype, shape_of, standard_primitive
 from .broadcasting import broadcast, broadcast_in_dim, reduce_sum_over
-from .shapes import canonical_dim, canonical_shape, check_shape, extent
+from .shapes import canonical_shape, check_shape, extent
 
 if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder, Value

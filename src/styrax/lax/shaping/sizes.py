@@ -37,8 +37,8 @@ rules.loops[size_value_p] = _size_value_loops
 @size_value_p.def_impl
 def _no_value(*, size: Any, dtype: Any) -> Any:
     if not isinstance(size, int):
-        raise NotImplementedError(f"Evaluation rule for 'dim_as_value' is not implemented: the symbolic size {size} has "
-                                  "no value outside of programs that are exported.")
+        raise NotImplementedError(f"Evaluation rule for 'dim_as_value' is not implemented: the symbolic size {size} "
+                                  "has no value outside of programs that are exported.")
     return np.asarray(size, dtype)
 
 
