@@ -92,6 +92,8 @@ class CpuBackend:
     def devices(self) -> list[Device]:
         return self._devices
 
+    accept = staticmethod(llvm.accept)
+
     def compile(self, closed: ClosedJaxpr, *, name: str = "program", donated: Sequence[bool] = (),
                 sizes: Recorder | None = None, **_: Any) -> Executable:
         """The machine code of a program. With `sizes`, its shapes are known only when it is called."""

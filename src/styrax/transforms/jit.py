@@ -86,6 +86,15 @@ class Specialisation:
         self.captured: list[Any] = []  # tracers of enclosing traces and references: passed as leading arguments
         self.donated: tuple[bool, ...] | None = None
 
+    @classmethod
+    def of_program(cls, closed: ClosedJaxpr, name: str, in_tree: tree.PyTreeDef, out_tree: tree.PyTreeDef,
+                   donated: tuple[bool, ...] | None = None) -> Specialisation:
+        """A program that was traced elsewhere."""
+        made = cls(name, out_tree)
+        made.closed, made.in_tree, made.donated = closed, in_tree, donated
+        made.params = jit_params(closed, name, donated_invars=donated)
+        return made
+
     def compiled(self) -> Code:
         """The code of what it was traced to."""
         if self.captured:

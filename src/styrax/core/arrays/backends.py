@@ -8,7 +8,7 @@ others are registered as objects.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from .. import hooks
@@ -36,6 +36,9 @@ class Executable(Protocol):
 
     def cost_analysis(self) -> dict[str, float]:
         """Estimates by name: "flops", "bytes accessed", …"""
+
+    def machine_code(self) -> dict[bytes, bytes]:
+        """The code in pieces, by keys, for `Backend.accept` in another process."""
 
     def memory_analysis(self) -> tuple[int, int, int, int, int]:
         """Bytes of code, arguments, results, results in donated arguments, and workspace."""
@@ -78,6 +81,9 @@ class Backend(Protocol):
           name: the program's name, for messages and profiles.
           donated: which arguments' memory it may write results to; empty for none.
         """
+
+    def accept(self, code: Mapping[bytes, bytes]) -> None:
+        """Takes machine code that an `Executable` gave: programs that need it are not compiled."""
 
     def for_all_shapes(self, fun: Callable[..., Any], key: tuple[Any, ...], name: str,
                        trace: Callable[[tuple[Any, ...]], tuple[ClosedJaxpr, Any]],
