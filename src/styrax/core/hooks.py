@@ -17,6 +17,8 @@ it. The first reader loads the module that provides it, all later ones read an a
 | `wrap_function` | `extend.linear_util` | `transforms` | a function as libraries' transformations expect it |
 | `key_dtypes` | `lax.random_bits.prng` | `core.programs.serial` | the dtypes of random keys |
 | `stablehlo_text` | `xla.stablehlo` | `core.arrays.backends` | a program as a StableHLO module |
+| `StableHloModule`, `StableHloValue` | `xla.stablehlo` | `interpreters` | a module being printed, and its values |
+| `attribute_text`, `element_type`, `type_text` | `xla.stablehlo` | `interpreters` | MLIR's texts |
 
 Backends, of which there may be many, are entered in `core.arrays.backends.modules` by their platforms' names.
 """
@@ -41,7 +43,8 @@ PROVIDERS = {
     "extend.traces": "adapt_trace trace_attribute",
     "extend.linear_util": "wrap_function:wrap_init",
     "lax.random_bits.prng": "key_dtypes",
-    "xla.stablehlo": "stablehlo_text:module_text",
+    "xla.stablehlo": (
+        "StableHloModule:Module StableHloValue:Hlo attribute_text element_type stablehlo_text:module_text type_text"),
 }
 
 __getattr__, __dir__, __all__ = names(__name__, PROVIDERS)

@@ -14,6 +14,7 @@ from ..compile.pipeline import Program, compile_to_loops, debugging
 from ..core.arrays.array import Array
 from ..core.arrays.backends import Backend
 from ..core.arrays.devices import Device
+from ..core.arrays.tokens import Token
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.tracing.trace import get_aval
 from ..core.types import physical
@@ -124,7 +125,7 @@ class CpuBackend:
 
     def put(self, value: Any, aval: ShapedArray, device: Any) -> Array:
         """A NumPy array or scalar as an array of our own (copied)."""
-        return value if isinstance(value, Array) else self._copy(value, aval, device)
+        return value if isinstance(value, (Array, Token)) else self._copy(value, aval, device)
 
     def operand(self, value: Any) -> Array:
         """An argument of an operation as an array. Numbers are kept: whoever gets one must not hand it out, since its

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 
-
 class FrozenDict:
     """A dictionary that can be a parameter."""
 

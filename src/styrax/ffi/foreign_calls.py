@@ -217,7 +217,8 @@ def _stablehlo(m: Any, *xs: Any, target_name: str, result_avals: Sequence[Any], 
     legacy = custom_call_api_version < TYPED_API
     return m.custom_call(
         target_name, xs, result_avals, None if legacy else given, has_side_effect=has_side_effect,
-        api_version=custom_call_api_version if legacy else 1, operand_layouts=[tuple(reversed(x)) for x in input_layouts],
+        api_version=custom_call_api_version if legacy else 1,
+        operand_layouts=[tuple(reversed(x)) for x in input_layouts],
         result_layouts=[tuple(reversed(x)) for x in output_layouts], aliases=input_output_aliases,
         backend_config=legacy_backend_config or "")
 

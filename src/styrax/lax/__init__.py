@@ -32,6 +32,7 @@ from .control_flow.loops import fori_loop, while_loop, while_p
 from .control_flow.platforms import platform_dependent
 from .control_flow.scans import map, scan, scan_p
 from .control_flow.solvers import custom_linear_solve, custom_root, linear_solve_p
+from .control_flow.tokens import after_all, after_all_p, create_token, create_token_p
 from .elementwise.arithmetic import (
     add,
     add_p,

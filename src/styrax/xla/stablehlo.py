@@ -378,18 +378,17 @@ class Builder:
                     aliases: Sequence[tuple[int, int]] = (), backend_config: str = "") -> list[Hlo]:
         """A call of a foreign function. Layouts name dimensions from the fastest to the slowest; `aliases` are pairs of
         an operand's and a result's number."""
-        layouts = lambda given: "[" + ", ".join(
-            f"dense<{list(x)[0] if len(x) == 1 else list(x) if x else ''}> : tensor<{len(x)}xindex>" for x in given) + "]"
+        layouts = lambda given: f"[{', '.join(map(_layout_text, given))}]"
         texts = [f'call_target_name = "{target}"', f"api_version = {api_version} : i32",
                  f"has_side_effect = {str(has_side_effect).lower()}", f'backend_config = "{backend_config}"',
                  f"operand_layouts = {layouts(operand_layouts)}", f"result_layouts = {layouts(result_layouts)}"]
         if attributes is not None:
             texts.append(f"mhlo.backend_config = {attribute_text(dict(attributes))}")
         if aliases:
-            several = len(out_avals) > 1
+            indices = [(k if len(out_avals) > 1 else "", i) for i, k in aliases]
             texts.append("output_operand_aliases = [" + ", ".join(
-                f"#stablehlo.output_operand_alias<output_tuple_indices = [{k if several else ''}], operand_index = {i}, "
-                "operand_tuple_indices = []>" for i, k in aliases) + "]")
+                f"#stablehlo.output_operand_alias<output_tuple_indices = [{k}], operand_index = {i}, "
+                "operand_tuple_indices = []>" for k, i in indices) + "]")
         return self.op("stablehlo.custom_call", operands, out_avals, ", ".join(texts))
 
     def select(self, which: Hlo, on_true: Hlo, on_false: Hlo) -> Hlo:
@@ -415,6 +414,10 @@ def dense_text(array: np.ndarray) -> str:
         else:
             return f'dense<"0x{flat.tobytes().hex().upper()}">'
     return f"dense<{_scalar_text(array.reshape(()))}>"
+
+
+def _layout_text(dims: Sequence[int]) -> str:
+    return f"{dense_text(np.asarray(dims, np.int64))} : tensor<{len(dims)}xindex>"
 
 
 def attribute_text(value: Any) -> str:

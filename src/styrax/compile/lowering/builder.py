@@ -16,7 +16,7 @@ from ..ir.expr import BOOL, NO_DEPS, UNBOUNDED, Expr, Index, coefficient, const_
 from ..ir.loopir import Buffer, BufferKind, Call, Copy, If, Let, Loop, LoopKind, Scratch, Statement, Store, While
 from ..ir.loopir import Declare as DeclareStatement
 from ..ir.loopir import Set as SetStatement
-from ..ir.values import Computed, Define, Opaque, Operation, Point, Reduce, Scalar, Shape, Stored, Value
+from ..ir.values import Computed, Define, Opaque, Operation, Point, Reduce, Scalar, Shape, Stored, Token, Value
 from .scalars import Scalars, int_range, is_complex, is_integer, part_dtype
 
 if TYPE_CHECKING:
@@ -369,11 +369,15 @@ class Builder(Scalars):
 
         return self.nest(outs, body, inputs)
 
+    def token(self) -> Value:
+        """A token: order is the program's own."""
+        return Token()
+
     def host_call(self, function: Callable[..., Any], outs: Sequence[tuple], inputs: Sequence[Value],
                   in_place: bool = False) -> list[Value]:
         """Calls a Python function at this point of the program. `function(*arrays)` gets NumPy arrays, valid during the
-        call alone, and returns an array for each of `outs`, (shape, dtype). With `in_place`, `function(arrays, results)`
-        writes the results, which begin as values where `outs` has some: (shape, dtype, value).
+        call alone, and returns an array for each of `outs`, (shape, dtype). With `in_place`,
+        `function(arrays, results)` writes the results, which begin as values where `outs` has some: (shape, dtype, value).
         """
         from .host_calls import host_call
 

@@ -33,7 +33,7 @@ from ...core.types.index_type import ScalarType
 from ..costs import WORTH_KEEPING
 from ..ir.expr import BOOL, Expr, Index, unwrap
 from ..ir.loopir import Buffer, BufferKind, Declare, Let, Loop, Set, Store, Switch, While
-from ..ir.values import Computed, Opaque, Operation, Region, Scalar, Stored, Value
+from ..ir.values import Computed, Opaque, Operation, Region, Scalar, Stored, Token, Value
 from ..jaxprs.rewriting import called
 from ..program import Program
 from . import interchange
@@ -307,17 +307,6 @@ class Carries:
         for place in self.places:
             out.append(Scalar(self.named(place)) if isinstance(place, Expr) else place)
         return out
-
-
-class Token(Value):
-    """The value of a token: order is the program's own."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        self.shape = ()
-        self.dtype = BOOL
-        self.depth = 0
 
 
 def _split(values: Sequence[Value], *sizes: int) -> list[list[Value]]:

@@ -13,6 +13,8 @@ _HOMES = {
         "unmapped_aval unsafe_am_i_under_a_jit_DO_NOT_USE unsafe_am_i_under_a_vmap_DO_NOT_USE "
         "unsafe_get_axis_names_DO_NOT_USE valid_jaxtype"),
     "core.arrays.array": "array_types",
+    "core.arrays.tokens": "Token",
+    "transforms.plain_calls": "CallPrimitive:PlainCall",
 }
 
 __getattr__, __dir__, __all__ = names(__name__, _HOMES, modules=("primitives",))
