@@ -13,9 +13,11 @@ import json
 import re
 import struct
 import zlib
+from contextlib import suppress
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
+from ..core.tracing.errors import InconclusiveDimensionOperation
 from .symbolic import SymbolicDim
 from .trees import to_data
 
@@ -43,7 +45,9 @@ def serialize(exported: Exported, vjp_order: int) -> bytearray:
         "constraints": [text for scope in scopes for text in scope.texts],
         "in_shardings": exported.in_shardings_hlo, "out_shardings": exported.out_shardings_hlo,
     }
-    parts = {"program": program.encode(), "stablehlo": exported.mlir_module_serialized}
+    parts = {"program": program.encode()}
+    with suppress(NotImplementedError, InconclusiveDimensionOperation):  # there is no StableHLO for it
+        parts["stablehlo"] = exported.mlir_module_serialized
     if vjp_order:
         parts["vjp"] = bytes(serialize(exported.vjp(), vjp_order - 1))
     return bytearray(pack(header, parts))

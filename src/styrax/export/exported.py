@@ -12,6 +12,7 @@ from ..core.programs.dead_code import dce_jaxpr
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.settings import config
 from ..core.trees import tree
+from ..core.types import physical
 from ..core.types.avals import ShapedArray, ShapeDtypeStruct
 from ..core.types.effects import Effect, ordered_effects
 from ..transforms import pullbacks
@@ -95,7 +96,8 @@ class Exported:
 
     @cached_property
     def mlir_module_serialized(self) -> bytes:
-        return backends.stablehlo_text(self._program, f"jit_{self.fun_name}").encode()
+        solving = Solving([a.shape for a in self.in_avals], calling.argument_names(self.in_tree))
+        return backends.stablehlo_text(physical.lower(self._program), f"jit_{self.fun_name}", solving.for_stablehlo()).encode()
 
     def mlir_module(self) -> str:
         """The program as the text of a StableHLO module."""

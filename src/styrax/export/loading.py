@@ -27,4 +27,4 @@ def deserialize(blob: bytes | bytearray) -> Exported:
         disabled_safety_checks=[DisabledSafetyCheck(text) for text in header["checks"]],
         calling_convention_version=header["calling_convention_version"], module_kept_var_idx=header["kept"],
         program=program, vjp=None if vjp is None else lambda _: deserialize(vjp),
-        mlir_module_serialized=parts["stablehlo"], nr_devices=header["nr_devices"])
+        mlir_module_serialized=parts.get("stablehlo"), nr_devices=header["nr_devices"])

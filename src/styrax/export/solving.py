@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from .scope import SymbolicScope
@@ -80,6 +80,21 @@ class Solving:
                     f"Unprocessed specifications: {unprocessed}. {SOLVABLE}")
             waiting = left
         return order
+
+    def for_stablehlo(self) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]], str, Callable[[str], Any]] | None:
+        """How a module finds the variables: see `xla.stablehlo.module_text`. None where there are none."""
+        if self.scope is None:
+            return None
+        found: list[tuple[Any, ...]] = []
+        promises: list[tuple[Any, ...]] = []
+        for (spec, _, argument, axis), name in self._order():
+            if name is None:
+                promises.append((argument, axis, spec))
+            else:
+                coefficient = _coefficient(spec, name)
+                assert coefficient is not None
+                found.append((name, argument, axis, coefficient, spec - coefficient * _alone(spec, name)))
+        return found, promises, self.described, self.scope.parse
 
     def solve(self, shapes: Sequence[Sequence[Size]]) -> dict[str, Size]:
         """The values of the variables for a call with these shapes; sizes may be symbolic, of another scope.

@@ -18,6 +18,9 @@ from styrax.core.programs import rules
 from styrax.core.programs.attributes import i64_array
 from styrax.core.programs.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from styrax.core.types.avals import AbstractToken, ShapedArray
+from styrax.core.types.dims import is_symbolic
+
+from . import dynamic_shapes
 
 _ELEMENT_TYPES = {
     "bool": "i1",
@@ -84,7 +87,7 @@ def type_text(aval: Any) -> str:
     if isinstance(aval, AbstractToken):
         return _TOKEN_TYPE
     aval = physical_aval(aval)
-    dims = "".join(f"{d}x" for d in aval.shape)
+    dims = "".join(f"{'?' if is_symbolic(d) else d}x" for d in aval.shape)
     return f"tensor<{dims}{element_type(aval.dtype)}>"
 
 
@@ -112,10 +115,11 @@ class Hlo:
 class _Names:
     """The counter of SSA names of one function; blocks of its regions share it."""
 
-    __slots__ = ("count",)
+    __slots__ = ("count", "sizes")
 
     def __init__(self) -> None:
         self.count = 0
+        self.sizes: dict[str, Hlo] = {}  # the values of the variables that sizes depend on
 
     def fresh(self) -> str:
         name = f"%{self.count}"
@@ -126,10 +130,12 @@ class _Names:
 class Module:
     """The functions printed so far, and which jaxpr each private one stands for."""
 
-    __slots__ = ("_by_jaxpr", "_keep_alive", "_names", "functions", "name")
+    __slots__ = ("_by_jaxpr", "_keep_alive", "_names", "functions", "name", "parse", "variables")
 
     def __init__(self, name: str):
         self.name = name
+        self.variables: list[str] = []  # of symbolic sizes
+        self.parse: Callable[[str], Any] = int  # reads a symbolic size
         self.functions: list[str] = []
         self._by_jaxpr: dict[Any, str] = {}
         self._keep_alive: list[Any] = []
@@ -163,11 +169,20 @@ class Module:
         visibility: str,
         arg_attributes: Sequence[str] | None = None,
         result_attributes: Sequence[str] | None = None,
+        body: Callable[[Builder, Sequence[Hlo]], list[Hlo]] | None = None,
     ) -> None:
         names = _Names()
         block = Builder(self, names)
-        args = [Hlo(names.fresh(), aval) for aval in closed.in_avals]
-        outs = block.inline(closed, *args)
+        if self.variables:
+            args = [Hlo(f"%arg{i}", aval) for i, aval in enumerate(closed.in_avals)]
+            if body is None:
+                args = [Hlo(f"%arg{i}", aval) for i, aval in enumerate(
+                    [ShapedArray((), dynamic_shapes.SIZE)] * len(self.variables) + closed.in_avals)]
+                names.sizes = dict(zip(self.variables, args))
+                arg_attributes = [f'jax.global_constant = "{v}"' for v in self.variables] + [""] * len(closed.in_avals)
+        else:
+            args = [Hlo(names.fresh(), aval) for aval in closed.in_avals]
+        outs = body(block, args) if body is not None else block.inline(closed, *args[len(names.sizes):])
         block.terminate("func.return", outs)
 
         def decorated(attributes: Sequence[str] | None, i: int) -> str:
@@ -179,12 +194,13 @@ class Module:
         results = ", ".join(
             f"{type_text(o.aval)}{decorated(result_attributes, i)}" for i, o in enumerate(outs)
         )
-        body = "\n".join(f"    {line}" for line in block.lines)
-        self.functions.append(f"  func.func {visibility} @{name}({params}) -> ({results}) {{\n{body}\n  }}")
+        lines = "\n".join(f"    {line}" for line in block.lines)
+        self.functions.append(f"  func.func {visibility} @{name}({params}) -> ({results}) {{\n{lines}\n  }}")
 
     def text(self) -> str:
         functions = "\n".join(reversed(self.functions))
-        return f"module @{self.name} {{\n{functions}\n}}\n"
+        attributes = "attributes {jax.uses_shape_polymorphism = true} " if self.variables else ""
+        return f"module @{self.name} {attributes}{{\n{functions}\n}}\n"
 
 
 class Builder:
@@ -216,6 +232,8 @@ class Builder:
         `attributes` is the inside of an MLIR attribute dictionary, `regions` are texts made by
         `region`. The result types are those of `out_avals`.
         """
+        if self.module.variables and any(map(dynamic_shapes.is_dynamic, (*out_avals, *(x.aval for x in operands)))):
+            name, operands, attributes = dynamic_shapes.dynamic(self, name, operands, out_avals, attributes)
         outs = [Hlo(self._names.fresh(), aval) for aval in out_avals]
         lhs = ", ".join(o.name for o in outs)
         args = ", ".join(x.name for x in operands)
@@ -260,6 +278,7 @@ class Builder:
     def call(self, closed: ClosedJaxpr, *args: Hlo, name: str = "fn") -> list[Hlo]:
         """Call the private function that stands for `closed`."""
         callee = self.module.private_function(closed, name)
+        args = (*(self.sizes[v] for v in self.module.variables), *args)
         return self.op("func.call", args, closed.out_avals, f"callee = @{callee}")
 
     def call_traced(self, fun: Callable[..., Any], *args: Hlo) -> list[Hlo]:
@@ -303,6 +322,23 @@ class Builder:
             "this device; run it on the CPU, or register a rule in styrax.core.programs.rules.stablehlos"
         )
 
+    # -- symbolic sizes ---------------------------------------------------------------------------
+    @property
+    def sizes(self) -> dict[str, Hlo]:
+        """The values of the variables that sizes depend on."""
+        return self._names.sizes
+
+    def size(self, d: Any, dtype: Any) -> Hlo:
+        """A size as a scalar."""
+        return dynamic_shapes.size_value(self, d, dtype)
+
+    def physical_shape(self, aval: Any) -> tuple[Any, ...]:
+        return physical_aval(aval).shape
+
+    def parse_size(self, text: str) -> Any:
+        """The size that an attribute's text stands for."""
+        return int(text) if text.strip().lstrip("-").isdigit() else self.module.parse(text)
+
     # -- shorthands -----------------------------------------------------------------------------
 
     def const(self, value: Any, aval: Any = None) -> Hlo:
@@ -311,6 +347,9 @@ class Builder:
             value = np.asarray(value)
             aval = ShapedArray(value.shape, value.dtype)
         physical = physical_aval(aval)
+        if dynamic_shapes.is_dynamic(physical):
+            scalar = self.const(np.asarray(value).reshape(-1)[0], ShapedArray((), physical.dtype))
+            return self.broadcast_in_dim(scalar, aval, ())
         if physical is not aval:
             value = getattr(value, "_base_array", value)
         dtype = physical.dtype
@@ -471,13 +510,22 @@ def module_text(
     *,
     arg_attributes: Sequence[str] | None = None,
     result_attributes: Sequence[str] | None = None,
+    symbolic: tuple[Sequence[Any], Sequence[Any], str, Callable[[str], Any]] | None = None,
 ) -> str:
     """Print `closed` as a StableHLO module whose public function `main` computes it.
 
     `arg_attributes` and `result_attributes` hold the inside of an MLIR attribute dictionary for each
     argument and result (sharding, donation) or empty strings. Raises `LoweringError` when a primitive
     has no rule.
+
+    `symbolic`, for symbolic sizes: how variables are found (as `dynamic_shapes.Found`), what else the shapes promise
+    (`Promise`), the shapes as text for messages, and what reads an expression.
     """
     module = Module("".join(c if c.isalnum() or c == "_" else "_" for c in name))
+    if symbolic is not None:
+        found, promises, described, module.parse = symbolic
+        dynamic_shapes.add_main(module, closed, [dynamic_shapes.Found(*f) for f in found],
+                                [dynamic_shapes.Promise(*p) for p in promises], described)
+        return module.text()
     module.add_function("main", closed, "public", arg_attributes, result_attributes)
     return module.text()

@@ -377,7 +377,7 @@ class Builder(Scalars):
                   in_place: bool = False) -> list[Value]:
         """Calls a Python function at this point of the program. `function(*arrays)` gets NumPy arrays, valid during the
         call alone, and returns an array for each of `outs`, (shape, dtype). With `in_place`,
-        `function(arrays, results)` writes the results, which begin as values where `outs` has some: (shape, dtype, value).
+        `function(arrays, results)` writes the results, which begin as the values in `outs`, (shape, dtype, value).
         """
         from .host_calls import host_call
 

@@ -147,9 +147,9 @@ def backend_compile_and_load(backend: Backend, program: ClosedJaxpr, **options: 
     return backend.compile(program, **options)
 
 
-def stablehlo_text(closed: Any, name: str) -> str:
-    """A program as the text of a StableHLO module."""
-    return hooks.stablehlo_text(closed, name)
+def stablehlo_text(closed: Any, name: str, symbolic: Any = None) -> str:
+    """A program as the text of a StableHLO module; `symbolic` says how sizes are found, see `xla.stablehlo`."""
+    return hooks.stablehlo_text(closed, name, symbolic=symbolic)
 
 
 def set_default(backend: Backend | None) -> None:

@@ -302,6 +302,11 @@ def is_symbolic(d: Any) -> bool:
     return hasattr(d, "_is_symbolic_dim")
 
 
+def is_named(d: Any) -> bool:
+    """Whether a size is known by name alone, so that not every question about it has an answer."""
+    return is_symbolic(d) and type(d) is not Dim
+
+
 def canonical_dim(d: Any) -> Any:
     """A size as it stands in shapes: a plain integer, or a symbolic size as it is. Raises TypeError for others."""
     return d if type(d) is int or is_symbolic(d) else operator.index(d)
@@ -309,7 +314,7 @@ def canonical_dim(d: Any) -> Any:
 
 def plain_size(d: Any) -> Any:
     """A size as a plain integer; one that is known by name alone stays as it is."""
-    return d if is_symbolic(d) and type(d) is not Dim else int(d)
+    return d if is_named(d) else int(d)
 
 
 def larger(x: Any, y: Any) -> Any:

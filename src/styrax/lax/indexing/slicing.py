@@ -13,7 +13,7 @@ from styrax.core.arrays.array import Array
 from styrax.core.programs import rules
 from styrax.core.tracing.trace import Tracer, get_aval
 from styrax.core.types import dtypes
-from styrax.core.types.dims import canonical_dim, is_symbolic
+from styrax.core.types.dims import canonical_dim, is_named, is_symbolic
 from styrax.core.types.index_type import INDEX
 from styrax.core.types.physical import physicals
 from styrax.core.types.typing import ArrayLike, Shape
@@ -214,7 +214,7 @@ def _start_scalar(i: Any, extent: Any, allow_negative: bool) -> Any:
         if value >= 0:
             return i
     # A size that the index type cannot hold leaves negative numbers with no meaning but clamping.
-    if extent > np.iinfo(dtype).max:
+    if not is_named(extent) and extent > np.iinfo(dtype).max:
         return i
     size = np.asarray(extent, dtype) if not is_symbolic(extent) else convert_element_type(extent, dtype)
     return select(lt(i, np.zeros((), dtype)), add(convert_element_type(i, dtype), size), i)

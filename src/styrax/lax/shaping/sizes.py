@@ -32,6 +32,7 @@ def _size_value_loops(b: Builder, *, size: Any, dtype: Any) -> Any:
 
 
 rules.loops[size_value_p] = _size_value_loops
+rules.stablehlos[size_value_p] = lambda m, *, size, dtype: m.size(size, dtype)
 
 
 @size_value_p.def_impl
