@@ -31,12 +31,12 @@ call_exported_p.declare(program=lambda params: params["jaxpr"])
 
 
 @call_exported_p.def_effectful_abstract_eval
-def _abstract(*_: Any, jaxpr: ClosedJaxpr, name: str) -> tuple[list[Any], Effects]:
+def _abstract(*_: Any, jaxpr: ClosedJaxpr, **params: Any) -> tuple[list[Any], Effects]:
     return jaxpr.out_avals, call_effects(jaxpr)
 
 
 @call_exported_p.def_impl
-def _run(*args: Any, jaxpr: ClosedJaxpr, name: str) -> list[Any]:
+def _run(*args: Any, jaxpr: ClosedJaxpr, name: str, **params: Any) -> list[Any]:
     return compiled(jaxpr, name)(*map(as_operand, args, jaxpr.in_avals))
 
 
@@ -80,10 +80,11 @@ def call(exported: Exported) -> Callable[..., Any]:
 
     def run(*leaves: Any) -> list[Any]:
         program = refined(exported, [get_aval(x) for x in leaves])
-        return call_exported_p.bind(*leaves, jaxpr=program, name=exported.fun_name)
+        return call_exported_p.bind(*leaves, jaxpr=program, name=exported.fun_name,
+                                    uses_global_constants=exported.uses_global_constants)
 
     def forward(*leaves: Any) -> tuple[Any, Any]:
-        return run(*leaves), leaves
+        return flat(*leaves), leaves
 
     def backward(leaves: Sequence[Any], cotangents: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(call(exported.vjp())(*leaves, *cotangents))

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
+
+import numpy as np
 
 from ..core.arrays import backends
 from ..core.arrays.devices import Sharding
 from ..core.programs.dead_code import dce_jaxpr
-from ..core.programs.jaxpr import ClosedJaxpr
+from ..core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, jaxpr_as_fun, jaxprs_in_params
 from ..core.settings import config
 from ..core.trees import tree
-from ..core.types import physical
+from ..core.types import dtypes, physical
 from ..core.types.avals import ShapedArray, ShapeDtypeStruct
 from ..core.types.effects import Effect, ordered_effects
+from ..lax.shaping.broadcasting import broadcast_in_dim
 from ..transforms import pullbacks
 from ..transforms.jit import jit
+from ..transforms.naming import function_name
 from ..transforms.stages import Traced
 from . import calling, container
 from .checks import DisabledSafetyCheck
@@ -76,7 +80,9 @@ class Exported:
 
     @property
     def uses_global_constants(self) -> bool:
-        return any(isinstance(d, SymbolicDim) for a in self.in_avals for d in a.shape)
+        return any(isinstance(d, SymbolicDim) for a in self.in_avals for d in a.shape) or any(
+            eqn.primitive is calling.call_exported_p and eqn.params["uses_global_constants"]
+            for eqn in _equations(self._program.jaxpr))
 
     @property
     def in_shardings_hlo(self) -> tuple[str | None, ...]:
@@ -97,7 +103,8 @@ class Exported:
     @cached_property
     def mlir_module_serialized(self) -> bytes:
         solving = Solving([a.shape for a in self.in_avals], calling.argument_names(self.in_tree))
-        return backends.stablehlo_text(physical.lower(self._program), f"jit_{self.fun_name}", solving.for_stablehlo()).encode()
+        program = physical.lower(self._program)
+        return backends.stablehlo_text(program, f"jit_{self.fun_name}", solving.for_stablehlo()).encode()
 
     def mlir_module(self) -> str:
         """The program as the text of a StableHLO module."""
@@ -184,6 +191,8 @@ def export(fun_jit: Callable[..., Any], *, platforms: Sequence[str] | None = Non
       >>> export.deserialize(double.serialize()).call(jax.numpy.arange(3.0))
       Array([0., 2., 4.], dtype=float32)
     """
+    if getattr(fun_jit, "__module__", "").startswith("styrax.") and not hasattr(fun_jit, "trace"):
+        fun_jit = jit(fun_jit)  # the library's functions are jitted for all that users know
     if not hasattr(fun_jit, "trace") or not hasattr(fun_jit, "lower"):
         raise ValueError(f"Function to be exported must be the result of `jit` but is: {fun_jit}")
 
@@ -194,6 +203,7 @@ def export(fun_jit: Callable[..., Any], *, platforms: Sequence[str] | None = Non
                 f"The requested export calling convention version {version} is outside the range of supported versions "
                 f"[{minimum_supported_calling_convention_version}..{maximum_supported_calling_convention_version}]")
         chosen = tuple(platforms or (default_export_platform(),))
+        _check_scopes(args, kwargs, function_name(fun_jit))
         return _exported(fun_jit.trace(*args, **kwargs), chosen, tuple(disabled_checks), version)
 
     return do_export
@@ -204,8 +214,8 @@ def _exported(traced: Traced, platforms: tuple[str, ...], checks: tuple[Disabled
     program = traced._program
     closed = traced.jaxpr
     solving = Solving([a.shape for a in closed.in_avals], calling.argument_names(traced.in_tree))
-    _check_scopes(closed.in_avals, traced)
     solving.check()
+    _check_targets(closed, checks)
     for aval in closed.out_avals:
         for d in aval.shape:
             solving.check_known(d)
@@ -226,25 +236,55 @@ def _themselves(solving: Solving) -> dict[str, Size]:
     return {name: SymbolicDim({((name, 1),): 1}, solving.scope) for name in solving.variables if solving.scope}
 
 
-def _check_scopes(avals: Sequence[ShapedArray], traced: Traced) -> None:
+def _check_scopes(args: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> None:
+    """Raises ValueError where the sizes of arguments belong to several scopes."""
+    leaves, structure = tree.tree_flatten((args, kwargs))
     first = None
-    for name, aval in zip(calling.argument_names(traced.in_tree), avals, strict=True):
-        for d in aval.shape:
+    for where, x in zip(calling.argument_names(structure), leaves, strict=True):
+        for d in getattr(x, "shape", ()):
             if isinstance(d, SymbolicDim):
                 if first is None:
-                    first = name, d.scope
-                first[1].check_same(d, f"when exporting {traced.fun_name}", f"current (from {first[0]}) ", name)
+                    first = where, d.scope
+                first[1].check_same(d, f"when exporting {name}", f"current (from {first[0]}) ", where)
+
+
+def _check_targets(program: ClosedJaxpr, checks: Sequence[DisabledSafetyCheck]) -> None:
+    """Raises ValueError where a program calls foreign functions whose interface nobody promises to keep."""
+    allowed = {check.is_custom_call() for check in checks}
+    found = sorted({eqn.params["target_name"] for eqn in _equations(program.jaxpr) if eqn.primitive.name == "ffi_call"}
+                   - allowed) if "ALL" not in allowed else []
+    if found:
+        raise ValueError("Cannot serialize code with custom calls whose targets have no compatibility guarantees: "
+                         f"{', '.join(found)}. See `DisabledSafetyCheck.custom_call`.")
+
+
+def _equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
+    """The equations of a program and of the programs inside it."""
+    for eqn in jaxpr.eqns:
+        yield eqn
+        for inner in jaxprs_in_params(eqn.params):
+            yield from _equations(inner)
+
+
+def _nothing(shape: Sequence[Size]) -> Any:
+    """The tangent of integers."""
+    return broadcast_in_dim(np.zeros((), dtypes.float0), shape, ())
 
 
 def _exported_vjp(closed: ClosedJaxpr, exported: Exported) -> Exported:
     count = len(exported.in_avals)
 
     def fun_vjp_jax(*args_and_cotangents: Any) -> tuple[Any, ...]:
-        from ..core.programs.jaxpr import jaxpr_as_fun
-
         args, cotangents = args_and_cotangents[:count], args_and_cotangents[count:]
-        _, pull = pullbacks.vjp(jaxpr_as_fun(closed), *args)
-        return tuple(pull(list(cotangents)))
+        smooth = [i for i, a in enumerate(closed.in_avals) if a.to_tangent_aval().dtype != dtypes.float0]
+
+        def of_smooth(*given: Any) -> list[Any]:
+            values = dict(zip(smooth, given, strict=True))
+            return jaxpr_as_fun(closed)(*(values.get(i, x) for i, x in enumerate(args)))
+
+        _, pull = pullbacks.vjp(of_smooth, *(args[i] for i in smooth))
+        pulled = dict(zip(smooth, pull(list(cotangents)), strict=True))
+        return tuple(pulled[i] if i in pulled else _nothing(x.shape) for i, x in enumerate(args))
 
     avals = [*exported.in_avals, *(a.to_tangent_aval() for a in exported.out_avals)]
     specs = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in avals]

@@ -273,6 +273,7 @@ class _Memory:
         if not isinstance(value, (bool, int, float, np.generic, np.ndarray)):
             raise TypeError(f"No attribute handler defined for type: {type(value)}")
         array = np.asarray(value)
+        array = array if array.dtype.itemsize else np.zeros((), np.bool_)
         return SCALAR, self.keep(Scalar(type_number(array.dtype), self.data(array)))
 
 

@@ -185,6 +185,9 @@ def emit_python_callback(ctx: LoweringRuleContext, callback: Callable[..., Seque
     return ctx.host_call(function, [(a.shape, a.dtype) for a in result_avals], list(operands)), token, None
 
 
+KNOWN_PLATFORMS = ("cpu", "cuda", "gpu", "metal", "mock_tpu", "rocm", "tpu")
+
+
 def register_lowering(prim: Primitive, rule: Function, platform: str | None = None, inline: bool = True,
                       cacheable: bool = True) -> Function:
     """Makes a rule the lowering of a primitive.
@@ -195,6 +198,10 @@ def register_lowering(prim: Primitive, rule: Function, platform: str | None = No
         write MLIR operations through jaxlib's bindings cannot be used.
       platform: the platform the rule is for; None for all without a rule of their own.
     """
+    if platform is not None and platform not in KNOWN_PLATFORMS:
+        raise NotImplementedError(f"Registering an MLIR lowering rule for primitive {prim} for an unknown platform "
+                                  f"{platform}. Known platforms are: {', '.join(KNOWN_PLATFORMS)}.")
+
     def lower(ctx: Any, *args: Any, **params: Any) -> Any:
         with writing(ctx):
             out = rule(LoweringRuleContext(ctx), *args, **params)

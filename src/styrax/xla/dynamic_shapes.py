@@ -94,7 +94,11 @@ def dynamic(m: Any, name: str, operands: Sequence[Any], out_avals: Sequence[Any]
             attributes: str) -> tuple[str, list[Any], str]:
     """The operation that does the same where sizes are symbolic: its name, operands and attributes."""
     rule = _RULES.get(name)
-    return (name, list(operands), attributes) if rule is None else rule(m, list(operands), out_avals, attributes)
+    if rule is not None:
+        return rule(m, list(operands), out_avals, attributes)
+    if re.search(r"dense<\[[^\">]*[a-z]", attributes.replace("true", "").replace("false", "")):
+        raise NotImplementedError(f"{name} with symbolic sizes among its attributes has no StableHLO: {attributes}")
+    return name, list(operands), attributes
 
 
 Written = tuple[str, list[Any], str]

@@ -56,7 +56,7 @@ def _slice_shape(x: Any, *, start_indices: tuple, limit_indices: tuple, strides:
     if any(s <= 0 for s in strides):
         raise TypeError(f"slice strides must be positive, got {strides}")
     return tuple(
-        -((start - limit) // step)
+        (limit - start + step - 1) // step
         for start, limit, step in zip(start_indices, limit_indices, strides, strict=True)
     )
 

@@ -232,7 +232,7 @@ def _unstack_hlo(m: Any, x: Any, *, axis: int) -> list[Any]:
 
 
 def slice_hlo(m: Any, x: Any, start: Sequence[int], limit: Sequence[int], strides: Sequence[int]) -> Any:
-    shape = tuple(larger(0, -(-(e - s) // t)) for s, e, t in zip(start, limit, strides, strict=True))
+    shape = tuple(larger(0, (e - s + t - 1) // t) for s, e, t in zip(start, limit, strides, strict=True))
     if shape == tuple(x.shape) and all(t == 1 for t in strides):
         return x
     return m.op1(
