@@ -112,8 +112,10 @@ def _times(x: Bound, y: Bound) -> Bound:
 
 
 def _bounds_of(size: Any, scope: SymbolicScope) -> tuple[Bound, Bound]:
+    """Bounds from the terms alone: facts would ask for them in turn."""
     if isinstance(size, SymbolicDim):
-        return lower_bound(size.terms, scope), upper_bound(size.terms, scope)
+        negated = {m: -c for m, c in size.terms.items()}
+        return _rounded_up(_lower(size.terms, scope, 0)), -_rounded_up(_lower(negated, scope, 0))
     return size, size
 
 
