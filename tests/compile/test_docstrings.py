@@ -53,7 +53,7 @@ def test_loops(module):
     first = len(re.findall(":=", given))
     shown = "\n".join("\n".join(s.lines()) for s in program.statements[first:])
     for buffer in program.builder.buffers:
-        shown = re.sub(rf"\b{buffer.name}\b", buffer.root.name, shown)
+        shown = re.sub(rf"\b{buffer.name}\b", program.placement.root(buffer).name, shown)
     assert shown == wanted
 
 

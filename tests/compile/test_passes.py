@@ -80,15 +80,15 @@ def check(program, expectations):
             count = sum(what in line for line in lines)
             assert count == int(kind.split()[1]), f"{count} lines have {what!r} in\n{program}"
         elif kind.startswith("WORKSPACE"):
-            assert program.workspace == int(kind.split()[1])
+            assert program.placement.workspace == int(kind.split()[1])
         elif kind.startswith("SHARED"):
-            shared = [[b.name, b.root.name] for b in program.builder.buffers if b.alias is not None]
+            shared = [[b.name, program.placement.root(b).name] for b in program.placement.aliases]
             assert shared == ([] if kind == "SHARED none" else [kind.split()[1:]]), shared
         else:
             assert wanted == "PLAN NO COPY IN LOOPS"
             inside = [s for s in statements(program.statements) if isinstance(s, (Loop, While))]
             left = [c for s in inside for c in statements([s]) if isinstance(c, Copy)
-                    and c.target.root is not c.source.root]
+                    and program.placement.root(c.target) is not program.placement.root(c.source)]
             assert not left, f"{left} in\n{program}"
 
 

@@ -240,7 +240,8 @@ class Function:
         self.values.lanes = previous
 
     def _copy(self, s: Copy) -> None:
-        if s.target.root is s.source.root and s.target_offset is s.source_offset:
+        root = self.module.placement.root
+        if root(s.target) is root(s.source) and s.target_offset is s.source_offset:
             return
         count = self.arena.index(s.count)
         if count is self.arena.index(0):

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..compile.ir.expr import Expr
 from ..compile.ir.loopir import Buffer
+from ..compile.ir.placement import Placement
 from .instructions import vector
 from .math import FUNCTIONS as OWN_FUNCTIONS
 from .math import module_text
@@ -52,10 +53,12 @@ class Lanes:
 class Module:
     """The text of one LLVM module: functions, declarations, elementary functions in use."""
 
-    def __init__(self, arena: Any, vector_bytes: int, bounds: bool = False, long: bool = False):
+    def __init__(self, arena: Any, vector_bytes: int, bounds: bool = False, long: bool = False,
+                 placement: Placement = Placement()):
         self.arena = arena
         self.vector_bytes = vector_bytes
         self.bounds = bounds
+        self.placement = placement
         self.long = long  # its program may have to be stopped
         self.functions: list[str] = []
         self.declarations: dict[str, None] = {}

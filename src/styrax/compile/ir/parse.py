@@ -147,8 +147,8 @@ class _Reader:
         name, dtype, size, words = match[1], match[2], match[3], match[4].split()
         kind = next((BufferKind(w) for w in words if w in tuple(BufferKind)), BufferKind.TEMP)
         self.taken(name)
-        buffer = Buffer(name, _dtype(dtype), unwrap(self.expr(size)), kind)
-        buffer.donated, buffer.once = "donated" in words, "once" in words
+        buffer = Buffer(name, _dtype(dtype), unwrap(self.expr(size)), kind, donated="donated" in words,
+                        once="once" in words)
         self.b.buffers.append(buffer)
         self.buffers[name] = buffer
 

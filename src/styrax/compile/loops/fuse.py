@@ -24,6 +24,7 @@ from collections.abc import Sequence
 from ..costs import WORTH_REPEATING
 from ..ir.expr import Expr, coefficient, poly_terms, show, walk
 from ..ir.loopir import Buffer, BufferKind, Call, Copy, Declare, Fold, Let, Set, Store, statements
+from ..ir.placement import Aliases, root
 from ..ir.values import Define, Opaque, Operation, Point, Reduce, Region
 from ..lowering.builder import STEP, Builder
 from ..program import Program
@@ -34,7 +35,9 @@ LOOKBACK = 12  # how many groups back an operation may join one that merely read
 
 def run(program: Program) -> Program:
     """operations → units: groups, and what is left alone. What nobody reads is left out."""
-    return program.replace(units=_fuse_block(program.builder, drop_dead(program.operations or (), set())))
+    aliases = dict(program.placement.aliases)
+    units = _fuse_block(program.builder, drop_dead(program.operations or (), set(), aliases), aliases)
+    return program.replace(units=units, placement=program.placement._replace(aliases=aliases))
 
 
 class Member:
@@ -49,11 +52,12 @@ class Member:
 
 
 class Group:
-    """Operations over common loops: `outer` P and `inner` I."""
+    """Operations over common loops: `outer` P and `inner` I. What is read and written is said by buffers that have
+    their own memory, as everywhere in this pass."""
 
     __slots__ = ("outer", "inner", "members", "reads", "writes", "stored", "finished", "scalars")
 
-    def __init__(self, op: Point | Reduce):
+    def __init__(self, op: Point | Reduce, aliases: Aliases):
         self.members: list[Member] = []
         self.reads: set[Buffer] = set()
         self.writes: set[Buffer] = set()
@@ -66,13 +70,13 @@ class Group:
         else:
             self.outer = op.outer
             self.inner = op.ranges
-        self.add(Member(op, -1 if isinstance(op, Point) else 0, isinstance(op, Reduce)))
+        self.add(Member(op, -1 if isinstance(op, Point) else 0, isinstance(op, Reduce)), aliases)
 
-    def add(self, member: Member) -> None:
+    def add(self, member: Member, aliases: Aliases) -> None:
         self.members.append(member)
         op = member.op
         for e in operation_exprs(op):
-            self.reads |= loaded_buffers(e)
+            self.reads |= loaded_buffers(e, aliases)
         if isinstance(op, Point):
             self.writes.add(op.buffer)
             self.stored[op.buffer] = member
@@ -81,7 +85,6 @@ class Group:
                 self.writes.add(buffer)
                 self.finished[buffer] = (member, place, value)
             self.scalars.update(op.targets)
-
 
     def lines(self) -> list[str]:
         loops = f"[{', '.join(map(show, self.outer))}; {', '.join(map(show, self.inner))}]"
@@ -108,22 +111,22 @@ class Branching:
 Unit = Group | Branching | Define | Opaque
 
 
-def _fuse_block(b: Builder, ops: Sequence[Operation]) -> list[Unit]:
-    """Groups the operations of a block, and of the blocks inside it."""
+def _fuse_block(b: Builder, ops: Sequence[Operation], aliases: dict[Buffer, Buffer]) -> list[Unit]:
+    """Groups the operations of a block, and of the blocks inside it. Notes in `aliases` what is stored already."""
     out: list[Unit] = []
-    for unit in Fuser(b).run(ops):
+    for unit in Fuser(b, aliases).run(ops):
         if isinstance(unit, Region):
-            out.append(Branching(unit, [_fuse_block(b, block) for block in unit.blocks]))
+            out.append(Branching(unit, [_fuse_block(b, block, aliases) for block in unit.blocks]))
         else:
             out.append(unit)  # type: ignore[arg-type]
     return out
 
 
-def drop_dead(ops: Sequence[Operation], used: set[Buffer | Expr]) -> list[Operation]:
+def drop_dead(ops: Sequence[Operation], used: set[Buffer | Expr], aliases: Aliases) -> list[Operation]:
     """Leaves out operations whose temporary results nobody reads."""
     out = []
     for op in reversed(ops):
-        reads, _ = region_uses(op)
+        reads, _ = region_uses(op, aliases)
         if isinstance(op, Point):
             alive = op.buffer.kind is not BufferKind.TEMP or op.buffer in used
         elif isinstance(op, Reduce):
@@ -139,19 +142,20 @@ def drop_dead(ops: Sequence[Operation], used: set[Buffer | Expr]) -> list[Operat
     return out[::-1]
 
 
-def buffers_read(units: Sequence[Unit], read: set[Buffer | Expr]) -> set[Buffer | Expr]:
+def buffers_read(units: Sequence[Unit], aliases: Aliases) -> set[Buffer | Expr]:
     """Everything that is still read from memory after fusion."""
+    read: set[Buffer | Expr] = set()
     for unit in units:
         if isinstance(unit, Group):
             for m in unit.members:
-                read |= region_uses(m.op)[0]
+                read |= region_uses(m.op, aliases)[0]
         elif isinstance(unit, Branching):
             for block in unit.blocks:
-                buffers_read(block, read)
+                read |= buffers_read(block, aliases)
             for e in unit.region.exprs:
-                read |= loaded_buffers(e)
+                read |= loaded_buffers(e, aliases)
         else:
-            read |= region_uses(unit)[0]
+            read |= region_uses(unit, aliases)[0]
     return read
 
 
@@ -166,16 +170,17 @@ def operation_exprs(op: Operation) -> Sequence[Expr]:
     return ()
 
 
-def loaded_buffers(e: Expr) -> frozenset[Buffer]:
+def loaded_buffers(e: Expr, aliases: Aliases) -> frozenset[Buffer]:
     """The buffers that an expression reads."""
-    return frozenset(n.attr[0].root for n in walk([e]) if n.op == "load")
+    return frozenset(root(aliases, n.attr[0]) for n in walk([e]) if n.op == "load")
 
 
 class Fuser:
     """Schedules a block's operations into groups, keeping their dependences."""
 
-    def __init__(self, b: Builder):
+    def __init__(self, b: Builder, aliases: dict[Buffer, Buffer]):
         self.b = b
+        self.aliases = aliases
 
     def run(self, ops: Sequence[Operation]) -> list[Group | Operation]:
         """The block as groups and the operations left alone, in an order that respects all dependences."""
@@ -194,7 +199,7 @@ class Fuser:
             else:
                 index = len(out)
                 out.append(op)
-                reads, writes = region_uses(op)
+                reads, writes = region_uses(op, self.aliases)
             for r in reads:
                 readers[r] = max(readers.get(r, -1), index)
             for w in writes:
@@ -206,7 +211,7 @@ class Fuser:
         """The unit that an operation becomes part of, and the operation in that unit's variables."""
         reads: set = set()
         for e in operation_exprs(op):
-            reads |= loaded_buffers(e)
+            reads |= loaded_buffers(e, self.aliases)
             reads |= {d for d in e.deps if d.op == "get"}
         writes = {op.buffer} if isinstance(op, Point) else {s[0] for s in op.stores}
         earliest = -1
@@ -223,7 +228,7 @@ class Fuser:
             if isinstance(group, Group) and group.reads & {r for r in reads if isinstance(r, Buffer)}:
                 if (moved := self._join(group, op)) is not None:
                     return index, moved
-        out.append(Group(op))
+        out.append(Group(op, self.aliases))
         return len(out) - 1, op
 
     # -- joining ---------------------------------------------------------------------------------
@@ -249,7 +254,7 @@ class Fuser:
             for n in walk([e]):
                 if n.op != "load":
                     continue
-                buffer = n.attr[0].root
+                buffer = root(self.aliases, n.attr[0])
                 if buffer in group.stored:
                     member = group.stored[buffer]
                     assert isinstance(member.op, Point)
@@ -265,7 +270,7 @@ class Fuser:
                     shared.append((n.args[0], n))
         if not needed:
             for place, load in shared:  # the same memory, read in the same way: prefer to walk it together
-                for other in self._group_loads(group, load.attr[0].root):
+                for other in self._group_loads(group, root(self.aliases, load.attr[0])):
                     trial = dict(mapping)
                     if self._match(place, other, trial, group):
                         mapping = trial
@@ -278,7 +283,8 @@ class Fuser:
         found = []
         for m in group.members:
             for e in operation_exprs(m.op):
-                found += [n.args[0] for n in walk([e]) if n.op == "load" and n.attr[0].root is buffer]
+                found += [n.args[0] for n in walk([e])
+                          if n.op == "load" and root(self.aliases, n.attr[0]) is buffer]
         return found[:4]
 
     def _match(self, place: Expr, target: Expr, mapping: dict[Expr, Expr], group: Group) -> bool:
@@ -379,9 +385,9 @@ class Fuser:
                 if isinstance(twin, Point) and twin.value is op.value and twin.place is op.place and (
                         twin.buffer.once and twin.buffer.dtype == op.buffer.dtype
                         and twin.buffer.size == op.buffer.size and m.phase == phase):
-                    op.buffer.alias = twin.buffer
+                    self.aliases[op.buffer] = twin.buffer
                     return op
-        group.add(Member(op, phase, is_inner))
+        group.add(Member(op, phase, is_inner), self.aliases)
         return op
 
     def _outweighs_row(self, op: Point | Reduce, group: Group) -> bool:
@@ -410,25 +416,25 @@ class Fuser:
                       [(buf, sub(place), sub(value)) for buf, place, value in op.stores])
 
 
-def region_uses(op: Operation) -> tuple[set, set]:
+def region_uses(op: Operation, aliases: Aliases) -> tuple[set, set]:
     """What an operation with control flow or explicit statements reads and writes: buffers and scalars."""
     reads: set = set()
     writes: set = set()
     if isinstance(op, Define):
         for e in op.values:
-            reads |= loaded_buffers(e) | {d for d in e.deps if d.op == "get"}
+            reads |= loaded_buffers(e, aliases) | {d for d in e.deps if d.op == "get"}
         writes |= set(op.targets)
     elif isinstance(op, Opaque):
         for s in statements(op.statements):
             for e in s.exprs():
-                reads |= loaded_buffers(e) | {d for d in e.deps if d.op == "get"}
+                reads |= loaded_buffers(e, aliases) | {d for d in e.deps if d.op == "get"}
             if isinstance(s, Store):
                 writes.add(s.buffer)
             elif isinstance(s, Copy):
                 writes.add(s.target)
-                reads.add(s.source)
+                reads.add(root(aliases, s.source))
             elif isinstance(s, Call):
-                reads |= set(s.reads)
+                reads |= {root(aliases, b) for b in s.reads}
                 writes |= set(s.writes)
                 if s.result is not None:
                     writes.add(s.result)
@@ -441,18 +447,18 @@ def region_uses(op: Operation) -> tuple[set, set]:
     elif isinstance(op, Region):
         for block in op.blocks:
             for inner in block:
-                r, w = region_uses(inner)
+                r, w = region_uses(inner, aliases)
                 reads |= r
                 writes |= w
         for e in op.exprs:
-            reads |= loaded_buffers(e) | {d for d in e.deps if d.op == "get"}
+            reads |= loaded_buffers(e, aliases) | {d for d in e.deps if d.op == "get"}
         writes |= set(op.targets)
     elif isinstance(op, Point):
         for e in operation_exprs(op):
-            reads |= loaded_buffers(e) | {d for d in e.deps if d.op == "get"}
+            reads |= loaded_buffers(e, aliases) | {d for d in e.deps if d.op == "get"}
         writes.add(op.buffer)
     elif isinstance(op, Reduce):
         for e in operation_exprs(op):
-            reads |= loaded_buffers(e) | {d for d in e.deps if d.op == "get"}
+            reads |= loaded_buffers(e, aliases) | {d for d in e.deps if d.op == "get"}
         writes |= {s[0] for s in op.stores} | set(op.targets)
     return reads, writes

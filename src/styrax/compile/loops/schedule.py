@@ -40,14 +40,14 @@ EVEN_SHARES = 12  # steps of a loop that threads can share evenly
 def run(program: Program) -> Program:
     """units → statements: loops, and which of them are vectors."""
     units = program.units or ()
-    return program.replace(statements=_statements(program, units, buffers_read(units, set())))
+    return program.replace(statements=_statements(program, units, buffers_read(units, program.placement.aliases)))
 
 
 def _statements(program: Program, units: Sequence[Unit], read: set[Buffer | Expr]) -> list[Statement]:
     out: list[Statement] = []
     for unit in units:
         if isinstance(unit, Group):
-            dead = {w for w in unit.writes if w.kind is BufferKind.TEMP and w not in read and w.root not in read}
+            dead = {w for w in unit.writes if w.kind is BufferKind.TEMP and w not in read}
             out += Scheduler(program.builder, program.vector_bytes, dead).run(unit)
         elif isinstance(unit, Branching):
             out += unit.region.build([_statements(program, block, read) for block in unit.blocks])

@@ -53,8 +53,8 @@ class Builder(Scalars):
         return f"{stem}{n}"
 
     def buffer(self, dtype: ScalarType, size: Index, kind: BufferKind = BufferKind.TEMP, number: int = -1,
-               stem: str = "t") -> Buffer:
-        buffer = Buffer(self.name(stem), scalar_type(dtype), unwrap(size), kind, number)
+               stem: str = "t", donated: bool = False, once: bool = False) -> Buffer:
+        buffer = Buffer(self.name(stem), scalar_type(dtype), unwrap(size), kind, number, donated, once)
         self.buffers.append(buffer)
         return buffer
 
@@ -186,8 +186,7 @@ class Builder(Scalars):
             self.ops.append(Define(self.parts(target), self.parts(e)))
             return Scalar(target)
         if buffer is None:
-            buffer = self.buffer(value.dtype, self.product(value.shape))
-            buffer.once = True
+            buffer = self.buffer(value.dtype, self.product(value.shape), once=True)
         stored = Stored(self, buffer, value.shape, value.dtype)
         self.write(stored, value)
         return stored
@@ -341,7 +340,6 @@ class Builder(Scalars):
         start from)."""
         ins = [self.in_memory(v) for v in inputs]
         targets: list[Stored] = []
-        starts: list[tuple[Buffer, Buffer]] = []
         statements: list[Statement] = []
         for out in outs:
             shape, dtype = tuple(out[0]), scalar_type(out[1])
@@ -351,12 +349,11 @@ class Builder(Scalars):
                 source = self.in_memory(out[2])
                 copy = Copy(stored.buffer, self.int(0), source.buffer, self.index(source.offset), self.product(shape))
                 statements.append(copy)
-                starts.append((stored.buffer, source.buffer))
         nest = Nest(self)
         nest.stack.append(statements)
         body(nest, targets, ins)
         nest.finish()
-        self.ops.append(Opaque(statements, starts))
+        self.ops.append(Opaque(statements))
         return list(targets)
 
     def call(self, symbol: str, outs: Sequence[tuple], inputs: Sequence[Value],
