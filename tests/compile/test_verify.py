@@ -9,6 +9,7 @@ import pytest
 
 import styrax.numpy  # noqa: F401  (its import makes all primitives known)
 from styrax.compile.ir.loopir import (
+    STATEMENTS,
     Accumulator,
     Buffer,
     BufferKind,
@@ -21,6 +22,7 @@ from styrax.compile.ir.loopir import (
     Open,
     Pack,
     Set,
+    Statement,
     Store,
     Together,
     rewrite,
@@ -230,6 +232,11 @@ def test_faults_put_into_results_are_noticed():
     assert not unnoticed
     assert {name for _, name in hit} == set(MUTATIONS)
     assert all(sum(folder == p for p, _ in hit) >= 3 for folder in SCHEDULED), hit
+
+
+def test_every_kind_of_statement_is_in_the_table():
+    assert {kind for kind in Statement.__subclasses__() if kind.__module__ == Statement.__module__} == set(STATEMENTS)
+    assert [kind.__name__ for kind in STATEMENTS] == sorted(kind.__name__ for kind in STATEMENTS)
 
 
 def test_every_pass_over_loops_is_verified():

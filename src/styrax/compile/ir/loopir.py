@@ -469,6 +469,11 @@ class Together(Statement):
         return Together(*bodies)
 
 
+# all there are: what is read, verified and emitted
+STATEMENTS: tuple[type[Statement], ...] = (
+    Call, Close, Copy, Declare, Fold, If, Let, Loop, Open, Pack, Scratch, Set, Store, Switch, Together, While)
+
+
 def statements(body: Sequence[Statement]) -> Iterator[Statement]:
     """Every statement, outermost first."""
     for s in body:

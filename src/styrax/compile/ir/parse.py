@@ -23,30 +23,9 @@ import ml_dtypes
 import numpy as np
 
 from ...core.types.index_type import INDEX
+from . import loopir
 from .expr import BOOL, UNBOUNDED, Expr, Index, unwrap
-from .loopir import (
-    Accumulator,
-    Buffer,
-    BufferKind,
-    Call,
-    Close,
-    Copy,
-    Declare,
-    Fold,
-    If,
-    Let,
-    Loop,
-    LoopKind,
-    Open,
-    Pack,
-    Scratch,
-    Set,
-    Statement,
-    Store,
-    Switch,
-    Together,
-    While,
-)
+from .loopir import Accumulator, Buffer, BufferKind, LoopKind, Statement
 
 _COMPARISONS = frozenset("lt le gt ge eq ne".split())
 _TOKEN = re.compile(r"""\s*(?:
@@ -127,17 +106,17 @@ class _Reader:
         if re.match(r"[\w.]+ := ", line):
             name, value = line.split(" := ", 1)
             e = self.expr(value)
-            return Let(self.target(name, e.dtype, e.bounds), e)
+            return loopir.Let(self.target(name, e.dtype, e.bounds), e)
         if match := re.match(r"([\w., ]+) (\w+)= (.*)", line):
             accumulator = self.accumulators[match[1].split(", ")[0]]
             accumulator.combine, accumulator.name = _combine(self.b, match[2]), match[2]
-            return Fold(accumulator, self.exprs(match[3]))
+            return loopir.Fold(accumulator, self.exprs(match[3]))
         left, _, right = line.partition(" = ")
         if left.endswith("]") and left.split("[")[0] in self.buffers:
             name, _, place = left.partition("[")
-            return Store(self.buffers[name], self.expr(place[:-1]), self.expr(right))
+            return loopir.Store(self.buffers[name], self.expr(place[:-1]), self.expr(right))
         if right:
-            return Set([self.names[n] for n in left.split(", ")], self.exprs(right))
+            return loopir.Set([self.names[n] for n in left.split(", ")], self.exprs(right))
         self.fail("no such statement")
 
     def _buffer(self, text: str, indent: int) -> None:
@@ -172,25 +151,25 @@ class _Reader:
         rest: list[Statement] | None = None
         if kind is LoopKind.JAMMED:
             rest = self.inner(indent) if self.follows(indent, "rest:") is not None else []
-        return Loop(var, extent, body, kind, int(match[4] or 1), 0, int(match[5] or 0), bool(match[6]), rest)
+        return loopir.Loop(var, extent, body, kind, int(match[4] or 1), 0, int(match[5] or 0), bool(match[6]), rest)
 
     def _if(self, text: str, indent: int) -> Statement:
         condition, then = self.expr(text), self.inner(indent)
-        return If(condition, then, self.inner(indent) if self.follows(indent, "else:") is not None else [])
+        return loopir.If(condition, then, self.inner(indent) if self.follows(indent, "else:") is not None else [])
 
     def _switch(self, text: str, indent: int) -> Statement:
         index = self.expr(text)
         branches: list[list[Statement]] = []
         while self.follows(indent, f"case {len(branches)}:") is not None:
             branches.append(self.inner(indent))
-        return Switch(index, branches)
+        return loopir.Switch(index, branches)
 
     def _while(self, text: str, indent: int) -> Statement:
         head = self.inner(indent)
         condition = self.follows(indent + 2, "holds ")
         if condition is None or (holds := self.expr(condition)) is None or self.follows(indent, "do:") is None:
             self.fail("a loop without condition or body")
-        return While(head, holds, self.inner(indent), text == "open ended")
+        return loopir.While(head, holds, self.inner(indent), text == "open ended")
 
     def _open(self, text: str, indent: int) -> Statement:
         names, _, values = text.partition(" = ")
@@ -200,24 +179,24 @@ class _Reader:
         accumulator = Accumulator(targets, initial, _unknown, "fold")
         for t in targets:
             self.accumulators[str(t.attr)] = accumulator
-        return Open(accumulator, int(width[1]) if width else 1)
+        return loopir.Open(accumulator, int(width[1]) if width else 1)
 
     def _close(self, text: str, indent: int) -> Statement:
-        return Close(self.accumulators[text.split(", ")[0]])
+        return loopir.Close(self.accumulators[text.split(", ")[0]])
 
     def _var(self, text: str, indent: int) -> Statement:
         name, _, value = text.partition(" = ")
         if value:
             e = self.expr(value)
-            return Declare(self.target(name, e.dtype), e)
+            return loopir.Declare(self.target(name, e.dtype), e)
         name, _, dtype = name.partition(": ")
-        return Declare(self.target(name, _dtype(dtype)), None)
+        return loopir.Declare(self.target(name, _dtype(dtype)), None)
 
     def _copy(self, text: str, indent: int) -> Statement:
         match = re.fullmatch(r"(\w+)\[(.*)\] <- (\w+)\[(.*)\] x (.*)", text)
         if match is None:
             self.fail("no such copy")
-        return Copy(self.buffers[match[1]], self.expr(match[2]), self.buffers[match[3]], self.expr(match[4]),
+        return loopir.Copy(self.buffers[match[1]], self.expr(match[2]), self.buffers[match[3]], self.expr(match[4]),
                     unwrap(self.expr(match[5])))
 
     def _call(self, text: str, indent: int) -> Statement:
@@ -227,7 +206,7 @@ class _Reader:
             self.fail("no such call")
         reads, writes = ([self.buffers[n] for n in names.split(", ")] if names else [] for names in match.group(5, 6))
         result = None if match[3] is None else self.target(match[3], _dtype(match[4]))
-        return Call(match[1], list(map(self.argument, _arguments(match[2]))), reads, writes, result)
+        return loopir.Call(match[1], list(map(self.argument, _arguments(match[2]))), reads, writes, result)
 
     def argument(self, text: str) -> Any:
         """An argument of a native function: a scalar, `&scalar`, or `&buffer[place]`."""
@@ -241,13 +220,13 @@ class _Reader:
     def _scratch(self, text: str, indent: int) -> Statement:
         name, dtype, size = re.split(r": |\[", text.rstrip("]"))
         buffer = self.buffers[name] = Buffer(name, _dtype(dtype), unwrap(self.expr(size)), BufferKind.SCRATCH)
-        return Scratch(buffer)
+        return loopir.Scratch(buffer)
 
     def _pack(self, text: str, indent: int) -> Statement:
-        return Pack(self.exprs(text))
+        return loopir.Pack(self.exprs(text))
 
     def _together(self, text: str, indent: int) -> Statement:
-        return Together(self.inner(indent))
+        return loopir.Together(self.inner(indent))
 
     def target(self, name: str, dtype: Any, bounds: tuple[int, int] = UNBOUNDED) -> Expr:
         self.taken(name)

@@ -40,6 +40,7 @@ class Builder(Scalars):
         self.avals_in: Sequence[Any] = ()
         self.avals_out: Sequence[Any] = ()
         self.buffers: list[Buffer] = []
+        self.extents: dict[Expr, Index] = {}  # of loop variables
         self.names: dict[str, int] = {}
         self.sizes: dict[int, Expr] = {}  # numbers of symbols -> run-time sizes
         self.recorder: Recorder | None = None  # where those symbols come from
@@ -66,14 +67,6 @@ class Builder(Scalars):
         v = self.var(self.name(stem), extent)
         self.extents[v] = extent
         return v
-
-    @property
-    def extents(self) -> dict[Expr, Index]:
-        try:
-            return self._extents
-        except AttributeError:
-            self._extents: dict[Expr, Index] = {}
-            return self._extents
 
     def mutable(self, dtype: ScalarType, stem: str = "s") -> Expr:
         """A mutable scalar; a complex one is a pair of them."""
