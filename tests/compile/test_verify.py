@@ -114,7 +114,7 @@ def test_what_text_cannot_say():
     out = Buffer("out0", b.const(0.0, "float32").dtype, 64, BufferKind.OUT)
     i, one = b.loop_var(8), b.const(1.0, "float32")
     store = Store(out, i, one)
-    x = b.unique("get", one.dtype, "x")
+    x = b.arena.unique("get", one.dtype, "x")
     wrong = [
         ([Loop(i, 8, [store], "sideways")], "is no kind of loop"),
         ([Loop(i, 8, [store], LoopKind.SERIAL, rest=[])], "jammed loops alone have a rest"),

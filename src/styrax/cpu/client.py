@@ -34,9 +34,8 @@ def generate(program: Program, sizes: int = 0) -> Module:
     """The program as LLVM IR: the function `run(ptr slots, ptr cancel)`, which gives a status, and the parts that
     threads share."""
     machine, placement = llvm.host(), program.placement
-    module = Module(program.builder, machine.vector_bytes, bounds=debugging("bounds"),
-                    long=sizes > 0 or program.work >= LONG,
-                    placement=placement)
+    module = Module(program.builder.arena, machine.vector_bytes, program.builder.scalars.numerics, placement,
+                    bounds=debugging("bounds"), long=sizes > 0 or program.work >= LONG)
     f = Function(module, "run", "ptr %slots, ptr %cancel", "i32")
     order = [b for b in program.inputs if b is not None] + [b for b, _ in program.constants]
     order += [b for b in program.outputs if b is not None]
@@ -54,7 +53,7 @@ def generate(program: Program, sizes: int = 0) -> Module:
                 f.writer.entry.append(f"  %t{k} = getelementptr i8, ptr %ws, i64 {offset}")
                 f.values.pointers[buffer] = f"%t{k}"
     at = len(order) + bool(placement.workspace)
-    for number, size in program.builder.sizes.items():
+    for number, size in program.builder.sizes.known.items():
         if number < sizes:
             f.writer.entry.append(f"  %n{number}p = getelementptr i64, ptr %slots, i64 {at + number}")
             f.writer.entry.append(f"  %n{number} = load i64, ptr %n{number}p")

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import ml_dtypes
 import numpy as np
@@ -27,25 +27,28 @@ from . import loopir
 from .expr import BOOL, UNBOUNDED, Expr, Index, unwrap
 from .loopir import Accumulator, Buffer, BufferKind, LoopKind, Statement
 
+if TYPE_CHECKING:
+    from ..lowering.builder import Builder
+
 _COMPARISONS = frozenset("lt le gt ge eq ne".split())
 _TOKEN = re.compile(r"""\s*(?:
     (?P<typed>-?(?:inf|nan|True|False|\d[\d.]*(?:e[+-]?\d+)?):[a-z]\w*) | (?P<int>-?\d+) |
     (?P<name>\$\d+|[A-Za-z_][\w.]*) | (?P<sign>//|<-|:=|[-+*%()<>\[\],&=]))""", re.X)
 
 
-def parse(text: str, arena: Any) -> tuple[list[Statement], dict[str, Buffer]]:
-    """The statements of a text and its buffers by name; expressions are made in `arena`, a `Builder`.
+def parse(text: str, b: Builder) -> tuple[list[Statement], dict[str, Buffer]]:
+    """The statements of a text and its buffers by name; expressions are made by a `Builder`.
 
     Raises:
       ValueError: the text is not well formed; the message shows the line.
     """
-    reader = _Reader(text, arena)
+    reader = _Reader(text, b)
     return reader.block(0), reader.buffers
 
 
 class _Reader:
-    def __init__(self, text: str, arena: Any):
-        self.b = arena
+    def __init__(self, text: str, b: Builder):
+        self.b = b
         self.buffers: dict[str, Buffer] = {}
         self.names: dict[str, Expr] = {}
         self.accumulators: dict[str, Accumulator] = {}
@@ -136,7 +139,7 @@ class _Reader:
         self.names[name] = self.expr(value)
 
     def _size(self, name: str, indent: int) -> None:
-        self.names[name] = self.b.param(name)
+        self.names[name] = self.b.arena.param(name)
 
     def _for(self, text: str, indent: int) -> Statement:
         match = re.fullmatch(r"(\w+) < (.+?)(?: (vector|jam|jammed)\((\d+)\))?(?: cost\((\d+)\))?( parallel)?", text)
@@ -144,7 +147,7 @@ class _Reader:
             self.fail("no such loop")
         extent = unwrap(self.expr(match[2]))
         self.taken(match[1])
-        var = self.names[match[1]] = self.b.var(match[1], extent)
+        var = self.names[match[1]] = self.b.arena.var(match[1], extent)
         self.b.extents[var] = extent
         body = self.inner(indent)
         kind = LoopKind(match[3] or "serial")
@@ -230,13 +233,13 @@ class _Reader:
 
     def target(self, name: str, dtype: Any, bounds: tuple[int, int] = UNBOUNDED) -> Expr:
         self.taken(name)
-        e = self.names[name] = self.b.unique("get", dtype, name, bounds)
+        e = self.names[name] = self.b.arena.unique("get", dtype, name, bounds)
         return e
 
     def taken(self, name: str) -> None:
         """What passes name is named otherwise."""
         if match := re.fullmatch(r"([A-Za-z_]+)(\d+)", name):
-            self.b.names[match[1]] = max(self.b.names.get(match[1], -1), int(match[2]))
+            self.b.declarations.names[match[1]] = max(self.b.declarations.names.get(match[1], -1), int(match[2]))
 
     # -- expressions -----------------------------------------------------------------------------------
     def expr(self, text: str) -> Expr:
@@ -318,18 +321,18 @@ class _Reader:
         if attr and op == "transposed":
             _, name, _, _, _, row, _, count, _ = attr
             buffer = self.buffers[name]
-            return self.b.node(op, tuple(args), buffer.dtype, (buffer, None, int(row), int(count)))
+            return self.b.arena.node(op, tuple(args), buffer.dtype, (buffer, None, int(row), int(count)))
         if attr:
             dtype = _dtype(attr[0])
         if op == "guard":
-            return self.b.node(op, tuple(args), INDEX, None, (0, max(args[2].bounds[1] - 1, 0)))
+            return self.b.arena.node(op, tuple(args), INDEX, None, (0, max(args[2].bounds[1] - 1, 0)))
         if op == "complex":
             return self.b.complex(*args)
         if args[-1].dtype is INDEX and op in ("min", "max", "select") or dtype is INDEX and op == "cast":
             return self.b.cast(args[0], INDEX) if op == "cast" else getattr(self.b, op)(*args)  # with its bounds
         if dtype is None:
             dtype = BOOL if op in _COMPARISONS else args[1].dtype if op == "select" else args[0].dtype
-        return self.b.node(op, tuple(args), dtype)
+        return self.b.arena.node(op, tuple(args), dtype)
 
 
 def _tokens(text: str) -> list[str]:

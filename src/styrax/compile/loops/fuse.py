@@ -26,7 +26,8 @@ from ..ir.expr import Expr, coefficient, poly_terms, show, walk
 from ..ir.loopir import Buffer, BufferKind, Call, Copy, Declare, Fold, Let, Set, Store, statements
 from ..ir.placement import Aliases, root
 from ..ir.values import Define, Opaque, Operation, Point, Reduce, Region
-from ..lowering.builder import STEP, Builder
+from ..lowering.builder import Builder
+from ..lowering.folds import STEP
 from ..program import Program
 
 HORIZONTAL = 10  # estimated instructions that fold the lanes of a reduction
@@ -397,7 +398,7 @@ class Fuser:
         if not isinstance(op, Point) or not isinstance(count, int):
             return False
         exprs = [e for m in group.members if m.inner for e in operation_exprs(m.op)]
-        steps = [coefficient(self.b, n.args[0], v) for n in walk(exprs) if n.op == "load" for v in group.inner]
+        steps = [coefficient(self.b.arena, n.args[0], v) for n in walk(exprs) if n.op == "load" for v in group.inner]
         if not any(c is not None and c.op == "const" and c.attr == 1 for c in steps):
             return False  # the lanes are rows
         row = sum(e.cost for e in exprs) * -(-count // STEP)
@@ -407,7 +408,7 @@ class Fuser:
     def _moved(self, op: Point | Reduce, mapping: dict[Expr, Expr], memo: dict[Expr, Expr]) -> Point | Reduce:
         """An operation in the group's variables; `memo` has the values that are at hand instead of loads."""
         def sub(e: Expr) -> Expr:
-            return self.b.substitute(e, mapping, memo)
+            return self.b.arena.substitute(e, mapping, memo)
 
         if isinstance(op, Point):
             return Point([mapping[v] for v in op.vars], op.buffer, sub(op.place), sub(op.value))

@@ -83,7 +83,7 @@ class Scheduler:
     # -- rewriting loops ---------------------------------------------------------------------------
     def _rewrite(self, mapping: dict[Expr, Expr]) -> None:
         memo: dict[Expr, Expr] = {}
-        sub = lambda e: self.b.substitute(e, mapping, memo)
+        sub = lambda e: self.b.arena.substitute(e, mapping, memo)
 
         def rewritten(op: Point | Reduce) -> Point | Reduce:
             if isinstance(op, Point):
@@ -167,7 +167,7 @@ class Scheduler:
         return indices, opaque
 
     def _walks_as_one(self, e: Expr, a: Expr, c: Expr, extent: Index) -> bool:
-        ca, cc = coefficient(self.b, e, a), coefficient(self.b, e, c)
+        ca, cc = coefficient(self.b.arena, e, a), coefficient(self.b.arena, e, c)
         return ca is not None and cc is not None and ca is self.b.imul(cc, extent)
 
     # -- choosing ----------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ class Scheduler:
                 if v not in e.deps:
                     score += 0.5
                     continue
-                c = coefficient(self.b, e, v)
+                c = coefficient(self.b.arena, e, v)
                 if c is not None and c.op == "const" and c.attr == 1:
                     score += 2
                 elif c is None or c.op != "const" or c.attr != 0:
@@ -302,7 +302,7 @@ class Scheduler:
                 continue
             shared = 0
             for n in loads:
-                cu, cv = coefficient(self.b, n.args[0], u), coefficient(self.b, n.args[0], vector)
+                cu, cv = coefficient(self.b.arena, n.args[0], u), coefficient(self.b.arena, n.args[0], vector)
                 if cu is None or cv is None or cv.op != "const" or cv.attr not in (0, 1):
                     break
                 shared += u not in n.args[0].deps
@@ -348,7 +348,7 @@ class Scheduler:
                 continue
             turned = False
             for e in indices:
-                cu, cv = coefficient(self.b, e, u), coefficient(self.b, e, vector)
+                cu, cv = coefficient(self.b.arena, e, u), coefficient(self.b.arena, e, vector)
                 if cu is None or cv is None:
                     break
                 along, across = cu.attr if cu.op == "const" else None, cv.attr if cv.op == "const" else None
@@ -381,8 +381,8 @@ class Scheduler:
             reuse = reach = 0
             for n in loads:
                 place = n.args[0]
-                cu = coefficient(self.b, place, u)
-                cv = coefficient(self.b, place, vector)
+                cu = coefficient(self.b.arena, place, u)
+                cv = coefficient(self.b.arena, place, vector)
                 if cu is None or cv is None or cv.op != "const" or cv.attr not in (0, 1):
                     break
                 if u not in place.deps:
@@ -414,7 +414,7 @@ class Scheduler:
         def stride(v: Expr) -> float:
             total = 0.0
             for e in indices:
-                c = coefficient(self.b, e, v)
+                c = coefficient(self.b.arena, e, v)
                 if c is None:
                     total += 8
                 elif c.op == "const":

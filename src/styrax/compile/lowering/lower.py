@@ -43,8 +43,7 @@ from .rewrites import LEVELS
 
 def run(program: Program) -> Program:
     """jaxpr → operations: what is computed, element by element."""
-    b = Builder()
-    b.numerics = LEVELS[config.states["styrax_numerics"].value]
+    b = Builder(LEVELS[config.states["styrax_numerics"].value])
     number = 0
 
     def argument(aval: Any, kind: BufferKind, donated: bool = False) -> tuple[Buffer | None, Value]:
@@ -266,7 +265,7 @@ class Carries:
         b = self.b
         parts = []
         for t in b.parts(target):
-            name = b.unique("get", t.dtype, b.name("k"), t.bounds)
+            name = b.arena.unique("get", t.dtype, b.name("k"), t.bounds)
             b.ops.append(Opaque([Let(name, t)]))
             parts.append(name)
         return b.complex(*parts) if len(parts) == 2 else parts[0]
