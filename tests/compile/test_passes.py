@@ -29,6 +29,7 @@ HERE = Path(__file__).parent
 FILES = sorted(HERE.glob("*/*.txt"))
 NAMES = [step.name for step in PASSES]
 ON_LOOPS = NAMES[NAMES.index("schedule") + 1:]
+OVER_UNITS = NAMES[NAMES.index("fuse"):NAMES.index("schedule") + 1]
 FEWEST = 5  # files of a pass
 
 
@@ -43,10 +44,10 @@ def program_of(text, name, given_loops):
 
 
 def after(name, program):
-    """The program after a pass; of those that make loops of jaxprs, with the passes in between that must be."""
+    """The program after a pass; of those that make loops of operations, with the passes from lowering on."""
     run = [step for step in PASSES if step.name == name]
-    if name in ("fuse", "schedule"):
-        run = [step for step in PASSES[:NAMES.index(name) + 1] if not step.optional]
+    if name in OVER_UNITS:
+        run = list(PASSES[NAMES.index("lower"):NAMES.index(name) + 1])
     for step in run:
         with made_by(step.name):
             program = step.run(program)

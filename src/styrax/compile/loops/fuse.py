@@ -19,7 +19,8 @@ The place of the sum, `t0`, is not read any more: the scheduler leaves its store
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..costs import WORTH_REPEATING
 from ..ir.expr import Expr, coefficient, poly_terms, show, walk
@@ -29,6 +30,9 @@ from ..ir.values import Define, Opaque, Operation, Point, Reduce, Region
 from ..lowering.builder import Builder
 from ..lowering.folds import STEP
 from ..program import Program
+
+if TYPE_CHECKING:
+    from .nest import Nest
 
 HORIZONTAL = 10  # estimated instructions that fold the lanes of a reduction
 LOOKBACK = 12  # how many groups back an operation may join one that merely reads the same memory
@@ -109,7 +113,17 @@ class Branching:
         return out
 
 
-Unit = Group | Branching | Define | Opaque
+Unit: TypeAlias = "Group | Nest | Branching | Define | Opaque"
+
+
+def leaves(units: Sequence[Unit]) -> Iterator[Unit]:
+    """The units, and of regions those of their blocks."""
+    for unit in units:
+        if isinstance(unit, Branching):
+            for block in unit.blocks:
+                yield from leaves(block)
+        else:
+            yield unit
 
 
 def _fuse_block(b: Builder, ops: Sequence[Operation], aliases: dict[Buffer, Buffer]) -> list[Unit]:
@@ -156,6 +170,7 @@ def buffers_read(units: Sequence[Unit], aliases: Aliases) -> set[Buffer | Expr]:
             for e in unit.region.exprs:
                 read |= loaded_buffers(e, aliases)
         else:
+            assert isinstance(unit, Operation)
             read |= region_uses(unit, aliases)[0]
     return read
 
