@@ -17,6 +17,7 @@ from ..core.arrays.devices import Sharding
 from ..core.programs import rules
 from ..core.programs.primitive import Primitive
 from ..core.tracing import errors
+from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import get_aval
 from ..core.trees import tree
 from ..core.types import dtypes
@@ -88,6 +89,7 @@ io_callback_p = Primitive("io_callback", multiple_results=True)
 VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized", None)
 
 
+@api_boundary
 def pure_callback(callback: Callable[..., Any], result_shape_dtypes: PyTree, *args: PyTree,
                   sharding: Sharding | None = None, vmap_method: str | None = None, **kwargs: PyTree) -> PyTree:
     """Calls a pure Python function from a program, also under `jit`.
@@ -131,6 +133,7 @@ def pure_callback(callback: Callable[..., Any], result_shape_dtypes: PyTree, *ar
     return tree.tree_unflatten(out_tree, outs)
 
 
+@api_boundary
 def io_callback(callback: Callable[..., Any], result_shape_dtypes: PyTree, *args: PyTree,
                 sharding: Sharding | None = None, ordered: bool = False, **kwargs: PyTree) -> PyTree:
     """Calls a Python function with side effects from a program, also under `jit`.

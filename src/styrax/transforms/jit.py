@@ -20,6 +20,7 @@ from ..core.arrays import backends
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.settings import config
 from ..core.tracing import invalid_values
+from ..core.tracing.source import hide_frames
 from ..core.tracing.staging import hoist_tracers, trace_to_jaxpr
 from ..core.tracing.trace import eval_trace, get_aval, state
 from ..core.trees import tree
@@ -132,25 +133,29 @@ class PjitFunction(Generic[P, R]):
 
     # -- the call ----------------------------------------------------------------------------------
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        eager = state.trace is eval_trace
         try:
-            key, leaves = self._signature.of(args, kwargs, eager)
-            program = self._programs.get(key)
-        except Exception:
-            return self._without_key(args, kwargs, eager)
-        if eager:
-            if program is None or program.code is None:
-                if config.config.jax_disable_jit:
-                    return self._fun(*args, **kwargs)
-                program = self._ready(key)
-            outs = program.code(*leaves)  # type: ignore[misc]
-        else:
-            if program is None or program.closed is None:
-                if config.config.jax_disable_jit:
-                    return self._fun(*args, **kwargs)
-                program = self._traced(key)
-            outs = jit_p.bind(*program.captured, *leaves, **program.params)
-        return outs[0] if program.single else program.out_tree.unflatten(outs)
+            eager = state.trace is eval_trace
+            try:
+                key, leaves = self._signature.of(args, kwargs, eager)
+                program = self._programs.get(key)
+            except Exception:
+                return self._without_key(args, kwargs, eager)
+            if eager:
+                if program is None or program.code is None:
+                    if config.config.jax_disable_jit:
+                        return self._fun(*args, **kwargs)
+                    program = self._ready(key)
+                outs = program.code(*leaves)  # type: ignore[misc]
+            else:
+                if program is None or program.closed is None:
+                    if config.config.jax_disable_jit:
+                        return self._fun(*args, **kwargs)
+                    program = self._traced(key)
+                outs = jit_p.bind(*program.captured, *leaves, **program.params)
+            return outs[0] if program.single else program.out_tree.unflatten(outs)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     def _without_key(self, args: tuple[Any, ...], kwargs: dict[str, Any], eager: bool) -> Any:
         """A call whose arguments make no key, or one without a hash; called while the reason for it is handled."""

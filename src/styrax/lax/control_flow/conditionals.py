@@ -14,6 +14,7 @@ from styrax.core.programs.jaxpr import ClosedJaxpr, eval_jaxpr
 from styrax.core.programs.primitive import Primitive
 from styrax.core.programs.traits import Control
 from styrax.core.settings import config
+from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import concrete_or_error, get_aval
 from styrax.core.trees import tree
 from styrax.core.types import dtypes
@@ -45,6 +46,7 @@ cond_p.higher_order = True
 _no_operand = object()
 
 
+@api_boundary
 def switch(index: ArrayLike, branches: Sequence[Callable[..., Any]], *operands: PyTree,
            operand: PyTree = _no_operand) -> PyTree:
     """Applies the branch of number `index` to the operands.
@@ -86,6 +88,7 @@ def switch(index: ArrayLike, branches: Sequence[Callable[..., Any]], *operands: 
     return _bind_branches("switch", index, branches, names, operands)
 
 
+@api_boundary
 def cond(pred: ArrayLike, true_fun: Function, false_fun: Function, *operands: PyTree,
          operand: PyTree = _no_operand) -> PyTree:
     """Applies `true_fun` to the operands if `pred` holds, `false_fun` otherwise.

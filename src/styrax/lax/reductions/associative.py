@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from styrax.core.hooks import lax
+from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import get_aval
 from styrax.core.trees import tree
 from styrax.core.types.typing import PyTree
 
 
+@api_boundary
 def associative_scan(fn: Callable[[Any, Any], Any], elems: PyTree, reverse: bool = False, axis: int = 0) -> PyTree:
     """The running results of an associative operation along an axis.
 
