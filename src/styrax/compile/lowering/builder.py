@@ -27,6 +27,20 @@ class Builder:
     """Builds the operations of one program: values and what puts them into memory, over parts that know scalars, sizes,
     and what is declared."""
 
+    # (slots: a builder is made for each program, however small)
+    __slots__ = (
+        "inline", "arena", "scalars", "declarations", "sizes", "ops", "avals_in", "avals_out", "host_calls", "elements",
+        "probing",
+        *(
+            "index int product iadd isub imul floordiv floormod const cast bitcast lift complex real imag conj select "
+            "is_finite reduce_precision add sub mul div rem neg min max abs sign pow ipow sqrt rsqrt cbrt eq ne lt le "
+            "gt ge and_ or_ xor not_ add_bits shl shr_logical shr_arith popcount clz nextafter copysign floor ceil "
+            "trunc round_away round_even exp exp2 expm1 logistic log log2 log1p sin cos tan asin acos atan sinh cosh "
+            "tanh atan2 asinh acosh atanh erf erfc erf_inv lgamma digamma polygamma zeta igamma igammac bessel_i0e "
+            "bessel_i1e extent at_least resolved name buffer mutable buffers loop_var loop_vars extents"
+        ).split(),
+    )
+
     inline: Callable[..., list[Value]]  # inline(closed, *values): writes a program here (see `lower`)
 
     def __init__(self, numerics: int = LEVELS["default"]) -> None:
