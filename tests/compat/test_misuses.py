@@ -14,7 +14,7 @@ from .running import lines
 def outcomes() -> dict[tuple[str, str], tuple[list, list]]:
     """What each program raises: under JAX, and under the drop-in."""
     found = [{(family, program): result for family, program, *result in map(json.loads, lines(
-        "-m", "tests.compat.misuses", plain=plain, cwd=None, JAX_TRACEBACK_FILTERING="auto"))} for plain in (True, False)]
+        "-m", "tests.compat.misuses", plain=plain, JAX_TRACEBACK_FILTERING="auto"))} for plain in (True, False)]
     return {row: (wanted, found[1][row]) for row, wanted in found[0].items()}
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 import numpy as np
 
 from ..core.arrays import backends
+from ..core.arrays.devices import Device
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.settings import config
 from ..core.tracing import invalid_values
@@ -30,7 +31,7 @@ from ..core.types.typing import DeviceLike, PyTree
 from . import refs, stages
 from .donation import Donating, Donation
 from .jit_rules import UNSPECIFIED, jit_p, jit_params
-from .jit_shardings import Placement, Placing, settled
+from .jit_shardings import Placement, Placing, device_of, settled
 from .memo import per_jaxpr
 from .naming import check_callable, function_name
 from .signature import Key, Signature, as_operand
@@ -92,8 +93,8 @@ class Specialisation:
         if self.captured:
             return functools.partial(jit_p.bind, *self.captured, **self.params)
         assert self.closed is not None
-        return compiled(self.closed, self.name, self.donated,
-                        settled(self.params["in_shardings"], self.params["out_shardings"]))
+        said = self.params["in_shardings"], self.params["out_shardings"]
+        return compiled(self.closed, self.name, self.donated, settled(*said), device_of(*said))
 
 
 class PjitFunction(Generic[P, R]):
@@ -321,12 +322,16 @@ class PjitFunction(Generic[P, R]):
 
 @per_jaxpr
 def compiled(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None = None,
-             shardings: tuple[Any, ...] | None = None) -> Code:
-    """The machine code of a program as a function of arrays, which deletes donated ones and places results."""
+             shardings: tuple[Any, ...] | None = None, device: Device | None = None) -> Code:
+    """The machine code of a program as a function of arrays, which deletes donated ones and places results.
+
+    The client of `device` compiles it, by default that of the default backend.
+    """
+    backend = backends.get() if device is None else device.client
     plan = Donation(closed, donated, name) if donated is not None and any(donated) else None
 
     def build(program: ClosedJaxpr) -> Code:
-        return backends.backend_compile_and_load(backends.get(), program, name=name,
+        return backends.backend_compile_and_load(backend, program, name=name,
                                                  donated=() if plan is None else plan.exact)
 
     stateful = refs.has_refs(closed.jaxpr)
@@ -335,7 +340,7 @@ def compiled(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None = 
         code = _watched(code, closed, name, steps=not stateful and plan is None)
     if plan is not None:
         code = Donating(code, plan)
-    return code if shardings is None else Placing(code, shardings)
+    return code if shardings is None else Placing(code, shardings, device)
 
 
 def _watched(executable: Code, closed: ClosedJaxpr, name: str, steps: bool) -> Code:
@@ -349,7 +354,8 @@ def _watched(executable: Code, closed: ClosedJaxpr, name: str, steps: bool) -> C
 @jit_p.def_impl
 def _jit_impl(*args: Any, jaxpr: ClosedJaxpr, name: str, donated_invars: Sequence[bool], in_shardings: Sequence[Any],
               out_shardings: Sequence[Any], **_: Any) -> list[Any]:
-    code = compiled(jaxpr, name, tuple(donated_invars), settled(in_shardings, out_shardings))
+    said = in_shardings, out_shardings
+    code = compiled(jaxpr, name, tuple(donated_invars), settled(*said), device_of(*said))
     return code(*map(as_operand, args, jaxpr.in_avals))
 
 

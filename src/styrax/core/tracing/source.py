@@ -170,17 +170,6 @@ def current(name_stack: NameStack | None = None) -> SourceInfo:
     return SourceInfo(None, -1, stack) if frame is None else SourceInfo(frame.f_code, frame.f_lasti, stack)
 
 
-def current_stack(limit: int = 5) -> list[SourceInfo]:
-    """The innermost places in the user's program, the innermost first."""
-    stack: list[SourceInfo] = []
-    frame = user_frame(2)
-    while frame is not None and len(stack) < limit:
-        if not is_ours(frame.f_code):
-            stack.append(SourceInfo(frame.f_code, frame.f_lasti))
-        frame = frame.f_back
-    return stack
-
-
 def current_line() -> str:
     """``file:line (function): text`` of the user's line that is running, or an empty string."""
     frame = user_frame(2)

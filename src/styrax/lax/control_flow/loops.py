@@ -184,6 +184,9 @@ def fori_loop(lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[Any, Any],
       init_val: the first carry, a tree of arrays.
       unroll: how many steps to put in one iteration; only for bounds known while tracing.
 
+    Returns:
+      the carry after the last step, a tree like `init_val`; `init_val` itself where `upper <= lower`.
+
     Raises:
       TypeError: the bounds differ in dtype or the carry changes its type.
       ValueError: `unroll` is given with bounds that are not known.

@@ -127,6 +127,9 @@ def custom_linear_solve(matvec: Callable[[Any], Any], b: PyTree, solve: Callable
       symmetric: whether `matvec` is its own transpose.
       has_aux: whether the solvers return a pair whose second part has no derivative.
 
+    Returns:
+      the solution, a tree like `b`; with `has_aux` a pair of it and what the solver returned besides.
+
     Raises:
       TypeError: a solution has another tree than `b`.
       ValueError: shapes of results differ from those of `b`.

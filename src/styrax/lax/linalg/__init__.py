@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import custom_calls as custom_calls
 from .cholesky import cholesky, cholesky_p
 from .eigen import (
     EighImplementation,

@@ -28,6 +28,10 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: PyTree, reverse: bool
       reverse: combine from the end.
       axis: the axis to scan along.
 
+    Returns:
+      a tree of the structure, shapes and dtypes of what `fn` returns for all of `elems`: element `i` along
+      `axis` combines all elements up to `i` (from `i` on with `reverse`).
+
     Raises:
       TypeError: `fn` is not callable.
       ValueError: the arrays differ in size along `axis`, or have no such axis.
