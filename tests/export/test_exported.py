@@ -75,9 +75,9 @@ def test_arguments_that_do_not_fit(kind):
 ])
 def test_shapes_that_do_not_fit(shape, constraints, sizes):
     found = []
-    for jax, _, make in LIBRARIES:
+    for library, _, make in LIBRARIES:
         with pytest.raises(Exception) as error:
-            exported = make.export(jax.jit(lambda x: x))(spec(make, shape, constraints=constraints))
+            exported = make.export(library.jit(lambda x: x))(spec(make, shape, constraints=constraints))
             exported.call(np.ones(sizes, np.float32))
         text = str(error.value).replace("{'b', 'a'}", "{'a', 'b'}").split("\n")[0]
         found.append((type(error.value).__name__, text))
@@ -94,11 +94,11 @@ NESTED = [
 @pytest.mark.parametrize(("inner", "outer"), NESTED)
 def test_exported_inside_exported(inner, outer):
     found = []
-    for jax, jnp, make in LIBRARIES:
-        fun = lambda x, jnp=jnp: jnp.reshape(x, (-1, x.shape[1]))
-        of_inner = make.export(jax.jit(fun))(spec(make, inner))
+    for library, numpy, make in LIBRARIES:
+        fun = lambda x, numpy=numpy: numpy.reshape(x, (-1, x.shape[1]))
+        of_inner = make.export(library.jit(fun))(spec(make, inner))
         try:
-            whole = make.export(jax.jit(lambda x, e=of_inner, fun=fun: e.call(x) + fun(x)))(spec(make, outer))
+            whole = make.export(library.jit(lambda x, e=of_inner, fun=fun: e.call(x) + fun(x)))(spec(make, outer))
         except ValueError as error:
             found.append(str(error))
             continue
@@ -109,9 +109,9 @@ def test_exported_inside_exported(inner, outer):
 
 def test_scopes_of_arguments():
     messages = []
-    for jax, _, make in LIBRARIES:
+    for library, _, make in LIBRARIES:
         with pytest.raises(ValueError, match="Invalid mixing of symbolic scopes when exporting add") as error:
-            make.export(jax.jit(add))(spec(make, "a"), spec(make, "a"))
+            make.export(library.jit(add))(spec(make, "a"), spec(make, "a"))
         messages.append([line.split(" scope ")[0] for line in str(error.value).split("\n")])
     assert messages[0] == messages[1]
 
@@ -148,7 +148,8 @@ def test_derivatives(shape, loaded):
     x, y = (jnp.asarray(np.random.default_rng(i).standard_normal((3, 4)), np.float32) for i in range(2))
     total = lambda f: lambda x, y: sum(jnp.sum(v**2) for v in jax.tree.leaves(f(x, y)))
     second = lambda f: jax.grad(lambda x: (jax.grad(total(f), argnums=1)(x, y) ** 2).sum())(x)
-    for g, h in zip(jax.grad(total(exported.call), argnums=(0, 1))(x, y), jax.grad(total(smooth), argnums=(0, 1))(x, y)):
+    first = lambda f: jax.grad(total(f), argnums=(0, 1))(x, y)
+    for g, h in zip(first(exported.call), first(smooth)):
         np.testing.assert_allclose(g, h, rtol=1e-5)
     np.testing.assert_allclose(second(exported.call), second(smooth), rtol=1e-4)
     np.testing.assert_allclose(jax.jit(jax.grad(total(exported.call)))(x, y), jax.grad(total(smooth))(x, y), rtol=1e-5)

@@ -19,12 +19,12 @@ from styrax.experimental import serialize_executable
 from tests.compat.running import environment
 
 
-def elsewhere(tmp_path, program, **files):
+def elsewhere(tmp_path, source, **files):
     """What a fresh process prints as JSON, with files beside it."""
     for name, content in files.items():
         (tmp_path / name).write_bytes(content)
     head = "import json, pickle\nimport numpy as np\nimport styrax as jax\nimport styrax.numpy as jnp\n"
-    done = subprocess.run([sys.executable, "-c", head + textwrap.dedent(program)], cwd=tmp_path, env=environment(),
+    done = subprocess.run([sys.executable, "-c", head + textwrap.dedent(source)], cwd=tmp_path, env=environment(),
                           capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from ..core.arrays import backends
 from ..core.arrays.devices import Sharding
 from ..core.programs.dead_code import dce_jaxpr
@@ -17,7 +15,7 @@ from ..core.trees import tree
 from ..core.types import dtypes, physical
 from ..core.types.avals import ShapedArray, ShapeDtypeStruct
 from ..core.types.effects import Effect, ordered_effects
-from ..lax.shaping.broadcasting import broadcast_in_dim
+from ..lax.shaping.filling import empty
 from ..transforms import pullbacks
 from ..transforms.jit import jit
 from ..transforms.naming import function_name
@@ -191,7 +189,7 @@ def export(fun_jit: Callable[..., Any], *, platforms: Sequence[str] | None = Non
       >>> export.deserialize(double.serialize()).call(jax.numpy.arange(3.0))
       Array([0., 2., 4.], dtype=float32)
     """
-    if getattr(fun_jit, "__module__", "").startswith("styrax.") and not hasattr(fun_jit, "trace"):
+    if str(getattr(fun_jit, "__module__", "")).startswith("styrax.") and not hasattr(fun_jit, "trace"):
         fun_jit = jit(fun_jit)  # the library's functions are jitted for all that users know
     if not hasattr(fun_jit, "trace") or not hasattr(fun_jit, "lower"):
         raise ValueError(f"Function to be exported must be the result of `jit` but is: {fun_jit}")
@@ -268,7 +266,7 @@ def _equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
 
 def _nothing(shape: Sequence[Size]) -> Any:
     """The tangent of integers."""
-    return broadcast_in_dim(np.zeros((), dtypes.float0), shape, ())
+    return empty(shape, dtypes.float0)
 
 
 def _exported_vjp(closed: ClosedJaxpr, exported: Exported) -> Exported:

@@ -17,7 +17,7 @@ from ..core.types.physical import physical_aval, physicals
 from ..core.types.typing import PyTree
 from ..transforms.callbacks import VMAP_METHODS, batched_call
 from . import call_frames, targets
-from .attributes import hashable, plain
+from .static_values import hashable, plain
 
 if TYPE_CHECKING:
     from ..core.programs.lowering import Builder
@@ -215,7 +215,7 @@ def _stablehlo(m: Any, *xs: Any, target_name: str, result_avals: Sequence[Any], 
                legacy_backend_config: str | None, attributes: Sequence[tuple[str, Any]], **params: Any) -> list[Any]:
     given = {name: plain(value) for name, value in attributes}
     legacy = custom_call_api_version < TYPED_API
-    return m.custom_call(
+    return m.foreign_call(
         target_name, xs, result_avals, None if legacy else given, has_side_effect=has_side_effect,
         api_version=custom_call_api_version if legacy else 1,
         operand_layouts=[tuple(reversed(x)) for x in input_layouts],

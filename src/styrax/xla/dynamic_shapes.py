@@ -7,6 +7,7 @@ arguments' shapes, with an assertion for all that the shapes promise.
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ import numpy as np
 
 from styrax.core.programs.jaxpr import ClosedJaxpr
 from styrax.core.types.avals import ShapedArray
-from styrax.core.types.dims import is_symbolic
+from styrax.core.types.dims import is_named
 
 SIZE = np.dtype(np.int32)
 INNER = "_wrapped_jax_export_main"
@@ -42,7 +43,7 @@ class Promise(NamedTuple):
 
 def is_dynamic(aval: Any) -> bool:
     """Whether a shape has symbolic sizes."""
-    return any(map(is_symbolic, getattr(aval, "shape", ())))
+    return any(map(is_named, getattr(aval, "shape", ())))
 
 
 def size_value(m: Any, d: Any, dtype: Any = SIZE) -> Any:
@@ -52,8 +53,8 @@ def size_value(m: Any, d: Any, dtype: Any = SIZE) -> Any:
 
 
 def _size(m: Any, d: Any) -> Any:
-    if not is_symbolic(d):
-        return m.const(np.asarray(d, SIZE))
+    if not is_named(d):
+        return m.const(np.asarray(operator.index(d), SIZE))
     total = None
     for monomial, coefficient in d.ordered():
         product = None if coefficient == 1 and monomial else m.const(np.asarray(coefficient, SIZE))
@@ -183,7 +184,7 @@ def add_main(module: Any, closed: ClosedJaxpr, found: Sequence[Found], promises:
         m.sizes.clear()
         for f in found:
             size = _size_of(m, args[f.argument], f.axis)
-            size = _scalar(m, "subtract", size, _size(m, f.rest)) if is_symbolic(f.rest) or f.rest else size
+            size = _scalar(m, "subtract", size, _size(m, f.rest)) if is_named(f.rest) or f.rest else size
             if f.coefficient != 1:
                 by = m.const(np.asarray(f.coefficient, SIZE))
                 rest = _scalar(m, "remainder", size, by)
@@ -198,9 +199,7 @@ def add_main(module: Any, closed: ClosedJaxpr, found: Sequence[Found], promises:
             _assert(m, m.compare("EQ", size, wanted), [size, wanted],
                     f"Found inconsistency between dimension size {{0}} and the specification '{p.size}' (= {{1}}).",
                     described)
-        module.add_function(INNER, closed, "private")
-        return m.op("func.call", [*(m.sizes[v] for v in module.variables), *args], closed.out_avals,
-                    f"callee = @{INNER}")
+        return m.call(closed, *args, name=INNER)
 
     module.add_function("main", closed, "public", body=body)
 

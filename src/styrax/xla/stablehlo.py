@@ -9,7 +9,7 @@ the only one that needs no knowledge of each operation's own syntax.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,59 +18,17 @@ from styrax.core.programs import rules
 from styrax.core.programs.attributes import i64_array
 from styrax.core.programs.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from styrax.core.types.avals import AbstractToken, ShapedArray
-from styrax.core.types.dims import is_symbolic
+from styrax.core.types.dims import is_named
+from styrax.core.types.effects import ordered_effects
 
 from . import dynamic_shapes
-
-_ELEMENT_TYPES = {
-    "bool": "i1",
-    "int2": "i2",
-    "int4": "i4",
-    "int8": "i8",
-    "int16": "i16",
-    "int32": "i32",
-    "int64": "i64",
-    "uint2": "ui2",
-    "uint4": "ui4",
-    "uint8": "ui8",
-    "uint16": "ui16",
-    "uint32": "ui32",
-    "uint64": "ui64",
-    "bfloat16": "bf16",
-    "float16": "f16",
-    "float32": "f32",
-    "float64": "f64",
-    "complex64": "complex<f32>",
-    "complex128": "complex<f64>",
-    "float4_e2m1fn": "f4E2M1FN",
-    "float8_e3m4": "f8E3M4",
-    "float8_e4m3": "f8E4M3",
-    "float8_e4m3b11fnuz": "f8E4M3B11FNUZ",
-    "float8_e4m3fn": "f8E4M3FN",
-    "float8_e4m3fnuz": "f8E4M3FNUZ",
-    "float8_e5m2": "f8E5M2",
-    "float8_e5m2fnuz": "f8E5M2FNUZ",
-    "float8_e8m0fnu": "f8E8M0FNU",
-    "float0": "i1",
-}
+from .literal_text import ELEMENT_TYPES, attribute_text, dense_text, element_type, layout_text
 
 _TOKEN_TYPE = "!stablehlo.token"
 
 
 class LoweringError(NotImplementedError):
     """A primitive has neither a StableHLO rule nor a jaxpr to be expanded into."""
-
-
-def element_type(dtype: Any) -> str:
-    """MLIR's name of a dtype's elements, such as `f32` or `complex<f64>`."""
-    name = "float0" if dtype == np.dtype([("float0", "V")]) else getattr(dtype, "name", str(dtype))
-    try:
-        return _ELEMENT_TYPES[name]
-    except KeyError:
-        pass
-    if isinstance(dtype, np.dtype) and dtype.itemsize == 0:
-        return "i1"
-    raise TypeError(f"arrays of {dtype} have no StableHLO type")
 
 
 def physical_aval(aval: Any) -> Any:
@@ -87,7 +45,7 @@ def type_text(aval: Any) -> str:
     if isinstance(aval, AbstractToken):
         return _TOKEN_TYPE
     aval = physical_aval(aval)
-    dims = "".join(f"{'?' if is_symbolic(d) else d}x" for d in aval.shape)
+    dims = "".join(f"{'?' if is_named(d) else d}x" for d in aval.shape)
     return f"tensor<{dims}{element_type(aval.dtype)}>"
 
 
@@ -112,6 +70,11 @@ class Hlo:
         return f"{self.name}: {type_text(self.aval)}"
 
 
+def is_ordered(closed: ClosedJaxpr) -> bool:
+    """Whether a program has effects that happen in the order in which they stand."""
+    return any(map(ordered_effects.contains, closed.effects))
+
+
 class _Names:
     """The counter of SSA names of one function; blocks of its regions share it."""
 
@@ -128,14 +91,19 @@ class _Names:
 
 
 class Module:
-    """The functions printed so far, and which jaxpr each private one stands for."""
+    """The functions printed so far, and which jaxpr each private one stands for; the Python functions that the program
+    calls, by their numbers; and the sizes of the named axes of the mesh that it runs on, devices in row-major order."""
 
-    __slots__ = ("_by_jaxpr", "_keep_alive", "_names", "functions", "name", "parse", "variables")
+    __slots__ = ("_by_jaxpr", "_keep_alive", "_names", "axes", "callbacks", "channels", "functions", "name", "parse",
+                 "variables")
 
-    def __init__(self, name: str):
+    def __init__(self, name: str, axes: Mapping[Hashable, int] | None = None):
         self.name = name
         self.variables: list[str] = []  # of symbolic sizes
         self.parse: Callable[[str], Any] = int  # reads a symbolic size
+        self.axes = dict(axes or {})
+        self.callbacks: list[Callable[..., Sequence[Any]]] = []
+        self.channels = 0  # used by collectives so far
         self.functions: list[str] = []
         self._by_jaxpr: dict[Any, str] = {}
         self._keep_alive: list[Any] = []
@@ -173,16 +141,17 @@ class Module:
     ) -> None:
         names = _Names()
         block = Builder(self, names)
-        if self.variables:
-            args = [Hlo(f"%arg{i}", aval) for i, aval in enumerate(closed.in_avals)]
-            if body is None:
-                args = [Hlo(f"%arg{i}", aval) for i, aval in enumerate(
-                    [ShapedArray((), dynamic_shapes.SIZE)] * len(self.variables) + closed.in_avals)]
-                names.sizes = dict(zip(self.variables, args))
-                arg_attributes = [f'jax.global_constant = "{v}"' for v in self.variables] + [""] * len(closed.in_avals)
-        else:
-            args = [Hlo(names.fresh(), aval) for aval in closed.in_avals]
-        outs = body(block, args) if body is not None else block.inline(closed, *args[len(names.sizes):])
+        sizes = [ShapedArray((), dynamic_shapes.SIZE)] * len(self.variables) if body is None else []
+        threaded = [AbstractToken()] if visibility == "private" and is_ordered(closed) else []
+        args = [Hlo(f"%arg{i}" if self.variables else names.fresh(), aval)
+                for i, aval in enumerate((*sizes, *threaded, *closed.in_avals))]
+        if sizes:
+            names.sizes = dict(zip(self.variables, args))
+            arg_attributes = [f'jax.global_constant = "{v}"' for v in self.variables] + [""] * len(args)
+        first = len(sizes) + len(threaded)
+        block.token = args[len(sizes)] if threaded else None
+        outs = body(block, args) if body is not None else block.inline(closed, *args[first:])
+        outs = [*(block.order(closed) if threaded else ()), *outs]
         block.terminate("func.return", outs)
 
         def decorated(attributes: Sequence[str] | None, i: int) -> str:
@@ -206,7 +175,7 @@ class Module:
 class Builder:
     """Writes the operations of one block; the `m` of StableHLO rules."""
 
-    __slots__ = ("_constants", "_names", "avals_in", "avals_out", "lines", "module", "primitive")
+    __slots__ = ("_constants", "_names", "avals_in", "avals_out", "lines", "module", "primitive", "token")
 
     def __init__(self, module: Module, names: _Names):
         self.module = module
@@ -216,6 +185,7 @@ class Builder:
         self.avals_in: Sequence[Any] = ()
         self.avals_out: Sequence[Any] = ()
         self.primitive: Any = None
+        self.token: Hlo | None = None  # of the last ordered effect so far
 
     # -- operations -----------------------------------------------------------------------------
 
@@ -268,6 +238,63 @@ class Builder:
         body = "\n".join(f"  {line}" for line in inner.lines)
         return f"{{\n{label}{body}\n}}"
 
+    def custom_call(
+        self,
+        target: str,
+        operands: Sequence[Hlo],
+        out_avals: Sequence[Any],
+        config: str = "",
+        attributes: Sequence[str] = (),
+        side_effect: bool = False,
+    ) -> list[Hlo]:
+        """Call a function that the client knows by name; `config` is the inside of its dictionary of attributes."""
+        text = [f'call_target_name = "{target}"', "api_version = 4 : i32", f"backend_config = {{{config}}}"]
+        if side_effect:
+            text.append("has_side_effect = true")
+        return self.op("stablehlo.custom_call", operands, out_avals, ", ".join([*text, *attributes]))
+
+    def host_call(
+        self,
+        function: Callable[..., Sequence[Any]],
+        results: Sequence[tuple[Sequence[int], Any]],
+        operands: Sequence[Hlo],
+        *,
+        side_effect: bool = True,
+        ordered: bool = False,
+    ) -> list[Hlo]:
+        """Call a Python function, which the client has by its number: NumPy arrays in, arrays of `results` out."""
+        tokens = self.order() if ordered else []
+        avals = [*(t.aval for t in tokens), *(ShapedArray(tuple(shape), dtype) for shape, dtype in results)]
+        given = [*tokens, *operands]
+
+        def called(*arrays: Any) -> tuple[Any, ...]:
+            return (*arrays[:len(tokens)], *function(*arrays[len(tokens):]))
+
+        callbacks = self.module.callbacks
+        callbacks.append(called)
+        layouts = (", ".join(row_major(x) for x in values) for values in ([x.aval for x in given], avals))
+        attributes = [f"{side}_layouts = [{text}]" for side, text in zip(("operand", "result"), layouts, strict=True)]
+        config = f"index = {len(callbacks) - 1} : ui64"
+        target = "xla_ffi_python_cpu_callback"
+        return self.proceed(tokens, self.custom_call(target, given, avals, config, attributes, side_effect))
+
+    # -- the order of effects -------------------------------------------------------------------
+
+    def order(self, *programs: ClosedJaxpr) -> list[Hlo]:
+        """The token that comes after the ordered effects so far, if one of these programs has such; else nothing."""
+        if programs and not any(map(is_ordered, programs)):
+            return []
+        if self.token is None:
+            self.token = self.op1("stablehlo.after_all", [], AbstractToken())
+        return [self.token]
+
+    def proceed(self, tokens: Sequence[Hlo], values: Sequence[Hlo]) -> list[Hlo]:
+        """`values` without the token in front, which becomes this block's, if `tokens` has one."""
+        if not tokens:
+            return list(values)
+        self.token, *rest = values
+        return rest
+
     # -- whole jaxprs ---------------------------------------------------------------------------
 
     def inline(self, closed: ClosedJaxpr, *args: Hlo) -> list[Hlo]:
@@ -278,8 +305,10 @@ class Builder:
     def call(self, closed: ClosedJaxpr, *args: Hlo, name: str = "fn") -> list[Hlo]:
         """Call the private function that stands for `closed`."""
         callee = self.module.private_function(closed, name)
-        args = (*(self.sizes[v] for v in self.module.variables), *args)
-        return self.op("func.call", args, closed.out_avals, f"callee = @{callee}")
+        sizes = [self.sizes[v] for v in self.module.variables]
+        tokens = self.order(closed)
+        avals = [*(t.aval for t in tokens), *closed.out_avals]
+        return self.proceed(tokens, self.op("func.call", [*sizes, *tokens, *args], avals, f"callee = @{callee}"))
 
     def call_traced(self, fun: Callable[..., Any], *args: Hlo) -> list[Hlo]:
         """Trace `fun` (flat lists of arrays in and out) at the arguments' avals and write it here."""
@@ -366,7 +395,7 @@ class Builder:
         found = self._constants.get(key)
         if found is not None:
             return Hlo(found, aval)
-        if array.size > 1 and array.dtype.itemsize == 1 and _ELEMENT_TYPES[array.dtype.name][-1] in "124":
+        if array.size > 1 and array.dtype.itemsize == 1 and ELEMENT_TYPES[array.dtype.name][-1] in "124":
             # Packed element types have no portable raw form: store bytes and convert.
             wide = self._constant(array.astype(np.int8), ShapedArray(array.shape, np.dtype(np.int8)))
             out = self.op1("stablehlo.convert", [wide], aval)
@@ -411,13 +440,13 @@ class Builder:
         )
         return self.op1("stablehlo.compare", [x, y], ShapedArray(x.shape, np.dtype(np.bool_)), attributes)
 
-    def custom_call(self, target: str, operands: Sequence[Hlo], out_avals: Sequence[Any],
+    def foreign_call(self, target: str, operands: Sequence[Hlo], out_avals: Sequence[Any],
                     attributes: Mapping[str, Any] | None, *, has_side_effect: bool, api_version: int,
                     operand_layouts: Sequence[Sequence[int]], result_layouts: Sequence[Sequence[int]],
                     aliases: Sequence[tuple[int, int]] = (), backend_config: str = "") -> list[Hlo]:
         """A call of a foreign function. Layouts name dimensions from the fastest to the slowest; `aliases` are pairs of
         an operand's and a result's number."""
-        layouts = lambda given: f"[{', '.join(map(_layout_text, given))}]"
+        layouts = lambda given: f"[{', '.join(map(layout_text, given))}]"
         texts = [f'call_target_name = "{target}"', f"api_version = {api_version} : i32",
                  f"has_side_effect = {str(has_side_effect).lower()}", f'backend_config = "{backend_config}"',
                  f"operand_layouts = {layouts(operand_layouts)}", f"result_layouts = {layouts(result_layouts)}"]
@@ -439,93 +468,41 @@ class Builder:
         return self.op1("stablehlo.reshape", [x], ShapedArray(tuple(shape), x.dtype))
 
 
-def dense_text(array: np.ndarray) -> str:
-    """The `dense<…>` text of an array's elements; an array of equal elements is printed once."""
-    if array.size == 0:
-        return "dense<>"
-    if array.size > 1:
-        flat = np.ascontiguousarray(array).reshape(-1)
-        raw = flat.view(np.uint8).reshape(flat.size, -1) if array.dtype.itemsize else None
-        if raw is not None and (raw == raw[0]).all():
-            array = flat[0]
-        elif array.dtype.kind in "biu" and array.size <= 64:
-            return f"dense<{_nested(array)}>"
-        else:
-            return f'dense<"0x{flat.tobytes().hex().upper()}">'
-    return f"dense<{_scalar_text(array.reshape(()))}>"
+def row_major(aval: Any) -> str:
+    """The layout of a custom call's operand or result whose last dimension is contiguous."""
+    rank = 0 if isinstance(aval, AbstractToken) else len(physical_aval(aval).shape)
+    return f"dense<{list(reversed(range(rank))) or ''}> : tensor<{rank}xindex>"
 
 
-def _layout_text(dims: Sequence[int]) -> str:
-    return f"{dense_text(np.asarray(dims, np.int64))} : tensor<{len(dims)}xindex>"
-
-
-def attribute_text(value: Any) -> str:
-    """A value as an MLIR attribute: of a number with its type, of an array `dense`, of a dictionary in braces.
-
-    Raises TypeError for what has no such form.
-    """
-    if isinstance(value, (bool, np.bool_)):
-        return str(bool(value)).lower()
-    if isinstance(value, (str, bytes)):
-        text = value if isinstance(value, str) else value.decode()
-        return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{name} = {attribute_text(value[name])}" for name in sorted(value)) + "}"
-    if isinstance(value, tuple):
-        return "[" + ", ".join(map(attribute_text, value)) + "]"
-    if isinstance(value, np.ndarray):
-        shape = "".join(f"{d}x" for d in value.shape)
-        array = value if value.dtype.itemsize else np.zeros(value.shape, np.bool_)
-        return f"{dense_text(array)} : tensor<{shape}{element_type(array.dtype)}>"
-    if isinstance(value, (int, float, np.generic)):
-        array = np.asarray(value)
-        return f"{_scalar_text(array)} : {element_type(array.dtype)}"
-    raise TypeError(f"No attribute handler defined for type: {type(value)}")
-
-
-def _nested(array: np.ndarray) -> str:
-    if array.ndim == 0:
-        return _scalar_text(array)
-    return "[" + ", ".join(_nested(a) for a in array) + "]"
-
-
-def _scalar_text(array: np.ndarray) -> str:
-    name = array.dtype.name
-    if name == "bool":
-        return "true" if array else "false"
-    if array.dtype.kind == "c":
-        return f"({_scalar_text(array.real)}, {_scalar_text(array.imag)})"
-    if "int" in name:
-        return str(int(array))
-    number = float(array)
-    if np.isfinite(number) and array.dtype.itemsize >= 2:
-        # The shortest decimal of a double that holds a narrower float exactly is itself exact.
-        return f"{number!r}" if "." in repr(number) or "e" not in repr(number) else f"{number:.17e}"
-    return "0x" + array.tobytes()[::-1].hex().upper()
-
-
-def module_text(
+def module(
     closed: ClosedJaxpr,
     name: str = "jit_main",
     *,
     arg_attributes: Sequence[str] | None = None,
     result_attributes: Sequence[str] | None = None,
+    axes: Mapping[Hashable, int] | None = None,
     symbolic: tuple[Sequence[Any], Sequence[Any], str, Callable[[str], Any]] | None = None,
-) -> str:
-    """Print `closed` as a StableHLO module whose public function `main` computes it.
+) -> Module:
+    """`closed` as a StableHLO module whose public function `main` computes it.
 
     `arg_attributes` and `result_attributes` hold the inside of an MLIR attribute dictionary for each
-    argument and result (sharding, donation) or empty strings. Raises `LoweringError` when a primitive
-    has no rule.
+    argument and result (sharding, donation) or empty strings. `axes` are the names and sizes of the mesh
+    that collectives work over. Raises `LoweringError` when a primitive has no rule, and `NameError` for
+    a collective over an axis that the mesh lacks.
 
     `symbolic`, for symbolic sizes: how variables are found (as `dynamic_shapes.Found`), what else the shapes promise
     (`Promise`), the shapes as text for messages, and what reads an expression.
     """
-    module = Module("".join(c if c.isalnum() or c == "_" else "_" for c in name))
+    made = Module("".join(c if c.isalnum() or c == "_" else "_" for c in name), axes)
     if symbolic is not None:
-        found, promises, described, module.parse = symbolic
-        dynamic_shapes.add_main(module, closed, [dynamic_shapes.Found(*f) for f in found],
+        found, promises, described, made.parse = symbolic
+        dynamic_shapes.add_main(made, closed, [dynamic_shapes.Found(*f) for f in found],
                                 [dynamic_shapes.Promise(*p) for p in promises], described)
-        return module.text()
-    module.add_function("main", closed, "public", arg_attributes, result_attributes)
-    return module.text()
+        return made
+    made.add_function("main", closed, "public", arg_attributes, result_attributes)
+    return made
+
+
+def module_text(closed: ClosedJaxpr, name: str = "jit_main", **options: Any) -> str:
+    """The text of `module`, which takes the same options."""
+    return module(closed, name, **options).text()

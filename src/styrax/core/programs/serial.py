@@ -70,8 +70,7 @@ def parse(text: str, references: Mapping[str, Any] | None = None, dim: Callable[
     """The program that ``to_text`` wrote: a ``ClosedJaxpr`` if it begins with ``closed``, else a ``Jaxpr``.
 
     Args:
-      references: what ``local("name")`` stands for, where it is not known in this process.
-      dim: the symbolic size of a text.
+      references: what ``local("name")`` stands for here. dim: the symbolic size of a text.
 
     Raises:
       ValueError: the text is not well formed; the message shows the line.
