@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.types.dims import NotGeneric
 from ..ir.values import Stored, Value
 
 _numbers = itertools.count()
@@ -45,7 +46,9 @@ def is_empty(shape: Sequence[Any]) -> bool:
 
 def host_call(b: Any, function: Callable[..., Any], outs: Sequence[tuple], inputs: Sequence[Value],
               in_place: bool = False) -> list[Value]:
-    """See `Builder.host_call`."""
+    """See `Builder.host_call`. Raises NotGeneric where sizes are known only at run time."""
+    if any(type(d) is not int for shape, *_ in (*((v.shape,) for v in inputs), *outs) for d in shape):
+        raise NotGeneric("a call of a function of arrays, whose sizes must be known")
     call = HostCall(function, [(v.shape, v.dtype) for v in inputs],
                     [(tuple(out[0]), np.dtype(out[1])) for out in outs], in_place)
     b.host_calls.append(call)
