@@ -17,8 +17,11 @@ it. The first reader loads the module that provides it, all later ones read an a
 | `wrap_function` | `extend.linear_util` | `transforms` | a function as libraries' transformations expect it |
 | `key_dtypes` | `lax.random_bits.prng` | `core.programs.serial` | the dtypes of random keys |
 | `stablehlo_text` | `xla.stablehlo` | `core.arrays.backends` | a program as a StableHLO module |
-| `StableHloModule`, `StableHloValue` | `xla.stablehlo` | `interpreters` | a module being printed, and its values |
-| `attribute_text`, `element_type`, `type_text` | `xla.stablehlo` | `interpreters` | MLIR's texts |
+| `StableHloModule` | `xla.stablehlo` | `interpreters` | a StableHLO module being printed |
+| `StableHloValue` | `xla.stablehlo` | `interpreters` | the class of its values |
+| `attribute_text` | `xla.literal_text` | `interpreters` | a value as an MLIR attribute |
+| `element_type` | `xla.literal_text` | `interpreters` | the MLIR type of elements of a dtype |
+| `type_text` | `xla.stablehlo` | `interpreters` | the MLIR type of an abstract value |
 
 Backends, of which there may be many, are entered in `core.arrays.backends.modules` by their platforms' names.
 """
@@ -44,7 +47,8 @@ PROVIDERS = {
     "extend.linear_util": "wrap_function:wrap_init",
     "lax.random_bits.prng": "key_dtypes",
     "xla.stablehlo": (
-        "StableHloModule:Module StableHloValue:Hlo attribute_text element_type stablehlo_text:module_text type_text"),
+        "StableHloModule:Module StableHloValue:Hlo stablehlo_text:module_text type_text"),
+    "xla.literal_text": "attribute_text element_type",
 }
 
 __getattr__, __dir__, __all__ = names(__name__, PROVIDERS)

@@ -126,7 +126,7 @@ class CpuBackend:
 
     def put(self, value: Any, aval: ShapedArray, device: Any) -> Array:
         """A NumPy array or scalar as an array of our own (copied)."""
-        return value if isinstance(value, (Array, Token)) else self._copy(value, aval, device)
+        return value if isinstance(value, (Array, Token)) else self._copy(value, aval, device)  # type: ignore[return-value]
 
     def operand(self, value: Any) -> Array:
         """An argument of an operation as an array. Numbers are kept: whoever gets one must not hand it out, since its

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from ..core.arrays import backends
+from ..core.arrays.backends import Backend
 from ..core.arrays.devices import Device
 from ..core.programs.serial import parse
 from ..core.trees.tree import PyTreeDef
@@ -33,7 +33,8 @@ def serialize(compiled: Compiled) -> tuple[bytes, PyTreeDef, PyTreeDef]:
     return pack(header, parts), compiled.in_tree, compiled.out_tree
 
 
-def deserialize_and_load(serialized: bytes, in_tree: PyTreeDef, out_tree: PyTreeDef, backend: Any = None,
+def deserialize_and_load(serialized: bytes, in_tree: PyTreeDef, out_tree: PyTreeDef,
+                         backend: str | Backend | None = None,
                          execution_devices: Sequence[Device] | None = None) -> Compiled:
     """The compiled function that `serialize` wrote.
 

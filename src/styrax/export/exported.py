@@ -15,6 +15,7 @@ from ..core.trees import tree
 from ..core.types import dtypes, physical
 from ..core.types.avals import ShapedArray, ShapeDtypeStruct
 from ..core.types.effects import Effect, ordered_effects
+from ..core.types.typing import PyTree
 from ..lax.shaping.filling import empty
 from ..transforms import pullbacks
 from ..transforms.jit import jit
@@ -163,7 +164,7 @@ def _sorted(effects: Any) -> list[Effect]:
 
 def export(fun_jit: Callable[..., Any], *, platforms: Sequence[str] | None = None,
            disabled_checks: Sequence[DisabledSafetyCheck] = (),
-           _override_lowering_rules: Any = None) -> Callable[..., Exported]:
+           _override_lowering_rules: PyTree = None) -> Callable[..., Exported]:
     """Exports a function.
 
     Args:
@@ -181,12 +182,12 @@ def export(fun_jit: Callable[..., Any], *, platforms: Sequence[str] | None = Non
 
     Example:
       >>> import styrax as jax
-      >>> from styrax import export
-      >>> double = export.export(jax.jit(lambda x: 2 * x))(
-      ...     jax.ShapeDtypeStruct(export.symbolic_shape("n"), "float32"))
+      >>> import styrax.numpy as jnp
+      >>> double = jax.export.export(jax.jit(lambda x: 2 * x))(
+      ...     jax.ShapeDtypeStruct(jax.export.symbolic_shape("n"), "float32"))
       >>> double.out_avals
       (ShapedArray(float32[n]),)
-      >>> export.deserialize(double.serialize()).call(jax.numpy.arange(3.0))
+      >>> double.call(jnp.arange(3.0))
       Array([0., 2., 4.], dtype=float32)
     """
     if str(getattr(fun_jit, "__module__", "")).startswith("styrax.") and not hasattr(fun_jit, "trace"):

@@ -15,7 +15,7 @@ from .scope import Parser, SymbolicScope
 from .symbolic import SymbolicDim
 
 
-def is_symbolic_dim(p: object) -> bool:
+def is_symbolic_dim(p: PyTree) -> bool:
     """Whether a size is symbolic rather than an integer."""
     return hasattr(p, "_is_symbolic_dim")
 
@@ -39,8 +39,8 @@ def symbolic_shape(shape_spec: str | None, *, constraints: Sequence[str] = (), s
       ValueError: the text is no shape, or does not fit `like`; scope and constraints are given; a constraint is wrong.
 
     Example:
-      >>> from styrax import export
-      >>> export.symbolic_shape("batch, 2*n + 1, 3")
+      >>> import styrax as jax
+      >>> jax.export.symbolic_shape("batch, 2*n + 1, 3")
       (batch, 2*n + 1, 3)
     """
     if shape_spec is None:

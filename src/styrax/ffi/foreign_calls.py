@@ -251,7 +251,7 @@ physicals[ffi_call_p] = lambda _, *args, result_avals, **params: ffi_call_p.bind
 
 def ffi_lowering(call_target_name: str, *, operand_layouts: Sequence[Any] | None = None,
                  result_layouts: Sequence[Any] | None = None, backend_config: Mapping[str, Any] | str | None = None,
-                 skip_ffi_layout_processing: bool = False, **lowering_args: Any) -> Callable[..., Any]:
+                 skip_ffi_layout_processing: bool = False, **lowering_args: PyTree) -> Callable[..., Any]:
     """A lowering rule (`mlir.register_lowering`) that calls a foreign function.
 
     Args:
@@ -294,7 +294,7 @@ def build_ffi_lowering_function(call_target_name: str, *, operand_layouts: Seque
                                 result_layouts: Sequence[Any] | None = None,
                                 backend_config: Mapping[str, Any] | str | None = None,
                                 skip_ffi_layout_processing: bool = False,
-                                **lowering_args: Any) -> Callable[..., Any]:
+                                **lowering_args: PyTree) -> Callable[..., Any]:
     """`ffi_lowering`, under the name by which rules call it inside: it gives what the call gives."""
     return ffi_lowering(call_target_name, operand_layouts=operand_layouts, result_layouts=result_layouts,
                         backend_config=backend_config, skip_ffi_layout_processing=skip_ffi_layout_processing,

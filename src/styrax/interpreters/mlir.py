@@ -221,7 +221,7 @@ _builders: list[Any] = []  # of the rules that run, the innermost one last
 
 
 @contextmanager
-def writing(builder: Any) -> Iterator[None]:
+def writing(builder: PyTree) -> Iterator[None]:
     """Constants and programs are written by this builder meanwhile."""
     _builders.append(builder)
     try:
@@ -244,7 +244,7 @@ def register_constant_handler(type_: type[Any], handler_fun: ConstantHandler) ->
     _constant_handlers[type_] = handler_fun
 
 
-def ir_constants(val: Any, *, const_lowering: Any = None, aval: Any = None) -> list[Any]:
+def ir_constants(val: PyTree, *, const_lowering: PyTree = None, aval: PyTree = None) -> list[Any]:
     """A constant as values of the program that a rule writes. Raises TypeError for what is no array."""
     for base in type(val).__mro__:
         handler = _constant_handlers.get(base)
@@ -256,7 +256,7 @@ def ir_constants(val: Any, *, const_lowering: Any = None, aval: Any = None) -> l
     return _builder().inline(ClosedJaxpr(Jaxpr([variable], [], [variable], []), [val]))
 
 
-def ir_constant(val: Any, *, const_lowering: Any = None, aval: Any = None) -> Any:
+def ir_constant(val: PyTree, *, const_lowering: PyTree = None, aval: PyTree = None) -> PyTree:
     """A constant as one value of the program that a rule writes. Raises TypeError where it is not one."""
     values = ir_constants(val, const_lowering=const_lowering, aval=aval)
     if len(values) != 1:
@@ -264,28 +264,28 @@ def ir_constant(val: Any, *, const_lowering: Any = None, aval: Any = None) -> An
     return values[0]
 
 
-def shape_tensor(ctx: Any, sizes: Sequence[int]) -> Any:
+def shape_tensor(ctx: PyTree, sizes: Sequence[int]) -> PyTree:
     """A shape as a vector of the program."""
     return ir_constant(np.asarray(sizes, np.int32))
 
 
-def jaxpr_subcomp(ctx: ModuleContext, jaxpr: Jaxpr, name_stack: Any, tokens: TokenSet,
-                  consts_for_constvars: Sequence[Any], *args: Any, dim_var_values: Sequence[Any],
-                  const_lowering: Any, outer_traceback: Any) -> tuple[list[Any], TokenSet]:
+def jaxpr_subcomp(ctx: ModuleContext, jaxpr: Jaxpr, name_stack: PyTree, tokens: TokenSet,
+                  consts_for_constvars: Sequence[Any], *args: PyTree, dim_var_values: Sequence[Any],
+                  const_lowering: PyTree, outer_traceback: PyTree) -> tuple[list[Any], TokenSet]:
     """Writes a program's operations into the one that a rule writes. Gives its results, and the tokens."""
     whole = Jaxpr([], [*jaxpr.constvars, *jaxpr.invars], jaxpr.outvars, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info)
     return _builder().inline(ClosedJaxpr(whole), *consts_for_constvars, *args), tokens
 
 
-def core_call_lowering(ctx: LoweringRuleContext, *args: Any, name: str, backend: Any = None,
-                       call_jaxpr: ClosedJaxpr | Jaxpr, **_: Any) -> list[Any]:
+def core_call_lowering(ctx: LoweringRuleContext, *args: PyTree, name: str, backend: PyTree = None,
+                       call_jaxpr: ClosedJaxpr | Jaxpr, **_: PyTree) -> list[Any]:
     """A rule for calls of programs: it writes the program."""
     return ctx.inline(call_jaxpr if isinstance(call_jaxpr, ClosedJaxpr) else ClosedJaxpr(call_jaxpr), *args)
 
 
 def lower_jaxpr_to_fun(ctx: ModuleContext, name: str, jaxpr: ClosedJaxpr, effects: Sequence[Any], *,
                        num_const_args: int = 0, main_function: bool = False, in_avals: Sequence[Any] | None = None,
-                       **_: Any) -> IrText:
+                       **_: PyTree) -> IrText:
     """Writes a program as a function of a StableHLO module.
 
     Args:
@@ -307,9 +307,9 @@ def lower_jaxpr_to_fun(ctx: ModuleContext, name: str, jaxpr: ClosedJaxpr, effect
 
 def lower_jaxpr_to_module(module_name: str, jaxpr: ClosedJaxpr, *, num_const_args: int = 0,
                           in_avals: Sequence[Any] | None = None, ordered_effects: Sequence[Any] = (),
-                          platforms: Sequence[str] = (), backend: Any = None, axis_context: Any = None,
+                          platforms: Sequence[str] = (), backend: PyTree = None, axis_context: PyTree = None,
                           donated_args: Sequence[bool] = (), lowering_parameters: LoweringParameters | None = None,
-                          **_: Any) -> LoweringResult:
+                          **_: PyTree) -> LoweringResult:
     """A program as a StableHLO module whose function `main` computes it."""
     module = IrModule(hooks.stablehlo_text(jaxpr, module_name))
     return LoweringResult(module, None, [], ShapePolyLoweringState((), tuple(platforms) or None))

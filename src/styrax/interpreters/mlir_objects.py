@@ -117,7 +117,7 @@ ir_type_handlers: dict[type[AbstractValue], Callable[[Any], Iterable[Any]]] = {
     ShapedArray: _array_types, AbstractToken: _array_types}
 
 
-def aval_to_ir_types(ctx: Any, aval: AbstractValue) -> tuple[Any, ...]:
+def aval_to_ir_types(ctx: PyTree, aval: AbstractValue) -> tuple[Any, ...]:
     """The MLIR types of what holds a value of this abstract value. Raises TypeError for unknown ones."""
     handler = ir_type_handlers.get(type(aval))
     if handler is None:
@@ -125,7 +125,7 @@ def aval_to_ir_types(ctx: Any, aval: AbstractValue) -> tuple[Any, ...]:
     return tuple(handler(aval))
 
 
-def aval_to_ir_type(ctx: Any, aval: AbstractValue) -> Any:
+def aval_to_ir_type(ctx: PyTree, aval: AbstractValue) -> PyTree:
     """The one MLIR type of values of this abstract value. Raises TypeError where it is not one."""
     types = aval_to_ir_types(ctx, aval)
     if len(types) != 1:
@@ -154,7 +154,7 @@ def dense_int_elements(xs: Iterable[int]) -> IrAttribute:
     return ir_attribute(np.asarray(list(xs), np.int64))
 
 
-def ir_attribute(val: Any) -> IrAttribute:
+def ir_attribute(val: PyTree) -> IrAttribute:
     """A number, text, array, sequence or dictionary as an attribute. Raises TypeError for anything else."""
     return val if isinstance(val, IrAttribute) else IrAttribute(
         hooks.attribute_text(tuple(val) if isinstance(val, list) else val))
@@ -170,7 +170,7 @@ def module_to_bytecode(module: IrModule | str) -> bytes:
     return str(module).encode()
 
 
-def merge_mlir_modules(dst_module: IrModule, sym_name: str, src_module: IrModule, dst_symtab: Any = None) -> str:
+def merge_mlir_modules(dst_module: IrModule, sym_name: str, src_module: IrModule, dst_symtab: PyTree = None) -> str:
     """Puts the functions of a module into another one.
 
     Returns:

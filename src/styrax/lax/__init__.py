@@ -30,10 +30,10 @@ from .control_flow.barriers import dce_sink, dce_sink_p, optimization_barrier, o
 from .control_flow.composites import composite, composite_p
 from .control_flow.conditionals import cond, cond_p, switch
 from .control_flow.loops import fori_loop, while_loop, while_p
+from .control_flow.ordering import after_all, after_all_p, create_token, create_token_p
 from .control_flow.platforms import platform_dependent
 from .control_flow.scans import map, scan, scan_p
 from .control_flow.solvers import custom_linear_solve, custom_root, linear_solve_p
-from .control_flow.tokens import after_all, after_all_p, create_token, create_token_p
 from .elementwise.arithmetic import (
     add,
     add_p,

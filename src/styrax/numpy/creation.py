@@ -212,7 +212,7 @@ def arange(start: ArrayLike | Dim, stop: ArrayLike | Dim | None = None, step: Ar
         start = _bound(start, "stop")
         if dtype is None:
             dtype = _range_dtype(start)
-        length = start if is_symbolic(start) else max(0, int(math.ceil(np.real(start))))  # type: ignore[arg-type]
+        length: Any = start if is_symbolic(start) else max(0, int(math.ceil(np.real(start))))  # type: ignore[arg-type]
         return place(_iota(dtype, length), place_)
     start = _bound(start, "start")
     if stop is None:

@@ -239,8 +239,8 @@ def _generic_slice(item: slice, size: Any) -> Slice:
     if type(size) is not Dim:  # nothing can be asked
         return Slice(start, step, larger(0, (span + abs(step) - 1) // abs(step)), size)
     if span <= 0:
-        return Slice(0, 1, 0, size)
-    return Slice(start, step, (span - 1) // abs(step) + 1, size)
+        return Slice(0, 1, 0, size)  # type: ignore[arg-type]
+    return Slice(start, step, (span - 1) // abs(step) + 1, size)  # type: ignore[arg-type]
 
 
 # -- reads -----------------------------------------------------------------------------------------
