@@ -13,16 +13,21 @@ import pytest
 import styrax as jax
 import styrax.numpy as jnp
 from styrax.experimental.buffer_callback import ExecutionStage, buffer_callback
+from styrax.ffi import targets as registry
 
 X = np.arange(3, dtype=np.float32)
 SPEC = jax.ShapeDtypeStruct((3,), np.float32)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def targets(tmp_path_factory):
+OWN_HEADER = Path(registry.__file__).parent / "include"
+
+
+@pytest.fixture(scope="module", autouse=True, params=[OWN_HEADER, jax.ffi.include_dir()], ids=["own header", "xla's"])
+def targets(tmp_path_factory, request):
+    registry.targets.clear()
     library = tmp_path_factory.mktemp("ffi") / "scale.so"
     source = Path(__file__).parent / "scale.c"
-    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-I", jax.ffi.include_dir(), source, "-o", library], check=True)
+    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-I", request.param, source, "-o", library], check=True)
     loaded = ctypes.CDLL(str(library))
     for name in ("scale", "kinds", "increment"):
         jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(getattr(loaded, name)), platform="cpu")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from ..core.tracing.errors import JaxRuntimeError
-from ..core.types.typing import Function, PyTree
+from ..core.types.typing import PyTree
 
 PyCapsule = Any  # `PyCapsule_New` makes them; they have no name in Python
 STAGES = ("instantiate", "prepare", "initialize", "execute")
@@ -44,7 +44,7 @@ def _api(name: str, result: Any, *arguments: Any) -> Any:
     return ctypes.PYFUNCTYPE(result, *arguments)((name, ctypes.pythonapi))
 
 
-def pycapsule(funcptr: int | Function) -> PyCapsule:
+def pycapsule(funcptr: PyTree) -> PyCapsule:
     """A pointer, such as a function of a library that `ctypes` loaded, as a capsule for `register_ffi_target`."""
     new = _api("PyCapsule_New", ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
     return new(ctypes.cast(funcptr, ctypes.c_void_p), None, None)
