@@ -86,7 +86,8 @@ def test_platforms():
     "i32_attr(3)", "i64_attr(-3)", "dense_int_array([1, 2])", "dense_int_array([])", "dense_int_elements([1, 2])",
     "ir_attribute(3)", "ir_attribute('text')", "ir_attribute(2.5)", "ir_attribute(True)", "ir_attribute([1, 2])",
     "ir_attribute(np.arange(3))", "ir_attribute(np.float16(1))", "ir_attribute({'a': 1})",
-    "dtype_to_ir_type(np.dtype('bfloat16'))", "dtype_to_ir_type(np.dtype('complex64'))", "dtype_to_ir_type(np.dtype(bool))",
+    "dtype_to_ir_type(np.dtype('bfloat16'))", "dtype_to_ir_type(np.dtype('complex64'))",
+    "dtype_to_ir_type(np.dtype(bool))",
 ])
 def test_types_and_attributes(expression):
     ours = str(eval(f"mlir.{expression}", {"mlir": mlir, "np": np}))

@@ -195,6 +195,9 @@ def export(fun_jit: Callable[..., Any], *, platforms: Sequence[str] | None = Non
     if not hasattr(fun_jit, "trace") or not hasattr(fun_jit, "lower"):
         raise ValueError(f"Function to be exported must be the result of `jit` but is: {fun_jit}")
 
+    if _override_lowering_rules:
+        raise NotImplementedError("an export with other lowering rules than those that are registered")
+
     def do_export(*args: Any, **kwargs: Any) -> Exported:
         version = config.config.jax_export_calling_convention_version
         if not minimum_supported_calling_convention_version <= version <= maximum_supported_calling_convention_version:

@@ -12,6 +12,7 @@ from ..core.types.typing import AxisName, Function, PyTree
 from .batch import AxisData, batch_flat, matchaxis
 from .flattening import FlatFunction
 from .naming import argument_names, check_callable, wraps
+from .vmappable import is_spec, over_arrays, vmappables
 
 F = TypeVar("F", bound=Function)
 _DOC = """Vectorized version of {fun}. Takes similar arguments as {fun} but with additional array axes \
@@ -60,6 +61,9 @@ def vmap(fun: F, in_axes: int | None | Sequence[PyTree] = 0, out_axes: PyTree = 
     check_callable(fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
+    if vmappables and any(map(is_spec, tree.tree_leaves((in_axes, out_axes), is_leaf=is_spec))):
+        return over_arrays(vmap, fun, in_axes, out_axes, dict(  # type: ignore[return-value]
+            axis_name=axis_name, axis_size=axis_size, spmd_axis_name=spmd_axis_name, sum_match=sum_match))
     if not (in_axes is None or type(in_axes) in (int, tuple) or _is_axis(in_axes)):
         raise TypeError("vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional "
                         f"arguments passed to the function, but got {in_axes}.")
