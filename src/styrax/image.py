@@ -91,12 +91,12 @@ def _weights(before: int, after: int, scale: Any, translation: Any, method: Resi
     dtype = jnp.result_type(step)
     width = jnp.maximum(step, 1.0) if antialias else 1.0
     corners = lax.iota(dtype, after)
-    places = (corners + 0.5) * step - translation * step - 0.5
+    places = ((corners + 0.5) * step - translation * step - 0.5)[None, :]
     samples = lax.iota(dtype, before)
     repeat_edges = method is ResizeMethod.CUBIC_PYTORCH and not antialias
     if method is ResizeMethod.AREA:
         # How much of each sample the interval of a result covers.
-        low = corners * step - translation * step
+        low = (corners * step - translation * step)[None, :]
         covered = jnp.minimum(low + step, samples[:, None] + 1) - jnp.maximum(low, samples[:, None])
         weights = jnp.maximum(0, covered)
     elif repeat_edges:
