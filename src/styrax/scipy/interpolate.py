@@ -84,7 +84,7 @@ class RegularGridInterpolator:
             raise ValueError(f"the requested sample points xi have dimension {x.shape[1]}, but this "
                              f"RegularGridInterpolator has dimension {n}")
         columns = [x[..., i].ravel() for i in range(n)]
-        cells = [jnp.clip(jnp.searchsorted(g, c, side="right") - 1, 0, len(g) - 2) for g, c in zip(self.grid, columns)]
+        cells = [jnp.clip(jnp.searchsorted(g, c) - 1, 0, len(g) - 2) for g, c in zip(self.grid, columns)]
         places = [(c - g[i]) / (g[i + 1] - g[i]) for g, c, i in zip(self.grid, columns, cells)]
         result = _linear(self.values, cells, places) if method == "linear" else self.values[
             tuple(jnp.where(p <= 0.5, i, i + 1) for p, i in zip(places, cells))]

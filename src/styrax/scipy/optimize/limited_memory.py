@@ -62,7 +62,8 @@ def lbfgs(value_and_gradient: ValueAndGradient, x0: Array, maxiter: float | None
     Args:
       value_and_gradient: of a vector.
       x0: where to begin, shape [n].
-      maxiter, maxfun, maxgrad: of iterations, values and gradients; None for any number.
+      maxiter, maxfun, maxgrad: of iterations, values and gradients, after which one more turn is the last; None for
+        any number.
       norm: of the gradient, as for `jax.numpy.linalg.norm`; success is a gradient of less than `gtol` in it.
       maxcor: how many steps are remembered.
       ftol: relative decrease of the value that is too small to go on.
@@ -86,8 +87,8 @@ def lbfgs(value_and_gradient: ValueAndGradient, x0: Array, maxiter: float | None
         converged = jnp.linalg.norm(end.gradient, ord=norm) < gtol
         decrease = (s.value - end.value) / jnp.maximum(jnp.maximum(jnp.abs(s.value), jnp.abs(end.value)), 1)
         status = jnp.where(decrease < ftol, 4, _RUNNING)
-        status = jnp.where(evaluations >= gradients, 3, status)
-        status = jnp.where(evaluations >= values, 2, status)
+        status = jnp.where(s.evaluations >= gradients, 3, status)
+        status = jnp.where(s.evaluations >= values, 2, status)
         status = jnp.where(s.turns >= iterations, 1, status)
         status = jnp.where(found.status != 0, 5, status)
         status = jnp.where(converged, 0, status)
