@@ -233,6 +233,14 @@ def min(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
 
 
 
+def minmax(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> tuple[Array, Array]:
+    """The least and the greatest elements along `axis`; NaN where there is one.
+
+    Raises ValueError for an empty `axis`.
+    """
+    return min(a, axis, keepdims=keepdims), max(a, axis, keepdims=keepdims)
+
+
 def amax(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
          where: ArrayLike | None = None) -> Array:
     """The largest element along `axis`. The same as `max`."""

@@ -343,9 +343,9 @@ _INDEX = (ShapedArray((3,), np.int32),)
 _ARITHMETIC = frozenset((
     "acos acosh add asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt conv_general_dilated cos cosh cumlogsumexp "
     "cumprod cumsum digamma div dot_general erf erf_inv erfc exp exp2 expm1 fft igamma igamma_grad_a igammac "
-    "integer_pow lgamma log log1p logistic mul nextafter polygamma pow reduce_prod reduce_sum reduce_window_sum "
-    "regularized_incomplete_beta rem rsqrt sin sinh sqrt square sub tan tanh zeta cholesky eig eigh lu qr svd "
-    "triangular_solve").split())
+    "integer_pow lgamma log log1p log2 logistic mul nextafter one_minus_square polygamma polynomial pow reduce_prod "
+    "reduce_sum reduce_window_sum regularized_incomplete_beta rem rsqrt sin sinh sqrt square sub tan tanh zeta "
+    "cholesky eig eigh lu qr svd triangular_solve").split())
 _INDEXING = frozenset("gather dynamic_slice dynamic_update_slice scatter scatter-add scatter_add scatter-mul "
                       "scatter_mul scatter-min scatter_min scatter-max scatter_max scatter-sub scatter_sub".split())
 _OPAQUE = frozenset("reduce reduce_window select_and_scatter sort scatter scatter-add custom_linear_solve".split())
