@@ -21,7 +21,6 @@ from styrax.transforms.jit import jit_for_all_shapes as jit
 from .broadcasting import broadcast_shapes, choose_elements, spread, truth
 from .promotion import (
     arrays,
-    axis_index,
     axis_indices,
     canonical,
     check_arraylike,
@@ -519,7 +518,7 @@ def _arg(name: str, primitive: Callable[..., Any], doc: str) -> Position:
             a = _flat(a)
             axis_ = 0
         else:
-            axis_ = axis_index(concrete_or_error(None, axis, f"axis of {name}"), len(shape))
+            axis_ = range(len(shape))[concrete_or_error(None, axis, f"axis of {name}")]  # IndexError outside, as JAX's
             dims = [axis_]
         if shape_of(a)[axis_] == 0:
             raise ValueError(f"attempt to get {name} of an empty sequence")
