@@ -96,3 +96,6 @@ def polynomial(x: ArrayLike, coefficients: Sequence[complex]) -> Array:
 
 
 OPERATIONS["polynomial"] = Operation("polynomial", polynomial_p, polynomial, "unary", 1, (NUMERIC,), np.polyval)
+
+for _p in (one_minus_square_p, polynomial_p):
+    _p.declare(nan=True)
