@@ -20,7 +20,7 @@ RULE, NONE, UNDEFINED = "rule", "–", "undefined"
 
 # Gaps of primitives that JAX does not have, with the mathematical reason.
 NOT_DEFINED = {
-    ("transpose", "random_gamma_grad"): "is not linear",
+    **{("transpose", name): "is not linear" for name in ("log2", "one_minus_square", "polynomial", "random_gamma_grad")},
 }
 
 HEAD = """# Rules and primitives
