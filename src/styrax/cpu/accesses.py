@@ -174,19 +174,23 @@ class Accesses:
         Where lanes are masked, the row alone is gathered."""
         buffer, part, row, count = e.attr
         (place,) = e.args
-        rows = [self.arena.node("load", (self.arena.iadd(place, r),), e.dtype, (buffer, part)) for r in range(count)]
+        height = count if part is None else count // 2  # (rows of complex numbers are two each)
+        rows = [self.arena.node("load", (self.arena.iadd(place, r),), e.dtype, (buffer, part)) for r in range(height)]
         if self.values.lanes is None or self.values.lanes.mask is not None or self.module.bounds or lanes != count:
             return self.load(rows[row], lanes)
-        t = memory_type(buffer.dtype)
+        t = memory_type(buffer.dtype) if part is None else element_type(part_dtype(buffer.dtype))
         lane, columns = self.values.lanes.var, []
         for column in range(lanes):
             step = self.arena.substitute(place, {lane: self.arena.iadd(lane, column)}, {})
-            columns.append(self._load_lanes(self._address(buffer, self.values.first(step), None), t, count, None))
-        names = [self._to_register(name, buffer, None, lanes) for name in self._transpose(columns, t, count)]
+            columns.append(self._load_lanes(self._address(buffer, self.values.first(step), part and 0), t, count,
+                                            None))
+        names = [self._to_register(name, buffer, part, lanes) for name in self._transpose(columns, t, count)]
         memo = self.writer.scopes[self.writer.at].memo
-        for r, name in enumerate(names):
-            memo[self.arena.node("transposed", e.args, e.dtype, (buffer, part, r, count))] = name
-        return names[row]
+        parts = (None,) if part is None else (0, 1)
+        for k, name in enumerate(names):
+            r, p = divmod(k, len(parts))
+            memo[self.arena.node("transposed", e.args, e.dtype, (buffer, parts[p], r, count))] = name
+        return names[row * len(parts) + (part or 0)]
 
     def _transpose(self, parts: list[str], t: str, n: int) -> list[str]:
         """n vectors of n lanes as the columns of what they were the rows of: log2(n) rounds of exchanges."""

@@ -168,7 +168,7 @@ def operation_exprs(op: Operation) -> Sequence[Expr]:
 
 def loaded_buffers(e: Expr) -> frozenset[Buffer]:
     """The buffers that an expression reads."""
-    return frozenset(n.attr[0].root for n in walk([e]) if n.op == "load")
+    return frozenset(n.attr[0].root for n in walk([e]) if n.op in ("load", "transposed"))
 
 
 class Fuser:

@@ -13,7 +13,7 @@ from ...core.types.dims import Dim, Recorder, Terms, add_terms
 from ...core.types.index_type import INDEX, ScalarType, scalar_type
 from ..costs import WORTH_KEEPING
 from ..ir.expr import BOOL, NO_DEPS, UNBOUNDED, Expr, Index, coefficient, const_value, poly_terms, unwrap
-from ..ir.loopir import Buffer, BufferKind, Call, Copy, If, Let, Loop, LoopKind, Scratch, Statement, Store, While
+from ..ir.loopir import Buffer, BufferKind, Call, Copy, If, Let, Loop, LoopKind, Scratch, Statement, Store, Together, While
 from ..ir.loopir import Declare as DeclareStatement
 from ..ir.loopir import Set as SetStatement
 from ..ir.values import Computed, Define, Opaque, Operation, Point, Reduce, Scalar, Shape, Stored, Value
@@ -33,6 +33,8 @@ class Builder(Scalars):
     """Builds the operations of one program."""
 
     inline: Callable[..., list[Value]]  # inline(closed, *values): writes a program here (see `lower`)
+    constant: Callable[[np.ndarray], Stored]  # a table that the program carries with it (see `lower`)
+    vector_bytes = 64  # the widest vector worth using
 
     def __init__(self) -> None:
         super().__init__()
@@ -228,6 +230,23 @@ class Builder(Scalars):
         if isinstance(value, Stored) and value.contiguous:
             return value
         return self.materialize(value, self.buffer(value.dtype, self.product(value.shape)))  # type: ignore[return-value]
+
+    def pairs(self, value: Stored) -> Stored:
+        """Contiguous floats as complex numbers, half as many along the last dimension: the same memory."""
+        *lead, last = value.shape
+        return self._seen_as(value, np.dtype(f"complex{16 * value.dtype.itemsize}"), (*lead, last // 2))  # type: ignore[operator]
+
+    def numbers(self, value: Stored) -> Stored:
+        """Contiguous complex numbers as floats, twice as many along the last dimension: the same memory."""
+        *lead, last = value.shape
+        return self._seen_as(value, part_dtype(value.dtype), (*lead, 2 * last))  # type: ignore[operator]
+
+    def _seen_as(self, value: Stored, dtype: Any, shape: Shape) -> Stored:
+        if value.offset != 0:
+            value = self.materialize(value, self.buffer(value.dtype, self.product(value.shape)))  # type: ignore[assignment]
+        view = self.buffer(dtype, self.product(shape), value.buffer.kind)
+        view.alias = value.buffer
+        return Stored(self, view, shape, dtype)
 
     def reduce(self, shape: Sequence[Index], ranges: Sequence[Index], dtypes: Sequence[Any], combine: Any,
                init: Sequence[Expr], body: Callable[[tuple[Expr, ...], tuple[Expr, ...]], Any]) -> list[Value]:
@@ -429,6 +448,10 @@ class Nest:
             yield var
         self.add(Loop(var, unwrap(extent), body, LoopKind.VECTOR if vector else LoopKind.SERIAL, 0 if vector else 1,
                       parallel=parallel))
+
+    def together(self, stores: list[Statement]) -> None:
+        """Stores that share what they compute. None of them may read what another writes."""
+        self.add(Together(stores))
 
     def store(self, target: Stored, index: Sequence[Index], value: Expr) -> None:
         self.add(Store(target.buffer, target.place([self.b.index(i) for i in index]), value))

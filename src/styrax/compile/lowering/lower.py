@@ -27,7 +27,7 @@ from ...core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from ...core.programs.traits import Control
 from ...core.settings import config
 from ...core.types import dtypes
-from ...core.types.avals import AbstractToken
+from ...core.types.avals import AbstractToken, ShapedArray
 from ...core.types.dims import is_generic
 from ...core.types.index_type import ScalarType
 from ..costs import WORTH_KEEPING
@@ -44,6 +44,7 @@ from .rewrites import LEVELS
 def run(program: Program) -> Program:
     """jaxpr → operations: what is computed, element by element."""
     b = Builder()
+    b.vector_bytes = program.vector_bytes
     b.numerics = LEVELS[config.states["styrax_numerics"].value]
     number = 0
 
@@ -102,6 +103,7 @@ class Lowering:
         self.constant = constant
         self.generic = generic
         builder.inline = lambda closed, *args: self.closed(closed, args)
+        builder.constant = lambda array: constant(array, ShapedArray(array.shape, array.dtype))
 
     def closed(self, closed: ClosedJaxpr, args: Sequence[Value]) -> list[Value]:
         consts = [self.constant(c, v.aval) for c, v in zip(closed.consts, closed.jaxpr.constvars, strict=True)]
