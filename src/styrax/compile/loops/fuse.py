@@ -423,13 +423,13 @@ def region_uses(op: Operation) -> tuple[set, set]:
             for e in s.exprs():
                 reads |= loaded_buffers(e) | {d for d in e.deps if d.op == "get"}
             if isinstance(s, Store):
-                writes.add(s.buffer)
+                writes.add(s.buffer.root)
             elif isinstance(s, Copy):
-                writes.add(s.target)
-                reads.add(s.source)
+                writes.add(s.target.root)
+                reads.add(s.source.root)
             elif isinstance(s, Call):
-                reads |= set(s.reads)
-                writes |= set(s.writes)
+                reads |= {buffer.root for buffer in s.reads}
+                writes |= {buffer.root for buffer in s.writes}
                 if s.result is not None:
                     writes.add(s.result)
             elif isinstance(s, (Let, Declare)):

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .transform import FftType
 
 SHORT = 64  # lines up to this length are worth the turning in registers, however few they are
-SCRATCH = 1 << 19  # bytes of scratch memory that lines side by side may take
+SCRATCH = 1 << 15  # bytes that lines side by side may take: several times as much stays near in the cache
 
 
 def fft_loops(b: Builder, x: Value, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Value:
@@ -86,7 +86,7 @@ def transform(b: Builder, x: Value, axis: int, inverse: bool, scale: float) -> V
     lines = b.product(x.shape[:-1])
     lanes = b.vector_bytes // ends.part.itemsize
     grid = lengths.split(n)
-    many = b.at_least(lines, 4 * lanes) and n * lanes * 4 * ends.part.itemsize <= SCRATCH
+    many = b.at_least(lines, 4 * lanes) and 2 * n * b.vector_bytes <= SCRATCH
     if grid is None or n <= SHORT and b.at_least(lines, lanes) or many:
         return _along_rows(b, x, ends, lines)
     return _along_grid(b, x, ends, lines, *grid)
