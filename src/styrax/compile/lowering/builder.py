@@ -439,14 +439,14 @@ class Nest:
             self.stack.pop()
 
     @contextmanager
-    def loop(self, extent: Index, parallel: bool = False, vector: bool = False) -> Iterator[Expr]:
+    def loop(self, extent: Index, parallel: bool = False, vector: bool = False, lanes: int = 0) -> Iterator[Expr]:
         """A counting loop; `parallel` promises that iterations are independent, `vector` that they are and contain
-        only stores of expressions."""
+        only stores of expressions. `lanes` of a vector loop are as many as suit 32-bit numbers unless told."""
         var = self.b.loop_var(unwrap(extent))
         body: list[Statement] = []
         with self._block(body):
             yield var
-        self.add(Loop(var, unwrap(extent), body, LoopKind.VECTOR if vector else LoopKind.SERIAL, 0 if vector else 1,
+        self.add(Loop(var, unwrap(extent), body, LoopKind.VECTOR if vector else LoopKind.SERIAL, lanes if vector else 1,
                       parallel=parallel))
 
     def together(self, stores: list[Statement]) -> None:

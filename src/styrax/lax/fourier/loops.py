@@ -23,7 +23,7 @@ from styrax.compile.ir.values import Stored
 
 from . import lengths
 from .butterflies import mul
-from .passes import Lines, blocks, grid_factors, roots, stored, work_of
+from .passes import Lines, blocks, chirps, covering, grid_factors, roots, stored, work_of
 
 if TYPE_CHECKING:
     from styrax.compile.ir.expr import Expr, Index
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .transform import FftType
 
 SHORT = 64  # lines up to this length are worth the turning in registers, however few they are
+NEAR = 1 << 13  # elements of a line up to which a thread takes it alone, in memory that stays near
 SCRATCH = 1 << 15  # bytes that lines side by side may take: several times as much stays near in the cache
 
 
@@ -74,8 +75,6 @@ def transform(b: Builder, x: Value, axis: int, inverse: bool, scale: float) -> V
     assert isinstance(n, int)
     if n == 1:
         return x
-    if not lengths.is_smooth(n):
-        return _convolution(b, x, axis, inverse, scale)
     ends = _Ends(b, part_of(x.dtype), inverse, scale)
     if axis < len(x.shape) - 1:
         if b.at_least(b.product(x.shape[axis + 1:]), 2):
@@ -85,11 +84,13 @@ def transform(b: Builder, x: Value, axis: int, inverse: bool, scale: float) -> V
         return b.value(x.shape, x.dtype, lambda i: out.at(i[:axis + 1]))
     lines = b.product(x.shape[:-1])
     lanes = b.vector_bytes // ends.part.itemsize
-    grid = lengths.split(n)
-    many = b.at_least(lines, 4 * lanes) and 2 * n * b.vector_bytes <= SCRATCH
+    smooth = lengths.is_smooth(n)
+    inside = n if smooth else lengths.convolution_length(n)
+    grid = lengths.split(n) if smooth else (1, n)
+    many = b.at_least(lines, 4 * lanes) and 2 * inside * b.vector_bytes <= SCRATCH
     if grid is None or n <= SHORT and b.at_least(lines, lanes) or many:
         return _along_rows(b, x, ends, lines)
-    return _along_grid(b, x, ends, lines, *grid)
+    return _along_grid(b, x, ends, lines, *grid) if smooth else _convolution(b, x, ends)
 
 
 class _Ends:
@@ -113,11 +114,16 @@ class _Ends:
         return self.b.complex(re, im)
 
 
-def _width(b: Builder, size: Index, part: np.dtype, most: int | None = None) -> int:
-    """Lanes: a power of two, not more than there are lines."""
+def _width(b: Builder, size: Index, part: np.dtype, length: int | None = None) -> int:
+    """How many of `size` lines to take at once: a power of two of them; of short lines, whose `length` is given, several
+    vectors: more of what is near in memory is read at a time."""
     width = b.vector_bytes // part.itemsize
-    while width > 1 and not (b.at_least(size, width) and width <= (most or width)):
+    while width > 1 and not b.at_least(size, width):
         width //= 2
+    if length is not None:
+        for _ in range(2):
+            if 4 * width * length * part.itemsize <= SCRATCH and b.at_least(size, 2 * width):
+                width *= 2
     return width
 
 
@@ -130,13 +136,13 @@ def _along_columns(b: Builder, x: Value, axis: int, ends: _Ends) -> Value:
         x, shape = b.in_memory(x), x.shape
         flat = _reshaped(b, x, (outer, n, columns))
         return _reshaped(b, _along_columns(b, flat, 1, ends), shape)
-    width = _width(b, columns, ends.part)
+    width = _width(b, columns, ends.part, n)
 
     def body(nest: Nest, outs: list[Stored], ins: list[Stored]) -> None:
-        with blocks(b, nest, outer, columns, width, work_of(n)) as (line, column):
-            lines = Lines(b, nest, n, width, ends.part)
-            lines.run(lambda j, lane: ends.first(x.at((line, j, b.iadd(column, lane)))),
-                      lambda k, lane, v: [stored(b, outs[0], (line, k, b.iadd(column, lane)), ends.last(v))])
+        with blocks(b, nest, outer, columns, width, work_of(n, width, ends.part)) as (line, column):
+            Lines(b, nest, n, width, ends.part).run(
+                lambda j, lane: ends.first(x.at((line, j, b.iadd(column, lane)))),
+                lambda k, lane, v: [stored(b, outs[0], (line, k, b.iadd(column, lane)), ends.last(v))])
 
     return b.nest([(x.shape, x.dtype)], body)[0]
 
@@ -154,44 +160,43 @@ def _along_rows(b: Builder, x: Value, ends: _Ends, count: Index) -> Value:
     if 8 <= n < width:
         width = 8
     flat = _reshaped(b, b.in_memory(x), (count, n))
-    half = width // 2
     square = n >= width >= 4
 
     def body(nest: Nest, outs: list[Stored], ins: list[Stored]) -> None:
         out = _reshaped(b, outs[0], (count, n))
-        with blocks(b, nest, 1, count, width, work_of(n)) as (_, row):
+        with blocks(b, nest, 1, count, width, work_of(n, width, ends.part)) as (_, row):
             lines = Lines(b, nest, n, width, ends.part)
             if not square:
                 lines.run(lambda j, lane: ends.first(flat.at((b.iadd(row, lane), j))),
                           lambda k, lane, v: [stored(b, out, (b.iadd(row, lane), k), ends.last(v))])
                 return
             work, result = lines.scratch(), lines.scratch()
-            with lines.counted(-(-n // half)) as tile:
-                first = nest.let(lines.start(tile, n, half))
-                with lines.lanes() as lane:
-                    place = flat.place((b.iadd(row, lane), first))
-                    nest.together([
-                        stored(b, work, (part, b.iadd(first, r), lane), value) for r in range(half)
-                        for part, value in enumerate(ends.pair((_turned(b, flat, place, 0, r, width),
-                                                                _turned(b, flat, place, 1, r, width))))])
+            with covering(nest, n, width // 2) as first, lines.lanes() as lane:
+                place = flat.place((b.iadd(row, lane), first))
+                nest.together([stored(b, work, (part, b.iadd(first, r), lane), value) for r in range(width // 2)
+                               for part, value in enumerate(ends.pair(_turned_pair(b, flat, place, r, width)))])
             lines.run(lines.reader(work), lines.writer(result), work)
-            with lines.counted(lines.tiles(n)) as tile:
-                first = nest.let(lines.start(tile, n))
-                with lines.lanes() as lane:
-                    k = b.iadd(first, lane)
-                    places = [result.place((b.int(part), k, b.int(0))) for part in (0, 1)]
-                    nest.together([
-                        stored(b, out, (b.iadd(row, r), k), ends.last((_turned(b, result, places[0], None, r, width),
-                                                                       _turned(b, result, places[1], None, r, width))))
-                        for r in range(width)])
+            with covering(nest, n, width) as first, lines.lanes() as lane:
+                k = b.iadd(first, lane)
+                places = [result.place((b.int(part), k, b.int(0))) for part in (0, 1)]
+                nest.together([
+                    stored(b, out, (b.iadd(row, r), k), ends.last((_turned(b, result, places[0], r, width),
+                                                                   _turned(b, result, places[1], r, width))))
+                    for r in range(width)])
 
     return _reshaped(b, b.nest([(shape, x.dtype)], body)[0], shape)
 
 
-def _turned(b: Builder, source: Stored, place: Expr, part: int | None, row: int, count: int) -> Expr:
+def _turned(b: Builder, source: Stored, place: Expr, row: int, count: int) -> Expr:
     """Element `row` after `place`, which differs from lane to lane: squares are turned in registers."""
-    dtype = source.dtype if part is None else part_of(source.dtype)
-    return b.node("transposed", (place,), dtype, (source.buffer, part, row, count))
+    return b.node("transposed", (place,), source.dtype, (source.buffer, None, row, count))
+
+
+def _turned_pair(b: Builder, source: Stored, place: Expr, row: int, count: int) -> Pair:
+    """The same of complex numbers, both parts."""
+    part = part_of(source.dtype)
+    return (b.node("transposed", (place,), part, (source.buffer, 0, row, count)),
+            b.node("transposed", (place,), part, (source.buffer, 1, row, count)))
 
 
 def _along_grid(b: Builder, x: Value, ends: _Ends, count: Index, rows: int, columns: int) -> Value:
@@ -202,61 +207,64 @@ def _along_grid(b: Builder, x: Value, ends: _Ends, count: Index, rows: int, colu
         out = _along_grid(b, _reshaped(b, x, (count, rows * columns)), ends, count, rows, columns)
         return _reshaped(b, out, shape)
     factors = b.constant(grid_factors(rows, columns, part))
-    between_shape = (2, count, rows, columns)
-    width = _width(b, columns, part)
+    width, turned = _width(b, columns, part, rows), _width(b, rows, part, columns)
 
-    def by_columns(nest: Nest, outs: list[Stored], ins: list[Stored]) -> None:
-        with blocks(b, nest, count, columns, width, work_of(rows)) as (line, column):
-            def write(k: Expr, lane: Expr, value: Pair) -> list[Any]:
-                at = b.iadd(column, lane)
-                value = mul(b, value, (factors.at((0, k, at)), factors.at((1, k, at))))
-                return [stored(b, outs[0], (p, line, k, at), value[p]) for p in (0, 1)]
+    def by_columns(nest: Nest, line: Expr, column: Expr, target: Stored, at: Expr) -> None:
+        """Transforms columns, into line `at` of `target`."""
+        def write(k: Expr, lane: Expr, value: Pair) -> list[Any]:
+            place = b.iadd(column, lane)
+            value = mul(b, value, (factors.at((0, k, place)), factors.at((1, k, place))))
+            return [stored(b, target, (p, at, k, place), value[p]) for p in (0, 1)]
 
-            Lines(b, nest, rows, width, part).run(
-                lambda j, lane: ends.first(x.at((line, b.iadd(b.imul(j, columns), b.iadd(column, lane))))), write)
+        Lines(b, nest, rows, width, part).run(
+            lambda j, lane: ends.first(x.at((line, b.iadd(b.imul(j, columns), b.iadd(column, lane))))), write)
 
-    between = b.nest([(between_shape, part)], by_columns)[0]
-    turned = _width(b, rows, part)
+    def by_rows(nest: Nest, line: Expr, row: Expr, source: Stored, at: Expr, out: Stored) -> None:
+        """Transforms rows of line `at` of `source`."""
+        lines = Lines(b, nest, columns, turned, part)
+        work = lines.scratch()
+        with covering(nest, columns, lines.vector) as first, lines.squares() as (group, lane):
+            for p in (0, 1):
+                place = source.place((b.int(p), at, b.iadd(row, b.iadd(group, lane)), first))
+                nest.together([stored(b, work, (p, b.iadd(first, r), b.iadd(group, lane)),
+                                      _turned(b, source, place, r, lines.vector)) for r in range(lines.vector)])
+        lines.run(lines.reader(work), lambda k, lane, v: [stored(
+            b, out, (line, b.iadd(b.imul(k, rows), b.iadd(row, lane))), ends.last(v))], work)
 
-    def by_rows(nest: Nest, outs: list[Stored], ins: list[Stored]) -> None:
-        with blocks(b, nest, count, rows, turned, work_of(columns)) as (line, row):
-            lines = Lines(b, nest, columns, turned, part)
-            work = lines.scratch()
-            with lines.counted(lines.tiles(columns)) as tile:
-                first = nest.let(lines.start(tile, columns))
-                with lines.lanes() as lane:
-                    for p in (0, 1):
-                        place = between.place((b.int(p), line, b.iadd(row, lane), first))
-                        nest.together([stored(b, work, (p, b.iadd(first, r), lane),
-                                              _turned(b, between, place, None, r, turned)) for r in range(turned)])
-            lines.run(lines.reader(work), lambda k, lane, v: [stored(
-                b, outs[0], (line, b.iadd(b.imul(k, rows), b.iadd(row, lane))), ends.last(v))], work)
+    n, zero = rows * columns, b.int(0)
+    if n <= NEAR:
+        def both(nest: Nest, outs: list[Stored], ins: list[Stored]) -> None:
+            with blocks(b, nest, count, 1, 1, 2 * work_of(n, 1, part) / width) as (line, _):
+                between = nest.scratch((2, 1, rows, columns), part)
+                with covering(nest, columns, width) as column:
+                    by_columns(nest, line, column, between, zero)
+                with covering(nest, rows, turned) as row:
+                    by_rows(nest, line, row, between, zero, outs[0])
 
-    return b.nest([(x.shape, x.dtype)], by_rows, [between])[0]
+        return b.nest([(x.shape, x.dtype)], both)[0]
+
+    def first(nest: Nest, outs: list[Stored], ins: list[Stored]) -> None:
+        with blocks(b, nest, count, columns, width, work_of(rows, width, part)) as (line, column):
+            by_columns(nest, line, column, outs[0], line)
+
+    def second(nest: Nest, outs: list[Stored], ins: list[Stored]) -> None:
+        with blocks(b, nest, count, rows, turned, work_of(columns, turned, part)) as (line, row):
+            by_rows(nest, line, row, ins[0], line, outs[0])
+
+    between = b.nest([((2, count, rows, columns), part)], first)
+    return b.nest([(x.shape, x.dtype)], second, between)[0]
 
 
 # -- lengths with large prime factors
 
 
-@lru_cache(maxsize=16)
-def _chirp(n: int, length: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
-    """`exp(-πi·j²/n)`, and the transform of its conjugate, cyclic with `length` elements, divided by that."""
-    j = np.arange(n)
-    chirp = roots(j * j, 2 * n, np.dtype(np.float64))
-    kernel = np.zeros(length, np.complex128)
-    kernel[:n] = chirp[0] - 1j * chirp[1]
-    kernel[length - n + 1:] = kernel[n - 1:0:-1]
-    spectrum = np.fft.fft(kernel) / length
-    return chirp.astype(dtype), np.stack([spectrum.real, spectrum.imag]).astype(dtype)
-
-
-def _convolution(b: Builder, x: Value, axis: int, inverse: bool, scale: float) -> Value:
-    """`jk = (j² + k² - (k - j)²) / 2` makes the transform a convolution."""
-    n, dtype = x.shape[axis], x.dtype
+def _convolution(b: Builder, x: Value, ends: _Ends) -> Value:
+    """Along the last axis: `jk = (j² + k² - (k - j)²) / 2` makes the transform a convolution."""
+    axis, dtype = len(x.shape) - 1, x.dtype
+    n = x.shape[axis]
     assert isinstance(n, int)
-    ends = _Ends(b, part_of(dtype), inverse, scale)
     length = lengths.convolution_length(n)
-    chirp, kernel = map(b.constant, _chirp(n, length, ends.part))
+    chirp, kernel = map(b.constant, chirps(n, length, ends.part))
     longer = (*x.shape[:axis], length, *x.shape[axis + 1:])
     zero = b.const(0, dtype)
 

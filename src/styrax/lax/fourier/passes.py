@@ -24,7 +24,7 @@ from styrax.compile.ir.expr import unwrap
 from styrax.compile.ir.loopir import Store
 
 from .butterflies import dft, mul
-from .lengths import radices
+from .lengths import convolution_length, is_smooth, radices
 
 if TYPE_CHECKING:
     from styrax.compile.ir.expr import Expr, Index
@@ -57,24 +57,43 @@ def grid_factors(rows: int, columns: int, dtype: np.dtype) -> np.ndarray:
     return roots(np.outer(np.arange(rows), np.arange(columns)), rows * columns, dtype)
 
 
+@lru_cache(maxsize=16)
+def chirps(n: int, length: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+    """`exp(-πi·j²/n)`, and the transform of its conjugate, cyclic with `length` elements, divided by that."""
+    j = np.arange(n)
+    chirp = roots(j * j, 2 * n, np.dtype(np.float64))
+    kernel = np.zeros(length, np.complex128)
+    kernel[:n] = chirp[0] - 1j * chirp[1]
+    kernel[length - n + 1:] = kernel[n - 1:0:-1]
+    spectrum = np.fft.fft(kernel) / length
+    return chirp.astype(dtype), np.stack([spectrum.real, spectrum.imag]).astype(dtype)
+
+
 class Lines:
-    """Transforms of `width` lines side by side, inside a nest."""
+    """Transforms of `width` lines side by side, inside a nest: a power of two, or a multiple of the lanes of a vector."""
 
     def __init__(self, b: Builder, nest: Nest, length: int, width: int, dtype: np.dtype):
         self.b, self.nest, self.length, self.width, self.dtype = b, nest, length, width, dtype
-        self.radices = radices(length, 8 if b.vector_bytes >= 64 else 4)
+        self.vector = min(width, b.vector_bytes // dtype.itemsize)
 
-    def scratch(self) -> Stored:
-        return self.nest.scratch((2, self.length, self.width), self.dtype)
+    def scratch(self, length: int | None = None) -> Stored:
+        return self.nest.scratch((2, length or self.length, self.width), self.dtype)
 
     @contextmanager
     def lanes(self) -> Iterator[Expr]:
-        """A loop over the lanes; all that stands in it is stores, which share what they compute."""
+        """A loop over the lines."""
         if self.width == 1:
             yield self.b.int(0)
             return
-        with self.nest.loop(self.width, vector=True) as lane:
+        with self.nest.loop(self.width, vector=True, lanes=self.vector) as lane:
             yield lane
+
+    @contextmanager
+    def squares(self) -> Iterator[tuple[Expr, Expr]]:
+        """The lines by vectors, for what is turned in registers: the first line of a vector, and the lane in it."""
+        with counted(self.nest, self.width // self.vector) as group:
+            with self.nest.loop(self.vector, vector=True, lanes=self.vector) as lane:
+                yield self.b.imul(group, self.vector), lane
 
     def reader(self, source: Stored) -> Read:
         return lambda j, lane: (source.at((0, j, lane)), source.at((1, j, lane)))
@@ -83,52 +102,87 @@ class Lines:
         return lambda k, lane, value: [stored(self.b, target, (part, k, lane), value[part]) for part in (0, 1)]
 
     def run(self, read: Read, write: Write, first: Stored | None = None) -> None:
-        """The transform of all lines. `first`: scratch memory that `read` reads, free after the first pass."""
-        b = self.b
-        spare: list[Stored] = [] if first is None else [first]
-        stride, size, last = 1, self.length, len(self.radices) - 1
-        source, held = read, first
-        for number, radix in enumerate(self.radices):
-            target = write
-            free = None
-            if number != last:
+        """The transform of all lines. `first`: scratch memory of as many elements that `read` reads, free after that."""
+        if is_smooth(self.length):
+            self._passes(self.length, read, write, [] if first is None else [first])
+        else:
+            self._convolution(read, write)
+
+    def _convolution(self, read: Read, write: Write) -> None:
+        b, n, nest = self.b, self.length, self.nest
+        length = convolution_length(n)
+        chirp, kernel = map(b.constant, chirps(n, length, self.dtype))
+        ahead, filtered = self.scratch(length), self.scratch(length)
+        zero = b.const(0, self.dtype)
+        with counted(nest, n) as j:
+            turn = tuple(nest.let(chirp.at((part, j))) for part in (0, 1))
+            with self.lanes() as lane:
+                nest.together(self.writer(ahead)(j, lane, mul(b, read(j, lane), turn)))
+        with counted(nest, length - n) as j, self.lanes() as lane:
+            nest.together(self.writer(ahead)(b.iadd(j, n), lane, (zero, zero)))
+        self._passes(length, self.reader(ahead), self.writer(filtered), [ahead])
+        with counted(nest, length) as j:  # what goes back does so with its parts exchanged
+            turn = tuple(nest.let(kernel.at((part, j))) for part in (0, 1))
+            with self.lanes() as lane:
+                nest.together(self.writer(ahead)(j, lane, mul(b, self.reader(filtered)(j, lane), turn)[::-1]))
+        self._passes(length, self.reader(ahead), self.writer(filtered), [ahead])
+        with counted(nest, n) as k:
+            turn = tuple(nest.let(chirp.at((part, k))) for part in (0, 1))
+            with self.lanes() as lane:
+                nest.together(write(k, lane, mul(b, self.reader(filtered)(k, lane)[::-1], turn)))
+
+    def _passes(self, length: int, read: Read, write: Write, spare: list[Stored]) -> None:
+        """A transform of a smooth length. `spare`: what `read` reads, free after the first pass."""
+        b, nest = self.b, self.nest
+        steps = radices(length, 8 if b.vector_bytes >= 64 else 4)
+        held = spare[0] if spare else None
+        stride, size = 1, length
+        for number, radix in enumerate(steps):
+            target, free = write, None
+            if number != len(steps) - 1:
                 free = next((s for s in spare if s is not held), None)
                 if free is None:
-                    free = self.scratch()
+                    free = self.scratch(length)
                     spare.append(free)
                 target = self.writer(free)
             m = size // radix
             factors = b.constant(_factors(size, radix, self.dtype)) if m > 1 else None
-            with self.counted(m) as p:
+            with counted(nest, m) as p:
                 turns = [] if factors is None else [
-                    tuple(self.nest.let(factors.at((part, p, b.int(k)))) for part in (0, 1)) for k in range(1, radix)]
-                with self.counted(stride) as q, self.lanes() as lane:
-                    place = lambda high: b.iadd(q, b.imul(high, stride))
-                    values = dft(b, [source(place(b.iadd(p, m * j)), lane) for j in range(radix)])
+                    tuple(nest.let(factors.at((part, p, b.int(k)))) for part in (0, 1)) for k in range(1, radix)]
+                with counted(nest, stride) as q, self.lanes() as lane:
+                    def place(high: Expr, q: Expr = q, stride: int = stride) -> Expr:
+                        return b.iadd(q, b.imul(high, stride))
+
+                    values = dft(b, [read(place(b.iadd(p, m * j)), lane) for j in range(radix)])
                     stores = []
                     for k, value in enumerate(values):
                         if turns and k:
                             value = mul(b, value, turns[k - 1])
                         stores += target(place(b.iadd(b.imul(p, radix), k)), lane, value)
-                    self.nest.together(stores)
-            source, held = self.reader(free) if free is not None else source, free
+                    nest.together(stores)
+            if free is not None:
+                read, held = self.reader(free), free
             stride, size = stride * radix, m
 
-    @contextmanager
-    def counted(self, extent: Index) -> Iterator[Expr]:
-        if isinstance(extent, int) and extent == 1:
-            yield self.b.int(0)
-            return
-        with self.nest.loop(extent) as i:
-            yield i
 
-    def tiles(self, size: int) -> int:
-        """How many squares of `width` cover `size` elements: the last one is moved back to end with them."""
-        return -(-size // self.width)
+@contextmanager
+def counted(nest: Nest, extent: Index) -> Iterator[Expr]:
+    """A loop, or the one turn of it."""
+    if isinstance(extent, int) and extent == 1:
+        yield nest.b.int(0)
+        return
+    with nest.loop(extent) as i:
+        yield i
 
-    def start(self, tile: Expr, size: int, step: int | None = None) -> Expr:
-        step = step or self.width
-        return self.b.min(self.b.imul(tile, step), self.b.int(size - step)) if size % step else self.b.imul(tile, step)
+
+@contextmanager
+def covering(nest: Nest, size: int, step: int) -> Iterator[Expr]:
+    """A loop over pieces of `step` elements; the last one is moved back to end with the others."""
+    b = nest.b
+    with counted(nest, -(-size // step)) as i:
+        first = b.imul(i, step)
+        yield first if size % step == 0 else nest.let(b.min(first, b.int(size - step)))
 
 
 def stored(b: Builder, target: Stored, index: Sequence[Index], value: Expr) -> Any:
@@ -137,7 +191,7 @@ def stored(b: Builder, target: Stored, index: Sequence[Index], value: Expr) -> A
 
 @contextmanager
 def blocks(b: Builder, nest: Nest, lines: Index, columns: Index, width: int, work: float) -> Iterator[tuple[Expr, Expr]]:
-    """A loop over blocks of `width` columns of each line, shared by threads; gives line and first column. Columns that
+    """A loop over blocks of `width` columns of each line, shared by threads where each costs `work`; gives line and first column. Columns that
     are no multiple of `width` end with a block that begins within the one before: what both compute is the same."""
     count = b.floordiv(b.iadd(columns, width - 1), b.int(width))
     total = unwrap(b.imul(lines, count))
@@ -158,6 +212,6 @@ def blocks(b: Builder, nest: Nest, lines: Index, columns: Index, width: int, wor
         yield at(block)
 
 
-def work_of(length: int) -> float:
-    """Roughly how many instructions the transform of one vector of lines takes."""
-    return 4.0 * length * max(1.0, math.log2(length))
+def work_of(length: int, width: int, dtype: np.dtype) -> float:
+    """Roughly how many instructions transforms of `width` lines take, with 64 bytes in a vector."""
+    return 4.0 * length * max(1.0, math.log2(length)) * max(1, width * dtype.itemsize // 64)
