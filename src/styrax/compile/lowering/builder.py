@@ -13,7 +13,21 @@ from ...core.types.dims import Dim, Recorder, Terms, add_terms
 from ...core.types.index_type import INDEX, ScalarType, scalar_type
 from ..costs import WORTH_KEEPING
 from ..ir.expr import BOOL, NO_DEPS, UNBOUNDED, Expr, Index, coefficient, const_value, poly_terms, unwrap
-from ..ir.loopir import Buffer, BufferKind, Call, Copy, If, Let, Loop, LoopKind, Scratch, Statement, Store, Together, While
+from ..ir.loopir import (
+    Buffer,
+    BufferKind,
+    Call,
+    Copy,
+    If,
+    Let,
+    Loop,
+    LoopKind,
+    Scratch,
+    Statement,
+    Store,
+    Together,
+    While,
+)
 from ..ir.loopir import Declare as DeclareStatement
 from ..ir.loopir import Set as SetStatement
 from ..ir.values import Computed, Define, Opaque, Operation, Point, Reduce, Scalar, Shape, Stored, Value

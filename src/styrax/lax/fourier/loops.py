@@ -12,7 +12,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -115,8 +114,8 @@ class _Ends:
 
 
 def _width(b: Builder, size: Index, part: np.dtype, length: int | None = None) -> int:
-    """How many of `size` lines to take at once: a power of two of them; of short lines, whose `length` is given, several
-    vectors: more of what is near in memory is read at a time."""
+    """How many of `size` lines to take at once: a power of two of them. Of short lines, whose `length` is given,
+    several vectors: so more is read of what lies together."""
     width = b.vector_bytes // part.itemsize
     while width > 1 and not b.at_least(size, width):
         width //= 2

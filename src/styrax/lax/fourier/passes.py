@@ -70,7 +70,7 @@ def chirps(n: int, length: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray
 
 
 class Lines:
-    """Transforms of `width` lines side by side, inside a nest: a power of two, or a multiple of the lanes of a vector."""
+    """Transforms of `width` lines side by side, inside a nest: of a power of two of them."""
 
     def __init__(self, b: Builder, nest: Nest, length: int, width: int, dtype: np.dtype):
         self.b, self.nest, self.length, self.width, self.dtype = b, nest, length, width, dtype
@@ -102,7 +102,7 @@ class Lines:
         return lambda k, lane, value: [stored(self.b, target, (part, k, lane), value[part]) for part in (0, 1)]
 
     def run(self, read: Read, write: Write, first: Stored | None = None) -> None:
-        """The transform of all lines. `first`: scratch memory of as many elements that `read` reads, free after that."""
+        """The transform of all lines. `first`: scratch memory that `read` reads, free after that."""
         if is_smooth(self.length):
             self._passes(self.length, read, write, [] if first is None else [first])
         else:
@@ -190,9 +190,11 @@ def stored(b: Builder, target: Stored, index: Sequence[Index], value: Expr) -> A
 
 
 @contextmanager
-def blocks(b: Builder, nest: Nest, lines: Index, columns: Index, width: int, work: float) -> Iterator[tuple[Expr, Expr]]:
-    """A loop over blocks of `width` columns of each line, shared by threads where each costs `work`; gives line and first column. Columns that
-    are no multiple of `width` end with a block that begins within the one before: what both compute is the same."""
+def blocks(b: Builder, nest: Nest, lines: Index, columns: Index, width: int,
+           work: float) -> Iterator[tuple[Expr, Expr]]:
+    """A loop over blocks of `width` columns of each line, shared by threads where they cost enough (`work` each); gives
+    line and first column. Columns that are no multiple of `width` end with a block that begins within the one before:
+    what both compute is the same."""
     count = b.floordiv(b.iadd(columns, width - 1), b.int(width))
     total = unwrap(b.imul(lines, count))
     whole = isinstance(columns, int) and columns % width == 0

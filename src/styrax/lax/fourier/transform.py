@@ -6,6 +6,7 @@ import enum
 import math
 import operator
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad, batching
+from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from ..elementwise.arithmetic import mul
 from ..elementwise.casting import convert_element_type
@@ -48,6 +50,7 @@ def _type_of(fft_type: FftType | str) -> FftType:
     raise TypeError(f"Unknown FFT type value '{fft_type}'")
 
 
+@partial(jit, static_argnums=(1, 2))
 def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
     """Discrete Fourier transforms along the last axes.
 
@@ -112,7 +115,7 @@ def _fft_abstract(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple[int, 
         if minor[:-1] != tuple(lead):
             raise ValueError(f"IRFFT input shape {x.shape} minor dimensions must be equal to all except the last "
                              f"fft_length, got {fft_lengths=}")
-        if minor[-1] != half:
+        if minor[-1] != half and last:
             raise ValueError(f"IRFFT input shape {x.shape} must have {half} elements along its last axis for "
                              f"fft_lengths {fft_lengths}")
         return ShapedArray((*batch, *fft_lengths), np.dtype(f"float{x.dtype.itemsize * 4}"))
