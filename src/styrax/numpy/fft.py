@@ -79,8 +79,8 @@ def _along_axes(a: Any, kind: lax.FftType, s: Shape | None, places: tuple[int, .
         if kind == IRFFT:
             lengths = (*lengths[:-1], max(0, 2 * (lengths[-1] - 1)))
     else:
-        lengths = s
-        a = _fitted(a, (*s[:-1], s[-1] // 2 + 1) if kind == IRFFT else s)
+        lengths = tuple(map(operator.index, s))
+        a = _fitted(a, (*lengths[:-1], lengths[-1] // 2 + 1) if kind == IRFFT else lengths)
     out = _along_last(a, kind, lengths)
     factor = _scale(norm, lengths, kind in (FFT, RFFT))
     if factor is not None:

@@ -47,7 +47,7 @@ class Builder(Scalars):
     """Builds the operations of one program."""
 
     inline: Callable[..., list[Value]]  # inline(closed, *values): writes a program here (see `lower`)
-    constant: Callable[[np.ndarray], Stored]  # a table that the program carries with it (see `lower`)
+    constant: Callable[[np.ndarray], Value]  # a table that the program carries with it (see `lower`)
     vector_bytes = 64  # the widest vector worth using
 
     def __init__(self) -> None:
@@ -245,22 +245,45 @@ class Builder(Scalars):
             return value
         return self.materialize(value, self.buffer(value.dtype, self.product(value.shape)))  # type: ignore[return-value]
 
-    def pairs(self, value: Stored) -> Stored:
-        """Contiguous floats as complex numbers, half as many along the last dimension: the same memory."""
+    def reshaped(self, value: Value, shape: Sequence[Index]) -> Stored:
+        """The value, contiguous in memory, in another shape."""
+        stored = self.in_memory(value)
+        return Stored(self, stored.buffer, tuple(shape), stored.dtype, offset=stored.offset)
+
+    def of_shape(self, value: Value, shape: Sequence[Index]) -> Value:
+        """The value where a guard says that its sizes are these."""
+        if tuple(value.shape) == tuple(shape):
+            return value
+        if isinstance(value, Stored) and value.contiguous:
+            return self.reshaped(value, shape)
+        return self.value(shape, value.dtype, value.at)
+
+    def pairs(self, value: Value) -> Stored:
+        """Floats as complex numbers, half as many along the last dimension: the same memory."""
         *lead, last = value.shape
         return self._seen_as(value, np.dtype(f"complex{16 * value.dtype.itemsize}"), (*lead, last // 2))  # type: ignore[operator]
 
-    def numbers(self, value: Stored) -> Stored:
-        """Contiguous complex numbers as floats, twice as many along the last dimension: the same memory."""
+    def numbers(self, value: Value) -> Stored:
+        """Complex numbers as floats, twice as many along the last dimension: the same memory."""
         *lead, last = value.shape
         return self._seen_as(value, part_dtype(value.dtype), (*lead, 2 * last))  # type: ignore[operator]
 
-    def _seen_as(self, value: Stored, dtype: Any, shape: Shape) -> Stored:
-        if value.offset != 0:
-            value = self.materialize(value, self.buffer(value.dtype, self.product(value.shape)))  # type: ignore[assignment]
-        view = self.buffer(dtype, self.product(shape), value.buffer.kind)
-        view.alias = value.buffer
+    def _seen_as(self, value: Value, dtype: ScalarType, shape: Shape) -> Stored:
+        stored = self.in_memory(value)
+        if stored.offset != 0:
+            stored = self.materialize(stored, self.buffer(stored.dtype, self.product(stored.shape)))  # type: ignore[assignment]
+        view = self.buffer(dtype, self.product(shape), stored.buffer.kind)
+        view.alias = stored.buffer
         return Stored(self, view, shape, dtype)
+
+    def turned(self, value: Value, index: Sequence[Index], row: int, count: int) -> Expr:
+        """Element `row` after `index`, which differs from lane to lane of `count`: squares are turned in registers."""
+        assert isinstance(value, Stored)
+        place = value.place([self.index(i) for i in index])
+        if not is_complex(value.dtype):
+            return self.node("transposed", (place,), value.dtype, (value.buffer, None, row, count))
+        part = part_dtype(value.dtype)
+        return self.complex(*[self.node("transposed", (place,), part, (value.buffer, p, row, count)) for p in (0, 1)])
 
     def reduce(self, shape: Sequence[Index], ranges: Sequence[Index], dtypes: Sequence[Any], combine: Any,
                init: Sequence[Expr], body: Callable[[tuple[Expr, ...], tuple[Expr, ...]], Any]) -> list[Value]:
@@ -463,9 +486,10 @@ class Nest:
         self.add(Loop(var, unwrap(extent), body, LoopKind.VECTOR if vector else LoopKind.SERIAL, lanes if vector else 1,
                       parallel=parallel))
 
-    def together(self, stores: list[Statement]) -> None:
+    def together(self, stores: Sequence[tuple[Stored, Sequence[Index], Expr]]) -> None:
         """Stores that share what they compute. None of them may read what another writes."""
-        self.add(Together(stores))
+        self.add(Together([Store(target.buffer, target.place([self.b.index(i) for i in index]), value)
+                           for target, index, value in stores]))
 
     def store(self, target: Stored, index: Sequence[Index], value: Expr) -> None:
         self.add(Store(target.buffer, target.place([self.b.index(i) for i in index]), value))

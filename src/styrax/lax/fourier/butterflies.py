@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from styrax.compile.ir.expr import Expr
-    from styrax.core.programs.lowering import Builder
+    from styrax.core.programs.lowering import Builder, Expr
 
     Pair = tuple[Expr, Expr]
 

@@ -18,16 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from styrax.compile.ir.values import Stored
-
 from . import lengths
 from .butterflies import mul
-from .passes import Lines, blocks, chirps, covering, grid_factors, roots, stored, work_of
+from .passes import Lines, blocks, chirps, covering, grid_factors, roots, work_of
 
 if TYPE_CHECKING:
-    from styrax.compile.ir.expr import Expr, Index
-    from styrax.compile.ir.values import Shape, Value
-    from styrax.core.programs.lowering import Builder, Nest
+    from styrax.core.programs.lowering import Builder, Expr, Index, Nest, Value
 
     from .butterflies import Pair
     from .transform import FftType
@@ -46,7 +42,7 @@ def fft_loops(b: Builder, x: Value, *, fft_type: FftType, fft_lengths: tuple[int
         return b.value(tuple(out.shape), out.dtype, lambda _: b.const(0, out.dtype))
     # Lengths are numbers in programs for any sizes, too.
     half = (fft_lengths[-1] // 2 + 1,) if name == "IRFFT" else fft_lengths[-1:]
-    x = _of_shape(b, x, (*x.shape[:axes[0]], *fft_lengths[:-1], *half))
+    x = b.of_shape(x, (*x.shape[:axes[0]], *fft_lengths[:-1], *half))
     if name == "RFFT":
         x = _real_to_half(b, x, fft_lengths[-1])
         axes = axes[:-1]
@@ -54,14 +50,6 @@ def fft_loops(b: Builder, x: Value, *, fft_type: FftType, fft_lengths: tuple[int
     for axis in reversed(axes[:-1] if name == "IRFFT" else axes):
         x = transform(b, x, axis, inverse, 1 / x.shape[axis] if inverse else 1.0)  # type: ignore[operator]
     return _half_to_real(b, x, fft_lengths[-1]) if name == "IRFFT" else x
-
-
-def _of_shape(b: Builder, x: Value, shape: Shape) -> Value:
-    if tuple(x.shape) == shape:
-        return x
-    if isinstance(x, Stored) and x.contiguous:
-        return _reshaped(b, x, shape)
-    return b.value(shape, x.dtype, x.at)
 
 
 def part_of(dtype: Any) -> np.dtype:
@@ -132,23 +120,18 @@ def _along_columns(b: Builder, x: Value, axis: int, ends: _Ends) -> Value:
     assert isinstance(n, int)
     outer, columns = b.product(lead), b.product(inner)
     if len(lead) != 1 or len(inner) != 1:
-        x, shape = b.in_memory(x), x.shape
-        flat = _reshaped(b, x, (outer, n, columns))
-        return _reshaped(b, _along_columns(b, flat, 1, ends), shape)
+        shape = x.shape
+        flat = b.reshaped(x, (outer, n, columns))
+        return b.reshaped(_along_columns(b, flat, 1, ends), shape)
     width = _width(b, columns, ends.part, n)
 
-    def body(nest: Nest, outs: list[Stored], ins: list[Stored]) -> None:
+    def body(nest: Nest, outs: list[Value], ins: list[Value]) -> None:
         with blocks(b, nest, outer, columns, width, work_of(n, width, ends.part)) as (line, column):
             Lines(b, nest, n, width, ends.part).run(
                 lambda j, lane: ends.first(x.at((line, j, b.iadd(column, lane)))),
-                lambda k, lane, v: [stored(b, outs[0], (line, k, b.iadd(column, lane)), ends.last(v))])
+                lambda k, lane, v: [(outs[0], (line, k, b.iadd(column, lane)), ends.last(v))])
 
     return b.nest([(x.shape, x.dtype)], body)[0]
-
-
-def _reshaped(b: Builder, x: Value, shape: Sequence[Index]) -> Stored:
-    assert isinstance(x, Stored)
-    return Stored(b, x.buffer, tuple(shape), x.dtype, offset=x.offset)
 
 
 def _along_rows(b: Builder, x: Value, ends: _Ends, count: Index) -> Value:
@@ -158,95 +141,81 @@ def _along_rows(b: Builder, x: Value, ends: _Ends, count: Index) -> Value:
     width = _width(b, count, ends.part)
     if 8 <= n < width:
         width = 8
-    flat = _reshaped(b, b.in_memory(x), (count, n))
+    flat = b.reshaped(x, (count, n))
     square = n >= width >= 4
 
-    def body(nest: Nest, outs: list[Stored], ins: list[Stored]) -> None:
-        out = _reshaped(b, outs[0], (count, n))
+    def body(nest: Nest, outs: list[Value], ins: list[Value]) -> None:
+        out = b.reshaped(outs[0], (count, n))
         with blocks(b, nest, 1, count, width, work_of(n, width, ends.part)) as (_, row):
             lines = Lines(b, nest, n, width, ends.part)
             if not square:
                 lines.run(lambda j, lane: ends.first(flat.at((b.iadd(row, lane), j))),
-                          lambda k, lane, v: [stored(b, out, (b.iadd(row, lane), k), ends.last(v))])
+                          lambda k, lane, v: [(out, (b.iadd(row, lane), k), ends.last(v))])
                 return
             work, result = lines.scratch(), lines.scratch()
-            with covering(nest, n, width // 2) as first, lines.lanes() as lane:
-                place = flat.place((b.iadd(row, lane), first))
-                nest.together([stored(b, work, (part, b.iadd(first, r), lane), value) for r in range(width // 2)
-                               for part, value in enumerate(ends.pair(_turned_pair(b, flat, place, r, width)))])
+            with covering(b, nest, n, width // 2) as first, lines.lanes() as lane:
+                start = (b.iadd(row, lane), first)
+                nest.together([(work, (part, b.iadd(first, r), lane), value) for r in range(width // 2)
+                               for part, value in enumerate(ends.first(b.turned(flat, start, r, width)))])
             lines.run(lines.reader(work), lines.writer(result), work)
-            with covering(nest, n, width) as first, lines.lanes() as lane:
+            with covering(b, nest, n, width) as first, lines.lanes() as lane:
                 k = b.iadd(first, lane)
-                places = [result.place((b.int(part), k, b.int(0))) for part in (0, 1)]
-                nest.together([
-                    stored(b, out, (b.iadd(row, r), k), ends.last((_turned(b, result, places[0], r, width),
-                                                                   _turned(b, result, places[1], r, width))))
-                    for r in range(width)])
+                nest.together([(out, (b.iadd(row, r), k), ends.last((b.turned(result, (0, k, 0), r, width),
+                                                                     b.turned(result, (1, k, 0), r, width))))
+                               for r in range(width)])
 
-    return _reshaped(b, b.nest([(shape, x.dtype)], body)[0], shape)
-
-
-def _turned(b: Builder, source: Stored, place: Expr, row: int, count: int) -> Expr:
-    """Element `row` after `place`, which differs from lane to lane: squares are turned in registers."""
-    return b.node("transposed", (place,), source.dtype, (source.buffer, None, row, count))
-
-
-def _turned_pair(b: Builder, source: Stored, place: Expr, row: int, count: int) -> Pair:
-    """The same of complex numbers, both parts."""
-    part = part_of(source.dtype)
-    return (b.node("transposed", (place,), part, (source.buffer, 0, row, count)),
-            b.node("transposed", (place,), part, (source.buffer, 1, row, count)))
+    return b.reshaped(b.nest([(shape, x.dtype)], body)[0], shape)
 
 
 def _along_grid(b: Builder, x: Value, ends: _Ends, count: Index, rows: int, columns: int) -> Value:
     """Along the last axis, each line as a matrix: first its columns, then its rows."""
     lead, part = x.shape[:-1], ends.part
     if len(lead) != 1:
-        x, shape = b.in_memory(x), x.shape
-        out = _along_grid(b, _reshaped(b, x, (count, rows * columns)), ends, count, rows, columns)
-        return _reshaped(b, out, shape)
+        shape = x.shape
+        out = _along_grid(b, b.reshaped(x, (count, rows * columns)), ends, count, rows, columns)
+        return b.reshaped(out, shape)
     factors = b.constant(grid_factors(rows, columns, part))
     width, turned = _width(b, columns, part, rows), _width(b, rows, part, columns)
 
-    def by_columns(nest: Nest, line: Expr, column: Expr, target: Stored, at: Expr) -> None:
+    def by_columns(nest: Nest, line: Expr, column: Expr, target: Value, at: Expr) -> None:
         """Transforms columns, into line `at` of `target`."""
         def write(k: Expr, lane: Expr, value: Pair) -> list[Any]:
             place = b.iadd(column, lane)
             value = mul(b, value, (factors.at((0, k, place)), factors.at((1, k, place))))
-            return [stored(b, target, (p, at, k, place), value[p]) for p in (0, 1)]
+            return [(target, (p, at, k, place), value[p]) for p in (0, 1)]
 
         Lines(b, nest, rows, width, part).run(
             lambda j, lane: ends.first(x.at((line, b.iadd(b.imul(j, columns), b.iadd(column, lane))))), write)
 
-    def by_rows(nest: Nest, line: Expr, row: Expr, source: Stored, at: Expr, out: Stored) -> None:
+    def by_rows(nest: Nest, line: Expr, row: Expr, source: Value, at: Expr, out: Value) -> None:
         """Transforms rows of line `at` of `source`."""
         lines = Lines(b, nest, columns, turned, part)
         work = lines.scratch()
-        with covering(nest, columns, lines.vector) as first, lines.squares() as (group, lane):
+        with covering(b, nest, columns, lines.vector) as first, lines.squares() as (group, lane):
             for p in (0, 1):
-                place = source.place((b.int(p), at, b.iadd(row, b.iadd(group, lane)), first))
-                nest.together([stored(b, work, (p, b.iadd(first, r), b.iadd(group, lane)),
-                                      _turned(b, source, place, r, lines.vector)) for r in range(lines.vector)])
-        lines.run(lines.reader(work), lambda k, lane, v: [stored(
-            b, out, (line, b.iadd(b.imul(k, rows), b.iadd(row, lane))), ends.last(v))], work)
+                start = (p, at, b.iadd(row, b.iadd(group, lane)), first)
+                nest.together([(work, (p, b.iadd(first, r), b.iadd(group, lane)),
+                                b.turned(source, start, r, lines.vector)) for r in range(lines.vector)])
+        lines.run(lines.reader(work), lambda k, lane, v: [(
+            out, (line, b.iadd(b.imul(k, rows), b.iadd(row, lane))), ends.last(v))], work)
 
     n, zero = rows * columns, b.int(0)
     if n <= NEAR:
-        def both(nest: Nest, outs: list[Stored], ins: list[Stored]) -> None:
+        def both(nest: Nest, outs: list[Value], ins: list[Value]) -> None:
             with blocks(b, nest, count, 1, 1, 2 * work_of(n, 1, part) / width) as (line, _):
                 between = nest.scratch((2, 1, rows, columns), part)
-                with covering(nest, columns, width) as column:
+                with covering(b, nest, columns, width) as column:
                     by_columns(nest, line, column, between, zero)
-                with covering(nest, rows, turned) as row:
+                with covering(b, nest, rows, turned) as row:
                     by_rows(nest, line, row, between, zero, outs[0])
 
         return b.nest([(x.shape, x.dtype)], both)[0]
 
-    def first(nest: Nest, outs: list[Stored], ins: list[Stored]) -> None:
+    def first(nest: Nest, outs: list[Value], ins: list[Value]) -> None:
         with blocks(b, nest, count, columns, width, work_of(rows, width, part)) as (line, column):
             by_columns(nest, line, column, outs[0], line)
 
-    def second(nest: Nest, outs: list[Stored], ins: list[Stored]) -> None:
+    def second(nest: Nest, outs: list[Value], ins: list[Value]) -> None:
         with blocks(b, nest, count, rows, turned, work_of(columns, turned, part)) as (line, row):
             by_rows(nest, line, row, ins[0], line, outs[0])
 
@@ -308,12 +277,12 @@ def _real_to_half(b: Builder, x: Value, n: int) -> Value:
         whole = transform(b, b.value(x.shape, dtype, lambda i: b.complex(x.at(i), zero)), len(lead), False, 1.0)
         return b.value((*lead, m + 1), dtype, whole.at)
     count = b.product(tuple(lead))
-    pairs = b.pairs(b.in_memory(x))
-    spectrum = _reshaped(b, b.in_memory(transform(b, pairs, len(lead), False, 1.0)), (count, m))
+    pairs = b.pairs(x)
+    spectrum = b.reshaped(transform(b, pairs, len(lead), False, 1.0), (count, m))
     factors, half = b.constant(_half_factors(n, part)), b.const(0.5, part)
 
-    def body(nest: Nest, outs: list[Stored], ins: list[Stored]) -> None:
-        out = _reshaped(b, outs[0], (count, m + 1))
+    def body(nest: Nest, outs: list[Value], ins: list[Value]) -> None:
+        out = b.reshaped(outs[0], (count, m + 1))
         with blocks(b, nest, 1, count, 1, m) as (_, line):
             start = spectrum.at((line, 0))
             re, im = nest.let(b.real(start)), nest.let(b.imag(start))
@@ -367,5 +336,4 @@ def _half_to_real(b: Builder, x: Value, n: int) -> Value:
         scale = b.const(1 / n, part)
         return b.value((*lead, n), part, lambda i: b.mul(scale, b.select(
             b.eq(i[-1], b.int(0)), b.real(both.at((*i[:-1], b.int(0)))), b.imag(both.at((*i[:-1], b.int(0)))))))
-    out = b.in_memory(transform(b, b.value((*lead, m), dtype, folded), axis, True, 1 / n))
-    return b.numbers(out)
+    return b.numbers(transform(b, b.value((*lead, m), dtype, folded), axis, True, 1 / n))

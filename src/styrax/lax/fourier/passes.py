@@ -16,25 +16,21 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-
-from styrax.compile.ir.expr import unwrap
-from styrax.compile.ir.loopir import Store
 
 from .butterflies import dft, mul
 from .lengths import convolution_length, is_smooth, radices
 
 if TYPE_CHECKING:
-    from styrax.compile.ir.expr import Expr, Index
-    from styrax.compile.ir.values import Stored
-    from styrax.core.programs.lowering import Builder, Nest
+    from styrax.core.programs.lowering import Builder, Expr, Index, Nest, Value
 
     from .butterflies import Pair
 
     Read = Callable[[Expr, Expr], Pair]  # (element of the line, lane) -> its parts
-    Write = Callable[[Expr, Expr, Pair], Sequence[Any]]  # -> the statements that store it
+    Store = tuple[Value, Sequence[Index], Expr]
+    Write = Callable[[Expr, Expr, Pair], list[Store]]  # (element of the result, lane, its parts) -> what stores it
 
 WORTH_THREADS = 60_000  # estimated instructions from which lines are shared by threads
 
@@ -76,7 +72,7 @@ class Lines:
         self.b, self.nest, self.length, self.width, self.dtype = b, nest, length, width, dtype
         self.vector = min(width, b.vector_bytes // dtype.itemsize)
 
-    def scratch(self, length: int | None = None) -> Stored:
+    def scratch(self, length: int | None = None) -> Value:
         return self.nest.scratch((2, length or self.length, self.width), self.dtype)
 
     @contextmanager
@@ -91,17 +87,21 @@ class Lines:
     @contextmanager
     def squares(self) -> Iterator[tuple[Expr, Expr]]:
         """The lines by vectors, for what is turned in registers: the first line of a vector, and the lane in it."""
-        with counted(self.nest, self.width // self.vector) as group:
+        with counted(self.b, self.nest, self.width // self.vector) as group:
             with self.nest.loop(self.vector, vector=True, lanes=self.vector) as lane:
                 yield self.b.imul(group, self.vector), lane
 
-    def reader(self, source: Stored) -> Read:
+    def reader(self, source: Value) -> Read:
         return lambda j, lane: (source.at((0, j, lane)), source.at((1, j, lane)))
 
-    def writer(self, target: Stored) -> Write:
-        return lambda k, lane, value: [stored(self.b, target, (part, k, lane), value[part]) for part in (0, 1)]
+    def writer(self, target: Value) -> Write:
+        return lambda k, lane, value: [(target, (part, k, lane), value[part]) for part in (0, 1)]
 
-    def run(self, read: Read, write: Write, first: Stored | None = None) -> None:
+    def factor(self, table: Value, *index: Index) -> Pair:
+        """An element of a table that is the same for all lines."""
+        return self.nest.let(table.at((0, *index))), self.nest.let(table.at((1, *index)))
+
+    def run(self, read: Read, write: Write, first: Value | None = None) -> None:
         """The transform of all lines. `first`: scratch memory that `read` reads, free after that."""
         if is_smooth(self.length):
             self._passes(self.length, read, write, [] if first is None else [first])
@@ -114,24 +114,24 @@ class Lines:
         chirp, kernel = map(b.constant, chirps(n, length, self.dtype))
         ahead, filtered = self.scratch(length), self.scratch(length)
         zero = b.const(0, self.dtype)
-        with counted(nest, n) as j:
-            turn = tuple(nest.let(chirp.at((part, j))) for part in (0, 1))
+        with counted(b, nest, n) as j:
+            turn = self.factor(chirp, j)
             with self.lanes() as lane:
                 nest.together(self.writer(ahead)(j, lane, mul(b, read(j, lane), turn)))
-        with counted(nest, length - n) as j, self.lanes() as lane:
+        with counted(b, nest, length - n) as j, self.lanes() as lane:
             nest.together(self.writer(ahead)(b.iadd(j, n), lane, (zero, zero)))
         self._passes(length, self.reader(ahead), self.writer(filtered), [ahead])
-        with counted(nest, length) as j:  # what goes back does so with its parts exchanged
-            turn = tuple(nest.let(kernel.at((part, j))) for part in (0, 1))
+        with counted(b, nest, length) as j:  # what goes back does so with its parts exchanged
+            turn = self.factor(kernel, j)
             with self.lanes() as lane:
                 nest.together(self.writer(ahead)(j, lane, mul(b, self.reader(filtered)(j, lane), turn)[::-1]))
         self._passes(length, self.reader(ahead), self.writer(filtered), [ahead])
-        with counted(nest, n) as k:
-            turn = tuple(nest.let(chirp.at((part, k))) for part in (0, 1))
+        with counted(b, nest, n) as k:
+            turn = self.factor(chirp, k)
             with self.lanes() as lane:
                 nest.together(write(k, lane, mul(b, self.reader(filtered)(k, lane)[::-1], turn)))
 
-    def _passes(self, length: int, read: Read, write: Write, spare: list[Stored]) -> None:
+    def _passes(self, length: int, read: Read, write: Write, spare: list[Value]) -> None:
         """A transform of a smooth length. `spare`: what `read` reads, free after the first pass."""
         b, nest = self.b, self.nest
         steps = radices(length, 8 if b.vector_bytes >= 64 else 4)
@@ -147,10 +147,9 @@ class Lines:
                 target = self.writer(free)
             m = size // radix
             factors = b.constant(_factors(size, radix, self.dtype)) if m > 1 else None
-            with counted(nest, m) as p:
-                turns = [] if factors is None else [
-                    tuple(nest.let(factors.at((part, p, b.int(k)))) for part in (0, 1)) for k in range(1, radix)]
-                with counted(nest, stride) as q, self.lanes() as lane:
+            with counted(b, nest, m) as p:
+                turns = [] if factors is None else [self.factor(factors, p, k) for k in range(1, radix)]
+                with counted(b, nest, stride) as q, self.lanes() as lane:
                     def place(high: Expr, q: Expr = q, stride: int = stride) -> Expr:
                         return b.iadd(q, b.imul(high, stride))
 
@@ -167,26 +166,21 @@ class Lines:
 
 
 @contextmanager
-def counted(nest: Nest, extent: Index) -> Iterator[Expr]:
+def counted(b: Builder, nest: Nest, extent: Index) -> Iterator[Expr]:
     """A loop, or the one turn of it."""
     if isinstance(extent, int) and extent == 1:
-        yield nest.b.int(0)
+        yield b.int(0)
         return
     with nest.loop(extent) as i:
         yield i
 
 
 @contextmanager
-def covering(nest: Nest, size: int, step: int) -> Iterator[Expr]:
+def covering(b: Builder, nest: Nest, size: int, step: int) -> Iterator[Expr]:
     """A loop over pieces of `step` elements; the last one is moved back to end with the others."""
-    b = nest.b
-    with counted(nest, -(-size // step)) as i:
+    with counted(b, nest, -(-size // step)) as i:
         first = b.imul(i, step)
         yield first if size % step == 0 else nest.let(b.min(first, b.int(size - step)))
-
-
-def stored(b: Builder, target: Stored, index: Sequence[Index], value: Expr) -> Any:
-    return Store(target.buffer, target.place([b.index(i) for i in index]), value)
 
 
 @contextmanager
@@ -195,12 +189,12 @@ def blocks(b: Builder, nest: Nest, lines: Index, columns: Index, width: int,
     """A loop over blocks of `width` columns of each line, shared by threads where they cost enough (`work` each); gives
     line and first column. Columns that are no multiple of `width` end with a block that begins within the one before:
     what both compute is the same."""
-    count = b.floordiv(b.iadd(columns, width - 1), b.int(width))
-    total = unwrap(b.imul(lines, count))
+    count = -(-columns // width) if isinstance(columns, int) else b.floordiv(b.iadd(columns, width - 1), width)
+    total = b.product((lines, count))
     whole = isinstance(columns, int) and columns % width == 0
 
     def at(block: Expr) -> tuple[Expr, Expr]:
-        line, column = b.floordiv(block, b.index(count)), b.floormod(block, b.index(count))
+        line, column = b.floordiv(block, count), b.floormod(block, count)
         first = b.imul(column, width)
         if not whole:
             first = b.min(first, b.isub(columns, width))

@@ -26,8 +26,7 @@ from ..elementwise.casting import convert_element_type
 from ..elementwise.functions import conj
 
 if TYPE_CHECKING:
-    from styrax.compile.ir.values import Value
-    from styrax.core.programs.lowering import Builder
+    from styrax.core.programs.lowering import Builder, Value
 
 
 class FftType(enum.IntEnum):
