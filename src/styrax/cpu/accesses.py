@@ -12,6 +12,8 @@ from ..compile.lowering.scalars import NARROW_INTS, is_complex, part_dtype
 from .instructions import element_type, memory_type, rows, splat, suffix, vector
 from .writer import Lanes, Writer
 
+NOT_LINEAR = ("floordiv", "floormod", "min", "max")  # index operations that polynomials have as atoms
+
 
 class Values(Protocol):
     """What accesses need of the function's values: see `expressions.Values`."""
@@ -40,11 +42,11 @@ class Accesses:
 
     # -- memory ------------------------------------------------------------------------------------------
     def _guards(self, place: Expr) -> tuple[Expr, list[Expr]]:
-        """A place without its guards, and their conditions. Guards inside quotients and remainders stay: only their
-        conditions count."""
-        if place.op in ("floordiv", "floormod"):
+        """A place without its guards, and their conditions. Guards inside quotients, remainders and extrema stay: only
+        their conditions count."""
+        if place.op in NOT_LINEAR:
             return place, [c for a in place.args for c in self._guards(a)[1]]
-        if not any(a.op in ("guard", "floordiv", "floormod") for a in (place, *place.args)):
+        if not any(a.op == "guard" or a.op in NOT_LINEAR for a in (place, *place.args)):
             return place, []
         conditions: list[Expr] = []
         out = self.arena.int(0)
@@ -55,7 +57,7 @@ class Accesses:
                     conditions.append(a.args[0])
                     a, more = self._guards(a.args[1])
                     conditions += more
-                if a.op in ("floordiv", "floormod"):
+                if a.op in NOT_LINEAR:
                     conditions += self._guards(a)[1]
                 term = self.arena.imul(term, a)
             out = self.arena.iadd(out, term)
