@@ -140,8 +140,8 @@ def test_inside_loops():
     def f(jax, x):
         def step(c, w):
             c = jax.lax.fft(jax.lax.fft(c, "FFT", (24,)) * w, "IFFT", (24,))
-            return jax.lax.cond(jax.numpy.abs(c[0, 0]) > 1, lambda c: jax.lax.fft(c, "FFT", (24,)) / 24, lambda c: c, c), \
-                jax.lax.fft(c.real, "RFFT", (24,))
+            y = jax.lax.cond(jax.numpy.abs(c[0, 0]) > 1, lambda c: jax.lax.fft(c, "FFT", (24,)) / 24, lambda c: c, c)
+            return y, jax.lax.fft(c.real, "RFFT", (24,))
 
         c, ys = jax.lax.scan(step, x, jax.numpy.linspace(0.5, 1, 5 * 24).reshape(5, 1, 24))
         return jax.lax.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, jax.lax.fft(s[1], "IFFT", (24,)) * 3),

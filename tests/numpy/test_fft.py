@@ -92,8 +92,9 @@ def test_shapes_dtypes_and_errors(name):
 
 @pytest.mark.parametrize("name", ["fftfreq", "rfftfreq"])
 def test_frequencies(name):
-    for args, kwargs in [((5,), {}), ((8, 0.25), {}), ((5, 2), {}), ((0,), {}), ((1,), {}), ((6,), {"dtype": "float16"}),
-                         ((6,), {"dtype": "complex64"}), ((6,), {"dtype": "int32"}), ((4, np.float32(3)), {})]:
+    for args, kwargs in [((5,), {}), ((8, 0.25), {}), ((5, 2), {}), ((0,), {}), ((1,), {}),
+                         ((6,), {"dtype": "float16"}), ((6,), {"dtype": "complex64"}),
+                         ((6,), {"dtype": "int32"}), ((4, np.float32(3)), {})]:
         got, want = getattr(jnp.fft, name)(*args, **kwargs), getattr(jax.numpy.fft, name)(*args, **kwargs)
         assert got.dtype == want.dtype
         np.testing.assert_allclose(np.asarray(got, np.complex64), np.asarray(want, np.complex64), rtol=1e-6)
@@ -128,19 +129,18 @@ def test_cosines(name):
 
 @pytest.mark.filterwarnings("ignore:nperseg")
 @pytest.mark.parametrize("kwargs", [
-    {}, {"nperseg": 64}, {"nperseg": 64, "noverlap": 16}, {"nperseg": 64, "nfft": 100}, {"detrend": "linear"},
-    {"window": np.hanning(40).astype(np.float32)}, {"return_onesided": False, "nperseg": 64}, {"axis": 0, "nperseg": 2},
-    {"fs": 10.0, "nperseg": 33}], ids=str)
+    {"detrend": "linear"}, {"nperseg": 64, "nfft": 100, "noverlap": 16}, {"return_onesided": False, "nperseg": 64},
+    {"window": np.hanning(40).astype(np.float32), "nperseg": 40, "fs": 10.0}], ids=lambda kwargs: "-".join(kwargs))
 def test_spectra(kwargs):
     ours, theirs = styrax.scipy.signal, jax.scipy.signal
-    for x in (draw((3, 300)), draw((3, 300), "irfft")):
-        for f, args in (("stft", (x,)), ("welch", (x,)), ("csd", (x, x[:, ::-1])), ("csd", (x, None))):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                wants = getattr(theirs, f)(*args, **kwargs)
-            for got, want in zip(getattr(ours, f)(*args, **kwargs), wants, strict=True):
-                assert got.shape == want.shape and got.dtype == want.dtype
-                np.testing.assert_allclose(got, want, rtol=1e-4, atol=2e-5 * max(1, np.abs(want).max()))
+    x, z = draw((2, 130)), draw((2, 130), "irfft")
+    for f, args in (("stft", (x,)), ("welch", (x,)), ("csd", (x, x[:, ::-1])), ("csd", (z, None))):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            wants = getattr(theirs, f)(*args, **kwargs)
+        for got, want in zip(getattr(ours, f)(*args, **kwargs), wants, strict=True):
+            assert got.shape == want.shape and got.dtype == want.dtype
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=2e-5 * max(1, np.abs(want).max()))
 
 
 def test_inverse_spectra():

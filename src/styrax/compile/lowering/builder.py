@@ -31,8 +31,8 @@ class Builder:
 
     # (slots: a builder is made for each program, however small)
     __slots__ = (
-        "inline", "constant", "vector_bytes", "aliases", "arena", "scalars", "declarations", "sizes", "ops", "avals_in", "avals_out", "host_calls", "elements",
-        "probing",
+        "inline", "constant", "vector_bytes", "aliases", "arena", "scalars", "declarations", "sizes", "ops", "avals_in",
+        "avals_out", "host_calls", "elements", "probing",
         *(
             "index int product iadd isub imul floordiv floormod const cast bitcast lift complex real imag conj select "
             "is_finite reduce_precision add sub mul div rem neg min max abs sign pow ipow sqrt rsqrt cbrt eq ne lt le "
@@ -198,7 +198,8 @@ class Builder:
     def pairs(self, value: Value) -> Stored:
         """Floats as complex numbers, half as many along the last dimension: the same memory."""
         *lead, last = value.shape
-        return self._seen_as(value, np.dtype(f"complex{16 * value.dtype.itemsize}"), (*lead, last // 2))  # type: ignore[operator]
+        dtype = np.dtype(f"complex{16 * value.dtype.itemsize}")
+        return self._seen_as(value, dtype, (*lead, last // 2))  # type: ignore[operator]
 
     def numbers(self, value: Value) -> Stored:
         """Complex numbers as floats, twice as many along the last dimension: the same memory."""
@@ -208,7 +209,8 @@ class Builder:
     def _seen_as(self, value: Value, dtype: ScalarType, shape: Shape) -> Stored:
         stored = self.in_memory(value)
         if stored.offset != 0:
-            stored = self.materialize(stored, self.buffer(stored.dtype, self.product(stored.shape)))  # type: ignore
+            copy = self.buffer(stored.dtype, self.product(stored.shape))
+            stored = self.materialize(stored, copy)  # type: ignore[assignment]
         view = self.buffer(dtype, self.product(shape), stored.buffer.kind)
         self.aliases[view] = stored.buffer
         return Stored(self, view, shape, dtype)
@@ -220,7 +222,8 @@ class Builder:
         if not is_complex(value.dtype):
             return self.arena.node("transposed", (place,), value.dtype, (value.buffer, None, row, count))
         part = part_dtype(value.dtype)
-        return self.complex(*[self.arena.node("transposed", (place,), part, (value.buffer, p, row, count)) for p in (0, 1)])
+        return self.complex(*[
+            self.arena.node("transposed", (place,), part, (value.buffer, p, row, count)) for p in (0, 1)])
 
     def reduce(self, shape: Sequence[Index], ranges: Sequence[Index], dtypes: Sequence[Any], combine: Any,
                init: Sequence[Expr], body: Callable[[tuple[Expr, ...], tuple[Expr, ...]], Any]) -> list[Value]:

@@ -158,7 +158,7 @@ def _batch(args: Sequence[Any], dims: Sequence[Any], **params: Any) -> tuple[Any
 
 
 def _loops(b: Builder, x: Value, **params: Any) -> Value:
-    from .loops import fft_loops  # (only programs with transforms need it)
+    from .lines import fft_loops  # (only programs with transforms need it)
 
     return fft_loops(b, x, **params)
 
