@@ -221,6 +221,7 @@ from .elementwise.special import (
     zeta,
     zeta_p,
 )
+from .fourier import FftType, fft, fft_p
 from .indexing.dimension_numbers import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from .indexing.gather import gather, gather_p, index_take
 from .indexing.scatter import (

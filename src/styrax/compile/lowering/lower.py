@@ -27,7 +27,7 @@ from ...core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from ...core.programs.traits import Control
 from ...core.settings import config
 from ...core.types import dtypes
-from ...core.types.avals import AbstractToken
+from ...core.types.avals import AbstractToken, ShapedArray
 from ...core.types.dims import is_generic
 from ...core.types.index_type import ScalarType
 from ..costs import WORTH_KEEPING
@@ -43,7 +43,7 @@ from .rewrites import LEVELS
 
 def run(program: Program) -> Program:
     """jaxpr → operations: what is computed, element by element."""
-    b = Builder(LEVELS[config.states["styrax_numerics"].value])
+    b = Builder(LEVELS[config.states["styrax_numerics"].value], program.vector_bytes)
     number = 0
 
     def argument(aval: Any, kind: BufferKind, donated: bool = False) -> tuple[Buffer | None, Value]:
@@ -87,7 +87,8 @@ def run(program: Program) -> Program:
             b.ops.append(Opaque([Store(target.buffer, b.int(0), result.at(()))]))
         else:
             b.write(target, result)
-    return program.replace(builder=b, operations=b.ops, inputs=inputs, constants=constants, outputs=outputs)
+    return program.replace(builder=b, operations=b.ops, inputs=inputs, constants=constants, outputs=outputs,
+                           placement=program.placement._replace(aliases=b.aliases))
 
 
 class Lowering:
@@ -99,6 +100,7 @@ class Lowering:
         self.constant = constant
         self.generic = generic
         builder.inline = lambda closed, *args: self.closed(closed, args)
+        builder.constant = lambda array: constant(array, ShapedArray(array.shape, array.dtype))
 
     def closed(self, closed: ClosedJaxpr, args: Sequence[Value]) -> list[Value]:
         consts = [self.constant(c, v.aval) for c, v in zip(closed.consts, closed.jaxpr.constvars, strict=True)]

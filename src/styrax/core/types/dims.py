@@ -154,20 +154,28 @@ class Dim:
 
     def __add__(self, other: Any) -> Any:
         terms = self._terms_of(other)
+        if isinstance(other, (float, complex)):
+            return operator.index(self) + other
         return NotImplemented if terms is None else self._make(add_terms(self.terms, terms))
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
         terms = self._terms_of(other)
+        if isinstance(other, (float, complex)):
+            return operator.index(self) - other
         return NotImplemented if terms is None else self._make(add_terms(self.terms, terms, -1))
 
     def __rsub__(self, other: Any) -> Any:
         terms = self._terms_of(other)
+        if isinstance(other, (float, complex)):
+            return other - operator.index(self)
         return NotImplemented if terms is None else self._make(add_terms(terms, self.terms, -1))
 
     def __mul__(self, other: Any) -> Any:
         terms = self._terms_of(other)
+        if isinstance(other, (float, complex)):
+            return operator.index(self) * other
         return NotImplemented if terms is None else self._make(multiply_terms(self.terms, terms))
 
     __rmul__ = __mul__
