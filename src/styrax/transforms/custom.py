@@ -8,7 +8,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
-from ..core.arrays import backends
+from ..core.arrays.constants import constant
 from ..core.arrays.array import Array
 from ..core.programs.jaxpr import DebugInfo, Jaxpr, eval_jaxpr
 from ..core.tracing import errors
@@ -214,7 +214,7 @@ class custom_jvp(Generic[P, R]):
 def _as_array(ct: Any) -> Any:
     """A cotangent as users know arrays: with methods, also where it is a number or NumPy's."""
     if isinstance(ct, (int, float, complex, np.number)) or (isinstance(ct, np.ndarray) and ct.dtype != dtypes.float0):
-        return backends.get().put(ct, get_aval(ct), None)
+        return constant(ct, get_aval(ct))
     return ct
 
 

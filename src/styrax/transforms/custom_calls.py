@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core import hooks
-from ..core.arrays import backends
+from ..core.arrays.constants import constant
 from ..core.programs import rules
 from ..core.programs.dead_code import has_effects
 from ..core.programs.jaxpr import ClosedJaxpr, JaxprEqn, eval_jaxpr
@@ -88,7 +88,7 @@ def _plain(fun: Any) -> Callable:
 def _as_arrays(args: tuple) -> tuple:
     """The arguments with a program's literals as arrays: rules that users write ask for shapes."""
     if any(type(x) in _LITERALS for x in args):
-        return tuple(backends.get().put(x, get_aval(x), None) if type(x) in _LITERALS else x for x in args)
+        return tuple(constant(x, get_aval(x)) if type(x) in _LITERALS else x for x in args)
     return args
 
 

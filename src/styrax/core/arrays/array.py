@@ -97,10 +97,6 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
     def nbytes(self) -> int:
         return self.aval.size * self.aval.dtype.itemsize
 
-    @property
-    def inline_as_literal(self) -> bool:
-        return self.aval.shape == () and not isinstance(self.aval.dtype, dtypes.ExtendedDType)
-
     # -- where it lives ------------------------------------------------------------------------
     @property
     def device(self) -> Any:

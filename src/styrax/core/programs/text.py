@@ -375,6 +375,7 @@ def _custom_jvp(eqn: JaxprEqn, names: Names, settings: Settings) -> Doc:
         ("name", _custom_name(params)),
         ("call_jaxpr", params["call_jaxpr"]),
         ("jvp", callable_name(params["jvp_jaxpr_fun"])),
+        *_count_of_consts(params),
         ("symbolic_zeros", params["symbolic_zeros"]),
     ]
     return default_eqn(eqn, names, settings, pairs)
@@ -387,9 +388,14 @@ def _custom_vjp(eqn: JaxprEqn, names: Names, settings: Settings) -> Doc:
         ("bwd", callable_name(params["bwd"])),
         ("call_jaxpr", params["call_jaxpr"]),
         ("fwd", callable_name(params["fwd_jaxpr_thunk"])),
+        *_count_of_consts(params),
         ("symbolic_zeros", params["symbolic_zeros"]),
     ]
     return default_eqn(eqn, names, settings, pairs)
+
+
+def _count_of_consts(params: dict[str, Any]) -> list[tuple[str, Any]]:
+    return [("num_consts", params["num_consts"])] if params["num_consts"] else []
 
 
 def _custom_name(params: dict[str, Any]) -> str:

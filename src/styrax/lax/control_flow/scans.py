@@ -196,7 +196,7 @@ def bind_scan(
             **params,
         )
     )
-    carry_out = [as_array(x) if s else next(outs) for x, s in zip(init, still, strict=True)]
+    carry_out = [x if s else next(outs) for x, s in zip(init, still, strict=True)]
     return carry_out + [next(outs) if p is None else as_array(xs[p]) for p in passed]
 
 
