@@ -29,7 +29,9 @@ from .collectives.communication import (
     pswapaxes,
     reduce_scatter_p,
 )
+from .collectives.casts import pcast, stage_p
 from .collectives.placing import device_put_p, sharding_constraint_p, with_sharding_constraint
+from .collectives.tokens import after_all, after_all_p, create_token, create_token_p, precv, precv_p, psend, psend_p
 from .control_flow import loop_rules as _loop_rules
 from .control_flow import scan_reverse as _scan_reverse
 from .control_flow import scan_rules as _scan_rules

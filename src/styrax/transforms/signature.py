@@ -18,6 +18,7 @@ from ..core.settings import config
 from ..core.tracing.trace import Tracer, raise_leak, state
 from ..core.trees import tree
 from ..core.trees.treedef import PyTreeDef, default_registry, leaf_treedef
+from ..core.types.avals import Token
 from .flattening import FlatFunction
 from .naming import argument_names
 from .references import Ref
@@ -227,7 +228,7 @@ class Call:
 
 def as_operand(x: Any, aval: Any) -> Any:
     """A value as programs take it: an array or a reference."""
-    if type(x) is Array or type(x) is Ref:
+    if type(x) is Array or type(x) is Ref or type(x) is Token:
         return x
     if isinstance(x, Tracer):
         raise_leak(x)

@@ -32,6 +32,7 @@ UNROLLED = 8  # reductions over so few elements are written out
 class Builder(Scalars):
     """Builds the operations of one program."""
 
+    token: Callable[[], Value]  # the value of a token
     inline: Callable[..., list[Value]]  # inline(closed, *values): writes a program here (see `lower`)
 
     def __init__(self) -> None:

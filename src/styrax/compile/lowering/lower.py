@@ -105,6 +105,7 @@ class Lowering:
         self.b = builder
         self.constant = constant
         self.generic = generic
+        builder.token = Token
         builder.inline = lambda closed, *args: self.closed(closed, args)
 
     def closed(self, closed: ClosedJaxpr, args: Sequence[Value]) -> list[Value]:

@@ -16,7 +16,7 @@ from .. import hooks
 from ..tracing import errors
 from ..tracing.trace import Tracer
 from ..types import dtypes
-from ..types.avals import AbstractRef, ShapedArray, aval_rules, shaped
+from ..types.avals import AbstractRef, AbstractToken, ShapedArray, Token, aval_rules, shaped
 
 if TYPE_CHECKING:
     from .array_methods import ArrayMethods
@@ -319,6 +319,8 @@ def float0_array(aval: ShapedArray, buffer: Any, committed: bool = False) -> np.
 
 def array_type(aval: ShapedArray) -> Callable[..., Any]:
     """What makes arrays of an abstract value, mostly their class."""
+    if type(aval) is AbstractToken:
+        return Token
     return float0_array if aval.dtype == dtypes.float0 else array_types.get(type(aval.dtype), Array)
 
 

@@ -229,6 +229,9 @@ class Builder(Scalars, Protocol):
     def host_call(self, function: Callable[..., Any], outs: Sequence[tuple], inputs: Sequence[Value]) -> list[Value]:
         """Calls a Python function of NumPy arrays at this point of the program."""
 
+    def token(self) -> Value:
+        """The value of a token, which has no content."""
+
     def inline(self, closed: ClosedJaxpr, *values: Value) -> list[Value]:
         """Writes a program here."""
 

@@ -230,6 +230,19 @@ class AbstractToken(AbstractValue):
 abstract_token = AbstractToken()
 
 
+class Token:
+    """A value without content, whose being there says that something has happened."""
+
+    __slots__ = ("_buf", "__weakref__")
+    aval = abstract_token
+
+    def __init__(self, buf: object = None, *_: object):
+        self._buf = buf
+
+    def block_until_ready(self) -> Token:
+        return self
+
+
 class ShapeDtypeStruct:
     """A shape and dtype standing for an array, as `eval_shape` returns and `jit(f).lower` accepts.
 
@@ -318,6 +331,7 @@ def _python_scalar_aval(x: Any) -> ShapedArray:
 for _type in (bool, int, float, complex):
     aval_rules[_type] = _python_scalar_aval
 aval_rules[np.ndarray] = _numpy_aval
+aval_rules[Token] = lambda _: abstract_token
 aval_rules[ShapeDtypeStruct] = lambda s: ShapedArray(s.shape, s.dtype, s.weak_type, sharding=s.sharding)
 for _dtype in (*dtypes.numpy_scalar_types(), np.void):  # (of void ones only float0)
     aval_rules[_dtype] = _numpy_aval

@@ -6,7 +6,7 @@ from ...lazy import names
 
 _HOMES = {
     "core": (
-        "AbstractToken ClosedJaxpr DebugInfo DropVar Effect Effects InconclusiveDimensionOperation Jaxpr JaxprEqn "
+        "AbstractToken Token ClosedJaxpr DebugInfo DropVar Effect Effects InconclusiveDimensionOperation Jaxpr JaxprEqn "
         "JaxprTypeError Literal Primitive TraceTag Var call_impl check_jaxpr concrete_or_error find_top_trace gensym "
         "get_opaque_trace_state jaxpr_as_fun jaxprs_in_params mapped_aval new_jaxpr_eqn no_effects "
         "nonempty_axis_env_DO_NOT_USE primal_dtype_to_tangent_dtype set_current_trace subjaxprs take_current_trace "

@@ -13,7 +13,7 @@ from styrax.core.programs.traits import Control
 from styrax.core.settings import config
 from styrax.core.tracing.trace import concrete_or_error, get_aval
 from styrax.core.trees import tree
-from styrax.core.types.avals import AbstractRef
+from styrax.core.types.avals import AbstractRef, AbstractToken
 from styrax.core.types.typing import PyTree
 from styrax.transforms import ad
 
@@ -255,7 +255,7 @@ def _check_operands(
         raise TypeError(f"scan takes {len(expected)} operands for its body, got {len(avals)}")
     first_x = num_consts + num_carry
     for i, (have, want) in enumerate(zip(avals, expected, strict=True)):
-        if isinstance(want, AbstractRef):
+        if isinstance(want, AbstractRef | AbstractToken):
             continue
         shape = (length, *want.shape) if i >= first_x else want.shape
         if have.shape != shape or have.dtype != want.dtype:

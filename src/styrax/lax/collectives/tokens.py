@@ -1,0 +1,97 @@
+"""Tokens: values without content that say what comes before what, and sends and receives that they order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from styrax.core.arrays.array import Array
+from styrax.core.programs import rules
+from styrax.core.programs.primitive import Primitive
+from styrax.core.tracing.trace import get_aval
+from styrax.core.trees import tree
+from styrax.core.types.avals import AbstractToken, ShapedArray, Token, abstract_token
+from styrax.core.types.effects import Effects
+from styrax.core.types.typing import AxisName, PyTree, SupportsShape
+
+from .communication import _check_bound, _effects, _names
+
+create_token_p = Primitive("create_token")
+after_all_p = Primitive("after_all")
+psend_p = Primitive("psend")
+precv_p = Primitive("precv")
+
+create_token_p.def_impl(lambda *_: Token())
+after_all_p.def_impl(lambda *_: Token())
+create_token_p.def_abstract_eval(lambda *_: abstract_token)
+
+
+@after_all_p.def_abstract_eval
+def _after_all_aval(*operands: Any) -> AbstractToken:
+    if not all(isinstance(a, AbstractToken) for a in operands):
+        raise TypeError("Arguments to after_all must be tokens")
+    return abstract_token
+
+
+for _primitive in (create_token_p, after_all_p):
+    rules.loops[_primitive] = lambda b, *_: b.token()
+    rules.stablehlos[_primitive] = lambda m, *tokens: m.op1("stablehlo.after_all", list(tokens), abstract_token)
+
+
+def create_token(_: PyTree = None) -> Token:
+    """A token that comes after nothing."""
+    return create_token_p.bind()
+
+
+def after_all(*operands: Token) -> Token:
+    """A token that comes after others. TypeError for operands that are none."""
+    _after_all_aval(*map(get_aval, operands))
+    return after_all_p.bind(*operands)
+
+
+# -- sends and receives -------------------------------------------------------------------------------------
+
+
+@psend_p.def_effectful_abstract_eval
+def _psend_aval(*_: Any, axis_name: tuple, perm: tuple) -> tuple[AbstractToken, Effects]:
+    _check_bound(axis_name, "psend")
+    return abstract_token, _effects(axis_name)
+
+
+@precv_p.def_effectful_abstract_eval
+def _precv_aval(*_: Any, out_shape: ShapedArray, axis_name: tuple, perm: tuple) -> tuple[ShapedArray, Effects]:
+    _check_bound(axis_name, "precv")
+    return out_shape, _effects(axis_name)
+
+
+def _pairs(perm: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    return tuple((int(a), int(b)) for a, b in perm)
+
+
+def psend(x: PyTree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Token:
+    """Sends an array along a named axis; `precv` with the token that it gives receives.
+
+    Only accelerators that send to one another run it: elsewhere compilation raises NotImplementedError.
+
+    Args:
+      x: an array.
+      axis_name: the axis, of a `shard_map`.
+      perm: pairs of the positions that send and receive.
+    """
+    leaves = tree.tree_leaves(x)
+    return psend_p.bind(*leaves, axis_name=_names(axis_name), perm=_pairs(perm))
+
+
+def precv(token: Token, out_shape: SupportsShape, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Array:
+    """Receives what a `psend` along a named axis sent.
+
+    Args:
+      token: what comes before, as `psend` and `create_token` give it.
+      out_shape: the shape and dtype of what is received.
+      axis_name, perm: as in `psend`.
+    """
+    aval = ShapedArray(tuple(out_shape.shape), out_shape.dtype)
+    return precv_p.bind(token, out_shape=aval, axis_name=_names(axis_name), perm=_pairs(perm))
+
+
+__all__ = ["after_all", "after_all_p", "create_token", "create_token_p", "precv", "precv_p", "psend", "psend_p"]
