@@ -319,6 +319,8 @@ class custom_vjp(Generic[P, R]):
           optimize_remat: whether calls that `checkpoint` runs again may use `fun` in place of `fwd` where
             nothing needs the residuals.
         """
+        if symbolic_zeros and optimize_remat:
+            raise NotImplementedError("remat optimization for custom_vjp does not support symbolic zeros")
         self.fwd = fwd
         self.bwd = bwd
         self.symbolic_zeros = symbolic_zeros
@@ -352,7 +354,11 @@ class custom_vjp(Generic[P, R]):
         rule = _Rule(name, self.fwd, self.bwd, self.symbolic_zeros, nondiff, in_tree, fun)
 
         def fwd(nonzero: Sequence[bool], *primals: Any) -> Any:
-            return rule.forward(nonzero, *primals)
+            if not self.optimize_remat:
+                return rule.forward(nonzero, *primals)
+            from .remat_rules import run_forward
+
+            return run_forward(fun, lambda *xs: rule.forward(nonzero, *xs), primals)
 
         def bwd(*_: Any) -> Any:
             raise TypeError(f"the backward rule of {name} has no residuals before its forward rule ran")

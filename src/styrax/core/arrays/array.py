@@ -114,6 +114,31 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
 
             return SingleDeviceSharding(self.device)
 
+    @property
+    def format(self) -> Any:
+        """The order of the dimensions in memory, which is by rows, and the sharding."""
+        from .layouts import Format, Layout
+
+        return Format(Layout(tuple(range(self.ndim)), (), 0), self.sharding)
+
+    @property
+    def traceback(self) -> None:
+        """Where the array was made; nobody notes it."""
+        return None
+
+    @property
+    def device_buffer(self) -> Any:
+        raise AttributeError("arr.device_buffer has been deprecated. Use arr.addressable_data(0)")
+
+    @property
+    def device_buffers(self) -> Any:
+        raise AttributeError(
+            "arr.device_buffers has been deprecated. Use [x.data for x in arr.addressable_shards]")
+
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        raise AttributeError("__cuda_array_interface__ is only defined for GPU buffers.")
+
     def placed(self, sharding: Any) -> Array:
         """The same array, committed to where it lives, under a sharding (None: its device)."""
         out = Array(self.aval, self._live(), committed=True)
