@@ -17,7 +17,7 @@ from .core.arrays.shardings import NamedSharding, PartitionSpec, make_single_dev
 from .core.types.manual_axes import ManualAxisType
 from .lax.collectives.placing import reshard
 from .parallel.axes import auto_axes, explicit_axes
-from .parallel.mapping import Infer
+from .parallel.device_mapping import Infer
 
 __all__ = [
     "AbstractDevice", "AbstractMesh", "AxisType", "Infer", "ManualAxisType", "Mesh", "NamedSharding", "PartitionSpec",

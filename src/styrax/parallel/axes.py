@@ -1,4 +1,4 @@
-"""Functions that see some axes of a mesh in another way than what is around them: `smap`, `auto_axes`, `explicit_axes`."""
+"""Functions that see axes of a mesh in another way than what is around: `smap`, `auto_axes`, `explicit_axes`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..core.types.typing import AxisName, Function, PyTree, ShardingLike
 from ..lax.collectives.placing import reshard
 from ..transforms.mapping import flatten_axes
 from ..transforms.naming import wraps
-from .mapping import Infer, shard_map
+from .device_mapping import Infer, shard_map
 
 
 def smap(f: Function | None = None, /, *, in_axes: int | None | Sequence[PyTree] = Infer, out_axes: PyTree,

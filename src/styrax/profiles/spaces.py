@@ -12,7 +12,7 @@ from pathlib import Path
 
 from .messages import Scalar, decode, encode, signed
 
-Stat = tuple[str, int | float | str | bytes]
+Stat = tuple[str, int | float | str]
 
 
 @dataclass(frozen=True)
@@ -124,8 +124,7 @@ class ProfilePlane:
             for number, values in stat.items():
                 if number != 1:
                     value = values[-1]
-                    yield name, (value.decode(errors="replace") if number in (5, 6) else signed(value) if number == 4 else
-                                 self.stat_names.get(value, "") if number == 7 else value)
+                    yield name, _value(number, value, self.stat_names)
 
 
 class ProfileData:
@@ -157,6 +156,14 @@ class ProfileData:
     def find_plane_with_name(self, name: str) -> ProfilePlane | None:
         """The plane of a name, or None where there is none."""
         return next((plane for plane in self.planes if plane.name == name), None)
+
+
+def _value(number: int, value: int | float | bytes, names: Mapping[int, str]) -> int | float | str:
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    if number == 7:
+        return names.get(int(value), "")
+    return signed(value) if number == 4 and isinstance(value, int) else value
 
 
 def _fields(data: bytes) -> dict[int, list]:

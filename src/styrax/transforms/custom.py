@@ -8,10 +8,11 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
-from ..core.arrays.constants import constant
 from ..core.arrays.array import Array
+from ..core.arrays.constants import constant
 from ..core.programs.jaxpr import DebugInfo, Jaxpr, eval_jaxpr
 from ..core.tracing import errors
+from ..core.tracing.source import api_boundary
 from ..core.tracing.staging import hoist_tracers
 from ..core.tracing.trace import Tracer, get_aval, state
 from ..core.trees import tree, tree_paths
@@ -188,6 +189,7 @@ class custom_jvp(Generic[P, R]):
 
         return functools.partial(self, instance)
 
+    @api_boundary
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         name = function_name(self.fun)
         rule = self.jvp
@@ -333,6 +335,7 @@ class custom_vjp(Generic[P, R]):
 
         return functools.partial(self, instance)
 
+    @api_boundary
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         name = function_name(self.fun)
         if self.fwd is None or self.bwd is None:
@@ -514,6 +517,7 @@ tree.register_pytree_node(
     lambda data, children: _ClosedPull(data[0], data[1], children[0], data[2]))
 
 
+@api_boundary
 def closure_convert(fun: Function, *example_args: PyTree) -> tuple[Function, list[Array]]:
     """Makes the traced floating-point values that a function closes over its arguments.
 

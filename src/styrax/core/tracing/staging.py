@@ -246,4 +246,5 @@ def hoist_tracers(closed: ClosedJaxpr, everything: bool = False) -> tuple[Closed
     return ClosedJaxpr(new, consts), captured
 
 
-__all__ = ["DynamicJaxprTracer", "StagingTrace", "aval_rules", "hoist_tracers", "inlines", "owner_of_constants", "trace_to_jaxpr"]
+__all__ = ["DynamicJaxprTracer", "StagingTrace", "aval_rules", "hoist_tracers", "inlines", "owner_of_constants",
+           "trace_to_jaxpr"]

@@ -28,8 +28,8 @@ class ManualAxisType:
         self.reduced = frozenset(reduced)
         for name, others in (("unreduced", self.unreduced), ("reduced", self.reduced)):
             if self.varying & others:
-                raise ValueError(f"varying and {name} cannot have common mesh axes. Got varying={set(self.varying)} and "
-                                 f"{name}={set(others)}")
+                raise ValueError(f"varying and {name} cannot have common mesh axes. Got varying={set(self.varying)} "
+                                 f"and {name}={set(others)}")
 
     @property
     def empty(self) -> bool:

@@ -9,7 +9,7 @@ from styrax.core.programs.primitive import Primitive
 from styrax.core.tracing.trace import state
 from styrax.core.types.typing import AxisName, PyTree
 
-from .communication import _names
+from .named_axes import _names
 
 stage_p = Primitive("stage")  # a value that is to be written down where it is used
 stage_p.def_impl(lambda x: x)

@@ -14,7 +14,7 @@ from styrax.core.types.avals import AbstractToken, ShapedArray, Token, abstract_
 from styrax.core.types.effects import Effects
 from styrax.core.types.typing import AxisName, PyTree, SupportsShape
 
-from .communication import _check_bound, _effects, _names
+from .named_axes import _check_bound, _effects, _names
 
 create_token_p = Primitive("create_token")
 after_all_p = Primitive("after_all")

@@ -52,9 +52,8 @@ def qdwh(x: ArrayLike, *, is_hermitian: bool = False, max_iterations: int | None
     tolerance = (4 * float(info.eps if eps is None else eps)) ** (1 / 3)
     if dynamic_shape is not None:
         rows, columns = dynamic_shape
-        inside = lax.bitwise_and(lax.lt(lax.broadcasted_iota(np.int32, a.shape, 0), lax.convert_element_type(rows, np.int32)),
-                          lax.lt(lax.broadcasted_iota(np.int32, a.shape, 1),
-                                 lax.convert_element_type(columns, np.int32)))
+        inside = lax.bitwise_and(lax.lt(lax.broadcasted_iota(np.int32, a.shape, 0), np.int32(rows)),
+                                 lax.lt(lax.broadcasted_iota(np.int32, a.shape, 1), np.int32(columns)))
         a = lax.select(inside, a, lax.full_like(a, 0))
     u, count, converged = _unitary(a, limit, tolerance, float(info.eps), float(info.tiny))
     # one step of Newton and Schulz takes the rounding of the iteration away
