@@ -19,10 +19,11 @@ from ..transforms.batching import (
     not_mapped,
     primitive_batchers,
 )
+from ..transforms.vmappables import register_vmappable, unregister_vmappable
 
 __all__ = [
     "AxisData", "BatchTrace", "BatchTracer", "axis_primitive_batchers", "bdim_at_front", "broadcast",
     "broadcast_batcher",
     "defbroadcasting", "defreducer", "defvectorized", "fancy_primitive_batchers", "matchaxis", "moveaxis", "not_mapped",
-    "primitive_batchers",
+    "primitive_batchers", "register_vmappable", "unregister_vmappable",
 ]

@@ -94,8 +94,14 @@ def dce_jaxpr_closed_call_rule(used_outputs: list[bool], eqn: JaxprEqn) -> tuple
                     lambda new, _: {"params": {**eqn.params, "call_jaxpr": new}, "effects": new.effects})
 
 
+def dce_jaxpr_call_rule(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
+    """The rule of dead-code elimination for equations whose parameter `call_jaxpr` is a program without constants."""
+    return dce_call(used_outputs, eqn, lambda: dce_jaxpr(eqn.params["call_jaxpr"], used_outputs),
+                    lambda new, _: {"params": {**eqn.params, "call_jaxpr": new}, "effects": new.effects})
+
+
 __all__ = [
     "DynamicJaxprTracer", "JaxprTrace", "JaxprTracer", "PartialVal", "custom_partial_eval_rules",
-    "dce_jaxpr", "dce_jaxpr_closed_call_rule", "dce_jaxpr_consts", "dce_rules", "partial_eval_jaxpr_custom",
+    "dce_jaxpr", "dce_jaxpr_call_rule", "dce_jaxpr_closed_call_rule", "dce_jaxpr_consts", "dce_rules", "partial_eval_jaxpr_custom",
     "partial_eval_jaxpr_custom_rules", "trace_to_jaxpr_dynamic", "trace_to_jaxpr_nounits",
 ]

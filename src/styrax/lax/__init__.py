@@ -24,6 +24,7 @@ from .collectives.communication import (
 )
 from .collectives.named_axes import axis_index, axis_index_p, axis_size
 from .collectives.placing import device_put_p, sharding_constraint_p, with_sharding_constraint
+from .collectives.ragged import ragged_all_to_all, ragged_all_to_all_p
 from .collectives.tokens import after_all, after_all_p, create_token, create_token_p, precv, precv_p, psend, psend_p
 from .control_flow import loop_rules as _loop_rules
 from .control_flow import scan_reverse as _scan_reverse

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from ..core.arrays import mesh as meshes
@@ -16,7 +16,7 @@ from ..transforms.naming import wraps
 from .device_mapping import Infer, shard_map
 
 
-def smap(f: Function | None = None, /, *, in_axes: int | None | Sequence[PyTree] = Infer, out_axes: PyTree,
+def smap(f: Function | None = None, /, *, in_axes: PyTree = Infer, out_axes: PyTree,
          axis_name: AxisName) -> Function:
     """`shard_map` over one axis of the mesh in force, which says by numbers along what the parts lie.
 

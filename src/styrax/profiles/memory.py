@@ -16,9 +16,14 @@ from .messages import Scalar, encode
 class LiveArray(Protocol):
     """What is asked of an array."""
 
-    nbytes: int
-    device: object
-    aval: object
+    @property
+    def nbytes(self) -> int: ...
+
+    @property
+    def device(self) -> object: ...
+
+    @property
+    def aval(self) -> object: ...
 
 
 def serialize(arrays: Iterable[LiveArray]) -> bytes:

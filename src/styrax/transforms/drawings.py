@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core.arrays.array import Array
 from ..core.arrays.devices import Sharding
+from ..core.arrays.shardings import NamedSharding
 from .debugging import inspect_array_sharding
 
 
@@ -31,7 +32,9 @@ def visualize_sharding(shape: Sequence[int], sharding: Sharding, *, use_color: b
     rows, columns = (1, shape[0]) if len(shape) == 1 else shape
     parts: dict[tuple[int, int], list[int]] = {}
     width = columns
-    for device, index in sharding.devices_indices_map(tuple(shape)).items():
+    places = (sharding.devices_indices_map(tuple(shape)) if isinstance(sharding, NamedSharding) else
+              dict.fromkeys(sharding.device_set, (slice(None),) * len(shape)))
+    for device, index in places.items():
         *above, beside = index
         begin, end, _ = beside.indices(columns)
         width = end - begin

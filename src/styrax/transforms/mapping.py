@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
@@ -23,6 +24,10 @@ class _Unmapped:
 
 
 _unmapped = _Unmapped()
+
+
+# types of what libraries put in place of axes -> what then runs the call (see `vmappables`)
+spec_types: dict[type, Callable[..., Any]] = {}
 
 
 @api_boundary
@@ -74,6 +79,12 @@ def vmap(fun: F, in_axes: int | None | Sequence[PyTree] = 0, out_axes: PyTree = 
 
     @wraps(fun, docstr=_DOC + ("\n\nOriginal documentation:\n\n{doc}" if doc else ""))
     def vmap_f(*args: Any, **kwargs: Any) -> Any:
+        if spec_types:
+            leaves = tree.tree_leaves((in_axes, out_axes))
+            call = next((spec_types[type(a)] for a in leaves if type(a) in spec_types), None)
+            if call is not None:
+                return call(functools.partial(fun, **kwargs), args, in_axes, out_axes, axis_size,
+                            dict(axis_name=axis_name, spmd_axis_name=spmd_axis_name))
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError("vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
                              f"positional arguments passed to the function, but got len(in_axes)={len(in_axes)}, "
@@ -104,7 +115,7 @@ def vmap(fun: F, in_axes: int | None | Sequence[PyTree] = 0, out_axes: PyTree = 
 
 
 def _is_axis(x: Any) -> bool:
-    return x is None or (hasattr(x, "__index__") and not isinstance(x, str))
+    return x is None or (hasattr(x, "__index__") and not isinstance(x, str)) or type(x) in spec_types
 
 
 def _names(spmd_axis_name: Any) -> Any:

@@ -126,15 +126,6 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
         return None
 
     @property
-    def device_buffer(self) -> Any:
-        raise AttributeError("arr.device_buffer has been deprecated. Use arr.addressable_data(0)")
-
-    @property
-    def device_buffers(self) -> Any:
-        raise AttributeError(
-            "arr.device_buffers has been deprecated. Use [x.data for x in arr.addressable_shards]")
-
-    @property
     def __cuda_array_interface__(self) -> Any:
         raise AttributeError("__cuda_array_interface__ is only defined for GPU buffers.")
 
