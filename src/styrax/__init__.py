@@ -23,7 +23,7 @@ _HOMES = {
         "transfer_guard_host_to_device"),
     "core.arrays.devices": "Device Shard",
     "core.types.dtypes": "float0",
-    "core.arrays.mesh": "make_mesh set_mesh",
+    "core.arrays.mesh": "get_abstract_mesh get_mesh make_mesh set_mesh use_abstract_mesh",
     "core.arrays.shardings": "NamedSharding P:PartitionSpec",
     "core.tracing.trace": "ensure_compile_time_eval typeof",
     "lax.collectives.placing": "device_put reshard",
@@ -93,7 +93,7 @@ if TYPE_CHECKING:  # the same names for type checkers and editors
     )
     from .core.arrays.array import Array
     from .core.arrays.devices import Device, Shard
-    from .core.arrays.mesh import make_mesh, set_mesh
+    from .core.arrays.mesh import get_abstract_mesh, get_mesh, make_mesh, set_mesh, use_abstract_mesh
     from .core.arrays.shardings import NamedSharding
     from .core.arrays.shardings import PartitionSpec as P
     from .core.settings.config import (
@@ -195,7 +195,8 @@ if TYPE_CHECKING:  # the same names for type checkers and editors
         "device_get", "device_put", "devices", "disable_jit", "distributed", "dlpack", "ds", "dtypes",
         "effects_barrier", "empty_ref", "enable_checks", "enable_custom_prng", "enable_x64",
         "ensure_compile_time_eval", "errors", "eval_shape", "experimental", "explain_cache_misses", "extend",
-        "flatten_util", "float0", "free_ref", "freeze", "fwd_and_bwd", "grad", "hessian", "host_count", "host_id",
+        "flatten_util", "float0", "free_ref", "freeze", "fwd_and_bwd", "get_abstract_mesh", "get_mesh", "grad",
+        "hessian", "host_count", "host_id",
         "host_ids", "interpreters", "jacfwd", "jacobian", "jacrev", "jax2tf_associative_scan_reductions", "jit",
         "jvp", "lax", "legacy_prng_key", "lib", "linear_transpose", "linearize", "live_arrays", "local_device_count",
         "local_devices", "log_compiles", "make_array_from_callback", "make_array_from_process_local_data",
@@ -207,7 +208,7 @@ if TYPE_CHECKING:  # the same names for type checkers and editors
         "smap", "softmax_custom_jvp", "stages", "test_util", "thread_guard", "threefry_partitionable", "transfer_guard",
         "transfer_guard_device_to_device", "transfer_guard_device_to_host", "transfer_guard_host_to_device", "tree",
         "tree_util",
-        "typeof", "typing", "value_and_grad", "version", "vjp", "vmap",
+        "typeof", "typing", "use_abstract_mesh", "value_and_grad", "version", "vjp", "vmap",
     ]
 else:
     __getattr__, __dir__, __all__ = _names(__name__, _HOMES, _ALIASES, _MODULES)

@@ -60,8 +60,7 @@ class _Trace:
         """Ends the recording and writes it, in the layout that TensorBoard's profile plugin and Perfetto read."""
         if self.recording in active:
             active.remove(self.recording)
-        folder = Path(self.folder, "plugins", "profile", time.strftime("%Y_%m_%d_%H_%M_%S"))
-        folder.mkdir(parents=True, exist_ok=True)
+        folder = _folder_in(self.folder)
         host = socket.gethostname()
         (folder / f"{host}.xplane.pb").write_bytes(serialize(self.recording.spans, host))
         for pid, other in others.items():
@@ -156,6 +155,32 @@ def annotate_function(func: Callable[P, R], name: str | None = None, **decorator
             return func(*args, **kwargs)
 
     return annotated
+
+
+class ProfileSession:
+    """A recording that gives what it recorded instead of writing it to a folder."""
+
+    def __init__(self, profiler_options: ProfileOptions | None = None):
+        self._recording = Recording()
+        if profiler_options is None or profiler_options.host_tracer_level > 0:
+            active.append(self._recording)
+
+    def stop(self) -> bytes:
+        """Ends the recording: the trace, as an XSpace message for `ProfileData` and `export_profile_data`."""
+        if self._recording in active:
+            active.remove(self._recording)
+        return serialize(self._recording.spans, socket.gethostname())
+
+
+def export_profile_data(data: bytes, log_dir: str | os.PathLike) -> None:
+    """Writes a trace that `ProfileSession.stop` gave, as `stop_trace` does for TensorBoard."""
+    (_folder_in(log_dir) / f"{socket.gethostname()}.xplane.pb").write_bytes(data)
+
+
+def _folder_in(log_dir: str | os.PathLike) -> Path:
+    folder = Path(log_dir, "plugins", "profile", time.strftime("%Y_%m_%d_%H_%M_%S"))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def device_memory_profile(backend: str | None = None) -> bytes:

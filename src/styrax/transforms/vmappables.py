@@ -1,7 +1,8 @@
 """Containers of libraries that `vmap` maps over by rules of theirs: how one is cut into elements, and put together.
 
-A rule `to_elt(cont, index, container, spec)` gives the element, in which `cont(array, axis)` stands for an array's
-slice; `from_elt(cont, size, element, spec)` gives the container, in which `cont(size, slice, axis)` stands for the array.
+A rule `to_elt(cont, index, container, spec)` gives the element, in which `cont(array, axis)` stands for the slice of an
+array; `from_elt(cont, size, element, spec)` gives the container, in which `cont(size, slice, axis)` stands for the
+array.
 """
 
 from __future__ import annotations

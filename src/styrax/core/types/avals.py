@@ -235,6 +235,7 @@ class Token:
 
     __slots__ = ("_buf", "__weakref__")
     aval = abstract_token
+    committed = False
 
     def __init__(self, buf: object = None, *_: object):
         self._buf = buf

@@ -8,6 +8,7 @@ from styrax.core.programs import rules
 from styrax.core.programs.primitive import Primitive
 from styrax.core.tracing.trace import state
 from styrax.core.types.typing import AxisName, PyTree
+from styrax.transforms import ad, batching
 
 from .named_axes import _names
 
@@ -16,6 +17,8 @@ stage_p.def_impl(lambda x: x)
 stage_p.def_abstract_eval(lambda x: x)
 rules.loops[stage_p] = rules.same_value
 rules.stablehlos[stage_p] = lambda _, x: x
+ad.deflinear2(stage_p, lambda ct, _: [ct])
+batching.defvectorized(stage_p)
 rules.stagings[stage_p] = lambda trace, tracers, params: tracers[0]
 
 

@@ -16,6 +16,7 @@ from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad, batching
 from styrax.transforms.batching import AxisData
 
+from ..elementwise.casting import as_array
 from .communication import all_to_all
 from .named_axes import AxisName, _check_bound, _collective, _effects, _groups, _names
 
@@ -34,7 +35,7 @@ def _batch(axis_data: AxisData, args: Sequence[Any], dims: Sequence[int | None],
         raise NotImplementedError("ragged_all_to_all under vmap along another axis, or in groups")
     size = axis_data.size
     operand, output, starts, sizes, targets, _ = (
-        batching.bdim_at_front(x, d, size) for x, d in zip(args, dims, strict=True))
+        as_array(batching.bdim_at_front(x, d, size)) for x, d in zip(args, dims, strict=True))
     length, room = operand.shape[1], output.shape[1]
     place = lax.iota(np.int32, room)
 

@@ -13,13 +13,14 @@ from styrax.core.trees import tree
 from styrax.core.types.avals import AbstractToken, ShapedArray, Token, abstract_token
 from styrax.core.types.effects import Effects
 from styrax.core.types.typing import AxisName, PyTree, SupportsShape
+from styrax.transforms.batching import AxisData
 
-from .named_axes import _check_bound, _effects, _names
+from .named_axes import _check_bound, _collective, _effects, _names
 
 create_token_p = Primitive("create_token")
 after_all_p = Primitive("after_all")
-psend_p = Primitive("psend")
-precv_p = Primitive("precv")
+psend_p = _collective("psend", lambda params: params["axis_name"])
+precv_p = _collective("precv", lambda params: params["axis_name"])
 
 create_token_p.def_impl(lambda *_: Token())
 after_all_p.def_impl(lambda *_: Token())
@@ -64,6 +65,13 @@ def _precv_aval(*_: Any, out_shape: ShapedArray, axis_name: tuple, perm: tuple) 
     return out_shape, _effects(axis_name)
 
 
+def _refuse(axis_data: AxisData, args: Sequence[Any], dims: Sequence[int | None], **_: Any) -> Any:
+    raise NotImplementedError(f"a send or a receive along {axis_data.name!r}: that takes several devices")
+
+
+rules.fancy_batchers[psend_p] = rules.fancy_batchers[precv_p] = _refuse
+
+
 def _pairs(perm: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
     return tuple((int(a), int(b)) for a, b in perm)
 
@@ -71,7 +79,7 @@ def _pairs(perm: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 def psend(x: PyTree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> Token:
     """Sends an array along a named axis; `precv` with the token that it gives receives.
 
-    Only accelerators that send to one another run it: elsewhere compilation raises NotImplementedError.
+    Only accelerators that send to one another run it: elsewhere it raises NotImplementedError.
 
     Args:
       x: an array.
