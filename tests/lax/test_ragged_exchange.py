@@ -9,7 +9,7 @@ import styrax as jax
 import styrax.numpy as jnp
 from styrax import lax
 
-STARTS = np.array([[0, 1, 3], [0, 2, 2], [4, 0, 0]])
+STARTS = np.array([[0, 1, 3], [0, 2, 3], [4, 0, 0]])
 SIZES = np.array([[1, 2, 0], [2, 1, 1], [0, 0, 3]])
 TARGETS = np.array([[0, 0, 0], [1, 2, 1], [4, 0, 2]])
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from .debugging import inspect_array_sharding
 
 
 def visualize_sharding(shape: Sequence[int], sharding: Sharding, *, use_color: bool = True, scale: float = 1.0,
-                       min_width: int = 9, max_width: int = 80, color_map: Any = None) -> None:
+                       min_width: int = 9, max_width: int = 80, color_map: Callable[..., object] | None = None) -> None:
     """Prints which device holds what of an array.
 
     Args:
@@ -53,7 +52,7 @@ def visualize_sharding(shape: Sequence[int], sharding: Sharding, *, use_color: b
     print("└" + "┴".join([bar] * len(lefts)) + "┘")
 
 
-def visualize_array_sharding(arr: Array, **kwargs: Any) -> None:
+def visualize_array_sharding(arr: Array, **kwargs: bool | float) -> None:
     """Prints which device holds what of an array; inside `jit`, when the program runs. See `visualize_sharding`."""
     shape = arr.shape
     inspect_array_sharding(arr, callback=lambda sharding: visualize_sharding(shape, sharding, **kwargs))

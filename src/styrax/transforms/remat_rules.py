@@ -18,6 +18,7 @@ from ..core.types.effects import Effects
 from .batch import AxisData, batch_jaxpr2, batch_jaxpr_axes
 from .jit_rules import call_effects
 from .jvp import jvp_flat
+from .linear import backward_pass
 from .plain_calls import closed_call_p
 
 remat_opt_p = Primitive("remat_opt", multiple_results=True)
@@ -89,6 +90,13 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, fwd_jaxpr: ClosedJa
 
 
 rules.jvps[remat_opt_p] = _jvp
+
+
+def _transpose(cts: Sequence[Any], *args: Any, fwd_jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
+    return backward_pass(fwd_jaxpr.jaxpr, fwd_jaxpr.consts, args, cts)
+
+
+rules.transposes[remat_opt_p] = _transpose
 
 
 def _batch(axis_data: AxisData, args: Sequence[Any], dims: Sequence[int | None], *, fwd_jaxpr: ClosedJaxpr,

@@ -104,6 +104,7 @@ def ragged_all_to_all(operand: ArrayLike, output: ArrayLike, input_offsets: Arra
       output: what the received parts are written into.
       input_offsets, send_sizes: by receiver, where the part begins in `operand` and how long it is.
       output_offsets: by receiver, where the part begins in its `output`.
+        Derivatives that are taken inside of the map take it that no element is sent twice.
       recv_sizes: by sender, how long the part is that comes from it.
       axis_name: the axis.
       axis_index_groups: groups of positions that exchange among themselves.

@@ -36,7 +36,8 @@ def _after_all_aval(*operands: Any) -> AbstractToken:
 
 for _primitive in (create_token_p, after_all_p):
     rules.loops[_primitive] = lambda b, *_: b.token()
-    rules.stablehlos[_primitive] = lambda m, *tokens: m.op1("stablehlo.after_all", list(tokens), abstract_token)
+rules.stablehlos[create_token_p] = lambda m: m.op1("stablehlo.create_token", [], abstract_token)
+rules.stablehlos[after_all_p] = lambda m, *tokens: m.op1("stablehlo.after_all", list(tokens), abstract_token)
 
 
 def create_token(_: PyTree = None) -> Token:
