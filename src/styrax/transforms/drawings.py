@@ -9,6 +9,7 @@ import numpy as np
 from ..core.arrays.array import Array
 from ..core.arrays.devices import Sharding
 from ..core.arrays.shardings import NamedSharding
+from ..core.types.typing import PyTree
 from .debugging import inspect_array_sharding
 
 
@@ -52,7 +53,7 @@ def visualize_sharding(shape: Sequence[int], sharding: Sharding, *, use_color: b
     print("└" + "┴".join([bar] * len(lefts)) + "┘")
 
 
-def visualize_array_sharding(arr: Array, **kwargs: bool | float) -> None:
+def visualize_array_sharding(arr: Array, **kwargs: PyTree) -> None:
     """Prints which device holds what of an array; inside `jit`, when the program runs. See `visualize_sharding`."""
     shape = arr.shape
     inspect_array_sharding(arr, callback=lambda sharding: visualize_sharding(shape, sharding, **kwargs))

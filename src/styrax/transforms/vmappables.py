@@ -76,7 +76,7 @@ def call_with_specs(fun: Callable, args: Sequence[Any], in_axes: Any, out_axes: 
     def index() -> Any:
         rules = next((r for r in registered.values() if isinstance(axis_size, r.axis_size_type)), None)
         if rules is None or rules.make_iota is None:
-            return lax.iota("int32", size)
+            return lax.iota("int32", size or 0)
         return rules.make_iota(axis_size)
 
     size = axis_size if isinstance(axis_size, int) else None

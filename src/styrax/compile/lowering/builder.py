@@ -29,7 +29,8 @@ class Builder:
 
     # (slots: a builder is made for each program, however small)
     __slots__ = (
-        "inline", "arena", "scalars", "declarations", "sizes", "ops", "avals_in", "avals_out", "host_calls", "elements",
+        "inline", "token", "arena", "scalars", "declarations", "sizes", "ops", "avals_in", "avals_out", "host_calls",
+        "elements",
         "probing",
         *(
             "index int product iadd isub imul floordiv floormod const cast bitcast lift complex real imag conj select "
