@@ -80,3 +80,21 @@ def test_errors():
     for bad in (jnp.zeros(1), jnp.zeros((1, 1), int), jnp.zeros(0, int), jnp.zeros(2, int)):
         with pytest.raises(ValueError, match="ragged_all_to_all"):
             jax.vmap(lambda x: exchange(x, x, bad, *[jnp.zeros(1, int)] * 3), axis_name="i")(jnp.ones((1, 2)))  # noqa: B023
+
+
+def test_programs_for_xla():
+    """The call's name, its attributes and types are those that JAX writes."""
+    import jax as theirs
+
+    from styrax.xla.stablehlo import module_text
+
+    numbers = [np.zeros(1, np.int32)] * 4
+    args = (np.zeros(4, np.float32), np.zeros(4, np.float32), *numbers)
+    mesh = theirs.make_mesh((1,), ("i",), axis_types=(theirs.sharding.AxisType.Auto,))
+    f = theirs.shard_map(lambda *xs: theirs.lax.ragged_all_to_all(*xs, axis_name="i"), mesh=mesh,
+                         in_specs=theirs.P("i"), out_specs=theirs.P("i"))
+    wanted = theirs.jit(f).lower(*args).as_text()
+    ours = module_text(jax.make_jaxpr(exchange, axis_env=[("i", 1)])(*args), axes={"i": 1})
+    for part in ("ragged_all_to_all", "api_version = 4 : i32", "channel_id = 1 : i64",
+                 "(tensor<4xf32>, tensor<4xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>)"):
+        assert part in wanted and part in ours

@@ -16,6 +16,7 @@ from styrax.core.types.avals import ShapedArray, abstract_token
 from .axis_reductions import pmax_p, pmin_p, psum_p
 from .communication import all_gather_p, all_to_all_p, pbroadcast_p, ppermute_p, reduce_scatter_p
 from .named_axes import axis_index_p, refuse_names
+from .ragged import ragged_all_to_all_p
 from .tokens import precv_p, psend_p
 
 UINT32 = np.dtype(np.uint32)
@@ -166,3 +167,14 @@ def _precv(m: Any, token: Any, *, out_shape: ShapedArray, axis_name: Sequence[Ha
 
 rules.stablehlos[psend_p] = _psend
 rules.stablehlos[precv_p] = _precv
+
+
+def _ragged_all_to_all(m: Any, *xs: Any, axis_name: Sequence[Hashable], axis_index_groups: Any) -> Any:
+    groups = _matrix(_groups(m, axis_name, axis_index_groups))
+    m.module.channels += 1
+    config = f"{{channel_id = {m.module.channels} : i64, replica_groups = {groups}}}"
+    return m.op1("stablehlo.custom_call", list(xs), m.avals_out[0],
+                 f'call_target_name = "ragged_all_to_all", api_version = 4 : i32, backend_config = {config}')
+
+
+rules.stablehlos[ragged_all_to_all_p] = _ragged_all_to_all
