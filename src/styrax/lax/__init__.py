@@ -7,6 +7,7 @@ from typing import Any as _Any
 
 from .collectives import replicas as _replicas
 from .collectives.axis_reductions import pmax, pmax_p, pmean, pmin, pmin_p, psum, psum_p
+from .collectives.casts import pcast, stage_p
 from .collectives.communication import (
     all_gather,
     all_gather_p,
@@ -23,6 +24,8 @@ from .collectives.communication import (
 )
 from .collectives.named_axes import axis_index, axis_index_p, axis_size
 from .collectives.placing import device_put_p, sharding_constraint_p, with_sharding_constraint
+from .collectives.ragged import ragged_all_to_all, ragged_all_to_all_p
+from .collectives.sends import precv, precv_p, psend, psend_p
 from .control_flow import loop_rules as _loop_rules
 from .control_flow import scan_reverse as _scan_reverse
 from .control_flow import scan_rules as _scan_rules

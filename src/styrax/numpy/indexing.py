@@ -372,7 +372,8 @@ def _dynamic_read(x: Any, entries: list[Any], new: list[int]) -> Any:
         if type(start) is int:
             start = np.asarray(start, kind)  # with an OverflowError where it does not fit
         else:
-            start = convert(start, kind) if isinstance(start, Tracer) else np.asarray(start).astype(kind)
+            known = not isinstance(start, Tracer) and not (staged and type(start) is Array)
+            start = np.asarray(start).astype(kind) if known else convert(start, kind)
         # While something is traced the numbers become part of the program, too, as JAX prints it.
         starts.append(_wrapped(start, x.shape[axis]) if staged else start)
     out = lax.dynamic_slice(x, starts, sizes, allow_negative_indices=not staged)

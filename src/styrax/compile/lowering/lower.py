@@ -69,6 +69,9 @@ def run(program: Program) -> Program:
 
     def constant(value: Any, aval: Any) -> Value:
         found = known.get(id(value))
+        if found is None and aval.shape == () and isinstance(aval.dtype, np.dtype) and aval.dtype != dtypes.float0:
+            # a number of the program, as its literals are
+            found = known[id(value)] = lowering.literal(Literal(np.asarray(value)[()], aval))
         if found is None:
             buffer, found = argument(aval, BufferKind.CONST)
             known[id(value)] = found
@@ -76,7 +79,8 @@ def run(program: Program) -> Program:
                 constants.append((buffer, value))
         return found
 
-    results = Lowering(b, constant, program.generic).closed(program.closed, args)
+    lowering = Lowering(b, constant, program.generic)
+    results = lowering.closed(program.closed, args)
     outputs: list[Buffer | None] = []
     for aval, result in zip(program.closed.out_avals, results, strict=True):
         buffer, target = (None, None) if isinstance(result, Token) else argument(aval, BufferKind.OUT)

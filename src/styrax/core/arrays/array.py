@@ -97,10 +97,6 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
     def nbytes(self) -> int:
         return self.aval.size * self.aval.dtype.itemsize
 
-    @property
-    def inline_as_literal(self) -> bool:
-        return self.aval.shape == () and not isinstance(self.aval.dtype, dtypes.ExtendedDType)
-
     # -- where it lives ------------------------------------------------------------------------
     @property
     def device(self) -> Any:
@@ -117,6 +113,22 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
             from .devices import SingleDeviceSharding
 
             return SingleDeviceSharding(self.device)
+
+    @property
+    def format(self) -> Any:
+        """The order of the dimensions in memory, which is by rows, and the sharding."""
+        from .layouts import Format, Layout
+
+        return Format(Layout(tuple(range(self.ndim)), (), 0), self.sharding)
+
+    @property
+    def traceback(self) -> None:
+        """Where the array was made; nobody notes it."""
+        return None
+
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        raise AttributeError("__cuda_array_interface__ is only defined for GPU buffers.")
 
     def placed(self, sharding: Any) -> Array:
         """The same array, committed to where it lives, under a sharding (None: its device)."""

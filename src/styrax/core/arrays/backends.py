@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from .. import hooks
 
@@ -44,6 +44,7 @@ class Executable(Protocol):
         """Bytes of code, arguments, results, results in donated arguments, and workspace."""
 
 
+@runtime_checkable
 class Backend(Protocol):
     """What a platform offers.
 

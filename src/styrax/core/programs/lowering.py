@@ -252,12 +252,12 @@ class Builder(Scalars, Protocol):
              arguments: Callable[[list[Any], list[Any]], Sequence[Any]]) -> list[Value]:
         """Calls a native library function once."""
 
-    def token(self) -> Value:
-        """A token."""
-
     def host_call(self, function: Callable[..., Any], outs: Sequence[tuple], inputs: Sequence[Value],
                   in_place: bool = False) -> list[Value]:
         """Calls a Python function of NumPy arrays at this point of the program."""
+
+    def token(self) -> Value:
+        """The value of a token, which has no content."""
 
     def inline(self, closed: ClosedJaxpr, *values: Value) -> list[Value]:
         """Writes a program here."""

@@ -22,7 +22,6 @@ from styrax.core.types.dims import is_symbolic
 from styrax.core.types.typing import ArrayLike, PyTree
 
 from .bodies import (
-    as_array,
     check_carry,
     check_effects,
     first_argument,
@@ -124,7 +123,7 @@ def bind_while(
             body_jaxpr=short_body,
         )
     )
-    return [as_array(x) if s else next(outs) for x, s in zip(init, still, strict=True)]
+    return [x if s else next(outs) for x, s in zip(init, still, strict=True)]
 
 
 def _drop_forwarding(
