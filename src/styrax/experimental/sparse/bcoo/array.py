@@ -13,7 +13,6 @@ from styrax.core.arrays.array import Array
 from styrax.core.tracing.trace import concrete_or_error
 from styrax.core.trees.tree import register_pytree_node_class
 from styrax.core.types.typing import ArrayLike, DTypeLike, Object, PyTree, Shape
-
 from styrax.transforms.containers import Container, containers
 
 from ..arrays import JAXSparse, SparseInfo

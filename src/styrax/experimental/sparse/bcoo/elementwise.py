@@ -72,28 +72,41 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
     return BCOO((data, indices), shape=tuple(n for d, n in enumerate(mat.shape) if d not in summed))
 
 
+def at_positions(mat: BCOO, v: ArrayLike, fill_value: int = 0) -> Array:
+    """The elements of a dense array, broadcast to the shape of a BCOO array, at its positions: data for it.
+
+    Args:
+      mat: a BCOO array.
+      v: a dense array that broadcasts to its shape.
+      fill_value: what is taken where a position lies beyond the shape.
+
+    Raises:
+      NotImplementedError: `v` would broadcast to another shape.
+    """
+    v = jnp.asarray(v)
+    shape = mat.shape
+    extra = mat.ndim - v.ndim
+    if extra < 0 or any(n not in (1, m) for n, m in zip(v.shape, shape[extra:], strict=True)):
+        raise NotImplementedError(
+            "multiplication between sparse and dense is only implemented for cases where the output shape matches the "
+            f"sparse matrix shape. Got {shape=}, v.shape={v.shape}")
+    if not v.ndim:
+        return v
+    n_batch, n_sparse, n_dense, nse = layout_of(*mat._bufs, shape)
+    v = v.reshape((1,) * extra + v.shape)
+    where = positions(jnp.broadcast_to(mat.indices, (*shape[:n_batch], nse, n_sparse)))
+    at = tuple(jnp.zeros_like(x) if v.shape[d] == 1 else x for d, x in enumerate(where))
+    found = v.at[at].get(mode="fill", fill_value=fill_value) if at else v[None]
+    return jnp.broadcast_to(found, (*shape[:n_batch], nse, *found.shape[found.ndim - n_dense:]))
+
+
 def bcoo_multiply_dense(sp_mat: BCOO, v: ArrayLike) -> Array:
     """The data of the elementwise product of a BCOO array and a dense one that broadcasts to its shape.
 
     Raises:
       NotImplementedError: it does not, or the product would have more elements.
     """
-    v = jnp.asarray(v)
-    shape = sp_mat.shape
-    extra = sp_mat.ndim - v.ndim
-    if extra < 0 or any(n not in (1, m) for n, m in zip(v.shape, shape[extra:], strict=True)):
-        raise NotImplementedError(
-            "multiplication between sparse and dense is only implemented for cases where the output shape matches the "
-            f"sparse matrix shape. Got {shape=}, v.shape={v.shape}")
-    if not v.ndim:
-        return sp_mat.data * v
-    n_batch, n_sparse, _, nse = layout_of(*sp_mat._bufs, shape)
-    v = v.reshape((1,) * extra + v.shape)
-    sizes = v.shape
-    where = positions(jnp.broadcast_to(sp_mat.indices, (*shape[:n_batch], nse, n_sparse)))
-    at = tuple(jnp.zeros_like(x) if sizes[d] == 1 else x for d, x in enumerate(where))
-    found = v.at[at].get(mode="fill", fill_value=0) if at else v
-    return sp_mat.data * jnp.broadcast_to(found, (*shape[:n_batch], nse, *found.shape[found.ndim - sp_mat.n_dense:]))
+    return sp_mat.data * at_positions(sp_mat, v)
 
 
 def _multiplied(lhs_data: Array, lhs_indices: Array, rhs_data: Array, rhs_indices: Array, *,

@@ -12,10 +12,10 @@ import styrax.numpy as jnp
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.types.avals import ShapeDtypeStruct
-from styrax.core.types.typing import ArrayLike, DTypeLike, Object, ShardingLike
+from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.transforms.api import eval_shape
 
-from ..arrays import JAXSparse, SparseInfo
+from ..arrays import SparseInfo
 from ..primitives import traceable
 from .array import BCOO
 from .sparse_products import spdot_general
