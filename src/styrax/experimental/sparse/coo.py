@@ -29,12 +29,12 @@ class COOInfo(NamedTuple):
 
 # -- functions of buffers -----------------------------------------------------------------------------
 def _todense_of(data: Array, row: Array, col: Array, *, spinfo: COOInfo) -> Array:
-    return jnp.zeros(spinfo.shape, data.dtype).at[row, col].add(data, mode="drop")
+    return jnp.zeros(spinfo.shape, data.dtype).at[row, col].add(data, mode="drop", wrap_negative_indices=False)
 
 
 def _fromdense_of(mat: Array, *, nse: int, index_dtype: DTypeLike) -> list[Array]:
     row, col = jnp.nonzero(mat, size=nse, fill_value=mat.shape)
-    data = mat.at[row, col].get(mode="fill", fill_value=0)
+    data = mat.at[row, col].get(mode="fill", fill_value=0, wrap_negative_indices=False)
     return [data, row.astype(index_dtype), col.astype(index_dtype)]
 
 
@@ -43,9 +43,9 @@ def product(data: Array, row: Array, col: Array, B: Array, shape: Sequence[int],
     if transpose:
         row, col, shape = col, row, shape[::-1]
     dtype = jnp.result_type(data, B)
-    met = B.at[col].get(mode="fill", fill_value=0).astype(dtype)
+    met = B.at[col].get(mode="fill", fill_value=0, wrap_negative_indices=False).astype(dtype)
     terms = jnp.expand_dims(data.astype(dtype), tuple(range(1, B.ndim))) * met
-    return jnp.zeros((shape[0], *B.shape[1:]), dtype).at[row].add(terms, mode="drop")
+    return jnp.zeros((shape[0], *B.shape[1:]), dtype).at[row].add(terms, mode="drop", wrap_negative_indices=False)
 
 
 def _product_of(data: Array, row: Array, col: Array, B: Array, *, spinfo: COOInfo, transpose: bool) -> Array:

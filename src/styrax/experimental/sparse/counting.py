@@ -6,6 +6,11 @@ import styrax.numpy as jnp
 from styrax.core.arrays.array import Array
 from styrax.core.types.typing import ArrayLike
 
+from .arrays import SparseInfo as SparseInfo  # JAX has these beside each other, in `util`
+from .errors import CuSparseEfficiencyWarning as CuSparseEfficiencyWarning
+from .errors import SparseEfficiencyError as SparseEfficiencyError
+from .errors import SparseEfficiencyWarning as SparseEfficiencyWarning
+
 
 def stored_mask(mat: ArrayLike, n_dense: int = 0) -> Array:
     """Where a dense array has something to store: booleans with its batch and sparse dimensions."""

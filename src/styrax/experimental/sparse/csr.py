@@ -24,17 +24,18 @@ Self = TypeVar("Self", bound="Compressed")
 # -- functions of buffers -----------------------------------------------------------------------------
 def compressed(row: Array, rows: int, index_dtype: DTypeLike) -> Array:
     """Where the elements of each row begin and end, given their rows in ascending order: `(rows + 1,)` integers."""
-    counts = jnp.zeros(rows + 1, index_dtype).at[row + 1].add(1, mode="drop")
+    counts = jnp.zeros(rows + 1, index_dtype).at[row + 1].add(1, mode="drop", wrap_negative_indices=False)
     return jnp.cumsum(counts, dtype=counts.dtype)
 
 
 def _todense_of(data: Array, indices: Array, indptr: Array, *, shape: tuple[int, ...]) -> Array:
-    return jnp.zeros(shape, data.dtype).at[csr_to_coo(indices, indptr)].add(data, mode="drop")
+    zeros = jnp.zeros(shape, data.dtype)
+    return zeros.at[csr_to_coo(indices, indptr)].add(data, mode="drop", wrap_negative_indices=False)
 
 
 def _fromdense_of(mat: Array, *, nse: int, index_dtype: DTypeLike) -> list[Array]:
     row, col = jnp.nonzero(mat, size=nse, fill_value=mat.shape)
-    data = mat.at[row, col].get(mode="fill", fill_value=0)
+    data = mat.at[row, col].get(mode="fill", fill_value=0, wrap_negative_indices=False)
     return [data, col.astype(index_dtype), compressed(row, mat.shape[0], index_dtype)]
 
 

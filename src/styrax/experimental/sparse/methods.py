@@ -33,6 +33,11 @@ def _astype(self: BCOO, *args: Any, **kwargs: Any) -> Any:
     return sparsify(lambda x: x.astype(*args, **kwargs))(self)
 
 
+def _pow(self: BCOO, other: Any) -> Any:
+    exponent = isinstance(other, int) and not isinstance(other, bool)  # known, so that zeros are seen to stay zeros
+    return sparsify(lambda x: x ** other)(self) if exponent else sparsify(operator.pow)(self, other)
+
+
 def _getitem(self: Any, index: Any) -> Any:
     return sparsify(operator.getitem)(self, index) if _is_array(index) else sparsify(lambda x: x[index])(self)
 
@@ -52,7 +57,7 @@ _METHODS: dict[str, Any] = {
     **{f"__{name}__": sparsify(fun) for name, fun in _BINARY.items()},
     **{f"__r{name}__": sparsify(_reflected(fun)) for name, fun in _BINARY.items()},
     **{f"__{name}__": sparsify(getattr(operator, name)) for name in ("eq", "ge", "gt", "le", "lt", "ne")},
-    "__getitem__": _getitem, "__iter__": _iterate, "sum": _sum, "reshape": _reshape, "astype": _astype,
+    "__getitem__": _getitem, "__pow__": _pow, "__iter__": _iterate, "sum": _sum, "reshape": _reshape, "astype": _astype,
 }
 
 for _name, _method in _METHODS.items():

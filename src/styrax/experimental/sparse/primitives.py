@@ -1,4 +1,4 @@
-"""Primitives that are functions of dense buffers: every rule follows from the function and from what it is linear in."""
+"""Primitives that are functions of dense buffers: rules follow from the function and from what it is linear in."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def traceable(name: str, fun: Callable[..., Any], *, linear: Sequence[int] = (),
     Args:
       name: its name.
       fun: a function of arrays in terms of other primitives, which gives an array or, with `multiple_results`, a list.
-      linear: positions of operands in each of which the first result is linear; further results are integers that do not
-        depend on them. Derivatives are then the primitive itself on tangents, and its transpose is that of `fun`.
+      linear: positions of operands in each of which the first result is linear; further results are integers that do
+        not depend on them. Derivatives are then the primitive itself on tangents, and its transpose is that of `fun`.
         Without any, `fun` is differentiated.
       multiple_results: whether there are several results.
     """

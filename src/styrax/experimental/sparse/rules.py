@@ -149,8 +149,8 @@ def _add(x: Any, y: Any) -> Any:
     if mat.shape != jnp.shape(dense):
         raise NotImplementedError("Addition between a sparse array X and a dense array Y is not implemented when the "
                                   "output shape is larger than Y.shape. This is to prevent silent densification of a "
-                                  "large sparse array. If this is your intent, you can explicitly cast the sparse array "
-                                  "to a dense matrix.")
+                                  "large sparse array. If this is your intent, you can explicitly cast the sparse "
+                                  "array to a dense matrix.")
     return lax.add(mat.todense(), dense)
 
 
@@ -160,14 +160,17 @@ def _sub(x: Any, y: Any) -> Any:
     raise NotImplementedError("Subtraction between sparse and dense array.")
 
 
-def _mul(x: Any, y: Any) -> Any:
+def _mul(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
     if is_sparse(x) and is_sparse(y):
         if same_positions(x, y) and (x.unique_indices or y.unique_indices):
-            return BCOO((lax.mul(x.data, y.data), x.indices), shape=x.shape,
-                        indices_sorted=x.indices_sorted or y.indices_sorted, unique_indices=True)
-        return bcoo_multiply_sparse(x, y)
-    mat, dense = (x, y) if is_sparse(x) else (y, x)
-    return with_data(mat, bcoo_multiply_dense(mat, dense))
+            out = BCOO((lax.mul(x.data, y.data), x.indices), shape=x.shape,
+                       indices_sorted=x.indices_sorted or y.indices_sorted, unique_indices=True)
+        else:
+            out = bcoo_multiply_sparse(x, y)
+    else:
+        mat, dense = (x, y) if is_sparse(x) else (y, x)
+        out = with_data(mat, bcoo_multiply_dense(mat, dense))
+    return out if out_dtype is None else with_data(out, out.data.astype(out_dtype))
 
 
 def _div(x: Any, y: Any) -> Any:

@@ -1,7 +1,7 @@
 """Iterations in Krylov spaces, on trees of arrays.
 
-Conjugate gradients: Hestenes and Stiefel (1952); BiCGSTAB: van der Vorst (1992); GMRES: Saad and Schultz (1986). All as in
-Saad, Iterative Methods for Sparse Linear Systems, 2nd edition: algorithms 9.1, 7.7 and 6.9, with preconditioners.
+Conjugate gradients: Hestenes and Stiefel (1952); BiCGSTAB: van der Vorst (1992); GMRES: Saad and Schultz (1986). All as
+in Saad, Iterative Methods for Sparse Linear Systems, 2nd edition: algorithms 9.1, 7.7 and 6.9, with preconditioners.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.trees import tree
 from styrax.core.types.typing import ArrayLike, PyTree
+from styrax.lax.elementwise.casting import _convert_element_type
 
 Linear: TypeAlias = Callable[[PyTree], PyTree]
 
@@ -112,7 +113,7 @@ def bicgstab_solve(A: Linear, b: PyTree, x0: PyTree, *, tol: ArrayLike, atol: Ar
         return x, r, shadow, alpha, omega, new_rho, p, q, jnp.where(broken, -1, k + 1)
 
     r = minus(b, A(x0))
-    one = lax.convert_element_type(1, dot(r, r).dtype)
+    one = jnp.ones_like(dot(r, r))
     return lax.while_loop(unfinished, step, (x0, r, r, one, one, one, r, r, 0))[0]
 
 
@@ -218,6 +219,11 @@ def _incremental(A: Linear, M: Linear, unit: PyTree, beta: Array, restart: int, 
     return _along(tree.tree_map(lambda X: X[..., :-1], V), y)
 
 
+def _corrected(x: Array, correction: Array) -> Array:
+    """The sum, of the type of `x`, which may be weak."""
+    return x + _convert_element_type(correction, x.dtype, weak_type=x.weak_type)
+
+
 def gmres_solve(A: Linear, b: PyTree, x0: PyTree, *, tol: ArrayLike, atol: ArrayLike, restart: int, maxiter: int,
                 M: Linear, incremental: bool) -> PyTree:
     """The solution of `A x = b`, preconditioned from the left."""
@@ -232,7 +238,7 @@ def gmres_solve(A: Linear, b: PyTree, x0: PyTree, *, tol: ArrayLike, atol: Array
 
     def step(state: Any) -> Any:
         x, k, unit, beta = state
-        x = tree.tree_map(jnp.add, x, correct(A, M, unit, beta, restart, dtype, inner))
+        x = tree.tree_map(_corrected, x, correct(A, M, unit, beta, restart, dtype, inner))
         return (x, k + 1, *residual(x))
 
     return lax.while_loop(lambda state: (state[1] < maxiter) & (state[3] > inner), step, (x0, 0, *residual(x0)))[0]

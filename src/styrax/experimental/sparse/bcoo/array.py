@@ -50,6 +50,7 @@ class BCOO(JAXSparse):
         self.indices_sorted = indices_sorted
         self.unique_indices = unique_indices
         super().__init__(args, shape=shape)
+        layout_of(self.data, self.indices, self.shape)
 
     @property
     def nse(self) -> int:

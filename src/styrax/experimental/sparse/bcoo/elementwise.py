@@ -96,7 +96,7 @@ def at_positions(mat: BCOO, v: ArrayLike, fill_value: int = 0) -> Array:
     v = v.reshape((1,) * extra + v.shape)
     where = positions(jnp.broadcast_to(mat.indices, (*shape[:n_batch], nse, n_sparse)))
     at = tuple(jnp.zeros_like(x) if v.shape[d] == 1 else x for d, x in enumerate(where))
-    found = v.at[at].get(mode="fill", fill_value=fill_value) if at else v[None]
+    found = v.at[at].get(mode="fill", fill_value=fill_value, wrap_negative_indices=False) if at else v[None]
     return jnp.broadcast_to(found, (*shape[:n_batch], nse, *found.shape[found.ndim - n_dense:]))
 
 

@@ -15,7 +15,7 @@ from styrax.transforms.api import vmap
 
 from ..arrays import SparseInfo
 from ..primitives import traceable
-from .storage import first_occurrences, layout_of, lexicographic_order, whole_batches
+from .storage import first_occurrences, in_bounds, layout_of, lexicographic_order, whole_batches
 
 
 def batched(fun: Callable[..., Any], n_batch: int) -> Callable[..., Any]:
@@ -82,7 +82,7 @@ bcoo_sort_indices_p = traceable("bcoo_sort_indices", _sort_indices, linear=[0], 
 # -- sums of duplicates -------------------------------------------------------------------------------
 def _sum_one(data: Array, indices: Array, sparse: tuple[int, ...], nse: int) -> list[Array]:
     bounds = jnp.array(sparse, indices.dtype)
-    within = jnp.all(indices < bounds, axis=-1)
+    within = in_bounds(indices, sparse)
     indices = jnp.where(within[:, None], indices, bounds)  # these come last, and count as one position
     data = jnp.where(jnp.expand_dims(within, tuple(range(1, data.ndim))), data, jnp.zeros((), data.dtype))
     order = lexicographic_order(indices)

@@ -83,7 +83,7 @@ def _dot_general(lhs_data: Array, lhs_indices: Array, rhs: Array, *, dimension_n
     if front:
         where = _counters([shape[d] for d in (*batch, *folded)], rank, 0)
         where += [indices[..., d - n_batch] for d in looked_up]
-        met = rhs.at[tuple(where)].get(mode="fill", fill_value=0)
+        met = rhs.at[tuple(where)].get(mode="fill", fill_value=0, wrap_negative_indices=False)
     met = jnp.broadcast_to(met, (*data.shape[:rank], *rest))
     if not kept:
         summed = (*range(len(batch), len(batch) + len(folded)), n_batch)
@@ -95,7 +95,7 @@ def _dot_general(lhs_data: Array, lhs_indices: Array, rhs: Array, *, dimension_n
     where += _counters([shape[d] for d in free], rank, len(batch) + len(folded))
     where += [indices[..., d - n_batch] for d in kept]
     sizes = [shape[d] for d in (*batch, *free, *kept, *range(n_batch + n_sparse, len(shape)))]
-    return jnp.zeros((*sizes, *rest), dtype).at[tuple(where)].add(terms, mode="drop")
+    return jnp.zeros((*sizes, *rest), dtype).at[tuple(where)].add(terms, mode="drop", wrap_negative_indices=False)
 
 
 bcoo_dot_general_p = traceable("bcoo_dot_general", _dot_general, linear=[0, 2])
@@ -184,7 +184,7 @@ def _sampled(A: Array, B: Array, indices: Array, *, dimension_numbers: Dimension
     shared, own = where[:len(a_batch)], where[len(a_batch):]
 
     def rows(x: Array, at: tuple[Array, ...]) -> Array:
-        found = x.at[at].get(mode="fill", fill_value=0) if at else x
+        found = x.at[at].get(mode="fill", fill_value=0, wrap_negative_indices=False) if at else x
         return jnp.broadcast_to(found, (*stored, *x.shape[len(at):]))
 
     a = rows(a, (*shared, *own[:len(a_free)]))

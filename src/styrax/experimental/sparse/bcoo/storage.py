@@ -79,8 +79,9 @@ def positions(indices: Array) -> tuple[Array, ...]:
 
 def in_bounds(indices: Array, sparse: Sequence[int]) -> Array:
     """Which of the positions lie within the sparse shape: `(*batch, nse)` of booleans."""
-    return jnp.all(indices < jnp.array(sparse, indices.dtype), axis=-1) if len(sparse) else jnp.ones(
-        indices.shape[:-1], bool)
+    if not len(sparse):
+        return jnp.ones(indices.shape[:-1], bool)
+    return jnp.all((indices >= 0) & (indices < jnp.array(sparse, indices.dtype)), axis=-1)
 
 
 # -- dense arrays of buffers --------------------------------------------------------------------------
@@ -89,7 +90,7 @@ def _todense(data: Array, indices: Array, *, spinfo: SparseInfo) -> Array:
     data, indices = whole_batches(data, indices, spinfo.shape)
     if not n_sparse:
         return data.sum(n_batch, dtype=data.dtype)
-    return jnp.zeros(spinfo.shape, data.dtype).at[positions(indices)].add(data, mode="drop")
+    return jnp.zeros(spinfo.shape, data.dtype).at[positions(indices)].add(data, mode="drop", wrap_negative_indices=False)
 
 
 bcoo_todense_p = traceable("bcoo_todense", _todense, linear=[0])
@@ -107,7 +108,7 @@ def _extract(indices: Array, mat: Array, *, assume_unique: bool) -> Array:
     indices = jnp.broadcast_to(indices, (*batch, nse, n_sparse))
     first = None if assume_unique else first_occurrences(indices, mat.shape[n_batch:n_batch + n_sparse])
     if n_sparse:
-        out = mat.at[positions(indices)].get(mode="fill", fill_value=0)
+        out = mat.at[positions(indices)].get(mode="fill", fill_value=0, wrap_negative_indices=False)
     else:
         out = jnp.broadcast_to(jnp.expand_dims(mat, n_batch), (*batch, nse, *mat.shape[n_batch:]))
     if first is None:
