@@ -237,8 +237,8 @@ class BCSR(JAXSparse):
 
 def _check_axis(mat: BCSR, axis: int, n_batch: int, role: str) -> None:
     if not 0 <= axis < n_batch:
-        raise ValueError(f"Cannot map {role}_axis={axis} for BCSR array with n_batch={n_batch}. {role}_axes for batched "
-                         "BCSR operations must correspond to a batch dimension.")
+        raise ValueError(f"Cannot map {role}_axis={axis} for BCSR array with n_batch={n_batch}. {role}_axes for "
+                         "batched BCSR operations must correspond to a batch dimension.")
 
 
 def _element(mat: BCSR, axis: int) -> BCSR:

@@ -17,7 +17,6 @@ from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.trees import tree
 from styrax.core.types.typing import ArrayLike, PyTree
-from styrax.lax.elementwise.casting import _convert_element_type
 
 Linear: TypeAlias = Callable[[PyTree], PyTree]
 
@@ -219,11 +218,6 @@ def _incremental(A: Linear, M: Linear, unit: PyTree, beta: Array, restart: int, 
     return _along(tree.tree_map(lambda X: X[..., :-1], V), y)
 
 
-def _corrected(x: Array, correction: Array) -> Array:
-    """The sum, of the type of `x`, which may be weak."""
-    return x + _convert_element_type(correction, x.dtype, weak_type=x.weak_type)
-
-
 def gmres_solve(A: Linear, b: PyTree, x0: PyTree, *, tol: ArrayLike, atol: ArrayLike, restart: int, maxiter: int,
                 M: Linear, incremental: bool) -> PyTree:
     """The solution of `A x = b`, preconditioned from the left."""
@@ -238,7 +232,7 @@ def gmres_solve(A: Linear, b: PyTree, x0: PyTree, *, tol: ArrayLike, atol: Array
 
     def step(state: Any) -> Any:
         x, k, unit, beta = state
-        x = tree.tree_map(_corrected, x, correct(A, M, unit, beta, restart, dtype, inner))
+        x = tree.tree_map(jnp.add, x, correct(A, M, unit, beta, restart, dtype, inner))
         return (x, k + 1, *residual(x))
 
     return lax.while_loop(lambda state: (state[1] < maxiter) & (state[3] > inner), step, (x0, 0, *residual(x0)))[0]

@@ -19,6 +19,7 @@ from styrax.core.arrays.array import Array
 from styrax.core.tracing.trace import Tracer
 from styrax.core.trees import tree
 from styrax.core.types.typing import ArrayLike, Function, PyTree
+from styrax.lax.elementwise.casting import _convert_element_type
 
 from .krylov import bicgstab_solve, cg_solve, gmres_solve, identity
 
@@ -63,6 +64,11 @@ def _size(b: PyTree) -> int:
     return sum(x.size for x in tree.tree_leaves(b))
 
 
+def _typed_like(x: PyTree, b: PyTree) -> PyTree:
+    """The solution with the types of the right-hand side, which may be weak."""
+    return tree.tree_map(lambda value, like: _convert_element_type(value, like.dtype, weak_type=like.weak_type), x, b)
+
+
 def _solve(method: Callable[..., Any], A: Operator, b: PyTree, x0: PyTree, tol: ArrayLike, atol: ArrayLike,
            maxiter: int | None, M: Operator | None, hermitian: bool) -> tuple[PyTree, None]:
     b, x0 = _start(b, x0)
@@ -73,7 +79,7 @@ def _solve(method: Callable[..., Any], A: Operator, b: PyTree, x0: PyTree, tol: 
     def solve(matvec: Callable[[Any], Any], rhs: Any) -> Any:
         return method(matvec, rhs, x0, tol=tol, atol=atol, maxiter=count, M=precondition)
 
-    return lax.custom_linear_solve(apply, b, solve, solve, symmetric=hermitian and real), None
+    return _typed_like(lax.custom_linear_solve(apply, b, solve, solve, symmetric=hermitian and real), b), None
 
 
 def cg(A: Operator, b: PyTree, x0: PyTree | None = None, *, tol: ArrayLike = 1e-5, atol: ArrayLike = 0.0,
@@ -138,6 +144,6 @@ def gmres(A: Operator, b: PyTree, x0: PyTree | None = None, *, tol: ArrayLike = 
         return gmres_solve(matvec, rhs, x0, tol=tol, atol=atol, restart=min(restart, size), maxiter=count,
                            M=precondition, incremental=solve_method == "incremental")
 
-    x = lax.custom_linear_solve(apply, b, solve, solve)
+    x = _typed_like(lax.custom_linear_solve(apply, b, solve, solve), b)
     failed = jnp.array([jnp.isnan(leaf).any() for leaf in tree.tree_leaves(x)]).any()
     return x, jnp.where(failed, -1, 0)

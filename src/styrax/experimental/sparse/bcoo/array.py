@@ -18,7 +18,7 @@ from styrax.transforms.containers import Container, containers
 from ..arrays import JAXSparse, SparseInfo
 from ..counting import stored_elements
 from .ordering import _bcoo_sum_duplicates, _bcoo_transpose, bcoo_sort_indices_p, check_permutation
-from .storage import _bcoo_fromdense, _bcoo_todense, layout_of, whole_batches
+from .storage import _bcoo_fromdense, _bcoo_todense, beside, layout_of, whole_batches
 
 
 @register_pytree_node_class
@@ -104,7 +104,7 @@ class BCOO(JAXSparse):
             raise ValueError(f"Invalid inputs: {shape=}, {n_dense=}, {n_batch=}, {nse=}")
         batch, sparse, dense = sizes[:n_batch], sizes[n_batch:n_batch + n_sparse], sizes[n_batch + n_sparse:]
         data = jnp.zeros((*batch, nse, *dense), dtype)
-        indices = jnp.full((*batch, nse, n_sparse), jnp.array(sparse, index_dtype))
+        indices = jnp.broadcast_to(jnp.array(sparse, index_dtype), (*batch, nse, n_sparse))
         return cls((data, indices), shape=sizes, indices_sorted=True, unique_indices=True)
 
     @classmethod
@@ -245,15 +245,14 @@ def bcoo_eliminate_zeros(mat: BCOO, nse: int | None = None) -> BCOO:
     n_batch, n_sparse, n_dense, _ = layout = layout_of(*mat._bufs, mat.shape)
     data, indices = whole_batches(*mat._bufs, mat.shape)
     zero = jnp.all(data == 0, axis=tuple(range(n_batch + 1, data.ndim)))
-    bounds = jnp.array(layout.split(mat.shape)[1], indices.dtype)
-    indices = jnp.where(zero[..., None], bounds, indices)
+    indices = jnp.where(zero[..., None], beside(layout.split(mat.shape)[1], indices), indices)
     return bcoo_sum_duplicates(BCOO((data, indices), shape=mat.shape), nse)
 
 
 def _check_axis(mat: BCOO, axis: int, n_batch: int, role: str) -> None:
     if not 0 <= axis < n_batch:
-        raise ValueError(f"Cannot map {role}_axis={axis} for BCOO array with n_batch={n_batch}. {role}_axes for batched "
-                         "BCOO operations must correspond to a batch dimension.")
+        raise ValueError(f"Cannot map {role}_axis={axis} for BCOO array with n_batch={n_batch}. {role}_axes for "
+                         "batched BCOO operations must correspond to a batch dimension.")
 
 
 def _element(mat: BCOO, axis: int) -> BCOO:

@@ -16,7 +16,7 @@ from styrax.transforms.api import eval_shape
 from ..arrays import JAXSparse
 from .array import BCOO
 from .shaping import bcoo_update_layout, without_outsiders
-from .storage import whole_batches
+from .storage import beside, whole_batches
 
 
 def bcoo_conv_general_dilated(lhs: BCOO, rhs: BCOO | ArrayLike, *, window_strides: Sequence[int],
@@ -62,7 +62,8 @@ def bcoo_conv_general_dilated(lhs: BCOO, rhs: BCOO | ArrayLike, *, window_stride
     dtype = jnp.result_type(data, window) if preferred_element_type is None else preferred_element_type
     # [batch, features of the result, features, stored elements, window]
     terms = data[:, None, :, :, None].astype(dtype) * window[None, :, :, None, :].astype(dtype)
-    at = indices[:, None, :, :, :] * spread + pads[0][0] - apart * jnp.arange(width, dtype=indices.dtype)
+    at = indices[:, None, :, :, :] * spread + pads[0][0]
+    at = at - beside(apart * jnp.arange(width), at)
     within = (at >= 0) & (at % stride == 0) & (at // stride < length)
     at = jnp.broadcast_to(jnp.where(within, at // stride, length), terms.shape)
     terms = jnp.where(within, terms, jnp.zeros((), terms.dtype))

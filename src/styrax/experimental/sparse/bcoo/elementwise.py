@@ -15,7 +15,7 @@ from .array import BCOO
 from .ordering import batched
 from .shaping import without_outsiders
 from .sparse_products import pairs
-from .storage import _bcoo_extract, layout_of, positions, whole_batches
+from .storage import _bcoo_extract, beside, layout_of, positions, whole_batches
 
 
 def bcoo_extract(sparr: BCOO, arr: ArrayLike, *, assume_unique: bool | None = None) -> BCOO:
@@ -123,8 +123,8 @@ def _multiplied(lhs_data: Array, lhs_indices: Array, rhs_data: Array, rhs_indice
                                (all_of_them, all_of_them))
     n, m = meet.shape
     order = jnp.argsort(~meet.reshape(-1), stable=True)  # those that meet come first
-    bounds = jnp.array(sparse, lhs_indices.dtype)
-    indices = jnp.where(meet[..., None], lhs_indices[:, None], bounds).reshape(n * m, len(sparse))
+    indices = lhs_indices[:, None]
+    indices = jnp.where(meet[..., None], indices, beside(sparse, indices)).reshape(n * m, len(sparse))
     return products.reshape(n * m, *products.shape[2:])[order], indices[order]
 
 

@@ -15,7 +15,7 @@ from styrax.transforms.api import vmap
 
 from ..arrays import SparseInfo
 from ..primitives import traceable
-from .storage import first_occurrences, in_bounds, layout_of, lexicographic_order, whole_batches
+from .storage import beside, first_occurrences, in_bounds, layout_of, lexicographic_order, whole_batches
 
 
 def batched(fun: Callable[..., Any], n_batch: int) -> Callable[..., Any]:
@@ -81,7 +81,7 @@ bcoo_sort_indices_p = traceable("bcoo_sort_indices", _sort_indices, linear=[0], 
 
 # -- sums of duplicates -------------------------------------------------------------------------------
 def _sum_one(data: Array, indices: Array, sparse: tuple[int, ...], nse: int) -> list[Array]:
-    bounds = jnp.array(sparse, indices.dtype)
+    bounds = beside(sparse, indices)
     within = in_bounds(indices, sparse)
     indices = jnp.where(within[:, None], indices, bounds)  # these come last, and count as one position
     data = jnp.where(jnp.expand_dims(within, tuple(range(1, data.ndim))), data, jnp.zeros((), data.dtype))
@@ -90,7 +90,7 @@ def _sum_one(data: Array, indices: Array, sparse: tuple[int, ...], nse: int) -> 
     new = jnp.any(indices[1:] != indices[:-1], axis=-1)
     group = jnp.concatenate([jnp.zeros(1, np.int32), jnp.cumsum(new, dtype=np.int32)])[:len(indices)]
     summed = jnp.zeros((nse, *data.shape[1:]), data.dtype).at[group].add(data, mode="drop")
-    return [summed, jnp.full((nse, len(sparse)), bounds).at[group].set(indices, mode="drop")]
+    return [summed, jnp.broadcast_to(bounds, (nse, len(sparse))).at[group].set(indices, mode="drop")]
 
 
 def _sum_duplicates(data: Array, indices: Array, *, spinfo: SparseInfo, nse: int) -> list[Array]:

@@ -16,7 +16,7 @@ from styrax.core.types.typing import Shape, ShardingLike
 
 from ..errors import SparseEfficiencyError, SparseEfficiencyWarning
 from .array import BCOO, bcoo_transpose
-from .storage import Layout, in_bounds, layout_of, whole_batches
+from .storage import Layout, beside, in_bounds, layout_of, whole_batches
 
 
 def without_outsiders(mat: BCOO) -> Array:
@@ -139,24 +139,25 @@ def padded(mat: BCOO, nse: int) -> BCOO:
 def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     """BCOO arrays one after the other along a batch or sparse dimension; see `lax.concatenate`.
 
+    They get the fewest batch and dense dimensions that any has.
+
     Raises:
-      ValueError: there are none, or their shapes or layouts do not fit.
+      ValueError: there are none, or their shapes do not fit.
       NotImplementedError: the dimension is dense.
     """
     if not operands:
         raise ValueError("bcoo_concatenate: operands must not be empty")
     if not all(isinstance(x, BCOO) for x in operands):
         raise TypeError(f"bcoo_concatenate: operands must all be BCOO; got {[type(x) for x in operands]}")
+    n_batch, n_dense = min(x.n_batch for x in operands), min(x.n_dense for x in operands)
+    operands = [bcoo_update_layout(x, n_batch=n_batch, n_dense=n_dense) for x in operands]
     first = operands[0]
     layout = layout_of(*first._bufs, first.shape)
-    n_batch, n_sparse, n_dense, _ = layout
+    n_sparse = layout.n_sparse
     along = dimension % first.ndim if -first.ndim <= dimension < first.ndim else dimension
     rest = {(*x.shape[:along], *x.shape[along + 1:]) for x in operands}
-    kinds = {(x.n_batch, x.n_sparse, x.n_dense) for x in operands}
     if len(rest) > 1 or not 0 <= along < first.ndim:
         raise ValueError(f"bcoo_concatenate: shapes {[x.shape for x in operands]} do not fit along {dimension=}")
-    if len(kinds) > 1:
-        raise ValueError(f"bcoo_concatenate: operands must have the same n_batch, n_sparse and n_dense; got {kinds}")
     if along >= n_batch + n_sparse:
         raise NotImplementedError("Concatenation along dense dimensions.")
     total = sum(x.shape[along] for x in operands)
@@ -173,7 +174,7 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
         moved = indices.at[..., along - n_batch].add(start)
         within = in_bounds(indices, layout.split(x.shape)[1])[..., None]
         parts_of_data.append(data)
-        parts_of_indices.append(jnp.where(within, moved, jnp.array(layout.split(shape)[1], indices.dtype)))
+        parts_of_indices.append(jnp.where(within, moved, beside(layout.split(shape)[1], indices)))
     return BCOO((jnp.concatenate(parts_of_data, axis=n_batch), jnp.concatenate(parts_of_indices, axis=n_batch)),
                 shape=shape)
 
@@ -237,7 +238,7 @@ def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int], dimensions: Sequence[in
             found.append(flat % max(size, 1))
             flat = flat // max(size, 1)
         moved = jnp.stack(found[::-1], axis=-1) if sizes else jnp.zeros((*within.shape, 0), indices.dtype)
-        indices = jnp.where(within[..., None], moved, jnp.array(sizes, indices.dtype))
+        indices = jnp.where(within[..., None], moved, beside(sizes, indices))
     return BCOO((data, indices), shape=new)
 
 
@@ -275,13 +276,12 @@ def _narrowed(mat: BCOO, batch: int, dense: int) -> BCOO:
     _, sparse, _ = layout.split(mat.shape)
     zero = jnp.zeros((), data.dtype)
     for size in reversed(sparse[n_sparse - dense:]):
-        here = indices[..., -1:] == jnp.arange(size, dtype=indices.dtype)
+        here = indices[..., -1:] == beside(jnp.arange(size), indices)
         here = jnp.expand_dims(here, tuple(range(here.ndim, data.ndim + 1)))
         data = jnp.where(here, jnp.expand_dims(data, n_batch + 1), zero)
         indices = indices[..., :-1]
     for size in sparse[:batch]:
-        at = jnp.arange(size, dtype=indices.dtype)[:, None]
-        here = jnp.expand_dims(indices[..., 0], n_batch) == at
+        here = jnp.expand_dims(indices[..., 0], n_batch) == beside(jnp.arange(size), indices).swapaxes(-1, -2)
         here = jnp.expand_dims(here, tuple(range(here.ndim, data.ndim + 1)))
         data = jnp.where(here, jnp.expand_dims(data, n_batch), zero)
         rest = indices[..., 1:]

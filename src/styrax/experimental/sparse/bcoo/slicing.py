@@ -15,7 +15,7 @@ from styrax.transforms.api import vmap
 
 from .array import BCOO, bcoo_sum_duplicates
 from .shaping import bcoo_squeeze
-from .storage import layout_of, whole_batches
+from .storage import beside, layout_of, whole_batches
 
 
 def _fitted(mat: BCOO) -> BCOO:
@@ -46,10 +46,10 @@ def bcoo_slice(mat: BCOO, *, start_indices: Sequence[int], limit_indices: Sequen
     data = lax.slice(data, (*starts[0], 0, *starts[2]), (*limits[0], nse, *limits[2]), (*steps[0], 1, *steps[2]))
     indices = lax.slice(indices, (*starts[0], 0, 0), (*limits[0], nse, n_sparse), (*steps[0], 1, 1))
     shape = tuple(-(-(b - a) // c) for a, b, c in zip(start, limit, step, strict=True))
-    first, last, by = (np.array(x[1], indices.dtype) for x in (starts, limits, steps))
+    first, last, by = (beside(x[1], indices) for x in (starts, limits, steps))
     if n_sparse and layout.split(shape)[1] != layout.split(mat.shape)[1]:
         within = jnp.all((indices >= first) & (indices < last) & ((indices - first) % by == 0), axis=-1, keepdims=True)
-        indices = jnp.where(within, (indices - first) // by, np.array(layout.split(shape)[1], indices.dtype))
+        indices = jnp.where(within, (indices - first) // by, beside(layout.split(shape)[1], indices))
         spread = jnp.expand_dims(within[..., 0], tuple(range(n_batch + 1, data.ndim)))
         data = jnp.where(spread, data, jnp.zeros((), data.dtype))
     return _fitted(BCOO((data, indices), shape=shape))
@@ -81,8 +81,7 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: ArrayLike | Sequence[ArrayLike]
     data = lax.dynamic_slice(data, (*first[0], zero, *first[2]), (*last[0], nse, *last[2]))
     indices = lax.dynamic_slice(indices, (*first[0], zero, zero), (*last[0], nse, n_sparse))
     if n_sparse and last[1] != layout.split(mat.shape)[1]:
-        begin = jnp.stack(first[1]).astype(indices.dtype)
-        end = np.array(last[1], indices.dtype)
+        begin, end = beside(jnp.stack(first[1]), indices), beside(last[1], indices)
         moved = indices - begin
         within = jnp.all((moved >= 0) & (moved < end), axis=-1, keepdims=True)
         indices = jnp.where(within, moved, end)

@@ -77,11 +77,16 @@ def positions(indices: Array) -> tuple[Array, ...]:
     return (*own, *(indices[..., i] for i in range(n_sparse)))
 
 
+def beside(row: Sequence[int] | Array, x: Array) -> Array:
+    """A vector, of the dtype and with the rank of an array whose last dimension it belongs to."""
+    return jnp.asarray(row, x.dtype).reshape((1,) * (x.ndim - 1) + (-1,))
+
+
 def in_bounds(indices: Array, sparse: Sequence[int]) -> Array:
     """Which of the positions lie within the sparse shape: `(*batch, nse)` of booleans."""
     if not len(sparse):
         return jnp.ones(indices.shape[:-1], bool)
-    return jnp.all((indices >= 0) & (indices < jnp.array(sparse, indices.dtype)), axis=-1)
+    return jnp.all((indices >= 0) & (indices < beside(sparse, indices)), axis=-1)
 
 
 # -- dense arrays of buffers --------------------------------------------------------------------------
@@ -90,7 +95,8 @@ def _todense(data: Array, indices: Array, *, spinfo: SparseInfo) -> Array:
     data, indices = whole_batches(data, indices, spinfo.shape)
     if not n_sparse:
         return data.sum(n_batch, dtype=data.dtype)
-    return jnp.zeros(spinfo.shape, data.dtype).at[positions(indices)].add(data, mode="drop", wrap_negative_indices=False)
+    zeros = jnp.zeros(spinfo.shape, data.dtype)
+    return zeros.at[positions(indices)].add(data, mode="drop", wrap_negative_indices=False)
 
 
 bcoo_todense_p = traceable("bcoo_todense", _todense, linear=[0])
