@@ -277,9 +277,8 @@ def bcsr_fromdense(mat: ArrayLike, *, nse: int | None = None, n_batch: int = 0, 
       ConcretizationTypeError: there is no `nse`, and the elements are not known.
     """
     mat = jnp.asarray(mat)
-    if nse is None:
-        nse = stored_elements(mat, n_batch, n_dense)  # type: ignore[assignment]
-    count = concrete_or_error(operator.index, nse, _NSE)
+    wanted = stored_elements(mat, n_batch, n_dense) if nse is None else nse
+    count = concrete_or_error(operator.index, wanted, _NSE)
     buffers = _bcsr_fromdense(mat, nse=count, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype)
     return BCSR(buffers, shape=mat.shape)
 

@@ -97,7 +97,7 @@ class Compressed(JAXSparse):
     def tree_unflatten(cls: type[Self], aux_data: dict[str, Any], children: Sequence[PyTree]) -> Self:
         self = super().tree_unflatten(aux_data, children)  # type: ignore[misc]
         self.shape = aux_data["shape"]
-        return self
+        return self  # type: ignore[return-value]
 
     @classmethod
     def _empty(cls: type[Self], shape: Sequence[int], *, dtype: DTypeLike | None = None,

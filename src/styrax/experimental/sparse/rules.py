@@ -142,7 +142,7 @@ def _add(x: Any, y: Any) -> Any:
                         unique_indices=x.unique_indices or y.unique_indices)
         if (x.n_batch, x.n_dense) != (y.n_batch, y.n_dense):
             raise NotImplementedError("Addition between sparse matrices with different batch/dense dimensions.")
-        parts = [whole_batches(*mat._bufs, mat.shape) for mat in (x, y)]
+        parts = [whole_batches(mat.data, mat.indices, mat.shape) for mat in (x, y)]
         data, indices = (jnp.concatenate(buffers, axis=x.n_batch) for buffers in zip(*parts, strict=True))
         return BCOO((data, indices), shape=x.shape)
     mat, dense = (x, y) if is_sparse(x) else (y, x)

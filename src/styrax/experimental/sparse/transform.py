@@ -87,7 +87,7 @@ class SparsifyEnv:
         """The value of a sparse array, given by buffers or by their numbers."""
         refs = [ref if buffer is None else self._push(buffer) for buffer, ref in (
             (data, data_ref), (indices, indices_ref), (indptr, indptr_ref))]
-        return SparsifyValue(tuple(shape), *refs, indices_sorted=indices_sorted, unique_indices=unique_indices)
+        return SparsifyValue(tuple(shape), refs[0], refs[1], refs[2], indices_sorted, unique_indices)
 
 
 def _as_value(spenv: SparsifyEnv, x: Any) -> SparsifyValue:

@@ -33,7 +33,7 @@ def _as_function(f: Any) -> Callable[[Any], Any]:
     if isinstance(f, (np.ndarray, Array, Tracer)):
         if f.ndim != 2 or f.shape[0] != f.shape[1]:
             raise ValueError(f"linear operator must be a square matrix, but has shape: {f.shape}")
-        return partial(jnp.matmul, f, precision=lax.Precision.HIGHEST)
+        return partial(jnp.matmul, jnp.asarray(f), precision=lax.Precision.HIGHEST)
     if hasattr(f, "__matmul__"):
         if hasattr(f, "shape") and (len(f.shape) != 2 or f.shape[0] != f.shape[1]):
             raise ValueError(f"linear operator must be a square matrix, but has shape: {f.shape}")

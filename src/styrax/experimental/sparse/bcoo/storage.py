@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from ..counting import stored_mask
 from ..primitives import traceable
 
 
+T = TypeVar("T")
+
+
 class Layout(NamedTuple):
     """How many dimensions of each kind there are, in their order, and how many elements are stored in each batch."""
 
@@ -27,7 +30,7 @@ class Layout(NamedTuple):
     n_dense: int
     nse: int
 
-    def split(self, shape: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    def split(self, shape: Sequence[T]) -> tuple[tuple[T, ...], tuple[T, ...], tuple[T, ...]]:
         """The batch, sparse and dense parts of a shape, or of anything that has an entry for each dimension."""
         end = self.n_batch + self.n_sparse
         return tuple(shape[:self.n_batch]), tuple(shape[self.n_batch:end]), tuple(shape[end:])
