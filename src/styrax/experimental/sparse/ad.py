@@ -7,9 +7,8 @@ from typing import Any
 
 import styrax.numpy as jnp
 from styrax.core.trees import tree
-from styrax.core.types.typing import Function, Object, PyTree
-from styrax.transforms import api
-from styrax.transforms.naming import wraps
+from styrax.core.types.typing import Function, PyTree
+from styrax.transforms import api, naming
 
 from .bcoo.array import BCOO
 from .rules import is_sparse
@@ -42,7 +41,7 @@ def _with(x: Any, data: Any) -> Any:
 
 
 def value_and_grad(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False,
-                   **kwargs: Object) -> Function:
+                   **kwargs: PyTree) -> Function:
     """`jax.value_and_grad`, with gradients of sparse arguments that are sparse, at the same positions.
 
     Args:
@@ -57,8 +56,8 @@ def value_and_grad(fun: Function, argnums: int | Sequence[int] = 0, has_aux: boo
       >>> sparse.value_and_grad(lambda X, y: X @ y)(sparse.BCOO.fromdense(jnp.arange(6.0)), jnp.ones(6))
       (Array(15., dtype=float32), BCOO(float32[6], nse=5))
     """
-    @wraps(fun)
-    def wrapped(*args: PyTree, **params: Object) -> PyTree:
+    @naming.wraps(fun)
+    def wrapped(*args: PyTree, **params: PyTree) -> PyTree:
         of_data, data, arrays, structure = _of_data(fun, argnums, args, params)
         value, grads = api.value_and_grad(of_data, tuple(range(len(data))), has_aux, **kwargs)(*data)
         return value, structure.unflatten([_with(x, g) for x, g in zip(arrays, grads, strict=True)])
@@ -66,7 +65,7 @@ def value_and_grad(fun: Function, argnums: int | Sequence[int] = 0, has_aux: boo
     return wrapped
 
 
-def grad(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Object) -> Function:
+def grad(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: PyTree) -> Function:
     """`jax.grad`, with gradients of sparse arguments that are sparse; see `value_and_grad`.
 
     Example:
@@ -77,8 +76,8 @@ def grad(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False,
     """
     both = value_and_grad(fun, argnums, has_aux, **kwargs)
 
-    @wraps(fun)
-    def wrapped(*args: PyTree, **params: Object) -> PyTree:
+    @naming.wraps(fun)
+    def wrapped(*args: PyTree, **params: PyTree) -> PyTree:
         value, grads = both(*args, **params)
         return (grads, value[1]) if has_aux else grads
 
@@ -87,8 +86,8 @@ def grad(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False,
 
 def _jacobian(transform: Callable[..., Any], fun: Callable[..., Any], argnums: int | Sequence[int], has_aux: bool,
               kwargs: dict[str, Any]) -> Callable[..., Any]:
-    @wraps(fun)
-    def wrapped(*args: PyTree, **params: Object) -> PyTree:
+    @naming.wraps(fun)
+    def wrapped(*args: PyTree, **params: PyTree) -> PyTree:
         of_data, data, arrays, structure = _of_data(fun, argnums, args, params)
         out = transform(of_data, tuple(range(len(data))), has_aux=has_aux, **kwargs)(*data)
         jacobians, aux = out if has_aux else (out, None)
@@ -114,12 +113,12 @@ def _jacobian_of(x: Any, jacobian: Any) -> Any:
                 unique_indices=x.unique_indices)
 
 
-def jacfwd(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Object) -> Function:
+def jacfwd(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: PyTree) -> Function:
     """`jax.jacfwd`, with Jacobians with respect to BCOO arrays that are BCOO arrays; results of `fun` are dense."""
     return _jacobian(api.jacfwd, fun, argnums, has_aux, kwargs)
 
 
-def jacrev(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: Object) -> Function:
+def jacrev(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs: PyTree) -> Function:
     """`jax.jacrev`, with Jacobians with respect to BCOO arrays that are BCOO arrays; results of `fun` are dense."""
     return _jacobian(api.jacrev, fun, argnums, has_aux, kwargs)
 

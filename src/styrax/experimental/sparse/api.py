@@ -6,7 +6,7 @@ from typing import Any
 
 from styrax.core.arrays.array import Array
 from styrax.core.trees import tree as trees
-from styrax.core.types.typing import ArrayLike, DTypeLike, Object, Shape
+from styrax.core.types.typing import ArrayLike, DTypeLike, Shape
 
 from .arrays import JAXSparse
 from .bcoo.array import BCOO
@@ -34,7 +34,7 @@ _FORMATS: dict[str, Any] = {"bcoo": BCOO, "bcsr": BCSR, "coo": COO, "csr": CSR, 
 
 
 def empty(shape: Shape, dtype: DTypeLike | None = None, index_dtype: DTypeLike = "int32", sparse_format: str = "bcoo",
-          **kwds: Object) -> JAXSparse:
+          **kwds: int) -> JAXSparse:
     """A sparse array of zeros.
 
     Args:
@@ -53,7 +53,7 @@ def empty(shape: Shape, dtype: DTypeLike | None = None, index_dtype: DTypeLike =
 
 
 def eye(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None, index_dtype: DTypeLike = "int32",
-        sparse_format: str = "bcoo", **kwds: Object) -> JAXSparse:
+        sparse_format: str = "bcoo", **kwds: int) -> JAXSparse:
     """A sparse matrix with ones on a diagonal.
 
     Args:

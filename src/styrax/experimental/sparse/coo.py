@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
+import typing
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from .counting import stored_elements
 from .primitives import traceable
 
 
-class COOInfo(NamedTuple):
+class COOInfo(typing.NamedTuple):
     """What is known of a COO matrix besides its buffers: its shape, and whether rows or columns ascend."""
 
     shape: tuple[int, ...]

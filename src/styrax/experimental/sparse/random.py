@@ -13,7 +13,7 @@ import numpy as np
 import styrax.numpy as jnp
 from styrax import random
 from styrax.core.arrays.array import Array
-from styrax.core.types.typing import ArrayLike, DTypeLike, Function, Object
+from styrax.core.types.typing import ArrayLike, DTypeLike, Function, PyTree
 from styrax.transforms.api import vmap
 
 from .arrays import SparseInfo
@@ -24,7 +24,7 @@ from .bcoo.ordering import bcoo_sort_indices_p
 def random_bcoo(key: ArrayLike, shape: tuple[int, ...], *, dtype: DTypeLike = np.float64,
                 indices_dtype: DTypeLike | None = None, nse: float = 0.2, n_batch: int = 0, n_dense: int = 0,
                 unique_indices: bool = True, sorted_indices: bool = False, generator: Function = random.uniform,
-                **kwds: Object) -> BCOO:
+                **kwds: PyTree) -> BCOO:
     """A random BCOO array.
 
     Args:

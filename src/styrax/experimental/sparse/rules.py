@@ -12,6 +12,7 @@ from styrax.core.arrays.array import Array
 from styrax.core.programs.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from styrax.core.programs.primitive import Primitive
 from styrax.core.trees import tree
+from styrax.core.types.typing import PyTree
 from styrax.transforms.api import eval_shape
 from styrax.transforms.containers import stacked, structure_of_elements
 from styrax.transforms.custom_calls import custom_jvp_call_p, custom_vjp_call_p
@@ -44,7 +45,7 @@ ZERO_AT_ZERO = (lax.abs_p, lax.asin_p, lax.asinh_p, lax.atan_p, lax.atanh_p, lax
                 lax.convert_element_type_p)
 
 
-def is_sparse(x: Any) -> bool:
+def is_sparse(x: PyTree) -> bool:
     """Whether something is a sparse array."""
     return isinstance(x, JAXSparse)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import typing
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import styrax.numpy as jnp
 from styrax.core.arrays.array import Array
@@ -23,7 +24,7 @@ from .rules import apply_rule, eval_closed, is_sparse
 
 
 # -- sparse arrays as values of an environment of buffers ---------------------------------------------
-class SparsifyValue(NamedTuple):
+class SparsifyValue(typing.NamedTuple):
     """An array whose buffers stand in a `SparsifyEnv`: dense without indices, BCOO without ends of rows, or BCSR."""
 
     shape: tuple[int, ...]

@@ -10,7 +10,7 @@ import numpy as np
 import styrax.numpy as jnp
 from styrax import lax
 from styrax.core.types.avals import ShapeDtypeStruct
-from styrax.core.types.typing import ArrayLike, DTypeLike, Object, ShardingLike
+from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.transforms.api import eval_shape
 
 from ..arrays import JAXSparse
@@ -21,7 +21,7 @@ from .storage import beside, whole_batches
 
 def bcoo_conv_general_dilated(lhs: BCOO, rhs: BCOO | ArrayLike, *, window_strides: Sequence[int],
                               padding: str | Sequence[tuple[int, int]], lhs_dilation: Sequence[int] | None = None,
-                              rhs_dilation: Sequence[int] | None = None, dimension_numbers: Object = None,
+                              rhs_dilation: Sequence[int] | None = None, dimension_numbers: lax.ConvDimensionNumbers | tuple[str, str, str] | None = None,
                               feature_group_count: int = 1, batch_group_count: int = 1, precision: None = None,
                               preferred_element_type: DTypeLike | None = None,
                               out_sharding: ShardingLike | None = None) -> BCOO:

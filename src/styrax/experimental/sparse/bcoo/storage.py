@@ -18,7 +18,6 @@ from ..arrays import SparseInfo
 from ..counting import stored_mask
 from ..primitives import traceable
 
-
 T = TypeVar("T")
 
 
