@@ -21,7 +21,8 @@ from .storage import beside, whole_batches
 
 def bcoo_conv_general_dilated(lhs: BCOO, rhs: BCOO | ArrayLike, *, window_strides: Sequence[int],
                               padding: str | Sequence[tuple[int, int]], lhs_dilation: Sequence[int] | None = None,
-                              rhs_dilation: Sequence[int] | None = None, dimension_numbers: lax.ConvDimensionNumbers | tuple[str, str, str] | None = None,
+                              rhs_dilation: Sequence[int] | None = None,
+                              dimension_numbers: lax.ConvDimensionNumbers | tuple[str, str, str] | None = None,
                               feature_group_count: int = 1, batch_group_count: int = 1, precision: None = None,
                               preferred_element_type: DTypeLike | None = None,
                               out_sharding: ShardingLike | None = None) -> BCOO:
