@@ -9,6 +9,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.programs.named import named
 from styrax.core.tracing.trace import concrete_or_error
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, ShardingLike
@@ -18,38 +19,9 @@ from styrax.numpy.promotion import check_arraylike, convert, unwrap
 from styrax.numpy.updates import scatter
 
 __all__ = [
-    "index", "index_add", "index_max", "index_min", "index_mul", "index_update", "segment_max", "segment_min",
+    "segment_max", "segment_min",
     "segment_prod", "segment_sum",
 ]
-
-# Updates by index as functions, which JAX has removed for `x.at[idx].set(y)` and its kin.
-index = np.index_exp
-
-
-def index_update(x: Any, idx: Any, y: Any) -> Any:
-    """`x` with the elements at `idx` replaced by `y`."""
-    return asarray(x).at[idx].set(y)
-
-
-def index_add(x: Any, idx: Any, y: Any) -> Any:
-    """`x` with `y` added to the elements at `idx`."""
-    return asarray(x).at[idx].add(y)
-
-
-def index_mul(x: Any, idx: Any, y: Any) -> Any:
-    """`x` with the elements at `idx` multiplied by `y`."""
-    return asarray(x).at[idx].multiply(y)
-
-
-def index_min(x: Any, idx: Any, y: Any) -> Any:
-    """`x` with the elements at `idx` replaced by the smaller of them and `y`."""
-    return asarray(x).at[idx].min(y)
-
-
-def index_max(x: Any, idx: Any, y: Any) -> Any:
-    """`x` with the elements at `idx` replaced by the greater of them and `y`."""
-    return asarray(x).at[idx].max(y)
-
 
 def _lowest(dtype: Any) -> Any:
     if dtype == np.bool_:
@@ -61,7 +33,6 @@ def _highest(dtype: Any) -> Any:
     if dtype == np.bool_:
         return True
     return np.inf if dtypes.issubdtype(dtype, np.inexact) else dtypes.iinfo(dtype).max
-
 
 
 def _segment(name: str, kind: str, identity: Callable[[Any], Any], combine: str, data: Any, segment_ids: Any,
@@ -112,7 +83,7 @@ def _function(name: str, kind: str, identity: Callable[[Any], Any], combine: str
             mode,
         )
 
-    function.__name__ = function.__qualname__ = name
+    named(function, name)
     function.__doc__ = f"""The {text} of the rows of `data` that share a segment.
 
     Args:

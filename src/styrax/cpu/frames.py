@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from ..compile.costs import instructions
 from ..compile.ir.loopir import Buffer, BufferKind, Call, Copy, Loop, LoopKind, Scratch, Statement, Store, statements
-from . import native
+from . import native_queue
 from .expressions import Values
 from .writer import Writer
 
@@ -38,6 +38,7 @@ class Frame:
         self.writer, self.arena, self.module = writer, writer.arena, writer.module
         self.op, self.line = writer.op, writer.line
         self.values, self.value = values, values.value
+        self.root = writer.module.placement.root
         self.parent = parent
         self.blocks: list[str] = []  # what `styrax_alloc` gave
         self.status_slot = ""  # where the program's status stands
@@ -47,7 +48,7 @@ class Frame:
     # -- memory ----------------------------------------------------------------------------------------------
     def reserve(self, body: Sequence[Statement], temporaries: bool = False) -> None:
         """Asks for the memory of large scratch buffers, and of `temporaries` whose sizes are known only now."""
-        wanted = {s.buffer.root for s in _own(body, self.parent is None)
+        wanted = {self.root(s.buffer) for s in _own(body, self.parent is None)
                   if isinstance(s, Scratch) and not _on_stack(s.buffer)}
         if temporaries:
             read = {b for s in statements(body) for e in s.exprs() for b in self.values.buffers(e)}
@@ -69,7 +70,7 @@ class Frame:
         none, enough = self.writer.label("none"), self.writer.label("enough")
         self.line(f"br i1 {failed}, label %{none}, label %{enough}")
         self.writer.start(none)
-        self.line(f"store atomic i32 {native.OUT_OF_MEMORY}, ptr {self._status()} monotonic, align 4")
+        self.line(f"store atomic i32 {native_queue.OUT_OF_MEMORY}, ptr {self._status()} monotonic, align 4")
         self.leaves_early = True
         self.line("br label %leave")
         self.writer.start(enough)
@@ -79,16 +80,16 @@ class Frame:
         for body in bodies:
             for s in statements(body):
                 if isinstance(s, Store):
-                    out.add(s.buffer.root)
+                    out.add(self.root(s.buffer))
                 elif isinstance(s, Copy):
-                    out.add(s.target.root)
+                    out.add(self.root(s.target))
                 elif isinstance(s, Call):
-                    out.update(b.root for b in s.writes)
+                    out.update(map(self.root, s.writes))
         return frozenset(out)
 
     def scratch(self, s: Scratch) -> None:
         if _on_stack(s.buffer):
-            name = self.values.pointers[s.buffer.root] = self.writer.fresh()
+            name = self.values.pointers[self.root(s.buffer)] = self.writer.fresh()
             self.writer.entry.append(f"  {name} = alloca [{max(s.buffer.nbytes, 1)} x i8], align 64")
 
     # -- stopping --------------------------------------------------------------------------------------------
@@ -133,13 +134,13 @@ class Frame:
             return self.writer.finish("ret void")
         status = "0"
         if self.stop_word:
-            status = self.op(f"select i1 {self.stopping()}, i32 {native.CANCELLED}, i32 0")
+            status = self.op(f"select i1 {self.stopping()}, i32 {native_queue.CANCELLED}, i32 0")
         if self.status_slot:
             status = self._unless_zero(self.op(f"load i32, ptr {self.status_slot}"), status)
         if self.module.bounds and "@outside = internal global i32 0" in self.module.declarations:
             flag = self.op("load i32, ptr @outside")
             self.line("store i32 0, ptr @outside")
-            status = self._unless_zero(self.op(f"mul i32 {flag}, {native.OUTSIDE}"), status)
+            status = self._unless_zero(self.op(f"mul i32 {flag}, {native_queue.OUTSIDE}"), status)
         return self.writer.finish(f"ret i32 {status}")
 
     def _unless_zero(self, status: str, other: str) -> str:

@@ -9,9 +9,11 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.programs.named import named
 from styrax.core.types.typing import ArrayLike, Axis, AxisName, DTypeLike
 from styrax.numpy.binary import add, divide, equal, logaddexp, multiply, power, subtract
 from styrax.numpy.broadcasting import choose_elements
+from styrax.numpy.clipping import clip
 from styrax.numpy.conversion import array, asarray
 from styrax.numpy.promotion import (
     arrays,
@@ -24,7 +26,6 @@ from styrax.numpy.promotion import (
     user_dtype,
 )
 from styrax.numpy.reductions import mean as mean_
-from styrax.numpy.selection import clip
 from styrax.numpy.ufuncs import absolute, sqrt, square, tanh
 from styrax.transforms.custom import custom_jvp
 from styrax.transforms.jit import jit_for_all_shapes as jit
@@ -317,8 +318,16 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
 
 
 def _glu(x: ArrayLike, axis: int = -1) -> Array:
-    """The first half of `x` along `axis` times the sigmoid of the second. Raises ValueError for an odd size."""
-    from styrax.numpy.joining import split
+    """The first half of `x` along `axis` times the sigmoid of the second. Raises ValueError for an odd size.
+
+    Args:
+      x: an array of even size along `axis`.
+      axis: the axis that is halved.
+
+    Returns:
+      an array of the shape of `x`, half as long along `axis`.
+    """
+    from styrax.numpy.concatenation import split
 
     (x,) = arrays("glu", x)
     if x.shape[axis] % 2:
@@ -327,7 +336,7 @@ def _glu(x: ArrayLike, axis: int = -1) -> Array:
     return multiply(first, sigmoid(second))
 
 
-_glu.__name__ = _glu.__qualname__ = "glu"
+named(_glu, "glu")
 glu = jit(_glu, static_argnames=("axis",))
 
 
@@ -417,10 +426,18 @@ def _standardize(x: ArrayLike, axis: Axis = -1, mean: ArrayLike | None = None, v
     """x less its mean, divided by its standard deviation, along `axis`.
 
     Args:
+      x: an array; integers are taken as floats.
+      axis: an int, or several.
       mean, variance: what to use instead of the elements' own; for `variance`, `mean` is needed, too.
       epsilon: is added to the variance.
       where: elements to take the mean and variance of.
       algorithm: "fast" computes the variance as mean(x²) - mean(x)², "stable" from the differences.
+
+    Returns:
+      an array of the shape of `x` and of its float dtype.
+
+    Raises:
+      ValueError: for another algorithm.
     """
     (x,) = promote_args_inexact("standardize", x)
     if mean is None:
@@ -436,7 +453,7 @@ def _standardize(x: ArrayLike, axis: Axis = -1, mean: ArrayLike | None = None, v
     return multiply(subtract(x, mean), lax.rsqrt(add(variance, epsilon)))
 
 
-_standardize.__name__ = _standardize.__qualname__ = "standardize"
+named(_standardize, "standardize")
 standardize = jit(_standardize, static_argnames=("axis", "algorithm"))
 
 
@@ -455,6 +472,18 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, a
 
     Integers out of range give zeros. `axis` may be the name of a mapped axis, which then stands for the
     new one.
+
+    Args:
+      x: integers.
+      num_classes: length of the vectors.
+      dtype: dtype of the result.
+      axis: where the new axis goes, or the name of a mapped one.
+
+    Returns:
+      an array of the shape of `x` with one more dimension, of dtype `dtype` (by default the float dtype in force).
+
+    Raises:
+      ValueError: the named axis has another size than `num_classes`.
 
     Example:
       >>> import styrax as jax

@@ -20,6 +20,7 @@ from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .continuous import _eps, _halves, gumbel
 from .keys import check_prng_key, split_apart
+from .rejection import until_accepted
 from .uniforms import checked_dtype, float_dtype, placed, randint, shape_of, shape_or_broadcast, uniform
 
 FLOAT32 = np.dtype(np.float32)
@@ -35,6 +36,9 @@ def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: Sequence[int] | None = 
       shape: shape of the result; by default that of `p`.
       mode: "high" draws twice the bits, for more accurate small probabilities; "low" does not.
       out_sharding: sharding of the result.
+
+    Returns:
+      an array of booleans of shape `shape`.
 
     Raises:
       ValueError: for another mode.
@@ -74,6 +78,9 @@ def rademacher(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | Non
       shape: shape of the result.
       dtype: dtype of the result, int by default.
       out_sharding: sharding of the result.
+
+    Returns:
+      an array of shape `shape` and dtype `dtype`; both signs are equally likely.
     """
     key, _ = check_prng_key("rademacher", key)
     dtype = dtypes.check_and_canonicalize_user_dtype(int if dtype is None else dtype)
@@ -99,6 +106,10 @@ def categorical(key: ArrayLike, logits: ArrayLike, axis: int = -1, shape: Sequen
         `shape` are draws from one urn.
       mode: as for `gumbel`.
       out_sharding: sharding of the result.
+
+    Returns:
+      an array of shape `shape` (by default that of `logits` without `axis`), of int32, or int64 where 64-bit types are
+      enabled: numbers in `[0, logits.shape[axis])`.
 
     Raises:
       ValueError: for a shape that does not fit, or more draws than categories without replacement.
@@ -150,6 +161,9 @@ def permutation(key: ArrayLike, x: int | ArrayLike, axis: int = 0, independent: 
       axis: the axis to permute along.
       independent: whether every vector along the axis is permuted on its own.
       out_sharding: sharding of the result.
+
+    Returns:
+      an array of the shape and dtype of `x`, or of shape `(x,)` for an integer.
 
     Raises:
       TypeError: for a scalar that is not an integer.
@@ -278,6 +292,10 @@ def geometric(key: ArrayLike, p: ArrayLike, shape: Sequence[int] | None = None, 
       shape: shape of the result; by default that of `p`.
       dtype: an integer dtype.
       out_sharding: sharding of the result.
+
+    Returns:
+      an array of shape `shape` and dtype `dtype` (by default the integer dtype in force) of numbers from 1
+      on, with mean `1 / p`.
     """
     key, _ = check_prng_key("geometric", key)
     dtype = checked_dtype("geometric", dtype, int, np.integer, "an int")
@@ -309,6 +327,10 @@ def poisson(key: ArrayLike, lam: ArrayLike, shape: Sequence[int] | None = None, 
       shape: shape of the result; by default that of `lam`.
       dtype: an integer dtype.
       out_sharding: sharding of the result.
+
+    Returns:
+      an array of shape `shape` and dtype `dtype` (by default the integer dtype in force) of nonnegative
+      numbers with mean `lam`.
 
     Raises:
       NotImplementedError: for keys of another generator.
@@ -359,19 +381,14 @@ def _poisson_knuth(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, steps
 @partial(jit, static_argnums=(2, 3, 4))
 def _poisson_rejection(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, steps: np.integer) -> Array:
     """Hörmann's transformed rejection, for large means."""
-    from styrax.numpy import any
-
     log_lam = lax.log(lam)
     b = 0.931 + 2.53 * lax.sqrt(lam)
     a = -0.059 + 0.02483 * b
     inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
     v_r = 0.9277 - 3.6224 / (b - 2)
 
-    def body(carry: Any) -> Any:
-        i, out, accepted, key = carry
-        key, first, second = split_apart(key, 3)
-        u = uniform(first, shape, lam.dtype) - 0.5
-        v = uniform(second, shape, lam.dtype)
+    def propose(u: Any, v: Any) -> tuple[Any, Any]:
+        u = u - 0.5
         shifted = 0.5 - lax.abs(u)
         k = lax.floor((2 * a / shifted + b) * u + lam + 0.43)
         s = lax.log(v * inverse_alpha / (a / (shifted * shifted) + b))
@@ -379,16 +396,9 @@ def _poisson_rejection(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, s
         at_once = (shifted >= 0.07) & (v <= v_r)
         refused = (k < 0) | ((shifted < 0.013) & (v > shifted))
         below = s <= t
-        accept = at_once | (~refused & below)
-        out, accepted = lax.select(accept, k, out), accepted | accept
-        return i + 1, out, accepted, key
+        return k, at_once | (~refused & below)
 
-    def going(carry: Any) -> Any:
-        i, _, accepted, _ = carry
-        return any(~accepted) & (i < steps)
-
-    start = (0, lax.full_like(lam, -1), lax.full_like(lam, False, dtype=np.bool_), key)
-    return lax.convert_element_type(lax.while_loop(going, body, start)[1], dtype)
+    return lax.convert_element_type(until_accepted(key, lam, propose, steps), dtype)
 
 
 def binomial(key: ArrayLike, n: ArrayLike, p: ArrayLike, shape: Sequence[int] | None = None,
@@ -423,6 +433,13 @@ def multinomial(key: ArrayLike, n: ArrayLike, p: ArrayLike, *, shape: Sequence[i
       shape: shape of the result; by default that of `n` and `p` broadcast together.
       dtype: the dtype of the result.
       unroll: how many categories are handled in one step of the loop over them.
+
+    Returns:
+      an array of shape `shape` and dtype `dtype` (by default the float dtype in force) of whole numbers,
+      whose sums along the last axis are `n`.
+
+    Raises:
+      ValueError: `p` is a scalar, or shapes do not fit.
     """
     from .trials import draw_multinomial
 

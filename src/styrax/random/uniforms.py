@@ -72,6 +72,9 @@ def bits(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = No
       dtype: unsigned integer dtype; by default uint32, or uint64 where 64-bit types are enabled.
       out_sharding: sharding of the result.
 
+    Returns:
+      an array of shape `shape` whose bits are all random, each 1 with probability 1/2.
+
     Raises:
       ValueError: for another dtype.
     """
@@ -92,6 +95,9 @@ def uniform(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None =
       dtype: a float dtype.
       minval, maxval: bounds, broadcast to `shape`.
       out_sharding: sharding of the result.
+
+    Returns:
+      an array of shape `shape` and dtype `dtype` (by default the float dtype in force).
 
     Raises:
       ValueError: for another dtype.
@@ -141,6 +147,9 @@ def randint(key: ArrayLike, shape: Sequence[int], minval: ArrayLike, maxval: Arr
       dtype: an integer dtype.
       out_sharding: sharding of the result.
 
+    Returns:
+      an array of shape `shape` and dtype `dtype` (by default the integer dtype in force).
+
     Raises:
       TypeError: for another dtype.
 
@@ -157,8 +166,8 @@ def randint(key: ArrayLike, shape: Sequence[int], minval: ArrayLike, maxval: Arr
     info = dtypes.iinfo(kind)
     if info.bits < 32:
         # Few bits would make the remainders of the algorithm uneven: draw 32 and convert.
+        from styrax.numpy.clipping import clip_between
         from styrax.numpy.conversion import asarray
-        from styrax.numpy.selection import clip_between
 
         int32 = np.dtype(np.int32)
         low = clip_between(asarray(minval, int32), min=int(info.min), max=int(info.max))

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from styrax.core.programs.named import named
+
 from ..core import hooks
 from ..core.programs import rules
 from ..core.programs.primitive import Primitive
@@ -116,7 +118,7 @@ def debug_callback(callback: Callable[..., None] | None = None, *args: PyTree, o
         callback(*given, **named)
         return ()
 
-    flat_callback.__name__ = flat_callback.__qualname__ = getattr(callback, "__name__", type(callback).__name__)
+    named(flat_callback, getattr(callback, "__name__", type(callback).__name__))
     debug_callback_p.bind(*split.dynamic, callback=flat_callback, partitioned=partitioned,
                           effect=ordered_debug_effect if ordered else debug_effect)
     return None
@@ -262,8 +264,13 @@ def _define(primitive: Primitive, call: Callable[..., list[Any]]) -> None:
     def loops(b: Builder, *xs: Any, **params: Any) -> list[Any]:
         return b.host_call(lambda *views: call(views, **params), [], xs)
 
+    def stablehlo(m: Any, *xs: Any, **params: Any) -> list[Any]:
+        ordered = params["ordered"] if primitive is debug_print_p else params["effect"] is ordered_debug_effect
+        return m.host_call(lambda *views: call(views, **params), [], xs, ordered=ordered)
+
     primitive.def_impl(lambda *args, **params: call(args, **params))
     rules.loops[primitive] = loops
+    rules.stablehlos[primitive] = stablehlo
     rules.jvps[primitive] = jvp
     rules.transposes[primitive] = _no_transpose
     rules.batchers[primitive] = lambda args, dims, **params: _batch(primitive, args, dims, params)

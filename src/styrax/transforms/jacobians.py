@@ -8,17 +8,20 @@ from typing import Any
 import numpy as np
 
 from ..core import hooks
+from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import get_aval
 from ..core.trees import tree
 from ..core.types import dtypes
 from ..core.types.typing import Function
-from .calls import check_input, check_input_jacfwd, check_output, check_output_jacfwd, is_float0
+from .calls import check_input, check_input_jacfwd, check_output, check_output_jacfwd
 from .derivatives import jvp
 from .mapping import vmap
 from .naming import check_callable, split_arguments, wraps
 from .pullbacks import vjp
+from .zeros import is_float0
 
 
+@api_boundary
 def jacfwd(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False,
            holomorphic: bool = False) -> Function:
     """The Jacobian of a function, column by column in forward mode.
@@ -83,6 +86,7 @@ _JACOBIAN_DOC = ("Jacobian of {fun} with respect to positional argument(s) {argn
                  "{fun} but returns the jacobian of the output with respect to the arguments at positions {argnums}.")
 
 
+@api_boundary
 def jacrev(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
            allow_int: bool = False) -> Function:
     """The Jacobian of a function, row by row in reverse mode; see `jacfwd`.
@@ -123,6 +127,7 @@ def jacrev(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = Fals
     return jacobian
 
 
+@api_boundary
 def hessian(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False,
             holomorphic: bool = False) -> Function:
     """The matrix of second derivatives of a function: `jacfwd` of `jacrev`, with their arguments.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.arrays import backends
 from ..core.arrays.devices import Sharding, SingleDeviceSharding
 from ..core.programs.jaxpr import ClosedJaxpr
+from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import Tracer, get_aval
 from ..core.trees import tree, tree_paths
 from ..core.types.avals import ShapeDtypeStruct
@@ -16,7 +17,7 @@ from .jit_shardings import Placing, settled
 from .signature import as_operand
 
 if TYPE_CHECKING:
-    from .jit import Program
+    from .jit import Specialisation
 
 
 class ArgInfo:
@@ -61,7 +62,7 @@ class CompiledMemoryStats:
 class Stage:
     """What traced, lowered and compiled functions have in common: a program of `jit`'s cache."""
 
-    def __init__(self, program: Program):
+    def __init__(self, program: Specialisation):
         assert program.closed is not None
         self._program = program
         self._closed: ClosedJaxpr = program.closed
@@ -151,11 +152,12 @@ def _wrong_tree(expected: tree.PyTreeDef, given: tree.PyTreeDef) -> str:
 class Compiled(Lowered):
     """A function compiled for arguments of some types: call it with such arguments."""
 
-    def __init__(self, program: Program):
+    def __init__(self, program: Specialisation):
         super().__init__(program)
         self._call = program.compiled()
         self._code = machine_code(self._call)
 
+    @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, in_tree = tree.tree_flatten((args, kwargs))
         if in_tree != self.in_tree:

@@ -44,11 +44,15 @@ def described(x: Any) -> Any:
     return ["dense", np.shape(x), str(np.asarray(x).dtype)], np.asarray(x)
 
 
-def compare(program: Any, *args: Any, jitted: bool = False, rtol: float = 1e-5, atol: float = 1e-5) -> None:
-    """`program(library, *args)` gives the same in both libraries, or raises the same kind of error."""
+def compare(program: Any, *args: Any, jitted: bool = True, rtol: float = 1e-5, atol: float = 1e-5) -> None:
+    """`program(library, *args)` gives the same in both libraries, or raises the same kind of error.
+
+    Arguments that are functions are called with the library, and give its arrays.
+    """
     def run(library: Any) -> Any:
+        given = [x(library) if callable(x) else x for x in args]
         fun = lambda *xs: program(library, *xs)
-        return described((library.jax.jit(fun) if jitted else fun)(*args))
+        return described((library.jax.jit(fun) if jitted else fun)(*given))
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -62,6 +66,24 @@ def compare(program: Any, *args: Any, jitted: bool = False, rtol: float = 1e-5, 
                 return
             raise AssertionError(f"{type(error).__name__}: {error} is what JAX raises; here {got}") from error
         same(run(OURS), wanted, rtol, atol)
+
+
+def bcoo(dense: np.ndarray, n_batch: int = 0, n_dense: int = 0, nse: int | None = None) -> Any:
+    """A BCOO array of a dense one, of whichever library: its buffers are computed by NumPy."""
+    end = dense.ndim - n_dense
+    batch, sparse = dense.shape[:n_batch], dense.shape[n_batch:end]
+    stored = (dense != 0).any(tuple(range(end, dense.ndim)))
+    found = [np.argwhere(stored[at]) for at in np.ndindex(batch)]
+    count = max(map(len, found), default=0) if nse is None else nse
+    indices = np.empty((*batch, count, len(sparse)), np.int32)
+    data = np.zeros((*batch, count, *dense.shape[end:]), dense.dtype)
+    indices[...] = sparse
+    for at, rows in zip(np.ndindex(batch), found, strict=True):
+        for i, row in enumerate(rows[:count]):
+            indices[(*at, i)] = row
+            data[(*at, i)] = dense[(*at, *row)]
+    return lambda library: library.sparse.BCOO((library.np.asarray(data), library.np.asarray(indices)),
+                                               shape=dense.shape, indices_sorted=True, unique_indices=True)
 
 
 def same(got: Any, wanted: Any, rtol: float, atol: float) -> None:

@@ -16,8 +16,8 @@ from typing import Any
 from ...core.programs.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Literal
 from ...core.programs.traits import Control
 from ...core.types.avals import ShapedArray
-from ..lowering.element_cost import worth_keeping
-from .loop_form import Loop
+from ..lowering.element_cost import ElementCosts
+from .loop_form import JaxprLoop
 from .rewriting import Rewriting, is_pure, map_programs, programs_of
 
 CACHED = 1 << 18  # bytes of an elementwise result that stays in a cache until the next turn
@@ -40,7 +40,7 @@ class _Motion(Rewriting):
 
     def scan(self, eqn: JaxprEqn, ins: Sequence[Atom]) -> Sequence[Atom]:
         p = eqn.params
-        loop = Loop(p["jaxpr"], ins, p["num_consts"], p["num_carry"])
+        loop = JaxprLoop(p["jaxpr"], ins, p["num_consts"], p["num_carry"])
         fixed = loop.fix_carries()
         if p["length"] != 0:
             self.take_out(loop)
@@ -53,7 +53,7 @@ class _Motion(Rewriting):
     def while_(self, eqn: JaxprEqn, ins: Sequence[Atom]) -> Sequence[Atom]:
         p = eqn.params
         n = p["cond_nconsts"]
-        loop = Loop(p["body_jaxpr"], ins[n:], p["body_nconsts"], len(ins) - n - p["body_nconsts"])
+        loop = JaxprLoop(p["body_jaxpr"], ins[n:], p["body_nconsts"], len(ins) - n - p["body_nconsts"])
         fixed = loop.fix_carries()
         self.take_out(loop)
         if loop.closed() is p["body_jaxpr"]:
@@ -69,7 +69,7 @@ class _Motion(Rewriting):
             "body_nconsts": loop.num_consts})
         return _with_fixed(self.add(new, [*cond_ins, *loop.ins]), fixed, len(eqn.outvars))
 
-    def take_out(self, loop: Loop) -> None:
+    def take_out(self, loop: JaxprLoop) -> None:
         """Computes here what the loop would compute alike at each turn."""
         moved = _invariants(loop)
         if not moved:
@@ -88,7 +88,7 @@ def _with_fixed(outs: Sequence[Atom], fixed: dict[int, Atom], count: int) -> lis
     return [fixed[k] if k in fixed else next(rest) for k in range(count)]
 
 
-def _invariants(loop: Loop) -> list[JaxprEqn]:
+def _invariants(loop: JaxprLoop) -> list[JaxprEqn]:
     """The equations that give the same at each turn, as far as keeping their results is worth it."""
     steady = {*loop.constvars, *loop.invars[:loop.num_consts]}
     candidates = []
@@ -96,19 +96,22 @@ def _invariants(loop: Loop) -> list[JaxprEqn]:
         if is_pure(eqn) and all(type(v) is Literal or v in steady for v in eqn.invars):
             steady.update(eqn.outvars)
             candidates.append(eqn)
+    if not candidates:
+        return []
+    costs = ElementCosts()
     needed: set[Any] = set()
     moved = []
     for eqn in reversed(candidates):
-        if _worth_keeping(eqn) or any(v in needed for v in eqn.outvars):
+        if _worth_keeping(eqn, costs) or any(v in needed for v in eqn.outvars):
             needed.update(v for v in eqn.invars if type(v) is not Literal)
             moved.append(eqn)
     return moved[::-1]
 
 
-def _worth_keeping(eqn: JaxprEqn) -> bool:
+def _worth_keeping(eqn: JaxprEqn, costs: ElementCosts) -> bool:
     """Whether a loop gains when it reads an equation's results instead of computing them."""
     traits = eqn.primitive.traits
     if traits.elementwise:
         nbytes = sum(v.aval.size * v.aval.dtype.itemsize for v in eqn.outvars if isinstance(v.aval, ShapedArray))
-        return nbytes <= CACHED and worth_keeping(eqn)
+        return nbytes <= CACHED and costs.worth_keeping(eqn)
     return not traits.movement and traits.control is not Control.WHILE  # which may never end, in a loop of no turns

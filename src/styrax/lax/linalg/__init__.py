@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import lapack_calls as lapack_calls
 from .cholesky import cholesky, cholesky_p
 from .eigen import (
     EighImplementation,
@@ -17,8 +18,7 @@ from .eigen import (
     tridiagonal,
     tridiagonal_p,
 )
-from .lu import lu, lu_p, lu_pivots_to_permutation, lu_pivots_to_permutation_p
-from .products import (
+from .factor_updates import (
     cholesky_update,
     cholesky_update_p,
     symmetric_product,
@@ -26,6 +26,7 @@ from .products import (
     tridiagonal_solve,
     tridiagonal_solve_p,
 )
+from .lu import lu, lu_p, lu_pivots_to_permutation, lu_pivots_to_permutation_p
 from .qr import geqrf as geqrf  # (no public name of JAX's, but `numpy.linalg.qr` needs it)
 from .qr import householder_product, householder_product_p, ormqr, ormqr_p, qr, qr_p
 from .svd import SvdAlgorithm, svd, svd_p

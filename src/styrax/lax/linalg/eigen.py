@@ -19,7 +19,8 @@ from styrax.transforms import ad
 from ..elementwise.arithmetic import add, div, mul, sub
 from ..elementwise.casting import convert_element_type
 from ..elementwise.functions import abs, complex, conj, imag, real
-from ..reductions.reduce import argmax, reduce_sum
+from ..reductions.arg_extrema import argmax
+from ..reductions.reduce import reduce_sum
 from ..shaping.broadcasting import broadcast_in_dim, expand_dims, squeeze
 from ..sorting.sort import take_along
 from .lu import lu
@@ -98,6 +99,7 @@ def inverse_gaps(w: Any) -> Any:
 # --- symmetric and Hermitian matrices
 
 eigh_p = multiple_results("eigh")
+eigh_p.declare(nan=True)
 batch_in_front(eigh_p)
 
 
@@ -186,6 +188,7 @@ rules.jvps[eigh_p] = _eigh_jvp
 # --- any square matrices
 
 eig_p = multiple_results("eig")
+eig_p.declare(nan=True)
 batch_in_front(eig_p)
 
 

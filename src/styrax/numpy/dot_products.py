@@ -1,0 +1,357 @@
+"""Products of vectors, matrices and arrays of them."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from styrax import lax
+from styrax.core.arrays.array import Array
+from styrax.core.programs.named import named
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
+from styrax.transforms.jit import jit_for_all_shapes as jit
+
+from .conversion import asarray
+from .promotion import (
+    arrays,
+    axis_index,
+    check_arraylike,
+    convert,
+    dtype_of,
+    promote_args_numeric,
+    promote_dtypes,
+    result_typed,
+    shape_of,
+    user_dtype,
+)
+from .shaping import moveaxis, ravel
+
+
+def output_type(preferred: Any, *args: Any, name: str) -> tuple[Any, bool]:
+    """The dtype a product is accumulated in and given back as, and whether it is weak."""
+    if preferred is None:
+        return result_typed(*args)
+    return user_dtype(preferred, name), False
+
+
+def _general(a: Any, b: Any, numbers: Any, precision: Any, kind: tuple[Any, bool], out_sharding: Any = None) -> Any:
+    out = lax.dot_general(a, b, dimension_numbers=numbers, precision=precision, preferred_element_type=kind[0],
+                          **({} if out_sharding is None else {"out_sharding": out_sharding}))
+    return convert(out, *kind)
+
+
+def dot(a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None,
+        preferred_element_type: DTypeLike | None = None, out_sharding: ShardingLike | None = None) -> Array:
+    """The sum of products over the last axis of `a` and the last but one of `b` (the only one of a vector).
+
+    A scalar multiplies. Batch axes are not matched: the result has those of `a` followed by those of
+    `b`. Raises TypeError for sizes that differ.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.dot(jnp.arange(3), jnp.ones(3))
+      Array(3., dtype=float32)
+    """
+    a, b = arrays("dot", a, b)
+    kind = output_type(preferred_element_type, a, b, name="dot")
+    a_rank, b_rank = len(shape_of(a)), len(shape_of(b))
+    if a_rank == 0 or b_rank == 0:
+        contract: Any = ((), ())
+    else:
+        contract = ((a_rank - 1,), (0 if b_rank == 1 else b_rank - 2,))
+    return _general(a, b, (contract, ((), ())), precision, kind, out_sharding)
+
+
+def matmul(a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None,
+           preferred_element_type: DTypeLike | None = None, out_sharding: ShardingLike | None = None) -> Array:
+    """The matrix product of the last two axes; leading axes are matched with broadcasting.
+
+    A vector is a row on the left and a column on the right, and its axis is not in the result. Raises
+    ValueError for scalars, TypeError or ValueError for sizes that do not match.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.matmul(jnp.ones((2, 3)), jnp.ones((5, 3, 4))).shape
+      (5, 2, 4)
+    """
+    a, b = arrays("matmul", a, b)
+    a_shape, b_shape = shape_of(a), shape_of(b)
+    for i, s in enumerate((a_shape, b_shape)):
+        if len(s) < 1:
+            raise ValueError(f"matmul input operand {i} must have ndim at least 1, but it has ndim {len(s)}")
+    kind = output_type(preferred_element_type, a, b, name="matmul")
+    return _batched_product(a, b, len(a_shape) == 1, len(b_shape) == 1, precision, kind, "matmul", out_sharding)
+
+
+def _side(a: Any, b: Any) -> Any:
+    """Whose a batch axis of a product is, of its sizes there: a free one of "a" or "b" where only that side has it (or
+    has it with a size above 1), "m" where both match, "1" where both have one, None where they do not fit."""
+    if a is None:
+        return "b"
+    if b is None:
+        return "a"
+    if type(a) is int and a == 1:
+        return "1" if type(b) is int and b == 1 else "b"
+    if type(b) is int and b == 1:
+        return "a"
+    return "m" if a == b else None
+
+
+def _batched_product(a: Any, b: Any, a_vector: bool, b_vector: bool, precision: Any, kind: tuple[Any, bool], name: str,
+                     out_sharding: Any = None) -> Any:
+    a_shape, b_shape = shape_of(a), shape_of(b)
+    a_batch = a_shape[:-1] if a_vector else a_shape[:-2]
+    b_batch = b_shape[:-1] if b_vector else b_shape[:-2]
+    batches = max(len(a_batch), len(b_batch))
+    a_batch = (None,) * (batches - len(a_batch)) + tuple(a_batch)
+    b_batch = (None,) * (batches - len(b_batch)) + tuple(b_batch)
+    order = [_side(ab, bb) for ab, bb in zip(a_batch, b_batch)]
+    if None in order:
+        raise ValueError(f"Incompatible shapes for {name} arguments: {tuple(a_shape)} and {tuple(b_shape)}")
+    a_drop: list[int] = []
+    b_drop: list[int] = []
+    # Where each batch axis stands in its array, and which axes of size 1 are dropped.
+    a_offset, b_offset = batches - (len(a_shape) - (1 if a_vector else 2)), batches - (len(b_shape) - (
+        1 if b_vector else 2))
+    a_at: dict[str, list[int]] = {"a": [], "m": []}
+    b_at: dict[str, list[int]] = {"b": [], "m": []}
+    for i, side in enumerate(order):
+        ia, ib = i - a_offset, i - b_offset
+        if side == "1":
+            a_drop.append(ia)
+            b_drop.append(ib)
+        elif side == "m":
+            a_at["m"].append(ia)
+            b_at["m"].append(ib)
+        elif side == "a":
+            a_at["a"].append(ia)
+            if ib >= 0:
+                b_drop.append(ib)
+        else:
+            b_at["b"].append(ib)
+            if ia >= 0:
+                a_drop.append(ia)
+    a = lax.squeeze(a, tuple(a_drop)) if a_drop else a
+    b = lax.squeeze(b, tuple(b_drop)) if b_drop else b
+
+    def moved(at: list[int], drop: list[int]) -> list[int]:
+        return [i - sum(d < i for d in drop) for i in at]
+
+    a_m, b_m = moved(a_at["m"], a_drop), moved(b_at["m"], b_drop)
+    a_contract = len(shape_of(a)) - 1
+    b_contract = len(shape_of(b)) - (1 if b_vector else 2)
+    out = lax.dot_general(a, b, dimension_numbers=(((a_contract,), (b_contract,)), (tuple(a_m), tuple(b_m))),
+                          precision=precision, preferred_element_type=kind[0],
+                          **({} if out_sharding is None else {"out_sharding": out_sharding}))
+    # The result has matched axes, free ones of a, its rows, free ones of b, its columns.
+    n_matched, n_a, n_b = len(a_m), len(a_at["a"]), len(b_at["b"])
+    rows = [] if a_vector else [n_matched + n_a]
+    first_b = n_matched + n_a + len(rows)
+    columns = [] if b_vector else [first_b + n_b]
+    where = {"m": iter(range(n_matched)), "a": iter(range(n_matched, n_matched + n_a)),
+             "b": iter(range(first_b, first_b + n_b))}
+    permutation = [next(where[side]) for side in order if side != "1"] + rows + columns
+    if permutation != list(range(len(permutation))):
+        out = lax.transpose(out, tuple(permutation))
+    ones = tuple(i for i, side in enumerate(order) if side == "1")
+    out = lax.expand_dims(out, ones) if ones else out
+    return convert(out, *kind)
+
+
+@jit
+def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The products of matrices with vectors; leading axes are matched with broadcasting."""
+    x1, x2 = arrays("matvec", x1, x2)
+    if len(shape_of(x1)) < 2 or len(shape_of(x2)) < 1:
+        raise ValueError(f"matvec requires a matrix and a vector, got shapes {shape_of(x1)} and {shape_of(x2)}")
+    kind = result_typed(x1, x2)
+    return _batched_product(x1, x2, False, True, None, kind, "matvec")
+
+
+@jit
+def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The products of vectors (conjugated) with matrices; leading axes are matched with broadcasting."""
+    from .complex_parts import conj
+
+    x1, x2 = arrays("vecmat", x1, x2)
+    if len(shape_of(x1)) < 1 or len(shape_of(x2)) < 2:
+        raise ValueError(f"vecmat requires a vector and a matrix, got shapes {shape_of(x1)} and {shape_of(x2)}")
+    kind = result_typed(x1, x2)
+    return _batched_product(conj(x1), x2, True, False, None, kind, "vecmat")
+
+
+def vdot(a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None,
+         preferred_element_type: DTypeLike | None = None) -> Array:
+    """The sum of products of all elements, those of `a` conjugated.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.vdot(jnp.array([1, 2]), jnp.array([3, 4]))
+      Array(11, dtype=int32)
+    """
+    from .complex_parts import conj
+
+    a, b = arrays("vdot", a, b)
+    if dtypes.issubdtype(dtype_of(a), np.complexfloating):
+        a = conj(a)
+    return dot(ravel(a), ravel(b), precision=precision, preferred_element_type=preferred_element_type)
+
+
+def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: lax.PrecisionLike = None,
+           preferred_element_type: DTypeLike | None = None) -> Array:
+    """The sums of products along an axis, elements of `x1` conjugated; other axes are broadcast.
+
+    Raises ValueError for sizes along the axis that differ.
+    """
+    from .complex_parts import conj
+
+    x1, x2 = arrays("vecdot", x1, x2)
+    x1, x2 = asarray(x1), asarray(x2)
+    if not x1.ndim or not x2.ndim or x1.shape[axis] != x2.shape[axis]:
+        raise ValueError(f"axes must match; got shapes {x1.shape} and {x2.shape} with {axis=}")
+    x1, x2 = moveaxis(x1, axis, -1), moveaxis(x2, axis, -1)
+    kind = output_type(preferred_element_type, x1, x2, name="vecdot")
+    x1 = conj(x1)
+    return _batched_product(x1, x2, True, True, precision, kind, "vecdot")
+
+
+def tensordot(a: ArrayLike, b: ArrayLike, axes: int | Sequence[int] | Sequence[Sequence[int]] = 2, *,
+              precision: lax.PrecisionLike = None, preferred_element_type: DTypeLike | None = None,
+              out_sharding: ShardingLike | None = None) -> Array:
+    """The sum of products over several axes: the last `axes` of `a` with the first of `b`, or two lists of axes.
+
+    Raises TypeError for axes of other forms, and for sizes that differ.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.tensordot(jnp.ones((2, 3, 4)), jnp.ones((4, 3, 5)), axes=([1, 2], [1, 0])).shape
+      (2, 5)
+    """
+    a, b = arrays("tensordot", a, b)
+    kind = output_type(preferred_element_type, a, b, name="tensordot")
+    a_rank, b_rank = len(shape_of(a)), len(shape_of(b))
+    if isinstance(axes, (int, np.integer)) or (hasattr(axes, "__index__") and np.ndim(axes) == 0):
+        n = operator.index(axes)
+        if n > min(a_rank, b_rank):
+            raise TypeError(f"Number of tensordot axes (axes {n}) exceeds input ranks ({shape_of(a)} and "
+                            f"{shape_of(b)})")
+        contract: Any = (tuple(range(a_rank - n, a_rank)), tuple(range(n)))
+    elif isinstance(axes, (tuple, list)) and len(axes) == 2:
+        first, second = axes
+        if isinstance(first, int) and isinstance(second, int):
+            contract = ((axis_index(first, a_rank),), (axis_index(second, b_rank),))
+        elif isinstance(first, (tuple, list)) and isinstance(second, (tuple, list)):
+            if len(first) != len(second):
+                raise TypeError(f"tensordot requires axes lists to have equal length, got {first} and {second}.")
+            contract = (tuple(axis_index(i, a_rank) for i in first), tuple(axis_index(i, b_rank) for i in second))
+        else:
+            raise TypeError("tensordot requires both axes lists to be either ints, tuples or lists, got "
+                            f"{first} and {second}")
+    else:
+        raise TypeError("tensordot axes argument must be an int, a pair of ints, or a pair of lists/tuples of ints.")
+    return _general(a, b, (contract, ((), ())), precision, kind, out_sharding)
+
+
+def inner(a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None,
+          preferred_element_type: DTypeLike | None = None) -> Array:
+    """The sum of products over the last axes of both arguments; a scalar multiplies.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.inner(jnp.array([1, 2]), jnp.array([[3, 4], [5, 6]]))
+      Array([11, 17], dtype=int32)
+    """
+    a, b = arrays("inner", a, b)
+    a_rank, b_rank = len(shape_of(a)), len(shape_of(b))
+    if a_rank == 0 or b_rank == 0:
+        if preferred_element_type is not None:
+            kind = user_dtype(preferred_element_type, "inner")
+            a, b = convert(a, kind), convert(b, kind)
+        return lax.mul(*promote_args_numeric("inner", a, b))
+    return tensordot(a, b, (a_rank - 1, b_rank - 1), precision=precision, preferred_element_type=preferred_element_type)
+
+
+def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
+    """All products of an element of `a` with one of `b`, both taken as vectors, as a matrix.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.outer(jnp.array([1, 2]), jnp.array([3, 4]))
+      Array([[3, 4],
+             [6, 8]], dtype=int32)
+    """
+    if out is not None:
+        raise NotImplementedError("The 'out' argument to jnp.outer is not supported.")
+    from .binary import multiply
+
+    a, b = promote_dtypes(*arrays("outer", a, b))
+    return multiply(lax.expand_dims(ravel(a), (1,)), lax.expand_dims(ravel(b), (0,)))
+
+
+@jit
+def kron(a: ArrayLike, b: ArrayLike) -> Array:
+    """The Kronecker product: copies of `b`, each multiplied by an element of `a`.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.kron(jnp.array([1, 10]), jnp.array([1, 2]))
+      Array([ 1,  2, 10, 20], dtype=int32)
+    """
+    a, b = (asarray(x) for x in promote_dtypes(*arrays("kron", a, b)))
+    if a.ndim < b.ndim:
+        a = lax.expand_dims(a, tuple(range(b.ndim - a.ndim)))
+    elif b.ndim < a.ndim:
+        b = lax.expand_dims(b, tuple(range(a.ndim - b.ndim)))
+    shape = tuple(i * j for i, j in zip(a.shape, b.shape))  # type: ignore[union-attr]
+    rows = lax.expand_dims(a, tuple(range(1, 2 * a.ndim, 2)))  # type: ignore[union-attr]
+    columns = lax.expand_dims(b, tuple(range(0, 2 * b.ndim, 2)))  # type: ignore[union-attr]
+    return lax.reshape(lax.mul(rows, columns), shape)
+
+
+def _cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    a, b = (asarray(x) for x in promote_dtypes(*arrays("cross", a, b)))
+    a, b = moveaxis(a, axisa, -1), moveaxis(b, axisb, -1)
+    if a.shape[-1] not in (2, 3) or b.shape[-1] not in (2, 3):
+        raise ValueError("Dimension must be either 2 or 3 for cross product")
+    from .binary import multiply, subtract
+    from .concatenation import concatenate
+    from .indexing import gather_elements
+
+    a_, b_ = ([gather_elements(x, (..., i)) for i in range(x.shape[-1])] for x in (a, b))
+    if len(a_) == 2 and len(b_) == 2:
+        return subtract(multiply(a_[0], b_[1]), multiply(a_[1], b_[0]))
+    if len(a_) == 2:
+        a_.append(lax.full_like(a_[0], 0))
+    if len(b_) == 2:
+        b_.append(lax.full_like(b_[0], 0))
+    parts = [subtract(multiply(a_[1], b_[2]), multiply(a_[2], b_[1])),
+             subtract(multiply(a_[2], b_[0]), multiply(a_[0], b_[2])),
+             subtract(multiply(a_[0], b_[1]), multiply(a_[1], b_[0]))]
+    out = concatenate([lax.expand_dims(p, (p.ndim,)) for p in parts], axis=-1)
+    return moveaxis(out, -1, axisc)
+
+
+def cross(a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1,
+          axis: int | None = None) -> Array:
+    """The cross product of vectors of 3 components, or of 2: then the third component alone.
+
+    `axisa`, `axisb` and `axisc` say which axis holds the components in the arguments and the result,
+    `axis` all three. Raises ValueError for other numbers of components.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
+      Array([0, 0, 1], dtype=int32)
+    """
+    check_arraylike("cross", a, b)
+    return _cross_jit(a, b, axisa=axisa, axisb=axisb, axisc=axisc, axis=axis)
+
+
+named(_cross, "cross")
+_cross_jit = jit(_cross, static_argnames=("axisa", "axisb", "axisc", "axis"))
