@@ -9,7 +9,7 @@ import styrax as jax
 import styrax.numpy as jnp
 from styrax.experimental import sparse
 
-from .libraries import bcoo, compare, layouts, with_zeros
+from .libraries import OURS, bcoo, compare, layouts, with_zeros
 
 MATRIX, CUBE = with_zeros((3, 4)), with_zeros((2, 3, 4), seed=1)
 
@@ -55,7 +55,7 @@ FUNCTIONS = {
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize("n_batch, n_dense", layouts((3, 4)))
+@pytest.mark.parametrize("n_batch, n_dense", [(0, 0), (1, 0), (0, 1)])
 def test_layouts(name, n_batch, n_dense):
     compare(FUNCTIONS[name], bcoo(MATRIX, n_batch, n_dense))
 
@@ -120,7 +120,7 @@ def test_products(shapes, numbers):
         product = lib.sparse.bcoo_dot_general(m, x, dimension_numbers=numbers)
         return product, lib.sparse.bcoo_dot_general(x, m, dimension_numbers=((b, a), (d, c)))
 
-    for n_batch, n_dense in layouts(shapes[0])[:5]:
+    for n_batch, n_dense in layouts(shapes[0])[:4]:
         compare(dense, bcoo(lhs, n_batch, n_dense), rhs)
         compare(lambda lib, m, x: lib.sparse.bcoo_dot_general(m, x, dimension_numbers=numbers),
                 bcoo(lhs, n_batch), bcoo(rhs, min(n_batch, rhs.ndim)))
@@ -131,33 +131,29 @@ def test_sampled_products():
     numbers = (((2,), (1,)), ((0,), (0,)))
     product = np.matmul(A, B)
     for n_batch, n_dense in layouts(product.shape):
-        at = bcoo(np.ones_like(product), n_batch, n_dense)
-        indices = at(sparse_library()).indices
-        got = sparse.bcoo_dot_general_sampled(A, B, indices, dimension_numbers=numbers)
-        np.testing.assert_array_equal(got, bcoo(product + 100, n_batch, n_dense)(sparse_library()).data - 100)
-
-
-def sparse_library():
-    from .libraries import OURS
-
-    return OURS
+        at = bcoo(product + 100, n_batch, n_dense)(OURS)  # without zeros
+        got = sparse.bcoo_dot_general_sampled(A, B, at.indices, dimension_numbers=numbers)
+        np.testing.assert_array_equal(got, at.data - 100)
 
 
 @pytest.mark.parametrize("new", [(12,), (2, 6), (1, 3, 4), (3, 4, 1), (3, 2, 2), (5,)], ids=str)
 def test_reshape(new):
-    for n_batch, n_dense in [(0, 0), (1, 0), (1, 1)]:
-        compare(lambda lib, m: lib.sparse.bcoo_reshape(m, new_sizes=new), bcoo(MATRIX, n_batch, n_dense))
+    for n_batch in (0, 1):
+        compare(lambda lib, m: lib.sparse.bcoo_reshape(m, new_sizes=new), bcoo(MATRIX, n_batch))
 
 
-def test_gather_and_convolution():
+def test_gather():
     numbers = dict(offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,))
     compare(lambda lib, m: lib.sparse.bcoo_gather(m, np.array([[0], [2]]), lib.lax.GatherDimensionNumbers(**numbers),
                                                   (1, 4)), bcoo(MATRIX))
     compare(lambda lib, m: m[lib.np.array([2, 0, 2])], bcoo(MATRIX))
-    line = with_zeros((1, 1, 9))
-    for padding in ("SAME", "VALID", [(2, 3)]):
-        compare(lambda lib, m: lib.sparse.bcoo_conv_general_dilated(
-            m, np.arange(3, dtype=np.float32).reshape(1, 1, 3), window_strides=(1,), padding=padding), bcoo(line, 2))
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID", [(2, 3)]], ids=str)
+def test_convolution(padding):
+    window = np.arange(3, dtype=np.float32).reshape(1, 1, 3)
+    compare(lambda lib, m: lib.sparse.bcoo_conv_general_dilated(m, window, window_strides=(1,), padding=padding),
+            bcoo(with_zeros((1, 1, 9)), 2))
 
 
 def test_tree_and_print():
