@@ -167,3 +167,14 @@ def test_tree_and_print():
         sparse.BCOO((jnp.ones(3), jnp.zeros((3, 2), int)), shape=(2,))
     with pytest.raises(TypeError):
         hash(mat)
+
+
+def test_booleans_are_counted():
+    where = MATRIX != 0
+    for name in ("BCOO", "BCSR"):
+        compare(lambda lib, x, n=name: [getattr(lib.sparse, n).fromdense(x).todense(),
+                                        getattr(lib.sparse, n).fromdense(x).sum_duplicates().todense()], where,
+                jitted=False)
+    compare(lambda lib, m: [m.T.todense(), m.sum(0), m @ np.ones(4, np.float32)], bcoo(where))
+    np.testing.assert_array_equal(sparse.COO.fromdense(where).todense(), where)
+    np.testing.assert_array_equal(sparse.CSR.fromdense(where).todense(), where)

@@ -16,7 +16,7 @@ from styrax.core.trees.tree import register_pytree_node_class
 from styrax.core.types.typing import ArrayLike, DTypeLike, Object, PyTree, Shape
 
 from .arrays import JAXSparse
-from .counting import stored_elements
+from .counting import stored_elements, summable
 from .primitives import traceable
 
 
@@ -30,6 +30,7 @@ class COOInfo(typing.NamedTuple):
 
 # -- functions of buffers -----------------------------------------------------------------------------
 def _todense_of(data: Array, row: Array, col: Array, *, spinfo: COOInfo) -> Array:
+    data = summable(data)
     return jnp.zeros(spinfo.shape, data.dtype).at[row, col].add(data, mode="drop", wrap_negative_indices=False)
 
 

@@ -12,6 +12,11 @@ from .errors import SparseEfficiencyError as SparseEfficiencyError
 from .errors import SparseEfficiencyWarning as SparseEfficiencyWarning
 
 
+def summable(data: Array) -> Array:
+    """Elements of which equal positions are summed: booleans are counted."""
+    return data.astype(jnp.int32) if data.dtype == bool else data
+
+
 def stored_mask(mat: ArrayLike, n_dense: int = 0) -> Array:
     """Where a dense array has something to store: booleans with its batch and sparse dimensions."""
     mat = jnp.asarray(mat)

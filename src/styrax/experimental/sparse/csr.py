@@ -15,7 +15,7 @@ from styrax.core.types.typing import ArrayLike, DTypeLike, Object, PyTree, Shape
 
 from .arrays import JAXSparse
 from .coo import dense_operand, product
-from .counting import csr_to_coo, stored_elements
+from .counting import csr_to_coo, stored_elements, summable
 from .primitives import traceable
 
 Self = TypeVar("Self", bound="Compressed")
@@ -29,6 +29,7 @@ def compressed(row: Array, rows: int, index_dtype: DTypeLike) -> Array:
 
 
 def _todense_of(data: Array, indices: Array, indptr: Array, *, shape: tuple[int, ...]) -> Array:
+    data = summable(data)
     zeros = jnp.zeros(shape, data.dtype)
     return zeros.at[csr_to_coo(indices, indptr)].add(data, mode="drop", wrap_negative_indices=False)
 

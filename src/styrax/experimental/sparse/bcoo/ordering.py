@@ -14,6 +14,7 @@ from styrax.core.tracing.trace import Tracer
 from styrax.transforms.api import vmap
 
 from ..arrays import SparseInfo
+from ..counting import summable
 from ..primitives import traceable
 from .storage import beside, first_occurrences, in_bounds, layout_of, lexicographic_order, whole_batches
 
@@ -82,6 +83,7 @@ bcoo_sort_indices_p = traceable("bcoo_sort_indices", _sort_indices, linear=[0], 
 # -- sums of duplicates -------------------------------------------------------------------------------
 def _sum_one(data: Array, indices: Array, sparse: tuple[int, ...], nse: int) -> list[Array]:
     bounds = beside(sparse, indices)
+    data = summable(data)
     within = in_bounds(indices, sparse)
     indices = jnp.where(within[:, None], indices, bounds)  # these come last, and count as one position
     data = jnp.where(jnp.expand_dims(within, tuple(range(1, data.ndim))), data, jnp.zeros((), data.dtype))

@@ -15,7 +15,7 @@ from styrax.core.types.typing import ArrayLike, DTypeLike
 from styrax.transforms.api import vmap
 
 from ..arrays import SparseInfo
-from ..counting import stored_mask
+from ..counting import stored_mask, summable
 from ..primitives import traceable
 
 T = TypeVar("T")
@@ -94,7 +94,7 @@ def in_bounds(indices: Array, sparse: Sequence[int]) -> Array:
 # -- dense arrays of buffers --------------------------------------------------------------------------
 def _todense(data: Array, indices: Array, *, spinfo: SparseInfo) -> Array:
     n_batch, n_sparse, _, _ = layout_of(data, indices, spinfo.shape)
-    data, indices = whole_batches(data, indices, spinfo.shape)
+    data, indices = whole_batches(summable(data), indices, spinfo.shape)
     if not n_sparse:
         return data.sum(n_batch, dtype=data.dtype)
     zeros = jnp.zeros(spinfo.shape, data.dtype)
