@@ -7,7 +7,7 @@ import styrax as jax
 import styrax.numpy as jnp
 from styrax import lax
 from styrax.compile.jaxprs.cse import merge_equal
-from styrax.compile.jaxprs.dead_code import drop_unused
+from styrax.compile.jaxprs.dead_equations import drop_unused
 from styrax.compile.jaxprs.inline import inline
 from styrax.compile.jaxprs.loop_invariants import move_invariants
 from styrax.compile.jaxprs.row_products import multiply_rows_together

@@ -27,7 +27,7 @@ _HOMES = {
     "core.arrays.shardings": "NamedSharding P:PartitionSpec",
     "core.tracing.trace": "ensure_compile_time_eval typeof",
     "lax.collectives.placing": "device_put reshard",
-    "parallel.mapping": "pmap shard_map",
+    "parallel.device_mapping": "pmap shard_map",
     "placement": (
         "block_until_ready copy_to_host_async default_backend device_count device_get devices effects_barrier "
         "host_count host_id host_ids live_arrays local_device_count local_devices make_array_from_callback "
@@ -136,7 +136,7 @@ if TYPE_CHECKING:  # the same names for type checkers and editors
     from .core.types.avals import ShapeDtypeStruct
     from .core.types.dtypes import float0
     from .lax.collectives.placing import device_put, reshard
-    from .parallel.mapping import pmap, shard_map
+    from .parallel.device_mapping import pmap, shard_map
     from .placement import (
         block_until_ready,
         copy_to_host_async,

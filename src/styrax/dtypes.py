@@ -11,7 +11,7 @@ from .core.types.dtypes import (
     result_type,
     scalar_type_of,
 )
-from .core.types.promotion import TypePromotionError, bfloat16, extended, float0, prng_key
+from .core.types.promotion_lattice import TypePromotionError, bfloat16, extended, float0, prng_key
 
 __all__ = [
     "TypePromotionError", "bfloat16", "canonicalize_dtype", "extended", "finfo", "float0", "iinfo", "issubdtype",

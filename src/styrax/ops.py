@@ -9,6 +9,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.programs.named import named
 from styrax.core.tracing.trace import concrete_or_error
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, ShardingLike
@@ -63,7 +64,6 @@ def _highest(dtype: Any) -> Any:
     return np.inf if dtypes.issubdtype(dtype, np.inexact) else dtypes.iinfo(dtype).max
 
 
-
 def _segment(name: str, kind: str, identity: Callable[[Any], Any], combine: str, data: Any, segment_ids: Any,
              num_segments: int | None, indices_are_sorted: bool, unique_indices: bool, bucket_size: int | None,
              mode: Any) -> Any:
@@ -112,7 +112,7 @@ def _function(name: str, kind: str, identity: Callable[[Any], Any], combine: str
             mode,
         )
 
-    function.__name__ = function.__qualname__ = name
+    named(function, name)
     function.__doc__ = f"""The {text} of the rows of `data` that share a segment.
 
     Args:

@@ -15,7 +15,7 @@ from .core.arrays.mesh import (
 )
 from .core.arrays.shardings import NamedSharding, PartitionSpec, make_single_device_sharding
 from .lax.collectives.placing import reshard
-from .parallel.mapping import Infer
+from .parallel.device_mapping import Infer
 
 __all__ = [
     "AbstractDevice", "AbstractMesh", "AxisType", "Infer", "Mesh", "NamedSharding", "PartitionSpec", "Sharding",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .core.trees.registry import default_registry
 from .core.trees.tree import (
     Partial,
     all_leaves,
@@ -40,7 +41,7 @@ from .core.trees.tree_paths import (
     tree_leaves_with_path,
     tree_map_with_path,
 )
-from .core.trees.treedef import PyTreeDef, default_registry
+from .core.trees.treedef import PyTreeDef
 
 _registry = default_registry.nodes  # what libraries look up types of nodes in
 

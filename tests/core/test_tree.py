@@ -13,7 +13,7 @@ from collections import OrderedDict, defaultdict, deque, namedtuple
 
 import pytest
 
-from styrax.core.trees import tree, tree_paths, treedef
+from styrax.core.trees import registry, tree, tree_paths
 
 jax = pytest.importorskip("jax")
 import jax.tree_util as theirs  # noqa: E402
@@ -184,7 +184,7 @@ def test_round_trip(example):
     assert copy.deepcopy(structure) == structure
     assert pickle.loads(pickle.dumps(structure)) == structure
     rebuilt = tree.PyTreeDef.from_node_data_and_children(
-        treedef.default_registry, structure.node_data(), structure.children()
+        registry.default_registry, structure.node_data(), structure.children()
     )
     assert rebuilt == structure
 
@@ -525,7 +525,7 @@ def test_static_field():
 
 
 def test_none_as_leaf():
-    leaves, structure = treedef.none_leaf_registry.flatten({"a": None, "b": (1, None)})
+    leaves, structure = registry.none_leaf_registry.flatten({"a": None, "b": (1, None)})
     assert leaves == [None, 1, None]
     assert repr(structure) == "PyTreeDef({'a': *, 'b': (*, *)})"
 
@@ -584,12 +584,12 @@ def test_match(seed):
     example, second = random_tree(rng, 4), random_tree(rng, 4)
     leaves, structure = tree.tree_flatten(example)
     for _ in range(6):  # the later rounds go through generated code
-        assert structure.match(example) == leaves
+        assert registry.match(structure, example) == leaves
         if tree.tree_structure(second) != structure:
-            assert structure.match(second) is None
-        assert structure.match([example]) is None
+            assert registry.match(structure, second) is None
+        assert registry.match(structure, [example]) is None
     again = tree.tree_map(lambda x: x, example)
-    assert structure.match(again) == leaves
+    assert registry.match(structure, again) == leaves
 
 
 def test_match_tells_structures_apart():
@@ -606,12 +606,12 @@ def test_match_tells_structures_apart():
         3,
     ]
     for _ in range(6):
-        assert structure.match(base) == [1, 2, 3]
+        assert registry.match(structure, base) == [1, 2, 3]
         for other in others:
-            assert structure.match(other) is None
+            assert registry.match(structure, other) is None
             assert tree.tree_flatten(other) == (theirs.tree_leaves(other), tree.tree_structure(other))
     for order in (base, dict(reversed(base.items()))):
-        assert structure.match(order) == [1, 2, 3]
+        assert registry.match(structure, order) == [1, 2, 3]
 
 
 def test_dicts_with_changing_structure():
@@ -630,7 +630,7 @@ def test_structures_in_no_use_go_away():
     alive = weakref.ref(label)
     for _ in range(10):
         structure = tree.tree_structure({"x": Box(1, label)})
-        assert structure.match({"x": Box(1, label)}) == [1]
+        assert registry.match(structure, {"x": Box(1, label)}) == [1]
         assert structure.unflatten([1])["x"].label is label
     del structure, label
     gc.collect()

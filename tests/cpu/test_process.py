@@ -251,11 +251,11 @@ def test_other_threads_go_on_while_a_calling_program_runs(in_main):
     def other():
         called.wait(20)
         flag[0] = 1
-        from styrax.cpu import host_calls
+        from styrax.cpu import host_symbols
 
-        while not host_calls._runs:
+        while not host_symbols._runs:
             time.sleep(1e-3)
-        for going in list(host_calls._runs):
+        for going in list(host_symbols._runs):
             going.fail(ValueError("enough"))
 
     compiled, caught = jax.jit(program), []

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import pytest
 
-from styrax.cpu import dispatch, llvm, native, runtime
+from styrax.cpu import dispatch, llvm, native_queue, runtime
 from styrax.cpu.buffers import Pool, class_bytes
 
 I64, P = ctypes.c_int64, ctypes.c_void_p
@@ -600,5 +600,5 @@ def test_scalars_in_memory(dtype, numbers):
 
 
 def test_job_layout_matches():
-    assert native.JOB_DEPENDENCY_COUNT + 8 <= native.JOB_BYTES
-    assert native.RING & (native.RING - 1) == 0
+    assert native_queue.JOB_DEPENDENCY_COUNT + 8 <= native_queue.JOB_BYTES
+    assert native_queue.RING & (native_queue.RING - 1) == 0

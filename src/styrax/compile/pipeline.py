@@ -15,7 +15,7 @@ from ..core.programs.check import check_jaxpr
 from ..core.programs.jaxpr import ClosedJaxpr, JaxprEqn
 from ..core.settings import config
 from .ir.loopir import made_by, statements
-from .jaxprs import cse, dead_code, inline, loop_invariants, row_products
+from .jaxprs import cse, dead_equations, inline, loop_invariants, row_products
 from .jaxprs.rewriting import programs_of
 from .loops import fuse, index_set_splitting, memory, parallelize, schedule, slp, unroll_and_jam
 from .lowering import interchange, lower
@@ -61,7 +61,7 @@ PASSES = (
     Pass("licm", _on_jaxpr(loop_invariants.move_invariants), _well_typed, generic=False),
     Pass("row-products", _on_jaxpr(row_products.multiply_rows_together), _well_typed, generic=False),
     Pass("cse", _on_jaxpr(cse.merge_equal), _well_typed, generic=False),
-    Pass("dce", _on_jaxpr(dead_code.drop_unused), _well_typed),
+    Pass("dce", _on_jaxpr(dead_equations.drop_unused), _well_typed),
     Pass("lower", lower.run, _unchecked, optional=False),
     Pass("fuse", fuse.run, _unchecked, optional=False),
     Pass("schedule", schedule.run, _sound_loops, optional=False),

@@ -110,7 +110,7 @@ class CpuBackend:
             print(f"-- asm {name}\n{llvm.asm(ir)}")
         kind = Executable
         if program.builder.host_calls:
-            from .host_calls import CallingExecutable as kind  # type: ignore[assignment]
+            from .host_symbols import CallingExecutable as kind  # type: ignore[assignment]
         units = module.units(runtime.num_threads())
         return kind(program, llvm.load_units(units, name, level), ir, self._devices[0], out_avals)
 

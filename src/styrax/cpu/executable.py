@@ -14,7 +14,7 @@ from ..compile.pipeline import Program
 from ..core.arrays.array import Array, array_type
 from ..core.arrays.devices import Device
 from ..core.tracing.trace import Tracer, get_aval, raise_leak
-from . import llvm, native, runtime
+from . import llvm, native_queue, runtime
 from .dispatch import make_caller
 
 pool = runtime.pool
@@ -160,7 +160,7 @@ class Executable:
     def fail(self, status: int) -> None:
         if status == runtime.CANCELLED:
             raise KeyboardInterrupt(f"{self.name} was cancelled")
-        if status == native.OUTSIDE:
+        if status == native_queue.OUTSIDE:
             raise AssertionError(f"{self.name}: an access outside a buffer; STYRAX_DEBUG=loops,bounds shows where")
         raise MemoryError(f"{self.name}: no memory for intermediate results ({self.workspace} bytes planned)")
 

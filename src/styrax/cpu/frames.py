@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from ..compile.costs import instructions
 from ..compile.ir.loopir import Buffer, BufferKind, Call, Copy, Loop, LoopKind, Scratch, Statement, Store, statements
-from . import native
+from . import native_queue
 from .expressions import Values
 from .writer import Writer
 
@@ -69,7 +69,7 @@ class Frame:
         none, enough = self.writer.label("none"), self.writer.label("enough")
         self.line(f"br i1 {failed}, label %{none}, label %{enough}")
         self.writer.start(none)
-        self.line(f"store atomic i32 {native.OUT_OF_MEMORY}, ptr {self._status()} monotonic, align 4")
+        self.line(f"store atomic i32 {native_queue.OUT_OF_MEMORY}, ptr {self._status()} monotonic, align 4")
         self.leaves_early = True
         self.line("br label %leave")
         self.writer.start(enough)
@@ -133,13 +133,13 @@ class Frame:
             return self.writer.finish("ret void")
         status = "0"
         if self.stop_word:
-            status = self.op(f"select i1 {self.stopping()}, i32 {native.CANCELLED}, i32 0")
+            status = self.op(f"select i1 {self.stopping()}, i32 {native_queue.CANCELLED}, i32 0")
         if self.status_slot:
             status = self._unless_zero(self.op(f"load i32, ptr {self.status_slot}"), status)
         if self.module.bounds and "@outside = internal global i32 0" in self.module.declarations:
             flag = self.op("load i32, ptr @outside")
             self.line("store i32 0, ptr @outside")
-            status = self._unless_zero(self.op(f"mul i32 {flag}, {native.OUTSIDE}"), status)
+            status = self._unless_zero(self.op(f"mul i32 {flag}, {native_queue.OUTSIDE}"), status)
         return self.writer.finish(f"ret i32 {status}")
 
     def _unless_zero(self, status: str, other: str) -> str:

@@ -73,76 +73,23 @@ def link(obj: bytes) -> Image:
     Raises UnsupportedObject for other formats and for relocation types that position-independent,
     small-model code does not have.
     """
-    if obj[:6] != b"\x7fELF\x02\x01" or struct.unpack_from("<HH", obj, 16) != (1, 62):
-        raise UnsupportedObject("not an x86-64 ELF object")
-    (section_offset,) = struct.unpack_from("<Q", obj, 40)
-    section_size, n_sections = struct.unpack_from("<HH", obj, 58)
-    # name, type, flags, address, offset, size, link, info, alignment, entry size
-    sections = [struct.unpack_from("<IIQQQQIIQQ", obj, section_offset + i * section_size)
-                for i in range(n_sections)]
+    sections = _sections(obj)
     symbols, names = _symbols(obj, sections)
-
-    # 1. Place the sections: code and constants first, then what is writable.
-    code, data, places = bytearray(), bytearray(), {}
-    for i, (_, kind, flags, _, offset, size, _, _, align, _) in enumerate(sections):
-        if flags & _SHF_TLS:
-            raise UnsupportedObject("thread-local data")
-        if kind == _SHT_PROGBITS and flags & _SHF_ALLOC:
-            block = data if flags & _SHF_WRITE else code
-            block += bytes(-len(block) % max(align, 1))
-            places[i] = (block is data, len(block))
-            block += obj[offset : offset + size]
-
+    code, data, places = _placed(obj, sections)
     relocations = []
     for _, kind, _, _, offset, size, _, target, _, _ in sections:
         if kind == _SHT_RELA and target in places:
             relocations += [(target, *r) for r in struct.iter_unpack("<QQq", obj[offset : offset + size])]
-
-    # 2. One slot per outside symbol (or per symbol reached through the table), one jump per outside function.
-    slots: dict[int, int] = {}
-    stubs: dict[int, int] = {}
-    for _, _, info, _ in relocations:
-        kind, index = info & 0xFFFFFFFF, info >> 32
-        undefined = symbols[index][3] == 0
-        if kind in _GOT_RELOCATIONS or (undefined and kind == _R_PLT32):
-            slots.setdefault(index, 0)
-        if undefined and kind == _R_PLT32:
-            stubs.setdefault(index, 0)
-    code += bytes(-len(code) % 16)
-    for index in stubs:
-        stubs[index] = len(code)
-        code += bytes(_STUB_BYTES)
-    data += bytes(-len(data) % 64)
-    data_start = -(-len(code) // PAGE) * PAGE
-    for index in slots:
-        slots[index] = data_start + len(data)
-        data += bytes(8)
-
-    bss = 0
-    for i, (_, kind, flags, _, _, size, _, _, align, _) in enumerate(sections):
-        if kind == _SHT_NOBITS and flags & _SHF_ALLOC:
-            bss += -(len(data) + bss) % max(align, 1)
-            places[i] = (True, len(data) + bss)
-            bss += size
+    slots, stubs, data_start = _add_slots(relocations, symbols, code, data)
+    bss = _place_zeros(sections, data, places)
 
     def position(section: int) -> int:
         writable, offset = places[section]
         return data_start + offset if writable else offset
 
-    addresses: list[int | None] = []
-    exports: dict[str, int] = {}
-    for i, (_, info, _, section, value, _) in enumerate(symbols):
-        if section in places:
-            address = position(section) + value
-            addresses.append(address)
-            if info >> 4 and names[i]:  # global or weak
-                exports[names[i]] = address
-        elif section in (_SHN_ABS, _SHN_COMMON) and info & 15 != 4:
-            raise UnsupportedObject("absolute or common symbol")
-        else:
-            addresses.append(None)
+    addresses, exports = _addresses(symbols, names, {section: position(section) for section in places})
 
-    # 3. Resolve what is relative; leave absolute words to the loader.
+    # Resolve what is relative; leave absolute words to the loader.
     fixups: list[tuple[int, str, int]] = []
     for i, slot in slots.items():
         target = addresses[i]
@@ -173,6 +120,85 @@ def link(obj: bytes) -> Image:
         form = "<q" if kind == _R_PC64 else "<i"
         struct.pack_into(form, block, base + offset, target + addend - place)
     return Image(bytes(code), bytes(data), bss, exports, fixups)
+
+
+def _sections(obj: bytes) -> list[tuple]:
+    """The sections: name, type, flags, address, offset, size, link, info, alignment, entry size."""
+    if obj[:6] != b"\x7fELF\x02\x01" or struct.unpack_from("<HH", obj, 16) != (1, 62):
+        raise UnsupportedObject("not an x86-64 ELF object")
+    (section_offset,) = struct.unpack_from("<Q", obj, 40)
+    section_size, n_sections = struct.unpack_from("<HH", obj, 58)
+    return [struct.unpack_from("<IIQQQQIIQQ", obj, section_offset + i * section_size) for i in range(n_sections)]
+
+
+def _placed(obj: bytes, sections: list[tuple]) -> tuple[bytearray, bytearray, dict[int, tuple[bool, int]]]:
+    """Code and constants, what is writable, and for each section whether it is writable and its offset there."""
+    code, data, places = bytearray(), bytearray(), {}
+    for i, (_, kind, flags, _, offset, size, _, _, align, _) in enumerate(sections):
+        if flags & _SHF_TLS:
+            raise UnsupportedObject("thread-local data")
+        if kind == _SHT_PROGBITS and flags & _SHF_ALLOC:
+            block = data if flags & _SHF_WRITE else code
+            block += bytes(-len(block) % max(align, 1))
+            places[i] = (block is data, len(block))
+            block += obj[offset : offset + size]
+    return code, data, places
+
+
+def _add_slots(relocations: list[tuple], symbols: list[tuple], code: bytearray, data: bytearray
+               ) -> tuple[dict[int, int], dict[int, int], int]:
+    """One slot per outside symbol (or per symbol reached through the table), one jump per outside function.
+
+    Gives the slots and the jumps by symbol, and where writable data begins.
+    """
+    slots: dict[int, int] = {}
+    stubs: dict[int, int] = {}
+    for _, _, info, _ in relocations:
+        kind, index = info & 0xFFFFFFFF, info >> 32
+        undefined = symbols[index][3] == 0
+        if kind in _GOT_RELOCATIONS or (undefined and kind == _R_PLT32):
+            slots.setdefault(index, 0)
+        if undefined and kind == _R_PLT32:
+            stubs.setdefault(index, 0)
+    code += bytes(-len(code) % 16)
+    for index in stubs:
+        stubs[index] = len(code)
+        code += bytes(_STUB_BYTES)
+    data += bytes(-len(data) % 64)
+    data_start = -(-len(code) // PAGE) * PAGE
+    for index in slots:
+        slots[index] = data_start + len(data)
+        data += bytes(8)
+    return slots, stubs, data_start
+
+
+def _place_zeros(sections: list[tuple], data: bytearray, places: dict[int, tuple[bool, int]]) -> int:
+    """Places the sections of zeros behind the writable data, and gives their size in bytes."""
+    bss = 0
+    for i, (_, kind, flags, _, _, size, _, _, align, _) in enumerate(sections):
+        if kind == _SHT_NOBITS and flags & _SHF_ALLOC:
+            bss += -(len(data) + bss) % max(align, 1)
+            places[i] = (True, len(data) + bss)
+            bss += size
+    return bss
+
+
+def _addresses(symbols: list[tuple], names: list[str], positions: dict[int, int]
+               ) -> tuple[list[int | None], dict[str, int]]:
+    """Each symbol's place in the image, None for those outside, and the exported ones by name."""
+    addresses: list[int | None] = []
+    exports: dict[str, int] = {}
+    for i, (_, info, _, section, value, _) in enumerate(symbols):
+        if section in positions:
+            address = positions[section] + value
+            addresses.append(address)
+            if info >> 4 and names[i]:  # global or weak
+                exports[names[i]] = address
+        elif section in (_SHN_ABS, _SHN_COMMON) and info & 15 != 4:
+            raise UnsupportedObject("absolute or common symbol")
+        else:
+            addresses.append(None)
+    return addresses, exports
 
 
 def _symbols(obj: bytes, sections: list[tuple]) -> tuple[list[tuple], list[str]]:

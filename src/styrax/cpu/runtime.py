@@ -17,10 +17,10 @@ import weakref
 from collections import deque
 from collections.abc import Iterable
 
-from . import background, dispatch, llvm, native
+from . import background, dispatch, llvm, native, native_queue
 from .buffers import Pool
 
-DONE, CANCELLED, OUT_OF_MEMORY = native.DONE, native.CANCELLED, native.OUT_OF_MEMORY
+DONE, CANCELLED, OUT_OF_MEMORY = native_queue.DONE, native_queue.CANCELLED, native_queue.OUT_OF_MEMORY
 
 _SLICE = 50_000_000  # nanoseconds that a wait stays out of Python, where signals are seen to
 
@@ -79,11 +79,6 @@ def address(symbol: str) -> int:
 llvm.add_resolver(lambda symbol: address(symbol) if symbol.startswith("styrax_") else None)
 
 
-def parallel_for_address() -> int:
-    """Address of ``void styrax_parallel_for(ptr fn, ptr env, i64 n, i64 chunk)``; see `native`."""
-    return address("styrax_parallel_for")
-
-
 def parallel_for(fn: int, env: int, n: int, chunk: int) -> None:
     """Call the native ``fn(env, begin, end)`` for each piece of ``chunk`` of [0, n), on all threads."""
     _runtime().parallel_for(fn, env, n, chunk)
@@ -121,15 +116,15 @@ class Job:
     @property
     def status(self) -> int:
         """Negative until the job has ended, then DONE (0), CANCELLED, or what the program returned."""
-        return _native[0].get_status(self.address + native.JOB_STATUS)
+        return _native[0].get_status(self.address + native_queue.JOB_STATUS)
 
     def done(self) -> bool:
         """True when the job has ended, well or not."""
-        return _native[0].get_status(self.address + native.JOB_STATUS) >= 0
+        return _native[0].get_status(self.address + native_queue.JOB_STATUS) >= 0
 
     def cancel(self) -> None:
         """Ask the job to end: it does not start, or stops at its next look at its cancel word."""
-        _native[0].set_cancel(self.address + native.JOB_CANCEL, 1)
+        _native[0].set_cancel(self.address + native_queue.JOB_CANCEL, 1)
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait for the end and return the status (negative if ``timeout`` seconds were not enough).
@@ -158,7 +153,7 @@ class Job:
     def __del__(self) -> None:
         # A job that has not ended is held by its queue: only the end of the process leaves one here.
         if _native and self.done():
-            pool.free(self.address, native.JOB_BYTES)
+            pool.free(self.address, native_queue.JOB_BYTES)
 
 
 class Queue:
@@ -170,7 +165,7 @@ class Queue:
     __slots__ = ("__weakref__", "_address", "_block", "_lock", "_pending")
 
     def __init__(self) -> None:
-        self._block = (ctypes.c_uint64 * (native.QUEUE_BYTES // 8 + 8))()
+        self._block = (ctypes.c_uint64 * (native_queue.QUEUE_BYTES // 8 + 8))()
         self._address = (ctypes.addressof(self._block) + 63) & -64
         self._pending: deque[Job] = deque()
         # Re-entrant: what a finished job kept may be collected, and its finalizer submit, under the lock.
@@ -194,7 +189,7 @@ class Queue:
                 count = len(others)
                 words = (ctypes.c_uint64 * count)(*[d.address for d in others])
                 table, held = ctypes.addressof(words), (others, words)
-        where = pool.alloc(native.JOB_BYTES)
+        where = pool.alloc(native_queue.JOB_BYTES)
         with self._lock:
             if _closing and threading.current_thread() is not threading.main_thread():
                 raise RuntimeError("cannot run programs in threads while the interpreter ends")
@@ -206,7 +201,7 @@ class Queue:
                     self._pending[0].wait()
                     self._release()
             except BaseException:
-                pool.free(where, native.JOB_BYTES)
+                pool.free(where, native_queue.JOB_BYTES)
                 raise
             job = Job(self, where, held, keep)
             self._pending.append(job)
@@ -276,7 +271,7 @@ def _after_fork_in_child() -> None:
     if _native:
         _call("styrax_after_fork_in_child")
     for queue in list(_queues):
-        ctypes.memset(queue._address, 0, native.QUEUE_BYTES)
+        ctypes.memset(queue._address, 0, native_queue.QUEUE_BYTES)
     while _held:
         _held.pop().release()
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ..parallel.mapping import shard_map
+from ..parallel.device_mapping import shard_map
 
 __all__ = ["shard_map"]

@@ -5,30 +5,22 @@ from __future__ import annotations
 import importlib as _importlib
 from typing import Any as _Any
 
+from .collectives.axis_reductions import pmax, pmax_p, pmean, pmin, pmin_p, psum, psum_p
 from .collectives.communication import (
     all_gather,
     all_gather_p,
     all_to_all,
     all_to_all_p,
-    axis_index,
-    axis_index_p,
-    axis_size,
     pbroadcast,
     pbroadcast_p,
-    pmax,
-    pmax_p,
-    pmean,
-    pmin,
-    pmin_p,
     ppermute,
     ppermute_p,
     pshuffle,
-    psum,
-    psum_p,
     psum_scatter,
     pswapaxes,
     reduce_scatter_p,
 )
+from .collectives.named_axes import axis_index, axis_index_p, axis_size
 from .collectives.placing import device_put_p, sharding_constraint_p, with_sharding_constraint
 from .control_flow import loop_rules as _loop_rules
 from .control_flow import scan_reverse as _scan_reverse
@@ -250,11 +242,8 @@ from .indexing.slicing import (
     dynamic_update_slice,
     dynamic_update_slice_in_dim,
     dynamic_update_slice_p,
-    index_in_dim,
-    slice,
-    slice_in_dim,
-    slice_p,
 )
+from .indexing.static_slicing import index_in_dim, slice, slice_in_dim, slice_p
 from .random_bits.bit_generator import (
     RandomAlgorithm,
     rng_bit_generator,
@@ -272,6 +261,7 @@ from .random_bits.prng import (
     random_wrap_p,
 )
 from .random_bits.threefry import iota_2x32_shape_p, threefry2x32_p
+from .reductions.arg_extrema import argmax, argmax_p, argmin, argmin_p
 from .reductions.associative import associative_scan
 from .reductions.contractions import (
     DotAlgorithm,
@@ -284,21 +274,22 @@ from .reductions.contractions import (
     dot_general,
     dot_general_p,
 )
-from .reductions.convolution import (
-    ConvDimensionNumbers,
-    ConvGeneralDilatedDimensionNumbers,
+from .reductions.convolution import conv_general_dilated, conv_general_dilated_p
+from .reductions.convolution_kinds import (
     conv,
-    conv_dimension_numbers,
-    conv_general_dilated,
     conv_general_dilated_local,
-    conv_general_dilated_p,
     conv_general_dilated_patches,
-    conv_general_permutations,
     conv_general_shape_tuple,
     conv_shape_tuple,
     conv_transpose,
     conv_transpose_shape_tuple,
     conv_with_general_padding,
+)
+from .reductions.convolution_layouts import (
+    ConvDimensionNumbers,
+    ConvGeneralDilatedDimensionNumbers,
+    conv_dimension_numbers,
+    conv_general_permutations,
 )
 from .reductions.cumulative import (
     cumlogsumexp,
@@ -314,10 +305,6 @@ from .reductions.cumulative import (
 )
 from .reductions.ragged import RaggedDotDimensionNumbers, ragged_dot, ragged_dot_general, scaled_dot
 from .reductions.reduce import (
-    argmax,
-    argmax_p,
-    argmin,
-    argmin_p,
     reduce,
     reduce_and,
     reduce_and_p,
@@ -335,16 +322,14 @@ from .reductions.reduce import (
     reduce_xor,
     reduce_xor_p,
 )
+from .reductions.window_geometry import reduce_window_shape_tuple
+from .reductions.window_selection import select_and_gather_add_p, select_and_scatter_add_p, select_and_scatter_p
 from .reductions.windows import (
     reduce_window,
     reduce_window_max_p,
     reduce_window_min_p,
     reduce_window_p,
-    reduce_window_shape_tuple,
     reduce_window_sum_p,
-    select_and_gather_add_p,
-    select_and_scatter_add_p,
-    select_and_scatter_p,
 )
 from .shaping.broadcasting import (
     broadcast,

@@ -9,9 +9,11 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.programs.named import named
 from styrax.core.types.typing import ArrayLike, Axis, AxisName, DTypeLike
 from styrax.numpy.binary import add, divide, equal, logaddexp, multiply, power, subtract
 from styrax.numpy.broadcasting import choose_elements
+from styrax.numpy.clipping import clip
 from styrax.numpy.conversion import array, asarray
 from styrax.numpy.promotion import (
     arrays,
@@ -24,7 +26,6 @@ from styrax.numpy.promotion import (
     user_dtype,
 )
 from styrax.numpy.reductions import mean as mean_
-from styrax.numpy.selection import clip
 from styrax.numpy.ufuncs import absolute, sqrt, square, tanh
 from styrax.transforms.custom import custom_jvp
 from styrax.transforms.jit import jit_for_all_shapes as jit
@@ -318,7 +319,7 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
 
 def _glu(x: ArrayLike, axis: int = -1) -> Array:
     """The first half of `x` along `axis` times the sigmoid of the second. Raises ValueError for an odd size."""
-    from styrax.numpy.joining import split
+    from styrax.numpy.concatenation import split
 
     (x,) = arrays("glu", x)
     if x.shape[axis] % 2:
@@ -327,7 +328,7 @@ def _glu(x: ArrayLike, axis: int = -1) -> Array:
     return multiply(first, sigmoid(second))
 
 
-_glu.__name__ = _glu.__qualname__ = "glu"
+named(_glu, "glu")
 glu = jit(_glu, static_argnames=("axis",))
 
 
@@ -436,7 +437,7 @@ def _standardize(x: ArrayLike, axis: Axis = -1, mean: ArrayLike | None = None, v
     return multiply(subtract(x, mean), lax.rsqrt(add(variance, epsilon)))
 
 
-_standardize.__name__ = _standardize.__qualname__ = "standardize"
+named(_standardize, "standardize")
 standardize = jit(_standardize, static_argnames=("axis", "algorithm"))
 
 

@@ -15,7 +15,7 @@ from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, DTypeLike
 from styrax.lax.reductions.contractions import DotDimensionNumbers
 from styrax.numpy.binary import add, logical_and, multiply
-from styrax.numpy.broadcasting import choose_elements, spread
+from styrax.numpy.broadcasting import choose_elements, spread, spread_all
 from styrax.numpy.conversion import asarray
 from styrax.numpy.creation import tril, triu
 from styrax.numpy.einsum import einsum
@@ -105,18 +105,13 @@ def _allowed(mask: Any, shape: tuple, is_causal: bool, q_lengths: Any, kv_length
     if q_lengths is not None:
         rows = lax.broadcasted_iota(index, (1, 1, length, 1), 2)
         allowed = logical_and(
-            allowed, lax.lt(*_spread2(rows, lax.expand_dims(asarray(q_lengths, dtype=index), (1, 2, 3))))
+            allowed, lax.lt(*spread_all((rows, lax.expand_dims(asarray(q_lengths, dtype=index), (1, 2, 3)))))
         )
     if kv_lengths is not None:
         columns = lax.broadcasted_iota(index, (1, 1, 1, keys), 3)
-        allowed = logical_and(allowed, lax.lt(*_spread2(columns, lax.expand_dims(asarray(kv_lengths, dtype=index),
-                                                                                  (1, 2, 3)))))
+        allowed = logical_and(allowed, lax.lt(*spread_all((columns, lax.expand_dims(
+            asarray(kv_lengths, dtype=index), (1, 2, 3))))))
     return allowed
-
-
-def _spread2(a: Any, b: Any) -> tuple[Array, Array]:
-    shape = lax.broadcast_shapes(a.shape, b.shape)
-    return spread(a, shape), spread(b, shape)
 
 
 def _attention(query: Any, key: Any, value: Any, bias: Any, mask: Any, q_lengths: Any, kv_lengths: Any, scale: Any,
@@ -141,7 +136,7 @@ def _attention(query: Any, key: Any, value: Any, bias: Any, mask: Any, q_lengths
     out = lax.reshape(out, (batch, length, heads, size))
     if q_lengths is not None:
         rows = lax.broadcasted_iota(np.dtype(np.int32), (1, length, 1, 1), 1)
-        valid = lax.lt(*_spread2(rows, lax.expand_dims(asarray(q_lengths, dtype=np.int32), (1, 2, 3))))
+        valid = lax.lt(*spread_all((rows, lax.expand_dims(asarray(q_lengths, dtype=np.int32), (1, 2, 3)))))
         out = choose_elements(valid, out, lax.full_like(out, 0))
     if not residual:
         return out

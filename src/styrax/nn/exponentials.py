@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, overload
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.programs.named import named
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, Axis
 from styrax.numpy.broadcasting import choose_elements
@@ -32,11 +32,6 @@ from styrax.numpy.reductions import max as max_
 from styrax.numpy.reductions import sum as sum_
 from styrax.transforms.jit import fused
 from styrax.transforms.jit import jit_for_all_shapes as jit
-
-
-def _named(function: Callable[..., Any], name: str) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    return function
 
 
 @overload
@@ -114,7 +109,7 @@ def _logmeanexp(x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None,
     return lax.sub(total, number)
 
 
-logmeanexp = jit(_named(_logmeanexp, "logmeanexp"), static_argnames=("axis", "keepdims"))
+logmeanexp = jit(named(_logmeanexp, "logmeanexp"), static_argnames=("axis", "keepdims"))
 
 
 def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:

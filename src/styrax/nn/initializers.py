@@ -10,6 +10,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.programs.named import named
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.numpy.conversion import asarray
@@ -198,9 +199,7 @@ def _scaled(scale: float, mode: str, distribution: str, name: str, text: str) ->
         return variance_scaling(scale, mode, distribution, in_axis=in_axis, out_axis=out_axis, batch_axis=batch_axis,
                                 dtype=dtype)
 
-    make.__name__ = make.__qualname__ = name
-    make.__doc__ = f"{text}\n\n    `variance_scaling({scale}, {mode!r}, {distribution!r})`, which see."
-    return make
+    return named(make, name, f"{text}\n\n    `variance_scaling({scale}, {mode!r}, {distribution!r})`, which see.")
 
 
 glorot_uniform = _scaled(1.0, "fan_avg", "uniform", "glorot_uniform", "Glorot's (Xavier's) uniform initializer.")

@@ -10,6 +10,23 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from . import methods as _methods
+from .accumulations import (
+    cumprod,
+    cumsum,
+    cumulative_prod,
+    cumulative_sum,
+    nanargmax,
+    nanargmin,
+    nancumprod,
+    nancumsum,
+    nanmax,
+    nanmean,
+    nanmin,
+    nanprod,
+    nanstd,
+    nansum,
+    nanvar,
+)
 from .binary import (
     arctan2,
     atan2,
@@ -45,7 +62,24 @@ from .binary import (
     true_divide,
 )
 from .broadcasting import broadcast_arrays, broadcast_shapes, broadcast_to
-from .contractions import cross, dot, inner, kron, matmul, matvec, outer, tensordot, vdot, vecdot, vecmat
+from .clipping import clip
+from .complex_parts import angle, conj, conjugate, imag, iscomplex, iscomplexobj, isreal, isrealobj, real
+from .concatenation import (
+    append,
+    array_split,
+    block,
+    column_stack,
+    concat,
+    concatenate,
+    dsplit,
+    dstack,
+    hsplit,
+    hstack,
+    split,
+    stack,
+    vsplit,
+    vstack,
+)
 from .conversion import (
     array,
     asarray,
@@ -82,77 +116,8 @@ from .creation import (
     zeros,
     zeros_like,
 )
-from .cumulative import (
-    cumprod,
-    cumsum,
-    cumulative_prod,
-    cumulative_sum,
-    nanargmax,
-    nanargmin,
-    nancumprod,
-    nancumsum,
-    nanmax,
-    nanmean,
-    nanmin,
-    nanprod,
-    nanstd,
-    nansum,
-    nanvar,
-)
-from .einsum import einsum, einsum_path
-from .functions import (
-    add,
-    bitwise_and,
-    bitwise_or,
-    bitwise_xor,
-    frompyfunc,
-    logaddexp,
-    logaddexp2,
-    logical_and,
-    logical_or,
-    logical_xor,
-    maximum,
-    minimum,
-    multiply,
-    negative,
-    subtract,
-    ufunc,
-)
-from .joining import (
-    append,
-    array_split,
-    block,
-    column_stack,
-    concat,
-    concatenate,
-    dsplit,
-    dstack,
-    hsplit,
-    hstack,
-    split,
-    stack,
-    vsplit,
-    vstack,
-)
-from .reductions import (
-    all,
-    amax,
-    amin,
-    any,
-    argmax,
-    argmin,
-    average,
-    count_nonzero,
-    max,
-    mean,
-    min,
-    prod,
-    ptp,
-    std,
-    sum,
-    var,
-)
-from .scalars import (
+from .dot_products import cross, dot, inner, kron, matmul, matvec, outer, tensordot, vdot, vecdot, vecmat
+from .dtype_names import (
     ComplexWarning,
     array_repr,
     array_str,
@@ -233,24 +198,37 @@ from .scalars import (
     uint64,
     unsignedinteger,
 )
+from .einsum import einsum, einsum_path
+from .float_tests import isfinite, isinf, isnan, isneginf, isposinf, signbit
+from .positions import argwhere, compress, extract, flatnonzero, nonzero, ravel_multi_index, unravel_index
+from .reductions import (
+    all,
+    amax,
+    amin,
+    any,
+    argmax,
+    argmin,
+    average,
+    count_nonzero,
+    max,
+    mean,
+    min,
+    prod,
+    ptp,
+    std,
+    sum,
+    var,
+)
 from .selection import (
-    argwhere,
     choose,
-    clip,
-    compress,
-    extract,
     fill_diagonal,
-    flatnonzero,
-    nonzero,
     piecewise,
     place,
     put,
     put_along_axis,
-    ravel_multi_index,
     select,
     take,
     take_along_axis,
-    unravel_index,
     where,
 )
 from .shaping import (
@@ -289,12 +267,29 @@ from .sorting import (
     sort,
     sort_complex,
 )
+from .ufunc_objects import (
+    add,
+    bitwise_and,
+    bitwise_or,
+    bitwise_xor,
+    frompyfunc,
+    logaddexp,
+    logaddexp2,
+    logical_and,
+    logical_or,
+    logical_xor,
+    maximum,
+    minimum,
+    multiply,
+    negative,
+    subtract,
+    ufunc,
+)
 from .ufuncs import (
     abs,
     absolute,
     acos,
     acosh,
-    angle,
     arccos,
     arccosh,
     arcsin,
@@ -311,8 +306,6 @@ from .ufuncs import (
     bitwise_not,
     cbrt,
     ceil,
-    conj,
-    conjugate,
     cos,
     cosh,
     deg2rad,
@@ -324,17 +317,7 @@ from .ufuncs import (
     floor,
     frexp,
     i0,
-    imag,
     invert,
-    iscomplex,
-    iscomplexobj,
-    isfinite,
-    isinf,
-    isnan,
-    isneginf,
-    isposinf,
-    isreal,
-    isrealobj,
     log,
     log1p,
     log2,
@@ -346,13 +329,11 @@ from .ufuncs import (
     positive,
     rad2deg,
     radians,
-    real,
     reciprocal,
     rint,
     round,
     shape,
     sign,
-    signbit,
     sin,
     sinc,
     sinh,
@@ -378,7 +359,7 @@ _later = {
     "polynomials": "poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots",
     "sets": "intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse unique_values",
     "statistics": "corrcoef cov median nanmedian nanpercentile nanquantile percentile quantile",
-    "windows": "bartlett blackman hamming hanning kaiser",
+    "tapers": "bartlett blackman hamming hanning kaiser",
 }
 _homes = {name: module for module, names in _later.items() for name in names.split()}
 _submodules = ("fft", "linalg")
@@ -430,7 +411,7 @@ if _TYPE_CHECKING:  # the same names for type checkers and editors
         unique_values,
     )
     from .statistics import corrcoef, cov, median, nanmedian, nanpercentile, nanquantile, percentile, quantile
-    from .windows import bartlett, blackman, hamming, hanning, kaiser
+    from .tapers import bartlett, blackman, hamming, hanning, kaiser
 
     __all__ = [
         "ComplexWarning", "abs", "absolute", "acos", "acosh", "add", "all", "allclose", "amax", "amin", "angle",

@@ -20,6 +20,7 @@ from styrax.transforms.custom import custom_jvp
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import choose_elements, truth
+from .float_tests import isinf, isnan, signbit
 from .promotion import (
     arrays,
     both,
@@ -35,7 +36,7 @@ from .promotion import (
     to_inexact,
     typed,
 )
-from .ufuncs import INEXACT, absolute, frexp, frexp_of, isinf, isnan, shown, signbit
+from .ufuncs import INEXACT, absolute, frexp, frexp_of, shown
 
 _BOOL = np.dtype(np.bool_)
 _ARITHMETIC = INEXACT | {
@@ -354,7 +355,7 @@ def _log_sum(name: str, base: float) -> Callable[[ArrayLike, ArrayLike], Array]:
         return lax.select(lax.ne(delta, delta), lax.add(x1, x2),
                           lax.add(largest, logarithm_1p(power_of(lax.neg(lax.abs(delta))))))
 
-    function.__name__ = function.__qualname__ = name
+    named(function, name)
     wrapped = custom_jvp(function)
 
     def finite(x: Any) -> Any:
@@ -368,7 +369,7 @@ def _log_sum(name: str, base: float) -> Callable[[ArrayLike, ArrayLike], Array]:
         weight2 = power_of(lax.sub(finite(x2), finite(out)))
         return out, lax.add(lax.mul(t1, weight1), lax.mul(t2, weight2))
 
-    jvp.__name__ = jvp.__qualname__ = f"_{name}_jvp"
+    named(jvp, f"_{name}_jvp")
     wrapped.defjvp(jvp)
 
     def entry(x1: Any, x2: Any, /) -> Any:

@@ -17,9 +17,9 @@ from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .binary import add, divide, multiply, remainder, subtract
 from .broadcasting import choose_elements, spread
+from .concatenation import concatenate
 from .conversion import asarray
 from .indexing import gather_elements
-from .joining import concatenate
 from .promotion import (
     arrays,
     axis_index,
@@ -199,7 +199,7 @@ def _unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, peri
 
     Only jumps above `discont` are changed. Raises ValueError for complex numbers.
     """
-    from .cumulative import cumsum
+    from .accumulations import cumsum
 
     p = operand("unwrap", p)
     if dtypes.issubdtype(p.dtype, np.complexfloating):
@@ -227,7 +227,7 @@ unwrap = jit(named(_unwrap, "unwrap"), static_argnames=("axis",))
 
 # -- interpolation -----------------------------------------------------------------------------------
 def _interp_body(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> Any:
-    from .selection import clip
+    from .clipping import clip
     from .sorting import searchsorted
 
     if shape_of(xp) != shape_of(fp) or len(shape_of(xp)) != 1:
@@ -325,7 +325,7 @@ def _isclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-5, atol: ArrayLike
         dtype = dtype_of(a)
     real = np.empty(0, dtype).real.dtype if dtypes.issubdtype(dtype, np.complexfloating) else dtype
     rtol, atol = convert(rtol, real), convert(atol, real)
-    from .ufuncs import isfinite
+    from .float_tests import isfinite
 
     a_nan, b_nan = lax.ne(a, a), lax.ne(b, b)
     nans = both(a_nan, b_nan)

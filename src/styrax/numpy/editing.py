@@ -18,9 +18,9 @@ from styrax.core.types.typing import ArrayLike, Axis, Function, Object
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import choose_elements, spread
+from .concatenation import concatenate
 from .conversion import asarray
 from .indexing import gather_elements, wrap_negative
-from .joining import concatenate
 from .promotion import axis_index, check_arraylike, convert, default_int, is_array, shape_of, unwrap
 from .shaping import flip, moveaxis, operand, ravel
 from .updates import scatter
@@ -303,7 +303,7 @@ def delete(arr: ArrayLike, obj: ArrayLike | slice, axis: int | None = None, *,
         if not dtypes.issubdtype(obj.dtype, np.integer):
             raise ValueError("assume_unique_indices requires integer indices")
         obj = ravel(obj)
-        from .selection import nonzero
+        from .positions import nonzero
 
         keep = scatter(lax.full((size,), True, np.dtype(np.bool_)), wrap_negative(obj, size), False, "set", mode="drop")
         (left,) = nonzero(keep, size=max(size - obj.shape[0], 0))
@@ -322,8 +322,8 @@ def delete(arr: ArrayLike, obj: ArrayLike | slice, axis: int | None = None, *,
 
 def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int | None = None) -> Array:
     """A copy of `arr` with `values` inserted before the indices `obj` along `axis` (None: as vectors)."""
+    from .clipping import clip
     from .creation import zeros_like
-    from .selection import clip
     from .sorting import argsort
 
     check_arraylike("insert", arr, 0 if isinstance(obj, slice) else obj, values)
@@ -362,7 +362,7 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int 
     total = size + count
     shape = tuple(total if k == axis else d for k, d in enumerate(a.shape))
     taken = scatter(lax.full((total,), 0, default_int()), at, 1, "set")
-    from .selection import nonzero
+    from .positions import nonzero
 
     (rest,) = nonzero(lax.eq(taken, convert(0, taken.dtype)), size=size)
     lead = [slice(None)] * axis

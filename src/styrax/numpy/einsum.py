@@ -12,8 +12,8 @@ from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.types.typing import ArrayLike, DTypeLike, Object, ShardingLike
 
-from .contractions import output_type
 from .conversion import asarray
+from .dot_products import output_type
 from .promotion import arrays, convert, shape_of
 
 _UINT32 = np.dtype(np.uint32)

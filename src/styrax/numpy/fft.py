@@ -11,15 +11,16 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.programs.named import named
 from styrax.core.tracing.trace import concrete_or_error
 from styrax.core.types.typing import ArrayLike, Axis, DeviceLike, DTypeLike, Shape
 
 from .binary import divide, multiply
+from .complex_parts import conj
 from .conversion import asarray, place
 from .indexing import gather_elements
 from .promotion import arrays, axis_indices, check_arraylike, convert, default_float, to_complex, to_inexact, user_dtype
 from .shaping import moveaxis, roll
-from .ufuncs import conj
 
 FFT, IFFT, RFFT, IRFFT = lax.FftType.FFT, lax.FftType.IFFT, lax.FftType.RFFT, lax.FftType.IRFFT
 
@@ -125,9 +126,7 @@ def _make_one(name: str, kind: Any, text: str, length: str = "") -> Transform:
     def function(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
         return _one_axis(name, kind, a, n, axis, norm)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = _DOC_1.format(text, length)
-    return function
+    return named(function, name, _DOC_1.format(text, length))
 
 
 fft = _make_one("fft", FFT, "discrete Fourier transform")
@@ -161,9 +160,7 @@ def _make_n(name: str, kind: Any, text: str, two: bool) -> MultiTransform:
                      norm: str | None = None) -> Array:
             return _transform(name, kind, a, s, axes, norm)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = _DOC_N.format(text, "the last two" if two else "all")
-    return function
+    return named(function, name, _DOC_N.format(text, "the last two" if two else "all"))
 
 
 fftn = _make_n("fftn", FFT, "discrete Fourier transform", False)

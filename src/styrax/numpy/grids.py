@@ -10,14 +10,15 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.programs.named import named
 from styrax.core.tracing.trace import concrete_or_error
 from styrax.core.types.typing import ArrayLike, SupportsShape
 
+from .concatenation import concatenate
 from .conversion import asarray
 from .creation import arange, linspace, ones, tril, triu
-from .joining import concatenate
+from .positions import nonzero
 from .promotion import arrays, check_arraylike, default_int, promote_dtypes
-from .selection import nonzero
 
 
 def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Array]:
@@ -110,9 +111,7 @@ def _triangle(name: str, part: Callable[..., Any], doc: str) -> Triangle:
         rows, columns = nonzero(mask, size=count)
         return rows, columns
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
+    return named(function, name, doc)
 
 
 tril_indices = _triangle("tril_indices", tril, "The indices of the lower triangle of an n × m matrix, up to diagonal "

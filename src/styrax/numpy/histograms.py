@@ -19,6 +19,7 @@ from styrax.core.types.typing import ArrayLike, ShardingLike
 from .binary import add, divide, multiply, subtract
 from .broadcasting import choose_elements
 from .calculus import diff
+from .clipping import clip
 from .conversion import asarray
 from .creation import linspace
 from .indexing import gather_elements
@@ -37,7 +38,6 @@ from .reductions import max as max_
 from .reductions import min as min_
 from .reductions import ptp
 from .reductions import sum as sum_
-from .selection import clip
 from .shaping import ravel, transpose
 from .sorting import searchsorted
 from .updates import scatter

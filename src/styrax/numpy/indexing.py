@@ -425,23 +425,11 @@ class Plan:
                  "scalars_only")
 
     def __init__(self, index: Index, wrap: bool = True):
-        shape = index.shape
-        kind = _index_dtype(shape)
+        kind = _index_dtype(index.shape)
         axes = index.axes()
-        arrays = [(axis, e) for axis, e in axes if not isinstance(e, (Slice, int)) and shape_of(e) != ()]
-        picks: dict[int, Any] = {}  # axis -> the indices that pick from it
-        for axis, e in axes:
-            if type(e) is int:
-                picks[axis] = e + shape[axis] if e < 0 and wrap else e
-            elif not isinstance(e, Slice):
-                picks[axis] = wrap_negative(e, shape[axis]) if wrap else e
+        arrays = [e for _, e in axes if not isinstance(e, (Slice, int)) and shape_of(e) != ()]
+        picks, common = self._picks(index, arrays, wrap)
         self.scalars_only = not arrays
-        common: tuple = ()
-        if arrays:
-            spreaded = spread_all(list(picks.values())) if len(picks) > 1 else list(picks.values())
-            picks = dict(zip(picks, spreaded))
-            common = tuple(shape_of(arrays[0][1])) if len(picks) == 1 else tuple(shape_of(spreaded[0]))
-        picks = {axis: convert(_canonical(i, kind), kind) for axis, i in picks.items()}
         front = self._front(index, bool(arrays))
         # The axes of the result, in order: those of the picked indices, and one for each slice.
         places: list[Any] = ["picks"] if arrays and front else []
@@ -507,6 +495,24 @@ class Plan:
         self.index_axes, self.collapsed = tuple(index_axes), tuple(collapsed)
         self.slice_sizes, self.offset_dims = tuple(sizes), tuple(offset)
         self.result, self.reversed, self.new_axes = tuple(result), tuple(reverse), tuple(new)
+
+    @staticmethod
+    def _picks(index: Index, arrays: list[Any], wrap: bool) -> tuple[dict[int, Any], tuple]:
+        """The indices that pick from each axis, broadcast together if there are arrays among them, and their shape."""
+        shape = index.shape
+        kind = _index_dtype(shape)
+        picks: dict[int, Any] = {}
+        for axis, e in index.axes():
+            if type(e) is int:
+                picks[axis] = e + shape[axis] if e < 0 and wrap else e
+            elif not isinstance(e, Slice):
+                picks[axis] = wrap_negative(e, shape[axis]) if wrap else e
+        common: tuple = ()
+        if arrays:
+            spreaded = spread_all(list(picks.values())) if len(picks) > 1 else list(picks.values())
+            picks = dict(zip(picks, spreaded))
+            common = tuple(shape_of(arrays[0])) if len(picks) == 1 else tuple(shape_of(spreaded[0]))
+        return {axis: convert(_canonical(i, kind), kind) for axis, i in picks.items()}, common
 
     @staticmethod
     def _front(index: Index, arrays: bool) -> bool:

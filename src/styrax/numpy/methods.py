@@ -16,12 +16,27 @@ import numpy as np
 from styrax import lax
 from styrax.core import hooks
 from styrax.core.arrays.array import Array, install_methods
+from styrax.core.programs.named import named
 from styrax.core.settings import config
 from styrax.core.tracing.trace import Tracer
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, DeviceLike, DTypeLike, Index, Object, ShapeLike, ShardingLike
 
-from . import binary, contractions, conversion, cumulative, indexing, reductions, selection, shaping, sorting, ufuncs
+from . import (
+    accumulations,
+    binary,
+    clipping,
+    complex_parts,
+    conversion,
+    dot_products,
+    indexing,
+    positions,
+    reductions,
+    selection,
+    shaping,
+    sorting,
+    ufuncs,
+)
 from . import updates as updates_module
 from .promotion import is_array, literal, user_dtype
 
@@ -154,13 +169,13 @@ def _flatten(self: Array, order: str = "C", *, out_sharding: ShardingLike | None
 
 def _clip(self: Array, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
     """The elements kept between two bounds. See `clip`."""
-    return selection.clip_between(self, min=min, max=max)
+    return clipping.clip_between(self, min=min, max=max)
 
 
 def _dot(self: Array, b: ArrayLike, *, precision: lax.PrecisionLike = None,
          preferred_element_type: DTypeLike | None = None) -> Array:
     """The product with another array. See `dot`."""
-    return contractions.dot(self, b, precision=precision, preferred_element_type=preferred_element_type)
+    return dot_products.dot(self, b, precision=precision, preferred_element_type=preferred_element_type)
 
 
 def _item(self: Array, *args: int | tuple[int, ...]) -> bool | int | float | complex:
@@ -269,7 +284,7 @@ def _choose(self: Array, choices: Array | np.ndarray | Sequence[ArrayLike], out:
 def _compress(self: Array, condition: ArrayLike, axis: int | None = None, *, out: None = None, size: int | None = None,
               fill_value: ArrayLike = 0) -> Array:
     """The slices where `condition` holds. See `compress`."""
-    return selection.compress(condition, self, axis=axis, out=out, size=size, fill_value=fill_value)
+    return positions.compress(condition, self, axis=axis, out=out, size=size, fill_value=fill_value)
 
 
 def _searchsorted(self: Array, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None, *,
@@ -305,7 +320,7 @@ def _equal(self: Array, other: ArrayLike) -> Array:
 
 def _conjugate(self: Array) -> Array:
     """The complex conjugate."""
-    return ufuncs.conj(self)
+    return complex_parts.conj(self)
 
 
 def _matrix_transposed(self: Array) -> Array:
@@ -333,8 +348,7 @@ def _check(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         return function(self, *args, **kwargs)
 
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = function.__doc__
+    named(method, name, function.__doc__)
     method.__wrapped__ = function  # type: ignore[attr-defined]
     return method
 
@@ -348,7 +362,7 @@ operators: dict[str, Callable[..., Any]] = {
     "__mod__": _operator(binary.remainder), "__rmod__": _reflected(binary.remainder),
     "__divmod__": _operator(binary.divmod), "__rdivmod__": _reflected(binary.divmod),
     "__pow__": _power, "__rpow__": _reflected(binary.power),
-    "__matmul__": _operator(contractions.matmul), "__rmatmul__": _reflected(contractions.matmul),
+    "__matmul__": _operator(dot_products.matmul), "__rmatmul__": _reflected(dot_products.matmul),
     "__and__": _operator(binary.bitwise_and), "__rand__": _reflected(binary.bitwise_and),
     "__or__": _operator(binary.bitwise_or), "__ror__": _reflected(binary.bitwise_or),
     "__xor__": _operator(binary.bitwise_xor), "__rxor__": _reflected(binary.bitwise_xor),
@@ -367,20 +381,20 @@ methods: dict[str, Callable[..., Any]] = {
     **operators,
     **{name: _check(name, getattr(reductions, name)) for name in
        ("all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "ptp", "std", "sum", "var")},
-    **{name: _check(name, getattr(cumulative, name)) for name in ("cumprod", "cumsum")},
+    **{name: _check(name, getattr(accumulations, name)) for name in ("cumprod", "cumsum")},
     **{name: _check(name, getattr(shaping, name)) for name in ("ravel", "repeat", "squeeze", "swapaxes", "trace")},
     **{name: _check(name, getattr(sorting, name)) for name in ("argsort", "sort")},
     "argpartition": _argpartition, "astype": _astype, "byteswap": _byteswap, "choose": _choose, "clip": _clip,
     "clone": _copy_of, "compress": _compress, "conj": _conjugate, "conjugate": _conjugate, "copy": _copy_of,
     "diagonal": _diagonal, "dot": _dot, "flatten": _flatten, "item": _item, "nonzero": _check("nonzero",
-                                                                                              selection.nonzero),
+                                                                                              positions.nonzero),
     "platform": _platform, "reshape": _reshape, "round": _check("round", ufuncs.round), "searchsorted": _searchsorted,
     "take": _check("take", selection.take), "to_device": _to_device, "transpose": _transpose, "view": _view,
 }
 
 properties: dict[str, Callable[..., Any]] = {
-    "T": shaping.transpose, "mT": _matrix_transposed, "at": updates_module.at, "real": ufuncs.real, "imag": ufuncs.imag,
-    "flat": _not_implemented("flat", "property: consider arr.flatten() instead."),
+    "T": shaping.transpose, "mT": _matrix_transposed, "at": updates_module.at, "real": complex_parts.real,
+    "imag": complex_parts.imag, "flat": _not_implemented("flat", "property: consider arr.flatten() instead."),
     "itemsize": _item_size, "nbytes": _byte_size,
 }
 

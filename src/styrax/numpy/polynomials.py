@@ -17,11 +17,11 @@ from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .binary import add, divide, multiply, subtract
 from .broadcasting import choose_elements
+from .concatenation import concatenate
 from .conversion import asarray
 from .convolutions import convolve
 from .creation import diag, full_like, ones, vander, zeros
 from .indexing import gather_elements
-from .joining import concatenate
 from .promotion import (
     arrays,
     check_arraylike,
@@ -283,7 +283,7 @@ def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, fu
         return c, residuals, rank, s, asarray(rcond)
     if not cov:
         return c
-    from .contractions import dot, outer
+    from .dot_products import dot, outer
 
     base = inv(dot(lax.transpose(lhs, (1, 0)), lhs))
     base = divide(base, outer(scale, scale))

@@ -16,13 +16,13 @@ from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
+from .accumulations import cumsum
 from .broadcasting import choose_elements
+from .concatenation import append, concatenate
 from .conversion import asarray
-from .cumulative import cumsum
 from .indexing import gather_elements
-from .joining import append, concatenate
+from .positions import nonzero
 from .promotion import arrays, axis_index, check_arraylike, convert, default_int, promote_dtypes, unwrap
-from .selection import nonzero
 from .shaping import moveaxis, ravel
 from .sorting import argsort, lexsort, searchsorted
 from .updates import scatter

@@ -434,7 +434,7 @@ def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_r
 
 def _repeat_each(a: Any, repeats: Any, axis: int, total: int) -> Array:
     # Element i begins at the sum of the counts before it: marks there, summed up, give the source indices.
-    from .cumulative import cumsum
+    from .accumulations import cumsum
     from .updates import scatter
 
     starts = roll(repeats, 1)

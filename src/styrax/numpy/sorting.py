@@ -184,7 +184,7 @@ def _binary_search(sorted_arr: Any, query: Any, side: str) -> Any:
     return convert(found, _PLACE)
 
 
-_binary_search.__name__ = _binary_search.__qualname__ = "_searchsorted_scan_impl"
+named(_binary_search, "_searchsorted_scan_impl")
 _scan_inner = jit(_binary_search, static_argnames=("side",))
 
 

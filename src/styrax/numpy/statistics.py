@@ -16,10 +16,13 @@ from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .binary import divide, multiply, subtract
 from .broadcasting import choose_elements
-from .contractions import dot
+from .clipping import clip
+from .complex_parts import conj
+from .concatenation import concatenate
 from .conversion import asarray
+from .dot_products import dot
+from .float_tests import isnan
 from .indexing import gather_elements
-from .joining import concatenate
 from .promotion import (
     arrays,
     axis_indices,
@@ -38,9 +41,7 @@ from .promotion import (
 from .reductions import any as any_
 from .reductions import average
 from .reductions import sum as sum_
-from .selection import clip
 from .shaping import atleast_2d, diagonal, moveaxis
-from .ufuncs import conj, isnan
 
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
@@ -52,94 +53,102 @@ def _quantile(a: Any, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: 
     a, q = (asarray(promote_dtypes_inexact(v)[0]) for v in arrays("quantile", a, q))
     if dtypes.issubdtype(a.dtype, np.complexfloating):
         raise ValueError("quantile does not support complex input, as the operation is poorly defined.")
-    keepshape = None
-    if axis is None:
-        if keepdims:
-            keepshape = [1] * a.ndim
-        a, axis = lax.reshape(a, (a.size,)) if a.ndim != 1 else a, 0
-    elif isinstance(axis, tuple):
-        axes = axis_indices(axis, a.ndim)
-        if keepdims:
-            keepshape = [1 if i in axes else d for i, d in enumerate(a.shape)]
-        # Several axes are put together at the end.
-        kept = [i for i in range(a.ndim) if i not in axes]
-        a = lax.transpose(a, (*kept, *axes))
-        a = lax.reshape(a, (*a.shape[: len(kept)], math.prod(a.shape[len(kept):])))
-        axis = a.ndim - 1
-    else:
-        (axis,) = axis_indices(axis, a.ndim)
+    a, axis, keepshape = _one_axis(a, axis, keepdims)
     if q.ndim > 1:
         raise ValueError(f"q must be have rank <= 1, got shape {q.shape}")
-    size = a.shape[axis]
-    invalid = lax.ne(a, a)
-    lead = q.ndim
-    if skip_nan:
-        a = choose_elements(invalid, np.nan, a)
-        a = lax.sort(a, dimension=axis)
-        counts = sum_(lax.bitwise_not(invalid), axis=axis, dtype=q.dtype, keepdims=keepdims)
-        shape = counts.shape
-        last = lax.sub(counts, convert(1, q.dtype))
-        q = lax.expand_dims(q, tuple(range(lead, lead + len(shape))))
-        counts = lax.expand_dims(counts, tuple(range(lead)))
-        last = lax.expand_dims(last, tuple(range(lead)))
-        place = multiply(q, subtract(counts, 1))
-        low, high = lax.floor(place), lax.ceil(place)
-        high_weight = lax.sub(place, low)
-        low_weight = lax.sub(convert(1, place.dtype), high_weight)
-        top = lax.max(last, convert(0, last.dtype))
-        low = convert(_clamped(low, top), np.dtype(np.int32))
-        high = convert(_clamped(high, top), np.dtype(np.int32))
-        moved = a
-        index: list[Any] = []
-        rank = a.ndim
-        grid = [lax.broadcasted_iota(np.dtype(np.int32), low.shape, lead + k) for k in range(len(shape))]
-        others = list(grid)
-        for i in range(rank):
-            if i == axis:
-                index.append(None)
-                if keepdims:
-                    others.pop(0)
-            else:
-                index.append(others.pop(0))
-        low_value = gather_elements(moved, tuple(low if i is None else i for i in index))
-        high_value = gather_elements(moved, tuple(high if i is None else i for i in index))
-    else:
-        with_nan = any_(invalid, axis=axis, keepdims=True)
-        a = choose_elements(with_nan, np.nan, a)
-        a = lax.sort(a, dimension=axis)
-        total = convert(size, q.dtype)
-        one = convert(1, q.dtype)
-        place = lax.mul(q, lax.sub(total, one))
-        low, high = lax.floor(place), lax.ceil(place)
-        high_weight = lax.sub(place, low)
-        low_weight = lax.sub(one, high_weight)
-        zero = convert(0, q.dtype)
-        low = lax.clamp(zero, low, lax.sub(total, one))
-        high = lax.clamp(zero, high, lax.sub(total, one))
-        low, high = (convert(v, np.dtype(np.int32)) for v in (low, high))
-        low_value, high_value = _rows(a, low, axis), _rows(a, high, axis)
-        if keepdims and keepshape is None:
-            low_value, high_value = (lax.expand_dims(v, (axis + lead,)) for v in (low_value, high_value))
-        if lead:
-            column = (q.shape[0],) + (1,) * (low_value.ndim - 1)
-            low_weight, high_weight = lax.reshape(low_weight, column), lax.reshape(high_weight, column)
-    if method == "linear":
-        out = lax.add(multiply(low_value, low_weight), multiply(high_value, high_weight))
-    elif method == "lower":
-        out = low_value
-    elif method == "higher":
-        out = high_value
-    elif method == "nearest":
-        below = lax.le(high_weight, convert(0.5, high_weight.dtype))
-        out = choose_elements(below, low_value, high_value)
-    elif method == "midpoint":
-        out = multiply(lax.add(low_value, high_value), 0.5)
-    else:
-        below = lax.le(high_weight, convert(0, high_weight.dtype))
-        out = choose_elements(below, low_value, high_value)
+    out = _between(method, *(_neighbours_of_numbers(a, q, axis, keepdims) if skip_nan else
+                             _neighbours(a, q, axis, keepdims and keepshape is None)))
     if keepshape is not None:
-        out = lax.reshape(out, (*q.shape[:lead], *keepshape))
+        out = lax.reshape(out, (*q.shape, *keepshape))
     return convert(out, a.dtype)
+
+
+def _one_axis(a: Any, axis: Any, keepdims: bool) -> tuple[Any, int, list[int] | None]:
+    """An array with the axes that are reduced made one, that axis, and the shape of a result with `keepdims` where
+    that is not the axis of size 1 alone."""
+    if axis is None:
+        keepshape = [1] * a.ndim if keepdims else None
+        return lax.reshape(a, (a.size,)) if a.ndim != 1 else a, 0, keepshape
+    axes = axis_indices(axis, a.ndim)
+    if not isinstance(axis, tuple):
+        return a, axes[0], None
+    keepshape = [1 if i in axes else d for i, d in enumerate(a.shape)] if keepdims else None
+    # Several axes are put together at the end.
+    kept = [i for i in range(a.ndim) if i not in axes]
+    a = lax.transpose(a, (*kept, *axes))
+    a = lax.reshape(a, (*a.shape[: len(kept)], math.prod(a.shape[len(kept):])))
+    return a, a.ndim - 1, keepshape
+
+
+def _neighbours_of_numbers(a: Any, q: Any, axis: int, keepdims: bool) -> tuple[Any, Any, Any, Any]:
+    """The elements below and above each quantile and their weights, NaN left out."""
+    lead = q.ndim
+    invalid = lax.ne(a, a)
+    a = lax.sort(choose_elements(invalid, np.nan, a), dimension=axis)
+    counts = sum_(lax.bitwise_not(invalid), axis=axis, dtype=q.dtype, keepdims=keepdims)
+    shape = counts.shape
+    last = lax.sub(counts, convert(1, q.dtype))
+    q = lax.expand_dims(q, tuple(range(lead, lead + len(shape))))
+    counts = lax.expand_dims(counts, tuple(range(lead)))
+    last = lax.expand_dims(last, tuple(range(lead)))
+    place = multiply(q, subtract(counts, 1))
+    low, high = lax.floor(place), lax.ceil(place)
+    high_weight = lax.sub(place, low)
+    low_weight = lax.sub(convert(1, place.dtype), high_weight)
+    top = lax.max(last, convert(0, last.dtype))
+    low = convert(_clamped(low, top), np.dtype(np.int32))
+    high = convert(_clamped(high, top), np.dtype(np.int32))
+    others = [lax.broadcasted_iota(np.dtype(np.int32), low.shape, lead + k) for k in range(len(shape))]
+    index: list[Any] = []
+    for i in range(a.ndim):
+        if i == axis:
+            index.append(None)
+            if keepdims:
+                others.pop(0)
+        else:
+            index.append(others.pop(0))
+    low_value = gather_elements(a, tuple(low if i is None else i for i in index))
+    high_value = gather_elements(a, tuple(high if i is None else i for i in index))
+    return low_value, high_value, low_weight, high_weight
+
+
+def _neighbours(a: Any, q: Any, axis: int, keepdims: bool) -> tuple[Any, Any, Any, Any]:
+    """The elements below and above each quantile and their weights; NaN where there is one."""
+    lead = q.ndim
+    with_nan = any_(lax.ne(a, a), axis=axis, keepdims=True)
+    size = a.shape[axis]
+    a = lax.sort(choose_elements(with_nan, np.nan, a), dimension=axis)
+    total = convert(size, q.dtype)
+    one = convert(1, q.dtype)
+    place = lax.mul(q, lax.sub(total, one))
+    low, high = lax.floor(place), lax.ceil(place)
+    high_weight = lax.sub(place, low)
+    low_weight = lax.sub(one, high_weight)
+    zero = convert(0, q.dtype)
+    low = lax.clamp(zero, low, lax.sub(total, one))
+    high = lax.clamp(zero, high, lax.sub(total, one))
+    low, high = (convert(v, np.dtype(np.int32)) for v in (low, high))
+    low_value, high_value = _rows(a, low, axis), _rows(a, high, axis)
+    if keepdims:
+        low_value, high_value = (lax.expand_dims(v, (axis + lead,)) for v in (low_value, high_value))
+    if lead:
+        column = (q.shape[0],) + (1,) * (low_value.ndim - 1)
+        low_weight, high_weight = lax.reshape(low_weight, column), lax.reshape(high_weight, column)
+    return low_value, high_value, low_weight, high_weight
+
+
+def _between(method: str, low_value: Any, high_value: Any, low_weight: Any, high_weight: Any) -> Any:
+    """A quantile between two neighbours."""
+    if method == "linear":
+        return lax.add(multiply(low_value, low_weight), multiply(high_value, high_weight))
+    if method == "lower":
+        return low_value
+    if method == "higher":
+        return high_value
+    if method == "midpoint":
+        return multiply(lax.add(low_value, high_value), 0.5)
+    half = 0.5 if method == "nearest" else 0
+    return choose_elements(lax.le(high_weight, convert(half, high_weight.dtype)), low_value, high_value)
 
 
 def _clamped(x: Any, top: Any) -> Any:
@@ -160,7 +169,7 @@ def _rows(a: Any, i: Any, axis: int) -> Any:
 
 
 def _weighted_quantile(a: Any, q: Any, axis: Any, keepdims: bool, weights: Any, skip_nan: bool) -> Any:
-    from .cumulative import cumsum
+    from .accumulations import cumsum
     from .sorting import argsort
 
     a, q, weights = (asarray(v) for v in promote_dtypes_inexact(*arrays("quantile", a, q, weights)))

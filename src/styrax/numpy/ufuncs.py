@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -12,14 +12,14 @@ from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
 from styrax.core.types import dtypes
-from styrax.core.types.typing import ArrayLike, Axis, SupportsDType, SupportsShape
+from styrax.core.types.typing import ArrayLike, Axis, SupportsShape
 from styrax.transforms.custom import custom_jvp
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import choose_elements
+from .float_tests import isinf
 from .promotion import (
     arrays,
-    check_arraylike,
     convert,
     default_float,
     dtype_of,
@@ -28,7 +28,6 @@ from .promotion import (
     literal,
     promote_args_inexact,
     promote_args_numeric,
-    promote_dtypes,
     shape_of,
     typed,
     unwrap,
@@ -301,47 +300,6 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
     return lax.sub(x, whole), whole
 
 
-def conjugate(x: ArrayLike, /) -> Array:
-    """The complex conjugate; real arrays are unchanged."""
-    (x,) = arrays("conjugate", x)
-    return lax.conj(x) if dtypes.issubdtype(dtype_of(x), np.complexfloating) else _array(x)
-
-
-def conj(x: ArrayLike, /) -> Array:
-    """The complex conjugate; real arrays are unchanged."""
-    return conjugate(x)
-
-
-def real(val: ArrayLike, /) -> Array:
-    """The real part; real arrays are unchanged."""
-    (val,) = arrays("real", val)
-    return lax.real(val) if dtypes.issubdtype(dtype_of(val), np.complexfloating) else _array(val)
-
-
-def imag(val: ArrayLike, /) -> Array:
-    """The imaginary part; zeros for real arrays."""
-    (val,) = arrays("imag", val)
-    if dtypes.issubdtype(dtype_of(val), np.complexfloating):
-        return lax.imag(val)
-    return lax.full_like(_array(val), 0)
-
-
-def _angle(z: ArrayLike, deg: bool = False) -> Array:
-    """The argument of complex numbers in (-π, π], in radians or degrees; 0 or π for real ones."""
-    check_arraylike("angle", z)
-    re = real(z)
-    kind = dtype_of(re)
-    im = imag(z) if re is not z and iscomplexobj(z) else lax.full(shape_of(re), 0, kind)
-    if kind == np.bool_ or dtypes.issubdtype(kind, np.integer):
-        re, im = convert(re, default_float()), convert(im, default_float())
-    re, im = promote_dtypes(re, im)
-    out = lax.atan2(im, re)
-    return rad2deg(out) if deg else out
-
-
-angle = jit(named(_angle, "angle"), static_argnames=("deg",))
-
-
 # -- tests -------------------------------------------------------------------------------------
 def logical_not(x: ArrayLike, /) -> Array:
     """Whether x is zero (False). Elementwise."""
@@ -372,115 +330,6 @@ def bitwise_count(x: ArrayLike, /) -> Array:
     """How many bits are set in |x|, as uint8. Raises TypeError for floats."""
     (x,) = promote_args_numeric("bitwise_count", x)
     return convert(lax.population_count(absolute(x)), np.dtype(np.uint8))
-
-
-def isfinite(x: ArrayLike, /) -> Array:
-    """Whether x is neither infinite nor NaN. Elementwise."""
-    (x,) = arrays("isfinite", x)
-    dtype = dtype_of(x)
-    if dtypes.issubdtype(dtype, np.floating):
-        return lax.is_finite(x)
-    if dtypes.issubdtype(dtype, np.complexfloating):
-        return lax.bitwise_and(lax.is_finite(lax.real(x)), lax.is_finite(lax.imag(x)))
-    return lax.full_like(x, True, dtype=np.dtype(np.bool_))
-
-
-def _infinite(x: Any) -> Any:
-    return lax.eq(lax.abs(x), literal(np.inf, dtype_of(x)))
-
-
-@jit
-def isinf(x: ArrayLike, /) -> Array:
-    """Whether x is infinite. Elementwise."""
-    (x,) = arrays("isinf", x)
-    dtype = dtype_of(x)
-    if dtypes.issubdtype(dtype, np.floating):
-        return _infinite(x)
-    if dtypes.issubdtype(dtype, np.complexfloating):
-        re, im = lax.real(x), lax.imag(x)
-        return lax.bitwise_or(_infinite(re), _infinite(im))
-    return lax.full_like(x, False, dtype=np.dtype(np.bool_))
-
-
-def isnan(x: ArrayLike, /) -> Array:
-    """Whether x is NaN. Elementwise."""
-    (x,) = arrays("isnan", x)
-    return lax.ne(x, x)
-
-
-class InfinityTest(Protocol):
-    """`isposinf` or `isneginf`."""
-
-    def __call__(self, x: ArrayLike, /, out: None = None) -> Array: ...
-
-
-def _signed_infinity(name: str, value: float, doc: str) -> InfinityTest:
-    def function(x: ArrayLike, /, out: None = None) -> Array:
-        (x,) = arrays(name, x)
-        if out is not None:
-            raise NotImplementedError(f"The 'out' argument to jnp.{name} is not supported.")
-        dtype = dtype_of(x)
-        if dtypes.issubdtype(dtype, np.floating):
-            return lax.eq(x, literal(value, dtype_of(x)))
-        if dtypes.issubdtype(dtype, np.complexfloating):
-            raise ValueError("isposinf/isneginf are not well defined for complex types")
-        return lax.full_like(x, False, dtype=np.dtype(np.bool_))
-
-    return named(function, name, doc)
-
-
-isposinf = _signed_infinity("isposinf", np.inf, "Whether x is +∞. Raises ValueError for complex numbers.")
-isneginf = _signed_infinity("isneginf", -np.inf, "Whether x is -∞. Raises ValueError for complex numbers.")
-
-
-@jit
-def iscomplex(x: ArrayLike) -> Array:
-    """Whether the imaginary part of x is nonzero. Elementwise."""
-    part = imag(x)
-    return lax.ne(part, convert(0, *typed(part)))
-
-
-@jit
-def isreal(x: ArrayLike) -> Array:
-    """Whether the imaginary part of x is zero. Elementwise."""
-    part = imag(x)
-    return lax.eq(part, convert(0, *typed(part)))
-
-
-def iscomplexobj(x: ArrayLike | SupportsDType) -> bool:
-    """Whether the dtype of x is complex."""
-    if x is None:
-        return False
-    try:
-        dtype = x.dtype  # type: ignore[union-attr]
-    except AttributeError:
-        dtype = np.asarray(x).dtype
-    return bool(dtypes.issubdtype(dtype, np.complexfloating))
-
-
-def isrealobj(x: ArrayLike | SupportsDType) -> bool:
-    """Whether the dtype of x is not complex."""
-    return not iscomplexobj(x)
-
-
-_SIGN_VIEWS: dict[int, np.dtype] = {
-    2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64), 1: np.dtype(np.int8)}
-
-
-@jit
-def signbit(x: ArrayLike, /) -> Array:
-    """Whether the sign bit is set: True for negative numbers and -0.0. Raises ValueError for complex numbers."""
-    (x,) = arrays("signbit", x)
-    dtype = dtype_of(x)
-    if dtypes.issubdtype(dtype, np.integer):
-        return lax.lt(x, literal(0, dtype))
-    if dtype == np.bool_:
-        return lax.full_like(x, False)
-    if not dtypes.issubdtype(dtype, np.floating):
-        raise ValueError(f"jax.numpy.signbit is not well defined for {dtype}")
-    bits = _SIGN_VIEWS[dtype.itemsize]
-    x = lax.bitcast_convert_type(x, bits)
-    return convert(lax.shift_right_arithmetic(x, convert(8 * dtype.itemsize - 1, bits)), np.dtype(np.bool_))
 
 
 # -- others ------------------------------------------------------------------------------------
@@ -548,8 +397,6 @@ def i0(x: ArrayLike) -> Array:
     if not dtypes.issubdtype(dtype_of(x), np.floating):
         raise ValueError(f"Unsupported input type to jax.numpy.i0: {dtype_of(x)}")
     return _i0(x)
-
-
 
 
 def _nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0, posinf: ArrayLike | None = None,
@@ -647,5 +494,3 @@ def size(a: ArrayLike | SupportsShape, axis: Axis = None) -> int:
     from .promotion import axis_indices
 
     return math.prod(sizes[i] for i in axis_indices(axis, len(sizes)))
-
-

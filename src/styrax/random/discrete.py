@@ -20,6 +20,7 @@ from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .continuous import _eps, _halves, gumbel
 from .keys import check_prng_key, split_apart
+from .rejection import until_accepted
 from .uniforms import checked_dtype, float_dtype, placed, randint, shape_of, shape_or_broadcast, uniform
 
 FLOAT32 = np.dtype(np.float32)
@@ -359,19 +360,14 @@ def _poisson_knuth(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, steps
 @partial(jit, static_argnums=(2, 3, 4))
 def _poisson_rejection(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, steps: np.integer) -> Array:
     """Hörmann's transformed rejection, for large means."""
-    from styrax.numpy import any
-
     log_lam = lax.log(lam)
     b = 0.931 + 2.53 * lax.sqrt(lam)
     a = -0.059 + 0.02483 * b
     inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
     v_r = 0.9277 - 3.6224 / (b - 2)
 
-    def body(carry: Any) -> Any:
-        i, out, accepted, key = carry
-        key, first, second = split_apart(key, 3)
-        u = uniform(first, shape, lam.dtype) - 0.5
-        v = uniform(second, shape, lam.dtype)
+    def propose(u: Any, v: Any) -> tuple[Any, Any]:
+        u = u - 0.5
         shifted = 0.5 - lax.abs(u)
         k = lax.floor((2 * a / shifted + b) * u + lam + 0.43)
         s = lax.log(v * inverse_alpha / (a / (shifted * shifted) + b))
@@ -379,16 +375,9 @@ def _poisson_rejection(key: Any, lam: Any, shape: tuple[int, ...], dtype: Any, s
         at_once = (shifted >= 0.07) & (v <= v_r)
         refused = (k < 0) | ((shifted < 0.013) & (v > shifted))
         below = s <= t
-        accept = at_once | (~refused & below)
-        out, accepted = lax.select(accept, k, out), accepted | accept
-        return i + 1, out, accepted, key
+        return k, at_once | (~refused & below)
 
-    def going(carry: Any) -> Any:
-        i, _, accepted, _ = carry
-        return any(~accepted) & (i < steps)
-
-    start = (0, lax.full_like(lam, -1), lax.full_like(lam, False, dtype=np.bool_), key)
-    return lax.convert_element_type(lax.while_loop(going, body, start)[1], dtype)
+    return lax.convert_element_type(until_accepted(key, lam, propose, steps), dtype)
 
 
 def binomial(key: ArrayLike, n: ArrayLike, p: ArrayLike, shape: Sequence[int] | None = None,

@@ -12,6 +12,7 @@ from styrax.core.arrays.array import Array
 from styrax.core.types import dtypes
 
 from .keys import split_apart
+from .rejection import until_accepted
 from .uniforms import uniform
 
 # log(k!) less Stirling's formula, for k below 10; from there on the series is exact enough
@@ -52,8 +53,6 @@ def _by_inversion(key: Any, count: Any, log_failure: Any, steps: Any) -> Array:
 
 def _by_rejection(key: Any, count: Any, p: Any, steps: Any) -> Array:
     """Hörmann's algorithm BTRS."""
-    from styrax.numpy import any
-
     spread = lax.sqrt(count * p * (1 - p))
     b = 1.15 + 2.53 * spread
     a = -0.0873 + 0.0248 * b + 0.01 * p
@@ -63,11 +62,7 @@ def _by_rejection(key: Any, count: Any, p: Any, steps: Any) -> Array:
     alpha = (2.83 + 5.1 / b) * spread
     m = lax.floor((count + 1) * p)
 
-    def body(carry: Any) -> Any:
-        i, out, accepted, key = carry
-        key, first, second = split_apart(key, 3)
-        u = uniform(first, count.shape, count.dtype)
-        v = uniform(second, count.shape, count.dtype)
+    def propose(u: Any, v: Any) -> tuple[Any, Any]:
         u = u - 0.5
         shifted = 0.5 - lax.abs(u)
         at_once = (shifted >= 0.07) & (v <= v_r)
@@ -84,22 +79,15 @@ def _by_rejection(key: Any, count: Any, p: Any, steps: Any) -> Array:
             - _stirling_tail(count - k)
         )
         below = v <= bound
-        accept = at_once | (~refused & below)
-        out, accepted = lax.select(accept, k, out), accepted | accept
-        return i + 1, out, accepted, key
+        return k, at_once | (~refused & below)
 
-    def going(carry: Any) -> Any:
-        i, _, accepted, _ = carry
-        return any(~accepted) & (i < steps)
-
-    start = (0, lax.full_like(count, -1), lax.full_like(count, False, dtype=np.bool_), key)
-    return lax.while_loop(going, body, start)[1]
+    return until_accepted(key, count, propose, steps)
 
 
 def draw_binomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     """`random.binomial` on checked arguments, computed in the dtype of `p`."""
     from styrax.numpy.broadcasting import broadcast_to, choose_elements
-    from styrax.numpy.ufuncs import isinf
+    from styrax.numpy.float_tests import isinf
 
     where = choose_elements.__wrapped__  # part of this program, not a call
     if not dtypes.issubdtype(lax.dtype(p), np.floating):
@@ -128,8 +116,8 @@ def draw_binomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: Any) 
 def draw_multinomial(key: Any, n: Any, p: Any, shape: tuple[int, ...], dtype: Any, unroll: int | bool) -> Array:
     """`random.multinomial` on checked arguments: one category after the other takes its share of what is left."""
     from styrax.numpy import broadcast_to, moveaxis, where
+    from styrax.numpy.clipping import clip_between
     from styrax.numpy.promotion import promote_dtypes_inexact
-    from styrax.numpy.selection import clip_between
 
     n, p = promote_dtypes_inexact(n, p)
     n = broadcast_to(n, shape[:-1])

@@ -157,8 +157,8 @@ def randint(key: ArrayLike, shape: Sequence[int], minval: ArrayLike, maxval: Arr
     info = dtypes.iinfo(kind)
     if info.bits < 32:
         # Few bits would make the remainders of the algorithm uneven: draw 32 and convert.
+        from styrax.numpy.clipping import clip_between
         from styrax.numpy.conversion import asarray
-        from styrax.numpy.selection import clip_between
 
         int32 = np.dtype(np.int32)
         low = clip_between(asarray(minval, int32), min=int(info.min), max=int(info.max))

@@ -15,12 +15,13 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.programs.named import named
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike
 from styrax.lax import linalg as lax_linalg
-from styrax.numpy import contractions
+from styrax.numpy import dot_products
 from styrax.numpy import linalg as _linalg
-from styrax.numpy.broadcasting import spread
+from styrax.numpy.broadcasting import spread, spread_all
 from styrax.numpy.conversion import asarray
 from styrax.numpy.creation import eye, tril, triu
 from styrax.numpy.promotion import arrays, convert, promote_dtypes_inexact, to_complex
@@ -288,7 +289,7 @@ def _lu_solve_entry(lu_and_piv: tuple[ArrayLike, ArrayLike], b: ArrayLike, trans
     return lax.squeeze(out, (out.ndim - 1,)) if vector else out
 
 
-_lu_solve_entry.__name__ = _lu_solve_entry.__qualname__ = "lu_solve"
+named(_lu_solve_entry, "lu_solve")
 lu_solve = jit(_lu_solve_entry, static_argnames=("trans", "overwrite_b", "check_finite"))
 
 
@@ -300,7 +301,8 @@ def _lu(a: Any, permute_l: bool) -> tuple:
     k = min(m, n)
     real = np.empty(0, a.dtype).real.dtype if a.dtype.kind == "c" else a.dtype
     rows = lax.iota(permutation.dtype, m)
-    p = convert(lax.eq(*_table(lax.expand_dims(permutation, (permutation.ndim - 1,)), lax.expand_dims(rows, (1,)))),
+    p = convert(lax.eq(*spread_all((lax.expand_dims(permutation, (permutation.ndim - 1,)),
+                                  lax.expand_dims(rows, (1,))))),
                 real)
     lower = tril(factors, -1)
     if n > k:
@@ -310,12 +312,7 @@ def _lu(a: Any, permute_l: bool) -> tuple:
     upper = triu(factors)
     if m > k:
         upper = lax.slice_in_dim(upper, 0, k, axis=a.ndim - 2)
-    return (contractions.matmul(p, lower, precision=HIGHEST), upper) if permute_l else (p, lower, upper)
-
-
-def _table(x: Array, y: Array) -> tuple[Array, Array]:
-    shape = lax.broadcast_shapes(x.shape, y.shape)
-    return spread(x, shape), spread(y, shape)
+    return (dot_products.matmul(p, lower, precision=HIGHEST), upper) if permute_l else (p, lower, upper)
 
 
 @partial(jit, static_argnames=("permute_l", "overwrite_a", "check_finite"))
@@ -378,7 +375,7 @@ def qr_multiply(a: ArrayLike, c: ArrayLike, mode: str = "right", pivoting: bool 
         counts = ("columns", "rows") if mode == "left" else ("rows", "columns")
         raise ValueError(f"Array shapes are not compatible for {side} operation: a has shape {a.shape} so Q has {need} "
                          f"{counts[0]}, but c has {have} {counts[1]} (expected {need}).")
-    out = contractions.matmul(*((q, c) if mode == "left" else (c, q)), precision=HIGHEST)
+    out = dot_products.matmul(*((q, c) if mode == "left" else (c, q)), precision=HIGHEST)
     if len(shape) == 1:
         out = lax.reshape(out, (out.size,))
     return (out, r, *p)
@@ -396,7 +393,7 @@ def _solve(a: Any, b: Any, assume_a: str, lower: bool) -> Array:
     factors = cho_factor(lax.stop_gradient(a), lower=lower)[0]
 
     def one(a: Any, factors: Any, b: Any) -> Array:
-        return lax.custom_linear_solve(lambda x: contractions.matmul(a, x, precision=HIGHEST), b,
+        return lax.custom_linear_solve(lambda x: dot_products.matmul(a, x, precision=HIGHEST), b,
                                        lambda _, x: cho_solve((factors, lower), x), symmetric=True)
 
     if a.ndim == 2 and b.ndim <= 2:

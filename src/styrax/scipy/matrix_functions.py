@@ -12,7 +12,7 @@ from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.types.typing import ArrayLike
 from styrax.lax import linalg as lax_linalg
-from styrax.numpy import contractions
+from styrax.numpy import dot_products
 from styrax.numpy import linalg as _linalg
 from styrax.numpy.binary import less
 from styrax.numpy.broadcasting import choose_elements, spread
@@ -34,7 +34,7 @@ _DEGREES = {
 
 
 def _product(a: Any, b: Any) -> Array:
-    return contractions.matmul(a, b, precision=HIGHEST)
+    return dot_products.matmul(a, b, precision=HIGHEST)
 
 
 def _square(a: Any) -> None:

@@ -200,7 +200,7 @@ def detrend(data: ArrayLike, axis: int = -1, type: str = "linear", bp: int | Seq
     breaks = np.unique(np.concatenate([np.atleast_1d(np.asarray(bp)), [0, n]]))
     if np.any(breaks > n):
         raise ValueError("Breakpoints must be non-negative and less than length of data along given axis.")
-    from styrax.numpy.contractions import matmul
+    from styrax.numpy.dot_products import matmul
     from styrax.numpy.linalg import lstsq
 
     rows = moveaxis(data, axis, 0)

@@ -12,11 +12,11 @@ from styrax.core.arrays.array import Array
 from styrax.core.types.typing import ArrayLike, DTypeLike
 from styrax.numpy.binary import subtract
 from styrax.numpy.broadcasting import choose_elements
-from styrax.numpy.contractions import matmul
+from styrax.numpy.concatenation import block
 from styrax.numpy.conversion import asarray
 from styrax.numpy.creation import eye
+from styrax.numpy.dot_products import matmul
 from styrax.numpy.indexing import gather_elements
-from styrax.numpy.joining import block
 from styrax.numpy.promotion import (
     arrays,
     convert,

@@ -64,16 +64,43 @@ def _segments(x: Any, length: int, step: int) -> Array:
     return take(x, places, axis=-1, mode="clip")
 
 
+# How a signal goes on beyond its ends: the mode of `pad`.
+_EXTENSIONS: dict[str | None, Any] = {
+    "even": "reflect", "odd": "reflect", "constant": "edge", "zeros": "constant", None: None,
+}
+
+
+def _extended(x: Any, nperseg: int, step: int, boundary: str | None, padded: bool) -> Any:
+    """A signal with half a segment added at either end, and zeros that fill its last segment."""
+    if boundary is not None:
+        half = nperseg // 2
+        options = {"reflect_type": "odd"} if boundary == "odd" else {}
+        x = pad(x, [(0, 0)] * (x.ndim - 1) + [(half, half)], mode=_EXTENSIONS[boundary], **options)
+    if padded:
+        missing = (-(x.shape[-1] - nperseg)) % step % nperseg
+        x = pad(x, [(0, 0)] * (x.ndim - 1) + [(0, missing)])
+    return x
+
+
+def _scale(values: Array, fs: Any, scaling: str) -> Array:
+    """What makes the products of transforms under a window densities (by frequency), or powers."""
+    if scaling == "density":
+        total = lax.mul(convert(fs, values.dtype), sum_(lax.mul(values, values)))
+    elif scaling == "spectrum":
+        total = lax.square(sum_(values))
+    else:
+        raise ValueError(f"Unknown scaling: {scaling}")
+    return lax.div(convert(1, values.dtype), total)
+
+
 def _spectra(x: Any, y: Any, fs: Any, window: Any, nperseg: int | None, noverlap: int | None, nfft: int | None,
              detrend_type: Any, return_onesided: bool, scaling: str, axis: int, mode: str, boundary: str | None,
              padded: bool) -> tuple[Any, Any, Any]:
     """Frequencies, times and products of the spectra of segments, shape [..., frequencies, segments]."""
     if mode not in ("psd", "stft"):
         raise ValueError(f"Unknown value for mode {mode}, must be one of: ('psd', 'stft')")
-    extensions: dict[Any, Any] = {"even": "reflect", "odd": "reflect", "constant": "edge", "zeros": "constant",
-                                  None: None}
-    if boundary not in extensions:
-        raise ValueError(f"Unknown boundary option '{boundary}', must be one of: {list(extensions)}")
+    if boundary not in _EXTENSIONS:
+        raise ValueError(f"Unknown boundary option '{boundary}', must be one of: {list(_EXTENSIONS)}")
     same = y is None or y is x
     axis = operator.index(axis)
     arrays_ = [asarray(v) for v in promote_dtypes_inexact(*((x,) if same else (x, y)))]
@@ -103,23 +130,10 @@ def _spectra(x: Any, y: Any, fs: Any, window: Any, nperseg: int | None, noverlap
     if noverlap >= nperseg:
         raise ValueError("noverlap must be less than nperseg.")
     step = nperseg - noverlap
-    if boundary is not None:
-        half = nperseg // 2
-        options = {"reflect_type": "odd"} if boundary == "odd" else {}
-        widths = [(0, 0)] * (x.ndim - 1) + [(half, half)]
-        x = pad(x, widths, mode=extensions[boundary], **options)
-        y = x if same else pad(y, [(0, 0)] * (y.ndim - 1) + [(half, half)], mode=extensions[boundary], **options)
-    if padded:
-        missing = (-(x.shape[-1] - nperseg)) % step % nperseg
-        x = pad(x, [(0, 0)] * (x.ndim - 1) + [(0, missing)])
-        y = x if same else pad(y, [(0, 0)] * (y.ndim - 1) + [(0, missing)])
+    x = _extended(x, nperseg, step, boundary, padded)
+    y = x if same else _extended(y, nperseg, step, boundary, padded)
     values = asarray(values, dtype=dtype)
-    total = sum_(lax.mul(values, values)) if scaling == "density" else lax.square(sum_(values))
-    if scaling == "density":
-        total = lax.mul(convert(fs, dtype), total)
-    elif scaling != "spectrum":
-        raise ValueError(f"Unknown scaling: {scaling}")
-    scale = lax.div(convert(1, dtype), total)
+    scale = _scale(values, fs, scaling)
     if mode == "stft":
         scale = lax.sqrt(scale)
     onesided = return_onesided and dtype.kind != "c"

@@ -73,10 +73,6 @@ def check_outputs(outs: Sequence[Any]) -> None:
             raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type") from None
 
 
-def is_float0(x: Any) -> bool:
-    return getattr(x, "dtype", None) == dtypes.float0
-
-
 def no_reduce_axes(reduce_axes: Axes) -> None:
     if reduce_axes:
         raise NotImplementedError("reduce_axes argument is deprecated")

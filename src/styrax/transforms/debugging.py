@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from styrax.core.programs.named import named
+
 from ..core import hooks
 from ..core.programs import rules
 from ..core.programs.primitive import Primitive
@@ -116,7 +118,7 @@ def debug_callback(callback: Callable[..., None] | None = None, *args: PyTree, o
         callback(*given, **named)
         return ()
 
-    flat_callback.__name__ = flat_callback.__qualname__ = getattr(callback, "__name__", type(callback).__name__)
+    named(flat_callback, getattr(callback, "__name__", type(callback).__name__))
     debug_callback_p.bind(*split.dynamic, callback=flat_callback, partitioned=partitioned,
                           effect=ordered_debug_effect if ordered else debug_effect)
     return None

@@ -12,11 +12,12 @@ from ..core.tracing.trace import get_aval
 from ..core.trees import tree
 from ..core.types import dtypes
 from ..core.types.typing import Function
-from .calls import check_input, check_input_jacfwd, check_output, check_output_jacfwd, is_float0
+from .calls import check_input, check_input_jacfwd, check_output, check_output_jacfwd
 from .derivatives import jvp
 from .mapping import vmap
 from .naming import check_callable, split_arguments, wraps
 from .pullbacks import vjp
+from .zeros import is_float0
 
 
 def jacfwd(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False,

@@ -38,7 +38,7 @@ Code = Callable[..., list[Any]]
 MANY = 4096  # programs of a library function that are kept: its calls with other shapes are without number
 
 # function -> options of `jit` -> key -> program
-_caches: weakref.WeakKeyDictionary[Any, dict[Any, dict[Key, Program]]] = weakref.WeakKeyDictionary()
+_caches: weakref.WeakKeyDictionary[Any, dict[Any, dict[Key, Specialisation]]] = weakref.WeakKeyDictionary()
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -65,7 +65,7 @@ NOT_GIVEN: Any = object()
 LEAF = tree.tree_structure(0)
 
 
-class Program:
+class Specialisation:
     """One signature of a function: what it was traced to, and its code once it was called.
 
     Of a library function that is called with all shapes by one code, only `code` and `out_tree` are known until it is
@@ -152,7 +152,6 @@ class PjitFunction(Generic[P, R]):
             outs = jit_p.bind(*program.captured, *leaves, **program.params)
         return outs[0] if program.single else program.out_tree.unflatten(outs)
 
-
     def _without_key(self, args: tuple[Any, ...], kwargs: dict[str, Any], eager: bool) -> Any:
         """A call whose arguments make no key, or one without a hash; called while the reason for it is handled."""
         if config.config.jax_disable_jit:
@@ -173,7 +172,7 @@ class PjitFunction(Generic[P, R]):
         outs = jit_p.bind(*program.captured, *leaves, **program.params)
         return program.out_tree.unflatten(outs)
 
-    def _shared_programs(self) -> dict[Key, Program]:
+    def _shared_programs(self) -> dict[Key, Specialisation]:
         """The programs of the function under these options, also those of other wrappers of it."""
         options = (self._signature.options, self._placement.options, self._options.get("keep_unused", False),
                    self._options.get("inline", False), self._compiler_options, self._for_all_shapes)
@@ -182,18 +181,18 @@ class PjitFunction(Generic[P, R]):
         except TypeError:  # a callable that cannot be referenced weakly, or something without a hash
             return {}
 
-    def _keep(self, key: Key, program: Program) -> None:
+    def _keep(self, key: Key, program: Specialisation) -> None:
         if self._for_all_shapes and len(self._programs) >= MANY:
             self._programs.clear()
         self._programs[key] = program
 
-    def _ready(self, key: Key) -> Program:
+    def _ready(self, key: Key) -> Specialisation:
         """The program of a key, with code."""
         program = self._programs.get(key)
         code = self._code_for_all_shapes(key) if self._for_all_shapes else None
         if code is not None:
             if program is None:
-                program = Program(function_name(self._fun), code.extra)
+                program = Specialisation(function_name(self._fun), code.extra)
                 self._keep(key, program)
             program.code = code
             return program
@@ -223,7 +222,7 @@ class PjitFunction(Generic[P, R]):
 
         return backends.get().for_all_shapes(self._fun, key, function_name(self._fun), trace, specialise)
 
-    def _traced(self, key: Key) -> Program:
+    def _traced(self, key: Key) -> Specialisation:
         """The program of a key, traced. It is kept unless it captures values of another trace."""
         known = self._programs.get(key)
         if known is not None and known.closed is not None:
@@ -235,14 +234,14 @@ class PjitFunction(Generic[P, R]):
             self._keep(key, program)
         return program
 
-    def _trace(self, key: Key) -> Program:
+    def _trace(self, key: Key) -> Specialisation:
         call = self._signature.read(key)
         flat = call.flat
         info = flat.info(call.avals)
         in_shardings = self._placement.of_arguments(flat, call.avals, info)
         closed, captured = hoist_tracers(trace_to_jaxpr(flat, call.avals, info))
         refs.check_results(closed)
-        program = Program(function_name(self._fun), flat.structure)
+        program = Specialisation(function_name(self._fun), flat.structure)
         program.closed = closed
         program.captured = captured
         program.in_tree = flat.in_tree

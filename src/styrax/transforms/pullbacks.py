@@ -14,13 +14,13 @@ from ..core.trees import tree, tree_paths
 from ..core.types import dtypes
 from ..core.types.avals import AbstractRef
 from ..core.types.typing import Function, PyTree
-from .calls import Axes, is_float0, no_reduce_axes
+from .calls import Axes, no_reduce_axes
 from .derivatives import linearize_call, typed
 from .jit import jit
 from .linear import CotangentRef, UndefinedPrimal, backward_pass, linear_jaxpr
 from .naming import check_callable, split_arguments, wraps
 from .refs import new_ref, ref_addupdate
-from .zeros import Zero, instantiate_zeros, zeros_like_aval
+from .zeros import Zero, instantiate_zeros, is_float0, zeros_like_aval
 
 
 class VJP:

@@ -17,7 +17,8 @@ from ..core.arrays.array import Array
 from ..core.settings import config
 from ..core.tracing.trace import Tracer, raise_leak, state
 from ..core.trees import tree
-from ..core.trees.treedef import PyTreeDef, default_registry, leaf_treedef
+from ..core.trees.registry import default_registry
+from ..core.trees.treedef import PyTreeDef, leaf_treedef
 from .flattening import FlatFunction
 from .naming import argument_names
 from .references import Ref

@@ -16,7 +16,7 @@ from .jit_shardings import Placing, settled
 from .signature import as_operand
 
 if TYPE_CHECKING:
-    from .jit import Program
+    from .jit import Specialisation
 
 
 class ArgInfo:
@@ -61,7 +61,7 @@ class CompiledMemoryStats:
 class Stage:
     """What traced, lowered and compiled functions have in common: a program of `jit`'s cache."""
 
-    def __init__(self, program: Program):
+    def __init__(self, program: Specialisation):
         assert program.closed is not None
         self._program = program
         self._closed: ClosedJaxpr = program.closed
@@ -151,7 +151,7 @@ def _wrong_tree(expected: tree.PyTreeDef, given: tree.PyTreeDef) -> str:
 class Compiled(Lowered):
     """A function compiled for arguments of some types: call it with such arguments."""
 
-    def __init__(self, program: Program):
+    def __init__(self, program: Specialisation):
         super().__init__(program)
         self._call = program.compiled()
         self._code = machine_code(self._call)

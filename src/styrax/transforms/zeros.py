@@ -126,7 +126,7 @@ def add_any(x: PyTree, y: PyTree) -> PyTree:
     return add_any_p.bind(x, y)
 
 
-def _float0(x: Any) -> bool:
+def is_float0(x: Any) -> bool:
     return getattr(x, "dtype", None) == dtypes.float0
 
 
@@ -136,7 +136,7 @@ def add_tangents(x: PyTree, y: PyTree) -> PyTree:
         return y
     if type(y) is Zero:
         return x
-    if _float0(x) or x is abstract_token:
+    if is_float0(x) or x is abstract_token:
         return x
     return add_any_p.bind(x, y)
 

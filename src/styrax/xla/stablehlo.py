@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from styrax.core.programs import rules
+from styrax.core.programs.attributes import i64_array
 from styrax.core.programs.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from styrax.core.types.avals import AbstractToken, ShapedArray
 
@@ -378,19 +379,6 @@ class Builder:
         if tuple(x.shape) == tuple(shape):
             return x
         return self.op1("stablehlo.reshape", [x], ShapedArray(tuple(shape), x.dtype))
-
-
-def i64_array(values: Sequence[int]) -> str:
-    """`array<i64: 1, 2>`, the form of most dimension attributes."""
-    return f"array<i64: {', '.join(map(str, values))}>" if len(values) else "array<i64>"
-
-
-def i64_matrix(rows: Sequence[Sequence[int]], columns: int = 2) -> str:
-    """A `dense` attribute of integers with two dimensions, as padding and replica groups need."""
-    inside = ", ".join("[" + ", ".join(map(str, row)) + "]" for row in rows)
-    return f"dense<[{inside}]> : tensor<{len(rows)}x{columns}xi64>" if len(rows) else (
-        f"dense<> : tensor<0x{columns}xi64>"
-    )
 
 
 def dense_text(array: np.ndarray) -> str:

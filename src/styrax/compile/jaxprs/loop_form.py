@@ -8,7 +8,7 @@ from typing import Any
 from ...core.programs.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, no_debug_info
 
 
-class Loop:
+class JaxprLoop:
     """A loop's body and operands: constants, then carries, then what each turn has of its own."""
 
     def __init__(self, body: ClosedJaxpr, ins: Sequence[Atom], num_consts: int, num_carry: int):

@@ -17,7 +17,7 @@ from ...core.programs.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Literal
 from ...core.programs.traits import Control
 from ...core.types.avals import ShapedArray
 from ..lowering.element_cost import worth_keeping
-from .loop_form import Loop
+from .loop_form import JaxprLoop
 from .rewriting import Rewriting, is_pure, map_programs, programs_of
 
 CACHED = 1 << 18  # bytes of an elementwise result that stays in a cache until the next turn
@@ -40,7 +40,7 @@ class _Motion(Rewriting):
 
     def scan(self, eqn: JaxprEqn, ins: Sequence[Atom]) -> Sequence[Atom]:
         p = eqn.params
-        loop = Loop(p["jaxpr"], ins, p["num_consts"], p["num_carry"])
+        loop = JaxprLoop(p["jaxpr"], ins, p["num_consts"], p["num_carry"])
         fixed = loop.fix_carries()
         if p["length"] != 0:
             self.take_out(loop)
@@ -53,7 +53,7 @@ class _Motion(Rewriting):
     def while_(self, eqn: JaxprEqn, ins: Sequence[Atom]) -> Sequence[Atom]:
         p = eqn.params
         n = p["cond_nconsts"]
-        loop = Loop(p["body_jaxpr"], ins[n:], p["body_nconsts"], len(ins) - n - p["body_nconsts"])
+        loop = JaxprLoop(p["body_jaxpr"], ins[n:], p["body_nconsts"], len(ins) - n - p["body_nconsts"])
         fixed = loop.fix_carries()
         self.take_out(loop)
         if loop.closed() is p["body_jaxpr"]:
@@ -69,7 +69,7 @@ class _Motion(Rewriting):
             "body_nconsts": loop.num_consts})
         return _with_fixed(self.add(new, [*cond_ins, *loop.ins]), fixed, len(eqn.outvars))
 
-    def take_out(self, loop: Loop) -> None:
+    def take_out(self, loop: JaxprLoop) -> None:
         """Computes here what the loop would compute alike at each turn."""
         moved = _invariants(loop)
         if not moved:
@@ -88,7 +88,7 @@ def _with_fixed(outs: Sequence[Atom], fixed: dict[int, Atom], count: int) -> lis
     return [fixed[k] if k in fixed else next(rest) for k in range(count)]
 
 
-def _invariants(loop: Loop) -> list[JaxprEqn]:
+def _invariants(loop: JaxprLoop) -> list[JaxprEqn]:
     """The equations that give the same at each turn, as far as keeping their results is worth it."""
     steady = {*loop.constvars, *loop.invars[:loop.num_consts]}
     candidates = []

@@ -18,7 +18,7 @@ from typing import Any
 from ...core.programs.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Var
 from ...core.programs.traits import Control
 from ...core.types.avals import ShapedArray
-from .loop_form import Loop
+from .loop_form import JaxprLoop
 from .rewriting import Rewriting, is_pure, map_programs, programs_of
 
 GROWTH = 8  # times that a row may grow when it is multiplied outside of a loop
@@ -36,7 +36,7 @@ class _Fission(Rewriting):
         if eqn.primitive.traits.control is not Control.SCAN or eqn.params["length"] == 0:
             return self.add(eqn, ins)
         p = eqn.params
-        loop = Loop(p["jaxpr"], ins, p["num_consts"], p["num_carry"])
+        loop = JaxprLoop(p["jaxpr"], ins, p["num_consts"], p["num_carry"])
         products = _products_of_rows(loop, p["length"])
         if not products:
             return self.add(eqn, ins)
@@ -53,7 +53,7 @@ class _Fission(Rewriting):
         return self.add(eqn.replace(params={**p, "jaxpr": loop.closed()}), loop.ins)
 
 
-def _products_of_rows(loop: Loop, length: int) -> list[JaxprEqn]:
+def _products_of_rows(loop: JaxprLoop, length: int) -> list[JaxprEqn]:
     """The equations that multiply what a turn has of its own with a constant, as far as there is room for all."""
     constants = {*loop.constvars, *loop.invars[:loop.num_consts]}
     rows = set(loop.invars[loop.num_consts + loop.num_carry:])

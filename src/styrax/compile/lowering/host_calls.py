@@ -1,7 +1,7 @@
 """Calls of Python functions from inside a compiled program.
 
 The program calls a native symbol, `hostcall_<number of pointers>`, with the number of a `HostCall` of this process and
-the addresses of operands and results. What the symbol is, the backend says (see `cpu.host_calls`). Code that is kept
+the addresses of operands and results. What the symbol is, the backend says (see `cpu.host_symbols`). Code that is kept
 on disk holds the number, never an address; the number's meaning is that of the process that lowered the program.
 """
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from .. import hooks
-from ..tracing import errors
 from ..tracing.trace import Tracer
 from ..types import dtypes
 from ..types.avals import AbstractRef, ShapedArray, aval_rules, shaped
@@ -387,8 +386,3 @@ def _unless_reference(name: str, function: Callable[..., Any]) -> Callable[..., 
         return function(self, *args)
 
     return method
-
-
-def check_concrete(x: Any) -> None:
-    if isinstance(x, Tracer):
-        raise errors.ConcretizationTypeError(x)

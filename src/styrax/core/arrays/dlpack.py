@@ -15,7 +15,7 @@ import numpy as np
 from ..tracing.trace import Tracer
 from ..types import dtypes
 from ..types.avals import ShapedArray
-from ..types.promotion import by_name
+from ..types.promotion_lattice import by_name
 from ..types.typing import DeviceLike, DTypeLike, SupportsDLPack
 from . import backends
 

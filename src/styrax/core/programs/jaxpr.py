@@ -334,21 +334,9 @@ def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
     return lambda *args: eval_jaxpr(closed.jaxpr, closed.consts, *args)
 
 
-def is_literalable(value: Any) -> bool:
-    """Whether a captured constant is printed and compiled inline: plain scalars."""
-    return type(value) in (bool, int, float, complex) or (
-        getattr(value, "shape", None) == () and not hasattr(value, "_trace")
-        and isinstance(value, (np.generic, np.ndarray))
-    )
-
-
 def close_jaxpr(jaxpr: Jaxpr) -> ClosedJaxpr:
     """A program without constants as a closed one; the same object for the same program."""
     closed = jaxpr.cache.get("closed")
     if closed is None:
         closed = jaxpr.cache["closed"] = ClosedJaxpr(jaxpr, ())
     return closed
-
-
-def current_trace_is_eval() -> bool:
-    return state.trace.is_eval

@@ -8,9 +8,11 @@ from typing import Any, TypeVar
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def named(function: F, name: str, doc: str | None = None) -> F:
-    """The function itself, with another name, and another docstring if one is given."""
+def named(function: F, name: str, doc: str | None = None, module: str | None = None) -> F:
+    """The function itself, with another name, and another docstring and module if they are given."""
     function.__name__ = function.__qualname__ = name
     if doc is not None:
         function.__doc__ = doc
+    if module is not None:
+        function.__module__ = module
     return function

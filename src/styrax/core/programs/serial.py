@@ -18,6 +18,7 @@ they are found again in the same process, ``local("name#1")``, or in the ``refer
 from __future__ import annotations
 
 import base64
+import copyreg
 import importlib
 import re
 import sys
@@ -35,7 +36,7 @@ from ..arrays.array import Array
 from ..trees.tree import PyTreeDef, tree_structure
 from ..types import dtypes
 from ..types.avals import AbstractRef, AbstractToken, AbstractValue, ShapedArray, abstract_token
-from ..types.promotion import short_names
+from ..types.promotion_lattice import short_names
 from . import rules
 from .jaxpr import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from .primitive import Primitive
@@ -260,7 +261,8 @@ class _Writer:
             if known is x:
                 return f'ref("{type(x).__module__}:{name}")'
         try:
-            reduced = x.__reduce_ex__(2)
+            reducer = copyreg.dispatch_table.get(type(x))  # as pickle asks
+            reduced = reducer(x) if reducer is not None else x.__reduce_ex__(2)
         except Exception as error:
             raise TypeError(f"{x!r} of type {type(x)} has no text form: {error}") from error
         if isinstance(reduced, str):

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 from .key_paths import KeyPath, _Key, keyed_children, keystr
-from .treedef import PyTreeDef, default_registry
+from .registry import default_registry
+from .treedef import PyTreeDef
 
 
 def raise_prefix_error(

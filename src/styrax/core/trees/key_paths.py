@@ -6,7 +6,8 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Iterable
 from typing import Any
 
-from .treedef import Node, default_registry, sorted_keys
+from .registry import default_registry, sorted_keys
+from .treedef import Node
 
 
 class _Key:

@@ -8,16 +8,8 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 from ..types.typing import PyTree
-from .treedef import (
-    Node,
-    PyTreeDef,
-    default_registry,
-    intern_treedef,
-    leaf_treedef,
-    none_leaf_registry,
-    only_leaves,
-    tuple_node,
-)
+from .registry import default_registry, match, none_leaf_registry, only_leaves, tuple_node
+from .treedef import Node, PyTreeDef, intern_treedef, leaf_treedef
 
 Leaf: TypeAlias = Any
 """What stands at the leaves of a tree: any object whose class is not a container."""
@@ -109,7 +101,7 @@ def tree_map(f: Callable[..., Any], tree: PyTree, *rest: PyTree,
         return treedef.unflatten([f(x) for x in leaves])
     columns = [leaves]
     for other in rest:
-        values = treedef.match(other)
+        values = match(treedef, other)
         if values is None:
             try:
                 values = treedef.flatten_up_to(other)

@@ -15,8 +15,9 @@ from .key_paths import FlattenedIndexKey as FlattenedIndexKey
 from .key_paths import GetAttrKey, KeyEntry, KeyPath, keyed_children
 from .key_paths import SequenceKey as SequenceKey
 from .key_paths import keystr as keystr
+from .registry import default_registry, none_leaf_registry, unfold
 from .tree import Class, Leaf, register_pytree_node, tree_flatten, tree_leaves, tree_structure
-from .treedef import Node, PyTreeDef, default_registry, none_leaf_registry, unfold
+from .treedef import Node, PyTreeDef
 
 
 def tree_flatten_with_path(tree: PyTree, is_leaf: Callable[..., bool] | None = None,

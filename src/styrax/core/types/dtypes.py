@@ -14,7 +14,7 @@ import numpy as np
 
 from ..settings.config import enable_x64, explicit_x64_dtypes, numpy_dtype_promotion
 from ..settings.flags import ExplicitX64Mode, NumpyDtypePromotion
-from .promotion import (
+from .promotion_lattice import (
     ExtendedDType,
     TypePromotionError,
     all_dtypes,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .block import Block, Value
+from .block import Block, Register
 from .exponential import exp
 
 # Up to 8: I0(x) = row(x**2) and I1(x) = x * row(x**2), all terms positive
@@ -61,7 +61,7 @@ I1_TAIL_ROW = (
 Rows = tuple[Sequence[float], Sequence[float]]
 
 
-def scaled(b: Block, y: Value, row: Rows, tail_row: Rows, odd: bool) -> Value:
+def scaled(b: Block, y: Register, row: Rows, tail_row: Rows, odd: bool) -> Register:
     """e**-y * I(y) for y >= 0."""
     near = b.at_most(y, 8.0)
     main = b.poly(near * near, b.pick(*row)) * exp(b, -near)
@@ -69,11 +69,11 @@ def scaled(b: Block, y: Value, row: Rows, tail_row: Rows, odd: bool) -> Value:
     return b.select(y <= 8.0, near * main if odd else main, tail)
 
 
-def bessel_i0e(b: Block, x: Value) -> Value:
+def bessel_i0e(b: Block, x: Register) -> Register:
     return scaled(b, b.abs(x), I0_ROW, I0_TAIL_ROW, odd=False)
 
 
-def bessel_i1e(b: Block, x: Value) -> Value:
+def bessel_i1e(b: Block, x: Register) -> Register:
     return b.copysign(scaled(b, b.abs(x), I1_ROW, I1_TAIL_ROW, odd=True), x)
 
 

@@ -1,6 +1,6 @@
 """A straight-line LLVM function under construction, written as arithmetic on values.
 
-`Block` collects instructions; `Value` is an SSA name with its type and has Python's operators, so that
+`Block` collects instructions; `Register` is an SSA name with its type and has Python's operators, so that
 an algorithm reads like the formula it implements:
 
     n, r = ...
@@ -20,7 +20,7 @@ from itertools import count
 
 from ..llvm import host
 
-__all__ = ["Block", "Kind", "Value", "float_kind", "float_text", "int_kind", "has_feature"]
+__all__ = ["Block", "Kind", "Register", "float_kind", "float_text", "int_kind", "has_feature"]
 
 
 # Float types: bits, and how intrinsics call them
@@ -70,7 +70,7 @@ def has_feature(name: str) -> bool:
     return name in host().available
 
 
-class Value:
+class Register:
     """An SSA value. Comparisons give masks (`i1` lanes); comparisons with NaN are false."""
 
     __slots__ = ("block", "kind", "name")
@@ -165,14 +165,14 @@ class Block:
 
     # Constants and plain instructions
 
-    def emit(self, kind: Kind, instruction: str) -> Value:
+    def emit(self, kind: Kind, instruction: str) -> Register:
         name = f"%v{next(self.numbers)}"
         self.lines.append(f"  {name} = {instruction}")
-        return Value(self, name, kind)
+        return Register(self, name, kind)
 
     def operand(self, value, kind: Kind) -> str:
         """The text of an operand without its type; numbers become constants of type `kind`."""
-        if isinstance(value, Value):
+        if isinstance(value, Register):
             return value.name
         if kind.floating:
             text = float_text(value, kind.bits)
@@ -180,28 +180,28 @@ class Block:
             text = str(int(value)) if kind.bits > 1 else ("true" if value else "false")
         return text if kind.lanes == 1 else f"splat ({kind.element} {text})"
 
-    def constant(self, number, kind: Kind | None = None) -> Value:
+    def constant(self, number, kind: Kind | None = None) -> Register:
         kind = kind or self.float
-        return Value(self, self.operand(number, kind), kind)
+        return Register(self, self.operand(number, kind), kind)
 
-    def sign_bit(self, kind: Kind) -> Value:
+    def sign_bit(self, kind: Kind) -> Register:
         return self.constant(-(1 << (kind.bits - 1)), kind)
 
     def pick(self, single, double):
         """A constant or row of coefficients by the block's dtype."""
         return single if self.single else double
 
-    def binary(self, op: str, x, y) -> Value:
-        kind = x.kind if isinstance(x, Value) else y.kind
+    def binary(self, op: str, x, y) -> Register:
+        kind = x.kind if isinstance(x, Register) else y.kind
         if kind.floating:
             op = "f" + op
         return self.emit(kind, f"{op} {kind.text} {self.operand(x, kind)}, {self.operand(y, kind)}")
 
-    def bitwise(self, op: str, x: Value, y) -> Value:
+    def bitwise(self, op: str, x: Register, y) -> Register:
         kind = x.kind
         return self.emit(kind, f"{op} {kind.text} {x.name}, {self.operand(y, kind)}")
 
-    def compare(self, op: str, x: Value, y, ordered: bool = True) -> Value:
+    def compare(self, op: str, x: Register, y, ordered: bool = True) -> Register:
         kind = x.kind
         if kind.floating:
             text = f"fcmp {'o' if ordered else 'u'}{op}"
@@ -210,116 +210,116 @@ class Block:
         mask = kind.with_element("i1")
         return self.emit(mask, f"{text} {kind.text} {x.name}, {self.operand(y, kind)}")
 
-    def eq(self, x: Value, y) -> Value:
+    def eq(self, x: Register, y) -> Register:
         return self.compare("eq", x, y)
 
-    def ne(self, x: Value, y) -> Value:
+    def ne(self, x: Register, y) -> Register:
         return self.compare("ne", x, y, ordered=False)
 
-    def ne_int(self, x: Value, y) -> Value:
+    def ne_int(self, x: Register, y) -> Register:
         return self.compare("ne", x, y)
 
-    def is_nan(self, x: Value) -> Value:
+    def is_nan(self, x: Register) -> Register:
         return self.emit(x.kind.with_element("i1"), f"fcmp uno {x.kind.text} {x.name}, {x.name}")
 
-    def not_lt(self, x: Value, y) -> Value:
+    def not_lt(self, x: Register, y) -> Register:
         """x >= y or either is NaN."""
         return self.compare("ge", x, y, ordered=False)
 
-    def select(self, mask: Value, x, y) -> Value:
-        kind = x.kind if isinstance(x, Value) else y.kind if isinstance(y, Value) else self.float
+    def select(self, mask: Register, x, y) -> Register:
+        kind = x.kind if isinstance(x, Register) else y.kind if isinstance(y, Register) else self.float
         t = kind.text
         x, y = self.operand(x, kind), self.operand(y, kind)
         return self.emit(kind, f"select {mask.kind.text} {mask.name}, {t} {x}, {t} {y}")
 
-    def intrinsic(self, name: str, *args, kind: Kind | None = None) -> Value:
+    def intrinsic(self, name: str, *args, kind: Kind | None = None) -> Register:
         """Call `llvm.<name>.<type>`; all arguments have the type of the result."""
-        kind = kind or next(a.kind for a in args if isinstance(a, Value))
+        kind = kind or next(a.kind for a in args if isinstance(a, Register))
         operands = ", ".join([f"{kind.text} {self.operand(a, kind)}" for a in args])
         return self.emit(kind, f"call {kind.text} @llvm.{name}.{kind.suffix}({operands})")
 
-    def fma(self, x, y, z) -> Value:
+    def fma(self, x, y, z) -> Register:
         """x*y + z, rounded once."""
         return self.intrinsic("fma", x, y, z)
 
-    def sqrt(self, x: Value) -> Value:
+    def sqrt(self, x: Register) -> Register:
         return self.intrinsic("sqrt", x)
 
-    def abs(self, x: Value) -> Value:
+    def abs(self, x: Register) -> Register:
         return self.intrinsic("fabs", x)
 
-    def copysign(self, x, y: Value) -> Value:
+    def copysign(self, x, y: Register) -> Register:
         return self.intrinsic("copysign", x, y)
 
-    def floor(self, x: Value) -> Value:
+    def floor(self, x: Register) -> Register:
         return self.intrinsic("floor", x)
 
-    def trunc(self, x: Value) -> Value:
+    def trunc(self, x: Register) -> Register:
         return self.intrinsic("trunc", x)
 
-    def rint(self, x: Value) -> Value:
+    def rint(self, x: Register) -> Register:
         return self.intrinsic("rint", x)
 
-    def at_most(self, x: Value, limit) -> Value:
+    def at_most(self, x: Register, limit) -> Register:
         """min(x, limit), NaN where x is NaN (one `min` instruction on x86)."""
-        limit = limit if isinstance(limit, Value) else self.constant(limit, x.kind)
+        limit = limit if isinstance(limit, Register) else self.constant(limit, x.kind)
         return self.select(self.compare("lt", limit, x), limit, x)
 
-    def at_least(self, x: Value, limit) -> Value:
+    def at_least(self, x: Register, limit) -> Register:
         """max(x, limit), NaN where x is NaN."""
-        limit = limit if isinstance(limit, Value) else self.constant(limit, x.kind)
+        limit = limit if isinstance(limit, Register) else self.constant(limit, x.kind)
         return self.select(self.compare("gt", limit, x), limit, x)
 
-    def poly(self, x: Value, row) -> Value:
+    def poly(self, x: Register, row) -> Register:
         """row[0] + row[1]*x + row[2]*x**2 + …, in two interleaved Horner chains where it is long."""
         if len(row) < 8:
             return self.horner(x, row)
         square = x * x
         return self.fma(x, self.horner(square, row[1::2]), self.horner(square, row[0::2]))
 
-    def horner(self, x: Value, row) -> Value:
-        y = row[-1] if isinstance(row[-1], Value) else self.constant(row[-1], x.kind)
+    def horner(self, x: Register, row) -> Register:
+        y = row[-1] if isinstance(row[-1], Register) else self.constant(row[-1], x.kind)
         for c in reversed(row[:-1]):
             y = self.fma(y, x, c)
         return y
 
     # Bits and conversions
 
-    def cast(self, op: str, x: Value, kind: Kind) -> Value:
+    def cast(self, op: str, x: Register, kind: Kind) -> Register:
         return self.emit(kind, f"{op} {x.kind.text} {x.name} to {kind.text}")
 
-    def bits(self, x: Value) -> Value:
+    def bits(self, x: Register) -> Register:
         return self.cast("bitcast", x, x.kind.with_element(f"i{x.kind.bits}"))
 
-    def floats(self, x: Value) -> Value:
+    def floats(self, x: Register) -> Register:
         return self.cast("bitcast", x, x.kind.with_element("float" if x.kind.bits == 32 else "double"))
 
-    def widen(self, x: Value) -> Value:
+    def widen(self, x: Register) -> Register:
         """f32 lanes as f64 lanes."""
         return self.cast("fpext", x, x.kind.with_element("double"))
 
-    def narrow(self, x: Value) -> Value:
+    def narrow(self, x: Register) -> Register:
         return self.cast("fptrunc", x, x.kind.with_element("float"))
 
     # Exact sums and products: pairs (high, low) with high + low the exact result
 
-    def two_sum(self, x: Value, y) -> tuple[Value, Value]:
+    def two_sum(self, x: Register, y) -> tuple[Register, Register]:
         s = x + y
         t = s - x
         return s, (x - (s - t)) + (y - t)
 
-    def fast_two_sum(self, x: Value, y: Value) -> tuple[Value, Value]:
+    def fast_two_sum(self, x: Register, y: Register) -> tuple[Register, Register]:
         """As `two_sum`, for |x| >= |y|."""
         s = x + y
         return s, y - (s - x)
 
-    def two_product(self, x: Value, y: Value) -> tuple[Value, Value]:
+    def two_product(self, x: Register, y: Register) -> tuple[Register, Register]:
         p = x * y
         return p, self.fma(x, y, -p)
 
     # Exponents
 
-    def nearest(self, x: Value, factor: float, offset: float = 0.0) -> tuple[Value, Value]:
+    def nearest(self, x: Register, factor: float, offset: float = 0.0) -> tuple[Register, Register]:
         """round(x*factor + offset) as a float, and integer bits whose low part is that number.
 
         Adding 1.5*2**p pushes the fraction out of the mantissa, good for |n| < 2**(p-1).
@@ -331,12 +331,12 @@ class Block:
             t = self.fma(x, factor, magic)
         return t - magic, self.bits(t)
 
-    def power_of_two(self, n_bits: Value) -> Value:
+    def power_of_two(self, n_bits: Register) -> Register:
         """2**n from the second result of `nearest`, for n within the exponents of normal numbers."""
         mantissa, bias = (23, 127) if n_bits.kind.bits == 32 else (52, 1023)
         return self.floats((n_bits << mantissa) + (bias << mantissa))
 
-    def scale(self, x: Value, n: Value, n_bits: Value) -> Value:
+    def scale(self, x: Register, n: Register, n_bits: Register) -> Register:
         """x * 2**n, rounded once, with n and n_bits from `nearest` and |n| < 2**11 (2**8 in f32).
 
         Two factors, so that the results may be subnormal or overflow; one instruction with AVX-512.
@@ -351,7 +351,7 @@ class Block:
         second = self.floats((whole - half + bias) << mantissa)
         return (x * first) * second
 
-    def split(self, x: Value) -> tuple[Value, Value]:
+    def split(self, x: Register) -> tuple[Register, Register]:
         """(m, e) with x = m * 2**e and m in [0.75, 1.5), subnormals included.
 
         e is -inf for zero and +inf for infinity, m is NaN for negative numbers, either for NaN: so a
@@ -382,7 +382,7 @@ class Block:
     def has_avx512(self, kind: Kind) -> bool:
         return kind.lanes * kind.bits in (128, 256, 512, 1024) and has_feature("avx512vl")
 
-    def avx512(self, name: str, *arguments: Value, control: int | None = None) -> Value:
+    def avx512(self, name: str, *arguments: Register, control: int | None = None) -> Register:
         """An instruction of AVX-512 on full vectors, no lane masked off, rounding to nearest."""
         kind = arguments[0].kind
         width = kind.lanes * kind.bits
@@ -398,15 +398,15 @@ class Block:
             operands.append("i32 4")
         return self.emit(kind, f"call {kind.text} @{symbol}({', '.join(operands)})")
 
-    def halves(self, x: Value) -> list[Value]:
+    def halves(self, x: Register) -> list[Register]:
         """The lower and the upper half of the lanes."""
         count = x.kind.lanes // 2
         return [self.shuffle(x, x, range(start, start + count)) for start in (0, count)]
 
-    def joined(self, low: Value, high: Value) -> Value:
+    def joined(self, low: Register, high: Register) -> Register:
         return self.shuffle(low, high, range(2 * low.kind.lanes))
 
-    def shuffle(self, x: Value, y: Value, lanes: Sequence[int]) -> Value:
+    def shuffle(self, x: Register, y: Register, lanes: Sequence[int]) -> Register:
         """The lanes with these numbers, those of `y` counted behind those of `x`."""
         t, count = x.kind.text, len(lanes)
         numbers = f"<{', '.join([f'i32 {i}' for i in lanes])}>" if any(lanes) else "zeroinitializer"
@@ -421,24 +421,24 @@ class Block:
         if key not in self.dependencies:
             self.dependencies.append(key)
 
-    def call(self, name: str, *arguments: Value) -> Value:
+    def call(self, name: str, *arguments: Register) -> Register:
         """Another function of this package, called rather than written out."""
         self.depend(name)
         t = self.float.text
         operands = ", ".join([f"{t} {a.name}" for a in arguments])
         return self.emit(self.float, f"call {t} @styrax.{name}.{self.dtype}.{self.lanes}({operands})")
 
-    def freeze(self, x: Value) -> Value:
+    def freeze(self, x: Register) -> Register:
         return self.emit(x.kind, f"freeze {x.kind.text} {x.name}")
 
-    def any(self, mask: Value) -> Value:
+    def any(self, mask: Register) -> Register:
         """One i1: whether any lane is set. The mask must not be poison: `freeze` what it comes from."""
         if mask.kind.lanes == 1:
             return mask
         t = mask.kind
         return self.emit(kind("i1", 1), f"call i1 @llvm.vector.reduce.or.{t.suffix}({t.text} {mask.name})")
 
-    def rarely(self, condition: Value, usual: list[Value], rare) -> list[Value]:
+    def rarely(self, condition: Register, usual: list[Register], rare) -> list[Register]:
         """`rare()` where the one-bit `condition` holds, `usual` otherwise: a real branch."""
         before, number = self.labels[-1], len(self.labels)
         name, done = f"rare{number}", f"done{number}"
@@ -454,7 +454,7 @@ class Block:
             for u, v in zip(usual, values)
         ]
 
-    def iterate(self, state: list[Value], active: Value, step, limit: int) -> list[Value]:
+    def iterate(self, state: list[Register], active: Register, step, limit: int) -> list[Register]:
         """new = step(*state), lane by lane where `active`, until no lane is, at most `limit` times.
 
         `step` returns the new state and a mask of the lanes that go on; what it starts from is frozen.
@@ -466,7 +466,7 @@ class Block:
         place = len(self.lines)
         one = kind("i32", 1)
         first = [self.constant(0, one), active, *state]
-        phis = [Value(self, f"%p{number}.{i}", v.kind) for i, v in enumerate(first)]
+        phis = [Register(self, f"%p{number}.{i}", v.kind) for i, v in enumerate(first)]
         count, going, *old = phis
         new, more = step(*old)
         new = [self.select(going, x, y) for x, y in zip(new, old)]

@@ -9,13 +9,13 @@ from . import (
     exponential,
     gamma,
     hyperbolic,
-    incomplete,
     inverse,
     power,
+    regularised,
     trigonometric,
     zeta,
 )
-from .block import Block, Value
+from .block import Block, Register
 
 FAMILIES = (
     exponential,
@@ -25,7 +25,7 @@ FAMILIES = (
     power,
     error_functions,
     gamma,
-    incomplete,
+    regularised,
     bessel,
     zeta,
 )
@@ -66,7 +66,7 @@ def definition(name: str, dtype: str, lanes: int) -> tuple[str, str, tuple[Key, 
     build = FUNCTIONS[name]
     block = Block(dtype, lanes)
     names = argument_names(name)
-    result = build(block, *[Value(block, f"%{a}", block.float) for a in names])
+    result = build(block, *[Register(block, f"%{a}", block.float) for a in names])
     results = result if isinstance(result, tuple) else (result,)
     t = block.float.text
     returned, name = t, results[0].name

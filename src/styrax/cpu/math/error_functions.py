@@ -1,7 +1,7 @@
 """erf, erfc, erf_inv."""
 from __future__ import annotations
 
-from .block import Block, Value
+from .block import Block, Register
 from .exponential import expm1_of_remainder, log, reduce_sum
 
 # -log2(erfc(x)) = slope*x + x*row(x), so that erf(x) = 1 - 2**-that: one formula from 0 to where erf rounds
@@ -89,7 +89,7 @@ INVERSE_TAIL_ROW = (
 )  # fmt: skip
 
 
-def erf(b: Block, x: Value) -> Value:
+def erf(b: Block, x: Register) -> Register:
     y = b.at_most(b.abs(x), b.pick(*ERF_END))
     log2_erfc = -b.fma(y, b.pick(*ERF_SLOPE), y * b.poly(y, b.pick(*ERF_ROW)))
     n, n_bits = b.nearest(log2_erfc, 1.0)
@@ -99,7 +99,7 @@ def erf(b: Block, x: Value) -> Value:
     return b.copysign(b.fma(-power, p, 1.0 - power), x)
 
 
-def erfc(b: Block, x: Value) -> Value:
+def erfc(b: Block, x: Register) -> Register:
     y = b.at_most(b.abs(x), b.pick(*ERFC_END))
     # (1 + u*row) / (1 + 2y) as q + q_low
     u = y / (y + 4.0)
@@ -117,7 +117,7 @@ def erfc(b: Block, x: Value) -> Value:
     return b.select(x < 0.0, 2.0 - result, result)
 
 
-def erf_inv(b: Block, x: Value) -> Value:
+def erf_inv(b: Block, x: Register) -> Register:
     x = b.freeze(x)
     w = -log(b, b.fma(-x, x, 1.0))
     limit = b.pick(*INVERSE_LIMIT)

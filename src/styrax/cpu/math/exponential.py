@@ -6,7 +6,7 @@ m - 1 (f32), or the series of atanh in s = f/(2+f) (f64, where a polynomial in f
 """
 from __future__ import annotations
 
-from .block import Block, Value
+from .block import Block, Register
 
 LOG2_E = 1.4426950408889634
 # log(2) = high + low; the high part ends in zeros, so that n*high is exact.
@@ -39,14 +39,14 @@ EXP2_ROW = (
 )  # fmt: skip
 
 
-def reduce(b: Block, x: Value) -> tuple[Value, Value, Value]:
+def reduce(b: Block, x: Register) -> tuple[Register, Register, Register]:
     """(n, n's bits, r) with x = n*log(2) + r."""
     n, n_bits = b.nearest(x, LOG2_E)
     r = b.fma(n, -b.pick(*LN2_HIGH), x)
     return n, n_bits, b.fma(n, -b.pick(*LN2_LOW), r)
 
 
-def reduce_sum(b: Block, x: Value, low: Value) -> tuple[Value, Value, Value, Value]:
+def reduce_sum(b: Block, x: Register, low: Register) -> tuple[Register, Register, Register, Register]:
     """(r, r_low, n, n's bits) with x + low = n*log(2) + (r + r_low), for low small beside x."""
     n, n_bits = b.nearest(x, LOG2_E)
     first = b.fma(n, -b.pick(*LN2_HIGH), x)
@@ -54,31 +54,31 @@ def reduce_sum(b: Block, x: Value, low: Value) -> tuple[Value, Value, Value, Val
     return r, r_low, n, n_bits
 
 
-def expm1_of_remainder(b: Block, r: Value) -> Value:
+def expm1_of_remainder(b: Block, r: Register) -> Register:
     """e**r - 1 for |r| <= log(2)/2."""
     return b.fma(r * r, b.poly(r, b.pick(*EXP_ROW)), r)
 
 
-def exp_clamp(b: Block, x: Value) -> Value:
+def exp_clamp(b: Block, x: Register) -> Register:
     """x within the range where e**x is neither 0 nor infinite, and a little more; NaN stays."""
     return b.at_least(b.at_most(x, b.pick(89.0, 710.0)), b.pick(-104.5, -746.0))
 
 
-def exp(b: Block, x: Value) -> Value:
+def exp(b: Block, x: Register) -> Register:
     n, n_bits, r = reduce(b, exp_clamp(b, x))
     if b.single:
         return b.scale(b.poly(r, (1.0, 1.0, *EXP_ROW[0])), n, n_bits)
     return b.scale(expm1_of_remainder(b, r) + 1.0, n, n_bits)
 
 
-def exp2(b: Block, x: Value) -> Value:
+def exp2(b: Block, x: Register) -> Register:
     x = b.at_least(b.at_most(x, b.pick(129.0, 1025.0)), b.pick(-151.0, -1076.0))
     n, n_bits = b.nearest(x, 1.0)
     r = x - n
     return b.scale(b.fma(r, b.poly(r, b.pick(*EXP2_ROW)), 1.0), n, n_bits)
 
 
-def expm1(b: Block, x: Value) -> Value:
+def expm1(b: Block, x: Register) -> Register:
     # e**x - 1 = 2**n * ((1 - 2**-n) + (e**r - 1))
     n, n_bits, r = reduce(b, b.at_least(b.at_most(x, b.pick(89.0, 710.0)), b.pick(-18.0, -39.0)))
     one = b.constant(1.0)
@@ -86,12 +86,12 @@ def expm1(b: Block, x: Value) -> Value:
     return b.copysign(b.scale(y, n, n_bits), x)
 
 
-def opposite(b: Block, n_bits: Value) -> Value:
+def opposite(b: Block, n_bits: Register) -> Register:
     """The bits of `nearest` for -n."""
     return b.pick(2 * 0x4B400000 - 2**32, 2 * 0x4338000000000000 - 2**64) - n_bits
 
 
-def logistic(b: Block, x: Value) -> Value:
+def logistic(b: Block, x: Register) -> Register:
     # With x = n*log(2) + r: 1 / (1 + e**-x) = 2**n / (1 + 2**n + (e**-r - 1))
     n, n_bits, r = reduce(b, b.at_least(b.at_most(x, b.pick(30.0, 60.0)), b.pick(-104.5, -746.0)))
     one = b.constant(1.0)
@@ -117,7 +117,7 @@ LOG2_ROW = (
 LOG2_E_LOW = 2.0355273740931033e-17
 
 
-def log_terms(b: Block, f: Value) -> tuple[Value, Value]:
+def log_terms(b: Block, f: Register) -> tuple[Register, Register]:
     """log(1 + f) as a sum: f itself and the rest."""
     square = f * f
     if b.single:
@@ -129,18 +129,18 @@ def log_terms(b: Block, f: Value) -> tuple[Value, Value]:
     return f, tail - half
 
 
-def log_sum(b: Block, f: Value, e: Value) -> Value:
+def log_sum(b: Block, f: Register, e: Register) -> Register:
     """e*log(2) + log(1 + f). The low part of log(2) is positive: an infinite e gives no NaN."""
     f, rest = log_terms(b, f)
     return b.fma(e, b.pick(*LN2_HIGH), b.fma(e, b.pick(*LN2_LOW), rest) + f)
 
 
-def log(b: Block, x: Value) -> Value:
+def log(b: Block, x: Register) -> Register:
     m, e = b.split(x)
     return log_sum(b, m - 1.0, e)
 
 
-def log2(b: Block, x: Value) -> Value:
+def log2(b: Block, x: Register) -> Register:
     m, e = b.split(x)
     if b.single:
         f = m - 1.0
@@ -151,7 +151,7 @@ def log2(b: Block, x: Value) -> Value:
     return e + (product + b.fma(low, LOG2_E, b.fma(high, LOG2_E_LOW, error)))
 
 
-def log1p_split(b: Block, x: Value) -> tuple[Value, Value]:
+def log1p_split(b: Block, x: Register) -> tuple[Register, Register]:
     """(f, e) with 1 + x = (1 + f) * 2**e; f is rounded once, and NaN for x < -1."""
     m, e = b.split(x + 1.0)
     scale = b.scale(b.constant(1.0), -e, b.bits(b.pick(1.5 * 2.0**23, 1.5 * 2.0**52) - e))
@@ -159,7 +159,7 @@ def log1p_split(b: Block, x: Value) -> tuple[Value, Value]:
     return b.select(usual, b.fma(x, scale, scale - 1.0), m - 1.0), e
 
 
-def log1p(b: Block, x: Value) -> Value:
+def log1p(b: Block, x: Register) -> Register:
     f, e = log1p_split(b, x)
     return b.copysign(log_sum(b, f, e), x)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import wraps
 
-from .block import Block, Value
+from .block import Block, Register
 from .exponential import log
 from .trigonometric import sine_and_cosine
 
@@ -58,7 +58,7 @@ def through_double(function):
     """The function, with f32 computed in f64."""
 
     @wraps(function)
-    def build(b: Block, *arguments: Value) -> Value:
+    def build(b: Block, *arguments: Register) -> Register:
         if not b.single:
             return function(b, *arguments)
         return b.narrow(function(b.in_double(), *[b.widen(x) for x in arguments]))
@@ -66,7 +66,7 @@ def through_double(function):
     return build
 
 
-def lgamma_of_positive(b: Block, z: Value) -> Value:
+def lgamma_of_positive(b: Block, z: Register) -> Register:
     """log(gamma(z)) for z >= 1/2."""
     near, middle = z < 3.0, z < 8.0
     t = z - b.select(near, b.constant(0.5), 2.5)
@@ -79,14 +79,14 @@ def lgamma_of_positive(b: Block, z: Value) -> Value:
     return b.select(middle, ratio, b.fma(z - 0.5, log(b, z) - 1.0, rest))
 
 
-def quarter_turns(b: Block, x: Value) -> tuple[Value, Value]:
+def quarter_turns(b: Block, x: Register) -> tuple[Register, Register]:
     """(r, bits of n) with pi*x = n*pi/2 + r and |r| <= pi/4, but for a whole number of turns."""
     fraction = x - b.rint(x)
     n, n_bits = b.nearest(fraction, 2.0)
     return b.fma(n, -0.5, fraction) * PI, n_bits
 
 
-def lgamma_in_double(b: Block, x: Value) -> Value:
+def lgamma_in_double(b: Block, x: Register) -> Register:
     x = b.freeze(x)
     left = x < 0.5
     positive = lgamma_of_positive(b, b.select(left, 1.0 - x, x))
@@ -102,7 +102,7 @@ def lgamma_in_double(b: Block, x: Value) -> Value:
     return result + 0.0  # not -0.0 at 1 and 2
 
 
-def digamma_in_double(b: Block, x: Value) -> Value:
+def digamma_in_double(b: Block, x: Register) -> Register:
     x = b.freeze(x)
     left = x < 0.5
     z = b.select(left, 1.0 - x, x)

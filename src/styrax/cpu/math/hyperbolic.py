@@ -1,7 +1,7 @@
 """tanh, sinh, cosh and their inverses."""
 from __future__ import annotations
 
-from .block import Block, Value
+from .block import Block, Register
 from .exponential import expm1_of_remainder, log1p_split, log_sum, opposite, reduce
 
 # sinh(r) = r + r**3 * row(r**2) and cosh(r) = 1 + r**2 * row(r**2), |r| <= log(2)/2
@@ -21,7 +21,7 @@ COSH_ROW = (
 )  # fmt: skip
 
 
-def tanh(b: Block, x: Value) -> Value:
+def tanh(b: Block, x: Register) -> Register:
     # With 2|x| = n*log(2) + r, c = 2**-n and p = e**r - 1, tanh is N/D = ((1 - c) + p) / ((1 + c) + p).
     # Less rounding than in that quotient is in 1 - 2c/D where the result is above 1/2, and in h - h*N/D,
     # h = N/(2c), below.
@@ -37,7 +37,7 @@ def tanh(b: Block, x: Value) -> Value:
     return b.copysign(b.fma(-one, quotient, one), x)
 
 
-def sinh_and_cosh_terms(b: Block, y: Value):
+def sinh_and_cosh_terms(b: Block, y: Register):
     """For y = n*log(2) + r >= 0: 4**-n, cosh(r) - 1, sinh(r), and n - 1 as `scale` wants it."""
     n, n_bits, r = reduce(b, b.at_most(y, b.pick(90.0, 711.0)))
     c = b.power_of_two(b.bits(b.fma(b.at_most(n, 40.0), -2.0, b.pick(1.5 * 2.0**23, 1.5 * 2.0**52))))
@@ -47,20 +47,20 @@ def sinh_and_cosh_terms(b: Block, y: Value):
     return c, cosh1, sinh, (n - 1.0, n_bits - 1)
 
 
-def sinh(b: Block, x: Value) -> Value:
+def sinh(b: Block, x: Register) -> Register:
     # 2**(n-1) * ((1 - 4**-n)*cosh(r) + (1 + 4**-n)*sinh(r)); with n = 0 this is sinh(r) alone.
     c, cosh1, sinh, exponent = sinh_and_cosh_terms(b, b.abs(x))
     minus = 1.0 - c
     return b.copysign(b.scale(minus + b.fma(minus, cosh1, (c + 1.0) * sinh), *exponent), x)
 
 
-def cosh(b: Block, x: Value) -> Value:
+def cosh(b: Block, x: Register) -> Register:
     c, cosh1, sinh, exponent = sinh_and_cosh_terms(b, b.abs(x))
     plus = c + 1.0
     return b.scale(plus + b.fma(plus, cosh1, (1.0 - c) * sinh), *exponent)
 
 
-def asinh(b: Block, x: Value) -> Value:
+def asinh(b: Block, x: Register) -> Register:
     # log(x + sqrt(x**2 + 1)) = log1p(x + x**2/(1 + sqrt(x**2 + 1))); log(2*x) where 1 does not count.
     y = b.abs(x)
     huge = y > b.pick(2.0**30, 2.0**60)
@@ -70,7 +70,7 @@ def asinh(b: Block, x: Value) -> Value:
     return b.copysign(log_sum(b, f, e + b.select(huge, b.constant(1.0), 0.0)), x)
 
 
-def acosh(b: Block, x: Value) -> Value:
+def acosh(b: Block, x: Register) -> Register:
     # log1p(d + sqrt(d*(d + 2))) with d = x - 1, which is exact near 1.
     huge = x > b.pick(2.0**30, 2.0**60)
     d = x - 1.0
@@ -79,7 +79,7 @@ def acosh(b: Block, x: Value) -> Value:
     return log_sum(b, f, e + b.select(huge, b.constant(1.0), 0.0))
 
 
-def atanh(b: Block, x: Value) -> Value:
+def atanh(b: Block, x: Register) -> Register:
     y = b.abs(x)
     f, e = log1p_split(b, (y + y) / (1.0 - y))
     return b.copysign(log_sum(b, f, e) * 0.5, x)

@@ -5,7 +5,7 @@ high one to the large term and the low one to the small, so that only the last s
 """
 from __future__ import annotations
 
-from .block import Block, Value
+from .block import Block, Register
 
 # pi/4 as high and low part
 QUARTER_PI = ((0.7853981852531433, -2.1855694143368964e-08), (0.7853981633974483, 3.061616997868383e-17))
@@ -30,7 +30,7 @@ ATAN_ROW = (
 )  # fmt: skip
 
 
-def asin_terms(b: Block, x: Value) -> tuple[Value, Value, Value]:
+def asin_terms(b: Block, x: Register) -> tuple[Register, Register, Register]:
     """(large, s, q): s + q is asin of s, with s = x, or s = sqrt((1 - |x|)/2) where |x| > 1/2."""
     y = b.abs(x)
     large = y > 0.5
@@ -39,7 +39,7 @@ def asin_terms(b: Block, x: Value) -> tuple[Value, Value, Value]:
     return large, s, s * (z * b.poly(z, b.pick(*ASIN_ROW)))
 
 
-def asin(b: Block, x: Value) -> Value:
+def asin(b: Block, x: Register) -> Register:
     high, low = b.pick(*QUARTER_PI)
     large, s, q = asin_terms(b, x)
     # asin(x) = pi/2 - 2*asin(s)
@@ -47,7 +47,7 @@ def asin(b: Block, x: Value) -> Value:
     return b.select(large, b.copysign(turned, x), s + q)
 
 
-def acos(b: Block, x: Value) -> Value:
+def acos(b: Block, x: Register) -> Register:
     high, low = b.pick(*QUARTER_PI)
     large, s, q = asin_terms(b, x)
     # pi/2 - asin(x), 2*asin(s) for x > 1/2, pi - 2*asin(s) for x < -1/2
@@ -56,7 +56,7 @@ def acos(b: Block, x: Value) -> Value:
     return b.fma(factor, s, quarters * high) + b.fma(factor, q, quarters * low)
 
 
-def atan_of_ratio(b: Block, y: Value, x: Value | float) -> tuple[Value, Value, Value]:
+def atan_of_ratio(b: Block, y: Register, x: Register | float) -> tuple[Register, Register, Register]:
     """(quarters, t, q) with atan(y/x) = quarters*pi/4 + (t + q) for y, x >= 0."""
     high = 2.414213562373095
     large = y > x * high
@@ -70,13 +70,13 @@ def atan_of_ratio(b: Block, y: Value, x: Value | float) -> tuple[Value, Value, V
     return quarters, t, t * (z * b.poly(z, b.pick(*ATAN_ROW)))
 
 
-def atan(b: Block, x: Value) -> Value:
+def atan(b: Block, x: Register) -> Register:
     high, low = b.pick(*QUARTER_PI)
     quarters, t, q = atan_of_ratio(b, b.abs(x), b.constant(1.0))
     return b.copysign(b.fma(quarters, high, t) + b.fma(quarters, low, q), x)
 
 
-def atan2(b: Block, y: Value, x: Value) -> Value:
+def atan2(b: Block, y: Register, x: Register) -> Register:
     high, low = b.pick(*QUARTER_PI)
     # Quarters of the largest numbers, so that their sum does not overflow.
     a, c = b.abs(y), b.abs(x)

@@ -1,7 +1,7 @@
 """sqrt, rsqrt, cbrt, pow."""
 from __future__ import annotations
 
-from .block import Block, Value
+from .block import Block, Register
 from .exponential import EXP_ROW_32, LN2_HIGH, LN2_LOW, expm1_of_remainder, reduce, reduce_sum
 
 # m**(-1/3) = row(m), m in [0.75, 1.5)
@@ -23,15 +23,15 @@ POW_LOG_ROW_32 = (
 )  # fmt: skip
 
 
-def sqrt(b: Block, x: Value) -> Value:
+def sqrt(b: Block, x: Register) -> Register:
     return b.sqrt(x)
 
 
-def rsqrt(b: Block, x: Value) -> Value:
+def rsqrt(b: Block, x: Register) -> Register:
     return 1.0 / b.sqrt(x)
 
 
-def cbrt(b: Block, x: Value) -> Value:
+def cbrt(b: Block, x: Register) -> Register:
     # |x| = k * 8**q with k = m * 2**(e - 3q); a polynomial for k**(-1/3), one step of third order for it,
     # and one of Newton's for the root: no division.
     m, e = b.split(b.abs(x))
@@ -51,7 +51,7 @@ def cbrt(b: Block, x: Value) -> Value:
     return b.select(usual, b.copysign(y, x), x)
 
 
-def pow(b: Block, x: Value, y: Value) -> Value:
+def pow(b: Block, x: Register, y: Register) -> Register:
     a = b.abs(x)
     result = pow_single(b, a, y) if b.single else pow_double(b, a, y)
     inf = float("inf")
@@ -72,7 +72,7 @@ def pow(b: Block, x: Value, y: Value) -> Value:
     return b.select(one, 1.0, result)
 
 
-def pow_single(b: Block, x: Value, y: Value) -> Value:
+def pow_single(b: Block, x: Register, y: Register) -> Register:
     """x**y for finite x > 0, in f64 arithmetic with shorter polynomials."""
     d = b.in_double()
     m, e = d.split(d.widen(x))
@@ -83,7 +83,7 @@ def pow_single(b: Block, x: Value, y: Value) -> Value:
     return d.narrow(d.poly(r, (1.0, 1.0, *EXP_ROW_32)) * d.power_of_two(n_bits))
 
 
-def pow_double(b: Block, x: Value, y: Value) -> Value:
+def pow_double(b: Block, x: Register, y: Register) -> Register:
     """x**y for finite x > 0, the logarithm as a sum of two numbers."""
     m, e = b.split(x)
     f = m - 1.0

@@ -6,7 +6,7 @@ reduction that multiplies by as many bits of 1/pi as it takes (Payne and Hanek's
 """
 from __future__ import annotations
 
-from .block import Block, Value, float_kind, float_text, int_kind
+from .block import Block, Register, float_kind, float_text, int_kind
 
 # pi as a sum of numbers of the dtype
 PI_PARTS = (
@@ -42,7 +42,7 @@ TAN_ROW = (
 )  # fmt: skip
 
 
-def reduce(b: Block, x: Value, low: bool = False) -> list[Value]:
+def reduce(b: Block, x: Register, low: bool = False) -> list[Register]:
     """[r, bits whose lowest two are n modulo 4] with x = n*pi/2 + r, and the low part of r if asked for.
 
     `x` must be frozen.
@@ -58,27 +58,27 @@ def reduce(b: Block, x: Value, low: bool = False) -> list[Value]:
     return reduce_huge(b, x, [r, n_bits, r_low])
 
 
-def sine_and_cosine(b: Block, r: Value, quadrant: Value) -> tuple[Value, Value]:
+def sine_and_cosine(b: Block, r: Register, quadrant: Register) -> tuple[Register, Register]:
     """The sine and the cosine of r + quadrant*pi/2 for |r| <= pi/4."""
     square = r * r
     sine = b.fma(r * square, b.poly(square, b.pick(*SIN_ROW)), r)
     cosine = b.fma(square, b.fma(square, b.poly(square, b.pick(*COS_ROW)), -0.5), 1.0)
     odd = b.ne_int(quadrant & 1, 0)
 
-    def signed(y: Value, quadrant: Value) -> Value:
+    def signed(y: Register, quadrant: Register) -> Register:
         sign = (quadrant << (quadrant.kind.bits - 2)) & b.sign_bit(quadrant.kind)
         return b.floats(b.bits(y) ^ sign)
 
     return signed(b.select(odd, cosine, sine), quadrant), signed(b.select(odd, sine, cosine), quadrant + 1)
 
 
-def sin_cos(b: Block, x: Value) -> tuple[Value, Value]:
+def sin_cos(b: Block, x: Register) -> tuple[Register, Register]:
     x = b.freeze(x)
     sine, cosine = sine_and_cosine(b, *reduce(b, x))
     return b.select(b.eq(x, 0.0), x, sine), cosine
 
 
-def tan(b: Block, x: Value) -> Value:
+def tan(b: Block, x: Register) -> Register:
     x = b.freeze(x)
     r, n_bits, low = reduce(b, x, low=True)
     square = r * r
@@ -89,7 +89,7 @@ def tan(b: Block, x: Value) -> Value:
     return b.select(b.eq(x, 0.0), x, y)
 
 
-def reduce_huge(b: Block, x: Value, usual: list[Value]) -> list[Value]:
+def reduce_huge(b: Block, x: Register, usual: list[Register]) -> list[Register]:
     """`usual`, the results of `reduce`, with the lanes beyond LIMIT done again exactly."""
     limit = b.pick(*LIMIT)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .block import Block, Value
+from .block import Block, Register
 from .gamma import through_double
 
 # B(2j) / (2j)! for j = 1, 2, …: the coefficients of Euler and Maclaurin's sum
@@ -15,13 +15,13 @@ FAR = 10.0
 INF, NAN = float("inf"), float("nan")
 
 
-def zeta_in_double(b: Block, s: Value, q: Value) -> Value:
+def zeta_in_double(b: Block, s: Register, q: Register) -> Register:
     s, q = b.freeze(s), b.freeze(q)
     # Terms one by one until q is large or they do not count; a very negative q takes a step for each unit.
     zero = b.constant(0.0)
     far = b.fma(s, 0.5, FAR)
 
-    def step(total: Value, q: Value):
+    def step(total: Register, q: Register):
         term = b.call("pow", q, -s)
         total, q = total + term, q + 1.0
         return [total, q], (q < far) & ((b.abs(term) > b.abs(total) * 2.0**-60) | (q < 1.0))
@@ -46,7 +46,7 @@ def zeta_in_double(b: Block, s: Value, q: Value) -> Value:
     return b.select(b.is_nan(s) | b.is_nan(q), s + q, result)
 
 
-def polygamma_in_double(b: Block, n: Value, x: Value) -> Value:
+def polygamma_in_double(b: Block, n: Register, x: Register) -> Register:
     # (-1)**(n + 1) * n! * zeta(n + 1, x)
     order = n + 1.0
     magnitude = b.call("exp", b.call("lgamma", order)) * b.call("zeta", order, x)

@@ -1,4 +1,4 @@
-"""Collectives: operations across the examples of a mapped axis.
+"""Collectives that move values between the examples of a mapped axis.
 
 A collective names one or more axes. Under `vmap` with such a name it becomes an ordinary operation
 along the batch dimension; over the devices of a mesh it stays in the program and the backend runs it.
@@ -6,274 +6,35 @@ along the batch dimension; over the devices of a mesh it stays in the program an
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from styrax.core.arrays.array import Array
 from styrax.core.hooks import lax
 from styrax.core.programs import rules
-from styrax.core.programs.primitive import Primitive
-from styrax.core.tracing.trace import Tracer, get_aval, state
+from styrax.core.tracing.trace import get_aval, state
 from styrax.core.trees import tree
-from styrax.core.types import dtypes
-from styrax.core.types.avals import ShapedArray, shaped
-from styrax.core.types.effects import Effects, NamedAxisEffect
+from styrax.core.types.avals import ShapedArray
+from styrax.core.types.effects import Effects
 from styrax.core.types.typing import PyTree
 from styrax.transforms import ad, batching
 from styrax.transforms.batching import AxisData
 
-if TYPE_CHECKING:
-    from styrax.core.programs.lowering import Builder
-
-AxisName = Hashable
-
-
-def axis_size(axis_name: AxisName) -> int:
-    """The size of a mapped axis, or the product of those of a tuple of axes.
-
-    Raises NameError for a name that is not in scope.
-    """
-    names = axis_name if isinstance(axis_name, (tuple, list)) else (axis_name,)
-    size = 1
-    for name in names:
-        try:
-            size *= state.axis_sizes[name]
-        except (KeyError, TypeError):
-            raise NameError(f"unbound axis name: {name}") from None
-    return size
-
-
-def _names(axis_name: Any) -> tuple:
-    return tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
-
-
-def _check_bound(names: Sequence[Any], what: str) -> None:
-    for name in names:
-        if not isinstance(name, int) and name not in state.axis_sizes:
-            raise NameError(f"Found an unbound axis name: {name}. To fix this, please call {what} under "
-                            "`jax.shard_map`.")
-
-
-def _effects(names: Sequence[Any]) -> Effects:
-    return frozenset(NamedAxisEffect(n) for n in names if not isinstance(n, int))
-
-
-def _groups(groups: Any) -> Any:
-    return None if groups is None else tuple(tuple(map(int, g)) for g in groups)
-
-
-def _collective(name: str, names_of: Callable[[dict[str, Any]], Sequence[Any]]) -> Primitive:
-    """A primitive that works over named axes."""
-    primitive = Primitive(name)
-    batching.axis_names_of[primitive] = lambda params: [n for n in names_of(params) if not isinstance(n, int)]
-    return primitive
-
-
-def _group_size(groups: Any, size: int) -> int:
-    return size if groups is None else len(groups[0])
-
-
-# Reductions: psum, pmax, pmin
-
-
-def _reduction(name: str, plain: str, of_constant: Callable[[Any, int], Any]) -> Primitive:
-    """A reduction over named axes, and over positional ones as `vmap` makes them of names."""
-    primitive = _collective(name, lambda params: params["axes"])
-
-    @primitive.def_effectful_abstract_eval
-    def aval(x: Any, *, axes: tuple, axis_index_groups: Any) -> tuple[Any, Effects]:
-        _check_bound(axes, name)
-        positional = {a for a in axes if isinstance(a, int)}
-        shape = tuple(d for i, d in enumerate(x.shape) if i not in positional)
-        return x.update(shape=shape), _effects(axes)
-
-    def batch(axis_data: AxisData, args: Any, dims: Any, *, axes: tuple, axis_index_groups: Any) -> Any:
-        (x,), (d,) = args, dims
-        named = axis_data.name is not None and axis_data.name in axes
-        if named and axis_index_groups is not None:
-            raise NotImplementedError(
-                "axis_index_groups not supported in vmap collectives. Please open a feature request!")
-        if d is None:
-            rest = tuple(a for a in axes if a != axis_data.name)
-            x = of_constant(x, axis_data.size)
-            return (primitive.bind(x, axes=rest, axis_index_groups=None) if rest else x), None
-        moved = tuple(a + (a >= d) if isinstance(a, int) else a for a in axes)
-        if named:
-            moved = tuple(d if a == axis_data.name else a for a in moved)
-            return primitive.bind(x, axes=moved, axis_index_groups=None), None
-        out = primitive.bind(x, axes=moved, axis_index_groups=axis_index_groups)
-        return out, d - sum(isinstance(a, int) and a < d for a in moved)
-
-    def loops(b: Builder, x: Any, *, axes: tuple, **_: Any) -> Any:
-        primitive_of = getattr(lax, f"{plain}_p")
-        _only_positional(name, axes)
-        return rules.loops[primitive_of](b, x, axes=axes, out_sharding=None)
-
-    def stablehlo(m: Any, x: Any, *, axes: tuple, **_: Any) -> Any:
-        primitive_of = getattr(lax, f"{plain}_p")
-        _only_positional(name, axes)
-        return rules.stablehlos[primitive_of](m, x, axes=axes, out_sharding=None)
-
-    rules.fancy_batchers[primitive] = batch
-    rules.loops[primitive] = loops
-    rules.stablehlos[primitive] = stablehlo
-    return primitive
-
-
-def _only_positional(name: str, axes: Sequence[Any]) -> None:
-    named = [a for a in axes if not isinstance(a, int)]
-    if named:
-        raise NameError(f"unbound axis name: {named[0]} in {name}")
-
-
-def _times(x: Any, size: int) -> Any:
-    aval = get_aval(x)
-    return lax.mul(lax.full(aval.shape, size, aval.dtype), x)
-
-
-psum_p = _reduction("psum", "reduce_sum", _times)
-pmax_p = _reduction("pmax", "reduce_max", lambda x, size: x)
-pmin_p = _reduction("pmin", "reduce_min", lambda x, size: x)
-
-
-def _psum_transpose(ct: Any, x: Any, *, axes: tuple, axis_index_groups: Any) -> list[Any]:
-    positional = sorted(a for a in axes if isinstance(a, int))
-    named = tuple(a for a in axes if not isinstance(a, int))
-    if positional:
-        shape = x.aval.shape
-        ct = lax.broadcast_in_dim(ct, shape, tuple(i for i in range(len(shape)) if i not in positional))
-    return [psum_p.bind(ct, axes=named, axis_index_groups=axis_index_groups) if named else ct]
-
-
-ad.deflinear2(psum_p, _psum_transpose)
-
-
-def _reduce(primitive: Primitive, x: Any, axis_name: Any, groups: Any) -> Any:
-    axes = _names(axis_name)
-    if groups is not None and any(isinstance(a, int) for a in axes):
-        raise ValueError("axis_index_groups only supported for sums over just named axes")
-
-    def one(leaf: Any) -> Any:
-        _check_bound(axes, primitive.name)
-        return primitive.bind(leaf, axes=axes, axis_index_groups=_groups(groups))
-
-    return tree.tree_map(one, x)
-
-
-def psum(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
-         axis_index_groups: Sequence[Sequence[int]] | None = None) -> PyTree:
-    """The sum over a mapped axis.
-
-    Args:
-      x: array, or container of arrays; booleans are summed as integers. Python numbers give a Python-like
-        constant: `psum(1, name)` is the size of the axis.
-      axis_name: name of the axis, or a tuple of names and positions.
-      axis_index_groups: disjoint groups of positions along the axis that are summed separately.
-
-    Raises NameError for a name that is not in scope.
-
-    Example:
-      >>> import styrax as jax
-      >>> import styrax.numpy as jnp
-      >>> jax.vmap(lambda x: x / jax.lax.psum(x, 'i'), axis_name='i')(jnp.array([1.0, 3.0]))
-      Array([0.25, 0.75], dtype=float32)
-    """
-    axes = _names(axis_name)
-
-    def one(leaf: Any) -> Any:
-        aval = get_aval(leaf)
-        if aval.dtype == np.bool_:
-            leaf = lax.convert_element_type(leaf, np.int32)
-        if isinstance(leaf, (bool, int, float, complex, np.generic)) and all(not isinstance(a, int) for a in axes):
-            size = axis_size(axes) if axis_index_groups is None else len(axis_index_groups[0])
-            factor: Any = type(leaf)(size) if isinstance(leaf, np.generic) else size
-            return leaf * factor
-        return _reduce(psum_p, leaf, axes, axis_index_groups)
-
-    return tree.tree_map(one, x)
-
-
-def pmean(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
-          axis_index_groups: Sequence[Sequence[int]] | None = None) -> PyTree:
-    """The mean over a mapped axis; see `psum`.
-
-    Example:
-      >>> import styrax as jax
-      >>> import styrax.numpy as jnp
-      >>> jax.vmap(lambda x: jax.lax.pmean(x, 'i'), axis_name='i')(jnp.array([1.0, 3.0]))
-      Array([2., 2.], dtype=float32)
-    """
-    sums = psum(x, axis_name, axis_index_groups=axis_index_groups)
-    size = psum(1, axis_name, axis_index_groups=axis_index_groups)
-
-    def one(total: Any) -> Any:
-        if not isinstance(total, (Tracer, np.ndarray)) and not hasattr(total, "aval"):
-            return total / size
-        dtype = dtypes.to_inexact_dtype(total.dtype)
-        total = lax.convert_element_type(total, dtype) if total.dtype != dtype else total
-        return lax.div(total, np.asarray(size, dtype))
-
-    return tree.tree_map(one, sums)
-
-
-def pmax(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
-         axis_index_groups: Sequence[Sequence[int]] | None = None) -> PyTree:
-    """The maximum over a mapped axis; see `psum`."""
-    return _reduce(pmax_p, x, axis_name, axis_index_groups)
-
-
-def pmin(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
-         axis_index_groups: Sequence[Sequence[int]] | None = None) -> PyTree:
-    """The minimum over a mapped axis; see `psum`."""
-    return _reduce(pmin_p, x, axis_name, axis_index_groups)
-
-
-# Where an example is
-
-
-axis_index_p = _collective("axis_index", lambda params: (params["axis_name"],))
-
-
-@axis_index_p.def_effectful_abstract_eval
-def _axis_index_aval(*, axis_name: Any) -> tuple[Any, Effects]:
-    _check_bound((axis_name,), "axis_index")
-    return shaped((), np.dtype(np.int32)), _effects((axis_name,))
-
-
-def _axis_index_batch(axis_data: AxisData, args: Any, dims: Any, *, axis_name: Any) -> Any:
-    return lax.iota(np.int32, axis_data.size), 0
-
-
-rules.fancy_batchers[axis_index_p] = _axis_index_batch
-
-
-def axis_index(axis_name: AxisName) -> Array:
-    """The position of the example along a mapped axis: a scalar int32.
-
-    For a tuple of axes, the position in the product of them, the last one varying fastest.
-
-    Example:
-      >>> import styrax as jax
-      >>> import styrax.numpy as jnp
-      >>> jax.vmap(lambda x: x + jax.lax.axis_index('i'), axis_name='i')(jnp.array([10, 20]))
-      Array([10, 21], dtype=int32)
-    """
-    if not isinstance(axis_name, (tuple, list)):
-        _check_bound((axis_name,), "axis_index")
-        return axis_index_p.bind(axis_name=axis_name)
-    index: Any = np.int32(0)
-    stride = 1
-    for name in reversed(axis_name):
-        index = lax.add(index, lax.mul(axis_index(name), np.int32(stride)))
-        stride *= axis_size(name)
-    return index
-
+from .axis_reductions import _times, psum
+from .named_axes import (
+    AxisName,
+    _check_bound,
+    _collective,
+    _effects,
+    _group_size,
+    _groups,
+    _names,
+    axis_index,
+    axis_size,
+)
 
 # Moving values between examples
-
-
 ppermute_p = _collective("ppermute", lambda params: params["axis_name"])
 
 
@@ -395,8 +156,6 @@ def pbroadcast(x: PyTree, axis_name: AxisName | Sequence[AxisName], source: int)
 
 
 # Gathering and scattering
-
-
 all_gather_p = _collective("all_gather", lambda params: params["axis_name"])
 
 
@@ -661,7 +420,6 @@ def pswapaxes(x: PyTree, axis_name: AxisName | Sequence[AxisName], axis: int, *,
 
 
 __all__ = [
-    "all_gather", "all_gather_p", "all_to_all", "all_to_all_p", "axis_index", "axis_index_p", "axis_size", "pbroadcast",
-    "pbroadcast_p", "pmax", "pmax_p", "pmean", "pmin", "pmin_p", "ppermute", "ppermute_p", "pshuffle", "psum", "psum_p",
-    "psum_scatter", "pswapaxes", "reduce_scatter_p",
+    "all_gather", "all_gather_p", "all_to_all", "all_to_all_p", "pbroadcast", "pbroadcast_p", "ppermute", "ppermute_p",
+    "pshuffle", "psum_scatter", "pswapaxes", "reduce_scatter_p",
 ]

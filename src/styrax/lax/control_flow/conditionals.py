@@ -10,7 +10,7 @@ import numpy as np
 
 from styrax.core.hooks import lax
 from styrax.core.programs import dead_code, rules
-from styrax.core.programs.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, eval_jaxpr
+from styrax.core.programs.jaxpr import ClosedJaxpr, eval_jaxpr
 from styrax.core.programs.primitive import Primitive
 from styrax.core.programs.traits import Control
 from styrax.core.settings import config
@@ -24,7 +24,6 @@ from styrax.transforms import ad, batching, partial
 from styrax.transforms.linear import cotangent_reference, is_linear
 
 from .bodies import (
-    Body,
     as_array,
     check_branches,
     check_effects,
@@ -37,6 +36,7 @@ from .bodies import (
     select_where,
     trace_body,
 )
+from .branches import join_captured, join_residuals
 
 cond_p = Primitive("cond", multiple_results=True)
 cond_p.declare(control=Control.COND)
@@ -159,62 +159,11 @@ def _bind_branches(
             (first.out_tree, body.out_tree),
             (first.out_avals, body.out_avals),
         )
-    branches, captured = _join_captured(bodies)
+    branches, captured = join_captured(bodies)
     if construct == "cond":  # the branch of false is the one of number 0
         branches = branches[::-1]
     outs = bind_cond(index, branches, [*captured, *leaves])
     return tree.tree_unflatten(bodies[0].out_tree, outs)
-
-
-def _join_captured(bodies: Sequence[Body]) -> tuple[tuple[ClosedJaxpr, ...], list[Any]]:
-    """Branches that all take everything that any of them captured."""
-    position: dict[int, int] = {}
-    captured: list[Any] = []
-    for body in bodies:
-        for c in body.captured:
-            if id(c) not in position:
-                position[id(c)] = len(captured)
-                captured.append(c)
-    layout = tuple(tuple(position[id(c)] for c in body.captured) for body in bodies)
-    avals = [get_aval(c) for c in captured]
-    first = bodies[0].jaxpr.jaxpr
-    key = ("cond branches", layout, tuple(b.jaxpr.jaxpr for b in bodies), tuple(avals))
-    branches = first.cache.get(key)
-    if branches is None:
-        branches = first.cache[key] = _same_types(
-            [_take_all(b.jaxpr, at, avals) for b, at in zip(bodies, layout, strict=True)]
-        )
-    return branches, captured
-
-
-def _take_all(closed: ClosedJaxpr, positions: Sequence[int], avals: Sequence[Any]) -> ClosedJaxpr:
-    own, rest = closed.jaxpr.invars[: len(positions)], closed.jaxpr.invars[len(positions) :]
-    by_position = dict(zip(positions, own, strict=True))
-    invars = [by_position.get(i) or Var(a) for i, a in enumerate(avals)]
-    return rearranged(closed, [*invars, *rest], closed.jaxpr.outvars)
-
-
-def _same_types(branches: Sequence[ClosedJaxpr]) -> tuple[ClosedJaxpr, ...]:
-    """Branches whose results agree in weak types, too: one strong result makes all strong."""
-    outs = list(zip(*(b.out_avals for b in branches), strict=True))
-    strong = [any(getattr(a, "weak_type", False) for a in avals) and not all(a.weak_type for a in avals)
-              for avals in outs]  # fmt: skip
-    if not any(strong):
-        return tuple(branches)
-    return tuple(_strengthen(b, strong) for b in branches)
-
-
-def _strengthen(closed: ClosedJaxpr, strong: Sequence[bool]) -> ClosedJaxpr:
-    from styrax.core.tracing.staging import trace_to_jaxpr
-
-    def run(*args: Any) -> list[Any]:
-        outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
-        return [
-            lax.convert_element_type(x, get_aval(x).dtype) if s and get_aval(x).weak_type else x
-            for x, s in zip(outs, strong, strict=True)
-        ]
-
-    return trace_to_jaxpr(run, closed.in_avals, closed.debug_info)
 
 
 def bind_cond(index: Any, branches: Sequence[ClosedJaxpr], operands: Sequence[Any]) -> list[Any]:
@@ -258,8 +207,6 @@ def _cond_abstract_eval(index: Any, *avals: Any, branches: tuple[ClosedJaxpr, ..
 
 
 # -- derivatives ----------------------------------------------------------------------------------
-
-
 def _cond_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, branches: Any) -> Any:
     index, *operands = primals
     operand_dots = tangents[1:]
@@ -281,82 +228,6 @@ def _cond_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, branches: Any)
 rules.jvps[cond_p] = _cond_jvp
 
 
-def _join_residuals(
-    parts: Sequence[tuple[ClosedJaxpr, ClosedJaxpr]], num_results: int
-) -> tuple[tuple[ClosedJaxpr, ...], tuple[ClosedJaxpr, ...], list[int | None]]:
-    """First halves that all leave residuals of the same types, and second halves that take them.
-
-    Residuals of one type share a place, whichever branch they come from; a branch fills the places
-    that it has no use for with memory of no particular contents. Operands are no residuals: they are
-    passed on. Returns the halves and, for each residual, which operand of the first half it is.
-    """
-    places: list[tuple[Any, int | None]] = []
-    takes: list[list[int]] = []
-    for first, _ in parts:
-        own = forwarded_inputs(first.jaxpr)[num_results:]
-        avals = [v.aval for v in first.jaxpr.outvars[num_results:]]
-        used: set[int] = set()
-        mine = []
-        for aval, operand in zip(avals, own, strict=True):
-            wanted = (None if operand is not None else aval.strip_weak_type(), operand)
-            for n, place in enumerate(places):
-                if place == wanted and (n not in used or operand is not None):
-                    break
-            else:
-                n = len(places)
-                places.append(wanted)
-            used.add(n)
-            mine.append(n)
-        takes.append(mine)
-    operands = [operand for _, operand in places]
-    firsts, seconds = [], []
-    num_operands = 0
-    for (first, second), mine in zip(parts, takes, strict=True):
-        avals = [first.in_avals[o] if o is not None else a for a, o in places]
-        firsts.append(_fill_residuals(first, num_results, mine, places))
-        num_operands = len(second.in_avals) - len(mine)
-        seconds.append(_take_residuals(second, mine, avals, num_operands))
-    return tuple(firsts), tuple(seconds), operands
-
-
-def _fill_residuals(
-    closed: ClosedJaxpr, num_results: int, mine: Sequence[int], places: Sequence[tuple[Any, Any]]
-) -> ClosedJaxpr:
-    from styrax.core.tracing.staging import trace_to_jaxpr
-
-    def run(*args: Any) -> list[Any]:
-        outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
-        found = dict(zip(mine, outs[num_results:], strict=True))
-        return outs[:num_results] + [
-            found[n] if n in found else ad.zeros_like_aval(aval)
-            for n, (aval, operand) in enumerate(places)
-            if operand is None
-        ]
-
-    return trace_to_jaxpr(run, closed.in_avals, closed.debug_info)
-
-
-def _take_residuals(
-    closed: ClosedJaxpr, mine: Sequence[int], avals: Sequence[Any], num_operands: int
-) -> ClosedJaxpr:
-    own = closed.jaxpr.invars[: len(mine)]
-    rest = closed.jaxpr.invars[len(mine) :]
-    invars = [Var(a) for a in avals]
-    replaced: dict[Var, Var] = {}
-    for v, n in zip(own, mine, strict=True):
-        replaced[v] = invars[n]
-    jaxpr = closed.jaxpr
-
-    def new(v: Any) -> Any:
-        return v if type(v) is Literal else replaced.get(v, v)
-
-    eqns = [e.replace(invars=[new(v) for v in e.invars]) for e in jaxpr.eqns]
-    outvars = [new(v) for v in jaxpr.outvars]
-    return ClosedJaxpr(
-        Jaxpr(jaxpr.constvars, [*invars, *rest], outvars, eqns, None, jaxpr.debug_info), closed.consts
-    )
-
-
 def _cond_linearize(nonzero: Sequence[bool], index: Any, *operands: Any, branches: Any) -> Any:
     nonzero = list(nonzero[1:])
     nonzero_out = [False] * len(branches[0].out_avals)
@@ -371,7 +242,7 @@ def _cond_linearize(nonzero: Sequence[bool], index: Any, *operands: Any, branche
         for b in branches:
             primal, _, linear, _ = ad.linearize_jaxpr(b, nonzero, nonzero_out)
             parts.append((primal, linear))
-        cache[key] = _join_residuals(parts, num_results)
+        cache[key] = join_residuals(parts, num_results)
     firsts, seconds, passed = cache[key]
     outs = bind_cond(index, firsts, operands)
     results, kept = outs[:num_results], iter(outs[num_results:])
@@ -407,7 +278,7 @@ def _cond_partial_eval(trace: Any, index: Any, *operands: Any, branches: Any) ->
     if all(unknown_out) and not any(known.eqns for known, _ in parts):
         return trace.record(cond_p, [index, *operands], dict(branches=branches))
     num_results = len(unknown_out) - sum(unknown_out)
-    firsts, seconds, passed = _join_residuals(parts, num_results)
+    firsts, seconds, passed = join_residuals(parts, num_results)
     known_operands = select_where(operands, unknown, False)
     outs = trace.run_known(bind_cond, index, firsts, known_operands)
     results, kept = outs[:num_results], iter(outs[num_results:])
@@ -481,8 +352,6 @@ rules.transposes[cond_p] = _cond_transpose
 
 
 # -- batching -------------------------------------------------------------------------------------
-
-
 def _cond_batch(axis_data: Any, args: Sequence[Any], dims: Sequence[Any], *, branches: Any) -> Any:
     index, *operands = args
     index_dim, *operand_dims = dims
@@ -540,8 +409,6 @@ rules.fancy_batchers[cond_p] = _cond_batch
 
 
 # -- dead code, references, lowering --------------------------------------------------------------
-
-
 def _cond_dce(used_outs: Sequence[bool], eqn: Any) -> tuple[list[bool], Any]:
     if not any(used_outs) and not dead_code.has_effects(eqn):
         return [False] * len(eqn.invars), None

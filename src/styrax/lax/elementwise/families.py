@@ -15,6 +15,7 @@ import numpy as np
 
 from styrax.core.arrays.array import Array
 from styrax.core.programs import rules
+from styrax.core.programs.named import named
 from styrax.core.programs.primitive import Primitive
 from styrax.core.tracing.trace import get_aval
 from styrax.core.types import dtypes
@@ -286,13 +287,6 @@ def accuracy_attribute(accuracy: Any) -> str:
     return f"result_accuracy = #stablehlo.result_accuracy<{inside}mode = #stablehlo.result_accuracy_mode<{mode}>>"
 
 
-def _named(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    function.__module__ = "styrax.lax"
-    return function
-
-
 def of_operands(prim: Primitive, names: Sequence[str]) -> Callable[..., Array]:
     """The function of a primitive's operands, which go by these names."""
     function: Callable[..., Array]
@@ -391,7 +385,7 @@ def unary(  # type: ignore[misc]  # `row` stands for the other parameters
         def function(x: ArrayLike) -> Array:
             return prim.bind(x)
 
-    _named(function, name, summary + returns + error)
+    named(function, name, summary + returns + error, "styrax.lax")
     lower_elementwise(prim, scalar)
     rules.stablehlos[prim] = elementwise_hlo(hlo)
     batching.defvectorized(prim)
@@ -439,13 +433,14 @@ def nary(
     prim = standard_primitive(prim_name, shape_rule, dtype_rule)
     function = of_operands(prim, arguments)
     takes = _describe(accepts[0])
-    _named(
+    named(
         function,
         name,
         f"{doc}\n\nArgs:\n  {', '.join(arguments)}: arrays of one {takes} dtype. Each is a scalar, or all have "
         "the same number of\n    dimensions, equal or one.\n\nReturns:\n  an array of the shape of the operands "
         "broadcast together.\n\nRaises:\n  TypeError: for other dtypes, dtypes that differ, or shapes that do "
         "not fit.",
+        "styrax.lax",
     )
     lower_elementwise(prim, scalar)
     rules.stablehlos[prim] = elementwise_hlo(hlo)

@@ -13,6 +13,7 @@ import numpy as np
 
 from styrax.core.arrays.array import Array
 from styrax.core.programs import rules
+from styrax.core.programs.named import named
 from styrax.core.types import dtypes
 from styrax.transforms import ad, batching
 
@@ -123,6 +124,7 @@ erf_inv, erf_inv_p = unary(
     reference="scipy.special.erfinv",
 )  # fmt: skip
 # -- algorithms on lanes -------------------------------------------------------------------------------
+
 
 def _with_loops(b: Builder, xs: Sequence[Any], loops: Callable[..., Sequence[Lane]],
                 finish: Callable[..., Lane]) -> Any:
@@ -244,11 +246,12 @@ def special_function(
     else:
         batching.defbroadcasting(prim)
     function = of_operands(prim, arguments or (("x",), ("x", "y"), ("a", "b", "x"))[arity - 1])
-    function.__name__ = function.__qualname__ = name
-    function.__module__ = "styrax.lax"
-    function.__doc__ = (
+    named(
+        function,
+        name,
         f"{doc}\n\nArgs:\n  arrays of one floating dtype, scalars or of shapes that broadcast.\n\nReturns:\n  an "
-        "array of the broadcast shape.\n\nRaises:\n  TypeError: for other dtypes or shapes."
+        "array of the broadcast shape.\n\nRaises:\n  TypeError: for other dtypes or shapes.",
+        "styrax.lax",
     )
     OPERATIONS[name] = Operation(
         name, prim, function, "special", arity, (FLOAT,) * arity, reference

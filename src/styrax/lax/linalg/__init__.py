@@ -17,8 +17,7 @@ from .eigen import (
     tridiagonal,
     tridiagonal_p,
 )
-from .lu import lu, lu_p, lu_pivots_to_permutation, lu_pivots_to_permutation_p
-from .products import (
+from .factor_updates import (
     cholesky_update,
     cholesky_update_p,
     symmetric_product,
@@ -26,6 +25,7 @@ from .products import (
     tridiagonal_solve,
     tridiagonal_solve_p,
 )
+from .lu import lu, lu_p, lu_pivots_to_permutation, lu_pivots_to_permutation_p
 from .qr import geqrf as geqrf  # (no public name of JAX's, but `numpy.linalg.qr` needs it)
 from .qr import householder_product, householder_product_p, ormqr, ormqr_p, qr, qr_p
 from .svd import SvdAlgorithm, svd, svd_p

@@ -19,7 +19,8 @@ from styrax.transforms import ad
 from ..elementwise.arithmetic import add, div, mul, sub
 from ..elementwise.casting import convert_element_type
 from ..elementwise.functions import abs, complex, conj, imag, real
-from ..reductions.reduce import argmax, reduce_sum
+from ..reductions.arg_extrema import argmax
+from ..reductions.reduce import reduce_sum
 from ..shaping.broadcasting import broadcast_in_dim, expand_dims, squeeze
 from ..sorting.sort import take_along
 from .lu import lu

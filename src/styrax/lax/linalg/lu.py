@@ -17,7 +17,7 @@ from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad
 
 from ..elementwise.arithmetic import add
-from ..indexing.slicing import slice_in_dim
+from ..indexing.static_slicing import slice_in_dim
 from ..shaping.broadcasting import broadcast_in_dim
 from ..shaping.filling import pad
 from ..sorting.sort import take_along

@@ -20,7 +20,6 @@ from styrax.core.types import dtypes
 from styrax.transforms import batching
 
 from ..elementwise.arithmetic import add
-from ..elementwise.casting import convert_element_type
 from ..elementwise.comparisons import ge, le, select
 from ..elementwise.functions import conj
 from ..reductions.contractions import Precision, dot_general
@@ -124,10 +123,6 @@ def band(x: Any, lower: bool, k: int = 0) -> Any:
 
 def identity(n: int, dtype: Any) -> Any:
     return np.eye(n, dtype=dtype)
-
-
-def to_dtype(x: Any, dtype: Any) -> Any:
-    return convert_element_type(x, dtype)
 
 
 def batch_in_front(primitive: Primitive) -> None:

@@ -18,7 +18,7 @@ from styrax.transforms import ad
 from ..elementwise.arithmetic import add, mul, sub
 from ..elementwise.casting import convert_element_type
 from ..elementwise.functions import real
-from ..indexing.slicing import slice_in_dim
+from ..indexing.static_slicing import slice_in_dim
 from ..shaping.broadcasting import broadcast_in_dim
 from ..shaping.joining import concatenate
 from ..sorting.sort import take_along

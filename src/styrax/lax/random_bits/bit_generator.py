@@ -23,7 +23,8 @@ from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.transforms import ad, batching
 
 from ..elementwise.bits import bitwise_xor
-from ..indexing.slicing import dynamic_update_slice, slice_in_dim
+from ..indexing.slicing import dynamic_update_slice
+from ..indexing.static_slicing import slice_in_dim
 from ..shaping.broadcasting import broadcast, squeeze
 from ..shaping.joining import concatenate
 from ..shaping.reshaping import reshape

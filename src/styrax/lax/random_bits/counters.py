@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from styrax.core.programs.named import named
 from styrax.core.programs.primitive import Primitive
 from styrax.core.tracing.trace import get_aval
 
@@ -126,7 +127,7 @@ def _generator(primitive: Primitive, tag: str, key_size: int, block_size: int,
         return bits if bit_width == 32 else convert_element_type(bits, np.dtype(f"uint{bit_width}"))
 
     for function in (seed, split, fold_in, random_bits):
-        function.__name__ = function.__qualname__ = f"{primitive.name}_{function.__name__}"
+        named(function, f"{primitive.name}_{function.__name__}")
     return PRNGImpl((key_size,), seed, split, random_bits, fold_in, primitive.name, tag)
 
 

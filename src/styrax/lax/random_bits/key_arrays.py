@@ -147,10 +147,6 @@ class KeyTy(dtypes.ExtendedDType):
     def element_shape(self) -> tuple[int, ...]:
         return self._impl.key_shape
 
-    def make_array(self, aval: ShapedArray, buffer: Any, committed: bool = False) -> PRNGKeyArray:
-        """An array of this dtype over the memory of its elements' data."""
-        return PRNGKeyArray(aval, buffer, committed)
-
     def tangent_dtype(self) -> np.dtype:
         return dtypes.float0
 

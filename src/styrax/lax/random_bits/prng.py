@@ -6,7 +6,6 @@ written once, in the `physicals` rules below, out of the functions of the key im
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -267,7 +266,3 @@ physicals[random_clone_p] = lambda context, data: data
 def random_clone(keys: Any) -> Any:
     """The same keys, as if never used, for code under `jax_debug_key_reuse`."""
     return random_clone_p.bind(keys)
-
-
-def key_count(aval: ShapedArray) -> int:
-    return math.prod(aval.shape)

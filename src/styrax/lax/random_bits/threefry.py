@@ -24,7 +24,7 @@ from styrax.transforms import batching
 
 from ..elementwise.bits import bitwise_and, bitwise_or, bitwise_xor, shift_left, shift_right_logical
 from ..elementwise.casting import convert_element_type
-from ..indexing.slicing import slice_in_dim
+from ..indexing.static_slicing import slice_in_dim
 from ..shaping.broadcasting import broadcast_in_dim, squeeze
 from ..shaping.filling import iota
 from ..shaping.joining import concatenate

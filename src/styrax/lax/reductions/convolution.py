@@ -1,4 +1,4 @@
-"""Convolutions: `conv_general_dilated` and the functions made of it.
+"""Convolutions: `conv_general_dilated`.
 
 One primitive covers all of them, their transposes included: strides become holes between elements
 (dilation) and the other way round, groups of features become groups of the batch.
@@ -6,16 +6,15 @@ One primitive covers all of them, their transposes included: strides become hole
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from styrax.core.arrays.array import Array
 from styrax.core.programs import rules
+from styrax.core.programs.attributes import i64_array
 from styrax.core.programs.primitive import Primitive
-from styrax.core.tracing.trace import get_aval
 from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray
 from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
@@ -24,88 +23,17 @@ from styrax.transforms import ad, batching
 from ..elementwise.casting import convert_element_type
 from ..indexing.dimension_numbers import shape_of
 from ..shaping.padding import PaddingType, dilated, padtype_to_pads, window_count
-from ..shaping.reshaping import reshape, rev, transpose
+from ..shaping.reshaping import reshape, rev
 from .contractions import PrecisionLike
+from .convolution_layouts import (
+    ConvDimensionNumbers,
+    ConvGeneralDilatedDimensionNumbers,
+    conv_dimension_numbers,
+    spatial_sizes,
+)
 
 if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder
-
-
-class ConvDimensionNumbers(NamedTuple):
-    """Which dimension plays which part in a convolution.
-
-    Args:
-      lhs_spec: batch dimension, feature dimension, spatial dimensions of the input.
-      rhs_spec: output feature dimension, input feature dimension, spatial dimensions of the kernel.
-      out_spec: as `lhs_spec`, of the result.
-    """
-
-    lhs_spec: tuple[int, ...]
-    rhs_spec: tuple[int, ...]
-    out_spec: tuple[int, ...]
-
-
-ConvGeneralDilatedDimensionNumbers: TypeAlias = tuple[str, str, str] | ConvDimensionNumbers | None
-"""Dimension numbers as arguments: three strings such as ("NCHW", "OIHW", "NCHW"), or in full, or the default."""
-
-
-def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[int, ...], ...]:
-    """The permutations to (batch, feature, spatial) order of three dimension strings.
-
-    Raises TypeError for strings that lack a dimension, repeat one or do not agree.
-    """
-    lhs, rhs, out = dimension_numbers
-    pairs = (("N", "C"), ("O", "I"), ("N", "C"))
-    for i, (spec, (a, c)) in enumerate(zip((lhs, rhs, out), pairs, strict=True)):
-        if spec.count(a) != 1 or spec.count(c) != 1:
-            raise TypeError(f"convolution dimension_numbers[{i}] must contain the characters '{a}' and '{c}' exactly "
-                            f"once, got {spec}.")
-        if len(spec) != len(set(spec)):
-            raise TypeError(f"convolution dimension_numbers[{i}] cannot have duplicate characters, got {spec}.")
-    if not set(lhs) - {"N", "C"} == set(rhs) - {"O", "I"} == set(out) - {"N", "C"}:
-        raise TypeError("convolution dimension_numbers elements must each have the same set of spatial characters, "
-                        f"got {tuple(dimension_numbers)}.")
-    spatial = [c for c in rhs if c not in "OI"]  # the kernel's order is everybody's
-
-    def permutation(spec: str, first: str, second: str) -> tuple[int, ...]:
-        return (spec.index(first), spec.index(second), *(spec.index(c) for c in spatial))
-
-    return permutation(lhs, "N", "C"), permutation(rhs, "O", "I"), permutation(out, "N", "C")
-
-
-def conv_dimension_numbers(lhs_shape: Sequence[int], rhs_shape: Sequence[int],
-                           dimension_numbers: ConvGeneralDilatedDimensionNumbers) -> ConvDimensionNumbers:
-    """Dimension numbers in full, of None (batch, feature, spatial everywhere) or of three strings.
-
-    Args:
-      lhs_shape, rhs_shape: shapes of input and kernel, of equal rank.
-      dimension_numbers: None, a `ConvDimensionNumbers`, or strings such as `("NHWC", "HWIO", "NHWC")`.
-
-    Raises:
-      TypeError: for ranks that differ and for strings that do not describe them.
-    """
-    if isinstance(dimension_numbers, ConvDimensionNumbers):
-        return dimension_numbers
-    if len(lhs_shape) != len(rhs_shape):
-        raise TypeError("convolution requires lhs and rhs ndim to be equal, got "
-                        f"{len(lhs_shape)} and {len(rhs_shape)}.")
-    if dimension_numbers is None:
-        plain = tuple(range(len(lhs_shape)))
-        return ConvDimensionNumbers(plain, plain, plain)
-    if not isinstance(dimension_numbers, (list, tuple)):
-        raise TypeError("convolution dimension_numbers must be tuple/list or None, got "
-                        f"{type(dimension_numbers)}.")
-    if len(dimension_numbers) != 3:
-        raise TypeError(f"convolution dimension_numbers list/tuple must be length 3, got {len(dimension_numbers)}.")
-    if not all(isinstance(spec, str) for spec in dimension_numbers):
-        raise TypeError("convolution dimension_numbers elements must be strings, got "
-                        f"{tuple(map(type, dimension_numbers))}.")
-    for i, spec in enumerate(dimension_numbers):
-        if len(spec) != len(lhs_shape):
-            raise TypeError(f"convolution dimension_numbers[{i}] must have len equal to the ndim of lhs and rhs, got "
-                            f"{len(spec)} for lhs and rhs shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}.")
-    return ConvDimensionNumbers(*conv_general_permutations(dimension_numbers))
-
 
 conv_general_dilated_p = Primitive("conv_general_dilated")
 
@@ -153,10 +81,6 @@ def _check_conv(lhs: Any, rhs: Any, strides: Sequence[int], dn: ConvDimensionNum
             raise ValueError(f"{name} {what} must be positive, got {tuple(dilation)}.")
 
 
-def _spatial(shape: Sequence[int], spec: Sequence[int]) -> list[int]:
-    return [shape[d] for d in spec[2:]]
-
-
 @conv_general_dilated_p.def_abstract_eval
 def _conv_abstract(lhs: ShapedArray, rhs: ShapedArray, *, window_strides: tuple[int, ...], padding: Any,
                    lhs_dilation: tuple[int, ...], rhs_dilation: tuple[int, ...],
@@ -167,14 +91,14 @@ def _conv_abstract(lhs: ShapedArray, rhs: ShapedArray, *, window_strides: tuple[
         raise TypeError("lax.conv_general_dilated requires arguments to have the same dtypes, got "
                         f"{dtypes.dtype_name(lhs.dtype)}, {dtypes.dtype_name(rhs.dtype)}.")
     _check_conv(lhs, rhs, window_strides, dn, lhs_dilation, rhs_dilation, feature_group_count, batch_group_count)
-    in_sizes = _spatial(lhs.shape, dn.lhs_spec)
+    in_sizes = spatial_sizes(lhs.shape, dn.lhs_spec)
     if len(padding) != len(in_sizes):
         raise TypeError(f"Wrong number of explicit pads for convolution: expected {len(in_sizes)}, got {len(padding)}.")
     padded = [dilated(n, d) + low + high for n, d, (low, high) in zip(in_sizes, lhs_dilation, padding, strict=True)]
     if any(n < 0 for n in padded):
         raise ValueError("Negative padding is larger than the size of the corresponding dimension: got "
                          f"padding={tuple(padding)} for lhs_shape[2:]={tuple(in_sizes)}")
-    window = [dilated(k, d) for k, d in zip(_spatial(rhs.shape, dn.rhs_spec), rhs_dilation, strict=True)]
+    window = [dilated(k, d) for k, d in zip(spatial_sizes(rhs.shape, dn.rhs_spec), rhs_dilation, strict=True)]
     counts = [window_count(n, k, s) for n, k, s in zip(padded, window, window_strides, strict=True)]
     sizes = (lhs.shape[dn.lhs_spec[0]] // batch_group_count, rhs.shape[dn.rhs_spec[0]], *counts)
     shape = [0] * len(sizes)
@@ -251,9 +175,9 @@ def conv_general_dilated(lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequenc
         raise TypeError(f"All dilations must be positive, got {tuple(rhs_dilation)}.")
     if isinstance(padding, (str, PaddingType)):
         window = [dilated(k, d) for k, d in
-                  zip(_spatial(shape_of(rhs), dnums.rhs_spec), rhs_dilation, strict=False)]
+                  zip(spatial_sizes(shape_of(rhs), dnums.rhs_spec), rhs_dilation, strict=False)]
         if len(window_strides) == spatial:
-            padding = padtype_to_pads(_spatial(shape_of(lhs), dnums.lhs_spec), window, window_strides, padding)
+            padding = padtype_to_pads(spatial_sizes(shape_of(lhs), dnums.lhs_spec), window, window_strides, padding)
         else:
             padding = [(0, 0)] * spatial
     else:
@@ -281,8 +205,6 @@ def _canonical_precision(precision: Any) -> Any:
 
 
 # --- derivatives
-
-
 def _axis_into(source: int, target: int, x: Any) -> Any:
     """Moves axis `source` in front of axis `target` (counted without it) and merges the two."""
     shape = list(shape_of(x))
@@ -320,9 +242,9 @@ def _conv_transpose_lhs(ct: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
         return ad.Zero(lhs.aval)
     features, batches = params["feature_group_count"], params["batch_group_count"]
     groups = max(features, batches)
-    lhs_sizes = _spatial(lhs.aval.shape, dn.lhs_spec)
-    rhs_sizes = _spatial(shape_of(rhs), dn.rhs_spec)
-    out_sizes = _spatial(shape_of(ct), dn.out_spec)
+    lhs_sizes = spatial_sizes(lhs.aval.shape, dn.lhs_spec)
+    rhs_sizes = spatial_sizes(shape_of(rhs), dn.rhs_spec)
+    out_sizes = spatial_sizes(shape_of(ct), dn.out_spec)
     if groups > 1:
         rhs = _axis_out_of(dn.rhs_spec[0], groups, rhs)
         rhs = _axis_into(dn.rhs_spec[0], dn.rhs_spec[1], rhs)
@@ -350,9 +272,9 @@ def _conv_transpose_rhs(ct: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
         return ad.Zero(rhs.aval)
     if 0 in shape_of(lhs) or 0 in shape_of(ct):
         return ad.Zero(rhs.aval)
-    lhs_sizes = _spatial(shape_of(lhs), dn.lhs_spec)
-    rhs_sizes = _spatial(rhs.aval.shape, dn.rhs_spec)
-    out_sizes = _spatial(shape_of(ct), dn.out_spec)
+    lhs_sizes = spatial_sizes(shape_of(lhs), dn.lhs_spec)
+    rhs_sizes = spatial_sizes(rhs.aval.shape, dn.rhs_spec)
+    out_sizes = spatial_sizes(shape_of(ct), dn.out_spec)
     padding = []
     for n, k, o, ld, rd, s, (low, _) in zip(lhs_sizes, rhs_sizes, out_sizes, params["lhs_dilation"],
                                             params["rhs_dilation"], params["window_strides"], params["padding"],
@@ -385,8 +307,6 @@ rules.transposes[conv_general_dilated_p] = _conv_transpose
 
 
 # --- batching
-
-
 def _conv_batch(args: Sequence[Any], dims: Sequence[Any], **params: Any) -> tuple[Any, int]:
     lhs, rhs = args
     lhs_dim, rhs_dim = dims
@@ -437,8 +357,6 @@ rules.batchers[conv_general_dilated_p] = _conv_batch
 
 
 # --- lowerings
-
-
 def accumulation_dtype(dtype: Any) -> Any:
     """Half precisions are summed in f32."""
     return np.dtype(np.float32) if dtypes.kind(dtype) == "f" and dtype.itemsize <= 2 else dtype
@@ -478,13 +396,13 @@ def _conv_loops(b: Builder, lhs: Any, rhs: Any, *, window_strides: Any, padding:
     out = b.avals_out[0]
     boolean = out.dtype == np.bool_
     total = accumulation_dtype(out.dtype)
-    kernel = _spatial(rhs.shape, dn.rhs_spec)
-    sizes = _spatial(lhs.shape, dn.lhs_spec)
+    kernel = spatial_sizes(rhs.shape, dn.rhs_spec)
+    sizes = spatial_sizes(lhs.shape, dn.lhs_spec)
     group_features = rhs.shape[dn.rhs_spec[1]]
     out_features = rhs.shape[dn.rhs_spec[0]]
     group_batch = lhs.shape[dn.lhs_spec[0]] // batch_group_count
     if any(low > 0 or high > 0 for low, high in padding) or any(d > 1 for d in lhs_dilation):
-        lhs = _padded(b, lhs, dn.lhs_spec[2:], sizes, kernel, _spatial(out.shape, dn.out_spec), window_strides,
+        lhs = _padded(b, lhs, dn.lhs_spec[2:], sizes, kernel, spatial_sizes(out.shape, dn.out_spec), window_strides,
                       padding, lhs_dilation, rhs_dilation)
         padding = [(0, 0)] * len(sizes)
 
@@ -543,10 +461,6 @@ def _hlo_dims(spec: Sequence[int], letters: str) -> str:
     return f"[{', '.join(names)}]"
 
 
-def _i64s(values: Sequence[int]) -> str:
-    return f"array<i64: {', '.join(map(str, values))}>" if len(values) else "array<i64>"
-
-
 def _conv_stablehlo(m: Any, lhs: Any, rhs: Any, *, window_strides: Any, padding: Any, lhs_dilation: Any,
                     rhs_dilation: Any, dimension_numbers: ConvDimensionNumbers, feature_group_count: int,
                     batch_group_count: int, precision: Any, preferred_element_type: Any, out_sharding: Any = None
@@ -568,11 +482,11 @@ def _conv_stablehlo(m: Any, lhs: Any, rhs: Any, *, window_strides: Any, padding:
         f"batch_group_count = {batch_group_count} : i64",
         f"dimension_numbers = #stablehlo.conv<{numbers}>",
         f"feature_group_count = {feature_group_count} : i64",
-        f"lhs_dilation = {_i64s(lhs_dilation)}",
+        f"lhs_dilation = {i64_array(lhs_dilation)}",
         f"padding = {pads}",
         f"precision_config = [{', '.join(f'#stablehlo<precision {n}>' for n in names)}]",
-        f"rhs_dilation = {_i64s(rhs_dilation)}",
-        f"window_strides = {_i64s(window_strides)}",
+        f"rhs_dilation = {i64_array(rhs_dilation)}",
+        f"window_strides = {i64_array(window_strides)}",
     ))
     return m.op("stablehlo.convolution", [lhs, rhs], [out], attributes=attributes)
 
@@ -593,210 +507,3 @@ def _complex_conv(x: Any, y: Any, params: dict[str, Any]) -> Any:
 
 
 rules.stablehlos[conv_general_dilated_p] = _conv_stablehlo
-
-
-# --- shapes, for callers that build layers
-
-
-def _explicit_pads(lhs_shape: Sequence[int], rhs_shape: Sequence[int], strides: Sequence[int], pads: Any
-                   ) -> Sequence[tuple[int, int]]:
-    if isinstance(pads, (str, PaddingType)):
-        return padtype_to_pads(lhs_shape[2:], rhs_shape[2:], strides, pads)
-    if len(pads) != len(lhs_shape) - 2:
-        raise TypeError(f"Wrong number of explicit pads for convolution: expected {len(lhs_shape) - 2}, got "
-                        f"{len(pads)}.")
-    return pads
-
-
-def conv_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int], strides: Sequence[int],
-                     pads: str | Sequence[tuple[int, int]], batch_group_count: int = 1) -> tuple[int, ...]:
-    """The shape of a convolution of shapes in (batch, feature, spatial) order."""
-    pads = _explicit_pads(lhs_shape, rhs_shape, strides, pads)
-    sizes = [n + low + high for n, (low, high) in zip(lhs_shape[2:], pads, strict=True)]
-    counts = [window_count(n, k, s) for n, k, s in zip(sizes, rhs_shape[2:], strides, strict=True)]
-    if batch_group_count > 1 and lhs_shape[0] % batch_group_count:
-        raise ValueError("batch_group_count must divide the batch size")
-    return (lhs_shape[0] // batch_group_count, rhs_shape[0], *counts)
-
-
-def conv_general_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int], window_strides: Sequence[int],
-                             padding: str | Sequence[tuple[int, int]],
-                             dimension_numbers: tuple[str, str, str]) -> tuple[int, ...]:
-    """The shape of a convolution without dilation."""
-    lhs_spec, rhs_spec, out_spec = conv_general_permutations(dimension_numbers)
-    sizes = conv_shape_tuple([lhs_shape[d] for d in lhs_spec], [rhs_shape[d] for d in rhs_spec], window_strides,
-                             padding)
-    return tuple(sizes[out_spec.index(d)] for d in range(len(sizes)))
-
-
-def conv_transpose_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int], window_strides: Sequence[int],
-                               padding: str | Sequence[tuple[int, int]],
-                               dimension_numbers: tuple[str, str, str]) -> tuple[int, ...]:
-    """The shape of a transposed convolution."""
-    lhs_spec, rhs_spec, out_spec = conv_general_permutations(dimension_numbers)
-    lhs, rhs = [lhs_shape[d] for d in lhs_spec], [rhs_shape[d] for d in rhs_spec]
-    if isinstance(padding, str):
-        padding = [_conv_transpose_padding(k, s, padding) for k, s in zip(rhs[2:], window_strides, strict=True)]
-    counts = [window_count(dilated(n, s) + low + high, k, 1)
-              for n, k, s, (low, high) in zip(lhs[2:], rhs[2:], window_strides, padding, strict=True)]
-    sizes = (lhs[0], rhs[0], *counts)
-    return tuple(sizes[out_spec.index(d)] for d in range(len(sizes)))
-
-
-# --- convolutions with fewer arguments
-
-
-def conv(lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int], padding: str, precision: PrecisionLike = None,
-         preferred_element_type: DTypeLike | None = None) -> Array:
-    """A convolution with strides and named padding, in (batch, feature, spatial) layout."""
-    return conv_general_dilated(lhs, rhs, window_strides, padding, precision=precision,
-                                preferred_element_type=preferred_element_type)
-
-
-def conv_with_general_padding(lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int],
-                              padding: str | Sequence[tuple[int, int]], lhs_dilation: Sequence[int] | None,
-                              rhs_dilation: Sequence[int] | None, precision: PrecisionLike = None,
-                              preferred_element_type: DTypeLike | None = None) -> Array:
-    """A convolution with explicit padding and dilation, in (batch, feature, spatial) layout."""
-    return conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation=lhs_dilation,
-                                rhs_dilation=rhs_dilation, precision=precision,
-                                preferred_element_type=preferred_element_type)
-
-
-def _conv_transpose_padding(k: int, s: int, padding: str) -> tuple[int, int]:
-    """The padding of a transposed convolution that undoes the shape change of a convolution.
-
-    `k` is the size of the window, dilation included, and `s` the stride of that convolution.
-    """
-    if padding == "SAME":
-        total = k + s - 2
-        low = k - 1 if s > k - 1 else -(-total // 2)
-    elif padding == "VALID":
-        total = k + s - 2 + max(k - s, 0)
-        low = k - 1
-    else:
-        raise ValueError("Padding mode must be `SAME` or `VALID`.")
-    return low, total - low
-
-
-_TRANSPOSE_LAYOUTS = {
-    2: ("NC", "IO", "NC"), 3: ("NHC", "HIO", "NHC"), 4: ("NHWC", "HWIO", "NHWC"), 5: ("NHWDC", "HWDIO", "NHWDC"),
-}
-
-
-def conv_transpose(lhs: ArrayLike, rhs: ArrayLike, strides: Sequence[int], padding: str | Sequence[tuple[int, int]],
-                   rhs_dilation: Sequence[int] | None = None,
-                   dimension_numbers: ConvGeneralDilatedDimensionNumbers = None, transpose_kernel: bool = False,
-                   precision: PrecisionLike = None, preferred_element_type: DTypeLike | None = None,
-                   use_consistent_padding: bool = False) -> Array:
-    """The transposed convolution ("deconvolution"): the input is spread by the strides.
-
-    Args:
-      lhs, rhs: input and kernel.
-      strides: for each spatial dimension, the stride of the convolution that this one transposes.
-      padding: "SAME" (sizes are multiplied by the strides), "VALID", or pairs (low, high).
-      rhs_dilation: dilation of the kernel.
-      dimension_numbers: see `conv_dimension_numbers`; features come last by default.
-      transpose_kernel: whether to flip the kernel and exchange its features, which makes this the
-        gradient of a convolution.
-      precision, preferred_element_type: as for `conv_general_dilated`.
-      use_consistent_padding: whether pairs in `padding` mean the padding of the transposed convolution
-        instead of that of its dilated input.
-    """
-    rank = len(shape_of(lhs))
-    if dimension_numbers is None:
-        if rank not in _TRANSPOSE_LAYOUTS:
-            raise ValueError("No 4+ dimensional dimension_number defaults.")
-        dimension_numbers = _TRANSPOSE_LAYOUTS[rank]
-    dn = conv_dimension_numbers(shape_of(lhs), shape_of(rhs), dimension_numbers)
-    window = _spatial(shape_of(rhs), dn.rhs_spec)
-    dilation = (1,) * (rank - 2) if rhs_dilation is None else rhs_dilation
-    window = [dilated(k, d) for k, d in zip(window, dilation, strict=True)]
-    if isinstance(padding, str):
-        pads = [_conv_transpose_padding(k, s, padding) for k, s in zip(window, strides, strict=True)]
-    elif use_consistent_padding:
-        pads = [(k - 1 - low, k - 1 - high) for k, (low, high) in zip(window, padding, strict=True)]
-    else:
-        pads = list(padding)
-    if transpose_kernel:
-        rhs = rev(rhs, dn.rhs_spec[2:])
-        order = list(range(rank))
-        o, i = dn.rhs_spec[:2]
-        order[o], order[i] = i, o
-        rhs = transpose(rhs, tuple(order))
-    return conv_general_dilated(lhs, rhs, (1,) * (rank - 2), pads, strides, dilation, dn, precision=precision,
-                                preferred_element_type=preferred_element_type)
-
-
-def conv_general_dilated_patches(lhs: ArrayLike, filter_shape: Sequence[int], window_strides: Sequence[int],
-                                 padding: str | Sequence[tuple[int, int]], lhs_dilation: Sequence[int] | None = None,
-                                 rhs_dilation: Sequence[int] | None = None,
-                                 dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
-                                 precision: PrecisionLike = None,
-                                 preferred_element_type: DTypeLike | None = None) -> Array:
-    """The windows of an array, laid out along its feature dimension.
-
-    Args:
-      lhs: array of `n + 2` dimensions.
-      filter_shape: `n` sizes of the window.
-      window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers: as for
-        `conv_general_dilated`.
-      precision, preferred_element_type: as for `conv_general_dilated`.
-
-    Returns:
-      an array whose feature dimension has size `features * prod(filter_shape)`, the input's features
-      major.
-    """
-    from ..shaping.broadcasting import broadcast_in_dim
-
-    filter_shape = tuple(int(n) for n in filter_shape)
-    layout = dimension_numbers
-    if layout is None:
-        plain = tuple(range(len(filter_shape) + 2))
-        dn = ConvDimensionNumbers(plain, plain, plain)
-    elif isinstance(layout, ConvDimensionNumbers):
-        dn = layout
-    else:
-        dn = ConvDimensionNumbers(*conv_general_permutations(layout))
-    features = shape_of(lhs)[dn.lhs_spec[1]]
-    taps = math.prod(filter_shape)
-    identity = np.eye(taps, dtype=get_aval(lhs).dtype)
-    kernel = reshape(broadcast_in_dim(identity, (features, taps, taps), (1, 2)), (features * taps, 1, *filter_shape))
-    order = [dn.rhs_spec.index(d) for d in range(len(dn.rhs_spec))]
-    if order != sorted(order):
-        kernel = transpose(kernel, tuple(order))
-    return conv_general_dilated(
-        lhs, kernel, window_strides, padding, lhs_dilation, rhs_dilation, dn, feature_group_count=features,
-        precision=precision, preferred_element_type=preferred_element_type)
-
-
-def conv_general_dilated_local(lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int],
-                               padding: str | Sequence[tuple[int, int]], filter_shape: Sequence[int],
-                               lhs_dilation: Sequence[int] | None = None, rhs_dilation: Sequence[int] | None = None,
-                               dimension_numbers: ConvGeneralDilatedDimensionNumbers = None,
-                               precision: PrecisionLike = None) -> Array:
-    """A convolution with a kernel of its own at every position.
-
-    Args:
-      lhs: array of `n + 2` dimensions.
-      rhs: kernels, of `n + 2` dimensions: the spatial ones are those of the result, the input feature
-        one has size `features * prod(filter_shape)`.
-      window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, precision: as for
-        `conv_general_dilated`.
-      filter_shape: `n` sizes of the window.
-    """
-    from .contractions import dot_general
-
-    dn = conv_dimension_numbers(shape_of(lhs), shape_of(rhs), dimension_numbers)
-    pair = precision if isinstance(precision, tuple) else (precision, precision)
-    patches = conv_general_dilated_patches(
-        lhs, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation,
-        ConvDimensionNumbers(dn.lhs_spec, dn.rhs_spec, dn.out_spec), precision=pair[0])
-    contracted = ((dn.out_spec[1],), (dn.rhs_spec[1],))
-    out = dot_general(patches, rhs, (contracted, (dn.out_spec[2:], dn.rhs_spec[2:])),
-                      precision=cast(PrecisionLike, pair))
-    # spatial dimensions come first, then batch and feature
-    spatial = len(dn.out_spec) - 2
-    place = {dn.out_spec[0]: spatial, dn.out_spec[1]: spatial + 1,
-             **{d: k for k, d in enumerate(dn.out_spec[2:])}}
-    return transpose(out, tuple(place[d] for d in range(spatial + 2)))

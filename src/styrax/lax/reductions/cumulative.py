@@ -10,6 +10,7 @@ import numpy as np
 
 from styrax.core.arrays.array import Array
 from styrax.core.programs import rules
+from styrax.core.programs.named import named
 from styrax.core.programs.primitive import Primitive
 from styrax.core.tracing.trace import get_aval
 from styrax.core.types import dtypes
@@ -170,12 +171,13 @@ def _cumulative(
     def function(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
         return prim.bind(operand, axis=operator.index(axis), reverse=bool(reverse))
 
-    function.__name__ = function.__qualname__ = name
-    function.__module__ = "styrax.lax"
-    function.__doc__ = (
+    named(
+        function,
+        name,
         f"{doc}\n\nArgs:\n  operand: an array.\n  axis: the dimension, counted from the front.\n  reverse: start "
         "at the end.\n\nReturns:\n  an array of the same shape and dtype.\n\nRaises:\n  ValueError: for a dimension "
-        "that does not exist.\n  TypeError: for other dtypes."
+        "that does not exist.\n  TypeError: for other dtypes.",
+        "styrax.lax",
     )
     OPERATIONS[name] = Operation(name, prim, function, "cumulative", 1, (accepts,), reference)
     return function, prim

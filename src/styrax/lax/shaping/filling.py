@@ -12,6 +12,7 @@ from styrax.core.arrays.array import Array
 from styrax.core.arrays.devices import Sharding
 from styrax.core.hooks import lax
 from styrax.core.programs import rules
+from styrax.core.programs.attributes import i64_array
 from styrax.core.tracing.trace import Tracer, get_aval
 from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray
@@ -88,15 +89,12 @@ def _pad_loops(b: Builder, x: Any, value: Any, *, padding_config: tuple) -> Any:
 
 def _pad_hlo(m: Any, x: Any, value: Any, *, padding_config: tuple) -> Any:
     low, high, interior = zip(*padding_config, strict=True) if padding_config else ((), (), ())
-
-    def array(values: Sequence[int]) -> str:
-        return f"array<i64: {', '.join(map(str, values))}>" if values else "array<i64>"
-
     return m.op1(
         "stablehlo.pad",
         [x, value],
         m.avals_out[0],
-        f"edge_padding_low = {array(low)}, edge_padding_high = {array(high)}, interior_padding = {array(interior)}",
+        f"edge_padding_low = {i64_array(low)}, edge_padding_high = {i64_array(high)}, "
+        f"interior_padding = {i64_array(interior)}",
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from styrax.core.arrays.array import Array
 from styrax.core.programs import rules
+from styrax.core.programs.attributes import i64_array
 from styrax.core.programs.primitive import Primitive
 from styrax.core.tracing.trace import get_aval
 from styrax.core.types.avals import ShapedArray
@@ -233,15 +234,11 @@ def slice_hlo(m: Any, x: Any, start: Sequence[int], limit: Sequence[int], stride
     shape = tuple(max(0, -(-(e - s) // t)) for s, e, t in zip(start, limit, strides, strict=True))
     if shape == tuple(x.shape) and all(t == 1 for t in strides):
         return x
-
-    def array(values: Sequence[int]) -> str:
-        return f"array<i64: {', '.join(map(str, values))}>" if values else "array<i64>"
-
     return m.op1(
         "stablehlo.slice",
         [x],
         ShapedArray(shape, x.dtype),
-        f"start_indices = {array(start)}, limit_indices = {array(limit)}, strides = {array(strides)}",
+        f"start_indices = {i64_array(start)}, limit_indices = {i64_array(limit)}, strides = {i64_array(strides)}",
     )
 
 

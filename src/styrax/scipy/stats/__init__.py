@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .continuous import (
+from .densities import (
     beta,
     cauchy,
     chi2,
@@ -22,7 +22,7 @@ from .continuous import (
     wrapcauchy,
 )
 from .descriptive import gaussian_kde, mode, rankdata, sem
-from .discrete import (
+from .mass_functions import (
     bernoulli,
     betabinom,
     binom,

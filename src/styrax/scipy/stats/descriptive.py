@@ -12,12 +12,12 @@ from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike
+from styrax.numpy.accumulations import cumsum, nanstd, nansum
 from styrax.numpy.binary import add, divide, multiply, subtract
-from styrax.numpy.contractions import dot
+from styrax.numpy.concatenation import concatenate
 from styrax.numpy.conversion import asarray
-from styrax.numpy.cumulative import cumsum, nanstd, nansum
+from styrax.numpy.dot_products import dot
 from styrax.numpy.indexing import gather_elements
-from styrax.numpy.joining import concatenate
 from styrax.numpy.promotion import (
     arrays,
     axis_index,
@@ -116,7 +116,7 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, 
     dense = gather_elements(cumsum(new), inverse) if n else inverse
     if method == "dense":
         return convert(dense, default_float())
-    from styrax.numpy.selection import nonzero
+    from styrax.numpy.positions import nonzero
 
     bounds = nonzero(new, size=n + 1, fill_value=n)[0]
     if method == "max":
@@ -235,7 +235,7 @@ class gaussian_kde:
 
     def integrate_gaussian(self, mean: Any, cov: Any) -> Array:
         """The integral of the estimate times a normal density."""
-        from .discrete import multivariate_normal
+        from .mass_functions import multivariate_normal
 
         mean = atleast_1d(asarray(mean))
         total = add(self.covariance, atleast_2d(asarray(cov)))
@@ -259,7 +259,7 @@ class gaussian_kde:
         """The integral of the product of two estimates."""
         if other.d != self.d:
             raise ValueError("KDEs are not the same dimensionality")
-        from .discrete import multivariate_normal
+        from .mass_functions import multivariate_normal
 
         total = add(self.covariance, other.covariance)
         points = lax.transpose(self.dataset, (1, 0))

@@ -5,7 +5,7 @@ All lanes iterate together until the last one has converged. f32 goes through f6
 
 from __future__ import annotations
 
-from .block import Block, Value
+from .block import Block, Register
 from .exponential import exp, log, log1p, log_terms
 from .gamma import HALF_LOG_2PI, PI, STIRLING_ROW, through_double
 
@@ -38,19 +38,19 @@ TEMME_ROWS = (
 )  # fmt: skip
 
 
-def log1p_minus(b: Block, d: Value) -> Value:
+def log1p_minus(b: Block, d: Register) -> Register:
     """log(1 + d) - d, without cancellation for small d."""
     _, rest = log_terms(b, d)
     return b.select((d > -0.25) & (d < 0.5), rest, log1p(b, d) - d)
 
 
-def stirling_rest(b: Block, z: Value) -> Value:
+def stirling_rest(b: Block, z: Register) -> Register:
     """lgamma(z) - ((z - 1/2)*log(z) - z + log(2*pi)/2) for z >= LARGE."""
     inverse = 1.0 / b.at_least(z, LARGE)
     return inverse * b.poly(inverse * inverse, STIRLING_ROW)
 
 
-def gamma_density(b: Block, a: Value, x: Value) -> Value:
+def gamma_density(b: Block, a: Register, x: Register) -> Register:
     """x**a * e**-x / gamma(a)."""
     small = b.fma(a, log(b, x), -x) - b.call("lgamma", a)
     # With x = a*(1 + d): a*(log(1 + d) - d) + log(a)/2 - log(2*pi)/2 - rest
@@ -58,7 +58,7 @@ def gamma_density(b: Block, a: Value, x: Value) -> Value:
     return exp(b, b.select(a < LARGE, small, large))
 
 
-def gamma_tails(b: Block, a: Value, x: Value) -> tuple[Value, Value]:
+def gamma_tails(b: Block, a: Register, x: Register) -> tuple[Register, Register]:
     """(lower, upper), the smaller one computed and the other its complement."""
     a, x = b.freeze(a), b.freeze(x)
     valid = (a > 0.0) & (x > 0.0) & (a < EXPANDED) & (x < INF)
@@ -66,7 +66,7 @@ def gamma_tails(b: Block, a: Value, x: Value) -> tuple[Value, Value]:
     one = b.constant(1.0)
 
     # lower = density/a * (1 + x/(a + 1) + x**2/((a + 1)*(a + 2)) + …)
-    def add_term(total: Value, term: Value, r: Value):
+    def add_term(total: Register, term: Register, r: Register):
         r = r + 1.0
         term = term * (x / r)
         total = total + term
@@ -77,7 +77,7 @@ def gamma_tails(b: Block, a: Value, x: Value) -> tuple[Value, Value]:
     # upper = density / (x + 1 - a - 1*(1 - a)/(x + 3 - a - 2*(2 - a)/(x + 5 - a - …))), by Lentz's method
     start = x + (1.0 - a)
 
-    def convergent(value: Value, c: Value, d: Value, k: Value, base: Value):
+    def convergent(value: Register, c: Register, d: Register, k: Register, base: Register):
         k, base = k + 1.0, base + 2.0
         numerator = k * (a - k)
         d = 1.0 / away_from_zero(b, b.fma(numerator, d, base))
@@ -102,7 +102,7 @@ def gamma_tails(b: Block, a: Value, x: Value) -> tuple[Value, Value]:
     return lower, upper
 
 
-def expanded_tails(b: Block, a: Value, x: Value) -> tuple[Value, Value]:
+def expanded_tails(b: Block, a: Register, x: Register) -> tuple[Register, Register]:
     """`gamma_tails` for large a: erfc at eta*sqrt(a/2) with eta**2/2 = x/a - 1 - log(x/a), corrected."""
     d = (x - a) / a
     half_square = -log1p_minus(b, d)
@@ -115,11 +115,11 @@ def expanded_tails(b: Block, a: Value, x: Value) -> tuple[Value, Value]:
     return b.call("erfc", -z) * 0.5 - correction, b.call("erfc", z) * 0.5 + correction
 
 
-def away_from_zero(b: Block, x: Value) -> Value:
+def away_from_zero(b: Block, x: Register) -> Register:
     return b.select(b.abs(x) < TINY, b.constant(TINY), x)
 
 
-def at_gamma_edges(b: Block, a: Value, x: Value, result: Value, none: float, all: float) -> Value:
+def at_gamma_edges(b: Block, a: Register, x: Register, result: Register, none: float, all: float) -> Register:
     """`result`, but for arguments where the integral is none or all of the whole, or not defined."""
     result = b.select(b.eq(x, 0.0), b.constant(none), result)
     result = b.select(b.eq(x, INF) | b.eq(a, 0.0), b.constant(all), result)
@@ -127,15 +127,15 @@ def at_gamma_edges(b: Block, a: Value, x: Value, result: Value, none: float, all
     return b.select(undefined, b.constant(NAN), result)
 
 
-def igamma(b: Block, a: Value, x: Value) -> Value:
+def igamma(b: Block, a: Register, x: Register) -> Register:
     return at_gamma_edges(b, a, x, gamma_tails(b, a, x)[0], 0.0, 1.0)
 
 
-def igammac(b: Block, a: Value, x: Value) -> Value:
+def igammac(b: Block, a: Register, x: Register) -> Register:
     return at_gamma_edges(b, a, x, gamma_tails(b, a, x)[1], 1.0, 0.0)
 
 
-def log_beta(b: Block, p: Value, q: Value) -> Value:
+def log_beta(b: Block, p: Register, q: Register) -> Register:
     """lgamma(p) + lgamma(q) - lgamma(p + q)."""
     swap = p < q
     less, more = b.select(swap, p, q), b.select(swap, q, p)
@@ -147,7 +147,8 @@ def log_beta(b: Block, p: Value, q: Value) -> Value:
     return b.call("lgamma", less) + difference
 
 
-def beta_density(b: Block, p: Value, q: Value, x: Value, y: Value, log_x: Value, log_y: Value) -> Value:
+def beta_density(b: Block, p: Register, q: Register, x: Register, y: Register, log_x: Register, log_y: Register
+                 ) -> Register:
     """x**p * y**q / beta(p, q) with y = 1 - x."""
     total = p + q
     small = b.fma(p, log_x, q * log_y) - log_beta(b, p, q)
@@ -160,7 +161,7 @@ def beta_density(b: Block, p: Value, q: Value, x: Value, y: Value, log_x: Value,
     return exp(b, b.select(both_large, large, small))
 
 
-def betainc(b: Block, a: Value, c: Value, x: Value) -> Value:
+def betainc(b: Block, a: Register, c: Register, x: Register) -> Register:
     """The integral of t**(a - 1) * (1 - t)**(c - 1) from 0 to x, over that to 1."""
     a, c, x = b.freeze(a), b.freeze(c), b.freeze(x)
     valid = (a > 0.0) & (c > 0.0) & (a < INF) & (c < INF) & (x > 0.0) & (x < 1.0)
@@ -171,7 +172,7 @@ def betainc(b: Block, a: Value, c: Value, x: Value) -> Value:
     u, v = b.select(swap, y, x), b.select(swap, x, y)
     one = b.constant(1.0)
 
-    def convergent(value: Value, s: Value, d: Value, m: Value):
+    def convergent(value: Register, s: Register, d: Register, m: Register):
         # Two steps of Lentz's method, for the even and the odd coefficient
         even = p + (m + m)
         k = m * (q - m) * u / ((even - 1.0) * even)

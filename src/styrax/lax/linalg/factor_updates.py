@@ -17,7 +17,7 @@ from styrax.transforms import ad
 
 from ..elementwise.arithmetic import add, mul, neg
 from ..elementwise.families import scalar_like
-from ..indexing.slicing import slice_in_dim
+from ..indexing.static_slicing import slice_in_dim
 from ..shaping.broadcasting import broadcast_in_dim
 from ..shaping.filling import pad
 from .matrices import (

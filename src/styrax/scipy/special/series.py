@@ -22,7 +22,7 @@ from styrax.transforms.custom import custom_jvp
 from styrax.transforms.derivatives import jvp
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
-from .special_integrals import _c, _pick, _plus, _real, _safe, _times
+from .integrals import _c, _pick, _plus, _real, _safe, _times
 
 
 def bernoulli(n: int) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.programs.named import named
 from styrax.core.types.typing import ArrayLike, DTypeLike, Index, Scalar
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
@@ -138,7 +139,7 @@ class ufunc:
 
 
 def _static_jit(function: Callable[..., Any], name: str, *static: str) -> Callable[..., Any]:
-    function.__name__ = function.__qualname__ = name
+    named(function, name)
     return jit(function, static_argnames=("ufunc_", *static))
 
 
@@ -244,7 +245,8 @@ def _at_entry(a: Any, indices: Any, b: Any, *, ufunc_: ufunc) -> Any:
 
 
 def _reduceat_entry(a: Any, indices: Any, *, ufunc_: ufunc, axis: int, dtype: Any) -> Any:
-    from .selection import clip, take
+    from .clipping import clip
+    from .selection import take
 
     a, indices = (asarray(x) for x in arrays(f"{ufunc_.__name__}.reduceat", a, indices))
     a = a if dtype is None else convert(a, user_dtype(dtype, "reduceat"))
@@ -329,8 +331,8 @@ def _binary(function: Callable[..., Any], identity: Any, reduce: Any = None, acc
     return ufunc(function, 2, 1, identity=identity, reduce=reduce, accumulate=accumulate, at=at)
 
 
-add = _binary(binary.add, 0, _lazily("reductions", "sum"), _lazily("cumulative", "cumsum"), "add")
-multiply = _binary(binary.multiply, 1, _lazily("reductions", "prod"), _lazily("cumulative", "cumprod"), "mul")
+add = _binary(binary.add, 0, _lazily("reductions", "sum"), _lazily("accumulations", "cumsum"), "add")
+multiply = _binary(binary.multiply, 1, _lazily("reductions", "prod"), _lazily("accumulations", "cumprod"), "mul")
 subtract = _binary(binary.subtract, None, at="sub")
 maximum = _binary(binary.maximum, None, _lazily("reductions", "max"), at="max")
 minimum = _binary(binary.minimum, None, _lazily("reductions", "min"), at="min")

@@ -9,6 +9,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.programs.named import named
 from styrax.core.tracing.trace import concrete_or_error
 from styrax.core.types.typing import ArrayLike
 
@@ -36,9 +37,7 @@ def _window(name: str, doc: str, values: Callable[[int, Any], Any]) -> Window:
         m, n = _points(M, name)
         return ones(max(m, 0), default_float()) if m <= 1 else values(m, n)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = doc
-    return function
+    return named(function, name, doc)
 
 
 bartlett = _window("bartlett", "The triangular window of M points, 0 at its ends.", lambda m, n: subtract(

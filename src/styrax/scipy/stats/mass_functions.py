@@ -34,7 +34,7 @@ from styrax.numpy.shaping import diagonal
 from styrax.numpy.ufuncs import floor, round
 from styrax.scipy import special
 
-from .families import exp_of, inexact, namespace, number
+from .namespaces import exp_of, inexact, namespace, number
 
 
 def _probability(p: Any) -> Any:

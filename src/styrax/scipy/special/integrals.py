@@ -21,7 +21,7 @@ from styrax.numpy.promotion import convert, promote_args_inexact, to_complex
 from styrax.transforms.custom import custom_jvp
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
-from . import special_tables as tables
+from . import tables
 
 _GAMMA = 0.5772156649015329
 _SINGLE, _HALF = np.dtype(np.float32), 2

@@ -10,6 +10,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.programs.named import named
 from styrax.core.tracing.trace import concrete_or_error
 from styrax.core.types.typing import ArrayLike, DTypeLike, NestedArrayLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
@@ -192,7 +193,7 @@ def _append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array
     return concatenate([arr, values], axis=axis)
 
 
-_append.__name__ = _append.__qualname__ = "append"
+named(_append, "append")
 append = jit(_append, static_argnames=("axis",))
 
 
@@ -223,7 +224,7 @@ def _block_entry(arrays: Any) -> Any:
     return _block(arrays)[0]
 
 
-_block_entry.__name__ = _block_entry.__qualname__ = "block"
+named(_block_entry, "block")
 _block_jit = jit(_block_entry)
 
 

@@ -1,4 +1,4 @@
-"""Coefficients of the approximations in `special_integrals`, computed with mpmath at 40 digits.
+"""Coefficients of the approximations in `integrals`, computed with mpmath at 40 digits.
 
 Chebyshev series on the interval that each user maps to [-1, 1]; a sum of rational functions for the
 complex error function (Weideman 1994); nodes and weights of a Gauss–Legendre formula (its positive half).

@@ -10,6 +10,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.programs.named import named
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
@@ -86,6 +87,20 @@ def matmul(a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None,
     return _batched_product(a, b, len(a_shape) == 1, len(b_shape) == 1, precision, kind, "matmul", out_sharding)
 
 
+def _side(a: Any, b: Any) -> Any:
+    """Whose a batch axis of a product is, of its sizes there: a free one of "a" or "b" where only that side has it (or
+    has it with a size above 1), "m" where both match, "1" where both have one, None where they do not fit."""
+    if a is None:
+        return "b"
+    if b is None:
+        return "a"
+    if type(a) is int and a == 1:
+        return "1" if type(b) is int and b == 1 else "b"
+    if type(b) is int and b == 1:
+        return "a"
+    return "m" if a == b else None
+
+
 def _batched_product(a: Any, b: Any, a_vector: bool, b_vector: bool, precision: Any, kind: tuple[Any, bool], name: str,
                      out_sharding: Any = None) -> Any:
     a_shape, b_shape = shape_of(a), shape_of(b)
@@ -94,40 +109,17 @@ def _batched_product(a: Any, b: Any, a_vector: bool, b_vector: bool, precision: 
     batches = max(len(a_batch), len(b_batch))
     a_batch = (None,) * (batches - len(a_batch)) + tuple(a_batch)
     b_batch = (None,) * (batches - len(b_batch)) + tuple(b_batch)
-    # Axes that only one side has (or has with a size above 1) are free axes of that side; the others
-    # are matched.
-    a_matched: list[Any] = []
+    order = [_side(ab, bb) for ab, bb in zip(a_batch, b_batch)]
+    if None in order:
+        raise ValueError(f"Incompatible shapes for {name} arguments: {tuple(a_shape)} and {tuple(b_shape)}")
     a_drop: list[int] = []
     b_drop: list[int] = []
-    a_free: list[Any] = []
-    b_free: list[Any] = []
-    order: list[tuple[str, int]] = []
-    for ab, bb in zip(a_batch, b_batch):
-        if ab is None:
-            order.append(("b", len(b_free)))
-            b_free.append(bb)
-        elif bb is None:
-            order.append(("a", len(a_free)))
-            a_free.append(ab)
-        elif type(ab) is int and type(bb) is int and ab == bb == 1:
-            order.append(("1", 0))
-        elif type(ab) is int and ab == 1:
-            order.append(("b", len(b_free)))
-            b_free.append(bb)
-        elif type(bb) is int and bb == 1:
-            order.append(("a", len(a_free)))
-            a_free.append(ab)
-        elif ab == bb:
-            order.append(("m", len(a_matched)))
-            a_matched.append(ab)
-        else:
-            raise ValueError(f"Incompatible shapes for {name} arguments: {tuple(a_shape)} and {tuple(b_shape)}")
     # Where each batch axis stands in its array, and which axes of size 1 are dropped.
     a_offset, b_offset = batches - (len(a_shape) - (1 if a_vector else 2)), batches - (len(b_shape) - (
         1 if b_vector else 2))
     a_at: dict[str, list[int]] = {"a": [], "m": []}
     b_at: dict[str, list[int]] = {"b": [], "m": []}
-    for i, (side, _) in enumerate(order):
+    for i, side in enumerate(order):
         ia, ib = i - a_offset, i - b_offset
         if side == "1":
             a_drop.append(ia)
@@ -162,10 +154,10 @@ def _batched_product(a: Any, b: Any, a_vector: bool, b_vector: bool, precision: 
     columns = [] if b_vector else [first_b + n_b]
     where = {"m": iter(range(n_matched)), "a": iter(range(n_matched, n_matched + n_a)),
              "b": iter(range(first_b, first_b + n_b))}
-    permutation = [next(where[side]) for side, _ in order if side != "1"] + rows + columns
+    permutation = [next(where[side]) for side in order if side != "1"] + rows + columns
     if permutation != list(range(len(permutation))):
         out = lax.transpose(out, tuple(permutation))
-    ones = tuple(i for i, (side, _) in enumerate(order) if side == "1")
+    ones = tuple(i for i, side in enumerate(order) if side == "1")
     out = lax.expand_dims(out, ones) if ones else out
     return convert(out, *kind)
 
@@ -183,7 +175,7 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 @jit
 def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The products of vectors (conjugated) with matrices; leading axes are matched with broadcasting."""
-    from .ufuncs import conj
+    from .complex_parts import conj
 
     x1, x2 = arrays("vecmat", x1, x2)
     if len(shape_of(x1)) < 1 or len(shape_of(x2)) < 2:
@@ -201,7 +193,7 @@ def vdot(a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None,
       >>> jnp.vdot(jnp.array([1, 2]), jnp.array([3, 4]))
       Array(11, dtype=int32)
     """
-    from .ufuncs import conj
+    from .complex_parts import conj
 
     a, b = arrays("vdot", a, b)
     if dtypes.issubdtype(dtype_of(a), np.complexfloating):
@@ -215,7 +207,7 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: lax.Pr
 
     Raises ValueError for sizes along the axis that differ.
     """
-    from .ufuncs import conj
+    from .complex_parts import conj
 
     x1, x2 = arrays("vecdot", x1, x2)
     x1, x2 = asarray(x1), asarray(x2)
@@ -328,8 +320,8 @@ def _cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, ax
     if a.shape[-1] not in (2, 3) or b.shape[-1] not in (2, 3):
         raise ValueError("Dimension must be either 2 or 3 for cross product")
     from .binary import multiply, subtract
+    from .concatenation import concatenate
     from .indexing import gather_elements
-    from .joining import concatenate
 
     a_, b_ = ([gather_elements(x, (..., i)) for i in range(x.shape[-1])] for x in (a, b))
     if len(a_) == 2 and len(b_) == 2:
@@ -361,5 +353,5 @@ def cross(a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: i
     return _cross_jit(a, b, axisa=axisa, axisb=axisb, axisc=axisc, axis=axis)
 
 
-_cross.__name__ = _cross.__qualname__ = "cross"
+named(_cross, "cross")
 _cross_jit = jit(_cross, static_argnames=("axisa", "axisb", "axisc", "axis"))

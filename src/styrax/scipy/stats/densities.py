@@ -26,7 +26,7 @@ from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.promotion import convert, dtype_of
 from styrax.scipy import special
 
-from .families import exp_of, inexact, log_of, namespace, number, standardised
+from .namespaces import exp_of, inexact, log_of, namespace, number, standardised
 
 
 # -- normal ----------------------------------------------------------------------------------------------

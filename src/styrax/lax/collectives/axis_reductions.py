@@ -1,0 +1,177 @@
+"""Reductions across the examples of mapped axes: sums, means, extrema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from styrax.core.hooks import lax
+from styrax.core.programs import rules
+from styrax.core.programs.primitive import Primitive
+from styrax.core.tracing.trace import Tracer, get_aval
+from styrax.core.trees import tree
+from styrax.core.types import dtypes
+from styrax.core.types.effects import Effects
+from styrax.core.types.typing import PyTree
+from styrax.transforms import ad
+from styrax.transforms.batching import AxisData
+
+from .named_axes import AxisName, _check_bound, _collective, _effects, _groups, _names, axis_size
+
+if TYPE_CHECKING:
+    from styrax.core.programs.lowering import Builder
+
+
+# Reductions: psum, pmax, pmin
+def _reduction(name: str, plain: str, of_constant: Callable[[Any, int], Any]) -> Primitive:
+    """A reduction over named axes, and over positional ones as `vmap` makes them of names."""
+    primitive = _collective(name, lambda params: params["axes"])
+
+    @primitive.def_effectful_abstract_eval
+    def aval(x: Any, *, axes: tuple, axis_index_groups: Any) -> tuple[Any, Effects]:
+        _check_bound(axes, name)
+        positional = {a for a in axes if isinstance(a, int)}
+        shape = tuple(d for i, d in enumerate(x.shape) if i not in positional)
+        return x.update(shape=shape), _effects(axes)
+
+    def batch(axis_data: AxisData, args: Any, dims: Any, *, axes: tuple, axis_index_groups: Any) -> Any:
+        (x,), (d,) = args, dims
+        named = axis_data.name is not None and axis_data.name in axes
+        if named and axis_index_groups is not None:
+            raise NotImplementedError(
+                "axis_index_groups not supported in vmap collectives. Please open a feature request!")
+        if d is None:
+            rest = tuple(a for a in axes if a != axis_data.name)
+            x = of_constant(x, axis_data.size)
+            return (primitive.bind(x, axes=rest, axis_index_groups=None) if rest else x), None
+        moved = tuple(a + (a >= d) if isinstance(a, int) else a for a in axes)
+        if named:
+            moved = tuple(d if a == axis_data.name else a for a in moved)
+            return primitive.bind(x, axes=moved, axis_index_groups=None), None
+        out = primitive.bind(x, axes=moved, axis_index_groups=axis_index_groups)
+        return out, d - sum(isinstance(a, int) and a < d for a in moved)
+
+    def loops(b: Builder, x: Any, *, axes: tuple, **_: Any) -> Any:
+        primitive_of = getattr(lax, f"{plain}_p")
+        _only_positional(name, axes)
+        return rules.loops[primitive_of](b, x, axes=axes, out_sharding=None)
+
+    def stablehlo(m: Any, x: Any, *, axes: tuple, **_: Any) -> Any:
+        primitive_of = getattr(lax, f"{plain}_p")
+        _only_positional(name, axes)
+        return rules.stablehlos[primitive_of](m, x, axes=axes, out_sharding=None)
+
+    rules.fancy_batchers[primitive] = batch
+    rules.loops[primitive] = loops
+    rules.stablehlos[primitive] = stablehlo
+    return primitive
+
+
+def _only_positional(name: str, axes: Sequence[Any]) -> None:
+    named = [a for a in axes if not isinstance(a, int)]
+    if named:
+        raise NameError(f"unbound axis name: {named[0]} in {name}")
+
+
+def _times(x: Any, size: int) -> Any:
+    aval = get_aval(x)
+    return lax.mul(lax.full(aval.shape, size, aval.dtype), x)
+
+
+psum_p = _reduction("psum", "reduce_sum", _times)
+pmax_p = _reduction("pmax", "reduce_max", lambda x, size: x)
+pmin_p = _reduction("pmin", "reduce_min", lambda x, size: x)
+
+
+def _psum_transpose(ct: Any, x: Any, *, axes: tuple, axis_index_groups: Any) -> list[Any]:
+    positional = sorted(a for a in axes if isinstance(a, int))
+    named = tuple(a for a in axes if not isinstance(a, int))
+    if positional:
+        shape = x.aval.shape
+        ct = lax.broadcast_in_dim(ct, shape, tuple(i for i in range(len(shape)) if i not in positional))
+    return [psum_p.bind(ct, axes=named, axis_index_groups=axis_index_groups) if named else ct]
+
+
+ad.deflinear2(psum_p, _psum_transpose)
+
+
+def _reduce(primitive: Primitive, x: Any, axis_name: Any, groups: Any) -> Any:
+    axes = _names(axis_name)
+    if groups is not None and any(isinstance(a, int) for a in axes):
+        raise ValueError("axis_index_groups only supported for sums over just named axes")
+
+    def one(leaf: Any) -> Any:
+        _check_bound(axes, primitive.name)
+        return primitive.bind(leaf, axes=axes, axis_index_groups=_groups(groups))
+
+    return tree.tree_map(one, x)
+
+
+def psum(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
+         axis_index_groups: Sequence[Sequence[int]] | None = None) -> PyTree:
+    """The sum over a mapped axis.
+
+    Args:
+      x: array, or container of arrays; booleans are summed as integers. Python numbers give a Python-like
+        constant: `psum(1, name)` is the size of the axis.
+      axis_name: name of the axis, or a tuple of names and positions.
+      axis_index_groups: disjoint groups of positions along the axis that are summed separately.
+
+    Raises NameError for a name that is not in scope.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.vmap(lambda x: x / jax.lax.psum(x, 'i'), axis_name='i')(jnp.array([1.0, 3.0]))
+      Array([0.25, 0.75], dtype=float32)
+    """
+    axes = _names(axis_name)
+
+    def one(leaf: Any) -> Any:
+        aval = get_aval(leaf)
+        if aval.dtype == np.bool_:
+            leaf = lax.convert_element_type(leaf, np.int32)
+        if isinstance(leaf, (bool, int, float, complex, np.generic)) and all(not isinstance(a, int) for a in axes):
+            size = axis_size(axes) if axis_index_groups is None else len(axis_index_groups[0])
+            factor: Any = type(leaf)(size) if isinstance(leaf, np.generic) else size
+            return leaf * factor
+        return _reduce(psum_p, leaf, axes, axis_index_groups)
+
+    return tree.tree_map(one, x)
+
+
+def pmean(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
+          axis_index_groups: Sequence[Sequence[int]] | None = None) -> PyTree:
+    """The mean over a mapped axis; see `psum`.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.vmap(lambda x: jax.lax.pmean(x, 'i'), axis_name='i')(jnp.array([1.0, 3.0]))
+      Array([2., 2.], dtype=float32)
+    """
+    sums = psum(x, axis_name, axis_index_groups=axis_index_groups)
+    size = psum(1, axis_name, axis_index_groups=axis_index_groups)
+
+    def one(total: Any) -> Any:
+        if not isinstance(total, (Tracer, np.ndarray)) and not hasattr(total, "aval"):
+            return total / size
+        dtype = dtypes.to_inexact_dtype(total.dtype)
+        total = lax.convert_element_type(total, dtype) if total.dtype != dtype else total
+        return lax.div(total, np.asarray(size, dtype))
+
+    return tree.tree_map(one, sums)
+
+
+def pmax(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
+         axis_index_groups: Sequence[Sequence[int]] | None = None) -> PyTree:
+    """The maximum over a mapped axis; see `psum`."""
+    return _reduce(pmax_p, x, axis_name, axis_index_groups)
+
+
+def pmin(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
+         axis_index_groups: Sequence[Sequence[int]] | None = None) -> PyTree:
+    """The minimum over a mapped axis; see `psum`."""
+    return _reduce(pmin_p, x, axis_name, axis_index_groups)

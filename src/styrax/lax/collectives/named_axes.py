@@ -1,0 +1,104 @@
+"""Mapped axes by name: their sizes, where an example stands along them, and primitives that work over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from styrax.core.arrays.array import Array
+from styrax.core.hooks import lax
+from styrax.core.programs import rules
+from styrax.core.programs.primitive import Primitive
+from styrax.core.tracing.trace import state
+from styrax.core.types.avals import shaped
+from styrax.core.types.effects import Effects, NamedAxisEffect
+from styrax.transforms import batching
+from styrax.transforms.batching import AxisData
+
+AxisName = Hashable
+
+
+def axis_size(axis_name: AxisName) -> int:
+    """The size of a mapped axis, or the product of those of a tuple of axes.
+
+    Raises NameError for a name that is not in scope.
+    """
+    names = axis_name if isinstance(axis_name, (tuple, list)) else (axis_name,)
+    size = 1
+    for name in names:
+        try:
+            size *= state.axis_sizes[name]
+        except (KeyError, TypeError):
+            raise NameError(f"unbound axis name: {name}") from None
+    return size
+
+
+def _names(axis_name: Any) -> tuple:
+    return tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
+
+
+def _check_bound(names: Sequence[Any], what: str) -> None:
+    for name in names:
+        if not isinstance(name, int) and name not in state.axis_sizes:
+            raise NameError(f"Found an unbound axis name: {name}. To fix this, please call {what} under "
+                            "`jax.shard_map`.")
+
+
+def _effects(names: Sequence[Any]) -> Effects:
+    return frozenset(NamedAxisEffect(n) for n in names if not isinstance(n, int))
+
+
+def _groups(groups: Any) -> Any:
+    return None if groups is None else tuple(tuple(map(int, g)) for g in groups)
+
+
+def _collective(name: str, names_of: Callable[[dict[str, Any]], Sequence[Any]]) -> Primitive:
+    """A primitive that works over named axes."""
+    primitive = Primitive(name)
+    batching.axis_names_of[primitive] = lambda params: [n for n in names_of(params) if not isinstance(n, int)]
+    return primitive
+
+
+def _group_size(groups: Any, size: int) -> int:
+    return size if groups is None else len(groups[0])
+
+
+# Where an example is
+axis_index_p = _collective("axis_index", lambda params: (params["axis_name"],))
+
+
+@axis_index_p.def_effectful_abstract_eval
+def _axis_index_aval(*, axis_name: Any) -> tuple[Any, Effects]:
+    _check_bound((axis_name,), "axis_index")
+    return shaped((), np.dtype(np.int32)), _effects((axis_name,))
+
+
+def _axis_index_batch(axis_data: AxisData, args: Any, dims: Any, *, axis_name: Any) -> Any:
+    return lax.iota(np.int32, axis_data.size), 0
+
+
+rules.fancy_batchers[axis_index_p] = _axis_index_batch
+
+
+def axis_index(axis_name: AxisName) -> Array:
+    """The position of the example along a mapped axis: a scalar int32.
+
+    For a tuple of axes, the position in the product of them, the last one varying fastest.
+
+    Example:
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> jax.vmap(lambda x: x + jax.lax.axis_index('i'), axis_name='i')(jnp.array([10, 20]))
+      Array([10, 21], dtype=int32)
+    """
+    if not isinstance(axis_name, (tuple, list)):
+        _check_bound((axis_name,), "axis_index")
+        return axis_index_p.bind(axis_name=axis_name)
+    index: Any = np.int32(0)
+    stride = 1
+    for name in reversed(axis_name):
+        index = lax.add(index, lax.mul(axis_index(name), np.int32(stride)))
+        stride *= axis_size(name)
+    return index

@@ -1,0 +1,194 @@
+"""How scatters become loops and StableHLO."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from styrax.core.programs.jaxpr import ClosedJaxpr
+from styrax.core.tracing.trace import get_aval
+from styrax.core.types import dtypes
+from styrax.core.types.avals import ShapedArray
+
+from ..elementwise.comparisons import clamp
+from ..elementwise.scalar_programs import scalar_program
+from ..shaping.broadcasting import broadcast_in_dim
+from ..shaping.filling import full
+from .dimension_numbers import GatherScatterMode, ScatterDimensionNumbers, shape_of, starts
+
+if TYPE_CHECKING:
+    from styrax.core.programs.lowering import Builder, Nest
+
+
+# What one element becomes, of the element that stands there and the update.
+_COMBINERS: dict[str, str] = {
+    "scatter-add": "add", "scatter-sub": "sub", "scatter-mul": "mul", "scatter-min": "min", "scatter-max": "max",
+}
+
+
+def window_sizes(operand_shape: Sequence[int], updates_shape: Sequence[int], dnums: ScatterDimensionNumbers
+                 ) -> tuple[int, ...]:
+    """For each dimension of the operand, the size of a window."""
+    dropped = {*dnums.inserted_window_dims, *dnums.operand_batching_dims}
+    window = iter(dnums.update_window_dims)
+    return tuple(1 if d in dropped else updates_shape[next(window)] for d in range(len(operand_shape)))
+
+
+def scatter_loops(b: Builder, name: str, operand: Any, indices: Any, updates: Any, *,
+                  dimension_numbers: ScatterDimensionNumbers, indices_are_sorted: bool, unique_indices: bool,
+                  mode: GatherScatterMode, update_jaxpr: Any, update_consts: Any) -> Any:
+    dn = dimension_numbers
+    out = b.avals_out[0]
+    rank, updates_rank = len(operand.shape), len(updates.shape)
+    clip = mode == GatherScatterMode.CLIP
+    window_dims = list(dn.update_window_dims)
+    scatter_dims = [u for u in range(updates_rank) if u not in window_dims]
+    dropped = {*dn.inserted_window_dims, *dn.operand_batching_dims}
+    windowed = dict(zip([d for d in range(rank) if d not in dropped], window_dims, strict=True))
+    batched = dict(zip(dn.operand_batching_dims, dn.scatter_indices_batching_dims, strict=True))
+    sizes = window_sizes(operand.shape, updates.shape, dn)
+    limits = [operand.shape[d] - sizes[d] for d in dn.scatter_dims_to_operand_dims]
+    pieces = _pieces(name, out.shape, updates.shape, scatter_dims)
+    combine = _combiner(b, name, out.dtype, update_jaxpr, update_consts)
+
+    def body(n: Nest, outs: Sequence[Any], ins: Sequence[Any]) -> None:
+        (target,) = outs
+        at: dict[int, Any] = {}
+        piece: list[Any] = []
+
+        def write(where: list[Any]) -> None:
+            place = [where[d] if d not in windowed else
+                     at[windowed[d]] if where[d] is None else b.add(where[d], at[windowed[d]])
+                     for d in range(rank)]
+            new = updates.at([at[u] for u in range(updates_rank)])
+            place = [*piece, *place]
+            n.store(target, place, combine(lambda: n.load(target, place), new))
+
+        def windows(remaining: list[int], where: list[Any]) -> None:
+            if not remaining:
+                write(where)
+                return
+            contiguous = len(remaining) == 1 and windowed.get(rank - 1) == remaining[0]
+            with n.loop(updates.shape[remaining[0]], vector=contiguous) as i:
+                at[remaining[0]] = i
+                windows(remaining[1:], where)
+
+        def each_index(remaining: list[int]) -> None:
+            if remaining:
+                with n.loop(updates.shape[remaining[0]], parallel=bool(unique_indices) and clip) as i:
+                    at[remaining[0]] = i
+                    each_index(remaining[1:])
+                return
+            position = [at[u] for u in scatter_dims]
+            components, inside = starts(b, indices, position, limits, clamp=clip)
+            start_of = dict(zip(dn.scatter_dims_to_operand_dims, components, strict=True))
+            where = [position[batched[d]] if d in batched else start_of.get(d) for d in range(rank)]
+            where = [b.index(0) if w is None and d not in windowed else w for d, w in enumerate(where)]
+            if inside is None:
+                windows(window_dims, where)
+            else:
+                with n.if_(inside):
+                    windows(window_dims, where)
+
+        if pieces == 1:
+            each_index(scatter_dims)
+            return
+        first, *rest = scatter_dims
+        extent = updates.shape[first]
+        size = -(-extent // pieces)
+        with n.loop(pieces, parallel=True) as p:
+            piece.append(p)
+            start = b.imul(p, size)
+            with n.loop(b.min(b.int(size), b.isub(extent, start))) as i:
+                at[first] = b.iadd(start, i)
+                each_index(rest)
+
+    if pieces == 1:
+        return b.nest([(out.shape, out.dtype, operand)], body)[0]
+    zeros = b.value((pieces, *out.shape), out.dtype, lambda i: b.const(0, out.dtype))
+    (sums,) = b.nest([((pieces, *out.shape), out.dtype, zeros)], body)
+    return _total_of_pieces(b, operand, sums, pieces)
+
+
+def _combiner(b: Builder, name: str, dtype: Any, update_jaxpr: Any, update_consts: Any
+              ) -> Callable[[Callable[[], Any], Any], Any]:
+    """What becomes of an element, which is read if need be, and an update."""
+    def combine(old: Callable[[], Any], new: Any) -> Any:
+        if name in _COMBINERS:
+            if dtype == np.bool_ and name != "scatter-add":
+                return {"scatter-min": b.and_, "scatter-max": b.or_, "scatter-mul": b.and_}[name](old(), new)
+            return getattr(b, _COMBINERS[name])(old(), new)
+        if update_jaxpr is None:
+            return new
+        return scalar_program(b, ClosedJaxpr(update_jaxpr, list(update_consts)), [old(), new])[0]
+
+    return combine
+
+
+def _total_of_pieces(b: Builder, operand: Any, sums: Any, pieces: int) -> Any:
+    """An array and the sums of updates in each piece, added up."""
+    def total(index: Sequence[Any]) -> Any:
+        terms = [sums.at([b.int(p), *index]) for p in range(pieces)]
+        while len(terms) > 1:
+            terms = [b.add(x, y) for x, y in zip(terms[::2], terms[1::2], strict=True)]
+        return b.add(operand.at(index), terms[0])
+
+    out = b.avals_out[0]
+    return b.value(out.shape, out.dtype, total)
+
+
+PIECES = 8  # a power of two
+
+
+def _pieces(name: str, shape: Sequence[Any], updates: Sequence[Any], scatter_dims: Sequence[int]) -> int:
+    """Into how many parts to divide the updates, each of which is added up in an array of its own: threads share the
+    parts, and an addition waits less often for the one before. It pays where many updates meet in few places."""
+    if name != "scatter-add" or not scatter_dims or not all(isinstance(n, int) for n in (*shape, *updates)):
+        return 1
+    many = math.prod(updates)
+    few = math.prod(shape)
+    return PIECES if many >= 1 << 16 and 4 * PIECES * few <= many and updates[scatter_dims[0]] >= 8 * PIECES else 1
+
+
+def _clip_indices(operand_shape: Sequence[int], indices: Any, updates_shape: Sequence[int],
+                  dnums: ScatterDimensionNumbers) -> Any:
+    sizes = window_sizes(operand_shape, updates_shape, dnums)
+    dtype = get_aval(indices).dtype
+    largest = int(dtypes.iinfo(dtype).max)
+    limits = [min(operand_shape[d] - sizes[d], largest) for d in dnums.scatter_dims_to_operand_dims]
+    shape = shape_of(indices)
+    spread = broadcast_in_dim(np.asarray(limits, dtype), shape, (len(shape) - 1,))
+    return clamp(full(shape, 0, dtype), indices, spread)
+
+
+def scatter_stablehlo(m: Any, operand: Any, indices: Any, updates: Any, *,
+                      dimension_numbers: ScatterDimensionNumbers, indices_are_sorted: bool, unique_indices: bool,
+                      mode: GatherScatterMode, update_jaxpr: Any, update_consts: Any) -> Any:
+    dn = dimension_numbers
+    out = m.avals_out[0]
+    if mode == GatherScatterMode.CLIP:
+        indices = m.call_traced(
+            lambda i: _clip_indices(operand.aval.shape, i, updates.aval.shape, dn), indices)[0]
+    scalar = ShapedArray((), out.dtype)
+
+    def combine(m2: Any, old: Any, new: Any) -> list[Any]:
+        if update_jaxpr is None:
+            return [new]
+        return m2.inline(ClosedJaxpr(update_jaxpr, list(update_consts)), old, new)
+
+    fields = (
+        ("update_window_dims", dn.update_window_dims), ("inserted_window_dims", dn.inserted_window_dims),
+        ("input_batching_dims", dn.operand_batching_dims),
+        ("scatter_indices_batching_dims", dn.scatter_indices_batching_dims),
+        ("scatter_dims_to_operand_dims", dn.scatter_dims_to_operand_dims),
+    )
+    text = ", ".join(f"{name} = [{', '.join(map(str, dims))}]" for name, dims in fields if dims)
+    text += f"{', ' if text else ''}index_vector_dim = {len(indices.aval.shape) - 1}"
+    attributes = (f"scatter_dimension_numbers = #stablehlo.scatter<{text}>, "
+                  f"indices_are_sorted = {str(indices_are_sorted).lower()}, "
+                  f"unique_indices = {str(unique_indices).lower()}")
+    region = m.region([scalar, scalar], combine)
+    return m.op("stablehlo.scatter", [operand, indices, updates], [out], attributes=attributes, regions=[region])

@@ -1,0 +1,204 @@
+"""Decompositions: Cholesky, QR, singular values, eigenvalues."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
+
+from styrax import lax
+from styrax.core.arrays.array import Array
+from styrax.core.programs.named import named
+from styrax.core.types.typing import ArrayLike
+from styrax.lax import linalg as lax_linalg
+from styrax.transforms.jit import jit_for_all_shapes as jit
+
+from ..binary import multiply
+from ..promotion import convert
+from ..sorting import argsort
+from .operands import adjoint, matrices, transposed
+
+
+class EighResult(NamedTuple):
+    """Eigenvalues and eigenvectors of Hermitian matrices."""
+
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+class EigResult(NamedTuple):
+    """Eigenvalues and eigenvectors."""
+
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+class QRResult(NamedTuple):
+    """Orthogonal and triangular factors."""
+
+    Q: Array
+    R: Array
+
+
+class SVDResult(NamedTuple):
+    """Singular vectors and values."""
+
+    U: Array
+    S: Array
+    Vh: Array
+
+
+def _cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
+    """The Cholesky factors L with L·Lᴴ = a (or Lᴴ with `upper`); NaN where a matrix is not positive definite.
+
+    `symmetrize_input` takes (a + aᴴ)/2 first.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
+      Array([[2., 0.],
+             [1., 2.]], dtype=float32)
+    """
+    (a,) = matrices("cholesky", a)
+    factor = lax_linalg.cholesky(
+        adjoint(a) if upper and not symmetrize_input else a, symmetrize_input=symmetrize_input
+    )
+    return adjoint(factor) if upper else factor
+
+
+cholesky = jit(named(_cholesky, "cholesky"), static_argnames=("upper", "symmetrize_input"))
+
+
+def _packed_factors(matrix: Array) -> QRResult:
+    """R and the reflectors below it, transposed as LAPACK keeps them, and the reflectors' factors."""
+    packed, taus = lax_linalg.geqrf(matrix)
+    return QRResult(transposed(packed), taus)
+
+
+def _factors(matrix: Array, square: bool = False) -> QRResult:
+    return QRResult(*lax_linalg.qr(matrix, pivoting=False, full_matrices=square))
+
+
+# Householder's reflections ("Unitary triangularization of a nonsymmetric matrix", 1958), and what is made of them.
+_QR_MODES: dict[str, Callable[[Array], Array | QRResult]] = {
+    "reduced": _factors, "complete": partial(_factors, square=True), "r": lambda matrix: _factors(matrix).R,
+    "raw": _packed_factors, "full": _factors,
+}
+
+
+def _qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult:
+    """Orthogonal matrices Q and triangular ones R with Q·R = a.
+
+    `mode` is "reduced", "complete" (square Q), "r" (R alone) or "raw". Raises ValueError for others.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> q, r = jnp.linalg.qr(jnp.eye(2) * 2)
+      >>> q.shape, r.shape
+      ((2, 2), (2, 2))
+    """
+    if mode not in _QR_MODES:
+        raise ValueError(f"linalg.qr knows the modes {', '.join(_QR_MODES)}, not '{mode}'")
+    (matrix,) = matrices("qr", a)
+    return _QR_MODES[mode](matrix)
+
+
+qr = jit(named(_qr, "qr"), static_argnames=("mode",))
+
+
+def _svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
+         subset_by_index: tuple[int, int] | None = None) -> Array | SVDResult:
+    """Singular vectors U, values S (falling) and vectors Vᴴ with U·diag(S)·Vᴴ = a.
+
+    Args:
+      full_matrices: whether U and Vᴴ are square.
+      compute_uv: whether the vectors are given; otherwise S alone.
+      hermitian: whether `a` is known to be Hermitian.
+      subset_by_index: the range of singular values wanted.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> _, s, _ = jnp.linalg.svd(jnp.diag(jnp.array([3.0, 4.0])))
+      >>> s
+      Array([4., 3.], dtype=float32)
+    """
+    (a,) = matrices("svd", a)
+    if hermitian:
+        w, v = lax_linalg.eigh(a, lower=True, symmetrize_input=True)[::-1]
+        s = lax.abs(w)
+        order = lax.rev(argsort(s, axis=-1), (s.ndim - 1,))
+        from ..selection import take_along_axis
+
+        s = take_along_axis(s, order, -1)
+        if not compute_uv:
+            return s
+        sign = lax.sign(take_along_axis(w, order, -1))
+        columns = take_along_axis(v, lax.expand_dims(order, (order.ndim - 1,)), -1)
+        left = multiply(columns, convert(lax.expand_dims(sign, (sign.ndim - 1,)), columns.dtype))
+        return SVDResult(left, s, adjoint(columns))
+    if compute_uv:
+        u, s, vh = lax_linalg.svd(a, full_matrices=full_matrices, compute_uv=True, subset_by_index=subset_by_index)
+        return SVDResult(u, s, vh)
+    return lax_linalg.svd(a, full_matrices=full_matrices, compute_uv=False, subset_by_index=subset_by_index)
+
+
+if TYPE_CHECKING:
+    @overload
+    def svd(a: ArrayLike, full_matrices: bool = True, *, compute_uv: Literal[False], hermitian: bool = False,
+            subset_by_index: tuple[int, int] | None = None) -> Array: ...
+    @overload
+    def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: Literal[True] = True, hermitian: bool = False,
+            subset_by_index: tuple[int, int] | None = None) -> SVDResult: ...
+    def svd(*args: Any, **kwargs: Any) -> Any: ...
+else:
+    svd = jit(named(_svd, "svd"), static_argnames=("full_matrices", "compute_uv", "hermitian", "subset_by_index"))
+
+
+def svdvals(x: ArrayLike, /) -> Array:
+    """The singular values, falling."""
+    return svd(x, compute_uv=False, hermitian=False)
+
+
+def _eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
+    """Eigenvalues (rising) and eigenvectors (columns) of Hermitian matrices.
+
+    `UPLO` says which triangle is read, "L" or "U"; `symmetrize_input` takes (a + aᴴ)/2 first. Raises
+    ValueError for other letters.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> w, v = jnp.linalg.eigh(jnp.diag(jnp.array([2.0, 1.0])))
+      >>> w
+      Array([1., 2.], dtype=float32)
+    """
+    if UPLO not in (None, "L", "U"):
+        raise ValueError(f"UPLO must be one of None, 'L', or 'U', got {UPLO}")
+    (a,) = matrices("eigh", a)
+    v, w = lax_linalg.eigh(a, lower=UPLO in (None, "L"), symmetrize_input=symmetrize_input)
+    return EighResult(w, v)
+
+
+eigh = jit(named(_eigh, "eigh"), static_argnames=("UPLO", "symmetrize_input"))
+
+
+def _eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
+    """The eigenvalues (rising) of Hermitian matrices. Arguments as for `eigh`."""
+    (a,) = matrices("eigvalsh", a)
+    return eigh(a, UPLO, symmetrize_input=symmetrize_input)[0]
+
+
+eigvalsh = jit(named(_eigvalsh, "eigvalsh"), static_argnames=("UPLO", "symmetrize_input"))
+
+
+def eig(a: ArrayLike) -> EigResult:
+    """The eigenvalues and right eigenvectors (columns) of square matrices, complex."""
+    (a,) = matrices("eig", a)
+    w, v = lax_linalg.eig(a, compute_left_eigenvectors=False)
+    return EigResult(w, v)
+
+
+@jit
+def eigvals(a: ArrayLike) -> Array:
+    """The eigenvalues of square matrices, complex."""
+    (a,) = matrices("eigvals", a)
+    return lax_linalg.eig(a, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]

@@ -1,0 +1,235 @@
+"""Systems of linear equations: solutions, inverses, least squares, pseudo-inverses."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from styrax import lax
+from styrax.core.arrays.array import Array
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike
+from styrax.lax import linalg as lax_linalg
+from styrax.transforms.jit import jit_for_all_shapes as jit
+
+from .. import dot_products, reductions
+from ..binary import divide, greater, multiply, subtract
+from ..broadcasting import choose_elements, spread
+from ..complex_parts import conj
+from ..creation import eye
+from ..indexing import gather_elements
+from ..promotion import axis_indices, check_arraylike, convert, shape_of, unwrap
+from .decompositions import svd
+from .operands import HIGHEST, adjoint, matrices, permuted_rows, real_dtype, transposed
+
+
+def lu_solve_by_permutation(lu: Any, permutation: Any, b: Any, trans: int) -> Any:
+    """Solves with matrices given by their LU factors and row permutations; b has the columns of right sides.
+
+    `trans` 0 solves a·x = b, 1 aᵀ·x = b, 2 aᴴ·x = b.
+    """
+    if trans == 0:
+        x = permuted_rows(b, permutation)
+        x = lax_linalg.triangular_solve(lu, x, left_side=True, lower=True, unit_diagonal=True)
+        return lax_linalg.triangular_solve(lu, x, left_side=True, lower=False)
+    conjugate = trans == 2
+    x = lax_linalg.triangular_solve(lu, b, left_side=True, lower=False, transpose_a=True, conjugate_a=conjugate)
+    x = lax_linalg.triangular_solve(lu, x, left_side=True, lower=True, unit_diagonal=True, transpose_a=True,
+                                    conjugate_a=conjugate)
+    inverse = lax.sort((permutation, lax.broadcasted_iota(permutation.dtype, permutation.shape, permutation.ndim - 1)),
+                       dimension=permutation.ndim - 1, num_keys=1)[1]
+    return permuted_rows(x, inverse)
+
+
+@jit
+def solve(a: ArrayLike, b: ArrayLike) -> Array:
+    """x with a·x = b, for square matrices a.
+
+    `b` is one vector (rank 1) or has matrices of right-hand sides; batch axes are broadcast. Raises
+    ValueError for shapes that do not fit.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> a = jnp.array([[2.0, 0.0], [0.0, 4.0]])
+      >>> jnp.linalg.solve(a, jnp.array([2.0, 2.0]))
+      Array([1. , 0.5], dtype=float32)
+    """
+    a, b = matrices("solve", a, b)
+    if a.ndim < 2:
+        raise ValueError(f"left hand array must be at least two dimensional; got a.shape={a.shape}")
+    if a.shape[-1] != a.shape[-2]:
+        raise ValueError(f"The arguments to solve must have shapes a=[..., m, m] and b=[..., m, k] or b=[..., m]; got "
+                         f"a={a.shape} and b={b.shape}")
+    if b.ndim < 1:
+        raise ValueError(f"right hand array must be at least one dimensional; got b.shape={b.shape}")
+    vector = b.ndim == 1
+    right = lax.expand_dims(b, (1,)) if vector else b
+    if right.shape[-2] != a.shape[-1]:
+        raise ValueError(f"The arguments to solve must have shapes a=[..., m, m] and b=[..., m, k] or b=[..., m]; got "
+                         f"a={a.shape} and b={b.shape}")
+    batch = lax.broadcast_shapes(a.shape[:-2], right.shape[:-2])
+    a_, right = spread(a, (*batch, *a.shape[-2:])), spread(right, (*batch, *right.shape[-2:]))
+    lu, _, permutation = lax_linalg.lu(lax.stop_gradient(a_))
+
+    def product(x: Any) -> Any:
+        return dot_products.matmul(a_, x, precision=HIGHEST)
+
+    def transposed_product_solve(_: Any, x: Any) -> Any:
+        return lu_solve_by_permutation(lu, permutation, x, 1)
+
+    out = lax.custom_linear_solve(product, right, lambda _, x: lu_solve_by_permutation(lu, permutation, x, 0),
+                                  transposed_product_solve)
+    return lax.squeeze(out, (out.ndim - 1,)) if vector else out
+
+
+@jit
+def inv(a: ArrayLike) -> Array:
+    """The inverses of square matrices. Raises ValueError for others.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.linalg.inv(jnp.array([[2.0, 0.0], [0.0, 4.0]]))
+      Array([[0.5 , 0.  ],
+             [0.  , 0.25]], dtype=float32)
+    """
+    (a,) = matrices("inv", a)
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+        raise ValueError(f"Argument to inv must have shape [..., n, n], got {a.shape}.")
+    return solve(a, spread(eye(a.shape[-1], dtype=a.dtype), a.shape))
+
+
+@partial(jit, static_argnames=("numpy_resid",))
+def _lstsq(a: Any, b: Any, rcond: Any, *, numpy_resid: bool = False) -> tuple[Any, Any, Any, Any]:
+    a, b = matrices("lstsq", a, b)
+    if a.shape[0] != b.shape[0]:
+        raise ValueError("Leading dimensions of input arrays must match")
+    vector = b.ndim == 1
+    if vector:
+        b = lax.expand_dims(b, (1,))
+    if a.ndim != 2:
+        raise TypeError(f"{a.ndim}-dimensional array given. Array must be two-dimensional")
+    if b.ndim != 2:
+        raise TypeError(f"{b.ndim}-dimensional array given. Array must be one or two-dimensional")
+    m, n = a.shape
+    kind = a.dtype
+    real = real_dtype(kind)
+    if a.size == 0:
+        s = lax.full((0,), 0, real)
+        rank: Any = lax.full((), 0, np.dtype(np.int32))
+        x = lax.full((n, *b.shape[1:]), 0, kind)
+    else:
+        if rcond is None:
+            rcond = convert(float(dtypes.finfo(real).eps) * max(n, m), real)
+        else:
+            rcond = choose_elements(lax.lt(*_same(rcond, 0)), convert(float(dtypes.finfo(real).eps), real),
+                                    convert(rcond, real))
+        u, s, vt = svd(a, full_matrices=False)
+        positive = lax.gt(s, convert(0, real))
+        large = lax.ge(s, lax.broadcast_in_dim(multiply(rcond, gather_elements(s, 0)), s.shape, ()))
+        mask = lax.bitwise_and(positive, large)
+        rank = reductions.sum(mask)
+        safe = choose_elements(mask, s, 1)
+        inverse = choose_elements(mask, divide(1.0, safe), 0)
+        uty = dot_products.matmul(adjoint(u), b, precision=HIGHEST)
+        scaled = multiply(convert(lax.expand_dims(inverse, (1,)), kind), uty)
+        x = dot_products.matmul(adjoint(vt), scaled, precision=HIGHEST)
+    if numpy_resid and (m <= n or n == 0 or a.size == 0):
+        residuals = lax.full((0,), 0, real)
+    elif a.size == 0:
+        residuals = reductions.sum(multiply(lax.abs(b), lax.abs(b)), axis=0)
+    else:
+        difference = subtract(b, dot_products.matmul(a, x, precision=HIGHEST))
+        square = lax.abs(difference)
+        residuals = reductions.sum(multiply(square, square), axis=0)
+    if vector:
+        x = lax.reshape(x, (n,))
+    return x, residuals, rank, s
+
+
+def _same(x: Any, y: Any) -> tuple[Any, Any]:
+    from ..promotion import promote_dtypes
+
+    x, y = promote_dtypes(x, y)
+    return x, y
+
+
+def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *,
+          numpy_resid: bool = False) -> tuple[Array, Array, Array, Array]:
+    """x that makes |a·x - b| least, with the squared residuals, the rank of `a` and its singular values.
+
+    Args:
+      rcond: singular values below this share of the largest count as 0.
+      numpy_resid: whether the residuals are empty where NumPy's are; needs a concrete rank.
+
+    Raises ValueError or TypeError for shapes that do not fit.
+    """
+    check_arraylike("linalg.lstsq", a, b)
+    x, residuals, rank, s = _lstsq(unwrap(a), unwrap(b), rcond, numpy_resid=False)
+    if numpy_resid and (int(rank) < shape_of(a)[-1] or shape_of(a)[0] <= shape_of(a)[1]):
+        residuals = lax.full((0,), 0, residuals.dtype)
+    return x, residuals, rank, s
+
+
+@partial(jit, static_argnames=("hermitian",))
+def _pinv(a: Any, rtol: Any = None, hermitian: bool = False) -> Any:
+    a = conj(a)
+    real = real_dtype(a.dtype)
+    if rtol is None:
+        rtol = lax.mul(convert(10.0 * max(a.shape[-2:]), real), convert(float(dtypes.finfo(real).eps), real))
+    rtol = convert(unwrap(rtol), real)
+    if 0 in a.shape[-2:]:
+        return transposed(lax.full_like(a, 0)) if a.shape[-1] != a.shape[-2] else lax.full_like(a, 0)
+    u, s, vh = svd(a, full_matrices=False, hermitian=hermitian)
+    top = gather_elements(s, (..., slice(0, 1)))
+    cutoff = lax.mul(lax.broadcast_in_dim(rtol, top.shape, tuple(range(len(shape_of(rtol))))), top)
+    s = choose_elements(greater(s, cutoff), s, np.inf)
+    right = divide(transposed(u), convert(lax.expand_dims(s, (s.ndim,)), u.dtype))
+    return dot_products.matmul(transposed(vh), right, precision=HIGHEST)
+
+
+def pinv(a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *,
+         rcond: ArrayLike | None = None) -> Array:
+    """The pseudo-inverses of matrices, by their singular values.
+
+    Those below `rtol` (also `rcond`) times the largest count as 0. `hermitian` says that `a` is.
+    """
+    if rcond is not None:
+        rtol = rcond if rtol is None else rtol
+    (a,) = matrices("pinv", a)
+    if a.ndim < 2:
+        raise ValueError(f"{a.ndim}-dimensional array given. Array must be at least two-dimensional")
+    return _pinv(a, rtol, hermitian)
+
+
+def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
+    """The inverse of an array as a map from its last axes to its first `ind` ones. Raises ValueError for others."""
+    (a,) = matrices("tensorinv", a)
+    ind = operator.index(ind)
+    if ind <= 0:
+        raise ValueError(f"ind must be a positive integer; got ind={ind}")
+    rows, columns = a.shape[:ind], a.shape[ind:]
+    if math.prod(rows) != math.prod(columns):
+        raise ValueError("tensorinv is only possible when the product of the first `ind` dimensions equals that of the "
+                         f"remaining dimensions. got arr.shape={a.shape} with {ind=}.")
+    return lax.reshape(inv(lax.reshape(a, (math.prod(rows), math.prod(columns)))), (*columns, *rows))
+
+
+def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Array:
+    """x with tensordot(a, x, x.ndim) = b. `axes` of `a` are moved to the end first."""
+    a, b = matrices("tensorsolve", a, b)
+    if axes is not None:
+        moved = axis_indices(axes, a.ndim)
+        a = lax.transpose(a, (*(i for i in range(a.ndim) if i not in moved), *moved))
+    shape = a.shape[b.ndim:]  # type: ignore[union-attr]
+    if a.shape[:b.ndim] != b.shape:  # type: ignore[union-attr]
+        raise ValueError(f"After moving axes to end, leading shape of a must match shape of b. got a.shape={a.shape}, "  # type: ignore[union-attr]
+                         f"b.shape={b.shape}")
+    if b.size != math.prod(shape):
+        raise ValueError("Input arrays must have prod(a.shape[:b.ndim]) == prod(a.shape[b.ndim:]); got "
+                         f"a.shape={a.shape}, b.ndim={b.ndim}.")  # type: ignore[union-attr]
+    return lax.reshape(solve(lax.reshape(a, (b.size, b.size)), lax.reshape(b, (b.size,))), shape)

@@ -1,0 +1,47 @@
+"""Special functions."""
+
+from __future__ import annotations
+
+import importlib as _importlib
+from typing import Any
+
+from styrax.nn.exponentials import logsumexp
+
+from .bessel_functions import i0, i0e, i1, i1e
+from .factorials import (
+    beta,
+    betainc,
+    betaln,
+    comb,
+    digamma,
+    factorial,
+    gamma,
+    gammainc,
+    gammaincc,
+    gammaln,
+    gammasgn,
+    loggamma,
+    multigammaln,
+    poch,
+    polygamma,
+    zeta,
+)
+from .logarithms import boxcox, boxcox1p, entr, expit, kl_div, log_softmax, logit, rel_entr, softmax, xlog1py, xlogy
+from .normal_integrals import erf, erfc, erfinv, log_ndtr, ndtr, ndtri
+
+_later = {
+    "bernoulli": "series", "bessel_jn": "series", "hyp1f1": "series",
+    "hyp2f1": "series", "sph_harm_y": "series",
+    "dawsn": "integrals", "erfcx": "integrals", "exp1": "integrals",
+    "expi": "integrals", "expn": "integrals", "fresnel": "integrals",
+    "owens_t": "integrals", "sici": "integrals", "spence": "integrals",
+    "wofz": "integrals",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _later.get(name)
+    if home is None:
+        raise AttributeError(f"module 'jax.scipy.special' has no attribute {name!r}")
+    value = globals()[name] = getattr(_importlib.import_module(f"{__name__}.{home}"), name)
+    return value

@@ -1,0 +1,225 @@
+"""Error functions and the normal distribution."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from styrax import lax
+from styrax.core.arrays.array import Array
+from styrax.core.types import dtypes
+from styrax.core.types.typing import ArrayLike
+from styrax.nn.exponentials import logsumexp as logsumexp
+from styrax.numpy.broadcasting import choose_elements
+from styrax.numpy.conversion import asarray
+from styrax.numpy.promotion import convert, dtype_of, promote_args_inexact
+from styrax.transforms.custom import custom_jvp
+
+from .numbers import number, zero
+
+
+def erf(x: ArrayLike) -> Array:
+    """The error function 2/sqrt(π) · ∫₀ˣ exp(-t²) dt.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §7.2.
+    """
+    (x,) = promote_args_inexact("erf", x)
+    return lax.erf(x)
+
+
+def erfc(x: ArrayLike) -> Array:
+    """1 - erf(x), accurate where erf is near 1.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §7.2.
+    """
+    (x,) = promote_args_inexact("erfc", x)
+    return lax.erfc(x)
+
+
+def erfinv(x: ArrayLike) -> Array:
+    """The inverse of the error function, on (-1, 1).
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §7.17.
+    """
+    (x,) = promote_args_inexact("erfinv", x)
+    return lax.erf_inv(x)
+
+
+def _ndtr(x: Any) -> Array:
+    half = convert(math.sqrt(2.0) / 2, dtype_of(x))
+    w = lax.mul(x, half)
+    z = lax.abs(w)
+    small = lax.lt(z, half)
+    near = lax.add(number(1, x), lax.erf(w))
+    positive = lax.gt(w, zero(w))
+    far = lax.select(positive, lax.sub(number(2, x), lax.erfc(z)), lax.erfc(z))
+    return lax.mul(number(0.5, x), lax.select(small, near, far))
+
+
+def ndtr(x: ArrayLike) -> Array:
+    """The distribution function of the standard normal distribution. Raises TypeError for complex numbers.
+
+    Args:
+      x: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `x`.
+    """
+    (x,) = promote_args_inexact("ndtr", x)
+    if not dtypes.issubdtype(dtype_of(x), np.floating):
+        raise TypeError(f"x.dtype={dtype_of(x)} is not supported, see docstring for supported types.")
+    return _ndtr(asarray(x))
+
+
+# Below `lower` the asymptotic series takes over, above `upper` log1p does.
+_LOG_NDTR_BOUNDS = {np.dtype(np.float64): (-20.0, 8.0), np.dtype(np.float32): (-10.0, 5.0)}
+
+
+# More terms of the asymptotic series (Abramowitz and Stegun, 26.2.12) than this diverge at the bound.
+_LOG_NDTR_TERMS = 30
+
+
+def _log_ndtr_series(x: Any, order: int) -> Array:
+    """The factor 1 - 1/x² + 3/x⁴ - 15/x⁶ … of the asymptotic expansion."""
+    x2 = lax.square(x)
+    even = odd = lax.full_like(x, 0)
+    power = x2
+    for n in range(1, order + 1):
+        term = lax.div(number(float(math.prod(range(1, 2 * n, 2))), x), power)
+        if n % 2:
+            odd = lax.add(odd, term)
+        else:
+            even = lax.add(even, term)
+        power = lax.mul(power, x2)
+    return lax.sub(lax.add(number(1, x), even), odd)
+
+
+def _log_ndtr_lower(x: Any, order: int) -> Array:
+    square_ = lax.mul(number(-0.5, x), lax.square(x))
+    scale = lax.sub(square_, lax.log(lax.neg(x)))
+    scale = lax.sub(scale, number(0.5 * math.log(2 * math.pi), x))
+    return lax.add(scale, lax.log(_log_ndtr_series(x, order)))
+
+
+def _make_log_ndtr(order: int) -> Callable[[Any], Any]:
+    def log_ndtr(x: Any) -> Array:
+        lower, upper = _LOG_NDTR_BOUNDS.get(x.dtype, (-10.0, 5.0))
+        top, low = number(upper, x), number(lower, x)
+        above = lax.gt(x, top)
+        middle = lax.neg(_ndtr(choose_elements(above, lax.neg(x), lax.max(x, low))))
+        inner = choose_elements(lax.gt(x, low), lax.log(lax.neg(middle)), _log_ndtr_lower(lax.min(x, low), order))
+        return choose_elements(above, middle, inner)
+
+    function = custom_jvp(log_ndtr)
+
+    def _log_ndtr_jvp(primals: tuple, tangents: tuple) -> tuple:
+        (x,), (t,) = primals, tangents
+        out = function(x)
+        # The density divided by the distribution function, in logarithms.
+        return out, lax.mul(t, lax.exp(lax.sub(_norm_logpdf(x), out)))
+
+    function.defjvp(_log_ndtr_jvp)
+    return function
+
+
+def _norm_logpdf(x: Any) -> Array:
+    return lax.sub(lax.mul(number(-0.5, x), lax.square(x)), number(0.5 * math.log(2 * math.pi), x))
+
+
+_log_ndtrs: dict[int, Callable[[Any], Any]] = {}
+
+
+def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
+    """The logarithm of `ndtr(x)`, accurate for very negative x, too.
+
+    `series_order` is the number of terms of the asymptotic series there. Raises TypeError for dtypes other
+    than float32 and float64, and for orders that are no int.
+
+    Args:
+      x: numbers; integers are taken as floats.
+      series_order: how many terms of the asymptotic series are used in the lower tail.
+
+    Returns:
+      an array of the shape of `x`.
+    """
+    if not (isinstance(series_order, int) and 0 <= series_order <= _LOG_NDTR_TERMS):
+        kind = ValueError if isinstance(series_order, int) else TypeError
+        raise kind(f"log_ndtr takes an int from 0 to {_LOG_NDTR_TERMS} as series_order, got {series_order!r}")
+    (x,) = promote_args_inexact("log_ndtr", x)
+    if dtype_of(x) not in _LOG_NDTR_BOUNDS:
+        known = " and ".join(sorted(map(str, _LOG_NDTR_BOUNDS)))
+        raise TypeError(f"log_ndtr is defined for {known}, not for {dtype_of(x)}")
+    function = _log_ndtrs.get(series_order)
+    if function is None:
+        function = _log_ndtrs[series_order] = _make_log_ndtr(series_order)
+    return function(asarray(x))
+
+
+def ndtri(p: ArrayLike) -> Array:
+    """The inverse of `ndtr`: the quantiles of the standard normal distribution. TypeError for complex numbers.
+
+    Args:
+      p: numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of `p`.
+    """
+    (p,) = promote_args_inexact("ndtri", p)
+    p = asarray(p)
+    if not dtypes.issubdtype(p.dtype, np.floating):
+        raise TypeError(f"x.dtype={p.dtype} is not supported, see docstring for supported types.")
+    return _ndtri(p)
+
+
+@custom_jvp
+def _ndtri(p: Any) -> Array:
+    # The lower tail, where p is accurate, is solved for; the upper one mirrors it.
+    upper = lax.gt(p, number(0.5, p))
+    q = lax.select(upper, lax.sub(number(1, p), p), p)
+    wide = p.dtype if p.dtype.itemsize >= 4 else np.dtype(np.float32)
+    q = convert(q, wide)
+    middle = lax.mul(convert(math.sqrt(2), wide), lax.erf_inv(lax.sub(lax.mul(convert(2, wide), q), convert(1, wide))))
+    # In the tail 2q - 1 loses digits: Newton's steps on log ndtr(x) = log q repair them.
+    tail = lax.lt(q, convert(0.1, wide))
+    safe = lax.max(q, convert(float(dtypes.finfo(wide).tiny), wide))
+    log_q = lax.log(safe)
+    r = lax.sqrt(lax.mul(convert(-2, wide), log_q))
+    x = lax.neg(lax.sub(r, lax.div(lax.log(lax.mul(convert(math.sqrt(2 * math.pi), wide), r)), r)))
+    for _ in range(4 if wide.itemsize == 4 else 6):
+        value = log_ndtr(x)
+        slope = lax.exp(lax.sub(_norm_logpdf(x), value))
+        x = lax.sub(x, lax.div(lax.sub(value, log_q), slope))
+    x = lax.select(tail, x, middle)
+    x = lax.select(lax.eq(q, convert(0, wide)), lax.full_like(x, -np.inf), x)
+    x = convert(x, p.dtype)
+    out = lax.select(upper, lax.neg(x), x)
+    invalid = lax.bitwise_or(lax.lt(p, zero(p)), lax.gt(p, number(1, p)))
+    return lax.select(lax.bitwise_or(invalid, lax.ne(p, p)), lax.full_like(out, np.nan), out)
+
+
+@_ndtri.defjvp
+def _ndtri_jvp(primals: tuple, tangents: tuple) -> tuple:
+    (p,), (t,) = primals, tangents
+    out = _ndtri(p)
+    return out, lax.mul(t, lax.exp(lax.neg(_norm_logpdf(out))))

@@ -1,0 +1,28 @@
+"""Operands of special functions: real ones, and constants of their dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from styrax.core.arrays.array import Array
+from styrax.core.types import dtypes
+from styrax.nn.exponentials import logsumexp as logsumexp
+from styrax.numpy.promotion import convert, dtype_of, promote_args_inexact, typed
+
+
+def zero(x: Any) -> Array:
+    return convert(0, *typed(x))
+
+
+def reals(name: str, *args: Any) -> list[Any]:
+    """Arguments promoted to floats. Raises ValueError for complex ones."""
+    promoted = promote_args_inexact(name, *args)
+    if dtypes.issubdtype(dtype_of(promoted[0]), np.complexfloating):
+        raise ValueError(f"{name} does not support complex-valued inputs.")
+    return promoted
+
+
+def number(x: Any, like: Any) -> Array:
+    return convert(x, dtype_of(like))
