@@ -285,8 +285,8 @@ def inverse_time_decay(step_size: ArrayLike, decay_steps: ArrayLike, decay_rate:
     return schedule
 
 
-def polynomial_decay(step_size: ArrayLike, decay_steps: ArrayLike, final_step_size: ArrayLike, power: ArrayLike = 1.0
-                     ) -> Schedule:
+def polynomial_decay(step_size: float | Array, decay_steps: ArrayLike, final_step_size: float | Array,
+                     power: ArrayLike = 1.0) -> Schedule:
     """From `step_size` down to `final_step_size` within `decay_steps`, as a power of what is left."""
 
     def schedule(i: Step) -> ArrayLike:

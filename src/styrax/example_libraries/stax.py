@@ -49,7 +49,7 @@ def Dense(out_dim: int, W_init: Initializer = glorot_normal(), b_init: Initializ
     return init_fun, apply_fun
 
 
-def _filters(dimension_numbers: Sequence[str], out_chan: int, filter_shape: Sequence[int], input_shape: Sequence[int]
+def _filters(dimension_numbers: tuple[str, str, str], out_chan: int, filter_shape: Sequence[int], input_shape: Sequence[int]
              ) -> tuple[tuple, tuple]:
     """The shapes of a convolution's filters and of its bias."""
     inputs, filters, outputs = dimension_numbers
@@ -60,7 +60,7 @@ def _filters(dimension_numbers: Sequence[str], out_chan: int, filter_shape: Sequ
 
 
 def _convolution(convolve: Callable[..., Array], output_shape: Callable[[tuple, tuple], tuple],
-                 dimension_numbers: Sequence[str], out_chan: int, filter_shape: Sequence[int],
+                 dimension_numbers: tuple[str, str, str], out_chan: int, filter_shape: Sequence[int],
                  W_init: Initializer | None, b_init: Initializer) -> Layer:
     filters = dimension_numbers[1]
     init_weights = W_init or glorot_normal(filters.index("I"), filters.index("O"))
@@ -77,7 +77,7 @@ def _convolution(convolve: Callable[..., Array], output_shape: Callable[[tuple, 
     return init_fun, apply_fun
 
 
-def GeneralConv(dimension_numbers: Sequence[str], out_chan: int, filter_shape: Sequence[int],
+def GeneralConv(dimension_numbers: tuple[str, str, str], out_chan: int, filter_shape: Sequence[int],
                 strides: Sequence[int] | None = None, padding: str = "VALID", W_init: Initializer | None = None,
                 b_init: Initializer = normal(1e-6)) -> Layer:
     """A convolution with a bias; `dimension_numbers` are the layouts of inputs, filters and outputs."""
@@ -92,7 +92,7 @@ def GeneralConv(dimension_numbers: Sequence[str], out_chan: int, filter_shape: S
     return _convolution(convolve, shape, dimension_numbers, out_chan, filter_shape, W_init, b_init)
 
 
-def GeneralConvTranspose(dimension_numbers: Sequence[str], out_chan: int, filter_shape: Sequence[int],
+def GeneralConvTranspose(dimension_numbers: tuple[str, str, str], out_chan: int, filter_shape: Sequence[int],
                          strides: Sequence[int] | None = None, padding: str = "VALID",
                          W_init: Initializer | None = None, b_init: Initializer = normal(1e-6)) -> Layer:
     """A transposed convolution with a bias; `dimension_numbers` are the layouts of inputs, filters and outputs."""
