@@ -49,8 +49,8 @@ def Dense(out_dim: int, W_init: Initializer = glorot_normal(), b_init: Initializ
     return init_fun, apply_fun
 
 
-def _filters(dimension_numbers: tuple[str, str, str], out_chan: int, filter_shape: Sequence[int], input_shape: Sequence[int]
-             ) -> tuple[tuple, tuple]:
+def _filters(dimension_numbers: tuple[str, str, str], out_chan: int, filter_shape: Sequence[int],
+             input_shape: Sequence[int]) -> tuple[tuple, tuple]:
     """The shapes of a convolution's filters and of its bias."""
     inputs, filters, outputs = dimension_numbers
     window = iter(filter_shape)
