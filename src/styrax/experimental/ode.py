@@ -270,19 +270,20 @@ def _backward(func: Callable, options: _Options, residuals: tuple, cotangent: Ar
         f, pull = vjp(func, y, -negative_t, *args)
         return (-f, *pull(y_bar))
 
-    def back(carry: tuple, i: Array) -> tuple[tuple, Array]:
+    def back(carry: tuple, here: tuple) -> tuple[tuple, Array]:
         y_bar, t0_bar, args_bar = carry
-        t_bar = jnp.dot(func(ys[i], ts[i], *args), cotangent[i])
-        state = (ys[i], y_bar, t0_bar - t_bar.astype(ts.dtype), args_bar)
-        out = odeint(lambda s, t, *args: _regroup(adjoint(s, t, *args)), state, jnp.stack([-ts[i], -ts[i - 1]]), *args,
+        y, t, entering, before, entering_before = here
+        t_bar = jnp.dot(func(y, t, *args), entering)
+        state = (y, y_bar, t0_bar - t_bar.astype(ts.dtype), args_bar)
+        out = odeint(lambda s, t, *args: _regroup(adjoint(s, t, *args)), state, jnp.stack([-t, -before]), *args,
                      **options._asdict())
         _, y_bar, t0_bar, args_bar = tree.tree_map(lambda x: x[1], out)
-        return (y_bar + cotangent[i - 1], t0_bar, args_bar), t_bar
+        return (y_bar + entering_before, t0_bar, args_bar), t_bar.astype(ts.dtype)
 
     start = (cotangent[-1], jnp.zeros((), ts.dtype), tree.tree_map(jnp.zeros_like, args))
-    (y_bar, t0_bar, args_bar), ts_bar = lax.scan(back, start, jnp.arange(len(ts) - 1, 0, -1))
-    ts_bar = jnp.concatenate([t0_bar[None], ts_bar[::-1].astype(ts.dtype)])
-    return (y_bar, ts_bar, *args_bar)
+    steps = (ys[1:], ts[1:], cotangent[1:], ts[:-1], cotangent[:-1])
+    (y_bar, t0_bar, args_bar), ts_bar = lax.scan(back, start, steps, reverse=True)
+    return (y_bar, jnp.concatenate([t0_bar[None], ts_bar]), *args_bar)
 
 
 def _regroup(slopes: tuple) -> tuple:
