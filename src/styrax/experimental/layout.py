@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ..core.arrays.devices import Device, Sharding
+from ..core.trees import tree, tree_paths
+from ..core.types.typing import PyTree
+from ..lax.shaping.annotations import layout_constraint_p
 
 
 class Layout:
@@ -28,6 +33,25 @@ class Layout:
 
     def __repr__(self) -> str:
         return f"Layout(major_to_minor={self.major_to_minor}, tiling={self.tiling})"
+
+
+def with_layout_constraint(x: PyTree, layouts: PyTree) -> PyTree:
+    """Arrays that are to lie in memory in a given order. On CPUs they lie row after row in any case.
+
+    Args:
+      x: a tree of arrays.
+      layouts: their `Layout`s: a tree like `x`, or a prefix of it.
+
+    Raises:
+      ValueError: a layout orders more or fewer dimensions than the array has.
+    """
+    leaves, treedef = tree.tree_flatten(x)
+    found = tree_paths.broadcast_prefix(layouts, x, is_leaf=lambda leaf: isinstance(leaf, Layout))
+    for leaf, layout in zip(leaves, found, strict=True):
+        if sorted(layout.major_to_minor) != list(range(np.ndim(leaf))):
+            raise ValueError(f"the layout {layout} does not order the dimensions of an array of shape {np.shape(leaf)}")
+    return tree.tree_unflatten(treedef, [
+        layout_constraint_p.bind(leaf, layout=layout) for leaf, layout in zip(leaves, found, strict=True)])
 
 
 class Format:
