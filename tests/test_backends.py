@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 import re
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
+import jax as oracle
 import numpy as np
 import pytest
 
@@ -110,6 +112,81 @@ def test_stages_on_a_second_backend():
     assert "mul" in compiled.as_text()
     assert compiled.cost_analysis() == {"equations": 2.0}
     assert compiled.memory_analysis().argument_size_in_bytes == 24
+
+
+def quietly(fun, **options):
+    """`jit` with the options that it warns of."""
+    with pytest.warns(DeprecationWarning, match="backend and device argument on jit is deprecated"):
+        return jax.jit(fun, **options)
+
+
+CHOICES = {
+    "backend": lambda fun, **options: quietly(fun, backend="toy", **options),
+    "device": lambda fun, **options: quietly(fun, device=toy.devices()[0], **options),
+    "shardings": lambda fun, **options: jax.jit(
+        fun, in_shardings=jax.sharding.SingleDeviceSharding(toy.devices()[0]), **options),
+}
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_a_function_is_compiled_where_it_was_told_to(choice):
+    """Whatever the default is, and wherever the arguments are."""
+    there = set(toy.devices())
+    f = CHOICES[choice](lambda x, y: {"a": x * y + 1, "b": (x,)})
+    x = np.arange(3, dtype=np.float32)
+    for args in ((x, x), (jnp.asarray(x), x), (jax.device_put(x, toy.devices()[0]), jnp.asarray(x))):
+        out = f(*args)
+        np.testing.assert_array_equal(np.asarray(out["a"]), x * x + 1)
+        for leaf in jax.tree.leaves(out):
+            assert leaf.devices() == there and leaf.committed and type(leaf.buffer) is Buffer
+    compiled = f.lower(x, x).compile()
+    assert type(compiled.runtime_executable()) is Executable
+    assert compiled(x, x)["a"].devices() == there
+    with pytest.raises(NotImplementedError, match="sort on the platform toy"):
+        CHOICES[choice](jnp.sort)(x)
+    assert jax.jit(lambda x: x + 1)(x).devices() == set(jax.devices())  # others are not concerned
+
+
+@pytest.mark.parametrize("choice", CHOICES)
+def test_transformations_of_a_function_elsewhere(choice):
+    x = np.arange(4, dtype=np.float32)
+    f = CHOICES[choice](lambda x: jnp.sum(jnp.sin(x) * x))
+    slope = CHOICES[choice](jax.grad(f))(x)
+    np.testing.assert_allclose(np.asarray(slope), np.sin(x) + x * np.cos(x), rtol=1e-6)
+    assert slope.devices() == set(toy.devices())
+    mapped = CHOICES[choice](jax.vmap(lambda x: x * 2))(x)
+    np.testing.assert_array_equal(np.asarray(mapped), 2 * x)
+    assert float(CHOICES[choice](lambda x: x)(jnp.float32(3))) == 3
+    empty = CHOICES[choice](lambda x: x + 1)(np.zeros((0, 2), np.float32))
+    assert empty.shape == (0, 2) and empty.devices() == set(toy.devices())
+
+
+@pytest.mark.usefixtures("default")
+def test_a_function_for_the_other_backend():
+    """The choice holds against the default, too."""
+    f = quietly(jnp.sort, backend="cpu")
+    out = f(jax.device_put(np.array([2, 1], np.float32)))
+    assert out.devices() == set(jax.devices("cpu")) and type(out.buffer) is executable.Memory
+    np.testing.assert_array_equal(np.asarray(out), [1, 2])
+
+
+@pytest.mark.parametrize("name", ["nowhere", "", None])
+def test_names_of_backends(name):
+    """As in JAX: an unknown one is an error of the call, an empty one is the default's."""
+    def outcome(j):
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            f = j.jit(lambda x: x + 1, backend=name)
+        kinds = [w.category for w in warned]
+        try:
+            out = f(np.float32(1))
+        except RuntimeError as error:
+            with pytest.raises(RuntimeError, match=f"Unknown backend {name}"):
+                f.lower(np.float32(1))
+            return kinds, str(error).partition(".")[0]
+        return kinds, float(out), out.committed
+
+    assert outcome(jax) == outcome(oracle)
 
 
 @pytest.mark.usefixtures("default")

@@ -4,6 +4,7 @@ for tests of rules that must not depend on our own compiler."""
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from styrax.core.tracing.staging import trace_to_jaxpr
 from styrax.core.tracing.trace import get_aval
 from styrax.core.types import dtypes, physical
 from styrax.core.types.avals import ShapedArray
-from styrax.xla.stablehlo import module_text
+from styrax.xla.stablehlo import module
 
 
 @functools.cache
@@ -27,16 +28,23 @@ def _client() -> tuple[Any, Any]:
     return device.client, _jax.DeviceList((device,))
 
 
-def compile_text(text: str) -> Any:
-    """A loaded executable of a StableHLO module."""
-    from jaxlib import xla_client
+def compile_text(text: str, callbacks: Sequence[Callable[..., Any]] = ()) -> Any:
+    """A loaded executable of a StableHLO module, and the Python functions that it calls by their numbers."""
+    from jax._src.interpreters import mlir
+    from jaxlib import lapack, xla_client
+    from jaxlib.mlir import ir
 
     client, devices = _client()
     options = xla_client.CompileOptions()
     debug = options.executable_build_options.debug_options
     debug.xla_backend_optimization_level = 0  # programs of tests run once
     debug.xla_llvm_disable_expensive_passes = True
-    return client.compile_and_load(text, devices, options)
+    if "lapack_" in text:
+        lapack._lapack.initialize()
+    if not callbacks:
+        return client.compile_and_load(text, devices, options)
+    with mlir.make_ir_context():
+        return client.compile_and_load(ir.Module.parse(text), devices, options, list(callbacks))
 
 
 class Executable:
@@ -46,8 +54,9 @@ class Executable:
         closed = physical.lower(closed)
         self.in_avals = closed.in_avals
         self.out_avals = closed.out_avals
-        self.text = module_text(closed)
-        self.executable = compile_text(self.text)
+        printed = module(closed)
+        self.text = printed.text()
+        self.executable = compile_text(self.text, printed.callbacks)
 
     def __call__(self, *args: Any) -> list[np.ndarray]:
         import jax

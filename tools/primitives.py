@@ -16,22 +16,11 @@ from styrax.core.types.physical import physicals
 
 PACKAGES = ("core", "lax", "random", "transforms")  # where primitives are made
 
-RULE, NONE, UNDEFINED, TO_COME = "rule", "–", "undefined", "to come"
+RULE, NONE, UNDEFINED = "rule", "–", "undefined"
 
 # Gaps of primitives that JAX does not have, with the mathematical reason.
 NOT_DEFINED = {
     ("transpose", "random_gamma_grad"): "is not linear",
-}
-
-# What needs several devices, LAPACK's custom calls, calls into Python, or run-time sizes, in programs for XLA; and
-# collectives in programs for the CPU, outside of `vmap`.
-COLLECTIVES = frozenset(("all_gather", "all_to_all", "axis_index", "pbroadcast", "ppermute", "reduce_scatter"))
-MISSING = {
-    "loops": COLLECTIVES,
-    "StableHLO": COLLECTIVES | {
-        "cholesky_update", "debug_callback", "debug_print", "dim_as_value", "eig", "eigh", "geqrf", "hessenberg",
-        "householder_product", "io_callback", "lu", "lu_pivots_to_permutation", "ormqr", "pure_callback", "qr", "schur",
-        "svd", "tridiagonal", "tridiagonal_solve"},
 }
 
 HEAD = """# Rules and primitives
@@ -45,7 +34,7 @@ compares this file with them, and asks JAX about each gap.
   flow by its trait; **keys**, the equation is rewritten on the plain arrays behind keys; **discharged**, references
   have become values; **no operands**, nothing is mapped; **no results**, nothing is handed back.
 - **at once**: bound, it runs what it calls, and no program has an equation of it.
-- **–**: JAX has no such rule either. **undefined**: mathematics has none. **to come**: it is missing.
+- **–**: JAX has no such rule either. **undefined**: mathematics has none.
 
 """
 
@@ -125,9 +114,7 @@ def cell(column: str, p: Primitive) -> str:
     if runs_at_once(p):
         return "at once"
     text = COLUMNS[column](p)
-    if text == NONE and (column, p.name) in NOT_DEFINED:
-        return UNDEFINED
-    return TO_COME if text != RULE and p.name in MISSING.get(column, ()) else text
+    return UNDEFINED if text == NONE and (column, p.name) in NOT_DEFINED else text
 
 
 def traits(p: Primitive) -> str:

@@ -43,8 +43,6 @@ _HOMES = {
     "transforms.ref_indexing": "ds",
     "transforms.refs": "Ref empty_ref free_ref freeze new_ref",
     "transforms.scopes": "named_call named_scope",
-    # names that JAX has removed
-    "core.trees.tree": "tree_flatten tree_leaves tree_map tree_structure tree_transpose tree_unflatten",
 }
 _ALIASES = {"checking_leaks": "check_tracer_leaks", "jacobian": "jacrev", "remat": "checkpoint"}
 _MODULES = (
@@ -132,7 +130,6 @@ if TYPE_CHECKING:  # the same names for type checkers and editors
     )
     from .core.settings.config import check_tracer_leaks as checking_leaks
     from .core.tracing.trace import ensure_compile_time_eval, typeof
-    from .core.trees.tree import tree_flatten, tree_leaves, tree_map, tree_structure, tree_transpose, tree_unflatten
     from .core.types.avals import ShapeDtypeStruct
     from .core.types.dtypes import float0
     from .lax.collectives.placing import device_put, reshard
@@ -205,7 +202,7 @@ if TYPE_CHECKING:  # the same names for type checkers and editors
         "remove_size_one_mesh_axis_from_type", "reshard", "scipy", "set_mesh", "shard_map", "sharding",
         "softmax_custom_jvp", "stages", "test_util", "thread_guard", "threefry_partitionable", "transfer_guard",
         "transfer_guard_device_to_device", "transfer_guard_device_to_host", "transfer_guard_host_to_device", "tree",
-        "tree_flatten", "tree_leaves", "tree_map", "tree_structure", "tree_transpose", "tree_unflatten", "tree_util",
+        "tree_util",
         "typeof", "typing", "value_and_grad", "version", "vjp", "vmap",
     ]
 else:

@@ -1,4 +1,4 @@
-"""`python -m styrax script.py [args…]`, `-m module [args…]`, `-c code [args…]`: runs a program written for JAX."""
+"""`python -m styrax …`: Python for programs written for JAX. See `compat.launcher`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from .compat.launcher import USAGE, UsageError, run
 
 
 def main(args: list[str]) -> int:
-    if not args or args[0] in ("-h", "--help"):
+    if args and args[0] in ("-h", "--help"):
         print(USAGE)
-        return 0 if args else 2
+        return 0
     install()
     try:
         return run(args)

@@ -19,38 +19,9 @@ from styrax.numpy.promotion import check_arraylike, convert, unwrap
 from styrax.numpy.updates import scatter
 
 __all__ = [
-    "index", "index_add", "index_max", "index_min", "index_mul", "index_update", "segment_max", "segment_min",
+    "segment_max", "segment_min",
     "segment_prod", "segment_sum",
 ]
-
-# Updates by index as functions, which JAX has removed for `x.at[idx].set(y)` and its kin.
-index = np.index_exp
-
-
-def index_update(x: Any, idx: Any, y: Any) -> Any:
-    """`x` with the elements at `idx` replaced by `y`."""
-    return asarray(x).at[idx].set(y)
-
-
-def index_add(x: Any, idx: Any, y: Any) -> Any:
-    """`x` with `y` added to the elements at `idx`."""
-    return asarray(x).at[idx].add(y)
-
-
-def index_mul(x: Any, idx: Any, y: Any) -> Any:
-    """`x` with the elements at `idx` multiplied by `y`."""
-    return asarray(x).at[idx].multiply(y)
-
-
-def index_min(x: Any, idx: Any, y: Any) -> Any:
-    """`x` with the elements at `idx` replaced by the smaller of them and `y`."""
-    return asarray(x).at[idx].min(y)
-
-
-def index_max(x: Any, idx: Any, y: Any) -> Any:
-    """`x` with the elements at `idx` replaced by the greater of them and `y`."""
-    return asarray(x).at[idx].max(y)
-
 
 def _lowest(dtype: Any) -> Any:
     if dtype == np.bool_:

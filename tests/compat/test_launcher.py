@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
 import signal
+import subprocess
+import sys
 import textwrap
+from importlib.metadata import entry_points
 
 import pytest
 
-from tests.compat.running import lines, run
+from tests.compat.running import SOURCE, environment, lines, run
 
 # name of the script, its text: run by python and by python -m styrax, they give the same output, errors and status
 SAME = {
@@ -107,7 +112,6 @@ def test_interrupt_is_a_signal():
 
 
 def test_usage():
-    assert run().returncode == 2
     assert run("--help").returncode == 0
     assert run("-c").returncode == 2
     assert run("--unknown", "x.py").returncode == 2
@@ -122,3 +126,75 @@ def test_import_is_cheap():
 
 def test_packages_come_with_jax():
     assert lines("-c", "import jax; print(jax.lax.linalg.lu.__name__, jax.numpy.linalg.inv.__name__)") == ["lu inv"]
+
+
+@pytest.mark.parametrize("args", [
+    ["-V"], ["-W", "error", "-c", "import warnings; warnings.warn('x')"], ["-Xdev", "-c", "1"],
+    ["-O", "-c", "print(__debug__)"], ["-cprint(3)"], ["-Q"],
+])
+def test_options_are_those_of_python(args):
+    wanted, found = run(*args, plain=True, PYTHONWARNINGS=""), run(*args, PYTHONWARNINGS="")
+    assert (found.stdout, found.stderr, found.returncode) == (wanted.stdout, wanted.stderr, wanted.returncode)
+
+
+def test_options_reach_the_drop_in(tmp_path):
+    (tmp_path / "program.py").write_text("import sys, jax; print(sys.argv[1:], sys.flags.dev_mode, jax.lax.__name__)")
+    assert lines("-X", "dev", "program.py", "-c", cwd=tmp_path) == ["['-c'] True styrax.lax"]
+    assert run("-I", "-c", "1").returncode == 2
+    assert run("-WI", "-c", "1").returncode == 0
+
+
+def test_standard_input():
+    assert run(stdin="import jax, sys; print(jax.__name__, sys.argv)").stdout == "styrax ['']\n"
+
+
+def test_interactive_after_a_program(tmp_path):
+    (tmp_path / "program.py").write_text("import jax; x = jax.numpy.arange(3)")
+    done = run("-i", "program.py", cwd=tmp_path, stdin="print(x + 1)\nprint(jax.grad(lambda v: v * v)(3.0))\n")
+    assert done.stdout.split("\n")[:2] == ["[1 2 3]", "6.0"], done.stderr
+
+
+def test_console():
+    """Without a program on a terminal: Python's own prompt."""
+    main, child = os.openpty()
+    process = subprocess.Popen([sys.executable, "-m", "styrax"], stdin=child, stdout=child, stderr=child,
+                               env=environment(TERM="dumb", PYTHON_BASIC_REPL="1"), close_fds=True)
+    os.close(child)
+    os.write(main, b"import jax\nprint(jax.numpy.arange(3) * 7)\nexit()\n")
+    shown = b""
+    try:
+        while chunk := os.read(main, 4096):
+            shown += chunk
+    except OSError:  # the other side is closed
+        pass
+    os.close(main)
+    assert process.wait(60) == 0
+    assert b">>> " in shown and b"[ 0  7 14]" in shown
+
+
+def test_kernel_specification(tmp_path):
+    """Written by Jupyter's own tool, which is asked for its folder: here one that notes what it gets."""
+    package = tmp_path / "jupyter_client"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "kernelspec.py").write_text(textwrap.dedent("""
+        import pathlib
+        class KernelSpecManager:
+            def install_kernel_spec(self, source, name, user, prefix):
+                print(name, user, prefix)
+                print(pathlib.Path(source, "kernel.json").read_text())
+                return "there"
+        """))
+    out = lines("kernel", "install", "--prefix", "p", cwd=tmp_path, PYTHONPATH=f"{tmp_path}{os.pathsep}{SOURCE}")
+    assert out[0] == "styrax False p" and out[-1] == "Installed kernel styrax in there"
+    written = json.loads("\n".join(out[1:-1]))
+    assert written["argv"] == [sys.executable, "-m", "styrax", "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    assert run("kernel", "install", "--nonsense").returncode == 2
+
+
+def test_pytest_option(tmp_path):
+    (tmp_path / "conftest.py").write_text("import jax\nassert jax.__name__ == 'styrax'")
+    (tmp_path / "test_it.py").write_text("import jax\ndef test(): assert float(jax.numpy.ones(2).sum()) == 2")
+    plugin = [] if "styrax" in {e.name for e in entry_points(group="pytest11")} else ["-p", "styrax.compat.testing"]
+    done = run("-m", "pytest", "-q", *plugin, "--styrax", "-p", "no:cacheprovider", cwd=tmp_path, plain=True)
+    assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout

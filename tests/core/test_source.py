@@ -34,15 +34,6 @@ def test_our_own_frames_are_hidden():
     assert wrapped().file_name == HERE
 
 
-def test_stack_goes_outwards():
-    def inner():
-        return source.current_stack(2)
-
-    first, second = inner()
-    assert first.function_name.endswith("inner")
-    assert second.function_name == "test_stack_goes_outwards"
-
-
 def test_same_place_is_equal():
     first, second = (place() for _ in range(2))
     assert first == second and hash(first) == hash(second)

@@ -7,6 +7,8 @@ import importlib.machinery
 import importlib.util
 import sys
 
+from . import removals
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # every child process loads this module: it imports next to nothing
     from collections.abc import Iterator, Sequence
@@ -89,9 +91,12 @@ class Finder:
     """Finds `jax`, `jaxlib` and their submodules, and the metadata of their distributions, installed or not."""
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> Any:
+        if name.startswith("styrax."):
+            return _with_removed_names(name, path)
         own = own_name(name)
         if own is None:
             return None
+        own = removals.module(name) or own
         found = sys.modules.get(own)
         if found is None:
             try:
@@ -123,6 +128,23 @@ class Finder:
                 yield Distribution(known)
 
 
+def _with_removed_names(name: str, path: Sequence[str] | None) -> importlib.machinery.ModuleSpec | None:
+    """Our own module as everyone finds it, for modules from which JAX has removed names: it gets them back."""
+    if name not in removals.SERVED:
+        return None
+    spec = importlib.machinery.PathFinder.find_spec(name, path)
+    if spec is None or spec.loader is None:
+        return None
+    execute = spec.loader.exec_module
+
+    def exec_module(module: ModuleType) -> None:
+        execute(module)
+        removals.serve(module)
+
+    spec.loader.exec_module = exec_module  # type: ignore[method-assign]
+    return spec
+
+
 _finder = Finder()
 
 
@@ -147,6 +169,7 @@ def install(*, children: bool = True) -> None:
                                "import of it")
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
+        removals.serve_all()
     if children:
         from .processes import prepare_children
 

@@ -1,4 +1,4 @@
-"""Runs a script, module or piece of code as `python` itself would, in a `__main__` of its own."""
+"""Runs a script, module or piece of code as `python` itself would, in a `__main__` of its own; or Python itself."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from collections.abc import Callable
 from types import CodeType, ModuleType, TracebackType
 from typing import Any, NoReturn
 
-USAGE = """usage: python -m styrax script.py [args...] | -m module [args...] | -c code [args...] | - [args...]
+USAGE = """usage: python -m styrax [option] ... [-c code | -m module | script.py | -] [args...]
+       python -m styrax kernel install [--user | --sys-prefix | --prefix PATH] [--name NAME]
 
-Runs a program written for JAX: `import jax` and its submodules resolve to Styrax."""
+Runs a program written for JAX: `import jax` and its submodules resolve to Styrax. Without a program: interactively.
+The options are Python's (-i, -X, -W, -V, ...)."""
 
 
 class UsageError(Exception):
@@ -24,6 +26,8 @@ def run(args: list[str]) -> int:
 
     Returns the exit status. Raises SystemExit where the program does, UsageError for arguments without sense.
     """
+    if not args:
+        return interpreter([]) if sys.stdin is not None and sys.stdin.isatty() else stdin([], "")
     first, rest = args[0], args[1:]
     if first in ("-c", "-m"):
         if not rest:
@@ -32,8 +36,44 @@ def run(args: list[str]) -> int:
     if first == "-":
         return stdin(rest)
     if first.startswith("-"):
-        raise UsageError(f"Unknown option: {first}")
+        return interpreter(args)
+    if first == "kernel" and rest[:1] == ["install"] and not os.path.exists(first):
+        from .kernel import install
+
+        return install(rest[1:])
     return script(first, rest)
+
+
+def interpreter(args: list[str]) -> NoReturn:
+    """`python args…` as a process in place of this one, which the environment tells of the drop-in: see `processes`.
+
+    Raises UsageError for options that make Python ignore its environment or `site`.
+    """
+    deaf = _given_flags(args) & {"I", "E", "S"}
+    if deaf:
+        raise UsageError(f"With -{min(deaf)} Python cannot be told of the drop-in: call styrax.compat.install()")
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, *args])
+
+
+def _given_flags(args: list[str]) -> set[str]:
+    """The letters of the options that stand before the program."""
+    found: set[str] = set()
+    rest = iter(args)
+    for arg in rest:
+        if not arg.startswith("-") or arg == "-":
+            break
+        if arg.startswith("--"):
+            continue
+        for at, letter in enumerate(arg[1:], 2):
+            found.add(letter)
+            if letter in "cm":
+                return found
+            if letter in "XW":
+                if at == len(arg):  # its value is the next argument
+                    next(rest, None)
+                break
+    return found
 
 
 def code(text: str, args: list[str]) -> int:
@@ -57,9 +97,9 @@ def module(name: str, args: list[str]) -> int:
     return _guard(lambda: runpy._run_module_as_main(name))  # type: ignore[attr-defined]
 
 
-def stdin(args: list[str]) -> int:
-    """`python - args…`: the program is read from standard input."""
-    sys.argv = ["-", *args]
+def stdin(args: list[str], name: str = "-") -> int:
+    """`python - args…`, or `python < program` with the name "": the program is read from standard input."""
+    sys.argv = [name, *args]
     _first_path("")
     text = sys.stdin.read()
     return _guard(lambda: _execute(compile(text, "<stdin>", "exec", dont_inherit=True), _fresh_main()))
@@ -149,6 +189,9 @@ def _report(error: BaseException) -> None:
     traceback = error.__traceback__
     while traceback is not None and traceback.tb_frame.f_code.co_filename == __file__:
         traceback = traceback.tb_next
+    source = sys.modules.get("styrax.core.tracing.source")
+    if source is not None and source.filtering():
+        traceback = source.filter_traceback(traceback) or traceback
     if isinstance(error, SyntaxError) and traceback is None:
         error.__traceback__ = None
     error = error.with_traceback(traceback)

@@ -37,6 +37,7 @@ class Accesses:
         self.writer, self.arena, self.module = writer, writer.arena, writer.module
         self.op, self.line = writer.op, writer.line
         self.values, self.value = values, values.value
+        self.root = writer.module.placement.root
 
     # -- memory ------------------------------------------------------------------------------------------
     def _guards(self, place: Expr) -> tuple[Expr, list[Expr]]:
@@ -219,7 +220,7 @@ class Accesses:
                     place: Expr) -> str:
         """Complex numbers side by side: both parts are loaded at once, then taken apart."""
         memo = self.writer.scopes[self.writer.at].memo
-        key = ("pairs", buffer.root, place, mask)
+        key = ("pairs", self.root(buffer), place, mask)
         wide = memo.get(key)
         v = vector(t, 2 * lanes)
         if wide is None:
@@ -308,7 +309,7 @@ class Accesses:
 
     def forget(self, buffer: Buffer) -> None:
         """After a write: what was loaded from the buffer is out of date."""
-        root = buffer.root
+        root = self.root(buffer)
         for scope in self.writer.scopes:
             stale = [k for k in scope.memo if self._reads(k, root)]
             for k in stale:

@@ -33,26 +33,27 @@ INSTANT = 1500  # instructions of a whole call for which optimised code is not w
 def generate(program: Program, sizes: int = 0) -> Module:
     """The program as LLVM IR: the function `run(ptr slots, ptr cancel)`, which gives a status, and the parts that
     threads share."""
-    machine = llvm.host()
-    module = Module(program.builder, machine.vector_bytes, bounds=debugging("bounds"),
-                    long=sizes > 0 or program.work >= LONG)
+    machine, placement = llvm.host(), program.placement
+    module = Module(program.builder.arena, machine.vector_bytes, program.builder.scalars.numerics, placement,
+                    bounds=debugging("bounds"), long=sizes > 0 or program.work >= LONG)
     f = Function(module, "run", "ptr %slots, ptr %cancel", "i32")
     order = [b for b in program.inputs if b is not None] + [b for b, _ in program.constants]
     order += [b for b in program.outputs if b is not None]
     for i, buffer in enumerate(order):
         f.writer.entry.append(f"  %b{i}p = getelementptr ptr, ptr %slots, i64 {i}")
         f.writer.entry.append(f"  %b{i} = load ptr, ptr %b{i}p")
-        if buffer.alias is None:
+        if buffer not in placement.aliases:
             f.values.pointers[buffer] = f"%b{i}"
-    if program.workspace:
+    if placement.workspace:
         f.writer.entry.append(f"  %wsp = getelementptr ptr, ptr %slots, i64 {len(order)}")
         f.writer.entry.append("  %ws = load ptr, ptr %wsp")
         for k, buffer in enumerate(program.builder.buffers):
-            if buffer.offset is not None:
-                f.writer.entry.append(f"  %t{k} = getelementptr i8, ptr %ws, i64 {buffer.offset}")
+            offset = placement.offsets.get(buffer)
+            if offset is not None:
+                f.writer.entry.append(f"  %t{k} = getelementptr i8, ptr %ws, i64 {offset}")
                 f.values.pointers[buffer] = f"%t{k}"
-    at = len(order) + bool(program.workspace)
-    for number, size in program.builder.sizes.items():
+    at = len(order) + bool(placement.workspace)
+    for number, size in program.builder.sizes.known.items():
         if number < sizes:
             f.writer.entry.append(f"  %n{number}p = getelementptr i64, ptr %slots, i64 {at + number}")
             f.writer.entry.append(f"  %n{number} = load i64, ptr %n{number}p")

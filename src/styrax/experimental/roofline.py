@@ -163,15 +163,14 @@ def _dot(context: RooflineRuleContext, lhs: RooflineShape, rhs: RooflineShape, *
 
 def _positions(size: int, window: int, out: int, stride: int, low: int, base: int, dilation: int) -> int:
     """How many elements of windows along one dimension are elements of the array, not padding or holes."""
-    starts, taps = np.arange(out, dtype=np.int64) * stride - low, np.arange(window, dtype=np.int64) * dilation
-    if base == 1:  # of each window, the taps from the array's first element to its last
-        first, last = -(starts // dilation), (size - 1 - starts) // dilation
-        return int(np.maximum(np.minimum(last, window - 1) - np.maximum(first, 0) + 1, 0).sum())
-    count = 0
-    for start in starts:
-        at = start + taps
-        count += int(((at >= 0) & (at <= (size - 1) * base) & (at % base == 0)).sum())
-    return count
+    starts = np.arange(out, dtype=np.int64) * stride - low
+    first = np.maximum(-(starts // dilation), 0)
+    last = np.minimum(((size - 1) * base - starts) // dilation, window - 1)
+    shared = math.gcd(dilation, base)
+    period = base // shared  # of the taps that meet elements and not holes, beginning with `tap`
+    tap = -starts // shared % period * pow(dilation // shared, -1, period) % period
+    count = (last - tap) // period - (first - 1 - tap) // period
+    return int(np.where((last >= first) & (starts % shared == 0), count, 0).sum())
 
 
 @register_roofline(conv_general_dilated_p)
@@ -294,7 +293,7 @@ def _spread(f: Function, mesh: Any, in_specs: Any, out_specs: Any) -> Function:
     """The function over a mesh, if there is one."""
     if mesh is None or in_specs is None or out_specs is None:
         return f
-    from ..parallel.mapping import shard_map
+    from .. import shard_map
 
     return shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False)
 

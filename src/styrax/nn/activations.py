@@ -318,7 +318,15 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
 
 
 def _glu(x: ArrayLike, axis: int = -1) -> Array:
-    """The first half of `x` along `axis` times the sigmoid of the second. Raises ValueError for an odd size."""
+    """The first half of `x` along `axis` times the sigmoid of the second. Raises ValueError for an odd size.
+
+    Args:
+      x: an array of even size along `axis`.
+      axis: the axis that is halved.
+
+    Returns:
+      an array of the shape of `x`, half as long along `axis`.
+    """
     from styrax.numpy.concatenation import split
 
     (x,) = arrays("glu", x)
@@ -418,10 +426,18 @@ def _standardize(x: ArrayLike, axis: Axis = -1, mean: ArrayLike | None = None, v
     """x less its mean, divided by its standard deviation, along `axis`.
 
     Args:
+      x: an array; integers are taken as floats.
+      axis: an int, or several.
       mean, variance: what to use instead of the elements' own; for `variance`, `mean` is needed, too.
       epsilon: is added to the variance.
       where: elements to take the mean and variance of.
       algorithm: "fast" computes the variance as mean(x²) - mean(x)², "stable" from the differences.
+
+    Returns:
+      an array of the shape of `x` and of its float dtype.
+
+    Raises:
+      ValueError: for another algorithm.
     """
     (x,) = promote_args_inexact("standardize", x)
     if mean is None:
@@ -456,6 +472,18 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, a
 
     Integers out of range give zeros. `axis` may be the name of a mapped axis, which then stands for the
     new one.
+
+    Args:
+      x: integers.
+      num_classes: length of the vectors.
+      dtype: dtype of the result.
+      axis: where the new axis goes, or the name of a mapped one.
+
+    Returns:
+      an array of the shape of `x` with one more dimension, of dtype `dtype` (by default the float dtype in force).
+
+    Raises:
+      ValueError: the named axis has another size than `num_classes`.
 
     Example:
       >>> import styrax as jax

@@ -193,6 +193,13 @@ def get_scaled_dot_general_config(mode: str, global_scale: Array | None = None) 
     """The settings of a block-scaled format: "nvfp4" (blocks of 16) or "mxfp8" (blocks of 32).
 
     Raises ValueError for other modes, and for a global scale with "mxfp8".
+
+    Args:
+      mode: the format.
+      global_scale: a scalar of float32 by which all blocks are scaled besides, for "nvfp4".
+
+    Returns:
+      the settings, for the argument `configs` of `scaled_dot_general`.
     """
     if mode == "nvfp4":
         one = np.ones((1,), np.float32)
@@ -229,6 +236,16 @@ def scaled_dot_general(lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: DotDim
     `configs` is a list of settings (`get_scaled_dot_general_config`), for the left and the right operand
     and those of the derivatives; without it nothing is rounded. Raises ValueError for several
     contracted axes with `configs`.
+
+    Args:
+      lhs, rhs: arrays of floats.
+      dimension_numbers: as for `lax.dot_general`.
+      preferred_element_type: dtype of the result.
+      configs: settings for both operands and their derivatives, or None.
+      implementation: "cudnn" or None; both compute the same here.
+
+    Returns:
+      an array of dtype `preferred_element_type`, of the shape that `lax.dot_general` gives.
     """
     kind = np.dtype(np.float32) if preferred_element_type is None else np.dtype(preferred_element_type)
     lhs, rhs = (asarray(x) for x in promote_dtypes(lhs, rhs))

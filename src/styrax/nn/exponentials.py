@@ -62,6 +62,10 @@ def logsumexp(a: ArrayLike, axis: Axis = None, b: ArrayLike | None = None, keepd
         negative sum of real numbers gives NaN.
       where: booleans; elements where they are False are left out.
 
+    Returns:
+      an array of the shape of `a` without the reduced axes, and of the float dtype of the arguments; with
+      `return_sign` a pair of such arrays.
+
     Example:
       >>> import styrax as jax
       >>> import styrax.numpy as jnp
@@ -98,7 +102,17 @@ def logsumexp(a: ArrayLike, axis: Axis = None, b: ArrayLike | None = None, keepd
 
 
 def _logmeanexp(x: ArrayLike, axis: Axis = None, where: ArrayLike | None = None, keepdims: bool = False) -> Array:
-    """log(mean(exp(x))) along `axis`, without overflow. Arguments as for `logsumexp`."""
+    """log(mean(exp(x))) along `axis`, without overflow. Arguments as for `logsumexp`.
+
+    Args:
+      x: exponents; integers are taken as floats.
+      axis: an int, several, or None for all.
+      where: booleans; elements where they are False are left out, and do not count.
+      keepdims: whether reduced axes stay, with size 1.
+
+    Returns:
+      an array of the shape of `x` without the reduced axes, and of its float dtype.
+    """
     (x,) = promote_dtypes_inexact(*arrays("logmeanexp", x))
     total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
     if where is None:
@@ -116,6 +130,14 @@ def softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Ar
     """exp(x) divided by its sum along `axis` (an int, or several): positive numbers that add up to 1.
 
     Elements where `where` is False are left out, and 0. Integers are taken as floats.
+
+    Args:
+      x: an array; integers are taken as floats.
+      axis: an int, or several.
+      where: booleans that broadcast with `x`; elements where they are False are left out.
+
+    Returns:
+      an array of the shape of `x` and of its float dtype.
 
     Example:
       >>> import styrax as jax
@@ -140,6 +162,14 @@ def _softmax(x: Any, axis: Any, where: Any) -> Array:
 @partial(jit, static_argnames=("axis",))
 def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """The logarithm of `softmax(x, axis)`, without loss of precision. Left-out elements are -∞.
+
+    Args:
+      x: an array; integers are taken as floats.
+      axis: an int, or several.
+      where: booleans that broadcast with `x`; elements where they are False are left out.
+
+    Returns:
+      an array of the shape of `x` and of its float dtype, with numbers up to 0.
 
     Example:
       >>> import styrax as jax

@@ -34,18 +34,46 @@ def _dtype(dtype: Any, default: Any) -> Any:
 
 def zeros(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None,
           out_sharding: ShardingLike | None = None) -> Array:
-    """An initializer that gives zeros. `key` is not used."""
+    """An initializer that gives zeros. `key` is not used.
+
+    Args:
+      key: anything.
+      shape: shape of the result.
+      dtype: dtype of the result; by default the float dtype in force.
+      out_sharding: sharding of the result.
+
+    Returns:
+      an array of shape `shape`.
+    """
     return zeros_(shape, _dtype(dtype, None), out_sharding=out_sharding)
 
 
 def ones(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike | None = None,
          out_sharding: ShardingLike | None = None) -> Array:
-    """An initializer that gives ones. `key` is not used."""
+    """An initializer that gives ones. `key` is not used.
+
+    Args:
+      key: anything.
+      shape: shape of the result.
+      dtype: dtype of the result; by default the float dtype in force.
+      out_sharding: sharding of the result.
+
+    Returns:
+      an array of shape `shape`.
+    """
     return ones_(shape, _dtype(dtype, None), out_sharding=out_sharding)
 
 
 def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     """An initializer that gives one value everywhere (or an array that broadcasts).
+
+    Args:
+      value: a number, or an array that broadcasts to the shape.
+      dtype: dtype of the arrays where the call names none; by default the float dtype in force.
+
+    Returns:
+      an initializer: a function `(key, shape, dtype, out_sharding)` that gives an array of shape `shape` with
+      `value` in it.
 
     Example:
       >>> import styrax as jax
@@ -60,7 +88,15 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
 
 
 def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
-    """An initializer that draws uniformly from [0, scale)."""
+    """An initializer that draws uniformly from [0, scale).
+
+    Args:
+      scale: the upper bound.
+      dtype: dtype of the arrays where the call names none; by default the float dtype in force.
+
+    Returns:
+      an initializer: a function `(key, shape, dtype, out_sharding)` that gives an array.
+    """
 
     def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Array:
         from styrax import random
@@ -72,7 +108,15 @@ def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initiali
 
 
 def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
-    """An initializer that draws from a normal distribution of mean 0."""
+    """An initializer that draws from a normal distribution of mean 0.
+
+    Args:
+      stddev: the standard deviation.
+      dtype: dtype of the arrays where the call names none; by default the float dtype in force.
+
+    Returns:
+      an initializer: a function `(key, shape, dtype, out_sharding)` that gives an array.
+    """
 
     def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Array:
         from styrax import random
@@ -90,7 +134,16 @@ def asarray_like(x: Any, dtype: Any) -> Any:
 
 def truncated_normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None, lower: ArrayLike = -2.0,
                      upper: ArrayLike = 2.0) -> Initializer:
-    """An initializer that draws from a normal distribution cut off at `lower` and `upper` times `stddev`."""
+    """An initializer that draws from a normal distribution cut off at `lower` and `upper` times `stddev`.
+
+    Args:
+      stddev: the standard deviation before the cut.
+      dtype: dtype of the arrays where the call names none; by default the float dtype in force.
+      lower, upper: the bounds, in units of `stddev`.
+
+    Returns:
+      an initializer: a function `(key, shape, dtype, out_sharding)` that gives an array.
+    """
 
     def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Array:
         from styrax import random
@@ -148,6 +201,8 @@ def variance_scaling(scale: ArrayLike, mode: str, distribution: str, in_axis: in
     """An initializer whose variance is `scale` divided by a number of connections.
 
     Args:
+      scale: the factor of the variance.
+      dtype: dtype of the arrays where the call names none; by default the float dtype in force.
       mode: the number: "fan_in" (inputs), "fan_out" (outputs), "fan_avg" (their mean) or
         "fan_geo_avg" (their geometric mean).
       distribution: "normal", "truncated_normal" (cut off at twice the deviation) or "uniform".
@@ -155,6 +210,10 @@ def variance_scaling(scale: ArrayLike, mode: str, distribution: str, in_axis: in
       batch_axis: axes that count to none.
 
     Raises ValueError for other modes and distributions, and for shapes of rank below 2.
+
+    Returns:
+      an initializer: a function `(key, shape, dtype, out_sharding)` that gives an array of shape
+      `shape`.
     """
 
     def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Array:
@@ -199,7 +258,15 @@ def _scaled(scale: float, mode: str, distribution: str, name: str, text: str) ->
         return variance_scaling(scale, mode, distribution, in_axis=in_axis, out_axis=out_axis, batch_axis=batch_axis,
                                 dtype=dtype)
 
-    return named(make, name, f"{text}\n\n    `variance_scaling({scale}, {mode!r}, {distribution!r})`, which see.")
+    return named(make, name, f"""{text}
+
+    Args:
+      in_axis, out_axis: the axes of the inputs and of the outputs; others count to both.
+      batch_axis: axes that count to none.
+      dtype: dtype of the arrays where the call names none; by default the float dtype in force.
+
+    Returns:
+      `variance_scaling({scale}, {mode!r}, {distribution!r})`, which see.""")
 
 
 glorot_uniform = _scaled(1.0, "fan_avg", "uniform", "glorot_uniform", "Glorot's (Xavier's) uniform initializer.")
@@ -216,6 +283,15 @@ def orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike |
     """An initializer that gives matrices with orthogonal rows or columns, whichever are fewer.
 
     Axes other than `column_axis` are the rows. Raises ValueError for shapes of rank below 2.
+
+    Args:
+      scale: factor of the orthonormal vectors.
+      column_axis: the axis of the columns; all others together are rows.
+      dtype: dtype of the arrays where the call names none; by default the float dtype in force.
+
+    Returns:
+      an initializer: a function `(key, shape, dtype, out_sharding)` that gives an array of at least
+      two dimensions.
     """
 
     def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Array:
@@ -242,6 +318,15 @@ def delta_orthogonal(scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DType
     """An initializer for convolution kernels: an orthogonal matrix in the middle, zeros around it.
 
     Raises ValueError for ranks other than 3, 4 and 5, and for more inputs than outputs.
+
+    Args:
+      scale: factor of the orthonormal vectors.
+      column_axis: the axis of the columns.
+      dtype: dtype of the arrays where the call names none; by default the float dtype in force.
+
+    Returns:
+      an initializer: a function `(key, shape, dtype, out_sharding)` that gives an array of 3 to 5
+      dimensions.
     """
 
     def init(key: Any, shape: Sequence[int], dtype: Any = dtype, out_sharding: Any = None) -> Array:

@@ -18,6 +18,7 @@ from styrax.core import hooks
 from styrax.core.arrays.array import Array, install_methods
 from styrax.core.programs.named import named
 from styrax.core.settings import config
+from styrax.core.tracing.source import boundary
 from styrax.core.tracing.trace import Tracer
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, DeviceLike, DTypeLike, Index, Object, ShapeLike, ShardingLike
@@ -65,6 +66,8 @@ def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
     """An operator: `function(self, other)`, with the decisions that need no promotion made here."""
     primitive, fast = binary.direct.get(function, (function, frozenset()))
 
+    function = boundary(function)
+
     def method(self: Array, other: ArrayLike) -> Array:
         kind = type(other)
         if kind is Array:
@@ -84,6 +87,7 @@ def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
     primitive, fast = binary.direct.get(function, (function, frozenset()))
+    function = boundary(function)
 
     def method(self: Array, other: ArrayLike) -> Array:
         kind = type(other)

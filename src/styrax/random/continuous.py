@@ -34,6 +34,9 @@ def normal(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = 
       dtype: a float or complex dtype. Complex numbers have variance 1 in all.
       out_sharding: sharding of the result.
 
+    Returns:
+      an array of shape `shape` and dtype `dtype` (by default the float dtype in force) with mean 0 and variance 1.
+
     Raises:
       ValueError: for another dtype.
 
@@ -77,6 +80,9 @@ def truncated_normal(key: ArrayLike, lower: ArrayLike, upper: ArrayLike, shape: 
       dtype: a float dtype.
       out_sharding: sharding of the result.
 
+    Returns:
+      an array of shape `shape` and dtype `dtype` (by default the float dtype in force) of numbers in `[lower, upper]`.
+
     Example:
       >>> import styrax as jax
       >>> import styrax.numpy as jnp
@@ -113,6 +119,9 @@ def exponential(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | No
       dtype: a float dtype.
       out_sharding: sharding of the result.
 
+    Returns:
+      an array of shape `shape` and dtype `dtype` (by default the float dtype in force) of nonnegative numbers.
+
     Example:
       >>> import styrax as jax
       >>> import styrax.numpy as jnp
@@ -138,6 +147,10 @@ def laplace(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None =
       shape: shape of the result.
       dtype: a float dtype.
       out_sharding: sharding of the result.
+
+    Returns:
+      an array of shape `shape` and dtype `dtype` (by default the float dtype in force), symmetric about 0
+      with variance 2.
     """
     key, _ = check_prng_key("laplace", key)
     dtype, shape = float_dtype("laplace", dtype), canonical_shape(shape)
@@ -160,6 +173,9 @@ def logistic(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None 
       shape: shape of the result.
       dtype: a float dtype.
       out_sharding: sharding of the result.
+
+    Returns:
+      an array of shape `shape` and dtype `dtype` (by default the float dtype in force), symmetric about 0.
     """
     key, _ = check_prng_key("logistic", key)
     dtype, shape = float_dtype("logistic", dtype), canonical_shape(shape)
@@ -189,6 +205,10 @@ def cauchy(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = 
       shape: shape of the result.
       dtype: a float dtype.
       out_sharding: sharding of the result.
+
+    Returns:
+      an array of shape `shape` and dtype `dtype` (by default the float dtype in force), of any real numbers: they
+      have no mean.
     """
     key, _ = check_prng_key("cauchy", key)
     dtype, shape = float_dtype("cauchy", dtype), canonical_shape(shape)
@@ -211,6 +231,9 @@ def gumbel(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = 
       dtype: a float dtype.
       mode: "high" draws twice the bits, for more accurate small probabilities; "low" does not.
       out_sharding: sharding of the result.
+
+    Returns:
+      an array of shape `shape` and dtype `dtype` (by default the float dtype in force): `-log(-log(u))` of uniform `u`.
 
     Raises:
       ValueError: for another dtype or mode.
@@ -259,6 +282,9 @@ def pareto(key: ArrayLike, b: ArrayLike, shape: Sequence[int] | None = None, dty
       shape: shape of the result; by default that of `b`.
       dtype: a float dtype.
       out_sharding: sharding of the result.
+
+    Returns:
+      an array of shape `shape` and dtype `dtype` (by default the float dtype in force) of numbers from 1 on.
     """
     key, _ = check_prng_key("pareto", key)
     dtype = float_dtype("pareto", dtype)
@@ -282,6 +308,9 @@ def weibull_min(key: ArrayLike, scale: ArrayLike, concentration: ArrayLike, shap
       scale, concentration: its parameters.
       shape: shape of the result.
       dtype: a float dtype.
+
+    Returns:
+      an array of shape `shape` and dtype `dtype` (by default the float dtype in force) of nonnegative numbers.
     """
     key, _ = check_prng_key("weibull_min", key)
     dtype, shape = float_dtype("weibull_min", dtype), canonical_shape(shape)
@@ -306,6 +335,10 @@ def rayleigh(key: ArrayLike, scale: ArrayLike, shape: Sequence[int] | None = Non
       shape: shape of the result; by default that of `scale`.
       dtype: a float dtype.
       out_sharding: sharding of the result.
+
+    Returns:
+      an array of shape `shape` and dtype `dtype` (by default the float dtype in force) of nonnegative
+      numbers: lengths of normal vectors of two dimensions with standard deviation `scale`.
     """
     key, _ = check_prng_key("rayleigh", key)
     dtype = float_dtype("rayleigh", dtype)
@@ -332,6 +365,9 @@ def wald(key: ArrayLike, mean: ArrayLike, shape: Sequence[int] | None = None, dt
       shape: shape of the result; by default that of `mean`.
       dtype: a float dtype.
       out_sharding: sharding of the result.
+
+    Returns:
+      an array of shape `shape` and dtype `dtype` (by default the float dtype in force) of positive numbers.
     """
     key, _ = check_prng_key("wald", key)
     dtype = float_dtype("wald", dtype)
@@ -363,6 +399,9 @@ def triangular(key: ArrayLike, left: ArrayLike, mode: ArrayLike, right: ArrayLik
       shape: shape of the result; by default that of the parameters broadcast together.
       dtype: a float dtype.
       out_sharding: sharding of the result.
+
+    Returns:
+      an array of shape `shape` and dtype `dtype` (by default the float dtype in force) of numbers in `[left, right]`.
     """
     key, _ = check_prng_key("triangular", key)
     dtype = float_dtype("triangular", dtype)
@@ -393,6 +432,10 @@ def lognormal(key: ArrayLike, sigma: ArrayLike = np.float32(1.0), shape: Sequenc
       shape: shape of the result; by default that of `sigma`.
       dtype: a float dtype.
       out_sharding: sharding of the result.
+
+    Returns:
+      an array of shape `shape` and dtype `dtype` (by default the float dtype in force) of positive numbers
+      with median 1.
     """
     key, _ = check_prng_key("lognormal", key)
     dtype = float_dtype("lognormal", dtype)
@@ -414,6 +457,9 @@ def maxwell(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None =
       shape: shape of the result.
       dtype: a float dtype.
       out_sharding: sharding of the result.
+
+    Returns:
+      an array of shape `shape` and dtype `dtype` (by default the float dtype in force) of nonnegative numbers.
     """
     key, _ = check_prng_key("maxwell", key)
     dtype, shape = float_dtype("maxwell", dtype), canonical_shape(shape)

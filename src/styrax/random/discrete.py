@@ -37,6 +37,9 @@ def bernoulli(key: ArrayLike, p: ArrayLike = 0.5, shape: Sequence[int] | None = 
       mode: "high" draws twice the bits, for more accurate small probabilities; "low" does not.
       out_sharding: sharding of the result.
 
+    Returns:
+      an array of booleans of shape `shape`.
+
     Raises:
       ValueError: for another mode.
       TypeError: for probabilities that are not floats.
@@ -75,6 +78,9 @@ def rademacher(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | Non
       shape: shape of the result.
       dtype: dtype of the result, int by default.
       out_sharding: sharding of the result.
+
+    Returns:
+      an array of shape `shape` and dtype `dtype`; both signs are equally likely.
     """
     key, _ = check_prng_key("rademacher", key)
     dtype = dtypes.check_and_canonicalize_user_dtype(int if dtype is None else dtype)
@@ -100,6 +106,10 @@ def categorical(key: ArrayLike, logits: ArrayLike, axis: int = -1, shape: Sequen
         `shape` are draws from one urn.
       mode: as for `gumbel`.
       out_sharding: sharding of the result.
+
+    Returns:
+      an array of shape `shape` (by default that of `logits` without `axis`), of int32, or int64 where 64-bit types are
+      enabled: numbers in `[0, logits.shape[axis])`.
 
     Raises:
       ValueError: for a shape that does not fit, or more draws than categories without replacement.
@@ -151,6 +161,9 @@ def permutation(key: ArrayLike, x: int | ArrayLike, axis: int = 0, independent: 
       axis: the axis to permute along.
       independent: whether every vector along the axis is permuted on its own.
       out_sharding: sharding of the result.
+
+    Returns:
+      an array of the shape and dtype of `x`, or of shape `(x,)` for an integer.
 
     Raises:
       TypeError: for a scalar that is not an integer.
@@ -279,6 +292,10 @@ def geometric(key: ArrayLike, p: ArrayLike, shape: Sequence[int] | None = None, 
       shape: shape of the result; by default that of `p`.
       dtype: an integer dtype.
       out_sharding: sharding of the result.
+
+    Returns:
+      an array of shape `shape` and dtype `dtype` (by default the integer dtype in force) of numbers from 1
+      on, with mean `1 / p`.
     """
     key, _ = check_prng_key("geometric", key)
     dtype = checked_dtype("geometric", dtype, int, np.integer, "an int")
@@ -310,6 +327,10 @@ def poisson(key: ArrayLike, lam: ArrayLike, shape: Sequence[int] | None = None, 
       shape: shape of the result; by default that of `lam`.
       dtype: an integer dtype.
       out_sharding: sharding of the result.
+
+    Returns:
+      an array of shape `shape` and dtype `dtype` (by default the integer dtype in force) of nonnegative
+      numbers with mean `lam`.
 
     Raises:
       NotImplementedError: for keys of another generator.
@@ -412,6 +433,13 @@ def multinomial(key: ArrayLike, n: ArrayLike, p: ArrayLike, *, shape: Sequence[i
       shape: shape of the result; by default that of `n` and `p` broadcast together.
       dtype: the dtype of the result.
       unroll: how many categories are handled in one step of the loop over them.
+
+    Returns:
+      an array of shape `shape` and dtype `dtype` (by default the float dtype in force) of whole numbers,
+      whose sums along the last axis are `n`.
+
+    Raises:
+      ValueError: `p` is a scalar, or shapes do not fit.
     """
     from .trials import draw_multinomial
 

@@ -139,6 +139,10 @@ def gamma(key: ArrayLike, a: ArrayLike, shape: Sequence[int] | None = None, dtyp
       dtype: a float dtype.
       out_sharding: sharding of the result.
 
+    Returns:
+      an array of shape `shape` and dtype `dtype` (by default the float dtype in force) of nonnegative numbers
+      with mean `a`.
+
     Example:
       >>> import styrax as jax
       >>> jax.random.gamma(jax.random.key(0), 2.0, (3,)).shape
@@ -160,6 +164,9 @@ def loggamma(key: ArrayLike, a: ArrayLike, shape: Sequence[int] | None = None, d
       shape: shape of the result; by default that of `a`.
       dtype: a float dtype.
       out_sharding: sharding of the result.
+
+    Returns:
+      an array of shape `shape` and dtype `dtype` (by default the float dtype in force).
     """
     key, _ = check_prng_key("loggamma", key)
     dtype = float_dtype("loggamma", dtype)
@@ -187,6 +194,9 @@ def beta(key: ArrayLike, a: ArrayLike, b: ArrayLike, shape: Sequence[int] | None
       shape: shape of the result; by default that of `a` and `b` broadcast together.
       dtype: a float dtype.
       out_sharding: sharding of the result.
+
+    Returns:
+      an array of shape `shape` and dtype `dtype` (by default the float dtype in force) with numbers in `[0, 1]`.
     """
     key, _ = check_prng_key("beta", key)
     dtype = float_dtype("beta", dtype)
@@ -217,6 +227,10 @@ def chisquare(key: ArrayLike, df: ArrayLike, shape: Sequence[int] | None = None,
       shape: shape of the result; by default that of `df`.
       dtype: a float dtype.
       out_sharding: sharding of the result.
+
+    Returns:
+      an array of shape `shape` and dtype `dtype` (by default the float dtype in force) of nonnegative numbers with
+      mean `df`.
     """
     key, _ = check_prng_key("chisquare", key)
     dtype = float_dtype("chisquare", dtype)
@@ -242,6 +256,9 @@ def t(key: ArrayLike, df: ArrayLike, shape: Sequence[int] | None = None, dtype: 
       shape: shape of the result; by default that of `df`.
       dtype: a float dtype.
       out_sharding: sharding of the result.
+
+    Returns:
+      an array of shape `shape` and dtype `dtype` (by default the float dtype in force), symmetric about 0.
     """
     key, _ = check_prng_key("t", key)
     dtype = float_dtype("t", dtype)
@@ -269,6 +286,10 @@ def f(key: ArrayLike, dfnum: ArrayLike, dfden: ArrayLike, shape: Sequence[int] |
       shape: shape of the result; by default that of the parameters broadcast together.
       dtype: a float dtype.
       out_sharding: sharding of the result.
+
+    Returns:
+      an array of shape `shape` and dtype `dtype` (by default the float dtype in force) of nonnegative
+      numbers: the quotient of two chi-square numbers, each divided by its degrees of freedom.
     """
     key, _ = check_prng_key("f", key)
     dtype = float_dtype("f", dtype)
@@ -334,6 +355,9 @@ def generalized_normal(key: ArrayLike, p: float, shape: Sequence[int] = (), dtyp
       shape: shape of the result.
       dtype: a float dtype.
       out_sharding: sharding of the result.
+
+    Returns:
+      an array of shape `shape` and dtype `dtype` (by default the float dtype in force), symmetric about 0.
     """
     key, _ = check_prng_key("generalized_normal", key)
     dtype, shape = float_dtype("generalized_normal", dtype), canonical_shape(shape)
@@ -385,6 +409,10 @@ def double_sided_maxwell(key: ArrayLike, loc: ArrayLike, scale: ArrayLike, shape
       loc, scale: added to and multiplied with the numbers.
       shape: the leading dimensions of the result; those of `loc` and `scale`, broadcast together, follow.
       dtype: a float dtype.
+
+    Returns:
+      an array of shape `(*shape, ...)`, with the dimensions of `loc` and `scale`, and of dtype `dtype`; symmetric about
+      `loc`.
     """
     key, _ = check_prng_key("double_sided_maxwell", key)
     dtype = float_dtype("double_sided_maxwell", dtype)

@@ -123,6 +123,10 @@ def PRNGKey(seed: int | ArrayLike, *, impl: str | PRNGSpec | PRNGImpl | None = N
     Args:
       seed: an integer scalar.
       impl: name of the generator.
+
+    Returns:
+      an array of uint32 of the shape of one key, `(2,)` for Threefry; a typed key where
+      `jax_enable_custom_prng` is set.
     """
     chosen = resolve_prng_impl(impl)
     keys = _seeded("PRNGKey", seed, chosen)
@@ -183,6 +187,9 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
       key: a key.
       data: a scalar that is converted to uint32.
 
+    Returns:
+      a key of the form of `key`; other data give other keys.
+
     Raises:
       ValueError: for an array of several keys.
       TypeError: for data that is not scalar.
@@ -205,12 +212,27 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
 
 
 def clone(key: ArrayLike) -> Array:
-    """The same key, declared unused for code that checks the reuse of keys."""
+    """The same key, declared unused for code that checks the reuse of keys.
+
+    Args:
+      key: a key, or an array of keys.
+
+    Returns:
+      an array of the shape and dtype of `key`, with the same data.
+    """
     return prng.random_clone(key)
 
 
 def key_data(keys: ArrayLike) -> Array:
-    """The uint32 data of keys."""
+    """The uint32 data of keys.
+
+    Args:
+      keys: a key, or an array of keys.
+
+    Returns:
+      an array of shape `(*keys.shape, ...)` of uint32; the trailing dimensions are those of one key, `(2,)`
+      for Threefry.
+    """
     typed, _ = check_prng_key("key_data", keys, allow_batched=True)
     return prng.random_unwrap(typed)
 
@@ -221,12 +243,22 @@ def wrap_key_data(key_bits_array: ArrayLike, *, impl: Hashable | None = None, dt
     Args:
       key_bits_array: uint32 array whose last dimensions are those of one key.
       impl, dtype: the generator, by name or as a key dtype.
+
+    Returns:
+      an array of keys; its shape is that of `key_bits_array` without the dimensions of one key.
     """
     return prng.random_wrap(key_bits_array, impl=_chosen_impl("wrap_key_data", impl, dtype))
 
 
 def key_impl(keys: ArrayLike) -> str | PRNGSpec:
-    """The generator of keys: its name where it has one, else a value that `key(impl=...)` accepts."""
+    """The generator of keys: its name where it has one, else a value that `key(impl=...)` accepts.
+
+    Args:
+      keys: a key, or an array of keys.
+
+    Returns:
+      the name, such as "threefry2x32", or the generator itself.
+    """
     from styrax.lax.random_bits.key_arrays import prngs
 
     typed, _ = check_prng_key("key_impl", keys, allow_batched=True)
@@ -235,5 +267,12 @@ def key_impl(keys: ArrayLike) -> str | PRNGSpec:
 
 
 def key_dtype(impl_spec: Hashable | None = None) -> KeyTy:
-    """The dtype of keys of a generator."""
+    """The dtype of keys of a generator.
+
+    Args:
+      impl_spec: the generator, by name or as `key_impl` gives it; by default the configured one.
+
+    Returns:
+      the dtype, such as `key<fry>`, which compares equal for the same generator.
+    """
     return KeyTy(resolve_prng_impl(impl_spec))

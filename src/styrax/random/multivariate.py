@@ -34,6 +34,9 @@ def multivariate_normal(key: ArrayLike, mean: ArrayLike, cov: ArrayLike, shape: 
       method: how `cov` is factorised: "svd", "eigh" or "cholesky" (fastest, for positive definite ones).
       out_sharding: sharding of the result.
 
+    Returns:
+      an array of shape `(*shape, n)` and dtype `dtype` (by default the float dtype in force).
+
     Raises:
       ValueError: for shapes that do not fit or another method.
 

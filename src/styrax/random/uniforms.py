@@ -72,6 +72,9 @@ def bits(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = No
       dtype: unsigned integer dtype; by default uint32, or uint64 where 64-bit types are enabled.
       out_sharding: sharding of the result.
 
+    Returns:
+      an array of shape `shape` whose bits are all random, each 1 with probability 1/2.
+
     Raises:
       ValueError: for another dtype.
     """
@@ -92,6 +95,9 @@ def uniform(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None =
       dtype: a float dtype.
       minval, maxval: bounds, broadcast to `shape`.
       out_sharding: sharding of the result.
+
+    Returns:
+      an array of shape `shape` and dtype `dtype` (by default the float dtype in force).
 
     Raises:
       ValueError: for another dtype.
@@ -140,6 +146,9 @@ def randint(key: ArrayLike, shape: Sequence[int], minval: ArrayLike, maxval: Arr
         `minval`.
       dtype: an integer dtype.
       out_sharding: sharding of the result.
+
+    Returns:
+      an array of shape `shape` and dtype `dtype` (by default the integer dtype in force).
 
     Raises:
       TypeError: for another dtype.

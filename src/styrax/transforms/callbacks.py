@@ -17,6 +17,7 @@ from ..core.arrays.devices import Sharding
 from ..core.programs import rules
 from ..core.programs.primitive import Primitive
 from ..core.tracing import errors
+from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import get_aval
 from ..core.trees import tree
 from ..core.types import dtypes
@@ -88,6 +89,7 @@ io_callback_p = Primitive("io_callback", multiple_results=True)
 VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized", None)
 
 
+@api_boundary
 def pure_callback(callback: Callable[..., Any], result_shape_dtypes: PyTree, *args: PyTree,
                   sharding: Sharding | None = None, vmap_method: str | None = None, **kwargs: PyTree) -> PyTree:
     """Calls a pure Python function from a program, also under `jit`.
@@ -131,6 +133,7 @@ def pure_callback(callback: Callable[..., Any], result_shape_dtypes: PyTree, *ar
     return tree.tree_unflatten(out_tree, outs)
 
 
+@api_boundary
 def io_callback(callback: Callable[..., Any], result_shape_dtypes: PyTree, *args: PyTree,
                 sharding: Sharding | None = None, ordered: bool = False, **kwargs: PyTree) -> PyTree:
     """Calls a Python function with side effects from a program, also under `jit`.
@@ -225,12 +228,23 @@ def _impl(*args: Any, callback: FlatCallback, result_avals: Sequence[ShapedArray
     return as_arrays(results)
 
 
-def _loops(b: Builder, *xs: Any, callback: FlatCallback, result_avals: Sequence[ShapedArray],
-           **params: Any) -> list[Any]:
+def _function(callback: FlatCallback, result_avals: Sequence[ShapedArray]) -> Callable[..., list[np.ndarray]]:
+    """A callback as programs call it: NumPy views in, NumPy arrays out."""
     def function(*views: np.ndarray) -> list[np.ndarray]:
         return checked(callback(*as_arrays(views)), result_avals)
 
-    return b.host_call(function, [(a.shape, a.dtype) for a in result_avals], xs)
+    return function
+
+
+def _loops(b: Builder, *xs: Any, callback: FlatCallback, result_avals: Sequence[ShapedArray],
+           **params: Any) -> list[Any]:
+    return b.host_call(_function(callback, result_avals), [(a.shape, a.dtype) for a in result_avals], xs)
+
+
+def _stablehlo(m: Any, *xs: Any, callback: FlatCallback, result_avals: Sequence[ShapedArray],
+               ordered: bool | None = None, **params: Any) -> list[Any]:
+    return m.host_call(_function(callback, result_avals), [(a.shape, a.dtype) for a in result_avals], xs,
+                       side_effect=ordered is not None, ordered=bool(ordered))  # a pure one has no such parameter
 
 
 # -- transformations --------------------------------------------------------------------------------------------
@@ -303,6 +317,7 @@ for _primitive, _batch, _refuse in ((pure_callback_p, _batch_pure, _refuse_pure)
                                     (io_callback_p, _batch_io, _refuse_io)):
     _primitive.def_impl(_impl)
     rules.loops[_primitive] = _loops
+    rules.stablehlos[_primitive] = _stablehlo
     rules.jvps[_primitive] = _refuse
     rules.transposes[_primitive] = _refuse_transpose
     rules.batchers[_primitive] = _batch

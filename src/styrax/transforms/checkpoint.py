@@ -32,6 +32,7 @@ from ..core.programs.rules import (
     transposes,
 )
 from ..core.tracing import errors, source
+from ..core.tracing.source import api_boundary
 from ..core.tracing.staging import hoist_tracers
 from ..core.tracing.trace import get_aval, state
 from ..core.trees import tree
@@ -59,6 +60,7 @@ R = TypeVar("R")
 _NOT_GIVEN: Any = object()
 
 
+@api_boundary
 def checkpoint(fun: Callable[P, R], *, prevent_cse: bool | Sequence[bool] = True,
                policy: Callable[..., bool] | None = None, static_argnums: int | tuple[int, ...] = (),
                static_argnames: str | Iterable[str] = (), concrete: bool = _NOT_GIVEN) -> Callable[P, R]:

@@ -12,6 +12,7 @@ from ..core.arrays import backends
 from ..core.arrays.array import Array
 from ..core.programs.jaxpr import DebugInfo, Jaxpr, eval_jaxpr
 from ..core.tracing import errors
+from ..core.tracing.source import api_boundary
 from ..core.tracing.staging import hoist_tracers
 from ..core.tracing.trace import Tracer, get_aval, state
 from ..core.trees import tree, tree_paths
@@ -188,6 +189,7 @@ class custom_jvp(Generic[P, R]):
 
         return functools.partial(self, instance)
 
+    @api_boundary
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         name = function_name(self.fun)
         rule = self.jvp
@@ -331,6 +333,7 @@ class custom_vjp(Generic[P, R]):
 
         return functools.partial(self, instance)
 
+    @api_boundary
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         name = function_name(self.fun)
         if self.fwd is None or self.bwd is None:
@@ -508,6 +511,7 @@ tree.register_pytree_node(
     lambda data, children: _ClosedPull(data[0], data[1], children[0], data[2]))
 
 
+@api_boundary
 def closure_convert(fun: Function, *example_args: PyTree) -> tuple[Function, list[Array]]:
     """Makes the traced floating-point values that a function closes over its arguments.
 

@@ -9,6 +9,7 @@ from ..core import hooks
 from ..core.programs.jaxpr import ClosedJaxpr, eval_jaxpr
 from ..core.programs.primitive import Primitive
 from ..core.programs.rules import dces, fancy_batchers, jvps, linearizations, transposes
+from ..core.tracing.source import api_boundary
 from ..core.tracing.staging import hoist_tracers
 from ..core.trees import tree
 from ..core.types.effects import Effects
@@ -45,6 +46,7 @@ class custom_vmap:
         self.vmap_rule = vmap_rule
         return vmap_rule
 
+    @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         args = resolve_kwargs(self.fun, args, kwargs, "custom_vmap")
         name = function_name(self.fun)

@@ -140,9 +140,21 @@ def _skip_constants_fwd(fwd: Callable, num_consts: int) -> Callable:
 
 
 custom_jvp_call_p = CustomJVPCall("custom_jvp_call", multiple_results=True)
-custom_jvp_call_p.declare(program=lambda params: params["call_jaxpr"])
+custom_jvp_call_p.declare(program=lambda params: params["call_jaxpr"],
+                          printed=lambda params: _printed(params, jvp="jvp_jaxpr_fun"))
 custom_vjp_call_p = CustomVJPCall("custom_vjp_call", multiple_results=True)
-custom_vjp_call_p.declare(program=lambda params: params["call_jaxpr"])
+custom_vjp_call_p.declare(program=lambda params: params["call_jaxpr"],
+                          printed=lambda params: _printed(params, bwd="bwd", fwd="fwd_jaxpr_thunk"))
+
+
+def _printed(params: dict[str, Any], **functions: str) -> dict[str, Any]:
+    """The program with the names of the rules' functions, which stand in the parameters `functions`."""
+    from ..core.programs.text import callable_name
+
+    closed = params["call_jaxpr"]
+    shown = {"call_jaxpr": closed, "symbolic_zeros": params["symbolic_zeros"],
+             **{name: callable_name(params[parameter]) for name, parameter in functions.items()}}
+    return {"name": params.get("name") or closed.jaxpr.debug_info.func_name, **dict(sorted(shown.items()))}
 
 
 def _call_avals(*_: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> tuple[list[Any], Effects]:

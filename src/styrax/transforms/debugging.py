@@ -264,8 +264,13 @@ def _define(primitive: Primitive, call: Callable[..., list[Any]]) -> None:
     def loops(b: Builder, *xs: Any, **params: Any) -> list[Any]:
         return b.host_call(lambda *views: call(views, **params), [], xs)
 
+    def stablehlo(m: Any, *xs: Any, **params: Any) -> list[Any]:
+        ordered = params["ordered"] if primitive is debug_print_p else params["effect"] is ordered_debug_effect
+        return m.host_call(lambda *views: call(views, **params), [], xs, ordered=ordered)
+
     primitive.def_impl(lambda *args, **params: call(args, **params))
     rules.loops[primitive] = loops
+    rules.stablehlos[primitive] = stablehlo
     rules.jvps[primitive] = jvp
     rules.transposes[primitive] = _no_transpose
     rules.batchers[primitive] = lambda args, dims, **params: _batch(primitive, args, dims, params)

@@ -10,6 +10,7 @@ import numpy as np
 from ..core.arrays import backends
 from ..core.programs.dead_code import dce_jaxpr
 from ..core.programs.jaxpr import Jaxpr, eval_jaxpr
+from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import get_aval
 from ..core.trees import tree
 from ..core.types import dtypes
@@ -34,6 +35,7 @@ from .zeros import Zero, instantiate_zeros, zeros_like_aval
 # Forward mode
 
 
+@api_boundary
 def jvp(fun: Function, primals: PyTree, tangents: PyTree, has_aux: bool = False) -> tuple[PyTree, ...]:
     """Runs a function with the derivative in one direction.
 
@@ -122,6 +124,7 @@ class LinearMap:
         return str(self.jaxpr)
 
 
+@api_boundary
 def linearize(fun: Function, *primals: PyTree, has_aux: bool = False) -> tuple[PyTree, ...]:
     """Runs a function and returns its derivative at that point as a function.
 
@@ -166,6 +169,7 @@ def linearize_call(fun: Callable, values: list[Any], in_tree: tree.PyTreeDef,
 # Reverse mode
 
 
+@api_boundary
 def grad(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
          allow_int: bool = False, reduce_axes: Axes = ()) -> Function:
     """The gradient of a function with a scalar result.
@@ -207,6 +211,7 @@ def grad(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False,
     return grad_f_aux if has_aux else grad_f
 
 
+@api_boundary
 def value_and_grad(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
                    allow_int: bool = False, reduce_axes: Axes = ()) -> Function:
     """A function with a scalar result together with its gradient; see `grad`.
@@ -307,6 +312,7 @@ def _check_scalar(value: Any, leaves: Sequence[Any]) -> None:
 # Transposition
 
 
+@api_boundary
 def linear_transpose(fun: Function, *primals: PyTree, reduce_axes: Axes = ()) -> Function:
     """The transpose of a function that is promised to be linear.
 

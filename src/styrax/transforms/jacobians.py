@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..core import hooks
+from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import get_aval
 from ..core.trees import tree
 from ..core.types import dtypes
@@ -20,6 +21,7 @@ from .pullbacks import vjp
 from .zeros import is_float0
 
 
+@api_boundary
 def jacfwd(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False,
            holomorphic: bool = False) -> Function:
     """The Jacobian of a function, column by column in forward mode.
@@ -84,6 +86,7 @@ _JACOBIAN_DOC = ("Jacobian of {fun} with respect to positional argument(s) {argn
                  "{fun} but returns the jacobian of the output with respect to the arguments at positions {argnums}.")
 
 
+@api_boundary
 def jacrev(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False, holomorphic: bool = False,
            allow_int: bool = False) -> Function:
     """The Jacobian of a function, row by row in reverse mode; see `jacfwd`.
@@ -124,6 +127,7 @@ def jacrev(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = Fals
     return jacobian
 
 
+@api_boundary
 def hessian(fun: Function, argnums: int | Sequence[int] = 0, has_aux: bool = False,
             holomorphic: bool = False) -> Function:
     """The matrix of second derivatives of a function: `jacfwd` of `jacrev`, with their arguments.

@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 import numpy as np
 
 from ..core.arrays import backends
+from ..core.arrays.devices import Device
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.settings import config
 from ..core.tracing import invalid_values
+from ..core.tracing.source import hide_frames
 from ..core.tracing.staging import hoist_tracers, trace_to_jaxpr
 from ..core.tracing.trace import eval_trace, get_aval, state
 from ..core.trees import tree
@@ -29,7 +31,7 @@ from ..core.types.typing import DeviceLike, PyTree
 from . import refs, stages
 from .donation import Donating, Donation
 from .jit_rules import UNSPECIFIED, jit_p, jit_params
-from .jit_shardings import Placement, Placing, settled
+from .jit_shardings import Placement, Placing, device_of, settled
 from .memo import per_jaxpr
 from .naming import check_callable, function_name
 from .signature import Key, Signature, as_operand
@@ -91,8 +93,8 @@ class Specialisation:
         if self.captured:
             return functools.partial(jit_p.bind, *self.captured, **self.params)
         assert self.closed is not None
-        return compiled(self.closed, self.name, self.donated,
-                        settled(self.params["in_shardings"], self.params["out_shardings"]))
+        said = self.params["in_shardings"], self.params["out_shardings"]
+        return compiled(self.closed, self.name, self.donated, settled(*said), device_of(*said))
 
 
 class PjitFunction(Generic[P, R]):
@@ -132,25 +134,29 @@ class PjitFunction(Generic[P, R]):
 
     # -- the call ----------------------------------------------------------------------------------
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        eager = state.trace is eval_trace
         try:
-            key, leaves = self._signature.of(args, kwargs, eager)
-            program = self._programs.get(key)
-        except Exception:
-            return self._without_key(args, kwargs, eager)
-        if eager:
-            if program is None or program.code is None:
-                if config.config.jax_disable_jit:
-                    return self._fun(*args, **kwargs)
-                program = self._ready(key)
-            outs = program.code(*leaves)  # type: ignore[misc]
-        else:
-            if program is None or program.closed is None:
-                if config.config.jax_disable_jit:
-                    return self._fun(*args, **kwargs)
-                program = self._traced(key)
-            outs = jit_p.bind(*program.captured, *leaves, **program.params)
-        return outs[0] if program.single else program.out_tree.unflatten(outs)
+            eager = state.trace is eval_trace
+            try:
+                key, leaves = self._signature.of(args, kwargs, eager)
+                program = self._programs.get(key)
+            except Exception:
+                return self._without_key(args, kwargs, eager)
+            if eager:
+                if program is None or program.code is None:
+                    if config.config.jax_disable_jit:
+                        return self._fun(*args, **kwargs)
+                    program = self._ready(key)
+                outs = program.code(*leaves)  # type: ignore[misc]
+            else:
+                if program is None or program.closed is None:
+                    if config.config.jax_disable_jit:
+                        return self._fun(*args, **kwargs)
+                    program = self._traced(key)
+                outs = jit_p.bind(*program.captured, *leaves, **program.params)
+            return outs[0] if program.single else program.out_tree.unflatten(outs)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     def _without_key(self, args: tuple[Any, ...], kwargs: dict[str, Any], eager: bool) -> Any:
         """A call whose arguments make no key, or one without a hash; called while the reason for it is handled."""
@@ -316,12 +322,16 @@ class PjitFunction(Generic[P, R]):
 
 @per_jaxpr
 def compiled(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None = None,
-             shardings: tuple[Any, ...] | None = None) -> Code:
-    """The machine code of a program as a function of arrays, which deletes donated ones and places results."""
+             shardings: tuple[Any, ...] | None = None, device: Device | None = None) -> Code:
+    """The machine code of a program as a function of arrays, which deletes donated ones and places results.
+
+    The client of `device` compiles it, by default that of the default backend.
+    """
+    backend = backends.get() if device is None else device.client
     plan = Donation(closed, donated, name) if donated is not None and any(donated) else None
 
     def build(program: ClosedJaxpr) -> Code:
-        return backends.backend_compile_and_load(backends.get(), program, name=name,
+        return backends.backend_compile_and_load(backend, program, name=name,
                                                  donated=() if plan is None else plan.exact)
 
     stateful = refs.has_refs(closed.jaxpr)
@@ -330,7 +340,7 @@ def compiled(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None = 
         code = _watched(code, closed, name, steps=not stateful and plan is None)
     if plan is not None:
         code = Donating(code, plan)
-    return code if shardings is None else Placing(code, shardings)
+    return code if shardings is None else Placing(code, shardings, device)
 
 
 def _watched(executable: Code, closed: ClosedJaxpr, name: str, steps: bool) -> Code:
@@ -344,7 +354,8 @@ def _watched(executable: Code, closed: ClosedJaxpr, name: str, steps: bool) -> C
 @jit_p.def_impl
 def _jit_impl(*args: Any, jaxpr: ClosedJaxpr, name: str, donated_invars: Sequence[bool], in_shardings: Sequence[Any],
               out_shardings: Sequence[Any], **_: Any) -> list[Any]:
-    code = compiled(jaxpr, name, tuple(donated_invars), settled(in_shardings, out_shardings))
+    said = in_shardings, out_shardings
+    code = compiled(jaxpr, name, tuple(donated_invars), settled(*said), device_of(*said))
     return code(*map(as_operand, args, jaxpr.in_avals))
 
 

@@ -10,6 +10,8 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..core.arrays import backends, mesh
 from ..core.arrays.array import Array
 from ..core.arrays.devices import Device, Sharding, SingleDeviceSharding
@@ -43,7 +45,7 @@ class Placement:
         self.in_shardings = _checked("in_shardings", in_shardings)
         self.out_shardings = _checked("out_shardings", out_shardings)
         self.device = device
-        self.backend = backend
+        self.backend = backend or None  # "" is the default one
 
     @property
     def options(self) -> tuple[Any, ...]:
@@ -184,17 +186,33 @@ def settled(in_shardings: Sequence[Any], out_shardings: Sequence[Any]) -> tuple[
     return tuple(s if isinstance(s, Sharding) else default for s in out_shardings)
 
 
+def device_of(in_shardings: Sequence[Any], out_shardings: Sequence[Any]) -> Device | None:
+    """The device that runs a program of which this is said; None for the default one."""
+    for s in (*in_shardings, *out_shardings):
+        if isinstance(s, SingleDeviceSharding):
+            return s._device
+    return None
+
+
 class Placing:
-    """A program whose results are committed to shardings."""
+    """A program whose results are committed to shardings, and to whose device (if one is given) arguments are moved."""
 
-    __slots__ = ("code", "shardings")
+    __slots__ = ("code", "device", "shardings")
 
-    def __init__(self, code: Callable[..., list[Array]], shardings: Sequence[Sharding]):
+    def __init__(self, code: Callable[..., list[Array]], shardings: Sequence[Sharding], device: Device | None):
         self.code = code
+        self.device = device
         self.shardings = shardings
 
+    def _moved(self, x: Any, device: Device) -> Any:
+        """An array of another backend on the device; all else, deleted arrays among it, is left to the code."""
+        if type(x) is not Array or x.buffer is None or x.buffer.device.client is device.client:
+            return x
+        return device.client.put(np.asarray(x), x.aval, device)
+
     def __call__(self, *arrays: Any) -> list[Array]:
-        outs = self.code(*arrays)
+        device = self.device
+        outs = self.code(*arrays) if device is None else self.code(*(self._moved(x, device) for x in arrays))
         for x, sharding in zip(outs, self.shardings, strict=True):
             x.committed = True
             x._sharding = sharding

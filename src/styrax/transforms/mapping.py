@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
+from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import get_aval
 from ..core.trees import tree, tree_paths
 from ..core.types.typing import AxisName, Function, PyTree
@@ -24,6 +25,7 @@ class _Unmapped:
 _unmapped = _Unmapped()
 
 
+@api_boundary
 def vmap(fun: F, in_axes: int | None | Sequence[PyTree] = 0, out_axes: PyTree = 0,
          axis_name: Hashable | None = None, axis_size: int | None = None,
          spmd_axis_name: AxisName | tuple[AxisName, ...] | None = None, sum_match: bool = False) -> F:

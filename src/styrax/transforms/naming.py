@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any
 
 from ..core.programs.jaxpr import DebugInfo
 from ..core.tracing import source
+from ..core.tracing.source import boundary
 from ..core.tracing.trace import valid_jaxtype
 from ..core.trees import tree, tree_paths
 
@@ -110,12 +112,13 @@ class LateInfo(DebugInfo):
 
 def wraps(wrapped: Callable, namestr: str | None = None, docstr: str | None = None,
           **kwargs: Any) -> Callable[[Callable], Callable]:
-    """Gives a transformed function the name, documentation and attributes of the original.
+    """Gives a transformed function the name, documentation and attributes of the original; it is an entry point.
 
     `namestr` and `docstr` are formats with `{fun}` for the name and `{doc}` for the documentation.
     """
 
     def decorate(fun: Callable) -> Callable:
+        fun = boundary(fun) if isinstance(fun, FunctionType) else fun  # objects have boundaries of their own
         name = function_name(wrapped)
         fun.__name__ = name if namestr is None else namestr.format(fun=name)
         doc = getattr(wrapped, "__doc__", None) or ""

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..core.programs.jaxpr import Jaxpr
 from ..core.tracing import source
+from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import get_aval
 from ..core.trees import tree, tree_paths
 from ..core.types import dtypes
@@ -38,6 +39,7 @@ class VJP:
         self.nonzero_out = tuple(nonzero_out)
         self.name = name
 
+    @api_boundary
     def __call__(self, *cotangents: Any) -> Any:
         pulled = self._pull(cotangents, [None] * len(self.in_avals))
         return tree.tree_unflatten(self.in_tree, pulled)
@@ -153,6 +155,7 @@ def _check_cotangent(ct: Any, aval: Any) -> None:
             f"{aval.str_short(short_dtypes=False)}")
 
 
+@api_boundary
 def vjp(fun: Function, *primals: PyTree, has_aux: bool = False, reduce_axes: Axes = ()) -> tuple[PyTree, ...]:
     """Runs a function and returns the function that pulls cotangents back through it.
 

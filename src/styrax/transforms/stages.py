@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.arrays import backends
 from ..core.arrays.devices import Sharding, SingleDeviceSharding
 from ..core.programs.jaxpr import ClosedJaxpr
+from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import Tracer, get_aval
 from ..core.trees import tree, tree_paths
 from ..core.types.avals import ShapeDtypeStruct
@@ -156,6 +157,7 @@ class Compiled(Lowered):
         self._call = program.compiled()
         self._code = machine_code(self._call)
 
+    @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, in_tree = tree.tree_flatten((args, kwargs))
         if in_tree != self.in_tree:

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from ..core.programs.jaxpr import ClosedJaxpr
+from ..core.tracing.source import api_boundary
 from ..core.tracing.staging import trace_to_jaxpr
 from ..core.tracing.trace import extend_axis_env, get_aval
 from ..core.trees import tree
@@ -62,6 +63,7 @@ def trace_function(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], s
     return closed, flat.structure
 
 
+@api_boundary
 def make_jaxpr(fun: Function, static_argnums: int | Sequence[int] = (),
                axis_env: Sequence[tuple[AxisName, int]] | None = None, return_shape: bool = False) -> Function:
     """A function that shows the program that `fun` is, instead of running it.
@@ -110,6 +112,7 @@ def _shape_of(aval: Any) -> ShapeDtypeStruct:
     return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=aval.sharding)
 
 
+@api_boundary
 def eval_shape(fun: Function, *args: PyTree, **kwargs: PyTree) -> PyTree:
     """The shapes and dtypes of `fun(*args, **kwargs)`, without computing it.
 

@@ -9,7 +9,7 @@ the only one that needs no knowledge of each operation's own syntax.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from styrax.core.programs import rules
 from styrax.core.programs.attributes import i64_array
 from styrax.core.programs.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from styrax.core.types.avals import AbstractToken, ShapedArray
+from styrax.core.types.effects import ordered_effects
 
 _ELEMENT_TYPES = {
     "bool": "i1",
@@ -109,6 +110,11 @@ class Hlo:
         return f"{self.name}: {type_text(self.aval)}"
 
 
+def is_ordered(closed: ClosedJaxpr) -> bool:
+    """Whether a program has effects that happen in the order in which they stand."""
+    return any(map(ordered_effects.contains, closed.effects))
+
+
 class _Names:
     """The counter of SSA names of one function; blocks of its regions share it."""
 
@@ -124,12 +130,16 @@ class _Names:
 
 
 class Module:
-    """The functions printed so far, and which jaxpr each private one stands for."""
+    """The functions printed so far, and which jaxpr each private one stands for; the Python functions that the program
+    calls, by their numbers; and the sizes of the named axes of the mesh that it runs on, devices in row-major order."""
 
-    __slots__ = ("_by_jaxpr", "_keep_alive", "_names", "functions", "name")
+    __slots__ = ("_by_jaxpr", "_keep_alive", "_names", "axes", "callbacks", "channels", "functions", "name")
 
-    def __init__(self, name: str):
+    def __init__(self, name: str, axes: Mapping[Hashable, int] | None = None):
         self.name = name
+        self.axes = dict(axes or {})
+        self.callbacks: list[Callable[..., Sequence[Any]]] = []
+        self.channels = 0  # used by collectives so far
         self.functions: list[str] = []
         self._by_jaxpr: dict[Any, str] = {}
         self._keep_alive: list[Any] = []
@@ -166,8 +176,11 @@ class Module:
     ) -> None:
         names = _Names()
         block = Builder(self, names)
-        args = [Hlo(names.fresh(), aval) for aval in closed.in_avals]
-        outs = block.inline(closed, *args)
+        threaded = [AbstractToken()] if visibility == "private" and is_ordered(closed) else []
+        args = [Hlo(names.fresh(), aval) for aval in (*threaded, *closed.in_avals)]
+        block.token = args[0] if threaded else None
+        outs = block.inline(closed, *args[len(threaded):])
+        outs = [*(block.order(closed) if threaded else ()), *outs]
         block.terminate("func.return", outs)
 
         def decorated(attributes: Sequence[str] | None, i: int) -> str:
@@ -190,7 +203,7 @@ class Module:
 class Builder:
     """Writes the operations of one block; the `m` of StableHLO rules."""
 
-    __slots__ = ("_constants", "_names", "avals_in", "avals_out", "lines", "module", "primitive")
+    __slots__ = ("_constants", "_names", "avals_in", "avals_out", "lines", "module", "primitive", "token")
 
     def __init__(self, module: Module, names: _Names):
         self.module = module
@@ -200,6 +213,7 @@ class Builder:
         self.avals_in: Sequence[Any] = ()
         self.avals_out: Sequence[Any] = ()
         self.primitive: Any = None
+        self.token: Hlo | None = None  # of the last ordered effect so far
 
     # -- operations -----------------------------------------------------------------------------
 
@@ -250,6 +264,63 @@ class Builder:
         body = "\n".join(f"  {line}" for line in inner.lines)
         return f"{{\n{label}{body}\n}}"
 
+    def custom_call(
+        self,
+        target: str,
+        operands: Sequence[Hlo],
+        out_avals: Sequence[Any],
+        config: str = "",
+        attributes: Sequence[str] = (),
+        side_effect: bool = False,
+    ) -> list[Hlo]:
+        """Call a function that the client knows by name; `config` is the inside of its dictionary of attributes."""
+        text = [f'call_target_name = "{target}"', "api_version = 4 : i32", f"backend_config = {{{config}}}"]
+        if side_effect:
+            text.append("has_side_effect = true")
+        return self.op("stablehlo.custom_call", operands, out_avals, ", ".join([*text, *attributes]))
+
+    def host_call(
+        self,
+        function: Callable[..., Sequence[Any]],
+        results: Sequence[tuple[Sequence[int], Any]],
+        operands: Sequence[Hlo],
+        *,
+        side_effect: bool = True,
+        ordered: bool = False,
+    ) -> list[Hlo]:
+        """Call a Python function, which the client has by its number: NumPy arrays in, arrays of `results` out."""
+        tokens = self.order() if ordered else []
+        avals = [*(t.aval for t in tokens), *(ShapedArray(tuple(shape), dtype) for shape, dtype in results)]
+        given = [*tokens, *operands]
+
+        def called(*arrays: Any) -> tuple[Any, ...]:
+            return (*arrays[:len(tokens)], *function(*arrays[len(tokens):]))
+
+        callbacks = self.module.callbacks
+        callbacks.append(called)
+        layouts = (", ".join(row_major(x) for x in values) for values in ([x.aval for x in given], avals))
+        attributes = [f"{side}_layouts = [{text}]" for side, text in zip(("operand", "result"), layouts, strict=True)]
+        config = f"index = {len(callbacks) - 1} : ui64"
+        target = "xla_ffi_python_cpu_callback"
+        return self.proceed(tokens, self.custom_call(target, given, avals, config, attributes, side_effect))
+
+    # -- the order of effects -------------------------------------------------------------------
+
+    def order(self, *programs: ClosedJaxpr) -> list[Hlo]:
+        """The token that comes after the ordered effects so far, if one of these programs has such; else nothing."""
+        if programs and not any(map(is_ordered, programs)):
+            return []
+        if self.token is None:
+            self.token = self.op1("stablehlo.after_all", [], AbstractToken())
+        return [self.token]
+
+    def proceed(self, tokens: Sequence[Hlo], values: Sequence[Hlo]) -> list[Hlo]:
+        """`values` without the token in front, which becomes this block's, if `tokens` has one."""
+        if not tokens:
+            return list(values)
+        self.token, *rest = values
+        return rest
+
     # -- whole jaxprs ---------------------------------------------------------------------------
 
     def inline(self, closed: ClosedJaxpr, *args: Hlo) -> list[Hlo]:
@@ -260,7 +331,9 @@ class Builder:
     def call(self, closed: ClosedJaxpr, *args: Hlo, name: str = "fn") -> list[Hlo]:
         """Call the private function that stands for `closed`."""
         callee = self.module.private_function(closed, name)
-        return self.op("func.call", args, closed.out_avals, f"callee = @{callee}")
+        tokens = self.order(closed)
+        avals = [*(t.aval for t in tokens), *closed.out_avals]
+        return self.proceed(tokens, self.op("func.call", [*tokens, *args], avals, f"callee = @{callee}"))
 
     def call_traced(self, fun: Callable[..., Any], *args: Hlo) -> list[Hlo]:
         """Trace `fun` (flat lists of arrays in and out) at the arguments' avals and write it here."""
@@ -381,6 +454,12 @@ class Builder:
         return self.op1("stablehlo.reshape", [x], ShapedArray(tuple(shape), x.dtype))
 
 
+def row_major(aval: Any) -> str:
+    """The layout of a custom call's operand or result whose last dimension is contiguous."""
+    rank = 0 if isinstance(aval, AbstractToken) else len(physical_aval(aval).shape)
+    return f"dense<{list(reversed(range(rank))) or ''}> : tensor<{rank}xindex>"
+
+
 def dense_text(array: np.ndarray) -> str:
     """The `dense<…>` text of an array's elements; an array of equal elements is printed once."""
     if array.size == 0:
@@ -418,19 +497,26 @@ def _scalar_text(array: np.ndarray) -> str:
     return "0x" + array.tobytes()[::-1].hex().upper()
 
 
-def module_text(
+def module(
     closed: ClosedJaxpr,
     name: str = "jit_main",
     *,
     arg_attributes: Sequence[str] | None = None,
     result_attributes: Sequence[str] | None = None,
-) -> str:
-    """Print `closed` as a StableHLO module whose public function `main` computes it.
+    axes: Mapping[Hashable, int] | None = None,
+) -> Module:
+    """`closed` as a StableHLO module whose public function `main` computes it.
 
     `arg_attributes` and `result_attributes` hold the inside of an MLIR attribute dictionary for each
-    argument and result (sharding, donation) or empty strings. Raises `LoweringError` when a primitive
-    has no rule.
+    argument and result (sharding, donation) or empty strings. `axes` are the names and sizes of the mesh
+    that collectives work over. Raises `LoweringError` when a primitive has no rule, and `NameError` for
+    a collective over an axis that the mesh lacks.
     """
-    module = Module("".join(c if c.isalnum() or c == "_" else "_" for c in name))
-    module.add_function("main", closed, "public", arg_attributes, result_attributes)
-    return module.text()
+    made = Module("".join(c if c.isalnum() or c == "_" else "_" for c in name), axes)
+    made.add_function("main", closed, "public", arg_attributes, result_attributes)
+    return made
+
+
+def module_text(closed: ClosedJaxpr, name: str = "jit_main", **options: Any) -> str:
+    """The text of `module`, which takes the same options."""
+    return module(closed, name, **options).text()

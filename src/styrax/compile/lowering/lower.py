@@ -43,11 +43,10 @@ from .rewrites import LEVELS
 
 def run(program: Program) -> Program:
     """jaxpr → operations: what is computed, element by element."""
-    b = Builder()
-    b.numerics = LEVELS[config.states["styrax_numerics"].value]
+    b = Builder(LEVELS[config.states["styrax_numerics"].value])
     number = 0
 
-    def argument(aval: Any, kind: BufferKind) -> tuple[Buffer | None, Value]:
+    def argument(aval: Any, kind: BufferKind, donated: bool = False) -> tuple[Buffer | None, Value]:
         nonlocal number
         if isinstance(aval, AbstractToken):
             return None, Token()
@@ -55,16 +54,14 @@ def run(program: Program) -> Program:
         shape = tuple(map(b.extent, aval.shape))
         if aval.dtype == dtypes.float0:  # no bytes, no memory
             return None, b.value(shape, dtype, lambda _: b.const(False, dtype))
-        buffer = b.buffer(dtype, b.product(shape), kind, number, kind.value)
+        buffer = b.buffer(dtype, b.product(shape), kind, number, kind.value, donated)
         number += 1
         return buffer, Stored(b, buffer, shape, dtype)
 
     inputs: list[Buffer | None] = []
     args: list[Value] = []
     for i, aval in enumerate(program.closed.in_avals):
-        buffer, value = argument(aval, BufferKind.ARG)
-        if buffer is not None:
-            buffer.donated = bool(program.donated and program.donated[i])
+        buffer, value = argument(aval, BufferKind.ARG, bool(program.donated and program.donated[i]))
         inputs.append(buffer)
         args.append(value)
     known: dict[int, Value] = {}
@@ -268,7 +265,7 @@ class Carries:
         b = self.b
         parts = []
         for t in b.parts(target):
-            name = b.unique("get", t.dtype, b.name("k"), t.bounds)
+            name = b.arena.unique("get", t.dtype, b.name("k"), t.bounds)
             b.ops.append(Opaque([Let(name, t)]))
             parts.append(name)
         return b.complex(*parts) if len(parts) == 2 else parts[0]

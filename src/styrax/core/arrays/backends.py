@@ -129,9 +129,7 @@ def get(platform: str | None = None) -> Backend:
     backend = _loaded.get(platform)
     if backend is None:
         if platform not in modules:
-            raise RuntimeError(
-                f"Unknown backend {platform}. Backends known here: {', '.join(sorted(platforms()))}"
-            )
+            raise RuntimeError(f"Unknown backend {platform}. Available backends are {sorted(platforms())}")
         backend = _loaded[platform] = importlib.import_module(modules[platform]).backend
     return backend
 

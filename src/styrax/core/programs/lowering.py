@@ -1,8 +1,8 @@
 """What a lowering rule is given: the builder of a program of loops, as rules see it.
 
 `rules.loops[primitive]` holds `rule(b, *values, **params)`, which returns a value or a list of them. `b` is a
-`Builder`; the compiler's own (`compile.builder.Builder`) has these methods and more. This module is for annotations
-alone: rules import it where types are checked, never when they run.
+`Builder`; the compiler's own (`compile.lowering.builder.Builder`) has these methods and more. This module is for
+annotations alone: rules import it where types are checked, never when they run.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..arrays import backends
+from ..tracing.source import hide_frames
 from ..tracing.trace import Trace, state
 from ..types.effects import Effects, no_effects
 from .traits import PLAIN, Traits
@@ -43,7 +44,11 @@ class Primitive:
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Gives the work to the current trace."""
-        return state.trace.process_primitive(self, args, params)
+        try:
+            return state.trace.process_primitive(self, args, params)
+        except Exception as error:
+            hide_frames(error, note=False)
+            raise
 
     def bind_with_trace(self, trace: Trace, args: Any, avals: Any, params: dict[str, Any]) -> Any:
         """Gives the work to a trace; `avals` are the types of the arguments."""

@@ -26,6 +26,7 @@ jets: Table = {}  # (primals, series, **params) -> (out, derivatives of out): Ta
 discharges: Table = {}  # (in_avals, out_avals, *args, **params) -> (new_invals, outs)
 loops: Table = {}  # (builder, *values, **params) -> value(s): the CPU lowering
 stagings: Table = {}  # (trace, tracers, params) -> outs | NotImplemented (one equation): into a program being written
+texts: Table = {}  # (eqn, names, settings) -> Doc: an equation's text, see `text`
 stablehlos: Table = {}  # (module, *operands, **params) -> operand(s): the XLA lowering
 
 not_mapped = None

@@ -10,12 +10,15 @@ import os
 import sys
 import threading
 import warnings
+from collections.abc import Callable
 from types import CodeType, FrameType, TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from ..programs.name_stack import NameStack
 from ..programs.name_stack import empty as no_scopes
 from ..programs.name_stack import state as scopes
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 _package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
 _excluded: list[str] = [_package]
@@ -167,17 +170,6 @@ def current(name_stack: NameStack | None = None) -> SourceInfo:
     return SourceInfo(None, -1, stack) if frame is None else SourceInfo(frame.f_code, frame.f_lasti, stack)
 
 
-def current_stack(limit: int = 5) -> list[SourceInfo]:
-    """The innermost places in the user's program, the innermost first."""
-    stack: list[SourceInfo] = []
-    frame = user_frame(2)
-    while frame is not None and len(stack) < limit:
-        if not is_ours(frame.f_code):
-            stack.append(SourceInfo(frame.f_code, frame.f_lasti))
-        frame = frame.f_back
-    return stack
-
-
 def current_line() -> str:
     """``file:line (function): text`` of the user's line that is running, or an empty string."""
     frame = user_frame(2)
@@ -214,6 +206,9 @@ def describe_function(fun: Any) -> str:
 # Tracebacks. An exception that leaves one of our entry points loses the frames that are ours: what
 # remains is the user's call and the user's functions below it.
 
+NOTE = ("--------------------\nFor simplicity, JAX has removed its internal frames from the traceback of the following "
+        "exception. Set JAX_TRACEBACK_FILTERING=off to include these.")
+
 
 def filter_traceback(traceback: TracebackType | None) -> TracebackType | None:
     """``traceback`` without the frames that are ours."""
@@ -235,24 +230,43 @@ def filtering() -> bool:
     return traceback_filtering.value != "off"
 
 
-def api_boundary(fun: Any) -> Any:
+def api_boundary(fun: F) -> F:
     """Wraps an entry point: exceptions leave it without our frames."""
     import functools
 
-    @functools.wraps(fun)
-    def entry(*args, **kwargs):
+    return functools.wraps(fun)(boundary(fun))  # type: ignore[return-value]
+
+
+def boundary(fun: F) -> F:
+    """`api_boundary` of a function that gets its name and documentation elsewhere."""
+
+    def entry(*args: Any, **kwargs: Any) -> Any:
         try:
             return fun(*args, **kwargs)
         except Exception as error:
             hide_frames(error)
             raise
 
-    return entry
+    return entry  # type: ignore[return-value]
 
 
-def hide_frames(error: BaseException) -> None:
-    """Takes our frames out of the traceback of ``error`` where filtering is on."""
-    if filtering():
-        shortened = filter_traceback(error.__traceback__)
-        if shortened is not None:
-            error.__traceback__ = shortened
+def hide_frames(error: BaseException, note: bool = True) -> None:
+    """Takes our frames out of the traceback of ``error`` where filtering is on, and notes that where it does.
+
+    To be called where the exception is caught and raised again: the frames above follow. Exceptions during whose
+    handling it was raised, and which nobody but us has seen, go as well.
+    """
+    if not filtering():
+        return
+    error.__traceback__ = filter_traceback(error.__traceback__)
+    seen: BaseException = error
+    while seen.__context__ is not None and seen.__cause__ is None:
+        context = seen.__context__
+        shortened = filter_traceback(context.__traceback__)
+        if shortened is None:
+            seen.__context__ = context.__context__
+        else:
+            context.__traceback__ = shortened
+            seen = context
+    if note and NOTE not in getattr(error, "__notes__", ()):
+        error.add_note(NOTE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from ..types.typing import Object, PyTree
@@ -228,24 +228,3 @@ def tree_broadcast(prefix_tree: PyTree, full_tree: PyTree, is_leaf: Callable[[An
         structure = tree_structure(subtree, is_leaf)
         spread.append(structure.unflatten([leaf] * structure.num_leaves))
     return treedef.unflatten(spread)
-
-
-def broadcast_flattened_prefix(leaves: Sequence[Any], prefix: PyTreeDef, full: PyTreeDef) -> list[Any]:
-    """The leaves of a prefix tree repeated for the leaves of the structure ``full``."""
-    found: list[Any] = []
-    for leaf, sub in zip(leaves, _subdefs(prefix, full)):
-        found.extend([leaf] * sub.num_leaves)
-    return found
-
-
-def _subdefs(prefix: PyTreeDef, full: PyTreeDef) -> Iterator[PyTreeDef]:
-    pending: list[tuple[tuple[int, ...], PyTreeDef, PyTreeDef]] = [((), prefix, full)]
-    while pending:
-        path, prefix, full = pending.pop()
-        if prefix.is_leaf():
-            yield full
-            continue
-        if prefix.node_data() != full.node_data() or len(prefix._children) != len(full._children):
-            raise ValueError(f"Tree prefix {prefix} does not fit {full} at child {path}")
-        pairs = list(enumerate(zip(prefix._children, full._children)))
-        pending.extend(((*path, i), p, f) for i, (p, f) in reversed(pairs))

@@ -18,7 +18,7 @@ from styrax.core.types.typing import PyTree
 from styrax.transforms import ad
 from styrax.transforms.batching import AxisData
 
-from .named_axes import AxisName, _check_bound, _collective, _effects, _groups, _names, axis_size
+from .named_axes import AxisName, _check_bound, _collective, _effects, _groups, _names, axis_size, refuse_names
 
 if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder
@@ -54,25 +54,12 @@ def _reduction(name: str, plain: str, of_constant: Callable[[Any, int], Any]) ->
         return out, d - sum(isinstance(a, int) and a < d for a in moved)
 
     def loops(b: Builder, x: Any, *, axes: tuple, **_: Any) -> Any:
-        primitive_of = getattr(lax, f"{plain}_p")
-        _only_positional(name, axes)
-        return rules.loops[primitive_of](b, x, axes=axes, out_sharding=None)
-
-    def stablehlo(m: Any, x: Any, *, axes: tuple, **_: Any) -> Any:
-        primitive_of = getattr(lax, f"{plain}_p")
-        _only_positional(name, axes)
-        return rules.stablehlos[primitive_of](m, x, axes=axes, out_sharding=None)
+        refuse_names(name, axes)
+        return rules.loops[getattr(lax, f"{plain}_p")](b, x, axes=axes, out_sharding=None)
 
     rules.fancy_batchers[primitive] = batch
     rules.loops[primitive] = loops
-    rules.stablehlos[primitive] = stablehlo
     return primitive
-
-
-def _only_positional(name: str, axes: Sequence[Any]) -> None:
-    named = [a for a in axes if not isinstance(a, int)]
-    if named:
-        raise NameError(f"unbound axis name: {named[0]} in {name}")
 
 
 def _times(x: Any, size: int) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from styrax.core.types.avals import shaped
 from styrax.core.types.effects import Effects, NamedAxisEffect
 from styrax.transforms import batching
 from styrax.transforms.batching import AxisData
+
+if TYPE_CHECKING:
+    from styrax.core.programs.lowering import Builder
 
 AxisName = Hashable
 
@@ -58,7 +61,19 @@ def _collective(name: str, names_of: Callable[[dict[str, Any]], Sequence[Any]]) 
     """A primitive that works over named axes."""
     primitive = Primitive(name)
     batching.axis_names_of[primitive] = lambda params: [n for n in names_of(params) if not isinstance(n, int)]
+
+    def loops(b: Builder, *xs: Any, **params: Any) -> None:
+        refuse_names(name, names_of(params))
+
+    rules.loops[primitive] = loops  # a mapped axis has become a dimension, and no axis is left to name
     return primitive
+
+
+def refuse_names(name: str, axes: Sequence[Any]) -> None:
+    """NameError for a named axis where only positions can be meant."""
+    named = [a for a in axes if not isinstance(a, int)]
+    if named:
+        raise NameError(f"unbound axis name: {named[0]} in {name}")
 
 
 def _group_size(groups: Any, size: int) -> int:

@@ -14,6 +14,7 @@ from styrax.core.arrays.devices import Device, Sharding, SingleDeviceSharding
 from styrax.core.arrays.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec
 from styrax.core.programs import rules
 from styrax.core.programs.primitive import Primitive
+from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import Tracer, get_aval
 from styrax.core.trees import tree, tree_paths
 from styrax.core.types.physical import physicals
@@ -116,6 +117,7 @@ rules.batchers[device_put_p] = lambda args, dims, **params: (device_put_p.bind(*
 physicals[device_put_p] = lambda _, *xs, **params: device_put_p.bind(*xs, **params)
 
 
+@api_boundary
 def device_put(x: PyTree, device: DeviceLike | ShardingLike | PyTree | None = None, *,
                src: DeviceLike | ShardingLike | PyTree | None = None, donate: bool | PyTree = False,
                may_alias: bool | PyTree | None = None) -> PyTree:

@@ -14,6 +14,7 @@ from styrax.core.programs.jaxpr import ClosedJaxpr, eval_jaxpr
 from styrax.core.programs.primitive import Primitive
 from styrax.core.programs.traits import Control
 from styrax.core.settings import config
+from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import concrete_or_error, get_aval
 from styrax.core.trees import tree
 from styrax.core.types import dtypes
@@ -45,15 +46,20 @@ cond_p.higher_order = True
 _no_operand = object()
 
 
+@api_boundary
 def switch(index: ArrayLike, branches: Sequence[Callable[..., Any]], *operands: PyTree,
            operand: PyTree = _no_operand) -> PyTree:
     """Applies the branch of number `index` to the operands.
 
     Args:
+      operand: the only operand, under its older name.
       index: integer scalar; clamped to the branches that there are.
       branches: sequence of functions of the operands. All are traced, and must return trees of the
         same structure, shapes and dtypes; only the chosen one runs.
       operands: trees of arrays.
+
+    Returns:
+      what the chosen branch returns: a tree of arrays of the type that all have.
 
     Raises:
       TypeError: the index is not an integer scalar, or results of branches differ in type.
@@ -86,6 +92,7 @@ def switch(index: ArrayLike, branches: Sequence[Callable[..., Any]], *operands: 
     return _bind_branches("switch", index, branches, names, operands)
 
 
+@api_boundary
 def cond(pred: ArrayLike, true_fun: Function, false_fun: Function, *operands: PyTree,
          operand: PyTree = _no_operand) -> PyTree:
     """Applies `true_fun` to the operands if `pred` holds, `false_fun` otherwise.
@@ -94,10 +101,14 @@ def cond(pred: ArrayLike, true_fun: Function, false_fun: Function, *operands: Py
     and results are selected.
 
     Args:
+      operand: the only operand, under its older name.
       pred: boolean or number, a scalar; numbers count as true where they are not zero.
       true_fun, false_fun: functions of the operands that return trees of the same structure, shapes
         and dtypes.
       operands: trees of arrays. The older form `cond(pred, x, true_fun, y, false_fun)` is accepted.
+
+    Returns:
+      what the chosen function returns: a tree of arrays of the type that both have.
 
     Raises:
       TypeError: `pred` is not a scalar number, or the results of the functions differ in type.
@@ -450,11 +461,18 @@ rules.discharges[cond_p] = _cond_discharge
 
 
 def _cond_hlo(m: Any, index: Any, *operands: Any, branches: Any) -> Any:
-    def region(b: ClosedJaxpr) -> str:
-        return m.region([], lambda m2: m2.inline(b, *operands))
+    tokens = m.order(*branches)
 
-    avals = list(m.avals_out)
-    return m.op("stablehlo.case", [index], avals, regions=[region(b) for b in branches])
+    def region(b: ClosedJaxpr) -> str:
+        def body(m2: Any) -> list[Any]:
+            m2.token = m.token
+            outs = m2.inline(b, *operands)
+            return [*m2.order(*branches), *outs]
+
+        return m.region([], body)
+
+    avals = [*(t.aval for t in tokens), *m.avals_out]
+    return m.proceed(tokens, m.op("stablehlo.case", [index], avals, regions=[region(b) for b in branches]))
 
 
 rules.stablehlos[cond_p] = _cond_hlo

@@ -326,24 +326,41 @@ def _while_hlo(
 ) -> Any:
     """`stablehlo.while`; a predicate with axes is reduced for it, and selects the carries that go on."""
     cond_args, body_args, init = split_list(args, [cond_nconsts, body_nconsts])
-    avals = [x.aval for x in init]
     pred_aval = cond_jaxpr.out_avals[0]
+    tokens = m.order(cond_jaxpr, body_jaxpr)
 
-    def condition(m2: Any, *carry: Any) -> Any:
+    def holds(m2: Any, carry: Any) -> Any:
         (pred,) = m2.inline(cond_jaxpr, *cond_args, *carry)
+        return pred
+
+    def condition(m2: Any, *state: Any) -> Any:
+        carry = m2.proceed(tokens, state)
+        pred = carry.pop() if at_hand else holds(m2, carry)
         if not pred_aval.shape:
             return pred
         axes = tuple(range(len(pred_aval.shape)))
         return m2.call_traced(lambda p: lax.reduce_or(p, axes), pred)
 
-    def step(m2: Any, *carry: Any) -> Any:
+    def step(m2: Any, *state: Any) -> Any:
+        carry = m2.proceed(tokens, state)
+        pred = carry.pop() if at_hand else None
         new = m2.inline(body_jaxpr, *body_args, *carry)
-        if not pred_aval.shape:
-            return new
-        (pred,) = m2.inline(cond_jaxpr, *cond_args, *carry)
-        return [_go_on(m2, pred, n, x) for n, x in zip(new, carry, strict=True)]
+        if pred_aval.shape:
+            pred = pred or holds(m2, carry)
+            new = [_go_on(m2, pred, n, x) for n, x in zip(new, carry, strict=True)]
+        if at_hand:
+            new.append(holds(m2, new))
+        return [*m2.order(cond_jaxpr, body_jaxpr), *new]
 
-    return m.op("stablehlo.while", init, avals, regions=[m.region(avals, condition), m.region(avals, step)])
+    at_hand = bool(m.order(cond_jaxpr))  # a predicate with ordered effects is computed once for each turn, in the body
+    if at_hand:
+        init = [*init, holds(m, init)]
+        tokens = m.order(cond_jaxpr)
+    init = [*tokens, *init]
+    avals = [x.aval for x in init]
+    regions = [m.region(avals, condition), m.region(avals, step)]
+    outs = m.proceed(tokens, m.op("stablehlo.while", init, avals, regions=regions))
+    return outs[:-1] if at_hand else outs
 
 
 def _go_on(m: Any, pred: Any, new: Any, old: Any) -> Any:

@@ -14,6 +14,7 @@ from styrax.core.programs.primitive import Primitive
 from styrax.core.programs.traits import Control
 from styrax.core.settings import config
 from styrax.core.tracing.errors import ConcretizationTypeError
+from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import concrete_or_error, get_aval, is_concrete
 from styrax.core.trees import tree
 from styrax.core.types import dtypes
@@ -40,6 +41,7 @@ while_p.declare(control=Control.WHILE)
 while_p.higher_order = True
 
 
+@api_boundary
 def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], init_val: PyTree) -> PyTree:
     """Applies `body_fun` to a value as long as `cond_fun` of it holds.
 
@@ -172,6 +174,7 @@ def _while_abstract_eval(
 # -- fori_loop ------------------------------------------------------------------------------------
 
 
+@api_boundary
 def fori_loop(lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[Any, Any], Any], init_val: PyTree, *,
               unroll: int | bool | None = None) -> PyTree:
     """Applies `val = body_fun(i, val)` for `i` from `lower` up to but not including `upper`.
@@ -184,6 +187,9 @@ def fori_loop(lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[Any, Any],
       body_fun: function of the index and the carry that returns a carry of the same type.
       init_val: the first carry, a tree of arrays.
       unroll: how many steps to put in one iteration; only for bounds known while tracing.
+
+    Returns:
+      the carry after the last step, a tree like `init_val`; `init_val` itself where `upper <= lower`.
 
     Raises:
       TypeError: the bounds differ in dtype or the carry changes its type.

@@ -11,6 +11,7 @@ from styrax.core.programs.jaxpr import ClosedJaxpr, eval_jaxpr
 from styrax.core.programs.primitive import Primitive
 from styrax.core.programs.traits import Control
 from styrax.core.settings import config
+from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import concrete_or_error, get_aval
 from styrax.core.trees import tree
 from styrax.core.types.avals import AbstractRef
@@ -36,6 +37,7 @@ scan_p.declare(control=Control.SCAN)
 scan_p.higher_order = True
 
 
+@api_boundary
 def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: PyTree, xs: PyTree = None, length: int | None = None,
          reverse: bool = False, unroll: int | bool = 1, _split_transpose: bool = False) -> tuple[PyTree, PyTree]:
     """Runs `carry, y = f(carry, x)` over the leading axis of `xs` and stacks the `y`.
@@ -307,6 +309,7 @@ rules.stablehlos[scan_p] = lambda m, *args, **params: m.call_traced(
 # -- map ------------------------------------------------------------------------------------------
 
 
+@api_boundary
 def map(f: Callable[[Any], Any], xs: PyTree, *, batch_size: int | None = None) -> PyTree:
     """Applies `f` to each slice of `xs` along the leading axis, one after the other.
 

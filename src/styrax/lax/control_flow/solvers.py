@@ -9,6 +9,7 @@ from styrax.core.hooks import lax
 from styrax.core.programs import rules
 from styrax.core.programs.jaxpr import ClosedJaxpr, eval_jaxpr
 from styrax.core.programs.primitive import Primitive
+from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import get_aval
 from styrax.core.trees import tree
 from styrax.core.types.typing import PyTree
@@ -28,6 +29,7 @@ def _check_tree(who: str, have: Any, want: Any) -> None:
 # -- custom_root ----------------------------------------------------------------------------------
 
 
+@api_boundary
 def custom_root(f: Callable[[Any], Any], initial_guess: PyTree, solve: Callable[..., Any],
                 tangent_solve: Callable[..., Any], has_aux: bool = False) -> PyTree:
     """A root of `f`, differentiable whatever the method that finds it.
@@ -110,6 +112,7 @@ class _LinearSolveTuple(NamedTuple):
 linear_solve_p = Primitive("custom_linear_solve", multiple_results=True)
 
 
+@api_boundary
 def custom_linear_solve(matvec: Callable[[Any], Any], b: PyTree, solve: Callable[..., Any],
                         transpose_solve: Callable[..., Any] | None = None, symmetric: bool = False,
                         has_aux: bool = False) -> PyTree:
@@ -123,6 +126,9 @@ def custom_linear_solve(matvec: Callable[[Any], Any], b: PyTree, solve: Callable
         reverse mode where `symmetric` does not hold.
       symmetric: whether `matvec` is its own transpose.
       has_aux: whether the solvers return a pair whose second part has no derivative.
+
+    Returns:
+      the solution, a tree like `b`; with `has_aux` a pair of it and what the solver returned besides.
 
     Raises:
       TypeError: a solution has another tree than `b`.

@@ -19,6 +19,7 @@ from styrax.transforms import ad, batching
 from ..shaping.broadcasting import broadcast_in_dim
 from ..shaping.filling import full_like
 from ..shaping.reshaping import unbroadcast
+from .algorithms import ArrayOps, Number, ScalarOps
 from .casting import _convert_element_type
 from .comparisons import eq, select
 from .families import (
@@ -42,7 +43,6 @@ from .families import (
     standard_primitive,
     unary,
 )
-from .lanes import ArrayOps, Lane, ScalarOps
 
 if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder
@@ -227,6 +227,7 @@ div, div_p = binary(
     numpy_name="divide",
     reference=np.true_divide,
 )  # fmt: skip
+div_p.declare(divides=True)
 rules.transposes[div_p] = _div_transpose
 
 
@@ -489,7 +490,7 @@ def reciprocal(x: ArrayLike) -> Array:
     return integer_pow(x, -1)
 
 
-def _mulhi_halves(x: Lane, y: Lane, signed: bool) -> Lane:
+def _mulhi_halves(x: Number, y: Number, signed: bool) -> Number:
     """The upper half of a 64-bit product, from products of 32-bit halves."""
     mask = x.like(0xFFFFFFFF)
     x_low, y_low = x & mask, y & mask
@@ -510,7 +511,7 @@ def _mulhi_scalar(b: Builder, x: Any, y: Any) -> Any:
         product = b.mul(b.cast(x, wide), b.cast(y, wide))
         return b.cast(b.shr_arith(product, b.const(bits, wide)), x.dtype)
     ops, unsigned = ScalarOps(b, None), np.dtype(np.uint64)
-    high = _mulhi_halves(Lane(ops, b.bitcast(x, unsigned)), Lane(ops, b.bitcast(y, unsigned)), False).value
+    high = _mulhi_halves(Number(ops, b.bitcast(x, unsigned)), Number(ops, b.bitcast(y, unsigned)), False).value
     high = b.bitcast(high, x.dtype)
     if signed:
         zero = b.const(0, x.dtype)
@@ -522,8 +523,8 @@ def _mulhi_scalar(b: Builder, x: Any, y: Any) -> Any:
 def _mulhi_hlo(m: Any, x: Any, y: Any) -> Any:
     bits, signed = dtypes.itemsize_bits(x.dtype), dtypes.issubdtype(x.dtype, np.signedinteger)
     if bits == 64:
-        lanes = lambda v, w: _mulhi_halves(Lane(ArrayOps(), v), Lane(ArrayOps(), w), signed).value
-        return m.call_traced(lanes, x, y)[0]
+        numbers = lambda v, w: _mulhi_halves(Number(ArrayOps(), v), Number(ArrayOps(), w), signed).value
+        return m.call_traced(numbers, x, y)[0]
     wide = np.dtype(np.int64 if signed else np.uint64)
     aval = ShapedArray(x.shape, wide)
     product = m.op1("stablehlo.multiply", [m.convert(x, wide), m.convert(y, wide)], aval)
@@ -537,3 +538,6 @@ mulhi, mulhi_p = binary(
     scalar=_mulhi_scalar,
     hlo=_mulhi_hlo,
 )  # fmt: skip
+
+for _p in (add_p, sub_p, mul_p, div_p, rem_p, pow_p, integer_pow_p, square_p, nextafter_p):
+    _p.declare(nan=True)

@@ -209,6 +209,14 @@ def dtype(x: Object) -> DType:
     return dtypes.dtype(x)
 
 
+
+def _printed(params: dict[str, Any]) -> dict[str, Any]:
+    from styrax.core.programs.text import is_nowhere
+
+    return {k: v for k, v in sorted(params.items()) if not (k == "sharding" and is_nowhere(v))}
+
+
+convert_element_type_p.declare(printed=_printed)
 OPERATIONS["convert_element_type"] = Operation(
     "convert_element_type", convert_element_type_p, convert_element_type, "cast", 1, (), None
 )

@@ -9,10 +9,10 @@ from styrax.core.programs import rules
 from styrax.transforms import ad
 
 from ..shaping.filling import full_like
+from .algorithms import Number
 from .arithmetic import add, mul, neg, sub
 from .families import scalar_like
 from .functions import exp, log, log1p
-from .lanes import Lane
 from .special import lgamma, on_arrays, special_function
 
 # -- incomplete gamma functions ----------------------------------------------------------------------------
@@ -20,15 +20,15 @@ from .special import lgamma, on_arrays, special_function
 _MAX_STEPS = 2000.0
 
 
-def _series(a: Lane, x: Lane, active: Lane, derivative: bool) -> tuple[Lane, Lane]:
+def _series(a: Number, x: Number, active: Number, derivative: bool) -> tuple[Number, Number]:
     """The sum of `x**n / ((a+1) … (a+n))` and its derivative by `a`."""
     epsilon = a.ops.tolerance(a.value)
     one, zero = a.like(1.0), a.like(0.0)
 
-    def going(n: Lane, c: Lane, total: Lane, dc: Lane, dtotal: Lane, on: Lane) -> Lane:
+    def going(n: Number, c: Number, total: Number, dc: Number, dtotal: Number, on: Number) -> Number:
         return on
 
-    def step(n: Lane, c: Lane, total: Lane, dc: Lane, dtotal: Lane, on: Lane) -> list[Lane]:
+    def step(n: Number, c: Number, total: Number, dc: Number, dtotal: Number, on: Number) -> list[Number]:
         n = n + 1.0
         ratio = x / (a + n)
         dc = dc * ratio - c * ratio / (a + n) if derivative else dc
@@ -44,7 +44,7 @@ def _series(a: Lane, x: Lane, active: Lane, derivative: bool) -> tuple[Lane, Lan
     return total, dtotal
 
 
-def _fraction(a: Lane, x: Lane, active: Lane, derivative: bool) -> tuple[Lane, Lane]:
+def _fraction(a: Number, x: Number, active: Number, derivative: bool) -> tuple[Number, Number]:
     """The continued fraction of the upper incomplete gamma function, without its prefactor, and its
     derivative by `a`."""
     epsilon, huge = a.ops.tolerance(a.value), 1.0 / a.ops.epsilon(a.value)
@@ -57,10 +57,10 @@ def _fraction(a: Lane, x: Lane, active: Lane, derivative: bool) -> tuple[Lane, L
         zero, zero, -x, zero, (p1 * x) / (q1 * q1), active,
     ]  # fmt: skip
 
-    def going(*s: Lane) -> Lane:
+    def going(*s: Number) -> Number:
         return s[-1]
 
-    def step(*s: Lane) -> list[Lane]:
+    def step(*s: Number) -> list[Number]:
         c, y, z, p1, p2, q1, q2, value, dp1, dp2, dq1, dq2, dvalue, _ = s
         c, y, z = c + 1.0, y + 1.0, z + 2.0
         yc = y * c
@@ -88,7 +88,7 @@ def _fraction(a: Lane, x: Lane, active: Lane, derivative: bool) -> tuple[Lane, L
 class _Regions:
     """Where which expansion of the incomplete gamma functions is used, with safe arguments for each."""
 
-    def __init__(self, a: Lane, x: Lane):
+    def __init__(self, a: Number, x: Number):
         invalid = (x < 0.0) | (a < 0.0) | x.differs(x) | a.differs(a) | (a.equals(0.0) & x.equals(0.0))
         infinite_x, infinite_a = x.equals(float("inf")), a.equals(float("inf"))
         self.no_shape = a.equals(0.0)
@@ -106,12 +106,12 @@ class _Regions:
         self.fraction_x = self.use_fraction.where(self.x, 4.0)
         self.fraction_a = self.use_fraction.where(self.a, 1.0)
 
-    def prefactor(self) -> Lane:
+    def prefactor(self) -> Number:
         return (self.a * self.x.log() - self.x - self.a.lgamma()).exp()
 
     def limits(
-        self, value: Lane, at_zero: float, at_infinite_x: float, at_infinite_a: float, at_zero_a: float
-    ) -> Lane:
+        self, value: Number, at_zero: float, at_infinite_x: float, at_infinite_a: float, at_zero_a: float
+    ) -> Number:
         value = self.no_shape.where(at_zero_a, value)
         value = self.infinite_a.where(at_infinite_a, value)
         value = self.infinite_x.where(at_infinite_x, value)
@@ -119,7 +119,7 @@ class _Regions:
         return self.invalid.where(float("nan"), value)
 
 
-def _expansion(a: Lane, x: Lane) -> list[Lane]:
+def _expansion(a: Number, x: Number) -> list[Number]:
     """The series or the fraction, whichever is used."""
     r = _Regions(a, x)
     total, _ = _series(r.a, r.series_x, r.use_series, False)
@@ -127,7 +127,7 @@ def _expansion(a: Lane, x: Lane) -> list[Lane]:
     return [r.upper.where(fraction, total)]
 
 
-def _expansion_and_slope(a: Lane, x: Lane) -> list[Lane]:
+def _expansion_and_slope(a: Number, x: Number) -> list[Number]:
     """The same with its derivative by `a`."""
     r = _Regions(a, x)
     total, dtotal = _series(r.a, r.series_x, r.use_series, True)
@@ -135,7 +135,7 @@ def _expansion_and_slope(a: Lane, x: Lane) -> list[Lane]:
     return [r.upper.where(fraction, total), r.upper.where(dfraction, dtotal)]
 
 
-def _igamma(a: Lane, x: Lane, expansion: Lane) -> Lane:
+def _igamma(a: Number, x: Number, expansion: Number) -> Number:
     r = _Regions(a, x)
     part = r.prefactor() * expansion
     value = r.upper.where(1.0 - part, part / r.a)
@@ -143,7 +143,7 @@ def _igamma(a: Lane, x: Lane, expansion: Lane) -> Lane:
     return (both & ~r.invalid).where(1.0, r.limits(value, 0.0, 1.0, 0.0, 1.0))
 
 
-def _igammac(a: Lane, x: Lane, expansion: Lane) -> Lane:
+def _igammac(a: Number, x: Number, expansion: Number) -> Number:
     r = _Regions(a, x)
     part = r.prefactor() * expansion
     value = r.upper.where(part, 1.0 - part / r.a)
@@ -151,19 +151,19 @@ def _igammac(a: Lane, x: Lane, expansion: Lane) -> Lane:
     return (both & ~r.invalid).where(0.0, r.limits(value, 1.0, 0.0, 1.0, 0.0))
 
 
-def _slope(r: _Regions, expansion: Lane, slope: Lane) -> Lane:
+def _slope(r: _Regions, expansion: Number, slope: Number) -> Number:
     """The derivative by `a` of an expansion times its prefactor, without the prefactor."""
     return slope + expansion * (r.x.log() - r.upper.where(r.a, r.a + 1.0).digamma())
 
 
-def _igamma_grad_a(a: Lane, x: Lane, expansion: Lane, slope: Lane) -> Lane:
+def _igamma_grad_a(a: Number, x: Number, expansion: Number, slope: Number) -> Number:
     r = _Regions(a, x)
     part = r.prefactor() * _slope(r, expansion, slope)
     value = r.upper.where(-part, part / r.a)
     return r.limits(value, 0.0, float("nan"), float("nan"), float("nan"))
 
 
-def _random_gamma_grad(a: Lane, x: Lane, expansion: Lane, slope: Lane) -> Lane:
+def _random_gamma_grad(a: Number, x: Number, expansion: Number, slope: Number) -> Number:
     r = _Regions(a, x)
     part = _slope(r, expansion, slope) * r.x
     value = r.upper.where(part, -part / r.a)
@@ -206,7 +206,7 @@ ad.defjvp(
 )
 
 
-def _expanded_jvp(finish: Callable[..., Lane]) -> Callable[..., Any]:
+def _expanded_jvp(finish: Callable[..., Number]) -> Callable[..., Any]:
     """The forward derivative of a function that has none in closed form: that of its loops."""
 
     whole = on_arrays(lambda a, x: finish(a, x, *_expansion_and_slope(a, x)))
@@ -224,21 +224,21 @@ rules.jvps[igamma_grad_a_p] = _expanded_jvp(_igamma_grad_a)
 # -- the incomplete beta function --------------------------------------------------------------------------
 
 
-def _beta_fraction(a: Lane, b: Lane, x: Lane, active: Lane) -> Lane:
+def _beta_fraction(a: Number, b: Number, x: Number, active: Number) -> Number:
     """The continued fraction of the incomplete beta function, by Lentz's algorithm."""
     epsilon = a.ops.tolerance(a.value)
     tiny = 1e-30
 
-    def away_from_zero(v: Lane) -> Lane:
+    def away_from_zero(v: Number) -> Number:
         return (v.abs() < tiny).where(tiny, v)
 
     one = a.like(1.0)
     first = 1.0 / away_from_zero(1.0 - (a + b) * x / (a + 1.0))
 
-    def going(m: Lane, c: Lane, d: Lane, value: Lane, on: Lane) -> Lane:
+    def going(m: Number, c: Number, d: Number, value: Number, on: Number) -> Number:
         return on
 
-    def step(m: Lane, c: Lane, d: Lane, value: Lane, on: Lane) -> list[Lane]:
+    def step(m: Number, c: Number, d: Number, value: Number, on: Number) -> list[Number]:
         twice = m + m
         even = m * (b - m) * x / ((a + twice - 1.0) * (a + twice))
         d = 1.0 / away_from_zero(1.0 + even * d)
@@ -257,7 +257,7 @@ def _beta_fraction(a: Lane, b: Lane, x: Lane, active: Lane) -> Lane:
 class _BetaRegions:
     """Where the incomplete beta function is known at once, and safe arguments for its fraction elsewhere."""
 
-    def __init__(self, a: Lane, b: Lane, x: Lane):
+    def __init__(self, a: Number, b: Number, x: Number):
         infinite = float("inf")
         invalid = (a < 0.0) | (b < 0.0) | (x < 0.0) | (x > 1.0)
         invalid = invalid | a.differs(a) | b.differs(b) | x.differs(x)
@@ -275,12 +275,12 @@ class _BetaRegions:
         self.x, self.y = x, swap.where(1.0 - x, x)
 
 
-def _beta_loops(a: Lane, b: Lane, x: Lane) -> list[Lane]:
+def _beta_loops(a: Number, b: Number, x: Number) -> list[Number]:
     r = _BetaRegions(a, b, x)
     return [_beta_fraction(r.p, r.q, r.y, r.active)]
 
 
-def _betainc(a: Lane, b: Lane, x: Lane, fraction: Lane) -> Lane:
+def _betainc(a: Number, b: Number, x: Number, fraction: Number) -> Number:
     r = _BetaRegions(a, b, x)
     log_y = r.swap.where((-r.x).log1p(), r.x.log())
     log_rest = r.swap.where(r.x.log(), (-r.x).log1p())
@@ -313,3 +313,6 @@ def _betainc_jvp_x(t: Any, ans: Any, a: Any, b: Any, x: Any) -> Any:
 ad.defjvp2(
     regularized_incomplete_beta_p, _betainc_jvp_parameter, _betainc_jvp_parameter, _betainc_jvp_x
 )
+
+for _p in (igamma_p, igammac_p, igamma_grad_a_p, regularized_incomplete_beta_p):
+    _p.declare(nan=True)

@@ -1,6 +1,6 @@
 """Special functions: error functions, the gamma family, incomplete gamma and beta, zeta, Bessel.
 
-Those without an operation of their own in StableHLO, or with loops, are algorithms on `Lane`s. On
+Those without an operation of their own in StableHLO, or with loops, are algorithms on `Number`s. On
 the CPU they compute in double precision whatever the dtype.
 """
 
@@ -19,6 +19,7 @@ from styrax.transforms import ad, batching
 
 from ..shaping.broadcasting import broadcast_in_dim
 from ..shaping.filling import full_like
+from .algorithms import ALGORITHMS, ArrayOps, CountingOps, Number, ScalarOps
 from .arithmetic import add, mul, neg, reciprocal, square, sub
 from .casting import convert_element_type
 from .comparisons import gt, select
@@ -38,7 +39,6 @@ from .families import (
 )
 from .functions import abs as absolute
 from .functions import exp, sign
-from .lanes import ALGORITHMS, ArrayOps, CountingOps, Lane, ScalarOps
 
 if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder, Nest
@@ -65,7 +65,7 @@ erfc, erfc_p = unary(
 )  # fmt: skip
 
 
-def erf_inv_of(x: Lane) -> Lane:
+def erf_inv_of(x: Number) -> Number:
     """The inverse of the error function, from a closed approximation by steps that triple its digits."""
     ax = x.abs()
     inside = ax < 1.0
@@ -99,7 +99,7 @@ _ERF_INV_TAIL = (
 )  # fmt: skip
 
 
-def _erf_inv_single(x: Lane) -> Lane:
+def _erf_inv_single(x: Number) -> Number:
     """The inverse of the error function to single precision."""
     w = -((1.0 - x) * (1.0 + x)).log()
     central = w < 5.0
@@ -112,8 +112,8 @@ def _erf_inv_single(x: Lane) -> Lane:
 
 def _erf_inv_scalar(b: Builder, x: Any) -> Any:
     if x.dtype == _WIDE:
-        return erf_inv_of(Lane(ScalarOps(b, None), x)).value
-    return b.cast(_erf_inv_single(Lane(ScalarOps(b, None), b.cast(x, np.dtype(np.float32)))).value, x.dtype)
+        return erf_inv_of(Number(ScalarOps(b, None), x)).value
+    return b.cast(_erf_inv_single(Number(ScalarOps(b, None), b.cast(x, np.dtype(np.float32)))).value, x.dtype)
 
 
 erf_inv, erf_inv_p = unary(
@@ -123,11 +123,11 @@ erf_inv, erf_inv_p = unary(
     hlo="chlo.erf_inv",
     reference="scipy.special.erfinv",
 )  # fmt: skip
-# -- algorithms on lanes -------------------------------------------------------------------------------
+# -- algorithms on numbers -------------------------------------------------------------------------------
 
 
-def _with_loops(b: Builder, xs: Sequence[Any], loops: Callable[..., Sequence[Lane]],
-                finish: Callable[..., Lane]) -> Any:
+def _with_loops(b: Builder, xs: Sequence[Any], loops: Callable[..., Sequence[Number]],
+                finish: Callable[..., Number]) -> Any:
     """The CPU lowering of an algorithm with loops: first every element runs its own, then all are finished."""
     out = b.avals_out[0]
     readers = [reader(b, x, out.shape) for x in xs]
@@ -145,17 +145,17 @@ def _with_loops(b: Builder, xs: Sequence[Any], loops: Callable[..., Sequence[Lan
                 rest = b.div(rest, b.index(extent))
             where = tuple(reversed([*index, rest] if out.shape else []))
             ops = ScalarOps(b, n, tolerance)
-            lanes = [Lane(ops, n.let(b.cast(read(where), _WIDE))) for read in readers]
-            for target, lane in zip(outs, loops(*lanes), strict=True):
-                n.store(target, where, lane.value)
+            numbers = [Number(ops, n.let(b.cast(read(where), _WIDE))) for read in readers]
+            for target, number in zip(outs, loops(*numbers), strict=True):
+                n.store(target, where, number.value)
 
-    probe = loops(*[Lane(CountingOps(), None)] * len(xs))
+    probe = loops(*[Number(CountingOps(), None)] * len(xs))
     found = b.nest([(out.shape, _WIDE)] * len(probe), body)
 
     def scalar(index: Any) -> Any:
         ops = ScalarOps(b, None)
-        lanes = [Lane(ops, b.cast(read(index), _WIDE)) for read in readers]
-        return b.cast(finish(*lanes, *[Lane(ops, f.at(index)) for f in found]).value, out.dtype)
+        numbers = [Number(ops, b.cast(read(index), _WIDE)) for read in readers]
+        return b.cast(finish(*numbers, *[Number(ops, f.at(index)) for f in found]).value, out.dtype)
 
     return b.value(out.shape, out.dtype, scalar)
 
@@ -165,18 +165,18 @@ def _tolerance(dtype: Any) -> float:
     return float(np.finfo(_WIDE).eps) if dtype == _WIDE else 1e-9
 
 
-def _straight(algorithm: Callable[..., Lane], wide: Any = _WIDE) -> Callable[..., Any]:
+def _straight(algorithm: Callable[..., Number], wide: Any = _WIDE) -> Callable[..., Any]:
     """The code of one element of an algorithm without loops, computed in `wide`, or the dtype if that is wider."""
 
     def scalar(b: Builder, *xs: Any) -> Any:
         ops = ScalarOps(b, None, _tolerance(xs[0].dtype))
         work = _WIDE if xs[0].dtype == _WIDE else wide
-        return b.cast(algorithm(*[Lane(ops, b.cast(x, work)) for x in xs]).value, xs[0].dtype)
+        return b.cast(algorithm(*[Number(ops, b.cast(x, work)) for x in xs]).value, xs[0].dtype)
 
     return scalar
 
 
-def on_arrays(algorithm: Callable[..., Lane]) -> Callable[..., Any]:
+def on_arrays(algorithm: Callable[..., Number]) -> Callable[..., Any]:
     """The algorithm as a function of arrays, made of operations of `lax`."""
 
     def apply(*xs: Any) -> Any:
@@ -185,13 +185,13 @@ def on_arrays(algorithm: Callable[..., Lane]) -> Callable[..., Any]:
         dtype = dtype_of(xs[0])
         shape = broadcast_shape("special function", [shape_of(x) for x in xs])
         narrow = dtypes.itemsize_bits(dtype) < 32
-        lanes = []
+        numbers = []
         for x in xs:
             x = convert_element_type(x, np.float32) if narrow else x
             if shape_of(x) != shape:
                 x = broadcast_in_dim(x, shape, range(len(shape)) if shape_of(x) else ())
-            lanes.append(Lane(ArrayOps(), x))
-        out = algorithm(*lanes).value
+            numbers.append(Number(ArrayOps(), x))
+        out = algorithm(*numbers).value
         return convert_element_type(out, dtype) if narrow else out
 
     return apply
@@ -201,9 +201,9 @@ def special_function(
     name: str,
     arity: int,
     doc: str,
-    algorithm: Callable[..., Lane],
+    algorithm: Callable[..., Number],
     *,
-    loops: Callable[..., Sequence[Lane]] | None = None,
+    loops: Callable[..., Sequence[Number]] | None = None,
     single: bool = False,
     hlo: str | None = None,
     reference: Any = None,
@@ -268,18 +268,18 @@ _SHIFT = 10  # the asymptotic series are used from here on; smaller arguments ar
 _HALF_LOG_TWO_PI = 0.91893853320467274178
 
 
-def _polynomial(x: Lane, coefficients: Sequence[float]) -> Lane:
+def _polynomial(x: Number, coefficients: Sequence[float]) -> Number:
     total = x.like(coefficients[-1])
     for c in reversed(coefficients[:-1]):
         total = total * x + c
     return total
 
 
-def _distance_to_integer(x: Lane) -> Lane:
+def _distance_to_integer(x: Number) -> Number:
     return x - (x + 0.5).floor()
 
 
-def lgamma_of(x: Lane) -> Lane:
+def lgamma_of(x: Number) -> Number:
     """The function `lgamma` in steps that the CPU has instructions for; near its roots with absolute accuracy."""
     reflected = x < 0.5
     positive = reflected.where(1.0 - x, x)
@@ -300,7 +300,7 @@ def lgamma_of(x: Lane) -> Lane:
     return pole.where(float("inf"), value)
 
 
-def digamma_of(x: Lane) -> Lane:
+def digamma_of(x: Number) -> Number:
     """The digamma function in steps that the CPU has instructions for."""
     reflected = x < 0.5
     positive = reflected.where(1.0 - x, x)
@@ -326,7 +326,7 @@ def _lgamma_scalar(b: Builder, x: Any) -> Any:
     # Near its roots only the C library keeps all digits of a double; narrower floats need no more than a double.
     if x.dtype == _WIDE:
         return b.lgamma(x)
-    return b.cast(lgamma_of(Lane(ScalarOps(b, None), b.cast(x, _WIDE))).value, x.dtype)
+    return b.cast(lgamma_of(Number(ScalarOps(b, None), b.cast(x, _WIDE))).value, x.dtype)
 
 
 lgamma, lgamma_p = unary(
@@ -339,7 +339,7 @@ lgamma, lgamma_p = unary(
 digamma, digamma_p = unary(
     "digamma", FLOAT, "The derivative of `lgamma`, elementwise.",
     jvp=lambda t, ans, x: mul(t, polygamma(scalar_like(x, 1), x)),  # type: ignore[has-type]
-    scalar=lambda b, x: b.cast(digamma_of(Lane(ScalarOps(b, None), b.cast(x, _WIDE))).value, x.dtype),
+    scalar=lambda b, x: b.cast(digamma_of(Number(ScalarOps(b, None), b.cast(x, _WIDE))).value, x.dtype),
     hlo="chlo.digamma",
     reference="scipy.special.digamma",
 )  # fmt: skip
@@ -365,7 +365,7 @@ _BERNOULLI = (
 )
 
 
-def _zeta(x: Lane, q: Lane) -> Lane:
+def _zeta(x: Number, q: Number) -> Number:
     total = q ** (-x)
     a = q
     for _ in range(_ZETA_TERMS - 1):
@@ -401,7 +401,7 @@ zeta, zeta_p = special_function(
 )  # fmt: skip
 
 
-def _polygamma(m: Lane, x: Lane) -> Lane:
+def _polygamma(m: Number, x: Number) -> Number:
     order = m + 1.0
     odd = order.differs((order * 0.5).floor() * 2.0)
     scale = order.lgamma().exp()
@@ -474,7 +474,7 @@ _I1_LARGE = (
 )  # fmt: skip
 
 
-def _chebyshev(u: Lane, coefficients: Sequence[float]) -> Lane:
+def _chebyshev(u: Number, coefficients: Sequence[float]) -> Number:
     """The sum of `c[k] T_k(u)` by Clenshaw's recurrence."""
     smallest = u.ops.tolerance(u.value) * 0.1
     coefficients = [c for c in coefficients if abs(c) > smallest]
@@ -485,7 +485,7 @@ def _chebyshev(u: Lane, coefficients: Sequence[float]) -> Lane:
     return u * latest - later + coefficients[0]
 
 
-def _bessel_parts(x: Lane) -> tuple[Lane, Lane, Lane, Lane]:
+def _bessel_parts(x: Number) -> tuple[Number, Number, Number, Number]:
     ax = x.abs()
     small = ax <= 8.0
     inner = small.where(ax, 8.0)
@@ -493,14 +493,14 @@ def _bessel_parts(x: Lane) -> tuple[Lane, Lane, Lane, Lane]:
     return small, inner, outer, outer.rsqrt()
 
 
-def _bessel_i0e(x: Lane) -> Lane:
+def _bessel_i0e(x: Number) -> Number:
     small, inner, outer, scale = _bessel_parts(x)
     near = _chebyshev(inner * 0.25 - 1.0, _I0_SMALL)
     far = _chebyshev(16.0 / outer - 1.0, _I0_LARGE) * scale
     return small.where(near, far)
 
 
-def _bessel_i1e(x: Lane) -> Lane:
+def _bessel_i1e(x: Number) -> Number:
     small, inner, outer, scale = _bessel_parts(x)
     near = _chebyshev(inner * 0.25 - 1.0, _I1_SMALL) * x
     far = _chebyshev(16.0 / outer - 1.0, _I1_LARGE) * scale
@@ -530,3 +530,6 @@ def _bessel_i1e_jvp(t: Any, ans: Any, x: Any) -> Any:
 
 
 ad.defjvp2(bessel_i1e_p, _bessel_i1e_jvp)
+
+for _p in (erf_p, erfc_p, erf_inv_p, lgamma_p, digamma_p, zeta_p, polygamma_p, bessel_i0e_p, bessel_i1e_p):
+    _p.declare(nan=True)

@@ -11,6 +11,7 @@ from styrax.core.arrays.array import Array
 from styrax.core.hooks import lax
 from styrax.core.programs import rules
 from styrax.core.programs.primitive import Primitive
+from styrax.core.programs.traits import Windows
 from styrax.core.tracing.trace import get_aval
 from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray
@@ -43,7 +44,14 @@ if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder
 
 gather_p = Primitive("gather")
-gather_p.declare(movement=True, sizes=frozenset(("slice_sizes",)))
+
+
+def _windows(avals: Sequence[ShapedArray], params: dict[str, Any]) -> Windows:
+    dims = params["dimension_numbers"].start_index_map
+    return Windows(slice(1, 2), dims, [params["slice_sizes"][d] for d in dims])
+
+
+gather_p.declare(movement=True, sizes=frozenset(("slice_sizes",)), windows=_windows)
 
 
 def _check_gather(operand: Any, indices: Any, dnums: GatherDimensionNumbers, slice_sizes: Sequence[int]) -> None:

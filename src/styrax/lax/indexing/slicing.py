@@ -11,6 +11,7 @@ import numpy as np
 
 from styrax.core.arrays.array import Array
 from styrax.core.programs import rules
+from styrax.core.programs.traits import Windows
 from styrax.core.tracing.trace import Tracer, get_aval
 from styrax.core.types import dtypes
 from styrax.core.types.index_type import INDEX
@@ -110,7 +111,9 @@ dynamic_slice_p = standard_primitive(
     loops=_dynamic_slice_loops,
     hlo=_dynamic_slice_hlo,
 )
-dynamic_slice_p.declare(movement=True, sizes=frozenset(("slice_sizes",)))
+dynamic_slice_p.declare(
+    movement=True, sizes=frozenset(("slice_sizes",)),
+    windows=lambda avals, params: Windows(slice(1, None), range(avals[0].ndim), params["slice_sizes"]))
 
 
 def _dynamic_slice_jvp(primals: Any, tangents: Any, *, slice_sizes: tuple) -> Any:
@@ -357,6 +360,8 @@ dynamic_update_slice_p = standard_primitive(
         "stablehlo.dynamic_update_slice", [x, update, *indices], m.avals_out[0]
     ),
 )
+dynamic_update_slice_p.declare(
+    windows=lambda avals, _: Windows(slice(2, None), range(avals[0].ndim), avals[1].shape))
 
 
 def _update_jvp(primals: Any, tangents: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import lapack_calls as lapack_calls
 from .cholesky import cholesky, cholesky_p
 from .eigen import (
     EighImplementation,

@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from styrax.core.hooks import lax
+from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import get_aval
 from styrax.core.trees import tree
 from styrax.core.types.typing import PyTree
 
 
+@api_boundary
 def associative_scan(fn: Callable[[Any, Any], Any], elems: PyTree, reverse: bool = False, axis: int = 0) -> PyTree:
     """The running results of an associative operation along an axis.
 
@@ -25,6 +27,10 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: PyTree, reverse: bool
       elems: tree of arrays, all of one size along `axis`.
       reverse: combine from the end.
       axis: the axis to scan along.
+
+    Returns:
+      a tree of the structure, shapes and dtypes of what `fn` returns for all of `elems`: element `i` along
+      `axis` combines all elements up to `i` (from `i` on with `reverse`).
 
     Raises:
       TypeError: `fn` is not callable.

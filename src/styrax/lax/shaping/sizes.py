@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,8 @@ def _size_value_loops(b: Builder, *, size: Any, dtype: Any) -> Any:
 
 
 rules.loops[size_value_p] = _size_value_loops
+# Programs for XLA have sizes that are fixed: asking for one as an integer fixes it.
+rules.stablehlos[size_value_p] = lambda m, *, size, dtype: m.const(np.asarray(operator.index(size), dtype))
 
 
 def size_value(size: Any, dtype: Any) -> Any:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..extend.backend import backends, get_backend
-from ..placement import (
+from ...extend.backend import backends, get_backend
+from ...placement import (
     default_backend,
     device_count,
     devices,

@@ -1,6 +1,6 @@
 """Iterative algorithms on one number, written once for both lowerings.
 
-A special function is a Python function of `Lane` values. Run with `ScalarOps` it writes the native
+A special function is a Python function of `Number` values. Run with `ScalarOps` it writes the native
 code of one element, with real loops; run with `ArrayOps` it applies operations of `lax` to whole
 arrays, whose loops go on until every element is done.
 """
@@ -17,7 +17,7 @@ from styrax.core.tracing.trace import get_aval
 from styrax.core.types import dtypes
 
 
-class Lane:
+class Number:
     """A number (or an array of them) with Python's operators."""
 
     __slots__ = ("ops", "value")
@@ -26,89 +26,89 @@ class Lane:
         self.ops = ops
         self.value = value
 
-    def _binary(self, name: str, other: Any, swap: bool = False) -> Lane:
+    def _binary(self, name: str, other: Any, swap: bool = False) -> Number:
         x, y = self.value, self.ops.lift(other, self.value)
-        return Lane(self.ops, self.ops.call(name, y, x) if swap else self.ops.call(name, x, y))
+        return Number(self.ops, self.ops.call(name, y, x) if swap else self.ops.call(name, x, y))
 
-    def __add__(self, other: Any) -> Lane:
+    def __add__(self, other: Any) -> Number:
         return self._binary("add", other)
 
-    def __radd__(self, other: Any) -> Lane:
+    def __radd__(self, other: Any) -> Number:
         return self._binary("add", other, True)
 
-    def __sub__(self, other: Any) -> Lane:
+    def __sub__(self, other: Any) -> Number:
         return self._binary("sub", other)
 
-    def __rsub__(self, other: Any) -> Lane:
+    def __rsub__(self, other: Any) -> Number:
         return self._binary("sub", other, True)
 
-    def __mul__(self, other: Any) -> Lane:
+    def __mul__(self, other: Any) -> Number:
         return self._binary("mul", other)
 
-    def __rmul__(self, other: Any) -> Lane:
+    def __rmul__(self, other: Any) -> Number:
         return self._binary("mul", other, True)
 
-    def __truediv__(self, other: Any) -> Lane:
+    def __truediv__(self, other: Any) -> Number:
         return self._binary("div", other)
 
-    def __rtruediv__(self, other: Any) -> Lane:
+    def __rtruediv__(self, other: Any) -> Number:
         return self._binary("div", other, True)
 
-    def __pow__(self, other: Any) -> Lane:
+    def __pow__(self, other: Any) -> Number:
         return self._binary("pow", other)
 
-    def __neg__(self) -> Lane:
-        return Lane(self.ops, self.ops.call("neg", self.value))
+    def __neg__(self) -> Number:
+        return Number(self.ops, self.ops.call("neg", self.value))
 
-    def __lt__(self, other: Any) -> Lane:
+    def __lt__(self, other: Any) -> Number:
         return self._binary("lt", other)
 
-    def __le__(self, other: Any) -> Lane:
+    def __le__(self, other: Any) -> Number:
         return self._binary("le", other)
 
-    def __gt__(self, other: Any) -> Lane:
+    def __gt__(self, other: Any) -> Number:
         return self._binary("gt", other)
 
-    def __ge__(self, other: Any) -> Lane:
+    def __ge__(self, other: Any) -> Number:
         return self._binary("ge", other)
 
-    def equals(self, other: Any) -> Lane:
+    def equals(self, other: Any) -> Number:
         return self._binary("eq", other)
 
-    def differs(self, other: Any) -> Lane:
+    def differs(self, other: Any) -> Number:
         return self._binary("ne", other)
 
-    def __and__(self, other: Lane) -> Lane:
-        return Lane(self.ops, self.ops.call("and_", self.value, other.value))
+    def __and__(self, other: Number) -> Number:
+        return Number(self.ops, self.ops.call("and_", self.value, other.value))
 
-    def __or__(self, other: Lane) -> Lane:
-        return Lane(self.ops, self.ops.call("or_", self.value, other.value))
+    def __or__(self, other: Number) -> Number:
+        return Number(self.ops, self.ops.call("or_", self.value, other.value))
 
-    def __invert__(self) -> Lane:
-        return Lane(self.ops, self.ops.call("not_", self.value))
+    def __invert__(self) -> Number:
+        return Number(self.ops, self.ops.call("not_", self.value))
 
-    def where(self, on_true: Any, on_false: Any) -> Lane:
+    def where(self, on_true: Any, on_false: Any) -> Number:
         """`on_true` where this condition holds, else `on_false`."""
-        pattern = next(v.value for v in (on_true, on_false) if isinstance(v, Lane))
-        return Lane(
+        pattern = next(v.value for v in (on_true, on_false) if isinstance(v, Number))
+        return Number(
             self.ops,
             self.ops.select(self.value, self.ops.lift(on_true, pattern), self.ops.lift(on_false, pattern)),
         )
 
-    def like(self, number: float) -> Lane:
+    def like(self, number: float) -> Number:
         """A constant of this value's dtype and shape."""
-        return Lane(self.ops, self.ops.full(number, self.value))
+        return Number(self.ops, self.ops.full(number, self.value))
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        return lambda *others: Lane(
+        return lambda *others: Number(
             self.ops, self.ops.call(name, self.value, *[self.ops.lift(o, self.value) for o in others])
         )
 
 
-# functions without an instruction of their own: name -> algorithm on a `Lane`, entered by the module that has it
-ALGORITHMS: dict[str, Callable[[Lane], Lane]] = {}
+# functions without an instruction of their own: name -> algorithm on a `Number`, entered by the module that has it
+ALGORITHMS: dict[str, Callable[[Number], Number]] = {}
 
 
 class ScalarOps:
@@ -121,10 +121,10 @@ class ScalarOps:
 
     def call(self, name: str, *xs: Any) -> Any:
         algorithm = ALGORITHMS.get(name)
-        return getattr(self.b, name)(*xs) if algorithm is None else algorithm(Lane(self, xs[0])).value
+        return getattr(self.b, name)(*xs) if algorithm is None else algorithm(Number(self, xs[0])).value
 
     def lift(self, x: Any, pattern: Any) -> Any:
-        return x.value if isinstance(x, Lane) else self.b.const(x, pattern.dtype)
+        return x.value if isinstance(x, Number) else self.b.const(x, pattern.dtype)
 
     full = lift
 
@@ -138,13 +138,13 @@ class ScalarOps:
         return self.epsilon(pattern) if self._tolerance is None else self._tolerance
 
     def loop(
-        self, going: Callable[..., Lane], step: Callable[..., Sequence[Lane]], start: Sequence[Lane]
-    ) -> list[Lane]:
+        self, going: Callable[..., Number], step: Callable[..., Sequence[Number]], start: Sequence[Number]
+    ) -> list[Number]:
         """Repeats `step` on the state as long as `going` holds of it."""
         cells = [self.n.var(s.value.dtype, s.value) for s in start]
 
-        def now() -> list[Lane]:
-            return [Lane(self, c.get()) for c in cells]
+        def now() -> list[Number]:
+            return [Number(self, c.get()) for c in cells]
 
         with self.n.while_(lambda: going(*now()).value):
             for cell, new in zip(cells, step(*now()), strict=True):
@@ -166,7 +166,7 @@ class ArrayOps:
         return getattr(lax, self._NAMES.get(name, name))(*xs)
 
     def lift(self, x: Any, pattern: Any) -> Any:
-        return x.value if isinstance(x, Lane) else np.asarray(x, get_aval(pattern).dtype)
+        return x.value if isinstance(x, Number) else np.asarray(x, get_aval(pattern).dtype)
 
     def full(self, x: Any, pattern: Any) -> Any:
         return lax.full_like(pattern, x)
@@ -185,11 +185,11 @@ class ArrayOps:
     tolerance = epsilon
 
     def loop(
-        self, going: Callable[..., Lane], step: Callable[..., Sequence[Lane]], start: Sequence[Lane]
-    ) -> list[Lane]:
+        self, going: Callable[..., Number], step: Callable[..., Sequence[Number]], start: Sequence[Number]
+    ) -> list[Number]:
         """Repeats `step` on the state as long as `going` holds of it."""
-        def lanes(values: Sequence[Any]) -> list[Lane]:
-            return [Lane(self, v) for v in values]
+        def numbers(values: Sequence[Any]) -> list[Number]:
+            return [Number(self, v) for v in values]
 
         def any_active(carry: Any) -> Any:
             active = carry[0]
@@ -198,12 +198,12 @@ class ArrayOps:
         def advance(carry: Any) -> Any:
             active, *old = carry
             new = [
-                lax.select(active, n.value, o) for n, o in zip(step(*lanes(old)), old, strict=True)
+                lax.select(active, n.value, o) for n, o in zip(step(*numbers(old)), old, strict=True)
             ]
-            return [lax.bitwise_and(active, going(*lanes(new)).value), *new]
+            return [lax.bitwise_and(active, going(*numbers(new)).value), *new]
 
         carry = [going(*start).value, *[s.value for s in start]]
-        return lanes(lax.while_loop(any_active, advance, carry)[1:])
+        return numbers(lax.while_loop(any_active, advance, carry)[1:])
 
 
 class CountingOps:
@@ -219,5 +219,5 @@ class CountingOps:
 
     tolerance = epsilon
 
-    def loop(self, going: Any, step: Any, start: Sequence[Lane]) -> list[Lane]:
+    def loop(self, going: Any, step: Any, start: Sequence[Number]) -> list[Number]:
         return list(start)
