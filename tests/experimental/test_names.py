@@ -24,8 +24,16 @@ APART = ("pallas", "mosaic", "jax2tf", "sparse", "experimental.ffi", "_core", "s
 LATER = {
     "experimental.buffer_callback": "custom calls on buffers",
     "experimental.serialize_executable": "executables as bytes",
-    "experimental.roofline": "needs absl in JAX",
-    "experimental.source_mapper": "needs absl in JAX",
+    "experimental.rnn": "recurrent networks of cuDNN's form",
+    "experimental.hijax.HiPspec": "types of one's own over meshes",
+    "experimental.hijax.TransformedRef": "views of references",
+    "experimental.hijax.VJPHiPrimitive": "primitives that are defined by a pullback",
+    "experimental.EArray": "arrays of extended dtypes",
+    "experimental.cur_qdd": "states of mutable values of one's own",
+    "experimental.primal_tangent_dtype": "dtypes with another dtype for tangents",
+    **{f"scipy.{name}": "the rest of SciPy" for name in (
+        "cluster.vq", "fft", "integrate", "interpolate", "ndimage", "optimize", "signal.csd", "signal.istft",
+        "signal.stft", "signal.welch", "spatial.transform")},
 }
 
 

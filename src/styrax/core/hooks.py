@@ -15,6 +15,8 @@ it. The first reader loads the module that provides it, all later ones read an a
 | `adapt_trace` | `extend.traces` | `core.tracing.trace` | prepares a library's class of traces |
 | `trace_attribute` | `extend.traces` | `core.tracing.trace` | attributes of traces in older releases |
 | `wrap_function` | `extend.linear_util` | `transforms` | a function as libraries' transformations expect it |
+| `key_checked` | `experimental.key_reuse._core` | `transforms.jit` | code that checks that no key is used twice |
+| `watch_keys` | `experimental.key_reuse._core` | `lax.random_bits` | has eager operations check it |
 | `stablehlo_text` | `xla.stablehlo` | `core.arrays.backends` | a program as a StableHLO module |
 
 Backends, of which there may be many, are entered in `core.arrays.backends.modules` by their platforms' names.
@@ -39,6 +41,7 @@ PROVIDERS = {
     "transforms.jit": "apply_stateful:apply_primitive",
     "extend.traces": "adapt_trace trace_attribute",
     "extend.linear_util": "wrap_function:wrap_init",
+    "experimental.key_reuse._core": "key_checked:checked watch_keys:watch_eager_operations",
     "xla.stablehlo": "stablehlo_text:module_text",
 }
 
