@@ -181,7 +181,9 @@ class PRNGKeyArray(Array, metaclass=_KeyArrayMeta):
     Shaped and indexed as other arrays; its elements' data are reached by `random.key_data`.
     """
 
-    __slots__ = ("_consumed",)  # which of the keys were used, under `jax_debug_key_reuse`
+    __slots__ = ("_consumed",)
+
+    _consumed: Any  # which of the keys were used, under `jax_debug_key_reuse`
 
     @property
     def physical(self) -> Array:
