@@ -7,8 +7,9 @@ the step, and `params_fn(state) -> params`. It is written for one array and made
 from __future__ import annotations
 
 import functools
+import typing
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -29,7 +30,7 @@ OnArray: TypeAlias = tuple[Callable[[Params], State], Callable[[Step, Updates, S
                            Callable[[State], Params]]
 
 
-class OptimizerState(NamedTuple):
+class OptimizerState(typing.NamedTuple):
     """What an optimizer keeps between its steps.
 
     Attributes:
@@ -48,7 +49,7 @@ tree.register_pytree_node(
     lambda structure, children: OptimizerState(*children, *structure))
 
 
-class Optimizer(NamedTuple):
+class Optimizer(typing.NamedTuple):
     """The three functions of an optimizer."""
 
     init_fn: InitFn

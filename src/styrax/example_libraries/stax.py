@@ -107,9 +107,25 @@ def GeneralConvTranspose(dimension_numbers: tuple[str, str, str], out_chan: int,
     return _convolution(convolve, shape, dimension_numbers, out_chan, filter_shape, W_init, b_init)
 
 
-Conv = functools.partial(GeneralConv, ("NHWC", "HWIO", "NHWC"))
-ConvTranspose = functools.partial(GeneralConvTranspose, ("NHWC", "HWIO", "NHWC"))
-Conv1DTranspose = functools.partial(GeneralConvTranspose, ("NHC", "HIO", "NHC"))
+def Conv(out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None,
+         padding: str = "VALID", W_init: Initializer | None = None, b_init: Initializer = normal(1e-6)
+         ) -> Layer:
+    """A convolution of images, channels last."""
+    return GeneralConv(("NHWC", "HWIO", "NHWC"), out_chan, filter_shape, strides, padding, W_init, b_init)
+
+
+def ConvTranspose(out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None,
+                  padding: str = "VALID", W_init: Initializer | None = None, b_init: Initializer = normal(1e-6)
+                  ) -> Layer:
+    """A transposed convolution of images, channels last."""
+    return GeneralConvTranspose(("NHWC", "HWIO", "NHWC"), out_chan, filter_shape, strides, padding, W_init, b_init)
+
+
+def Conv1DTranspose(out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None,
+                    padding: str = "VALID", W_init: Initializer | None = None, b_init: Initializer = normal(1e-6)
+                    ) -> Layer:
+    """A transposed convolution of sequences, channels last."""
+    return GeneralConvTranspose(("NHC", "HIO", "NHC"), out_chan, filter_shape, strides, padding, W_init, b_init)
 
 
 def BatchNorm(axis: int | Sequence[int] = (0, 1, 2), epsilon: float = 1e-5, center: bool = True, scale: bool = True,

@@ -41,7 +41,7 @@ call_param_updaters: dict[Primitive, Function] = {}
 
 
 def jet(fun: Function, primals: Sequence[ArrayLike], series: Sequence[Sequence[ArrayLike]],
-        factorial_scaled: bool = True, **_: Any) -> tuple[PyTree, PyTree]:
+        factorial_scaled: bool = True, **_: PyTree) -> tuple[PyTree, PyTree]:
     """The derivatives of a function along a curve.
 
     Args:
@@ -92,13 +92,13 @@ def fact(n: ArrayLike) -> Array:
     return lax.exp(lax.lgamma(jnp.asarray(n, float) + 1.0))
 
 
-def linear_prop(prim: Primitive, primals_in: Sequence[Array], series_in: Sequence[Sequence[Array]], **params: Any
+def linear_prop(prim: Primitive, primals_in: Sequence[Array], series_in: Sequence[Sequence[Array]], **params: PyTree
                 ) -> tuple[Array, list[Array]]:
     """The rule of a primitive that is linear in all its operands together."""
     return linear_jet(prim, primals_in, series_in, **params)
 
 
-def zero_prop(prim: Primitive, primals_in: Sequence[Array], series_in: Sequence[Sequence[Array]], **params: Any
+def zero_prop(prim: Primitive, primals_in: Sequence[Array], series_in: Sequence[Sequence[Array]], **params: PyTree
               ) -> tuple[Array, ZeroSeries]:
     """The rule of a primitive whose derivatives are zero wherever it has them."""
     return zero_jet(prim, primals_in, series_in, **params)
@@ -126,7 +126,7 @@ def def_deriv(prim: Primitive, deriv: Callable[[Array], Array]) -> None:
     jet_rules[prim] = lambda primals, series, **params: deriv_prop(prim, deriv, primals, series)
 
 
-def def_comp(prim: Primitive, comp: Function, **kwargs: Any) -> None:
+def def_comp(prim: Primitive, comp: Function, **kwargs: PyTree) -> None:
     """Gives a primitive the rule of an equal function `comp` of its operands, called with `kwargs` and its parameters.
     """
 

@@ -18,7 +18,7 @@ from ..core.programs import rules
 from ..core.programs.primitive import Primitive
 from ..core.trees import tree
 from ..core.types.avals import ShapedArray
-from ..core.types.typing import ArrayLike, Object, PyTree
+from ..core.types.typing import ArrayLike, PyTree
 from ..lax.collectives.placing import device_put
 from ..transforms import ad
 from ..transforms.batching import AxisData
@@ -108,7 +108,7 @@ def global_array_to_host_local_array_impl(arr: ArrayLike, *, global_mesh: Mesh, 
     return device_put(arr, NamedSharding(global_mesh, P() if pspec is None else pspec))
 
 
-def ltg_batcher(insert_axis: Object, axis_data: AxisData, vals_in: Sequence[Array], dims_in: Sequence[int | None],
+def ltg_batcher(insert_axis: bool | None, axis_data: AxisData, vals_in: Sequence[Array], dims_in: Sequence[int | None],
                 global_mesh: Mesh, pspec: P) -> tuple[Array, int | None]:
     """The batching rule: the mapped axis is spread over the mesh axis of `spmd_axis_name`, or not at all."""
     (x,), (dim,) = vals_in, dims_in

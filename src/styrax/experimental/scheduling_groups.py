@@ -9,7 +9,7 @@ from typing import Any
 from ..core.programs.dead_code import dce_call, dce_closed
 from ..core.programs.jaxpr import JaxprEqn
 from ..core.programs.rules import dces
-from ..core.types.typing import Function, Object
+from ..core.types.typing import Function
 from ..transforms.marked_calls import bind_marked, marked_call
 
 xla_metadata_call_p = marked_call("xla_metadata_call")
@@ -20,7 +20,7 @@ def scheduling_group(name: str) -> Callable[[Function], Function]:
     return xla_metadata_call(scheduling_group=name)
 
 
-def xla_metadata_call(f: Function | None = None, **meta: Object) -> Function:
+def xla_metadata_call(f: Function | None = None, **meta: str | int | float | bool) -> Function:
     """A function with notes on its call.
 
     Args:
@@ -30,10 +30,11 @@ def xla_metadata_call(f: Function | None = None, **meta: Object) -> Function:
     if f is None:
         return lambda fun: xla_metadata_call(fun, **meta)
     fun: Callable[..., Any] = f
+    notes: dict[str, Any] = meta
 
     @functools.wraps(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        return bind_marked(xla_metadata_call_p, lambda args, kwargs: fun(*args, **kwargs), (args, kwargs), **meta)
+        return bind_marked(xla_metadata_call_p, lambda args, kwargs: fun(*args, **kwargs), (args, kwargs), **notes)
 
     return wrapped
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from ..core.arrays import backends
 from ..core.arrays.devices import Device
 from ..core.arrays.mesh import Mesh
-from ..core.types.typing import Object
 from .mesh_utils import create_device_mesh
 
 
@@ -23,7 +22,8 @@ def get_attached_topology(platform: str | None = None) -> TopologyDescription:
     return TopologyDescription(devices=list(backends.get(platform).devices()))
 
 
-def get_topology_desc(topology_name: str = "", platform: str | None = None, **kwargs: Object) -> TopologyDescription:
+def get_topology_desc(topology_name: str = "", platform: str | None = None,
+                      **kwargs: str | int | float | bool) -> TopologyDescription:
     """Devices by the name of their arrangement. CPUs have no such names; libraries for other platforms may.
 
     Raises:

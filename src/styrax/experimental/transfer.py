@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..core.arrays.array import Array
 from ..core.types.avals import ShapedArray
-from ..core.types.typing import Object
+from ..core.types.typing import Object, PyTree
 
 
 class TransferConnection:
@@ -31,7 +31,7 @@ class TransferServer:
         raise NotImplementedError("the platform has no transfer server")
 
 
-def start_transfer_server(*args: Object, **kwargs: Object) -> TransferServer:
+def start_transfer_server(*args: PyTree, **kwargs: PyTree) -> TransferServer:
     """Starts this process's server.
 
     Raises:

@@ -6,7 +6,7 @@ from contextlib import ContextDecorator
 from typing import Any
 
 from ..core.trees import tree
-from ..core.types.typing import Object, PyTree
+from ..core.types.typing import PyTree
 from ..lax.shaping.annotations import xla_metadata_value_p
 
 
@@ -23,7 +23,7 @@ class MetadataScope(ContextDecorator):
         return None
 
 
-def set_xla_metadata(x: PyTree = None, **kwargs: Object) -> PyTree:
+def set_xla_metadata(x: PyTree = None, **kwargs: str | int | float | bool | None) -> PyTree:
     """Attaches notes to a value, or to operations.
 
     Args:
