@@ -56,6 +56,7 @@ def custom_vmap(x):
 
 # besides the cases that `lax` is tested with
 PROGRAMS = [
+    (lambda x: (lax.log2(x), lax.one_minus_square(x), lax.polynomial(x, [1, 2, 3])), np.ones((3, 4), np.float32)),
     (lambda x: lax.approx_max_k(x, 2), F), (lax.linalg.cholesky, S), (lax.linalg.cholesky_update, S, S[0]),
     (lambda x, k: lax.conv(x, k, (1, 1), "SAME"), IMAGE, KERNEL), (jnp.copy, F), (lambda x: jnp.array(x), F),
     (lambda x: lax.custom_linear_solve(lambda v: 2 * v, x, lambda f, b: b / 2, symmetric=True), F),

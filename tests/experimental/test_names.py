@@ -31,9 +31,8 @@ LATER = {
     "experimental.EArray": "arrays of extended dtypes",
     "experimental.cur_qdd": "states of mutable values of one's own",
     "experimental.primal_tangent_dtype": "dtypes with another dtype for tangents",
-    **{f"scipy.{name}": "the rest of SciPy" for name in (
-        "cluster.vq", "fft", "integrate", "interpolate", "ndimage", "optimize", "signal.csd", "signal.istft",
-        "signal.stft", "signal.welch", "spatial.transform")},
+    **{f"scipy.{name}": "transforms of signals" for name in ("fft", "signal.csd", "signal.istft", "signal.stft",
+                                                             "signal.welch")},
 }
 
 

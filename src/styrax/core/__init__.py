@@ -19,6 +19,7 @@ _HOMES = {
     "core.tracing.errors": "InconclusiveDimensionOperation JaxprTypeError",
     "core.types.physical": "physical_aval",
     "core.programs.primitive": "Primitive",
+    "core.settings": "config",
     "core.tracing.trace": (
         "Trace Tracer axis_size concrete_or_error ensure_compile_time_eval full_lower get_aval is_concrete "
         "set_current_trace take_current_trace to_concrete_value typeof valid_jaxtype"),

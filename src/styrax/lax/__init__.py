@@ -163,6 +163,8 @@ from .elementwise.functions import (
     log,
     log1p,
     log1p_p,
+    log2,
+    log2_p,
     log_p,
     logistic,
     logistic_p,
@@ -197,6 +199,7 @@ from .elementwise.incomplete import (
     random_gamma_grad_p,
     regularized_incomplete_beta_p,
 )
+from .elementwise.polynomial_values import one_minus_square, one_minus_square_p, polynomial, polynomial_p
 from .elementwise.special import (
     bessel_i0e,
     bessel_i0e_p,

@@ -276,7 +276,7 @@ def _linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retst
     result = computed if dtype is None else dtype
     compute = to_inexact(dtypes.promote_types(result, computed)) if dtype is not None else computed
     shape = tuple(lax.broadcast_shapes(shape_of(start), shape_of(stop)))
-    axis = axis_index(axis, len(shape) + 1)
+    axis = range(len(shape) + 1)[axis]  # IndexError outside, as JAX's
     start, stop = convert(start, compute), convert(stop, compute)
     start, stop = spread(start, shape), spread(stop, shape)
     column = (*shape[:axis], 1, *shape[axis:])
