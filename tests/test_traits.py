@@ -56,6 +56,7 @@ def custom_vmap(x):
 
 # besides the cases that `lax` is tested with
 PROGRAMS = [
+    (lambda x: (lax.log2(x), lax.one_minus_square(x), lax.polynomial(x, [1, 2, 3])), np.ones((3, 4), np.float32)),
     (lambda x: lax.approx_max_k(x, 2), F), (lax.linalg.cholesky, S), (lax.linalg.cholesky_update, S, S[0]),
     (lambda x, k: lax.conv(x, k, (1, 1), "SAME"), IMAGE, KERNEL), (jnp.copy, F), (lambda x: jnp.array(x), F),
     (lambda x: lax.custom_linear_solve(lambda v: 2 * v, x, lambda f, b: b / 2, symmetric=True), F),
@@ -164,7 +165,8 @@ WITH_LOOPS = [p for p in primitives() if p in rules.loops]
 UNSEEN = {"psum", "pmax", "pmin", "custom_lin", "dim_as_value", "check", "io_callback", "ormqr", "geqrf", "philox2x32",
           "philox4x32", "threefry4x32", "select_and_scatter", "sharding_constraint", "rng_uniform", "rng_bit_generator",
           "iota_2x32_shape", "threefry2x32", "all_gather", "all_to_all", "axis_index", "pbroadcast", "ppermute",
-          "reduce_scatter"}
+          "reduce_scatter", "fft", "create_token", "after_all", "stage", "empty2", "psend", "precv",
+          "ragged_all_to_all", "xla_metadata_value", "shard_alike", "layout_constraint"}
 
 
 def test_every_primitive_is_seen():
@@ -289,3 +291,54 @@ def test_traits_that_are_not_declared_are_found():
     summed = of(row, lambda b, x: b.reduce(x.shape[:1], x.shape[1:], [x.dtype], "add", [b.const(0, x.dtype)],
                                            lambda i, r: (x.at([*i, *r]),))[0])
     assert not summed.movement() and not summed.elementwise()
+
+
+SPECIAL = np.array([0.0, -0.0, 0.5, -0.5, 2.0, -2.0, 3e38, np.inf, -np.inf], np.float32)
+# What JAX's checks leave out, too: sums of cotangents, and what stands inside sampling.
+UNCHECKED = {"add_any", "random_gamma_grad"}
+
+
+@pytest.mark.parametrize("p", [p for p in WITH_LOOPS if p.traits.elementwise], ids=str)
+def test_elementwise_results_that_are_no_numbers_are_declared(p):
+    for eqn in equations().get(p.name, ()):
+        avals = [v.aval for v in (*eqn.invars, *eqn.outvars)]
+        if eqn.effects or any(a.dtype != np.float32 for a in avals):
+            continue
+        operands = [x.ravel() for x in np.meshgrid(*[SPECIAL] * len(eqn.invars))]
+        if p.traits.nan or p.name in UNCHECKED:
+            return
+        outs = p.bind(*operands, **eqn.params)
+        for out in outs if p.multiple_results else [outs]:
+            assert not np.isnan(out).any(), f"declare(nan=True) of {p.name}"
+
+
+def test_division_is_declared():
+    assert [p.name for p in primitives() if p.traits.divides] == ["div"]
+
+
+def test_windows_are_declared():
+    """Where windows start is an integer for each of some dimensions, and they fit into the operand."""
+    declared = {p.name for p in primitives() if p.traits.windows is not None}
+    assert declared == {"gather", "dynamic_slice", "dynamic_update_slice", "scatter",
+                        *(f"scatter-{kind}" for kind in ("add", "sub", "mul", "min", "max"))}
+    for name in declared:
+        assert equations()[name]
+        for eqn in equations()[name]:
+            avals = [v.aval for v in eqn.invars]
+            operands, dims, sizes = eqn.primitive.traits.windows(avals, eqn.params)
+            starts = avals[operands]
+            assert all(np.issubdtype(a.dtype, np.integer) for a in starts)
+            assert len(dims) == len(sizes) == (starts[0].shape[-1] if starts[0].shape else len(starts))
+            assert all(0 <= size <= avals[0].shape[d] for d, size in zip(dims, sizes, strict=True))
+
+
+def test_what_is_printed_are_parameters():
+    """Of the declared texts; they are compared with JAX's in `tests/core/test_text.py`."""
+    declared = {p.name for p in primitives() if p.traits.printed is not None}
+    assert declared == {"broadcast_in_dim", "check", "convert_element_type", "custom_jvp_call", "custom_vjp_call",
+                        "dot_general"}
+    for name in declared - {"check"}:
+        for eqn in equations()[name]:
+            shown = eqn.primitive.traits.printed(eqn.params)
+            rules_of_derivatives = {"name", "jvp", "fwd", "bwd"} if name.startswith("custom_") else set()
+            assert set(shown) <= set(eqn.params) | rules_of_derivatives

@@ -12,7 +12,19 @@ import styrax
 import styrax.numpy as jnp
 from styrax import lax
 from styrax.compile.ir.loopir import made_by
-from styrax.compile.loops import fuse, index_set_splitting, memory, parallelize, schedule, slp, unroll_and_jam
+from styrax.compile.loops import (
+    fuse,
+    index_set_splitting,
+    memory,
+    multi_row_reduction,
+    nest,
+    parallelize,
+    register_blocking,
+    schedule,
+    slp,
+    transposition,
+    unroll_and_jam,
+)
 from styrax.compile.lowering import interchange, lower
 from styrax.compile.pipeline import PASSES
 from styrax.compile.program import Program
@@ -53,23 +65,42 @@ def test_loops(module):
     first = len(re.findall(":=", given))
     shown = "\n".join("\n".join(s.lines()) for s in program.statements[first:])
     for buffer in program.builder.buffers:
-        shown = re.sub(rf"\b{buffer.name}\b", buffer.root.name, shown)
+        shown = re.sub(rf"\b{buffer.name}\b", program.placement.root(buffer).name, shown)
     assert shown == wanted
 
 
 def test_from_a_jaxpr_to_loops():
-    """One program through the three passes that make loops of it."""
+    """One program through the passes that make loops of it."""
     closed = styrax.make_jaxpr(lambda x: x / jnp.broadcast_to(lax.reduce_sum_p.bind(
         x, axes=(1,), out_sharding=None)[:, None], (20, 30)))(np.ones((20, 30), np.float32))
     program = Program("docstring", closed)
     for step in PASSES:
-        module = {"lower": lower, "fuse": fuse, "schedule": schedule}.get(step.name)
+        module = {"lower": lower, "fuse": fuse, "nest": nest, "schedule": schedule}.get(step.name)
         if module is not None:
             assert blocks(module)[0] == program.show()
         with made_by(step.name):
             program = step.run(program)
         if module is not None:
             assert blocks(module)[1] == program.show()
+
+
+CHOICES = {
+    transposition: ("transposition", lambda x: x.T, (64, 48)),
+    register_blocking: ("register-blocking", jnp.matmul, (24, 20), (20, 32)),
+    multi_row_reduction: ("multi-row-reduction", jnp.matmul, (24, 100), (100,)),
+}
+
+
+@pytest.mark.parametrize("module", CHOICES, ids=lambda m: m.__name__.rpartition(".")[2])
+def test_choices_for_nests(module):
+    name, f, *shapes = CHOICES[module]
+    program = Program("docstring", styrax.make_jaxpr(f)(*[np.ones(shape, np.float32) for shape in shapes]))
+    for step in PASSES:
+        if step.name == name:
+            assert blocks(module)[0] == program.show()
+            assert blocks(module)[1] == step.run(program).show()
+            return
+        program = step.run(program)
 
 
 def test_interchange():
@@ -85,7 +116,7 @@ def test_interchange():
 
 
 def test_every_pass_shows_before_and_after():
-    for module in (*DECLARATIONS, lower, fuse, schedule, interchange):
+    for module in (*DECLARATIONS, *CHOICES, lower, fuse, nest, schedule, interchange):
         assert len(blocks(module)) == 2
     jaxprs = {step.run.__closure__[0].cell_contents.__globals__["__doc__"] for step in PASSES
               if step.run.__module__ == "styrax.compile.pipeline"}

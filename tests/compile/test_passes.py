@@ -29,6 +29,7 @@ HERE = Path(__file__).parent
 FILES = sorted(HERE.glob("*/*.txt"))
 NAMES = [step.name for step in PASSES]
 ON_LOOPS = NAMES[NAMES.index("schedule") + 1:]
+OVER_UNITS = NAMES[NAMES.index("fuse"):NAMES.index("schedule") + 1]
 FEWEST = 5  # files of a pass
 
 
@@ -43,10 +44,10 @@ def program_of(text, name, given_loops):
 
 
 def after(name, program):
-    """The program after a pass; of those that make loops of jaxprs, with the passes in between that must be."""
+    """The program after a pass; of those that make loops of operations, with the passes from lowering on."""
     run = [step for step in PASSES if step.name == name]
-    if name in ("fuse", "schedule"):
-        run = [step for step in PASSES[:NAMES.index(name) + 1] if not step.optional]
+    if name in OVER_UNITS:
+        run = list(PASSES[NAMES.index("lower"):NAMES.index(name) + 1])
     for step in run:
         with made_by(step.name):
             program = step.run(program)
@@ -80,15 +81,15 @@ def check(program, expectations):
             count = sum(what in line for line in lines)
             assert count == int(kind.split()[1]), f"{count} lines have {what!r} in\n{program}"
         elif kind.startswith("WORKSPACE"):
-            assert program.workspace == int(kind.split()[1])
+            assert program.placement.workspace == int(kind.split()[1])
         elif kind.startswith("SHARED"):
-            shared = [[b.name, b.root.name] for b in program.builder.buffers if b.alias is not None]
+            shared = [[b.name, program.placement.root(b).name] for b in program.placement.aliases]
             assert shared == ([] if kind == "SHARED none" else [kind.split()[1:]]), shared
         else:
             assert wanted == "PLAN NO COPY IN LOOPS"
             inside = [s for s in statements(program.statements) if isinstance(s, (Loop, While))]
             left = [c for s in inside for c in statements([s]) if isinstance(c, Copy)
-                    and c.target.root is not c.source.root]
+                    and program.placement.root(c.target) is not program.placement.root(c.source)]
             assert not left, f"{left} in\n{program}"
 
 

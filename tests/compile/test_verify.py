@@ -9,6 +9,7 @@ import pytest
 
 import styrax.numpy  # noqa: F401  (its import makes all primitives known)
 from styrax.compile.ir.loopir import (
+    STATEMENTS,
     Accumulator,
     Buffer,
     BufferKind,
@@ -21,6 +22,7 @@ from styrax.compile.ir.loopir import (
     Open,
     Pack,
     Set,
+    Statement,
     Store,
     Together,
     rewrite,
@@ -112,7 +114,7 @@ def test_what_text_cannot_say():
     out = Buffer("out0", b.const(0.0, "float32").dtype, 64, BufferKind.OUT)
     i, one = b.loop_var(8), b.const(1.0, "float32")
     store = Store(out, i, one)
-    x = b.unique("get", one.dtype, "x")
+    x = b.arena.unique("get", one.dtype, "x")
     wrong = [
         ([Loop(i, 8, [store], "sideways")], "is no kind of loop"),
         ([Loop(i, 8, [store], LoopKind.SERIAL, rest=[])], "jammed loops alone have a rest"),
@@ -230,6 +232,11 @@ def test_faults_put_into_results_are_noticed():
     assert not unnoticed
     assert {name for _, name in hit} == set(MUTATIONS)
     assert all(sum(folder == p for p, _ in hit) >= 3 for folder in SCHEDULED), hit
+
+
+def test_every_kind_of_statement_is_in_the_table():
+    assert {kind for kind in Statement.__subclasses__() if kind.__module__ == Statement.__module__} == set(STATEMENTS)
+    assert [kind.__name__ for kind in STATEMENTS] == sorted(kind.__name__ for kind in STATEMENTS)
 
 
 def test_every_pass_over_loops_is_verified():

@@ -12,6 +12,7 @@ import styrax.lax  # noqa: F401  (makes the primitives known)
 from styrax.core.programs.jaxpr import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from styrax.core.programs.primitive import Primitive
 from styrax.core.programs.serial import known_primitive
+from styrax.core.programs.text import eqn_rules
 from styrax.core.types import dtypes
 from styrax.core.types.avals import AbstractRef, AbstractToken, ShapedArray
 
@@ -99,7 +100,9 @@ class Converter:
         if primitive is None:
             primitive = primitives[name] = Primitive(name, multiple_results=eqn.primitive.multiple_results)
             with suppress(KeyError):  # what is printed of it
-                primitive.traits = known_primitive(name).traits
+                own = known_primitive(name)
+                primitive.traits = own.traits
+                eqn_rules[primitive] = eqn_rules[own]
         return JaxprEqn(
             [self.atom(v) for v in eqn.invars], [self.atom(v) for v in eqn.outvars], primitive, params
         )

@@ -14,7 +14,7 @@ F32 = np.dtype(np.float32)
 
 
 def scalars(b, n):
-    return [b.unique("get", F32, f"k{i}") for i in range(n)]
+    return [b.arena.unique("get", F32, f"k{i}") for i in range(n)]
 
 
 def test_functions_of_one_kind_meet():
@@ -30,7 +30,7 @@ def test_what_becomes_known_later_waits_and_memory_is_read_in_turn():
     b = Builder()
     a, c, k = scalars(b, 3)
     out = b.buffer(F32, 8)
-    read = b.node("load", (b.int(0),), F32, (out, None))
+    read = b.arena.node("load", (b.int(0),), F32, (out, None))
     body = [Store(out, b.int(0), b.exp(a)), Let(k, read), Store(out, b.int(1), b.exp(k)),
             Store(out, b.int(2), b.exp(read)), Set([c], [b.exp(c)])]
     assert packs.plan(body, lambda dtype: 16) == {}  # exp(k) is not known before exp(a) is needed; c changes

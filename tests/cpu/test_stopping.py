@@ -66,15 +66,19 @@ def test_memory_that_cannot_be_had(shape):
     code = jax.jit(jnp.linalg.qr).lower(x).compile().runtime_executable()
     avals = [kind for kind, _ in code.results]
 
-    def again():
-        module = generate(code.program)
-        library = llvm.load(module.text(), "qr")
-        return Executable(code.program, library, module.text(), code.device, avals)(x)
+    def again(asked):
+        """The program with other sizes of scratch memory."""
+        ir = asked(generate(code.program).text())
+        return Executable(code.program, llvm.load(ir, "qr"), ir, code.device, avals)(x)
 
-    q, r = again()
+    q, r = again(lambda ir: ir)
     np.testing.assert_allclose(q @ r, x, atol=1e-4)
-    scratch = [s.buffer for s in statements(code.program.statements) if isinstance(s, Scratch)]
-    large = max(scratch, key=lambda b: b.size)
-    large.size = 1 << 46
+    largest = max(s.buffer.nbytes for s in statements(code.program.statements) if isinstance(s, Scratch))
+
+    def too_much(ir):
+        before, call, after = ir.partition(f"@styrax_alloc(i64 {largest})")
+        assert call
+        return f"{before}@styrax_alloc(i64 {1 << 48}){after}"
+
     with pytest.raises(MemoryError, match="qr"):
-        jax.block_until_ready(again())
+        jax.block_until_ready(again(too_much))

@@ -10,6 +10,7 @@ from .ir.expr import COSTS, MAX_SIZE, TRANSCENDENTAL, Expr, walk
 from .ir.loopir import Call, Copy, Fold, Loop, Statement, Store, While, statements
 
 if TYPE_CHECKING:
+    from .ir.placement import Placement
     from .program import Program
 
 # Keep or compute again: estimated instructions of a value
@@ -20,11 +21,11 @@ WORTH_REPEATING = 6  # of one that is stored anyway, up to which a later pass ov
 def analyse(program: Program) -> dict[str, float]:
     """Counts of floating-point operations, transcendental ones, and bytes read and written."""
     totals = {"flops": 0.0, "transcendentals": 0.0, "bytes accessed": 0.0}
-    _count(program.statements, 1.0, totals)
+    _count(program.statements, 1.0, totals, program.placement)
     return totals
 
 
-def _count(body: Sequence[Statement], times: float, totals: dict[str, float]) -> None:
+def _count(body: Sequence[Statement], times: float, totals: dict[str, float], placement: Placement) -> None:
     for s in body:
         for n in walk([e for e in s.exprs() if isinstance(e, Expr)]):
             if n.op in ("load", "transposed"):
@@ -35,11 +36,11 @@ def _count(body: Sequence[Statement], times: float, totals: dict[str, float]) ->
             totals["bytes accessed"] += times * s.buffer.dtype.itemsize
         elif isinstance(s, Fold):
             totals["flops"] += times
-        elif isinstance(s, Copy) and s.target.root is not s.source.root:
+        elif isinstance(s, Copy) and placement.root(s.target) is not placement.root(s.source):
             count = s.count if isinstance(s.count, int) else 1
             totals["bytes accessed"] += times * 2 * count * s.target.dtype.itemsize
         for inner, trips in zip(s.bodies(), turns(s, 1.0, lanes=False), strict=True):
-            _count(inner, times * trips, totals)
+            _count(inner, times * trips, totals, placement)
 
 
 def size(body: Sequence[Statement]) -> float:

@@ -17,7 +17,19 @@ from ..core.settings import config
 from .ir.loopir import made_by, statements
 from .jaxprs import cse, dead_equations, inline, loop_invariants, row_products
 from .jaxprs.rewriting import programs_of
-from .loops import fuse, index_set_splitting, memory, parallelize, schedule, slp, unroll_and_jam
+from .loops import (
+    fuse,
+    index_set_splitting,
+    memory,
+    multi_row_reduction,
+    nest,
+    parallelize,
+    register_blocking,
+    schedule,
+    slp,
+    transposition,
+    unroll_and_jam,
+)
 from .lowering import interchange, lower
 from .program import Program
 
@@ -64,6 +76,10 @@ PASSES = (
     Pass("dce", _on_jaxpr(dead_equations.drop_unused), _well_typed),
     Pass("lower", lower.run, _unchecked, optional=False),
     Pass("fuse", fuse.run, _unchecked, optional=False),
+    Pass("nest", nest.run, _unchecked, optional=False),
+    Pass("transposition", transposition.run, _unchecked),
+    Pass("register-blocking", register_blocking.run, _unchecked),
+    Pass("multi-row-reduction", multi_row_reduction.run, _unchecked),
     Pass("schedule", schedule.run, _sound_loops, optional=False),
     Pass("index-set-splitting", index_set_splitting.run, _sound_loops),
     Pass("unroll-and-jam", unroll_and_jam.run, _sound_loops),
@@ -107,9 +123,13 @@ def compile_to_loops(closed: ClosedJaxpr, name: str, donated: Sequence[bool] = (
 
 
 def changes(old: Program, new: Program, name: str) -> int:
-    """How many equations a pass over jaxprs left out or made, or how many statements a pass over loops made."""
+    """How many equations a pass over jaxprs left out or made, how many units a pass over them made, or how many
+    statements a pass over loops."""
     if new.statements:
         return sum(s.made_by == name for s in statements(new.statements))
+    if new.units is not None:
+        known = {id(unit) for unit in fuse.leaves(old.units or ())}
+        return sum(id(unit) not in known for unit in fuse.leaves(new.units))
     before, after = _equations(old.closed), _equations(new.closed)
     return len(before.keys() ^ after.keys())
 

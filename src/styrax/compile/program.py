@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.programs.jaxpr import ClosedJaxpr
 from .ir.loopir import Buffer, Statement, declarations, show_program
+from .ir.placement import Placement
 from .ir.values import Operation, show_operations
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Program:
     constants: Sequence[tuple[Buffer, Any]]
     outputs: Sequence[Buffer | None]
     work: float  # estimated instructions of a call
-    workspace: int  # bytes
+    placement: Placement  # of its buffers
 
     def __init__(self, name: str, closed: ClosedJaxpr, donated: Sequence[bool] = (), generic: bool = False,
                  vector_bytes: int = 64):
@@ -41,7 +42,7 @@ class Program:
         self.vector_bytes = vector_bytes
         self.operations, self.units, self.statements = None, None, []
         self.inputs, self.constants, self.outputs = (), (), ()
-        self.work, self.workspace = 0.0, 0
+        self.work, self.placement = 0.0, Placement()
 
     def replace(self, **changes: Any) -> Program:
         new = object.__new__(Program)

@@ -14,6 +14,7 @@ from ..compile.pipeline import Program, compile_to_loops, debugging
 from ..core.arrays.array import Array
 from ..core.arrays.backends import Backend
 from ..core.arrays.devices import Device
+from ..core.arrays.tokens import Token
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.tracing.trace import get_aval
 from ..core.types import physical
@@ -33,26 +34,27 @@ INSTANT = 1500  # instructions of a whole call for which optimised code is not w
 def generate(program: Program, sizes: int = 0) -> Module:
     """The program as LLVM IR: the function `run(ptr slots, ptr cancel)`, which gives a status, and the parts that
     threads share."""
-    machine = llvm.host()
-    module = Module(program.builder, machine.vector_bytes, bounds=debugging("bounds"),
-                    long=sizes > 0 or program.work >= LONG)
+    machine, placement = llvm.host(), program.placement
+    module = Module(program.builder.arena, machine.vector_bytes, program.builder.scalars.numerics, placement,
+                    bounds=debugging("bounds"), long=sizes > 0 or program.work >= LONG)
     f = Function(module, "run", "ptr %slots, ptr %cancel", "i32")
     order = [b for b in program.inputs if b is not None] + [b for b, _ in program.constants]
     order += [b for b in program.outputs if b is not None]
     for i, buffer in enumerate(order):
         f.writer.entry.append(f"  %b{i}p = getelementptr ptr, ptr %slots, i64 {i}")
         f.writer.entry.append(f"  %b{i} = load ptr, ptr %b{i}p")
-        if buffer.alias is None:
+        if buffer not in placement.aliases:
             f.values.pointers[buffer] = f"%b{i}"
-    if program.workspace:
+    if placement.workspace:
         f.writer.entry.append(f"  %wsp = getelementptr ptr, ptr %slots, i64 {len(order)}")
         f.writer.entry.append("  %ws = load ptr, ptr %wsp")
         for k, buffer in enumerate(program.builder.buffers):
-            if buffer.offset is not None:
-                f.writer.entry.append(f"  %t{k} = getelementptr i8, ptr %ws, i64 {buffer.offset}")
+            offset = placement.offsets.get(buffer)
+            if offset is not None:
+                f.writer.entry.append(f"  %t{k} = getelementptr i8, ptr %ws, i64 {offset}")
                 f.values.pointers[buffer] = f"%t{k}"
-    at = len(order) + bool(program.workspace)
-    for number, size in program.builder.sizes.items():
+    at = len(order) + bool(placement.workspace)
+    for number, size in program.builder.sizes.known.items():
         if number < sizes:
             f.writer.entry.append(f"  %n{number}p = getelementptr i64, ptr %slots, i64 {at + number}")
             f.writer.entry.append(f"  %n{number} = load i64, ptr %n{number}p")
@@ -92,6 +94,8 @@ class CpuBackend:
     def devices(self) -> list[Device]:
         return self._devices
 
+    accept = staticmethod(llvm.accept)
+
     def compile(self, closed: ClosedJaxpr, *, name: str = "program", donated: Sequence[bool] = (),
                 sizes: Recorder | None = None, **_: Any) -> Executable:
         """The machine code of a program. With `sizes`, its shapes are known only when it is called."""
@@ -122,7 +126,7 @@ class CpuBackend:
 
     def put(self, value: Any, aval: ShapedArray, device: Any) -> Array:
         """A NumPy array or scalar as an array of our own (copied)."""
-        return value if isinstance(value, Array) else self._copy(value, aval, device)
+        return value if isinstance(value, (Array, Token)) else self._copy(value, aval, device)  # type: ignore[return-value]
 
     def operand(self, value: Any) -> Array:
         """An argument of an operation as an array. Numbers are kept: whoever gets one must not hand it out, since its

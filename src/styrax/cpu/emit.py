@@ -10,29 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..compile import costs
+from ..compile.ir import loopir
 from ..compile.ir.expr import Expr
-from ..compile.ir.loopir import (
-    Buffer,
-    Call,
-    Close,
-    Copy,
-    Declare,
-    Fold,
-    If,
-    Let,
-    Loop,
-    LoopKind,
-    Open,
-    Pack,
-    Scratch,
-    Set,
-    Statement,
-    Store,
-    Switch,
-    Together,
-    While,
-    statements,
-)
+from ..compile.ir.loopir import Buffer, LoopKind, Statement, statements
 from ..compile.lowering.scalars import is_complex, part_dtype
 from . import instructions
 from .expressions import Values
@@ -63,7 +43,7 @@ class Function:
         for s in body:
             _WRITERS[type(s)](self, s)
 
-    def _pack(self, s: Pack) -> None:
+    def _pack(self, s: loopir.Pack) -> None:
         """The same function of several scalars: in lanes, then taken apart. Each stays in the outermost scope where it
         can be computed, as what uses it may stand there, too."""
         by_depth: dict[int, list[Expr]] = {}
@@ -92,20 +72,23 @@ class Function:
         for k, n in enumerate(nodes):
             self.writer.scopes[self.writer.at].memo[n] = self.op(f"extractelement {v} {result}, i32 {k}")
 
-    def _store(self, s: Store) -> None:
+    def _scratch(self, s: loopir.Scratch) -> None:
+        self.frame.scratch(s)
+
+    def _store(self, s: loopir.Store) -> None:
         with self.writer.scope():
             self.accesses.store(s.buffer, s.offset, s.value)
 
-    def _together(self, s: Together) -> None:
+    def _together(self, s: loopir.Together) -> None:
         with self.writer.scope():
             for x in s.body:
-                if isinstance(x, Fold):
+                if isinstance(x, loopir.Fold):
                     self._combine(x)
                 else:
-                    assert isinstance(x, Store)
+                    assert isinstance(x, loopir.Store)
                     self.accesses.store(x.buffer, x.offset, x.value)
 
-    def _let(self, s: Let) -> None:
+    def _let(self, s: loopir.Let) -> None:
         e = s.value
         with self.writer.scope():
             lanes = self.values.width(e)
@@ -138,7 +121,7 @@ class Function:
             self.values.vectors.add(target)
         return name
 
-    def _declare(self, s: Declare) -> None:
+    def _declare(self, s: loopir.Declare) -> None:
         lanes = self.values.lanes.width if self.values.lanes is not None else 1
         with self.writer.scope():
             name = self.value(s.value, lanes) if s.value is not None else None
@@ -146,7 +129,7 @@ class Function:
             if name is not None:
                 self.line(f"store {vector(element_type(s.target.dtype), lanes)} {name}, ptr {slot}")
 
-    def _set(self, s: Set) -> None:
+    def _set(self, s: loopir.Set) -> None:
         with self.writer.scope():
             self._assign(s.targets, s.values)
 
@@ -170,7 +153,7 @@ class Function:
             raise ValueError(f"{t} cannot be assigned here")
         return slot
 
-    def _open(self, s: Open) -> None:
+    def _open(self, s: loopir.Open) -> None:
         lanes = self.values.lanes.width if self.values.lanes is not None else s.width
         with self.writer.scope():
             for t, e in zip(s.accumulator.targets, s.accumulator.initial, strict=True):
@@ -181,11 +164,11 @@ class Function:
                 slot = self._slot(t, lanes)
                 self.line(f"store {vector(element_type(t.dtype), lanes)} {name}, ptr {slot}")
 
-    def _fold(self, s: Fold) -> None:
+    def _fold(self, s: loopir.Fold) -> None:
         with self.writer.scope():
             self._combine(s)
 
-    def _combine(self, s: Fold) -> None:
+    def _combine(self, s: loopir.Fold) -> None:
         acc = s.accumulator
         if acc.name == "add":  # products are folded with one rounding
             for v in s.values:
@@ -198,7 +181,7 @@ class Function:
         if acc.name == "add":
             self.writer.contract = before
 
-    def _close(self, s: Close) -> None:
+    def _close(self, s: loopir.Close) -> None:
         """Folds the lanes of an accumulator, halving them, and names the results."""
         acc = s.accumulator
         lanes = self.values.mutables[acc.targets[0]][1]
@@ -239,8 +222,9 @@ class Function:
             self.values.vectors.discard(o)
         self.values.lanes = previous
 
-    def _copy(self, s: Copy) -> None:
-        if s.target.root is s.source.root and s.target_offset is s.source_offset:
+    def _copy(self, s: loopir.Copy) -> None:
+        root = self.module.placement.root
+        if root(s.target) is root(s.source) and s.target_offset is s.source_offset:
             return
         count = self.arena.index(s.count)
         if count is self.arena.index(0):
@@ -258,7 +242,7 @@ class Function:
             self.line(f"call void @llvm.memmove.p0.p0.i64(ptr {to}, ptr {source}, i64 {size}, i1 false)")
         self.accesses.forget(s.target)
 
-    def _call(self, s: Call) -> None:
+    def _call(self, s: loopir.Call) -> None:
         types, texts = [], []
         with self.writer.scope():
             for a in s.arguments:
@@ -294,7 +278,7 @@ class Function:
             self.accesses.forget(b)
 
     # -- control flow ----------------------------------------------------------------------------------------
-    def _if(self, s: If) -> None:
+    def _if(self, s: loopir.If) -> None:
         with self.writer.scope():
             condition = self.value(s.condition)
             then, other, end = self.writer.label("then"), self.writer.label("else"), self.writer.label("end")
@@ -314,7 +298,7 @@ class Function:
             self.line(f"br label %{end}")
         return scope.lines
 
-    def _switch(self, s: Switch) -> None:
+    def _switch(self, s: loopir.Switch) -> None:
         with self.writer.scope():
             index = self.value(s.index)
             t = element_type(s.index.dtype)
@@ -329,7 +313,7 @@ class Function:
         for b in self.frame.writes(*s.branches):
             self.accesses.forget(b)
 
-    def _while(self, s: While) -> None:
+    def _while(self, s: loopir.While) -> None:
         writes = self.frame.writes(s.head, s.body)
         head, body, end = self.writer.label("head"), self.writer.label("body"), self.writer.label("end")
         with self.writer.scope(writes, loop=True):
@@ -361,7 +345,7 @@ class Function:
         self.writer.declare(f"declare i1 {symbol}(<{lanes} x i1>)")
         return self.op(f"call i1 {symbol}(<{lanes} x i1> {name})")
 
-    def _loop(self, s: Loop) -> None:
+    def _loop(self, s: loopir.Loop) -> None:
         if s.parallel and self.values.lanes is None and not self.nested:
             self._parallel(s)
         else:
@@ -370,7 +354,7 @@ class Function:
         for b in self.frame.writes(s.body):
             self.accesses.forget(b)
 
-    def loop(self, s: Loop, low: str, high: str) -> None:
+    def loop(self, s: loopir.Loop, low: str, high: str) -> None:
         if s.kind is LoopKind.VECTOR and s.width != 1 and self.values.lanes is None:
             self._vector_loop(s, low, high)
         elif s.rest is not None:
@@ -378,7 +362,7 @@ class Function:
         else:
             self._counted(s, low, high, "1", None)
 
-    def _counted(self, s: Loop, low: str, high: str, step: str, lanes: Lanes | None) -> None:
+    def _counted(self, s: loopir.Loop, low: str, high: str, step: str, lanes: Lanes | None) -> None:
         """for (i = low; i < high; i += step), entered only if low < high."""
         head, end = self.writer.label("loop"), self.writer.label("end")
         static = low.isdigit() and high.isdigit()
@@ -414,7 +398,7 @@ class Function:
     def _goes_on(self, condition: str) -> str:
         return self.op(f"select i1 {self.frame.stopping()}, i1 false, i1 {condition}")
 
-    def _body(self, s: Loop, i: str, lanes: Lanes | None) -> None:
+    def _body(self, s: loopir.Loop, i: str, lanes: Lanes | None) -> None:
         if lanes is not None:
             lanes.base = i
             previous, self.values.lanes = self.values.lanes, lanes
@@ -428,7 +412,7 @@ class Function:
         for scope in self.writer.scopes:
             scope.memo.pop(s.var, None)
 
-    def _jammed_loop(self, s: Loop, rest: list[Statement], low: str, high: str) -> None:
+    def _jammed_loop(self, s: loopir.Loop, rest: list[Statement], low: str, high: str) -> None:
         """Whole steps, then the iterations that are left one by one."""
         if low.isdigit() and high.isdigit():
             full = str(int(low) + (int(high) - int(low)) // s.width * s.width)
@@ -438,12 +422,13 @@ class Function:
             full = self.op(f"add i64 {low}, {covered}")
         self._counted(s, low, full, str(s.width), None)
         if rest and full != high:
-            self._counted(Loop(s.var, s.extent, rest), full, high, "1", None)
+            self._counted(loopir.Loop(s.var, s.extent, rest), full, high, "1", None)
 
-    def _vector_loop(self, s: Loop, low: str, high: str) -> None:
+    def _vector_loop(self, s: loopir.Loop, low: str, high: str) -> None:
         width = s.width or max(self.module.vector_bytes // 4, 1)
         static = low.isdigit() and high.isdigit()
-        nested = any(s.bodies()) and any(isinstance(x, (Loop, While, If)) for x in statements(s.body))
+        nested = any(s.bodies()) and any(
+            isinstance(x, (loopir.Loop, loopir.While, loopir.If)) for x in statements(s.body))
         if static:
             n = int(high) - int(low)
             if n % width == 0:
@@ -468,7 +453,7 @@ class Function:
         self._counted(s, low, full, str(width), Lanes(s.var, "", width, None))
         self._masked_loop(s, full, high, width)
 
-    def _remainder_loops(self, s: Loop, low: int, high: int, width: int) -> None:
+    def _remainder_loops(self, s: loopir.Loop, low: int, high: int, width: int) -> None:
         """Whole vectors, and for what is left a half of one, a quarter, and so on. Nothing is stored under a mask: the
         next update of a scatter may read it, and would have to wait."""
         while low < high:
@@ -477,7 +462,7 @@ class Function:
             self._counted(s, str(low), str(full), str(width), lanes)
             low, width = full, width // 2
 
-    def _masked_loop(self, s: Loop, low: str, high: str, width: int) -> None:
+    def _masked_loop(self, s: loopir.Loop, low: str, high: str, width: int) -> None:
         if low.isdigit() and high.isdigit() and int(high) - int(low) <= width:
             with self.writer.scope(self.frame.writes(s.body)):
                 count = int(high) - int(low)
@@ -510,14 +495,14 @@ class Function:
             self.line(f"br i1 {again}, label %{head}, label %{end}")
         self.writer.start(end)
 
-    def _own_sums(self, s: Loop) -> bool:
+    def _own_sums(self, s: loopir.Loop) -> bool:
         """Whether a loop folds into no accumulator from outside, which has lanes of its own."""
         inside = list(statements(s.body))
-        opened = {x.accumulator for x in inside if isinstance(x, Open)}
-        return all(x.accumulator in opened for x in inside if isinstance(x, Fold))
+        opened = {x.accumulator for x in inside if isinstance(x, loopir.Open)}
+        return all(x.accumulator in opened for x in inside if isinstance(x, loopir.Fold))
 
     # -- threads -----------------------------------------------------------------------------------------------
-    def _parallel(self, s: Loop) -> None:
+    def _parallel(self, s: loopir.Loop) -> None:
         """Hands chunks of a loop to the thread pool; the body becomes a function of its own."""
         steps = s.kind in (LoopKind.VECTOR, LoopKind.JAMMED)
         width = (s.width or self.module.vector_bytes // 4) if steps else 1
@@ -559,22 +544,6 @@ class Function:
 
 
 _WRITERS: dict[type[Statement], Callable[[Function, Any], None]] = {
-    Call: Function._call,
-    Close: Function._close,
-    Copy: Function._copy,
-    Declare: Function._declare,
-    Fold: Function._fold,
-    If: Function._if,
-    Let: Function._let,
-    Loop: Function._loop,
-    Open: Function._open,
-    Pack: Function._pack,
-    Scratch: lambda f, s: f.frame.scratch(s),
-    Set: Function._set,
-    Store: Function._store,
-    Switch: Function._switch,
-    Together: Function._together,
-    While: Function._while,
-}
+    kind: getattr(Function, f"_{kind.__name__.lower()}") for kind in loopir.STATEMENTS}
 
 __all__ = ["Function", "Module"]

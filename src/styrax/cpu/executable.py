@@ -114,10 +114,11 @@ class Executable:
         self.constant_addresses = [c.buffer.address for c in self.constants]
         self.hollow = frozenset(k for k, b in enumerate(program.outputs) if b is None)  # results without memory
         self.live_inputs = [i for i, b in enumerate(program.inputs) if b is not None]
-        self.workspace = program.workspace
+        self.workspace = program.placement.workspace
         inputs = {b: i for i, b in enumerate(program.inputs) if b is not None}
         # results that take over the memory of a donated argument: result number -> argument number
-        self.taken = {k: inputs[b.root] for k, b in enumerate(program.outputs) if b is not None and b.root in inputs}
+        roots = [None if b is None else program.placement.root(b) for b in program.outputs]
+        self.taken = {k: inputs[b] for k, b in enumerate(roots) if b in inputs}
 
     def __call__(self, *args: Any) -> list[Any]:
         memories = [args[i].buffer or args[i]._live() for i in self.live_inputs]
@@ -210,11 +211,15 @@ class Executable:
             return llvm.asm(self.ir)
         return self.ir if dialect == "llvm" else str(self.program)
 
+    def machine_code(self) -> dict[bytes, bytes]:
+        """The code, for `Backend.accept` in another process."""
+        return llvm.machine_code(self.library)
+
     def memory_analysis(self) -> tuple[int, int, int, int, int]:
         """Bytes of code, arguments, results, results in donated arguments, and workspace."""
         arguments = sum(int(b.nbytes) for b in self.program.inputs if b is not None)
         alias = sum(self.out_bytes[k] for k in self.taken)
-        return 0, arguments, sum(self.out_bytes), alias, self.program.workspace
+        return 0, arguments, sum(self.out_bytes), alias, self.program.placement.workspace
 
     def cost_analysis(self) -> dict[str, float]:
         """Estimates read off the loops: scalar operations, and bytes loaded and stored."""

@@ -20,6 +20,7 @@ class Values:
     def __init__(self, writer: Writer, parent: Values | None = None):
         self.writer, self.arena, self.module = writer, writer.arena, writer.module
         self.op, self.line = writer.op, writer.line
+        self.root = writer.module.placement.root
         self.parent = parent
         self.accesses = Accesses(writer, self)
         self.depths: dict[Expr, int] = {}  # loop variables and lets -> scope
@@ -33,7 +34,7 @@ class Values:
 
     # -- leaves --------------------------------------------------------------------------------------
     def pointer(self, buffer: Buffer) -> str:
-        root = buffer.root
+        root = self.root(buffer)
         name = self.pointers.get(root)
         if name is None:
             if self.parent is None:
@@ -80,7 +81,7 @@ class Values:
                     continue
                 parts = [self.loads[a] for a in n.args if self.loads[a]]
                 if n.op in ("load", "transposed"):
-                    parts.append(frozenset((n.attr[0].root,)))
+                    parts.append(frozenset((self.root(n.attr[0]),)))
                 self.loads[n] = frozenset().union(*parts) if parts else frozenset()
             found = self.loads[e]
         return found
@@ -190,7 +191,7 @@ class Values:
             return self.accesses.load_transposed(e, lanes)
         if op == "guard":
             return self.value(e.args[1], lanes)
-        if op in ("add", "sub") and not self.writer.contract and self.arena.numerics and self._one_product(e):
+        if op in ("add", "sub") and not self.writer.contract and self.module.numerics and self._one_product(e):
             return self._rounded_once(e, lanes)
         a = tuple(self.value(x, lanes) for x in e.args)
         if op == "cast":

@@ -38,6 +38,7 @@ class Frame:
         self.writer, self.arena, self.module = writer, writer.arena, writer.module
         self.op, self.line = writer.op, writer.line
         self.values, self.value = values, values.value
+        self.root = writer.module.placement.root
         self.parent = parent
         self.blocks: list[str] = []  # what `styrax_alloc` gave
         self.status_slot = ""  # where the program's status stands
@@ -47,7 +48,7 @@ class Frame:
     # -- memory ----------------------------------------------------------------------------------------------
     def reserve(self, body: Sequence[Statement], temporaries: bool = False) -> None:
         """Asks for the memory of large scratch buffers, and of `temporaries` whose sizes are known only now."""
-        wanted = {s.buffer.root for s in _own(body, self.parent is None)
+        wanted = {self.root(s.buffer) for s in _own(body, self.parent is None)
                   if isinstance(s, Scratch) and not _on_stack(s.buffer)}
         if temporaries:
             read = {b for s in statements(body) for e in s.exprs() for b in self.values.buffers(e)}
@@ -79,16 +80,16 @@ class Frame:
         for body in bodies:
             for s in statements(body):
                 if isinstance(s, Store):
-                    out.add(s.buffer.root)
+                    out.add(self.root(s.buffer))
                 elif isinstance(s, Copy):
-                    out.add(s.target.root)
+                    out.add(self.root(s.target))
                 elif isinstance(s, Call):
-                    out.update(b.root for b in s.writes)
+                    out.update(map(self.root, s.writes))
         return frozenset(out)
 
     def scratch(self, s: Scratch) -> None:
         if _on_stack(s.buffer):
-            name = self.values.pointers[s.buffer.root] = self.writer.fresh()
+            name = self.values.pointers[self.root(s.buffer)] = self.writer.fresh()
             self.writer.entry.append(f"  {name} = alloca [{max(s.buffer.nbytes, 1)} x i8], align 64")
 
     # -- stopping --------------------------------------------------------------------------------------------

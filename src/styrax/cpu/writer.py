@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from ..compile.ir.expr import Expr
+from ..compile.ir.expr import Arena, Expr
 from ..compile.ir.loopir import Buffer
+from ..compile.ir.placement import Placement
 from .instructions import vector
 from .math import FUNCTIONS as OWN_FUNCTIONS
 from .math import module_text
@@ -52,10 +53,13 @@ class Lanes:
 class Module:
     """The text of one LLVM module: functions, declarations, elementary functions in use."""
 
-    def __init__(self, arena: Any, vector_bytes: int, bounds: bool = False, long: bool = False):
+    def __init__(self, arena: Arena, vector_bytes: int, numerics: int, placement: Placement, bounds: bool = False,
+                 long: bool = False):
         self.arena = arena
+        self.numerics = numerics  # what rounding may differ: see `compile.lowering.rewrites`
         self.vector_bytes = vector_bytes
         self.bounds = bounds
+        self.placement = placement
         self.long = long  # its program may have to be stopped
         self.functions: list[str] = []
         self.declarations: dict[str, None] = {}

@@ -19,6 +19,7 @@ from ..core import hooks
 from ..core.programs import rules
 from ..core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, jaxprs_in_params
 from ..core.programs.primitive import Primitive
+from ..core.programs.traits import Control
 from ..core.tracing.staging import trace_to_jaxpr
 from ..core.tracing.trace import Tracer, get_aval, valid_jaxtype
 from ..core.trees import tree
@@ -33,6 +34,7 @@ from ..core.types.effects import (
 from ..core.types.typing import ArrayLike, PyTree
 from .batch import moveaxis
 from .callbacks import as_arrays
+from .checkpoint import checkpoint, remat_p
 from .jit_rules import jit_p, jit_params
 from .tracing import trace_function
 from .zeros import zeros_like_aval
@@ -192,6 +194,7 @@ ErrorCategory = type[JaxException]
 # -- checks that users write ------------------------------------------------------------------------------------
 
 check_p = Primitive("check", multiple_results=True)  # (failed, which check, values…), for one kind of error
+check_p.declare(printed=lambda params: {k: v for k, v in sorted(params.items()) if k != "err_tree"})
 
 
 def check(pred: ArrayLike, msg: str, *fmt_args: PyTree, debug: bool = False, **fmt_kwargs: PyTree) -> None:
@@ -332,7 +335,7 @@ def _kinds(jaxpr: Jaxpr, enabled: frozenset) -> list[Kind]:
         for exception, payload in _automatic(eqn, enabled):
             found[exception, payload] = None
         for inner in jaxprs_in_params(eqn.params):
-            if eqn.primitive.name not in _OPAQUE:
+            if _rule_of(eqn.primitive) is not None:
                 found.update(dict.fromkeys(_kinds(inner, enabled)))
     return list(found)
 
@@ -340,24 +343,15 @@ def _kinds(jaxpr: Jaxpr, enabled: frozenset) -> list[Kind]:
 # -- checks that are made of themselves ---------------------------------------------------------------------------
 
 _INDEX = (ShapedArray((3,), np.int32),)
-_ARITHMETIC = frozenset((
-    "acos acosh add asin asinh atan atan2 atanh bessel_i0e bessel_i1e cbrt conv_general_dilated cos cosh cumlogsumexp "
-    "cumprod cumsum digamma div dot_general erf erf_inv erfc exp exp2 expm1 fft igamma igamma_grad_a igammac "
-    "integer_pow lgamma log log1p logistic mul nextafter polygamma pow reduce_prod reduce_sum reduce_window_sum "
-    "regularized_incomplete_beta rem rsqrt sin sinh sqrt square sub tan tanh zeta cholesky eig eigh lu qr svd "
-    "triangular_solve").split())
-_INDEXING = frozenset("gather dynamic_slice dynamic_update_slice scatter scatter-add scatter_add scatter-mul "
-                      "scatter_mul scatter-min scatter_min scatter-max scatter_max scatter-sub scatter_sub".split())
-_OPAQUE = frozenset("reduce reduce_window select_and_scatter sort scatter scatter-add custom_linear_solve".split())
 
 
 def _automatic(eqn: JaxprEqn, enabled: frozenset) -> Iterator[Kind]:
-    name = eqn.primitive.name
-    if OOBError in enabled and name in _INDEXING:
+    traits = eqn.primitive.traits
+    if OOBError in enabled and traits.windows is not None:
         yield OOBError, _INDEX
-    if DivisionByZeroError in enabled and name == "div":
+    if DivisionByZeroError in enabled and traits.divides:
         yield DivisionByZeroError, ()
-    if NaNError in enabled and name in _ARITHMETIC and any(_inexact(v.aval) for v in eqn.outvars):
+    if NaNError in enabled and traits.nan and any(_inexact(v.aval) for v in eqn.outvars):
         yield NaNError, ()
 
 
@@ -392,33 +386,18 @@ def _any(x: Any) -> Any:
 def _check_indices(state: State, eqn: JaxprEqn, ins: Sequence[Any]) -> None:
     """Indices (…, n) against the least and greatest that are allowed for n dimensions of the operand."""
     lax = hooks.lax
-    name, operand = eqn.primitive.name, get_aval(ins[0])
-    if name in ("dynamic_slice", "dynamic_update_slice"):
-        skip = 1 if name == "dynamic_slice" else 2
-        sizes = eqn.params["slice_sizes"] if name == "dynamic_slice" else get_aval(ins[1]).shape
-        starts = ins[skip:]
-        if not starts:
-            return
-        axes = list(range(operand.ndim))
-        limits = [d - s for d, s in zip(operand.shape, sizes, strict=True)]
-        indices = lax.concatenate([lax.reshape(lax.convert_element_type(i, np.int32), (1,)) for i in starts], 0)
-    else:
-        numbers = eqn.params["dimension_numbers"]
-        indices = lax.convert_element_type(ins[1], np.int32)
-        if name == "gather":
-            axes, sizes = list(numbers.start_index_map), eqn.params["slice_sizes"]
-            limits = [operand.shape[a] - sizes[a] for a in axes]
-        else:
-            axes = list(numbers.scatter_dims_to_operand_dims)
-            update = get_aval(ins[2]).shape
-            window = iter([update[d] for d in numbers.update_window_dims])
-            dropped = {*numbers.inserted_window_dims, *getattr(numbers, "operand_batching_dims", ())}
-            spans = [1 if a in dropped else next(window) for a in range(operand.ndim)]
-            limits = [operand.shape[a] - spans[a] for a in axes]
-    if not axes or math.prod(np.shape(indices)) == 0:
+    operand = get_aval(ins[0])
+    windows = eqn.primitive.traits.windows
+    assert windows is not None
+    operands, dims, sizes = windows([get_aval(x) for x in ins], eqn.params)
+    axes = list(dims)
+    limits = [operand.shape[a] - size for a, size in zip(axes, sizes, strict=True)]
+    indices = [lax.reshape(lax.convert_element_type(x, np.int32), (math.prod(np.shape(x)),)) for x in ins[operands]]
+    length = sum(math.prod(np.shape(x)) for x in indices)
+    if not axes or length == 0:
         return
-    flat = lax.reshape(indices, (math.prod(np.shape(indices)),))
-    count = math.prod(np.shape(indices)) // len(axes)
+    flat = lax.concatenate(indices, 0)
+    count = length // len(axes)
     highest = np.tile(np.asarray(limits, np.int32), count)
     wrong = lax.bitwise_or(lax.lt(flat, lax.full_like(flat, 0)), lax.gt(flat, highest))
     place = lax.argmax(wrong, 0, np.int32)
@@ -449,7 +428,7 @@ def _run(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], state: State,
                 _record(state, eqn.params["exception"], ins[0], ins[1], ins[2:])
             outs: Sequence[Any] = []
         else:
-            rule = _rules.get(eqn.primitive.name)
+            rule = _rule_of(eqn.primitive)
             if rule is not None and any(
                     _kinds(inner, enabled) or error_effect in inner.effects for inner in jaxprs_in_params(eqn.params)):
                 outs = rule(eqn, ins, state, enabled)
@@ -487,8 +466,9 @@ def _as_closed(program: Any) -> ClosedJaxpr:
 
 
 def _inline(eqn: JaxprEqn, ins: Sequence[Any], state: State, enabled: frozenset) -> list[Any]:
-    inner = next(p for p in eqn.params.values() if isinstance(p, (ClosedJaxpr, Jaxpr)))
-    closed = _as_closed(inner)
+    program = eqn.primitive.traits.program
+    assert program is not None
+    closed = _as_closed(program(eqn.params))
     return _run(closed.jaxpr, closed.consts, ins, state, enabled)
 
 
@@ -502,8 +482,6 @@ def _jit(eqn: JaxprEqn, ins: Sequence[Any], state: State, enabled: frozenset) ->
 
 
 def _checkpoint(eqn: JaxprEqn, ins: Sequence[Any], state: State, enabled: frozenset) -> list[Any]:
-    from .checkpoint import checkpoint
-
     run = _lifted(_as_closed(eqn.params["jaxpr"]), list(state), enabled)
     return _take(state, checkpoint(run, policy=eqn.params["policy"],
                                    prevent_cse=eqn.params["prevent_cse"])(*_flat(state), *ins))
@@ -556,11 +534,17 @@ def _while(eqn: JaxprEqn, ins: Sequence[Any], state: State, enabled: frozenset) 
     return _take(state, last)
 
 
-_rules: Mapping[str, Callable[..., list[Any]]] = {
-    "jit": _jit, "checkpoint": _checkpoint, "remat2": _checkpoint, "cond": _cond, "scan": _scan, "while": _while,
-    "closed_call": _inline, "core_call": _inline, "custom_jvp_call": _inline, "custom_vjp_call": _inline,
-    "custom_vmap_call": _inline, "custom_lin": _inline,
-}
+_rules: Mapping[Primitive, Callable[..., list[Any]]] = {jit_p: _jit, remat_p: _checkpoint}
+_control: Mapping[Control, Callable[..., list[Any]]] = {
+    Control.COND: _cond, Control.SCAN: _scan, Control.WHILE: _while}
+
+
+def _rule_of(primitive: Primitive) -> Callable[..., list[Any]] | None:
+    """How the programs inside an equation are checked; None where they are left alone."""
+    traits = primitive.traits
+    if traits.control is not None:
+        return _control[traits.control]
+    return _rules.get(primitive, _inline if traits.program is not None else None)
 
 
 def checkify(f: Callable[P, R], errors: frozenset = user_checks) -> Callable[P, tuple[Error, R]]:

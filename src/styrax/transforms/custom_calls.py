@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core import hooks
-from ..core.arrays import backends
+from ..core.arrays.constants import constant
 from ..core.programs import rules
 from ..core.programs.dead_code import has_effects
 from ..core.programs.jaxpr import ClosedJaxpr, JaxprEqn, eval_jaxpr
@@ -88,7 +88,7 @@ def _plain(fun: Any) -> Callable:
 def _as_arrays(args: tuple) -> tuple:
     """The arguments with a program's literals as arrays: rules that users write ask for shapes."""
     if any(type(x) in _LITERALS for x in args):
-        return tuple(backends.get().put(x, get_aval(x), None) if type(x) in _LITERALS else x for x in args)
+        return tuple(constant(x, get_aval(x)) if type(x) in _LITERALS else x for x in args)
     return args
 
 
@@ -140,9 +140,23 @@ def _skip_constants_fwd(fwd: Callable, num_consts: int) -> Callable:
 
 
 custom_jvp_call_p = CustomJVPCall("custom_jvp_call", multiple_results=True)
-custom_jvp_call_p.declare(program=lambda params: params["call_jaxpr"])
+custom_jvp_call_p.declare(program=lambda params: params["call_jaxpr"],
+                          printed=lambda params: _printed(params, jvp="jvp_jaxpr_fun"))
 custom_vjp_call_p = CustomVJPCall("custom_vjp_call", multiple_results=True)
-custom_vjp_call_p.declare(program=lambda params: params["call_jaxpr"])
+custom_vjp_call_p.declare(program=lambda params: params["call_jaxpr"],
+                          printed=lambda params: _printed(params, bwd="bwd", fwd="fwd_jaxpr_thunk"))
+
+
+def _printed(params: dict[str, Any], **functions: str) -> dict[str, Any]:
+    """The program with the names of the rules' functions, which stand in the parameters `functions`."""
+    from ..core.programs.text import callable_name
+
+    closed = params["call_jaxpr"]
+    shown = {"call_jaxpr": closed, "symbolic_zeros": params["symbolic_zeros"],
+             **{name: callable_name(params[parameter]) for name, parameter in functions.items()}}
+    if params["num_consts"]:
+        shown["num_consts"] = params["num_consts"]
+    return {"name": params.get("name") or closed.jaxpr.debug_info.func_name, **dict(sorted(shown.items()))}
 
 
 def _call_avals(*_: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> tuple[list[Any], Effects]:

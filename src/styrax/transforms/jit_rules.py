@@ -7,7 +7,7 @@ value that the inner program only passes through is taken from outside instead.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.programs.dead_code import dce_call, dce_closed, dce_jaxpr
 from ..core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, close_jaxpr, eval_jaxpr
@@ -20,6 +20,7 @@ from ..core.programs.rules import (
     partial_eval_jaxpr_customs,
     partial_evals,
     stagings,
+    texts,
     transposes,
 )
 from ..core.tracing.staging import hoist_tracers
@@ -37,6 +38,10 @@ from .partial import (
 )
 from .zeros import Zero, instantiate_zeros
 
+if TYPE_CHECKING:
+    from ..core.programs.layout import Doc
+    from ..core.programs.text import Names, Settings
+
 
 class UnspecifiedValue:
     """Stands for a sharding that nothing was said about."""
@@ -49,6 +54,34 @@ UNSPECIFIED = UnspecifiedValue()
 
 jit_p = Primitive("jit", multiple_results=True)
 jit_p.declare(program=lambda params: params["jaxpr"])
+
+
+def _text(eqn: JaxprEqn, names: Names, settings: Settings) -> Doc:
+    from ..core.programs.text import default_eqn, name_alike
+
+    params = eqn.params
+    name_alike(params["jaxpr"].jaxpr, eqn, names)
+    shown = {
+        "donated_invars": any(params.get("donated_invars", ())),
+        "in_shardings": any(map(_is_specified, params.get("in_shardings", ()))),
+        "out_shardings": any(map(_is_specified, params.get("out_shardings", ()))),
+        "in_layouts": any(x is not None for x in params.get("in_layouts", ())),
+        "out_layouts": any(x is not None for x in params.get("out_layouts", ())),
+        "keep_unused": params.get("keep_unused", False),
+        "inline": params.get("inline", False),
+        "compiler_options_kvs": bool(params.get("compiler_options_kvs", ())),
+        "ctx_mesh": False,
+    }
+    pairs = [("name", params.get("name"))]
+    pairs += [(k, v) for k, v in sorted(params.items()) if k != "name" and shown.get(k, True)]
+    return default_eqn(eqn, names, settings, pairs)
+
+
+def _is_specified(sharding: Any) -> bool:
+    return sharding is not None and type(sharding).__name__ != "UnspecifiedValue"
+
+
+texts[jit_p] = _text
 
 
 def jit_params(jaxpr: ClosedJaxpr, name: str, *, in_shardings: Sequence[Any] | None = None,

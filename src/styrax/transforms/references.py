@@ -10,13 +10,14 @@ without. Import all of it from `refs`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..core import hooks
 from ..core.arrays import backends
 from ..core.arrays.array import Array
+from ..core.programs import rules
 from ..core.programs.primitive import Primitive
 from ..core.tracing.trace import Tracer, get_aval
 from ..core.trees import tree
@@ -26,8 +27,20 @@ from ..core.types.effects import AccumEffect, Effects, ReadEffect, WriteEffect, 
 from ..core.types.typing import ArrayLike, Index, PyTree, SupportsShape
 from .ref_indexing import NDIndexer, read, transformed_shape, write
 
+if TYPE_CHECKING:
+    from ..core.programs.jaxpr import JaxprEqn
+    from ..core.programs.layout import Doc
+    from ..core.programs.text import Names, Settings
 
-class Ref:
+
+class _RefMeta(type):
+    """`isinstance(x, jax.Ref)` holds for tracers of references, too."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return type.__instancecheck__(cls, instance) or issubclass(type(instance), Tracer) and instance.is_ref()
+
+
+class Ref(metaclass=_RefMeta):
     """A mutable array: `ref[...]` reads, `ref[...] = x` writes."""
 
     __slots__ = ("__weakref__", "_aval", "_value")
@@ -249,6 +262,41 @@ freeze_p = Primitive("freeze")
 get_p = Primitive("get")
 swap_p = Primitive("swap")
 addupdate_p = Primitive("addupdate", multiple_results=True)
+
+
+def _get_text(eqn: JaxprEqn, names: Names, settings: Settings) -> Doc:
+    """`result <- ref[i]`"""
+    from ..core.programs.text import concat, pp_indexed, pp_vars, text
+
+    ref, *leaves = eqn.invars
+    result = pp_vars(eqn.outvars, names, settings, results=True)
+    return concat([result, text(" <- "), pp_indexed(ref, leaves, eqn.params["tree"], names)])
+
+
+def _swap_text(eqn: JaxprEqn, names: Names, settings: Settings) -> Doc:
+    """`ref[i] <- value`, or `old, ref[i] <- ref[i], value`"""
+    from ..core.programs.text import concat, pp_atom, pp_indexed, pp_vars, text
+
+    ref, value, *leaves = eqn.invars
+    (old,) = eqn.outvars
+    place = pp_indexed(ref, leaves, eqn.params["tree"], names)
+    new = pp_atom(value, names)
+    if names.of_result(old) == "_":
+        return concat([place, text(" <- "), new])
+    result = pp_vars([old], names, settings)
+    return concat([result, text(", "), place, text(" <- "), place, text(", "), new])
+
+
+def _addupdate_text(eqn: JaxprEqn, names: Names, settings: Settings) -> Doc:
+    """`ref[i] += value`"""
+    from ..core.programs.text import concat, pp_atom, pp_indexed, text
+
+    ref, value, *leaves = eqn.invars
+    place = pp_indexed(ref, leaves, eqn.params["tree"], names)
+    return concat([place, text(" += "), pp_atom(value, names)])
+
+
+rules.texts.update({get_p: _get_text, swap_p: _swap_text, addupdate_p: _addupdate_text})
 
 
 @new_ref_p.def_effectful_abstract_eval

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import Any
+from typing import Any, NoReturn
 
 from ...core.types.index_type import ScalarType
 from .expr import Expr, Index, naming, shared, show, walk
@@ -54,30 +54,27 @@ def made_by(name: str) -> Iterator[None]:
 
 
 class Buffer:
-    """A piece of memory holding `size` elements of `dtype` in row-major order.
-
-    `alias` is set by the memory plan: the buffer whose memory this one shares.
+    """A piece of memory holding `size` elements of `dtype` in row-major order. It is not changed once it is made, and
+    equals itself alone; where it lies is said by a `Placement`.
     """
 
-    __slots__ = ("name", "dtype", "size", "kind", "number", "offset", "alias", "donated", "once")
+    __slots__ = ("name", "dtype", "size", "kind", "number", "donated", "once")
 
-    def __init__(self, name: str, dtype: ScalarType, size: Index, kind: BufferKind, number: int = -1):
-        self.name = name
-        self.dtype = dtype
-        self.size = size
-        self.kind = kind
-        self.number = number  # position among the program's pointers
-        self.offset: Index | None = None  # place in the workspace, in bytes
-        self.alias: Buffer | None = None
-        self.donated = False
-        self.once = False  # one operation writes it, and nothing changes it afterwards
+    name: str
+    dtype: ScalarType
+    size: Index
+    kind: BufferKind
+    number: int  # position among the program's pointers
+    donated: bool
+    once: bool  # one operation writes it, and nothing changes it afterwards
 
-    @property
-    def root(self) -> Buffer:
-        buffer = self
-        while buffer.alias is not None:
-            buffer = buffer.alias
-        return buffer
+    def __init__(self, name: str, dtype: ScalarType, size: Index, kind: BufferKind, number: int = -1,
+                 donated: bool = False, once: bool = False):
+        for slot, value in zip(Buffer.__slots__, (name, dtype, size, kind, number, donated, once), strict=True):
+            object.__setattr__(self, slot, value)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"a buffer is not changed: {name} of {self}")
 
     @property
     def nbytes(self) -> Any:
@@ -470,6 +467,11 @@ class Together(Statement):
 
     def _around(self, *bodies: list[Statement]) -> Statement:
         return Together(*bodies)
+
+
+# all there are: what is read, verified and emitted
+STATEMENTS: tuple[type[Statement], ...] = (
+    Call, Close, Copy, Declare, Fold, If, Let, Loop, Open, Pack, Scratch, Set, Store, Switch, Together, While)
 
 
 def statements(body: Sequence[Statement]) -> Iterator[Statement]:

@@ -17,36 +17,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import ml_dtypes
 import numpy as np
 
 from ...core.types.index_type import INDEX
+from . import loopir
 from .expr import BOOL, UNBOUNDED, Expr, Index, unwrap
-from .loopir import (
-    Accumulator,
-    Buffer,
-    BufferKind,
-    Call,
-    Close,
-    Copy,
-    Declare,
-    Fold,
-    If,
-    Let,
-    Loop,
-    LoopKind,
-    Open,
-    Pack,
-    Scratch,
-    Set,
-    Statement,
-    Store,
-    Switch,
-    Together,
-    While,
-)
+from .loopir import Accumulator, Buffer, BufferKind, LoopKind, Statement
+
+if TYPE_CHECKING:
+    from ..lowering.builder import Builder
 
 _COMPARISONS = frozenset("lt le gt ge eq ne".split())
 _TOKEN = re.compile(r"""\s*(?:
@@ -54,19 +36,19 @@ _TOKEN = re.compile(r"""\s*(?:
     (?P<name>\$\d+|[A-Za-z_][\w.]*) | (?P<sign>//|<-|:=|[-+*%()<>\[\],&=]))""", re.X)
 
 
-def parse(text: str, arena: Any) -> tuple[list[Statement], dict[str, Buffer]]:
-    """The statements of a text and its buffers by name; expressions are made in `arena`, a `Builder`.
+def parse(text: str, b: Builder) -> tuple[list[Statement], dict[str, Buffer]]:
+    """The statements of a text and its buffers by name; expressions are made by a `Builder`.
 
     Raises:
       ValueError: the text is not well formed; the message shows the line.
     """
-    reader = _Reader(text, arena)
+    reader = _Reader(text, b)
     return reader.block(0), reader.buffers
 
 
 class _Reader:
-    def __init__(self, text: str, arena: Any):
-        self.b = arena
+    def __init__(self, text: str, b: Builder):
+        self.b = b
         self.buffers: dict[str, Buffer] = {}
         self.names: dict[str, Expr] = {}
         self.accumulators: dict[str, Accumulator] = {}
@@ -127,17 +109,17 @@ class _Reader:
         if re.match(r"[\w.]+ := ", line):
             name, value = line.split(" := ", 1)
             e = self.expr(value)
-            return Let(self.target(name, e.dtype, e.bounds), e)
+            return loopir.Let(self.target(name, e.dtype, e.bounds), e)
         if match := re.match(r"([\w., ]+) (\w+)= (.*)", line):
             accumulator = self.accumulators[match[1].split(", ")[0]]
             accumulator.combine, accumulator.name = _combine(self.b, match[2]), match[2]
-            return Fold(accumulator, self.exprs(match[3]))
+            return loopir.Fold(accumulator, self.exprs(match[3]))
         left, _, right = line.partition(" = ")
         if left.endswith("]") and left.split("[")[0] in self.buffers:
             name, _, place = left.partition("[")
-            return Store(self.buffers[name], self.expr(place[:-1]), self.expr(right))
+            return loopir.Store(self.buffers[name], self.expr(place[:-1]), self.expr(right))
         if right:
-            return Set([self.names[n] for n in left.split(", ")], self.exprs(right))
+            return loopir.Set([self.names[n] for n in left.split(", ")], self.exprs(right))
         self.fail("no such statement")
 
     def _buffer(self, text: str, indent: int) -> None:
@@ -147,8 +129,8 @@ class _Reader:
         name, dtype, size, words = match[1], match[2], match[3], match[4].split()
         kind = next((BufferKind(w) for w in words if w in tuple(BufferKind)), BufferKind.TEMP)
         self.taken(name)
-        buffer = Buffer(name, _dtype(dtype), unwrap(self.expr(size)), kind)
-        buffer.donated, buffer.once = "donated" in words, "once" in words
+        buffer = Buffer(name, _dtype(dtype), unwrap(self.expr(size)), kind, donated="donated" in words,
+                        once="once" in words)
         self.b.buffers.append(buffer)
         self.buffers[name] = buffer
 
@@ -157,7 +139,7 @@ class _Reader:
         self.names[name] = self.expr(value)
 
     def _size(self, name: str, indent: int) -> None:
-        self.names[name] = self.b.param(name)
+        self.names[name] = self.b.arena.param(name)
 
     def _for(self, text: str, indent: int) -> Statement:
         match = re.fullmatch(r"(\w+) < (.+?)(?: (vector|jam|jammed)\((\d+)\))?(?: cost\((\d+)\))?( parallel)?", text)
@@ -165,32 +147,32 @@ class _Reader:
             self.fail("no such loop")
         extent = unwrap(self.expr(match[2]))
         self.taken(match[1])
-        var = self.names[match[1]] = self.b.var(match[1], extent)
+        var = self.names[match[1]] = self.b.arena.var(match[1], extent)
         self.b.extents[var] = extent
         body = self.inner(indent)
         kind = LoopKind(match[3] or "serial")
         rest: list[Statement] | None = None
         if kind is LoopKind.JAMMED:
             rest = self.inner(indent) if self.follows(indent, "rest:") is not None else []
-        return Loop(var, extent, body, kind, int(match[4] or 1), 0, int(match[5] or 0), bool(match[6]), rest)
+        return loopir.Loop(var, extent, body, kind, int(match[4] or 1), 0, int(match[5] or 0), bool(match[6]), rest)
 
     def _if(self, text: str, indent: int) -> Statement:
         condition, then = self.expr(text), self.inner(indent)
-        return If(condition, then, self.inner(indent) if self.follows(indent, "else:") is not None else [])
+        return loopir.If(condition, then, self.inner(indent) if self.follows(indent, "else:") is not None else [])
 
     def _switch(self, text: str, indent: int) -> Statement:
         index = self.expr(text)
         branches: list[list[Statement]] = []
         while self.follows(indent, f"case {len(branches)}:") is not None:
             branches.append(self.inner(indent))
-        return Switch(index, branches)
+        return loopir.Switch(index, branches)
 
     def _while(self, text: str, indent: int) -> Statement:
         head = self.inner(indent)
         condition = self.follows(indent + 2, "holds ")
         if condition is None or (holds := self.expr(condition)) is None or self.follows(indent, "do:") is None:
             self.fail("a loop without condition or body")
-        return While(head, holds, self.inner(indent), text == "open ended")
+        return loopir.While(head, holds, self.inner(indent), text == "open ended")
 
     def _open(self, text: str, indent: int) -> Statement:
         names, _, values = text.partition(" = ")
@@ -200,24 +182,24 @@ class _Reader:
         accumulator = Accumulator(targets, initial, _unknown, "fold")
         for t in targets:
             self.accumulators[str(t.attr)] = accumulator
-        return Open(accumulator, int(width[1]) if width else 1)
+        return loopir.Open(accumulator, int(width[1]) if width else 1)
 
     def _close(self, text: str, indent: int) -> Statement:
-        return Close(self.accumulators[text.split(", ")[0]])
+        return loopir.Close(self.accumulators[text.split(", ")[0]])
 
     def _var(self, text: str, indent: int) -> Statement:
         name, _, value = text.partition(" = ")
         if value:
             e = self.expr(value)
-            return Declare(self.target(name, e.dtype), e)
+            return loopir.Declare(self.target(name, e.dtype), e)
         name, _, dtype = name.partition(": ")
-        return Declare(self.target(name, _dtype(dtype)), None)
+        return loopir.Declare(self.target(name, _dtype(dtype)), None)
 
     def _copy(self, text: str, indent: int) -> Statement:
         match = re.fullmatch(r"(\w+)\[(.*)\] <- (\w+)\[(.*)\] x (.*)", text)
         if match is None:
             self.fail("no such copy")
-        return Copy(self.buffers[match[1]], self.expr(match[2]), self.buffers[match[3]], self.expr(match[4]),
+        return loopir.Copy(self.buffers[match[1]], self.expr(match[2]), self.buffers[match[3]], self.expr(match[4]),
                     unwrap(self.expr(match[5])))
 
     def _call(self, text: str, indent: int) -> Statement:
@@ -227,7 +209,7 @@ class _Reader:
             self.fail("no such call")
         reads, writes = ([self.buffers[n] for n in names.split(", ")] if names else [] for names in match.group(5, 6))
         result = None if match[3] is None else self.target(match[3], _dtype(match[4]))
-        return Call(match[1], list(map(self.argument, _arguments(match[2]))), reads, writes, result)
+        return loopir.Call(match[1], list(map(self.argument, _arguments(match[2]))), reads, writes, result)
 
     def argument(self, text: str) -> Any:
         """An argument of a native function: a scalar, `&scalar`, or `&buffer[place]`."""
@@ -241,23 +223,23 @@ class _Reader:
     def _scratch(self, text: str, indent: int) -> Statement:
         name, dtype, size = re.split(r": |\[", text.rstrip("]"))
         buffer = self.buffers[name] = Buffer(name, _dtype(dtype), unwrap(self.expr(size)), BufferKind.SCRATCH)
-        return Scratch(buffer)
+        return loopir.Scratch(buffer)
 
     def _pack(self, text: str, indent: int) -> Statement:
-        return Pack(self.exprs(text))
+        return loopir.Pack(self.exprs(text))
 
     def _together(self, text: str, indent: int) -> Statement:
-        return Together(self.inner(indent))
+        return loopir.Together(self.inner(indent))
 
     def target(self, name: str, dtype: Any, bounds: tuple[int, int] = UNBOUNDED) -> Expr:
         self.taken(name)
-        e = self.names[name] = self.b.unique("get", dtype, name, bounds)
+        e = self.names[name] = self.b.arena.unique("get", dtype, name, bounds)
         return e
 
     def taken(self, name: str) -> None:
         """What passes name is named otherwise."""
         if match := re.fullmatch(r"([A-Za-z_]+)(\d+)", name):
-            self.b.names[match[1]] = max(self.b.names.get(match[1], -1), int(match[2]))
+            self.b.declarations.names[match[1]] = max(self.b.declarations.names.get(match[1], -1), int(match[2]))
 
     # -- expressions -----------------------------------------------------------------------------------
     def expr(self, text: str) -> Expr:
@@ -339,18 +321,18 @@ class _Reader:
         if attr and op == "transposed":
             _, name, _, _, _, row, _, count, _ = attr
             buffer = self.buffers[name]
-            return self.b.node(op, tuple(args), buffer.dtype, (buffer, None, int(row), int(count)))
+            return self.b.arena.node(op, tuple(args), buffer.dtype, (buffer, None, int(row), int(count)))
         if attr:
             dtype = _dtype(attr[0])
         if op == "guard":
-            return self.b.node(op, tuple(args), INDEX, None, (0, max(args[2].bounds[1] - 1, 0)))
+            return self.b.arena.node(op, tuple(args), INDEX, None, (0, max(args[2].bounds[1] - 1, 0)))
         if op == "complex":
             return self.b.complex(*args)
         if args[-1].dtype is INDEX and op in ("min", "max", "select") or dtype is INDEX and op == "cast":
             return self.b.cast(args[0], INDEX) if op == "cast" else getattr(self.b, op)(*args)  # with its bounds
         if dtype is None:
             dtype = BOOL if op in _COMPARISONS else args[1].dtype if op == "select" else args[0].dtype
-        return self.b.node(op, tuple(args), dtype)
+        return self.b.arena.node(op, tuple(args), dtype)
 
 
 def _tokens(text: str) -> list[str]:

@@ -8,10 +8,10 @@ shape () that need a place of their own are mutable scalars.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...core.types.index_type import ScalarType
-from .expr import Expr, Index, naming, shared, show
+from .expr import BOOL, Expr, Index, naming, shared, show
 from .loopir import Buffer, Statement
 
 if TYPE_CHECKING:
@@ -215,15 +215,12 @@ class Reduce(Operation):
 
 
 class Opaque(Operation):
-    """Statements that the scheduler leaves as they are. `starts_from` says which buffer begins as a copy of which,
-    for the memory plan to make them one where it can.
-    """
+    """Statements that the scheduler leaves as they are."""
 
-    __slots__ = ("statements", "starts_from")
+    __slots__ = ("statements",)
 
-    def __init__(self, statements: list[Statement], starts_from: Sequence[tuple[Buffer, Any]] = ()):
+    def __init__(self, statements: list[Statement]):
         self.statements = statements
-        self.starts_from = list(starts_from)
 
     def text(self) -> list[str]:
         return [line for s in self.statements for line in s.lines()]
@@ -257,3 +254,14 @@ def _names(exprs: Sequence[Expr]) -> str:
 
 def show_operations(ops: Sequence[Operation]) -> str:
     return "\n".join(line for op in ops for line in op.lines())
+
+
+class Token(Value):
+    """The value of a token: order is the program's own."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self.shape = ()
+        self.dtype = BOOL
+        self.depth = 0

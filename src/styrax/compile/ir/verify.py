@@ -10,30 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ...core.types.index_type import INDEX
+from . import loopir
 from .expr import Expr, Index, poly_terms, walk
-from .loopir import (
-    Accumulator,
-    Buffer,
-    BufferKind,
-    Call,
-    Close,
-    Copy,
-    Declare,
-    Fold,
-    If,
-    Let,
-    Loop,
-    LoopKind,
-    Open,
-    Pack,
-    Scratch,
-    Set,
-    Statement,
-    Store,
-    Switch,
-    Together,
-    While,
-)
+from .loopir import Accumulator, Buffer, BufferKind, LoopKind, Statement
 
 
 class LoopIRError(Exception):
@@ -72,7 +51,7 @@ class _Verifier:
     def block(self, body: Sequence[Statement], scope: _Scope) -> None:
         opened: list[Accumulator] = []
         for s in body:
-            if isinstance(s, Open):
+            if isinstance(s, loopir.Open):
                 opened.append(s.accumulator)
             self.statement(s, scope)
         for a in opened:
@@ -81,52 +60,52 @@ class _Verifier:
 
     def statement(self, s: Statement, scope: _Scope) -> None:
         self.uses(s, scope)
-        if isinstance(s, Store):
+        if isinstance(s, loopir.Store):
             self.write(s, s.buffer, s.offset, scope)
-        elif isinstance(s, Copy):
+        elif isinstance(s, loopir.Copy):
             self.write(s, s.target, s.target_offset, scope)
             self.inside(s, s.target, s.target_offset, scope, s.count)
             self.inside(s, s.source, s.source_offset, scope, s.count)
-        elif isinstance(s, Let):
+        elif isinstance(s, loopir.Let):
             self.define(s, (s.target,), scope, s.value)
-        elif isinstance(s, Declare):
+        elif isinstance(s, loopir.Declare):
             self.define(s, (s.target,), scope)
             scope.mutables.add(s.target)
-        elif isinstance(s, Set):
+        elif isinstance(s, loopir.Set):
             self.assign(s, s.targets, scope)
-        elif isinstance(s, Open):
+        elif isinstance(s, loopir.Open):
             scope.accumulators.add(s.accumulator)
             if scope.parallel is not None:
                 scope.own.add(s.accumulator)
-        elif isinstance(s, Fold):
+        elif isinstance(s, loopir.Fold):
             if s.accumulator not in scope.accumulators:
                 self.fail(s, "the accumulator is not open")
             if scope.parallel is not None and s.accumulator not in scope.own:
                 self.fail(s, "iterations of a parallel loop fold into one accumulator")
-        elif isinstance(s, Close):
+        elif isinstance(s, loopir.Close):
             if s.accumulator not in scope.accumulators:
                 self.fail(s, "the accumulator is not open")
             scope.accumulators.discard(s.accumulator)
             self.define(s, s.accumulator.targets, scope)
-        elif isinstance(s, Call):
+        elif isinstance(s, loopir.Call):
             if s.result is not None:
                 self.define(s, (s.result,), scope)
-        elif isinstance(s, Scratch):
+        elif isinstance(s, loopir.Scratch):
             scope.scratch.add(s.buffer)
-        elif isinstance(s, Pack):
+        elif isinstance(s, loopir.Pack):
             if len(s.nodes) < 2 or len({(n.op, n.dtype) for n in s.nodes}) > 1:
                 self.fail(s, "a pack is of several equal functions")
-        elif isinstance(s, Loop):
+        elif isinstance(s, loopir.Loop):
             self.loop(s, scope)
-        elif isinstance(s, If | Switch):
+        elif isinstance(s, loopir.If | loopir.Switch):
             for inner in s.bodies():
                 self.block(inner, self.branch(scope))
-        elif isinstance(s, While):
+        elif isinstance(s, loopir.While):
             inside = self.branch(scope)
             self.block(s.head, inside)
             self.known(s, (s.condition,), inside)
             self.block(s.body, _Scope(inside))
-        elif isinstance(s, Together):
+        elif isinstance(s, loopir.Together):
             self.block(s.body, scope)
         else:
             self.fail(s, "no such statement")
@@ -136,7 +115,7 @@ class _Verifier:
         inside.conditional = True
         return inside
 
-    def loop(self, s: Loop, scope: _Scope) -> None:
+    def loop(self, s: loopir.Loop, scope: _Scope) -> None:
         if not isinstance(s.kind, LoopKind):
             self.fail(s, f"{s.kind!r} is no kind of loop")
         if (s.rest is not None) != (s.kind is LoopKind.JAMMED):
@@ -158,9 +137,9 @@ class _Verifier:
             self.block(inner, inside)
 
     def uses(self, s: Statement, scope: _Scope) -> None:
-        if isinstance(s, While):
+        if isinstance(s, loopir.While):
             return  # its condition stands after its head
-        exprs = [*s.exprs(), s.count] if isinstance(s, Copy) and isinstance(s.count, Expr) else s.exprs()
+        exprs = [*s.exprs(), s.count] if isinstance(s, loopir.Copy) and isinstance(s.count, Expr) else s.exprs()
         self.known(s, exprs, scope)
         for n in walk(exprs):
             if n.op in ("load", "transposed"):
@@ -201,7 +180,7 @@ class _Verifier:
         if scope.parallel is not None and buffer not in scope.scratch and not place.deps & scope.parallel and (
                 _elements(buffer) not in (0, 1) or _elements(buffer) == 1 and not scope.conditional):
             self.fail(s, "iterations of a parallel loop write one place")
-        if isinstance(s, Store):
+        if isinstance(s, loopir.Store):
             self.inside(s, buffer, place, scope)
 
     def inside(self, s: Statement, buffer: Buffer, place: Expr, scope: _Scope, count: Index = 1) -> None:

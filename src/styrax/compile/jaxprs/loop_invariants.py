@@ -16,7 +16,7 @@ from typing import Any
 from ...core.programs.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Literal
 from ...core.programs.traits import Control
 from ...core.types.avals import ShapedArray
-from ..lowering.element_cost import worth_keeping
+from ..lowering.element_cost import ElementCosts
 from .loop_form import JaxprLoop
 from .rewriting import Rewriting, is_pure, map_programs, programs_of
 
@@ -96,19 +96,22 @@ def _invariants(loop: JaxprLoop) -> list[JaxprEqn]:
         if is_pure(eqn) and all(type(v) is Literal or v in steady for v in eqn.invars):
             steady.update(eqn.outvars)
             candidates.append(eqn)
+    if not candidates:
+        return []
+    costs = ElementCosts()
     needed: set[Any] = set()
     moved = []
     for eqn in reversed(candidates):
-        if _worth_keeping(eqn) or any(v in needed for v in eqn.outvars):
+        if _worth_keeping(eqn, costs) or any(v in needed for v in eqn.outvars):
             needed.update(v for v in eqn.invars if type(v) is not Literal)
             moved.append(eqn)
     return moved[::-1]
 
 
-def _worth_keeping(eqn: JaxprEqn) -> bool:
+def _worth_keeping(eqn: JaxprEqn, costs: ElementCosts) -> bool:
     """Whether a loop gains when it reads an equation's results instead of computing them."""
     traits = eqn.primitive.traits
     if traits.elementwise:
         nbytes = sum(v.aval.size * v.aval.dtype.itemsize for v in eqn.outvars if isinstance(v.aval, ShapedArray))
-        return nbytes <= CACHED and worth_keeping(eqn)
+        return nbytes <= CACHED and costs.worth_keeping(eqn)
     return not traits.movement and traits.control is not Control.WHILE  # which may never end, in a loop of no turns

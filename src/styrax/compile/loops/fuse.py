@@ -19,14 +19,20 @@ The place of the sum, `t0`, is not read any more: the scheduler leaves its store
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from ..costs import WORTH_REPEATING
 from ..ir.expr import Expr, coefficient, poly_terms, show, walk
 from ..ir.loopir import Buffer, BufferKind, Call, Copy, Declare, Fold, Let, Set, Store, statements
+from ..ir.placement import Aliases, root
 from ..ir.values import Define, Opaque, Operation, Point, Reduce, Region
-from ..lowering.builder import STEP, Builder
+from ..lowering.builder import Builder
+from ..lowering.folds import STEP
 from ..program import Program
+
+if TYPE_CHECKING:
+    from .nest import Nest
 
 HORIZONTAL = 10  # estimated instructions that fold the lanes of a reduction
 LOOKBACK = 12  # how many groups back an operation may join one that merely reads the same memory
@@ -34,7 +40,9 @@ LOOKBACK = 12  # how many groups back an operation may join one that merely read
 
 def run(program: Program) -> Program:
     """operations → units: groups, and what is left alone. What nobody reads is left out."""
-    return program.replace(units=_fuse_block(program.builder, drop_dead(program.operations or (), set())))
+    aliases = dict(program.placement.aliases)
+    units = _fuse_block(program.builder, drop_dead(program.operations or (), set(), aliases), aliases)
+    return program.replace(units=units, placement=program.placement._replace(aliases=aliases))
 
 
 class Member:
@@ -49,11 +57,12 @@ class Member:
 
 
 class Group:
-    """Operations over common loops: `outer` P and `inner` I."""
+    """Operations over common loops: `outer` P and `inner` I. What is read and written is said by buffers that have
+    their own memory, as everywhere in this pass."""
 
     __slots__ = ("outer", "inner", "members", "reads", "writes", "stored", "finished", "scalars")
 
-    def __init__(self, op: Point | Reduce):
+    def __init__(self, op: Point | Reduce, aliases: Aliases):
         self.members: list[Member] = []
         self.reads: set[Buffer] = set()
         self.writes: set[Buffer] = set()
@@ -66,13 +75,13 @@ class Group:
         else:
             self.outer = op.outer
             self.inner = op.ranges
-        self.add(Member(op, -1 if isinstance(op, Point) else 0, isinstance(op, Reduce)))
+        self.add(Member(op, -1 if isinstance(op, Point) else 0, isinstance(op, Reduce)), aliases)
 
-    def add(self, member: Member) -> None:
+    def add(self, member: Member, aliases: Aliases) -> None:
         self.members.append(member)
         op = member.op
         for e in operation_exprs(op):
-            self.reads |= loaded_buffers(e)
+            self.reads |= loaded_buffers(e, aliases)
         if isinstance(op, Point):
             self.writes.add(op.buffer)
             self.stored[op.buffer] = member
@@ -81,7 +90,6 @@ class Group:
                 self.writes.add(buffer)
                 self.finished[buffer] = (member, place, value)
             self.scalars.update(op.targets)
-
 
     def lines(self) -> list[str]:
         loops = f"[{', '.join(map(show, self.outer))}; {', '.join(map(show, self.inner))}]"
@@ -105,25 +113,35 @@ class Branching:
         return out
 
 
-Unit = Group | Branching | Define | Opaque
+Unit: TypeAlias = "Group | Nest | Branching | Define | Opaque"
 
 
-def _fuse_block(b: Builder, ops: Sequence[Operation]) -> list[Unit]:
-    """Groups the operations of a block, and of the blocks inside it."""
+def leaves(units: Sequence[Unit]) -> Iterator[Unit]:
+    """The units, and of regions those of their blocks."""
+    for unit in units:
+        if isinstance(unit, Branching):
+            for block in unit.blocks:
+                yield from leaves(block)
+        else:
+            yield unit
+
+
+def _fuse_block(b: Builder, ops: Sequence[Operation], aliases: dict[Buffer, Buffer]) -> list[Unit]:
+    """Groups the operations of a block, and of the blocks inside it. Notes in `aliases` what is stored already."""
     out: list[Unit] = []
-    for unit in Fuser(b).run(ops):
+    for unit in Fuser(b, aliases).run(ops):
         if isinstance(unit, Region):
-            out.append(Branching(unit, [_fuse_block(b, block) for block in unit.blocks]))
+            out.append(Branching(unit, [_fuse_block(b, block, aliases) for block in unit.blocks]))
         else:
             out.append(unit)  # type: ignore[arg-type]
     return out
 
 
-def drop_dead(ops: Sequence[Operation], used: set[Buffer | Expr]) -> list[Operation]:
+def drop_dead(ops: Sequence[Operation], used: set[Buffer | Expr], aliases: Aliases) -> list[Operation]:
     """Leaves out operations whose temporary results nobody reads."""
     out = []
     for op in reversed(ops):
-        reads, _ = region_uses(op)
+        reads, _ = region_uses(op, aliases)
         if isinstance(op, Point):
             alive = op.buffer.kind is not BufferKind.TEMP or op.buffer in used
         elif isinstance(op, Reduce):
@@ -139,19 +157,21 @@ def drop_dead(ops: Sequence[Operation], used: set[Buffer | Expr]) -> list[Operat
     return out[::-1]
 
 
-def buffers_read(units: Sequence[Unit], read: set[Buffer | Expr]) -> set[Buffer | Expr]:
+def buffers_read(units: Sequence[Unit], aliases: Aliases) -> set[Buffer | Expr]:
     """Everything that is still read from memory after fusion."""
+    read: set[Buffer | Expr] = set()
     for unit in units:
         if isinstance(unit, Group):
             for m in unit.members:
-                read |= region_uses(m.op)[0]
+                read |= region_uses(m.op, aliases)[0]
         elif isinstance(unit, Branching):
             for block in unit.blocks:
-                buffers_read(block, read)
+                read |= buffers_read(block, aliases)
             for e in unit.region.exprs:
-                read |= loaded_buffers(e)
+                read |= loaded_buffers(e, aliases)
         else:
-            read |= region_uses(unit)[0]
+            assert isinstance(unit, Operation)
+            read |= region_uses(unit, aliases)[0]
     return read
 
 
@@ -166,16 +186,17 @@ def operation_exprs(op: Operation) -> Sequence[Expr]:
     return ()
 
 
-def loaded_buffers(e: Expr) -> frozenset[Buffer]:
+def loaded_buffers(e: Expr, aliases: Aliases) -> frozenset[Buffer]:
     """The buffers that an expression reads."""
-    return frozenset(n.attr[0].root for n in walk([e]) if n.op == "load")
+    return frozenset(root(aliases, n.attr[0]) for n in walk([e]) if n.op in ("load", "transposed"))
 
 
 class Fuser:
     """Schedules a block's operations into groups, keeping their dependences."""
 
-    def __init__(self, b: Builder):
+    def __init__(self, b: Builder, aliases: dict[Buffer, Buffer]):
         self.b = b
+        self.aliases = aliases
 
     def run(self, ops: Sequence[Operation]) -> list[Group | Operation]:
         """The block as groups and the operations left alone, in an order that respects all dependences."""
@@ -194,7 +215,7 @@ class Fuser:
             else:
                 index = len(out)
                 out.append(op)
-                reads, writes = region_uses(op)
+                reads, writes = region_uses(op, self.aliases)
             for r in reads:
                 readers[r] = max(readers.get(r, -1), index)
             for w in writes:
@@ -206,7 +227,7 @@ class Fuser:
         """The unit that an operation becomes part of, and the operation in that unit's variables."""
         reads: set = set()
         for e in operation_exprs(op):
-            reads |= loaded_buffers(e)
+            reads |= loaded_buffers(e, self.aliases)
             reads |= {d for d in e.deps if d.op == "get"}
         writes = {op.buffer} if isinstance(op, Point) else {s[0] for s in op.stores}
         earliest = -1
@@ -223,7 +244,7 @@ class Fuser:
             if isinstance(group, Group) and group.reads & {r for r in reads if isinstance(r, Buffer)}:
                 if (moved := self._join(group, op)) is not None:
                     return index, moved
-        out.append(Group(op))
+        out.append(Group(op, self.aliases))
         return len(out) - 1, op
 
     # -- joining ---------------------------------------------------------------------------------
@@ -249,7 +270,7 @@ class Fuser:
             for n in walk([e]):
                 if n.op != "load":
                     continue
-                buffer = n.attr[0].root
+                buffer = root(self.aliases, n.attr[0])
                 if buffer in group.stored:
                     member = group.stored[buffer]
                     assert isinstance(member.op, Point)
@@ -265,7 +286,7 @@ class Fuser:
                     shared.append((n.args[0], n))
         if not needed:
             for place, load in shared:  # the same memory, read in the same way: prefer to walk it together
-                for other in self._group_loads(group, load.attr[0].root):
+                for other in self._group_loads(group, root(self.aliases, load.attr[0])):
                     trial = dict(mapping)
                     if self._match(place, other, trial, group):
                         mapping = trial
@@ -278,7 +299,8 @@ class Fuser:
         found = []
         for m in group.members:
             for e in operation_exprs(m.op):
-                found += [n.args[0] for n in walk([e]) if n.op == "load" and n.attr[0].root is buffer]
+                found += [n.args[0] for n in walk([e])
+                          if n.op == "load" and root(self.aliases, n.attr[0]) is buffer]
         return found[:4]
 
     def _match(self, place: Expr, target: Expr, mapping: dict[Expr, Expr], group: Group) -> bool:
@@ -379,9 +401,9 @@ class Fuser:
                 if isinstance(twin, Point) and twin.value is op.value and twin.place is op.place and (
                         twin.buffer.once and twin.buffer.dtype == op.buffer.dtype
                         and twin.buffer.size == op.buffer.size and m.phase == phase):
-                    op.buffer.alias = twin.buffer
+                    self.aliases[op.buffer] = twin.buffer
                     return op
-        group.add(Member(op, phase, is_inner))
+        group.add(Member(op, phase, is_inner), self.aliases)
         return op
 
     def _outweighs_row(self, op: Point | Reduce, group: Group) -> bool:
@@ -391,7 +413,7 @@ class Fuser:
         if not isinstance(op, Point) or not isinstance(count, int):
             return False
         exprs = [e for m in group.members if m.inner for e in operation_exprs(m.op)]
-        steps = [coefficient(self.b, n.args[0], v) for n in walk(exprs) if n.op == "load" for v in group.inner]
+        steps = [coefficient(self.b.arena, n.args[0], v) for n in walk(exprs) if n.op == "load" for v in group.inner]
         if not any(c is not None and c.op == "const" and c.attr == 1 for c in steps):
             return False  # the lanes are rows
         row = sum(e.cost for e in exprs) * -(-count // STEP)
@@ -401,7 +423,7 @@ class Fuser:
     def _moved(self, op: Point | Reduce, mapping: dict[Expr, Expr], memo: dict[Expr, Expr]) -> Point | Reduce:
         """An operation in the group's variables; `memo` has the values that are at hand instead of loads."""
         def sub(e: Expr) -> Expr:
-            return self.b.substitute(e, mapping, memo)
+            return self.b.arena.substitute(e, mapping, memo)
 
         if isinstance(op, Point):
             return Point([mapping[v] for v in op.vars], op.buffer, sub(op.place), sub(op.value))
@@ -410,26 +432,26 @@ class Fuser:
                       [(buf, sub(place), sub(value)) for buf, place, value in op.stores])
 
 
-def region_uses(op: Operation) -> tuple[set, set]:
+def region_uses(op: Operation, aliases: Aliases) -> tuple[set, set]:
     """What an operation with control flow or explicit statements reads and writes: buffers and scalars."""
     reads: set = set()
     writes: set = set()
     if isinstance(op, Define):
         for e in op.values:
-            reads |= loaded_buffers(e) | {d for d in e.deps if d.op == "get"}
+            reads |= loaded_buffers(e, aliases) | {d for d in e.deps if d.op == "get"}
         writes |= set(op.targets)
     elif isinstance(op, Opaque):
         for s in statements(op.statements):
             for e in s.exprs():
-                reads |= loaded_buffers(e) | {d for d in e.deps if d.op == "get"}
+                reads |= loaded_buffers(e, aliases) | {d for d in e.deps if d.op == "get"}
             if isinstance(s, Store):
-                writes.add(s.buffer)
+                writes.add(root(aliases, s.buffer))
             elif isinstance(s, Copy):
-                writes.add(s.target)
-                reads.add(s.source)
+                writes.add(root(aliases, s.target))
+                reads.add(root(aliases, s.source))
             elif isinstance(s, Call):
-                reads |= set(s.reads)
-                writes |= set(s.writes)
+                reads |= {root(aliases, b) for b in s.reads}
+                writes |= {root(aliases, b) for b in s.writes}
                 if s.result is not None:
                     writes.add(s.result)
             elif isinstance(s, (Let, Declare)):
@@ -441,18 +463,18 @@ def region_uses(op: Operation) -> tuple[set, set]:
     elif isinstance(op, Region):
         for block in op.blocks:
             for inner in block:
-                r, w = region_uses(inner)
+                r, w = region_uses(inner, aliases)
                 reads |= r
                 writes |= w
         for e in op.exprs:
-            reads |= loaded_buffers(e) | {d for d in e.deps if d.op == "get"}
+            reads |= loaded_buffers(e, aliases) | {d for d in e.deps if d.op == "get"}
         writes |= set(op.targets)
     elif isinstance(op, Point):
         for e in operation_exprs(op):
-            reads |= loaded_buffers(e) | {d for d in e.deps if d.op == "get"}
+            reads |= loaded_buffers(e, aliases) | {d for d in e.deps if d.op == "get"}
         writes.add(op.buffer)
     elif isinstance(op, Reduce):
         for e in operation_exprs(op):
-            reads |= loaded_buffers(e) | {d for d in e.deps if d.op == "get"}
+            reads |= loaded_buffers(e, aliases) | {d for d in e.deps if d.op == "get"}
         writes |= {s[0] for s in op.stores} | set(op.targets)
     return reads, writes

@@ -45,7 +45,7 @@ def _cut(b: Builder, comparison: Expr, v: Expr) -> int | None:
     if comparison.op not in ("lt", "le", "gt", "ge") or comparison.args[0].dtype is not INDEX:
         return None
     difference = b.isub(*comparison.args)
-    factor = coefficient(b, difference, v)
+    factor = coefficient(b.arena, difference, v)
     if factor is None or factor.op != "const" or factor.attr not in (1, -1):
         return None
     rest = b.isub(difference, b.imul(factor, v))
@@ -63,7 +63,7 @@ def _decided(b: Builder, e: Expr, args: tuple[Expr, ...]) -> Expr:
         return getattr(b, e.op + "_")(*args)
     if e.op == "guard" and args[0].op == "const":
         return args[1] if const_value(args[0]) else b.int(0)  # what is read there is not used
-    return b.node(e.op, args, e.dtype, e.attr, e.bounds)
+    return b.arena.node(e.op, args, e.dtype, e.attr, e.bounds)
 
 
 def run(program: Program) -> Program:
@@ -92,7 +92,7 @@ def split(b: Builder, loop: Statement) -> list[Statement]:
         mapping = {v: b.iadd(i, low)}
 
         def at(e: Expr, mapping: dict[Expr, Expr] = mapping, memo: dict[Expr, Expr] = memo) -> Expr:
-            return b.substitute(e, mapping, memo, lambda node, args: _decided(b, node, args))
+            return b.arena.substitute(e, mapping, memo, lambda node, args: _decided(b, node, args))
 
         body: list[Statement] = [Store(s.buffer, at(s.offset), at(s.value)) for s in loop.body if isinstance(s, Store)]
         out += body if high - low == 1 else [Loop(

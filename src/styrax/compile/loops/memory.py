@@ -30,15 +30,18 @@ from typing import Any
 from ..costs import instructions
 from ..ir.expr import Expr, walk
 from ..ir.loopir import Buffer, BufferKind, Call, Copy, Loop, Statement, Store, Together, While
+from ..ir.placement import Aliases, Placement, root
 from ..program import Program
 
 ALIGNMENT = 64  # bytes: a cache line, and a vector
 
 
 class Events:
-    """When buffers are read and written, as positions in program order, and the loops around each position."""
+    """When buffers are read and written, as positions in program order, and the loops around each position. `aliases`
+    are those known so far, and grow."""
 
-    def __init__(self, body: Sequence[Statement]):
+    def __init__(self, body: Sequence[Statement], aliases: Aliases):
+        self.aliases = dict(aliases)
         self.position = 0
         self.reads: dict[Buffer, list[tuple[int, Any]]] = {}
         self.writes: dict[Buffer, list[tuple[int, Any]]] = {}
@@ -49,11 +52,14 @@ class Events:
         self._expr_memo: dict[Expr, list[tuple[Buffer, Expr]]] = {}
         self.visit(body)
 
+    def root(self, buffer: Buffer) -> Buffer:
+        return root(self.aliases, buffer)
+
     def loads(self, e: Expr) -> list[tuple[Buffer, Expr]]:
         found = self._expr_memo.get(e)
         if found is None:
             found = self._expr_memo[e] = [
-                (n.attr[0].root, n.args[0]) for n in walk([e]) if n.op in ("load", "transposed")]
+                (self.root(n.attr[0]), n.args[0]) for n in walk([e]) if n.op in ("load", "transposed")]
         return found
 
     def visit(self, body: Sequence[Statement]) -> None:
@@ -65,16 +71,16 @@ class Events:
                 for buffer, place in self.loads(e):
                     self.reads.setdefault(buffer, []).append((now, (s, place)))
             if isinstance(s, Store):
-                self.writes.setdefault(s.buffer.root, []).append((now, (s, s.offset)))
+                self.writes.setdefault(self.root(s.buffer), []).append((now, (s, s.offset)))
             elif isinstance(s, Copy):
-                self.reads.setdefault(s.source.root, []).append((now, (s, None)))
-                self.writes.setdefault(s.target.root, []).append((now, (s, None)))
+                self.reads.setdefault(self.root(s.source), []).append((now, (s, None)))
+                self.writes.setdefault(self.root(s.target), []).append((now, (s, None)))
                 self.copies.append((now, s, tuple(self.path)))
             elif isinstance(s, Call):
                 for b in s.reads:
-                    self.reads.setdefault(b.root, []).append((now, (s, None)))
+                    self.reads.setdefault(self.root(b), []).append((now, (s, None)))
                 for b in s.writes:
-                    self.writes.setdefault(b.root, []).append((now, (s, None)))
+                    self.writes.setdefault(self.root(b), []).append((now, (s, None)))
             looping = isinstance(s, (Loop, While))
             if looping:
                 number = len(self.loops)
@@ -91,23 +97,16 @@ class Events:
 
 def run(program: Program) -> Program:
     """Places the program's buffers. Its statements stay: copies between buffers that became one are none."""
-    return program.replace(work=instructions(program.statements), workspace=plan(
-        program.statements, program.builder.buffers, program.inputs, program.outputs))
-
-
-def plan(body: Sequence[Statement], buffers: Sequence[Buffer], inputs: Sequence[Buffer | None] = (),
-         outputs: Sequence[Buffer | None] = ()) -> int:
-    """Merges and places the buffers of a program. Returns the workspace's size in bytes."""
-    events = Events(body)
+    events = Events(program.statements, program.placement.aliases)
     coalesce(events)
-    reuse_donated(events, inputs, outputs)
-    return place(events, buffers)
+    reuse_donated(events, program.inputs, program.outputs)
+    return program.replace(work=instructions(program.statements), placement=place(events, program.builder.buffers))
 
 
 def coalesce(events: Events) -> None:
     """Makes the two sides of copies one buffer where that is sound."""
     for now, copy, path in events.copies:
-        a, b = copy.target.root, copy.source.root
+        a, b = events.root(copy.target), events.root(copy.source)
         if a is b or a.size != b.size or a.dtype != b.dtype or copy.count != a.size:
             continue
         if not (_is_zero(copy.target_offset) and _is_zero(copy.source_offset)):
@@ -115,13 +114,12 @@ def coalesce(events: Events) -> None:
         if a.kind not in (BufferKind.TEMP, BufferKind.OUT):
             continue
         if b.kind is BufferKind.TEMP and _compatible(events, a, b, now, path):
-            b.alias = a
+            gone, keep = b, a
         elif b.kind is BufferKind.ARG and b.donated and _compatible(events, a, b, now, path):
-            a.alias = b
+            gone, keep = a, b
         else:
             continue
-        keep = b.root
-        gone = b if b.alias is not None else a
+        events.aliases[gone] = keep
         for table in (events.reads, events.writes):
             table.setdefault(keep, []).extend(table.pop(gone, []))
 
@@ -149,7 +147,7 @@ def _compatible(events: Events, a: Buffer, b: Buffer, now: int, path: tuple[int,
             return False
         first_write_b = min(t for t, _ in writes_b)
         for t, (s, place_) in reads_a:
-            if isinstance(s, Copy) and s.target.root is b and s.source.root is a:
+            if isinstance(s, Copy) and events.root(s.target) is b and events.root(s.source) is a:
                 continue  # will be no copy either
             if start <= t < now and not all(
                     _read_before(events, t, s, place_, w, other, where, len(path)) for w, (other, where) in writes_b):
@@ -182,7 +180,7 @@ def _read_before(events: Events, t: int, s: Statement, read: Expr | None, w: int
     Inside a loop that contains both (below the first `depth` ones), that holds if they touch the same element in the
     same iteration, the read first.
     """
-    if isinstance(other, Copy) and other.source.root is not None and read is None and other is s:
+    if isinstance(other, Copy) and read is None and other is s:
         return True
     shared = set(events.loops_of[t][depth:]) & set(events.loops_of[w][depth:])
     if shared or s is other:
@@ -193,9 +191,9 @@ def _read_before(events: Events, t: int, s: Statement, read: Expr | None, w: int
 def reuse_donated(events: Events, inputs: Sequence[Buffer | None], outputs: Sequence[Buffer | None]) -> None:
     """Lets results take the memory of donated arguments whose last reads are where the results are written."""
     free = [b for b in inputs if b is not None and b.donated and not any(
-        o is not None and o.root is b for o in outputs)]
+        o is not None and events.root(o) is b for o in outputs)]
     for a in outputs:
-        if a is None or a.alias is not None or a.root is not a:
+        if a is None or a in events.aliases:
             continue
         for b in free:
             if b.size != a.size or b.dtype != a.dtype or not isinstance(a.size, int):
@@ -203,16 +201,16 @@ def reuse_donated(events: Events, inputs: Sequence[Buffer | None], outputs: Sequ
             writes = events.writes.get(a, ())
             if all(_read_before(events, t, s, place_, w, other, where, 0)
                    for t, (s, place_) in events.reads.get(b, ()) for w, (other, where) in writes):
-                a.alias = b
+                events.aliases[a] = b
                 free.remove(b)
                 break
 
 
-def place(events: Events, buffers: Sequence[Buffer]) -> int:
+def place(events: Events, buffers: Sequence[Buffer]) -> Placement:
     """Offsets in the workspace: greedy by size, first gap that is free for a buffer's whole life."""
     lives: dict[Buffer, tuple[int, int]] = {}
     for buffer in buffers:
-        if buffer.kind is not BufferKind.TEMP or buffer.alias is not None or not isinstance(buffer.size, int):
+        if buffer.kind is not BufferKind.TEMP or buffer in events.aliases or not isinstance(buffer.size, int):
             continue  # (memory of a size known only at run time is asked for then)
         times = [t for t, _ in events.reads.get(buffer, ())] + [t for t, _ in events.writes.get(buffer, ())]
         if not times:
@@ -234,6 +232,7 @@ def place(events: Events, buffers: Sequence[Buffer]) -> int:
                 start = min(start, events.loops[number][0])
                 end = max(end, events.loops[number][1])
         lives[buffer] = (start, end)
+    offsets: dict[Buffer, int] = {}
     total = 0
     placed: list[tuple[int, int, int, int]] = []  # (start, end, offset, bytes)
     for buffer, (start, end) in sorted(lives.items(), key=lambda item: -_bytes(item[0])):
@@ -243,10 +242,10 @@ def place(events: Events, buffers: Sequence[Buffer]) -> int:
             if offset + size <= o:
                 break
             offset = max(offset, o + n)
-        buffer.offset = offset
+        offsets[buffer] = offset
         placed.append((start, end, offset, size))
         total = max(total, offset + size)
-    return total
+    return Placement(events.aliases, offsets, total)
 
 
 def _bytes(buffer: Buffer) -> int:

@@ -36,9 +36,8 @@ registers of their own. The iterations that are left at the end run one by one (
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from ..ir.expr import Expr, coefficient
+from ..ir.expr import Arena, Expr, coefficient
 from ..ir.loopir import Accumulator, Close, Fold, Loop, LoopKind, Open, Statement, Store, Together, rewrite
 from ..program import Program
 
@@ -48,7 +47,7 @@ def run(program: Program) -> Program:
     def jammed(s: Statement) -> list[Statement]:
         if not isinstance(s, Loop) or s.kind is not LoopKind.JAM:
             return [s]
-        body = Jam(program.builder, s.var, s.width).body(s.body)
+        body = Jam(program.builder.arena, s.var, s.width).body(s.body)
         even = isinstance(s.extent, int) and s.extent % s.width == 0
         return [s.replace(kind=LoopKind.JAMMED, body=body, rest=[] if even else s.body)]
 
@@ -60,9 +59,9 @@ class Row:
 
     __slots__ = ("accumulators", "mapping", "memo", "number")
 
-    def __init__(self, b: Any, var: Expr, number: int):
+    def __init__(self, arena: Arena, var: Expr, number: int):
         self.number = number
-        self.mapping = {var: b.iadd(var, number)}
+        self.mapping = {var: arena.iadd(var, number)}
         self.memo: dict[Expr, Expr] = {}
         self.accumulators: dict[Accumulator, Accumulator] = {}
 
@@ -70,11 +69,11 @@ class Row:
 class Jam:
     """Puts `count` iterations of the loop over `var` into one."""
 
-    __slots__ = ("b", "count", "lane", "rows", "transposed", "var")
+    __slots__ = ("arena", "count", "lane", "rows", "transposed", "var")
 
-    def __init__(self, b: Any, var: Expr, count: int):
-        self.b, self.var, self.count = b, var, count
-        self.rows = [Row(b, var, r) for r in range(count)]
+    def __init__(self, arena: Arena, var: Expr, count: int):
+        self.arena, self.var, self.count = arena, var, count
+        self.rows = [Row(arena, var, r) for r in range(count)]
         self.lane: Expr | None = None  # the variable of the vector loop around, where its lanes are as many as the rows
         self.transposed: dict[Expr, Expr | None] = {}
 
@@ -105,13 +104,13 @@ class Jam:
 
     def accumulator(self, a: Accumulator, row: Row) -> Accumulator:
         initial = [self.expr(e, row) for e in a.initial]
-        targets = [self.b.unique("get", t.dtype, f"{t.attr}.{row.number}") for t in a.targets]
+        targets = [self.arena.unique("get", t.dtype, f"{t.attr}.{row.number}") for t in a.targets]
         row.mapping.update(zip(a.targets, targets, strict=True))
         own = row.accumulators[a] = Accumulator(targets, initial, a.combine, a.name)
         return own
 
     def expr(self, e: Expr, row: Row) -> Expr:
-        return self.b.substitute(e, row.mapping, row.memo, lambda node, args: self.make(node, args, row))
+        return self.arena.substitute(e, row.mapping, row.memo, lambda node, args: self.make(node, args, row))
 
     def make(self, e: Expr, args: tuple[Expr, ...], row: Row) -> Expr:
         """A node in a row. A load that strides with the lanes and is contiguous along the rows becomes a row of a
@@ -120,14 +119,14 @@ class Jam:
             self.transposed[e] = self.first_row(e) if e.op == "load" else None
         place = self.transposed[e]
         if place is None:
-            return self.b.node(e.op, args, e.dtype, e.attr, e.bounds)
-        return self.b.node("transposed", (place,), e.dtype, (*e.attr, row.number, self.count))
+            return self.arena.node(e.op, args, e.dtype, e.attr, e.bounds)
+        return self.arena.node("transposed", (place,), e.dtype, (*e.attr, row.number, self.count))
 
     def first_row(self, e: Expr) -> Expr | None:
         (place,) = e.args
         if self.lane is None or e.attr[1] is not None or any(a.op == "guard" for a in (place, *place.args)):
             return None
-        down, along = coefficient(self.b, place, self.var), coefficient(self.b, place, self.lane)
+        down, along = coefficient(self.arena, place, self.var), coefficient(self.arena, place, self.lane)
         if down is None or down.attr != 1 or along is None or along.op == "const" and along.attr in (0, 1):
             return None
         return place

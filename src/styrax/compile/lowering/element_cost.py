@@ -12,16 +12,22 @@ from .builder import Builder
 from .lower import physical_dtype
 
 
-def worth_keeping(eqn: JaxprEqn) -> bool:
-    """Whether reading an elementwise equation's results costs less than computing them again."""
-    rule = rules.loops.get(eqn.primitive)
-    if rule is None:
-        return True
-    b = Builder()
-    b.avals_in, b.avals_out = [v.aval for v in eqn.invars], [v.aval for v in eqn.outvars]
-    outs = rule(b, *[_operand(b, a) for a in b.avals_in], **eqn.params)
-    values = outs if eqn.primitive.multiple_results else [outs]
-    return bool(b.ops) or max(v.at(b.loop_vars(v.shape)).cost for v in values) >= WORTH_KEEPING
+class ElementCosts:
+    """What elements of the equations of one program cost."""
+
+    def __init__(self) -> None:
+        self.b = Builder()
+
+    def worth_keeping(self, eqn: JaxprEqn) -> bool:
+        """Whether reading an elementwise equation's results costs less than computing them again."""
+        rule = rules.loops.get(eqn.primitive)
+        if rule is None:
+            return True
+        b, before = self.b, len(self.b.ops)
+        b.avals_in, b.avals_out = [v.aval for v in eqn.invars], [v.aval for v in eqn.outvars]
+        outs = rule(b, *[_operand(b, a) for a in b.avals_in], **eqn.params)
+        values = outs if eqn.primitive.multiple_results else [outs]
+        return len(b.ops) > before or max(v.at(b.loop_vars(v.shape)).cost for v in values) >= WORTH_KEEPING
 
 
 def _operand(b: Builder, aval: Any) -> Value:

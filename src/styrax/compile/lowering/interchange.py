@@ -100,7 +100,7 @@ class Elements:
         b = self.b
         names = []
         for part in b.parts(value.at(self.index_in(value.shape))):
-            name = b.unique("get", part.dtype, b.name("e"), part.bounds)
+            name = b.arena.unique("get", part.dtype, b.name("e"), part.bounds)
             b.ops.append(Opaque([Let(name, part)]))
             names.append(name)
         return Element(self, b.complex(*names) if len(names) == 2 else names[0], value.shape)
@@ -242,7 +242,7 @@ def while_(lowering: Lowering, eqn: JaxprEqn, cond_consts: Sequence[Value], body
 
     def head() -> list[Statement]:
         (value,) = lowering.closed(cond, [*cond_consts, *turns.state()])
-        target = b.unique("get", value.dtype, b.name("p"))
+        target = b.arena.unique("get", value.dtype, b.name("p"))
         holds.append(target)
         return [Let(target, turns.at(value))]
 

@@ -27,13 +27,13 @@ from ...core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from ...core.programs.traits import Control
 from ...core.settings import config
 from ...core.types import dtypes
-from ...core.types.avals import AbstractToken
+from ...core.types.avals import AbstractToken, ShapedArray
 from ...core.types.dims import is_generic
 from ...core.types.index_type import ScalarType
 from ..costs import WORTH_KEEPING
 from ..ir.expr import BOOL, Expr, Index, unwrap
 from ..ir.loopir import Buffer, BufferKind, Declare, Let, Loop, Set, Store, Switch, While
-from ..ir.values import Computed, Opaque, Operation, Region, Scalar, Stored, Value
+from ..ir.values import Computed, Opaque, Operation, Region, Scalar, Stored, Token, Value
 from ..jaxprs.rewriting import called
 from ..program import Program
 from . import interchange
@@ -43,11 +43,10 @@ from .rewrites import LEVELS
 
 def run(program: Program) -> Program:
     """jaxpr → operations: what is computed, element by element."""
-    b = Builder()
-    b.numerics = LEVELS[config.states["styrax_numerics"].value]
+    b = Builder(LEVELS[config.states["styrax_numerics"].value], program.vector_bytes)
     number = 0
 
-    def argument(aval: Any, kind: BufferKind) -> tuple[Buffer | None, Value]:
+    def argument(aval: Any, kind: BufferKind, donated: bool = False) -> tuple[Buffer | None, Value]:
         nonlocal number
         if isinstance(aval, AbstractToken):
             return None, Token()
@@ -55,16 +54,14 @@ def run(program: Program) -> Program:
         shape = tuple(map(b.extent, aval.shape))
         if aval.dtype == dtypes.float0:  # no bytes, no memory
             return None, b.value(shape, dtype, lambda _: b.const(False, dtype))
-        buffer = b.buffer(dtype, b.product(shape), kind, number, kind.value)
+        buffer = b.buffer(dtype, b.product(shape), kind, number, kind.value, donated)
         number += 1
         return buffer, Stored(b, buffer, shape, dtype)
 
     inputs: list[Buffer | None] = []
     args: list[Value] = []
     for i, aval in enumerate(program.closed.in_avals):
-        buffer, value = argument(aval, BufferKind.ARG)
-        if buffer is not None:
-            buffer.donated = bool(program.donated and program.donated[i])
+        buffer, value = argument(aval, BufferKind.ARG, bool(program.donated and program.donated[i]))
         inputs.append(buffer)
         args.append(value)
     known: dict[int, Value] = {}
@@ -72,6 +69,9 @@ def run(program: Program) -> Program:
 
     def constant(value: Any, aval: Any) -> Value:
         found = known.get(id(value))
+        if found is None and aval.shape == () and isinstance(aval.dtype, np.dtype) and aval.dtype != dtypes.float0:
+            # a number of the program, as its literals are
+            found = known[id(value)] = lowering.literal(Literal(np.asarray(value)[()], aval))
         if found is None:
             buffer, found = argument(aval, BufferKind.CONST)
             known[id(value)] = found
@@ -79,7 +79,8 @@ def run(program: Program) -> Program:
                 constants.append((buffer, value))
         return found
 
-    results = Lowering(b, constant, program.generic).closed(program.closed, args)
+    lowering = Lowering(b, constant, program.generic)
+    results = lowering.closed(program.closed, args)
     outputs: list[Buffer | None] = []
     for aval, result in zip(program.closed.out_avals, results, strict=True):
         buffer, target = (None, None) if isinstance(result, Token) else argument(aval, BufferKind.OUT)
@@ -90,7 +91,8 @@ def run(program: Program) -> Program:
             b.ops.append(Opaque([Store(target.buffer, b.int(0), result.at(()))]))
         else:
             b.write(target, result)
-    return program.replace(builder=b, operations=b.ops, inputs=inputs, constants=constants, outputs=outputs)
+    return program.replace(builder=b, operations=b.ops, inputs=inputs, constants=constants, outputs=outputs,
+                           placement=program.placement._replace(aliases=b.aliases))
 
 
 class Lowering:
@@ -102,6 +104,7 @@ class Lowering:
         self.constant = constant
         self.generic = generic
         builder.inline = lambda closed, *args: self.closed(closed, args)
+        builder.constant = lambda array: constant(array, ShapedArray(array.shape, array.dtype))
 
     def closed(self, closed: ClosedJaxpr, args: Sequence[Value]) -> list[Value]:
         consts = [self.constant(c, v.aval) for c, v in zip(closed.consts, closed.jaxpr.constvars, strict=True)]
@@ -268,7 +271,7 @@ class Carries:
         b = self.b
         parts = []
         for t in b.parts(target):
-            name = b.unique("get", t.dtype, b.name("k"), t.bounds)
+            name = b.arena.unique("get", t.dtype, b.name("k"), t.bounds)
             b.ops.append(Opaque([Let(name, t)]))
             parts.append(name)
         return b.complex(*parts) if len(parts) == 2 else parts[0]
@@ -307,17 +310,6 @@ class Carries:
         for place in self.places:
             out.append(Scalar(self.named(place)) if isinstance(place, Expr) else place)
         return out
-
-
-class Token(Value):
-    """The value of a token: order is the program's own."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        self.shape = ()
-        self.dtype = BOOL
-        self.depth = 0
 
 
 def _split(values: Sequence[Value], *sizes: int) -> list[list[Value]]:

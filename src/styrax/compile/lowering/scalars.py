@@ -72,10 +72,15 @@ def _binary_method(name: str) -> Callable[[Scalars, Expr, Expr], Expr]:
     return method
 
 
-class Scalars(Arena):
-    """The arithmetic of lowering rules."""
+class Scalars:
+    """The arithmetic of lowering rules, on expressions of an arena. `numerics` says which rewrites apply: see
+    `rewrites`."""
 
-    numerics = LEVELS["default"]  # which rewrites apply: see `rules`
+    def __init__(self, arena: Arena, numerics: int = LEVELS["default"]):
+        self.arena, self.numerics = arena, numerics
+        self.node, self.int = arena.node, arena.int
+        self.iadd, self.isub, self.imul = arena.iadd, arena.isub, arena.imul
+        self.floordiv, self.floormod = arena.floordiv, arena.floormod
 
     # -- leaves ----------------------------------------------------------------------------------
     def const(self, value: Any, dtype: Any) -> Expr:
@@ -86,7 +91,7 @@ class Scalars(Arena):
             return self.complex(self.const(value.real, part), self.const(value.imag, part))
         if dtype in NARROW_INTS:
             return self.node("const", (), dtype, _narrow_const(int(value)))
-        return super().const(value, dtype)
+        return self.arena.const(value, dtype)
 
     # -- complex numbers ---------------------------------------------------------------------------
     def complex(self, re: Expr, im: Expr) -> Expr:

@@ -2,7 +2,8 @@
 
 Programs print as ``{ lambda a:f32[3]; b:f32[]. let c:f32[3] = mul a b in (c,) }``. A program inside an
 equation is printed in place, or once at the top as ``let name = … in`` if it is used more than once or is
-long. ``eqn_rules`` maps primitives (or their names) to functions that print their equations differently.
+long. Primitives say what is printed of their parameters (`traits.printed`); ``eqn_rules`` has functions that print
+their equations differently altogether.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Any
 from ..tracing.source import summarize
 from .jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from .layout import Break, Doc, Group, Nest, concat, fill_line, join, line, nil, text
+from .rules import texts
+from .traits import PLAIN
 
 LONG = 10  # programs of more equations are printed at the top
 
@@ -100,7 +103,7 @@ class Names:
 
 
 EqnRule = Callable[[JaxprEqn, Names, Settings], Doc]
-eqn_rules: dict[Any, EqnRule] = {}
+eqn_rules: dict[Any, EqnRule] = texts
 
 
 def pp_jaxpr_text(
@@ -231,9 +234,7 @@ def literal_text(literal: Literal) -> str:
 
 def pp_eqn(eqn: JaxprEqn, names: Names, settings: Settings) -> Doc:
     """An equation, by the primitive's own rule if it has one."""
-    rule = None
-    if settings.custom_pp_eqn_rules:
-        rule = eqn_rules.get(eqn.primitive) or eqn_rules.get(eqn.primitive.name)
+    rule = eqn_rules.get(eqn.primitive) if settings.custom_pp_eqn_rules else None
     body = default_eqn(eqn, names, settings) if rule is None else rule(eqn, names, settings)
     if settings.source_info:
         body = concat([text("", note=summarize(eqn.source_info)), body])
@@ -251,8 +252,11 @@ def default_eqn(
     name: str | None = None,
 ) -> Doc:
     """``results = primitive[params] arguments``; ``params`` replaces the equation's own, in order."""
-    if params is None:
-        unprinted = eqn.primitive.traits.unprinted if settings.custom_pp_eqn_rules else ()
+    traits = eqn.primitive.traits if settings.custom_pp_eqn_rules else PLAIN
+    if params is None and traits.printed is not None:
+        params = traits.printed(eqn.params).items()
+    elif params is None:
+        unprinted = traits.unprinted
         params = sorted((k, v) for k, v in eqn.params.items() if not (k in unprinted and v is None))
     pairs = list(params)
     parts = []
@@ -293,70 +297,26 @@ def _pp_inner(jaxpr: Jaxpr, names: Names, settings: Settings) -> Doc:
     return pp_jaxpr(jaxpr, names, settings) if shared is None else text(shared)
 
 
-# Equations that print differently. Parameters with their usual values are left out.
+# What the primitives' own texts are made of
 
 
-def _dot_general(eqn: JaxprEqn, names: Names, settings: Settings) -> Doc:
-    contracting, batch = eqn.params["dimension_numbers"]
-    lists = tuple(map(list, contracting)), tuple(map(list, batch))
-    pairs = [
-        (k, v)
-        for k, v in sorted({**eqn.params, "dimension_numbers": lists}.items())
-        if not (k in ("precision", "out_sharding", "preferred_element_type") and v is None)
-    ]
-    return default_eqn(eqn, names, settings, pairs)
-
-
-def _is_nowhere(sharding: Any) -> bool:
+def is_nowhere(sharding: Any) -> bool:
     """Whether a sharding says nothing: none, or one over a mesh without axes."""
     return sharding is None or getattr(getattr(sharding, "mesh", None), "empty", False)
 
 
-def _convert_element_type(eqn: JaxprEqn, names: Names, settings: Settings) -> Doc:
-    pairs = [(k, v) for k, v in sorted(eqn.params.items()) if not (k == "sharding" and _is_nowhere(v))]
-    return default_eqn(eqn, names, settings, pairs)
-
-
-def _broadcast_in_dim(eqn: JaxprEqn, names: Names, settings: Settings) -> Doc:
-    pairs = []
-    if eqn.params["broadcast_dimensions"]:
-        pairs.append(("broadcast_dimensions", eqn.params["broadcast_dimensions"]))
-    if not _is_nowhere(eqn.params.get("sharding")):
-        pairs.append(("sharding", eqn.params["sharding"]))
-    return default_eqn(eqn, names, settings, pairs)
-
-
-def _jit(eqn: JaxprEqn, names: Names, settings: Settings) -> Doc:
-    params = eqn.params
-    jaxpr = params["jaxpr"].jaxpr
-    if jaxpr not in names.shared:
-        # What goes in and comes out has one name inside and outside.
-        seen = set()
-        for inner, outer in zip(jaxpr.invars, eqn.invars):
-            if type(outer) is not Literal and outer not in seen:
-                seen.add(outer)
-                names.variables.setdefault(inner, names[outer])
-        for inner, outer in zip(jaxpr.outvars, eqn.outvars):
-            if type(inner) is not Literal and inner not in names.variables:
-                names.variables[inner] = names.of_result(outer)
-    shown = {
-        "donated_invars": any(params.get("donated_invars", ())),
-        "in_shardings": any(map(_is_specified, params.get("in_shardings", ()))),
-        "out_shardings": any(map(_is_specified, params.get("out_shardings", ()))),
-        "in_layouts": any(x is not None for x in params.get("in_layouts", ())),
-        "out_layouts": any(x is not None for x in params.get("out_layouts", ())),
-        "keep_unused": params.get("keep_unused", False),
-        "inline": params.get("inline", False),
-        "compiler_options_kvs": bool(params.get("compiler_options_kvs", ())),
-        "ctx_mesh": False,
-    }
-    pairs = [("name", params.get("name"))]
-    pairs += [(k, v) for k, v in sorted(params.items()) if k != "name" and shown.get(k, True)]
-    return default_eqn(eqn, names, settings, pairs)
-
-
-def _is_specified(sharding: Any) -> bool:
-    return sharding is not None and type(sharding).__name__ != "UnspecifiedValue"
+def name_alike(inner: Jaxpr, eqn: JaxprEqn, names: Names) -> None:
+    """What goes in and comes out of a call has one name inside and outside."""
+    if inner in names.shared:
+        return
+    seen = set()
+    for own, outer in zip(inner.invars, eqn.invars):
+        if type(outer) is not Literal and outer not in seen:
+            seen.add(outer)
+            names.variables.setdefault(own, names[outer])
+    for own, outer in zip(inner.outvars, eqn.outvars):
+        if type(own) is not Literal and own not in names.variables:
+            names.variables[own] = names.of_result(outer)
 
 
 def callable_name(fun: Any) -> str:
@@ -369,88 +329,15 @@ def callable_name(fun: Any) -> str:
     return getattr(fun, "__name__", None) or type(fun).__name__
 
 
-def _custom_jvp(eqn: JaxprEqn, names: Names, settings: Settings) -> Doc:
-    params = eqn.params
-    pairs = [
-        ("name", _custom_name(params)),
-        ("call_jaxpr", params["call_jaxpr"]),
-        ("jvp", callable_name(params["jvp_jaxpr_fun"])),
-        ("symbolic_zeros", params["symbolic_zeros"]),
-    ]
-    return default_eqn(eqn, names, settings, pairs)
-
-
-def _custom_vjp(eqn: JaxprEqn, names: Names, settings: Settings) -> Doc:
-    params = eqn.params
-    pairs = [
-        ("name", _custom_name(params)),
-        ("bwd", callable_name(params["bwd"])),
-        ("call_jaxpr", params["call_jaxpr"]),
-        ("fwd", callable_name(params["fwd_jaxpr_thunk"])),
-        ("symbolic_zeros", params["symbolic_zeros"]),
-    ]
-    return default_eqn(eqn, names, settings, pairs)
-
-
-def _custom_name(params: dict[str, Any]) -> str:
-    return params.get("name") or params["call_jaxpr"].jaxpr.debug_info.func_name
-
-
 class _Word(str):
     """A name that stands in an index."""
 
     __slots__ = ()
 
 
-def _indexed(ref: Any, leaves: Sequence[Any], tree: Any, names: Names) -> Doc:
+def pp_indexed(ref: Any, leaves: Sequence[Any], tree: Any, names: Names) -> Doc:
+    """A reference with the indices of an access."""
     words = [_Word(literal_text(v) if type(v) is Literal else names[v]) for v in leaves]
     indexers = tree.unflatten(words)
     brackets = "".join(f"[{x}]" for x in indexers) or "[...]"
     return concat([text(names[ref]), text(brackets)])
-
-
-def _get(eqn: JaxprEqn, names: Names, settings: Settings) -> Doc:
-    ref, *leaves = eqn.invars
-    result = pp_vars(eqn.outvars, names, settings, results=True)
-    return concat([result, text(" <- "), _indexed(ref, leaves, eqn.params["tree"], names)])
-
-
-def _swap(eqn: JaxprEqn, names: Names, settings: Settings) -> Doc:
-    ref, value, *leaves = eqn.invars
-    (old,) = eqn.outvars
-    place = _indexed(ref, leaves, eqn.params["tree"], names)
-    new = pp_atom(value, names)
-    if names.of_result(old) == "_":
-        return concat([place, text(" <- "), new])
-    result = pp_vars([old], names, settings)
-    return concat([result, text(", "), place, text(" <- "), place, text(", "), new])
-
-
-def _addupdate(eqn: JaxprEqn, names: Names, settings: Settings) -> Doc:
-    ref, value, *leaves = eqn.invars
-    place = _indexed(ref, leaves, eqn.params["tree"], names)
-    return concat([place, text(" += "), pp_atom(value, names)])
-
-
-def _check(eqn: JaxprEqn, names: Names, settings: Settings) -> Doc:
-    pairs = [(k, v) for k, v in sorted(eqn.params.items()) if k != "err_tree"]
-    return default_eqn(eqn, names, settings, pairs)
-
-
-def _only_name(eqn: JaxprEqn, names: Names, settings: Settings) -> Doc:
-    return default_eqn(eqn, names, settings, ())
-
-
-eqn_rules.update(
-    convert_element_type=_convert_element_type,
-    dot_general=_dot_general,
-    broadcast_in_dim=_broadcast_in_dim,
-    jit=_jit,
-    custom_jvp_call=_custom_jvp,
-    custom_vjp_call=_custom_vjp,
-    get=_get,
-    swap=_swap,
-    addupdate=_addupdate,
-    check=_check,
-    reshard=_only_name,
-)

@@ -8,8 +8,11 @@ Traits stand with the primitive, are set by the families in `lax`, and are open 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from ..types.avals import ShapedArray
 
 
 class Control(enum.Enum):
@@ -18,6 +21,15 @@ class Control(enum.Enum):
     SCAN = "scan"
     WHILE = "while"
     COND = "cond"
+
+
+class Windows(NamedTuple):
+    """Where windows of an operand start: `operands` hold indices along its dimensions `dims`, row by row; windows are
+    `sizes` long there."""
+
+    operands: slice
+    dims: Sequence[int]
+    sizes: Sequence[int]
 
 
 class Traits:
@@ -29,22 +41,35 @@ class Traits:
       movement: results are elements of the operands at other places; nothing is computed. It costs nothing to do
         again, where it is read.
       distinct: two equal equations need not give the same, or are to be kept apart: they are never merged or moved.
+      linear: results are linear in all operands together.
+      bilinear: results are linear in each of two operands.
       contraction: sums of products over `dimension_numbers`, with the parameters of `dot_general`.
       program: of a call, the program among the parameters that gives the results of the operands.
       control: which control flow it is.
       sizes: parameters that hold sizes and positions, which eager programs for all shapes leave open.
       unprinted: parameters that are not printed where they are None.
+      printed: what is printed of the parameters, in this order, where that is not all of them.
+      nan: floating-point results can be NaN where the operands are not.
+      divides: divides by its second operand.
+      windows: of what reads or writes windows of its first operand, where they lie (see `Windows`).
     """
 
-    __slots__ = ("elementwise", "movement", "distinct", "contraction", "program", "control", "sizes", "unprinted")
+    __slots__ = ("elementwise", "movement", "distinct", "linear", "bilinear", "contraction", "program", "control",
+                 "sizes", "unprinted", "printed", "nan", "divides", "windows")
 
     def __init__(self, *, elementwise: bool = False, movement: bool = False, distinct: bool = False,
-                 contraction: bool = False, program: Callable[[dict[str, Any]], Any] | None = None,
+                 linear: bool = False, bilinear: bool = False, contraction: bool = False,
+                 program: Callable[[dict[str, Any]], Any] | None = None,
                  control: Control | None = None, sizes: frozenset[str] = frozenset(),
-                 unprinted: frozenset[str] = frozenset()):
+                 unprinted: frozenset[str] = frozenset(),
+                 printed: Callable[[dict[str, Any]], dict[str, Any]] | None = None, nan: bool = False,
+                 divides: bool = False,
+                 windows: Callable[[Sequence[ShapedArray], dict[str, Any]], Windows] | None = None):
         self.elementwise, self.movement, self.distinct, self.contraction = elementwise, movement, distinct, contraction
+        self.linear, self.bilinear = linear, bilinear
         self.program, self.control = program, control
-        self.sizes, self.unprinted = sizes, unprinted
+        self.sizes, self.unprinted, self.printed = sizes, unprinted, printed
+        self.nan, self.divides, self.windows = nan, divides, windows
 
     def with_(self, **changes: Any) -> Traits:
         """The same traits but for `changes`."""

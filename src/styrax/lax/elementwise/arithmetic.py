@@ -227,6 +227,7 @@ div, div_p = binary(
     numpy_name="divide",
     reference=np.true_divide,
 )  # fmt: skip
+div_p.declare(divides=True)
 rules.transposes[div_p] = _div_transpose
 
 
@@ -537,3 +538,6 @@ mulhi, mulhi_p = binary(
     scalar=_mulhi_scalar,
     hlo=_mulhi_hlo,
 )  # fmt: skip
+
+for _p in (add_p, sub_p, mul_p, div_p, rem_p, pow_p, integer_pow_p, square_p, nextafter_p):
+    _p.declare(nan=True)

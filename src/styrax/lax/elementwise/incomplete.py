@@ -313,3 +313,6 @@ def _betainc_jvp_x(t: Any, ans: Any, a: Any, b: Any, x: Any) -> Any:
 ad.defjvp2(
     regularized_incomplete_beta_p, _betainc_jvp_parameter, _betainc_jvp_parameter, _betainc_jvp_x
 )
+
+for _p in (igamma_p, igammac_p, igamma_grad_a_p, regularized_incomplete_beta_p):
+    _p.declare(nan=True)

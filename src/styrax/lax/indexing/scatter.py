@@ -14,6 +14,7 @@ from styrax.core.programs.jaxpr import Jaxpr
 from styrax.core.programs.lowering import Builder
 from styrax.core.programs.named import named
 from styrax.core.programs.primitive import Primitive
+from styrax.core.programs.traits import Windows
 from styrax.core.tracing.staging import trace_to_jaxpr
 from styrax.core.tracing.trace import get_aval
 from styrax.core.types import dtypes
@@ -95,8 +96,16 @@ def _abstract(name: str) -> Callable[..., ShapedArray]:
     return rule
 
 
+def _windows(avals: Sequence[ShapedArray], params: dict[str, Any]) -> Windows:
+    operand, _, updates = avals
+    numbers = params["dimension_numbers"]
+    dims, sizes = numbers.scatter_dims_to_operand_dims, window_sizes(operand.shape, updates.shape, numbers)
+    return Windows(slice(1, 2), dims, [sizes[d] for d in dims])
+
+
 def _scatter_primitive(name: str, public: str) -> Primitive:
     primitive = Primitive(name)
+    primitive.declare(windows=_windows)
     primitive.def_abstract_eval(_abstract(public))
     rules.batchers[primitive] = lambda args, dims, **params: _scatter_batch(primitive, args, dims, **params)
 

@@ -316,6 +316,12 @@ def _dot_hlo(
     return m.convert(m.op1("stablehlo.real", [result], part), out.dtype)
 
 
+def _printed(params: dict[str, Any]) -> dict[str, Any]:
+    contracting, batch = params["dimension_numbers"]
+    shown = {**params, "dimension_numbers": (tuple(map(list, contracting)), tuple(map(list, batch)))}
+    return {k: v for k, v in sorted(shown.items()) if v is not None}
+
+
 dot_general_p = standard_primitive(
     "dot_general",
     _dot_shape,
@@ -326,7 +332,7 @@ dot_general_p = standard_primitive(
     loops=_dot_loops,
     hlo=_dot_hlo,
 )
-dot_general_p.declare(contraction=True)
+dot_general_p.declare(contraction=True, nan=True, printed=_printed)
 
 
 def _rank(x: Any) -> int:

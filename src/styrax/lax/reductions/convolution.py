@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder
 
 conv_general_dilated_p = Primitive("conv_general_dilated")
+conv_general_dilated_p.declare(nan=True)
 
 
 def _check_conv(lhs: Any, rhs: Any, strides: Sequence[int], dn: ConvDimensionNumbers, lhs_dilation: Sequence[int],

@@ -206,3 +206,6 @@ ad.deflinear2(
     cumsum_p,
     lambda ct, x, *, axis, reverse: [cumsum(ct, axis=axis, reverse=not reverse)],
 )
+
+for _p in (cumsum_p, cumprod_p, cumlogsumexp_p):
+    _p.declare(nan=True)

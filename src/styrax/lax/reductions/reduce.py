@@ -256,6 +256,7 @@ def _sum_transpose(ct: Any, x: Any, *, axes: tuple, out_sharding: Any) -> list[A
     return [broadcast_in_dim(ct, shape, [d for d in range(len(shape)) if d not in axes])]
 
 
+reduce_sum_p.declare(nan=True)
 ad.deflinear2(reduce_sum_p, _sum_transpose)
 
 
@@ -316,6 +317,7 @@ def _prod_jvp(primals: Any, tangents: Any, *, axes: tuple) -> Any:
     return out, tangent
 
 
+reduce_prod_p.declare(nan=True)
 rules.jvps[reduce_prod_p] = _prod_jvp
 
 # -- any computation ---------------------------------------------------------------------------------

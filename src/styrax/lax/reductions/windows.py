@@ -290,6 +290,7 @@ def _check_ordered(operand: ShapedArray) -> None:
 
 reduce_window_sum_p = _named_window_primitive(
     "reduce_window_sum", "add", "stablehlo.add", _check_number, lambda dtype: np.zeros((), dtype))
+reduce_window_sum_p.declare(nan=True)
 reduce_window_max_p = _named_window_primitive(
     "reduce_window_max", "max", "stablehlo.maximum", _check_ordered, lambda dtype: extreme(dtype, "lowest"))
 reduce_window_min_p = _named_window_primitive(

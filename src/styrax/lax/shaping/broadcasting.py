@@ -82,7 +82,16 @@ def _broadcast_hlo(m: Any, x: Any, *, shape: tuple, broadcast_dimensions: tuple,
 broadcast_in_dim_p = standard_primitive(
     "broadcast_in_dim", _broadcast_shape_rule, first_dtype, loops=_broadcast_loops, hlo=_broadcast_hlo
 )
-broadcast_in_dim_p.declare(movement=True, sizes=frozenset(("shape",)))
+
+
+def _printed(params: dict[str, Any]) -> dict[str, Any]:
+    from styrax.core.programs.text import is_nowhere
+
+    unsaid = {"broadcast_dimensions": not params["broadcast_dimensions"], "sharding": is_nowhere(params["sharding"])}
+    return {k: params[k] for k in unsaid if not unsaid[k]}
+
+
+broadcast_in_dim_p.declare(movement=True, sizes=frozenset(("shape",)), printed=_printed)
 
 
 def _broadcast_transpose(

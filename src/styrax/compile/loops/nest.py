@@ -1,0 +1,312 @@
+"""How the loops of a group run: in what order, and which one is the vector. Passes that follow choose rows.
+
+Before, and after:
+
+    group[i0; r0]:
+      inner 0: reduce[i0; r0] a0 add= arg0[(30*i0 + r0)] from 0.0:float32
+      inner 0:   t0[i0] = a0
+      inner 2: point[i0, r0] out0[(30*i0 + r0)] = div(arg0[(30*i0 + r0)], a0)
+
+    nest[i0; r0] r0 vector(16):
+      inner 0: reduce[i0; r0] a0 add= arg0[(30*i0 + r0)] from 0.0:float32
+      inner 0:   t0[i0] = a0
+      inner 2: point[i0, r0] out0[(30*i0 + r0)] = div(arg0[(30*i0 + r0)], a0)
+
+Members that nobody needs are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..ir.expr import COSTS, Expr, Index, coefficient, show, unwrap, walk
+from ..ir.loopir import Buffer, BufferKind
+from ..ir.values import Point, Reduce
+from ..lowering.builder import Builder
+from ..program import Program
+from .fuse import Branching, Group, Member, Unit, buffers_read, operation_exprs
+
+
+class Nest:
+    """Operations over common loops, with what is chosen for these. Choices give a new nest (`replace`)."""
+
+    __slots__ = ("b", "members", "dead", "outer", "inner", "vector", "width", "rows", "abreast", "elements",
+                 "_known")
+
+    b: Builder
+    members: Sequence[Member]
+    dead: set[Buffer]  # buffers that nobody reads: their stores are left out
+    outer: Sequence[Expr]
+    inner: Sequence[Expr]
+    vector: Expr | None
+    width: int  # lanes
+    rows: Expr | None  # the loop whose iterations run side by side
+    abreast: int  # how many of them
+    elements: int  # estimated instructions of all iterations, without lanes
+
+    def __init__(self, b: Builder, members: Sequence[Member], dead: set[Buffer], outer: Sequence[Expr],
+                 inner: Sequence[Expr], vector: Expr | None = None, width: int = 1, rows: Expr | None = None,
+                 abreast: int = 1, elements: int = 0):
+        self.b, self.members, self.dead = b, members, dead
+        self.outer, self.inner, self.vector, self.width = outer, inner, vector, width
+        self.rows, self.abreast, self.elements = rows, abreast, elements
+        self._known: tuple[set[Expr], set[Expr]] | None = None  # the accesses of these members
+
+    def replace(self, **changes: Any) -> Nest:
+        new = object.__new__(Nest)
+        for name in Nest.__slots__:
+            setattr(new, name, changes.get(name, getattr(self, name)))
+        if "members" in changes:
+            new._known = None
+        return new
+
+    def with_rows(self, rows: Expr, abreast: int, width: int) -> Nest:
+        """The nest with iterations of `rows` side by side, just outside of the vector loop."""
+        last = [v for v in (rows, self.vector) if v in self.outer]
+        return self.replace(outer=[v for v in self.outer if v not in last] + last, rows=rows, abreast=abreast,
+                            width=width)
+
+    def lines(self) -> list[str]:
+        chosen = [f"{show(v)} {kind}({n})" for v, kind, n in (
+            (self.vector, "vector", self.width), (self.rows, "jam", self.abreast)) if v is not None]
+        loops = f"[{', '.join(map(show, self.outer))}; {', '.join(map(show, self.inner))}]"
+        return [f"nest{loops} {', '.join(chosen)}".rstrip() + ":", *(
+            f"  {'inner' if m.inner else 'outer'} {m.phase}: {line}" for m in self.members for line in m.op.lines())]
+
+    def exprs(self) -> list[Expr]:
+        out: list[Expr] = []
+        for m in self.members:
+            out.extend(operation_exprs(m.op))
+            if isinstance(m.op, Reduce):
+                for _, place, value in m.op.stores:
+                    out += [place, value]
+        return out
+
+    def accesses(self) -> tuple[set[Expr], set[Expr]]:
+        """All places of loads and stores, and the loop variables that are also used otherwise."""
+        if self._known is not None:
+            return self._known
+        indices: set[Expr] = set()
+        opaque: set[Expr] = set()
+        roots: list[Expr] = []
+        for m in self.members:
+            if isinstance(m.op, Point):
+                indices.add(m.op.place)
+                roots.append(m.op.value)
+            else:
+                roots.extend(m.op.values)
+                for _, place, value in m.op.stores:
+                    indices.add(place)
+                    roots.append(value)
+        for n in walk(roots):
+            if n.op == "load":
+                indices.add(n.args[0])
+            elif n.op != "poly":
+                for a in n.args:
+                    if a.op == "var":
+                        opaque.add(a)
+                    elif a.op == "poly":
+                        opaque.update(t for t in a.args if t.op == "var")
+        self._known = indices, opaque
+        return self._known
+
+    def alike(self) -> list[Expr]:
+        """The outer loops whose iterations can be lanes or rows: the extents inside are the same in each."""
+        extents = [unwrap(self.b.extents[v]) for v in self.inner]
+        return [v for v in self.outer if not any(isinstance(e, Expr) and v in e.deps for e in extents)]
+
+    def size(self, v: Expr) -> int:
+        extent = unwrap(self.b.extents[v])
+        return extent if isinstance(extent, int) else min(extent.bounds[1], 1 << 20)
+
+    def count(self, loops: Sequence[Expr]) -> int:
+        n = 1
+        for v in loops:
+            n *= self.size(v)
+        return n
+
+    def work(self) -> int:
+        """Estimated instructions of one innermost iteration."""
+        seen: set[Expr] = set()
+        cost = 1
+        for n in walk(self.exprs()):
+            if n not in seen:
+                seen.add(n)
+                cost += COSTS.get(n.op, 1)
+        return cost
+
+    def ordered(self, loops: Sequence[Expr], vector: Expr | None) -> list[Expr]:
+        """Loops by falling stride of what is stored and read; the vector loop innermost."""
+        indices, _ = self.accesses()
+
+        def stride(v: Expr) -> float:
+            total = 0.0
+            for e in indices:
+                c = coefficient(self.b.arena, e, v)
+                if c is None:
+                    total += 8
+                elif c.op == "const":
+                    total += min(abs(c.attr), 1 << 20)
+                else:
+                    total += 1 << 10
+            return total
+
+        order = sorted((v for v in loops if v is not vector), key=stride, reverse=True)
+        return order + ([vector] if vector in loops else [])  # type: ignore[list-item]
+
+    def rewritten(self, mapping: dict[Expr, Expr]) -> Nest:
+        """The nest with loop variables replaced."""
+        memo: dict[Expr, Expr] = {}
+
+        def sub(e: Expr) -> Expr:
+            return self.b.arena.substitute(e, mapping, memo)
+
+        def moved(op: Point | Reduce) -> Point | Reduce:
+            if isinstance(op, Point):
+                return Point(op.vars, op.buffer, sub(op.place), sub(op.value))
+            return Reduce(op.outer, op.ranges, op.targets, op.initial, op.combine, op.name, list(map(sub, op.values)),
+                          [(buf, sub(place), sub(value)) for buf, place, value in op.stores])
+
+        return self.replace(members=[Member(moved(m.op), m.phase, m.inner) for m in self.members])
+
+
+def run(program: Program) -> Program:
+    """Groups → nests."""
+    units = program.units or ()
+    read = buffers_read(units, program.placement.aliases)
+
+    def planned(group: Unit) -> list[Unit]:
+        if not isinstance(group, Group):
+            return [group]
+        dead = {w for w in group.writes if w.kind is BufferKind.TEMP and w not in read}
+        members = [m for m in group.members if not (isinstance(m.op, Point) and m.op.buffer in dead)]
+        if not members:
+            return []
+        nest = collapse(split_loops(Nest(program.builder, members, dead, group.outer, group.inner)))
+        return [_planned(nest, program.vector_bytes)]
+
+    return program.replace(units=rewrite_units(units, planned))
+
+
+def rewrite_units(units: Sequence[Unit], change: Callable[[Unit], list[Unit]]) -> list[Unit]:
+    """The units, also those of blocks, with each replaced by what `change` gives for it."""
+    out: list[Unit] = []
+    for unit in units:
+        if isinstance(unit, Branching):
+            out.append(Branching(unit.region, [rewrite_units(block, change) for block in unit.blocks]))
+        else:
+            out += change(unit)
+    return out
+
+
+def choosing(choose: Callable[[Nest], Nest]) -> Callable[[Program], Program]:
+    """A pass that makes a choice for each nest with a vector loop."""
+    def run(program: Program) -> Program:
+        def chosen(unit: Unit) -> list[Unit]:
+            return [choose(unit) if isinstance(unit, Nest) and unit.vector is not None else unit]
+
+        return program.replace(units=rewrite_units(program.units or (), chosen))
+
+    return run
+
+
+def _planned(nest: Nest, vector_bytes: int) -> Nest:
+    vector = _vector(nest)
+    elements = nest.count(nest.outer) * nest.count(nest.inner) * nest.work()
+    return nest.replace(
+        vector=vector, width=1 if vector is None else _width(nest, vector, vector_bytes), elements=elements,
+        outer=nest.ordered(nest.outer, vector), inner=nest.ordered(nest.inner, vector))
+
+
+# -- rewriting loops -----------------------------------------------------------------------------------
+
+
+def split_loops(nest: Nest) -> Nest:
+    """A loop whose variable is divided by a divisor of its extent becomes two: x = high·d + low."""
+    b = nest.b
+    for _ in range(8):
+        found = None
+        every = {*nest.outer, *nest.inner}
+        for n in walk(nest.exprs()):
+            if n.op in ("floordiv", "floormod") and n.args[1].op == "const":
+                x, d = n.args[0], n.args[1].attr
+                if x in every and isinstance(b.extents[x], int) and b.extents[x] % d == 0:
+                    found = (x, d)
+                    break
+        if found is None:
+            return nest
+        x, d = found
+        high = b.loop_var(b.extents[x] // d)  # type: ignore[operator]
+        low = b.loop_var(d)
+        outer, inner = ([w for v in loops for w in ((high, low) if v is x else (v,))]
+                        for loops in (nest.outer, nest.inner))
+        nest = nest.rewritten({x: b.iadd(b.imul(high, d), low)}).replace(outer=outer, inner=inner)
+    return nest
+
+
+def collapse(nest: Nest) -> Nest:
+    """Adjacent loops that every access walks as one become one."""
+    for which in ("outer", "inner"):
+        i = len(getattr(nest, which)) - 2
+        indices, opaque = nest.accesses() if i >= 0 else (set(), set())
+        while i >= 0:
+            loops = list(getattr(nest, which))
+            a, c = loops[i], loops[i + 1]
+            extent = nest.b.extents[c]
+            if a not in opaque and c not in opaque and all(
+                    _walks_as_one(nest.b, e, a, c, extent) for e in indices if a in e.deps or c in e.deps):
+                merged = nest.b.loop_var(nest.b.product((nest.b.extents[a], extent)))
+                loops[i:i + 2] = [merged]
+                nest = nest.rewritten({a: nest.b.int(0), c: merged}).replace(**{which: loops})
+                indices, opaque = nest.accesses()
+            i -= 1
+    return nest
+
+
+def _walks_as_one(b: Builder, e: Expr, a: Expr, c: Expr, extent: Index) -> bool:
+    ca, cc = coefficient(b.arena, e, a), coefficient(b.arena, e, c)
+    return ca is not None and cc is not None and ca is b.imul(cc, extent)
+
+
+# -- choosing ------------------------------------------------------------------------------------------
+
+
+def _vector(nest: Nest) -> Expr | None:
+    """The loop whose steps are contiguous in the most accesses."""
+    indices, _ = nest.accesses()
+    best, best_score = None, -1.0
+    for v in (*nest.alike(), *nest.inner):
+        size = nest.size(v)
+        score = 0.0
+        for e in indices:
+            if v not in e.deps:
+                score += 0.5
+                continue
+            c = coefficient(nest.b.arena, e, v)
+            if c is not None and c.op == "const" and c.attr == 1:
+                score += 2
+            elif c is None or c.op != "const" or c.attr != 0:
+                score -= 2
+        if size < 8:
+            score *= 0.5 if score > 0 else 1
+            score -= 1
+        if v in nest.inner:
+            score -= 0.1  # across-lane folding costs a little; P lanes are free
+        if score >= best_score or best is None:
+            best, best_score = v, score
+    extent = None if best is None else nest.b.extents[best]
+    return None if isinstance(extent, int) and extent < 2 else best
+
+
+def _width(nest: Nest, vector: Expr, vector_bytes: int) -> int:
+    """The lanes of a vector: as many as a register has, or fewer where the loop is short. A mask would cost more:
+    the processor does not hand what was stored under a mask straight to the loads that follow."""
+    size = 4
+    for n in walk(nest.exprs()):
+        if n.dtype.itemsize == 8 and n.dtype.kind == "f" or n.op in ("load",) and n.dtype.itemsize == 8:
+            size = 8
+    width = max(vector_bytes // size, 1)
+    while width > 1 and width // 2 >= nest.size(vector):
+        width //= 2
+    return width

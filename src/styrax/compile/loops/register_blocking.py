@@ -1,0 +1,62 @@
+"""Register blocking: a second outer loop tiled with the vector loop, one that lets what is read be used several times.
+
+Before, and after:
+
+    nest[i0, i1; r0] i1 vector(16):
+      inner 0: reduce[i0, i1; r0] a0 add= mul(arg0[(20*i0 + r0)], arg1[(i1 + 32*r0)]) from 0.0:float32
+      inner 0:   t0[(32*i0 + i1)] = a0
+    copy out0[0] <- t0[0] x 768
+
+    nest[i0, i1; r0] i1 vector(32), i0 jam(8):
+      inner 0: reduce[i0, i1; r0] a0 add= mul(arg0[(20*i0 + r0)], arg1[(i1 + 32*r0)]) from 0.0:float32
+      inner 0:   t0[(32*i0 + i1)] = a0
+    copy out0[0] <- t0[0] x 768
+"""
+
+from __future__ import annotations
+
+from ..ir.expr import INDEX, Expr, coefficient, walk
+from ..ir.values import Reduce
+from .nest import Nest, choosing
+
+
+def blocked(nest: Nest) -> Nest:
+    """The nest with a tile whose rows are accumulators of their own."""
+    vector, width = nest.vector, nest.width
+    assert vector is not None
+    rows = _rows(nest, vector) if nest.inner and vector not in nest.inner else None
+    if rows is None:
+        return nest
+    size, lanes = nest.size(rows), nest.size(vector)
+    abreast = size if size <= 8 else min((8, 6, 4), key=lambda t: (size % t, -t))
+    return nest.with_rows(rows, abreast, width * (2 if lanes % (2 * width) == 0 or lanes >= 8 * width else 1))
+
+
+def _rows(nest: Nest, vector: Expr) -> Expr | None:
+    if nest.size(vector) < 4 or any(not isinstance(m.op, Reduce) and m.inner for m in nest.members):
+        return None
+    exprs = nest.exprs()
+    loads = [n for n in walk(exprs) if n.op == "load"]
+    if len(loads) < 2 or any(n.attr[1] is not None for n in loads):
+        return None
+    if any(n.op not in ("load", "poly") and any(a.dtype is INDEX for a in n.args) for n in walk(exprs)):
+        return None  # indices used as values, guards: not worth a tile
+    best, best_score = None, (0, 0)
+    for u in nest.alike():
+        if u is vector or nest.size(u) < 2:
+            continue
+        reuse = reach = 0
+        for n in loads:
+            place = n.args[0]
+            cu, cv = coefficient(nest.b.arena, place, u), coefficient(nest.b.arena, place, vector)
+            if cu is None or cv is None or cv.op != "const" or cv.attr not in (0, 1):
+                break
+            reuse += u not in place.deps
+            reach += abs(cu.attr) if cu.op == "const" else 1 << 20
+        else:
+            if reuse and (reuse, -reach) > best_score or best is None and reuse:
+                best, best_score = u, (reuse, -reach)
+    return best
+
+
+run = choosing(blocked)

@@ -1,0 +1,47 @@
+"""What a program declares: names, buffers, loop variables with their extents, mutable scalars."""
+
+from __future__ import annotations
+
+from ...core.types.index_type import INDEX, ScalarType, scalar_type
+from ..ir.expr import UNBOUNDED, Expr, Index, unwrap
+from ..ir.loopir import Buffer, BufferKind
+from ..ir.values import Shape
+from .scalars import Scalars, int_range, is_complex, is_integer, part_dtype
+
+
+class Declarations:
+    """The declarations of one program."""
+
+    def __init__(self, scalars: Scalars):
+        self.scalars, self.arena = scalars, scalars.arena
+        self.buffers: list[Buffer] = []
+        self.names: dict[str, int] = {}
+        self.extents: dict[Expr, Index] = {}  # of loop variables
+
+    def name(self, stem: str) -> str:
+        n = self.names[stem] = self.names.get(stem, -1) + 1
+        return f"{stem}{n}"
+
+    def buffer(self, dtype: ScalarType, size: Index, kind: BufferKind = BufferKind.TEMP, number: int = -1,
+               stem: str = "t", donated: bool = False, once: bool = False) -> Buffer:
+        buffer = Buffer(self.name(stem), scalar_type(dtype), unwrap(size), kind, number, donated, once)
+        self.buffers.append(buffer)
+        return buffer
+
+    def loop_vars(self, shape: Shape, stem: str = "i") -> tuple[Expr, ...]:
+        """An index with a fresh loop variable for each dimension of more than one element."""
+        return tuple(self.arena.int(0) if d == 1 and isinstance(d, int) else self.loop_var(d, stem) for d in shape)
+
+    def loop_var(self, extent: Index, stem: str = "i") -> Expr:
+        v = self.arena.var(self.name(stem), extent)
+        self.extents[v] = extent
+        return v
+
+    def mutable(self, dtype: ScalarType, stem: str = "s") -> Expr:
+        """A mutable scalar; a complex one is a pair of them."""
+        dtype = scalar_type(dtype)
+        if is_complex(dtype):
+            part = part_dtype(dtype)
+            return self.scalars.complex(self.mutable(part, stem), self.mutable(part, stem))
+        bounds = int_range(dtype) if dtype is not INDEX and is_integer(dtype) else UNBOUNDED
+        return self.arena.unique("get", dtype, self.name(stem), bounds)

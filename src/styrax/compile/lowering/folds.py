@@ -1,0 +1,166 @@
+"""Reductions: written out where they are short, cut into parts where they are long and have few results.
+
+The split depends on shapes alone, never on threads.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...core.types.index_type import ScalarType, scalar_type
+from ..ir.expr import Expr, Index
+from ..ir.values import Reduce, Scalar, Shape, Stored, Value
+from .scalars import NARROW_INTS, is_complex
+
+if TYPE_CHECKING:
+    from .builder import Builder
+
+LONG_REDUCTION = 1 << 15  # reductions over more elements, with few results, are cut into pieces
+MAX_PARTS = 64  # parts of a split reduction, at most
+STEP = 64  # elements that a step of a vectorised reduction takes: several vectors
+UNROLLED = 8  # reductions over so few elements are written out
+
+
+def reduce(b: Builder, shape: Sequence[Index], ranges: Sequence[Index], dtypes: Sequence[Any], combine: Any,
+           init: Sequence[Expr], body: Callable[[tuple[Expr, ...], tuple[Expr, ...]], Any]) -> list[Value]:
+    """Folds `body(i, r)` over all r in `ranges`, for every i in `shape`. See the module's guide in README.md."""
+    shape, ranges = tuple(shape), tuple(ranges)
+    dtypes = [scalar_type(d) for d in dtypes]
+    name = combine if isinstance(combine, str) else "fold"
+    fold = _named_combine(b, combine) if isinstance(combine, str) else (
+        lambda accs, elems: _as_tuple(combine(b, tuple(accs), tuple(elems))))
+    if isinstance(combine, str):  # small floats accumulate in float32
+        wide = [np.dtype(np.float32) if d.itemsize < 4 and d.kind not in "iub" and not _narrow(d) else d
+                for d in dtypes]
+    else:
+        wide = dtypes
+    init = [b.cast(e, w) for e, w in zip(init, wide, strict=True)]
+
+    def elements(i: tuple[Expr, ...], r: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        return tuple(b.cast(e, w) for e, w in zip(_as_tuple(body(i, r)), wide, strict=True))
+
+    count = b.product(ranges)
+    if isinstance(count, int) and count <= UNROLLED:
+        return _unrolled(b, shape, ranges, dtypes, fold, init, elements)
+    pieces = _split(b.product(shape), ranges)
+    if pieces is not None:
+        partials = _split_reduction(b, shape, ranges, wide, fold, name, init, elements, *pieces)
+        shape_, ranges, elements = shape, partials[0].shape[:1], (
+            lambda i, r: tuple(p.at((r[0], *i)) for p in partials))
+        if ranges[0] <= UNROLLED:  # type: ignore[operator]
+            return _unrolled(b, shape_, ranges, dtypes, fold, init, elements)
+    return _fold(b, shape, ranges, dtypes, wide, fold, name, init, elements)
+
+
+def _fold(b: Builder, shape: Shape, ranges: Shape, dtypes: Sequence[ScalarType], wide: Sequence[ScalarType],
+          fold: Callable[..., Any], name: str, init: Sequence[Expr], elements: Callable[..., tuple[Expr, ...]],
+          limit: tuple[int, Callable[[tuple[Expr, ...]], Expr]] | None = None) -> list[Value]:
+    """Appends a reduction. `limit`: a range whose extent depends on the outer index."""
+    outer, inner = b.loop_vars(shape), b.loop_vars(ranges, "r")
+    if limit is not None:
+        b.extents[inner[limit[0]]] = limit[1](outer)
+    values = elements(outer, inner)
+    targets = [b.mutable(w, "a") for w in wide]
+    flat_targets = [p for t in targets for p in b.parts(t)]
+    flat_init = [p for e in init for p in b.parts(e)]
+    flat_values = [p for e in values for p in b.parts(e)]
+
+    def flat_fold(accs: Sequence[Expr], elems: Sequence[Expr]) -> list[Expr]:
+        out = fold(_regroup(b, accs, wide), _regroup(b, elems, wide))
+        return [p for e in out for p in b.parts(e)]
+
+    results: list[Value] = []
+    stores = []
+    for target, dtype in zip(targets, dtypes, strict=True):
+        final = b.cast(target, dtype)
+        if shape == ():
+            results.append(Scalar(final))
+        else:
+            stored = Stored(b, b.buffer(dtype, b.product(shape)), shape, dtype)
+            stores.append((stored.buffer, stored.place(outer), final))
+            results.append(stored)
+    if not any(isinstance(d, int) and d == 0 for d in shape):
+        b.ops.append(Reduce([v for v in outer if v.op == "var"], [v for v in inner if v.op == "var"],
+                               flat_targets, flat_init, flat_fold, name, flat_values, stores))
+    return results
+
+
+def _split_reduction(b: Builder, shape: Shape, ranges: Shape, wide: Sequence[ScalarType], fold: Callable[..., Any],
+                     name: str, init: Sequence[Expr], elements: Callable[..., tuple[Expr, ...]], axis: int,
+                     size: int) -> list[Value]:
+    """A long reduction with few results: parts of it first. The split depends on shapes alone."""
+    whole = ranges[axis]
+    count = -(-whole // size)  # type: ignore[operator]
+
+    def partial(i: tuple[Expr, ...], r: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        return elements(i[1:], (*r[:axis], b.iadd(b.imul(i[0], size), r[axis]), *r[axis + 1:]))
+
+    def extent(i: tuple[Expr, ...]) -> Expr:
+        return b.min(b.int(size), b.isub(whole, b.imul(i[0], size)))
+
+    parts = (*ranges[:axis], size, *ranges[axis + 1:])
+    return _fold(b, (count, *shape), parts, wide, wide, fold, name, init, partial, (axis, extent))
+
+
+def _unrolled(b: Builder, shape: Shape, ranges: Shape, dtypes: Sequence[ScalarType], fold: Callable[..., Any],
+              init: Sequence[Expr], elements: Callable[..., tuple[Expr, ...]]) -> list[Value]:
+    def at(i: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        accs: Sequence[Expr] | None = None
+        for r in np.ndindex(*ranges):  # type: ignore[arg-type]
+            values = elements(i, tuple(map(b.int, r)))
+            accs = fold(tuple(init) if accs is None else accs, values)
+        return tuple(init) if accs is None else tuple(accs)
+
+    known: dict[tuple[Expr, ...], tuple[Expr, ...]] = {}
+
+    def element(k: int) -> Callable[[tuple[Expr, ...]], Expr]:
+        def one(i: tuple[Expr, ...]) -> Expr:
+            if i not in known:
+                known[i] = at(i)
+            return b.cast(known[i][k], dtypes[k])
+
+        return one
+
+    return [b.value(shape, d, element(k)) for k, d in enumerate(dtypes)]
+
+
+def _split(results: Index, ranges: Shape) -> tuple[int, int] | None:
+    """Which range to cut, and the size of a piece, where a reduction is long and has few results."""
+    sizes = [r for r in ranges if isinstance(r, int)]
+    if not isinstance(results, int) or len(sizes) < len(ranges):
+        return None
+    count = math.prod(sizes)
+    if results * STEP >= LONG_REDUCTION or count < LONG_REDUCTION:
+        return None
+    axis = 0 if sizes[0] >= 8 else max(range(len(sizes)), key=lambda d: sizes[d])
+    rest = count // sizes[axis]
+    pieces = min(MAX_PARTS, max(2, count // LONG_REDUCTION))
+    size = -(-sizes[axis] // pieces)
+    if rest == 1:
+        size = -(-size // 64) * 64
+    return (axis, size) if size < sizes[axis] else None
+
+
+def _as_tuple(x: Any) -> tuple:
+    return tuple(x) if isinstance(x, (tuple, list)) else (x,)
+
+
+def _narrow(dtype: ScalarType) -> bool:
+    return dtype in NARROW_INTS
+
+
+def _regroup(b: Builder, parts: Sequence[Expr], dtypes: Sequence[ScalarType]) -> tuple[Expr, ...]:
+    out = []
+    it = iter(parts)
+    for d in dtypes:
+        out.append(b.complex(next(it), next(it)) if is_complex(d) else next(it))
+    return tuple(out)
+
+
+def _named_combine(b: Builder, name: str) -> Callable[[Sequence[Expr], Sequence[Expr]], tuple[Expr, ...]]:
+    method = getattr(b, {"and": "and_", "or": "or_"}.get(name, name))
+    return lambda accs, elems: tuple(method(x, y) for x, y in zip(accs, elems, strict=True))
