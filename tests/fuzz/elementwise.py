@@ -271,6 +271,7 @@ ROWS = [
             f"lax.polygamma(jnp.full({{0}}.shape, {d.integer(0, 3)}, {{0}}.dtype), {{0}})", (d.value(FULL),)
         ),
     ),
+    Row("log2", lambda d: Call("jnp.log2({0})", (d.value(FLOATS),))),
     Row("clamp", clamp, "kink"),
     Row("select_n", select, "exact"),
     Row("select_n", select_of_three, "exact", "select_n of three"),

@@ -71,6 +71,14 @@ def custom_linear_solve(d: Draw) -> Call:
     return Call("solved(shifted({0}), {1})", (a, d.shaped((t.shape[-1],), t.dtype)))
 
 
+def fft(d: Draw) -> Call:
+    kind = d.choice(("FFT", "IFFT", "RFFT", "IRFFT"))
+    real = kind == "RFFT"
+    x = d.value(FULL if real else MATRICES[2:], least=1, extra=lambda t: t.size and t.shape[-1] > 1)
+    n = d.type(x).shape[-1]
+    return Call(f"lax.fft({{0}}, '{kind}', ({2 * n - 2 if kind == 'IRFFT' else n},))", (x,))
+
+
 KEY = ("int32", "uint8", "float32")
 IMPLS = ("threefry2x32", "rbg", "philox4x32", "philox2x32", "threefry4x32", "unsafe_rbg")
 
@@ -128,6 +136,7 @@ ROWS = [
     Row("triangular_solve", triangular_solve),
     of_square("tridiagonal", "absolute(lax.linalg.tridiagonal(definite({0}))[1:3])"),
     Row("tridiagonal_solve", tridiagonal_solve),
+    Row("fft", fft),
     Row("custom_linear_solve", custom_linear_solve),
     random("random_bits", "jax.random.bits(key({0}), (2,))", ("random_wrap",)),
     random("random_seed", "jax.random.key_data(jax.random.key(count({0})))", ("random_unwrap",)),

@@ -37,11 +37,24 @@ BY_TRANSFORMATIONS = frozenset(
 EXCLUDED: dict[str, tuple[str, tuple[str, ...]]] = {
     "several devices": (
         "no result without a mesh",
-        ("all_to_all", "reduce_scatter", "pbroadcast", "sharding_constraint"),
+        (
+            "all_to_all",
+            "ragged_all_to_all",
+            "reduce_scatter",
+            "pbroadcast",
+            "sharding_constraint",
+            "shard_alike",
+            "psend",
+            "precv",
+            "stage",
+        ),
     ),
     "effects": ("their result is what the host sees", ("debug_callback", "debug_print", "io_callback", "check")),
     "no equation": ("runs what it calls at once", ("call", "closed_call")),
-    "undefined values": ("memory as it comes, or a state of the machine's", ("empty", "rng_uniform")),
+    "undefined values": ("memory as it comes, or a state of the machine's", ("empty", "empty2", "rng_uniform")),
+    "tokens": ("they hold no value", ("after_all", "create_token")),
+    "hints": ("a program's meaning is the same without", ("layout_constraint", "xla_metadata_value", "remat_opt")),
+    "only here": ("JAX has no such operation", ("one_minus_square", "polynomial")),
     "symbolic sizes": ("only in exported programs", ("dim_as_value",)),
     "no public function": (
         "JAX offers no way to write the equation",

@@ -22,7 +22,7 @@ from tests.fuzz.table import BY_TRANSFORMATIONS, EXCLUDED, ROWS
 from tests.fuzz.values import Type, text
 from tools.primitives import primitives
 
-SEED, PROGRAMS = 11, 32
+SEED, PROGRAMS = 11, 24
 
 
 def test_a_short_run_finds_nothing():
