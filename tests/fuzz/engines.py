@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -79,7 +79,7 @@ def together(library: Any, group: Sequence[Program]) -> Callable[[], list[Outcom
     return run
 
 
-def equations(group: Sequence[Program]) -> Iterator[list[str]]:
+def equations(group: Iterable[Program]) -> Iterator[list[str]]:
     """The primitives in each program's jaxpr, those of programs in it included, as often as they are there."""
 
     def inside(jaxpr: Any) -> Iterator[str]:
