@@ -1,0 +1,78 @@
+"""Control flow in kernels: `when` and `loop`, as decorators of what is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from ...core.hooks import lax
+from ...core.types.typing import ArrayLike
+
+T = TypeVar("T")
+
+
+def when(condition: ArrayLike, /) -> Callable[[Callable[[], None]], None]:
+    """Calls the decorated function if a condition holds.
+
+    Args:
+      condition: a boolean scalar. Where it is a Python boolean, nothing else is written down.
+
+    Returns:
+      a decorator for functions without arguments or results, which change references.
+
+    Example:
+      >>> import jax, jax.numpy as jnp
+      >>> from jax.experimental import pallas as pl
+      >>> def kernel(o_ref):
+      ...     @pl.when(pl.program_id(0) == 0)
+      ...     def _():
+      ...         o_ref[...] = jnp.zeros_like(o_ref)
+      ...     o_ref[...] += 1.0
+      >>> pl.pallas_call(kernel, jax.ShapeDtypeStruct((2,), jnp.float32), grid=(3,))()
+      Array([3., 3.], dtype=float32)
+    """
+    def decorate(do: Callable[[], None]) -> None:
+        if isinstance(condition, bool):
+            if condition:
+                do()
+        else:
+            lax.cond(condition, do, lambda: None)
+
+    return decorate
+
+
+def loop(lower: ArrayLike, upper: ArrayLike, *, init_carry: T | None = None, step: ArrayLike = 1,
+         unroll: int | bool | None = None) -> Callable[[Callable[..., T | None]], T | None]:
+    """Calls the decorated function for the integers from `lower` up to but not including `upper`.
+
+    Args:
+      lower, upper: integer scalars.
+      init_carry: a tree of arrays that the function takes as its second argument and returns; without it, it takes the
+        integer alone and returns None.
+      step: the distance of one integer from the next, positive.
+      unroll: see `lax.fori_loop`.
+
+    Returns:
+      a decorator that gives the carry after the last call, or None.
+
+    Example:
+      >>> from jax.experimental import pallas as pl
+      >>> @pl.loop(0, 7, step=3, init_carry=0)
+      ... def total(i, carry):
+      ...     return carry + i
+      >>> total
+      Array(9, dtype=int32, weak_type=True)
+    """
+    def decorate(body: Callable[..., T | None]) -> T | None:
+        def turn(number: Any, carry: Any) -> Any:
+            i = lower + number * step
+            return body(i) if init_carry is None else body(i, carry)
+
+        return lax.fori_loop(0, cdiv(upper - lower, step), turn, init_carry, unroll=unroll)  # type: ignore[operator]
+
+    return decorate
+
+
+def cdiv(a: Any, b: Any) -> Any:
+    """The quotient, rounded up: `cdiv(7, 2) == 4`. Of integers, or of integer arrays."""
+    return (a + (b - 1)) // b if isinstance(a, int) and isinstance(b, int) else lax.div(a + (b - 1), b)
