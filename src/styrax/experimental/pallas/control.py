@@ -6,7 +6,10 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from ...core.hooks import lax
+from ...core.trees import tree
 from ...core.types.typing import ArrayLike
+from ...transforms import references
+from .arithmetic import cdiv
 
 T = TypeVar("T")
 
@@ -73,6 +76,21 @@ def loop(lower: ArrayLike, upper: ArrayLike, *, init_carry: T | None = None, ste
     return decorate
 
 
-def cdiv(a: Any, b: Any) -> Any:
-    """The quotient, rounded up: `cdiv(7, 2) == 4`. Of integers, or of integer arrays."""
-    return (a + (b - 1)) // b if isinstance(a, int) and isinstance(b, int) else lax.div(a + (b - 1), b)
+def run_state(f: Callable[..., None]) -> Callable[[T], T]:
+    """The function of a tree of arrays that gives their contents after `f` has changed references to them.
+
+    Example:
+      >>> import jax, jax.numpy as jnp
+      >>> from jax.experimental import pallas as pl
+      >>> def body(refs):
+      ...     x_ref, y_ref = refs
+      ...     y_ref[...] = 2 * x_ref[...]
+      >>> pl.run_state(body)((jnp.ones(2), jnp.zeros(2)))[1]
+      Array([2., 2.], dtype=float32)
+    """
+    def run(state: T) -> T:
+        refs = tree.tree_map(references.new_ref, state)
+        f(refs)
+        return tree.tree_map(references.freeze, refs)
+
+    return run

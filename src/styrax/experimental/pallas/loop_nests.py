@@ -15,13 +15,13 @@ from ...core.hooks import lax
 from ...core.programs.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr
 from ...core.tracing.staging import trace_to_jaxpr
 from ...core.types import dtypes
-from ...core.types.avals import ShapedArray, shaped
+from ...core.types.avals import AbstractRef, ShapedArray, shaped
 from ...core.types.effects import AccumEffect, WriteEffect
 from ...transforms.memo import per_jaxpr
 from ...transforms.refs import discharge_closed
 from .grids import BlockMapping, GridMapping
 from .indices import num_programs_p, program_id_p
-from .specs import Blocked, Element, block_size
+from .specs import SEMAPHORE, Blocked, Element, block_size
 
 
 @per_jaxpr
@@ -44,6 +44,13 @@ def uninitialized(shape: Sequence[int], dtype: Any) -> Any:
     else:
         raise NotImplementedError(dtype)
     return lax.full(shape, value, dtype)
+
+
+def initial_contents(ref: AbstractRef) -> Any:
+    """What memory holds at first: nothing (see `uninitialized`), and zero if it is a semaphore's."""
+    if str(ref.memory_space) == SEMAPHORE:
+        return lax.full(ref.shape, 0, ref.dtype)
+    return uninitialized(ref.shape, ref.dtype)
 
 
 def written_refs(kernel: ClosedJaxpr) -> frozenset[int]:
@@ -77,7 +84,7 @@ class _Nest:
         given = list(args[mapping.num_dynamic_grid_bounds:])
         contents = given + [self.initial(i, m.array_aval, given) for i, m in enumerate(mapping.out_mappings)]
         contents = [x if m is None else _padded(x, m) for x, m in zip(contents, self.blocks, strict=False)]
-        contents += [uninitialized(a.shape, a.dtype) for a in mapping.scratch_avals]
+        contents += map(initial_contents, mapping.scratch_avals)
         carry = [contents[i] for i in self.carried]
         for i, x in zip(self.carried, self.loops(grid, 0, (), contents, carry), strict=True):
             contents[i] = x
@@ -97,11 +104,13 @@ class _Nest:
         if isinstance(grid[axis], int) and grid[axis] == 1:
             return self.loops(grid, axis + 1, (*point, np.int32(0)), contents, carry)
 
-        def body(i: Any, carry: Sequence[Any]) -> Sequence[Any]:
-            return list(self.loops(grid, axis + 1, (*point, i), contents, carry))
-
-        size = np.int32(grid[axis]) if isinstance(grid[axis], int) else grid[axis]
-        return lax.fori_loop(np.int32(0), size, body, list(carry))
+        size = grid[axis]
+        if not isinstance(size, int):
+            return lax.fori_loop(np.int32(0), size, lambda i, carry: list(
+                self.loops(grid, axis + 1, (*point, i), contents, carry)), list(carry))
+        # the index as a scanned value: the compiler knows its bounds
+        return lax.scan(lambda carry, i: (list(self.loops(grid, axis + 1, (*point, i), contents, carry)), None),
+                        list(carry), lax.iota(np.int32, max(size, 0)))[0]
 
     def step(self, grid: Sequence[Any], point: tuple[Any, ...], contents: Sequence[Any],
              carry: Sequence[Any]) -> Sequence[Any]:

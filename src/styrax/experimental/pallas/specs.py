@@ -163,6 +163,7 @@ class MemorySpace(SpaceNames):
         return MemoryRef(ty, self)
 
 
+SEMAPHORE = "semaphore_mem"  # the memory space of counters, which begin at zero
 ANY = MemorySpace.ANY
 HOST = MemorySpace.HOST
 
