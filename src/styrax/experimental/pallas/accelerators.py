@@ -47,8 +47,8 @@ def _parameters(words: list[str]) -> Any:
 
 
 _ANY = "an accelerator"
-core_map = only_on(_ANY, "core_map", "mesh * compiler_params=None interpret=False debug=False cost_estimate=None name=None "
-                   "metadata=None scratch_shapes=()")
+core_map = only_on(_ANY, "core_map", "mesh * compiler_params=None interpret=False debug=False cost_estimate=None "
+                   "name=None metadata=None scratch_shapes=()")
 delay = only_on(_ANY, "delay", "nanos")
 get_global = only_on(_ANY, "get_global", "what")
 kernel = only_on(_ANY, "kernel", "body=None out_type=() * mesh scratch_types=() compiler_params=None interpret=False "

@@ -1,4 +1,4 @@
-"""Semaphores: counters that are added to and taken from. In the one thread that runs a kernel, nobody waits for long."""
+"""Semaphores: counters that are added to and taken from. One thread runs a kernel, and nobody waits in it."""
 
 from __future__ import annotations
 
