@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from inspect import Parameter, Signature
-from typing import Any, NoReturn
+from typing import NoReturn
+
+from ...core.types.typing import PyTree
 
 
 def needs(what: str, backend: str = "an accelerator") -> NoReturn:
@@ -22,28 +24,29 @@ def only_on(backend: str, name: str, parameters: str = "") -> Callable[..., NoRe
       parameters: their names with spaces between them, in order; `*` begins those that are passed by name, `*name` and
         `**name` take all others, and `name=value` has a default, a literal without spaces.
     """
-    def fun(*args: Any, **kwargs: Any) -> NoReturn:
+    def fun(*args: PyTree, **kwargs: PyTree) -> NoReturn:
         needs(name, backend)
 
     fun.__name__ = fun.__qualname__ = name
     fun.__doc__ = f"Needs {backend}; raises NotImplementedError on CPUs."
-    fun.__signature__ = Signature(list(_parameters(parameters.split())))  # type: ignore[attr-defined]
+    fun.__signature__ = Signature(list(_parameters(parameters.split())), return_annotation=NoReturn)  # type: ignore[attr-defined]
     return fun
 
 
-def _parameters(words: list[str]) -> Any:
+def _parameters(words: list[str]) -> Iterator[Parameter]:
     kind = Parameter.POSITIONAL_OR_KEYWORD
     for word in words:
         name, has_default, default = word.partition("=")
         if name == "*":
             kind = Parameter.KEYWORD_ONLY
         elif name.startswith("**"):
-            yield Parameter(name[2:], Parameter.VAR_KEYWORD)
+            yield Parameter(name[2:], Parameter.VAR_KEYWORD, annotation="PyTree")
         elif name.startswith("*"):
-            yield Parameter(name[1:], Parameter.VAR_POSITIONAL)
+            yield Parameter(name[1:], Parameter.VAR_POSITIONAL, annotation="PyTree")
             kind = Parameter.KEYWORD_ONLY
         else:
-            yield Parameter(name, kind, default=ast.literal_eval(default) if has_default else Parameter.empty)
+            value = ast.literal_eval(default) if has_default else Parameter.empty
+            yield Parameter(name, kind, default=value, annotation="PyTree")
 
 
 _ANY = "an accelerator"

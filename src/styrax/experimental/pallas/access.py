@@ -121,7 +121,7 @@ def _shifted(ref: RefLike) -> tuple[Array, TransformedRef, Callable[[Any, Any], 
 # Updates
 
 
-def _update(combine: Callable[[Any, Any], Any]) -> Callable[..., Array]:
+def _update(name: str, what: str, combine: Callable[[Any, Any], Any]) -> Callable[..., Array]:
     def update(x_ref_or_view: RefLike, idx: Index, val: ArrayLike, *, mask: Array | None = None) -> Array:
         view = x_ref_or_view.at[idx]
         old = ref_get(view, ...)
@@ -129,6 +129,14 @@ def _update(combine: Callable[[Any, Any], Any]) -> Callable[..., Array]:
         store(view, combine(old, val), mask=mask)
         return old
 
+    update.__name__ = update.__qualname__ = name
+    update.__doc__ = f"""Writes {what} of what is at an index and a value, and gives what was there.
+
+    Args:
+      idx: an index as in `x_ref[idx]`, of different elements.
+      val: array that can be broadcast to what the index selects.
+      mask: boolean array; where it is False, nothing is written.
+    """
     return update
 
 
@@ -149,12 +157,12 @@ def atomic_add(x_ref_or_view: RefLike, idx: Index, val: ArrayLike, *, mask: Arra
     return old
 
 
-atomic_and = _update(lambda old, val: lax.bitwise_and(old, val))
-atomic_or = _update(lambda old, val: lax.bitwise_or(old, val))
-atomic_xor = _update(lambda old, val: lax.bitwise_xor(old, val))
-atomic_max = _update(lambda old, val: lax.max(old, val))
-atomic_min = _update(lambda old, val: lax.min(old, val))
-atomic_xchg = _update(lambda old, val: val)
+atomic_and = _update("atomic_and", "the bits in both", lambda old, val: lax.bitwise_and(old, val))
+atomic_or = _update("atomic_or", "the bits in either", lambda old, val: lax.bitwise_or(old, val))
+atomic_xor = _update("atomic_xor", "the bits in one only", lambda old, val: lax.bitwise_xor(old, val))
+atomic_max = _update("atomic_max", "the greater", lambda old, val: lax.max(old, val))
+atomic_min = _update("atomic_min", "the smaller", lambda old, val: lax.min(old, val))
+atomic_xchg = _update("atomic_xchg", "the latter", lambda old, val: val)
 
 
 def atomic_cas(ref: RefLike, cmp: ArrayLike, val: ArrayLike) -> Array:

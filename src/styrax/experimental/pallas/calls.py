@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -50,7 +50,7 @@ def pallas_call(kernel: Callable[..., None], out_shape: PyTree, *, grid_spec: Gr
                 grid: TupleGrid = (), in_specs: BlockSpecTree = no_block_spec,
                 out_specs: BlockSpecTree = no_block_spec, scratch_shapes: ScratchShapeTree = (),
                 input_output_aliases: Mapping[int, int] = {}, debug: bool = False,
-                interpret: Any = False, name: str | None = None, compiler_params: CompilerParams | None = None,
+                interpret: Hashable = False, name: str | None = None, compiler_params: CompilerParams | None = None,
                 cost_estimate: CostEstimate | None = None,
                 metadata: dict[str, str] | None = None) -> Callable[..., PyTree]:
     """Makes a function of arrays of a kernel that reads and writes references to blocks of them.

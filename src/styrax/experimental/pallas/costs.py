@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...core.programs.jaxpr import ClosedJaxpr, JaxprEqn
+from ...core.types.typing import PyTree
 from ...transforms.tracing import make_jaxpr
 from .specs import CostEstimate
 
@@ -15,7 +16,7 @@ _TRANSCENDENTAL = frozenset(
     "cos sin tan cosh sinh tanh acos asin atan acosh asinh atanh exp log logistic sqrt".split())
 
 
-def estimate_cost(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> CostEstimate:
+def estimate_cost(fun: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> CostEstimate:
     """The cost of a function.
 
     Products count two operations for each pair that is multiplied, arithmetic one for each element, elementary

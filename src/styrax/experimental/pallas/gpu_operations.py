@@ -22,8 +22,8 @@ def find_swizzle(minor_dim_bits: int, what: str = "") -> int:
     for swizzle in (128, 64, 32, 16):
         if minor_dim_bits % (8 * swizzle) == 0:
             return swizzle
-    raise ValueError(f"No valid {what + ' ' if what else ''}swizzle: minor dimension has {minor_dim_bits} bits, which is "
-                     "not a multiple of 128 (16 bytes)")
+    raise ValueError(f"No valid {what + ' ' if what else ''}swizzle: minor dimension has {minor_dim_bits} bits, which "
+                     "is not a multiple of 128 (16 bytes)")
 
 
 def planar_snake(lin_idx: Array, shape: tuple[int | Array, int | Array], minor_dim: int,

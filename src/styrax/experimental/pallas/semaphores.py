@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...core.arrays.array import Array
 from ...core.hooks import lax
 from ...core.tracing.trace import get_aval
 from ...core.types.avals import shaped
-from ...core.types.typing import ArrayLike
+from ...core.types.typing import ArrayLike, PyTree
 from ...transforms.refs import Ref, TransformedRef, ref_addupdate, ref_get
 from .specs import DeviceIdType, MemoryRef, SpaceNames
 
@@ -35,7 +33,7 @@ def _counter(sem_or_view: Ref | TransformedRef) -> Ref | TransformedRef:
     return sem_or_view
 
 
-def semaphore_signal(sem_or_view: Ref | TransformedRef, inc: int | Array = 1, *, device_id: Any = None,
+def semaphore_signal(sem_or_view: Ref | TransformedRef, inc: int | Array = 1, *, device_id: PyTree = None,
                      device_id_type: DeviceIdType = DeviceIdType.MESH, core_index: int | Array | None = None) -> None:
     """Adds to a semaphore.
 

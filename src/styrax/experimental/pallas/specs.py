@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -168,7 +168,7 @@ ANY = MemorySpace.ANY
 HOST = MemorySpace.HOST
 
 ScratchShape = Any  # a place in memory, or anything with `get_ref_aval`
-ScratchShapeTree = Sequence["ScratchShape | ScratchShapeTree"] | Mapping[str, "ScratchShape | ScratchShapeTree"]
+ScratchShapeTree = PyTree  # of these: a sequence, or a mapping by the names of the kernel's parameters
 
 
 class DeviceIdType(enum.Enum):

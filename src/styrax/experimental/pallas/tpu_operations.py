@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from ...core.types.typing import DTypeLike
 from . import access
 from .accelerators import only_on
 from .access import RefLike
+from .specs import SpaceNames
 
 _TPU = "a TPU"
 
@@ -131,7 +131,7 @@ def trace_value(label: str, value: Array) -> None:
     """Records a scalar in a profile of a TPU. Without effect on CPUs."""
 
 
-def with_memory_space_constraint(x: Array, memory_space: Any) -> Array:
+def with_memory_space_constraint(x: Array, memory_space: SpaceNames) -> Array:
     """`x`, which is to be in a memory space. CPUs have one."""
     return x
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ...core.arrays.array import Array
 from ...core.hooks import lax, numpy
@@ -72,7 +71,7 @@ def store(ref: RefLike, val: ArrayLike, *, mask: Array | None = None, eviction_p
 
 
 def dot(a: Array, b: Array, trans_a: bool = False, trans_b: bool = False, allow_tf32: bool | None = None,
-        precision: Any = None) -> Array:
+        precision: lax.PrecisionLike = None) -> Array:
     """The product of two matrices in float32, or in int32 for integers, each of which may be transposed first.
 
     Raises:
