@@ -34,18 +34,19 @@ def only_on(backend: str, name: str, parameters: str = "") -> Callable[..., NoRe
 
 
 def _parameters(words: list[str]) -> Iterator[Parameter]:
-    kind = Parameter.POSITIONAL_OR_KEYWORD
+    by_name = False
     for word in words:
         name, has_default, default = word.partition("=")
         if name == "*":
-            kind = Parameter.KEYWORD_ONLY
+            by_name = True
         elif name.startswith("**"):
             yield Parameter(name[2:], Parameter.VAR_KEYWORD, annotation="PyTree")
         elif name.startswith("*"):
             yield Parameter(name[1:], Parameter.VAR_POSITIONAL, annotation="PyTree")
-            kind = Parameter.KEYWORD_ONLY
+            by_name = True
         else:
             value = ast.literal_eval(default) if has_default else Parameter.empty
+            kind = Parameter.KEYWORD_ONLY if by_name else Parameter.POSITIONAL_OR_KEYWORD
             yield Parameter(name, kind, default=value, annotation="PyTree")
 
 

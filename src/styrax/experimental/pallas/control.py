@@ -71,7 +71,8 @@ def loop(lower: ArrayLike, upper: ArrayLike, *, init_carry: T | None = None, ste
             i = lower + number * step
             return body(i) if init_carry is None else body(i, carry)
 
-        return lax.fori_loop(0, cdiv(upper - lower, step), turn, init_carry, unroll=unroll)  # type: ignore[operator]
+        count: Any = cdiv(upper - lower, step)  # type: ignore[arg-type, operator]
+        return lax.fori_loop(0, count, turn, init_carry, unroll=unroll)
 
     return decorate
 

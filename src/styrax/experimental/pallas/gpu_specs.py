@@ -87,12 +87,34 @@ class CopyPartition(enum.Enum):
     REPLICATED = enum.auto()
 
 
-Layout = enum.Enum("Layout", (
-    "WGMMA WGMMA_8BIT WGMMA_UPCAST_2X WGMMA_UPCAST_4X WGMMA_TRANSPOSED WG_SPLAT WG_STRIDED TILED TCGEN05 "
-    "TCGEN05_TRANSPOSED TCGEN05_M64_COLLECTIVE TCGEN05_TMEM_NATIVE TCGEN05_M64_COLLECTIVE_NATIVE SMEM_GMEM_COPY "
-    "TMA_INDICES TMA_INDICES_4").split())
-TMEMLayout = enum.Enum("TMEMLayout", "SCALES_LAYOUT SPARSE_METADATA_LAYOUT M64_COLLECTIVE_LAYOUT "
-                       "SCALES_M64_COLLECTIVE_LAYOUT".split())
+class Layout(enum.Enum):
+    """How threads hold an array in their registers."""
+
+    WGMMA = enum.auto()
+    WGMMA_8BIT = enum.auto()
+    WGMMA_UPCAST_2X = enum.auto()
+    WGMMA_UPCAST_4X = enum.auto()
+    WGMMA_TRANSPOSED = enum.auto()
+    WG_SPLAT = enum.auto()
+    WG_STRIDED = enum.auto()
+    TILED = enum.auto()
+    TCGEN05 = enum.auto()
+    TCGEN05_TRANSPOSED = enum.auto()
+    TCGEN05_M64_COLLECTIVE = enum.auto()
+    TCGEN05_TMEM_NATIVE = enum.auto()
+    TCGEN05_M64_COLLECTIVE_NATIVE = enum.auto()
+    SMEM_GMEM_COPY = enum.auto()
+    TMA_INDICES = enum.auto()
+    TMA_INDICES_4 = enum.auto()
+
+
+class TMEMLayout(enum.Enum):
+    """How arrays lie in tensor memory."""
+
+    SCALES_LAYOUT = enum.auto()
+    SPARSE_METADATA_LAYOUT = enum.auto()
+    M64_COLLECTIVE_LAYOUT = enum.auto()
+    SCALES_M64_COLLECTIVE_LAYOUT = enum.auto()
 
 
 class Transform:
