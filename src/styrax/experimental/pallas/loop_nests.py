@@ -160,8 +160,9 @@ def _padding(mapping: BlockMapping) -> list[tuple[int, int, int]]:
     found = []
     for d, size in zip(mapping.block_shape, mapping.array_aval.shape, strict=True):
         low, high = d.padding if isinstance(d, Element) else (0, 0)
-        size = size + low + high
-        found.append((low, high + -size % block_size(d), 0))
+        block = block_size(d)
+        whole = max(-(-(size + low + high) // block), 1) * block if block else size
+        found.append((low, whole - size - low, 0))
     return found
 
 
