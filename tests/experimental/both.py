@@ -44,8 +44,8 @@ def results(program: Program) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """What both libraries give, as NumPy arrays; small floats in float32."""
     def arrays(m: Library) -> list[np.ndarray]:
         leaves = m.jax.tree.leaves(program(m))
-        wide = [x.astype("float32") if m.jnp.issubdtype(x.dtype, m.jnp.floating) else x for x in map(m.jnp.asarray, leaves)]
-        return [np.asarray(x) for x in wide]
+        values = [m.jnp.asarray(x) for x in leaves]
+        return [np.asarray(x.astype("float32") if m.jnp.issubdtype(x.dtype, m.jnp.floating) else x) for x in values]
 
     return arrays(ORACLE), arrays(OURS)
 

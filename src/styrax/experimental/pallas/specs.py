@@ -94,8 +94,8 @@ def block_size(dim: BlockDim) -> int:
 class RevisitMode(enum.Enum):
     """Which blocks a pipeline may find still in place."""
 
-    IMMEDIATE = enum.auto()
-    ANY = enum.auto()
+    IMMEDIATE = "immediate"
+    ANY = "any"
 
 
 @dataclass(frozen=True)
@@ -217,8 +217,8 @@ class BlockSpec:
 
     block_shape: BlockShape | None = None
     index_map: Callable[..., Any] | None = None
-    pipeline_mode: Buffered | None = None
     memory_space: Any | None = None
+    pipeline_mode: Buffered | None = None
 
     def __init__(self, block_shape: BlockShape | None = None, index_map: Callable[..., Any] | None = None,
                  pipeline_mode: Buffered | None = None, *, memory_space: Any | None = None):
