@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -98,6 +98,9 @@ class Executable:
     def cost_analysis(self) -> dict[str, float]:
         return {"equations": float(len(self.closed.eqns))}
 
+    def machine_code(self) -> dict[bytes, bytes]:
+        return {}  # there is none
+
     def memory_analysis(self) -> tuple[int, int, int, int, int]:
         total = lambda avals: sum(a.size * a.dtype.itemsize for a in avals)
         return 0, total(self.closed.in_avals), total(self.closed.out_avals), 0, 0
@@ -131,6 +134,9 @@ class NumpyBackend:
         outs = [Array(get_aval(x), Buffer(x, self._devices[0])) for x in apply(
             primitive, list(map(np.asarray, args)), params)]
         return outs if primitive.multiple_results else outs[0]
+
+    def accept(self, code: Mapping[bytes, bytes]) -> None:
+        pass
 
     def compile(self, closed: ClosedJaxpr, *, name: str = "program", donated: Sequence[bool] = ()) -> Executable:
         return Executable(closed, self._devices[0])

@@ -56,6 +56,7 @@ def custom_vmap(x):
 
 # besides the cases that `lax` is tested with
 PROGRAMS = [
+    (lambda x: (lax.log2(x), lax.one_minus_square(x), lax.polynomial(x, [1, 2, 3])), np.ones((3, 4), np.float32)),
     (lambda x: lax.approx_max_k(x, 2), F), (lax.linalg.cholesky, S), (lax.linalg.cholesky_update, S, S[0]),
     (lambda x, k: lax.conv(x, k, (1, 1), "SAME"), IMAGE, KERNEL), (jnp.copy, F), (lambda x: jnp.array(x), F),
     (lambda x: lax.custom_linear_solve(lambda v: 2 * v, x, lambda f, b: b / 2, symmetric=True), F),
@@ -164,7 +165,8 @@ WITH_LOOPS = [p for p in primitives() if p in rules.loops]
 UNSEEN = {"psum", "pmax", "pmin", "custom_lin", "dim_as_value", "check", "io_callback", "ormqr", "geqrf", "philox2x32",
           "philox4x32", "threefry4x32", "select_and_scatter", "sharding_constraint", "rng_uniform", "rng_bit_generator",
           "iota_2x32_shape", "threefry2x32", "all_gather", "all_to_all", "axis_index", "pbroadcast", "ppermute",
-          "reduce_scatter"}
+          "reduce_scatter", "fft", "create_token", "after_all", "stage", "empty2", "psend", "precv",
+          "ragged_all_to_all", "xla_metadata_value", "shard_alike", "layout_constraint"}
 
 
 def test_every_primitive_is_seen():

@@ -4,6 +4,7 @@ for tests of rules that must not depend on our own compiler."""
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -183,3 +184,35 @@ def install() -> Backend:
 def shaped(x: Any) -> ShapedArray:
     """The abstract value of a NumPy array, its dtype as it is."""
     return ShapedArray(np.shape(x), np.asarray(x).dtype)
+
+
+def run_refined(text: str, args: list[np.ndarray]) -> list[np.ndarray]:
+    """Runs a module with symbolic sizes on arrays: XLA puts in their sizes, and sees to the module's assertions."""
+    import jax
+    from jax._src.interpreters import mlir
+    from jax._src.lib.mlir import ir
+    from jaxlib import _jax
+
+    from styrax.xla.stablehlo import type_text
+
+    dynamic, results = re.search(r"func\.func public @main\((.*?)\) -> \((.*?)\) \{", text).groups()
+    types = re.findall(r"%arg\d+: (\S+tensor<[^>]*>|tensor<[^>]*>)", dynamic)
+    given = [type_text(ShapedArray(x.shape, x.dtype)) for x in args]
+    names = [f"%d{i}" for i in range(len(args))]
+    lines = [f'{n} = "stablehlo.convert"(%s{i}) : ({s}) -> {d}' for i, (n, s, d) in enumerate(zip(names, given, types))]
+    count = len(results.split(", "))
+    lines.append(f'%r:{count} = "func.call"({", ".join(names)}) {{callee = @dynamic}} : ({", ".join(types)}) -> '
+                 f'({results})')
+    outs = ", ".join(f"%r#{i}" for i in range(count))
+    lines.append(f'"func.return"({outs}) : ({results}) -> ()')
+    head, body = text.replace("func.func public @main", "func.func private @dynamic").split("{\n", 1)
+    params = ", ".join(f"%s{i}: {s}" for i, s in enumerate(given))
+    main = f"func.func public @main({params}) -> ({results}) {{\n" + "\n".join(lines) + "\n}\n"
+    with mlir.make_ir_context():
+        blob = mlir.module_to_bytecode(ir.Module.parse(f"{head}{{\n{main}{body}"))
+    refined = _jax.mlir.refine_polymorphic_shapes(blob, enable_shape_assertions=True, validate_static_shapes=True)
+    with mlir.make_ir_context():
+        static = str(ir.Module.parse(refined))
+    buffers = [jax.device_put(x) for x in args]
+    found = compile_text(static).execute_sharded(buffers).disassemble_into_single_device_arrays()
+    return [np.asarray(x[0]) for x in found]

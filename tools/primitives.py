@@ -20,6 +20,9 @@ RULE, NONE, UNDEFINED = "rule", "–", "undefined"
 
 # Gaps of primitives that JAX does not have, with the mathematical reason.
 NOT_DEFINED = {
+    ("transpose", "log2"): "is not linear",
+    ("transpose", "one_minus_square"): "is not linear",
+    ("transpose", "polynomial"): "is not linear",
     ("transpose", "random_gamma_grad"): "is not linear",
 }
 

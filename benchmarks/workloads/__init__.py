@@ -13,6 +13,7 @@ FAMILIES = (
     "indexing",
     "contractions",
     "convolutions",
+    "fourier",
     "training",
     "dispatch",
 )

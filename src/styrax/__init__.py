@@ -23,11 +23,12 @@ _HOMES = {
         "transfer_guard_host_to_device"),
     "core.arrays.devices": "Device Shard",
     "core.types.dtypes": "float0",
-    "core.arrays.mesh": "make_mesh set_mesh",
+    "core.arrays.mesh": "get_abstract_mesh get_mesh make_mesh set_mesh use_abstract_mesh",
     "core.arrays.shardings": "NamedSharding P:PartitionSpec",
     "core.tracing.trace": "ensure_compile_time_eval typeof",
     "lax.collectives.placing": "device_put reshard",
     "parallel.device_mapping": "pmap shard_map",
+    "parallel.axes": "smap",
     "placement": (
         "block_until_ready copy_to_host_async default_backend device_count device_get devices effects_barrier "
         "host_count host_id host_ids live_arrays local_device_count local_devices make_array_from_callback "
@@ -41,6 +42,7 @@ _HOMES = {
     "transforms.custom": "closure_convert custom_gradient custom_jvp custom_vjp",
     "transforms.jit": "clear_caches jit",
     "transforms.ref_indexing": "ds",
+    "transforms.pullbacks": "ad",
     "transforms.refs": "Ref empty_ref free_ref freeze new_ref",
     "transforms.scopes": "named_call named_scope",
 }
@@ -65,9 +67,13 @@ if TYPE_CHECKING:  # the same names for type checkers and editors
         dlpack,
         dtypes,
         errors,
+        example_libraries,
         experimental,
+        export,
         extend,
+        ffi,
         flatten_util,
+        image,
         interpreters,
         lax,
         lib,
@@ -91,7 +97,7 @@ if TYPE_CHECKING:  # the same names for type checkers and editors
     )
     from .core.arrays.array import Array
     from .core.arrays.devices import Device, Shard
-    from .core.arrays.mesh import make_mesh, set_mesh
+    from .core.arrays.mesh import get_abstract_mesh, get_mesh, make_mesh, set_mesh, use_abstract_mesh
     from .core.arrays.shardings import NamedSharding
     from .core.arrays.shardings import PartitionSpec as P
     from .core.settings.config import (
@@ -133,6 +139,7 @@ if TYPE_CHECKING:  # the same names for type checkers and editors
     from .core.types.avals import ShapeDtypeStruct
     from .core.types.dtypes import float0
     from .lax.collectives.placing import device_put, reshard
+    from .parallel.axes import smap
     from .parallel.device_mapping import pmap, shard_map
     from .placement import (
         block_until_ready,
@@ -177,12 +184,13 @@ if TYPE_CHECKING:  # the same names for type checkers and editors
     from .transforms.checkpoint import checkpoint as remat
     from .transforms.custom import closure_convert, custom_gradient, custom_jvp, custom_vjp
     from .transforms.jit import clear_caches, jit
+    from .transforms.pullbacks import ad
     from .transforms.ref_indexing import ds
     from .transforms.refs import Ref, empty_ref, free_ref, freeze, new_ref
     from .transforms.scopes import named_call, named_scope
 
     __all__ = [
-        "Array", "Device", "NamedSharding", "P", "Ref", "ShapeDtypeStruct", "Shard", "ad_checkpoint",
+        "Array", "Device", "NamedSharding", "P", "Ref", "ShapeDtypeStruct", "Shard", "ad", "ad_checkpoint",
         "allow_f16_reductions", "api_util", "array_garbage_collection_guard", "auto_pcast", "block_until_ready",
         "check_tracer_leaks", "checking_leaks", "checkpoint", "checkpoint_policies", "clear_caches",
         "closure_convert", "compat", "config", "copy_to_host_async", "core", "custom_batching", "custom_derivatives",
@@ -190,20 +198,23 @@ if TYPE_CHECKING:  # the same names for type checkers and editors
         "default_backend", "default_device", "default_matmul_precision", "default_prng_impl", "device_count",
         "device_get", "device_put", "devices", "disable_jit", "distributed", "dlpack", "ds", "dtypes",
         "effects_barrier", "empty_ref", "enable_checks", "enable_custom_prng", "enable_x64",
-        "ensure_compile_time_eval", "errors", "eval_shape", "experimental", "explain_cache_misses", "extend",
-        "flatten_util", "float0", "free_ref", "freeze", "fwd_and_bwd", "grad", "hessian", "host_count", "host_id",
-        "host_ids", "interpreters", "jacfwd", "jacobian", "jacrev", "jax2tf_associative_scan_reductions", "jit",
-        "jvp", "lax", "legacy_prng_key", "lib", "linear_transpose", "linearize", "live_arrays", "local_device_count",
-        "local_devices", "log_compiles", "make_array_from_callback", "make_array_from_process_local_data",
+        "ensure_compile_time_eval", "errors", "eval_shape", "example_libraries", "experimental",
+        "explain_cache_misses", "export", "extend",
+        "ffi", "flatten_util", "float0", "free_ref", "freeze", "fwd_and_bwd", "get_abstract_mesh", "get_mesh", "grad",
+        "hessian", "host_count", "host_id",
+        "host_ids", "image", "interpreters", "jacfwd", "jacobian", "jacrev", "jax2tf_associative_scan_reductions",
+        "jit", "jvp", "lax", "legacy_prng_key", "lib", "linear_transpose", "linearize", "live_arrays",
+        "local_device_count", "local_devices", "log_compiles", "make_array_from_callback",
+        "make_array_from_process_local_data",
         "make_array_from_single_device_arrays", "make_jaxpr", "make_mesh", "make_user_context", "memory",
         "monitoring", "named_call", "named_scope", "new_ref", "nn", "no_execution", "no_tracing", "numpy",
         "numpy_dtype_promotion", "numpy_rank_promotion", "ops", "placement", "pmap", "print_environment_info",
         "process_count", "process_index", "process_indices", "profiler", "pure_callback", "random", "ref", "remat",
         "remove_size_one_mesh_axis_from_type", "reshard", "scipy", "set_mesh", "shard_map", "sharding",
-        "softmax_custom_jvp", "stages", "test_util", "thread_guard", "threefry_partitionable", "transfer_guard",
+        "smap", "softmax_custom_jvp", "stages", "test_util", "thread_guard", "threefry_partitionable", "transfer_guard",
         "transfer_guard_device_to_device", "transfer_guard_device_to_host", "transfer_guard_host_to_device", "tree",
         "tree_util",
-        "typeof", "typing", "value_and_grad", "version", "vjp", "vmap",
+        "typeof", "typing", "use_abstract_mesh", "value_and_grad", "version", "vjp", "vmap",
     ]
 else:
     __getattr__, __dir__, __all__ = _names(__name__, _HOMES, _ALIASES, _MODULES)

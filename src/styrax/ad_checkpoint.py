@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from .transforms.checkpoint import checkpoint, checkpoint_name, print_saved_residuals
+from .transforms.checkpoint import checkpoint, checkpoint_name, name_p, print_saved_residuals
 from .transforms.checkpoint_policies import checkpoint_policies
 from .transforms.partial import Offloadable, Recompute, Saveable
 
 remat = checkpoint
 
 __all__ = [
-    "Offloadable", "Recompute", "Saveable", "checkpoint", "checkpoint_name", "checkpoint_policies",
+    "Offloadable", "Recompute", "Saveable", "checkpoint", "checkpoint_name", "checkpoint_policies", "name_p",
     "print_saved_residuals", "remat",
 ]

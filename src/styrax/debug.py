@@ -7,7 +7,9 @@ from .transforms.debugging import DebugEffect, OrderedDebugEffect, inspect_array
 from .transforms.debugging import debug_callback as callback
 from .transforms.debugging import debug_log as log
 from .transforms.debugging import debug_print as print
+from .transforms.drawings import visualize_array_sharding, visualize_sharding
 
 __all__ = [
     "DebugEffect", "OrderedDebugEffect", "breakpoint", "callback", "inspect_array_sharding", "log", "print",
+    "visualize_array_sharding", "visualize_sharding",
 ]

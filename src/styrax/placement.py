@@ -11,7 +11,9 @@ import numpy as np
 from .core.arrays import backends
 from .core.arrays.array import Array
 from .core.arrays.devices import Device, Sharding
+from .core.tracing.trace import Tracer
 from .core.trees import tree
+from .core.types.dtypes import ExtendedDType
 from .core.types.typing import ArrayLike, DTypeLike, PyTree
 from .lax.collectives.placing import device_put
 
@@ -63,7 +65,7 @@ def default_backend() -> str:
 
 
 def device_get(x: PyTree) -> PyTree:
-    """The arrays of a tree as NumPy arrays.
+    """The arrays of a tree as NumPy arrays; tracers and arrays of keys as they are.
 
     Example:
       >>> import styrax as jax
@@ -72,9 +74,9 @@ def device_get(x: PyTree) -> PyTree:
       array([0, 1, 2], dtype=int32)
     """
     def get(leaf: Any) -> Any:
-        if isinstance(leaf, Array) or hasattr(leaf, "__array__"):
-            return np.asarray(leaf)
-        return leaf
+        if isinstance(leaf, Tracer) or isinstance(getattr(leaf, "dtype", None), ExtendedDType):
+            return leaf
+        return np.asarray(leaf) if hasattr(leaf, "__array__") else leaf
 
     return tree.tree_map(get, x)
 

@@ -14,11 +14,13 @@ from .core.arrays.mesh import (
     use_abstract_mesh,
 )
 from .core.arrays.shardings import NamedSharding, PartitionSpec, make_single_device_sharding
+from .core.types.manual_axes import ManualAxisType
 from .lax.collectives.placing import reshard
+from .parallel.axes import auto_axes, explicit_axes
 from .parallel.device_mapping import Infer
 
 __all__ = [
-    "AbstractDevice", "AbstractMesh", "AxisType", "Infer", "Mesh", "NamedSharding", "PartitionSpec", "Sharding",
-    "SingleDeviceSharding", "get_abstract_mesh", "get_mesh", "make_single_device_sharding", "reshard", "set_mesh",
-    "use_abstract_mesh",
+    "AbstractDevice", "AbstractMesh", "AxisType", "Infer", "ManualAxisType", "Mesh", "NamedSharding", "PartitionSpec",
+    "Sharding", "SingleDeviceSharding", "auto_axes", "explicit_axes", "get_abstract_mesh", "get_mesh",
+    "make_single_device_sharding", "reshard", "set_mesh", "use_abstract_mesh",
 ]

@@ -10,10 +10,11 @@ from tests.compat.running import lines, run
 
 PUBLIC = (
     "ad_checkpoint api_util core custom_batching custom_derivatives debug distributed dlpack dtypes errors "
-    "experimental extend extend.backend extend.core extend.core.primitives extend.linear_util extend.random "
+    "experimental experimental.sparse experimental.sparse.bcoo "
+    "extend extend.backend extend.core extend.core.primitives extend.linear_util extend.random "
     "extend.source_info_util flatten_util interpreters interpreters.ad interpreters.batching interpreters.mlir "
-    "interpreters.partial_eval interpreters.xla lax lib lib.xla_bridge memory monitoring nn numpy profiler ref "
-    "sharding stages test_util tree tree_util typing version").split()
+    "interpreters.partial_eval interpreters.xla lax lib memory monitoring nn numpy profiler ref "
+    "scipy.sparse.linalg sharding stages test_util tree tree_util typing version").split()
 
 ABSENT = """
 import sys
@@ -45,6 +46,7 @@ for name in {PUBLIC!r}:
     assert module.__name__ == module.__spec__.name == "styrax." + name, (name, module.__spec__)
 from jax import lax, tree_util
 from jax.experimental import io_callback
+from jax.experimental.sparse.util import CuSparseEfficiencyWarning, SparseInfo
 import jax.scipy.special
 print(float(jax.jit(jax.grad(lambda x: jnp.sin(x) * x))(1.0)))
 """)

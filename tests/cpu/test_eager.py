@@ -89,3 +89,10 @@ def test_differences_are_compiled_once():
         np.testing.assert_array_equal(jnp.diff(jnp.arange(float(n)) ** 2), np.diff(np.arange(float(n)) ** 2))
     # what remains to be compiled are arange and power for the first of these sizes
     assert backend.eager.compiled <= before + 2
+
+
+def test_sizes_times_floats_are_numbers():
+    recorder = Recorder([6])
+    n = recorder.symbol(0)
+    assert (0.5 * n, n * 0.5, n + 0.5, 0.5 + n, n - 0.5, 0.5 - n) == (3.0, 3.0, 6.5, 6.5, 5.5, -5.5)
+    assert not recorder.admits([7]), "a size that became a number is fixed"

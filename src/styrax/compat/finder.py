@@ -43,6 +43,7 @@ ROOTS = {
     "jax._src.stages": "styrax.stages",
     "jax._src.tree": "styrax.tree",
     "jax._src.tree_util": "styrax.tree_util",
+    "jax.experimental.sparse.util": "styrax.experimental.sparse.counting",
     "jaxlib": "styrax.compat.jaxlib",
 }
 

@@ -6,7 +6,7 @@ from ..lazy import names
 
 _HOMES = {
     "core.types.avals": (
-        "AbstractRef AbstractToken AbstractValue ShapedArray abstract_token pytype_aval_mappings:aval_rules"),
+        "AbstractRef AbstractToken AbstractValue ShapedArray abstract_token Token pytype_aval_mappings:aval_rules"),
     "core.types.effects": "Effect Effects no_effects",
     "core.tracing.introspection": (
         "Atom ParamDict TraceTag Value call_impl eval_context find_top_trace gensym get_opaque_trace_state mapped_aval "
@@ -19,6 +19,7 @@ _HOMES = {
     "core.tracing.errors": "InconclusiveDimensionOperation JaxprTypeError",
     "core.types.physical": "physical_aval",
     "core.programs.primitive": "Primitive",
+    "core.settings": "config",
     "core.tracing.trace": (
         "Trace Tracer axis_size concrete_or_error ensure_compile_time_eval full_lower get_aval is_concrete "
         "set_current_trace take_current_trace to_concrete_value typeof valid_jaxtype"),

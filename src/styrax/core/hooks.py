@@ -15,7 +15,15 @@ it. The first reader loads the module that provides it, all later ones read an a
 | `adapt_trace` | `extend.traces` | `core.tracing.trace` | prepares a library's class of traces |
 | `trace_attribute` | `extend.traces` | `core.tracing.trace` | attributes of traces in older releases |
 | `wrap_function` | `extend.linear_util` | `transforms` | a function as libraries' transformations expect it |
+| `key_dtypes` | `lax.random_bits.prng` | `core.programs.serial` | the dtypes of random keys |
+| `key_checked` | `experimental.key_reuse._core` | `transforms.jit` | code that checks that no key is used twice |
+| `watch_keys` | `experimental.key_reuse._core` | `lax.random_bits` | has eager operations check it |
 | `stablehlo_text` | `xla.stablehlo` | `core.arrays.backends` | a program as a StableHLO module |
+| `StableHloModule` | `xla.stablehlo` | `interpreters` | a StableHLO module being printed |
+| `StableHloValue` | `xla.stablehlo` | `interpreters` | the class of its values |
+| `attribute_text` | `xla.literal_text` | `interpreters` | a value as an MLIR attribute |
+| `element_type` | `xla.literal_text` | `interpreters` | the MLIR type of elements of a dtype |
+| `type_text` | `xla.stablehlo` | `interpreters` | the MLIR type of an abstract value |
 
 Backends, of which there may be many, are entered in `core.arrays.backends.modules` by their platforms' names.
 """
@@ -39,7 +47,11 @@ PROVIDERS = {
     "transforms.jit": "apply_stateful:apply_primitive",
     "extend.traces": "adapt_trace trace_attribute",
     "extend.linear_util": "wrap_function:wrap_init",
-    "xla.stablehlo": "stablehlo_text:module_text",
+    "lax.random_bits.prng": "key_dtypes",
+    "xla.stablehlo": (
+        "StableHloModule:Module StableHloValue:Hlo stablehlo_text:module_text type_text"),
+    "xla.literal_text": "attribute_text element_type",
+    "experimental.key_reuse._core": "key_checked:checked watch_keys:watch_eager_operations",
 }
 
 __getattr__, __dir__, __all__ = names(__name__, PROVIDERS)

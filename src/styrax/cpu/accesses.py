@@ -12,6 +12,8 @@ from ..compile.lowering.scalars import NARROW_INTS, is_complex, part_dtype
 from .instructions import element_type, memory_type, rows, splat, suffix, vector
 from .writer import Lanes, Writer
 
+NOT_LINEAR = ("floordiv", "floormod", "min", "max")  # index operations that polynomials have as atoms
+
 
 class Values(Protocol):
     """What accesses need of the function's values: see `expressions.Values`."""
@@ -41,11 +43,11 @@ class Accesses:
 
     # -- memory ------------------------------------------------------------------------------------------
     def _guards(self, place: Expr) -> tuple[Expr, list[Expr]]:
-        """A place without its guards, and their conditions. Guards inside quotients and remainders stay: only their
-        conditions count."""
-        if place.op in ("floordiv", "floormod"):
+        """A place without its guards, and their conditions. Guards inside quotients, remainders and extrema stay: only
+        their conditions count."""
+        if place.op in NOT_LINEAR:
             return place, [c for a in place.args for c in self._guards(a)[1]]
-        if not any(a.op in ("guard", "floordiv", "floormod") for a in (place, *place.args)):
+        if not any(a.op == "guard" or a.op in NOT_LINEAR for a in (place, *place.args)):
             return place, []
         conditions: list[Expr] = []
         out = self.arena.int(0)
@@ -56,7 +58,7 @@ class Accesses:
                     conditions.append(a.args[0])
                     a, more = self._guards(a.args[1])
                     conditions += more
-                if a.op in ("floordiv", "floormod"):
+                if a.op in NOT_LINEAR:
                     conditions += self._guards(a)[1]
                 term = self.arena.imul(term, a)
             out = self.arena.iadd(out, term)
@@ -175,19 +177,23 @@ class Accesses:
         Where lanes are masked, the row alone is gathered."""
         buffer, part, row, count = e.attr
         (place,) = e.args
-        rows = [self.arena.node("load", (self.arena.iadd(place, r),), e.dtype, (buffer, part)) for r in range(count)]
+        height = count if part is None else count // 2  # (rows of complex numbers are two each)
+        rows = [self.arena.node("load", (self.arena.iadd(place, r),), e.dtype, (buffer, part)) for r in range(height)]
         if self.values.lanes is None or self.values.lanes.mask is not None or self.module.bounds or lanes != count:
             return self.load(rows[row], lanes)
-        t = memory_type(buffer.dtype)
+        t = memory_type(buffer.dtype) if part is None else element_type(part_dtype(buffer.dtype))
         lane, columns = self.values.lanes.var, []
         for column in range(lanes):
             step = self.arena.substitute(place, {lane: self.arena.iadd(lane, column)}, {})
-            columns.append(self._load_lanes(self._address(buffer, self.values.first(step), None), t, count, None))
-        names = [self._to_register(name, buffer, None, lanes) for name in self._transpose(columns, t, count)]
+            columns.append(self._load_lanes(self._address(buffer, self.values.first(step), part and 0), t, count,
+                                            None))
+        names = [self._to_register(name, buffer, part, lanes) for name in self._transpose(columns, t, count)]
         memo = self.writer.scopes[self.writer.at].memo
-        for r, name in enumerate(names):
-            memo[self.arena.node("transposed", e.args, e.dtype, (buffer, part, r, count))] = name
-        return names[row]
+        parts = (None,) if part is None else (0, 1)
+        for k, name in enumerate(names):
+            r, p = divmod(k, len(parts))
+            memo[self.arena.node("transposed", e.args, e.dtype, (buffer, parts[p], r, count))] = name
+        return names[row * len(parts) + (part or 0)]
 
     def _transpose(self, parts: list[str], t: str, n: int) -> list[str]:
         """n vectors of n lanes as the columns of what they were the rows of: log2(n) rounds of exchanges."""

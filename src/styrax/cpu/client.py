@@ -14,6 +14,7 @@ from ..compile.pipeline import Program, compile_to_loops, debugging
 from ..core.arrays.array import Array
 from ..core.arrays.backends import Backend
 from ..core.arrays.devices import Device
+from ..core.arrays.tokens import Token
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.tracing.trace import get_aval
 from ..core.types import physical
@@ -93,6 +94,8 @@ class CpuBackend:
     def devices(self) -> list[Device]:
         return self._devices
 
+    accept = staticmethod(llvm.accept)
+
     def compile(self, closed: ClosedJaxpr, *, name: str = "program", donated: Sequence[bool] = (),
                 sizes: Recorder | None = None, **_: Any) -> Executable:
         """The machine code of a program. With `sizes`, its shapes are known only when it is called."""
@@ -123,7 +126,7 @@ class CpuBackend:
 
     def put(self, value: Any, aval: ShapedArray, device: Any) -> Array:
         """A NumPy array or scalar as an array of our own (copied)."""
-        return value if isinstance(value, Array) else self._copy(value, aval, device)
+        return value if isinstance(value, (Array, Token)) else self._copy(value, aval, device)  # type: ignore[return-value]
 
     def operand(self, value: Any) -> Array:
         """An argument of an operation as an array. Numbers are kept: whoever gets one must not hand it out, since its

@@ -211,6 +211,10 @@ class Executable:
             return llvm.asm(self.ir)
         return self.ir if dialect == "llvm" else str(self.program)
 
+    def machine_code(self) -> dict[bytes, bytes]:
+        """The code, for `Backend.accept` in another process."""
+        return llvm.machine_code(self.library)
+
     def memory_analysis(self) -> tuple[int, int, int, int, int]:
         """Bytes of code, arguments, results, results in donated arguments, and workspace."""
         arguments = sum(int(b.nbytes) for b in self.program.inputs if b is not None)

@@ -225,6 +225,9 @@ class _Run:
         outs = [_view(addresses, *spec) for spec in call.outs]
         if self.error is None:
             try:
+                if call.in_place:
+                    call.function(ins, outs)
+                    return
                 for out, result in zip(outs, call.function(*ins), strict=True):
                     out[...] = result
                 return

@@ -73,11 +73,12 @@ class Host:
 class Library:
     """Loaded code. Addresses are valid while this object lives: whoever keeps one keeps the library too."""
 
-    __slots__ = ("__weakref__", "_addresses", "_owner", "name", "uses")
+    __slots__ = ("__weakref__", "_addresses", "_owner", "name", "source", "uses")
 
     def __init__(self, name: str, addresses: dict[str, int], owner: object):
         self.name, self._addresses, self._owner = name, addresses, owner
         self.uses: Sequence[Library] = ()  # what its code refers to
+        self.source: tuple[str, int] = "", 0  # the text that it was compiled from, and the level
 
     def address(self, symbol: str) -> int:
         """Address of an exported function or variable; KeyError if the module does not define it."""
@@ -94,6 +95,7 @@ class Library:
 
 _loaded: weakref.WeakValueDictionary[tuple, Library] = weakref.WeakValueDictionary()
 _stores: dict[str, store.Store] = {}
+_given: dict[bytes, bytes] = {}  # code from other processes, by its key
 
 
 def load(ir_text: str, name: str = "module", symbols: Mapping[str, int] | None = None, level: int = 1,
@@ -127,6 +129,7 @@ def load(ir_text: str, name: str = "module", symbols: Mapping[str, int] | None =
     if library is None:
         library = _from_blob(_blob(key, ir_text, level, again=True), name, find)
         assert library is not None
+    library.source = ir_text, level
     if share:
         # Two threads that compile the same at once both get a library; the later one stays.
         _loaded[memory_key] = library
@@ -168,6 +171,8 @@ def _key(ir_text: str, level: int) -> bytes:
 
 def _blob(key: bytes, ir_text: str, level: int, again: bool = False) -> bytes:
     """The code of a module: from the disk, or compiled (`again` where what lay there was of no use)."""
+    if key in _given and not again:
+        return _given[key]
     disk = _store()
     blob = disk.get(key) if disk is not None and not again else None
     if blob is not None:
@@ -181,6 +186,20 @@ def _blob(key: bytes, ir_text: str, level: int, again: bool = False) -> bytes:
     if disk is not None:
         disk.put(key, blob)
     return blob
+
+
+def machine_code(library: Library) -> dict[bytes, bytes]:
+    """The code of a library and of what it refers to, under keys that other processes on such machines find it by."""
+    found = {}
+    for part in (*library.uses, library):
+        key = _key(*part.source)
+        found[key] = _blob(key, *part.source)
+    return found
+
+
+def accept(code: Mapping[bytes, bytes]) -> None:
+    """Takes what `machine_code` gave in another process: programs that need it are not compiled."""
+    _given.update(code)
 
 
 def _from_blob(blob: bytes, name: str, find: Callable[[str], int]) -> Library | None:

@@ -1,49 +1,32 @@
-"""How the elements of an array lie in memory: row after row."""
+"""How the elements of an array lie in memory."""
 
 from __future__ import annotations
 
-from typing import Any
+import numpy as np
 
-from ..core.arrays.devices import Device, Sharding
-
-
-class Layout:
-    """The order of an array's dimensions in memory, from the slowest to the fastest."""
-
-    __slots__ = ("major_to_minor", "sub_byte_element_size_in_bits", "tiling")
-
-    def __init__(self, major_to_minor: tuple[int, ...], tiling: Any = None, sub_byte_element_size_in_bits: int = 0):
-        self.major_to_minor = tuple(major_to_minor)
-        self.tiling = tiling
-        self.sub_byte_element_size_in_bits = sub_byte_element_size_in_bits
-
-    def _key(self) -> tuple:
-        return self.major_to_minor, self.tiling, self.sub_byte_element_size_in_bits
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Layout) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
-    def __repr__(self) -> str:
-        return f"Layout(major_to_minor={self.major_to_minor}, tiling={self.tiling})"
+from ..core.arrays.layouts import Format, Layout
+from ..core.trees import tree, tree_paths
+from ..core.types.typing import PyTree
+from ..lax.shaping.annotations import layout_constraint_p
 
 
-class Format:
-    """A layout and a sharding."""
+def with_layout_constraint(x: PyTree, layouts: PyTree) -> PyTree:
+    """Arrays that are to lie in memory in a given order. On CPUs they lie row after row in any case.
 
-    __slots__ = ("layout", "sharding")
+    Args:
+      x: a tree of arrays.
+      layouts: their `Layout`s: a tree like `x`, or a prefix of it.
 
-    def __init__(self, layout: Layout | None = None, sharding: Sharding | Device | None = None):
-        self.layout = layout
-        self.sharding = sharding
+    Raises:
+      ValueError: a layout orders more or fewer dimensions than the array has.
+    """
+    leaves, treedef = tree.tree_flatten(x)
+    found = tree_paths.broadcast_prefix(layouts, x, is_leaf=lambda leaf: isinstance(leaf, Layout))
+    for leaf, layout in zip(leaves, found, strict=True):
+        if sorted(layout.major_to_minor) != list(range(np.ndim(leaf))):
+            raise ValueError(f"the layout {layout} does not order the dimensions of an array of shape {np.shape(leaf)}")
+    return tree.tree_unflatten(treedef, [
+        layout_constraint_p.bind(leaf, layout=layout) for leaf, layout in zip(leaves, found, strict=True)])
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Format) and (self.layout, self.sharding) == (other.layout, other.sharding)
 
-    def __hash__(self) -> int:
-        return hash((self.layout, self.sharding))
-
-    def __repr__(self) -> str:
-        return f"Format(layout={self.layout}, sharding={self.sharding})"
+__all__ = ["Format", "Layout", "with_layout_constraint"]

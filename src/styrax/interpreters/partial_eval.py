@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..core.programs.dead_code import dce_call, dce_closed, dce_jaxpr, dce_jaxpr_consts
-from ..core.programs.jaxpr import Jaxpr, JaxprEqn
+from ..core.programs.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, close_jaxpr, no_debug_info
 from ..core.programs.rules import dces as dce_rules
 from ..core.programs.rules import partial_eval_jaxpr_customs as partial_eval_jaxpr_custom_rules
 from ..core.programs.rules import partial_evals as custom_partial_eval_rules
@@ -21,6 +21,9 @@ from ..transforms.partial import (
 )
 from ..transforms.partial import PartialTrace as JaxprTrace
 from ..transforms.partial import PartialTracer as JaxprTracer
+from ..transforms.partial import (
+    partial_eval_jaxpr as partial_eval_jaxpr_nounits,
+)
 
 
 class PartialVal(tuple):
@@ -94,8 +97,39 @@ def dce_jaxpr_closed_call_rule(used_outputs: list[bool], eqn: JaxprEqn) -> tuple
                     lambda new, _: {"params": {**eqn.params, "call_jaxpr": new}, "effects": new.effects})
 
 
+def dce_jaxpr_call_rule(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
+    """The rule of dead-code elimination for equations whose parameter `call_jaxpr` is a program without constants."""
+    return dce_call(used_outputs, eqn, lambda: dce_jaxpr(eqn.params["call_jaxpr"], used_outputs),
+                    lambda new, _: {"params": {**eqn.params, "call_jaxpr": new}, "effects": new.effects})
+
+
+def abstract_eval_fun(fun: Callable[..., Sequence[Any]], *avals: AbstractValue, debug_info: DebugInfo = no_debug_info,
+                      **params: Any) -> list[AbstractValue]:
+    """The types of the results of a function of flat arguments."""
+    return trace_to_jaxpr(lambda *xs: fun(*xs, **params), avals, debug_info).out_avals
+
+
+def convert_constvars_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
+    """The program with its constants as leading arguments."""
+    return jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
+
+
+def move_binders_to_back(closed: ClosedJaxpr, to_move: Sequence[bool]) -> ClosedJaxpr:
+    """The program with the inputs that are marked after the others."""
+    pairs = list(zip(closed.jaxpr.invars, to_move, strict=True))
+    invars = [v for v, moved in pairs if not moved] + [v for v, moved in pairs if moved]
+    return ClosedJaxpr(closed.jaxpr.replace(invars=invars, debug_info=no_debug_info), closed.consts)
+
+
+def prune_closed_jaxpr_outputs(closed: ClosedJaxpr, used_outputs: Sequence[bool]) -> ClosedJaxpr:
+    """The program without some of its results; all of its inputs stay."""
+    return dce_closed(closed, used_outputs, True)[0]
+
+
 __all__ = [
-    "DynamicJaxprTracer", "JaxprTrace", "JaxprTracer", "PartialVal", "custom_partial_eval_rules",
-    "dce_jaxpr", "dce_jaxpr_closed_call_rule", "dce_jaxpr_consts", "dce_rules", "partial_eval_jaxpr_custom",
-    "partial_eval_jaxpr_custom_rules", "trace_to_jaxpr_dynamic", "trace_to_jaxpr_nounits",
+    "DynamicJaxprTracer", "JaxprTrace", "JaxprTracer", "PartialVal", "abstract_eval_fun", "close_jaxpr",
+    "convert_constvars_jaxpr", "custom_partial_eval_rules", "dce_jaxpr", "dce_jaxpr_call_rule",
+    "dce_jaxpr_closed_call_rule", "dce_jaxpr_consts", "dce_rules", "move_binders_to_back", "partial_eval_jaxpr_custom",
+    "partial_eval_jaxpr_custom_rules", "partial_eval_jaxpr_nounits", "prune_closed_jaxpr_outputs",
+    "trace_to_jaxpr_dynamic", "trace_to_jaxpr_nounits",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..core.arrays import backends
+from ..core.arrays.backends import Backend
 from ..core.programs.primitive import Primitive
 from ..core.types.avals import aval_rules as pytype_aval_mappings
 from ..core.types.avals import canonicalizers as canonicalize_dtype_handlers
@@ -14,4 +15,4 @@ def apply_primitive(prim: Primitive, *args: PyTree, **params: PyTree) -> PyTree:
     return backends.apply_primitive(prim, args, params)
 
 
-__all__ = ["apply_primitive", "canonicalize_dtype_handlers", "pytype_aval_mappings"]
+__all__ = ["Backend", "apply_primitive", "canonicalize_dtype_handlers", "pytype_aval_mappings"]

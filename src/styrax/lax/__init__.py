@@ -7,6 +7,7 @@ from typing import Any as _Any
 
 from .collectives import replicas as _replicas
 from .collectives.axis_reductions import pmax, pmax_p, pmean, pmin, pmin_p, psum, psum_p
+from .collectives.casts import pcast, stage_p
 from .collectives.communication import (
     all_gather,
     all_gather_p,
@@ -23,6 +24,8 @@ from .collectives.communication import (
 )
 from .collectives.named_axes import axis_index, axis_index_p, axis_size
 from .collectives.placing import device_put_p, sharding_constraint_p, with_sharding_constraint
+from .collectives.ragged_exchange import ragged_all_to_all, ragged_all_to_all_p
+from .collectives.sends import precv, precv_p, psend, psend_p
 from .control_flow import loop_rules as _loop_rules
 from .control_flow import scan_reverse as _scan_reverse
 from .control_flow import scan_rules as _scan_rules
@@ -33,6 +36,7 @@ from .control_flow.loops import fori_loop, while_loop, while_p
 from .control_flow.platforms import platform_dependent
 from .control_flow.scans import map, scan, scan_p
 from .control_flow.solvers import custom_linear_solve, custom_root, linear_solve_p
+from .control_flow.token_order import after_all, after_all_p, create_token, create_token_p
 from .elementwise.arithmetic import (
     add,
     add_p,
@@ -163,6 +167,8 @@ from .elementwise.functions import (
     log,
     log1p,
     log1p_p,
+    log2,
+    log2_p,
     log_p,
     logistic,
     logistic_p,
@@ -197,6 +203,7 @@ from .elementwise.incomplete import (
     random_gamma_grad_p,
     regularized_incomplete_beta_p,
 )
+from .elementwise.polynomial_values import one_minus_square, one_minus_square_p, polynomial, polynomial_p
 from .elementwise.special import (
     bessel_i0e,
     bessel_i0e_p,
@@ -217,6 +224,7 @@ from .elementwise.special import (
     zeta,
     zeta_p,
 )
+from .fourier import FftType, fft, fft_p
 from .indexing.dimension_numbers import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers
 from .indexing.gather import gather, gather_p, index_take
 from .indexing.scatter import (

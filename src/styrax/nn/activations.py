@@ -10,6 +10,7 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
+from styrax.core.types.dims import canonical_dim
 from styrax.core.types.typing import ArrayLike, Axis, AxisName, DTypeLike
 from styrax.numpy.binary import add, divide, equal, logaddexp, multiply, power, subtract
 from styrax.numpy.broadcasting import choose_elements
@@ -494,7 +495,7 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, a
     """
     from styrax.core.tracing.trace import concrete_or_error
 
-    number = concrete_or_error(lambda n: n.__index__(), num_classes,
+    number = concrete_or_error(canonical_dim, num_classes,
                                "The error arose in jax.nn.one_hot argument `num_classes`.")
     kind = default_float() if dtype is None else user_dtype(dtype, "one_hot")
     if isinstance(axis, str):

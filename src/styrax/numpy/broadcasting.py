@@ -9,6 +9,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.types.dims import is_symbolic
 from styrax.core.types.typing import ArrayLike, ShapeLike, ShardingLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
@@ -26,6 +27,8 @@ def canonical_shape(shape: Any) -> tuple:
 
 
 def _size(d: Any) -> Any:
+    if is_symbolic(d):
+        return d
     index = getattr(type(d), "__index__", None)
     if index is None:
         raise TypeError("not an integer")

@@ -12,6 +12,7 @@ from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
 from styrax.core.tracing.trace import concrete_or_error
+from styrax.core.types.dims import is_symbolic
 from styrax.core.types.typing import ArrayLike, DTypeLike, NestedArrayLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
@@ -240,10 +241,12 @@ def _split(name: str, ary: Any, indices_or_sections: Any, axis: int, equal: bool
         bounds = np.concatenate([[0], np.where(bounds < 0, bounds + size, bounds), [size]]).astype(np.int64)
         bounds = np.clip(bounds, 0, size)
     else:
-        parts = concrete_or_error(np.int64, sections, f"in jax.numpy.{name} argument 1")
+        parts = concrete_or_error(operator.index, sections, f"in jax.numpy.{name} argument 1")
         each, rest = divmod(size, parts)
         if rest and equal:
             raise ValueError(f"array split does not result in an equal division: rest is {rest}")
+        if is_symbolic(each):
+            return list(lax.split(ary, (each,) * int(parts), axis=axis))
         bounds = np.concatenate([np.arange(rest + 1) * (each + 1),
                                  np.arange(1, parts - rest + 1) * each + rest * (each + 1)])
     if np.any(bounds[1:] < bounds[:-1]):

@@ -11,6 +11,7 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays import backends
 from styrax.core.arrays.array import Array
+from styrax.core.arrays.constants import constant
 from styrax.core.tracing.trace import Tracer
 from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray
@@ -97,8 +98,8 @@ def place(x: Any, device: Any) -> Array:
 
 
 def put(value: np.ndarray, weak: bool = False, device: Any = None) -> Array:
-    """A NumPy array of a canonical dtype as an array of ours."""
-    return place(backends.get().put(value, ShapedArray(value.shape, value.dtype, weak), None), device)
+    """A NumPy array of a canonical dtype as an array of ours, or a scalar as a literal of the program being written."""
+    return place(constant(value, ShapedArray(value.shape, value.dtype, weak)), device)
 
 
 def _from_object(x: Any, dtype: Any, copy: bool, device: Any) -> Array:

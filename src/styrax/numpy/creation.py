@@ -15,6 +15,7 @@ from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
 from styrax.core.tracing.trace import Tracer, concrete_or_error
 from styrax.core.types import dtypes
+from styrax.core.types.dims import canonical_dim, is_symbolic, larger
 from styrax.core.types.typing import (
     ArrayLike,
     DeviceLike,
@@ -211,7 +212,7 @@ def arange(start: ArrayLike | Dim, stop: ArrayLike | Dim | None = None, step: Ar
         start = _bound(start, "stop")
         if dtype is None:
             dtype = _range_dtype(start)
-        length = max(0, int(math.ceil(np.real(start))))  # type: ignore[arg-type]
+        length: Any = start if is_symbolic(start) else max(0, int(math.ceil(np.real(start))))  # type: ignore[arg-type]
         return place(_iota(dtype, length), place_)
     start = _bound(start, "start")
     if stop is None:
@@ -226,9 +227,9 @@ def arange(start: ArrayLike | Dim, stop: ArrayLike | Dim | None = None, step: Ar
         simple = False
     if dtype is None:
         dtype = _range_dtype(start, stop, step)
-    if np.asarray(step).item() == 0:
+    if not is_symbolic(step) and np.asarray(step).item() == 0:
         raise ZeroDivisionError("division by zero")
-    length = max(0, int(math.ceil((np.asarray(stop).item() - np.asarray(start).item()) / np.asarray(step).item())))
+    length = _range_length(_number(start), _number(stop), _number(step))
     out = _iota(dtype, length)
     if not simple:
         out = lax.mul(convert(_number(step), dtype), out)
@@ -236,6 +237,12 @@ def arange(start: ArrayLike | Dim, stop: ArrayLike | Dim | None = None, step: Ar
     if _number(start) == 0:
         return place(out, place_)
     return place(lax.add(convert(_number(start), dtype), out), place_)
+
+
+def _range_length(start: Any, stop: Any, step: Any) -> Any:
+    if any(map(is_symbolic, (start, stop, step))):
+        return larger(0, -((start - stop) // step))
+    return max(0, int(math.ceil((stop - start) / step)))
 
 
 def _number(x: Any) -> Any:
@@ -251,7 +258,7 @@ def _bound(x: Any, name: str) -> Any:
         x = concrete_or_error(None, x, f"It arose in the jnp.arange argument '{name}'")
     if x is None:
         raise TypeError("must be real number, not NoneType")
-    if isinstance(x, (int, float)) and not isinstance(x, np.generic):
+    if (isinstance(x, (int, float)) and not isinstance(x, np.generic)) or is_symbolic(x):
         return x
     value = np.asarray(x)
     if value.dtype.kind in "SUO":
@@ -266,7 +273,7 @@ def _bound(x: Any, name: str) -> Any:
 
 
 def _range_dtype(*bounds: Any) -> Any:
-    return result_typed(*bounds)[0]
+    return result_typed(*(0 if is_symbolic(b) else b for b in bounds))[0]
 
 
 @partial(jit, static_argnames=("num", "endpoint", "retstep", "dtype", "axis"))
@@ -276,7 +283,7 @@ def _linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retst
     result = computed if dtype is None else dtype
     compute = to_inexact(dtypes.promote_types(result, computed)) if dtype is not None else computed
     shape = tuple(lax.broadcast_shapes(shape_of(start), shape_of(stop)))
-    axis = axis_index(axis, len(shape) + 1)
+    axis = range(len(shape) + 1)[axis]  # IndexError outside, as JAX's
     start, stop = convert(start, compute), convert(stop, compute)
     start, stop = spread(start, shape), spread(stop, shape)
     column = (*shape[:axis], 1, *shape[axis:])
@@ -417,8 +424,8 @@ def eye(N: Dim, M: Dim | None = None, k: int | ArrayLike = 0, dtype: DTypeLike |
              [0., 0., 1.]], dtype=float32)
     """
     kind = user_dtype(float if dtype is None else dtype, "eye")
-    rows = operator.index(concrete_or_error(None, N, "'N' argument of jnp.eye()"))
-    columns = rows if M is None else operator.index(concrete_or_error(None, M, "'M' argument of jnp.eye()"))
+    rows = canonical_dim(concrete_or_error(None, N, "'N' argument of jnp.eye()"))
+    columns = rows if M is None else canonical_dim(concrete_or_error(None, M, "'M' argument of jnp.eye()"))
     if rows < 0 or columns < 0:
         raise ValueError(f"negative dimensions are not allowed, got {rows} and {columns}")
     if isinstance(k, Tracer) or is_array(k):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,75 +14,99 @@ from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
 from styrax.core.tracing.trace import concrete_or_error
+from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, Axis, DeviceLike, DTypeLike, Shape
+from styrax.transforms.jit import fused
 
 from .binary import divide, multiply
 from .complex_parts import conj
 from .conversion import asarray, place
 from .indexing import gather_elements
-from .promotion import arrays, axis_indices, check_arraylike, convert, default_float, to_complex, to_inexact, user_dtype
+from .promotion import arrays, axis_index, check_arraylike, convert, default_float, to_complex, to_inexact, user_dtype
 from .shaping import moveaxis, roll
 
+AT_ONCE = 3  # axes that the primitive transforms
 FFT, IFFT, RFFT, IRFFT = lax.FftType.FFT, lax.FftType.IFFT, lax.FftType.RFFT, lax.FftType.IRFFT
 
 
-def _transform(name: str, kind: Any, a: Any, s: Shape | None, axes: Any, norm: str | None) -> Any:
+NORMS = (None, "backward", "ortho", "forward")
+
+
+def _check_norm(norm: str | None) -> None:
+    if norm not in NORMS:
+        raise ValueError(f'Invalid norm value {norm}; should be "backward","ortho" or "forward".')
+
+
+def _transform(name: str, kind: lax.FftType, a: Any, s: Shape | None, axes: Sequence[int] | None,
+               norm: str | None) -> Any:
     full = f"jax.numpy.fft.{name}"
     (a,) = arrays(full, a)
     a = asarray(a)
     if s is not None:
         s = tuple(map(operator.index, s))
-        if any(n < 0 for n in s):
-            raise ValueError(f"Shape should be non-negative, got {s}.")
+        if any(n <= 0 for n in s):
+            raise ValueError("Shape should be positive.")
     if s is not None and axes is not None and len(s) != len(axes):
-        raise ValueError(f"{full} does not support s with a different number of entries than axes")
+        raise ValueError("Shape and axes have different lengths.")
+    _check_norm(norm)
     if axes is None:
-        axes = tuple(range(a.ndim)) if s is None else tuple(range(a.ndim - len(s), a.ndim))
-    axes = tuple(map(operator.index, axes))
+        axes = range(a.ndim) if s is None else range(a.ndim - len(s), a.ndim)
     if len(set(axes)) != len(axes):
         raise ValueError(f"{full} does not support repeated axes. Got axes {axes}.")
-    if any(not -a.ndim <= i < a.ndim for i in axes):
-        raise ValueError(f"{full} only supports axes in range(-{a.ndim}, {a.ndim}) , got axes {axes}.")
-    if norm not in (None, "backward", "ortho", "forward"):
-        raise ValueError(f'Invalid norm value {norm}; should be "backward", "ortho" or "forward".')
-    places = axis_indices(axes, a.ndim)
+    if s is not None and len(s) > a.ndim:
+        raise ValueError(f"{full}: an array of shape {a.shape} has not the axes for lengths {s}")
+    places = tuple(axis_index(axis, a.ndim) for axis in axes)
+    if len(set(places)) != len(places):
+        raise TypeError(f"{full}: axes {axes} name an axis of an array of shape {a.shape} twice")
+    if kind == RFFT and np.issubdtype(a.dtype, np.complexfloating):
+        raise ValueError("only real valued inputs supported for rfft")
+    if not places:
+        kept = to_inexact(a.dtype)
+        return convert(a, kept if kind == RFFT else to_complex(kept))
+    return _along_axes(a, kind, s, places, norm)
+
+
+@partial(fused, static_argnames=("kind", "s", "places", "norm"))
+def _along_axes(a: Any, kind: lax.FftType, s: Shape | None, places: tuple[int, ...], norm: str | None) -> Any:
+    """The transform along axes that are counted from the front."""
     # The primitive transforms the last axes.
-    last = tuple(range(a.ndim - len(axes), a.ndim))
+    last = tuple(range(a.ndim - len(places), a.ndim))
     moved = places != last
     if moved:
         a = moveaxis(a, places, last)
-    real_input, real_output = kind == RFFT, kind == IRFFT
-    if real_input and np.issubdtype(a.dtype, np.complexfloating):
-        raise TypeError(f"only real valued inputs supported for {name}")
     if s is None:
-        lengths = tuple(a.shape[i] for i in last)
-        if real_output:
+        lengths = tuple(operator.index(a.shape[i]) for i in last)
+        if kind == IRFFT:
             lengths = (*lengths[:-1], max(0, 2 * (lengths[-1] - 1)))
     else:
-        lengths = s
-        shape = list(lengths)
-        if real_output:
-            shape[-1] = shape[-1] // 2 + 1
-        a = _fitted(a, shape)
-    if not lengths:
-        return convert(a, to_complex(to_inexact(a.dtype)))
-    if any(n == 0 for n in lengths):
-        raise ValueError(f"{full}: invalid number of data points (0) specified.")
-    if not real_input:
-        a = convert(a, to_complex(to_inexact(a.dtype)))
-    else:
-        a = convert(a, to_inexact(a.dtype))
-    out = lax.fft(a, kind, lengths)
+        lengths = tuple(map(operator.index, s))
+        a = _fitted(a, (*lengths[:-1], lengths[-1] // 2 + 1) if kind == IRFFT else lengths)
+    out = _along_last(a, kind, lengths)
     factor = _scale(norm, lengths, kind in (FFT, RFFT))
     if factor is not None:
         out = lax.mul(out, convert(factor, out.dtype))
     return moveaxis(out, last, places) if moved else out
 
 
+def _along_last(a: Any, kind: lax.FftType, lengths: tuple[int, ...]) -> Any:
+    """The transform along any number of last axes; the primitive takes three at a time."""
+    count = len(lengths)
+    if count <= AT_ONCE:
+        return lax.fft(a, kind, lengths)
+    # Real data are what the last axes begin with, or end with.
+    others, first = lengths[:-AT_ONCE], lengths[-AT_ONCE:]
+    home = tuple(range(a.ndim - count, a.ndim - AT_ONCE))
+    end = tuple(range(a.ndim - len(others), a.ndim))
+    if kind == IRFFT:
+        return lax.fft(moveaxis(_along_last(moveaxis(a, home, end), IFFT, others), end, home), kind, first)
+    a = moveaxis(lax.fft(a, kind, first), home, end)
+    return moveaxis(_along_last(a, FFT if kind == RFFT else kind, others), end, home)
+
+
 def _scale(norm: str | None, lengths: tuple, forward: bool) -> float | None:
     """What a transform is multiplied by beyond the primitive, which divides inverse ones by their length."""
     size = math.prod(lengths)
-    if norm in (None, "backward"):
+    if norm in (None, "backward") or size == 0:
         return None
     if norm == "ortho":
         return 1 / math.sqrt(size) if forward else math.sqrt(size)
@@ -101,12 +126,16 @@ def _fitted(a: Any, shape: Sequence[int]) -> Any:
     return a
 
 
-def _one_axis(name: str, kind: Any, a: Any, n: int | None, axis: Any, norm: str | None) -> Any:
-    axis = -1 if axis is None else axis
-    if isinstance(axis, (list, tuple)) or isinstance(n, (list, tuple)):
-        raise ValueError(f"jax.numpy.fft.{name} does not support multiple axes or lengths. Please use "
-                         f"jax.numpy.fft.{name}n. Got axis = {axis!r}, n = {n!r}.")
-    return _transform(name, kind, a, None if n is None else [n], [axis], norm)
+def _check_axis(name: str, axis: Any) -> None:
+    if isinstance(axis, (list, tuple)):
+        raise ValueError(f"jax.numpy.fft.{name} does not support multiple axes. Please use jax.numpy.fft.{name}n. "
+                         f"Got axis = {axis!r}.")
+
+
+def _one_axis(name: str, kind: lax.FftType, a: Any, n: int | None, axis: int | None, norm: str | None) -> Any:
+    _check_axis(name, axis)
+    return _transform(name, kind, a, None if n is None else (operator.index(n),), None if axis is None else (axis,),
+                      norm)
 
 
 _DOC_1 = """The {} of `a` along an axis.
@@ -175,63 +204,68 @@ irfft2 = _make_n("irfft2", IRFFT, "real inverse of `rfft2`", True)
 
 def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The real transform of data with Hermitian symmetry, given by its first half. Arguments as for `fft`."""
-    (a,) = arrays("jax.numpy.fft.hfft", a)
-    out = irfft(conj(asarray(a)), n=n, axis=axis, norm=None)
-    length = out.shape[axis]
-    if norm in (None, "backward"):
-        return multiply(out, length)
-    if norm == "ortho":
-        return multiply(out, math.sqrt(length))
-    if norm == "forward":
+    _check_axis("hfft", axis)
+    a = conj(a)
+    _check_norm(norm)
+    length = 2 * (a.shape[axis] - 1) if n is None else operator.index(n)
+    out = _one_axis("hfft", IRFFT, a, n, axis, None)
+    if length <= 0 or norm == "forward":
         return out
-    raise ValueError(f'Invalid norm value {norm}; should be "backward", "ortho" or "forward".')
+    return multiply(out, math.sqrt(length) if norm == "ortho" else length)
 
 
 def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The inverse of `hfft`. Arguments as for `fft`."""
-    (a,) = arrays("jax.numpy.fft.ihfft", a)
+    _check_axis("ihfft", axis)
     a = asarray(a)
+    _check_norm(norm)
+    out = conj(_one_axis("ihfft", RFFT, a, n, axis, None))
     length = a.shape[axis] if n is None else n
-    out = conj(rfft(a, n=n, axis=axis, norm=None))
-    if norm in (None, "backward"):
-        return divide(out, length)
-    if norm == "ortho":
-        return divide(out, math.sqrt(length))
     if norm == "forward":
         return out
-    raise ValueError(f'Invalid norm value {norm}; should be "backward", "ortho" or "forward".')
+    return divide(out, math.sqrt(length) if norm == "ortho" else length)
 
 
-def _frequencies(n: Any, d: Any, dtype: Any, name: str) -> tuple[int, Any, Any]:
-    n = operator.index(concrete_or_error(None, n, f"The error arose in jnp.fft.{name} argument `n`"))
+def _frequencies(n: Any, d: Any, dtype: Any, name: str, count: Callable[[int], np.ndarray],
+                 device: DeviceLike | None) -> Array:
+    if isinstance(n, (list, tuple)):
+        raise ValueError(f"The n argument of jax.numpy.fft.{name} only takes an int. Got n = {list(n)}.")
+    n = concrete_or_error(None, n, f"The error arose in jnp.fft.{name} argument `n`")
+    if np.ndim(n):
+        raise ValueError(f"The n argument of jax.numpy.fft.{name} only takes an int. Got an array of shape "
+                         f"{np.shape(n)}.")
+    n = operator.index(n)
     if isinstance(d, (list, tuple)):
         raise ValueError(f"The d argument of jax.numpy.fft.{name} only takes a single value. Got d = {list(d)}.")
-    return n, d, default_float() if dtype is None else user_dtype(dtype, name)
+    kind = default_float() if dtype is None else user_dtype(dtype, name)
+    floating = dtypes.to_floating_dtype(kind)
+    step = convert(n * float(d) if not hasattr(d, "aval") else multiply(d, n), floating)
+    out = divide(convert(asarray(count(n)), floating), step)
+    return place(convert(out, kind) if kind.kind == "c" else out, device)
 
 
 def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Array:
-    """The frequencies of a transform of length n of samples with spacing d."""
-    from .binary import remainder, subtract
+    """The frequencies of a transform of `n` samples with spacing `d`: shape [n], of `dtype`, by default floating.
 
-    n, d, kind = _frequencies(n, d, dtype, "fftfreq")
-    half = n // 2
-    i = lax.iota(kind, n)
-    numbers = subtract(remainder(lax.add(i, convert(half, kind)), n), half)
-    return place(divide(numbers, convert(n * d if not hasattr(d, "aval") else multiply(d, n), kind)), device)
+    Raises ValueError where `n` or `d` are several numbers.
+    """
+    out = _frequencies(n, d, dtype, "fftfreq", lambda n: (np.arange(max(n, 0)) + n // 2) % max(n, 1) - n // 2, device)
+    return out if dtype is None else convert(out, user_dtype(dtype, "fftfreq"))
 
 
 def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Array:
-    """The frequencies of an `rfft` of length n of samples with spacing d."""
-    n, d, kind = _frequencies(n, d, dtype, "rfftfreq")
-    return place(divide(lax.iota(kind, n // 2 + 1), convert(n * d if not hasattr(d, "aval") else multiply(d, n), kind)),
-                 device)
+    """The frequencies of an `rfft` of `n` samples with spacing `d`: shape [n // 2 + 1], of `dtype` if that is floating.
+
+    Raises ValueError where `n` or `d` are several numbers.
+    """
+    return _frequencies(n, d, dtype, "rfftfreq", lambda n: np.arange(n // 2 + 1), device)
 
 
 def _shifted(x: Any, axes: Any, name: str, shift: Callable[[int], int]) -> Any:
     check_arraylike(name, x)
     x = asarray(x)
     axes = tuple(range(x.ndim)) if axes is None else (axes,) if isinstance(axes, int) else tuple(axes)
-    return roll(x, tuple(shift(x.shape[i]) for i in axes), axes)
+    return roll(x, tuple(shift(x.shape[i]) for i in axes), axes) if axes else x
 
 
 def fftshift(x: ArrayLike, axes: Axis = None) -> Array:

@@ -19,7 +19,7 @@ from styrax.core.arrays.array import Array
 from styrax.core.tracing import errors
 from styrax.core.tracing.trace import Tracer, current_trace
 from styrax.core.types import dtypes
-from styrax.core.types.dims import Dim
+from styrax.core.types.dims import Dim, is_symbolic, larger, smaller
 
 from .broadcasting import spread_all
 from .conversion import asarray
@@ -213,10 +213,8 @@ def _static_slice(item: slice, size: Any, position: int) -> Slice:
         raise IndexError(f"Slice entries must be static integers. Got slice({text}) at position {position}")
     if item == slice(None) and type(size) is not int:
         return Slice(0, 1, size, size)
-    if type(size) is Dim:
+    if type(size) is not int or any(is_symbolic(b) for b in bounds):
         return _generic_slice(item, size)
-    if type(size) is not int:
-        raise IndexError(f"Cannot take a slice {item} of an axis of symbolic size {size}")
     start, stop, step = slice(*(b if b is None else operator.index(b) for b in bounds)).indices(size)
     length = len(range(start, stop, step))
     return Slice(start if length else 0, step if length else 1, length, size)
@@ -232,17 +230,17 @@ def _generic_slice(item: slice, size: Any) -> Slice:
     def bound(b: Any, default: Any) -> Any:
         if b is None:
             return default
-        if type(b) is not Dim:
+        if not is_symbolic(b):
             b = operator.index(b)
-        if b < 0:
-            b = b + size
-        return low if b < low else high if b > high else b
+        return larger(low, smaller(high, b + size if b < 0 else b))
 
     start, stop = bound(item.start, low if step > 0 else high), bound(item.stop, high if step > 0 else low)
     span = stop - start if step > 0 else start - stop
+    if type(size) is not Dim:  # nothing can be asked
+        return Slice(start, step, larger(0, (span + abs(step) - 1) // abs(step)), size)
     if span <= 0:
-        return Slice(0, 1, 0, size)
-    return Slice(start, step, (span - 1) // abs(step) + 1, size)
+        return Slice(0, 1, 0, size)  # type: ignore[arg-type]
+    return Slice(start, step, (span - 1) // abs(step) + 1, size)  # type: ignore[arg-type]
 
 
 # -- reads -----------------------------------------------------------------------------------------
@@ -340,7 +338,7 @@ def _static_read(x: Any, entries: list[Any], new: list[int]) -> Any:
         elif e.step > 0:
             starts.append(e.start)
             # As JAX prints it: the limit of a strided slice is that of the user's range.
-            limits.append(min(e.start + e.step * e.length, e.size) if e.step > 1 else e.start + e.length)
+            limits.append(smaller(e.start + e.step * e.length, e.size) if e.step > 1 else e.start + e.length)
             strides.append(e.step)
         else:
             last = e.start + e.step * (e.length - 1)
@@ -374,7 +372,8 @@ def _dynamic_read(x: Any, entries: list[Any], new: list[int]) -> Any:
         if type(start) is int:
             start = np.asarray(start, kind)  # with an OverflowError where it does not fit
         else:
-            start = convert(start, kind) if isinstance(start, Tracer) else np.asarray(start).astype(kind)
+            known = not isinstance(start, Tracer) and not (staged and type(start) is Array)
+            start = np.asarray(start).astype(kind) if known else convert(start, kind)
         # While something is traced the numbers become part of the program, too, as JAX prints it.
         starts.append(_wrapped(start, x.shape[axis]) if staged else start)
     out = lax.dynamic_slice(x, starts, sizes, allow_negative_indices=not staged)

@@ -13,6 +13,7 @@ from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.tracing.trace import Tracer, concrete_or_error
 from styrax.core.types import dtypes
+from styrax.core.types.dims import canonical_dim
 from styrax.core.types.typing import ArrayLike, DTypeLike, Shape
 
 from .broadcasting import choose_elements, truth
@@ -52,7 +53,7 @@ def nonzero(a: ArrayLike, *, size: int | None = None,
             if fill_value is None:
                 return tuple(asarray(i.astype(default_int())) for i in found)
             size = len(found[0])
-    size = operator.index(concrete_or_error(None, size, "The size argument of jnp.nonzero must be statically specified "
+    size = canonical_dim(concrete_or_error(None, size, "The size argument of jnp.nonzero must be statically specified "
                                             "to use jnp.nonzero within JAX transformations."))
     mask = asarray(mask)
     if math.prod(shape) == 0 or size == 0:
@@ -65,10 +66,10 @@ def nonzero(a: ArrayLike, *, size: int | None = None,
     # The rank of every nonzero element among them, then how many ranks are below each place.
     ranks = cumsum(flat)
     flat_indices = cumsum(bincount_of(ranks, size))
-    strides = (np.cumprod(shape[::-1])[::-1] // np.asarray(shape)).astype(int)
+    strides = [math.prod(shape[i + 1:]) for i in range(len(shape))]
     from .binary import floor_divide, remainder
 
-    out = tuple(remainder(floor_divide(flat_indices, int(stride)), int(n)) for stride, n in zip(strides, shape))
+    out = tuple(remainder(floor_divide(flat_indices, stride), n) for stride, n in zip(strides, shape))
     if fill_value is not None:
         fill = fill_value if np.ndim(fill_value) or isinstance(fill_value, tuple) else (fill_value,) * len(shape)  # type: ignore[arg-type]
         if any(shape_of(f) != () for f in fill):  # type: ignore[union-attr]

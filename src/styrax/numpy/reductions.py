@@ -21,7 +21,6 @@ from styrax.transforms.jit import jit_for_all_shapes as jit
 from .broadcasting import broadcast_shapes, choose_elements, spread, truth
 from .promotion import (
     arrays,
-    axis_index,
     axis_indices,
     canonical,
     check_arraylike,
@@ -231,6 +230,14 @@ def min(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
                          "specify 'initial'")
     return _reduce("min", a, lax.reduce_min, highest, axis, None, keepdims, initial, where, needs_identity=True)
 
+
+
+def minmax(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> tuple[Array, Array]:
+    """The least and the greatest elements along `axis`; NaN where there is one.
+
+    Raises ValueError for an empty `axis`.
+    """
+    return min(a, axis, keepdims=keepdims), max(a, axis, keepdims=keepdims)
 
 
 def amax(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
@@ -511,7 +518,7 @@ def _arg(name: str, primitive: Callable[..., Any], doc: str) -> Position:
             a = _flat(a)
             axis_ = 0
         else:
-            axis_ = axis_index(concrete_or_error(None, axis, f"axis of {name}"), len(shape))
+            axis_ = range(len(shape))[concrete_or_error(None, axis, f"axis of {name}")]  # IndexError outside, as JAX's
             dims = [axis_]
         if shape_of(a)[axis_] == 0:
             raise ValueError(f"attempt to get {name} of an empty sequence")

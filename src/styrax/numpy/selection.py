@@ -267,7 +267,7 @@ def _take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
         wrap_negative_indices = how != lax.GatherScatterMode.PROMISE_IN_BOUNDS
     if wrap_negative_indices:
         indices = wrap_negative(indices, size)
-    indices = convert(indices, np.dtype(np.int32) if size < 2**31 else np.dtype(np.int64))
+    indices = convert(indices, np.dtype(np.int64) if type(size) is int and size >= 2**31 else np.dtype(np.int32))
     shape = lax.broadcast_shapes(tuple(1 if i == axis else d for i, d in enumerate(arr.shape)),
                                  tuple(1 if i == axis else d for i, d in enumerate(indices.shape)))
     batch = [i for i in range(arr.ndim) if i != axis]

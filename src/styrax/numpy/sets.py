@@ -96,7 +96,7 @@ def _unique_sorted_mask(ar: Any, axis: int, equal_nan: bool) -> tuple[Any, Any, 
     perm = lexsort(lax.rev(lax.transpose(rows, (1, 0)), (0,))) if width else lax.iota(default_int(), count)
     out = gather_elements(ar, (*[slice(None)] * axis, perm))
     mask = lax.full((count,), True, np.dtype(np.bool_))
-    if count > 1:
+    if type(count) is not int or count > 1:
         kept = moveaxis(out, axis, 0)
         after, before = lax.slice_in_dim(kept, 1, count), lax.slice_in_dim(kept, 0, count - 1)
         differ = lax.ne(after, before)

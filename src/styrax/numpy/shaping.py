@@ -15,6 +15,7 @@ from styrax.core import hooks
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
 from styrax.core.tracing.trace import Tracer, concrete_or_error
+from styrax.core.types.dims import larger, smaller
 from styrax.core.types.typing import ArrayLike, Axis, DTypeLike, Shape, ShapeLike, ShardingLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
@@ -475,7 +476,7 @@ def _diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> 
     offset = operator.index(offset)
     a = moveaxis(a, (axis1, axis2), (-2, -1))
     rows, columns = a.shape[-2:]
-    size = _max(0, _min(rows + _min(offset, 0), columns - _max(offset, 0)))
+    size = larger(0, smaller(rows + _min(offset, 0), columns - _max(offset, 0)))
     i, j = lax.iota(default_int(), size), lax.iota(default_int(), size)
     if offset > 0:
         j = lax.add(convert(offset, j.dtype), j)

@@ -93,6 +93,32 @@ def sort_complex(a: ArrayLike) -> Array:
     return lax.sort(a, dimension=axis_index(-1, a.ndim))
 
 
+def top_k(x: ArrayLike, k: int, /, *, axis: int = -1, mode: str = "largest") -> tuple[Array, Array]:
+    """The `k` largest (or, with mode "smallest", smallest) elements along an axis, the extreme one first.
+
+    Of equal elements the first comes first; NaN counts as greater than all numbers.
+
+    Args:
+      x: an array of a real dtype.
+
+    Returns:
+      the elements, and their int32 indices along the axis.
+
+    Raises ValueError for another mode, an axis out of range and more elements than there are.
+    """
+    if mode not in ("largest", "smallest"):
+        raise ValueError(f"mode must be 'largest' or 'smallest', got {mode!r}")
+    arr = operand("top_k", x)
+    axis = axis_index(axis, arr.ndim)
+    if mode == "largest":
+        values, indices = lax.top_k(arr, k, axis=axis)
+        return values, indices
+    if not 0 <= k <= arr.shape[axis]:
+        raise ValueError(f"k argument to top_k must lie between 0 and {arr.shape[axis]}, got {k}")
+    values, indices = lax.sort((arr, lax.broadcasted_iota(np.int32, arr.shape, axis)), dimension=axis, num_keys=1)
+    return lax.slice_in_dim(values, 0, k, axis=axis), lax.slice_in_dim(indices, 0, k, axis=axis)
+
+
 def _partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The elements rearranged along `axis`: the one that sorting puts at `kth` is there, none above it is smaller."""
     a = operand("partition", a)

@@ -11,6 +11,7 @@ from styrax.core.arrays.array import Array
 from styrax.core.settings import config
 from styrax.core.tracing.trace import get_aval
 from styrax.core.types import dtypes
+from styrax.core.types.dims import is_symbolic
 from styrax.core.types.typing import ArrayLike, DTypeLike
 from styrax.lax.random_bits import prng
 from styrax.lax.random_bits.key_arrays import KeyTy, PRNGImpl, PRNGKeyArray, PRNGSpec, resolve_prng_impl
@@ -165,7 +166,7 @@ def _split(key: Any, num: int | tuple[int, ...] = 2) -> Array:
 
 
 def int_index(n: Any) -> int:
-    return n if type(n) is int else n.__index__() if hasattr(n, "__index__") else _no_integer(n)
+    return n if type(n) is int or is_symbolic(n) else n.__index__() if hasattr(n, "__index__") else _no_integer(n)
 
 
 def _no_integer(n: Any) -> int:

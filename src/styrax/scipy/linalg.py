@@ -233,6 +233,8 @@ def hessenberg(a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False,
     del overwrite_a, check_finite
     (a,) = _inexact(asarray(a))
     n = a.shape[-1]
+    if n == 0:
+        return (a, a) if calc_q else a
     reduced, taus = lax_linalg.hessenberg(a)
     h = triu(reduced, -1)
     if not calc_q:

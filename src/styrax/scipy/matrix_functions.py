@@ -228,7 +228,7 @@ def _sqrtm(a: Any) -> Array:
         x = choose_elements(lax.bitwise_and(none, lax.ne(x, lax.full_like(x, 0))), np.nan, x)
         return lax.dynamic_update_index_in_dim(root, x, j, 1)
 
-    root = lax.fori_loop(0, n, column, lax.full_like(t, 0))
+    root = lax.fori_loop(0, n, column, lax.full_like(t, 0)) if n > 0 else t
     root = lax.add(root, _as_diagonal(diagonal))
     return _product(_product(z, root), _adjoint(z))
 

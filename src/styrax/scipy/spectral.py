@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.tracing.trace import concrete_or_error
+from styrax.core.types.typing import ArrayLike
 from styrax.numpy import fft
 from styrax.numpy.broadcasting import spread
 from styrax.numpy.conversion import asarray
@@ -29,11 +31,13 @@ def _window(window: Any, nperseg: int | None, size: int) -> tuple[Array, int]:
     """The window's values and the length of a segment. Raises ValueError where they do not fit each other."""
     if isinstance(window, (str, tuple)):
         if nperseg is None:
-            nperseg = 256
+            nperseg = size
         if nperseg > size:
             warnings.warn(f"nperseg = {nperseg} is greater than input length  = {size}, using nperseg = {size}",
                           stacklevel=4)
             nperseg = size
+        if nperseg == 0:
+            return lax.full((0,), 0, np.float32), 0
         from scipy.signal import get_window
 
         return get_window(window, nperseg), nperseg
@@ -93,6 +97,13 @@ def _scale(values: Array, fs: Any, scaling: str) -> Array:
     return lax.div(convert(1, values.dtype), total)
 
 
+def _of_nothing(x: Any, y: Any, axis: int, dtype: Any) -> tuple[Any, Any, Any]:
+    """What there is of signals without elements, along their last axes."""
+    shape = (*lax.broadcast_shapes(x.shape[:-1], y.shape[:-1]), min(x.shape[-1], y.shape[-1]))
+    empty = moveaxis(lax.full(shape, 0, x.dtype), -1, axis)
+    return empty, empty, convert(empty, dtype)
+
+
 def _spectra(x: Any, y: Any, fs: Any, window: Any, nperseg: int | None, noverlap: int | None, nfft: int | None,
              detrend_type: Any, return_onesided: bool, scaling: str, axis: int, mode: str, boundary: str | None,
              padded: bool) -> tuple[Any, Any, Any]:
@@ -107,12 +118,6 @@ def _spectra(x: Any, y: Any, fs: Any, window: Any, nperseg: int | None, noverlap
     x = arrays_[0]
     y = x if same else arrays_[1]
     dtype, complex_dtype = x.dtype, to_complex(x.dtype)
-    if x.size == 0 or y.size == 0:
-        if same:
-            return (lax.full(x.shape, 0, dtype),) * 3
-        batch = lax.broadcast_shapes(*(tuple(np.delete(v.shape, axis)) for v in (x, y)))
-        empty = moveaxis(lax.full((*batch, min(x.shape[axis], y.shape[axis])), 0, dtype), -1, axis)
-        return empty, empty, empty
     x = moveaxis(x, axis, -1)
     y = x if same else moveaxis(y, axis, -1)
     if not same and x.shape[-1] != y.shape[-1]:
@@ -123,6 +128,8 @@ def _spectra(x: Any, y: Any, fs: Any, window: Any, nperseg: int | None, noverlap
         if nperseg < 1:
             raise ValueError("nperseg must be a positive integer")
     values, nperseg = _window(window, nperseg, x.shape[-1])
+    if x.size == 0 or y.size == 0:
+        return _of_nothing(x, y, axis, complex_dtype)
     nfft = _static("nfft", nfft, nperseg)
     if nfft < nperseg:
         raise ValueError("nfft must be greater than or equal to nperseg.")
@@ -171,9 +178,13 @@ def _spectra(x: Any, y: Any, fs: Any, window: Any, nperseg: int | None, noverlap
     return frequencies, asarray(times, dtype=frequencies.dtype), moveaxis(moveaxis(result, -1, -2), -2, -2)
 
 
-def stft(x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = 256, noverlap: int | None = None,
-         nfft: int | None = None, detrend: Any = False, return_onesided: bool = True, boundary: str | None = "zeros",
-         padded: bool = True, axis: int = -1) -> tuple[Any, Any, Any]:
+Window = str | tuple | ArrayLike
+Detrend = str | bool | Callable[[Array], Array]
+
+
+def stft(x: ArrayLike, fs: ArrayLike = 1.0, window: Window = "hann", nperseg: int | None = 256,
+         noverlap: int | None = None, nfft: int | None = None, detrend: Detrend = False, return_onesided: bool = True,
+         boundary: str | None = "zeros", padded: bool = True, axis: int = -1) -> tuple[Array, Array, Array]:
     """The short-time Fourier transform: frequencies, times, and spectra of overlapping, windowed segments.
 
     Args:
@@ -201,9 +212,10 @@ def _placed(result: Any, axis: int) -> Array:
     return moveaxis(result, -2, axis) if axis != -2 else result
 
 
-def csd(x: Any, y: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
-        nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
-        axis: int = -1, average: str = "mean") -> tuple[Any, Any]:
+def csd(x: ArrayLike, y: ArrayLike | None, fs: ArrayLike = 1.0, window: Window = "hann", nperseg: int | None = None,
+        noverlap: int | None = None, nfft: int | None = None, detrend: Detrend = "constant",
+        return_onesided: bool = True, scaling: str = "density", axis: int = -1,
+        average: str = "mean") -> tuple[Array, Array]:
     """The cross power spectral density of two signals, by Welch's method: frequencies and densities.
 
     Arguments as for `stft`; `scaling` is "density" or "spectrum", `average` "mean" or "median" of the
@@ -228,21 +240,22 @@ def csd(x: Any, y: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None
             result = lax.squeeze(result, (result.ndim - 1,))
         if axis not in (-1, result.ndim - 1):
             result = moveaxis(result, -1, axis)
-    return frequencies, result
+    return frequencies, lax.real(result) if y is None and result.size else result
 
 
-def welch(x: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
-          nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
-          axis: int = -1, average: str = "mean") -> tuple[Any, Any]:
+def welch(x: ArrayLike, fs: ArrayLike = 1.0, window: Window = "hann", nperseg: int | None = None,
+          noverlap: int | None = None, nfft: int | None = None, detrend: Detrend = "constant",
+          return_onesided: bool = True, scaling: str = "density", axis: int = -1,
+          average: str = "mean") -> tuple[Array, Array]:
     """The power spectral density of a signal, by Welch's method; arguments as for `csd`."""
     frequencies, result = csd(x, None, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis,
                               average)
     return frequencies, lax.real(result) if result.dtype.kind == "c" else result
 
 
-def istft(Zxx: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
-          nfft: int | None = None, input_onesided: bool = True, boundary: bool = True, time_axis: int = -1,
-          freq_axis: int = -2) -> tuple[Any, Any]:
+def istft(Zxx: ArrayLike, fs: ArrayLike = 1.0, window: Window = "hann", nperseg: int | None = None,
+          noverlap: int | None = None, nfft: int | None = None, input_onesided: bool = True, boundary: bool = True,
+          time_axis: int = -1, freq_axis: int = -2) -> tuple[Array, Array]:
     """The inverse of `stft`: times and signal, by adding windowed segments where they overlap.
 
     Args:
@@ -260,7 +273,7 @@ def istft(Zxx: Any, fs: Any = 1.0, window: Any = "hann", nperseg: int | None = N
     (z,) = promote_dtypes_inexact(z)
     z = convert(z, to_complex(z.dtype))
     natural = 2 * (z.shape[freq_axis] - 1) if input_onesided else z.shape[freq_axis]
-    nperseg = _static("nperseg", nperseg, natural)
+    nperseg = _static("nperseg", nperseg, natural) or natural
     if nperseg < 1:
         raise ValueError("nperseg must be a positive integer")
     if nfft is None:

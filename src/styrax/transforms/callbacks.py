@@ -7,6 +7,7 @@ again; one with effects runs exactly as often as the program says, and ordered o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -279,14 +280,15 @@ def one_by_one(primitive: Primitive, args: Sequence[Any], dims: Sequence[int | N
     return outs, [0] * len(outs)
 
 
-def _batch_pure(args: Sequence[Any], dims: Sequence[int | None], *, vmap_method: str | None,
-                result_avals: Sequence[ShapedArray], **params: Any) -> tuple[list[Any], list[int]]:
+def batched_call(primitive: Primitive, args: Sequence[Any], dims: Sequence[int | None], *, vmap_method: str | None,
+                 result_avals: Sequence[ShapedArray], **params: Any) -> tuple[list[Any], list[int]]:
+    """Binds a primitive that calls out of the program for a mapped axis, as `vmap_method` says."""
     if vmap_method is None:
         raise NotImplementedError(
-            "vmap is only supported for the pure_callback primitive when vmap_method is one of 'sequential', "
+            f"vmap is only supported for the {primitive} primitive when vmap_method is one of 'sequential', "
             "'sequential_unrolled', 'expand_dims', 'broadcast_all', or 'legacy_vectorized'. Got vmap_method=None.")
     if vmap_method.startswith("sequential"):
-        return one_by_one(pure_callback_p, args, dims, vmap_method == "sequential_unrolled",
+        return one_by_one(primitive, args, dims, vmap_method == "sequential_unrolled",
                           {**params, "vmap_method": vmap_method, "result_avals": result_avals})
     size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
     lax = hooks.lax
@@ -300,7 +302,7 @@ def _batch_pure(args: Sequence[Any], dims: Sequence[int | None], *, vmap_method:
         extent = 1 if vmap_method == "expand_dims" else size
         return lax.broadcast_in_dim(x, (extent, *shape), tuple(range(1, len(shape) + 1)))
 
-    outs = pure_callback_p.bind(
+    outs = primitive.bind(
         *(lead(x, d) for x, d in zip(args, dims, strict=True)), vmap_method=vmap_method,
         result_avals=tuple(a.update(shape=(size, *a.shape)) for a in result_avals), **params)
     return outs, [0] * len(outs)
@@ -313,7 +315,7 @@ def _batch_io(args: Sequence[Any], dims: Sequence[int | None], *, ordered: bool,
     return one_by_one(io_callback_p, args, dims, False, {**params, "ordered": ordered})
 
 
-for _primitive, _batch, _refuse in ((pure_callback_p, _batch_pure, _refuse_pure),
+for _primitive, _batch, _refuse in ((pure_callback_p, partial(batched_call, pure_callback_p), _refuse_pure),
                                     (io_callback_p, _batch_io, _refuse_io)):
     _primitive.def_impl(_impl)
     rules.loops[_primitive] = _loops

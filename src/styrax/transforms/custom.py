@@ -8,8 +8,8 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
-from ..core.arrays import backends
 from ..core.arrays.array import Array
+from ..core.arrays.constants import constant
 from ..core.programs.jaxpr import DebugInfo, Jaxpr, eval_jaxpr
 from ..core.tracing import errors
 from ..core.tracing.source import api_boundary
@@ -216,7 +216,7 @@ class custom_jvp(Generic[P, R]):
 def _as_array(ct: Any) -> Any:
     """A cotangent as users know arrays: with methods, also where it is a number or NumPy's."""
     if isinstance(ct, (int, float, complex, np.number)) or (isinstance(ct, np.ndarray) and ct.dtype != dtypes.float0):
-        return backends.get().put(ct, get_aval(ct), None)
+        return constant(ct, get_aval(ct))
     return ct
 
 
@@ -321,6 +321,8 @@ class custom_vjp(Generic[P, R]):
           optimize_remat: whether calls that `checkpoint` runs again may use `fun` in place of `fwd` where
             nothing needs the residuals.
         """
+        if symbolic_zeros and optimize_remat:
+            raise NotImplementedError("remat optimization for custom_vjp does not support symbolic zeros")
         self.fwd = fwd
         self.bwd = bwd
         self.symbolic_zeros = symbolic_zeros
@@ -355,7 +357,11 @@ class custom_vjp(Generic[P, R]):
         rule = _Rule(name, self.fwd, self.bwd, self.symbolic_zeros, nondiff, in_tree, fun)
 
         def fwd(nonzero: Sequence[bool], *primals: Any) -> Any:
-            return rule.forward(nonzero, *primals)
+            if not self.optimize_remat:
+                return rule.forward(nonzero, *primals)
+            from .remat_rules import run_forward
+
+            return run_forward(fun, lambda *xs: rule.forward(nonzero, *xs), primals)
 
         def bwd(*_: Any) -> Any:
             raise TypeError(f"the backward rule of {name} has no residuals before its forward rule ran")

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core import hooks
-from ..core.arrays import backends
+from ..core.arrays.constants import constant
 from ..core.programs import rules
 from ..core.programs.dead_code import has_effects
 from ..core.programs.jaxpr import ClosedJaxpr, JaxprEqn, eval_jaxpr
@@ -88,7 +88,7 @@ def _plain(fun: Any) -> Callable:
 def _as_arrays(args: tuple) -> tuple:
     """The arguments with a program's literals as arrays: rules that users write ask for shapes."""
     if any(type(x) in _LITERALS for x in args):
-        return tuple(backends.get().put(x, get_aval(x), None) if type(x) in _LITERALS else x for x in args)
+        return tuple(constant(x, get_aval(x)) if type(x) in _LITERALS else x for x in args)
     return args
 
 
@@ -154,6 +154,8 @@ def _printed(params: dict[str, Any], **functions: str) -> dict[str, Any]:
     closed = params["call_jaxpr"]
     shown = {"call_jaxpr": closed, "symbolic_zeros": params["symbolic_zeros"],
              **{name: callable_name(params[parameter]) for name, parameter in functions.items()}}
+    if params["num_consts"]:
+        shown["num_consts"] = params["num_consts"]
     return {"name": params.get("name") or closed.jaxpr.debug_info.func_name, **dict(sorted(shown.items()))}
 
 

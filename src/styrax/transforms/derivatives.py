@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arrays import backends
+from ..core.arrays.constants import constant
 from ..core.programs.dead_code import dce_jaxpr
 from ..core.programs.jaxpr import Jaxpr, eval_jaxpr
 from ..core.tracing.source import api_boundary
@@ -291,7 +291,7 @@ def _index(x: Any) -> int:
 def _one(value: Any) -> Any:
     """The number one of a scalar's type, an array of its own: it may be the gradient."""
     aval = get_aval(value)
-    return backends.get().put(np.ones((), aval.dtype), shaped((), aval.dtype, aval.weak_type), None)
+    return constant(np.ones((), aval.dtype), shaped((), aval.dtype, aval.weak_type))
 
 
 def _check_scalar(value: Any, leaves: Sequence[Any]) -> None:

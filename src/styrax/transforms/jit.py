@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
 
+from ..core import hooks
 from ..core.arrays import backends
 from ..core.arrays.devices import Device
 from ..core.programs.jaxpr import ClosedJaxpr
@@ -87,6 +88,15 @@ class Specialisation:
         self.params: dict[str, Any] = {}  # of the equation by which it is called
         self.captured: list[Any] = []  # tracers of enclosing traces and references: passed as leading arguments
         self.donated: tuple[bool, ...] | None = None
+
+    @classmethod
+    def of_program(cls, closed: ClosedJaxpr, name: str, in_tree: tree.PyTreeDef, out_tree: tree.PyTreeDef,
+                   donated: tuple[bool, ...] | None = None) -> Specialisation:
+        """A program that was traced elsewhere."""
+        made = cls(name, out_tree)
+        made.closed, made.in_tree, made.donated = closed, in_tree, donated
+        made.params = jit_params(closed, name, donated_invars=donated)
+        return made
 
     def compiled(self) -> Code:
         """The code of what it was traced to."""
@@ -205,6 +215,8 @@ class PjitFunction(Generic[P, R]):
         if program is None or program.closed is None:
             program = self._traced(key)
         program.code = program.compiled()
+        if config.config.jax_debug_key_reuse and program.closed is not None:
+            program.code = hooks.key_checked(program.closed, program.code)
         return program
 
     def _code_for_all_shapes(self, key: Key) -> Any:

@@ -394,6 +394,7 @@ def _transpose_jaxpr(closed: ClosedJaxpr, linear_in: tuple[bool, ...],
 
 def deflinear(primitive: Primitive, transpose_rule: Callable[..., Sequence[Any]]) -> None:
     """Declares a primitive linear in all its arguments: `transpose_rule(cotangent, **params)` -> list."""
+    primitive.declare(linear=True)
     jvps[primitive] = lambda primals, tangents, **params: linear_jvp(primitive, primals, tangents, **params)
     transposes[primitive] = lambda ct, *args, **params: _transpose_linear(
         lambda ct, *_, **params: transpose_rule(ct, **params), ct, args, params)
@@ -401,6 +402,7 @@ def deflinear(primitive: Primitive, transpose_rule: Callable[..., Sequence[Any]]
 
 def deflinear2(primitive: Primitive, transpose_rule: Callable[..., Sequence[Any]]) -> None:
     """As `deflinear`, for rules that want the arguments: `transpose_rule(cotangent, *args, **params)`."""
+    primitive.declare(linear=True)
     jvps[primitive] = lambda primals, tangents, **params: linear_jvp(primitive, primals, tangents, **params)
     transposes[primitive] = lambda ct, *args, **params: _transpose_linear(transpose_rule, ct, args, params)
 
@@ -433,6 +435,7 @@ def defbilinear(primitive: Primitive, lhs_rule: Function, rhs_rule: Function) ->
             return [Zero(x.aval), None] if left else [None, Zero(y.aval)]
         return [lhs_rule(ct, x, y, **params), None] if left else [None, rhs_rule(ct, x, y, **params)]
 
+    primitive.declare(bilinear=True)
     defjvp(primitive, by_lhs, by_rhs)
     transposes[primitive] = transpose
 

@@ -10,8 +10,10 @@ from ..core.tracing.trace import get_aval
 from ..core.trees import tree, tree_paths
 from ..core.types.typing import AxisName, Function, PyTree
 from .batch import AxisData, batch_flat, matchaxis
+from .containers import containers, stacked, structure_of_elements
 from .flattening import FlatFunction
 from .naming import argument_names, check_callable, wraps
+from .vmappable import is_spec, over_arrays, vmappables
 
 F = TypeVar("F", bound=Function)
 _DOC = """Vectorized version of {fun}. Takes similar arguments as {fun} but with additional array axes \
@@ -60,6 +62,9 @@ def vmap(fun: F, in_axes: int | None | Sequence[PyTree] = 0, out_axes: PyTree = 
     check_callable(fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
+    if vmappables and any(map(is_spec, tree.tree_leaves((in_axes, out_axes), is_leaf=is_spec))):
+        return over_arrays(vmap, fun, in_axes, out_axes, dict(  # type: ignore[return-value]
+            axis_name=axis_name, axis_size=axis_size, spmd_axis_name=spmd_axis_name, sum_match=sum_match))
     if not (in_axes is None or type(in_axes) in (int, tuple) or _is_axis(in_axes)):
         raise TypeError("vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional "
                         f"arguments passed to the function, but got {in_axes}.")
@@ -88,6 +93,8 @@ def vmap(fun: F, in_axes: int | None | Sequence[PyTree] = 0, out_axes: PyTree = 
             axes = in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args)
             dims = flatten_axes("vmap in_axes", axes, args) + [0] * len(tree.tree_leaves(kwargs))
         size = _axis_size(fun, args, kwargs, leaves, dims, axis_size)
+        if containers:
+            in_tree = structure_of_elements((args, kwargs), dims)
         dims = [d if d is None or d >= 0 else d + get_aval(x).ndim for x, d in zip(leaves, dims, strict=True)]
         axis = AxisData(axis_name, size, _names(spmd_axis_name))
         flat = FlatFunction(fun, in_tree)
@@ -97,8 +104,9 @@ def vmap(fun: F, in_axes: int | None | Sequence[PyTree] = 0, out_axes: PyTree = 
             wanted: list[Any] = [out_axes] * len(outs)
         else:
             wanted = flatten_axes("vmap out_axes", out_axes, tree.tree_unflatten(out_tree, outs))
-        return tree.tree_unflatten(out_tree, [
+        out = tree.tree_unflatten(out_tree, [
             _place(x, d, w, size, sum_match) for x, d, w in zip(outs, out_dims, wanted, strict=True)])
+        return stacked(out, wanted) if containers else out
 
     return vmap_f  # type: ignore[return-value]
 

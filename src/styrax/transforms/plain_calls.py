@@ -36,7 +36,14 @@ class PlainCall(Primitive):
         return {**rest, "subfuns": (hooks.wrap_function(run),)}
 
 
+class CallPrimitive(PlainCall):
+    """A library's call of a function of flat lists."""
+
+    def __init__(self, name: str):
+        super().__init__(name, multiple_results=True)
+
+
 call_p = PlainCall("call", multiple_results=True)
 closed_call_p = PlainCall("closed_call", multiple_results=True)
 
-__all__ = ["PlainCall", "call_p", "closed_call_p"]
+__all__ = ["CallPrimitive", "PlainCall", "call_p", "closed_call_p"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -49,6 +51,8 @@ class VJP:
 
         Each argument is None or a container with the structure of the function's argument, with a
         reference for each leaf whose cotangent is to be added to it; in the result a `GradRef` stands there.
+        `GradValue()` stands for a cotangent that is returned, as None does; `DontWant()` for one that is not, in place
+        of which the result has a `DidntWant`.
         """
         leaves = tree.tree_leaves(refs, is_leaf=lambda x: x is None)
         if len(leaves) != len(self.in_avals):
@@ -56,6 +60,7 @@ class VJP:
                 tree.tree_map(lambda x: _no_ref if x is None else x, refs, is_leaf=lambda x: x is None),
                 tree.tree_unflatten(self.in_tree, range(len(self.in_avals))))
             leaves = [None if x is _no_ref else x for x in spread]
+        leaves = [None if isinstance(x, GradValue) else x for x in leaves]
 
         def pull(*cotangents: Any) -> Any:
             return tree.tree_unflatten(self.in_tree, self._pull(cotangents, leaves))
@@ -76,7 +81,7 @@ class VJP:
         arguments: list[Any] = []
         for aval, p, ref in zip(self.in_avals, self.perturbed, refs, strict=True):
             if p and isinstance(aval, AbstractRef):
-                arguments.append(CotangentRef(ref if ref is not None else _fresh(aval)))
+                arguments.append(CotangentRef(_fresh(aval) if ref is None or isinstance(ref, DontWant) else ref))
             elif p:
                 arguments.append(UndefinedPrimal(aval.to_tangent_aval()))
         found = backward_pass(self.jaxpr, (), [*self.opaque_residuals, *arguments], given)
@@ -84,7 +89,9 @@ class VJP:
         results: list[Any] = []
         for aval, p, ref in zip(self.in_avals, self.perturbed, refs, strict=True):
             ct = next(pulled) if p else None
-            if isinstance(aval, AbstractRef):
+            if isinstance(ref, DontWant):
+                results.append(DidntWant())
+            elif isinstance(aval, AbstractRef):
                 results.append(GradRef())
             elif ref is not None:
                 if ct is not None and type(ct) is not Zero:
@@ -102,11 +109,27 @@ class VJP:
 _no_ref = object()
 
 
+@dataclass(frozen=True)
 class GradRef:
     """Stands in the result of a pullback for a cotangent that was added to a reference."""
 
-    def __repr__(self) -> str:
-        return "GradRef()"
+
+@dataclass(frozen=True)
+class GradValue:
+    """Asks a pullback to return a cotangent."""
+
+
+@dataclass(frozen=True)
+class DontWant:
+    """Tells a pullback that a cotangent is not wanted."""
+
+
+@dataclass(frozen=True)
+class DidntWant:
+    """Stands in the result of a pullback for a cotangent that was not wanted."""
+
+
+ad = SimpleNamespace(DontWant=DontWant, DidntWant=DidntWant, GradRef=GradRef, GradValue=GradValue)
 
 
 def _fresh(aval: AbstractRef) -> Any:

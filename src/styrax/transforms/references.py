@@ -33,7 +33,14 @@ if TYPE_CHECKING:
     from ..core.programs.text import Names, Settings
 
 
-class Ref:
+class _RefMeta(type):
+    """`isinstance(x, jax.Ref)` holds for tracers of references, too."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return type.__instancecheck__(cls, instance) or issubclass(type(instance), Tracer) and instance.is_ref()
+
+
+class Ref(metaclass=_RefMeta):
     """A mutable array: `ref[...]` reads, `ref[...] = x` writes."""
 
     __slots__ = ("__weakref__", "_aval", "_value")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.arrays import backends, mesh
 from ..core.arrays.array import Array
+from ..core.arrays.tokens import Token
 from ..core.settings import config
 from ..core.tracing.trace import Tracer, raise_leak, state
 from ..core.trees import tree
@@ -228,7 +229,7 @@ class Call:
 
 def as_operand(x: Any, aval: Any) -> Any:
     """A value as programs take it: an array or a reference."""
-    if type(x) is Array or type(x) is Ref:
+    if type(x) is Array or type(x) is Ref or type(x) is Token:
         return x
     if isinstance(x, Tracer):
         raise_leak(x)

@@ -129,5 +129,7 @@ def eval_shape(fun: Function, *args: PyTree, **kwargs: PyTree) -> PyTree:
       ShapeDtypeStruct(shape=(3,), dtype=float32)
     """
     check_callable(fun)
+    if hasattr(fun, "eval_shape"):  # a jitted function: where its results lie, too
+        return fun.eval_shape(*args, **kwargs)
     closed, out_tree = trace_function(fun, args, kwargs, (), "eval_shape")
     return tree.tree_unflatten(out_tree, [_shape_of(a) for a in closed.out_avals])

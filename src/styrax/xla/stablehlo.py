@@ -18,57 +18,17 @@ from styrax.core.programs import rules
 from styrax.core.programs.attributes import i64_array
 from styrax.core.programs.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from styrax.core.types.avals import AbstractToken, ShapedArray
+from styrax.core.types.dims import is_named
 from styrax.core.types.effects import ordered_effects
 
-_ELEMENT_TYPES = {
-    "bool": "i1",
-    "int2": "i2",
-    "int4": "i4",
-    "int8": "i8",
-    "int16": "i16",
-    "int32": "i32",
-    "int64": "i64",
-    "uint2": "ui2",
-    "uint4": "ui4",
-    "uint8": "ui8",
-    "uint16": "ui16",
-    "uint32": "ui32",
-    "uint64": "ui64",
-    "bfloat16": "bf16",
-    "float16": "f16",
-    "float32": "f32",
-    "float64": "f64",
-    "complex64": "complex<f32>",
-    "complex128": "complex<f64>",
-    "float4_e2m1fn": "f4E2M1FN",
-    "float8_e3m4": "f8E3M4",
-    "float8_e4m3": "f8E4M3",
-    "float8_e4m3b11fnuz": "f8E4M3B11FNUZ",
-    "float8_e4m3fn": "f8E4M3FN",
-    "float8_e4m3fnuz": "f8E4M3FNUZ",
-    "float8_e5m2": "f8E5M2",
-    "float8_e5m2fnuz": "f8E5M2FNUZ",
-    "float8_e8m0fnu": "f8E8M0FNU",
-    "float0": "i1",
-}
+from . import dynamic_shapes
+from .literal_text import ELEMENT_TYPES, attribute_text, dense_text, element_type, layout_text
 
 _TOKEN_TYPE = "!stablehlo.token"
 
 
 class LoweringError(NotImplementedError):
     """A primitive has neither a StableHLO rule nor a jaxpr to be expanded into."""
-
-
-def element_type(dtype: Any) -> str:
-    """MLIR's name of a dtype's elements, such as `f32` or `complex<f64>`."""
-    name = "float0" if dtype == np.dtype([("float0", "V")]) else getattr(dtype, "name", str(dtype))
-    try:
-        return _ELEMENT_TYPES[name]
-    except KeyError:
-        pass
-    if isinstance(dtype, np.dtype) and dtype.itemsize == 0:
-        return "i1"
-    raise TypeError(f"arrays of {dtype} have no StableHLO type")
 
 
 def physical_aval(aval: Any) -> Any:
@@ -85,7 +45,7 @@ def type_text(aval: Any) -> str:
     if isinstance(aval, AbstractToken):
         return _TOKEN_TYPE
     aval = physical_aval(aval)
-    dims = "".join(f"{d}x" for d in aval.shape)
+    dims = "".join(f"{'?' if is_named(d) else d}x" for d in aval.shape)
     return f"tensor<{dims}{element_type(aval.dtype)}>"
 
 
@@ -118,10 +78,11 @@ def is_ordered(closed: ClosedJaxpr) -> bool:
 class _Names:
     """The counter of SSA names of one function; blocks of its regions share it."""
 
-    __slots__ = ("count",)
+    __slots__ = ("count", "sizes")
 
     def __init__(self) -> None:
         self.count = 0
+        self.sizes: dict[str, Hlo] = {}  # the values of the variables that sizes depend on
 
     def fresh(self) -> str:
         name = f"%{self.count}"
@@ -133,10 +94,13 @@ class Module:
     """The functions printed so far, and which jaxpr each private one stands for; the Python functions that the program
     calls, by their numbers; and the sizes of the named axes of the mesh that it runs on, devices in row-major order."""
 
-    __slots__ = ("_by_jaxpr", "_keep_alive", "_names", "axes", "callbacks", "channels", "functions", "name")
+    __slots__ = ("_by_jaxpr", "_keep_alive", "_names", "axes", "callbacks", "channels", "functions", "name", "parse",
+                 "variables")
 
     def __init__(self, name: str, axes: Mapping[Hashable, int] | None = None):
         self.name = name
+        self.variables: list[str] = []  # of symbolic sizes
+        self.parse: Callable[[str], Any] = int  # reads a symbolic size
         self.axes = dict(axes or {})
         self.callbacks: list[Callable[..., Sequence[Any]]] = []
         self.channels = 0  # used by collectives so far
@@ -173,13 +137,20 @@ class Module:
         visibility: str,
         arg_attributes: Sequence[str] | None = None,
         result_attributes: Sequence[str] | None = None,
+        body: Callable[[Builder, Sequence[Hlo]], list[Hlo]] | None = None,
     ) -> None:
         names = _Names()
         block = Builder(self, names)
+        sizes = [ShapedArray((), dynamic_shapes.SIZE)] * len(self.variables) if body is None else []
         threaded = [AbstractToken()] if visibility == "private" and is_ordered(closed) else []
-        args = [Hlo(names.fresh(), aval) for aval in (*threaded, *closed.in_avals)]
-        block.token = args[0] if threaded else None
-        outs = block.inline(closed, *args[len(threaded):])
+        args = [Hlo(f"%arg{i}" if self.variables else names.fresh(), aval)
+                for i, aval in enumerate((*sizes, *threaded, *closed.in_avals))]
+        if sizes:
+            names.sizes = dict(zip(self.variables, args))
+            arg_attributes = [f'jax.global_constant = "{v}"' for v in self.variables] + [""] * len(args)
+        first = len(sizes) + len(threaded)
+        block.token = args[len(sizes)] if threaded else None
+        outs = body(block, args) if body is not None else block.inline(closed, *args[first:])
         outs = [*(block.order(closed) if threaded else ()), *outs]
         block.terminate("func.return", outs)
 
@@ -192,12 +163,13 @@ class Module:
         results = ", ".join(
             f"{type_text(o.aval)}{decorated(result_attributes, i)}" for i, o in enumerate(outs)
         )
-        body = "\n".join(f"    {line}" for line in block.lines)
-        self.functions.append(f"  func.func {visibility} @{name}({params}) -> ({results}) {{\n{body}\n  }}")
+        lines = "\n".join(f"    {line}" for line in block.lines)
+        self.functions.append(f"  func.func {visibility} @{name}({params}) -> ({results}) {{\n{lines}\n  }}")
 
     def text(self) -> str:
         functions = "\n".join(reversed(self.functions))
-        return f"module @{self.name} {{\n{functions}\n}}\n"
+        attributes = "attributes {jax.uses_shape_polymorphism = true} " if self.variables else ""
+        return f"module @{self.name} {attributes}{{\n{functions}\n}}\n"
 
 
 class Builder:
@@ -230,6 +202,8 @@ class Builder:
         `attributes` is the inside of an MLIR attribute dictionary, `regions` are texts made by
         `region`. The result types are those of `out_avals`.
         """
+        if self.module.variables and any(map(dynamic_shapes.is_dynamic, (*out_avals, *(x.aval for x in operands)))):
+            name, operands, attributes = dynamic_shapes.dynamic(self, name, operands, out_avals, attributes)
         outs = [Hlo(self._names.fresh(), aval) for aval in out_avals]
         lhs = ", ".join(o.name for o in outs)
         args = ", ".join(x.name for x in operands)
@@ -331,9 +305,10 @@ class Builder:
     def call(self, closed: ClosedJaxpr, *args: Hlo, name: str = "fn") -> list[Hlo]:
         """Call the private function that stands for `closed`."""
         callee = self.module.private_function(closed, name)
+        sizes = [self.sizes[v] for v in self.module.variables]
         tokens = self.order(closed)
         avals = [*(t.aval for t in tokens), *closed.out_avals]
-        return self.proceed(tokens, self.op("func.call", [*tokens, *args], avals, f"callee = @{callee}"))
+        return self.proceed(tokens, self.op("func.call", [*sizes, *tokens, *args], avals, f"callee = @{callee}"))
 
     def call_traced(self, fun: Callable[..., Any], *args: Hlo) -> list[Hlo]:
         """Trace `fun` (flat lists of arrays in and out) at the arguments' avals and write it here."""
@@ -376,6 +351,23 @@ class Builder:
             "this device; run it on the CPU, or register a rule in styrax.core.programs.rules.stablehlos"
         )
 
+    # -- symbolic sizes ---------------------------------------------------------------------------
+    @property
+    def sizes(self) -> dict[str, Hlo]:
+        """The values of the variables that sizes depend on."""
+        return self._names.sizes
+
+    def size(self, d: Any, dtype: Any) -> Hlo:
+        """A size as a scalar."""
+        return dynamic_shapes.size_value(self, d, dtype)
+
+    def physical_shape(self, aval: Any) -> tuple[Any, ...]:
+        return physical_aval(aval).shape
+
+    def parse_size(self, text: str) -> Any:
+        """The size that an attribute's text stands for."""
+        return int(text) if text.strip().lstrip("-").isdigit() else self.module.parse(text)
+
     # -- shorthands -----------------------------------------------------------------------------
 
     def const(self, value: Any, aval: Any = None) -> Hlo:
@@ -384,6 +376,9 @@ class Builder:
             value = np.asarray(value)
             aval = ShapedArray(value.shape, value.dtype)
         physical = physical_aval(aval)
+        if dynamic_shapes.is_dynamic(physical):
+            scalar = self.const(np.asarray(value).reshape(-1)[0], ShapedArray((), physical.dtype))
+            return self.broadcast_in_dim(scalar, aval, ())
         if physical is not aval:
             value = getattr(value, "_base_array", value)
         dtype = physical.dtype
@@ -400,7 +395,7 @@ class Builder:
         found = self._constants.get(key)
         if found is not None:
             return Hlo(found, aval)
-        if array.size > 1 and array.dtype.itemsize == 1 and _ELEMENT_TYPES[array.dtype.name][-1] in "124":
+        if array.size > 1 and array.dtype.itemsize == 1 and ELEMENT_TYPES[array.dtype.name][-1] in "124":
             # Packed element types have no portable raw form: store bytes and convert.
             wide = self._constant(array.astype(np.int8), ShapedArray(array.shape, np.dtype(np.int8)))
             out = self.op1("stablehlo.convert", [wide], aval)
@@ -445,6 +440,25 @@ class Builder:
         )
         return self.op1("stablehlo.compare", [x, y], ShapedArray(x.shape, np.dtype(np.bool_)), attributes)
 
+    def foreign_call(self, target: str, operands: Sequence[Hlo], out_avals: Sequence[Any],
+                    attributes: Mapping[str, Any] | None, *, has_side_effect: bool, api_version: int,
+                    operand_layouts: Sequence[Sequence[int]], result_layouts: Sequence[Sequence[int]],
+                    aliases: Sequence[tuple[int, int]] = (), backend_config: str = "") -> list[Hlo]:
+        """A call of a foreign function. Layouts name dimensions from the fastest to the slowest; `aliases` are pairs of
+        an operand's and a result's number."""
+        layouts = lambda given: f"[{', '.join(map(layout_text, given))}]"
+        texts = [f'call_target_name = "{target}"', f"api_version = {api_version} : i32",
+                 f"has_side_effect = {str(has_side_effect).lower()}", f'backend_config = "{backend_config}"',
+                 f"operand_layouts = {layouts(operand_layouts)}", f"result_layouts = {layouts(result_layouts)}"]
+        if attributes is not None:
+            texts.append(f"mhlo.backend_config = {attribute_text(dict(attributes))}")
+        if aliases:
+            indices = [(k if len(out_avals) > 1 else "", i) for i, k in aliases]
+            texts.append("output_operand_aliases = [" + ", ".join(
+                f"#stablehlo.output_operand_alias<output_tuple_indices = [{k}], operand_index = {i}, "
+                "operand_tuple_indices = []>" for k, i in indices) + "]")
+        return self.op("stablehlo.custom_call", operands, out_avals, ", ".join(texts))
+
     def select(self, which: Hlo, on_true: Hlo, on_false: Hlo) -> Hlo:
         return self.op1("stablehlo.select", [which, on_true, on_false], on_true.aval)
 
@@ -460,43 +474,6 @@ def row_major(aval: Any) -> str:
     return f"dense<{list(reversed(range(rank))) or ''}> : tensor<{rank}xindex>"
 
 
-def dense_text(array: np.ndarray) -> str:
-    """The `dense<…>` text of an array's elements; an array of equal elements is printed once."""
-    if array.size == 0:
-        return "dense<>"
-    if array.size > 1:
-        flat = np.ascontiguousarray(array).reshape(-1)
-        raw = flat.view(np.uint8).reshape(flat.size, -1) if array.dtype.itemsize else None
-        if raw is not None and (raw == raw[0]).all():
-            array = flat[0]
-        elif array.dtype.kind in "biu" and array.size <= 64:
-            return f"dense<{_nested(array)}>"
-        else:
-            return f'dense<"0x{flat.tobytes().hex().upper()}">'
-    return f"dense<{_scalar_text(array.reshape(()))}>"
-
-
-def _nested(array: np.ndarray) -> str:
-    if array.ndim == 0:
-        return _scalar_text(array)
-    return "[" + ", ".join(_nested(a) for a in array) + "]"
-
-
-def _scalar_text(array: np.ndarray) -> str:
-    name = array.dtype.name
-    if name == "bool":
-        return "true" if array else "false"
-    if array.dtype.kind == "c":
-        return f"({_scalar_text(array.real)}, {_scalar_text(array.imag)})"
-    if "int" in name:
-        return str(int(array))
-    number = float(array)
-    if np.isfinite(number) and array.dtype.itemsize >= 2:
-        # The shortest decimal of a double that holds a narrower float exactly is itself exact.
-        return f"{number!r}" if "." in repr(number) or "e" not in repr(number) else f"{number:.17e}"
-    return "0x" + array.tobytes()[::-1].hex().upper()
-
-
 def module(
     closed: ClosedJaxpr,
     name: str = "jit_main",
@@ -504,6 +481,7 @@ def module(
     arg_attributes: Sequence[str] | None = None,
     result_attributes: Sequence[str] | None = None,
     axes: Mapping[Hashable, int] | None = None,
+    symbolic: tuple[Sequence[Any], Sequence[Any], str, Callable[[str], Any]] | None = None,
 ) -> Module:
     """`closed` as a StableHLO module whose public function `main` computes it.
 
@@ -511,8 +489,16 @@ def module(
     argument and result (sharding, donation) or empty strings. `axes` are the names and sizes of the mesh
     that collectives work over. Raises `LoweringError` when a primitive has no rule, and `NameError` for
     a collective over an axis that the mesh lacks.
+
+    `symbolic`, for symbolic sizes: how variables are found (as `dynamic_shapes.Found`), what else the shapes promise
+    (`Promise`), the shapes as text for messages, and what reads an expression.
     """
     made = Module("".join(c if c.isalnum() or c == "_" else "_" for c in name), axes)
+    if symbolic is not None:
+        found, promises, described, made.parse = symbolic
+        dynamic_shapes.add_main(made, closed, [dynamic_shapes.Found(*f) for f in found],
+                                [dynamic_shapes.Promise(*p) for p in promises], described)
+        return made
     made.add_function("main", closed, "public", arg_attributes, result_attributes)
     return made
 

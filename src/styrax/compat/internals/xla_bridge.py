@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core.arrays.backends import _loaded as _backends
-from ...lib.xla_bridge import (
+from ..former.xla_bridge import (
     backends,
     default_backend,
     device_count,

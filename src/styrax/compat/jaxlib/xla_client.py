@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ...lib.xla_extension import ArrayImpl, Device, XlaRuntimeError
+from ..former.xla_client import ArrayImpl, Device, XlaRuntimeError
 
 __all__ = ["ArrayImpl", "Device", "XlaRuntimeError"]

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from ...lib.xla_extension import ArrayImpl, Device, PyTreeDef, XlaRuntimeError
+from ..former.xla_client import ArrayImpl, Device, PyTreeDef, XlaRuntimeError
 
 __all__ = ["ArrayImpl", "Device", "PyTreeDef", "XlaRuntimeError"]

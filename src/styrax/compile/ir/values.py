@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ...core.types.index_type import ScalarType
-from .expr import Expr, Index, naming, shared, show
+from .expr import BOOL, Expr, Index, naming, shared, show
 from .loopir import Buffer, Statement
 
 if TYPE_CHECKING:
@@ -254,3 +254,14 @@ def _names(exprs: Sequence[Expr]) -> str:
 
 def show_operations(ops: Sequence[Operation]) -> str:
     return "\n".join(line for op in ops for line in op.lines())
+
+
+class Token(Value):
+    """The value of a token: order is the program's own."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        self.shape = ()
+        self.dtype = BOOL
+        self.depth = 0

@@ -188,7 +188,7 @@ def operation_exprs(op: Operation) -> Sequence[Expr]:
 
 def loaded_buffers(e: Expr, aliases: Aliases) -> frozenset[Buffer]:
     """The buffers that an expression reads."""
-    return frozenset(root(aliases, n.attr[0]) for n in walk([e]) if n.op == "load")
+    return frozenset(root(aliases, n.attr[0]) for n in walk([e]) if n.op in ("load", "transposed"))
 
 
 class Fuser:
@@ -445,13 +445,13 @@ def region_uses(op: Operation, aliases: Aliases) -> tuple[set, set]:
             for e in s.exprs():
                 reads |= loaded_buffers(e, aliases) | {d for d in e.deps if d.op == "get"}
             if isinstance(s, Store):
-                writes.add(s.buffer)
+                writes.add(root(aliases, s.buffer))
             elif isinstance(s, Copy):
-                writes.add(s.target)
+                writes.add(root(aliases, s.target))
                 reads.add(root(aliases, s.source))
             elif isinstance(s, Call):
                 reads |= {root(aliases, b) for b in s.reads}
-                writes |= set(s.writes)
+                writes |= {root(aliases, b) for b in s.writes}
                 if s.result is not None:
                     writes.add(s.result)
             elif isinstance(s, (Let, Declare)):

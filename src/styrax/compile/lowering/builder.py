@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...core.types.index_type import INDEX, scalar_type
+import numpy as np
+
+from ...core.types.index_type import INDEX, ScalarType, scalar_type
 from ..costs import WORTH_KEEPING
 from ..ir.expr import UNBOUNDED, Arena, Expr, Index, coefficient, const_value, unwrap, walk
 from ..ir.loopir import Buffer, Copy, Statement, Store
-from ..ir.values import Computed, Define, Opaque, Operation, Point, Scalar, Stored, Value
+from ..ir.values import Computed, Define, Opaque, Operation, Point, Scalar, Shape, Stored, Token, Value
 from . import folds
 from .declarations import Declarations
 from .nests import Nest
@@ -29,8 +31,8 @@ class Builder:
 
     # (slots: a builder is made for each program, however small)
     __slots__ = (
-        "inline", "arena", "scalars", "declarations", "sizes", "ops", "avals_in", "avals_out", "host_calls", "elements",
-        "probing",
+        "inline", "constant", "vector_bytes", "aliases", "arena", "scalars", "declarations", "sizes", "ops", "avals_in",
+        "avals_out", "host_calls", "elements", "probing",
         *(
             "index int product iadd isub imul floordiv floormod const cast bitcast lift complex real imag conj select "
             "is_finite reduce_precision add sub mul div rem neg min max abs sign pow ipow sqrt rsqrt cbrt eq ne lt le "
@@ -42,8 +44,11 @@ class Builder:
     )
 
     inline: Callable[..., list[Value]]  # inline(closed, *values): writes a program here (see `lower`)
+    constant: Callable[[np.ndarray], Value]  # a table that the program carries with it (see `lower`)
 
-    def __init__(self, numerics: int = LEVELS["default"]) -> None:
+    def __init__(self, numerics: int = LEVELS["default"], vector_bytes: int = 64) -> None:
+        self.vector_bytes = vector_bytes  # the widest vector worth using
+        self.aliases: dict[Buffer, Buffer] = {}  # the same memory under another dtype
         self.arena = Arena()
         self.scalars = Scalars(self.arena, numerics)
         self.declarations = Declarations(self.scalars)
@@ -177,6 +182,49 @@ class Builder:
             return value
         return self.materialize(value, self.buffer(value.dtype, self.product(value.shape)))  # type: ignore[return-value]
 
+    def reshaped(self, value: Value, shape: Sequence[Index]) -> Stored:
+        """The value, contiguous in memory, in another shape."""
+        stored = self.in_memory(value)
+        return Stored(self, stored.buffer, tuple(shape), stored.dtype, offset=stored.offset)
+
+    def of_shape(self, value: Value, shape: Sequence[Index]) -> Value:
+        """The value where a guard says that its sizes are these."""
+        if tuple(value.shape) == tuple(shape):
+            return value
+        if isinstance(value, Stored) and value.contiguous:
+            return self.reshaped(value, shape)
+        return self.value(shape, value.dtype, value.at)
+
+    def pairs(self, value: Value) -> Stored:
+        """Floats as complex numbers, half as many along the last dimension: the same memory."""
+        *lead, last = value.shape
+        dtype = np.dtype(f"complex{16 * value.dtype.itemsize}")
+        return self._seen_as(value, dtype, (*lead, last // 2))  # type: ignore[operator]
+
+    def numbers(self, value: Value) -> Stored:
+        """Complex numbers as floats, twice as many along the last dimension: the same memory."""
+        *lead, last = value.shape
+        return self._seen_as(value, part_dtype(value.dtype), (*lead, 2 * last))  # type: ignore[operator]
+
+    def _seen_as(self, value: Value, dtype: ScalarType, shape: Shape) -> Stored:
+        stored = self.in_memory(value)
+        if stored.offset != 0:
+            copy = self.buffer(stored.dtype, self.product(stored.shape))
+            stored = self.materialize(stored, copy)  # type: ignore[assignment]
+        view = self.buffer(dtype, self.product(shape), stored.buffer.kind)
+        self.aliases[view] = stored.buffer
+        return Stored(self, view, shape, dtype)
+
+    def turned(self, value: Value, index: Sequence[Index], row: int, count: int) -> Expr:
+        """Element `row` after `index`, which differs from lane to lane of `count`: squares are turned in registers."""
+        assert isinstance(value, Stored)
+        place = value.place([self.index(i) for i in index])
+        if not is_complex(value.dtype):
+            return self.arena.node("transposed", (place,), value.dtype, (value.buffer, None, row, count))
+        part = part_dtype(value.dtype)
+        return self.complex(*[
+            self.arena.node("transposed", (place,), part, (value.buffer, p, row, count)) for p in (0, 1)])
+
     def reduce(self, shape: Sequence[Index], ranges: Sequence[Index], dtypes: Sequence[Any], combine: Any,
                init: Sequence[Expr], body: Callable[[tuple[Expr, ...], tuple[Expr, ...]], Any]) -> list[Value]:
         """Folds `body(i, r)` over all r in `ranges`, for every i in `shape`. See the module's guide in README.md."""
@@ -237,13 +285,19 @@ class Builder:
 
         return self.nest(outs, body, inputs)
 
-    def host_call(self, function: Callable[..., Any], outs: Sequence[tuple], inputs: Sequence[Value]) -> list[Value]:
+    def token(self) -> Value:
+        """A token: order is the program's own."""
+        return Token()
+
+    def host_call(self, function: Callable[..., Any], outs: Sequence[tuple], inputs: Sequence[Value],
+                  in_place: bool = False) -> list[Value]:
         """Calls a Python function at this point of the program. `function(*arrays)` gets NumPy arrays, valid during the
-        call alone, and returns an array for each of `outs`, (shape, dtype).
+        call alone, and returns an array for each of `outs`, (shape, dtype). With `in_place`,
+        `function(arrays, results)` writes the results, which begin as the values in `outs`, (shape, dtype, value).
         """
         from .host_calls import host_call
 
-        return host_call(self, function, outs, inputs)
+        return host_call(self, function, outs, inputs, in_place)
 
 
 def _true(e: Expr) -> bool:

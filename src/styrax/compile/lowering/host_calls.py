@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.types.dims import NotGeneric
 from ..ir.values import Stored, Value
 
 _numbers = itertools.count()
@@ -21,12 +22,17 @@ calls: weakref.WeakValueDictionary[int, HostCall] = weakref.WeakValueDictionary(
 
 
 class HostCall:
-    """One call in a program: the function, and the shapes and dtypes of its operands and results."""
+    """One call in a program: the function, and the shapes and dtypes of its operands and results.
 
-    __slots__ = ("__weakref__", "function", "ins", "number", "outs")
+    A function that works `in_place` is given the lists of operands and results, and writes the results.
+    """
 
-    def __init__(self, function: Callable[..., Sequence[np.ndarray]], ins: Sequence[tuple], outs: Sequence[tuple]):
+    __slots__ = ("__weakref__", "function", "in_place", "ins", "number", "outs")
+
+    def __init__(self, function: Callable[..., Any], ins: Sequence[tuple], outs: Sequence[tuple],
+                 in_place: bool = False):
         self.function = function
+        self.in_place = in_place
         self.ins = list(ins)
         self.outs = list(outs)
         self.number = next(_numbers)
@@ -38,12 +44,15 @@ def is_empty(shape: Sequence[Any]) -> bool:
     return any(isinstance(d, int) and d == 0 for d in shape)
 
 
-def host_call(b: Any, function: Callable[..., Sequence[np.ndarray]], outs: Sequence[tuple],
-              inputs: Sequence[Value]) -> list[Value]:
-    """See `Builder.host_call`."""
-    call = HostCall(function, [(v.shape, v.dtype) for v in inputs], [(tuple(s), np.dtype(d)) for s, d in outs])
+def host_call(b: Any, function: Callable[..., Any], outs: Sequence[tuple], inputs: Sequence[Value],
+              in_place: bool = False) -> list[Value]:
+    """See `Builder.host_call`. Raises NotGeneric where sizes are known only at run time."""
+    if any(type(d) is not int for shape, *_ in (*((v.shape,) for v in inputs), *outs) for d in shape):
+        raise NotGeneric("a call of a function of arrays, whose sizes must be known")
+    call = HostCall(function, [(v.shape, v.dtype) for v in inputs],
+                    [(tuple(out[0]), np.dtype(out[1])) for out in outs], in_place)
     b.host_calls.append(call)
-    filled = [out for out in call.outs if not is_empty(out[0])]
+    filled = [(*spec, *out[2:]) for spec, out in zip(call.outs, outs, strict=True) if not is_empty(spec[0])]
     given = [v for v in inputs if not is_empty(v.shape)]
 
     def body(n: Any, targets: list[Stored], sources: list[Stored]) -> None:

@@ -27,13 +27,13 @@ from ...core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from ...core.programs.traits import Control
 from ...core.settings import config
 from ...core.types import dtypes
-from ...core.types.avals import AbstractToken
+from ...core.types.avals import AbstractToken, ShapedArray
 from ...core.types.dims import is_generic
 from ...core.types.index_type import ScalarType
 from ..costs import WORTH_KEEPING
 from ..ir.expr import BOOL, Expr, Index, unwrap
 from ..ir.loopir import Buffer, BufferKind, Declare, Let, Loop, Set, Store, Switch, While
-from ..ir.values import Computed, Opaque, Operation, Region, Scalar, Stored, Value
+from ..ir.values import Computed, Opaque, Operation, Region, Scalar, Stored, Token, Value
 from ..jaxprs.rewriting import called
 from ..program import Program
 from . import interchange
@@ -43,7 +43,7 @@ from .rewrites import LEVELS
 
 def run(program: Program) -> Program:
     """jaxpr → operations: what is computed, element by element."""
-    b = Builder(LEVELS[config.states["styrax_numerics"].value])
+    b = Builder(LEVELS[config.states["styrax_numerics"].value], program.vector_bytes)
     number = 0
 
     def argument(aval: Any, kind: BufferKind, donated: bool = False) -> tuple[Buffer | None, Value]:
@@ -69,6 +69,9 @@ def run(program: Program) -> Program:
 
     def constant(value: Any, aval: Any) -> Value:
         found = known.get(id(value))
+        if found is None and aval.shape == () and isinstance(aval.dtype, np.dtype) and aval.dtype != dtypes.float0:
+            # a number of the program, as its literals are
+            found = known[id(value)] = lowering.literal(Literal(np.asarray(value)[()], aval))
         if found is None:
             buffer, found = argument(aval, BufferKind.CONST)
             known[id(value)] = found
@@ -76,7 +79,8 @@ def run(program: Program) -> Program:
                 constants.append((buffer, value))
         return found
 
-    results = Lowering(b, constant, program.generic).closed(program.closed, args)
+    lowering = Lowering(b, constant, program.generic)
+    results = lowering.closed(program.closed, args)
     outputs: list[Buffer | None] = []
     for aval, result in zip(program.closed.out_avals, results, strict=True):
         buffer, target = (None, None) if isinstance(result, Token) else argument(aval, BufferKind.OUT)
@@ -87,7 +91,8 @@ def run(program: Program) -> Program:
             b.ops.append(Opaque([Store(target.buffer, b.int(0), result.at(()))]))
         else:
             b.write(target, result)
-    return program.replace(builder=b, operations=b.ops, inputs=inputs, constants=constants, outputs=outputs)
+    return program.replace(builder=b, operations=b.ops, inputs=inputs, constants=constants, outputs=outputs,
+                           placement=program.placement._replace(aliases=b.aliases))
 
 
 class Lowering:
@@ -99,6 +104,7 @@ class Lowering:
         self.constant = constant
         self.generic = generic
         builder.inline = lambda closed, *args: self.closed(closed, args)
+        builder.constant = lambda array: constant(array, ShapedArray(array.shape, array.dtype))
 
     def closed(self, closed: ClosedJaxpr, args: Sequence[Value]) -> list[Value]:
         consts = [self.constant(c, v.aval) for c, v in zip(closed.consts, closed.jaxpr.constvars, strict=True)]
@@ -305,17 +311,6 @@ class Carries:
         for place in self.places:
             out.append(Scalar(self.named(place)) if isinstance(place, Expr) else place)
         return out
-
-
-class Token(Value):
-    """The value of a token: order is the program's own."""
-
-    __slots__ = ()
-
-    def __init__(self) -> None:
-        self.shape = ()
-        self.dtype = BOOL
-        self.depth = 0
 
 
 def _split(values: Sequence[Value], *sizes: int) -> list[list[Value]]:

@@ -59,15 +59,20 @@ class Nest:
             self.stack.pop()
 
     @contextmanager
-    def loop(self, extent: Index, parallel: bool = False, vector: bool = False) -> Iterator[Expr]:
+    def loop(self, extent: Index, parallel: bool = False, vector: bool = False, lanes: int = 0) -> Iterator[Expr]:
         """A counting loop; `parallel` promises that iterations are independent, `vector` that they are and contain
-        only stores of expressions."""
+        only stores of expressions. `lanes` of a vector loop are as many as suit 32-bit numbers unless told."""
         var = self.b.loop_var(unwrap(extent))
         body: list[Statement] = []
         with self._block(body):
             yield var
-        kind, width = (LoopKind.VECTOR, 0) if vector else (LoopKind.SERIAL, 1)
+        kind, width = (LoopKind.VECTOR, lanes) if vector else (LoopKind.SERIAL, 1)
         self.add(loopir.Loop(var, unwrap(extent), body, kind, width, parallel=parallel))
+
+    def together(self, stores: Sequence[tuple[Stored, Sequence[Index], Expr]]) -> None:
+        """Stores that share what they compute. None of them may read what another writes."""
+        self.add(loopir.Together([loopir.Store(target.buffer, target.place([self.b.index(i) for i in index]), value)
+                                  for target, index, value in stores]))
 
     def store(self, target: Stored, index: Sequence[Index], value: Expr) -> None:
         self.add(loopir.Store(target.buffer, target.place([self.b.index(i) for i in index]), value))

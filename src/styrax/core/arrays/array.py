@@ -15,7 +15,8 @@ import numpy as np
 from .. import hooks
 from ..tracing.trace import Tracer
 from ..types import dtypes
-from ..types.avals import AbstractRef, ShapedArray, aval_rules, shaped
+from ..types.avals import AbstractRef, AbstractToken, ShapedArray, aval_rules, shaped
+from .tokens import Token
 
 if TYPE_CHECKING:
     from .array_methods import ArrayMethods
@@ -96,10 +97,6 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
     def nbytes(self) -> int:
         return self.aval.size * self.aval.dtype.itemsize
 
-    @property
-    def inline_as_literal(self) -> bool:
-        return self.aval.shape == () and not isinstance(self.aval.dtype, dtypes.ExtendedDType)
-
     # -- where it lives ------------------------------------------------------------------------
     @property
     def device(self) -> Any:
@@ -116,6 +113,22 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
             from .devices import SingleDeviceSharding
 
             return SingleDeviceSharding(self.device)
+
+    @property
+    def format(self) -> Any:
+        """The order of the dimensions in memory, which is by rows, and the sharding."""
+        from .layouts import Format, Layout
+
+        return Format(Layout(tuple(range(self.ndim)), (), 0), self.sharding)
+
+    @property
+    def traceback(self) -> None:
+        """Where the array was made; nobody notes it."""
+        return None
+
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        raise AttributeError("__cuda_array_interface__ is only defined for GPU buffers.")
 
     def placed(self, sharding: Any) -> Array:
         """The same array, committed to where it lives, under a sharding (None: its device)."""
@@ -322,6 +335,8 @@ def float0_array(aval: ShapedArray, buffer: Any, committed: bool = False) -> np.
 
 def array_type(aval: ShapedArray) -> Callable[..., Any]:
     """What makes arrays of an abstract value, mostly their class."""
+    if isinstance(aval, AbstractToken):
+        return Token
     return float0_array if aval.dtype == dtypes.float0 else array_types.get(type(aval.dtype), Array)
 
 

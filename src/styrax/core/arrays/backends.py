@@ -8,8 +8,8 @@ others are registered as objects.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from .. import hooks
 
@@ -37,10 +37,14 @@ class Executable(Protocol):
     def cost_analysis(self) -> dict[str, float]:
         """Estimates by name: "flops", "bytes accessed", …"""
 
+    def machine_code(self) -> dict[bytes, bytes]:
+        """The code in pieces, by keys, for `Backend.accept` in another process."""
+
     def memory_analysis(self) -> tuple[int, int, int, int, int]:
         """Bytes of code, arguments, results, results in donated arguments, and workspace."""
 
 
+@runtime_checkable
 class Backend(Protocol):
     """What a platform offers.
 
@@ -78,6 +82,9 @@ class Backend(Protocol):
           name: the program's name, for messages and profiles.
           donated: which arguments' memory it may write results to; empty for none.
         """
+
+    def accept(self, code: Mapping[bytes, bytes]) -> None:
+        """Takes machine code that an `Executable` gave: programs that need it are not compiled."""
 
     def for_all_shapes(self, fun: Callable[..., Any], key: tuple[Any, ...], name: str,
                        trace: Callable[[tuple[Any, ...]], tuple[ClosedJaxpr, Any]],
@@ -139,9 +146,9 @@ def backend_compile_and_load(backend: Backend, program: ClosedJaxpr, **options: 
     return backend.compile(program, **options)
 
 
-def stablehlo_text(closed: Any, name: str) -> str:
-    """A program as the text of a StableHLO module."""
-    return hooks.stablehlo_text(closed, name)
+def stablehlo_text(closed: Any, name: str, symbolic: Any = None) -> str:
+    """A program as the text of a StableHLO module; `symbolic` says how sizes are found, see `xla.stablehlo`."""
+    return hooks.stablehlo_text(closed, name, symbolic=symbolic)
 
 
 def set_default(backend: Backend | None) -> None:

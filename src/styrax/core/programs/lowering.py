@@ -55,7 +55,8 @@ class Mutable(Protocol):
 class Nest(Protocol):
     """Writes an explicit program, statement by statement."""
 
-    def loop(self, extent: Index, parallel: bool = False, vector: bool = False) -> AbstractContextManager[Expr]:
+    def loop(self, extent: Index, parallel: bool = False, vector: bool = False,
+             lanes: int = 0) -> AbstractContextManager[Expr]:
         """A counting loop, entered by `with`. `parallel` promises independent turns, `vector` nothing but stores."""
 
     def while_(self, condition: Callable[[], Expr]) -> AbstractContextManager[None]: ...
@@ -68,6 +69,9 @@ class Nest(Protocol):
     def load(self, source: Value, index: Sequence[Index]) -> Expr: ...
 
     def store(self, target: Value, index: Sequence[Index], value: Expr) -> None: ...
+
+    def together(self, stores: Sequence[tuple[Value, Sequence[Index], Expr]]) -> None:
+        """Stores (target, index, value) that share what they compute. None may read what another writes."""
 
     def let(self, e: Expr) -> Expr:
         """The expression, computed here once."""
@@ -189,6 +193,13 @@ class Builder(Scalars, Protocol):
 
     avals_in: Sequence[Any]
     avals_out: Sequence[Any]
+    vector_bytes: int  # the widest vector worth using
+
+    def constant(self, array: np.ndarray) -> Value:
+        """A table that the program carries with it."""
+
+    def at_least(self, size: Index, bound: int) -> bool:
+        """Whether a size is that large. The answer becomes a guard of a program for any sizes."""
 
     def value(self, shape: Sequence[Index], dtype: Any, at: Callable[[tuple[Expr, ...]], Expr]) -> Value:
         """A value by its element function."""
@@ -204,6 +215,21 @@ class Builder(Scalars, Protocol):
 
     def in_memory(self, value: Value) -> Value:
         """The value, contiguous in memory."""
+
+    def reshaped(self, value: Value, shape: Sequence[Index]) -> Value:
+        """The value, contiguous in memory, in another shape."""
+
+    def of_shape(self, value: Value, shape: Sequence[Index]) -> Value:
+        """The value where a guard says that its sizes are these."""
+
+    def pairs(self, value: Value) -> Value:
+        """Floats as complex numbers, half as many along the last dimension: the same memory."""
+
+    def numbers(self, value: Value) -> Value:
+        """Complex numbers as floats, twice as many along the last dimension: the same memory."""
+
+    def turned(self, value: Value, index: Sequence[Index], row: int, count: int) -> Expr:
+        """Element `row` after `index`, which differs from lane to lane of `count`: squares are turned in registers."""
 
     def load_if(self, condition: Expr, value: Value, index: Sequence[Index], other: Expr) -> Expr:
         """`value.at(index)` where the condition holds, else `other`; nothing is read where it does not."""
@@ -229,8 +255,12 @@ class Builder(Scalars, Protocol):
              arguments: Callable[[list[Any], list[Any]], Sequence[Any]]) -> list[Value]:
         """Calls a native library function once."""
 
-    def host_call(self, function: Callable[..., Any], outs: Sequence[tuple], inputs: Sequence[Value]) -> list[Value]:
+    def host_call(self, function: Callable[..., Any], outs: Sequence[tuple], inputs: Sequence[Value],
+                  in_place: bool = False) -> list[Value]:
         """Calls a Python function of NumPy arrays at this point of the program."""
+
+    def token(self) -> Value:
+        """The value of a token, which has no content."""
 
     def inline(self, closed: ClosedJaxpr, *values: Value) -> list[Value]:
         """Writes a program here."""

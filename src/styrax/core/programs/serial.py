@@ -31,6 +31,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from .. import hooks
 from ..arrays import backends
 from ..arrays.array import Array
 from ..trees.tree import PyTreeDef, tree_structure
@@ -65,16 +66,16 @@ def to_text(program: Jaxpr | ClosedJaxpr) -> str:
     return _Writer().program(program)
 
 
-def parse(text: str, references: Mapping[str, Any] | None = None) -> Any:
+def parse(text: str, references: Mapping[str, Any] | None = None, dim: Callable[[str], Any] = int) -> Any:
     """The program that ``to_text`` wrote: a ``ClosedJaxpr`` if it begins with ``closed``, else a ``Jaxpr``.
 
     Args:
-      references: what ``local("name")`` stands for, where it is not known in this process.
+      references: what ``local("name")`` stands for here. dim: the symbolic size of a text.
 
     Raises:
       ValueError: the text is not well formed; the message shows the line.
     """
-    return _Reader(text, references or {}).program()
+    return _Reader(text, references or {}, dim).program()
 
 
 def known_primitive(name: str) -> Primitive:
@@ -162,12 +163,11 @@ class _Writer:
             return "Tok"
         if type(aval) is not ShapedArray:
             raise TypeError(f"a value of type {aval!r} has no text form")
-        if not all(type(d) is int for d in aval.shape):
-            raise TypeError(f"{aval!r} has symbolic dimensions, which have no text form")
         name = dtypes.printed_dtype_name(aval.dtype)
         if isinstance(aval.dtype, dtypes.ExtendedDType):
             _extended[name] = aval.dtype
-        text = f"{name}[{','.join(map(str, aval.shape))}]{'~' if aval.weak_type else ''}"
+        shape = ",".join(str(d) if type(d) is int else repr(str(d)) for d in aval.shape)
+        text = f"{name}[{shape}]{'~' if aval.weak_type else ''}"
         return text + self.extras(aval, ("sharding", "vma", "memory_space"))
 
     def extras(self, aval: Any, fields: tuple[str, ...]) -> str:
@@ -190,12 +190,12 @@ class _Writer:
 
     def value(self, x: Any) -> str:
         cls = type(x)
-        if x is None or x is Ellipsis or cls in (bool, int, str, bytes):
-            return repr(x)
-        if cls is float:
+        if x is None or x is Ellipsis or cls in (bool, int, float, str, bytes):
             return repr(x)
         if cls is complex:
             return f"complex({x.real!r}, {x.imag!r})"
+        if hasattr(x, "_is_symbolic_dim"):
+            return f"dim({str(x)!r})"
         if cls is tuple:
             return f"({', '.join(map(self.value, x))}{',' if len(x) == 1 else ''})"
         if cls is list:
@@ -306,9 +306,10 @@ _TOKEN = re.compile(
 
 
 class _Reader:
-    def __init__(self, text: str, references: Mapping[str, Any]):
+    def __init__(self, text: str, references: Mapping[str, Any], dim: Callable[[str], Any]):
         self.text = text
         self.references = references
+        self.dim = dim
         self.tokens: list[tuple[str, str, int]] = []
         at = 0
         while at < len(text):
@@ -455,14 +456,15 @@ class _Reader:
             return AbstractRef(inner, **self.extras())
         dtype = _dtype_of_short.get(name)
         if dtype is None:
-            dtype = _extended.get(name)
+            dtype = _extended.get(name) or _key_dtype(name)
         if dtype is None:
             self.at -= 1
             raise self.error(f"unknown dtype {name!r}")
         self.expect("[")
         shape = []
         while not self.accept("]"):
-            shape.append(int(self.take()))
+            kind = self.tokens[self.at][0]
+            shape.append(self.dim(self.value()) if kind == "bytes" else int(self.take()))
             self.accept(",")
         weak = self.accept("~")
         return ShapedArray(shape, dtype, weak, **self.extras())
@@ -517,6 +519,8 @@ class _Reader:
         args = self.values(")")
         if word in _dtype_of_short:
             return _dtype_of_short[word].type(*args)
+        if word == "dim":
+            return self.dim(args[0])
         if word == "local":
             found = self.references.get(args[0])
             if found is None:
@@ -536,6 +540,11 @@ def _array(text: str, data: str) -> tuple[np.ndarray, bool]:
     shape = tuple(int(d) for d in dims.split(",") if d)
     array = np.frombuffer(base64.b64decode(data), _dtype_of_short[name]).reshape(shape)
     return array, weak == "~"
+
+
+def _key_dtype(name: str) -> Any:
+    """The dtype of random keys that prints as `name`; None if there is none."""
+    return next((d for d in hooks.key_dtypes() if d.name == name), None) if name.startswith("key<") else None
 
 
 def _device_array(text: str, data: str) -> Any:

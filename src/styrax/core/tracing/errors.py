@@ -150,8 +150,14 @@ class JaxRuntimeError(RuntimeError):
 XlaRuntimeError = JaxRuntimeError
 
 
+class CallFailed(JaxRuntimeError):
+    """A function that a program called failed, and this says how."""
+
+
 def callback_failed(error: BaseException) -> JaxRuntimeError:
     """What a program raises when a Python function that it called raised `error`."""
+    if isinstance(error, CallFailed):
+        return JaxRuntimeError(str(error))
     import traceback
 
     from . import source

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from .. import hooks
 from ..programs.jaxpr import Literal, Var
 from ..types.avals import AbstractRef, AbstractToken, AbstractValue, ShapedArray, tangent_dtype
+from ..types.dims import larger, smaller
 from ..types.typing import Dim, DType, PyTree
 from .trace import Trace, current_trace, eval_trace, set_current_trace, state
 
@@ -135,13 +136,13 @@ def call_impl(f: Wrapped, *args: PyTree, **params: PyTree) -> PyTree:
 
 
 def max_dim(d1: int, d2: int) -> int:
-    """The larger of two dimensions."""
-    return d1 if d1 is d2 or d1 >= d2 else d2
+    """The larger of two sizes, symbolic ones included."""
+    return larger(d1, d2)
 
 
 def min_dim(d1: int, d2: int) -> int:
-    """The smaller of two dimensions."""
-    return d1 if d1 is d2 or d1 <= d2 else d2
+    """The smaller of two sizes, symbolic ones included."""
+    return smaller(d1, d2)
 
 
 __all__ = [

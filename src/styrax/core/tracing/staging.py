@@ -13,9 +13,10 @@ from ..programs.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, V
 from ..programs.primitive import Primitive
 from ..settings import config
 from ..types.avals import AbstractRef, AbstractValue, ShapedArray
+from ..types.dims import is_symbolic
 from . import source
 from .leak_check import refuse_leaks
-from .trace import Trace, Tracer, aval_rules, get_aval, raise_leak, set_current_trace, state
+from .trace import FoldingTrace, Trace, Tracer, aval_rules, eval_trace, get_aval, raise_leak, set_current_trace, state
 
 
 class DynamicJaxprTracer(Tracer):
@@ -91,6 +92,10 @@ class StagingTrace(Trace):
         self.invars.append(var)
         return DynamicJaxprTracer(self, aval, var)
 
+    def literal(self, value: Any, aval: AbstractValue) -> DynamicJaxprTracer:
+        """The tracer of a number that is written into the equations."""
+        return DynamicJaxprTracer(self, aval, Literal(value, aval))
+
     def to_tracer(self, x: Any) -> DynamicJaxprTracer:
         """The tracer of an argument; values from outside become literals or constants."""
         if isinstance(x, Tracer):
@@ -101,9 +106,11 @@ class StagingTrace(Trace):
         known = self.constants.get(id(x))
         if known is not None:
             return known[0]
+        if is_symbolic(x) and hasattr(x, "__jax_array__"):
+            return self.to_tracer(x.__jax_array__())
         aval = get_aval(x)
         if not isinstance(x, Tracer) and getattr(aval, "shape", None) == () and inlines(x):
-            return DynamicJaxprTracer(self, aval, Literal(_scalar(x, aval), aval))
+            return self.literal(_scalar(x, aval), aval)
         tracer = DynamicJaxprTracer(self, aval, Var(aval))
         self.constants[id(x)] = (tracer, x)
         return tracer
@@ -133,7 +140,7 @@ class StagingTrace(Trace):
         tracers = [self.to_tracer(x) for x in args]
         avals = [t.aval for t in tracers]
         call_jaxpr = trace_to_jaxpr(fun, avals, getattr(fun, "debug_info", no_debug_info))
-        closed, captured = hoist_tracers(call_jaxpr)
+        closed, captured = hoist_tracers(call_jaxpr, everything=True)
         params = dict(
             name=getattr(fun, "__name__", "<unnamed function>"),
             call_jaxpr=closed,
@@ -149,7 +156,7 @@ class StagingTrace(Trace):
         tracers = [self.to_tracer(x) for x in args]
         avals = [t.aval for t in tracers]
         call_jaxpr = trace_to_jaxpr(fun, avals, getattr(fun, "debug_info", no_debug_info))
-        closed, captured = hoist_tracers(call_jaxpr)
+        closed, captured = hoist_tracers(call_jaxpr, everything=True)
         params = dict(
             name=getattr(fun, "__name__", "<unnamed function>"),
             call_jaxpr=closed,
@@ -184,10 +191,14 @@ class StagingTrace(Trace):
 
 def inlines(x: Any) -> bool:
     """Whether a captured scalar is written into the equation instead of becoming a constant."""
-    return isinstance(x, (bool, int, float, complex, np.generic)) or (
-        isinstance(x, np.ndarray)
-        or (getattr(x, "inline_as_literal", False) is True)
-    )
+    return isinstance(x, (bool, int, float, complex, np.generic, np.ndarray))
+
+
+def owner_of_constants(trace: Trace) -> Trace:
+    """The trace that constants of a trace belong to: a transformation leaves them to what runs outside of it."""
+    while not trace.is_eval and not isinstance(trace, StagingTrace) and hasattr(trace, "parent"):
+        trace = eval_trace if type(trace) is FoldingTrace else trace.parent
+    return trace
 
 
 def _scalar(x: Any, aval: Any) -> Any:
@@ -238,4 +249,5 @@ def hoist_tracers(closed: ClosedJaxpr, everything: bool = False) -> tuple[Closed
     return ClosedJaxpr(new, consts), captured
 
 
-__all__ = ["DynamicJaxprTracer", "StagingTrace", "aval_rules", "hoist_tracers", "inlines", "trace_to_jaxpr"]
+__all__ = ["DynamicJaxprTracer", "StagingTrace", "aval_rules", "hoist_tracers", "inlines", "owner_of_constants",
+           "trace_to_jaxpr"]

@@ -256,6 +256,13 @@ class ShapeDtypeStruct:
     def ndim(self) -> int:
         return len(self.shape)
 
+    @staticmethod
+    def like(value: Any) -> ShapeDtypeStruct:
+        """The shape, dtype, weak type and sharding of an array, or of anything that has a shape and dtype."""
+        sharding = None if isinstance(value, np.ndarray) else getattr(value, "sharding", None)
+        return ShapeDtypeStruct(value.shape, value.dtype, sharding=sharding,
+                                weak_type=getattr(value, "weak_type", False))
+
     @property
     def size(self) -> Any:
         n: Any = 1

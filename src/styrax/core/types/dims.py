@@ -154,20 +154,28 @@ class Dim:
 
     def __add__(self, other: Any) -> Any:
         terms = self._terms_of(other)
+        if isinstance(other, (float, complex)):
+            return operator.index(self) + other
         return NotImplemented if terms is None else self._make(add_terms(self.terms, terms))
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
         terms = self._terms_of(other)
+        if isinstance(other, (float, complex)):
+            return operator.index(self) - other
         return NotImplemented if terms is None else self._make(add_terms(self.terms, terms, -1))
 
     def __rsub__(self, other: Any) -> Any:
         terms = self._terms_of(other)
+        if isinstance(other, (float, complex)):
+            return other - operator.index(self)
         return NotImplemented if terms is None else self._make(add_terms(terms, self.terms, -1))
 
     def __mul__(self, other: Any) -> Any:
         terms = self._terms_of(other)
+        if isinstance(other, (float, complex)):
+            return operator.index(self) * other
         return NotImplemented if terms is None else self._make(multiply_terms(self.terms, terms))
 
     __rmul__ = __mul__
@@ -295,6 +303,43 @@ class _Tracing(threading.local):
 
 
 tracing = _Tracing()
+
+
+def is_symbolic(d: Any) -> bool:
+    """Whether a size is a symbolic one, which computes like an integer."""
+    return hasattr(d, "_is_symbolic_dim")
+
+
+def is_named(d: Any) -> bool:
+    """Whether a size is known by name alone, so that not every question about it has an answer."""
+    return is_symbolic(d) and type(d) is not Dim
+
+
+def canonical_dim(d: Any) -> Any:
+    """A size as it stands in shapes: a plain integer, or a symbolic size as it is. Raises TypeError for others."""
+    return d if type(d) is int or is_symbolic(d) else operator.index(d)
+
+
+def plain_size(d: Any) -> Any:
+    """A size as a plain integer; one that is known by name alone stays as it is."""
+    return d if is_named(d) else int(d)
+
+
+def larger(x: Any, y: Any) -> Any:
+    """The larger of two sizes; an expression where that depends on the values of symbolic ones."""
+    return _extremum("max", x, y) if is_symbolic(x) or is_symbolic(y) else max(x, y)
+
+
+def smaller(x: Any, y: Any) -> Any:
+    """The smaller of two sizes; see `larger`."""
+    return _extremum("min", x, y) if is_symbolic(x) or is_symbolic(y) else min(x, y)
+
+
+def _extremum(name: str, x: Any, y: Any) -> Any:
+    for d in (x, y):
+        if hasattr(d, "extremum"):
+            return d.extremum(name, x, y)
+    return max(x, y) if name == "max" else min(x, y)  # generic sizes write the question down
 
 
 def is_generic(shape: Sequence[Any]) -> bool:

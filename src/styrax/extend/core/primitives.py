@@ -15,9 +15,11 @@ _ELSEWHERE = {
     "custom_jvp_call_p": ("transforms.custom_calls", "custom_jvp_call_p"),
     "custom_lin_p": ("transforms.jvp", "custom_lin_p"),
     "custom_vjp_call_p": ("transforms.custom_calls", "custom_vjp_call_p"),
+    "empty2_p": ("lax.shaping.filling", "empty2_p"),
     "get_p": ("transforms.refs", "get_p"),
     "jit_p": ("transforms.jit_rules", "jit_p"),
     "name_p": ("transforms.checkpoint", "name_p"),
+    "random_gamma_p": ("random.gammas", "random_gamma_p"),
     "remat_p": ("transforms.checkpoint", "remat_p"),
     "swap_p": ("transforms.refs", "swap_p"),
 }

@@ -120,7 +120,9 @@ def psum(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
         aval = get_aval(leaf)
         if aval.dtype == np.bool_:
             leaf = lax.convert_element_type(leaf, np.int32)
-        if isinstance(leaf, (bool, int, float, complex, np.generic)) and all(not isinstance(a, int) for a in axes):
+        grouped = axis_index_groups is not None and not isinstance(leaf, Tracer)
+        if (grouped or isinstance(leaf, (bool, int, float, complex, np.generic))) and not any(
+                isinstance(a, int) for a in axes):
             size = axis_size(axes) if axis_index_groups is None else len(axis_index_groups[0])
             factor: Any = type(leaf)(size) if isinstance(leaf, np.generic) else size
             return leaf * factor

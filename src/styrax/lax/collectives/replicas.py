@@ -11,11 +11,13 @@ import numpy as np
 from styrax.core.hooks import lax
 from styrax.core.programs import rules
 from styrax.core.programs.primitive import Primitive
-from styrax.core.types.avals import ShapedArray
+from styrax.core.types.avals import ShapedArray, abstract_token
 
 from .axis_reductions import pmax_p, pmin_p, psum_p
 from .communication import all_gather_p, all_to_all_p, pbroadcast_p, ppermute_p, reduce_scatter_p
 from .named_axes import axis_index_p, refuse_names
+from .ragged_exchange import ragged_all_to_all_p
+from .sends import precv_p, psend_p
 
 UINT32 = np.dtype(np.uint32)
 
@@ -145,3 +147,34 @@ def _all_to_all(m: Any, x: Any, *, axis_name: Any, split_axis: int, concat_axis:
 
 
 rules.stablehlos[all_to_all_p] = _all_to_all
+
+
+def _transfer(m: Any, pairs: Sequence[tuple[int, int]], names: Sequence[Hashable]) -> str:
+    between = [(group[source], group[target]) for group in _groups(m, names) for source, target in pairs]
+    return f"{_channel(m)}, is_host_transfer = false, source_target_pairs = {_matrix(between)}"
+
+
+def _psend(m: Any, *xs: Any, axis_name: Sequence[Hashable], perm: Sequence[tuple[int, int]]) -> Any:
+    token = m.op1("stablehlo.create_token", [], abstract_token)
+    return m.op1("stablehlo.send", [*xs, token], abstract_token, _transfer(m, perm, axis_name))
+
+
+def _precv(m: Any, token: Any, *, out_shape: ShapedArray, axis_name: Sequence[Hashable],
+           perm: Sequence[tuple[int, int]]) -> Any:
+    out, _ = m.op("stablehlo.recv", [token], [out_shape, abstract_token], _transfer(m, perm, axis_name))
+    return out
+
+
+rules.stablehlos[psend_p] = _psend
+rules.stablehlos[precv_p] = _precv
+
+
+def _ragged_all_to_all(m: Any, *xs: Any, axis_name: Sequence[Hashable], axis_index_groups: Any) -> Any:
+    groups = _matrix(_groups(m, axis_name, axis_index_groups))
+    m.module.channels += 1
+    config = f"{{channel_id = {m.module.channels} : i64, replica_groups = {groups}}}"
+    return m.op1("stablehlo.custom_call", list(xs), m.avals_out[0],
+                 f'call_target_name = "ragged_all_to_all", api_version = 4 : i32, backend_config = {config}')
+
+
+rules.stablehlos[ragged_all_to_all_p] = _ragged_all_to_all

@@ -12,6 +12,7 @@ from styrax.core.tracing.trace import get_aval
 from styrax.core.types.avals import AbstractRef
 from styrax.core.types.effects import WriteEffect, ordered_effects
 from styrax.transforms import ad, batching, partial
+from styrax.transforms.references import ref_get, ref_set
 
 from .bodies import discharged, either, merge, rearranged, rearranged_once, select_where, split_list
 from .loops import while_p
@@ -29,6 +30,9 @@ def _while_jvp(
     body_nconsts: int,
 ) -> tuple[list[Any], list[Any]]:
     nonzero = [type(t) is not ad.Zero for t in tangents]
+    if any(nz and isinstance(get_aval(p), AbstractRef) for p, nz in zip(primals, nonzero, strict=True)):
+        return _jvp_on_contents(primals, tangents, dict(
+            cond_jaxpr=cond_jaxpr, body_jaxpr=body_jaxpr, cond_nconsts=cond_nconsts, body_nconsts=body_nconsts))
     _, consts_nz, carry_nz = split_list(nonzero, [cond_nconsts, body_nconsts])
     while True:
         body, nonzero_out = ad.jvp_jaxpr(body_jaxpr, consts_nz + carry_nz, carry_nz)
@@ -55,6 +59,25 @@ def _while_jvp(
         next(dots) if nz else ad.Zero.from_primal_value(p)
         for p, nz in zip(primals_out, carry_nz, strict=True)
     ]
+
+
+def _jvp_on_contents(
+    primals: Sequence[Any], tangents: Sequence[Any], params: dict[str, Any]
+) -> tuple[list[Any], list[Any]]:
+    """The derivative of a loop that changes references: of one over their contents, which can be split in what is
+    known beforehand and what is linear."""
+    avals = [get_aval(p) for p in primals]
+
+    def run(*args: Any) -> list[Any]:
+        refs = {id(p): x for p, x, a in zip(primals, args, avals, strict=True) if isinstance(a, AbstractRef)}
+        contents = {key: ref_get(ref) for key, ref in refs.items()}
+        given = [contents.get(id(p), x) for p, x in zip(primals, args, strict=True)]
+        changed, outs = _while_discharge(avals, (), *given, **params)
+        for key, new in {id(p): new for p, new in zip(primals, changed, strict=True) if new is not None}.items():
+            ref_set(refs[key], (), new)
+        return outs
+
+    return ad.jvp_flat(run, primals, tangents)
 
 
 def _with_more_carries(cond: ClosedJaxpr, avals: Sequence[Any], position: int) -> ClosedJaxpr:

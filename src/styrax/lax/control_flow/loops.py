@@ -13,15 +13,16 @@ from styrax.core.programs.jaxpr import ClosedJaxpr
 from styrax.core.programs.primitive import Primitive
 from styrax.core.programs.traits import Control
 from styrax.core.settings import config
+from styrax.core.tracing.errors import ConcretizationTypeError
 from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import concrete_or_error, get_aval, is_concrete
 from styrax.core.trees import tree
 from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray, shaped
+from styrax.core.types.dims import is_symbolic
 from styrax.core.types.typing import ArrayLike, PyTree
 
 from .bodies import (
-    as_array,
     check_carry,
     check_effects,
     first_argument,
@@ -66,10 +67,13 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     if not (callable(body_fun) and callable(cond_fun)):
         raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
     if config.config.jax_disable_jit:
-        value = init_val
-        while _holds(cond_fun(value)):
-            value = body_fun(value)
-        return value
+        try:
+            value = init_val
+            while _holds(cond_fun(value)):
+                value = body_fun(value)
+            return value
+        except ConcretizationTypeError:  # a condition that is mapped, say: the loop as an equation
+            pass
     init, init_tree = tree.tree_flatten(init_val)
     in_tree = tree.tree_structure((init_val,))
     for _ in range(2):
@@ -123,7 +127,7 @@ def bind_while(
             body_jaxpr=short_body,
         )
     )
-    return [as_array(x) if s else next(outs) for x, s in zip(init, still, strict=True)]
+    return [x if s else next(outs) for x, s in zip(init, still, strict=True)]
 
 
 def _drop_forwarding(
@@ -210,6 +214,8 @@ def fori_loop(lower: ArrayLike, upper: ArrayLike, body_fun: Callable[[Any, Any],
 
 
 def _concrete_bound(x: Any) -> int | None:
+    if is_symbolic(x):
+        return x
     value = np.asarray(concrete_or_error(None, x))
     if value.shape:
         return None

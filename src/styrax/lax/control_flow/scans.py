@@ -14,7 +14,8 @@ from styrax.core.settings import config
 from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import concrete_or_error, get_aval
 from styrax.core.trees import tree
-from styrax.core.types.avals import AbstractRef
+from styrax.core.types.avals import AbstractRef, AbstractToken
+from styrax.core.types.dims import plain_size
 from styrax.core.types.typing import PyTree
 from styrax.transforms import ad
 
@@ -123,7 +124,7 @@ def _scan_length(xs: Sequence[Any], avals: Sequence[Any], length: Any) -> int:
         sizes.append(aval.shape[0])
     if length is not None:
         length = concrete_or_error(
-            int,
+            plain_size,
             length,
             "The `length` argument to `scan` expects a concrete `int` value. For scan-like iteration with a "
             "dynamic length, use `while_loop` or `fori_loop`.",
@@ -198,7 +199,7 @@ def bind_scan(
             **params,
         )
     )
-    carry_out = [as_array(x) if s else next(outs) for x, s in zip(init, still, strict=True)]
+    carry_out = [x if s else next(outs) for x, s in zip(init, still, strict=True)]
     return carry_out + [next(outs) if p is None else as_array(xs[p]) for p in passed]
 
 
@@ -257,7 +258,7 @@ def _check_operands(
         raise TypeError(f"scan takes {len(expected)} operands for its body, got {len(avals)}")
     first_x = num_consts + num_carry
     for i, (have, want) in enumerate(zip(avals, expected, strict=True)):
-        if isinstance(want, AbstractRef):
+        if isinstance(want, AbstractRef | AbstractToken):
             continue
         shape = (length, *want.shape) if i >= first_x else want.shape
         if have.shape != shape or have.dtype != want.dtype:

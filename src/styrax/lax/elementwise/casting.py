@@ -12,7 +12,7 @@ from styrax.core.arrays import backends
 from styrax.core.arrays.array import Array
 from styrax.core.programs import rules
 from styrax.core.programs.jaxpr import Literal
-from styrax.core.tracing.staging import DynamicJaxprTracer, StagingTrace
+from styrax.core.tracing.staging import StagingTrace, owner_of_constants
 from styrax.core.tracing.trace import Tracer, get_aval
 from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray
@@ -111,16 +111,12 @@ def _fold(x: Any, aval: Any, new_dtype: Any) -> Any:
 def _bind_convert(trace: Any, args: tuple, params: dict[str, Any]) -> Any:
     """Constants are converted at once: they become literals of the program being staged, or arrays."""
     (x,) = args
-    base, value, aval = trace, x, None
+    base, value, aval = owner_of_constants(trace), x, None
     if isinstance(x, Tracer):
-        atom = getattr(x, "atom", None) if x._trace is trace else None
+        atom = getattr(x, "atom", None) if x._trace is base else None
         if type(atom) is not Literal:
             return trace.process_primitive(convert_element_type_p, args, params)
         value, aval = atom.val, atom.aval
-    else:
-        # To a transformation this is a constant: it belongs to whatever runs outside of it.
-        while not base.is_eval and not isinstance(base, StagingTrace) and hasattr(base, "parent"):
-            base = base.parent
     if isinstance(value, (np.ndarray, np.generic, *_PYTHON_SCALARS)):
         new_dtype, weak_type = params["new_dtype"], params["weak_type"]
         folded = _fold(value, aval if aval is not None else get_aval(value), new_dtype)
@@ -132,7 +128,7 @@ def _bind_convert(trace: Any, args: tuple, params: dict[str, Any]) -> Any:
                 return base.process_primitive(convert_element_type_p, args, params)
             if folded.shape:
                 return base.to_tracer(folded)
-            return DynamicJaxprTracer(base, aval, Literal(folded[()], aval))
+            return base.literal(folded[()], aval)
     return base.process_primitive(convert_element_type_p, args, params)
 
 

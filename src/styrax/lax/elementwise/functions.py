@@ -228,6 +228,23 @@ log, log_p = unary(
     hlo="stablehlo.log",
     reference=np.log,
 )  # fmt: skip
+def _log2_hlo(m: Any, x: Any) -> Any:
+    return m.op1("stablehlo.divide", [m.op1("stablehlo.log", [x], x.aval), m.full(np.log(2.0), x.aval)], x.aval)
+
+
+def _log2_scalar(b: Builder, x: Any) -> Any:
+    return b.div(b.log(x), b.const(np.log(2.0), x.dtype)) if x.dtype.kind == "c" else b.log2(x)
+
+
+log2, log2_p = unary(
+    "log2", INEXACT, "The logarithm to base 2, elementwise (principal branch for complex numbers); of powers of two "
+    "exact.",
+    accuracy=True,
+    jvp=lambda t, ans, x: div(t, mul(log(scalar_like(x, 2)), x)),
+    scalar=_log2_scalar,
+    hlo=_log2_hlo,
+    reference=np.log2,
+)  # fmt: skip
 expm1, expm1_p = unary(
     "expm1", INEXACT, "`exp(x) - 1`, elementwise, exact for small `x`.", accuracy=True,
     jvp=lambda t, ans, x: mul(t, add(ans, scalar_like(ans, 1))),
@@ -477,7 +494,7 @@ def conj(x: ArrayLike) -> Array:
 OPERATIONS["conj"] = Operation("conj", conj_p, conj, "unary", 1, ((*_PARTS, *COMPLEX),), np.conj)
 
 for _p in (
-    exp_p, exp2_p, log_p, expm1_p, log1p_p, logistic_p, sqrt_p, rsqrt_p, cbrt_p, sin_p, cos_p, tan_p, asin_p,
+    exp_p, exp2_p, log_p, expm1_p, log1p_p, log2_p, logistic_p, sqrt_p, rsqrt_p, cbrt_p, sin_p, cos_p, tan_p, asin_p,
     acos_p, atan_p, sinh_p, cosh_p, tanh_p, asinh_p, acosh_p, atanh_p, atan2_p,
 ):
     _p.declare(nan=True)

@@ -15,6 +15,7 @@ from styrax.core.programs.traits import Windows
 from styrax.core.tracing.trace import get_aval
 from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray
+from styrax.core.types.dims import is_symbolic, plain_size
 from styrax.core.types.physical import Context, physicals
 from styrax.core.types.typing import ArrayLike, Scalar
 from styrax.transforms import ad, batching
@@ -26,6 +27,7 @@ from ..reductions.reduce import reduce_and
 from ..shaping.broadcasting import broadcast_in_dim
 from ..shaping.filling import full
 from ..shaping.joining import concatenate
+from ..shaping.sizes import size_vector
 from .dimension_numbers import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -145,7 +147,7 @@ def gather(operand: ArrayLike, start_indices: ArrayLike, dimension_numbers: Gath
     else:
         fill_value = None
     return gather_p.bind(
-        operand, start_indices, dimension_numbers=dnums, slice_sizes=tuple(map(int, slice_sizes)),
+        operand, start_indices, dimension_numbers=dnums, slice_sizes=tuple(map(plain_size, slice_sizes)),
         unique_indices=bool(unique_indices), indices_are_sorted=bool(indices_are_sorted), mode=parsed,
         fill_value=fill_value)
 
@@ -277,7 +279,7 @@ def _fill_outside(operand: Any, indices: Any, *, dimension_numbers: GatherDimens
     dtype = get_aval(indices).dtype
     limits = [shape_of(operand)[d] - slice_sizes[d] for d in dn.start_index_map]
     largest = int(dtypes.iinfo(dtype).max)
-    limit = np.asarray([min(n, largest) for n in limits], dtype)
+    limit = size_vector([n if is_symbolic(n) else min(n, largest) for n in limits], dtype)
     shape = shape_of(indices)
     spread = broadcast_in_dim(limit, shape, (len(shape) - 1,))
     inside = bitwise_and(ge(indices, full(shape, 0, dtype)), le(indices, spread))

@@ -12,11 +12,13 @@ from styrax.core.programs.jaxpr import ClosedJaxpr
 from styrax.core.tracing.trace import get_aval
 from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray
+from styrax.core.types.dims import is_symbolic
 
 from ..elementwise.comparisons import clamp
 from ..elementwise.scalar_programs import scalar_program
 from ..shaping.broadcasting import broadcast_in_dim
 from ..shaping.filling import full
+from ..shaping.sizes import size_vector
 from .dimension_numbers import GatherScatterMode, ScatterDimensionNumbers, shape_of, starts
 
 if TYPE_CHECKING:
@@ -158,9 +160,10 @@ def _clip_indices(operand_shape: Sequence[int], indices: Any, updates_shape: Seq
     sizes = window_sizes(operand_shape, updates_shape, dnums)
     dtype = get_aval(indices).dtype
     largest = int(dtypes.iinfo(dtype).max)
-    limits = [min(operand_shape[d] - sizes[d], largest) for d in dnums.scatter_dims_to_operand_dims]
+    room = [operand_shape[d] - sizes[d] for d in dnums.scatter_dims_to_operand_dims]
+    limits = size_vector([n if is_symbolic(n) else min(n, largest) for n in room], dtype)
     shape = shape_of(indices)
-    spread = broadcast_in_dim(np.asarray(limits, dtype), shape, (len(shape) - 1,))
+    spread = broadcast_in_dim(limits, shape, (len(shape) - 1,))
     return clamp(full(shape, 0, dtype), indices, spread)
 
 

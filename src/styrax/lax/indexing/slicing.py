@@ -14,6 +14,7 @@ from styrax.core.programs import rules
 from styrax.core.programs.traits import Windows
 from styrax.core.tracing.trace import Tracer, get_aval
 from styrax.core.types import dtypes
+from styrax.core.types.dims import canonical_dim, is_named, is_symbolic
 from styrax.core.types.index_type import INDEX
 from styrax.core.types.physical import physicals
 from styrax.core.types.typing import ArrayLike, Shape
@@ -26,7 +27,7 @@ from ..elementwise.families import first_dtype, first_weak_type, shape_of, stand
 from ..shaping.broadcasting import broadcast_in_dim, squeeze
 from ..shaping.filling import full
 from ..shaping.joining import concatenate
-from ..shaping.shapes import canonical_axis, canonical_shape, is_symbolic
+from ..shaping.shapes import canonical_axis, canonical_shape
 from .static_slicing import index_in_dim
 
 if TYPE_CHECKING:
@@ -216,7 +217,7 @@ def _start_scalar(i: Any, extent: Any, allow_negative: bool) -> Any:
         if value >= 0:
             return i
     # A size that the index type cannot hold leaves negative numbers with no meaning but clamping.
-    if extent > np.iinfo(dtype).max:
+    if not is_named(extent) and extent > np.iinfo(dtype).max:
         return i
     size = np.asarray(extent, dtype) if not is_symbolic(extent) else convert_element_type(extent, dtype)
     return select(lt(i, np.zeros((), dtype)), add(convert_element_type(i, dtype), size), i)
@@ -266,7 +267,7 @@ def dynamic_slice_in_dim(operand: ArrayLike, start_index: ArrayLike, slice_size:
     axis = canonical_axis(axis, len(shape))
     starts: list[Any] = [np.zeros((), get_aval(start_index).dtype)] * len(shape)
     sizes = list(shape)
-    starts[axis], sizes[axis] = start_index, operator.index(slice_size)
+    starts[axis], sizes[axis] = start_index, canonical_dim(slice_size)
     flags = [False] * len(shape)
     flags[axis] = allow_negative_indices
     return dynamic_slice(operand, _typed(starts, start_index), sizes, allow_negative_indices=flags)

@@ -11,6 +11,7 @@ import numpy as np
 from styrax.core.arrays.array import Array
 from styrax.core.programs import rules
 from styrax.core.tracing.trace import get_aval
+from styrax.core.types.dims import is_symbolic
 from styrax.core.types.physical import physicals
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad
@@ -19,7 +20,7 @@ from ..elementwise.families import first_dtype, shape_of, standard_primitive
 from ..shaping.broadcasting import squeeze
 from ..shaping.filling import pad
 from ..shaping.joining import slice_hlo
-from ..shaping.shapes import canonical_axis, canonical_shape, is_symbolic
+from ..shaping.shapes import canonical_axis, canonical_shape
 
 if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder
@@ -55,7 +56,7 @@ def _slice_shape(x: Any, *, start_indices: tuple, limit_indices: tuple, strides:
     if any(s <= 0 for s in strides):
         raise TypeError(f"slice strides must be positive, got {strides}")
     return tuple(
-        -((start - limit) // step)
+        (limit - start + step - 1) // step
         for start, limit, step in zip(start_indices, limit_indices, strides, strict=True)
     )
 

@@ -25,6 +25,7 @@ from .matrices import (
     Routine,
     batch_in_front,
     by_columns,
+    check_batch_ranks,
     check_inexact,
     check_rank,
     check_same_dtypes,
@@ -54,8 +55,8 @@ def _tridiagonal_solve_abstract(dl: ShapedArray, d: ShapedArray, du: ShapedArray
     if len(b.shape) < 2:
         raise TypeError(f"Input 3 to tridiagonal_solve must have rank at least 2, but got shape={b.shape}")
     if not dl.shape == d.shape == du.shape == b.shape[:-1]:
-        raise ValueError("tridiagonal_solve: the diagonals must have the shape of b without its last dimension, got "
-                         f"{dl.shape}, {d.shape}, {du.shape} and {b.shape}")
+        raise TypeError("tridiagonal_solve: the diagonals must have the shape of b without its last dimension, got "
+                        f"{dl.shape}, {d.shape}, {du.shape} and {b.shape}")
     return ShapedArray(b.shape, b.dtype)
 
 
@@ -167,6 +168,7 @@ def _symmetric_product_abstract(a: ShapedArray, c: ShapedArray, *, alpha: float,
     check_inexact("symmetric_product", a, c)
     check_rank("symmetric_product", a)
     check_square("symmetric_product", c)
+    check_batch_ranks("symmetric_product", len(a.shape) - 2, len(c.shape) - 2)
     if a.shape[:-1] != c.shape[:-1]:
         raise ValueError(f"symmetric_product: shapes {a.shape} and {c.shape} do not fit")
     return ShapedArray(c.shape, c.dtype)
@@ -225,6 +227,7 @@ batch_in_front(cholesky_update_p)
 def _cholesky_update_abstract(r: ShapedArray, w: ShapedArray) -> ShapedArray:
     check_inexact("cholesky_update", r, w)
     check_square("cholesky_update", r)
+    check_batch_ranks("cholesky_update", len(r.shape) - 2, len(w.shape) - 1)
     if is_complex(r.dtype):
         raise NotImplementedError("cholesky_update does not take complex matrices")
     if r.shape[:-1] != w.shape:

@@ -74,6 +74,13 @@ def check_rank(name: str, *avals: Any) -> None:
             raise TypeError(f"Input {position} to {name} must have rank at least 2, but got shape={aval.shape}")
 
 
+def check_batch_ranks(name: str, *ranks: int) -> None:
+    """Raise TypeError unless all operands have one number of batch dimensions."""
+    if len(set(ranks)) > 1:
+        raise TypeError(f"All inputs to {name} must have the same number of batch dimensions, but got {list(ranks)} "
+                        "batch dimensions.")
+
+
 def check_square(name: str, aval: Any) -> None:
     check_rank(name, aval)
     if aval.shape[-1] != aval.shape[-2]:

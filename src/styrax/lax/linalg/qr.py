@@ -29,6 +29,7 @@ from .matrices import (
     band,
     batch_in_front,
     by_columns,
+    check_batch_ranks,
     check_inexact,
     check_rank,
     each_matrix,
@@ -244,6 +245,7 @@ batch_in_front(householder_product_p)
 def _householder_product_abstract(a: ShapedArray, taus: ShapedArray) -> ShapedArray:
     check_inexact("householder_product", a, taus)
     check_rank("householder_product", a)
+    check_batch_ranks("householder_product", len(a.shape) - 2, len(taus.shape) - 1)
     *batch, m, n = a.shape
     if m < n:
         raise ValueError(f"The first argument to householder_product must have at least as many rows as columns, got "

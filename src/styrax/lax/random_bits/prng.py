@@ -25,7 +25,7 @@ from ..elementwise.casting import convert_element_type
 from ..shaping.reshaping import reshape
 from .bit_generator import rbg_fold_in, rbg_random_bits, rbg_seed, rbg_split, unsafe_rbg_fold_in, unsafe_rbg_split
 from .counters import philox2x32_prng_impl, philox4x32_prng_impl, threefry4x32_prng_impl
-from .key_arrays import KeyTy, PRNGImpl, PRNGKeyArray, check_key_data, register_prng, wrap_concrete
+from .key_arrays import KeyTy, PRNGImpl, PRNGKeyArray, check_key_data, prngs, register_prng, wrap_concrete
 from .threefry import threefry_fold_in, threefry_random_bits, threefry_seed, threefry_split
 
 UINT32 = np.dtype(np.uint32)
@@ -39,6 +39,12 @@ rbg_prng_impl = register_prng(PRNGImpl(
 unsafe_rbg_prng_impl = register_prng(PRNGImpl(
     (4,), rbg_seed, unsafe_rbg_split, rbg_random_bits, unsafe_rbg_fold_in, "unsafe_rbg", "urbg"))
 register_prng(threefry4x32_prng_impl)
+
+
+def key_dtypes() -> list[KeyTy]:
+    """The dtypes of keys of all registered implementations."""
+    return [KeyTy(impl) for impl in prngs.values()]
+
 
 
 def _each_key(fun: Callable[..., Any], ndim: int) -> Callable[..., Any]:
@@ -256,7 +262,7 @@ def random_unwrap(keys: Any) -> Any:
 # --- clone
 
 random_clone_p = Primitive("random_clone")
-random_clone_p.def_impl(lambda keys: keys)
+random_clone_p.def_impl(lambda keys: PRNGKeyArray(keys.aval, keys.buffer, keys.committed))  # that none has used
 random_clone_p.def_abstract_eval(lambda keys: keys)
 batching.defvectorized(random_clone_p)
 ad.defjvp_zero(random_clone_p)

@@ -25,7 +25,7 @@ from styrax.transforms import batching
 from ..elementwise.bits import bitwise_and, bitwise_or, bitwise_xor, shift_left, shift_right_logical
 from ..elementwise.casting import convert_element_type
 from ..indexing.static_slicing import slice_in_dim
-from ..shaping.broadcasting import broadcast_in_dim, squeeze
+from ..shaping.broadcasting import broadcast_in_dim, broadcast_shapes, squeeze
 from ..shaping.filling import iota
 from ..shaping.joining import concatenate
 from ..shaping.reshaping import reshape
@@ -130,7 +130,7 @@ def block_primitive(name: str, results: int, block: Callable[..., Sequence[Any]]
         if len(ranks) > 1:
             raise TypeError(f"{name}: arrays must have the same number of dimensions, got {ranks}")
         try:
-            shape = np.broadcast_shapes(*(a.shape for a in avals))
+            shape = broadcast_shapes(*(a.shape for a in avals))
         except ValueError:
             shapes = ", ".join(str(a.shape) for a in avals)
             raise TypeError(f"{name} got incompatible shapes for broadcasting: {shapes}.") from None

@@ -13,16 +13,18 @@ from styrax.core.arrays.devices import Sharding
 from styrax.core.hooks import lax
 from styrax.core.programs import rules
 from styrax.core.programs.attributes import i64_array
+from styrax.core.programs.primitive import Primitive
 from styrax.core.tracing.trace import Tracer, get_aval
 from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray
+from styrax.core.types.dims import canonical_dim
 from styrax.core.types.typing import ArrayLike, DTypeLike, Shape, ShardingLike, SupportsShape
 from styrax.transforms import ad, batching
 
 from ..elementwise.casting import _convert_element_type, as_array
 from ..elementwise.families import NUMERIC, check_dtype, shape_of, standard_primitive
 from .broadcasting import broadcast, broadcast_in_dim, reduce_sum_over
-from .shapes import canonical_dim, canonical_shape, check_shape, extent
+from .shapes import canonical_shape, check_shape, extent
 
 if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder, Value
@@ -256,6 +258,12 @@ empty_p = standard_primitive(
     hlo=lambda m, *, shape, dtype, out_sharding: m.full(0, m.avals_out[0]),
 )
 empty_p.declare(distinct=True, sizes=frozenset(("shape",)))
+
+
+empty2_p = Primitive("empty2")  # an element that nothing is known of, as accelerators' kernels start from
+empty2_p.def_abstract_eval(lambda *, dtype, memory_space: ShapedArray((), dtype))
+rules.loops[empty2_p] = lambda b, *, dtype, memory_space: _empty_loops(b, shape=(), dtype=dtype, out_sharding=None)
+rules.stablehlos[empty2_p] = lambda m, **_: m.full(0, m.avals_out[0])
 
 
 def empty(shape: Shape, dtype: DTypeLike, *, out_sharding: ShardingLike | None = None) -> Array:

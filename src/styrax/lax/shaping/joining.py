@@ -12,6 +12,7 @@ from styrax.core.programs.attributes import i64_array
 from styrax.core.programs.primitive import Primitive
 from styrax.core.tracing.trace import get_aval
 from styrax.core.types.avals import ShapedArray
+from styrax.core.types.dims import larger
 from styrax.core.types.physical import physicals
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad, batching
@@ -231,7 +232,7 @@ def _unstack_hlo(m: Any, x: Any, *, axis: int) -> list[Any]:
 
 
 def slice_hlo(m: Any, x: Any, start: Sequence[int], limit: Sequence[int], strides: Sequence[int]) -> Any:
-    shape = tuple(max(0, -(-(e - s) // t)) for s, e, t in zip(start, limit, strides, strict=True))
+    shape = tuple(larger(0, (e - s + t - 1) // t) for s, e, t in zip(start, limit, strides, strict=True))
     if shape == tuple(x.shape) and all(t == 1 for t in strides):
         return x
     return m.op1(

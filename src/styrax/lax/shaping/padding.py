@@ -6,6 +6,8 @@ import enum
 from collections.abc import Sequence
 from typing import Any
 
+from styrax.core.types.dims import larger, plain_size
+
 
 class PaddingType(enum.Enum):
     """The paddings that have names."""
@@ -43,10 +45,10 @@ def padtype_to_pads(in_shape: Sequence[int], window_shape: Sequence[int], window
     pads = []
     for size, window, stride in zip(in_shape, window_shape, window_strides, strict=True):
         windows = -(-size // stride) if stride else 0
-        total = max((windows - 1) * stride + window - size, 0)
+        total = larger((windows - 1) * stride + window - size, 0)
         half = total // 2
         low = half if padding == PaddingType.SAME else total - half
-        pads.append((int(low), int(total - low)))
+        pads.append((plain_size(low), plain_size(total - low)))
     return pads
 
 
@@ -57,4 +59,4 @@ def dilated(size: Any, dilation: int) -> Any:
 
 def window_count(size: Any, window: Any, stride: int) -> Any:
     """How many windows fit into a dimension; both sizes include padding and dilation."""
-    return max((size - window) // stride + 1, 0) if stride else 0
+    return larger((size - window) // stride + 1, 0) if stride else 0

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from styrax.core.tracing.trace import Tracer
+from styrax.core.types.dims import canonical_dim
 
 if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder
@@ -39,17 +40,6 @@ def canonical_shape(shape: Any, context: str = "") -> tuple:
     raise TypeError(
         f"Shapes must be 1D sequences of concrete values of integer type, got {shape}.{where}"
     )
-
-
-def canonical_dim(d: Any) -> Any:
-    if type(d) is int or is_symbolic(d):
-        return d
-    return operator.index(d)
-
-
-def is_symbolic(d: Any) -> bool:
-    """Whether a dimension is a symbolic size."""
-    return hasattr(d, "_is_symbolic_dim")
 
 
 def check_shape(name: str, shape: tuple) -> None:

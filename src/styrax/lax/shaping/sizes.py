@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import operator
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +10,10 @@ import numpy as np
 from styrax.core.programs import rules
 from styrax.core.programs.primitive import Primitive
 from styrax.core.types.avals import ShapedArray
+from styrax.core.types.dims import is_symbolic
+
+from .filling import full
+from .joining import concatenate
 
 if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder
@@ -28,8 +32,22 @@ def _size_value_loops(b: Builder, *, size: Any, dtype: Any) -> Any:
 
 
 rules.loops[size_value_p] = _size_value_loops
-# Programs for XLA have sizes that are fixed: asking for one as an integer fixes it.
-rules.stablehlos[size_value_p] = lambda m, *, size, dtype: m.const(np.asarray(operator.index(size), dtype))
+rules.stablehlos[size_value_p] = lambda m, *, size, dtype: m.size(size, dtype)
+
+
+@size_value_p.def_impl
+def _no_value(*, size: Any, dtype: Any) -> Any:
+    if not isinstance(size, int):
+        raise NotImplementedError(f"Evaluation rule for 'dim_as_value' is not implemented: the symbolic size {size} "
+                                  "has no value outside of programs that are exported.")
+    return np.asarray(size, dtype)
+
+
+def size_vector(sizes: Sequence[Any], dtype: Any) -> Any:
+    """Sizes as a 1-d array of `dtype`."""
+    if not any(map(is_symbolic, sizes)):
+        return np.asarray(sizes, dtype)
+    return concatenate([full((1,), size_value(n, dtype), dtype) for n in sizes], 0)
 
 
 def size_value(size: Any, dtype: Any) -> Any:

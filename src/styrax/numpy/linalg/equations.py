@@ -180,7 +180,7 @@ def _pinv(a: Any, rtol: Any = None, hermitian: bool = False) -> Any:
     a = conj(a)
     real = real_dtype(a.dtype)
     if rtol is None:
-        rtol = lax.mul(convert(10.0 * max(a.shape[-2:]), real), convert(float(dtypes.finfo(real).eps), real))
+        rtol = lax.mul(convert(10 * max(a.shape[-2:]), real), convert(float(dtypes.finfo(real).eps), real))
     rtol = convert(unwrap(rtol), real)
     if 0 in a.shape[-2:]:
         return transposed(lax.full_like(a, 0)) if a.shape[-1] != a.shape[-2] else lax.full_like(a, 0)

@@ -145,12 +145,12 @@ def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, o
 def _cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
     """The condition numbers of matrices in a norm p: 2 (the default) by singular values, others by the inverse.
 
-    Raises ValueError for empty arrays and rank below 2.
+    Raises ValueError for empty matrices and rank below 2.
     """
     (x,) = matrices("cond", x)
     if x.ndim < 2:
         raise ValueError(f"jnp.linalg.cond: input array must be at least 2D; got x.shape={x.shape}")
-    if x.size == 0:
+    if 0 in x.shape[-2:]:
         raise ValueError(f"jnp.linalg.cond: input array must not be empty; got x.shape={x.shape}")
     if p is None or p == 2:
         s = svd(x, compute_uv=False)

@@ -27,7 +27,7 @@ from .factorials import (
     zeta,
 )
 from .logarithms import boxcox, boxcox1p, entr, expit, kl_div, log_softmax, logit, rel_entr, softmax, xlog1py, xlogy
-from .normal_integrals import erf, erfc, erfinv, log_ndtr, ndtr, ndtri
+from .normal_integrals import erf, erfc, erfcinv, erfinv, log_ndtr, ndtr, ndtri
 
 _later = {
     "bernoulli": "series", "bessel_jn": "series", "hyp1f1": "series",

@@ -354,9 +354,10 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
 
     Reference: DLMF §26.3.
     """
-    if repetition:
-        return comb(subtract(add(N, k), 1), k)
     N, k = promote_args_inexact("comb", N, k)
+    if repetition:
+        nothing = logical_and(equal(N, 0), equal(k, 0))
+        return choose_elements(nothing, 1, comb(choose_elements(nothing, 0, subtract(add(N, k), 1)), k))
     outside = logical_or(logical_or(greater(k, N), less(k, 0)), less(N, 0))
     N, k = choose_elements(outside, 1, N), choose_elements(outside, 0, k)
     value = lax.exp(lax.neg(add(betaln(add(1, subtract(N, k)), add(1, k)), lax.log(add(N, 1)))))

@@ -66,6 +66,21 @@ def erfinv(x: ArrayLike) -> Array:
     return lax.erf_inv(x)
 
 
+def erfcinv(x: ArrayLike) -> Array:
+    """The inverse of the complementary error function, on (0, 2); accurate where erfc is small.
+
+    Args:
+      x: numbers; integers are taken as floats. TypeError for complex ones.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Reference: DLMF §7.17; the quantile of the standard normal distribution at x / 2, over -√2.
+    """
+    (x,) = promote_args_inexact("erfcinv", x)
+    return lax.mul(number(-math.sqrt(0.5), x), asarray(ndtri(lax.mul(number(0.5, x), x))))
+
+
 def _ndtr(x: Any) -> Array:
     half = convert(math.sqrt(2.0) / 2, dtype_of(x))
     w = lax.mul(x, half)

@@ -25,4 +25,5 @@ def reals(name: str, *args: Any) -> list[Any]:
 
 
 def number(x: Any, like: Any) -> Array:
-    return convert(x, dtype_of(like))
+    """A constant of another's dtype and weak type."""
+    return convert(x, *typed(like))

@@ -1,0 +1,339 @@
+"""Transforms as loops: how the lines of an array come into the lanes of vectors.
+
+- Along an axis that is not the last, neighbours in memory are lines: they are lanes as they stand.
+- Along the last axis, several lines are turned in registers, square by square, on their way to lanes and back.
+- A line of its own, or a long one, is a matrix of `rows × columns`: its columns are transformed, multiplied with roots
+  of unity, and then its rows, which makes columns of the result (D. H. Bailey, FFTs in external or hierarchical
+  memory, 1990).
+- A length with a large prime factor is a convolution with a chirp, by transforms of a length that has none
+  (L. Bluestein, 1970).
+- Real data of even length are half as many complex numbers (J. Cooley, P. Lewis, P. Welch, 1970).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import lengths
+from .butterflies import mul
+from .passes import Lines, blocks, chirps, covering, grid_factors, roots, work_of
+
+if TYPE_CHECKING:
+    from styrax.core.programs.lowering import Builder, Expr, Index, Nest, Value
+
+    from .butterflies import Pair
+    from .transform import FftType
+
+SHORT = 64  # lines up to this length are worth the turning in registers, however few they are
+NEAR = 1 << 13  # elements of a line up to which a thread takes it alone, in memory that stays near
+SCRATCH = 1 << 15  # bytes that lines side by side may take: several times as much stays near in the cache
+
+
+def fft_loops(b: Builder, x: Value, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Value:
+    """The lowering rule."""
+    name, rank = fft_type.name, len(x.shape)
+    axes = range(rank - len(fft_lengths), rank)
+    out = b.avals_out[0]
+    if any(isinstance(d, int) and d == 0 for d in (*x.shape, *out.shape)):
+        return b.value(tuple(out.shape), out.dtype, lambda _: b.const(0, out.dtype))
+    # Lengths are numbers in programs for any sizes, too.
+    half = (fft_lengths[-1] // 2 + 1,) if name == "IRFFT" else fft_lengths[-1:]
+    x = b.of_shape(x, (*x.shape[:axes[0]], *fft_lengths[:-1], *half))
+    if name == "RFFT":
+        x = _real_to_half(b, x, fft_lengths[-1])
+        axes = axes[:-1]
+    inverse = name in ("IFFT", "IRFFT")
+    for axis in reversed(axes[:-1] if name == "IRFFT" else axes):
+        x = transform(b, x, axis, inverse, 1 / x.shape[axis] if inverse else 1.0)  # type: ignore[operator]
+    return _half_to_real(b, x, fft_lengths[-1]) if name == "IRFFT" else x
+
+
+def part_of(dtype: Any) -> np.dtype:
+    return np.dtype(f"float{dtype.itemsize * 4}")
+
+
+def transform(b: Builder, x: Value, axis: int, inverse: bool, scale: float) -> Value:
+    """The transform of a complex value along an axis, times `scale`."""
+    n = x.shape[axis]
+    assert isinstance(n, int)
+    if n == 1:
+        return x
+    ends = _Ends(b, part_of(x.dtype), inverse, scale)
+    if axis < len(x.shape) - 1:
+        if b.at_least(b.product(x.shape[axis + 1:]), 2):
+            return _along_columns(b, x, axis, ends)
+        moved = b.value((*x.shape[:axis], n), x.dtype, lambda i: x.at((*i, *[b.int(0)] * (len(x.shape) - 1 - axis))))
+        out = transform(b, moved, axis, inverse, scale)
+        return b.value(x.shape, x.dtype, lambda i: out.at(i[:axis + 1]))
+    lines = b.product(x.shape[:-1])
+    lanes = b.vector_bytes // ends.part.itemsize
+    smooth = lengths.is_smooth(n)
+    inside = n if smooth else lengths.convolution_length(n)
+    grid = lengths.split(n) if smooth else (1, n)
+    many = b.at_least(lines, 4 * lanes) and 2 * inside * b.vector_bytes <= SCRATCH
+    if grid is None or n <= SHORT and b.at_least(lines, lanes) or many:
+        return _along_rows(b, x, ends, lines)
+    return _along_grid(b, x, ends, lines, *grid) if smooth else _convolution(b, x, ends)
+
+
+class _Ends:
+    """What becomes of elements as they are read and before they are stored: exchanged parts turn a forward transform
+    into an inverse one."""
+
+    def __init__(self, b: Builder, part: np.dtype, inverse: bool, scale: float):
+        self.b, self.part, self.inverse = b, part, inverse
+        self.scale = b.const(scale, part) if scale != 1 else None
+
+    def first(self, x: Expr) -> Pair:
+        return self.pair((self.b.real(x), self.b.imag(x)))
+
+    def pair(self, x: Pair) -> Pair:
+        return (x[1], x[0]) if self.inverse else x
+
+    def last(self, x: Pair) -> Expr:
+        re, im = self.pair(x)
+        if self.scale is not None:
+            re, im = self.b.mul(re, self.scale), self.b.mul(im, self.scale)
+        return self.b.complex(re, im)
+
+
+def _width(b: Builder, size: Index, part: np.dtype, length: int | None = None) -> int:
+    """How many of `size` lines to take at once: a power of two of them. Of short lines, whose `length` is given,
+    several vectors: so more is read of what lies together."""
+    width = b.vector_bytes // part.itemsize
+    while width > 1 and not b.at_least(size, width):
+        width //= 2
+    if length is not None:
+        for _ in range(2):
+            if 4 * width * length * part.itemsize <= SCRATCH and b.at_least(size, 2 * width):
+                width *= 2
+    return width
+
+
+def _along_columns(b: Builder, x: Value, axis: int, ends: _Ends) -> Value:
+    """Along an axis after which others stand: lines that are neighbours in memory are lanes."""
+    lead, n, inner = x.shape[:axis], x.shape[axis], x.shape[axis + 1:]
+    assert isinstance(n, int)
+    outer, columns = b.product(lead), b.product(inner)
+    if len(lead) != 1 or len(inner) != 1:
+        shape = x.shape
+        flat = b.reshaped(x, (outer, n, columns))
+        return b.reshaped(_along_columns(b, flat, 1, ends), shape)
+    width = _width(b, columns, ends.part, n)
+
+    def body(nest: Nest, outs: list[Value], ins: list[Value]) -> None:
+        with blocks(b, nest, outer, columns, width, work_of(n, width, ends.part)) as (line, column):
+            Lines(b, nest, n, width, ends.part).run(
+                lambda j, lane: ends.first(x.at((line, j, b.iadd(column, lane)))),
+                lambda k, lane, v: [(outs[0], (line, k, b.iadd(column, lane)), ends.last(v))])
+
+    return b.nest([(x.shape, x.dtype)], body)[0]
+
+
+def _along_rows(b: Builder, x: Value, ends: _Ends, count: Index) -> Value:
+    """Along the last axis: several rows are lanes, turned in registers where whole squares fit."""
+    shape, n = x.shape, x.shape[-1]
+    assert isinstance(n, int)
+    width = _width(b, count, ends.part)
+    if 8 <= n < width:
+        width = 8
+    flat = b.reshaped(x, (count, n))
+    square = n >= width >= 4
+
+    def body(nest: Nest, outs: list[Value], ins: list[Value]) -> None:
+        out = b.reshaped(outs[0], (count, n))
+        with blocks(b, nest, 1, count, width, work_of(n, width, ends.part)) as (_, row):
+            lines = Lines(b, nest, n, width, ends.part)
+            if not square:
+                lines.run(lambda j, lane: ends.first(flat.at((b.iadd(row, lane), j))),
+                          lambda k, lane, v: [(out, (b.iadd(row, lane), k), ends.last(v))])
+                return
+            work, result = lines.scratch(), lines.scratch()
+            with covering(b, nest, n, width // 2) as first, lines.lanes() as lane:
+                start = (b.iadd(row, lane), first)
+                nest.together([(work, (part, b.iadd(first, r), lane), value) for r in range(width // 2)
+                               for part, value in enumerate(ends.first(b.turned(flat, start, r, width)))])
+            lines.run(lines.reader(work), lines.writer(result), work)
+            with covering(b, nest, n, width) as first, lines.lanes() as lane:
+                k = b.iadd(first, lane)
+                nest.together([(out, (b.iadd(row, r), k), ends.last((b.turned(result, (0, k, 0), r, width),
+                                                                     b.turned(result, (1, k, 0), r, width))))
+                               for r in range(width)])
+
+    return b.reshaped(b.nest([(shape, x.dtype)], body)[0], shape)
+
+
+def _along_grid(b: Builder, x: Value, ends: _Ends, count: Index, rows: int, columns: int) -> Value:
+    """Along the last axis, each line as a matrix: first its columns, then its rows."""
+    lead, part = x.shape[:-1], ends.part
+    if len(lead) != 1:
+        shape = x.shape
+        out = _along_grid(b, b.reshaped(x, (count, rows * columns)), ends, count, rows, columns)
+        return b.reshaped(out, shape)
+    factors = b.constant(grid_factors(rows, columns, part))
+    width, turned = _width(b, columns, part, rows), _width(b, rows, part, columns)
+
+    def by_columns(nest: Nest, line: Expr, column: Expr, target: Value, at: Expr) -> None:
+        """Transforms columns, into line `at` of `target`."""
+        def write(k: Expr, lane: Expr, value: Pair) -> list[Any]:
+            place = b.iadd(column, lane)
+            value = mul(b, value, (factors.at((0, k, place)), factors.at((1, k, place))))
+            return [(target, (p, at, k, place), value[p]) for p in (0, 1)]
+
+        Lines(b, nest, rows, width, part).run(
+            lambda j, lane: ends.first(x.at((line, b.iadd(b.imul(j, columns), b.iadd(column, lane))))), write)
+
+    def by_rows(nest: Nest, line: Expr, row: Expr, source: Value, at: Expr, out: Value) -> None:
+        """Transforms rows of line `at` of `source`."""
+        lines = Lines(b, nest, columns, turned, part)
+        work = lines.scratch()
+        with covering(b, nest, columns, lines.vector) as first, lines.squares() as (group, lane):
+            for p in (0, 1):
+                start = (p, at, b.iadd(row, b.iadd(group, lane)), first)
+                nest.together([(work, (p, b.iadd(first, r), b.iadd(group, lane)),
+                                b.turned(source, start, r, lines.vector)) for r in range(lines.vector)])
+        lines.run(lines.reader(work), lambda k, lane, v: [(
+            out, (line, b.iadd(b.imul(k, rows), b.iadd(row, lane))), ends.last(v))], work)
+
+    n, zero = rows * columns, b.int(0)
+    if n <= NEAR:
+        def both(nest: Nest, outs: list[Value], ins: list[Value]) -> None:
+            with blocks(b, nest, count, 1, 1, 2 * work_of(n, 1, part) / width) as (line, _):
+                between = nest.scratch((2, 1, rows, columns), part)
+                with covering(b, nest, columns, width) as column:
+                    by_columns(nest, line, column, between, zero)
+                with covering(b, nest, rows, turned) as row:
+                    by_rows(nest, line, row, between, zero, outs[0])
+
+        return b.nest([(x.shape, x.dtype)], both)[0]
+
+    def first(nest: Nest, outs: list[Value], ins: list[Value]) -> None:
+        with blocks(b, nest, count, columns, width, work_of(rows, width, part)) as (line, column):
+            by_columns(nest, line, column, outs[0], line)
+
+    def second(nest: Nest, outs: list[Value], ins: list[Value]) -> None:
+        with blocks(b, nest, count, rows, turned, work_of(columns, turned, part)) as (line, row):
+            by_rows(nest, line, row, ins[0], line, outs[0])
+
+    between = b.nest([((2, count, rows, columns), part)], first)
+    return b.nest([(x.shape, x.dtype)], second, between)[0]
+
+
+# -- lengths with large prime factors
+
+
+def _convolution(b: Builder, x: Value, ends: _Ends) -> Value:
+    """Along the last axis: `jk = (j² + k² - (k - j)²) / 2` makes the transform a convolution."""
+    axis, dtype = len(x.shape) - 1, x.dtype
+    n = x.shape[axis]
+    assert isinstance(n, int)
+    length = lengths.convolution_length(n)
+    chirp, kernel = map(b.constant, chirps(n, length, ends.part))
+    longer = (*x.shape[:axis], length, *x.shape[axis + 1:])
+    zero = b.const(0, dtype)
+
+    def padded(index: Sequence[Expr]) -> Expr:
+        j = index[axis]
+        inside = b.lt(j, b.int(n))
+        start = b.load_if(inside, x, index, zero)
+        turn = b.load_if(inside, chirp, (b.int(0), j), b.const(0, ends.part)), b.load_if(
+            inside, chirp, (b.int(1), j), b.const(0, ends.part))
+        return b.complex(*mul(b, ends.first(start), turn))
+
+    spectrum = transform(b, b.value(longer, dtype, padded), axis, False, 1.0)
+
+    def multiplied(index: Sequence[Expr]) -> Expr:
+        value, k = spectrum.at(index), index[axis]
+        return b.complex(*mul(b, (b.real(value), b.imag(value)), (kernel.at((0, k)), kernel.at((1, k)))))
+
+    filtered = transform(b, b.value(longer, dtype, multiplied), axis, True, 1.0)
+
+    def result(index: Sequence[Expr]) -> Expr:
+        value, k = filtered.at(index), index[axis]
+        return ends.last(mul(b, (b.real(value), b.imag(value)), (chirp.at((0, k)), chirp.at((1, k)))))
+
+    return b.value(x.shape, dtype, result)
+
+
+# -- real data
+
+
+@lru_cache(maxsize=16)
+def _half_factors(n: int, dtype: np.dtype) -> np.ndarray:
+    return roots(np.arange(n // 2 + 1), n, dtype)
+
+
+def _real_to_half(b: Builder, x: Value, n: int) -> Value:
+    """The half spectrum of real lines."""
+    part, dtype = x.dtype, np.dtype(f"complex{x.dtype.itemsize * 16}")
+    *lead, _ = x.shape
+    zero = b.const(0, part)
+    m = n // 2
+    if n % 2:
+        whole = transform(b, b.value(x.shape, dtype, lambda i: b.complex(x.at(i), zero)), len(lead), False, 1.0)
+        return b.value((*lead, m + 1), dtype, whole.at)
+    count = b.product(tuple(lead))
+    pairs = b.pairs(x)
+    spectrum = b.reshaped(transform(b, pairs, len(lead), False, 1.0), (count, m))
+    factors, half = b.constant(_half_factors(n, part)), b.const(0.5, part)
+
+    def body(nest: Nest, outs: list[Value], ins: list[Value]) -> None:
+        out = b.reshaped(outs[0], (count, m + 1))
+        with blocks(b, nest, 1, count, 1, m) as (_, line):
+            start = spectrum.at((line, 0))
+            re, im = nest.let(b.real(start)), nest.let(b.imag(start))
+            nest.store(out, (line, 0), b.complex(b.add(re, im), zero))
+            nest.store(out, (line, m), b.complex(b.sub(re, im), zero))
+            with nest.loop(m - 1, vector=True) as i:
+                k = b.iadd(i, 1)
+                here, there = spectrum.at((line, k)), spectrum.at((line, b.isub(m, k)))
+                even = b.add(b.real(here), b.real(there)), b.sub(b.imag(here), b.imag(there))
+                odd = b.add(b.imag(here), b.imag(there)), b.sub(b.real(there), b.real(here))
+                re, im = mul(b, odd, (factors.at((0, k)), factors.at((1, k))))
+                nest.store(out, (line, k), b.complex(b.mul(half, b.add(even[0], re)), b.mul(half, b.add(even[1], im))))
+
+    return b.nest([((*lead, m + 1), dtype)], body, [spectrum])[0]
+
+
+def _half_to_real(b: Builder, x: Value, n: int) -> Value:
+    """The real lines that have these half spectra."""
+    dtype, part = x.dtype, part_of(x.dtype)
+    *lead, _ = x.shape
+    m, axis = n // 2, len(lead)
+    zero = b.const(0, part)
+    if n == 1:
+        return b.value(tuple([*lead, 1]), part, lambda i: b.real(x.at(i)))
+    x = b.materialize_if_reused(x, 2)
+    if n % 2:
+        def whole(index: Sequence[Expr]) -> Expr:
+            *line, k = index
+            mirrored = b.gt(k, b.int(m))
+            value = x.at((*line, b.min(k, b.isub(n, k))))
+            im = b.select(b.eq(k, b.int(0)), zero, b.imag(value))
+            return b.complex(b.real(value), b.select(mirrored, b.neg(im), im))
+
+        out = transform(b, b.value((*lead, n), dtype, whole), axis, True, 1 / n)
+        return b.value((*lead, n), part, lambda i: b.real(out.at(i)))
+    factors = b.constant(_half_factors(n, part))
+
+    def folded(index: Sequence[Expr]) -> Expr:
+        *line, k = index
+        here, there = x.at((*line, k)), x.at((*line, b.isub(m, k)))
+        ends = b.eq(k, b.int(0))  # these two are real
+        a = b.real(here), b.select(ends, zero, b.imag(here))
+        c = b.real(there), b.select(ends, zero, b.imag(there))
+        even = b.add(a[0], c[0]), b.sub(a[1], c[1])
+        odd = b.sub(a[0], c[0]), b.add(a[1], c[1])
+        re, im = mul(b, odd, (factors.at((0, k)), b.neg(factors.at((1, k)))))
+        return b.complex(b.sub(even[0], im), b.add(even[1], re))
+
+    if m == 1:
+        both = b.value((*lead, 1), dtype, folded)
+        scale = b.const(1 / n, part)
+        return b.value((*lead, n), part, lambda i: b.mul(scale, b.select(
+            b.eq(i[-1], b.int(0)), b.real(both.at((*i[:-1], b.int(0)))), b.imag(both.at((*i[:-1], b.int(0)))))))
+    return b.numbers(transform(b, b.value((*lead, m), dtype, folded), axis, True, 1 / n))

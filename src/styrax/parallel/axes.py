@@ -1,0 +1,129 @@
+"""Functions that see axes of a mesh in another way than what is around: `smap`, `auto_axes`, `explicit_axes`."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from typing import Any
+
+from ..core.arrays import mesh as meshes
+from ..core.arrays.shardings import PartitionSpec
+from ..core.trees import tree
+from ..core.types.typing import AxisName, Function, PyTree, ShardingLike
+from ..lax.collectives.placing import reshard
+from ..transforms.mapping import flatten_axes
+from ..transforms.naming import wraps
+from .device_mapping import Infer, shard_map
+
+
+def smap(f: Function | None = None, /, *, in_axes: PyTree = Infer, out_axes: PyTree,
+         axis_name: AxisName) -> Function:
+    """`shard_map` over one axis of the mesh in force, which says by numbers along what the parts lie.
+
+    Args:
+      f: a function of trees of arrays; without it, a decorator.
+      in_axes: for each argument the axis along which it is cut, None for arguments that all devices get whole; by
+        default as they are spread already.
+      out_axes: the axis of the results along which the devices' parts lie, None for equal ones.
+      axis_name: the axis of the mesh.
+
+    Raises:
+      TypeError: axes that are neither integers nor None. ValueError: no mesh is in force.
+    """
+    if f is None:
+        return functools.partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    _check_axes("in_axes", () if in_axes is Infer else in_axes)
+    _check_axes("out_axes", out_axes)
+
+    @wraps(f)
+    def mapped(*args: Any) -> Any:
+        def call(*given: Any) -> Any:
+            outs = f(*given)
+            flatten_axes("smap out_axes", out_axes, outs)
+            return outs
+
+        specs: Any = in_axes
+        if in_axes is not Infer:
+            specs = tuple(_specs(a, axis_name) for a in (
+                in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args)))
+            if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+                raise ValueError(f"smap got {len(in_axes)} in_axes for {len(args)} arguments")
+        return shard_map(call, in_specs=specs, out_specs=_specs(out_axes, axis_name), axis_names={axis_name})(*args)
+
+    return mapped
+
+
+def _check_axes(name: str, axes: Any) -> None:
+    for axis in tree.tree_leaves(axes):
+        if not isinstance(axis, int):
+            raise TypeError(f"smap {name} must be an int, None, or (nested) container with those types as leaves, but "
+                            f"got {axes}.")
+
+
+def _specs(axes: Any, name: AxisName) -> Any:
+    def spec(axis: int | None) -> PartitionSpec:
+        if axis is None:
+            return PartitionSpec()
+        if axis < 0:
+            raise NotImplementedError("negative axes of smap, whose arguments' ranks are not known")
+        return PartitionSpec(*(None,) * axis, name)
+
+    return tree.tree_map(spec, axes, is_leaf=lambda a: a is None)
+
+
+def auto_axes(f: Function | None = None, /, *, axes: AxisName | Iterable[AxisName] | None = None,
+              out_sharding: ShardingLike | PyTree = None) -> Function:
+    """A function inside which the compiler chooses how arrays are spread over axes of the mesh.
+
+    Args:
+      f: a function of trees of arrays; without it, a decorator.
+      axes: the axes, by default all.
+      out_sharding: how the results are spread for what is around; without it, the function takes it by this name.
+    """
+    if f is None:
+        return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
+
+    @wraps(f)
+    def automatic(*args: Any, **kwargs: Any) -> Any:
+        wanted = kwargs.pop("out_sharding", None)
+        wanted = out_sharding if wanted is None else wanted
+        outs = f(*args, **kwargs)
+        if meshes.current_mesh().empty or wanted is None:
+            return outs
+        return reshard(outs, wanted)
+
+    return automatic
+
+
+def explicit_axes(f: Function | None = None, /, *, axes: AxisName | Iterable[AxisName] | None = None,
+                  in_sharding: ShardingLike | PyTree = None) -> Function:
+    """A function inside which types tell how arrays are spread over axes of the mesh.
+
+    Args:
+      f: a function of trees of arrays; without it, a decorator.
+      axes: the axes, by default all.
+      in_sharding: how the arguments are spread inside; without it, the function takes it by this name.
+
+    Raises:
+      ValueError: no mesh is in force.
+    """
+    if f is None:
+        return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
+
+    @wraps(f)
+    def explicit(*args: Any, **kwargs: Any) -> Any:
+        wanted = kwargs.pop("in_sharding", None)
+        wanted = in_sharding if wanted is None else wanted
+        if meshes.current_mesh().empty:
+            raise ValueError("Context mesh cannot be empty. Please use `jax.set_mesh` API to enter into a mesh context "
+                             "when using `explicit_axes` API.")
+        if wanted is not None:
+            args = reshard(args, wanted)
+        return f(*args, **kwargs)
+
+    return explicit
+
+
+__all__ = ["auto_axes", "explicit_axes", "smap"]

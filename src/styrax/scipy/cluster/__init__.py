@@ -1,0 +1,5 @@
+"""Clustering."""
+
+from __future__ import annotations
+
+from . import vq as vq

@@ -1,0 +1,5 @@
+"""Geometry."""
+
+from __future__ import annotations
+
+from . import transform as transform
