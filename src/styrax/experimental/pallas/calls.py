@@ -89,7 +89,7 @@ def pallas_call(kernel: Callable[..., None], out_shape: PyTree, *, grid_spec: Gr
       >>> from jax.experimental import pallas as pl
       >>> def add(x_ref, y_ref, o_ref):
       ...     o_ref[...] = x_ref[...] + y_ref[...]
-      >>> pl.pallas_call(add, jax.ShapeDtypeStruct((3,), jnp.float32))(jnp.arange(3.0), jnp.ones(3))
+      >>> pl.pallas_call(add, jax.ShapeDtypeStruct((3,), jnp.float32), interpret=True)(jnp.arange(3.0), jnp.ones(3))
       Array([1., 2., 3.], dtype=float32)
     """
     if grid_spec is None:

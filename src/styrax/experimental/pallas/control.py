@@ -31,7 +31,7 @@ def when(condition: ArrayLike, /) -> Callable[[Callable[[], None]], None]:
       ...     def _():
       ...         o_ref[...] = jnp.zeros_like(o_ref)
       ...     o_ref[...] += 1.0
-      >>> pl.pallas_call(kernel, jax.ShapeDtypeStruct((2,), jnp.float32), grid=(3,))()
+      >>> pl.pallas_call(kernel, jax.ShapeDtypeStruct((2,), jnp.float32), grid=(3,), interpret=True)()
       Array([3., 3.], dtype=float32)
     """
     def decorate(do: Callable[[], None]) -> None:

@@ -39,7 +39,7 @@ def run_scoped(f: Callable[..., T], *types: ScratchShape, collective_axes: Hasha
       ...         total_ref[...] = x_ref[...] + 1.0
       ...         o_ref[...] = total_ref[...]
       ...     pl.run_scoped(scope, pl.MemorySpace.ANY((2,), jnp.float32))
-      >>> pl.pallas_call(kernel, jax.ShapeDtypeStruct((2,), jnp.float32))(jnp.ones(2))
+      >>> pl.pallas_call(kernel, jax.ShapeDtypeStruct((2,), jnp.float32), interpret=True)(jnp.ones(2))
       Array([2., 2.], dtype=float32)
     """
     args, kwargs = tree.tree_map(_new, (types, kw_types), is_leaf=lambda x: hasattr(x, "get_ref_aval"))

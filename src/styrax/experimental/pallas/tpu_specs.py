@@ -223,7 +223,7 @@ class PrefetchScalarGridSpec(GridSpec):
       >>> spec = pltpu.PrefetchScalarGridSpec(
       ...     num_scalar_prefetch=1, grid=(2,), in_specs=[pl.BlockSpec((2,), lambda i, order: order[i])],
       ...     out_specs=pl.BlockSpec((2,), lambda i, order: i))
-      >>> pl.pallas_call(kernel, jax.ShapeDtypeStruct((4,), jnp.int32), grid_spec=spec)(
+      >>> pl.pallas_call(kernel, jax.ShapeDtypeStruct((4,), jnp.int32), grid_spec=spec, interpret=True)(
       ...     jnp.array([1, 0]), jnp.arange(4))
       Array([2, 3, 0, 1], dtype=int32)
     """

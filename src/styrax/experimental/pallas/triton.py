@@ -50,7 +50,7 @@ def load(ref: RefLike, *, mask: Array | None = None, other: ArrayLike | None = N
       >>> from jax.experimental.pallas import triton as plgpu
       >>> def kernel(x_ref, o_ref):
       ...     o_ref[...] = plgpu.load(x_ref.at[pl.ds(0, 4)], mask=jnp.arange(4) < 3, other=-1)
-      >>> pl.pallas_call(kernel, jax.ShapeDtypeStruct((4,), jnp.int32))(jnp.arange(4))
+      >>> pl.pallas_call(kernel, jax.ShapeDtypeStruct((4,), jnp.int32), interpret=True)(jnp.arange(4))
       Array([ 0,  1,  2, -1], dtype=int32)
     """
     return access.load(ref, mask=mask, other=other)
