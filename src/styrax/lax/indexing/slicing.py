@@ -31,7 +31,7 @@ from ..shaping.shapes import canonical_axis, canonical_shape
 from .static_slicing import index_in_dim
 
 if TYPE_CHECKING:
-    from styrax.core.programs.lowering import Builder, Nest
+    from styrax.core.programs.lowering import Builder
 
 
 # -- dynamic_slice -----------------------------------------------------------------------------------
@@ -334,21 +334,7 @@ def _update_dtype(x: Any, update: Any, *indices: Any) -> Any:
 
 def _update_loops(b: Builder, x: Any, update: Any, *indices: Any) -> Any:
     starts = clamped_starts(b, indices, x.shape, update.shape)
-
-    def body(n: Nest, outs: Any, ins: Any) -> None:
-        (out,), (new,) = outs, ins
-
-        def over(d: int, found: list[Any]) -> None:
-            if d == len(update.shape):
-                where = [i if s is None else b.add(i, s) for i, s in zip(found, starts, strict=True)]
-                n.store(out, where, new.at(found))
-                return
-            with n.loop(update.shape[d], parallel=d == 0, vector=d == len(update.shape) - 1) as i:
-                over(d + 1, [*found, i])
-
-        over(0, [])
-
-    return b.nest([(x.shape, x.dtype, x)], body, [update])[0]
+    return b.update(x, update, [0 if s is None else s for s in starts])
 
 
 dynamic_update_slice_p = standard_primitive(
@@ -362,6 +348,7 @@ dynamic_update_slice_p = standard_primitive(
     ),
 )
 dynamic_update_slice_p.declare(
+    once=True,
     windows=lambda avals, _: Windows(slice(2, None), range(avals[0].ndim), avals[1].shape))
 
 
