@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import importlib
+import inspect
+import pickle
 import pkgutil
 
 import numpy as np
@@ -570,3 +572,66 @@ def test_rules_are_given_tuples(table, several):
     jax.jvp(f, (x, x), (x, x))
     jax.make_jaxpr(jax.grad(lambda x: jax.jit(f)(x, x).sum()))(x)
     assert told == [(tuple, tuple, (0, None)), (tuple, tuple, (0, 0)), (tuple, tuple, 2), (tuple, tuple, 2)]
+
+
+def several(x, y, *rest, z=1, **others):
+    return x
+
+
+def only_positional(x, y, /, *, z=1):
+    return x
+
+
+@pytest.mark.parametrize("fun", [several, only_positional, lambda: 0], ids=["several", "positional", "none"])
+@pytest.mark.parametrize(("nums", "names"), [(None, None), (1, None), ((0, 1), None), ((), None), (None, "y"),
+                                             (None, ("z", "x")), ((0,), ("z",)), ((5,), None)])
+def test_parameters_are_inferred(fun, nums, names):
+    from jax._src import api_util as wanted
+
+    signature = inspect.signature(fun)
+    assert api_util.infer_argnums_and_argnames(signature, nums, names) == \
+        wanted.infer_argnums_and_argnames(signature, nums, names)
+
+
+def test_modules_of_colocated_python():
+    func, serialization = (importlib.import_module(f"styrax.experimental.colocated_python.{name}")
+                           for name in ("func", "serialization"))
+    assert func.colocated_python is jax.experimental.colocated_python.colocated_python
+    devices = serialization.DeviceList(jax.devices())
+    assert pickle.loads(pickle.dumps(devices)) == tuple(jax.devices())
+
+
+@pytest.mark.parametrize(("prefix", "full", "is_leaf"), [
+    ({"a": 1}, {"a": {"x": None, "y": 2}}, None),
+    ({"a": 1}, {"a": {"x": None, "y": 2}}, lambda x: x is None),
+    (None, {"a": {"x": None, "y": 2}}, lambda x: x is None),
+    ((1, None), (None, (3, None)), lambda x: x is None),
+    ((1, 2), (5, [None, 6]), lambda x: x == 2),
+    ([], [], None),
+])
+def test_leaves_of_a_prefix(prefix, full, is_leaf):
+    from jax._src import tree_util as wanted
+
+    from styrax.compat.internals import tree_util
+
+    assert tree_util.broadcast_prefix(prefix, full, is_leaf) == wanted.broadcast_prefix(prefix, full, is_leaf)
+    assert tree_util.tree_leaves is jax.tree_util.tree_leaves
+
+
+def test_specifications_for_results_without_arrays():
+    mesh = jax.make_mesh((1,), ("m",))
+    spec = jax.P("m")
+
+    def f(a, b):
+        return {"x": a["x"], "none": None}, None
+
+    a = {"x": X, "none": None}
+    mapped = jax.shard_map(f, mesh=mesh, in_specs=(spec, None), out_specs=(spec, jax.P()))
+    for g in (mapped, jax.jit(mapped)):
+        out, none = g(a, None)
+        np.testing.assert_array_equal(out["x"], X)
+        assert out["none"] is none is None
+    with mesh:
+        sharding = jax.NamedSharding(mesh, spec)
+        assert jax.device_put([X, (None, X)], [sharding, sharding])[1][0] is None
+        assert lax.with_sharding_constraint([X, (None, X)], [None, sharding])[1][0] is None

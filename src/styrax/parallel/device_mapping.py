@@ -102,10 +102,9 @@ def _axes_of(in_axes: Any, args: tuple, statics: Sequence[int]) -> list[Any]:
 def _check_sizes(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any], count: int) -> None:
     found = False
     for arg, axis in [*zip(args, axes, strict=True), *((v, 0) for v in kwargs.values())]:
-        none = lambda a: a is None  # no axis in the one tree, no leaf in the other
-        leaves = tree.tree_leaves(arg, is_leaf=none)
+        leaves = tree.tree_leaves(arg)
         spread = ([axis] * len(leaves) if axis is None or isinstance(axis, int)
-                  else tree_paths.broadcast_prefix(axis, arg, is_leaf=none))
+                  else tree_paths.broadcast_prefix(axis, arg, is_leaf=lambda a: a is None))
         for x, a in zip(leaves, spread, strict=True):
             shape = np.shape(x)
             if a is None or not shape:
