@@ -635,3 +635,23 @@ def test_specifications_for_results_without_arrays():
         sharding = jax.NamedSharding(mesh, spec)
         assert jax.device_put([X, (None, X)], [sharding, sharding])[1][0] is None
         assert lax.with_sharding_constraint([X, (None, X)], [None, sharding])[1][0] is None
+
+
+def test_what_can_change_of_a_type():
+    import jax as wanted
+    from jax.experimental import cur_qdd as wanted_cur_qdd
+
+    class Box:
+        def __init__(self, leaves):
+            self.leaves = leaves
+
+        def cur_qdd(self):
+            return [x.shape for x in self.leaves]
+
+    for ours, theirs in ((jax.experimental.cur_qdd, jax), (wanted_cur_qdd, wanted)):
+        box = Box([theirs.numpy.ones(2)])
+        assert ours(box) == [(2,)]
+        box.leaves.append(theirs.numpy.ones(()))
+        assert ours(box) == [(2,), ()]
+        with pytest.raises(AttributeError):
+            ours(theirs.numpy.ones(2))
