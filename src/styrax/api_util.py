@@ -113,7 +113,7 @@ def donation_vector(donate_argnums: Iterable[int], donate_argnames: Iterable[str
 
 def infer_argnums_and_argnames(sig: Signature, argnums: int | Iterable[int] | None,
                                argnames: str | Iterable[str] | None) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Positions and names of chosen parameters: where one of them is None, as the signature infers it from the other."""
+    """Positions and names of chosen parameters: where one is None, inferred from the other."""
     return inferred(list(sig.parameters.values()), argnums, argnames)
 
 

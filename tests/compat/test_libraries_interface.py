@@ -631,6 +631,7 @@ def test_specifications_for_results_without_arrays():
         out, none = g(a, None)
         np.testing.assert_array_equal(out["x"], X)
         assert out["none"] is none is None
+    assert mapped(a, None)[0]["x"].sharding == jax.NamedSharding(mesh, spec)
     with mesh:
         sharding = jax.NamedSharding(mesh, spec)
         assert jax.device_put([X, (None, X)], [sharding, sharding])[1][0] is None
@@ -655,3 +656,33 @@ def test_what_can_change_of_a_type():
         assert ours(box) == [(2,), ()]
         with pytest.raises(AttributeError):
             ours(theirs.numpy.ones(2))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "complex64", "int32"])
+@pytest.mark.parametrize("off", [0.0, 0.3, 2.0, 5.0])
+def test_values_are_close_by_their_precision(dtype, off):
+    from jax._src import public_test_util as wanted
+
+    from styrax.compat.internals import public_test_util
+
+    dtype = jnp.dtype(dtype)
+    step = {2: 1e-2 if dtype == jnp.bfloat16 else 1e-3, 4: 1e-6, 8: 1e-6}[dtype.itemsize]
+    a = {"x": np.zeros(3, dtype)}
+    b = {"x": np.full(3, off if dtype == np.int32 else off * step).astype(dtype)}
+
+    def passes(check):
+        try:
+            check(a, b)
+        except AssertionError:
+            return False
+        return True
+
+    assert passes(public_test_util.check_close) == passes(wanted.check_close)
+
+
+def test_manager_of_checkpoints():
+    serialization = importlib.import_module("styrax.experimental.array_serialization.serialization")
+    base = serialization.GlobalAsyncCheckpointManagerBase
+    with pytest.raises(TypeError, match="abstract"):
+        base()
+    assert base.__abstractmethods__ == {"serialize", "deserialize", "wait_until_finished", "check_for_errors"}

@@ -16,7 +16,7 @@ from .key_paths import GetAttrKey, KeyEntry, KeyPath, keyed_children
 from .key_paths import SequenceKey as SequenceKey
 from .key_paths import keystr as keystr
 from .registry import default_registry, none_leaf_registry, unfold
-from .tree import Class, Leaf, register_pytree_node, tree_flatten, tree_leaves, tree_structure
+from .tree import Class, Leaf, register_pytree_node, tree_flatten, tree_structure
 from .treedef import Node, PyTreeDef
 
 
