@@ -238,4 +238,4 @@ def test_loaded_modules_are_those_of_jax():
 
     text = 'import jax, sys; print(*sorted(m for m in sys.modules if m.startswith("jax.") and "_src" not in m))'
     found = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout.split()
-    assert {f"jax.{name}" for name in LOADED} == {*found} - {"jax.interpreters.pxla"}  # which we lack
+    assert {f"jax.{name}" for name in LOADED} == {*found}

@@ -686,3 +686,9 @@ def test_manager_of_checkpoints():
     with pytest.raises(TypeError, match="abstract"):
         base()
     assert base.__abstractmethods__ == {"serialize", "deserialize", "wait_until_finished", "check_for_errors"}
+
+
+def test_modules_that_checkpoints_import():
+    programs = importlib.import_module("styrax.extend.ifrt_programs")
+    assert not hasattr(programs.ifrt_programs, "make_plugin_program")
+    assert jax.interpreters.pxla is importlib.import_module("styrax.interpreters.pxla")
