@@ -52,9 +52,9 @@ ROOTS = {
 LOADED = frozenset((
     "api_util core custom_batching custom_derivatives debug distributed dlpack dtypes errors experimental "
     "experimental.compilation_cache experimental.compilation_cache.compilation_cache export ffi image interpreters "
-    "interpreters.ad interpreters.batching interpreters.mlir interpreters.partial_eval interpreters.pxla interpreters.xla lax "
-    "lax.linalg lib monitoring nn nn.initializers numpy numpy.fft numpy.linalg ops profiler random ref scipy sharding stages tree "
-    "tree_util typing version").split())
+    "interpreters.ad interpreters.batching interpreters.mlir interpreters.partial_eval interpreters.pxla "
+    "interpreters.xla lax lax.linalg lib monitoring nn nn.initializers numpy numpy.fft numpy.linalg ops profiler "
+    "random ref scipy sharding stages tree tree_util typing version").split())
 
 
 def own_name(name: str) -> str | None:
