@@ -692,3 +692,4 @@ def test_modules_that_checkpoints_import():
     programs = importlib.import_module("styrax.extend.ifrt_programs")
     assert not hasattr(programs.ifrt_programs, "make_plugin_program")
     assert jax.interpreters.pxla is importlib.import_module("styrax.interpreters.pxla")
+    assert isinstance(jax.devices()[0].client.runtime_type, str)
