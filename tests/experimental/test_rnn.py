@@ -47,7 +47,9 @@ def test_outputs_and_gradients(name):
 
     wanted = program(jax, False)
     for packed in (False, True):  # JAX computes packed weights on GPUs only
-        for ours, theirs in zip(styrax.tree.leaves(program(styrax, packed)), jax.tree.leaves(wanted), strict=True):
+        with styrax.numpy_rank_promotion("raise"):
+            found = program(styrax, packed)
+        for ours, theirs in zip(styrax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=2e-4, atol=2e-5)
 
 
@@ -60,7 +62,7 @@ def test_parts_of_weights(name):
         weights = package.numpy.arange(rnn.get_num_params_in_lstm(*sizes), dtype="float32")
         return [rnn.unpack_lstm_weights(weights, *sizes), rnn.swap_lstm_gates(weights, *sizes)]
 
-    assert_same(program(styrax), program(jax))
+    assert_same(program)
 
 
 def test_batches_of_networks():

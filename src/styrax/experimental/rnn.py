@@ -94,8 +94,8 @@ def swap_lstm_gates(weights: Array, input_size: int, hidden_size: int, num_layer
 def _reversed(sequences: Array, lengths: Array) -> Array:
     """Time-major sequences, each from its own last step to the first, then what follows its last step."""
     steps = sequences.shape[0]
-    time = jnp.arange(steps)[:, None]
-    return jnp.take_along_axis(sequences, ((lengths - 1 - time) % steps)[..., None], axis=0)
+    at = (lengths[None] - 1 - jnp.arange(steps)[:, None]) % steps
+    return jnp.take_along_axis(sequences, at[..., None], axis=0)
 
 
 def _pseudo_layer(x: Array, h_0: Array, c_0: Array, weights: tuple[Array, ...], lengths: Array,
@@ -110,10 +110,10 @@ def _pseudo_layer(x: Array, h_0: Array, c_0: Array, weights: tuple[Array, ...], 
         h = nn.sigmoid(output) * jnp.tanh(c)
         return (h, c), (h, c)
 
-    projected = jnp.matmul(x, w_ih.T, precision=precision) + (b_ih + b_hh)
+    projected = jnp.matmul(x, w_ih.T, precision=precision) + (b_ih + b_hh)[None, None]
     _, (states, cells) = lax.scan(step, (h_0, c_0), projected)
     last = (lengths - 1, jnp.arange(lengths.shape[0]))
-    present = jnp.arange(x.shape[0])[:, None] < lengths
+    present = jnp.arange(x.shape[0])[:, None] < lengths[None]
     return jnp.where(present[..., None], states, 0), states[last], cells[last]
 
 
@@ -135,7 +135,7 @@ def _layers(x: Array, h_0: Array, c_0: Array, weights: tuple[Weights, ...], leng
             turned = _reversed(inputs, lengths) if direction else inputs
             y, h, c = _pseudo_layer(turned, h_0[k], c_0[k], tuple(kind[k] for kind in weights), lengths, precision)
             if direction:
-                present = jnp.arange(y.shape[0])[:, None, None] < lengths[:, None]
+                present = jnp.arange(y.shape[0])[:, None, None] < lengths[None, :, None]
                 y = jnp.where(present, _reversed(y, lengths), 0)
             outputs.append(y)
             states.append(h)
