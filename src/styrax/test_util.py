@@ -91,8 +91,8 @@ def _inner(a: Any, b: Any) -> Any:
     return total
 
 
-def check_jvp(f: Function, f_jvp: Function, args: Sequence[Any], atol: Tolerance | None = None, rtol: Tolerance | None = None,
-              eps: float | None = None, err_msg: str = "") -> None:
+def check_jvp(f: Function, f_jvp: Function, args: Sequence[Any], atol: Tolerance | None = None,
+              rtol: Tolerance | None = None, eps: float | None = None, err_msg: str = "") -> None:
     """Checks `f_jvp(args, tangents) -> (values, tangents)` against differences of `f`, in a random direction.
 
     Raises:
@@ -105,11 +105,12 @@ def check_jvp(f: Function, f_jvp: Function, args: Sequence[Any], atol: Tolerance
     wanted = f(*args)
     absolute, relative = _tolerance(atol, wanted, args), _tolerance(rtol, wanted, args)
     _assert_close(values, wanted, absolute, relative, f"{err_msg} value of the JVP".strip())
-    _assert_close(out_tangents, _difference(f, args, tangents, step), absolute, relative, f"{err_msg} JVP tangent".strip())
+    _assert_close(out_tangents, _difference(f, args, tangents, step), absolute, relative,
+                  f"{err_msg} JVP tangent".strip())
 
 
-def check_vjp(f: Function, f_vjp: Function, args: Sequence[Any], atol: Tolerance | None = None, rtol: Tolerance | None = None,
-              eps: float | None = None, err_msg: str = "") -> None:
+def check_vjp(f: Function, f_vjp: Function, args: Sequence[Any], atol: Tolerance | None = None,
+              rtol: Tolerance | None = None, eps: float | None = None, err_msg: str = "") -> None:
     """Checks `f_vjp(*args) -> (values, pull)` against differences of `f`, in random directions.
 
     Raises:

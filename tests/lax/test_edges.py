@@ -76,3 +76,26 @@ def test_eigenvectors_of_complex_tridiagonal_matrices():
         w, v = package.scipy.linalg.eigh_tridiagonal(d, e)
         np.testing.assert_allclose(matrix @ v, v * w, atol=1e-5)
         np.testing.assert_allclose(np.conj(v).T @ v, np.eye(4), atol=1e-5)
+
+
+BRANCHES = {
+    "strong and weak": lambda x: [lambda: x, lambda: 1],
+    "weak and strong": lambda x: [lambda: 1, lambda: x],
+    "both ways": lambda x: [lambda: (x, 1), lambda: (1, x)],
+    "floats": lambda x: [lambda: x * 1.0, lambda: 1.0],
+    "weak": lambda x: [lambda: 1, lambda: 2],
+}
+
+
+@pytest.mark.parametrize("name", BRANCHES)
+@pytest.mark.parametrize("dtype", ["int32", "float32"])
+def test_weak_types_of_branches_are_those_of_the_first(name, dtype):
+    def program(jax):
+        branches = BRANCHES[name](jax.numpy.array(2, dtype))
+        if dtype == "float32":
+            branches = [lambda f=f: jax.tree.map(lambda y: y * 1.0, f()) for f in branches]
+        calls = [lambda k: jax.lax.switch(k, branches), lambda k: jax.lax.cond(k > 0, *branches)]
+        found = [[f(0), f(1), jax.jit(f)(1), jax.vmap(f)(jax.numpy.arange(2))] for f in calls]
+        return [found, [bool(x.aval.weak_type) for x in jax.tree.leaves(found)]]
+
+    assert_same(program)

@@ -1,4 +1,4 @@
-"""Functions at the edges of what they take, against JAX: empty axes, None, wide integers, objects that stand for arrays."""
+"""Functions at the edges of what they take, against JAX: empty axes, None, wide integers, stand-ins for arrays."""
 
 from __future__ import annotations
 

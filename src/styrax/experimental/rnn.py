@@ -8,6 +8,7 @@ pseudo-layer `W_ih` and `W_hh`, then of each pseudo-layer `b_ih` and `b_hh`.
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 import numpy as np
@@ -42,7 +43,7 @@ def get_num_params_in_lstm(input_size: int, hidden_size: int, num_layers: int, b
       84
     """
     matrices, biases = _shapes(input_size, hidden_size, num_layers, bidirectional)
-    return int(sum(np.prod(shape) for shape in matrices + biases))
+    return sum(math.prod(map(int, shape)) for shape in matrices + biases)
 
 
 def init_lstm_weight(rng: ArrayLike, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool) -> Array:
@@ -70,7 +71,7 @@ def unpack_lstm_weights(weights: Array, input_size: int, hidden_size: int, num_l
     matrices, biases = _shapes(input_size, hidden_size, num_layers, bidirectional)
     parts, start = [], 0
     for shape in matrices + biases:
-        size = int(np.prod(shape))
+        size = math.prod(map(int, shape))
         parts.append(jnp.reshape(weights[start:start + size], shape))
         start += size
     w, b = parts[:len(matrices)], parts[len(matrices):]
@@ -84,7 +85,7 @@ def swap_lstm_gates(weights: Array, input_size: int, hidden_size: int, num_layer
     matrices, biases = _shapes(input_size, hidden_size, num_layers, bidirectional)
     parts, start = [], 0
     for shape in matrices + biases:
-        size = int(np.prod(shape))
+        size = math.prod(map(int, shape))
         first, second, cell, output = jnp.split(weights[start:start + size], 4)
         parts += [first, second, output, cell]
         start += size

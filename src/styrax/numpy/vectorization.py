@@ -115,7 +115,7 @@ def _vectorized(pyfunc: Callable[..., Any], excluded: Collection[int | str], sig
     leading = [x.shape[: x.ndim - len(names)] for x, names in zip(arrays, inputs)]
     if config.numpy_rank_promotion.value != "allow" and len({len(s) for s in leading if s}) > 1:
         promotion = (f"operands with shapes {[x.shape for x in arrays]} require rank promotion for {where} with "
-                     f"signature {signature}. Set the jax_numpy_rank_promotion config option to 'allow' to disable this.")
+                     f"signature {signature}. Set the jax_numpy_rank_promotion config option to 'allow' to avoid this.")
         if config.numpy_rank_promotion.value == "raise":
             raise ValueError(promotion)
         warnings.warn(promotion, stacklevel=3)
