@@ -479,4 +479,4 @@ else:
 
 
 def __dir__() -> list[str]:
-    return sorted({*(n for n in globals() if not n.startswith("_")), *_homes, *_submodules})
+    return sorted(n for n in {*globals(), *_homes, *_submodules} if not n.startswith("_"))
