@@ -307,6 +307,11 @@ def test_check_grads():
     with pytest.raises(AssertionError, match="JVP"):
         check_grads(wrong, (1.0,), 1)
 
+    table = {np.float32: 3.0, np.dtype("float64"): 1e-9}  # by dtype: what the arguments do not have does not count
+    check_grads(wrong, (np.float32(1.0),), 1, atol=table, rtol={})
+    with pytest.raises(AssertionError, match="JVP"):
+        check_grads(wrong, (np.float32(1.0),), 1, atol={np.float64: 3.0}, rtol={np.float32: 1e-3})
+
 
 def test_profiler_and_monitoring(tmp_path):
     import gzip

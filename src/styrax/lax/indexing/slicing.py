@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -195,19 +194,20 @@ def start_scalars(
             f"Length of slice indices must match number of operand dimensions ({len(given)} vs {shape})"
         )
     flags = [allow_negative] * len(given) if isinstance(allow_negative, (bool, np.bool_)) else allow_negative
-    return [_start_scalar(i, d, f) for i, d, f in zip(given, shape, flags, strict=True)]
+    plain = np.dtype(np.int32)
+    if any(not -(2**31) <= i < 2**31 if type(i) is int else getattr(i, "dtype", plain) == np.int64 for i in given):
+        plain = dtypes.default_int_dtype()
+    return [_start_scalar(i, d, f, plain) for i, d, f in zip(given, shape, flags, strict=True)]
 
 
-def _start_scalar(i: Any, extent: Any, allow_negative: bool) -> Any:
+def _start_scalar(i: Any, extent: Any, allow_negative: bool, plain: np.dtype) -> Any:
+    """One of `start_scalars`; Python's integers get the dtype `plain`. What a dtype cannot hold wraps around."""
     if isinstance(i, (int, np.integer)) and not isinstance(i, (bool, np.bool_)) and not is_symbolic(extent):
         value = operator.index(i)
         if allow_negative and value < 0:
             value += extent
-        if isinstance(i, np.integer):
-            dtype = dtypes.canonicalize_dtype(i.dtype)
-            limits = np.iinfo(dtype)
-            return np.asarray(builtins.min(builtins.max(value, limits.min), limits.max), dtype)
-        return np.asarray(value, np.int32 if -(2**31) <= value < 2**31 else dtypes.default_int_dtype())
+        dtype = dtypes.canonicalize_dtype(i.dtype) if isinstance(i, np.integer) else plain
+        return np.asarray(value & (2**64 - 1), np.uint64).astype(dtype)
     aval = get_aval(i)
     if not allow_negative or not dtypes.issubdtype(aval.dtype, np.signedinteger):
         return i
