@@ -11,6 +11,7 @@ import numpy as np
 from .core.arrays import backends
 from .core.arrays.array import Array
 from .core.arrays.devices import Device, Sharding
+from .core.tracing.source import api_boundary
 from .core.tracing.trace import Tracer
 from .core.trees import tree
 from .core.types.dtypes import ExtendedDType
@@ -106,6 +107,7 @@ def copy_to_host_async(x: PyTree) -> PyTree:
     return x
 
 
+@api_boundary
 def make_array_from_callback(shape: Sequence[int], sharding: Sharding, data_callback: Callable[[Any], Any],
                              dtype: DTypeLike | None = None) -> Array:
     """An array made of the parts that `data_callback(index)` gives, `index` a tuple of slices for each device."""
@@ -113,6 +115,7 @@ def make_array_from_callback(shape: Sequence[int], sharding: Sharding, data_call
     return _whole(tuple(shape), sharding, parts, dtype)
 
 
+@api_boundary
 def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Sharding, arrays: Sequence[Array], *,
                                          dtype: DTypeLike | None = None) -> Array:
     """An array made of its parts, one for each device of the sharding. ValueError for parts that do not fit."""

@@ -18,7 +18,7 @@ from styrax.core import hooks
 from styrax.core.arrays.array import Array, install_methods
 from styrax.core.programs.named import named
 from styrax.core.settings import config
-from styrax.core.tracing.source import boundary
+from styrax.core.tracing.source import api_boundary, hide_frames
 from styrax.core.tracing.trace import Tracer
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, DeviceLike, DTypeLike, Index, Object, ShapeLike, ShardingLike
@@ -66,46 +66,54 @@ def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
     """An operator: `function(self, other)`, with the decisions that need no promotion made here."""
     primitive, fast = binary.direct.get(function, (function, frozenset()))
 
-    function = boundary(function)
-
     def method(self: Array, other: ArrayLike) -> Array:
-        kind = type(other)
-        if kind is Array:
-            a, b = self.aval, other.aval  # type: ignore[union-attr]
-            if a.dtype is b.dtype and a.weak_type is b.weak_type and a.shape == b.shape and a.dtype in fast:
-                return primitive(self, other)
-        elif kind is float or kind is int:
-            a = self.aval
-            if not a.weak_type and a.dtype in fast and _fits(a.dtype, kind):
-                return primitive(self, literal(other, a.dtype))
-        elif not _accepts(other):
-            return NotImplemented
-        return function(self, other)
+        try:
+            kind = type(other)
+            if kind is Array:
+                a, b = self.aval, other.aval  # type: ignore[union-attr]
+                if a.dtype is b.dtype and a.weak_type is b.weak_type and a.shape == b.shape and a.dtype in fast:
+                    return primitive(self, other)
+            elif kind is float or kind is int:
+                a = self.aval
+                if not a.weak_type and a.dtype in fast and _fits(a.dtype, kind):
+                    return primitive(self, literal(other, a.dtype))
+            elif not _accepts(other):
+                return NotImplemented
+            return function(self, other)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     return method
 
 
 def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
     primitive, fast = binary.direct.get(function, (function, frozenset()))
-    function = boundary(function)
-
     def method(self: Array, other: ArrayLike) -> Array:
-        kind = type(other)
-        if kind is float or kind is int:
-            a = self.aval
-            if not a.weak_type and a.dtype in fast and _fits(a.dtype, kind):
-                return primitive(literal(other, a.dtype), self)
-        elif kind is not Array and not _accepts(other):
-            return NotImplemented
-        return function(other, self)
+        try:
+            kind = type(other)
+            if kind is float or kind is int:
+                a = self.aval
+                if not a.weak_type and a.dtype in fast and _fits(a.dtype, kind):
+                    return primitive(literal(other, a.dtype), self)
+            elif kind is not Array and not _accepts(other):
+                return NotImplemented
+            return function(other, self)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     return method
 
 
 def _power(self: Array, other: ArrayLike) -> Array:
-    if type(other) is Array or _accepts(other):
-        return binary.power(self, other)
-    return NotImplemented
+    try:
+        if type(other) is Array or _accepts(other):
+            return binary.power(self, other)
+        return NotImplemented
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
 def _round(self: Array, ndigits: int | None = None) -> Array:
@@ -149,14 +157,20 @@ def _deep_copy(self: Array, memo: Object) -> Array:
 
 def _astype(self: Array, dtype: DTypeLike | None, copy: bool = False, device: DeviceLike | None = None) -> Array:
     """The array with its elements converted to `dtype`. See `astype`."""
-    return conversion.astype(self, dtype, copy=copy, device=device)
+    try:
+        return conversion.astype(self, dtype, copy=copy, device=device)
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
+@api_boundary
 def _reshape(self: Array, *args: ShapeLike, order: str = "C", out_sharding: ShardingLike | None = None) -> Array:
     """The array in another shape, given as one sequence or as arguments. See `reshape`."""
     return shaping.reshape_to(self, *args, order=order)
 
 
+@api_boundary
 def _transpose(self: Array, *args: int | Sequence[int] | None) -> Array:
     """The array with its axes in another order, given as one sequence or as arguments; reversed by default."""
     if not args:
@@ -190,6 +204,7 @@ def _item(self: Array, *args: int | tuple[int, ...]) -> bool | int | float | com
     return array.item(*(py_operator.index(a) if not isinstance(a, tuple) else a for a in args))
 
 
+@api_boundary
 def _view(self: Array, dtype: DTypeLike | None = None, type: None = None) -> Array:
     """The bytes of the array as elements of another dtype; the last axis grows or shrinks with their size.
 
@@ -317,9 +332,13 @@ def _diagonal(self: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
 
 
 def _equal(self: Array, other: ArrayLike) -> Array:
-    if type(other) is Array or _accepts(other):
-        return binary.equal(self, other)
-    return NotImplemented
+    try:
+        if type(other) is Array or _accepts(other):
+            return binary.equal(self, other)
+        return NotImplemented
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
 def _conjugate(self: Array) -> Array:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from .. import hooks
+from ..tracing.source import hide_frames
 from ..tracing.trace import Tracer
 from ..types import dtypes
 from ..types.avals import AbstractRef, AbstractToken, ShapedArray, aval_rules, shaped
@@ -147,9 +148,13 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
 
     @property
     def addressable_shards(self) -> list[Any]:
-        from .devices import Shard
+        try:
+            from .devices import Shard
 
-        return [Shard(self.device, self.sharding, self.shape, self)]
+            return [Shard(self.device, self.sharding, self.shape, self)]
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     global_shards = addressable_shards
 
@@ -256,13 +261,25 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
         return bool(self._value.reshape(())[()])
 
     def __int__(self) -> int:
-        return int(self._scalar("int"))
+        try:
+            return int(self._scalar("int"))
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     def __float__(self) -> float:
-        return float(self._scalar("float"))
+        try:
+            return float(self._scalar("float"))
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     def __complex__(self) -> complex:
-        return complex(self._scalar("complex"))
+        try:
+            return complex(self._scalar("complex"))
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     def __index__(self) -> int:
         if self.aval.shape or not dtypes.issubdtype(self.aval.dtype, np.integer):

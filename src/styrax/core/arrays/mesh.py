@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ..tracing.source import api_boundary
 from ..types.typing import AxisName
 from .devices import Device
 
@@ -178,6 +179,7 @@ class Mesh(_Grid):
       ValueError: the dimensions and the names do not fit.
     """
 
+    @api_boundary
     def __init__(self, devices: Any, axis_names: Any, axis_types: Any = None):
         if not isinstance(devices, np.ndarray):
             devices = np.array(devices)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+from ..tracing.source import api_boundary
 from .devices import Device, Sharding, SingleDeviceSharding
 from .mesh import AbstractMesh, Mesh
 
@@ -129,6 +130,7 @@ class NamedSharding(Sharding):
 
     __slots__ = ("_memory_kind", "mesh", "spec")
 
+    @api_boundary
     def __init__(self, mesh: Mesh | AbstractMesh, spec: PartitionSpec, *, memory_kind: str | None = None,
                  _logical_device_ids: Any = None):
         if not isinstance(spec, PartitionSpec):

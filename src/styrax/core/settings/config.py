@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from ..tracing.source import api_boundary
 from .flags import (
     UNSET,
     ExplicitX64Mode,
@@ -216,6 +217,7 @@ class Config:
         """The number of threads that programs on the CPU use; 0 asks for all of the machine's."""
         return states["styrax_num_threads"].value
 
+    @api_boundary
     def update(self, name: str, value: Any) -> None:
         """Sets the flag ``name`` for all threads. Raises ``AttributeError`` for an unknown name."""
         state = states.get(name)
@@ -259,6 +261,7 @@ class Config:
 
     config_with_absl = complete_absl_config = parse_flags_with_absl
 
+    @api_boundary
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"'Config' object has no attribute '{name}'{_suggest(name)}")
 

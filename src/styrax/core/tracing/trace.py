@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from .. import hooks
+from ..tracing.source import hide_frames
 from ..types import avals as avals_module
 from ..types.avals import aval_rules
 from ..types.dims import Dim, NotGeneric
@@ -139,7 +140,11 @@ class Tracer:
         return self._concrete(lambda: errors.TracerIntegerConversionError(self)).__index__()
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._concrete(lambda: errors.TracerArrayConversionError(self)).__array__(*args, **kwargs)
+        try:
+            return self._concrete(lambda: errors.TracerArrayConversionError(self)).__array__(*args, **kwargs)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     def tolist(self) -> Any:
         return self._concrete(lambda: errors.ConcretizationTypeError(

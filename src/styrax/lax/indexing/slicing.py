@@ -12,6 +12,7 @@ import numpy as np
 from styrax.core.arrays.array import Array
 from styrax.core.programs import rules
 from styrax.core.programs.traits import Windows
+from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import Tracer, get_aval
 from styrax.core.types import dtypes
 from styrax.core.types.dims import canonical_dim, is_named, is_symbolic
@@ -252,6 +253,7 @@ def dynamic_slice(operand: ArrayLike, start_indices: ArrayLike | Sequence[ArrayL
         slice_sizes) else ())  # fmt: skip
 
 
+@api_boundary
 def dynamic_slice_in_dim(operand: ArrayLike, start_index: ArrayLike, slice_size: int, axis: int = 0, *,
                          allow_negative_indices: bool = True) -> Array:
     """A run of positions along one dimension, from a position known when the program runs.
@@ -280,6 +282,7 @@ def _typed(starts: list[Any], pattern: Any) -> list[Any]:
     return starts
 
 
+@api_boundary
 def dynamic_index_in_dim(operand: ArrayLike, index: ArrayLike, axis: int = 0, keepdims: bool = True, *,
                          allow_negative_indices: bool = True) -> Array:
     """The slice of one position, known when the program runs, along a dimension.
@@ -452,6 +455,7 @@ def dynamic_update_slice(operand: ArrayLike, update: ArrayLike, start_indices: A
     return dynamic_update_slice_p.bind(operand, update, *starts)
 
 
+@api_boundary
 def dynamic_update_slice_in_dim(operand: ArrayLike, update: ArrayLike, start_index: ArrayLike, axis: int, *,
                                 allow_negative_indices: bool = True) -> Array:
     """The array with a run of positions along one dimension replaced.
@@ -474,6 +478,7 @@ def dynamic_update_slice_in_dim(operand: ArrayLike, update: ArrayLike, start_ind
     )
 
 
+@api_boundary
 def dynamic_update_index_in_dim(operand: ArrayLike, update: ArrayLike, index: ArrayLike, axis: int, *,
                                 allow_negative_indices: bool = True) -> Array:
     """The array with the slice of one position along a dimension replaced.
