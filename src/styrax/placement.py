@@ -148,9 +148,11 @@ def effects_barrier() -> None:
 
 
 def live_arrays(platform: str | None = None) -> list[Array]:
-    """The arrays that are alive, of all platforms or of one."""
+    """The arrays that are alive, of all platforms or of one. Raises RuntimeError for an unknown platform."""
     import gc
 
+    if platform is not None:
+        devices(platform)
     return [x for x in gc.get_objects() if type(x) is Array and x.buffer is not None]
 
 

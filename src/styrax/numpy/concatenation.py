@@ -239,8 +239,9 @@ _block_jit = jit(_block_entry)
 # -- apart -----------------------------------------------------------------------------------------
 def _split(name: str, ary: Any, indices_or_sections: Any, axis: int, equal: bool) -> list[Any]:
     ary = operand(name, ary)
-    axis = axis_index(concrete_or_error(operator.index, axis, f"in jax.numpy.{name} argument `axis`"), ary.ndim)
+    axis = concrete_or_error(operator.index, axis, f"in jax.numpy.{name} argument `axis`")
     size = ary.shape[axis]
+    axis %= ary.ndim
     sections = indices_or_sections
     if isinstance(sections, (tuple, list)) or (hasattr(sections, "shape") and np.ndim(sections) > 0):
         bounds = np.array([concrete_or_error(operator.index, i, f"in jax.numpy.{name} argument 1") for i in sections],

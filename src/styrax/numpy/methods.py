@@ -120,7 +120,7 @@ def _round(self: Array, ndigits: int | None = None) -> Array:
     if ndigits is None:
         out = ufuncs.round(self)
         return conversion.astype(out, int)
-    return ufuncs.round(self, decimals=ndigits)
+    return ufuncs.round(self, decimals=py_operator.index(ndigits))
 
 
 def _contains(self: Array, query: ArrayLike) -> Array:
@@ -143,7 +143,7 @@ def _setitem(self: Array, index: Index, value: ArrayLike) -> None:
 
 
 def _delitem(self: Array, index: Index) -> None:
-    raise TypeError("JAX arrays are immutable; jnp.delete gives a copy without some of its elements")
+    raise AttributeError("__delitem__: JAX arrays are immutable; jnp.delete gives a copy without some of its elements")
 
 
 def _copy_of(self: Array) -> Array:

@@ -286,10 +286,11 @@ def any(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
 
 
 def count(shape: tuple, axis: Any) -> int:
-    """How many elements are reduced into one."""
+    """How many elements are reduced into one. Raises IndexError for an axis that the shape does not have."""
     axis, names = _split_axes(axis)
     mapped = lax.axis_size(names) if names else 1
-    return math.prod(shape[i] for i in axis_indices(axis, len(shape))) * mapped
+    axes = range(len(shape)) if axis is None else (axis,) if isinstance(axis, int) else axis
+    return math.prod(shape[i] for i in axes) * mapped
 
 
 @api_boundary

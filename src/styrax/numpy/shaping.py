@@ -146,7 +146,7 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
 
 @api_boundary
 def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
-    """`a` with two axes exchanged.
+    """`a` with two axes exchanged. Raises IndexError for one that `a` does not have.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -154,10 +154,10 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
       (4, 3, 2)
     """
     a = operand("swapaxes", a)
-    axis1 = axis_index(concrete_or_error(operator.index, axis1, "axis1"), a.ndim)
-    axis2 = axis_index(concrete_or_error(operator.index, axis2, "axis2"), a.ndim)
+    axis1 = concrete_or_error(operator.index, axis1, "axis1")
+    axis2 = concrete_or_error(operator.index, axis2, "axis2")
     order = list(range(a.ndim))
-    order[axis1], order[axis2] = axis2, axis1
+    order[axis1], order[axis2] = order[axis2], order[axis1]
     return lax.transpose(a, tuple(order))
 
 

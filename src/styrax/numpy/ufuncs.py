@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -295,7 +296,7 @@ def _round_entry(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
       Array([10., 20., 40.], dtype=float32)
     """
     (a,) = arrays("round", a)
-    decimals = int(decimals)
+    decimals = operator.index(decimals)
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.round is not supported.")
     if dtype_of(a) == np.bool_:

@@ -236,7 +236,7 @@ def debug_check(pred: ArrayLike, msg: str, *fmt_args: PyTree, **fmt_kwargs: PyTr
 def check_error(error: Error) -> None:
     """Raises JaxRuntimeError if a check has failed; in a function given to `checkify`, it fails there too."""
     if not isinstance(error, Error):
-        raise ValueError(f"check_error takes an Error as argument, got type {type(error)} instead.")
+        raise TypeError(f"check_error takes an Error as argument, got type {type(error)} instead.")
     if not any(isinstance(x, Tracer) for x in tree.tree_leaves(error)):
         error.throw()
         return

@@ -116,6 +116,8 @@ class Lowered(Stage):
             return str(self._closed)
         if dialect == "loops":
             return machine_code(self._program.compiled()).as_text(dialect)
+        if dialect not in (None, "stablehlo", "hlo"):
+            raise ValueError(f"unknown dialect: {dialect}")
         return backends.stablehlo_text(self._closed, self.fun_name)
 
     def compiler_ir(self, dialect: str | None = None) -> str:

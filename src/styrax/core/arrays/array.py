@@ -244,12 +244,10 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
         return backends.get().put(np.array(self._value), self.aval, None)
 
     # -- Python scalars ----------------------------------------------------------------------------
-    def _scalar(self, kind: str) -> Any:
-        if self.aval.size != 1 or self.aval.shape:
-            if self.aval.shape:
-                raise TypeError("Only scalar arrays can be converted to Python scalars; "
-                                f"got arr.ndim={self.ndim}")
-        return self._value[()]
+    def _scalar(self) -> Any:
+        if self.aval.shape:
+            raise TypeError(f"Only scalar arrays can be converted to Python scalars; got arr.ndim={self.ndim}")
+        return self._value.item()
 
     def __bool__(self) -> bool:
         size = self.aval.size
@@ -262,21 +260,21 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
 
     def __int__(self) -> int:
         try:
-            return int(self._scalar("int"))
+            return int(self._scalar())
         except Exception as error:
             hide_frames(error)
             raise
 
     def __float__(self) -> float:
         try:
-            return float(self._scalar("float"))
+            return float(self._scalar())
         except Exception as error:
             hide_frames(error)
             raise
 
     def __complex__(self) -> complex:
         try:
-            return complex(self._scalar("complex"))
+            return complex(self._scalar())
         except Exception as error:
             hide_frames(error)
             raise
