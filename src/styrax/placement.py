@@ -111,6 +111,8 @@ def copy_to_host_async(x: PyTree) -> PyTree:
 def make_array_from_callback(shape: Sequence[int], sharding: Sharding, data_callback: Callable[[Any], Any],
                              dtype: DTypeLike | None = None) -> Array:
     """An array made of the parts that `data_callback(index)` gives, `index` a tuple of slices for each device."""
+    if not isinstance(sharding, Sharding):
+        raise TypeError(f"sharding should be an instance of `jax.sharding`. Got {sharding} of type {type(sharding)}")
     parts = [data_callback(index) for index in sharding.addressable_devices_indices_map(tuple(shape)).values()]
     return _whole(tuple(shape), sharding, parts, dtype)
 

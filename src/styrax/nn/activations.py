@@ -334,7 +334,7 @@ def _glu(x: ArrayLike, axis: int = -1) -> Array:
 
     (x,) = arrays("glu", x)
     if x.shape[axis] % 2:
-        raise ValueError("axis size must be divisible by 2")
+        raise AssertionError("axis size must be divisible by 2")
     first, second = split(x, 2, axis)
     return multiply(first, sigmoid(second))
 

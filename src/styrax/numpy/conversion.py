@@ -224,8 +224,8 @@ def _stacked(x: Any, dtype: Any) -> Array:
         parts = [lax.expand_dims(_stacked(item, dtype), (0,)) for item in x]
         shapes = {p.shape for p in parts}
         if len(shapes) > 1:
-            raise ValueError("setting an array element with a sequence. The requested array has an inhomogeneous "
-                             f"shape: its parts have shapes {', '.join(str(p.shape[1:]) for p in parts)}.")
+            raise TypeError("Cannot concatenate arrays with shapes that differ in dimensions other than the one being "
+                            f"concatenated: the parts have shapes {', '.join(str(p.shape[1:]) for p in parts)}.")
         return lax.concatenate(parts, 0) if len(parts) > 1 else parts[0]
     return convert(unwrap(x), dtype)
 

@@ -16,7 +16,7 @@ from styrax.core.programs.named import named
 from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import Tracer, concrete_or_error
 from styrax.core.types import dtypes
-from styrax.core.types.dims import canonical_dim, is_symbolic, larger
+from styrax.core.types.dims import is_symbolic, larger
 from styrax.core.types.typing import (
     ArrayLike,
     DeviceLike,
@@ -437,8 +437,8 @@ def eye(N: Dim, M: Dim | None = None, k: int | ArrayLike = 0, dtype: DTypeLike |
              [0., 0., 1.]], dtype=float32)
     """
     kind = user_dtype(float if dtype is None else dtype, "eye")
-    rows = canonical_dim(concrete_or_error(None, N, "'N' argument of jnp.eye()"))
-    columns = rows if M is None else canonical_dim(concrete_or_error(None, M, "'M' argument of jnp.eye()"))
+    rows = canonical_shape(N)[0]
+    columns = rows if M is None else canonical_shape(M)[0]
     if rows < 0 or columns < 0:
         raise ValueError(f"negative dimensions are not allowed, got {rows} and {columns}")
     if isinstance(k, Tracer) or is_array(k):

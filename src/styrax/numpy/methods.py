@@ -41,6 +41,7 @@ from . import (
 from . import updates as updates_module
 from .promotion import is_array, literal, user_dtype
 
+_CONTAINERS = (list, tuple, set, dict)
 _OPERANDS = (int, float, complex, np.ndarray, np.generic)
 
 
@@ -62,6 +63,13 @@ def _fits(dtype: Any, kind: type) -> bool:
     return (dtype, kind) in _FITTING or ((dtype, kind) in _FITTING_X64 and config.enable_x64.value)
 
 
+def _unknown(left: Any, right: Any) -> Any:
+    """What an operator gives for an operand that is no array. TypeError for containers, which repeat and join."""
+    if isinstance(left, _CONTAINERS) or isinstance(right, _CONTAINERS):
+        raise TypeError(f"unsupported operand type(s): {type(left).__name__!r} and {type(right).__name__!r}")
+    return NotImplemented
+
+
 def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
     """An operator: `function(self, other)`, with the decisions that need no promotion made here."""
     primitive, fast = binary.direct.get(function, (function, frozenset()))
@@ -78,7 +86,7 @@ def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
                 if not a.weak_type and a.dtype in fast and _fits(a.dtype, kind):
                     return primitive(self, literal(other, a.dtype))
             elif not _accepts(other):
-                return NotImplemented
+                return _unknown(self, other)
             return function(self, other)
         except Exception as error:
             hide_frames(error)
@@ -97,7 +105,7 @@ def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
                 if not a.weak_type and a.dtype in fast and _fits(a.dtype, kind):
                     return primitive(literal(other, a.dtype), self)
             elif kind is not Array and not _accepts(other):
-                return NotImplemented
+                return _unknown(other, self)
             return function(other, self)
         except Exception as error:
             hide_frames(error)
@@ -335,7 +343,7 @@ def _equal(self: Array, other: ArrayLike) -> Array:
     try:
         if type(other) is Array or _accepts(other):
             return binary.equal(self, other)
-        return NotImplemented
+        return _unknown(self, other)
     except Exception as error:
         hide_frames(error)
         raise

@@ -416,7 +416,8 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
     """
     from .updates import scatter
 
-    _no_inplace("fill_diagonal", inplace)
+    if inplace:
+        raise NotImplementedError("JAX arrays are immutable, must use inplace=False")
     a, val = (asarray(x) for x in arrays("fill_diagonal", a, val))
     if wrap:
         raise NotImplementedError("wrap=True is not supported, only wrap=False")

@@ -21,7 +21,7 @@ from ..core.trees import tree, tree_paths
 from ..core.types.typing import AxisName, Function, PyTree, Shape
 from ..transforms.jit import jit
 from ..transforms.mapping import vmap
-from ..transforms.naming import wraps
+from ..transforms.naming import check_callable, wraps
 
 
 class _Infer:
@@ -58,6 +58,7 @@ def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | Non
     Raises:
       ValueError: no argument has a mapped axis, or the axis is larger than the number of devices.
     """
+    check_callable(fun)
     statics = ((static_broadcasted_argnums,) if isinstance(static_broadcasted_argnums, int)
                else tuple(static_broadcasted_argnums))
     donated = (donate_argnums,) if isinstance(donate_argnums, int) else tuple(donate_argnums)
@@ -144,6 +145,9 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
 
     @wraps(f)
     def mapped(*args: Any) -> Any:
+        if mesh is not None and not isinstance(mesh, (Mesh, AbstractMesh)):
+            raise TypeError("shard_map requires a `jax.sharding.Mesh` or a `jax.sharding.AbstractMesh` instance for its "
+                            f"second argument, but got {mesh} of type {type(mesh)}.")
         used = mesh if mesh is not None else meshes.current_mesh()
         if used.empty:
             raise ValueError("The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to enter into a mesh context, "

@@ -124,6 +124,8 @@ class Lowered(Stage):
         return self.as_text(dialect)
 
     def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
+        if compiler_options is not None:
+            dict(compiler_options.items())
         return Compiled(self._program)
 
     def cost_analysis(self) -> dict[str, float]:

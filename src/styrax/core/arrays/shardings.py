@@ -72,7 +72,7 @@ class PartitionSpec:
                                  reduced=self.reduced | other.reduced)
         if isinstance(other, tuple):
             return self.update(partitions=(*self, *other))
-        return NotImplemented
+        raise NotImplementedError(f"a PartitionSpec is joined with specs and tuples, not with {other!r}")
 
     def __radd__(self, other: Any) -> PartitionSpec:
         return self.update(partitions=(*other, *self)) if isinstance(other, tuple) else NotImplemented

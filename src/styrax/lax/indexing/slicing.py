@@ -266,7 +266,7 @@ def dynamic_slice_in_dim(operand: ArrayLike, start_index: ArrayLike, slice_size:
       allow_negative_indices: whether numbers below zero count from the end.
     """
     shape = shape_of(operand)
-    axis = canonical_axis(axis, len(shape))
+    axis = range(len(shape))[axis]
     starts: list[Any] = [np.zeros((), get_aval(start_index).dtype)] * len(shape)
     sizes = list(shape)
     starts[axis], sizes[axis] = start_index, canonical_dim(slice_size)
