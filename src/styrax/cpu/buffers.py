@@ -151,8 +151,8 @@ class Pool:
                 break
             except (OSError, ValueError, OverflowError, MemoryError):
                 if attempt or not self.trim():
-                    raise OutOfMemory(f"RESOURCE_EXHAUSTED: Out of memory allocating {size} bytes; {self.reserved} bytes "
-                                      "are in use by arrays of this process") from None
+                    raise OutOfMemory(f"RESOURCE_EXHAUSTED: Out of memory allocating {size} bytes; "
+                                      f"{self.reserved} bytes are in use by arrays of this process") from None
         with self._lock:
             self.reserved += size
         return mapping

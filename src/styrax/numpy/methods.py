@@ -150,6 +150,7 @@ def _setitem(self: Array, index: Index, value: ArrayLike) -> None:
         "https://docs.jax.dev/en/latest/_autosummary/jax.numpy.ndarray.at.html")
 
 
+@api_boundary
 def _delitem(self: Array, index: Index) -> None:
     raise AttributeError("__delitem__: JAX arrays are immutable; jnp.delete gives a copy without some of its elements")
 

@@ -16,6 +16,7 @@ from ..core.arrays import mesh as meshes
 from ..core.arrays.devices import Device
 from ..core.arrays.mesh import AbstractMesh, Mesh
 from ..core.arrays.shardings import NamedSharding, PartitionSpec
+from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import get_aval
 from ..core.trees import tree, tree_paths
 from ..core.types.typing import AxisName, Function, PyTree, Shape
@@ -34,6 +35,7 @@ class _Infer:
 Infer = _Infer()
 
 
+@api_boundary
 def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | None | Sequence[PyTree] = 0,
          out_axes: PyTree = 0, static_broadcasted_argnums: int | Iterable[int] = (),
          devices: Sequence[Device] | None = None, backend: str | None = None, axis_size: int | None = None,
@@ -120,6 +122,7 @@ def _check_sizes(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any
         raise ValueError("pmap requires at least one argument with a mapped axis.")
 
 
+@api_boundary
 def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTree = Infer,
               mesh: Mesh | AbstractMesh | None = None, axis_names: Iterable[AxisName] = frozenset(),
               check_vma: bool = True, check_rep: bool = True, auto: Iterable[AxisName] = frozenset()) -> Function:
@@ -146,14 +149,17 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
     @wraps(f)
     def mapped(*args: Any) -> Any:
         if mesh is not None and not isinstance(mesh, (Mesh, AbstractMesh)):
-            raise TypeError("shard_map requires a `jax.sharding.Mesh` or a `jax.sharding.AbstractMesh` instance for its "
-                            f"second argument, but got {mesh} of type {type(mesh)}.")
+            raise TypeError("shard_map requires a `jax.sharding.Mesh` or a `jax.sharding.AbstractMesh` instance for "
+                            f"its second argument, but got {mesh} of type {type(mesh)}.")
         used = mesh if mesh is not None else meshes.current_mesh()
         if used.empty:
             raise ValueError("The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to enter into a mesh context, "
                              "or pass `mesh=`")
         if used.size != 1:
             raise ValueError(f"shard_map over {used} needs {used.size} devices; there is one")
+        if not set(axis_names) <= set(used.axis_names):
+            raise ValueError(f"jax.shard_map requires axis_names={frozenset(axis_names)} to be a subset of "
+                             f"mesh.axis_names={frozenset(used.axis_names)}")
         names = [n for n in used.axis_names if (not axis_names or n in axis_names) and n not in auto]
         if in_specs is not Infer:
             _check_specs(in_specs, args, used)

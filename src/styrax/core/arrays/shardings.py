@@ -46,6 +46,7 @@ class PartitionSpec:
     unreduced: frozenset[Any]
     reduced: frozenset[Any]
 
+    @api_boundary
     def __new__(cls, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()) -> PartitionSpec:
         self = object.__new__(cls)
         self._partitions = tuple(_entry(p) for p in partitions)

@@ -218,6 +218,7 @@ def _constraint_batch(args: Sequence[Any], dims: Sequence[int], *, sharding: Any
 batching.primitive_batchers[sharding_constraint_p] = _constraint_batch
 
 
+@api_boundary
 def with_sharding_constraint(x: PyTree, shardings: ShardingLike | PyTree) -> PyTree:
     """Says how the arrays of a tree are to be spread over a mesh.
 
