@@ -141,8 +141,8 @@ class Signature:
             else:
                 try:
                     aval = abstractify(x)
-                except TypeError as error:
-                    raise self._no_array(x, args, kwargs) from error
+                except TypeError:
+                    raise self._no_array(x, args, kwargs) from None
                 if eager:
                     x = as_operand(x, aval)
             key.append(aval)

@@ -69,8 +69,8 @@ def trace_function(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], s
     for i, x in enumerate(leaves):
         try:
             avals.append(abstractify(x))
-        except TypeError as error:
-            raise not_abstract(fun, x, flat.info(leaves).arg_names[i]) from error
+        except TypeError:
+            raise not_abstract(fun, x, flat.info(leaves).arg_names[i]) from None
     closed = trace_to_jaxpr(flat, avals, flat.info(avals))
     return closed, flat.structure
 
