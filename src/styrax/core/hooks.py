@@ -12,10 +12,14 @@ it. The first reader loads the module that provides it, all later ones read an a
 | `serialized` | `core.programs.serial` | `core.programs.jaxpr` | a program as text that can be read back |
 | `BatchTrace` | `transforms.batch` | `core.tracing.introspection` | the class of traces that map |
 | `apply_stateful` | `transforms.jit` | `core.arrays.backends` | runs a primitive with programs or references inside |
+| `device_buffer` | `compat.former.arrays` | `core.arrays.array` | an array on one device, as older releases give it |
+| `device_buffers` | `compat.former.arrays` | `core.arrays.array` | an array on each of its devices |
 | `adapt_trace` | `extend.traces` | `core.tracing.trace` | prepares a library's class of traces |
 | `trace_attribute` | `extend.traces` | `core.tracing.trace` | attributes of traces in older releases |
 | `wrap_function` | `extend.linear_util` | `transforms` | a function as libraries' transformations expect it |
 | `key_dtypes` | `lax.random_bits.prng` | `core.programs.serial` | the dtypes of random keys |
+| `key_checked` | `experimental.key_reuse._core` | `transforms.jit` | code that checks that no key is used twice |
+| `watch_keys` | `experimental.key_reuse._core` | `lax.random_bits` | has eager operations check it |
 | `stablehlo_text` | `xla.stablehlo` | `core.arrays.backends` | a program as a StableHLO module |
 | `StableHloModule` | `xla.stablehlo` | `interpreters` | a StableHLO module being printed |
 | `StableHloValue` | `xla.stablehlo` | `interpreters` | the class of its values |
@@ -43,12 +47,14 @@ PROVIDERS = {
     "core.programs.serial": "serialized:to_text",
     "transforms.batch": "BatchTrace",
     "transforms.jit": "apply_stateful:apply_primitive",
+    "compat.former.arrays": "device_buffer device_buffers",
     "extend.traces": "adapt_trace trace_attribute",
     "extend.linear_util": "wrap_function:wrap_init",
     "lax.random_bits.prng": "key_dtypes",
     "xla.stablehlo": (
         "StableHloModule:Module StableHloValue:Hlo stablehlo_text:module_text type_text"),
     "xla.literal_text": "attribute_text element_type",
+    "experimental.key_reuse._core": "key_checked:checked watch_keys:watch_eager_operations",
 }
 
 __getattr__, __dir__, __all__ = names(__name__, PROVIDERS)

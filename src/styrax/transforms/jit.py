@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 import numpy as np
 
+from ..core import hooks
 from ..core.arrays import backends
 from ..core.arrays.devices import Device
 from ..core.programs.jaxpr import ClosedJaxpr
@@ -214,6 +215,8 @@ class PjitFunction(Generic[P, R]):
         if program is None or program.closed is None:
             program = self._traced(key)
         program.code = program.compiled()
+        if config.config.jax_debug_key_reuse and program.closed is not None:
+            program.code = hooks.key_checked(program.closed, program.code)
         return program
 
     def _code_for_all_shapes(self, key: Key) -> Any:

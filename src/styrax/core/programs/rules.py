@@ -22,6 +22,7 @@ fancy_batchers: Table = {}  # (axis_data, args, dims, **params) -> (out, out_dim
 partial_evals: Table = {}  # (trace, *tracers, **params) -> outs
 partial_eval_jaxpr_customs: Table = {}
 dces: Table = {}  # (used_outputs, eqn) -> (used_inputs, new_eqn | None)
+jets: Table = {}  # (primals, series, **params) -> (out, derivatives of out): Taylor mode
 discharges: Table = {}  # (in_avals, out_avals, *args, **params) -> (new_invals, outs)
 loops: Table = {}  # (builder, *values, **params) -> value(s): the CPU lowering
 stagings: Table = {}  # (trace, tracers, params) -> outs | NotImplemented (one equation): into a program being written
@@ -44,6 +45,7 @@ tables: dict[str, Table] = {
     "fancy batching": fancy_batchers,
     "partial evaluation": partial_evals,
     "dce": dces,
+    "jet": jets,
     "discharge": discharges,
     "loops": loops,
     "staging": stagings,

@@ -41,6 +41,8 @@ class Traits:
       movement: results are elements of the operands at other places; nothing is computed. It costs nothing to do
         again, where it is read.
       distinct: two equal equations need not give the same, or are to be kept apart: they are never merged or moved.
+      linear: results are linear in all operands together.
+      bilinear: results are linear in each of two operands.
       contraction: sums of products over `dimension_numbers`, with the parameters of `dot_general`.
       program: of a call, the program among the parameters that gives the results of the operands.
       control: which control flow it is.
@@ -52,17 +54,19 @@ class Traits:
       windows: of what reads or writes windows of its first operand, where they lie (see `Windows`).
     """
 
-    __slots__ = ("elementwise", "movement", "distinct", "contraction", "program", "control", "sizes", "unprinted",
-                 "printed", "nan", "divides", "windows")
+    __slots__ = ("elementwise", "movement", "distinct", "linear", "bilinear", "contraction", "program", "control",
+                 "sizes", "unprinted", "printed", "nan", "divides", "windows")
 
     def __init__(self, *, elementwise: bool = False, movement: bool = False, distinct: bool = False,
-                 contraction: bool = False, program: Callable[[dict[str, Any]], Any] | None = None,
+                 linear: bool = False, bilinear: bool = False, contraction: bool = False,
+                 program: Callable[[dict[str, Any]], Any] | None = None,
                  control: Control | None = None, sizes: frozenset[str] = frozenset(),
                  unprinted: frozenset[str] = frozenset(),
                  printed: Callable[[dict[str, Any]], dict[str, Any]] | None = None, nan: bool = False,
                  divides: bool = False,
                  windows: Callable[[Sequence[ShapedArray], dict[str, Any]], Windows] | None = None):
         self.elementwise, self.movement, self.distinct, self.contraction = elementwise, movement, distinct, contraction
+        self.linear, self.bilinear = linear, bilinear
         self.program, self.control = program, control
         self.sizes, self.unprinted, self.printed = sizes, unprinted, printed
         self.nan, self.divides, self.windows = nan, divides, windows

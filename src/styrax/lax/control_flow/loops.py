@@ -13,6 +13,7 @@ from styrax.core.programs.jaxpr import ClosedJaxpr
 from styrax.core.programs.primitive import Primitive
 from styrax.core.programs.traits import Control
 from styrax.core.settings import config
+from styrax.core.tracing.errors import ConcretizationTypeError
 from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import concrete_or_error, get_aval, is_concrete
 from styrax.core.trees import tree
@@ -66,10 +67,13 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     if not (callable(body_fun) and callable(cond_fun)):
         raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
     if config.config.jax_disable_jit:
-        value = init_val
-        while _holds(cond_fun(value)):
-            value = body_fun(value)
-        return value
+        try:
+            value = init_val
+            while _holds(cond_fun(value)):
+                value = body_fun(value)
+            return value
+        except ConcretizationTypeError:  # a condition that is mapped, say: the loop as an equation
+            pass
     init, init_tree = tree.tree_flatten(init_val)
     in_tree = tree.tree_structure((init_val,))
     for _ in range(2):

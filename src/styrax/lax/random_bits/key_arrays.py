@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from styrax.core import hooks
 from styrax.core.arrays import backends
 from styrax.core.arrays.array import Array, array_types
 from styrax.core.hooks import lax
@@ -181,7 +182,9 @@ class PRNGKeyArray(Array, metaclass=_KeyArrayMeta):
     Shaped and indexed as other arrays; its elements' data are reached by `random.key_data`.
     """
 
-    __slots__ = ()
+    __slots__ = ("_consumed",)
+
+    _consumed: Any  # which of the keys were used, under `jax_debug_key_reuse`
 
     @property
     def physical(self) -> Array:
@@ -295,3 +298,11 @@ def check_key_data(impl: PRNGImpl, data: Any) -> None:
 
 
 array_types[KeyTy] = PRNGKeyArray
+
+
+def _watch(on: bool) -> None:
+    if on:
+        hooks.watch_keys()
+
+
+config.states["jax_debug_key_reuse"].add_hook(_watch)

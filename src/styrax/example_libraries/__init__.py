@@ -1,0 +1,1 @@
+"""Small libraries that show how larger ones can be built: layers of networks, and optimizers."""

@@ -1,0 +1,42 @@
+"""Devices that programs can be compiled for: those at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..core.arrays import backends
+from ..core.arrays.devices import Device
+from ..core.arrays.mesh import Mesh
+from .mesh_utils import create_device_mesh
+
+
+class TopologyDescription:
+    """A set of devices."""
+
+    def __init__(self, devices: list[Device]):
+        self.devices = devices
+
+
+def get_attached_topology(platform: str | None = None) -> TopologyDescription:
+    """The devices at hand, of a platform or of the default one."""
+    return TopologyDescription(devices=list(backends.get(platform).devices()))
+
+
+def get_topology_desc(topology_name: str = "", platform: str | None = None,
+                      **kwargs: str | int | float | bool) -> TopologyDescription:
+    """Devices by the name of their arrangement. CPUs have no such names; libraries for other platforms may.
+
+    Raises:
+      NotImplementedError: the platform knows no arrangements.
+    """
+    raise NotImplementedError(f"topology not implemented for {platform or backends.get().platform}")
+
+
+def make_mesh(topo: TopologyDescription, mesh_shape: Sequence[int], axis_names: tuple[str, ...], *,
+              contiguous_submeshes: bool = False) -> Mesh:
+    """A mesh of a topology's devices."""
+    grid = create_device_mesh(mesh_shape, list(topo.devices), contiguous_submeshes=contiguous_submeshes)
+    return Mesh(grid, axis_names)
+
+
+__all__ = ["Device", "TopologyDescription", "get_attached_topology", "get_topology_desc", "make_mesh"]

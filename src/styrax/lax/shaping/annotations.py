@@ -1,0 +1,44 @@
+"""Identities that tell compilers something about a value: how it is laid out, what it is like, what to note of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from styrax.core.programs import rules
+from styrax.core.programs.primitive import Primitive
+from styrax.core.tracing.trace import get_aval
+from styrax.transforms import ad, batching
+
+
+def _annotation(name: str) -> Primitive:
+    prim = Primitive(name)
+    prim.declare(movement=True)
+    prim.def_abstract_eval(lambda x, **_: x)
+    rules.loops[prim] = rules.same_value
+    rules.stablehlos[prim] = lambda m, x, **_: x
+    batching.defvectorized(prim)
+    ad.deflinear2(prim, lambda ct, x, **params: [prim.bind(ct, **params)])
+    return prim
+
+
+layout_constraint_p = _annotation("layout_constraint")
+xla_metadata_value_p = _annotation("xla_metadata_value")
+
+shard_alike_p = Primitive("shard_alike", multiple_results=True)
+shard_alike_p.declare(movement=True)
+shard_alike_p.def_abstract_eval(lambda x, y: [x, y])
+rules.loops[shard_alike_p] = lambda b, x, y: [x, y]
+rules.stablehlos[shard_alike_p] = lambda m, x, y: [x, y]
+
+
+def _shard_alike_batch(args: Any, dims: Any) -> Any:
+    (dx, dy), (x, y) = dims, args
+    size = get_aval(x).shape[dx] if dx is not None else get_aval(y).shape[dy]
+    x, y = (batching.bdim_at_front(v, d, size) for v, d in zip(args, dims, strict=True))
+    return shard_alike_p.bind(x, y), [0, 0]
+
+
+rules.batchers[shard_alike_p] = _shard_alike_batch
+rules.jvps[shard_alike_p] = lambda primals, tangents: (shard_alike_p.bind(*primals), list(tangents))
+rules.transposes[shard_alike_p] = lambda cts, x, y: [
+    ct if ad.is_undefined_primal(v) else None for ct, v in zip(cts, (x, y), strict=True)]
