@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from ..tracing import source
 from ..tracing.source import api_boundary
 from .flags import (
     UNSET,
@@ -311,6 +312,7 @@ softmax_custom_jvp = states["jax_softmax_custom_jvp"]
 thread_guard = states["jax_thread_guard"]
 threefry_partitionable = states["jax_threefry_partitionable"]
 traceback_filtering = states["jax_traceback_filtering"]
+source.filter_flag = traceback_filtering
 transfer_guard_device_to_device = states["jax_transfer_guard_device_to_device"]
 transfer_guard_device_to_host = states["jax_transfer_guard_device_to_host"]
 transfer_guard_host_to_device = states["jax_transfer_guard_host_to_device"]

@@ -12,7 +12,7 @@ import threading
 import warnings
 from collections.abc import Callable
 from types import CodeType, FrameType, TracebackType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from ..programs.name_stack import NameStack
 from ..programs.name_stack import empty as no_scopes
@@ -223,11 +223,19 @@ def filter_traceback(traceback: TracebackType | None) -> TracebackType | None:
     return result
 
 
+class Flag(Protocol):
+    """A setting."""
+
+    @property
+    def value(self) -> Any: ...
+
+
+filter_flag: Flag | None = None  # the settings put theirs here, which stand above this module
+
+
 def filtering() -> bool:
     """Whether tracebacks are to be filtered: JAX_TRACEBACK_FILTERING is not off."""
-    from ..settings.config import traceback_filtering
-
-    return traceback_filtering.value != "off"
+    return filter_flag is None or filter_flag.value != "off"
 
 
 def api_boundary(fun: F) -> F:
