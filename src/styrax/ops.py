@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -44,7 +45,7 @@ def _segment(name: str, kind: str, identity: Callable[[Any], Any], combine: str,
         ids = concrete_or_error(np.asarray, segment_ids, f"segment_ids of {name}, whose number of segments is not "
                                                          f"given as num_segments")
         num_segments = int(ids.max()) + 1 if ids.size else 0
-    num_segments = concrete_or_error(lambda n: n.__index__(), num_segments, f"{name}() `num_segments` argument.")
+    num_segments = concrete_or_error(operator.index, num_segments, f"{name}() `num_segments` argument.")
     if num_segments < 0:
         raise ValueError("num_segments must be non-negative.")
     start = convert(identity(data.dtype), data.dtype)

@@ -11,6 +11,7 @@ import numpy as np
 from .core.arrays import backends
 from .core.arrays.array import Array
 from .core.arrays.devices import Device, Sharding
+from .core.tracing.source import api_boundary
 from .core.tracing.trace import Tracer
 from .core.trees import tree
 from .core.types.dtypes import ExtendedDType
@@ -106,13 +107,17 @@ def copy_to_host_async(x: PyTree) -> PyTree:
     return x
 
 
+@api_boundary
 def make_array_from_callback(shape: Sequence[int], sharding: Sharding, data_callback: Callable[[Any], Any],
                              dtype: DTypeLike | None = None) -> Array:
     """An array made of the parts that `data_callback(index)` gives, `index` a tuple of slices for each device."""
+    if not isinstance(sharding, Sharding):
+        raise TypeError(f"sharding should be an instance of `jax.sharding`. Got {sharding} of type {type(sharding)}")
     parts = [data_callback(index) for index in sharding.addressable_devices_indices_map(tuple(shape)).values()]
     return _whole(tuple(shape), sharding, parts, dtype)
 
 
+@api_boundary
 def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Sharding, arrays: Sequence[Array], *,
                                          dtype: DTypeLike | None = None) -> Array:
     """An array made of its parts, one for each device of the sharding. ValueError for parts that do not fit."""
@@ -145,9 +150,11 @@ def effects_barrier() -> None:
 
 
 def live_arrays(platform: str | None = None) -> list[Array]:
-    """The arrays that are alive, of all platforms or of one."""
+    """The arrays that are alive, of all platforms or of one. Raises RuntimeError for an unknown platform."""
     import gc
 
+    if platform is not None:
+        devices(platform)
     return [x for x in gc.get_objects() if type(x) is Array and x.buffer is not None]
 
 

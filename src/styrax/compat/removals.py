@@ -162,14 +162,20 @@ def serve(module: ModuleType) -> None:
     known = module.__dict__.get("__getattr__")
 
     def get(attribute: str) -> Any:
-        row = table.get(attribute)
-        if row is not None:
-            path, today = (row, row) if isinstance(row, str) else row
-            value = resolve(path)
-            warn(f"{name}.{attribute}", today, 2)
-            return value
-        if known is not None:
-            return known(attribute)
-        raise AttributeError(f"module {name!r} has no attribute {attribute!r}")
+        try:
+            row = table.get(attribute)
+            if row is not None:
+                path, today = (row, row) if isinstance(row, str) else row
+                value = resolve(path)
+                warn(f"{name}.{attribute}", today, 2)
+                return value
+            if known is not None:
+                return known(attribute)
+            raise AttributeError(f"module {name!r} has no attribute {attribute!r}")
+        except AttributeError as error:
+            from ..core.tracing.source import hide_frames
+
+            hide_frames(error, note=False)
+            raise
 
     module.__getattr__ = get  # type: ignore[method-assign]

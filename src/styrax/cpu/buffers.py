@@ -18,6 +18,8 @@ import sys
 import threading
 from contextlib import suppress
 
+from ..core.tracing.errors import OutOfMemory
+
 ALIGNMENT = 64
 SMALL = 64 << 10  # blocks up to here are carved from slabs
 _SLAB = 1 << 20
@@ -149,8 +151,8 @@ class Pool:
                 break
             except (OSError, ValueError, OverflowError, MemoryError):
                 if attempt or not self.trim():
-                    raise MemoryError(f"cannot allocate a buffer of {size} bytes; {self.reserved} bytes are "
-                                      "in use by arrays of this process") from None
+                    raise OutOfMemory(f"RESOURCE_EXHAUSTED: Out of memory allocating {size} bytes; "
+                                      f"{self.reserved} bytes are in use by arrays of this process") from None
         with self._lock:
             self.reserved += size
         return mapping

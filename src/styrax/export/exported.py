@@ -11,6 +11,7 @@ from ..core.arrays.devices import Sharding
 from ..core.programs.dead_code import dce_jaxpr
 from ..core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, jaxpr_as_fun, jaxprs_in_params
 from ..core.settings import config
+from ..core.tracing.source import api_boundary
 from ..core.trees import tree
 from ..core.types import dtypes, physical
 from ..core.types.avals import ShapedArray, ShapeDtypeStruct
@@ -198,6 +199,7 @@ def export(fun_jit: Callable[..., Any], *, platforms: Sequence[str] | None = Non
     if _override_lowering_rules:
         raise NotImplementedError("an export with other lowering rules than those that are registered")
 
+    @api_boundary
     def do_export(*args: Any, **kwargs: Any) -> Exported:
         version = config.config.jax_export_calling_convention_version
         if not minimum_supported_calling_convention_version <= version <= maximum_supported_calling_convention_version:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..core.tracing.source import api_boundary
 from ..core.trees import tree
 from ..core.trees.differences import prefix_errors
 from ..core.trees.tree_paths import broadcast_prefix
@@ -20,6 +21,7 @@ def is_symbolic_dim(p: PyTree) -> bool:
     return hasattr(p, "_is_symbolic_dim")
 
 
+@api_boundary
 def symbolic_shape(shape_spec: str | None, *, constraints: Sequence[str] = (), scope: SymbolicScope | None = None,
                    like: Sequence[int | SymbolicDim] | None = None) -> tuple[Any, ...]:
     """A shape from its text.

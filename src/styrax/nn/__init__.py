@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib as _importlib
 from typing import Any as _Any
 
+from ..core.tracing.source import api_boundary as _api_boundary
 from .activations import (
     celu,
     elu,
@@ -40,6 +41,7 @@ _later = {"dot_product_attention": "attention", "get_scaled_dot_general_config":
           "scaled_dot_general": "attention", "scaled_matmul": "attention"}
 
 
+@_api_boundary
 def __getattr__(name: str) -> _Any:
     if name == "initializers":
         return _importlib.import_module(f"{__name__}.initializers")

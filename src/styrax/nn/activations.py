@@ -10,6 +10,7 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
+from styrax.core.tracing.source import api_boundary
 from styrax.core.types.dims import canonical_dim
 from styrax.core.types.typing import ArrayLike, Axis, AxisName, DTypeLike
 from styrax.numpy.binary import add, divide, equal, logaddexp, multiply, power, subtract
@@ -119,6 +120,7 @@ def log1mexp(x: ArrayLike) -> Array:
 log1mexp.defjvps(lambda g, ans, x: divide(g, lax.expm1(x)))
 
 
+@api_boundary
 def sigmoid(x: ArrayLike) -> Array:
     """1 / (1 + exp(-x)). Raises TypeError for integers.
 
@@ -332,7 +334,7 @@ def _glu(x: ArrayLike, axis: int = -1) -> Array:
 
     (x,) = arrays("glu", x)
     if x.shape[axis] % 2:
-        raise ValueError("axis size must be divisible by 2")
+        raise AssertionError("axis size must be divisible by 2")
     first, second = split(x, 2, axis)
     return multiply(first, sigmoid(second))
 

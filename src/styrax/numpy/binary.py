@@ -14,6 +14,7 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
+from styrax.core.tracing.source import hide_frames
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms.custom import custom_jvp
@@ -61,12 +62,16 @@ def _binary(name: str, primitive: Callable[..., Any], fast: frozenset, doc: str,
     general = general or primitive
 
     def function(x: ArrayLike, y: ArrayLike, /) -> Array:
-        if type(x) is Array and type(y) is Array:
-            a, b = x.aval, y.aval
-            if a is b or (a.dtype is b.dtype and a.weak_type is b.weak_type and a.shape == b.shape):
-                if a.dtype in fast:
-                    return primitive(x, y)
-        return general(*promote(name, x, y))
+        try:
+            if type(x) is Array and type(y) is Array:
+                a, b = x.aval, y.aval
+                if a is b or (a.dtype is b.dtype and a.weak_type is b.weak_type and a.shape == b.shape):
+                    if a.dtype in fast:
+                        return primitive(x, y)
+            return general(*promote(name, x, y))
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     # the names that the parameters have in JAX
     function.__code__ = function.__code__.replace(co_varnames=(*parameters, *function.__code__.co_varnames[2:]))
@@ -291,16 +296,20 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     A Python int (or concrete integer scalar) as x2 is a chain of multiplications, exact for integers.
     Raises TypeError for integers with a negative static power.
     """
-    x1, x2 = arrays("power", x1, x2)
-    exponent = _static_integer(x2)
-    if exponent is not None:
-        base, weak = typed(x1)
-        if base == _BOOL:
-            # Truth values are taken as integers of 32 bits, whatever the exponent and x64.
-            return lax.integer_pow(convert(x1, np.dtype(np.int32)), exponent)
-        if dtypes.issubdtype(base, np.number) and _result_dtype(x1, x2) == base:
-            return lax.integer_pow(x1, exponent)
-    return _power(x1, x2)
+    try:
+        x1, x2 = arrays("power", x1, x2)
+        exponent = _static_integer(x2)
+        if exponent is not None:
+            base, weak = typed(x1)
+            if base == _BOOL:
+                # Truth values are taken as integers of 32 bits, whatever the exponent and x64.
+                return lax.integer_pow(convert(x1, np.dtype(np.int32)), exponent)
+            if dtypes.issubdtype(base, np.number) and _result_dtype(x1, x2) == base:
+                return lax.integer_pow(x1, exponent)
+        return _power(x1, x2)
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
 def _static_integer(y: Any) -> int | None:

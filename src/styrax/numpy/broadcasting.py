@@ -9,6 +9,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.tracing.source import api_boundary
 from styrax.core.types.dims import is_symbolic
 from styrax.core.types.typing import ArrayLike, ShapeLike, ShardingLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
@@ -35,6 +36,7 @@ def _size(d: Any) -> Any:
     return index(d)
 
 
+@api_boundary
 def broadcast_shapes(*shapes: ShapeLike) -> tuple[int, ...]:
     """The shape that arrays of the given shapes broadcast to.
 
@@ -58,6 +60,7 @@ def spread(x: Any, shape: tuple) -> Array:
     return lax.broadcast_in_dim(x, shape, tuple(range(lead, len(shape))))
 
 
+@api_boundary
 def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: ShardingLike | None = None) -> Array:
     """`array` repeated along new and size-1 dimensions to have `shape`.
 
@@ -74,6 +77,7 @@ def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: ShardingLi
     return asarray(spread(array, canonical_shape(shape)))
 
 
+@api_boundary
 def broadcast_arrays(*args: ArrayLike) -> list[Array]:
     """The arguments, each broadcast to their common shape. Raises ValueError where there is none."""
     return [asarray(x) for x in spread_all(arrays("broadcast_arrays", *args))]

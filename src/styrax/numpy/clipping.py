@@ -9,6 +9,7 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
+from styrax.core.tracing.source import api_boundary
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
@@ -17,6 +18,7 @@ from .conversion import asarray
 from .promotion import check_arraylike, dtype_of, promote_args, unwrap
 
 
+@api_boundary
 def clip(arr: ArrayLike | None = None, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
     """The elements of `arr` kept between `min` and `max`, which broadcast; None is no bound.
 

@@ -7,6 +7,7 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
+from styrax.core.tracing.source import hide_frames
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, SupportsDType
 from styrax.transforms.jit import jit_for_all_shapes as jit
@@ -28,16 +29,24 @@ def conj(x: ArrayLike, /) -> Array:
 
 def real(val: ArrayLike, /) -> Array:
     """The real part; real arrays are unchanged."""
-    (val,) = arrays("real", val)
-    return lax.real(val) if dtypes.issubdtype(dtype_of(val), np.complexfloating) else _array(val)
+    try:
+        (val,) = arrays("real", val)
+        return lax.real(val) if dtypes.issubdtype(dtype_of(val), np.complexfloating) else _array(val)
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
 def imag(val: ArrayLike, /) -> Array:
     """The imaginary part; zeros for real arrays."""
-    (val,) = arrays("imag", val)
-    if dtypes.issubdtype(dtype_of(val), np.complexfloating):
-        return lax.imag(val)
-    return lax.full_like(_array(val), 0)
+    try:
+        (val,) = arrays("imag", val)
+        if dtypes.issubdtype(dtype_of(val), np.complexfloating):
+            return lax.imag(val)
+        return lax.full_like(_array(val), 0)
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
 def _angle(z: ArrayLike, deg: bool = False) -> Array:

@@ -11,6 +11,7 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
+from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import concrete_or_error
 from styrax.core.types.dims import is_symbolic
 from styrax.core.types.typing import ArrayLike, DTypeLike, NestedArrayLike
@@ -39,6 +40,7 @@ def _members(name: str, sequence: Any) -> list[Any]:
     return arrays(name, *members)
 
 
+@api_boundary
 def concatenate(arrays: np.ndarray | Array | Sequence[ArrayLike], axis: int | None = 0,
                 dtype: DTypeLike | None = None) -> Array:
     """Arrays put one after the other along an existing axis; as vectors for `axis=None`.
@@ -101,6 +103,7 @@ def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
     return concatenate(arrays, axis=axis)
 
 
+@api_boundary
 def stack(arrays: np.ndarray | Array | Sequence[ArrayLike], axis: int = 0, out: None = None,
           dtype: DTypeLike | None = None) -> Array:
     """Arrays of one shape put side by side along a new axis.
@@ -139,6 +142,7 @@ def _at_least(name: str, tup: Any, raise_rank: Callable[..., Any]) -> Any:
     return [raise_rank(x) for x in _members(name, tup)]
 
 
+@api_boundary
 def vstack(tup: np.ndarray | Array | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Arrays put one below the other: along the first axis, vectors as rows.
 
@@ -156,6 +160,7 @@ def vstack(tup: np.ndarray | Array | Sequence[ArrayLike], dtype: DTypeLike | Non
     return concatenate(_at_least("vstack", tup, atleast_2d), axis=0, dtype=dtype)
 
 
+@api_boundary
 def hstack(tup: np.ndarray | Array | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Arrays put side by side: along the second axis, vectors one after the other.
 
@@ -172,6 +177,7 @@ def hstack(tup: np.ndarray | Array | Sequence[ArrayLike], dtype: DTypeLike | Non
     return concatenate(members, axis=0 if members and members[0].ndim == 1 else 1, dtype=dtype)
 
 
+@api_boundary
 def dstack(tup: np.ndarray | Array | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
     """Arrays put one behind the other: along the third axis, matrices as layers."""
     if is_array(tup) or isinstance(tup, np.ndarray):
@@ -179,6 +185,7 @@ def dstack(tup: np.ndarray | Array | Sequence[ArrayLike], dtype: DTypeLike | Non
     return concatenate(_at_least("dstack", tup, atleast_3d), axis=2, dtype=dtype)
 
 
+@api_boundary
 def column_stack(tup: np.ndarray | Array | Sequence[ArrayLike]) -> Array:
     """Vectors as the columns of a matrix; matrices put side by side."""
     members = list(lax.unstack(asarray(tup))) if is_array(tup) or isinstance(tup, np.ndarray) else _members(
@@ -232,8 +239,9 @@ _block_jit = jit(_block_entry)
 # -- apart -----------------------------------------------------------------------------------------
 def _split(name: str, ary: Any, indices_or_sections: Any, axis: int, equal: bool) -> list[Any]:
     ary = operand(name, ary)
-    axis = axis_index(concrete_or_error(operator.index, axis, f"in jax.numpy.{name} argument `axis`"), ary.ndim)
+    axis = concrete_or_error(operator.index, axis, f"in jax.numpy.{name} argument `axis`")
     size = ary.shape[axis]
+    axis %= ary.ndim
     sections = indices_or_sections
     if isinstance(sections, (tuple, list)) or (hasattr(sections, "shape") and np.ndim(sections) > 0):
         bounds = np.array([concrete_or_error(operator.index, i, f"in jax.numpy.{name} argument 1") for i in sections],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +12,7 @@ from styrax.core.arrays import backends, mesh
 from styrax.core.arrays.array import Array
 from styrax.core.arrays.constants import constant
 from styrax.core.arrays.shardings import PartitionSpec
+from styrax.core.tracing.source import api_boundary, hide_frames, warn
 from styrax.core.tracing.trace import Tracer
 from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray
@@ -32,6 +32,7 @@ from .promotion import canonical, check_arraylike, check_int, convert, is_array,
 _SCALARS = (bool, int, float, complex)
 
 
+@api_boundary
 def array(object: NestedArrayLike, dtype: DTypeLike | None = None, *args: Object, copy: bool = True,
           order: str | None = "K", ndmin: int = 0, device: DeviceLike | None = None,
           out_sharding: ShardingLike | None = None) -> Array:
@@ -55,8 +56,8 @@ def array(object: NestedArrayLike, dtype: DTypeLike | None = None, *args: Object
              [3., 4.]], dtype=float32)
     """
     if args:
-        warnings.warn("Passing the copy, order, and ndmin arguments to jnp.array positionally is deprecated. Use "
-                      "keyword arguments instead.", DeprecationWarning, stacklevel=2)
+        warn("Passing the copy, order, and ndmin arguments to jnp.array positionally is deprecated. Use "
+                      "keyword arguments instead.", DeprecationWarning)
         given: list[Any] = [*args, *(copy, order, ndmin)[len(args):]]
         copy, order, ndmin = given
     if order not in (None, "K", "C", "A", "F"):
@@ -81,12 +82,17 @@ def asarray(a: NestedArrayLike, dtype: DTypeLike | None = None, order: str | Non
       >>> jnp.asarray([True, False])
       Array([ True, False], dtype=bool)
     """
-    if dtype is None and device is None and not copy and is_array(a):
-        return a
-    if copy is False and not is_array(a):
-        raise ValueError(f"jnp.asarray: cannot convert object of type {type(a)} to JAX Array on backend="
-                         f"'{backends.get().platform}' with copy=False. Consider using copy=None or copy=True instead.")
-    return array(a, dtype, copy=bool(copy), order=order, device=device, out_sharding=out_sharding)
+    try:
+        if dtype is None and device is None and not copy and is_array(a):
+            return a
+        if copy is False and not is_array(a):
+            raise ValueError(f"jnp.asarray: cannot convert object of type {type(a)} to JAX Array on backend="
+                             f"'{backends.get().platform}' with copy=False. Consider using copy=None or copy=True "
+                             "instead.")
+        return array(a, dtype, copy=bool(copy), order=order, device=device, out_sharding=out_sharding)
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
 def place(x: Any, device: Any) -> Array:
@@ -228,8 +234,8 @@ def _stacked(x: Any, dtype: Any) -> Array:
         parts = [lax.expand_dims(_stacked(item, dtype), (0,)) for item in x]
         shapes = {p.shape for p in parts}
         if len(shapes) > 1:
-            raise ValueError("setting an array element with a sequence. The requested array has an inhomogeneous "
-                             f"shape: its parts have shapes {', '.join(str(p.shape[1:]) for p in parts)}.")
+            raise TypeError("Cannot concatenate arrays with shapes that differ in dimensions other than the one being "
+                            f"concatenated: the parts have shapes {', '.join(str(p.shape[1:]) for p in parts)}.")
         return lax.concatenate(parts, 0) if len(parts) > 1 else parts[0]
     return convert(unwrap(x), dtype)
 
@@ -301,25 +307,27 @@ def astype(x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, devi
       >>> jnp.astype(jnp.array([1.7, -1.7]), jnp.int32)
       Array([ 1, -1], dtype=int32)
     """
-    if not _is_number(x) and not hasattr(x, "__jax_array__"):
-        raise TypeError(f"astype requires ndarray or scalar arguments, got {type(x)} at position 0.")
-    x = x if is_array(x) else asarray(x)
-    if dtype is None:
-        dtype = float
-    target = user_dtype(dtype, "astype")
-    have = x.dtype
-    if dtypes.issubdtype(have, dtypes.extended) or dtypes.issubdtype(target, dtypes.extended):
-        return place(x if have == target else lax.convert_element_type(x, target), device)
-    if dtypes.issubdtype(have, np.complexfloating) and not dtypes.issubdtype(target, np.complexfloating):
-        if target == np.bool_:
-            return place(lax.ne(x, np.zeros((), have)), device)
-        import warnings
-
-        warnings.warn("Casting from complex to real dtypes will discard the imaginary part.",
-                      np.exceptions.ComplexWarning, stacklevel=3)
-    out = convert(x, target)
-    if copy and out is x:
-        out = lax.copy_p.bind(x)
-    return place(out, device)
+    try:
+        if not _is_number(x) and not hasattr(x, "__jax_array__"):
+            raise TypeError(f"astype requires ndarray or scalar arguments, got {type(x)} at position 0.")
+        x = x if is_array(x) else asarray(x)
+        if dtype is None:
+            dtype = float
+        target = user_dtype(dtype, "astype")
+        have = x.dtype
+        if dtypes.issubdtype(have, dtypes.extended) or dtypes.issubdtype(target, dtypes.extended):
+            return place(x if have == target else lax.convert_element_type(x, target), device)
+        if dtypes.issubdtype(have, np.complexfloating) and not dtypes.issubdtype(target, np.complexfloating):
+            if target == np.bool_:
+                return place(lax.ne(x, np.zeros((), have)), device)
+            warn("Casting from complex to real dtypes will discard the imaginary part.",
+                          np.exceptions.ComplexWarning)
+        out = convert(x, target)
+        if copy and out is x:
+            out = lax.copy_p.bind(x)
+        return place(out, device)
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 

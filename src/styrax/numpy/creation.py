@@ -13,9 +13,10 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
+from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import Tracer, concrete_or_error
 from styrax.core.types import dtypes
-from styrax.core.types.dims import canonical_dim, is_symbolic, larger
+from styrax.core.types.dims import is_symbolic, larger
 from styrax.core.types.typing import (
     ArrayLike,
     DeviceLike,
@@ -60,6 +61,7 @@ def _filled(shape: Any, value: Any, dtype: Any, device: Any) -> Any:
     return place(lax.broadcast_in_dim(convert(value, dtype), shape, ()), device)
 
 
+@api_boundary
 def zeros(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None,
           out_sharding: ShardingLike | None = None) -> Array:
     """Zeros in a shape (an int or a sequence of ints); float by default.
@@ -75,6 +77,7 @@ def zeros(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLik
     return _filled(shape, 0, user_dtype(float if dtype is None else dtype, "zeros"), device or out_sharding)
 
 
+@api_boundary
 def ones(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None,
          out_sharding: ShardingLike | None = None) -> Array:
     """Ones in a shape (an int or a sequence of ints); float by default.
@@ -89,12 +92,14 @@ def ones(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLike
     return _filled(shape, 1, user_dtype(float if dtype is None else dtype, "ones"), device or out_sharding)
 
 
+@api_boundary
 def empty(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None,
           out_sharding: ShardingLike | None = None) -> Array:
     """An array of a shape with zeros in it: arrays have no unspecified contents here."""
     return _filled(shape, 0, user_dtype(float if dtype is None else dtype, "empty"), device or out_sharding)
 
 
+@api_boundary
 def full(shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None,
          out_sharding: ShardingLike | None = None) -> Array:
     """An array filled with a number, or with an array that broadcasts to the shape.
@@ -144,6 +149,7 @@ def _full_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: An
     return place(asarray(filler) if shape == () else lax.broadcast_in_dim(filler, shape, ()), device)
 
 
+@api_boundary
 def zeros_like(a: ArrayLike | SupportsShape, dtype: DTypeLike | None = None, shape: ShapeLike | None = None, *,
                device: DeviceLike | None = None, out_sharding: ShardingLike | None = None) -> Array:
     """Zeros with the shape and dtype of `a`, unless others are given.
@@ -156,6 +162,7 @@ def zeros_like(a: ArrayLike | SupportsShape, dtype: DTypeLike | None = None, sha
     return _full_like("zeros_like", a, 0, dtype, shape, device or out_sharding)
 
 
+@api_boundary
 def ones_like(a: ArrayLike | SupportsShape, dtype: DTypeLike | None = None, shape: ShapeLike | None = None, *,
               device: DeviceLike | None = None, out_sharding: ShardingLike | None = None) -> Array:
     """Ones with the shape and dtype of `a`, unless others are given.
@@ -174,6 +181,7 @@ def empty_like(prototype: ArrayLike | SupportsShape, dtype: DTypeLike | None = N
     return _full_like("empty_like", prototype, 0, dtype, shape, device)
 
 
+@api_boundary
 def full_like(a: ArrayLike | SupportsShape, fill_value: ArrayLike, dtype: DTypeLike | None = None,
               shape: ShapeLike | None = None, *, device: DeviceLike | None = None,
               out_sharding: ShardingLike | None = None) -> Array:
@@ -192,6 +200,7 @@ def full_like(a: ArrayLike | SupportsShape, fill_value: ArrayLike, dtype: DTypeL
 
 
 # -- ranges --------------------------------------------------------------------------------------
+@api_boundary
 def arange(start: ArrayLike | Dim, stop: ArrayLike | Dim | None = None, step: ArrayLike | None = None,
            dtype: DTypeLike | None = None, *, device: DeviceLike | None = None,
            out_sharding: ShardingLike | None = None) -> Array:
@@ -329,6 +338,7 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = 
 def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, retstep: bool = False,
              dtype: DTypeLike | None = None, axis: int = 0, *,
              device: DeviceLike | None = None) -> Array | tuple[Array, Array]: ...
+@api_boundary
 def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, retstep: bool = False,
              dtype: DTypeLike | None = None, axis: int = 0, *,
              device: DeviceLike | None = None) -> Array | tuple[Array, Array]:
@@ -363,6 +373,7 @@ def _logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base:
     return convert(lax.pow(*promote_dtypes(convert(base, compute), exponents)), result)
 
 
+@api_boundary
 def logspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, base: ArrayLike = 10.0,
              dtype: DTypeLike | None = None, axis: int = 0) -> Array:
     """`num` numbers from base^start to base^stop with a constant ratio. Other arguments as for `linspace`."""
@@ -390,6 +401,7 @@ def _geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtyp
     return convert(out, result)
 
 
+@api_boundary
 def geomspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None,
               axis: int = 0) -> Array:
     """`num` numbers from `start` to `stop` with a constant ratio. Other arguments as for `linspace`."""
@@ -413,6 +425,7 @@ def _diagonal_mask(shape: tuple, offset: int) -> Any:
     return lax.eq(lax.add(rows, convert(offset, kind)), columns)
 
 
+@api_boundary
 def eye(N: Dim, M: Dim | None = None, k: int | ArrayLike = 0, dtype: DTypeLike | None = None, *,
         device: DeviceLike | None = None) -> Array:
     """An N × M matrix with ones on its k-th diagonal; square by default. Raises ValueError for negative sizes.
@@ -424,8 +437,8 @@ def eye(N: Dim, M: Dim | None = None, k: int | ArrayLike = 0, dtype: DTypeLike |
              [0., 0., 1.]], dtype=float32)
     """
     kind = user_dtype(float if dtype is None else dtype, "eye")
-    rows = canonical_dim(concrete_or_error(None, N, "'N' argument of jnp.eye()"))
-    columns = rows if M is None else canonical_dim(concrete_or_error(None, M, "'M' argument of jnp.eye()"))
+    rows = canonical_shape(N)[0]
+    columns = rows if M is None else canonical_shape(M)[0]
     if rows < 0 or columns < 0:
         raise ValueError(f"negative dimensions are not allowed, got {rows} and {columns}")
     if isinstance(k, Tracer) or is_array(k):

@@ -11,6 +11,7 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
+from styrax.core.tracing.source import api_boundary
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
@@ -44,6 +45,7 @@ def _general(a: Any, b: Any, numbers: Any, precision: Any, kind: tuple[Any, bool
     return convert(out, *kind)
 
 
+@api_boundary
 def dot(a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None,
         preferred_element_type: DTypeLike | None = None, out_sharding: ShardingLike | None = None) -> Array:
     """The sum of products over the last axis of `a` and the last but one of `b` (the only one of a vector).
@@ -66,6 +68,7 @@ def dot(a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None,
     return _general(a, b, (contract, ((), ())), precision, kind, out_sharding)
 
 
+@api_boundary
 def matmul(a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None,
            preferred_element_type: DTypeLike | None = None, out_sharding: ShardingLike | None = None) -> Array:
     """The matrix product of the last two axes; leading axes are matched with broadcasting.
@@ -184,6 +187,7 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return _batched_product(conj(x1), x2, True, False, None, kind, "vecmat")
 
 
+@api_boundary
 def vdot(a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None,
          preferred_element_type: DTypeLike | None = None) -> Array:
     """The sum of products of all elements, those of `a` conjugated.
@@ -201,6 +205,7 @@ def vdot(a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None,
     return dot(ravel(a), ravel(b), precision=precision, preferred_element_type=preferred_element_type)
 
 
+@api_boundary
 def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: lax.PrecisionLike = None,
            preferred_element_type: DTypeLike | None = None) -> Array:
     """The sums of products along an axis, elements of `x1` conjugated; other axes are broadcast.
@@ -219,6 +224,7 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: lax.Pr
     return _batched_product(x1, x2, True, True, precision, kind, "vecdot")
 
 
+@api_boundary
 def tensordot(a: ArrayLike, b: ArrayLike, axes: int | Sequence[int] | Sequence[Sequence[int]] = 2, *,
               precision: lax.PrecisionLike = None, preferred_element_type: DTypeLike | None = None,
               out_sharding: ShardingLike | None = None) -> Array:
@@ -256,6 +262,7 @@ def tensordot(a: ArrayLike, b: ArrayLike, axes: int | Sequence[int] | Sequence[S
     return _general(a, b, (contract, ((), ())), precision, kind, out_sharding)
 
 
+@api_boundary
 def inner(a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None,
           preferred_element_type: DTypeLike | None = None) -> Array:
     """The sum of products over the last axes of both arguments; a scalar multiplies.
@@ -275,6 +282,7 @@ def inner(a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None,
     return tensordot(a, b, (a_rank - 1, b_rank - 1), precision=precision, preferred_element_type=preferred_element_type)
 
 
+@api_boundary
 def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """All products of an element of `a` with one of `b`, both taken as vectors, as a matrix.
 
@@ -337,6 +345,7 @@ def _cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, ax
     return moveaxis(out, -1, axisc)
 
 
+@api_boundary
 def cross(a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1,
           axis: int | None = None) -> Array:
     """The cross product of vectors of 3 components, or of 2: then the third component alone.

@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from styrax.core.arrays.array import Array
+from styrax.core.tracing.source import api_boundary, hide_frames
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, DType, DTypeLike, Object
 
@@ -44,6 +45,7 @@ class _ScalarMeta(type):
 
     dtype: np.dtype
 
+    @api_boundary
     def __call__(cls, x: Any) -> Any:
         from .conversion import asarray
 
@@ -114,7 +116,11 @@ complex_ = complex128
 
 def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> builtins.bool:
     """Whether a dtype belongs to a dtype or to an abstract class of them, such as `floating`."""
-    return dtypes.issubdtype(arg1, arg2)  # type: ignore[arg-type]
+    try:
+        return dtypes.issubdtype(arg1, arg2)  # type: ignore[arg-type]
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
 def isdtype(dtype: DTypeLike, kind: str | DTypeLike | tuple[str | DTypeLike, ...]) -> builtins.bool:
@@ -125,6 +131,7 @@ def isdtype(dtype: DTypeLike, kind: str | DTypeLike | tuple[str | DTypeLike, ...
     return dtypes.isdtype(dtype, kind)
 
 
+@api_boundary
 def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
     """The dtype that operations on arrays of two dtypes give.
 
@@ -146,7 +153,11 @@ def result_type(*args: ArrayLike | DTypeLike) -> DType:
       >>> jnp.result_type(jnp.int8, 1.0)
       dtype('float32')
     """
-    return dtypes.result_type(*args)
+    try:
+        return dtypes.result_type(*args)
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
 def can_cast(from_: DTypeLike | ArrayLike, to: DTypeLike, casting: str = "safe") -> builtins.bool:

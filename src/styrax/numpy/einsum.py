@@ -10,6 +10,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.tracing.source import api_boundary
 from styrax.core.types.typing import ArrayLike, DTypeLike, Object, ShardingLike
 
 from .conversion import asarray
@@ -19,6 +20,7 @@ from .promotion import arrays, convert, shape_of
 _UINT32 = np.dtype(np.uint32)
 
 
+@api_boundary
 def einsum(subscripts: str | ArrayLike, /, *operands: ArrayLike | Sequence[Object], out: None = None,
            optimize: str | bool | list[tuple[int, ...]] = "auto", precision: lax.PrecisionLike = None,
            preferred_element_type: DTypeLike | None = None, _dot_general: Callable[..., Array] | None = None,
@@ -51,6 +53,7 @@ def einsum(subscripts: str | ArrayLike, /, *operands: ArrayLike | Sequence[Objec
     return asarray(convert(result, *kind))
 
 
+@api_boundary
 def einsum_path(subscripts: str | ArrayLike, /, *operands: ArrayLike | Sequence[Object],
                 optimize: bool | str | list[tuple[int, ...]] = "auto") -> tuple[list[tuple[int, ...]], Object]:
     """The order of products that `einsum` takes, and a report on it.

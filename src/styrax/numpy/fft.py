@@ -13,6 +13,7 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
+from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import concrete_or_error
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, Axis, DeviceLike, DTypeLike, Shape
@@ -268,11 +269,13 @@ def _shifted(x: Any, axes: Any, name: str, shift: Callable[[int], int]) -> Any:
     return roll(x, tuple(shift(x.shape[i]) for i in axes), axes) if axes else x
 
 
+@api_boundary
 def fftshift(x: ArrayLike, axes: Axis = None) -> Array:
     """`x` with frequency zero moved to the middle of each axis."""
     return _shifted(x, axes, "fftshift", lambda n: n // 2)
 
 
+@api_boundary
 def ifftshift(x: ArrayLike, axes: Axis = None) -> Array:
     """The inverse of `fftshift`."""
     return _shifted(x, axes, "ifftshift", lambda n: -(n // 2))

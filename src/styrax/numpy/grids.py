@@ -11,6 +11,7 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
+from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import concrete_or_error
 from styrax.core.types.typing import ArrayLike, SupportsShape
 
@@ -158,6 +159,7 @@ def _range(key: slice, name: str) -> Any:
 class _Mgrid:
     """`mgrid[0:3, 0:2]`: the coordinates of a grid, stacked along a first axis."""
 
+    @api_boundary
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
             return _range(key, "mgrid")
@@ -170,6 +172,7 @@ class _Mgrid:
 class _Ogrid:
     """`ogrid[0:3, 0:2]`: the coordinates of a grid, as arrays that broadcast."""
 
+    @api_boundary
     def __getitem__(self, key: Any) -> Any:
         if isinstance(key, slice):
             return _range(key, "ogrid")
@@ -183,6 +186,7 @@ class _Concatenation:
     def __init__(self, axis: int, rank: int, place: int):
         self.axis, self.rank, self.place = axis, rank, place
 
+    @api_boundary
     def __getitem__(self, key: Any) -> Any:
         items = list(key) if isinstance(key, tuple) else [key]
         axis, rank, place, matrix = self.axis, self.rank, self.place, None

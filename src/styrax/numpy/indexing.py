@@ -18,6 +18,7 @@ from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.settings import config
 from styrax.core.tracing import errors
+from styrax.core.tracing.source import hide_frames
 from styrax.core.tracing.trace import Tracer, current_trace
 from styrax.core.types import dtypes
 from styrax.core.types.dims import Dim, is_symbolic, larger, smaller
@@ -248,11 +249,16 @@ def _generic_slice(item: slice, size: Any) -> Slice:
 # -- reads -----------------------------------------------------------------------------------------
 def getitem(x: Any, idx: Any) -> Any:
     """`x[idx]`."""
-    if type(idx) is int:
-        shape = x.shape
-        if shape and type(shape[0]) is int and -shape[0] <= idx < shape[0]:
-            return _static_read(x, [idx if idx >= 0 else idx + shape[0]] + [Slice(0, 1, d, d) for d in shape[1:]], [])
-    return gather_elements(x, idx)
+    try:
+        if type(idx) is int:
+            shape = x.shape
+            if shape and type(shape[0]) is int and -shape[0] <= idx < shape[0]:
+                return _static_read(x, [idx if idx >= 0 else idx + shape[0],
+                                        *[Slice(0, 1, d, d) for d in shape[1:]]], [])
+        return gather_elements(x, idx)
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
 _CLAMPED = (None, lax.GatherScatterMode.PROMISE_IN_BOUNDS, lax.GatherScatterMode.CLIP)

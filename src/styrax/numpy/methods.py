@@ -18,7 +18,7 @@ from styrax.core import hooks
 from styrax.core.arrays.array import Array, install_methods
 from styrax.core.programs.named import named
 from styrax.core.settings import config
-from styrax.core.tracing.source import boundary
+from styrax.core.tracing.source import api_boundary, hide_frames
 from styrax.core.tracing.trace import Tracer
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, DeviceLike, DTypeLike, Index, Object, ShapeLike, ShardingLike
@@ -41,6 +41,7 @@ from . import (
 from . import updates as updates_module
 from .promotion import is_array, literal, user_dtype
 
+_CONTAINERS = (list, tuple, set, dict)
 _OPERANDS = (int, float, complex, np.ndarray, np.generic)
 
 
@@ -62,57 +63,72 @@ def _fits(dtype: Any, kind: type) -> bool:
     return (dtype, kind) in _FITTING or ((dtype, kind) in _FITTING_X64 and config.enable_x64.value)
 
 
+def _unknown(left: Any, right: Any) -> Any:
+    """What an operator gives for an operand that is no array. TypeError for containers, which repeat and join."""
+    if isinstance(left, _CONTAINERS) or isinstance(right, _CONTAINERS):
+        raise TypeError(f"unsupported operand type(s): {type(left).__name__!r} and {type(right).__name__!r}")
+    return NotImplemented
+
+
 def _operator(function: Callable[..., Any]) -> Callable[..., Any]:
     """An operator: `function(self, other)`, with the decisions that need no promotion made here."""
     primitive, fast = binary.direct.get(function, (function, frozenset()))
 
-    function = boundary(function)
-
     def method(self: Array, other: ArrayLike) -> Array:
-        kind = type(other)
-        if kind is Array:
-            a, b = self.aval, other.aval  # type: ignore[union-attr]
-            if a.dtype is b.dtype and a.weak_type is b.weak_type and a.shape == b.shape and a.dtype in fast:
-                return primitive(self, other)
-        elif kind is float or kind is int:
-            a = self.aval
-            if not a.weak_type and a.dtype in fast and _fits(a.dtype, kind):
-                return primitive(self, literal(other, a.dtype))
-        elif not _accepts(other):
-            return NotImplemented
-        return function(self, other)
+        try:
+            kind = type(other)
+            if kind is Array:
+                a, b = self.aval, other.aval  # type: ignore[union-attr]
+                if a.dtype is b.dtype and a.weak_type is b.weak_type and a.shape == b.shape and a.dtype in fast:
+                    return primitive(self, other)
+            elif kind is float or kind is int:
+                a = self.aval
+                if not a.weak_type and a.dtype in fast and _fits(a.dtype, kind):
+                    return primitive(self, literal(other, a.dtype))
+            elif not _accepts(other):
+                return _unknown(self, other)
+            return function(self, other)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     return method
 
 
 def _reflected(function: Callable[..., Any]) -> Callable[..., Any]:
     primitive, fast = binary.direct.get(function, (function, frozenset()))
-    function = boundary(function)
-
     def method(self: Array, other: ArrayLike) -> Array:
-        kind = type(other)
-        if kind is float or kind is int:
-            a = self.aval
-            if not a.weak_type and a.dtype in fast and _fits(a.dtype, kind):
-                return primitive(literal(other, a.dtype), self)
-        elif kind is not Array and not _accepts(other):
-            return NotImplemented
-        return function(other, self)
+        try:
+            kind = type(other)
+            if kind is float or kind is int:
+                a = self.aval
+                if not a.weak_type and a.dtype in fast and _fits(a.dtype, kind):
+                    return primitive(literal(other, a.dtype), self)
+            elif kind is not Array and not _accepts(other):
+                return _unknown(other, self)
+            return function(other, self)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     return method
 
 
 def _power(self: Array, other: ArrayLike) -> Array:
-    if type(other) is Array or _accepts(other):
-        return binary.power(self, other)
-    return NotImplemented
+    try:
+        if type(other) is Array or _accepts(other):
+            return binary.power(self, other)
+        return NotImplemented
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
 def _round(self: Array, ndigits: int | None = None) -> Array:
     if ndigits is None:
         out = ufuncs.round(self)
         return conversion.astype(out, int)
-    return ufuncs.round(self, decimals=ndigits)
+    return ufuncs.round(self, decimals=py_operator.index(ndigits))
 
 
 def _contains(self: Array, query: ArrayLike) -> Array:
@@ -134,8 +150,9 @@ def _setitem(self: Array, index: Index, value: ArrayLike) -> None:
         "https://docs.jax.dev/en/latest/_autosummary/jax.numpy.ndarray.at.html")
 
 
+@api_boundary
 def _delitem(self: Array, index: Index) -> None:
-    raise TypeError("JAX arrays are immutable; jnp.delete gives a copy without some of its elements")
+    raise AttributeError("__delitem__: JAX arrays are immutable; jnp.delete gives a copy without some of its elements")
 
 
 def _copy_of(self: Array) -> Array:
@@ -149,14 +166,20 @@ def _deep_copy(self: Array, memo: Object) -> Array:
 
 def _astype(self: Array, dtype: DTypeLike | None, copy: bool = False, device: DeviceLike | None = None) -> Array:
     """The array with its elements converted to `dtype`. See `astype`."""
-    return conversion.astype(self, dtype, copy=copy, device=device)
+    try:
+        return conversion.astype(self, dtype, copy=copy, device=device)
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
+@api_boundary
 def _reshape(self: Array, *args: ShapeLike, order: str = "C", out_sharding: ShardingLike | None = None) -> Array:
     """The array in another shape, given as one sequence or as arguments. See `reshape`."""
     return shaping.reshape_to(self, *args, order=order)
 
 
+@api_boundary
 def _transpose(self: Array, *args: int | Sequence[int] | None) -> Array:
     """The array with its axes in another order, given as one sequence or as arguments; reversed by default."""
     if not args:
@@ -190,6 +213,7 @@ def _item(self: Array, *args: int | tuple[int, ...]) -> bool | int | float | com
     return array.item(*(py_operator.index(a) if not isinstance(a, tuple) else a for a in args))
 
 
+@api_boundary
 def _view(self: Array, dtype: DTypeLike | None = None, type: None = None) -> Array:
     """The bytes of the array as elements of another dtype; the last axis grows or shrinks with their size.
 
@@ -317,9 +341,13 @@ def _diagonal(self: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
 
 
 def _equal(self: Array, other: ArrayLike) -> Array:
-    if type(other) is Array or _accepts(other):
-        return binary.equal(self, other)
-    return NotImplemented
+    try:
+        if type(other) is Array or _accepts(other):
+            return binary.equal(self, other)
+        return _unknown(self, other)
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
 def _conjugate(self: Array) -> Array:

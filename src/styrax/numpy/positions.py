@@ -124,8 +124,6 @@ def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *, siz
     """
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.compress is not supported.")
-    if isinstance(condition, (list, tuple)):
-        condition = asarray(condition)
     check_arraylike("compress", condition, a, fill_value)
     condition = asarray(truth(unwrap(condition)))
     if condition.ndim != 1:
@@ -206,7 +204,7 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mod
             concrete_or_error(np.asarray, i, "The error occurred because ravel_multi_index was jit-compiled with "
                               "mode='raise'. Use mode='wrap' or mode='clip' instead.")
         if not dtypes.issubdtype(i.dtype, np.integer):
-            raise TypeError("only int indices permitted")
+            raise ValueError(f"only int indices permitted, got dtype {i.dtype}")
     if mode == "raise":
         if any(np.any((np.asarray(i) < 0) | (np.asarray(i) >= d)) for i, d in zip(at, sizes)):
             raise ValueError("invalid entry in coordinates array")

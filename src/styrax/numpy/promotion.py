@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import operator
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -291,16 +291,36 @@ def _rank_promotion(name: str, shapes: list[tuple]) -> None:
         "jax_numpy_rank_promotion='raise'. Give the operands the same rank, for instance with jnp.expand_dims.")
 
 
+def _check_numbers(name: str, args: Sequence[Any]) -> None:
+    """Raises TypeError for arrays of float0, and of dtypes of libraries that would have to be promoted."""
+    found = [dtype_of(x) for x in args]
+    if dtypes.float0 in found:
+        raise TypeError(f"Called {name} with a float0 array. float0s do not support any operations by design because "
+                        "they are not compatible with non-trivial vector spaces. No implicit dtype conversion is done. "
+                        "You can use np.zeros_like(arr, dtype=np.float) to cast a float0 array to a regular zeros "
+                        "array.")
+    if any(isinstance(d, dtypes.ExtendedDType) for d in found):
+        raise TypeError(f"{name} does not accept dtypes {', '.join(d.name for d in found)}.")
+
+
 def promote_args(name: str, *args: Any) -> list[Array]:
     """Checked operands of one dtype and of ranks that broadcast."""
     args = arrays(name, *args)  # type: ignore[assignment]
-    return promote_shapes(name, *promote_dtypes(*args))
+    try:
+        return promote_shapes(name, *promote_dtypes(*args))
+    except ValueError:
+        _check_numbers(name, args)
+        raise
 
 
 def promote_args_inexact(name: str, *args: Any) -> list[Array]:
     """As `promote_args`, in floating point at least."""
     args = arrays(name, *args)  # type: ignore[assignment]
-    return promote_shapes(name, *promote_dtypes_inexact(*args))
+    try:
+        return promote_shapes(name, *promote_dtypes_inexact(*args))
+    except ValueError:
+        _check_numbers(name, args)
+        raise
 
 
 def promote_args_numeric(name: str, *args: Any) -> list[Array]:

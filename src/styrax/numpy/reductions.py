@@ -13,6 +13,7 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
+from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import concrete_or_error
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, Axis, DTypeLike
@@ -153,6 +154,7 @@ _OVER_NAMES = {"sum": lax.psum, "max": lax.pmax, "min": lax.pmin}  # reductions 
 _LOGICAL = {"sum": (lax.reduce_or, lax.bitwise_or), "prod": (lax.reduce_and, lax.bitwise_and)}
 
 
+@api_boundary
 def sum(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False,
         initial: ArrayLike | None = None, where: ArrayLike | None = None, promote_integers: bool = True) -> Array:
     """The sum of the elements along `axis` (an int, a tuple of ints, or None for all).
@@ -181,6 +183,7 @@ def sum(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: No
                    promote=promote_integers)
 
 
+@api_boundary
 def prod(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False,
          initial: ArrayLike | None = None, where: ArrayLike | None = None, promote_integers: bool = True) -> Array:
     """The product of the elements along `axis`. Arguments as for `sum`.
@@ -195,6 +198,7 @@ def prod(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: N
                    promote=promote_integers)
 
 
+@api_boundary
 def max(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
         where: ArrayLike | None = None) -> Array:
     """The largest element along `axis`; NaN where there is one.
@@ -213,6 +217,7 @@ def max(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
     return _reduce("max", a, lax.reduce_max, lowest, axis, None, keepdims, initial, where, needs_identity=True)
 
 
+@api_boundary
 def min(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
         where: ArrayLike | None = None) -> Array:
     """The smallest element along `axis`; NaN where there is one.
@@ -252,6 +257,7 @@ def amin(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fal
     return min(a, axis, out, keepdims, initial, where)
 
 
+@api_boundary
 def all(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *,
         where: ArrayLike | None = None) -> Array:
     """Whether all elements along `axis` are nonzero. Arguments as for `sum`.
@@ -265,6 +271,7 @@ def all(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
     return _reduce("all", a, lax.reduce_and, True, axis, None, keepdims, None, where, to_bool=True)
 
 
+@api_boundary
 def any(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *,
         where: ArrayLike | None = None) -> Array:
     """Whether some element along `axis` is nonzero. Arguments as for `sum`.
@@ -279,12 +286,14 @@ def any(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
 
 
 def count(shape: tuple, axis: Any) -> int:
-    """How many elements are reduced into one."""
+    """How many elements are reduced into one. Raises IndexError for an axis that the shape does not have."""
     axis, names = _split_axes(axis)
     mapped = lax.axis_size(names) if names else 1
-    return math.prod(shape[i] for i in axis_indices(axis, len(shape))) * mapped
+    axes = range(len(shape)) if axis is None else (axis,) if isinstance(axis, int) else axis
+    return math.prod(shape[i] for i in axes) * mapped
 
 
+@api_boundary
 def mean(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False, *,
          where: ArrayLike | None = None) -> Array:
     """The mean of the elements along `axis`. Arguments as for `sum`.
@@ -365,6 +374,7 @@ def _degrees(name: str, ddof: Any, correction: Any) -> Any:
     return correction
 
 
+@api_boundary
 def var(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, ddof: int = 0,
         keepdims: bool = False, *, where: ArrayLike | None = None, mean: ArrayLike | None = None,
         correction: int | float | None = None) -> Array:
@@ -396,6 +406,7 @@ def _std(a: Any, axis: Any, dtype: Any, mean: Any, correction: Any, keepdims: bo
     return lax.sqrt(_var(a, axis, dtype, mean, correction, keepdims, where=where))
 
 
+@api_boundary
 def std(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, ddof: int = 0,
         keepdims: bool = False, *, where: ArrayLike | None = None, mean: ArrayLike | None = None,
         correction: int | float | None = None) -> Array:
@@ -420,6 +431,7 @@ def _ptp(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return lax.sub(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
 
 
+@api_boundary
 def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
     """The largest element less the smallest, along `axis`."""
     _no_out("ptp", out)
@@ -443,6 +455,7 @@ count_nonzero = jit(named(_count_nonzero, "count_nonzero"),
                     static_argnames=("axis", "keepdims"))
 
 
+@api_boundary
 def average(a: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None, returned: bool = False,
             keepdims: bool = False) -> Array | tuple[Array, Array]:
     """The mean along `axis`, weighted by `weights` (of the shape of `a`, or 1-d along the axis).

@@ -12,6 +12,7 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
+from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import concrete_or_error
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, Object, Scalar
@@ -72,6 +73,7 @@ def where(condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None 
     return choose_elements(unwrap(condition), unwrap(x), unwrap(y))
 
 
+@api_boundary
 def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0) -> Array:
     """The element of the first choice whose condition holds, else of `default`.
 
@@ -133,6 +135,7 @@ def piecewise(x: ArrayLike, condlist: Array | Sequence[ArrayLike],
     return lax.select_n(which, *(spread(r, x.shape) for r in results))
 
 
+@api_boundary
 def choose(a: ArrayLike, choices: Array | np.ndarray | Sequence[ArrayLike], out: None = None,
            mode: str = "raise") -> Array:
     """Element by element, the member of `choices` that `a` names.
@@ -170,6 +173,7 @@ def choose(a: ArrayLike, choices: Array | np.ndarray | Sequence[ArrayLike], out:
 
 
 # -- reading ---------------------------------------------------------------------------------------
+@api_boundary
 def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = None, mode: str | None = None,
          unique_indices: bool = False, indices_are_sorted: bool = False, fill_value: Scalar | None = None) -> Array:
     """The elements (or slices along `axis`) of `a` at `indices`.
@@ -308,6 +312,7 @@ def _no_inplace(name: str, inplace: bool) -> None:
                          "inplace=False to instead return an updated array.")
 
 
+@api_boundary
 def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True) -> Array:
     """A copy of `a` with values `v` (repeated as needed) at the flat indices `ind`.
 
@@ -346,6 +351,7 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
     return scatter(a, unravel_index(ind, a.shape), v, "set", mode=how)
 
 
+@api_boundary
 def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
     """A copy of `arr` with values `vals`, one after the other, where `mask` is nonzero.
 
@@ -368,6 +374,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     return lax.reshape(flat, data.shape)
 
 
+@api_boundary
 def put_along_axis(arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None, inplace: bool = True, *,
                    mode: str | None = None) -> Array:
     """A copy of `arr` with `values` at indices along one axis, the counterpart of `take_along_axis`.
@@ -412,7 +419,8 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
     """
     from .updates import scatter
 
-    _no_inplace("fill_diagonal", inplace)
+    if inplace:
+        raise NotImplementedError("JAX arrays are immutable, must use inplace=False")
     a, val = (asarray(x) for x in arrays("fill_diagonal", a, val))
     if wrap:
         raise NotImplementedError("wrap=True is not supported, only wrap=False")

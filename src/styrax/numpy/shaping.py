@@ -14,6 +14,7 @@ from styrax import lax
 from styrax.core import hooks
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
+from styrax.core.tracing.source import api_boundary, hide_frames
 from styrax.core.tracing.trace import Tracer, concrete_or_error
 from styrax.core.types.dims import larger, smaller
 from styrax.core.types.typing import ArrayLike, Axis, DTypeLike, Shape, ShapeLike, ShardingLike
@@ -46,6 +47,7 @@ def operand(name: str, a: Any) -> Array:
     return asarray(unwrap(a))
 
 
+@api_boundary
 def reshape(a: ArrayLike, shape: ShapeLike, order: str = "C", *, copy: bool | None = None,
             out_sharding: ShardingLike | None = None) -> Array:
     """The elements of `a`, in row order (or column order for "F"), in another shape.
@@ -92,6 +94,7 @@ def _new_sizes(a: Any, shape: Any) -> tuple:
     return new
 
 
+@api_boundary
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: ShardingLike | None = None) -> Array:
     """The elements of `a` as a vector, in row order (or column order for "F").
 
@@ -116,12 +119,16 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
       >>> jnp.transpose(jnp.ones((2, 3, 4)), (2, 0, 1)).shape
       (4, 2, 3)
     """
-    a = operand("transpose", a)
-    if axes is None:
-        order = tuple(range(a.ndim)[::-1])
-    else:
-        order = tuple(axis_index(i, a.ndim) for i in axes)
-    return lax.transpose(a, order)
+    try:
+        a = operand("transpose", a)
+        if axes is None:
+            order = tuple(range(a.ndim)[::-1])
+        else:
+            order = tuple(axis_index(i, a.ndim) for i in axes)
+        return lax.transpose(a, order)
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
 def permute_dims(a: ArrayLike, /, axes: tuple[int, ...]) -> Array:
@@ -137,8 +144,9 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
     return lax.transpose(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
+@api_boundary
 def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
-    """`a` with two axes exchanged.
+    """`a` with two axes exchanged. Raises IndexError for one that `a` does not have.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -146,13 +154,14 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
       (4, 3, 2)
     """
     a = operand("swapaxes", a)
-    axis1 = axis_index(concrete_or_error(operator.index, axis1, "axis1"), a.ndim)
-    axis2 = axis_index(concrete_or_error(operator.index, axis2, "axis2"), a.ndim)
+    axis1 = concrete_or_error(operator.index, axis1, "axis1")
+    axis2 = concrete_or_error(operator.index, axis2, "axis2")
     order = list(range(a.ndim))
-    order[axis1], order[axis2] = axis2, axis1
+    order[axis1], order[axis2] = order[axis2], order[axis1]
     return lax.transpose(a, tuple(order))
 
 
+@api_boundary
 def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
     """`a` with the axes `source` (an int or several) moved to the places `destination`.
 
@@ -188,6 +197,7 @@ def _rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
 rollaxis = jit(named(_rollaxis, "rollaxis"), static_argnames=("axis", "start"))
 
 
+@api_boundary
 def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
     """`a` with new axes of size 1 at the places `axis` (an int or several) of the result.
 
@@ -212,12 +222,16 @@ def squeeze(a: ArrayLike, axis: Axis = None) -> Array:
       >>> jnp.squeeze(jnp.ones((1, 3, 1))).shape
       (3,)
     """
-    a = operand("squeeze", a)
-    if axis is None:
-        axes = tuple(i for i, d in enumerate(a.shape) if type(d) is int and d == 1)
-    else:
-        axes = axis_indices(axis, a.ndim)
-    return lax.squeeze(a, axes) if axes else a
+    try:
+        a = operand("squeeze", a)
+        if axis is None:
+            axes = tuple(i for i, d in enumerate(a.shape) if type(d) is int and d == 1)
+        else:
+            axes = axis_indices(axis, a.ndim)
+        return lax.squeeze(a, axes) if axes else a
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
 class AtLeast(Protocol):
@@ -367,6 +381,7 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axis = None) -> A
     return _roll_static(a, tuple(int(s) for s in np.atleast_1d(steps)), axes)
 
 
+@api_boundary
 def tile(A: ArrayLike, reps: ShapeLike) -> Array:
     """`A` repeated as a whole along each axis. `reps` is one count or one per axis, the last ones first matched.
 
@@ -388,6 +403,7 @@ def tile(A: ArrayLike, reps: ShapeLike) -> Array:
     return lax.tile(a, counts)
 
 
+@api_boundary
 def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_repeat_length: int | None = None,
            out_sharding: ShardingLike | None = None) -> Array:
     """Every element (or slice along `axis`) repeated, `repeats` times or as often as its entry there says.

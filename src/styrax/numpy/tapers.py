@@ -10,6 +10,7 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
+from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import concrete_or_error
 from styrax.core.types.typing import ArrayLike
 
@@ -33,6 +34,7 @@ class Window(Protocol):
 
 
 def _window(name: str, doc: str, values: Callable[[int, Any], Any]) -> Window:
+    @api_boundary
     def function(M: int) -> Array:
         m, n = _points(M, name)
         return ones(max(m, 0), default_float()) if m <= 1 else values(m, n)
@@ -51,6 +53,7 @@ blackman = _window("blackman", "Blackman's window of M points.", lambda m, n: ad
     multiply(0.08, lax.cos(divide(multiply(4 * np.pi, n), m - 1)))))
 
 
+@api_boundary
 def kaiser(M: int, beta: ArrayLike) -> Array:
     """Kaiser's window of M points with shape parameter `beta`."""
     m, n = _points(M, "kaiser")

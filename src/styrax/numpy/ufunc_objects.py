@@ -11,6 +11,7 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
+from styrax.core.tracing.source import hide_frames
 from styrax.core.types.typing import ArrayLike, DTypeLike, Index, Scalar
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
@@ -66,11 +67,15 @@ class ufunc:
         return f"<jnp.ufunc '{self.__name__}'>"
 
     def __call__(self, *args: ArrayLike, out: None = None, where: None = None) -> Array:
-        if out is not None:
-            raise NotImplementedError(f"out argument of {self}")
-        if where is not None:
-            raise NotImplementedError(f"where argument of {self}")
-        return self._call(*args)
+        try:
+            if out is not None:
+                raise NotImplementedError(f"out argument of {self}")
+            if where is not None:
+                raise NotImplementedError(f"where argument of {self}")
+            return self._call(*args)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     def _binary_only(self, method: str) -> None:
         if self.nin != 2:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
+from styrax.core.tracing.source import hide_frames
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, Axis, SupportsShape
 from styrax.transforms.custom import custom_jvp
@@ -49,9 +51,13 @@ def _inexact(name: str, primitive: Callable[..., Any], doc: str, example: str = 
     """A row of the table below: a function of floats (or complex numbers); integers become floats."""
 
     def function(x: ArrayLike, /) -> Array:
-        if type(x) is Array and x.aval.dtype in INEXACT:
-            return primitive(x)
-        return primitive(*promote_args_inexact(name, x))
+        try:
+            if type(x) is Array and x.aval.dtype in INEXACT:
+                return primitive(x)
+            return primitive(*promote_args_inexact(name, x))
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     return named(function, name, f"{doc}\n\n    Elementwise; integers and booleans are taken as floats. Raises "
                                   "TypeError for what is no array or number." + shown(name, example))
@@ -187,29 +193,45 @@ def fabs(x: ArrayLike, /) -> Array:
 
 def negative_elements(x: Any, /) -> Any:
     """-x. Raises TypeError for booleans."""
-    (x,) = arrays("negative", x)
-    return lax.neg(x)
+    try:
+        (x,) = arrays("negative", x)
+        return lax.neg(x)
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
 def positive(x: ArrayLike, /) -> Array:
     """+x: the array itself."""
-    (x,) = arrays("positive", x)
-    return _array(x)
+    try:
+        (x,) = arrays("positive", x)
+        return _array(x)
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
 def sign(x: ArrayLike, /) -> Array:
     """-1, 0 or 1 as x is negative, zero or positive; x/|x| for complex numbers. Raises TypeError for booleans."""
-    (x,) = arrays("sign", x)
-    return lax.sign(x)
+    try:
+        (x,) = arrays("sign", x)
+        return lax.sign(x)
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
 def _whole(name: str, primitive: Callable[..., Any], doc: str) -> Callable[[ArrayLike], Array]:
     def function(x: ArrayLike, /) -> Array:
-        (x,) = arrays(name, x)
-        dtype = dtype_of(x)
-        if dtype == np.bool_ or dtypes.issubdtype(dtype, np.integer):
-            return _array(x)
-        return primitive(x)
+        try:
+            (x,) = arrays(name, x)
+            dtype = dtype_of(x)
+            if dtype == np.bool_ or dtypes.issubdtype(dtype, np.integer):
+                return _array(x)
+            return primitive(x)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     return named(function, name, doc)
 
@@ -274,7 +296,7 @@ def _round_entry(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
       Array([10., 20., 40.], dtype=float32)
     """
     (a,) = arrays("round", a)
-    decimals = int(decimals)
+    decimals = operator.index(decimals)
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.round is not supported.")
     if dtype_of(a) == np.bool_:
@@ -303,16 +325,24 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
 # -- tests -------------------------------------------------------------------------------------
 def logical_not(x: ArrayLike, /) -> Array:
     """Whether x is zero (False). Elementwise."""
-    (x,) = arrays("logical_not", x)
-    if dtype_of(x) != np.bool_:
-        x = lax.ne(x, convert(0, *typed(x)))
-    return lax.bitwise_not(x)
+    try:
+        (x,) = arrays("logical_not", x)
+        if dtype_of(x) != np.bool_:
+            x = lax.ne(x, convert(0, *typed(x)))
+        return lax.bitwise_not(x)
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
 def bitwise_not(x: ArrayLike, /) -> Array:
     """The bits of integers flipped; booleans negated. Raises TypeError for floats."""
-    (x,) = arrays("bitwise_not", x)
-    return lax.bitwise_not(x)
+    try:
+        (x,) = arrays("bitwise_not", x)
+        return lax.bitwise_not(x)
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
 def invert(x: ArrayLike, /) -> Array:

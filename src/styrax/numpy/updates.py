@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.tracing.source import api_boundary, warn
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, Index, Scalar, ShardingLike
 
@@ -72,10 +72,10 @@ def check_promotion(x: Any, y: Any) -> None:
         return
     result, _ = result_typed(x, y)
     if result != dtype:
-        warnings.warn(
+        warn(
             "scatter inputs have incompatible types: cannot safely cast value from "
             f"dtype={dtype_of(y)} to dtype={dtype} with jax_numpy_dtype_promotion='standard'. In future JAX releases "
-            "this will result in an error.", FutureWarning, stacklevel=5)
+            "this will result in an error.", FutureWarning)
 
 
 def _updates(y: Any, plan: Plan) -> Any:
@@ -125,6 +125,7 @@ class IndexedElements:
     def __repr__(self) -> str:
         return f"_IndexUpdateRef({self.array!r}, {self.index!r})"
 
+    @api_boundary
     def get(self, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode: Mode = None,
             fill_value: Scalar | None = None, out_sharding: ShardingLike | None = None,
             wrap_negative_indices: bool = True) -> Array:
@@ -135,12 +136,14 @@ class IndexedElements:
                                unique_indices=unique_indices, mode=mode, fill_value=fill_value,
                                wrap_negative_indices=wrap_negative_indices)
 
+    @api_boundary
     def set(self, values: ArrayLike, *, indices_are_sorted: bool = False, unique_indices: bool = False,
             mode: Mode = None, out_sharding: ShardingLike | None = None, wrap_negative_indices: bool = True) -> Array:
         """A copy with `x[idx] = values`."""
         return scatter(self.array, self.index, values, "set", indices_are_sorted=indices_are_sorted,
                        unique_indices=unique_indices, mode=mode, wrap_negative_indices=wrap_negative_indices)
 
+    @api_boundary
     def apply(self, func: Callable[[Array], ArrayLike], *, indices_are_sorted: bool = False,
               unique_indices: bool = False, mode: Mode = None, out_sharding: ShardingLike | None = None,
               wrap_negative_indices: bool = True) -> Array:
@@ -150,6 +153,7 @@ class IndexedElements:
 
 
 def _update_method(name: str, kind: str, text: str) -> Callable[..., Any]:
+    @api_boundary
     def method(self: IndexedElements, values: ArrayLike, *, indices_are_sorted: bool = False,
                unique_indices: bool = False, mode: Mode = None, out_sharding: ShardingLike | None = None,
                wrap_negative_indices: bool = True) -> Array:
@@ -169,6 +173,7 @@ for _name, _kind, _text in (("add", "add", "+="), ("subtract", "sub", "-="), ("m
 def _by_ones(name: str, combine: str, text: str) -> Callable[..., Any]:
     """Updates that have no scatter of their own: the values are multiplied into ones, then combined."""
 
+    @api_boundary
     def method(self: IndexedElements, values: ArrayLike, *, indices_are_sorted: bool = False,
                unique_indices: bool = False, mode: Mode = None, out_sharding: ShardingLike | None = None,
                wrap_negative_indices: bool = True) -> Array:

@@ -12,6 +12,7 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.settings import config
+from styrax.core.tracing.source import api_boundary
 from styrax.core.types.typing import ArrayLike, Object, PyTree
 
 from .broadcasting import spread
@@ -68,6 +69,7 @@ def vectorize(pyfunc: Callable[..., ArrayLike | tuple[ArrayLike, ...]], *,
     if any(isinstance(e, int) and e < 0 for e in excluded):
         raise ValueError(f"excluded={set(excluded)!r} contains negative numbers")
 
+    @api_boundary
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         return _vectorized(pyfunc, excluded, signature, args, kwargs)
 

@@ -17,13 +17,14 @@ from ..core.arrays.array import Array
 from ..core.arrays.devices import Device
 from ..core.arrays.mesh import AbstractMesh, Mesh
 from ..core.arrays.shardings import NamedSharding, PartitionSpec
+from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import get_aval
 from ..core.trees import tree, tree_paths
 from ..core.types.typing import AxisName, Function, PyTree, Shape
 from ..lax.collectives.placing import device_put
 from ..transforms.jit import jit
 from ..transforms.mapping import vmap
-from ..transforms.naming import wraps
+from ..transforms.naming import check_callable, wraps
 
 
 class _Infer:
@@ -36,6 +37,7 @@ class _Infer:
 Infer = _Infer()
 
 
+@api_boundary
 def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | None | Sequence[PyTree] = 0,
          out_axes: PyTree = 0, static_broadcasted_argnums: int | Iterable[int] = (),
          devices: Sequence[Device] | None = None, backend: str | None = None, axis_size: int | None = None,
@@ -60,6 +62,7 @@ def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | Non
     Raises:
       ValueError: no argument has a mapped axis, or the axis is larger than the number of devices.
     """
+    check_callable(fun)
     statics = ((static_broadcasted_argnums,) if isinstance(static_broadcasted_argnums, int)
                else tuple(static_broadcasted_argnums))
     donated = (donate_argnums,) if isinstance(donate_argnums, int) else tuple(donate_argnums)
@@ -120,6 +123,7 @@ def _check_sizes(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any
         raise ValueError("pmap requires at least one argument with a mapped axis.")
 
 
+@api_boundary
 def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTree = Infer,
               mesh: Mesh | AbstractMesh | None = None, axis_names: Iterable[AxisName] = frozenset(),
               check_vma: bool = True, check_rep: bool = True, auto: Iterable[AxisName] = frozenset()) -> Function:
@@ -145,12 +149,18 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
 
     @wraps(f)
     def mapped(*args: Any) -> Any:
+        if mesh is not None and not isinstance(mesh, (Mesh, AbstractMesh)):
+            raise TypeError("shard_map requires a `jax.sharding.Mesh` or a `jax.sharding.AbstractMesh` instance for "
+                            f"its second argument, but got {mesh} of type {type(mesh)}.")
         used = mesh if mesh is not None else meshes.current_mesh()
         if used.empty:
             raise ValueError("The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to enter into a mesh context, "
                              "or pass `mesh=`")
         if used.size != 1:
             raise ValueError(f"shard_map over {used} needs {used.size} devices; there is one")
+        if not set(axis_names) <= set(used.axis_names):
+            raise ValueError(f"jax.shard_map requires axis_names={frozenset(axis_names)} to be a subset of "
+                             f"mesh.axis_names={frozenset(used.axis_names)}")
         names = [n for n in used.axis_names if (not axis_names or n in axis_names) and n not in auto]
         if in_specs is not Infer:
             _check_specs(in_specs, args, used)

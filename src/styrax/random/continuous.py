@@ -11,6 +11,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.tracing.source import api_boundary
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.lax.shaping.shapes import canonical_shape
@@ -24,6 +25,7 @@ def _number(value: complex, dtype: Any) -> Any:
     return np.asarray(value).astype(dtype)
 
 
+@api_boundary
 def normal(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = None, *,
            out_sharding: ShardingLike | None = None) -> Array:
     """Numbers of the standard normal distribution.
@@ -69,6 +71,7 @@ def _normal_real(key: Any, shape: tuple[int, ...], dtype: Any) -> Array:
     return lax.mul(_number(math.sqrt(2), dtype), lax.erf_inv(u))
 
 
+@api_boundary
 def truncated_normal(key: ArrayLike, lower: ArrayLike, upper: ArrayLike, shape: Sequence[int] | None = None,
                      dtype: DTypeLike | None = None, *, out_sharding: ShardingLike | None = None) -> Array:
     """Numbers of the standard normal distribution between two bounds.

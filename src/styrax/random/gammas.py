@@ -13,6 +13,7 @@ from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.programs import rules
 from styrax.core.programs.primitive import Primitive
+from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import get_aval
 from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray
@@ -128,6 +129,7 @@ rules.batchers[random_gamma_p] = _random_gamma_batch
 # --- distributions
 
 
+@api_boundary
 def gamma(key: ArrayLike, a: ArrayLike, shape: Sequence[int] | None = None, dtype: DTypeLike | None = None, *,
           out_sharding: ShardingLike | None = None) -> Array:
     """Numbers of the gamma distribution with scale 1.

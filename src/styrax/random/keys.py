@@ -9,6 +9,7 @@ import numpy as np
 
 from styrax.core.arrays.array import Array
 from styrax.core.settings import config
+from styrax.core.tracing.source import api_boundary, warn
 from styrax.core.tracing.trace import get_aval
 from styrax.core.types import dtypes
 from styrax.core.types.dims import is_symbolic
@@ -52,20 +53,14 @@ def _report_raw_key() -> None:
     legacy = config.legacy_prng_key.value.value
     if legacy == "allow":
         if config.config.jax_enable_custom_prng:
-            _warn("Raw arrays as random keys to jax.random functions are deprecated. Assuming valid "
+            warn("Raw arrays as random keys to jax.random functions are deprecated. Assuming valid "
                   f"{default_prng_impl().name} key for now.", FutureWarning)
         return
     message = ("Legacy uint32 key array passed as key to jax.random function. Please create keys using "
                "jax.random.key(). If use of a raw key array was intended, set jax_legacy_prng_key=\"allow\".")
     if legacy == "error":
         raise ValueError(message)
-    _warn(message, UserWarning)
-
-
-def _warn(message: str, category: type[Warning]) -> None:
-    import warnings
-
-    warnings.warn(message, category, stacklevel=5)
+    warn(message, UserWarning)
 
 
 def maybe_unwrap(raw: bool, keys: Any) -> Array:
@@ -94,6 +89,7 @@ def _seeded(name: str, seed: Any, impl: PRNGImpl) -> Array:
     return prng.random_seed(seed, impl)
 
 
+@api_boundary
 def key(seed: int | ArrayLike, *, impl: Hashable | None = None, dtype: DTypeLike | None = None) -> Array:
     """A random key from an integer.
 
@@ -118,6 +114,7 @@ def key(seed: int | ArrayLike, *, impl: Hashable | None = None, dtype: DTypeLike
     return _seeded("key", seed, _chosen_impl("key", impl, dtype))
 
 
+@api_boundary
 def PRNGKey(seed: int | ArrayLike, *, impl: str | PRNGSpec | PRNGImpl | None = None) -> Array:
     """A random key in the older form, an array of uint32. New code uses `key`.
 
@@ -134,6 +131,7 @@ def PRNGKey(seed: int | ArrayLike, *, impl: str | PRNGSpec | PRNGImpl | None = N
     return keys if config.config.jax_enable_custom_prng else prng.random_unwrap(keys)
 
 
+@api_boundary
 def split(key: ArrayLike, num: int | tuple[int, ...] = 2) -> Array:
     """New keys from one, independent of each other. The old key is not to be used again.
 
@@ -181,6 +179,7 @@ def split_apart(key: Any, num: int) -> list[Array]:
     return [squeeze(slice_in_dim(keys, i, i + 1), (0,)) for i in range(num)]
 
 
+@api_boundary
 def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
     """A new key from a key and an integer.
 
@@ -224,6 +223,7 @@ def clone(key: ArrayLike) -> Array:
     return prng.random_clone(key)
 
 
+@api_boundary
 def key_data(keys: ArrayLike) -> Array:
     """The uint32 data of keys.
 
@@ -238,6 +238,7 @@ def key_data(keys: ArrayLike) -> Array:
     return prng.random_unwrap(typed)
 
 
+@api_boundary
 def wrap_key_data(key_bits_array: ArrayLike, *, impl: Hashable | None = None, dtype: DTypeLike | None = None) -> Array:
     """Keys from their uint32 data, the reverse of `key_data`.
 

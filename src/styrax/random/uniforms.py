@@ -10,6 +10,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import get_aval
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
@@ -62,6 +63,7 @@ def shape_or_broadcast(name: str, shape: Any, *parameters: Any) -> tuple[int, ..
     return shape
 
 
+@api_boundary
 def bits(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = None, *,
          out_sharding: ShardingLike | None = None) -> Array:
     """Random bits as unsigned integers.
@@ -85,6 +87,7 @@ def bits(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = No
     return placed(prng.random_bits(key, 8 * np.dtype(dtype).itemsize, shape), out_sharding)
 
 
+@api_boundary
 def uniform(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | None = None, minval: ArrayLike = 0.0,
             maxval: ArrayLike = 1.0, *, out_sharding: ShardingLike | None = None) -> Array:
     """Uniform numbers in `[minval, maxval)`.
@@ -135,6 +138,7 @@ def _uniform(key: Any, shape: tuple[int, ...], dtype: Any, minval: Any, maxval: 
     return lax.max(minval, lax.reshape(scaled, shape))
 
 
+@api_boundary
 def randint(key: ArrayLike, shape: Sequence[int], minval: ArrayLike, maxval: ArrayLike, dtype: DTypeLike | None = None,
             *, out_sharding: ShardingLike | None = None) -> Array:
     """Uniform integers in `[minval, maxval)`.

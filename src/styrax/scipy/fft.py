@@ -15,6 +15,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.tracing.source import api_boundary
 from styrax.core.types.typing import ArrayLike
 from styrax.numpy.conversion import asarray
 from styrax.numpy.fft import irfft, rfft
@@ -22,6 +23,7 @@ from styrax.numpy.promotion import arrays, axis_indices, convert, promote_dtypes
 from styrax.numpy.shaping import flip, moveaxis
 
 
+@api_boundary
 def dct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
     """The discrete cosine transform `y[k] = 2 Σ x[j] cos(πk(2j + 1) / 2n)` along an axis.
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.tracing.source import api_boundary
 from styrax.core.types.typing import ArrayLike
 from styrax.lax.reductions.contractions import PrecisionLike
 from styrax.numpy.broadcasting import spread
@@ -99,6 +100,7 @@ def _plane(name: str, in1: Any, in2: Any, boundary: str, fillvalue: float) -> No
         raise ValueError(f"{name}() only supports 2-dimensional inputs.")
 
 
+@api_boundary
 def convolve2d(in1: ArrayLike, in2: ArrayLike, mode: str = "full", boundary: str = "fill", fillvalue: float = 0,
                precision: PrecisionLike = None) -> Array:
     """The convolution of two matrices; as `convolve`. Raises NotImplementedError for other boundaries."""

@@ -20,6 +20,7 @@ from ..core.programs import rules
 from ..core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, jaxprs_in_params
 from ..core.programs.primitive import Primitive
 from ..core.programs.traits import Control
+from ..core.tracing.source import api_boundary
 from ..core.tracing.staging import trace_to_jaxpr
 from ..core.tracing.trace import Tracer, get_aval, valid_jaxtype
 from ..core.trees import tree
@@ -235,7 +236,7 @@ def debug_check(pred: ArrayLike, msg: str, *fmt_args: PyTree, **fmt_kwargs: PyTr
 def check_error(error: Error) -> None:
     """Raises JaxRuntimeError if a check has failed; in a function given to `checkify`, it fails there too."""
     if not isinstance(error, Error):
-        raise ValueError(f"check_error takes an Error as argument, got type {type(error)} instead.")
+        raise TypeError(f"check_error takes an Error as argument, got type {type(error)} instead.")
     if not any(isinstance(x, Tracer) for x in tree.tree_leaves(error)):
         error.throw()
         return
@@ -547,6 +548,7 @@ def _rule_of(primitive: Primitive) -> Callable[..., list[Any]] | None:
     return _rules.get(primitive, _inline if traits.program is not None else None)
 
 
+@api_boundary
 def checkify(f: Callable[P, R], errors: frozenset = user_checks) -> Callable[P, tuple[Error, R]]:
     """A function that tells which of its checks has failed, besides its results.
 
@@ -571,6 +573,7 @@ def checkify(f: Callable[P, R], errors: frozenset = user_checks) -> Callable[P, 
       x is negative
     """
 
+    @api_boundary
     def checked(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
         closed, out_tree = trace_function(f, args, kwargs, (), "checkify")
         state = _fresh(_kinds(closed.jaxpr, errors))

@@ -125,6 +125,7 @@ remat = checkpoint
 def _late(fun: Any) -> Callable:
     """What is not callable fails where it is called, as in JAX."""
 
+    @api_boundary
     def fails(*args: Any, **kwargs: Any) -> Any:
         check_callable(fun)
 

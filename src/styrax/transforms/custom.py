@@ -98,8 +98,11 @@ def _positions(fun: Callable, nondiff_argnums: Any, nondiff_argnames: Any) -> tu
 
 
 def _split(args: Sequence[Any], nondiff: Sequence[int]) -> tuple[list[Any], tuple[Any, ...], list[tuple[int, Any]]]:
-    """The non-differentiable arguments, the others, and the former with their positions, in order."""
-    at = [i % len(args) if args else i for i in nondiff]
+    """The non-differentiable arguments, the others, and the former with their positions, in order.
+
+    Raises IndexError for positions that the call does not have.
+    """
+    at = [range(len(args))[i] for i in nondiff]
     dynamic = tuple(a for i, a in enumerate(args) if i not in at)
     return [args[i] for i in at], dynamic, [(i, a) for i, a in enumerate(args) if i in at]
 
@@ -196,6 +199,8 @@ class custom_jvp(Generic[P, R]):
         if rule is None:
             raise AttributeError(f"No JVP defined for custom_jvp function {name} using defjvp.")
         if state.trace.is_eval:
+            if self.nondiff_argnums:
+                _split(resolve_kwargs(self.fun, args, kwargs, "custom_jvp"), self.nondiff_argnums)
             return self.fun(*args, **kwargs)
         values = resolve_kwargs(self.fun, args, kwargs, "custom_jvp")
         nondiff, dynamic, fixed = _split(values, self.nondiff_argnums)
@@ -341,6 +346,8 @@ class custom_vjp(Generic[P, R]):
         if self.fwd is None or self.bwd is None:
             raise AttributeError(f"No VJP defined for custom_vjp function {name} using defvjp.")
         if state.trace.is_eval:
+            if self.nondiff_argnums:
+                _split(resolve_kwargs(self.fun, args, kwargs, "custom_vjp"), self.nondiff_argnums)
             return self.fun(*args, **kwargs)
         values = resolve_kwargs(self.fun, args, kwargs, "custom_vjp")
         nondiff, dynamic, fixed = _split(values, self.nondiff_argnums)

@@ -347,6 +347,7 @@ def linear_transpose(fun: Function, *primals: PyTree, reduce_axes: Axes = ()) ->
             f"functions, but got {[a.dtype.name for a in avals]} -> {[a.dtype.name for a in closed.out_avals]}.")
     jaxpr, used = dce_jaxpr(closed.jaxpr, [True] * len(closed.out_avals), True)
 
+    @api_boundary
     def transposed(cotangent: Any) -> tuple:
         cts, ct_tree = tree.tree_flatten(cotangent)
         if ct_tree != out_tree:

@@ -22,7 +22,7 @@ from ..core.arrays.devices import Device
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.settings import config
 from ..core.tracing import invalid_values
-from ..core.tracing.source import hide_frames
+from ..core.tracing.source import api_boundary, hide_frames
 from ..core.tracing.staging import hoist_tracers, trace_to_jaxpr
 from ..core.tracing.trace import eval_trace, get_aval, state
 from ..core.trees import tree
@@ -274,6 +274,7 @@ class PjitFunction(Generic[P, R]):
         return program
 
     # -- ahead of time --------------------------------------------------------------------------------
+    @api_boundary
     def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
         """Traces the function for these arguments (arrays or `ShapeDtypeStruct`s) without running it."""
         key, _ = self._signature.of(args, kwargs, False)
@@ -285,11 +286,13 @@ class PjitFunction(Generic[P, R]):
                 raise
             raise error from None
 
+    @api_boundary
     def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
         """Traces and lowers the function for these arguments without running it."""
         kwargs.pop("_experimental_lowering_platform", None)
         return self.trace(*args, **kwargs).lower()
 
+    @api_boundary
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """The shapes and dtypes of the results."""
         return self.trace(*args, **kwargs).out_info
@@ -396,6 +399,7 @@ _primitives: dict[Any, ClosedJaxpr] = {}
 def jit(fun: Callable[P, R], /, **options: Unpack[JitOptions]) -> PjitFunction[P, R]: ...
 @overload
 def jit(**options: Unpack[JitOptions]) -> Callable[[Callable[P, R]], PjitFunction[P, R]]: ...
+@api_boundary
 def jit(fun: Callable[P, R] = NOT_GIVEN, /, *, in_shardings: PyTree = UNSPECIFIED, out_shardings: PyTree = UNSPECIFIED,
         static_argnums: int | Sequence[int] | None = None, static_argnames: str | Iterable[str] | None = None,
         donate_argnums: int | Sequence[int] | None = None, donate_argnames: str | Iterable[str] | None = None,

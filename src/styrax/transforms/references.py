@@ -19,6 +19,7 @@ from ..core.arrays import backends
 from ..core.arrays.array import Array
 from ..core.programs import rules
 from ..core.programs.primitive import Primitive
+from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import Tracer, get_aval
 from ..core.trees import tree
 from ..core.types import dtypes
@@ -205,6 +206,7 @@ def free_ref(ref: Ref) -> None:
     freeze_p.bind(ref)
 
 
+@api_boundary
 def ref_get(ref: Ref | TransformedRef, idx: Index = None) -> Array:
     """Reads a reference (or view of one) at an index of integers, integer arrays and slices.
 
@@ -216,6 +218,7 @@ def ref_get(ref: Ref | TransformedRef, idx: Index = None) -> Array:
     return get_p.bind(base, *leaves, tree=structure)
 
 
+@api_boundary
 def ref_swap(ref: Ref | TransformedRef, idx: Index, value: ArrayLike, _function_name: str = "ref_swap") -> Array:
     """Writes a reference (or view of one) at an index and returns what was there.
 
@@ -227,11 +230,13 @@ def ref_swap(ref: Ref | TransformedRef, idx: Index, value: ArrayLike, _function_
     return swap_p.bind(base, _to_dtype(base, value), *leaves, tree=structure)
 
 
+@api_boundary
 def ref_set(ref: Ref | TransformedRef, idx: Index, value: ArrayLike) -> None:
     """Writes a reference (or view of one) at an index; see `ref_swap`."""
     ref_swap(ref, idx, value, "ref_set")
 
 
+@api_boundary
 def ref_addupdate(ref: Ref | TransformedRef, idx: Index, x: ArrayLike) -> None:
     """Adds to a reference (or view of one) at an index; see `ref_swap`."""
     base, indexers = _view(ref, idx)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import ParamSpec, TypeVar
 
 from ..core.programs import name_stack
@@ -13,8 +13,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-@contextmanager
-def named_scope(name: str) -> Iterator[None]:
+def named_scope(name: str) -> AbstractContextManager[None]:
     """Names the operations inside. TypeError if `name` is not a string.
 
     Example:
@@ -25,6 +24,11 @@ def named_scope(name: str) -> Iterator[None]:
     """
     if not isinstance(name, str):
         raise TypeError("named_scope name argument must be a string.")
+    return _scope(name)
+
+
+@contextmanager
+def _scope(name: str) -> Iterator[None]:
     with name_stack.extend_name_stack(name):
         yield
 

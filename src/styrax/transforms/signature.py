@@ -23,7 +23,7 @@ from ..core.trees.treedef import PyTreeDef, leaf_treedef
 from .flattening import FlatFunction
 from .naming import argument_names
 from .references import Ref
-from .tracing import abstractify, not_abstract
+from .tracing import abstractify, check_hashable, not_abstract
 
 if TYPE_CHECKING:
     from ..core.types.avals import AbstractRef, ShapedArray
@@ -141,8 +141,8 @@ class Signature:
             else:
                 try:
                     aval = abstractify(x)
-                except TypeError as error:
-                    raise self._no_array(x, args, kwargs) from error
+                except TypeError:
+                    raise self._no_array(x, args, kwargs) from None
                 if eager:
                     x = as_operand(x, aval)
             key.append(aval)
@@ -161,11 +161,9 @@ class Signature:
         for item in key:
             if type(item) is tuple and len(item) == 2:
                 try:
-                    hash(item[1])
-                except TypeError as error:
-                    return ValueError(
-                        "Non-hashable static arguments are not supported. An error occurred while trying to hash an "
-                        f"object of type {item[0]}, {item[1]}. The error was:\nTypeError: {error}\n")
+                    check_hashable(item[1])
+                except ValueError as error:
+                    return error
         return None
 
     def read(self, key: Key) -> Call:

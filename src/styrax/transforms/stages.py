@@ -116,12 +116,16 @@ class Lowered(Stage):
             return str(self._closed)
         if dialect == "loops":
             return machine_code(self._program.compiled()).as_text(dialect)
+        if dialect not in (None, "stablehlo", "hlo"):
+            raise ValueError(f"unknown dialect: {dialect}")
         return backends.stablehlo_text(self._closed, self.fun_name)
 
     def compiler_ir(self, dialect: str | None = None) -> str:
         return self.as_text(dialect)
 
     def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
+        if compiler_options is not None:
+            dict(compiler_options.items())
         return Compiled(self._program)
 
     def cost_analysis(self) -> dict[str, float]:

@@ -6,13 +6,15 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+import numpy as np
+
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.tracing.source import api_boundary
 from ..core.tracing.staging import trace_to_jaxpr
 from ..core.tracing.trace import extend_axis_env, get_aval
 from ..core.trees import tree
 from ..core.types.avals import AbstractRef, ShapedArray, ShapeDtypeStruct
-from ..core.types.typing import AxisName, Function, PyTree
+from ..core.types.typing import AxisName, Function, Object, PyTree
 from .flattening import FlatFunction
 from .naming import check_callable, function_name, split_arguments, wraps
 
@@ -28,7 +30,7 @@ def abstractify(x: PyTree) -> ShapedArray | AbstractRef:
     try:
         return get_aval(x)
     except TypeError:
-        if hasattr(x, "shape") and hasattr(x, "dtype"):
+        if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, (np.ndarray, np.generic)):
             return ShapedArray(x.shape, x.dtype, getattr(x, "weak_type", False))
         raise
 
@@ -41,6 +43,16 @@ def not_abstract(fun: Callable[..., Any], x: Any, name: str | None) -> TypeError
         f"{type(x)}{path}.\nThis typically means that a jit-wrapped function was called with a non-array "
         "argument, and this argument was not marked as static using the static_argnums or "
         "static_argnames parameters of jax.jit.")
+
+
+def check_hashable(x: Object) -> None:
+    """Raises ValueError for a static argument without a hash."""
+    try:
+        hash(x)
+    except TypeError as error:
+        raise ValueError(
+            "Non-hashable static arguments are not supported. An error occurred while trying to hash an "
+            f"object of type {type(x)}, {x}. The error was:\nTypeError: {error}\n") from None
 
 
 def trace_function(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], static: Sequence[int] = (),
@@ -57,8 +69,8 @@ def trace_function(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], s
     for i, x in enumerate(leaves):
         try:
             avals.append(abstractify(x))
-        except TypeError as error:
-            raise not_abstract(fun, x, flat.info(leaves).arg_names[i]) from error
+        except TypeError:
+            raise not_abstract(fun, x, flat.info(leaves).arg_names[i]) from None
     closed = trace_to_jaxpr(flat, avals, flat.info(avals))
     return closed, flat.structure
 
@@ -95,6 +107,8 @@ def make_jaxpr(fun: Function, static_argnums: int | Sequence[int] = (),
     @wraps(fun, namestr="make_jaxpr({fun})")
     def make_jaxpr_f(*args: Any, **kwargs: Any) -> Any:
         static = split_arguments(args, static_argnums)
+        for i in static:
+            check_hashable(args[i])
         with ExitStack() as scope:
             for name, size in axis_env or ():
                 scope.enter_context(extend_axis_env(name, size))

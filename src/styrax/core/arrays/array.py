@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from .. import hooks
+from ..tracing.source import hide_frames
 from ..tracing.trace import Tracer
 from ..types import dtypes
 from ..types.avals import AbstractRef, AbstractToken, ShapedArray, aval_rules, shaped
@@ -157,9 +158,13 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
 
     @property
     def addressable_shards(self) -> list[Any]:
-        from .devices import Shard
+        try:
+            from .devices import Shard
 
-        return [Shard(self.device, self.sharding, self.shape, self)]
+            return [Shard(self.device, self.sharding, self.shape, self)]
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     global_shards = addressable_shards
 
@@ -249,12 +254,10 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
         return backends.get().put(np.array(self._value), self.aval, None)
 
     # -- Python scalars ----------------------------------------------------------------------------
-    def _scalar(self, kind: str) -> Any:
-        if self.aval.size != 1 or self.aval.shape:
-            if self.aval.shape:
-                raise TypeError("Only scalar arrays can be converted to Python scalars; "
-                                f"got arr.ndim={self.ndim}")
-        return self._value[()]
+    def _scalar(self) -> Any:
+        if self.aval.shape:
+            raise TypeError(f"Only scalar arrays can be converted to Python scalars; got arr.ndim={self.ndim}")
+        return self._value.item()
 
     def __bool__(self) -> bool:
         size = self.aval.size
@@ -266,13 +269,25 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
         return bool(self._value.reshape(())[()])
 
     def __int__(self) -> int:
-        return int(self._scalar("int"))
+        try:
+            return int(self._scalar())
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     def __float__(self) -> float:
-        return float(self._scalar("float"))
+        try:
+            return float(self._scalar())
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     def __complex__(self) -> complex:
-        return complex(self._scalar("complex"))
+        try:
+            return complex(self._scalar())
+        except Exception as error:
+            hide_frames(error)
+            raise
 
     def __index__(self) -> int:
         if self.aval.shape or not dtypes.issubdtype(self.aval.dtype, np.integer):

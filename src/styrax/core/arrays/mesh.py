@@ -7,10 +7,11 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
+from ..tracing.source import api_boundary
 from ..types.typing import AxisName
 from .devices import Device
 
@@ -178,12 +179,15 @@ class Mesh(_Grid):
       ValueError: the dimensions and the names do not fit.
     """
 
+    devices: np.ndarray
+
+    @api_boundary
     def __init__(self, devices: Any, axis_names: Any, axis_types: Any = None):
         if not isinstance(devices, np.ndarray):
             devices = np.array(devices)
-        self.devices = devices.copy()
-        self.devices.flags.writeable = False
-        self.axis_names = _names(axis_names)
+        devices = devices.copy()
+        devices.flags.writeable = False
+        self.__dict__.update(devices=devices, axis_names=_names(axis_names))
         if self.devices.ndim != len(self.axis_names):
             raise ValueError(
                 "Mesh requires the ndim of its first argument (`devices`) to equal the length of its second argument "
@@ -191,7 +195,10 @@ class Mesh(_Grid):
                 f"{len(self.axis_names)}.")
         if len(set(self.axis_names)) != len(self.axis_names):
             raise ValueError(f"the axes of a mesh must have different names, got {self.axis_names}")
-        self.axis_types = _types(axis_types, len(self.axis_names))
+        self.__dict__.update(axis_types=_types(axis_types, len(self.axis_names)))
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(f"cannot assign to field {name!r}")
 
     @property
     def axis_sizes(self) -> tuple[int, ...]:

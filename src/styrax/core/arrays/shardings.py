@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+from ..tracing.source import api_boundary
 from .devices import Device, Sharding, SingleDeviceSharding
 from .mesh import AbstractMesh, Mesh, empty_abstract_mesh
 
@@ -46,6 +47,7 @@ class PartitionSpec:
     unreduced: frozenset[Any]
     reduced: frozenset[Any]
 
+    @api_boundary
     def __new__(cls, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()) -> PartitionSpec:
         self = object.__new__(cls)
         self._partitions = tuple(_entry(p) for p in partitions)
@@ -72,7 +74,7 @@ class PartitionSpec:
                                  reduced=self.reduced | other.reduced)
         if isinstance(other, tuple):
             return self.update(partitions=(*self, *other))
-        return NotImplemented
+        raise NotImplementedError(f"a PartitionSpec is joined with specs and tuples, not with {other!r}")
 
     def __radd__(self, other: Any) -> PartitionSpec:
         return self.update(partitions=(*other, *self)) if isinstance(other, tuple) else NotImplemented
@@ -130,6 +132,7 @@ class NamedSharding(Sharding):
 
     __slots__ = ("_memory_kind", "mesh", "spec")
 
+    @api_boundary
     def __init__(self, mesh: Mesh | AbstractMesh, spec: PartitionSpec, *, memory_kind: str | None = None,
                  _logical_device_ids: Any = None):
         if not isinstance(spec, PartitionSpec):

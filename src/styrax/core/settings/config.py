@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from ..tracing import source
+from ..tracing.source import api_boundary
 from .flags import (
     UNSET,
     ExplicitX64Mode,
@@ -216,6 +218,7 @@ class Config:
         """The number of threads that programs on the CPU use; 0 asks for all of the machine's."""
         return states["styrax_num_threads"].value
 
+    @api_boundary
     def update(self, name: str, value: Any) -> None:
         """Sets the flag ``name`` for all threads. Raises ``AttributeError`` for an unknown name."""
         state = states.get(name)
@@ -259,6 +262,7 @@ class Config:
 
     config_with_absl = complete_absl_config = parse_flags_with_absl
 
+    @api_boundary
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"'Config' object has no attribute '{name}'{_suggest(name)}")
 
@@ -309,6 +313,7 @@ softmax_custom_jvp = states["jax_softmax_custom_jvp"]
 thread_guard = states["jax_thread_guard"]
 threefry_partitionable = states["jax_threefry_partitionable"]
 traceback_filtering = states["jax_traceback_filtering"]
+source.filter_flag = traceback_filtering
 transfer_guard_device_to_device = states["jax_transfer_guard_device_to_device"]
 transfer_guard_device_to_host = states["jax_transfer_guard_device_to_host"]
 transfer_guard_host_to_device = states["jax_transfer_guard_host_to_device"]

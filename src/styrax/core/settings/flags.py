@@ -350,6 +350,8 @@ def _member(cls: type[enum.Enum]) -> Callable[[Any], Any]:
                 return cls[value.upper()]
             except KeyError:
                 pass
+        elif not isinstance(value, str):
+            raise TypeError(f"new enum value must be an instance of {cls}, got {value!r} of type {type(value)}.")
         return cls(value)
 
     return parse

@@ -150,6 +150,10 @@ class JaxRuntimeError(RuntimeError):
 XlaRuntimeError = JaxRuntimeError
 
 
+class OutOfMemory(JaxRuntimeError, MemoryError):
+    """The memory for an array cannot be had."""
+
+
 class CallFailed(JaxRuntimeError):
     """A function that a program called failed, and this says how."""
 

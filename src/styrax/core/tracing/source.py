@@ -12,7 +12,7 @@ import threading
 import warnings
 from collections.abc import Callable
 from types import CodeType, FrameType, TracebackType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from ..programs.name_stack import NameStack
 from ..programs.name_stack import empty as no_scopes
@@ -223,11 +223,19 @@ def filter_traceback(traceback: TracebackType | None) -> TracebackType | None:
     return result
 
 
+class Flag(Protocol):
+    """A setting."""
+
+    @property
+    def value(self) -> Any: ...
+
+
+filter_flag: Flag | None = None  # the settings put theirs here, which stand above this module
+
+
 def filtering() -> bool:
     """Whether tracebacks are to be filtered: JAX_TRACEBACK_FILTERING is not off."""
-    from ..settings.config import traceback_filtering
-
-    return traceback_filtering.value != "off"
+    return filter_flag is None or filter_flag.value != "off"
 
 
 def api_boundary(fun: F) -> F:
@@ -254,14 +262,20 @@ def hide_frames(error: BaseException, note: bool = True) -> None:
     """Takes our frames out of the traceback of ``error`` where filtering is on, and notes that where it does.
 
     To be called where the exception is caught and raised again: the frames above follow. Exceptions during whose
-    handling it was raised, and which nobody but us has seen, go as well.
+    handling it was raised, and which nobody but us has seen, go as well; of those that are said to be its cause, our
+    frames.
     """
     if not filtering():
         return
     error.__traceback__ = filter_traceback(error.__traceback__)
     seen: BaseException = error
-    while seen.__context__ is not None and seen.__cause__ is None:
+    while seen.__cause__ is not None or seen.__context__ is not None:
+        if seen.__cause__ is not None:
+            seen = seen.__cause__
+            seen.__traceback__ = filter_traceback(seen.__traceback__)
+            continue
         context = seen.__context__
+        assert context is not None
         shortened = filter_traceback(context.__traceback__)
         if shortened is None:
             seen.__context__ = context.__context__

@@ -10,10 +10,13 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
 
 from .. import hooks
 from ..types import avals as avals_module
+from ..types import dtypes
 from ..types.avals import aval_rules
 from ..types.dims import Dim, NotGeneric
 from ..types.typing import Object, PyTree
@@ -126,28 +129,36 @@ class Tracer:
             )
         return bool(self._concrete(lambda: errors.TracerBoolConversionError(self)))
 
+    def _check_scalar(self) -> None:
+        if self.aval.shape:
+            raise TypeError(f"Only scalar arrays can be converted to Python scalars; got arr.ndim={self.ndim}")
+
     def __int__(self) -> int:
+        self._check_scalar()
         return int(self._concrete(lambda: errors.ConcretizationTypeError(self, _conversion("int"))))
 
+    # What would carry a value of floats out of a derivative is refused even where it is known: it would lose its
+    # tangent.
     def __float__(self) -> float:
-        return float(self._concrete(lambda: errors.ConcretizationTypeError(self, _conversion("float"))))
+        self._check_scalar()
+        raise errors.ConcretizationTypeError(self, _conversion("float"))
 
     def __complex__(self) -> complex:
-        return complex(self._concrete(lambda: errors.ConcretizationTypeError(self, _conversion("complex"))))
+        self._check_scalar()
+        raise errors.ConcretizationTypeError(self, _conversion("complex"))
 
     def __index__(self) -> int:
+        if self.aval.shape or not dtypes.issubdtype(self.aval.dtype, np.integer):
+            raise TypeError("Only integer scalar arrays can be converted to a scalar index.")
         return self._concrete(lambda: errors.TracerIntegerConversionError(self)).__index__()
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._concrete(lambda: errors.TracerArrayConversionError(self)).__array__(*args, **kwargs)
-
-    def tolist(self) -> Any:
-        return self._concrete(lambda: errors.ConcretizationTypeError(
-            self, "The tolist() method was called on the JAX Tracer object")).tolist()
+        raise errors.TracerArrayConversionError(self)
 
     def item(self, *args: Any) -> Any:
-        return self._concrete(lambda: errors.ConcretizationTypeError(
-            self, "The item() method was called on the JAX Tracer object")).item(*args)
+        value = self._concrete(lambda: errors.ConcretizationTypeError(
+            self, "The item() method was called on the JAX Tracer object"))
+        return np.asarray(value).item(*args)
 
     def __len__(self) -> int:
         return len(self.aval)
@@ -155,14 +166,28 @@ class Tracer:
     def __repr__(self) -> str:
         return f"{type(self).__name__}<{self.aval.str_short(short_dtypes=True)}>"
 
-    def block_until_ready(self) -> Tracer:
-        return self
+    @property
+    def block_until_ready(self) -> NoReturn:
+        raise AttributeError(f"The 'block_until_ready' method is not available on {type(self).__name__}")
 
-    def copy_to_host_async(self) -> None:
-        return None
+    @property
+    def copy_to_host_async(self) -> NoReturn:
+        raise AttributeError(f"The 'copy_to_host_async' method is not available on {type(self).__name__}")
 
-    def addressable_data(self, index: int) -> Any:
-        raise errors.ConcretizationTypeError(self, "The addressable_data() method was called on a tracer.")
+
+def _of_memory(name: str) -> Callable[..., NoReturn]:
+    """A method of arrays that a tracer, which has no memory, refuses."""
+
+    def refuse(self: Tracer, *args: Any, **kwargs: Any) -> NoReturn:
+        raise errors.ConcretizationTypeError(self, f"The {name}() method was called on a traced array.")
+
+    refuse.__name__ = name
+    return refuse
+
+
+for _name in ("addressable_data", "delete", "devices", "is_deleted", "on_device_size_in_bytes", "tobytes", "tolist",
+              "unsafe_buffer_pointer", "__dlpack__"):
+    setattr(Tracer, _name, _of_memory(_name))
 
 
 def _conversion(kind: str) -> str:

@@ -7,6 +7,7 @@ import operator
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeAlias, TypeVar
 
+from ..tracing.source import hide_frames
 from ..types.typing import PyTree
 from .registry import default_registry, match, none_leaf_registry, only_leaves, tuple_node
 from .treedef import Node, PyTreeDef, intern_treedef, leaf_treedef
@@ -34,16 +35,20 @@ def tree_flatten(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> 
       >>> structure
       PyTreeDef({'a': *, 'b': [*, None]})
     """
-    if is_leaf is not None:
-        return default_registry.flatten(tree, is_leaf)
-    cls = type(tree)
-    flattener = _table.get(cls, _MISSING)
-    if flattener is None:
-        return [tree], leaf_treedef
-    if flattener is _MISSING:
-        return default_registry.flatten(tree)
-    leaves: list[Any] = []
-    return leaves, flattener(tree, leaves, _table)
+    try:
+        if is_leaf is not None:
+            return default_registry.flatten(tree, is_leaf)
+        cls = type(tree)
+        flattener = _table.get(cls, _MISSING)
+        if flattener is None:
+            return [tree], leaf_treedef
+        if flattener is _MISSING:
+            return default_registry.flatten(tree)
+        leaves: list[Any] = []
+        return leaves, flattener(tree, leaves, _table)
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
 def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Leaf]) -> PyTree:
@@ -55,7 +60,11 @@ def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Leaf]) -> PyTree:
       >>> jax.tree.unflatten(structure, [1, 2])
       {'a': 1, 'b': [2]}
     """
-    return treedef.unflatten(leaves)
+    try:
+        return treedef.unflatten(leaves)
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
 def tree_leaves(tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> list[Leaf]:
@@ -96,21 +105,25 @@ def tree_map(f: Callable[..., Any], tree: PyTree, *rest: PyTree,
       >>> jax.tree.map(lambda x, y: x + y, {'a': 1, 'b': (2, 3)}, {'a': 10, 'b': (20, 30)})
       {'a': 11, 'b': (22, 33)}
     """
-    leaves, treedef = tree_flatten(tree, is_leaf)
-    if not rest:
-        return treedef.unflatten([f(x) for x in leaves])
-    columns = [leaves]
-    for other in rest:
-        values = match(treedef, other)
-        if values is None:
-            try:
-                values = treedef.flatten_up_to(other)
-            except ValueError as error:
-                from .differences import raise_prefix_error
+    try:
+        leaves, treedef = tree_flatten(tree, is_leaf)
+        if not rest:
+            return treedef.unflatten([f(x) for x in leaves])
+        columns = [leaves]
+        for other in rest:
+            values = match(treedef, other)
+            if values is None:
+                try:
+                    values = treedef.flatten_up_to(other)
+                except ValueError as error:
+                    from .differences import raise_prefix_error
 
-                raise_prefix_error("tree_map tree", tree, other, is_leaf, error)
-        columns.append(values)
-    return treedef.unflatten(list(map(f, *columns)))
+                    raise_prefix_error("tree_map tree", tree, other, is_leaf, error)
+            columns.append(values)
+        return treedef.unflatten(list(map(f, *columns)))
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
 def tree_reduce(function: Callable[[Any, Any], Any], tree: PyTree, initializer: PyTree = _MISSING,
@@ -171,16 +184,20 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
       >>> jax.tree.transpose(outer, inner, [{'a': 1}, {'a': 2}])
       {'a': [1, 2]}
     """
-    leaves, treedef = tree_flatten(pytree_to_transpose)
-    if inner_treedef is None:
-        inner_treedef = tree_structure(outer_treedef.flatten_up_to(pytree_to_transpose)[0])
-    inner_size, outer_size = inner_treedef.num_leaves, outer_treedef.num_leaves
-    expected = outer_treedef.compose(inner_treedef)
-    if treedef != expected:
-        raise TypeError(f"Mismatch\n{treedef}\n != \n{expected}")
-    rows = [leaves[i * inner_size : (i + 1) * inner_size] for i in range(outer_size)]
-    columns = [outer_treedef.unflatten([row[j] for row in rows]) for j in range(inner_size)]
-    return inner_treedef.unflatten(columns)
+    try:
+        leaves, treedef = tree_flatten(pytree_to_transpose)
+        if inner_treedef is None:
+            inner_treedef = tree_structure(outer_treedef.flatten_up_to(pytree_to_transpose)[0])
+        inner_size, outer_size = inner_treedef.num_leaves, outer_treedef.num_leaves
+        expected = outer_treedef.compose(inner_treedef)
+        if treedef != expected:
+            raise TypeError(f"Mismatch\n{treedef}\n != \n{expected}")
+        rows = [leaves[i * inner_size : (i + 1) * inner_size] for i in range(outer_size)]
+        columns = [outer_treedef.unflatten([row[j] for row in rows]) for j in range(inner_size)]
+        return inner_treedef.unflatten(columns)
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
@@ -234,11 +251,15 @@ def register_pytree_node(
     Raises:
       ValueError: the class is a node already.
     """
-    if not callable(flatten_func) or not callable(unflatten_func):
-        raise TypeError(f"register_pytree_node: the functions for {nodetype} must be callable")
-    node = Node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func)
-    default_registry.add(node)
-    none_leaf_registry.add(node)
+    try:
+        if not callable(flatten_func) or not callable(unflatten_func):
+            raise TypeError(f"register_pytree_node: the functions for {nodetype} must be callable")
+        node = Node(nodetype, flatten_func, unflatten_func, flatten_with_keys_func)
+        default_registry.add(node)
+        none_leaf_registry.add(node)
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
 def register_static(cls: Class) -> Class:

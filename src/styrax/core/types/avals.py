@@ -326,6 +326,8 @@ def shaped(shape: tuple, dtype: Any, weak_type: bool = False) -> ShapedArray:
 
 
 def _numpy_aval(x: Any) -> ShapedArray:
+    if x.dtype.kind in "OSUMm":
+        raise TypeError(f"Argument of dtype {x.dtype} is not a valid JAX type: it has no numbers in it.")
     return shaped(x.shape, dtypes.canonicalize_dtype(x.dtype))
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..settings.config import enable_x64, explicit_x64_dtypes, numpy_dtype_promotion
 from ..settings.flags import ExplicitX64Mode, NumpyDtypePromotion
+from ..tracing.source import api_boundary
 from .promotion_lattice import (
     ExtendedDType,
     TypePromotionError,
@@ -486,6 +487,7 @@ def lattice_result_type(*args: Any) -> tuple[Any, bool]:
 def result_type(*args: PyTree, return_weak_type_flag: Literal[False] = False) -> np.dtype: ...
 @overload
 def result_type(*args: PyTree, return_weak_type_flag: Literal[True]) -> tuple[np.dtype, bool]: ...
+@api_boundary
 def result_type(*args: PyTree, return_weak_type_flag: bool = False) -> np.dtype | tuple[np.dtype, bool]:
     """The dtype of an operation on the given values or dtypes.
 

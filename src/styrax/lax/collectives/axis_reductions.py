@@ -10,6 +10,7 @@ import numpy as np
 from styrax.core.hooks import lax
 from styrax.core.programs import rules
 from styrax.core.programs.primitive import Primitive
+from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import Tracer, get_aval
 from styrax.core.trees import tree
 from styrax.core.types import dtypes
@@ -96,6 +97,7 @@ def _reduce(primitive: Primitive, x: Any, axis_name: Any, groups: Any) -> Any:
     return tree.tree_map(one, x)
 
 
+@api_boundary
 def psum(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
          axis_index_groups: Sequence[Sequence[int]] | None = None) -> PyTree:
     """The sum over a mapped axis.
@@ -131,6 +133,7 @@ def psum(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
     return tree.tree_map(one, x)
 
 
+@api_boundary
 def pmean(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
           axis_index_groups: Sequence[Sequence[int]] | None = None) -> PyTree:
     """The mean over a mapped axis; see `psum`.
@@ -154,12 +157,14 @@ def pmean(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
     return tree.tree_map(one, sums)
 
 
+@api_boundary
 def pmax(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
          axis_index_groups: Sequence[Sequence[int]] | None = None) -> PyTree:
     """The maximum over a mapped axis; see `psum`."""
     return _reduce(pmax_p, x, axis_name, axis_index_groups)
 
 
+@api_boundary
 def pmin(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
          axis_index_groups: Sequence[Sequence[int]] | None = None) -> PyTree:
     """The minimum over a mapped axis; see `psum`."""

@@ -55,6 +55,9 @@ def _ppermute_batch(axis_data: AxisData, args: Any, dims: Any, *, axis_name: tup
     _only_one("ppermute", axis_name)
     size = axis_data.size
     x = batching.bdim_at_front(x, d, size)
+    ends = [{pair[i] for pair in perm if 0 <= pair[i] < size} for i in (0, 1)]
+    if any(len(end) != len(perm) for end in ends):
+        raise AssertionError(f"Permutation doesn't match the axis size! {perm} for an axis of size {size}")
     sources = np.full(size, -1)
     for source, target in perm:
         sources[target] = source

@@ -156,7 +156,7 @@ def device_put(x: PyTree, device: DeviceLike | ShardingLike | PyTree | None = No
     devices = [_in_the_mesh(d) for d in _spread(device, x, len(leaves))]
     for d in devices:
         if not (d is None or isinstance(d, (Device, Sharding, Space))):
-            raise TypeError(f"device_put takes devices and shardings, got {d!r} of type {type(d).__name__}")
+            raise ValueError(f"device_put takes devices and shardings, got {d!r} of type {type(d).__name__}")
     semantics = (ArrayCopySemantics.DONATE_INPUT if donate is True else
                  ArrayCopySemantics.ALWAYS_COPY if may_alias is False else ArrayCopySemantics.REUSE_INPUT)
     params = dict(devices=tuple(devices), srcs=tuple(_spread(src, x, len(leaves))),
@@ -174,7 +174,10 @@ def _spread(prefix: Any, full: Any, count: int) -> list[Any]:
 
 def reshard(xs: PyTree, out_shardings: ShardingLike | PyTree) -> PyTree:
     """The arrays of a tree under other shardings: shardings or `PartitionSpec`s over the mesh in force, as a
-    prefix of it."""
+    prefix of it. ValueError for a specification without a mesh."""
+    if isinstance(out_shardings, PartitionSpec) and mesh.current_mesh().empty:
+        raise ValueError("Using PartitionSpec when you are not under a mesh context is not allowed. Please pass a "
+                         f"NamedSharding instance or set the mesh with jax.set_mesh. Got {out_shardings}")
     leaves, treedef = tree.tree_flatten(xs)
     if isinstance(out_shardings, (Sharding, PartitionSpec)):
         found = [out_shardings] * len(leaves)
@@ -225,6 +228,7 @@ def _constraint_batch(args: Sequence[Any], dims: Sequence[int], *, sharding: Any
 batching.primitive_batchers[sharding_constraint_p] = _constraint_batch
 
 
+@api_boundary
 def with_sharding_constraint(x: PyTree, shardings: ShardingLike | PyTree) -> PyTree:
     """Says how the arrays of a tree are to be spread over a mesh.
 
@@ -249,6 +253,9 @@ def with_sharding_constraint(x: PyTree, shardings: ShardingLike | PyTree) -> PyT
             out.append(leaf)
             continue
         sharding = over_mesh(sharding)
+        if not isinstance(sharding, Sharding):
+            raise TypeError("shardings leaf specifications are expected to be shardings, PartitionSpec instances or "
+                            f"None, but got {sharding}")
         if isinstance(sharding, NamedSharding):
             sharding.check_compatible_aval(get_aval(leaf).shape)
         spec = sharding.spec if isinstance(sharding, NamedSharding) else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -148,7 +149,7 @@ def _unroll_factor(unroll: Any, length: Any) -> int:
     if isinstance(unroll, bool):
         return max(length, 1) if unroll else 1
     unroll = concrete_or_error(
-        int, unroll, "The `unroll` argument to `scan` expects a concrete `int` or `bool`."
+        operator.index, unroll, "The `unroll` argument to `scan` expects a concrete `int` or `bool`."
     )
     if unroll < 0:
         raise ValueError("`unroll` must be a `bool` or a non-negative `int`.")

@@ -12,6 +12,7 @@ from styrax.core.arrays import backends
 from styrax.core.arrays.array import Array
 from styrax.core.programs import rules
 from styrax.core.programs.jaxpr import Literal
+from styrax.core.tracing.source import api_boundary, hide_frames
 from styrax.core.tracing.staging import StagingTrace, owner_of_constants
 from styrax.core.tracing.trace import Tracer, get_aval
 from styrax.core.types import dtypes
@@ -149,7 +150,7 @@ def _convert_element_type(
     elif not isinstance(new_dtype, dtypes.ExtendedDType):
         new_dtype = np.dtype(new_dtype)
     weak_type = bool(weak_type) and dtypes.kind(new_dtype) in "ifc"
-    if aval.dtype.kind == "c" and getattr(new_dtype, "kind", "") != "c" and new_dtype != np.bool_:
+    if dtypes.kind(aval.dtype) == "c" and getattr(new_dtype, "kind", "") != "c" and new_dtype != np.bool_:
         warnings.warn(
             "Casting complex values to real discards the imaginary part",
             np.exceptions.ComplexWarning,
@@ -185,8 +186,12 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
       >>> jax.lax.convert_element_type(jnp.array([1.5, -2.5]), jnp.int32)
       Array([ 1, -2], dtype=int32)
     """
-    new_dtype = dtypes.check_and_canonicalize_user_dtype(new_dtype, "convert_element_type")
-    return _convert_element_type(operand, new_dtype, weak_type=False)
+    try:
+        new_dtype = dtypes.check_and_canonicalize_user_dtype(new_dtype, "convert_element_type")
+        return _convert_element_type(operand, new_dtype, weak_type=False)
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
 def as_array(x: Any) -> Any:
@@ -199,6 +204,7 @@ def as_array(x: Any) -> Any:
     )
 
 
+@api_boundary
 def dtype(x: Object) -> DType:
     """The dtype of a value, or of a dtype-like, as arrays have it.
 

@@ -15,6 +15,7 @@ from styrax.core.programs.lowering import Builder
 from styrax.core.programs.named import named
 from styrax.core.programs.primitive import Primitive
 from styrax.core.programs.traits import Windows
+from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.staging import trace_to_jaxpr
 from styrax.core.tracing.trace import get_aval
 from styrax.core.types import dtypes
@@ -171,6 +172,7 @@ _DOC = """{summary}
 
 def _public(name: str, primitive: Primitive, combiner: Callable[..., Any] | None, summary: str, together: str
             ) -> Callable[..., Any]:
+    @api_boundary
     def function(operand: ArrayLike, scatter_indices: ArrayLike, updates: ArrayLike,
                  dimension_numbers: ScatterDimensionNumbers, *, indices_are_sorted: bool = False,
                  unique_indices: bool = False, mode: str | GatherScatterMode | None = None) -> Array:

@@ -11,6 +11,7 @@ import numpy as np
 from styrax.core.arrays.array import Array
 from styrax.core.programs import rules
 from styrax.core.programs.traits import Windows
+from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import Tracer, get_aval
 from styrax.core.types import dtypes
 from styrax.core.types.dims import canonical_dim, is_named, is_symbolic
@@ -252,6 +253,7 @@ def dynamic_slice(operand: ArrayLike, start_indices: ArrayLike | Sequence[ArrayL
         slice_sizes) else ())  # fmt: skip
 
 
+@api_boundary
 def dynamic_slice_in_dim(operand: ArrayLike, start_index: ArrayLike, slice_size: int, axis: int = 0, *,
                          allow_negative_indices: bool = True) -> Array:
     """A run of positions along one dimension, from a position known when the program runs.
@@ -264,7 +266,7 @@ def dynamic_slice_in_dim(operand: ArrayLike, start_index: ArrayLike, slice_size:
       allow_negative_indices: whether numbers below zero count from the end.
     """
     shape = shape_of(operand)
-    axis = canonical_axis(axis, len(shape))
+    axis = range(len(shape))[axis]
     starts: list[Any] = [np.zeros((), get_aval(start_index).dtype)] * len(shape)
     sizes = list(shape)
     starts[axis], sizes[axis] = start_index, canonical_dim(slice_size)
@@ -280,6 +282,7 @@ def _typed(starts: list[Any], pattern: Any) -> list[Any]:
     return starts
 
 
+@api_boundary
 def dynamic_index_in_dim(operand: ArrayLike, index: ArrayLike, axis: int = 0, keepdims: bool = True, *,
                          allow_negative_indices: bool = True) -> Array:
     """The slice of one position, known when the program runs, along a dimension.
@@ -439,6 +442,7 @@ def dynamic_update_slice(operand: ArrayLike, update: ArrayLike, start_indices: A
     return dynamic_update_slice_p.bind(operand, update, *starts)
 
 
+@api_boundary
 def dynamic_update_slice_in_dim(operand: ArrayLike, update: ArrayLike, start_index: ArrayLike, axis: int, *,
                                 allow_negative_indices: bool = True) -> Array:
     """The array with a run of positions along one dimension replaced.
@@ -461,6 +465,7 @@ def dynamic_update_slice_in_dim(operand: ArrayLike, update: ArrayLike, start_ind
     )
 
 
+@api_boundary
 def dynamic_update_index_in_dim(operand: ArrayLike, update: ArrayLike, index: ArrayLike, axis: int, *,
                                 allow_negative_indices: bool = True) -> Array:
     """The array with the slice of one position along a dimension replaced.

@@ -20,7 +20,7 @@ from ..elementwise.families import first_dtype, shape_of, standard_primitive
 from ..shaping.broadcasting import squeeze
 from ..shaping.filling import pad
 from ..shaping.joining import slice_hlo
-from ..shaping.shapes import canonical_axis, canonical_shape
+from ..shaping.shapes import canonical_shape
 
 if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder
@@ -158,7 +158,7 @@ def slice_in_dim(operand: ArrayLike, start_index: int | None, limit_index: int |
       axis: the dimension; negative ones count from the end.
     """
     shape = shape_of(operand)
-    axis = canonical_axis(axis, len(shape))
+    axis = range(len(shape))[axis]
     starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
     size = shape[axis]
     start = 0 if start_index is None else _from_end(start_index, size)

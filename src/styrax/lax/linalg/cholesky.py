@@ -64,14 +64,14 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
       matrices of the same shape, with zeros above the diagonal; NaN where `x` is not positive definite.
 
     Raises:
-      TypeError: for other than floating-point and complex dtypes.
-      ValueError: for matrices that are not square.
+      TypeError: for other than floating-point and complex dtypes, and for matrices without a mean with their adjoint.
+      ValueError: for other matrices that are not square.
     """
     aval = get_aval(x)
-    check_matrix("cholesky", aval, square=True)
     if symmetrize_input:
         check_inexact("cholesky", aval)
         x = div(add(x, adjoint(x)), np.asarray(2).astype(aval.dtype))
+    check_matrix("cholesky", aval, square=True)
     return band(cholesky_p.bind(x), lower=True)
 
 

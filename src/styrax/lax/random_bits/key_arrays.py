@@ -13,6 +13,7 @@ from styrax.core.arrays import backends
 from styrax.core.arrays.array import Array, array_types
 from styrax.core.hooks import lax
 from styrax.core.settings import config
+from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import Tracer, get_aval
 from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray, aval_rules
@@ -207,18 +208,23 @@ class PRNGKeyArray(Array, metaclass=_KeyArrayMeta):
             "JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use jax.random.key_data(arr) "
             "if you wish to extract the underlying integer array.")
 
+    @api_boundary
     def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
         return self._value
 
+    @api_boundary
     def __bool__(self) -> bool:
         raise TypeError("key array cannot be converted to boolean.")
 
+    @api_boundary
     def __float__(self) -> float:
         raise TypeError(f"float() argument must be a string or a real number, not '{type(self).__name__}'")
 
+    @api_boundary
     def __int__(self) -> int:
         raise TypeError(f"int() argument must be a string or a real number, not '{type(self).__name__}'")
 
+    @api_boundary
     def __complex__(self) -> complex:
         raise TypeError(f"complex() argument must be a string or a number, not '{type(self).__name__}'")
 

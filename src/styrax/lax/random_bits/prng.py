@@ -23,6 +23,7 @@ from styrax.transforms import ad, batching
 
 from ..elementwise.casting import convert_element_type
 from ..shaping.reshaping import reshape
+from ..shaping.shapes import check_shape
 from .bit_generator import rbg_fold_in, rbg_random_bits, rbg_seed, rbg_split, unsafe_rbg_fold_in, unsafe_rbg_split
 from .counters import philox2x32_prng_impl, philox4x32_prng_impl, threefry4x32_prng_impl
 from .key_arrays import KeyTy, PRNGImpl, PRNGKeyArray, check_key_data, prngs, register_prng, wrap_concrete
@@ -183,6 +184,7 @@ ad.defjvp_zero(random_bits_p)
 @random_bits_p.def_abstract_eval
 def _random_bits_abstract(keys: ShapedArray, *, bit_width: int, shape: tuple[int, ...]) -> ShapedArray:
     _check_keys("random_bits", keys)
+    check_shape("random_bits", shape)
     return ShapedArray((*keys.shape, *shape), np.dtype(f"uint{bit_width}"))
 
 

@@ -29,17 +29,9 @@ def canonical_shape(shape: Any, context: str = "") -> tuple:
         pass
     where = f" {context}" if context else ""
     if any(isinstance(d, Tracer) for d in (shape if isinstance(shape, Sequence) else (shape,))):
-        from styrax.core.tracing.errors import ConcretizationTypeError
-
-        traced = next(d for d in shape if isinstance(d, Tracer)) if isinstance(shape, Sequence) else shape
-        raise ConcretizationTypeError(
-            traced,
-            f"Shapes must be 1D sequences of concrete values of integer type, got {shape}.{where} Shapes are "
-            "part of a program's type: mark the argument that gives the size as static (static_argnums).",
-        )
-    raise TypeError(
-        f"Shapes must be 1D sequences of concrete values of integer type, got {shape}.{where}"
-    )
+        where += (" Shapes are part of a program's type: mark the argument that gives the size as static "
+                  "(static_argnums).")
+    raise TypeError(f"Shapes must be 1D sequences of concrete values of integer type, got {shape}.{where}")
 
 
 def check_shape(name: str, shape: tuple) -> None:

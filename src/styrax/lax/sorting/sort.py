@@ -16,6 +16,7 @@ import numpy as np
 from styrax.core.arrays.array import Array
 from styrax.core.programs import rules
 from styrax.core.programs.primitive import multiple_results
+from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import get_aval
 from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray
@@ -311,6 +312,7 @@ def _top_k_abstract(operand: ShapedArray, *, k: int, axis: int) -> list[ShapedAr
     return [ShapedArray(shape, operand.dtype, operand.weak_type), ShapedArray(shape, INT32)]
 
 
+@api_boundary
 def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Array]:
     """The `k` largest elements along an axis, in descending order, and where they stand.
 

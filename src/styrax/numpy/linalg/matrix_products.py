@@ -9,6 +9,7 @@ from typing import Any
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
+from styrax.core.tracing.source import api_boundary
 from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
@@ -98,6 +99,7 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return dot_products.outer(x1, x2)
 
 
+@api_boundary
 def matmul(x1: ArrayLike, x2: ArrayLike, /, *, precision: lax.PrecisionLike = None,
            preferred_element_type: DTypeLike | None = None) -> Array:
     """The matrix product. See `jax.numpy.matmul`."""

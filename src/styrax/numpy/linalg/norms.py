@@ -10,6 +10,7 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
+from styrax.core.tracing.source import api_boundary
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, Axis
 from styrax.transforms.jit import jit_for_all_shapes as jit
@@ -118,6 +119,7 @@ _norm_jit = jit(named(_norm, "norm"), static_argnames=("ord", "axis", "keepdims"
 _norm_dynamic = jit(_norm, static_argnames=("axis", "keepdims"))
 
 
+@api_boundary
 def _norm_entry(x: ArrayLike, ord: int | float | str | None = None, axis: Axis = None, keepdims: bool = False) -> Array:
     axis = tuple(axis) if isinstance(axis, list) else axis
     if hasattr(ord, "aval"):
@@ -128,11 +130,13 @@ def _norm_entry(x: ArrayLike, ord: int | float | str | None = None, axis: Axis =
 norm = named(_norm_entry, "norm", _norm.__doc__)
 
 
+@api_boundary
 def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: int | float | str = "fro") -> Array:
     """The norms of matrices. `ord` as for `norm`."""
     return norm(x, ord=ord, keepdims=keepdims, axis=(-2, -1))
 
 
+@api_boundary
 def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: int | float | str = 2) -> Array:
     """The norms of vectors along one axis, several taken together, or all. `ord` as for `norm`."""
     (x,) = matrices("vector_norm", x)

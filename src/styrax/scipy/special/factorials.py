@@ -8,6 +8,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import concrete_or_error
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike
@@ -221,6 +222,7 @@ def digamma(x: ArrayLike) -> Array:
     return lax.digamma(x)
 
 
+@api_boundary
 def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
     """The n-th derivative of `digamma`. Raises ValueError for n of a complex or bool dtype.
 
