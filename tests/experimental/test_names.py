@@ -22,12 +22,12 @@ APART = ("pallas", "mosaic", "jax2tf", "sparse", "experimental.ffi", "_core", "s
          "source_mapper.", "roofline.", "colocated_python.")
 
 LATER = {
-    "experimental.rnn": "recurrent networks of cuDNN's form",
+    **{f"experimental.rnn.{name}": "the rules of cuDNN's kernels" for name in (
+        "lstm_bwd", "lstm_fwd", "rnn_abstract_eval", "rnn_bwd_abstract_eval", "rnn_bwd_p", "rnn_fwd_p")},
     "experimental.hijax.HiPspec": "types of one's own over meshes",
     "experimental.hijax.TransformedRef": "views of references",
     "experimental.hijax.VJPHiPrimitive": "primitives that are defined by a pullback",
     "experimental.EArray": "arrays of extended dtypes",
-    "experimental.cur_qdd": "states of mutable values of one's own",
     "experimental.primal_tangent_dtype": "dtypes with another dtype for tangents",
 }
 

@@ -8,7 +8,7 @@ over them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, Protocol
 
 from ..core.programs import rules
@@ -16,7 +16,6 @@ from ..core.programs.primitive import Primitive
 from ..core.tracing.staging import trace_to_jaxpr
 from ..core.types.avals import AbstractRef, AbstractValue, ShapedArray, aval_rules
 from ..core.types.effects import control_flow_allowed_effects
-from ..core.types.typing import Object
 from ..transforms.ad import Zero, instantiate_zeros, is_undefined_primal
 
 
@@ -58,10 +57,10 @@ class AvalMutableQDD:
 class Changing(Protocol):
     """A value whose type has a part that changes."""
 
-    def cur_qdd(self) -> Object: ...
+    def cur_qdd(self) -> Hashable: ...
 
 
-def cur_qdd(x: Changing) -> Object:
+def cur_qdd(x: Changing) -> Hashable:
     """The part of a value's type that can change, as it is now: the value's own answer.
 
     Raises AttributeError for values that have none.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.settings import config
-from styrax.core.tracing.source import api_boundary
+from styrax.core.tracing.source import api_boundary, warn
 from styrax.core.types.typing import ArrayLike, Object, PyTree
 
 from .broadcasting import spread
@@ -80,6 +79,17 @@ def vectorize(pyfunc: Callable[..., ArrayLike | tuple[ArrayLike, ...]], *,
     return wrapped
 
 
+def _check_rank_promotion(arrays: Sequence[Array], where: str, signature: str | None) -> None:
+    """Warns or raises for arrays of several ranks where `jax_numpy_rank_promotion` says so."""
+    if config.numpy_rank_promotion.value == "allow":
+        return
+    promotion = (f"operands with shapes {[x.shape for x in arrays]} require rank promotion for {where} with "
+                 f"signature {signature}. Set the jax_numpy_rank_promotion config option to 'allow' to avoid this.")
+    if config.numpy_rank_promotion.value == "raise":
+        raise ValueError(promotion)
+    warn(promotion)
+
+
 def _vectorized(pyfunc: Callable[..., Any], excluded: Collection[int | str], signature: str | None, args: tuple,
                 kwargs: dict[str, Any]) -> Any:
     from styrax.transforms.api import vmap
@@ -115,12 +125,8 @@ def _vectorized(pyfunc: Callable[..., Any], excluded: Collection[int | str], sig
     for x, names in zip(arrays, inputs):
         _bind(sizes, x.shape, names)
     leading = [x.shape[: x.ndim - len(names)] for x, names in zip(arrays, inputs)]
-    if config.numpy_rank_promotion.value != "allow" and len({len(s) for s in leading if s}) > 1:
-        promotion = (f"operands with shapes {[x.shape for x in arrays]} require rank promotion for {where} with "
-                     f"signature {signature}. Set the jax_numpy_rank_promotion config option to 'allow' to avoid this.")
-        if config.numpy_rank_promotion.value == "raise":
-            raise ValueError(promotion)
-        warnings.warn(promotion, stacklevel=3)
+    if len({len(s) for s in leading if s}) > 1:
+        _check_rank_promotion(arrays, where, signature)
     shape = tuple(lax.broadcast_shapes(*leading)) if leading else ()
 
     def checked(*xs: Any) -> Any:
