@@ -10,6 +10,7 @@ import numpy as np
 from ..core.arrays.constants import constant
 from ..core.programs.dead_code import dce_jaxpr
 from ..core.programs.jaxpr import Jaxpr, eval_jaxpr
+from ..core.programs.name_stack import transform_name_stack
 from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import get_aval
 from ..core.trees import tree
@@ -80,7 +81,8 @@ def jvp(fun: Function, primals: PyTree, tangents: PyTree, has_aux: bool = False)
             raise ValueError("jvp called with different primal and tangent shapes;"
                              f"Got primal shape {p_aval.shape} and tangent shape as {t_aval.shape}")
     flat = FlatCall(fun, in_tree, has_aux)
-    outs, tangents_out = jvp_flat(flat, values, directions)
+    with transform_name_stack("jvp"):
+        outs, tangents_out = jvp_flat(flat, values, directions)
     check_outputs(outs[:flat.num_outs])
     n = flat.num_outs
     result = flat.results(outs), tree.tree_unflatten(flat.structure, map(instantiate_zeros, tangents_out[:n]))
@@ -159,7 +161,7 @@ def linearize_call(fun: Callable, values: list[Any], in_tree: tree.PyTreeDef,
     for x in values:
         check_argument(x)
     flat = FlatCall(fun, in_tree, has_aux)
-    outs, record = linearize_flat(flat, values)
+    outs, record = linearize_flat(flat, values, name="jvp")
     n = flat.num_outs
     check_outputs(outs[:n])
     record.outs = record.outs[:n]
@@ -262,13 +264,14 @@ def value_and_grad(fun: Function, argnums: int | Sequence[int] = 0, has_aux: boo
             return fun(*given, **kwargs)
 
         flat = FlatCall(call, in_tree, has_aux)
-        outs, record = linearize_flat(flat, leaves)
+        outs, record = linearize_flat(flat, leaves, name="jvp")
         n = flat.num_outs
         value = flat.results(outs)
         _check_scalar(value, outs[:n])
         check_output("grad", holomorphic, outs[0])
         record.outs = record.outs[:1]
-        cts = transpose_record(record, [_one(outs[0])])
+        with transform_name_stack("transpose"):
+            cts = transpose_record(record, [_one(outs[0])])
         grads = [np.zeros(get_aval(x).shape, dtypes.float0) if ct is None else instantiate_zeros(ct)
                  for x, ct in zip(leaves, cts, strict=True)]
         g = tree.tree_unflatten(in_tree, grads)
@@ -356,7 +359,8 @@ def linear_transpose(fun: Function, *primals: PyTree, reduce_axes: Axes = ()) ->
             if found.shape != aval.shape or found.dtype != aval.dtype:
                 raise TypeError("cotangent type does not match function output, expected "
                                 f"{tuple(closed.out_avals)} but got {cts}")
-        found = backward_pass(jaxpr, closed.consts, [UndefinedPrimal(a) for a in avals], cts)
+        with transform_name_stack("transpose"):
+            found = backward_pass(jaxpr, closed.consts, [UndefinedPrimal(a) for a in avals], cts)
         return tree.tree_unflatten(in_tree, [
             zeros_like_aval(a) if type(ct) is Zero else ct for ct, a in zip(found, avals, strict=True)])
 

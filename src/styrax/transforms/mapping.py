@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
+from ..core.programs.name_stack import transform_name_stack
 from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import get_aval
 from ..core.trees import tree, tree_paths
@@ -98,7 +99,8 @@ def vmap(fun: F, in_axes: int | None | Sequence[PyTree] = 0, out_axes: PyTree = 
         dims = [d if d is None or d >= 0 else d + get_aval(x).ndim for x, d in zip(leaves, dims, strict=True)]
         axis = AxisData(axis_name, size, _names(spmd_axis_name))
         flat = FlatFunction(fun, in_tree)
-        outs, out_dims = batch_flat(flat, leaves, dims, axis)
+        with transform_name_stack("vmap"):
+            outs, out_dims = batch_flat(flat, leaves, dims, axis)
         out_tree = flat.structure
         if type(out_axes) is int:
             wanted: list[Any] = [out_axes] * len(outs)

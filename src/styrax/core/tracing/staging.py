@@ -219,10 +219,14 @@ def trace_to_jaxpr(fun: Callable[..., Sequence[Any]], in_avals: Sequence[Abstrac
     """
     # User functions nest as deep as Python's stack allows: few frames stand between one and the next.
     trace = StagingTrace(debug_info or no_debug_info, state.trace)
+    scopes = source.scopes
+    around = scopes.stack
+    scopes.stack = source.no_scopes  # the equation that the program becomes a part of stands in them
     try:
         with set_current_trace(trace):
             closed = trace.to_jaxpr(fun(*map(trace.new_arg, in_avals)))
     finally:
+        scopes.stack = around
         trace.invalidate()
     if config.check_tracer_leaks.value:
         ref = weakref.ref(trace)
