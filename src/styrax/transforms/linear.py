@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any
 
 from ..core.programs.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr, no_debug_info
+from ..core.programs.name_stack import transform_name_stack
 from ..core.programs.primitive import Primitive
 from ..core.programs.rules import jvps, transposes
-from ..core.programs.name_stack import transform_name_stack
 from ..core.tracing import source
 from ..core.tracing.staging import trace_to_jaxpr
 from ..core.tracing.trace import get_aval, set_current_trace, state
@@ -281,7 +281,7 @@ def _transpose_eqns(pending: Sequence[JaxprEqn], env: dict[Any, Any], linear: se
         if eager:
             results = rule(found if primitive.multiple_results else found[0], *args, **eqn.params)
         else:
-            with source.inherit(eqn.source_info):
+            with source.inherit(eqn.source_info), nullcontext() if eqn.ctx is None else eqn.ctx.manager():
                 results = rule(found if primitive.multiple_results else found[0], *args, **eqn.params)
         for a, ct in zip(eqn.invars, results, strict=True):
             accumulate(a, ct)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ..core.programs import metadata
 from ..core.programs.check import maybe_check
 from ..core.programs.dead_code import has_effects
 from ..core.programs.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr, no_debug_info
@@ -91,12 +92,13 @@ class PartialTrace(Trace):
         many = primitive.multiple_results
         if self.parent.is_eval:
             out_avals, effects = _known_abstract_eval(primitive, atoms, params)
-            place = None
+            place = context = None
         else:
             out_avals, effects = primitive.abstract_eval(*[a.aval for a in atoms], **params)
             place = source.current(current_name_stack()[self.scopes_outside:])
+            context = metadata.current()
         outvars = [Var(a) for a in out_avals] if many else [Var(out_avals)]
-        self.eqns.append(JaxprEqn(atoms, outvars, primitive, params, effects, place))
+        self.eqns.append(JaxprEqn(atoms, outvars, primitive, params, effects, place, context))
         outs = [PartialTracer(self, v) for v in outvars]
         return outs if many else outs[0]
 

@@ -299,7 +299,12 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: PyTree, propagate_sou
                 inherited.info = info or outer
                 scopes.stack = around if info is None else around + info.name_stack
             ins = [v.value if type(v) is Literal else env[v] for v in eqn.invars]
-            out = eqn.primitive.bind(*ins, **eqn.primitive.get_bind_params(eqn.params))
+            params = eqn.primitive.get_bind_params(eqn.params)
+            if eqn.ctx is None or not propagate:
+                out = eqn.primitive.bind(*ins, **params)
+            else:
+                with eqn.ctx.manager():
+                    out = eqn.primitive.bind(*ins, **params)
             if eqn.primitive.multiple_results:
                 env.update(zip(eqn.outvars, out, strict=True))
             else:

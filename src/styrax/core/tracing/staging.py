@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..programs import rules
+from ..programs import metadata, rules
 from ..programs.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, no_debug_info
 from ..programs.primitive import Primitive
 from ..settings import config
@@ -130,7 +130,8 @@ class StagingTrace(Trace):
         """Appends an equation and gives the tracers of its results."""
         many = primitive.multiple_results
         outvars = [Var(a) for a in out_avals] if many else [Var(out_avals)]
-        eqn = JaxprEqn([t.atom for t in tracers], outvars, primitive, params, effects, source.current())
+        eqn = JaxprEqn([t.atom for t in tracers], outvars, primitive, params, effects, source.current(),
+                       metadata.current())
         self.eqns.append(eqn)
         outs = [DynamicJaxprTracer(self, v.aval, v, eqn) for v in outvars]
         return outs if many else outs[0]
