@@ -330,6 +330,7 @@ __all__ = [
     "core_call_lowering", "dense_int_array", "dense_int_elements", "dtype_to_ir_type", "emit_python_callback",
     "flatten_ir_types", "flatten_ir_values", "i32_attr", "i64_attr", "ir", "ir_attribute",  # noqa: F822
     "ir_constant", "ir_constants", "ir_tree_registry", "ir_type_handlers", "jaxpr_subcomp", "lower_fun",
-    "lower_jaxpr_to_fun", "lower_jaxpr_to_module", "lowerable_effects", "make_ir_context", "merge_mlir_modules", "module_to_bytecode", "module_to_string",
+    "lower_jaxpr_to_fun", "lower_jaxpr_to_module", "lowerable_effects",
+    "make_ir_context", "merge_mlir_modules", "module_to_bytecode", "module_to_string",
     "register_constant_handler", "register_lowering", "shape_tensor", "token_type", "unflatten_ir_values_like_types",
 ]
