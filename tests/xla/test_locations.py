@@ -63,7 +63,7 @@ def test_notes_are_attributes_of_the_operations_that_make_the_results():
     assert [e.ctx.xla_metadata for e in noted.trace(1.0).jaxpr.eqns] == [{"c": True}, {"a": "b"}]
     assert 'a = "b"' not in noted.__wrapped__.lower(1.0).as_text()
     gradient = sx.jit(sx.grad(noted)).lower(1.0).as_text()
-    assert gradient.count('"stablehlo.negate"(') == gradient.count('{a = "b"}') - 1 == 1
+    assert all("frontend_attributes" in line for line in gradient.splitlines() if "sine" in line)
     value = sx.jit(lambda x: set_xla_metadata(jnp.exp(x), k=1)).lower(1.0).as_text("hlo")
     assert value.count('exponential(%0), frontend_attributes={k="1"}') == 1
 

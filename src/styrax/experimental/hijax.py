@@ -118,7 +118,6 @@ class HiPrimitive(Primitive):
 
 __all__ = [
     "AbstractRef", "AbstractValue", "AvalMutableQDD", "AvalQDD", "HiPrimitive", "HiType", "MutableHiType",
-    "ShapedArray", "VJPHiPrimitive", "Zero", "aval_method", "aval_property", "control_flow_allowed_effects", "instantiate_zeros",
-    "is_undefined_primal",
-    "register_hitype",
+    "ShapedArray", "VJPHiPrimitive", "Zero", "aval_method", "aval_property", "control_flow_allowed_effects",
+    "instantiate_zeros", "is_undefined_primal", "register_hitype",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ForwardRef, NamedTuple, Protocol
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from ..core.types.typing import AxisName, DTypeLike, PyTree
 
 if TYPE_CHECKING:
     from ..xla.ir_module import IrModule
+else:  # which is a hook
+    IrModule = ForwardRef("IrModule", module="styrax.xla.ir_module")
 
 SEND_TO_HOST_TYPE, RECV_FROM_HOST_TYPE, DEVICE_TO_DEVICE_TYPE = 2, 3, 1  # kinds of channels
 

@@ -64,7 +64,8 @@ def jvp(fun: Function, primals: PyTree, tangents: PyTree, has_aux: bool = False)
                         f"{type(primals).__name__} and {type(tangents).__name__}.")
     values, in_tree = tree.tree_flatten(tuple(primals))
     directions, tangent_tree = tree.tree_flatten(tuple(tangents))
-    if in_tree != tangent_tree:
+    if in_tree != tangent_tree or isinstance(primals, tuple) != isinstance(tangents, tuple):
+        in_tree, tangent_tree = map(tree.tree_structure, (primals, tangents))
         raise TypeError("primal and tangent arguments to jax.jvp must have the same tree structure; primals have tree "
                         f"structure {in_tree} whereas tangents have tree structure {tangent_tree}.")
     for p, t in zip(values, directions, strict=True):

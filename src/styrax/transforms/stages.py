@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ from ..core import hooks
 from ..core.arrays import backends
 from ..core.arrays.devices import Sharding, SingleDeviceSharding
 from ..core.programs.jaxpr import ClosedJaxpr
+from ..core.tracing.errors import JaxRuntimeError
 from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import Tracer, get_aval
 from ..core.trees import tree, tree_paths
@@ -136,10 +137,27 @@ class Lowered(Stage):
         return hooks.HloModule(text(True)) if dialect == "hlo" else hooks.IrModule(text(False), partial(text, True))
 
     def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
+        """The machine code. `compiler_options` are for XLA; ours reads none.
+
+        Raises:
+          JaxRuntimeError: there is no such option.
+        """
+        check_compiler_options(compiler_options or ())
         return Compiled(self._program)
 
     def cost_analysis(self) -> dict[str, float]:
         return self.compile().cost_analysis()
+
+
+def check_compiler_options(names: Iterable[str]) -> None:
+    """Raises JaxRuntimeError for the name of an option that XLA has not either."""
+    for name in names:
+        if not name.startswith("xla_") and name not in _OPTIONS:
+            raise JaxRuntimeError(f"INVALID_ARGUMENT: No such compile option: '{name}'")
+
+
+_OPTIONS = frozenset(("exec_time_optimization_effort", "memory_fitting_effort", "optimization_level",
+                      "memory_fitting_level", "executable_build_options"))
 
 
 def machine_code(code: Any) -> backends.Executable:

@@ -63,8 +63,8 @@ class DynamicJaxprTracer(Tracer):
             index = invars.index(self.atom) if self.atom in invars else len(info.arg_names)
             name = f"is the argument {info.arg_names[index]}" if index < len(info.arg_names) else "was made"
             return f"\nIt {name} {traced}"
-        return (f"\nIt was made by the operation {self.eqn.primitive.name} on line "
-                f"{source.summarize(self.eqn.source_info)} {traced}")
+        return (f"\nIt was created on line {source.summarize(self.eqn.source_info)} by the operation "
+                f"{self.eqn.primitive.name} {traced}")
 
 
 def _repr_aval(aval: Any) -> str:
