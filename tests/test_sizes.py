@@ -57,11 +57,13 @@ def test_functions_are_short():
 
 
 def named_by_jax(path: Path) -> bool:
-    """Whether a module is the one that JAX has by this name, or is a view of one of JAX's internals."""
+    """Whether a module is the one that JAX has by this name, is a view of one of JAX's internals,
+    or belongs to a library of its own in `experimental`."""
     parts = path.relative_to(SOURCE).with_suffix("").parts
     home = Path(find_spec("jax").origin).parent  # type: ignore[union-attr,arg-type]
     public = home.joinpath(*parts)
-    return parts[0] == "compat" or len(parts) == 1 or public.with_suffix(".py").exists() or public.is_dir()
+    elsewhere = parts[0] in ("compat", "experimental") or len(parts) == 1
+    return elsewhere or public.with_suffix(".py").exists() or public.is_dir()
 
 
 def test_no_two_modules_have_one_name():

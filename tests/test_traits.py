@@ -166,7 +166,7 @@ UNSEEN = {"psum", "pmax", "pmin", "custom_lin", "dim_as_value", "check", "io_cal
           "philox4x32", "threefry4x32", "select_and_scatter", "sharding_constraint", "rng_uniform", "rng_bit_generator",
           "iota_2x32_shape", "threefry2x32", "all_gather", "all_to_all", "axis_index", "pbroadcast", "ppermute",
           "reduce_scatter", "fft", "create_token", "after_all", "stage", "empty2", "psend", "precv",
-          "ragged_all_to_all"}
+          "ragged_all_to_all", "xla_metadata_value", "shard_alike", "layout_constraint"}
 
 
 def test_every_primitive_is_seen():

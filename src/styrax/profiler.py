@@ -190,9 +190,9 @@ def device_memory_profile(backend: str | None = None) -> bytes:
       backend: the platform whose arrays are meant; by default all.
     """
     from .placement import live_arrays
-    from .profiles import memory
+    from .profiles import memory_profiles
 
-    return memory.serialize(live_arrays(backend))
+    return memory_profiles.serialize(live_arrays(backend))
 
 
 def save_device_memory_profile(filename: str | os.PathLike, backend: str | None = None) -> None:

@@ -13,7 +13,7 @@ PUBLIC = (
     "experimental experimental.sparse experimental.sparse.bcoo "
     "extend extend.backend extend.core extend.core.primitives extend.linear_util extend.random "
     "extend.source_info_util flatten_util interpreters interpreters.ad interpreters.batching interpreters.mlir "
-    "interpreters.partial_eval interpreters.xla lax lib lib.xla_bridge memory monitoring nn numpy profiler ref "
+    "interpreters.partial_eval interpreters.xla lax lib memory monitoring nn numpy profiler ref "
     "scipy.sparse.linalg sharding stages test_util tree tree_util typing version").split()
 
 ABSENT = """

@@ -22,8 +22,6 @@ APART = ("pallas", "mosaic", "jax2tf", "sparse", "experimental.ffi", "_core", "s
          "source_mapper.", "roofline.", "colocated_python.")
 
 LATER = {
-    "experimental.buffer_callback": "custom calls on buffers",
-    "experimental.serialize_executable": "executables as bytes",
     "experimental.rnn": "recurrent networks of cuDNN's form",
     "experimental.hijax.HiPspec": "types of one's own over meshes",
     "experimental.hijax.TransformedRef": "views of references",
@@ -31,8 +29,6 @@ LATER = {
     "experimental.EArray": "arrays of extended dtypes",
     "experimental.cur_qdd": "states of mutable values of one's own",
     "experimental.primal_tangent_dtype": "dtypes with another dtype for tangents",
-    **{f"scipy.{name}": "transforms of signals" for name in ("fft", "signal.csd", "signal.istft", "signal.stft",
-                                                             "signal.welch")},
 }
 
 

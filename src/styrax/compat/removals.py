@@ -39,7 +39,6 @@ NAMES: dict[str, dict[str, Row]] = {
         "device_put_replicated": (_FORMER + "functions.device_put_replicated", "jax.device_put(x, sharding)"),
         "clear_backends": "jax.clear_caches",
         "KeyArray": "jax.Array",
-        "xla": "jax.interpreters.xla",
     },
     "jax.core": {
         "ConcreteArray": "jax.core.ShapedArray",

@@ -12,6 +12,8 @@ it. The first reader loads the module that provides it, all later ones read an a
 | `serialized` | `core.programs.serial` | `core.programs.jaxpr` | a program as text that can be read back |
 | `BatchTrace` | `transforms.batch` | `core.tracing.introspection` | the class of traces that map |
 | `apply_stateful` | `transforms.jit` | `core.arrays.backends` | runs a primitive with programs or references inside |
+| `device_buffer` | `compat.former.arrays` | `core.arrays.array` | an array on one device, as older releases give it |
+| `device_buffers` | `compat.former.arrays` | `core.arrays.array` | an array on each of its devices |
 | `adapt_trace` | `extend.traces` | `core.tracing.trace` | prepares a library's class of traces |
 | `trace_attribute` | `extend.traces` | `core.tracing.trace` | attributes of traces in older releases |
 | `wrap_function` | `extend.linear_util` | `transforms` | a function as libraries' transformations expect it |
@@ -48,6 +50,7 @@ PROVIDERS = {
     "core.programs.serial": "serialized:to_text",
     "transforms.batch": "BatchTrace",
     "transforms.jit": "apply_stateful:apply_primitive",
+    "compat.former.arrays": "device_buffer device_buffers",
     "extend.traces": "adapt_trace trace_attribute",
     "extend.linear_util": "wrap_function:wrap_init",
     "lax.random_bits.prng": "key_dtypes",

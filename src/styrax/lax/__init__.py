@@ -24,7 +24,7 @@ from .collectives.communication import (
 )
 from .collectives.named_axes import axis_index, axis_index_p, axis_size
 from .collectives.placing import device_put_p, sharding_constraint_p, with_sharding_constraint
-from .collectives.ragged import ragged_all_to_all, ragged_all_to_all_p
+from .collectives.ragged_exchange import ragged_all_to_all, ragged_all_to_all_p
 from .collectives.sends import precv, precv_p, psend, psend_p
 from .control_flow import loop_rules as _loop_rules
 from .control_flow import scan_reverse as _scan_reverse
@@ -33,10 +33,10 @@ from .control_flow.barriers import dce_sink, dce_sink_p, optimization_barrier, o
 from .control_flow.composites import composite, composite_p
 from .control_flow.conditionals import cond, cond_p, switch
 from .control_flow.loops import fori_loop, while_loop, while_p
-from .control_flow.ordering import after_all, after_all_p, create_token, create_token_p
 from .control_flow.platforms import platform_dependent
 from .control_flow.scans import map, scan, scan_p
 from .control_flow.solvers import custom_linear_solve, custom_root, linear_solve_p
+from .control_flow.token_order import after_all, after_all_p, create_token, create_token_p
 from .elementwise.arithmetic import (
     add,
     add_p,

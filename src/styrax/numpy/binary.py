@@ -52,7 +52,7 @@ direct: dict[Callable[..., Any], tuple[Callable[..., Any], frozenset]] = {}
 
 def _binary(name: str, primitive: Callable[..., Any], fast: frozenset, doc: str,
             promote: Callable[..., Any] = promote_args, general: Callable[..., Any] | None = None,
-            example: str = "") -> Callable[[ArrayLike, ArrayLike], Array]:
+            example: str = "", parameters: tuple[str, str] = ("x", "y")) -> Callable[[ArrayLike, ArrayLike], Array]:
     """A row of the tables below.
 
     `primitive` takes two arrays of a dtype in `fast` as they are; others go through `promote` to
@@ -68,6 +68,9 @@ def _binary(name: str, primitive: Callable[..., Any], fast: frozenset, doc: str,
                     return primitive(x, y)
         return general(*promote(name, x, y))
 
+    # the names that the parameters have in JAX
+    function.__code__ = function.__code__.replace(co_varnames=(*parameters, *function.__code__.co_varnames[2:]))
+    function.__annotations__ = {**dict.fromkeys(parameters, "ArrayLike"), "return": "Array"}
     direct[function] = (primitive, fast)
     return named(function, name, f"{doc}\n\n    Elementwise, with NumPy's broadcasting and JAX's promotion. Raises "
                                   "TypeError for what is no array or number, and for shapes that do not broadcast."
@@ -90,10 +93,11 @@ minimum = _binary("minimum", lax.min, _ARITHMETIC, "The smaller of x and y; NaN 
 bitwise_and = _binary("bitwise_and", lax.bitwise_and, _INTEGER | {_BOOL}, "The and of the bits of integers.")
 bitwise_or = _binary("bitwise_or", lax.bitwise_or, _INTEGER | {_BOOL}, "The or of the bits of integers.")
 bitwise_xor = _binary("bitwise_xor", lax.bitwise_xor, _INTEGER | {_BOOL}, "The exclusive or of the bits of integers.")
-true_divide = _binary("true_divide", lax.div, INEXACT, "x / y; integers are divided as floats.", promote_args_inexact)
+true_divide = _binary("true_divide", lax.div, INEXACT, "x1 / x2; integers are divided as floats.", promote_args_inexact,
+                      parameters=("x1", "x2"))
 nextafter = _binary("nextafter", lax.nextafter, INEXACT, "The next float after x towards y.", promote_args_inexact)
-arctan2 = _binary("arctan2", lax.atan2, INEXACT, "The angle of the point (y, x), in (-π, π].",
-                  promote_args_inexact)
+arctan2 = _binary("arctan2", lax.atan2, INEXACT, "The angle of the point (x2, x1), in (-π, π].",
+                  promote_args_inexact, parameters=("x1", "x2"))
 float_power = _binary("float_power", lax.pow, INEXACT, "x to the power y in floats.", promote_args_inexact)
 
 

@@ -51,13 +51,13 @@ add_jaxvals_p = add_any_p
 aval_zeros_likers = aval_zeros
 
 
-def get_primitive_transpose(primitive: Primitive) -> Callable[..., Any]:
+def get_primitive_transpose(p: Primitive) -> Callable[..., Any]:
     """The transpose rule of a primitive. Raises NotImplementedError where it has none."""
     try:
-        return primitive_transposes[primitive]
+        return primitive_transposes[p]
     except KeyError:
         raise NotImplementedError(
-            f"Transpose rule (for reverse-mode differentiation) for '{primitive}' not implemented") from None
+            f"Transpose rule (for reverse-mode differentiation) for '{p}' not implemented") from None
 
 
 __all__ = [

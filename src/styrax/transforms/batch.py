@@ -392,13 +392,13 @@ def moveaxis(x: Any, src: int | None, dst: int) -> Any:
     return hooks.lax.transpose(x, order)
 
 
-def broadcast(x: PyTree, size: Dim, axis: int, mesh_axis: Hashable = None) -> PyTree:
-    """Repeats an array `size` times along a new axis at position `axis`."""
+def broadcast(x: PyTree, sz: Dim, axis: int, mesh_axis: Hashable = None) -> PyTree:
+    """Repeats an array `sz` times along a new axis at position `axis`."""
     aval = get_aval(x)
     if isinstance(aval, AbstractToken):
         return x
     axis = canonicalize_axis(axis, aval.ndim + 1)
-    shape = (*aval.shape[:axis], size, *aval.shape[axis:])
+    shape = (*aval.shape[:axis], sz, *aval.shape[axis:])
     if aval.dtype == dtypes.float0:
         return np.zeros(shape, dtypes.float0)
     return hooks.lax.broadcast_in_dim(x, shape, tuple(i for i in range(len(shape)) if i != axis))
@@ -426,18 +426,18 @@ def matchaxis(axis_name: Any, size: Any, src: int | None, dst: int | None, x: An
 # Rules for the common shapes of primitives
 
 
-def defvectorized(primitive: Primitive) -> None:
+def defvectorized(prim: Primitive) -> None:
     """A primitive of arrays that works element by element: the axis stays where it is."""
 
     def rule(args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> tuple[Any, Any]:
-        return primitive.bind(*args, **params), dims[0]
+        return prim.bind(*args, **params), dims[0]
 
-    batchers[primitive] = rule
+    batchers[prim] = rule
 
 
-def defbroadcasting(primitive: Primitive) -> None:
+def defbroadcasting(prim: Primitive) -> None:
     """A primitive of several arrays of one rank whose axes of size 1 are repeated, or of scalars."""
-    batchers[primitive] = lambda args, dims, **params: broadcast_batcher(primitive, args, dims, **params)
+    batchers[prim] = lambda args, dims, **params: broadcast_batcher(prim, args, dims, **params)
 
 
 def broadcast_batcher(primitive: Primitive, args: Sequence[Any], dims: Sequence[int | None],
@@ -472,7 +472,7 @@ def _align(x: Any, aval: Any, dim: int | None, ndim: int) -> Any:
         x, (aval.shape[dim], *(1,) * ones, *rest), (0, *range(ones + 1, ndim)))
 
 
-def defreducer(primitive: Primitive, ident: PyTree = None) -> None:
+def defreducer(prim: Primitive, ident: PyTree = None) -> None:
     """A reduction of arrays over its parameter `axes`."""
 
     def rule(args: Sequence[Any], dims: Sequence[int | None], *, axes: Sequence[int], **params: Any) -> Any:
@@ -480,11 +480,11 @@ def defreducer(primitive: Primitive, ident: PyTree = None) -> None:
         aligned = [x if d == bdim else broadcast(x, args[0].shape[bdim], bdim) if d is None else moveaxis(x, d, bdim)
                    for x, d in zip(args, dims, strict=True)]
         moved = tuple(a + (a >= bdim) for a in axes)
-        out = primitive.bind(*aligned, axes=moved, **params)
+        out = prim.bind(*aligned, axes=moved, **params)
         out_dim = bdim - sum(a < bdim for a in moved)
-        return out, [out_dim] * len(out) if primitive.multiple_results else out_dim
+        return out, [out_dim] * len(out) if prim.multiple_results else out_dim
 
-    batchers[primitive] = rule
+    batchers[prim] = rule
 
 
 def _add_any_batch(args: Any, dims: Any) -> Any:

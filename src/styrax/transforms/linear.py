@@ -415,13 +415,13 @@ def _transpose_linear(rule: Callable, ct: Any, args: Sequence[Any], params: dict
     return rule(ct, *args, **params)
 
 
-def defbilinear(primitive: Primitive, lhs_rule: Function, rhs_rule: Function) -> None:
+def defbilinear(prim: Primitive, lhs_rule: Function, rhs_rule: Function) -> None:
     """Declares a primitive linear in each of its two arguments.
 
     `lhs_rule(cotangent, x, y, **params)` gives the cotangent of `x` (then an `UndefinedPrimal`),
     `rhs_rule` that of `y`.
     """
-    bind = primitive.bind
+    bind = prim.bind
 
     def by_lhs(t: Any, x: Any, y: Any, **params: Any) -> Any:
         return bind(t, y, **params)
@@ -432,14 +432,14 @@ def defbilinear(primitive: Primitive, lhs_rule: Function, rhs_rule: Function) ->
     def transpose(ct: Any, x: Any, y: Any, **params: Any) -> list[Any]:
         left = type(x) is UndefinedPrimal
         if left == (type(y) is UndefinedPrimal):
-            raise TypeError(f"{primitive} is linear in one argument at a time, not in both or none")
+            raise TypeError(f"{prim} is linear in one argument at a time, not in both or none")
         if type(ct) is Zero:
             return [Zero(x.aval), None] if left else [None, Zero(y.aval)]
         return [lhs_rule(ct, x, y, **params), None] if left else [None, rhs_rule(ct, x, y, **params)]
 
-    primitive.declare(bilinear=True)
-    defjvp(primitive, by_lhs, by_rhs)
-    transposes[primitive] = transpose
+    prim.declare(bilinear=True)
+    defjvp(prim, by_lhs, by_rhs)
+    transposes[prim] = transpose
 
 
 def _transpose_custom_lin(cts: Sequence[Any], *args: Any, num_res: int, nonzero: tuple[bool, ...], bwd: Callable,

@@ -27,13 +27,15 @@ class DeviceBuffer:
         return getattr(self._array, name)
 
 
-def _buffer(array: Array) -> DeviceBuffer:
-    warn("Array.device_buffer", "Array.addressable_data(0), and its device Array.device", 2)
+def device_buffer(array: Array) -> DeviceBuffer:
+    """The array on its one device; warns."""
+    warn("Array.device_buffer", "Array.addressable_data(0), and its device Array.device", 3)
     return DeviceBuffer(array)
 
 
-def _buffers(array: Array) -> list[DeviceBuffer]:
-    warn("Array.device_buffers", "[shard.data for shard in Array.addressable_shards]", 2)
+def device_buffers(array: Array) -> list[DeviceBuffer]:
+    """The array on each of its devices; warns."""
+    warn("Array.device_buffers", "[shard.data for shard in Array.addressable_shards]", 3)
     return [DeviceBuffer(shard.data) for shard in array.addressable_shards]
 
 
@@ -43,7 +45,5 @@ def _called(device: Device) -> Device:
 
 
 def install() -> None:
-    """Gives the classes these attributes."""
-    Array.device_buffer = property(_buffer)  # type: ignore[attr-defined]
-    Array.device_buffers = property(_buffers)  # type: ignore[attr-defined]
+    """Has `Array.device()` work, which was a method once."""
     Device.__call__ = _called  # type: ignore[method-assign,assignment]

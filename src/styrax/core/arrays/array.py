@@ -127,6 +127,16 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
         return None
 
     @property
+    def device_buffer(self) -> Any:
+        """The array on its one device, by a name that JAX has removed."""
+        return hooks.device_buffer(self)
+
+    @property
+    def device_buffers(self) -> list[Any]:
+        """The array on each of its devices, by a name that JAX has removed."""
+        return hooks.device_buffers(self)
+
+    @property
     def __cuda_array_interface__(self) -> Any:
         raise AttributeError("__cuda_array_interface__ is only defined for GPU buffers.")
 

@@ -32,7 +32,7 @@ def maybe_check(program: Any) -> Any:
     return program
 
 
-def check_jaxpr(program: Jaxpr | ClosedJaxpr) -> None:
+def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
     """Checks a program and those inside it.
 
     Raises:
@@ -40,9 +40,9 @@ def check_jaxpr(program: Jaxpr | ClosedJaxpr) -> None:
         primitive gives for its operands, an inner program does not fit its equation, or an effect is
         missing. The message shows the equation and the user's line.
     """
-    jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
-    if isinstance(program, ClosedJaxpr):
-        _check_consts(program)
+    if isinstance(jaxpr, ClosedJaxpr):
+        _check_consts(jaxpr)
+        jaxpr = jaxpr.jaxpr
     if jaxpr.cache.get("checked"):
         return
     scope: set[Var] = set()

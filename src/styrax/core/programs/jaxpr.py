@@ -339,9 +339,9 @@ def last_used(jaxpr: Jaxpr) -> dict[JaxprEqn, list[Var]]:
     return last
 
 
-def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
+def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:
     """A program as a function of its inputs, one after another; it gives the list of the results."""
-    return lambda *args: eval_jaxpr(closed.jaxpr, closed.consts, *args)
+    return lambda *args: eval_jaxpr(closed_jaxpr.jaxpr, closed_jaxpr.consts, *args)
 
 
 def close_jaxpr(jaxpr: Jaxpr) -> ClosedJaxpr:

@@ -380,14 +380,14 @@ def to_concrete_value(x: Any) -> Any:
     return x.to_concrete_value() if isinstance(x, Tracer) else x
 
 
-def concrete_or_error(force: Callable[[Any], Any] | None, x: PyTree, context: str = "") -> PyTree:
-    """`force(x)` for a concrete value.
+def concrete_or_error(force: Callable[[Any], Any] | None, val: PyTree, context: str = "") -> PyTree:
+    """`force(val)` for a concrete value.
 
     Raises ConcretizationTypeError, with `context` telling what needed the value, for an abstract one.
     """
-    if isinstance(x, Tracer):
-        value = x.to_concrete_value()
+    if isinstance(val, Tracer):
+        value = val.to_concrete_value()
         if value is None:
-            raise errors.ConcretizationTypeError(x, context)
-        x = value
-    return x if force is None else force(x)
+            raise errors.ConcretizationTypeError(val, context)
+        val = value
+    return val if force is None else force(val)

@@ -16,7 +16,7 @@ from styrax.core.types.avals import ShapedArray, abstract_token
 from .axis_reductions import pmax_p, pmin_p, psum_p
 from .communication import all_gather_p, all_to_all_p, pbroadcast_p, ppermute_p, reduce_scatter_p
 from .named_axes import axis_index_p, refuse_names
-from .ragged import ragged_all_to_all_p
+from .ragged_exchange import ragged_all_to_all_p
 from .sends import precv_p, psend_p
 
 UINT32 = np.dtype(np.uint32)

@@ -14,7 +14,7 @@ from styrax.core.programs.jaxpr import ClosedJaxpr, eval_jaxpr
 from styrax.core.programs.primitive import Primitive
 from styrax.core.programs.traits import Control
 from styrax.core.settings import config
-from styrax.core.tracing.source import api_boundary
+from styrax.core.tracing.source import hide_frames
 from styrax.core.tracing.trace import concrete_or_error, get_aval
 from styrax.core.trees import tree
 from styrax.core.types import dtypes
@@ -46,7 +46,6 @@ cond_p.higher_order = True
 _no_operand = object()
 
 
-@api_boundary
 def switch(index: ArrayLike, branches: Sequence[Callable[..., Any]], *operands: PyTree,
            operand: PyTree = _no_operand) -> PyTree:
     """Applies the branch of number `index` to the operands.
@@ -70,29 +69,32 @@ def switch(index: ArrayLike, branches: Sequence[Callable[..., Any]], *operands: 
       >>> jax.lax.switch(1, [lambda x: x, lambda x: 10 * x], 3)
       Array(30, dtype=int32, weak_type=True)
     """
-    if operand is not _no_operand:
-        if operands:
-            raise TypeError("if 'operand' keyword is passed then no positional operands can be passed")
-        operands = (operand,)
-    branches = tuple(branches) if isinstance(branches, (list, tuple)) else branches
-    if not isinstance(branches, tuple) or not all(map(callable, branches)):
-        raise TypeError("lax.switch: branches argument should be a sequence of callables.")
-    aval = _scalar_aval(index, "Branch index must be scalar")
-    if not dtypes.issubdtype(aval.dtype, np.integer):
-        raise TypeError(f"Index type must be an integer, got {index} as {aval.dtype.name}")
-    if not branches:
-        raise ValueError("Empty branch sequence")
-    if len(branches) == 1:
-        return branches[0](*operands)
-    last = np.int32(len(branches) - 1)
-    index = lax.clamp(np.int32(0), lax.convert_element_type(index, np.int32), last)
-    if config.config.jax_disable_jit:
-        return branches[int(concrete_or_error(None, index))](*operands)
-    names = [f"branch {i}" if i == 0 else f"branch{i}" for i in range(len(branches))]
-    return _bind_branches("switch", index, branches, names, operands)
+    try:  # (a boundary in place: conditionals nest deep, and a wrapper is one frame more a level)
+        if operand is not _no_operand:
+            if operands:
+                raise TypeError("if 'operand' keyword is passed then no positional operands can be passed")
+            operands = (operand,)
+        branches = tuple(branches) if isinstance(branches, (list, tuple)) else branches
+        if not isinstance(branches, tuple) or not all(map(callable, branches)):
+            raise TypeError("lax.switch: branches argument should be a sequence of callables.")
+        aval = _scalar_aval(index, "Branch index must be scalar")
+        if not dtypes.issubdtype(aval.dtype, np.integer):
+            raise TypeError(f"Index type must be an integer, got {index} as {aval.dtype.name}")
+        if not branches:
+            raise ValueError("Empty branch sequence")
+        if len(branches) == 1:
+            return branches[0](*operands)
+        last = np.int32(len(branches) - 1)
+        index = lax.clamp(np.int32(0), lax.convert_element_type(index, np.int32), last)
+        if config.config.jax_disable_jit:
+            return branches[int(concrete_or_error(None, index))](*operands)
+        names = [f"branch {i}" if i == 0 else f"branch{i}" for i in range(len(branches))]
+        return _bind_branches("switch", index, branches, names, operands)
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
-@api_boundary
 def cond(pred: ArrayLike, true_fun: Function, false_fun: Function, *operands: PyTree,
          operand: PyTree = _no_operand) -> PyTree:
     """Applies `true_fun` to the operands if `pred` holds, `false_fun` otherwise.
@@ -118,31 +120,35 @@ def cond(pred: ArrayLike, true_fun: Function, false_fun: Function, *operands: Py
       >>> jax.lax.cond(True, lambda x: x + 1, lambda x: x - 1, 3)
       Array(4, dtype=int32, weak_type=True)
     """
-    if not (callable(true_fun) and callable(false_fun)):
-        if len(operands) == 2 and callable(false_fun) and callable(operands[1]) and not callable(operands[0]):
-            # cond(pred, true_operand, true_fun, false_operand, false_fun)
-            true_operand, true_fun, (false_operand, false_fun) = true_fun, false_fun, operands
-            return cond(
-                pred, lambda xs: true_fun(xs[0]), lambda xs: false_fun(xs[1]), (true_operand, false_operand)
-            )
-        raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
-    if operand is not _no_operand:
-        if operands:
-            raise TypeError("if 'operand' keyword is passed then no positional operands can be passed")
-        operands = (operand,)
-    if pred is None:
-        raise TypeError("cond predicate is None")
-    aval = _scalar_aval(pred, "Pred must be a scalar")
-    if not (aval.dtype == np.bool_ or dtypes.issubdtype(aval.dtype, np.number)) or dtypes.issubdtype(
-        aval.dtype, np.complexfloating
-    ):
-        raise TypeError(f"Pred type must be either boolean or number, got {aval.dtype.name}.")
-    if config.config.jax_disable_jit:
-        return (true_fun if bool(concrete_or_error(None, pred)) else false_fun)(*operands)
-    if aval.dtype != np.bool_:
-        pred = lax.ne(pred, np.zeros((), aval.dtype)[()])
-    index = lax.convert_element_type(pred, np.int32)
-    return _bind_branches("cond", index, (true_fun, false_fun), ("true_fun", "false_fun"), operands)
+    try:  # (a boundary in place: conditionals nest deep, and a wrapper is one frame more a level)
+        if not (callable(true_fun) and callable(false_fun)):
+            if len(operands) == 2 and callable(false_fun) and callable(operands[1]) and not callable(operands[0]):
+                # cond(pred, true_operand, true_fun, false_operand, false_fun)
+                true_operand, true_fun, (false_operand, false_fun) = true_fun, false_fun, operands
+                return cond(
+                    pred, lambda xs: true_fun(xs[0]), lambda xs: false_fun(xs[1]), (true_operand, false_operand)
+                )
+            raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
+        if operand is not _no_operand:
+            if operands:
+                raise TypeError("if 'operand' keyword is passed then no positional operands can be passed")
+            operands = (operand,)
+        if pred is None:
+            raise TypeError("cond predicate is None")
+        aval = _scalar_aval(pred, "Pred must be a scalar")
+        if not (aval.dtype == np.bool_ or dtypes.issubdtype(aval.dtype, np.number)) or dtypes.issubdtype(
+            aval.dtype, np.complexfloating
+        ):
+            raise TypeError(f"Pred type must be either boolean or number, got {aval.dtype.name}.")
+        if config.config.jax_disable_jit:
+            return (true_fun if bool(concrete_or_error(None, pred)) else false_fun)(*operands)
+        if aval.dtype != np.bool_:
+            pred = lax.ne(pred, np.zeros((), aval.dtype)[()])
+        index = lax.convert_element_type(pred, np.int32)
+        return _bind_branches("cond", index, (true_fun, false_fun), ("true_fun", "false_fun"), operands)
+    except Exception as error:
+        hide_frames(error)
+        raise
 
 
 def _scalar_aval(x: Any, what: str) -> Any:
