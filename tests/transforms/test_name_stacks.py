@@ -91,6 +91,7 @@ PROGRAMS = {
     "scan": loop,
     "grad of scan": lambda jax: jax.grad(loop(jax)),
     "cond": branch,
+    "checkpoint": lambda jax: lambda x: jax.tree.leaves(jax.vjp(jax.checkpoint(lambda x: inner(jax, x)), x)[0]),
 }
 
 
@@ -116,3 +117,11 @@ def test_scopes_are_closed_after_an_error():
         with pytest.raises(RuntimeError, match="stop"), styrax.named_scope("outside"):
             transformed(fails)(styrax.numpy.ones(2))
         assert str(current_name_stack()) == ""
+
+
+def test_what_is_computed_again_says_so():
+    import styrax
+
+    program = styrax.make_jaxpr(styrax.grad(styrax.checkpoint(lambda x: inner(styrax, x))))(1.0)
+    (inside,) = (lines for lines in scopes(program) if isinstance(lines, list))
+    assert inside == [("cos", "rematted_computation/foo"), ("mul", "foo"), ("mul", "foo")]

@@ -44,6 +44,7 @@ CASES = {
     "traced again": (lambda sx: guarded(sx, "no_tracing", 1, 1.0), "re-tracing function .* 'no_tracing' is set"),
     "executed": (lambda sx: guarded(sx, "no_execution", 1, 1), "the no_execution config option is set"),
     "float0": (lambda sx: np.zeros((), sx.dtypes.float0) + sx.numpy.ones(()), "float0s do not support any operations"),
+    "float0 in lax": (lambda sx: sx.lax.add(np.zeros((), sx.dtypes.float0), 1.0), "Called add with a float0"),
     "masked": (lambda sx: sx.jit(lambda x: x)(MASKED), "numpy masked arrays are not supported"),
     "masked on its way": (lambda sx: sx.device_put(MASKED), "numpy masked arrays are not supported"),
     "sharding of a tracer": (lambda sx: sx.jit(lambda x: x.sharding)(sx.numpy.ones(2)), "use `jax.typeof"),

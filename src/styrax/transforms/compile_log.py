@@ -85,9 +85,12 @@ def _differences(signature: Signature, key: Key, old: Key) -> list[str]:
     names = now.flat.info(now.avals).arg_names
     for name, a, b in zip(names, now.avals, before.avals):
         if a != b:
-            weak = ("https://docs.jax.dev/en/latest/type_promotion.html#weak-types"
-                    if a.weak_type != b.weak_type else "")
-            lines.append(f"  * at {name}, now {_type(a)} and before {_type(b)}{weak}")
+            now_type, before_type = (x.str_short(short_dtypes=True) for x in (a, b))
+            if a.weak_type != b.weak_type:
+                now_type += f"{{weak_type={a.weak_type}}}"
+                before_type += (f"{{weak_type={b.weak_type}}} "
+                                "https://docs.jax.dev/en/latest/type_promotion.html#weak-types")
+            lines.append(f"  * at {name}, now {now_type} and before {before_type}")
     if lines:
         return ["  different input types:", *lines]
     contexts = [next((part for part in (k[0] if isinstance(k[0], tuple) else ()) if type(part) is TraceContext), k[0])
@@ -100,7 +103,3 @@ def _differences(signature: Signature, key: Key, old: Key) -> list[str]:
 def _static(call: Call) -> str:
     values = [repr(value) for _, value in call.flat.fixed]
     return ", ".join([*values, *(f"{name}: {value!r}" for name, value in call.flat.named)])
-
-
-def _type(aval: Any) -> str:
-    return f"{aval.str_short(short_dtypes=True)}{{weak_type={aval.weak_type}}}"

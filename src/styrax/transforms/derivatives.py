@@ -104,6 +104,11 @@ class LinearMap:
         self.out_avals = out_avals
         self.nonzero_out = nonzero_out
 
+    @property
+    def args(self) -> tuple[Jaxpr, Sequence[Any], Sequence[Any]]:
+        """What it consists of, the program first, as tools read it off a `functools.partial`."""
+        return self.jaxpr, self.in_avals, self.out_avals
+
     def __call__(self, residuals: Sequence[Any], *tangents: Any) -> Any:
         leaves, in_tree = tree.tree_flatten(tangents)
         if in_tree != self.in_tree:

@@ -253,7 +253,7 @@ class PjitFunction(Generic[P, R]):
         if config.no_tracing.value:
             raise RuntimeError(f"re-tracing function {describe_function(self._fun)} for `jit`, but 'no_tracing' is set")
         if config.explain_cache_misses.value:
-            compile_log.explain_miss(self._fun, self._signature, key, self._programs)
+            compile_log.explain_miss(self._fun, self._signature, key, list(self._programs))
         program = self._trace(key)
         if known is not None:
             program.code = known.code

@@ -25,7 +25,7 @@ class EquationContext:
 
     def manager(self) -> Setting:
         """Context manager: equations written inside are written under the same."""
-        return notes(self._notes)
+        return Setting(notes, self._notes)
 
 
 def current() -> EquationContext | None:
@@ -37,4 +37,4 @@ def current() -> EquationContext | None:
 def extended(changes: dict[str, Note | None]) -> Setting:
     """Context manager: further notes are in force inside; a note of None takes one back."""
     found = {**dict(notes.value or ()), **changes}
-    return notes(tuple((name, note) for name, note in sorted(found.items()) if note is not None))
+    return Setting(notes, tuple((name, note) for name, note in sorted(found.items()) if note is not None))
