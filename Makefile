@@ -8,12 +8,13 @@ NAMES ?=
 AGAINST ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bounds bench check docs clean
+.PHONY: help demo test bounds fuzz bench check docs clean
 
 help:
 	@echo "make demo    train two networks on handwritten digits with Styrax (about a minute)"
 	@echo "make test    run the tests"
 	@echo "make bounds  run the tests with every access of compiled code checked"
+	@echo "make fuzz    compare random programs with JAX's; SEED=1 COUNT=5000 SECONDS=600 FOLDER=.fuzz/1, which is resumed"
 	@echo "make bench   compare speed with JAX; NAMES='softmax digits' picks workloads"
 	@echo "make bench AGAINST=commit  compare speed with that commit's tree; also with NAMES, QUICK=1,"
 	@echo "             PAIRS=8 (processes for each row), SECONDS=60 (in which a row gets more, while it is unclear)"
@@ -41,6 +42,10 @@ test: $(VENV)/test.stamp
 
 bounds: $(VENV)/test.stamp
 	STYRAX_DEBUG=bounds $(BIN)/python -m pytest -n 2 -q tests
+
+fuzz: $(VENV)/test.stamp
+	$(BIN)/python -m tests.fuzz $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT)) \
+	    $(if $(SECONDS),--seconds $(SECONDS)) $(if $(FOLDER),--folder $(FOLDER))
 
 # JAX is installed for comparisons with it only.
 bench: $(VENV)/$(if $(AGAINST),demo,test).stamp

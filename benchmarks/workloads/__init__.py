@@ -14,6 +14,7 @@ FAMILIES = (
     "contractions",
     "convolutions",
     "fourier",
+    "kernels",
     "training",
     "dispatch",
 )

@@ -15,6 +15,7 @@ from .extend.linear_util import Store, WrappedFun, transformation2, transformati
 from .transforms.flattening import FlatFunction, positional, with_fixed
 from .transforms.mapping import flatten_axes as _flatten_axes
 from .transforms.naming import argument_names
+from .transforms.signature import inferred
 from .transforms.tracing import abstractify as shaped_abstractify
 
 
@@ -110,6 +111,12 @@ def donation_vector(donate_argnums: Iterable[int], donate_argnames: Iterable[str
     return tuple(marks)
 
 
+def infer_argnums_and_argnames(sig: Signature, argnums: int | Iterable[int] | None,
+                               argnames: str | Iterable[str] | None) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Positions and names of chosen parameters: where one is None, inferred from the other."""
+    return inferred(list(sig.parameters.values()), argnums, argnames)
+
+
 def rebase_donate_argnums(donate_argnums: Iterable[int], static_argnums: Iterable[int]) -> tuple[int, ...]:
     """Positions of donated arguments, counted without the static ones. ValueError for one that is both."""
     static = sorted(set(static_argnums))
@@ -132,5 +139,5 @@ def safe_map(f: Function, *sequences: Sequence[Any]) -> list[Any]:
 
 __all__ = [
     "argnums_partial", "debug_info", "donation_vector", "flatten_axes", "flatten_fun", "flatten_fun_nokwargs",
-    "rebase_donate_argnums", "safe_map", "shaped_abstractify",
+    "infer_argnums_and_argnames", "rebase_donate_argnums", "safe_map", "shaped_abstractify",
 ]

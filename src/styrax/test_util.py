@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from .core.trees import tree
 from .core.types import dtypes
-from .core.types.typing import Function
+from .core.types.typing import DTypeLike, Function
+
+Tolerance = float | Mapping[DTypeLike, float]  # for all values, or by dtype
 
 # how far a derivative may be off, relative and absolute, and the step of the differences, by bits of precision
 _TOLERANCE = {"float16": 1e-1, "bfloat16": 2e-1, "float32": 1e-2, "complex64": 1e-2, "float64": 1e-5,
@@ -28,6 +30,14 @@ def _is_inexact(x: Any) -> bool:
 def _coarsest(table: dict[str, float], *trees: Any) -> float:
     found = [table[_name(x)] for t in trees for x in tree.tree_leaves(t) if _name(x) in table]
     return max(found, default=1e-5)
+
+
+def _tolerance(given: Tolerance | None, *trees: Any) -> float:
+    """The tolerance for values of these trees: the given one, or the coarsest of what their dtypes have."""
+    if given is not None and not isinstance(given, Mapping):
+        return given
+    named = {np.dtype(dtype).name: bound for dtype, bound in (given or {}).items()}
+    return _coarsest({**_TOLERANCE, **named}, *trees)
 
 
 def _random_like(rng: np.random.RandomState, x: Any) -> Any:
@@ -81,8 +91,8 @@ def _inner(a: Any, b: Any) -> Any:
     return total
 
 
-def check_jvp(f: Function, f_jvp: Function, args: Sequence[Any], atol: float | None = None, rtol: float | None = None,
-              eps: float | None = None, err_msg: str = "") -> None:
+def check_jvp(f: Function, f_jvp: Function, args: Sequence[Any], atol: Tolerance | None = None,
+              rtol: Tolerance | None = None, eps: float | None = None, err_msg: str = "") -> None:
     """Checks `f_jvp(args, tangents) -> (values, tangents)` against differences of `f`, in a random direction.
 
     Raises:
@@ -93,14 +103,14 @@ def check_jvp(f: Function, f_jvp: Function, args: Sequence[Any], atol: float | N
     tangents = tree.tree_map(lambda x: _random_like(rng, x), tuple(args))
     values, out_tangents = f_jvp(tuple(args), tangents)
     wanted = f(*args)
-    tol = _coarsest(_TOLERANCE, wanted, args)
-    atol, rtol = (tol if t is None else t for t in (atol, rtol))
-    _assert_close(values, wanted, atol, rtol, f"{err_msg} value of the JVP".strip())
-    _assert_close(out_tangents, _difference(f, args, tangents, step), atol, rtol, f"{err_msg} JVP tangent".strip())
+    absolute, relative = _tolerance(atol, wanted, args), _tolerance(rtol, wanted, args)
+    _assert_close(values, wanted, absolute, relative, f"{err_msg} value of the JVP".strip())
+    _assert_close(out_tangents, _difference(f, args, tangents, step), absolute, relative,
+                  f"{err_msg} JVP tangent".strip())
 
 
-def check_vjp(f: Function, f_vjp: Function, args: Sequence[Any], atol: float | None = None, rtol: float | None = None,
-              eps: float | None = None, err_msg: str = "") -> None:
+def check_vjp(f: Function, f_vjp: Function, args: Sequence[Any], atol: Tolerance | None = None,
+              rtol: Tolerance | None = None, eps: float | None = None, err_msg: str = "") -> None:
     """Checks `f_vjp(*args) -> (values, pull)` against differences of `f`, in random directions.
 
     Raises:
@@ -110,21 +120,20 @@ def check_vjp(f: Function, f_vjp: Function, args: Sequence[Any], atol: float | N
     rng = np.random.RandomState(0)
     values, pull = f_vjp(*args)
     wanted = f(*args)
-    tol = _coarsest(_TOLERANCE, wanted, args)
-    atol, rtol = (tol if t is None else t for t in (atol, rtol))
-    _assert_close(values, wanted, atol, rtol, f"{err_msg} value of the VJP".strip())
+    absolute, relative = _tolerance(atol, wanted, args), _tolerance(rtol, wanted, args)
+    _assert_close(values, wanted, absolute, relative, f"{err_msg} value of the VJP".strip())
     tangents = tree.tree_map(lambda x: _random_like(rng, x), tuple(args))
     out_tangents = _difference(f, args, tangents, step)
     cotangents = tree.tree_map(lambda x: _random_like(rng, x), wanted)
     conjugated = tree.tree_map(lambda x: x if dtypes.dtype(x) == dtypes.float0 else np.conj(x), cotangents)
     pulled = tree.tree_map(lambda x: x if dtypes.dtype(x) == dtypes.float0 else np.conj(np.asarray(x)),
                            pull(conjugated))
-    _assert_close(_inner(tangents, pulled), _inner(out_tangents, cotangents), atol, rtol,
+    _assert_close(_inner(tangents, pulled), _inner(out_tangents, cotangents), absolute, relative,
                   f"{err_msg} VJP cotangent projection".strip())
 
 
 def check_grads(f: Function, args: Sequence[Any], order: int, modes: Sequence[str] = ("fwd", "rev"),
-                atol: float | None = None, rtol: float | None = None, eps: float | None = None) -> None:
+                atol: Tolerance | None = None, rtol: Tolerance | None = None, eps: float | None = None) -> None:
     """Checks the derivatives of a function against finite differences, in one random direction each.
 
     Args:
@@ -132,7 +141,7 @@ def check_grads(f: Function, args: Sequence[Any], order: int, modes: Sequence[st
       args: where to check it.
       order: derivatives up to this order are checked.
       modes: "fwd" for forward mode, "rev" for reverse mode.
-      atol, rtol: how far derivatives may be off; by dtype by default.
+      atol, rtol: how far derivatives may be off, for all dtypes or some of them; by default, what their dtypes allow.
       eps: the step of the differences.
 
     Raises:

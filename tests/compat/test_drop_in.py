@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import textwrap
 
 import pytest
@@ -216,3 +218,24 @@ def test_removed_names():
             print(jnp.arange(2.0).dtype)
         """)
     assert out == ["{'a': 2} [1, 2] cpu", "float64"]
+
+
+def test_modules_in_use_are_listed_by_both_names():
+    """Wherever the module was loaded first: before the drop-in, by attribute, or by another module of ours."""
+    assert script("""
+        import styrax.tree_util
+        import jax, sys
+        assert sys.modules["jax.tree_util"] is jax.tree_util
+        jax.nn.initializers, jax.stages
+        for name in ("nn", "nn.initializers", "stages", "version"):
+            assert sys.modules["jax." + name] is sys.modules["styrax." + name], name
+        print(len([name for name in sys.modules if name.startswith("jax.core.")]))
+        """) == ["0"]
+
+
+def test_loaded_modules_are_those_of_jax():
+    from styrax.compat.finder import LOADED
+
+    text = 'import jax, sys; print(*sorted(m for m in sys.modules if m.startswith("jax.") and "_src" not in m))'
+    found = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True).stdout.split()
+    assert {f"jax.{name}" for name in LOADED} == {*found}

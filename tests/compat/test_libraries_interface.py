@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import importlib
+import inspect
+import pickle
 import pkgutil
 
 import numpy as np
@@ -305,6 +307,11 @@ def test_check_grads():
     with pytest.raises(AssertionError, match="JVP"):
         check_grads(wrong, (1.0,), 1)
 
+    table = {np.float32: 3.0, np.dtype("float64"): 1e-9}  # by dtype: what the arguments do not have does not count
+    check_grads(wrong, (np.float32(1.0),), 1, atol=table, rtol={})
+    with pytest.raises(AssertionError, match="JVP"):
+        check_grads(wrong, (np.float32(1.0),), 1, atol={np.float64: 3.0}, rtol={np.float32: 1e-3})
+
 
 def test_profiler_and_monitoring(tmp_path):
     import gzip
@@ -570,3 +577,124 @@ def test_rules_are_given_tuples(table, several):
     jax.jvp(f, (x, x), (x, x))
     jax.make_jaxpr(jax.grad(lambda x: jax.jit(f)(x, x).sum()))(x)
     assert told == [(tuple, tuple, (0, None)), (tuple, tuple, (0, 0)), (tuple, tuple, 2), (tuple, tuple, 2)]
+
+
+def several(x, y, *rest, z=1, **others):
+    return x
+
+
+def only_positional(x, y, /, *, z=1):
+    return x
+
+
+@pytest.mark.parametrize("fun", [several, only_positional, lambda: 0], ids=["several", "positional", "none"])
+@pytest.mark.parametrize(("nums", "names"), [(None, None), (1, None), ((0, 1), None), ((), None), (None, "y"),
+                                             (None, ("z", "x")), ((0,), ("z",)), ((5,), None)])
+def test_parameters_are_inferred(fun, nums, names):
+    from jax._src import api_util as wanted
+
+    signature = inspect.signature(fun)
+    assert api_util.infer_argnums_and_argnames(signature, nums, names) == \
+        wanted.infer_argnums_and_argnames(signature, nums, names)
+
+
+def test_modules_of_colocated_python():
+    func, serialization = (importlib.import_module(f"styrax.experimental.colocated_python.{name}")
+                           for name in ("func", "serialization"))
+    assert func.colocated_python is jax.experimental.colocated_python.colocated_python
+    devices = serialization.DeviceList(jax.devices())
+    assert pickle.loads(pickle.dumps(devices)) == tuple(jax.devices())
+
+
+@pytest.mark.parametrize(("prefix", "full", "is_leaf"), [
+    ({"a": 1}, {"a": {"x": None, "y": 2}}, None),
+    ({"a": 1}, {"a": {"x": None, "y": 2}}, lambda x: x is None),
+    (None, {"a": {"x": None, "y": 2}}, lambda x: x is None),
+    ((1, None), (None, (3, None)), lambda x: x is None),
+    ((1, 2), (5, [None, 6]), lambda x: x == 2),
+    ([], [], None),
+])
+def test_leaves_of_a_prefix(prefix, full, is_leaf):
+    from jax._src import tree_util as wanted
+
+    from styrax.compat.internals import tree_util
+
+    assert tree_util.broadcast_prefix(prefix, full, is_leaf) == wanted.broadcast_prefix(prefix, full, is_leaf)
+    assert tree_util.tree_leaves is jax.tree_util.tree_leaves
+
+
+def test_specifications_for_results_without_arrays():
+    mesh = jax.make_mesh((1,), ("m",))
+    spec = jax.P("m")
+
+    def f(a, b):
+        return {"x": a["x"], "none": None}, None
+
+    a = {"x": X, "none": None}
+    mapped = jax.shard_map(f, mesh=mesh, in_specs=(spec, None), out_specs=(spec, jax.P()))
+    for g in (mapped, jax.jit(mapped)):
+        out, none = g(a, None)
+        np.testing.assert_array_equal(out["x"], X)
+        assert out["none"] is none is None
+    assert mapped(a, None)[0]["x"].sharding == jax.NamedSharding(mesh, spec)
+    with mesh:
+        sharding = jax.NamedSharding(mesh, spec)
+        assert jax.device_put([X, (None, X)], [sharding, sharding])[1][0] is None
+        assert lax.with_sharding_constraint([X, (None, X)], [None, sharding])[1][0] is None
+
+
+def test_what_can_change_of_a_type():
+    import jax as wanted
+    from jax.experimental import cur_qdd as wanted_cur_qdd
+
+    class Box:
+        def __init__(self, leaves):
+            self.leaves = leaves
+
+        def cur_qdd(self):
+            return [x.shape for x in self.leaves]
+
+    for ours, theirs in ((jax.experimental.cur_qdd, jax), (wanted_cur_qdd, wanted)):
+        box = Box([theirs.numpy.ones(2)])
+        assert ours(box) == [(2,)]
+        box.leaves.append(theirs.numpy.ones(()))
+        assert ours(box) == [(2,), ()]
+        with pytest.raises(AttributeError):
+            ours(theirs.numpy.ones(2))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "complex64", "int32"])
+@pytest.mark.parametrize("off", [0.0, 0.3, 2.0, 5.0])
+def test_values_are_close_by_their_precision(dtype, off):
+    from jax._src import public_test_util as wanted
+
+    from styrax.compat.internals import public_test_util
+
+    dtype = jnp.dtype(dtype)
+    step = {2: 1e-2 if dtype == jnp.bfloat16 else 1e-3, 4: 1e-6, 8: 1e-6}[dtype.itemsize]
+    a = {"x": np.zeros(3, dtype)}
+    b = {"x": np.full(3, off if dtype == np.int32 else off * step).astype(dtype)}
+
+    def passes(check):
+        try:
+            check(a, b)
+        except AssertionError:
+            return False
+        return True
+
+    assert passes(public_test_util.check_close) == passes(wanted.check_close)
+
+
+def test_manager_of_checkpoints():
+    serialization = importlib.import_module("styrax.experimental.array_serialization.serialization")
+    base = serialization.GlobalAsyncCheckpointManagerBase
+    with pytest.raises(TypeError, match="abstract"):
+        base()
+    assert base.__abstractmethods__ == {"serialize", "deserialize", "wait_until_finished", "check_for_errors"}
+
+
+def test_modules_that_checkpoints_import():
+    programs = importlib.import_module("styrax.extend.ifrt_programs")
+    assert not hasattr(programs.ifrt_programs, "make_plugin_program")
+    assert jax.interpreters.pxla is importlib.import_module("styrax.interpreters.pxla")
+    assert isinstance(jax.devices()[0].client.runtime_type, str)

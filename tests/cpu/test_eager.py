@@ -13,6 +13,7 @@ from styrax.core.programs.primitive import Primitive
 from styrax.core.types.dims import Dim, NotGeneric, Recorder
 from styrax.cpu.client import backend
 from styrax.numpy.indexing import _static_slice
+from styrax.transforms.jit import jit_for_all_shapes
 
 
 def primitive(name: str, lowering) -> Primitive:
@@ -96,3 +97,25 @@ def test_sizes_times_floats_are_numbers():
     n = recorder.symbol(0)
     assert (0.5 * n, n * 0.5, n + 0.5, 0.5 + n, n - 0.5, 0.5 - n) == (3.0, 3.0, 6.5, 6.5, 5.5, -5.5)
     assert not recorder.admits([7]), "a size that became a number is fixed"
+
+
+@pytest.mark.parametrize("program", [
+    lambda x, y: jnp.multiply(x[1:], y),
+    lambda x, y: lax.mul(x[1:], y[..., 1:]),
+    lambda x, y: jnp.where(x[1:] > 0, y, x[1:]),
+    lambda x, y: jnp.broadcast_to(x[1:], y.shape),
+    lambda x, y: jnp.matmul(x[1:, None, None], y[..., None, None]),
+    lambda x, y: jnp.take(x[2:], jnp.arange(0), axis=0) if x.shape[0] == 2 else x[2:],
+    lambda x, y: x[: x.shape[0] // 2] + y,
+])
+def test_computed_sizes_of_zero_and_one_are_plain(program):
+    generic = jit_for_all_shapes(program)
+    for n, m in ((2, 3), (4, 3), (2, 2), (5, 4), (2, 5), (3, 3)):
+        x, y = jnp.arange(n) + 1.0, jnp.arange(m) * 2.0
+        try:
+            wanted = jax.jit(program)(x, y)
+        except (TypeError, ValueError) as error:
+            with pytest.raises(type(error)):
+                generic(x, y)
+        else:
+            np.testing.assert_array_equal(generic(x, y), wanted)

@@ -31,7 +31,8 @@ def test_example(name):
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_example_in_jax(name):
-    assert not (report := run(name, EXAMPLES[name].replace("import styrax", "import jax"))), report
+    text = EXAMPLES[name].replace("import styrax", "import jax").replace("from styrax", "from jax")
+    assert not (report := run(name, text)), report
 
 
 def test_there_are_enough():

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 
 import jax
 import numpy as np
 import pytest
 
+import styrax
 import styrax.lax as slax
 from styrax.core.settings import config
 from styrax.transforms import api
 from tests.lax.checks import Table, batch_axes, check_program, has_tangent, jvp_case, vjp_case, vmap_case
 from tests.lax.harness import ENGINES, Case, jax_program, stage
 from tests.lax.operations import CASES, F32, MILD
+
+SMALL_TYPES = ["int4", "uint4", "float8_e4m3fn", "float8_e5m2"]
 
 
 @pytest.fixture(autouse=True)
@@ -194,3 +198,18 @@ DOUBLE = Table(list(_double_cases()), 1e-14)
 def test_double_precision(case: Case, engine: str):
     with config.enable_x64(True), jax.enable_x64(True):
         DOUBLE.check_value(case, engine)
+
+
+@pytest.mark.parametrize("old", [*SMALL_TYPES, "bool", "int8", "uint64", "float16", "complex64"])
+@pytest.mark.parametrize("new", [*SMALL_TYPES, "uint64", "bfloat16"])
+def test_constants_become_any_type(old: str, new: str):
+    """Constants in a program are converted as arrays are, where NumPy has no cast, too."""
+    with styrax.enable_x64(True), jax.enable_x64(True):
+        x = np.array([0, 1, 2, 3]).astype(old)
+        wanted = jax.jit(lambda x: jax.lax.convert_element_type(x, new))(x)
+        for constant, expected in ((x, wanted), (x[2], wanted[2])):
+            for found in (slax.convert_element_type(constant, new),
+                          styrax.jit(functools.partial(slax.convert_element_type, constant, new))(),
+                          styrax.vmap(lambda _, c=constant: slax.convert_element_type(c, new))(MILD)[0]):
+                assert found.dtype == expected.dtype
+                np.testing.assert_array_equal(np.asarray(found), np.asarray(expected))

@@ -178,3 +178,29 @@ def test_complex_expm1_of_reals() -> None:
     for found in (styrax.numpy.expm1(z), styrax.jit(styrax.numpy.expm1)(z)):
         np.testing.assert_array_equal(np.asarray(found).imag, 0)
         np.testing.assert_allclose(np.asarray(found).real, np.expm1(z.real), rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("name", ["loggamma", "gamma"])
+def test_gamma_of_complex_numbers(name, dtype):
+    from scipy import special
+
+    import styrax
+
+    points = [1 + 2j, -3.2 + 1j, -0.5, 1e-8j, 30 + 40j, -20.3 + 0.1j, -30.5 + 20j, -0.5 - 1e-30j, -1 + 1e-6j, 0.49 + 1j,
+              -2, 0, np.nan, 3 - 50j, 1e-20, *(np.random.RandomState(0).randn(60, 2) @ [8, 8j])]
+    with styrax.enable_x64(dtype == "complex128"):
+        z = np.array(points, dtype)
+        function = getattr(styrax.scipy.special, name)
+        with np.errstate(all="ignore"):
+            wanted = getattr(special, name)(z.astype(np.complex128))
+        for found in (function(z), styrax.jit(function)(z), styrax.vmap(function)(z)):
+            assert found.dtype == dtype
+            regular = ~np.isnan(wanted)
+            np.testing.assert_array_equal(np.isnan(found), ~regular)
+            error = np.abs(found - wanted)[regular] / np.maximum(np.abs(wanted[regular]), 1e-30)
+            assert error.max() < (5e-5 if dtype == "complex64" else 1e-11)
+        slope = special.digamma(z.astype(np.complex128))
+        at = np.isfinite(slope) & (np.abs(slope) < 1e3)
+        found = styrax.vmap(styrax.grad(lambda z: styrax.scipy.special.loggamma(z).real))(z)
+        np.testing.assert_allclose(np.asarray(found)[at], slope[at], rtol=2e-3 if dtype == "complex64" else 1e-9)

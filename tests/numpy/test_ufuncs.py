@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ml_dtypes
+import mpmath
 import numpy as np
 import pytest
 
@@ -276,3 +277,25 @@ def test_complex_infinities(name: str, dtype: str) -> None:
     tolerance = 1e-5 if dtype == "complex64" else 1e-12
     for a, b in ((found.real, wanted.real), (found.imag, wanted.imag)):
         np.testing.assert_allclose(a, b.astype(a.dtype), rtol=tolerance, atol=tolerance, err_msg=str(z))
+
+
+@pytest.mark.parametrize("name", ["sqrt", "asin", "acos", "atan", "asinh", "acosh", "atanh"])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_extremes(name: str, dtype: str) -> None:
+    """Where squares overflow or vanish, and close to the singular points ±1 and ±i."""
+    limits = np.finfo(dtype)
+    top, tiny = float(limits.max), float(limits.tiny)
+    sizes = [0.0, tiny, top**-0.25, 0.5, 1.0, 3.0, 3 * top**0.5, top / 8, top]
+    signed = [s * x for x in sizes for s in (1, -1)]
+    z = np.array([complex(re, im) for re in signed for im in signed], dtype)
+    z = z[(z != 1) & (z != -1) & (z != 1j) & (z != -1j)]
+    with styrax.enable_x64(True):
+        found = np.asarray(styrax.jit(getattr(styrax.lax, name))(z))
+    with mpmath.workprec(2200 if dtype == "complex128" else 320):  # holds 1 - x² of the smallest
+        for x, y in zip(z, found, strict=True):
+            wanted = getattr(mpmath, name)(mpmath.mpc(complex(x)))
+            # mpmath has one zero: on a branch cut it takes one side, and NumPy's, and ours, is the sign's
+            sides = [wanted, *([wanted.conjugate()] if x.imag == 0 else []),
+                     *([-wanted.conjugate()] if x.real == 0 else [])]
+            error = min(abs(mpmath.mpc(complex(y)) - side) for side in sides)
+            assert error <= 12 * limits.eps * max(abs(wanted), tiny), (x, y, wanted)

@@ -299,3 +299,32 @@ def test_generators_without_keys():
                 np.testing.assert_array_equal(np.asarray(x), np.asarray(y))
     u = np.asarray(styrax.lax.rng_uniform(np.float32(2), np.float32(3), (1000,)))
     assert u.min() >= 2 and u.max() < 3 and len(np.unique(u)) > 900
+
+
+@pytest.mark.parametrize("custom", ["custom_jvp", "custom_vjp"])
+@pytest.mark.parametrize("around", ["checkpoint", "scan", "vmap", "grad"])
+def test_keys_and_constants_under_rules_of_their_own(custom, around):
+    """Programs inside of others keep their constants where keys become plain arrays."""
+    weights = np.arange(3, dtype=np.float32)
+    x = np.float32([0.5, 2, -1])
+
+    def program(J):
+        def f(key, x):
+            return J.random.uniform(key, (3,)) * x * weights, J.random.split(key)[0]
+
+        g = getattr(J, custom)(f)
+        if custom == "custom_jvp":
+            g.defjvp(lambda p, t: (f(*p), (t[1] * J.random.uniform(p[0], (3,)), t[0])))
+        else:
+            g.defvjp(lambda key, x: (f(key, x), key), lambda key, ct: (None, ct[0] * J.random.uniform(key, (3,))))
+        key = J.random.key(3)
+        if around == "checkpoint":
+            return J.jit(lambda x: J.checkpoint(g)(key, x)[0])(x)
+        if around == "scan":
+            return J.jit(lambda x: J.lax.scan(lambda c, _: (g(*c)[::-1], None), (key, x), None, length=2)[0][1])(x)
+        if around == "vmap":
+            return J.jit(J.vmap(lambda x: J.checkpoint(g)(key, x)[0]))(np.stack([x, x + 1]))
+        return J.jit(J.grad(lambda x: J.checkpoint(g)(key, x)[0].sum()))(x)
+
+    ours, theirs = np.asarray(program(styrax)), np.asarray(program(jax))
+    np.testing.assert_array_equal(ours, theirs)

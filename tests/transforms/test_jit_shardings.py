@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -161,3 +162,31 @@ def test_programs_name_shardings():
         return str(p.package.make_jaxpr(g)(scalar, vector))
 
     assert text(Places(styrax)) == text(Places(jax))
+
+
+PLACEMENTS = {
+    "device_put": lambda jax: jax.device_put(np.ones((4, 2)), jax.P("i", None)),
+    "ones": lambda jax: jax.numpy.ones((4, 2), out_sharding=jax.P("i", None)),
+    "array": lambda jax: jax.numpy.array(np.ones((4, 2)), out_sharding=jax.P("i", None)),
+    "arange": lambda jax: jax.numpy.arange(4, out_sharding=jax.P("i")),
+    "full": lambda jax: jax.numpy.full((4, 2), 1.0, out_sharding=jax.P(None, "i")),
+    "another axis": lambda jax: jax.numpy.ones((4, 2), out_sharding=jax.P("j")),
+}
+
+
+@pytest.mark.parametrize("kind", [None, "Explicit", "Auto"])
+@pytest.mark.parametrize("name", PLACEMENTS)
+def test_partitions_are_of_the_mesh_in_force(name, kind):
+    def spec(package):
+        types = (getattr(package.sharding.AxisType, kind or "Auto"),)
+        mesh = package.make_mesh((1,), ("i",), axis_types=types)
+        with package.set_mesh(mesh) if kind else nullcontext():
+            return str(PLACEMENTS[name](package).sharding.spec)
+
+    try:
+        wanted = spec(jax)
+    except ValueError:
+        with pytest.raises(ValueError):
+            spec(styrax)
+    else:
+        assert spec(styrax) == wanted

@@ -42,10 +42,19 @@ ROOTS = {
     "jax._src.source_info_util": "styrax.extend.source_info_util",
     "jax._src.stages": "styrax.stages",
     "jax._src.tree": "styrax.tree",
-    "jax._src.tree_util": "styrax.tree_util",
+    "jax._src.tree_util": "styrax.compat.internals.tree_util",
     "jax.experimental.sparse.util": "styrax.experimental.sparse.counting",
     "jaxlib": "styrax.compat.jaxlib",
 }
+
+# what `import jax` loads in JAX. Ours loads modules when they are used, and libraries look for these by name in
+# `sys.modules` once they have used them
+LOADED = frozenset((
+    "api_util core custom_batching custom_derivatives debug distributed dlpack dtypes errors experimental "
+    "experimental.compilation_cache experimental.compilation_cache.compilation_cache export ffi image interpreters "
+    "interpreters.ad interpreters.batching interpreters.mlir interpreters.partial_eval interpreters.pxla "
+    "interpreters.xla lax lax.linalg lib monitoring nn nn.initializers numpy numpy.fft numpy.linalg ops profiler "
+    "random ref scipy sharding stages tree tree_util typing version").split())
 
 
 def own_name(name: str) -> str | None:
@@ -65,6 +74,10 @@ def _speak_jax(package: ModuleType) -> None:
     """From now on the package gives JAX's version as its own."""
     from .. import version
 
+    for name in LOADED:
+        module = sys.modules.get(f"styrax.{name}")
+        if module is not None:
+            sys.modules.setdefault(f"jax.{name}", module)
     for module in (package, version):
         module.__version__ = version.JAX  # type: ignore[attr-defined]
         module.__version_info__ = version.as_tuple(version.JAX)  # type: ignore[attr-defined]
@@ -93,7 +106,7 @@ class Finder:
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: Any = None) -> Any:
         if name.startswith("styrax."):
-            return _with_removed_names(name, path)
+            return _own(name, path)
         own = own_name(name)
         if own is None:
             return None
@@ -129,9 +142,10 @@ class Finder:
                 yield Distribution(known)
 
 
-def _with_removed_names(name: str, path: Sequence[str] | None) -> importlib.machinery.ModuleSpec | None:
-    """Our own module as everyone finds it, for modules from which JAX has removed names: it gets them back."""
-    if name not in removals.SERVED:
+def _own(name: str, path: Sequence[str] | None) -> importlib.machinery.ModuleSpec | None:
+    """Our own module as everyone finds it, for modules that get JAX's name as well or names back that JAX removed."""
+    served, loaded = name in removals.SERVED, name.removeprefix("styrax.") in LOADED
+    if not (served or loaded):
         return None
     spec = importlib.machinery.PathFinder.find_spec(name, path)
     if spec is None or spec.loader is None:
@@ -140,7 +154,10 @@ def _with_removed_names(name: str, path: Sequence[str] | None) -> importlib.mach
 
     def exec_module(module: ModuleType) -> None:
         execute(module)
-        removals.serve(module)
+        if served:
+            removals.serve(module)
+        if loaded:
+            sys.modules.setdefault("jax" + name.removeprefix("styrax"), module)
 
     spec.loader.exec_module = exec_module  # type: ignore[method-assign]
     return spec

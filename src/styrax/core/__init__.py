@@ -7,6 +7,7 @@ from ..lazy import names
 _HOMES = {
     "core.types.avals": (
         "AbstractRef AbstractToken AbstractValue ShapedArray abstract_token pytype_aval_mappings:aval_rules"),
+    "core.arrays.tokens": "Token",
     "core.types.effects": "Effect Effects no_effects",
     "core.tracing.introspection": (
         "Atom ParamDict TraceTag Value call_impl eval_context find_top_trace gensym get_opaque_trace_state mapped_aval "

@@ -81,6 +81,7 @@ class CpuBackend:
     """The host's processors as one device."""
 
     platform = platform_version = "cpu"
+    runtime_type = "styrax"  # by which libraries tell remote runtimes
     dlpack_type = 1
 
     def __init__(self) -> None:

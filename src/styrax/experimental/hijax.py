@@ -9,13 +9,14 @@ over them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from ..core.programs import rules
 from ..core.programs.primitive import Primitive
 from ..core.tracing.staging import trace_to_jaxpr
 from ..core.types.avals import AbstractRef, AbstractValue, ShapedArray, aval_rules
 from ..core.types.effects import control_flow_allowed_effects
+from ..core.types.typing import Object
 from ..transforms.ad import Zero, instantiate_zeros, is_undefined_primal
 from .vjp_primitives import VJPHiPrimitive
 
@@ -53,6 +54,20 @@ class AvalMutableQDD:
     def __init__(self, aval: AbstractValue, mutable_qdd: Any):
         self.aval = aval
         self.mutable_qdd = mutable_qdd
+
+
+class Changing(Protocol):
+    """A value whose type has a part that changes."""
+
+    def cur_qdd(self) -> Object: ...
+
+
+def cur_qdd(x: Changing) -> Object:
+    """The part of a value's type that can change, as it is now: the value's own answer.
+
+    Raises AttributeError for values that have none.
+    """
+    return x.cur_qdd()
 
 
 class aval_property:
@@ -119,5 +134,5 @@ class HiPrimitive(Primitive):
 __all__ = [
     "AbstractRef", "AbstractValue", "AvalMutableQDD", "AvalQDD", "HiPrimitive", "HiType", "MutableHiType",
     "ShapedArray", "VJPHiPrimitive", "Zero", "aval_method", "aval_property", "control_flow_allowed_effects",
-    "instantiate_zeros", "is_undefined_primal", "register_hitype",
+    "cur_qdd", "instantiate_zeros", "is_undefined_primal", "register_hitype",
 ]

@@ -5,4 +5,4 @@ from __future__ import annotations
 from ..lazy import names
 
 __getattr__, __dir__, __all__ = names(
-    __name__, {}, modules=("ad", "batching", "mlir", "partial_eval", "xla"))
+    __name__, {}, modules=("ad", "batching", "mlir", "partial_eval", "pxla", "xla"))

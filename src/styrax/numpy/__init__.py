@@ -352,6 +352,7 @@ _methods.install()
 
 # Modules that are imported when one of their names is first asked for.
 _later = {
+    "array_api": "__array_api_version__ __array_namespace_info__",
     "calculus": "allclose array_equal array_equiv diff ediff1d gradient interp isclose trapezoid unwrap",
     "convolutions": "convolve correlate",
     "editing": "delete insert packbits pad trim_zeros unpackbits",
@@ -369,6 +370,7 @@ _submodules = ("fft", "linalg")
 
 if _TYPE_CHECKING:  # the same names for type checkers and editors
     from . import fft, linalg
+    from .array_api import __array_api_version__, __array_namespace_info__
     from .calculus import (
         allclose,
         array_equal,
@@ -477,4 +479,4 @@ else:
 
 
 def __dir__() -> list[str]:
-    return sorted({*(n for n in globals() if not n.startswith("_")), *_homes, *_submodules})
+    return sorted(n for n in {*globals(), *_homes, *_submodules} if not n.startswith("_"))

@@ -494,7 +494,8 @@ def spacing(x: ArrayLike, /) -> Array:
     dtype = dtype_of(x)
     step = lax.sub(lax.nextafter(x, copysign(convert(np.inf, dtype), x)), x)
     smallest = convert(dtypes.finfo(dtype).smallest_subnormal, dtype)
-    return choose_elements(lax.eq(step, convert(0, dtype)), copysign(smallest, x), step)
+    out = choose_elements(lax.eq(step, convert(0, dtype)), copysign(smallest, x), step)
+    return lax.abs(out) if dtype == np.float16 else out  # NumPy's halves have no sign here
 
 
 @frexp_of.defjvp

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
-from styrax.core.arrays import backends
+from styrax.core.arrays import backends, mesh
 from styrax.core.arrays.array import Array
 from styrax.core.arrays.constants import constant
+from styrax.core.arrays.shardings import PartitionSpec
 from styrax.core.tracing.trace import Tracer
 from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray
@@ -89,9 +90,18 @@ def asarray(a: NestedArrayLike, dtype: DTypeLike | None = None, order: str | Non
 
 
 def place(x: Any, device: Any) -> Array:
-    """`x` on a device (or under a sharding); `x` itself for None."""
+    """`x` on a device (or under a sharding); `x` itself for None.
+
+    Raises ValueError for a partition over axes of the mesh in force that are not explicit.
+    """
     if device is None:
         return x
+    if isinstance(device, PartitionSpec):
+        current = mesh.current_mesh()
+        types = dict(zip(current.axis_names, current.axis_types, strict=True))
+        named = [n for part in device for n in (part if isinstance(part, tuple) else (part,)) if n is not None]
+        if any(types.get(n, mesh.AxisType.Explicit) is not mesh.AxisType.Explicit for n in named):
+            raise ValueError(f"PartitionSpec cannot contain axis names that are of type Auto or Manual. Got {device}")
     from styrax.lax.collectives.placing import device_put
 
     return device_put(x, device)

@@ -124,7 +124,8 @@ def _run(operands: list, steps: list, precision: Any, kind: Any, dot_general: An
         elif len(chosen) == 2:
             operands.append(_two(chosen, names, contracted, output, precision, kind, dot_general))
         else:
-            raise NotImplementedError(f"einsum steps have one or two operands, got {len(chosen)}")
+            raise NotImplementedError("jax.numpy.einsum does not support simultaneous contraction of 3 or more "
+                                      f"operands, which the path given by `optimize` asks for: {positions}.")
     return operands[0]
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.settings import config
 from styrax.core.tracing import errors
 from styrax.core.tracing.trace import Tracer, current_trace
 from styrax.core.types import dtypes
@@ -82,8 +83,9 @@ def parse(shape: tuple, idx: Any) -> Index:
     """
     if type(idx) is not tuple:
         if isinstance(idx, list) or (isinstance(idx, Sequence) and not isinstance(idx, (tuple, str, bytes))):
+            is_tuple = any(i is None or i is Ellipsis or isinstance(i, (slice, Sequence)) or shape_of(i) for i in idx)
             raise TypeError("Using a non-tuple sequence for multidimensional indexing is not allowed; use "
-                            f"`arr[array(seq)]` instead of `arr[seq]`. {ISSUE}")
+                            f"`arr[{'tuple' if is_tuple else 'array'}(seq)]` instead of `arr[seq]`. {ISSUE}")
         idx = tuple(idx) if isinstance(idx, tuple) else (idx,)
     items: list[Any] = []
     for item in idx:
@@ -184,7 +186,7 @@ def _place(shape: tuple, items: list[Any]) -> Index:
             axis += 1
         elif isinstance(item, _Mask):
             want = shape[axis:axis + len(item.shape)]
-            if item.shape != tuple(want):
+            if len(item.shape) != len(want) or any(got not in (0, size) for got, size in zip(item.shape, want)):
                 raise IndexError(f"boolean index did not match shape of indexed array in index {n}: got {item.shape}, "
                                  f"expected {list(want)}")
             entries.extend(item.coordinates)
@@ -280,6 +282,8 @@ def gather_elements(
     """
     index = parse(x.shape, idx)
     asked, mode = mode is not None, gather_mode(mode)
+    if config.check_static_indices.value and mode in (None, lax.GatherScatterMode.PROMISE_IN_BOUNDS):
+        _check_static(index)
     if mode in _CLAMPED and not index.inserted:
         entries = [e for e in index.entries if e is not None]
         kind = _simplest(entries, x.shape, wrap_negative_indices)
@@ -305,6 +309,13 @@ def gather_elements(
     if plan.reversed:
         out = lax.rev(out, plan.reversed)
     return lax.expand_dims(out, plan.new_axes) if plan.new_axes else out
+
+
+def _check_static(index: Index) -> None:
+    """Raises IndexError for a plain integer that is out of bounds."""
+    for axis, (e, n) in enumerate(zip((e for e in index.entries if e is not None), index.shape)):
+        if type(e) is int and not -n <= e < n:
+            raise IndexError(f"index {e} out of bounds for axis {axis} with size {n}")
 
 
 def _simplest(entries: list[Any], shape: tuple, wrap: bool) -> str:

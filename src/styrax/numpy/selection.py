@@ -107,6 +107,7 @@ def piecewise(x: ArrayLike, condlist: Array | Sequence[ArrayLike],
     """
     (x,) = arrays("piecewise", x)
     x = asarray(x)
+    condlist = [unwrap(c) for c in condlist] if isinstance(condlist, (list, tuple)) else unwrap(condlist)
     if is_array(condlist) or isinstance(condlist, np.ndarray):
         conditions = asarray(condlist)
         conditions = conditions if conditions.ndim > x.ndim else lax.expand_dims(conditions, (0,))
@@ -212,6 +213,8 @@ def _take(a: Any, indices: Any, axis: int | None = None, *, mode: Any = None, un
     indices = convert(indices, np.dtype(np.int32)) if dtypes.issubdtype(
         dtype_of(indices), np.unsignedinteger) and dtype_of(indices).itemsize < 4 else indices
     shape = shape_of(indices)
+    if type(size) is int and size == 0 and not any(type(d) is int and d == 0 for d in shape):
+        raise IndexError("Cannot do a non-empty jnp.take() from an empty axis.")
     if mode == "wrap":
         from .binary import remainder
 
@@ -280,7 +283,7 @@ def _take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
         if arr.shape[i] == 1:
             arr = spread(arr, tuple(indices.shape[i] if j == i else d for j, d in enumerate(arr.shape)))
     result = tuple(arr.shape[i] if i in whole else indices.shape[i] for i in range(arr.ndim))
-    if any(type(d) is int and d == 0 for d in result):  # no window fits into an empty array
+    if any(type(d) is int and d == 0 for d in (*result, size)):  # no window fits into an empty array
         return lax.full(result, 0, arr.dtype)
     kept = [*matched, axis]
     order = sorted(kept)

@@ -22,7 +22,7 @@ from .concatenation import append, concatenate
 from .conversion import asarray
 from .indexing import gather_elements
 from .positions import nonzero
-from .promotion import arrays, axis_index, check_arraylike, convert, default_int, promote_dtypes, unwrap
+from .promotion import arrays, axis_index, check_arraylike, convert, default_int, promote_dtypes, shape_of, unwrap
 from .shaping import moveaxis, ravel
 from .sorting import argsort, lexsort, searchsorted
 from .updates import scatter
@@ -52,8 +52,9 @@ def isin(element: ArrayLike, test_elements: ArrayLike, assume_unique: bool = Fal
     `method` is "compare_all", "binary_search", "sort", "concat_sort" or "auto".
     """
     check_arraylike("isin", element, test_elements)
-    out = _in1d(unwrap(element), unwrap(test_elements), invert, method, assume_unique)
-    shape = getattr(element, "shape", np.shape(element))
+    element, test_elements = unwrap(element), unwrap(test_elements)
+    out = _in1d(element, test_elements, invert, method, assume_unique)
+    shape = shape_of(element)
     return lax.reshape(out, shape) if out.shape != shape else out
 
 
@@ -317,11 +318,18 @@ def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, siz
 def _sized_choice(a: Any, b: Any, size: int, fill_value: Any, keep: Any, smallest: bool) -> Any:
     """The different elements of two vectors chosen by their membership in each, as a vector of a given size."""
     both = lax.sort(concatenate([a, b]))
+    if both.size == 0:
+        return lax.full((size,), 0 if fill_value is None else unwrap(fill_value), both.dtype)
     mask = lax.bitwise_and(_new_in_sorted(both), keep(isin(both, a), isin(both, b)))
     at = nonzero(mask, size=size)[0]
-    valid = lax.lt(lax.iota(default_int(), size), lax.reduce_sum(convert(mask, default_int()), (0,)))
+    number = lax.reduce_sum(convert(mask, default_int()), (0,))
+    valid = lax.lt(lax.iota(default_int(), size), number)
     values = gather_elements(both, at)
-    filler = gather_elements(values, slice(0, 1)) if fill_value is None else convert(unwrap(fill_value), values.dtype)
+    if fill_value is None:
+        filler = choose_elements(lax.eq(number, convert(0, number.dtype)), convert(0, values.dtype),
+                                 gather_elements(values, slice(0, 1)))
+    else:
+        filler = convert(unwrap(fill_value), values.dtype)
     return choose_elements(valid, values, filler)
 
 
@@ -341,6 +349,9 @@ def intersect1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, ret
         in_both = lax.lt(lax.iota(default_int(), size), lax.reduce_sum(convert(_common(a, b), default_int()), (0,)))
         found = []
         for x in (a, b):
+            if x.size == 0:
+                found.append(lax.full((size,), 0, default_int()))
+                continue
             order = argsort(x)
             at = gather_elements(order, lax.min(searchsorted(gather_elements(x, order), out),
                                                 convert(x.shape[0] - 1, default_int())))

@@ -55,6 +55,8 @@ def scatter(x: Any, idx: Any, y: Any, kind: str, *, indices_are_sorted: bool = F
     if func is not None:
         out = lax.scatter_apply(x, plan.indices, func, numbers, update_shape=plan.result, **options)
     else:
+        if type(y) is int and dtypes.issubdtype(dtype, np.unsignedinteger) and 0 <= y <= dtypes.iinfo(dtype).max:
+            y = asarray(y, dtype)  # it may lie beyond the default integers
         check_promotion(x, y)
         x, y = promote_dtypes(x, y)
         y = _updates(y, plan)

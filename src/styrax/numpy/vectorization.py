@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.settings import config
 from styrax.core.types.typing import ArrayLike, Object, PyTree
 
 from .broadcasting import spread
@@ -81,10 +83,11 @@ def _vectorized(pyfunc: Callable[..., Any], excluded: Collection[int | str], sig
     from styrax.transforms.api import vmap
 
     where = f"jax.numpy.vectorize of {getattr(pyfunc, '__name__', pyfunc)}"
-    dynamic_kwargs = [k for k in kwargs if k not in excluded]
-    if any(isinstance(e, int) and e >= len(args) for e in excluded):
-        raise ValueError(f"{where}: excluded={set(excluded)!r} is invalid for {len(args)} argument(s)")
-    positions = [i for i in range(len(args)) if i not in excluded]
+    dynamic_kwargs = [k for k, x in kwargs.items() if k not in excluded and x is not None]
+    absent = {i for i, x in enumerate(args) if x is None and i not in excluded}
+    if absent and signature is not None:
+        raise ValueError(f"{where}: Cannot pass None at locations {absent} with signature={signature!r}")
+    positions = [i for i in range(len(args)) if i not in excluded and i not in absent]
     if dynamic_kwargs and signature is not None:
         raise ValueError(f"{where}: keyword arguments cannot be vectorized with a signature")
     values = [args[i] for i in positions] + [kwargs[k] for k in dynamic_kwargs]
@@ -110,15 +113,23 @@ def _vectorized(pyfunc: Callable[..., Any], excluded: Collection[int | str], sig
     for x, names in zip(arrays, inputs):
         _bind(sizes, x.shape, names)
     leading = [x.shape[: x.ndim - len(names)] for x, names in zip(arrays, inputs)]
+    if config.numpy_rank_promotion.value != "allow" and len({len(s) for s in leading if s}) > 1:
+        promotion = (f"operands with shapes {[x.shape for x in arrays]} require rank promotion for {where} with "
+                     f"signature {signature}. Set the jax_numpy_rank_promotion config option to 'allow' to avoid this.")
+        if config.numpy_rank_promotion.value == "raise":
+            raise ValueError(promotion)
+        warnings.warn(promotion, stacklevel=3)
     shape = tuple(lax.broadcast_shapes(*leading)) if leading else ()
 
     def checked(*xs: Any) -> Any:
         out = call(*xs)
         if outputs is None:
             return out
+        if len(outputs) > 1 and not isinstance(out, tuple):
+            raise TypeError(f"{where}: output must be a tuple when several are expected, got {out}")
         results = out if isinstance(out, tuple) else (out,)
         if len(results) != len(outputs):
-            raise TypeError(f"{where}: wrong number of results: expected {len(outputs)}, got {len(results)}")
+            raise TypeError(f"{where}: wrong number of output arguments: expected {len(outputs)}, got {len(results)}")
         known = dict(sizes)
         for r, names in zip(results, outputs):
             if np.ndim(r) != len(names):

@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 
 from ..core.arrays import mesh as meshes
+from ..core.arrays.array import Array
 from ..core.arrays.devices import Device
 from ..core.arrays.mesh import AbstractMesh, Mesh
 from ..core.arrays.shardings import NamedSharding, PartitionSpec
 from ..core.tracing.trace import get_aval
 from ..core.trees import tree, tree_paths
 from ..core.types.typing import AxisName, Function, PyTree, Shape
+from ..lax.collectives.placing import device_put
 from ..transforms.jit import jit
 from ..transforms.mapping import vmap
 from ..transforms.naming import wraps
@@ -102,10 +104,9 @@ def _axes_of(in_axes: Any, args: tuple, statics: Sequence[int]) -> list[Any]:
 def _check_sizes(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any], count: int) -> None:
     found = False
     for arg, axis in [*zip(args, axes, strict=True), *((v, 0) for v in kwargs.values())]:
-        none = lambda a: a is None  # no axis in the one tree, no leaf in the other
-        leaves = tree.tree_leaves(arg, is_leaf=none)
+        leaves = tree.tree_leaves(arg)
         spread = ([axis] * len(leaves) if axis is None or isinstance(axis, int)
-                  else tree_paths.broadcast_prefix(axis, arg, is_leaf=none))
+                  else tree_paths.broadcast_prefix(axis, arg, is_leaf=lambda a: a is None))
         for x, a in zip(leaves, spread, strict=True):
             shape = np.shape(x)
             if a is None or not shape:
@@ -161,13 +162,22 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
             inner = vmap(inner, in_axes=None, out_axes=0, axis_name=name, axis_size=1)
         outs = inner(args)
         outs = tree.tree_map(lambda x: x.reshape(x.shape[len(names):]), outs)
-        _check_specs(out_specs, outs, used)
-        return outs
+        leaves, structure = tree.tree_flatten(outs)
+        specs = _check_specs(out_specs, outs, used)
+        return tree.tree_unflatten(structure, [_spread(x, spec, used) for x, spec in zip(leaves, specs, strict=True)])
 
     return mapped
 
 
-def _check_specs(specs: Any, values: Any, mesh: Mesh | AbstractMesh) -> None:
+def _spread(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> Any:
+    """A result that tells how it is spread, where it is there already."""
+    if spec is None or not isinstance(x, Array) or not isinstance(mesh, Mesh):
+        return x
+    return device_put(x, NamedSharding(mesh, spec))
+
+
+def _check_specs(specs: Any, values: Any, mesh: Mesh | AbstractMesh) -> list[PartitionSpec | None]:
+    """The specifications by leaf. ValueError where one does not fit its value."""
     leaves, _ = tree.tree_flatten(values)
     is_leaf = lambda s: s is None or isinstance(s, PartitionSpec)
     found = [specs] * len(leaves) if is_leaf(specs) else tree_paths.broadcast_prefix(specs, values, is_leaf=is_leaf)
@@ -179,3 +189,4 @@ def _check_specs(specs: Any, values: Any, mesh: Mesh | AbstractMesh) -> None:
         if len(spec) > ndim:
             raise ValueError(f"shard_map got the specification {spec}, of length {len(spec)}, for an array of rank "
                              f"{ndim}")
+    return found

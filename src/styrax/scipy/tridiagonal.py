@@ -6,6 +6,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike
 from styrax.lax import linalg as lax_linalg
 from styrax.numpy.broadcasting import spread
@@ -48,7 +49,8 @@ def eigh_tridiagonal(d: ArrayLike, e: ArrayLike, *, eigvals_only: bool = False, 
     if select == "v":
         raise NotImplementedError("eigh_tridiagonal(..., select='v') is not implemented")
     n = d.shape[0]
-    lower = lax.pad(e, lax.full((), 0, e.dtype), ((0, 1, 0),))
+    below = lax.conj(e) if dtypes.issubdtype(e.dtype, np.complexfloating) else e
+    lower = lax.pad(below, lax.full((), 0, e.dtype), ((0, 1, 0),))
     matrix = lax.mul(eye(n, dtype=d.dtype), lax.broadcast_in_dim(d, (n, n), (1,)))
     matrix = lax.add(matrix, lax.mul(eye(n, k=-1, dtype=d.dtype), spread(lax.expand_dims(lower, (0,)), (n, n))))
     v, w = lax_linalg.eigh(matrix, lower=True, symmetrize_input=False)

@@ -79,7 +79,7 @@ def mapped_aval(axis: int | None, aval: Any) -> Any:
         return aval
     if type(aval) is ShapedArray:
         shape = aval.shape[:axis] + aval.shape[axis + 1:]
-        if aval.sharding is None and not aval.vma and aval.memory_space is None:
+        if aval.given_sharding is None and not aval.vma and aval.memory_space is None:
             return shaped(shape, aval.dtype, aval.weak_type)
         return aval.update(shape=shape, sharding=None)
     if isinstance(aval, AbstractRef):

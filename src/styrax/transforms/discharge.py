@@ -14,7 +14,6 @@ from ..core.programs.jaxpr import (
     close_jaxpr,
     eval_jaxpr,
     jaxprs_in_params,
-    subjaxprs,
 )
 from ..core.tracing import source
 from ..core.tracing.staging import trace_to_jaxpr
@@ -99,14 +98,19 @@ def discharge_closed(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def has_refs(jaxpr: Jaxpr) -> bool:
-    """Whether a program uses references at its own level or makes some, or passes some on."""
+    """Whether a program uses references at its own level or makes some, or passes some on.
+
+    References inside of what has no rule here (`pallas_call`) are its own affair.
+    """
     found = jaxpr.cache.get("has_refs")
     if found is None:
         found = jaxpr.cache["has_refs"] = any(
             isinstance(v.aval, AbstractRef)
             for v in [*jaxpr.constvars, *jaxpr.invars, *(v for e in jaxpr.eqns for v in e.outvars)])
         if not found:
-            found = jaxpr.cache["has_refs"] = any(map(has_refs, subjaxprs(jaxpr)))
+            found = jaxpr.cache["has_refs"] = any(
+                has_refs(inner) for e in jaxpr.eqns if e.primitive in rules.discharges
+                for inner in jaxprs_in_params(e.params))
     return found
 
 

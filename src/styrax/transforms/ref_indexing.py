@@ -242,7 +242,8 @@ def _slices(indexer: NDIndexer) -> list[tuple[Any, int, int]] | None:
     """(start, size, stride) by dimension, whole for integers; None where nothing is cut."""
     found = [(x.start, x.size, x.stride) if isinstance(x, Slice) else (0, d, 1)
              for x, d in zip(indexer.indices, indexer.shape, strict=True)]
-    return None if all(f == (0, d, 1) for f, d in zip(found, indexer.shape, strict=True)) else found
+    return None if all(isinstance(f[0], int) and f == (0, d, 1)
+                       for f, d in zip(found, indexer.shape, strict=True)) else found
 
 
 def _read_slices(x: Any, indexer: NDIndexer) -> Any:

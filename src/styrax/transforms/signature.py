@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -255,6 +255,18 @@ def _strings(value: Any) -> tuple[str, ...]:
     return found
 
 
+def inferred(parameters: Sequence[inspect.Parameter], nums: int | Iterable[int] | None,
+             names: str | Iterable[str] | None) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Numbers and names of parameters, where one of them is None each inferred from the other."""
+    numbers, strings = _numbers(nums), _strings(names)
+    both = [(i, p.name) for i, p in enumerate(parameters) if p.kind is p.POSITIONAL_OR_KEYWORD]
+    if names is None:
+        strings = tuple(name for i, name in both if i in numbers)
+    elif nums is None:
+        numbers = tuple(i for i, name in both if name in strings)
+    return numbers, strings
+
+
 def _complete(fun: Callable[..., Any], nums: Any, names: Any, what: str) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Numbers and names of parameters, each inferred from the other where the signature tells."""
     if nums is None and names is None:
@@ -282,8 +294,4 @@ def _complete(fun: Callable[..., Any], nums: Any, names: Any, what: str) -> tupl
     if unnamed:
         raise ValueError(f"Jitted function has invalid argnames {unnamed} in {what}_argnames. These are "
                          "positional-only")
-    if names is None:
-        strings = tuple(p.name for i, p in enumerate(positional) if i in numbers and p.kind is not p.POSITIONAL_ONLY)
-    elif nums is None:
-        numbers = tuple(i for i, p in enumerate(positional) if p.name in strings)
-    return numbers, strings
+    return inferred(parameters, nums, names)

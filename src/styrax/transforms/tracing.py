@@ -109,7 +109,7 @@ def make_jaxpr(fun: Function, static_argnums: int | Sequence[int] = (),
 
 
 def _shape_of(aval: Any) -> ShapeDtypeStruct:
-    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=aval.sharding)
+    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=aval.given_sharding)
 
 
 @api_boundary

@@ -9,8 +9,8 @@ import numpy as np
 
 from ...core.types.index_type import INDEX, ScalarType, scalar_type
 from ..costs import WORTH_KEEPING
-from ..ir.expr import UNBOUNDED, Arena, Expr, Index, coefficient, const_value, unwrap
-from ..ir.loopir import Buffer, Copy, Statement
+from ..ir.expr import UNBOUNDED, Arena, Expr, Index, coefficient, const_value, unwrap, walk
+from ..ir.loopir import Buffer, Copy, Statement, Store
 from ..ir.values import Computed, Define, Opaque, Operation, Point, Scalar, Shape, Stored, Token, Value
 from . import folds
 from .declarations import Declarations
@@ -258,6 +258,22 @@ class Builder:
         nest.finish()
         self.ops.append(Opaque(statements))
         return list(targets)
+
+    def update(self, x: Value, window: Value, starts: Sequence[Index]) -> Value:
+        """`x` with a window replaced, in place where the memory plan can prove it. The window is computed where it
+        goes, unless it is made of what it replaces."""
+        if isinstance(x, Stored) and isinstance(window, Computed) and any(
+                e.op == "load" and e.attr[0] is x.buffer for e in walk([window.probe()[1]])):
+            window = self.materialize(window)
+        (out,) = self.nest([(x.shape, x.dtype, x)], lambda *_: None)
+        assert isinstance(out, Stored)
+        target = Stored(self, out.buffer, window.shape, out.dtype, out.strides, out.place(starts))
+        if self.product(window.shape) == 1:
+            value = window.at((self.int(0),) * len(window.shape))
+            self.ops.append(Opaque([Store(target.buffer, self.index(target.offset), value)]))
+        else:
+            self.write(target, window)
+        return out
 
     def call(self, symbol: str, outs: Sequence[tuple], inputs: Sequence[Value],
              arguments: Callable[[list[Stored], list[Stored]], Sequence[Any]]) -> list[Value]:

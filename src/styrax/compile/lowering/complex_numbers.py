@@ -124,16 +124,43 @@ def expm1(b: Scalars, x: Expr) -> Expr:
     return b.complex(real, imag)
 
 
+def greater(b: Scalars, x: Expr) -> Expr:
+    """The absolute value of the greater part."""
+    return b.max(b.abs(b.real(x)), b.abs(b.imag(x)))
+
+
+def power_of_two(b: Scalars, exponent: int, like: Expr) -> Expr:
+    return b.const(2.0**exponent, like.dtype)
+
+
+def scaled(b: Scalars, x: Expr, factor: Expr) -> Expr:
+    return b.complex(b.mul(b.real(x), factor), b.mul(b.imag(x), factor))
+
+
+def shrunk(b: Scalars, x: Expr) -> tuple[Expr, Expr]:
+    """x times a power of two where it is so large that its square, or the sum of its parts, overflows; it stays far
+    above 1/eps. And what the logarithm of x has lost by that."""
+    big = greater(b, x)
+    above, less = (900, 512) if big.dtype == np.float64 else (100, 64)
+    far = b.gt(big, power_of_two(b, above, big))
+    zero, one, lost = (b.const(v, big.dtype) for v in (0, 1, less * np.log(2)))
+    return scaled(b, x, b.select(far, power_of_two(b, -less, big), one)), b.select(far, lost, zero)
+
+
 def sqrt(b: Scalars, x: Expr) -> Expr:
-    """The root with a real part that is not negative (Kahan's scheme)."""
+    """The root with a real part that is not negative (Kahan's scheme); of huge numbers, those of a sixteenth."""
+    huge = b.gt(greater(b, x), power_of_two(b, 1020 if b.real(x).dtype == np.float64 else 124, b.real(x)))
+    zero, half, one, inf = (b.const(v, b.real(x).dtype) for v in (0, 0.5, 1, np.inf))
+    x = scaled(b, x, b.select(huge, power_of_two(b, -4, zero), one))
     re, im = parts(b, x)
-    zero, half, inf = (b.const(v, re.dtype) for v in (0, 0.5, np.inf))
     size = modulus(b, x)
     t = b.sqrt(b.mul(half, b.add(size, b.abs(re))))
     other = b.select(b.eq(t, zero), b.abs(im), b.div(b.abs(im), b.add(t, t)))
     right = b.ge(re, zero)
     real = b.select(right, t, other)
     imag = b.copysign(b.select(right, other, t), im)
+    back = b.select(huge, power_of_two(b, 2, zero), one)
+    real, imag = b.mul(real, back), b.mul(imag, back)
     endless = b.eq(b.abs(im), inf)
     real = b.select(endless, inf, real)
     imag = b.select(endless, im, imag)
@@ -213,11 +240,12 @@ def plus_real(b: Scalars, number: float, x: Expr) -> Expr:
 
 def asinh(b: Scalars, x: Expr) -> Expr:
     """Kahan: with u = sqrt(1 - i x), v = sqrt(1 + i x)."""
-    u = sqrt(b, plus_real(b, 1, turn_back(b, x)))
-    v = sqrt(b, plus_real(b, 1, turn(b, x)))
+    near, lost = shrunk(b, x)
+    u = sqrt(b, plus_real(b, 1, turn_back(b, near)))
+    v = sqrt(b, plus_real(b, 1, turn(b, near)))
     re = b.asinh(b.sub(b.mul(b.real(v), b.imag(u)), b.mul(b.imag(v), b.real(u))))
-    re = b.copysign(b.abs(re), b.real(x))
-    im = b.atan2(b.imag(x), b.real(mul(b, u, v)))
+    re = b.copysign(b.add(b.abs(re), lost), b.real(x))
+    im = b.atan2(b.imag(near), b.real(mul(b, u, v)))
     far = endless(b, x)
     re = b.select(far, b.copysign(b.const(np.inf, re.dtype), b.real(x)), re)
     return b.complex(re, b.select(far, b.atan2(b.imag(x), b.abs(b.real(x))), im))
@@ -229,9 +257,11 @@ def asin(b: Scalars, x: Expr) -> Expr:
 
 def acos(b: Scalars, x: Expr) -> Expr:
     two = b.const(2, b.real(x).dtype)
-    u, v = sqrt(b, plus_real(b, 1, negate(b, x))), sqrt(b, plus_real(b, 1, x))
+    near, lost = shrunk(b, x)
+    u, v = sqrt(b, plus_real(b, 1, negate(b, near))), sqrt(b, plus_real(b, 1, near))
     re = b.mul(two, b.atan2(b.real(u), b.real(v)))
     im = b.asinh(b.sub(b.mul(b.real(v), b.imag(u)), b.mul(b.imag(v), b.real(u))))
+    im = b.add(im, b.copysign(lost, im))
     far = endless(b, x)
     im = b.select(far, b.neg(b.copysign(b.const(np.inf, re.dtype), b.imag(x))), im)
     return b.complex(b.select(far, b.atan2(b.abs(b.imag(x)), b.real(x)), re), im)
@@ -239,8 +269,9 @@ def acos(b: Scalars, x: Expr) -> Expr:
 
 def acosh(b: Scalars, x: Expr) -> Expr:
     two = b.const(2, b.real(x).dtype)
-    u, v = sqrt(b, plus_real(b, -1, x)), sqrt(b, plus_real(b, 1, x))
-    re = b.asinh(b.add(b.mul(b.real(u), b.real(v)), b.mul(b.imag(u), b.imag(v))))
+    near, lost = shrunk(b, x)
+    u, v = sqrt(b, plus_real(b, -1, near)), sqrt(b, plus_real(b, 1, near))
+    re = b.add(b.asinh(b.add(b.mul(b.real(u), b.real(v)), b.mul(b.imag(u), b.imag(v)))), lost)
     im = b.mul(two, b.atan2(b.imag(u), b.real(v)))
     far = endless(b, x)
     re = b.select(far, b.const(np.inf, re.dtype), re)
@@ -248,13 +279,25 @@ def acosh(b: Scalars, x: Expr) -> Expr:
 
 
 def atanh(b: Scalars, x: Expr) -> Expr:
+    """log((1 + x) / (1 - x)) / 2, by 1 - |re x|: squares are scaled where they overflow, or vanish close to 1."""
     re, im = parts(b, x)
-    one, quarter, half, four = (b.const(v, re.dtype) for v in (1, 0.25, 0.5, 4))
-    below = b.sub(one, re)
-    y2 = b.mul(im, im)
-    denominator = b.add(b.mul(below, below), y2)
-    real = b.mul(quarter, b.log1p(b.div(b.mul(four, re), denominator)))
-    imag = b.mul(half, b.atan2(b.add(im, im), b.sub(b.mul(below, b.add(one, re)), y2)))
+    one, quarter, half, two, four = (b.const(v, re.dtype) for v in (1, 0.25, 0.5, 2, 4))
+    size = b.abs(re)
+    below, above = b.sub(one, size), b.add(one, size)
+    over, down, under, up = (300, -600, -300, 500) if re.dtype == np.float64 else (40, -80, -40, 64)
+    big = b.max(b.abs(below), b.abs(im))
+    huge, close = b.gt(big, power_of_two(b, over, re)), b.lt(big, power_of_two(b, under, re))
+    factor = b.select(huge, power_of_two(b, down, re), b.select(close, power_of_two(b, up, re), one))
+    left, y = b.mul(below, factor), b.mul(im, factor)
+    y2 = b.mul(y, y)
+    squares = b.add(b.mul(left, left), y2)
+    # close to 1 the fraction is beyond all numbers, and its root is not
+    fraction = b.div(b.select(close, b.mul(two, factor), b.mul(b.mul(four, b.mul(size, factor)), factor)),
+                     b.select(close, b.sqrt(squares), squares))
+    real = b.copysign(b.mul(b.select(close, half, quarter), b.log1p(fraction)), re)
+    turned = b.mul(two, b.select(close, im, b.mul(y, factor)))
+    across = b.select(close, b.mul(below, above), b.sub(b.mul(left, b.mul(above, factor)), y2))
+    imag = b.mul(half, b.atan2(turned, across))
     far = endless(b, x)
     right = b.select(b.ne(im, im), im, b.copysign(b.const(np.pi / 2, re.dtype), im))
     return b.complex(b.select(far, b.copysign(b.const(0, re.dtype), re), real), b.select(far, right, imag))

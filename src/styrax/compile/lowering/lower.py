@@ -161,7 +161,8 @@ class Lowering:
                 "styrax.core.programs.rules.loops (or, in a library, with jax.interpreters.mlir.register_lowering)")
         b.avals_in = [self.sized(v.aval) for v in eqn.invars]
         b.avals_out = [self.sized(v.aval) for v in eqn.outvars]
-        ins = [self.prepare(v, b.avals_out) for v in ins]
+        if not eqn.primitive.traits.once:
+            ins = [self.prepare(v, b.avals_out) for v in ins]
         params = eqn.params
         if self.generic:
             params = {k: b.resolved(v) for k, v in params.items()}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from .devices import Device, Sharding, SingleDeviceSharding
-from .mesh import AbstractMesh, Mesh
+from .mesh import AbstractMesh, Mesh, empty_abstract_mesh
 
 
 class UnconstrainedSingleton:
@@ -149,8 +150,9 @@ class NamedSharding(Sharding):
                 seen.add(name)
 
     @property
-    def memory_kind(self) -> str:
-        return self._memory_kind or "device"
+    def memory_kind(self) -> str | None:  # type: ignore[override]
+        """The kind of memory; over a mesh without devices None unless it is given."""
+        return self._memory_kind or (None if isinstance(self.mesh, AbstractMesh) else "device")
 
     @property
     def device_set(self) -> set[Device]:  # type: ignore[override]
@@ -252,11 +254,18 @@ class NamedSharding(Sharding):
         return _named, (self.mesh, self.spec, self._memory_kind)
 
     def __repr__(self) -> str:
-        return f"NamedSharding(mesh={self.mesh!s}, spec={self.spec}, memory_kind={self.memory_kind})"
+        memory = f", memory_kind={self.memory_kind}" if self.memory_kind else ""
+        return f"NamedSharding(mesh={self.mesh!s}, spec={self.spec}{memory})"
 
 
 def _named(mesh: Mesh, spec: PartitionSpec, memory_kind: str | None) -> NamedSharding:
     return NamedSharding(mesh, spec, memory_kind=memory_kind)
+
+
+@cache
+def over_no_mesh(ndim: int) -> NamedSharding:
+    """The sharding of arrays of a rank about which nothing is said: replicated over a mesh without axes."""
+    return NamedSharding(empty_abstract_mesh, PartitionSpec(*[None] * ndim))
 
 
 def make_single_device_sharding(device: Device, *, memory_kind: str | None = None) -> SingleDeviceSharding:

@@ -248,6 +248,9 @@ class Builder(Scalars, Protocol):
              inputs: Sequence[Value] = ()) -> list[Value]:
         """An explicit program `body(nest, outs, inputs)`. `outs`: (shape, dtype), or with a value to start from."""
 
+    def update(self, x: Value, window: Value, starts: Sequence[Index]) -> Value:
+        """`x` with a window replaced that begins at `starts`."""
+
     def call(self, symbol: str, outs: Sequence[tuple], inputs: Sequence[Value],
              arguments: Callable[[list[Any], list[Any]], Sequence[Any]]) -> list[Value]:
         """Calls a native library function once."""

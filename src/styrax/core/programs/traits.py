@@ -51,11 +51,12 @@ class Traits:
       printed: what is printed of the parameters, in this order, where that is not all of them.
       nan: floating-point results can be NaN where the operands are not.
       divides: divides by its second operand.
+      once: each element of the operands is read once at most, also where results are larger.
       windows: of what reads or writes windows of its first operand, where they lie (see `Windows`).
     """
 
     __slots__ = ("elementwise", "movement", "distinct", "linear", "bilinear", "contraction", "program", "control",
-                 "sizes", "unprinted", "printed", "nan", "divides", "windows")
+                 "sizes", "unprinted", "printed", "nan", "divides", "once", "windows")
 
     def __init__(self, *, elementwise: bool = False, movement: bool = False, distinct: bool = False,
                  linear: bool = False, bilinear: bool = False, contraction: bool = False,
@@ -63,13 +64,13 @@ class Traits:
                  control: Control | None = None, sizes: frozenset[str] = frozenset(),
                  unprinted: frozenset[str] = frozenset(),
                  printed: Callable[[dict[str, Any]], dict[str, Any]] | None = None, nan: bool = False,
-                 divides: bool = False,
+                 divides: bool = False, once: bool = False,
                  windows: Callable[[Sequence[ShapedArray], dict[str, Any]], Windows] | None = None):
         self.elementwise, self.movement, self.distinct, self.contraction = elementwise, movement, distinct, contraction
         self.linear, self.bilinear = linear, bilinear
         self.program, self.control = program, control
         self.sizes, self.unprinted, self.printed = sizes, unprinted, printed
-        self.nan, self.divides, self.windows = nan, divides, windows
+        self.nan, self.divides, self.once, self.windows = nan, divides, once, windows
 
     def with_(self, **changes: Any) -> Traits:
         """The same traits but for `changes`."""

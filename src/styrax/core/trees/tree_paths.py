@@ -17,7 +17,7 @@ from .key_paths import GetAttrKey, KeyEntry, KeyPath, keyed_children
 from .key_paths import SequenceKey as SequenceKey
 from .key_paths import keystr as keystr
 from .registry import default_registry, none_leaf_registry, unfold
-from .tree import Class, Leaf, register_pytree_node, tree_flatten, tree_leaves, tree_structure
+from .tree import Class, Leaf, register_pytree_node, tree_flatten, tree_structure
 from .treedef import Node, PyTreeDef
 
 
@@ -209,21 +209,30 @@ def static(**kwargs: Object) -> Object:
 def broadcast_prefix(
     prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> list[Any]:
-    """The leaves of ``prefix_tree``, each repeated for every leaf of ``full_tree`` that it stands for.
+    """The leaves of ``prefix_tree``, each repeated for every leaf of ``full_tree`` that it stands for: ``is_leaf`` says
+    what a leaf of the prefix is.
 
     Raises:
       ValueError: the one tree is no prefix of the other; the message names the place.
     """
-    return tree_leaves(tree_broadcast(prefix_tree, full_tree, is_leaf), is_leaf=is_leaf)
+    leaves, _, subtrees = _parts(prefix_tree, full_tree, is_leaf)
+    return [leaf for leaf, subtree in zip(leaves, subtrees) for _ in range(tree_structure(subtree).num_leaves)]
+
+
+def _parts(
+    prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None
+) -> tuple[list[Any], PyTreeDef, list[Any]]:
+    """The leaves of the prefix, its structure, and the subtrees that the leaves stand for."""
+    leaves, treedef = tree_flatten(prefix_tree, is_leaf)
+    try:
+        return leaves, treedef, treedef.flatten_up_to(full_tree)
+    except ValueError as error:
+        raise_prefix_error("broadcast_prefix prefix_tree", prefix_tree, full_tree, is_leaf, error)
 
 
 def tree_broadcast(prefix_tree: PyTree, full_tree: PyTree, is_leaf: Callable[[Any], bool] | None = None) -> PyTree:
     """``prefix_tree`` spread to the structure of ``full_tree``; ``ValueError`` as ``broadcast_prefix``."""
-    leaves, treedef = tree_flatten(prefix_tree, is_leaf)
-    try:
-        subtrees = treedef.flatten_up_to(full_tree)
-    except ValueError as error:
-        raise_prefix_error("broadcast_prefix prefix_tree", prefix_tree, full_tree, is_leaf, error)
+    leaves, treedef, subtrees = _parts(prefix_tree, full_tree, is_leaf)
     spread = []
     for leaf, subtree in zip(leaves, subtrees):
         structure = tree_structure(subtree, is_leaf)

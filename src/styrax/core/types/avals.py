@@ -6,12 +6,16 @@ An open class: arrays, references, tokens, and the types that users define.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .. import hooks
 from . import dtypes
 from .dims import Dim
+
+if TYPE_CHECKING:
+    from ..arrays.shardings import NamedSharding
 
 
 class AbstractValue:
@@ -50,10 +54,10 @@ class ShapedArray(AbstractValue):
     """An array of a shape and dtype.
 
     `weak_type` marks values that came from Python scalars and yield to other dtypes in promotion.
-    `sharding`, `vma` (varying mesh axes) and `memory_space` are None outside explicit sharding.
+    `given_sharding`, `vma` (varying mesh axes) and `memory_space` are None outside explicit sharding.
     """
 
-    __slots__ = ("shape", "dtype", "weak_type", "sharding", "vma", "memory_space", "_hash")
+    __slots__ = ("shape", "dtype", "weak_type", "given_sharding", "vma", "memory_space", "_hash")
 
     def __init__(
         self,
@@ -68,7 +72,7 @@ class ShapedArray(AbstractValue):
         self.shape = tuple(shape) if all(type(d) is int for d in shape) else tuple(map(_dim, shape))
         self.dtype: Any = dtype if isinstance(dtype, (np.dtype, dtypes.ExtendedDType)) else np.dtype(dtype)
         self.weak_type = weak_type
-        self.sharding = sharding
+        self.given_sharding = None if sharding is None or sharding == hooks.over_no_mesh(len(shape)) else sharding
         self.vma = vma
         self.memory_space = memory_space
         self._hash: int | None = None
@@ -85,6 +89,12 @@ class ShapedArray(AbstractValue):
         return n
 
     @property
+    def sharding(self) -> NamedSharding:
+        """The sharding that was given, else: replicated over a mesh without axes."""
+        given = self.given_sharding
+        return hooks.over_no_mesh(self.ndim) if given is None else given
+
+    @property
     def mat(self) -> Any:  # manual axis type, kept for libraries that ask for it
         return self.vma
 
@@ -98,7 +108,7 @@ class ShapedArray(AbstractValue):
             "shape": self.shape,
             "dtype": self.dtype,
             "weak_type": self.weak_type,
-            "sharding": self.sharding,
+            "sharding": self.given_sharding,
             "vma": self.vma,
             "memory_space": self.memory_space,
         }
@@ -112,7 +122,7 @@ class ShapedArray(AbstractValue):
         tangent = tangent_dtype(self.dtype)
         if tangent == self.dtype:
             return self
-        return ShapedArray(self.shape, tangent, False, sharding=self.sharding, vma=self.vma)
+        return ShapedArray(self.shape, tangent, False, sharding=self.given_sharding, vma=self.vma)
 
     to_cotangent_aval = to_tangent_aval
 
@@ -122,14 +132,14 @@ class ShapedArray(AbstractValue):
             and self.shape == other.shape  # type: ignore[attr-defined]
             and self.dtype == other.dtype  # type: ignore[attr-defined]
             and self.weak_type == other.weak_type  # type: ignore[attr-defined]
-            and self.sharding == other.sharding  # type: ignore[attr-defined]
+            and self.given_sharding == other.given_sharding  # type: ignore[attr-defined]
             and self.vma == other.vma  # type: ignore[attr-defined]
             and self.memory_space == other.memory_space  # type: ignore[attr-defined]
         )
 
     def __hash__(self) -> int:
         if self._hash is None:
-            self._hash = hash((self.shape, self.dtype, self.weak_type, self.sharding, self.vma))
+            self._hash = hash((self.shape, self.dtype, self.weak_type, self.given_sharding, self.vma))
         return self._hash
 
     def str_short(self, short_dtypes: bool = True, mesh_axis_types: bool = False, **_: Any) -> str:
@@ -259,7 +269,8 @@ class ShapeDtypeStruct:
     @staticmethod
     def like(value: Any) -> ShapeDtypeStruct:
         """The shape, dtype, weak type and sharding of an array, or of anything that has a shape and dtype."""
-        sharding = None if isinstance(value, np.ndarray) else getattr(value, "sharding", None)
+        name = "given_sharding" if isinstance(value, ShapedArray) else "sharding"
+        sharding = None if isinstance(value, np.ndarray) else getattr(value, name, None)
         return ShapeDtypeStruct(value.shape, value.dtype, sharding=sharding,
                                 weak_type=getattr(value, "weak_type", False))
 

@@ -76,10 +76,16 @@ class Recorder:
                 if t == b:
                     self.alias[s] = a
 
-    def derive(self, kind: str, dividend: Terms, divisor: Terms, value: int) -> Dim:
+    def derive(self, kind: str, dividend: Terms, divisor: Terms, value: int) -> Any:
         self.derived.append((kind, dividend, divisor))
         self.values.append(value)
-        return Dim(value, {(len(self.values) - 1,): 1}, self)
+        return self.size(value, {(len(self.values) - 1,): 1})
+
+    def size(self, value: int, terms: Terms) -> Any:
+        """A computed size. Zero and one are plain integers, as among the inputs: they are empty, and broadcast."""
+        if value in (0, 1) and self.ask("==", add_terms(terms, {(): value}, -1)):
+            return value
+        return Dim(value, terms, self)
 
     def complete(self, inputs: Sequence[int]) -> list[int]:
         """The values of all symbols for other inputs."""
@@ -150,7 +156,7 @@ class Dim:
             return 0
         if set(terms) == {()}:
             return terms[()]
-        return Dim(evaluate(terms, self.recorder.values), terms, self.recorder)
+        return self.recorder.size(evaluate(terms, self.recorder.values), terms)
 
     def __add__(self, other: Any) -> Any:
         terms = self._terms_of(other)

@@ -19,8 +19,6 @@ from .avals import ShapedArray
 # primitive -> rule(context, *physical_args, **params) -> physical result(s)
 physicals: dict[Any, Callable[..., Any]] = {}
 
-_INLINED = ("custom_jvp_call", "custom_vjp_call", "custom_vjp_call_jaxpr")
-
 
 class Context:
     """What a rule sees of its equation: the logical abstract values."""
@@ -133,9 +131,7 @@ class _Rewriter:
             inner = [j for j in jaxprs_in_params(eqn.params) if uses_extended(j)]
             ins = [self.read(v) for v in eqn.invars]
             touched = any(is_extended(v.aval) for v in (*eqn.invars, *eqn.outvars))
-            if eqn.primitive.name in _INLINED and (inner or touched):
-                self.inline_call(eqn, ins)
-            elif eqn.primitive in physicals and touched:
+            if eqn.primitive in physicals and touched:
                 self.inline_rule(eqn, ins)
             elif inner or touched:
                 params = {name: _lower_param(value) for name, value in eqn.params.items()}
@@ -164,26 +160,6 @@ class _Rewriter:
             self.eqns.append(inner.replace(invars=[substitute(v) for v in inner.invars],
                                            source_info=eqn.source_info))
         for old, new in zip(eqn.outvars, traced.jaxpr.outvars, strict=True):
-            self.env[old] = substitute(new)
-
-    def inline_call(self, eqn: JaxprEqn, ins: list[Any]) -> None:
-        closed = eqn.params.get("call_jaxpr") or eqn.params["fun_jaxpr"]
-        lowered = lower(closed)
-        local = dict(zip(lowered.jaxpr.invars, ins, strict=True))
-        fresh = {v: Var(v.aval) for v in lowered.jaxpr.constvars}
-        self.constvars += fresh.values()
-        self.consts += lowered.consts
-        local.update(fresh)
-
-        def substitute(atom: Any) -> Any:
-            return atom if type(atom) is Literal else local[atom]
-
-        for inner in lowered.jaxpr.eqns:
-            invars = [substitute(v) for v in inner.invars]
-            for v in inner.outvars:
-                local[v] = type(v)(v.aval)
-            self.eqns.append(inner.replace(invars=invars, outvars=[local[v] for v in inner.outvars]))
-        for old, new in zip(eqn.outvars, lowered.jaxpr.outvars, strict=True):
             self.env[old] = substitute(new)
 
 

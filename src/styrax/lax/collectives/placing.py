@@ -117,6 +117,16 @@ rules.batchers[device_put_p] = lambda args, dims, **params: (device_put_p.bind(*
 physicals[device_put_p] = lambda _, *xs, **params: device_put_p.bind(*xs, **params)
 
 
+def _in_the_mesh(device: Any) -> Any:
+    """A partition as a sharding of the mesh in force; others as they are. Raises ValueError where there is no mesh."""
+    if not isinstance(device, PartitionSpec):
+        return device
+    current = mesh.current_mesh()
+    if current.empty:
+        raise ValueError("Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to device_put")
+    return NamedSharding(current, device)
+
+
 @api_boundary
 def device_put(x: PyTree, device: DeviceLike | ShardingLike | PyTree | None = None, *,
                src: DeviceLike | ShardingLike | PyTree | None = None, donate: bool | PyTree = False,
@@ -143,7 +153,7 @@ def device_put(x: PyTree, device: DeviceLike | ShardingLike | PyTree | None = No
       [Array(1., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True)]
     """
     leaves, treedef = tree.tree_flatten(x)
-    devices = _spread("device_put device", device, x, len(leaves))
+    devices = [_in_the_mesh(d) for d in _spread("device_put device", device, x, len(leaves))]
     for d in devices:
         if not (d is None or isinstance(d, (Device, Sharding, Space))):
             raise ValueError("`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, "

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from styrax.core.hooks import lax
 from styrax.core.programs.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, eval_jaxpr
 from styrax.core.tracing.trace import get_aval
 from styrax.transforms import ad
@@ -28,8 +27,8 @@ def join_captured(bodies: Sequence[Body]) -> tuple[tuple[ClosedJaxpr, ...], list
     key = ("cond branches", layout, tuple(b.jaxpr.jaxpr for b in bodies), tuple(avals))
     branches = first.cache.get(key)
     if branches is None:
-        branches = first.cache[key] = _same_types(
-            [_take_all(b.jaxpr, at, avals) for b, at in zip(bodies, layout, strict=True)]
+        branches = first.cache[key] = tuple(
+            _take_all(b.jaxpr, at, avals) for b, at in zip(bodies, layout, strict=True)
         )
     return branches, captured
 
@@ -39,29 +38,6 @@ def _take_all(closed: ClosedJaxpr, positions: Sequence[int], avals: Sequence[Any
     by_position = dict(zip(positions, own, strict=True))
     invars = [by_position.get(i) or Var(a) for i, a in enumerate(avals)]
     return rearranged(closed, [*invars, *rest], closed.jaxpr.outvars)
-
-
-def _same_types(branches: Sequence[ClosedJaxpr]) -> tuple[ClosedJaxpr, ...]:
-    """Branches whose results agree in weak types, too: one strong result makes all strong."""
-    outs = list(zip(*(b.out_avals for b in branches), strict=True))
-    strong = [any(getattr(a, "weak_type", False) for a in avals) and not all(a.weak_type for a in avals)
-              for avals in outs]  # fmt: skip
-    if not any(strong):
-        return tuple(branches)
-    return tuple(_strengthen(b, strong) for b in branches)
-
-
-def _strengthen(closed: ClosedJaxpr, strong: Sequence[bool]) -> ClosedJaxpr:
-    from styrax.core.tracing.staging import trace_to_jaxpr
-
-    def run(*args: Any) -> list[Any]:
-        outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
-        return [
-            lax.convert_element_type(x, get_aval(x).dtype) if s and get_aval(x).weak_type else x
-            for x, s in zip(outs, strong, strict=True)
-        ]
-
-    return trace_to_jaxpr(run, closed.in_avals, closed.debug_info)
 
 
 def join_residuals(

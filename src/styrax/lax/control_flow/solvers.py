@@ -67,10 +67,17 @@ def custom_root(f: Callable[[Any], Any], initial_guess: PyTree, solve: Callable[
             raise ValueError(f"with has_aux=True, solve() must return a pair, got {solution_tree}")
         solution_tree = children[0]
     _check_tree("solve", solution_tree, guess_tree)
-    num_f, size = len(f_body.captured), len(guess)
+
+    def linearize_and_solve(x: Any, y: Any) -> Any:
+        return tangent_solve(api.linearize(f, x)[1], y)
+
+    pair = tree.tree_structure((initial_guess, initial_guess))
+    tangent_body = trace_body("custom_root", linearize_and_solve, pair, avals + avals)
+    _check_tree("tangent_solve", tangent_body.out_tree, guess_tree)
+    num_f, num_tangent, size = len(f_body.captured), len(tangent_body.captured), len(guess)
 
     def _custom_root(*args: Any) -> list[Any]:
-        return eval_jaxpr(solve_body.jaxpr.jaxpr, solve_body.jaxpr.consts, *args[num_f:])
+        return eval_jaxpr(solve_body.jaxpr.jaxpr, solve_body.jaxpr.consts, *args[num_f + num_tangent:])
 
     def _root_jvp(primals: tuple, tangents: tuple) -> tuple[list[Any], list[Any]]:
         outs = find_root(*primals)
@@ -82,17 +89,13 @@ def custom_root(f: Callable[[Any], Any], initial_guess: PyTree, solve: Callable[
 
         # f(c, x(c)) = 0, so f_x x' = -f_c c'
         _, moved = api.jvp(lambda *cs: residual(*cs, *solution), tuple(consts), tuple(consts_dot))
-        _, along = api.linearize(
-            lambda x: tree.tree_unflatten(guess_tree, residual(*consts, *tree.tree_leaves(x))),
-            tree.tree_unflatten(guess_tree, solution),
-        )
-        rhs = tree.tree_unflatten(guess_tree, [lax.neg(m) for m in moved])
-        solution_dot = tree.tree_leaves(tangent_solve(along, rhs))
+        solution_dot = eval_jaxpr(tangent_body.jaxpr.jaxpr, tangent_body.jaxpr.consts,
+                                  *primals[num_f:num_f + num_tangent], *solution, *map(lax.neg, moved))
         return outs, [*solution_dot, *(ad.zeros_like_aval(get_aval(x).to_tangent_aval()) for x in aux)]
 
     find_root = custom_jvp(_custom_root)
     find_root.defjvp(_root_jvp)
-    outs = find_root(*f_body.captured, *solve_body.captured, *guess)
+    outs = find_root(*f_body.captured, *tangent_body.captured, *solve_body.captured, *guess)
     return tree.tree_unflatten(solve_body.out_tree, outs)
 
 

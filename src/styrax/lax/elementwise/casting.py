@@ -101,8 +101,10 @@ def _fold(x: Any, aval: Any, new_dtype: Any) -> Any:
         if value.shape or not np.isfinite(value.real):
             return None
         limits = np.iinfo(new_dtype) if new_dtype.kind in "iu" else None
-        if limits is None or not limits.min <= value.real <= limits.max:
+        if limits is None or not limits.min <= float(value.real) <= limits.max:
             return None
+    if not np.can_cast(value.dtype, new_dtype, "unsafe"):  # NumPy has no cast between all types that are not its own
+        return None
     if value.dtype.kind == "c" and new_dtype.kind != "c" and new_dtype != np.bool_:
         value = value.real
     return value.astype(new_dtype)

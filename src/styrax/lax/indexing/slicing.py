@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -31,7 +30,7 @@ from ..shaping.shapes import canonical_axis, canonical_shape
 from .static_slicing import index_in_dim
 
 if TYPE_CHECKING:
-    from styrax.core.programs.lowering import Builder, Nest
+    from styrax.core.programs.lowering import Builder
 
 
 # -- dynamic_slice -----------------------------------------------------------------------------------
@@ -195,19 +194,20 @@ def start_scalars(
             f"Length of slice indices must match number of operand dimensions ({len(given)} vs {shape})"
         )
     flags = [allow_negative] * len(given) if isinstance(allow_negative, (bool, np.bool_)) else allow_negative
-    return [_start_scalar(i, d, f) for i, d, f in zip(given, shape, flags, strict=True)]
+    plain = np.dtype(np.int32)
+    if any(not -(2**31) <= i < 2**31 if type(i) is int else getattr(i, "dtype", plain) == np.int64 for i in given):
+        plain = dtypes.default_int_dtype()
+    return [_start_scalar(i, d, f, plain) for i, d, f in zip(given, shape, flags, strict=True)]
 
 
-def _start_scalar(i: Any, extent: Any, allow_negative: bool) -> Any:
+def _start_scalar(i: Any, extent: Any, allow_negative: bool, plain: np.dtype) -> Any:
+    """One of `start_scalars`; Python's integers get the dtype `plain`. What a dtype cannot hold wraps around."""
     if isinstance(i, (int, np.integer)) and not isinstance(i, (bool, np.bool_)) and not is_symbolic(extent):
         value = operator.index(i)
         if allow_negative and value < 0:
             value += extent
-        if isinstance(i, np.integer):
-            dtype = dtypes.canonicalize_dtype(i.dtype)
-            limits = np.iinfo(dtype)
-            return np.asarray(builtins.min(builtins.max(value, limits.min), limits.max), dtype)
-        return np.asarray(value, np.int32 if -(2**31) <= value < 2**31 else dtypes.default_int_dtype())
+        dtype = dtypes.canonicalize_dtype(i.dtype) if isinstance(i, np.integer) else plain
+        return np.asarray(value & (2**64 - 1), np.uint64).astype(dtype)
     aval = get_aval(i)
     if not allow_negative or not dtypes.issubdtype(aval.dtype, np.signedinteger):
         return i
@@ -334,21 +334,7 @@ def _update_dtype(x: Any, update: Any, *indices: Any) -> Any:
 
 def _update_loops(b: Builder, x: Any, update: Any, *indices: Any) -> Any:
     starts = clamped_starts(b, indices, x.shape, update.shape)
-
-    def body(n: Nest, outs: Any, ins: Any) -> None:
-        (out,), (new,) = outs, ins
-
-        def over(d: int, found: list[Any]) -> None:
-            if d == len(update.shape):
-                where = [i if s is None else b.add(i, s) for i, s in zip(found, starts, strict=True)]
-                n.store(out, where, new.at(found))
-                return
-            with n.loop(update.shape[d], parallel=d == 0, vector=d == len(update.shape) - 1) as i:
-                over(d + 1, [*found, i])
-
-        over(0, [])
-
-    return b.nest([(x.shape, x.dtype, x)], body, [update])[0]
+    return b.update(x, update, [0 if s is None else s for s in starts])
 
 
 dynamic_update_slice_p = standard_primitive(
@@ -362,6 +348,7 @@ dynamic_update_slice_p = standard_primitive(
     ),
 )
 dynamic_update_slice_p.declare(
+    once=True,
     windows=lambda avals, _: Windows(slice(2, None), range(avals[0].ndim), avals[1].shape))
 
 

@@ -31,8 +31,15 @@ if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder
 
 
+def _refuse_integers(dtype: Any) -> None:
+    """Raises OverflowError: the logarithm of an empty sum, -∞, is no integer."""
+    if dtypes.issubdtype(dtype, np.integer):
+        raise OverflowError(f"sums of exponentials are not computed for {dtype}: it has no infinity")
+
+
 def logaddexp(x: Any, y: Any) -> Any:
     """`log(exp(x) + exp(y))`, elementwise, without overflow."""
+    _refuse_integers(get_aval(x).dtype)
     if get_aval(x).dtype.kind == "c":
         first = ge(elementwise.real(x), elementwise.real(y))
         larger, smaller = select(first, x, y), select(first, y, x)
@@ -47,6 +54,7 @@ def logaddexp(x: Any, y: Any) -> Any:
 
 
 def _logaddexp_scalar(b: Builder, x: Any, y: Any) -> Any:
+    _refuse_integers(x.dtype)
     if x.dtype.kind == "c":
         first = b.ge(b.real(x), b.real(y))
         larger, smaller = b.select(first, x, y), b.select(first, y, x)
@@ -130,8 +138,10 @@ def _cumulative(
     accepts: Sequence[Any],
     doc: str,
     reference: Any,
+    described: Sequence[Any] = (),
 ) -> tuple[Callable[..., Any], Primitive]:
-    """A row: `combine` joins arrays, `step(b, x, y)` scalars."""
+    """A row: `combine` joins arrays, `step(b, x, y)` scalars. It can be computed for dtypes that it `accepts`, and
+    be traced for those that are `described`, too."""
 
     def shape_rule(x: Any, *, axis: int, reverse: bool) -> tuple:
         if not 0 <= axis < x.ndim:
@@ -141,7 +151,7 @@ def _cumulative(
         return x.shape
 
     def dtype_rule(x: Any, **_: Any) -> Any:
-        check_dtype(name, x, accepts)
+        check_dtype(name, x, (*accepts, *described))
         return x.dtype
 
     def by_scan(x: Any, axis: int, reverse: bool) -> Any:
@@ -201,6 +211,7 @@ cummin, cummin_p = _cumulative(
 cumlogsumexp, cumlogsumexp_p = _cumulative(
     "cumlogsumexp", logaddexp, _logaddexp_scalar, (np.floating, np.complexfloating),
     "Logarithms of the cumulative sums of exponentials along a dimension.", np.logaddexp.accumulate,
+    described=(np.integer,),
 )  # fmt: skip
 ad.deflinear2(
     cumsum_p,

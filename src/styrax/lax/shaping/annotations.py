@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from styrax.core.programs import rules
+from styrax.core.programs.lowering import Builder, Value
 from styrax.core.programs.primitive import Primitive
 from styrax.core.tracing.trace import get_aval
 from styrax.transforms import ad, batching
@@ -35,7 +36,13 @@ rules.stablehlos[xla_metadata_value_p] = _note
 shard_alike_p = Primitive("shard_alike", multiple_results=True)
 shard_alike_p.declare(movement=True)
 shard_alike_p.def_abstract_eval(lambda x, y: [x, y])
-rules.loops[shard_alike_p] = lambda b, x, y: [x, y]
+
+
+def _alike_loops(b: Builder, x: Value, y: Value) -> list[Value]:
+    return [x, y]
+
+
+rules.loops[shard_alike_p] = _alike_loops
 rules.stablehlos[shard_alike_p] = lambda m, x, y: [x, y]
 
 

@@ -262,7 +262,13 @@ empty_p.declare(distinct=True, sizes=frozenset(("shape",)))
 
 empty2_p = Primitive("empty2")  # an element that nothing is known of, as accelerators' kernels start from
 empty2_p.def_abstract_eval(lambda *, dtype, memory_space: ShapedArray((), dtype))
-rules.loops[empty2_p] = lambda b, *, dtype, memory_space: _empty_loops(b, shape=(), dtype=dtype, out_sharding=None)
+
+
+def _empty2_loops(b: Builder, *, dtype: Any, memory_space: Any) -> Any:
+    return _empty_loops(b, shape=(), dtype=dtype, out_sharding=None)
+
+
+rules.loops[empty2_p] = _empty2_loops
 rules.stablehlos[empty2_p] = lambda m, **_: m.full(0, m.avals_out[0])
 
 

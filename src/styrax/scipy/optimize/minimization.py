@@ -28,8 +28,8 @@ def minimize(fun: Callable[..., Array], x0: Array, args: tuple[Any, ...] = (), *
 
     Example:
       >>> import styrax.numpy as jnp
-      >>> import styrax.scipy.optimize
-      >>> styrax.scipy.optimize.minimize(lambda x: ((x - 2.0) ** 2).sum(), jnp.zeros(2), method="BFGS").success
+      >>> from styrax.scipy.optimize import minimize
+      >>> minimize(lambda x: ((x - 2.0) ** 2).sum(), jnp.zeros(2), method="BFGS").success
       Array(True, dtype=bool)
     """
     if not isinstance(args, tuple):

@@ -32,6 +32,7 @@ from styrax.numpy.promotion import arrays, both, dtype_of, either, promote_args_
 from styrax.transforms.custom import custom_jvp
 from styrax.transforms.derivatives import jvp
 
+from .complex_gamma import loggamma_of_complex
 from .numbers import number, reals, zero
 
 
@@ -51,7 +52,7 @@ def gammaln(x: ArrayLike) -> Array:
 
 
 def loggamma(x: ArrayLike) -> Array:
-    """The logarithm of |Γ(x)|; NaN for negative real x, where Γ is not positive.
+    """The logarithm of |Γ(x)|; NaN for negative real x, where Γ is not positive. For complex x that of Γ(x).
 
     Args:
       x: numbers; integers are taken as floats.
@@ -62,6 +63,8 @@ def loggamma(x: ArrayLike) -> Array:
     Reference: DLMF §5.2.
     """
     (x,) = promote_args_inexact("loggamma", x)
+    if dtypes.issubdtype(dtype_of(x), np.complexfloating):
+        return loggamma_of_complex(x)
     return choose_elements(lax.lt(x, zero(x)), np.nan, lax.lgamma(x))
 
 
@@ -100,6 +103,8 @@ def gamma(x: ArrayLike) -> Array:
     Reference: DLMF §5.2.
     """
     (x,) = promote_args_inexact("gamma", x)
+    if dtypes.issubdtype(dtype_of(x), np.complexfloating):
+        return lax.exp(loggamma_of_complex(x))
     return multiply(gammasgn(x), lax.exp(lax.lgamma(x)))
 
 

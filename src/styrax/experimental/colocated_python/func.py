@@ -1,4 +1,4 @@
-"""Python functions and objects on the hosts of devices: the CPU's host is the process itself."""
+"""Functions and objects that live on the hosts of devices."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from .. import numpy as jnp
-from ..core.arrays import backends
-from ..core.arrays.devices import Device
-from ..core.arrays.mesh import Mesh
-from ..core.trees import tree
-from ..core.types.typing import Function, Object, PyTree
-from ..transforms.callbacks import io_callback
+from ... import numpy as jnp
+from ...core.arrays import backends
+from ...core.arrays.devices import Device
+from ...core.arrays.mesh import Mesh
+from ...core.trees import tree
+from ...core.types.typing import Function, Object, PyTree
+from ...transforms.callbacks import io_callback
 
 
 def colocated_cpu_devices(devices_or_mesh: Sequence[Device] | Mesh) -> Sequence[Device] | Mesh:

@@ -1,0 +1,222 @@
+"""Runs programs under both libraries, many in one compilation, and says what differs."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+
+import styrax
+from styrax.core.settings.config import states
+from styrax.cpu import runtime
+from tests.fuzz import comparison, programs
+from tests.fuzz.comparison import Leaf
+from tests.fuzz.programs import Program
+
+MODES = ("eager", "jit", "bounds", "two threads")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A program on which the libraries differ: how it ran, the kind of difference, and what it was."""
+
+    program: Program
+    mode: str
+    kind: str
+    detail: str
+
+
+Outcome = list[Leaf] | Exception
+
+
+@contextmanager
+def settings(library: Any, x64: bool) -> Any:
+    with library.enable_x64(x64), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def leaves(outs: Any) -> list[Leaf]:
+    return [comparison.leaf(x) for x in outs]
+
+
+def eager(library: Any, program: Program) -> Outcome:
+    with settings(library, program.x64):
+        try:
+            args = [library.numpy.asarray(x) for x in program.args]
+            return leaves(programs.build(program.main, library.__name__)(*args))
+        except Exception as error:
+            return error
+
+
+def together(library: Any, group: Sequence[Program]) -> Callable[[], list[Outcome]]:
+    """One function of several programs, to be compiled at once; those that do not trace give their errors."""
+    functions = [programs.build(p.main, library.__name__) for p in group]
+    errors: list[Outcome | None] = [None] * len(group)
+
+    def everything(args: Any) -> Any:
+        outs: list[Any] = []
+        for i, (f, xs) in enumerate(zip(functions, args, strict=True)):
+            try:
+                outs.append(f(*xs))
+            except Exception as error:
+                errors[i] = error
+                outs.append(())
+        return outs
+
+    compiled = library.jit(everything)
+
+    def run() -> list[Outcome]:
+        results = compiled([[library.numpy.asarray(x) for x in p.args] for p in group])
+        return [e if e is not None else leaves(r) for e, r in zip(errors, results, strict=True)]
+
+    return run
+
+
+def equations(group: Iterable[Program]) -> Iterator[list[str]]:
+    """The primitives in each program's jaxpr, those of programs in it included, as often as they are there."""
+
+    def inside(jaxpr: Any) -> Iterator[str]:
+        for eqn in jaxpr.eqns:
+            yield eqn.primitive.name
+            for value in eqn.params.values():
+                for inner in value if isinstance(value, (tuple, list)) else (value,):
+                    if hasattr(inner, "jaxpr") or hasattr(inner, "eqns"):
+                        yield from inside(getattr(inner, "jaxpr", inner))
+
+    for program in group:
+        with settings(styrax, program.x64):
+            try:
+                args = [styrax.numpy.asarray(x) for x in program.args]
+                yield list(inside(styrax.make_jaxpr(programs.build(program.main, "styrax"))(*args).jaxpr))
+            except Exception:
+                yield []
+
+
+def jitted(library: Any, group: Sequence[Program]) -> list[Outcome]:
+    """Compiled results; one program after the other where the group as a whole fails."""
+    with settings(library, group[0].x64):
+        try:
+            return together(library, group)()
+        except Exception as error:
+            if len(group) == 1:
+                return [error]
+        return [jitted(library, [p])[0] for p in group]
+
+
+def compiled(group: Sequence[Program]) -> dict[str, list[Outcome]]:
+    """Our compiled results: plain on one thread and on two, and with every access checked."""
+    before = runtime.num_threads()
+    results: dict[str, list[Outcome]] = {}
+    with settings(styrax, group[0].x64):
+        try:
+            run = together(styrax, group)
+            for mode, threads in (("jit", 1), ("two threads", 2)):
+                runtime.set_num_threads(threads)
+                results[mode] = run()
+            with states["styrax_debug"]("bounds,verify"):
+                results["bounds"] = together(styrax, group)()
+        except Exception as error:
+            if len(group) == 1:
+                return {mode: results.get(mode, [error]) for mode in MODES[1:]}
+            single = [compiled([p]) for p in group]
+            return {mode: [s[mode][0] for s in single] for mode in MODES[1:]}
+        finally:
+            runtime.set_num_threads(before)
+    return results
+
+
+def difference(program: Program, ours: Outcome, theirs: Outcome, skips: Counter[str]) -> tuple[str, str] | None:
+    """The kind of difference and what it is."""
+    if isinstance(theirs, Exception) or isinstance(ours, Exception):
+        return _errors(ours, theirs, skips)
+    if len(ours) != len(theirs):
+        return "count", f"{len(ours)} results, not {len(theirs)}"
+    runs: list[list[np.ndarray]] | None = None
+    for i, (a, b, name) in enumerate(zip(ours, theirs, program.main.outs, strict=True)):
+        wrong = comparison.types_differ(a, b)
+        if wrong:
+            return wrong.split()[0], f"result {i}: {wrong}"
+        known = program.types.get(name)
+        exact = known is not None and known.exact or not comparison.rough(b.dtype)
+        strange = comparison.suspicious(a.value, b.value, exact)
+        if not strange.any():
+            continue
+        text = f"result {i} ({name}): {a.value[strange][:4]}, not {b.value[strange][:4]}"
+        if exact:
+            return "values", text
+        if runs is None:
+            skips["compared in a wider precision"] += 1
+            runs = comparison.disturbed(program) or []
+        if not runs:
+            skips["no wider run"] += 1
+            continue
+        good, all_known = comparison.verdict(a.value, b.value, [r[i] for r in runs])
+        if not good:
+            return "values", f"{text}; exactly {runs[0][i][strange][:4]}"
+        if not all_known:
+            skips["values not determined"] += 1
+    return None
+
+
+UNABLE = (
+    "UNIMPLEMENTED",
+    "not implemented",
+    "Unimplemented",
+    "Unsupported",
+    "unsupported",
+    "INTERNAL",
+    "INVALID_ARGUMENT",
+)
+
+
+def _errors(ours: Outcome, theirs: Outcome, skips: Counter[str]) -> tuple[str, str] | None:
+    if isinstance(ours, Exception) and isinstance(theirs, Exception):
+        if type(theirs).__name__ in [c.__name__ for c in type(ours).__mro__]:
+            skips["both raise"] += 1
+            return None
+        return "error", f"{type(ours).__name__}: {str(ours)[:200]}, not {type(theirs).__name__}: {str(theirs)[:200]}"
+    if isinstance(ours, Exception):
+        return "raises " + type(ours).__name__, str(ours)[:400]
+    assert isinstance(theirs, Exception)
+    if type(theirs).__name__ in ("JaxRuntimeError", "NotImplementedError", "AssertionError") or any(
+        word in str(theirs) for word in UNABLE
+    ):
+        skips["JAX cannot"] += 1
+        return None
+    return "does not raise", f"{type(theirs).__name__}: {str(theirs)[:300]}"
+
+
+def examine(group: Sequence[Program], skips: Counter[str], modes: Sequence[str] = MODES) -> list[Finding]:
+    """All findings in programs of one x64 setting, at most one each."""
+    theirs = jitted(jax, group)
+    ours = compiled(group) if set(modes) != {"eager"} else {}
+    findings = []
+    for i, program in enumerate(group):
+        for mode in modes:
+            mine = eager(styrax, program) if mode == "eager" else ours[mode][i]
+            if mode == "two threads" and same_bits(ours["jit"][i], mine):
+                continue
+            found = difference(program, mine, theirs[i], skips)
+            if (
+                found is not None and mode == "eager" and isinstance(mine, Exception)
+            ):  # JAX may raise where it is not jitted
+                found = difference(program, mine, eager(jax, program), skips)
+            if found is None and mode == "two threads":
+                found = "threads", "other bits than on one thread"
+            if found is not None:
+                findings.append(Finding(program, mode, *found))
+                break
+    return findings
+
+
+def same_bits(a: Outcome, b: Outcome) -> bool:
+    if isinstance(a, Exception) or isinstance(b, Exception):
+        return type(a) is type(b)
+    return [x.value.tobytes() for x in a] == [x.value.tobytes() for x in b]

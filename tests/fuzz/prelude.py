@@ -1,0 +1,247 @@
+"""What the text of programs may call. A repro prints the functions of these that it needs; run under Styrax, the
+imports of this module say `styrax`, so it imports nothing else of JAX."""
+
+import jax
+import jax.ad_checkpoint
+import jax.custom_batching
+import jax.custom_derivatives
+import jax.extend.random
+import jax.numpy as jnp
+import jax.ref
+import numpy as np
+from jax import lax
+
+
+def dtype(name):
+    """A dtype by its name; the wider run of a program has another such function."""
+    return jnp.dtype(name)
+
+
+def inexact(x):
+    return jnp.issubdtype(jnp.result_type(x), jnp.inexact)
+
+
+def flat(tree):
+    """Results of any structure as a tuple of arrays, without those that hold nothing (float0)."""
+    return tuple(x for x in jax.tree.leaves(tree) if x.dtype != jax.dtypes.float0)
+
+
+def ramp(x):
+    """Weights from 0.5 to 1.5, of the type of x: no two the same."""
+    size = int(np.prod(jnp.shape(x)))
+    weights = np.linspace(0.5, 1.5, size).reshape(jnp.shape(x))
+    return lax.convert_element_type(weights, jnp.result_type(x))
+
+
+def scalar(outs):
+    """A real number of all inexact results."""
+    total = jnp.zeros((), jnp.float32)
+    for x in outs:
+        if inexact(x):
+            total = total + jnp.sum(jnp.real(x * ramp(x))).astype(dtype("float32"))
+    return total
+
+
+def tangent(x):
+    return ramp(x) if inexact(x) else np.zeros(jnp.shape(x), jax.dtypes.float0)
+
+
+def tangents(xs):
+    return tuple(tangent(x) for x in xs)
+
+
+def gradient(f, argnums):
+    return lambda *xs: flat(jax.grad(lambda *ys: scalar(f(*ys)), argnums)(*xs))
+
+
+def value_and_gradient(f, argnums):
+    return lambda *xs: flat(jax.value_and_grad(lambda *ys: scalar(f(*ys)), argnums)(*xs))
+
+
+def pushed(f):
+    return lambda *xs: flat(jax.jvp(f, xs, tangents(xs)))
+
+
+def pulled(f):
+    def both(*xs):
+        outs, pull = jax.vjp(f, *xs)
+        return flat((outs, pull(tangents(outs))))
+
+    return both
+
+
+def linearized(f):
+    def both(*xs):
+        outs, push = jax.linearize(f, *xs)
+        return flat((outs, push(*tangents(xs))))
+
+    return both
+
+
+def jacobian(f, argnums, mode):
+    return lambda *xs: flat(mode(lambda *ys: tuple(x for x in f(*ys) if inexact(x)), argnums)(*xs))
+
+
+def hessian(f, argnums):
+    return lambda *xs: flat(jax.hessian(lambda *ys: scalar(f(*ys)), argnums)(*xs))
+
+
+def doubled(x):
+    return x + x if x.dtype != jax.dtypes.float0 else x
+
+
+def own_jvp(f):
+    """f with a rule of its own, which doubles tangents."""
+    g = jax.custom_jvp(f)
+
+    @g.defjvp
+    def rule(primals, tangents):
+        outs, moved = jax.jvp(f, primals, tangents)
+        return outs, tuple(map(doubled, moved))
+
+    return g
+
+
+def own_vjp(f):
+    """f with a rule of its own, which doubles cotangents."""
+    g = jax.custom_vjp(f)
+
+    def back(xs, cotangents):
+        return tuple(map(doubled, jax.vjp(f, *xs)[1](cotangents)))
+
+    g.defvjp(lambda *xs: (f(*xs), xs), back)
+    return g
+
+
+def count(x, least=0):
+    """An integer from `least` to 3 that depends on data."""
+    return least + (jnp.sum(jnp.where(jnp.isfinite(x), x > 0, False)).astype("int32") + 1) % (4 - least)
+
+
+def truth(x):
+    return count(x) > 1
+
+
+def loop(f, bound):
+    """A while loop that ends after `bound` turns, a number or an array."""
+    return lambda *xs: lax.while_loop(lambda c: c[0] < bound, lambda c: (c[0] + 1, *f(*c[1:])), (0, *xs))[1:]
+
+
+def counted(f, lower, upper, **options):
+    return lambda *xs: lax.fori_loop(lower, upper, lambda i, c: f(i, *c), xs, **options)
+
+
+def scanned(f, carries, **options):
+    """A scan; the first operands and results are carried."""
+
+    def body(c, xs):
+        outs = f(*c, *xs)
+        return tuple(outs[:carries]), tuple(outs[carries:])
+
+    return lambda *xs: flat(lax.scan(body, tuple(xs[:carries]), tuple(xs[carries:]), **options))
+
+
+def mapped(f, **options):
+    return lambda *xs: lax.map(lambda ys: f(*ys), xs, **options)
+
+
+def branches(index, *functions):
+    return lambda *xs: lax.switch(index, functions, *xs)
+
+
+def either(truth, f, g):
+    return lambda *xs: lax.cond(truth, f, g, *xs)
+
+
+def running(f, **options):
+    return lambda x: (lax.associative_scan(lambda a, b: f(a, b)[0], x, **options),)
+
+
+def definite(x):
+    """A positive definite matrix (or several) from square ones."""
+    return x @ jnp.conj(jnp.swapaxes(x, -1, -2)) + 3 * jnp.eye(x.shape[-1], dtype=x.dtype)
+
+
+def shifted(x):
+    """A well-conditioned matrix (or several) from square ones."""
+    return jnp.tanh(x) + 4 * jnp.eye(x.shape[-1], dtype=x.dtype)
+
+
+def absolute(tree):
+    return jax.tree.map(jnp.abs, tree)
+
+
+def key(x):
+    """A key of random numbers from data."""
+    return jax.random.key(count(x))
+
+
+def updated(x, update, how):
+    """What a reference holds, and what was read, after an update."""
+    ref = jax.new_ref(x)
+    read = ref[...]
+    if how == "swap":
+        read = jax.ref.swap(ref, ..., update)
+    else:
+        ref[...] = update
+    return jax.ref.freeze(ref) if how == "freeze" else ref[...], read
+
+
+def accumulated(x, update):
+    ref = jax.new_ref(x)
+    jax.ref.addupdate(ref, ..., update)
+    return ref[...]
+
+
+def solved(matrix, x):
+    """A linear system by `custom_linear_solve`."""
+    return lax.custom_linear_solve(
+        lambda y: matrix @ y,
+        x,
+        lambda _, b: jnp.linalg.solve(matrix, b),
+        transpose_solve=lambda _, b: jnp.linalg.solve(matrix.T, b),
+    )
+
+
+def linear(x):
+    return jax.custom_derivatives.linear_call(lambda r, y: y * 3, lambda r, y: y * 3, (), x)
+
+
+def own_batching(f):
+    g = jax.custom_batching.custom_vmap(f)
+
+    @g.def_vmap
+    def rule(size, batched, *xs):
+        outs = jax.vmap(f, [0 if b else None for b in batched])(*xs)
+        return outs, tuple(True for _ in outs)
+
+    return g
+
+
+def constant(x):
+    """A number or NumPy array in the text of a program."""
+    return x
+
+
+def finite(x):
+    """x without what has several bit patterns."""
+    return jnp.where(x == x, x, jnp.zeros_like(x))
+
+
+def limited(x):
+    """x without NaN and infinities, of which padding makes NaN or not."""
+    return jnp.where(jnp.isfinite(x), x, jnp.ones_like(x))
+
+
+def window_slope(x, window, strides):
+    """The maximum over windows moved along a tangent."""
+    return jax.jvp(lambda y: lax.reduce_window(y, -jnp.inf, lax.max, window, strides, "VALID"), (x,), (ramp(x),))[1]
+
+
+def window_back(x, window, strides):
+    """What comes back through the maximum over windows."""
+    return jax.grad(lambda y: scalar((lax.reduce_window(y, -jnp.inf, lax.max, window, strides, "VALID"),)))(x)
+
+
+def bits(x):
+    return jax.random.key_data(x)

@@ -1,0 +1,360 @@
+"""Rows of the table: movement, indexing, reductions, windows, products, sorting."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from tests.fuzz.draw import Call, Draw, Nothing, product
+from tests.fuzz.rows import Kind, Row
+from tests.fuzz.values import ALL, BOOL, FLOATS, FULL, INTS, NUMBERS, SIGNED
+
+REAL = (*INTS, *FLOATS)
+ORDERED = (*BOOL, *REAL)
+
+
+def over_axes(primitive: str, function: str, dtypes: Collection[str], kind: Kind = "smooth", full: bool = False) -> Row:
+    """A reduction over some axes."""
+
+    def make(d: Draw) -> Call:
+        x = d.value(dtypes, full=full)
+        axes = d.axes_of(d.type(x), 0)
+        return Call(f"{function}({{0}}, axis={axes})", (x,))
+
+    return Row(primitive, make, kind)
+
+
+def argument(primitive: str) -> Row:
+    def make(d: Draw) -> Call:
+        x = d.value(ORDERED, least=1, full=True)
+        return Call(f"lax.{primitive}({{0}}, {d.axis(d.type(x))}, np.int32)", (x,))
+
+    return Row(primitive, make, "jump")
+
+
+def cumulative(primitive: str, dtypes: Collection[str], kind: Kind = "smooth") -> Row:
+    def make(d: Draw) -> Call:
+        x = d.value(dtypes, least=1)
+        return Call(f"lax.{primitive}({{0}}, axis={d.axis(d.type(x))}, reverse={d.flag()})", (x,))
+
+    return Row(primitive, make, kind)
+
+
+def reduce(d: Draw) -> Call:
+    x = d.value(NUMBERS)
+    t = d.type(x)
+    return Call(f"lax.reduce({{0}}, np.zeros((), {{0}}.dtype), lambda a, b: a * b + a + b, {d.axes_of(t, 0)})", (x,))
+
+
+def window(d: Draw, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    return tuple(d.integer(1, 2) for _ in range(rank)), tuple(d.integer(1, 2) for _ in range(rank))
+
+
+def windowed(primitive: str, init: str, function: str, dtypes: Collection[str], kind: Kind = "smooth") -> Row:
+    def make(d: Draw) -> Call:
+        x = d.value(dtypes, least=1)
+        t = d.type(x)
+        sizes, strides = window(d, t.rank)
+        padding = [(d.integer(0, 1), d.integer(0, 1)) for _ in sizes] if d.flag() else d.choice(("SAME", "VALID"))
+        dilated = f", base_dilation={window(d, t.rank)[0]}, window_dilation={window(d, t.rank)[1]}" if d.flag() else ""
+        start = f"np.array({init}, {{0}}.dtype)"
+        return Call(f"lax.reduce_window({{0}}, {start}, {function}, {sizes}, {strides}, {padding!r}{dilated})", (x,))
+
+    return Row(primitive, make, kind)
+
+
+def window_derivative(primitive: str, function: str) -> Row:
+    def make(d: Draw) -> Call:
+        x = d.value(FULL, least=1)
+        sizes, strides = window(d, d.type(x).rank)
+        return Call(f"{function}({{0}}, {sizes}, {strides})", (x,))
+
+    return Row(primitive, make, "kink")
+
+
+def reshape(d: Draw) -> Call:
+    x = d.value()
+    n = d.type(x).size
+    shapes = [(n,), (1, n), (n, 1), (1, n, 1)] + [(k, n // k) for k in (2, 3, 4) if n % k == 0]
+    return Call(f"lax.reshape({{0}}, {d.choice(shapes)})", (x,))
+
+
+def broadcast(d: Draw) -> Call:
+    x = d.value(most=2)
+    t = d.type(x)
+    target, places = [], []
+    for n in t.shape:
+        if d.integer(0, 3) == 0:
+            target.append(d.integer(0, 3))
+        places.append(len(target))
+        target.append(d.integer(1, 3) if n == 1 else n)
+    if d.flag():
+        target.append(d.integer(1, 3))
+    return Call(f"lax.broadcast_in_dim({{0}}, {tuple(target)}, {tuple(places)})", (x,))
+
+
+def transpose(d: Draw) -> Call:
+    x = d.value(least=1)
+    order = list(range(d.type(x).rank))
+    d.rng.shuffle(order)
+    return Call(f"lax.transpose({{0}}, {tuple(order)})", (x,))
+
+
+def rev(d: Draw) -> Call:
+    x = d.value(least=1)
+    return Call(f"lax.rev({{0}}, {d.axes_of(d.type(x))})", (x,))
+
+
+def slice_(d: Draw) -> Call:
+    x = d.value(least=1)
+    t = d.type(x)
+    starts = tuple(d.integer(0, n) if n < 2 else d.integer(0, n - 1) for n in t.shape)
+    stops = tuple(d.integer(a, n) for a, n in zip(starts, t.shape, strict=True))
+    strides = tuple(d.integer(1, 2) for _ in t.shape)
+    return Call(f"lax.slice({{0}}, {starts}, {stops}, {strides})", (x,))
+
+
+def starts(d: Draw, count: int) -> list[str]:
+    dtype = d.choice(("int32", "int32", "uint8", "int8"))
+    return [d.shaped((), dtype) for _ in range(count)]
+
+
+def dynamic_slice(d: Draw) -> Call:
+    x = d.value(least=1)
+    t = d.type(x)
+    sizes = tuple(d.integer(min(n, 1), n) for n in t.shape)
+    at = starts(d, t.rank)
+    places = ", ".join(f"{{{i + 1}}}" for i in range(t.rank))
+    return Call(f"lax.dynamic_slice({{0}}, ({places},), {sizes})", (x, *at))
+
+
+def dynamic_update_slice(d: Draw) -> Call:
+    x = d.value(least=1)
+    t = d.type(x)
+    update = d.shaped(tuple(d.integer(min(n, 1), n) for n in t.shape), t.dtype)
+    places = ", ".join(f"{{{i + 2}}}" for i in range(t.rank))
+    return Call(f"lax.dynamic_update_slice({{0}}, {{1}}, ({places},))", (x, update, *starts(d, t.rank)))
+
+
+MODES = ("'clip'", "'fill'", "'promise_in_bounds'", "'drop'", "None")
+
+
+def indices(d: Draw) -> str:
+    return d.shaped(d.choice(((), (2,), (3,), (2, 1), (0,), (1,))), d.choice(("int32", "int32", "int8", "uint8")))
+
+
+def gather(d: Draw) -> Call:
+    x = d.value(least=1, full=True)
+    t = d.type(x)
+    mode = d.choice(("'clip'", "'fill'", "'wrap'", "None"))
+    if d.flag():
+        return Call(f"jnp.take({{0}}, {{1}}, axis={d.axis(t)}, mode={mode})", (x, indices(d)))
+    mode = d.choice(("'clip'", "'fill'", "None"))
+    before = ":, " * d.integer(0, t.rank - 1)
+    return Call(f"jnp.asarray({{0}}).at[{before}{{1}}].get(mode={mode})", (x, indices(d)))
+
+
+def scatter(primitive: str, method: str, dtypes: Collection[str], kind: Kind = "smooth") -> Row:
+    def make(d: Draw) -> Call:
+        x = d.value(dtypes, least=1, full=True)
+        t = d.type(x)
+        at = d.integer(0, t.rank - 1)
+        index = indices(d) if method != "set" else d.shaped((), "int32")  # which of two writers wins is not said
+        shape = (*t.shape[:at], *d.type(index).shape, *t.shape[at + 1 :])
+        update = d.shaped(shape if d.flag() else (), t.dtype)
+        return Call(
+            f"jnp.asarray({{0}}).at[{':, ' * at}{{1}}].{method}({{2}}, mode={d.choice(MODES[:2] + MODES[3:])})",
+            (x, index, update),
+        )
+
+    return Row(primitive, make, kind)
+
+
+def concatenate(d: Draw) -> Call:
+    x = d.value(least=1)
+    t = d.type(x)
+    axis = d.axis(t)
+    other = d.shaped((*t.shape[:axis], d.integer(0, 3), *t.shape[axis + 1 :]), t.dtype)
+    return Call(f"lax.concatenate(({{0}}, {{1}}, {{0}}), {axis})", (x, other))
+
+
+def pad(d: Draw) -> Call:
+    x = d.value()
+    t = d.type(x)
+    config = tuple((d.integer(-1, 2), d.integer(-1, 2), d.integer(0, 1)) for _ in t.shape)
+    return Call(f"lax.pad({{0}}, {{1}}, {config})", (x, d.shaped((), t.dtype)))
+
+
+def stack(d: Draw) -> Call:
+    x = d.value(most=2)
+    return Call(f"jnp.stack(({{0}}, {{1}}), {d.integer(0, d.type(x).rank)})", (x, d.like(x)))
+
+
+def split(d: Draw) -> Call:
+    x = d.value(least=1)
+    t = d.type(x)
+    axis = d.axis(t)
+    first = d.integer(0, t.shape[axis])
+    return Call(f"lax.split({{0}}, ({first}, {t.shape[axis] - first}), {axis})", (x,), single=False)
+
+
+def unstack(d: Draw) -> Call:
+    x = d.value(least=1, full=True)
+    return Call(f"jnp.unstack({{0}}, axis={d.axis(d.type(x))})", (x,), single=False)
+
+
+def tile(d: Draw) -> Call:
+    x = d.value(least=1, most=2)
+    return Call(f"lax.tile({{0}}, {tuple(d.integer(1, 2) for _ in d.type(x).shape)})", (x,))
+
+
+def squeeze(d: Draw) -> Call:
+    x = d.value(least=1, extra=lambda t: 1 in t.shape)
+    ones = [i for i, n in enumerate(d.type(x).shape) if n == 1]
+    return Call(f"lax.squeeze({{0}}, ({d.choice(ones)},))", (x,))
+
+
+def dot_general(d: Draw) -> Call:
+    x = d.value(NUMBERS)
+    t = d.type(x)
+    free = list(range(t.rank))
+    d.rng.shuffle(free)
+    batch = free[: d.integer(0, min(1, len(free)))]
+    contract = free[len(batch) : len(batch) + d.integer(0, 1)]
+    order = [*batch, *contract]
+    d.rng.shuffle(order)
+    rest = [d.integer(1, 3) for _ in range(d.integer(0, 1))]
+    y = d.shaped((*(t.shape[i] for i in order), *rest), t.dtype)
+    dims = (
+        (tuple(contract), tuple(order.index(i) for i in contract)),
+        (tuple(batch), tuple(order.index(i) for i in batch)),
+    )
+    wide = d.choice(("", "", ", preferred_element_type=dtype('float32')")) if t.dtype in ("bfloat16", "float16") else ""
+    return Call(f"lax.dot_general({{0}}, {{1}}, {dims}{wide})", (x, y))
+
+
+def convolution(d: Draw) -> Call:
+    dtype = d.choice(
+        [t for t in ("float32", "float32", "float64", "bfloat16", "complex64", "int32") if d.x64 or t != "float64"]
+    )
+    groups = d.choice((1, 1, 2))
+    batch, channels, out = d.integer(1, 2), groups * d.integer(1, 2), groups * d.integer(1, 2)
+    spatial = tuple(d.integer(1, 4) for _ in range(d.integer(0, 2)))
+    kernel = tuple(d.integer(1, 2) for _ in spatial)
+    x = d.shaped((batch, channels, *spatial), dtype)
+    k = d.shaped((out, channels // groups, *kernel), dtype)
+    padding = d.choice(("'SAME'", "'VALID'", repr([(d.integer(-1, 2), d.integer(0, 2)) for _ in spatial])))
+    ones = [d.integer(1, 2) for _ in spatial]
+    if "[" in padding:
+        options = f", lhs_dilation={tuple(ones)}, rhs_dilation={tuple(d.integer(1, 2) for _ in spatial)}"
+    else:
+        options = ""
+    strides = tuple(d.integer(1, 2) for _ in spatial)
+    return Call(
+        f"lax.conv_general_dilated({{0}}, limited({{1}}), {strides}, {padding}{options}, feature_group_count={groups})",
+        (x, k),
+    )
+
+
+def sort(d: Draw) -> Call:
+    x = d.value(ORDERED, least=1)
+    return Call(f"lax.sort({{0}}, dimension={d.axis(d.type(x))})", (x,))
+
+
+def sort_together(d: Draw) -> Call:
+    x = d.value(ORDERED, least=1)
+    t = d.type(x)
+    y = d.like(x)
+    return Call(f"lax.sort(({{0}}, {{1}}), dimension={d.axis(t)}, num_keys={d.integer(1, 2)})", (x, y), single=False)
+
+
+def top_k(d: Draw) -> Call:
+    x = d.value(REAL, least=1, full=True)
+    return Call(f"lax.top_k({{0}}, {d.integer(0, d.type(x).shape[-1])})", (x,), single=False)
+
+
+def approx_top_k(d: Draw) -> Call:
+    x = d.value(FULL, least=1, full=True)
+    most = d.choice(("max", "min"))
+    return Call(f"lax.approx_{most}_k({{0}}, {d.integer(1, d.type(x).shape[-1])})", (x,), single=False)
+
+
+def iota(d: Draw) -> Call:
+    shape = tuple(d.integer(0, 3) for _ in range(d.integer(1, 2)))
+    dtype = d.choice(("int32", "float32", "uint8", "bfloat16", "complex64", "int8"))
+    return Call(f"lax.broadcasted_iota(dtype('{dtype}'), {shape}, {d.integer(0, len(shape) - 1)})")
+
+
+def empty_axis(d: Draw) -> Call:
+    x = d.value(most=2)
+    return Call(f"lax.expand_dims({{0}}, ({d.integer(0, d.type(x).rank)},))", (x,))
+
+
+def select_and_scatter(d: Draw) -> Call:
+    x = d.value(FULL, least=1)
+    t = d.type(x)
+    if product(t.shape) > 40:
+        raise Nothing
+    sizes, strides = window(d, t.rank)
+    return Call(f"window_back({{0}}, {sizes}, {strides})", (x,))
+
+
+def bitwise(name: str) -> Row:
+    def make(d: Draw) -> Call:
+        x = d.value((*INTS, *BOOL))
+        return Call(f"lax.reduce_{name}({{0}}, {d.axes_of(d.type(x), 0)})", (x,))
+
+    return Row(f"reduce_{name}", make, "exact", f"reduce_{name} of bits")
+
+
+ROWS = [
+    over_axes("reduce_sum", "jnp.sum", (*NUMBERS, *BOOL)),
+    over_axes("reduce_prod", "jnp.prod", NUMBERS),
+    over_axes("reduce_max", "jnp.max", ORDERED, "kink", True),
+    over_axes("reduce_min", "jnp.min", ORDERED, "kink", True),
+    over_axes("reduce_and", "jnp.all", BOOL, "exact"),
+    over_axes("reduce_or", "jnp.any", BOOL, "exact"),
+    *map(bitwise, ("and", "or", "xor")),
+    argument("argmax"),
+    argument("argmin"),
+    cumulative("cumsum", NUMBERS),
+    cumulative("cumprod", NUMBERS),
+    cumulative("cummax", REAL, "kink"),
+    cumulative("cummin", REAL, "kink"),
+    cumulative("cumlogsumexp", FLOATS),
+    Row("reduce", reduce),
+    windowed("reduce_window_sum", "0", "lax.add", NUMBERS),
+    windowed("reduce_window_max", "-np.inf", "lax.max", FLOATS, "kink"),
+    windowed("reduce_window_min", "np.inf", "lax.min", FLOATS, "kink"),
+    windowed("reduce_window", "1", "lambda a, b: a * b", (*SIGNED, *FLOATS)),
+    window_derivative("select_and_gather_add", "window_slope"),
+    Row("select_and_scatter_add", select_and_scatter, "kink"),
+    Row("reshape", reshape, "exact"),
+    Row("broadcast_in_dim", broadcast, "exact"),
+    Row("transpose", transpose, "exact"),
+    Row("broadcast_in_dim", empty_axis, "exact", "expand_dims"),
+    Row("rev", rev, "exact"),
+    Row("slice", slice_, "exact"),
+    Row("dynamic_slice", dynamic_slice, "exact"),
+    Row("dynamic_update_slice", dynamic_update_slice, "exact"),
+    Row("gather", gather, "exact"),
+    scatter("scatter", "set", ALL, "exact"),
+    scatter("scatter-add", "add", NUMBERS),
+    scatter("scatter-sub", "subtract", NUMBERS),
+    scatter("scatter-mul", "multiply", NUMBERS),
+    scatter("scatter-max", "max", REAL, "kink"),
+    scatter("scatter-min", "min", REAL, "kink"),
+    Row("concatenate", concatenate, "exact"),
+    Row("pad", pad, "exact"),
+    Row("stack", stack, "exact"),
+    Row("split", split, "exact"),
+    Row("unstack", unstack, "exact"),
+    Row("tile", tile, "exact"),
+    Row("squeeze", squeeze, "exact"),
+    Row("dot_general", dot_general),
+    Row("conv_general_dilated", convolution),
+    Row("sort", sort, "kink"),
+    Row("sort", sort_together, "jump", "sort together"),
+    Row("top_k", top_k, "jump"),
+    Row("approx_top_k", approx_top_k, "jump"),
+    Row("iota", iota, "exact"),
+]

@@ -1,0 +1,159 @@
+"""Functions at the edges of what they take, against JAX: empty axes, None, wide integers, stand-ins for arrays."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+from tests.transforms.oracle import assert_same, assert_same_outcome, jax, styrax
+
+
+@pytest.mark.parametrize("expression", [
+    *(f"jnp.take({a}, jnp.array({i}, int), axis={k})" for a, i, k in (
+        ("jnp.zeros(0)", [0], 0), ("jnp.zeros((2, 0))", [0], 1), ("jnp.zeros((2, 0))", [], 1),
+        ("jnp.zeros((0, 2))", [0], 1))),
+    *(f"jnp.take(jnp.zeros(0), jnp.array([0]), mode={m!r})" for m in ("clip", "wrap", "fill")),
+    "jnp.take_along_axis(jnp.zeros(0), jnp.array([0]), 0)",
+    "jnp.take_along_axis(jnp.zeros((2, 0)), jnp.zeros((2, 1), int), 1)",
+    "jax.jit(lambda x, i: jnp.take_along_axis(x, i, 1))(jnp.zeros((2, 0)), jnp.zeros((2, 3), int))",
+    "jax.vmap(lambda x, i: jnp.take_along_axis(x, i, 0))(jnp.zeros((2, 0)), jnp.zeros((2, 3), int))",
+    "jax.grad(lambda x: jnp.take_along_axis(x, jnp.zeros((2, 3), int), 1).sum())(jnp.zeros((2, 0)))",
+])
+def test_taking_from_empty_axes(expression):
+    assert_same_outcome(expression)
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 4), (3, 0), (0, 0), (2, 0), (0, 5), (3, 4, 0)])
+def test_empty_masks(shape):
+    array = np.arange(12).reshape(3, 4)
+    for package in (jax, styrax):
+        x = package.numpy.asarray(array)
+        if len(shape) > 2 or any(s not in (0, d) for s, d in zip(shape, x.shape)):
+            with pytest.raises(IndexError):
+                x[np.empty(shape, bool)]
+            continue
+        assert x[np.empty(shape, bool)].shape == (0, *x.shape[len(shape):])
+        np.testing.assert_array_equal(x.at[np.empty(shape, bool)].set(1), array)
+
+
+@pytest.mark.parametrize("index", ["2", "-3", "0, 3", "..., -4", "np.array([0]), 4", "None, 2", "np.int32(5)", "5, 1:",
+                                   "1, 2", "-2", "np.array([5])", "slice(0, 9)"])
+@pytest.mark.parametrize("program", ["x[{}]", "jax.jit(lambda x: x[{}])(x)", "x.at[{}].get()", "x.at[{}].set(1)",
+                                     "x.at[{}].get(mode='clip')", "x.at[{}].get(mode='promise_in_bounds')"])
+def test_static_indices_are_checked_where_that_is_asked_for(index, program):
+    for package in (jax, styrax):
+        package.config.update("jax_check_static_indices", True)
+    try:
+        assert_same_outcome(f"(lambda x: {program.format(index)})(jnp.ones((2, 3)))")
+    finally:
+        for package in (jax, styrax):
+            package.config.update("jax_check_static_indices", False)
+
+
+@pytest.mark.parametrize("index, way", [("[0, 1]", "array"), ("[0, None]", "tuple"), ("[[0, 1]]", "tuple"),
+                                        ("[slice(None)]", "tuple"), ("[0, np.arange(2)]", "tuple")])
+def test_lists_as_indices_say_what_to_write(index, way):
+    for package in (jax, styrax):
+        with pytest.raises(TypeError, match=rf"non-tuple sequence.*arr\[{way}\(seq\)\]"):
+            package.numpy.ones((2, 3))[eval(index)]
+
+
+@pytest.mark.parametrize("method", ["set", "add", "multiply", "max"])
+def test_unsigned_arrays_are_updated_by_wide_integers(method):
+    def program(jax):
+        change = lambda x: getattr(x.at[0], method)(2**32 - 1)
+        return [change(jax.numpy.arange(2, dtype="uint32")), jax.jit(change)(jax.numpy.ones(2, "uint32"))]
+
+    assert_same(program)
+
+
+class Wrapper:
+    def __init__(self, array):
+        self.array = array
+
+    def __jax_array__(self):
+        return self.array
+
+
+def test_objects_that_stand_for_arrays():
+    def program(jax):
+        jnp, x = jax.numpy, jax.numpy.arange(5)
+        return [jnp.isin(Wrapper(x), Wrapper(x[:2])), jnp.roll(Wrapper(x), Wrapper(x[1:2])),
+                jnp.roll(jnp.ones((2, 3)), (Wrapper(x[1]), 2), (0, 1)),
+                jnp.piecewise(Wrapper(x), [Wrapper(x < 2), Wrapper(x > 3)], [1, 2, 3])]
+
+    assert_same(program)
+
+
+@pytest.mark.parametrize("a, b", [([], []), ([1], []), ([], [2]), ([1], [1]), ([3, 1], [1, 2, 5])])
+@pytest.mark.parametrize("fill_value", [None, 7])
+def test_sets_of_a_given_size(a, b, fill_value):
+    def program(jax):
+        jnp = jax.numpy
+        x, y = jnp.array(a, "int32"), jnp.array(b, "int32")
+        functions = [jnp.setxor1d, jnp.setdiff1d] + [jnp.intersect1d] * (len(a + b) != 1)  # JAX fills up with that one
+        found = [f(x, y, size=3, fill_value=fill_value) for f in functions]
+        return [found, jax.jit(lambda x, y: jnp.setxor1d(x, y, size=2, fill_value=fill_value))(x, y)]
+
+    assert_same(program)
+
+
+@pytest.mark.parametrize("expression", [
+    "jnp.vectorize(lambda x, y: x if y is None else x + y)(x3, None)",
+    "jnp.vectorize(lambda x, y: x if y is None else x + y)(x3, x3)",
+    "jnp.vectorize(lambda x, y=None: x if y is None else x + y)(x3, y=None)",
+    "jax.vmap(jnp.vectorize(lambda x, y: x if y is None else x + y), (0, None))(x33, None)",
+    "jnp.vectorize(lambda x, y: x, signature='(k),(k)->(k)')(x3, None)",
+    "jnp.vectorize(lambda x, y, f=jnp.add: f(x, y), excluded=(2, 'f'))(x3, x3)",
+    "jnp.vectorize(lambda x, y, f=jnp.add: f(x, y), excluded=(2, 'f'))(x3, x3, f=jnp.subtract)",
+    "jnp.vectorize(lambda x: x, excluded=(3,))(x3)",
+    "jnp.vectorize(lambda *a: a, signature='(),()->(),(),()')(1, 2)",
+    "jnp.vectorize(lambda *a: list(a), signature='(),()->(),()')(1, 2)",
+])
+def test_vectorized_functions(expression):
+    assert_same_outcome(expression)
+
+
+@pytest.mark.parametrize("signature", [None, "(),()->()"])
+def test_vectorized_functions_promote_ranks_as_is_asked(signature):
+    for package in (jax, styrax):
+        jnp = package.numpy
+        f = jnp.vectorize(jnp.add, signature=signature)
+        with package.numpy_rank_promotion("raise"):
+            assert f(jnp.ones((2, 2)), 1.0).shape == (2, 2)
+            with pytest.raises(ValueError, match="require rank promotion"):
+                f(jnp.ones((2, 2)), jnp.ones(2))
+        with package.numpy_rank_promotion("warn"), warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            f(jnp.ones((2, 2)), jnp.ones(2))
+        assert any("require rank promotion" in str(w.message) for w in found)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int8", "int16"])
+def test_spacing(dtype):
+    assert_same(lambda jax: jax.numpy.spacing(jax.numpy.array([-5, 3, -60, 0, 64]).astype(dtype)), rtol=0, atol=0)
+
+
+def test_contractions_of_three_operands_at_once_are_refused():
+    for package in (jax, styrax):
+        ones = package.numpy.ones(2)
+        with pytest.raises(NotImplementedError, match="does not support simultaneous contraction of 3 or more"):
+            package.numpy.einsum("a,b,c->abc", ones, ones, ones, optimize=[(0, 1, 2)])
+
+
+@pytest.mark.parametrize("x64", [False, True])
+def test_inspection_of_the_array_api(x64):
+    kinds = ("bool", "numeric", "real floating", ("bool", "integral"), "signed integer", None)
+    with jax.enable_x64(x64), styrax.enable_x64(x64):
+        theirs, ours = (p.numpy.__array_namespace_info__() for p in (jax, styrax))
+        assert ours.capabilities() == theirs.capabilities()
+        assert ours.default_device() is theirs.default_device() is None
+        assert ours.default_dtypes() == theirs.default_dtypes()
+        assert [ours.dtypes(kind=k) for k in kinds] == [theirs.dtypes(kind=k) for k in kinds]
+        for info in (ours, theirs):
+            with pytest.raises(KeyError):
+                info.dtypes(kind="other")
+    assert set(styrax.devices()) | {None} == set(ours.devices())
+    assert styrax.numpy.__array_api_version__ == jax.numpy.__array_api_version__
