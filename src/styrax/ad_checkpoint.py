@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .transforms.checkpoint import checkpoint, checkpoint_name, name_p, print_saved_residuals
+from .transforms.checkpoint import checkpoint, checkpoint_name, name_p, print_saved_residuals, saved_residuals
 from .transforms.checkpoint_policies import checkpoint_policies
 from .transforms.partial import Offloadable, Recompute, Saveable
 
@@ -10,5 +10,5 @@ remat = checkpoint
 
 __all__ = [
     "Offloadable", "Recompute", "Saveable", "checkpoint", "checkpoint_name", "checkpoint_policies", "name_p",
-    "print_saved_residuals", "remat",
+    "print_saved_residuals", "remat", "saved_residuals",
 ]

@@ -26,7 +26,6 @@ LATER = {
         "lstm_bwd", "lstm_fwd", "rnn_abstract_eval", "rnn_bwd_abstract_eval", "rnn_bwd_p", "rnn_fwd_p")},
     "experimental.hijax.HiPspec": "types of one's own over meshes",
     "experimental.hijax.TransformedRef": "views of references",
-    "experimental.hijax.VJPHiPrimitive": "primitives that are defined by a pullback",
     "experimental.EArray": "arrays of extended dtypes",
     "experimental.primal_tangent_dtype": "dtypes with another dtype for tangents",
 }

@@ -22,6 +22,9 @@ it. The first reader loads the module that provides it, all later ones read an a
 | `key_checked` | `experimental.key_reuse._core` | `transforms.jit` | code that checks that no key is used twice |
 | `watch_keys` | `experimental.key_reuse._core` | `lax.random_bits` | has eager operations check it |
 | `stablehlo_text` | `xla.stablehlo` | `core.arrays.backends` | a program as a StableHLO module |
+| `IrModule` | `xla.ir_module` | `transforms.stages` | that module as an object |
+| `ir_bindings` | `xla.ir_module` | `interpreters` | classes by the names of MLIR's Python bindings |
+| `HloModule` | `xla.hlo_text` | `transforms.stages` | that module in XLA's notation |
 | `StableHloModule` | `xla.stablehlo` | `interpreters` | a StableHLO module being printed |
 | `StableHloValue` | `xla.stablehlo` | `interpreters` | the class of its values |
 | `attribute_text` | `xla.literal_text` | `interpreters` | a value as an MLIR attribute |
@@ -55,6 +58,8 @@ PROVIDERS = {
     "lax.random_bits.prng": "key_dtypes",
     "xla.stablehlo": (
         "StableHloModule:Module StableHloValue:Hlo stablehlo_text:module_text type_text"),
+    "xla.hlo_text": "HloModule",
+    "xla.ir_module": "IrModule ir_bindings:bindings",
     "xla.literal_text": "attribute_text element_type",
     "experimental.key_reuse._core": "key_checked:checked watch_keys:watch_eager_operations",
 }

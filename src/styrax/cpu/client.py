@@ -80,7 +80,7 @@ def _without_collections() -> Iterator[None]:
 class CpuBackend:
     """The host's processors as one device."""
 
-    platform = "cpu"
+    platform = platform_version = "cpu"
     runtime_type = "styrax"  # by which libraries tell remote runtimes
     dlpack_type = 1
 

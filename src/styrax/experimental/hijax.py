@@ -17,6 +17,7 @@ from ..core.tracing.staging import trace_to_jaxpr
 from ..core.types.avals import AbstractRef, AbstractValue, ShapedArray, aval_rules
 from ..core.types.effects import control_flow_allowed_effects
 from ..transforms.ad import Zero, instantiate_zeros, is_undefined_primal
+from .vjp_primitives import VJPHiPrimitive
 
 
 class HiType(AbstractValue):
@@ -131,8 +132,6 @@ class HiPrimitive(Primitive):
 
 __all__ = [
     "AbstractRef", "AbstractValue", "AvalMutableQDD", "AvalQDD", "HiPrimitive", "HiType", "MutableHiType",
-    "ShapedArray", "Zero", "aval_method", "aval_property", "control_flow_allowed_effects", "cur_qdd",
-    "instantiate_zeros",
-    "is_undefined_primal",
-    "register_hitype",
+    "ShapedArray", "VJPHiPrimitive", "Zero", "aval_method", "aval_property", "control_flow_allowed_effects",
+    "cur_qdd", "instantiate_zeros", "is_undefined_primal", "register_hitype",
 ]

@@ -29,7 +29,6 @@ from .mlir_objects import (
     RECV_FROM_HOST_TYPE,
     SEND_TO_HOST_TYPE,
     ConstantHandler,
-    IrModule,
     IrText,
     LoweringParameters,
     LoweringResult,
@@ -311,13 +310,15 @@ def lower_jaxpr_to_module(module_name: str, jaxpr: ClosedJaxpr, *, num_const_arg
                           donated_args: Sequence[bool] = (), lowering_parameters: LoweringParameters | None = None,
                           **_: PyTree) -> LoweringResult:
     """A program as a StableHLO module whose function `main` computes it."""
-    module = IrModule(hooks.stablehlo_text(jaxpr, module_name))
+    module = hooks.IrModule(hooks.stablehlo_text(jaxpr, module_name))
     return LoweringResult(module, None, [], ShapePolyLoweringState((), tuple(platforms) or None))
 
 
 def __getattr__(name: str) -> Any:
     if name in ("Token", "Value"):  # the class of values of a StableHLO program
         return hooks.StableHloValue
+    if name == "ir":
+        return hooks.ir_bindings
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
@@ -327,8 +328,9 @@ __all__ = [
     "ShapePolyLoweringState", "ShardingContext", "Token", "TokenSet", "Value",  # noqa: F822 -- `__getattr__` finds
     "aval_to_ir_type", "aval_to_ir_types",
     "core_call_lowering", "dense_int_array", "dense_int_elements", "dtype_to_ir_type", "emit_python_callback",
-    "flatten_ir_types", "flatten_ir_values", "i32_attr", "i64_attr", "ir_attribute", "ir_constant", "ir_constants",
-    "ir_tree_registry", "ir_type_handlers", "jaxpr_subcomp", "lower_fun", "lower_jaxpr_to_fun", "lower_jaxpr_to_module",
-    "lowerable_effects", "make_ir_context", "merge_mlir_modules", "module_to_bytecode", "module_to_string",
+    "flatten_ir_types", "flatten_ir_values", "i32_attr", "i64_attr", "ir", "ir_attribute",  # noqa: F822
+    "ir_constant", "ir_constants", "ir_tree_registry", "ir_type_handlers", "jaxpr_subcomp", "lower_fun",
+    "lower_jaxpr_to_fun", "lower_jaxpr_to_module", "lowerable_effects",
+    "make_ir_context", "merge_mlir_modules", "module_to_bytecode", "module_to_string",
     "register_constant_handler", "register_lowering", "shape_tensor", "token_type", "unflatten_ir_values_like_types",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ForwardRef, NamedTuple, Protocol
 
 import numpy as np
 
@@ -21,6 +21,11 @@ from ..core.trees.registry import Registry
 from ..core.types.avals import AbstractToken, AbstractValue, ShapedArray
 from ..core.types.effects import Effect
 from ..core.types.typing import AxisName, DTypeLike, PyTree
+
+if TYPE_CHECKING:
+    from ..xla.ir_module import IrModule
+else:  # which is a hook
+    IrModule = ForwardRef("IrModule", module="styrax.xla.ir_module")
 
 SEND_TO_HOST_TYPE, RECV_FROM_HOST_TYPE, DEVICE_TO_DEVICE_TYPE = 2, 3, 1  # kinds of channels
 
@@ -66,32 +71,6 @@ class IrContext:
 
     def __exit__(self, *error: object) -> None:
         pass
-
-
-class IrModule:
-    """A StableHLO module: its name and functions."""
-
-    def __init__(self, text: str):
-        self.name, self.functions = _parts(text)
-
-    def __str__(self) -> str:
-        return f"module @{self.name} {{\n" + "\n".join(self.functions) + "\n}\n"
-
-    def names(self) -> list[str]:
-        """The names of its functions."""
-        return [name for function in self.functions for name in _FUNCTION.findall(function)]
-
-
-_FUNCTION = re.compile(r"func\.func \w+ @([\w.]+)\(")
-
-
-def _parts(text: str) -> tuple[str, list[str]]:
-    head = re.match(r"module @([\w.]+)[^\n]*\{\n", text)
-    if head is None:
-        raise ValueError("not the text of a module")
-    body = text[head.end():].rstrip()[:-1].rstrip("\n")
-    starts = [m.start() for m in re.finditer(r"^  func\.func ", body, re.MULTILINE)]
-    return head[1], [body[i:j].rstrip("\n") for i, j in zip(starts, [*starts[1:], len(body)])]
 
 
 def make_ir_context() -> IrContext:

@@ -16,6 +16,7 @@ import numpy as np
 from ..core import hooks
 from ..core.programs.dead_code import dce_call, dce_jaxpr
 from ..core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, close_jaxpr
+from ..core.programs.name_stack import new_name_stack
 from ..core.programs.primitive import Primitive
 from ..core.programs.rules import (
     batchers,
@@ -209,15 +210,20 @@ def _nothing(primitive: Primitive, *avals: Any, **params: Any) -> bool:
 
 
 def _compose(first: Jaxpr, second: Jaxpr, num_shared: int) -> Jaxpr:
-    """The program that feeds the results of `first` to the first inputs of `second`."""
+    """The program that computes `first` again and feeds its results to the first inputs of `second`."""
     substitute: dict[Any, Any] = dict(zip(second.invars[:num_shared], first.outvars, strict=True))
 
     def atom(a: Any) -> Any:
         return a if type(a) is Literal else substitute.get(a, a)
 
+    again = [e if e.source_info is None else e.replace(source_info=e.source_info.replace(
+        _recomputed + e.source_info.name_stack)) for e in first.eqns]
     eqns = [e.replace(invars=[atom(a) for a in e.invars]) for e in second.eqns]
-    return Jaxpr([], first.invars + second.invars[num_shared:], [atom(a) for a in second.outvars], first.eqns + eqns,
+    return Jaxpr([], first.invars + second.invars[num_shared:], [atom(a) for a in second.outvars], again + eqns,
                  None, first.debug_info)
+
+
+_recomputed = new_name_stack("rematted_computation")
 
 
 def _eval_guarded(jaxpr: Jaxpr, args: Sequence[Any], guarded: set[Var]) -> list[Any]:

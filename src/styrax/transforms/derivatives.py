@@ -10,6 +10,7 @@ import numpy as np
 from ..core.arrays.constants import constant
 from ..core.programs.dead_code import dce_jaxpr
 from ..core.programs.jaxpr import Jaxpr, eval_jaxpr
+from ..core.programs.name_stack import transform_name_stack
 from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import get_aval
 from ..core.trees import tree
@@ -63,7 +64,8 @@ def jvp(fun: Function, primals: PyTree, tangents: PyTree, has_aux: bool = False)
                         f"{type(primals).__name__} and {type(tangents).__name__}.")
     values, in_tree = tree.tree_flatten(tuple(primals))
     directions, tangent_tree = tree.tree_flatten(tuple(tangents))
-    if in_tree != tangent_tree:
+    if in_tree != tangent_tree or isinstance(primals, tuple) != isinstance(tangents, tuple):
+        in_tree, tangent_tree = map(tree.tree_structure, (primals, tangents))
         raise TypeError("primal and tangent arguments to jax.jvp must have the same tree structure; primals have tree "
                         f"structure {in_tree} whereas tangents have tree structure {tangent_tree}.")
     for p, t in zip(values, directions, strict=True):
@@ -80,7 +82,8 @@ def jvp(fun: Function, primals: PyTree, tangents: PyTree, has_aux: bool = False)
             raise ValueError("jvp called with different primal and tangent shapes;"
                              f"Got primal shape {p_aval.shape} and tangent shape as {t_aval.shape}")
     flat = FlatCall(fun, in_tree, has_aux)
-    outs, tangents_out = jvp_flat(flat, values, directions)
+    with transform_name_stack("jvp"):
+        outs, tangents_out = jvp_flat(flat, values, directions)
     check_outputs(outs[:flat.num_outs])
     n = flat.num_outs
     result = flat.results(outs), tree.tree_unflatten(flat.structure, map(instantiate_zeros, tangents_out[:n]))
@@ -100,6 +103,11 @@ class LinearMap:
         self.in_avals = in_avals
         self.out_avals = out_avals
         self.nonzero_out = nonzero_out
+
+    @property
+    def args(self) -> tuple[Jaxpr, Sequence[Any], Sequence[Any]]:
+        """What it consists of, the program first, as tools read it off a `functools.partial`."""
+        return self.jaxpr, self.in_avals, self.out_avals
 
     def __call__(self, residuals: Sequence[Any], *tangents: Any) -> Any:
         leaves, in_tree = tree.tree_flatten(tangents)
@@ -159,7 +167,7 @@ def linearize_call(fun: Callable, values: list[Any], in_tree: tree.PyTreeDef,
     for x in values:
         check_argument(x)
     flat = FlatCall(fun, in_tree, has_aux)
-    outs, record = linearize_flat(flat, values)
+    outs, record = linearize_flat(flat, values, name="jvp")
     n = flat.num_outs
     check_outputs(outs[:n])
     record.outs = record.outs[:n]
@@ -262,13 +270,14 @@ def value_and_grad(fun: Function, argnums: int | Sequence[int] = 0, has_aux: boo
             return fun(*given, **kwargs)
 
         flat = FlatCall(call, in_tree, has_aux)
-        outs, record = linearize_flat(flat, leaves)
+        outs, record = linearize_flat(flat, leaves, name="jvp")
         n = flat.num_outs
         value = flat.results(outs)
         _check_scalar(value, outs[:n])
         check_output("grad", holomorphic, outs[0])
         record.outs = record.outs[:1]
-        cts = transpose_record(record, [_one(outs[0])])
+        with transform_name_stack("transpose"):
+            cts = transpose_record(record, [_one(outs[0])])
         grads = [np.zeros(get_aval(x).shape, dtypes.float0) if ct is None else instantiate_zeros(ct)
                  for x, ct in zip(leaves, cts, strict=True)]
         g = tree.tree_unflatten(in_tree, grads)
@@ -357,7 +366,8 @@ def linear_transpose(fun: Function, *primals: PyTree, reduce_axes: Axes = ()) ->
             if found.shape != aval.shape or found.dtype != aval.dtype:
                 raise TypeError("cotangent type does not match function output, expected "
                                 f"{tuple(closed.out_avals)} but got {cts}")
-        found = backward_pass(jaxpr, closed.consts, [UndefinedPrimal(a) for a in avals], cts)
+        with transform_name_stack("transpose"):
+            found = backward_pass(jaxpr, closed.consts, [UndefinedPrimal(a) for a in avals], cts)
         return tree.tree_unflatten(in_tree, [
             zeros_like_aval(a) if type(ct) is Zero else ct for ct, a in zip(found, avals, strict=True)])
 

@@ -22,14 +22,14 @@ from ..core.arrays.devices import Device
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.settings import config
 from ..core.tracing import invalid_values
-from ..core.tracing.source import api_boundary, hide_frames
+from ..core.tracing.source import api_boundary, describe_function, hide_frames
 from ..core.tracing.staging import hoist_tracers, trace_to_jaxpr
 from ..core.tracing.trace import eval_trace, get_aval, state
 from ..core.trees import tree
 from ..core.types.avals import AbstractValue, ShapedArray
 from ..core.types.dims import NotGeneric, tracing
 from ..core.types.typing import DeviceLike, PyTree
-from . import refs, stages
+from . import compile_log, refs, stages
 from .donation import Donating, Donation
 from .jit_rules import UNSPECIFIED, jit_p, jit_params
 from .jit_shardings import Placement, Placing, device_of, settled
@@ -103,6 +103,8 @@ class Specialisation:
         if self.captured:
             return functools.partial(jit_p.bind, *self.captured, **self.params)
         assert self.closed is not None
+        if self.params["compiler_options_kvs"]:
+            stages.check_compiler_options(name for name, _ in self.params["compiler_options_kvs"])
         said = self.params["in_shardings"], self.params["out_shardings"]
         return compiled(self.closed, self.name, self.donated, settled(*said), device_of(*said))
 
@@ -204,6 +206,9 @@ class PjitFunction(Generic[P, R]):
 
     def _ready(self, key: Key) -> Specialisation:
         """The program of a key, with code."""
+        if config.no_execution.value:
+            raise RuntimeError(f"JAX tried to execute function jit({function_name(self._fun)}), but the no_execution "
+                               "config option is set")
         program = self._programs.get(key)
         code = self._code_for_all_shapes(key) if self._for_all_shapes else None
         if code is not None:
@@ -245,6 +250,10 @@ class PjitFunction(Generic[P, R]):
         known = self._programs.get(key)
         if known is not None and known.closed is not None:
             return known
+        if config.no_tracing.value:
+            raise RuntimeError(f"re-tracing function {describe_function(self._fun)} for `jit`, but 'no_tracing' is set")
+        if config.explain_cache_misses.value:
+            compile_log.explain_miss(self._fun, self._signature, key, list(self._programs))
         program = self._trace(key)
         if known is not None:
             program.code = known.code
@@ -257,7 +266,8 @@ class PjitFunction(Generic[P, R]):
         flat = call.flat
         info = flat.info(call.avals)
         in_shardings = self._placement.of_arguments(flat, call.avals, info)
-        closed, captured = hoist_tracers(trace_to_jaxpr(flat, call.avals, info))
+        with compile_log.timed(f"tracing {function_name(self._fun)} for jit"):
+            closed, captured = hoist_tracers(trace_to_jaxpr(flat, call.avals, info))
         refs.check_results(closed)
         program = Specialisation(function_name(self._fun), flat.structure)
         program.closed = closed
@@ -346,8 +356,10 @@ def compiled(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None = 
     plan = Donation(closed, donated, name) if donated is not None and any(donated) else None
 
     def build(program: ClosedJaxpr) -> Code:
-        return backends.backend_compile_and_load(backend, program, name=name,
-                                                 donated=() if plan is None else plan.exact)
+        compile_log.compiling(name, program.in_avals)
+        with compile_log.timed(f"XLA compilation of jit({name})"):
+            return backends.backend_compile_and_load(backend, program, name=name,
+                                                     donated=() if plan is None else plan.exact)
 
     stateful = refs.has_refs(closed.jaxpr)
     code = refs.compile_with_contents(closed, build) if stateful else build(closed)

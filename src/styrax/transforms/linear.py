@@ -8,10 +8,12 @@ primitives' transpose rules. Cotangents that nothing contributed to stay symboli
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
 from ..core.programs.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr, no_debug_info
+from ..core.programs.name_stack import transform_name_stack
 from ..core.programs.primitive import Primitive
 from ..core.programs.rules import jvps, transposes
 from ..core.tracing import source
@@ -59,11 +61,11 @@ class Linearized:
 
 
 def linearize_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Any],
-                   nonzero_in: Sequence[bool] | None = None) -> tuple[list[Any], Linearized]:
+                   nonzero_in: Sequence[bool] | None = None, name: str = "") -> tuple[list[Any], Linearized]:
     """Runs a flat function and records its derivative at `primals`.
 
     Without `nonzero_in`, the inputs that have tangents (those not of integer or boolean type) are
-    perturbed.
+    perturbed. With a name, the function's scopes get it as the name of a transformation.
     """
     tape = PartialTrace(state.trace)
     trace = JVPTrace(state.trace, tape)
@@ -79,7 +81,7 @@ def linearize_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Any],
                 tangent = tape.new_arg(aval)
                 args.append(trace.tracer_type(trace, p, tangent))
                 invars.append(tangent.var)
-        with set_current_trace(trace):
+        with set_current_trace(trace), transform_name_stack(name) if name else nullcontext():
             results = fun(*args)
         outs: list[Any] = []
         tangents: list[Any] = []
@@ -279,7 +281,7 @@ def _transpose_eqns(pending: Sequence[JaxprEqn], env: dict[Any, Any], linear: se
         if eager:
             results = rule(found if primitive.multiple_results else found[0], *args, **eqn.params)
         else:
-            with source.inherit(eqn.source_info):
+            with source.inherit(eqn.source_info), nullcontext() if eqn.ctx is None else eqn.ctx.manager():
                 results = rule(found if primitive.multiple_results else found[0], *args, **eqn.params)
         for a, ct in zip(eqn.invars, results, strict=True):
             accumulate(a, ct)

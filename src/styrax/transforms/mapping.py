@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, TypeVar
 
+from ..core.programs.name_stack import transform_name_stack
 from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import get_aval
 from ..core.trees import tree, tree_paths
@@ -98,28 +99,30 @@ def vmap(fun: F, in_axes: int | None | Sequence[PyTree] = 0, out_axes: PyTree = 
         dims = [d if d is None or d >= 0 else d + get_aval(x).ndim for x, d in zip(leaves, dims, strict=True)]
         axis = AxisData(axis_name, size, _names(spmd_axis_name))
         flat = FlatFunction(fun, in_tree)
-        outs, out_dims = batch_flat(flat, leaves, dims, axis)
+        with transform_name_stack("vmap"):
+            outs, out_dims = batch_flat(flat, leaves, dims, axis)
         out_tree = flat.structure
         if type(out_axes) is int:
             wanted: list[Any] = [out_axes] * len(outs)
         else:
             wanted = flatten_axes("vmap out_axes", out_axes, tree.tree_unflatten(out_tree, outs))
         out = tree.tree_unflatten(out_tree, [
-            _place(x, d, w, size, sum_match) for x, d, w in zip(outs, out_dims, wanted, strict=True)])
+            _place(x, d, w, axis, sum_match) for x, d, w in zip(outs, out_dims, wanted, strict=True)])
         return stacked(out, wanted) if containers else out
 
     return vmap_f  # type: ignore[return-value]
 
 
 def _is_axis(x: Any) -> bool:
-    return x is None or (hasattr(x, "__index__") and not isinstance(x, str))
+    return x is None or type(x) is int
 
 
 def _names(spmd_axis_name: Any) -> Any:
     return spmd_axis_name if spmd_axis_name is None or isinstance(spmd_axis_name, tuple) else (spmd_axis_name,)
 
 
-def _place(x: Any, dim: int | None, wanted: int | None, size: Any, sum_match: bool) -> Any:
+def _place(x: Any, dim: int | None, wanted: int | None, axis: AxisData, sum_match: bool) -> Any:
+    size = axis.size
     if dim == wanted:
         if dim is None:
             get_aval_of_output(x)
@@ -128,6 +131,8 @@ def _place(x: Any, dim: int | None, wanted: int | None, size: Any, sum_match: bo
     if wanted is None:
         if sum_match:
             return matchaxis(None, size, dim, None, x, True)
+        if axis.name is not None:
+            raise ValueError(f"vmap has mapped output (axis_name={axis.name}) but out_axes is None")
         raise ValueError(f"at vmap out_axes, got axis spec None but output was batched on axis {dim}")
     rank = ndim + (dim is None)
     if not -rank <= wanted < rank:
@@ -151,10 +156,7 @@ def flatten_axes(name: str, axes: Any, full: Any) -> list[Any]:
     try:
         found = tree_paths.broadcast_prefix(marked, full)
     except ValueError:
-        problems = tree_paths.prefix_errors(marked, full)
-        details = f"\n{problems[0](name)}" if problems else ""
-        raise ValueError(f"{name} specification must be a tree prefix of the corresponding value; "
-                         f"{details}") from None
+        raise ValueError(tree_paths.not_a_prefix(name, marked, full)) from None
     return [None if a is _unmapped else a for a in found]
 
 
@@ -191,13 +193,14 @@ def _axis_size(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], leave
 
 def _inconsistent(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], leaves: Sequence[Any],
                   dims: Sequence[int | None], axis_size: int | None) -> str:
-    names = argument_names(fun, args, kwargs)
+    names = [f"argument {name}" for name in argument_names(fun, args, {})] + [
+        f"kwargs{tree_paths.keystr(path)}" for path, _ in tree_paths.tree_leaves_with_path(kwargs)]
     by_size: dict[Any, list[str]] = {}
     for name, x, d in zip(names, leaves, dims, strict=True):
         if d is not None:
             aval = get_aval(x)
             by_size.setdefault(aval.shape[d], []).append(
-                f"axis {d} of argument {name} of type {aval.str_short(short_dtypes=False)}")
+                f"axis {d} of {name} of type {aval.str_short(short_dtypes=False)}")
     lines = ["vmap got inconsistent sizes for array axes to be mapped:"]
     if axis_size is not None:
         lines.append(f"  * the `axis_size` argument was {axis_size};")

@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from ..core.programs import metadata
 from ..core.programs.check import maybe_check
 from ..core.programs.dead_code import has_effects
 from ..core.programs.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, eval_jaxpr, no_debug_info
+from ..core.programs.name_stack import current_name_stack
 from ..core.programs.primitive import Primitive
 from ..core.programs.rules import partial_eval_jaxpr_customs, partial_evals
 from ..core.tracing import source
@@ -49,11 +51,12 @@ class PartialTrace(Trace):
     outer traces alike.
     """
 
-    __slots__ = ("parent", "eqns", "_invalidated")
+    __slots__ = ("parent", "eqns", "scopes_outside", "_invalidated")
 
     def __init__(self, parent: Trace):
         self.parent = parent
         self.eqns: list[JaxprEqn] = []
+        self.scopes_outside = len(current_name_stack())  # they are open again where the record is run
         self._invalidated = False
 
     def new_arg(self, aval: AbstractValue) -> PartialTracer:
@@ -89,12 +92,13 @@ class PartialTrace(Trace):
         many = primitive.multiple_results
         if self.parent.is_eval:
             out_avals, effects = _known_abstract_eval(primitive, atoms, params)
-            place = None
+            place = context = None
         else:
             out_avals, effects = primitive.abstract_eval(*[a.aval for a in atoms], **params)
-            place = source.current()
+            place = source.current(current_name_stack()[self.scopes_outside:])
+            context = metadata.current()
         outvars = [Var(a) for a in out_avals] if many else [Var(out_avals)]
-        self.eqns.append(JaxprEqn(atoms, outvars, primitive, params, effects, place))
+        self.eqns.append(JaxprEqn(atoms, outvars, primitive, params, effects, place, context))
         outs = [PartialTracer(self, v) for v in outvars]
         return outs if many else outs[0]
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core.programs.jaxpr import Jaxpr
+from ..core.programs.name_stack import transform_name_stack
 from ..core.tracing import source
 from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import get_aval
@@ -84,7 +85,8 @@ class VJP:
                 arguments.append(CotangentRef(_fresh(aval) if ref is None or isinstance(ref, DontWant) else ref))
             elif p:
                 arguments.append(UndefinedPrimal(aval.to_tangent_aval()))
-        found = backward_pass(self.jaxpr, (), [*self.opaque_residuals, *arguments], given)
+        with transform_name_stack("transpose"):
+            found = backward_pass(self.jaxpr, (), [*self.opaque_residuals, *arguments], given)
         pulled = iter(found[len(self.opaque_residuals):])
         results: list[Any] = []
         for aval, p, ref in zip(self.in_avals, self.perturbed, refs, strict=True):
@@ -147,6 +149,8 @@ def _unflatten_vjp(data: tuple, children: tuple) -> VJP:
 
 
 tree.register_pytree_node(VJP, _flatten_vjp, _unflatten_vjp)
+for _marker in (GradRef, DidntWant):  # results of compiled functions have them
+    tree.register_static(_marker)
 
 
 _one_cotangent = """

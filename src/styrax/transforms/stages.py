@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ..core import hooks
 from ..core.arrays import backends
 from ..core.arrays.devices import Sharding, SingleDeviceSharding
 from ..core.programs.jaxpr import ClosedJaxpr
+from ..core.tracing.errors import JaxRuntimeError
 from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import Tracer, get_aval
 from ..core.trees import tree, tree_paths
@@ -17,6 +20,8 @@ from .jit_shardings import Placing, settled
 from .signature import as_operand
 
 if TYPE_CHECKING:
+    from ..xla.hlo_text import HloModule
+    from ..xla.ir_module import IrModule
     from .jit import Specialisation
 
 
@@ -111,25 +116,52 @@ class Lowered(Stage):
     """A function lowered for arguments of some types."""
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
-        """The program as text. `dialect`: "stablehlo" (default), "jaxpr", or "loops" for the CPU's loop IR."""
+        """The program as text. `dialect`: "stablehlo" (default), "hlo" (the same operations as XLA prints them),
+        "jaxpr", or "loops" for the CPU's loop IR. With `debug_info`, operations tell where they come from."""
         if dialect == "jaxpr":
             return str(self._closed)
         if dialect == "loops":
             return machine_code(self._program.compiled()).as_text(dialect)
         if dialect not in (None, "stablehlo", "hlo"):
             raise ValueError(f"unknown dialect: {dialect}")
-        return backends.stablehlo_text(self._closed, self.fun_name)
+        text = backends.stablehlo_text(self._closed, self.fun_name, located=debug_info)
+        return hooks.HloModule(text).as_hlo_text() if dialect == "hlo" else text
 
-    def compiler_ir(self, dialect: str | None = None) -> str:
-        return self.as_text(dialect)
+    def compiler_ir(self, dialect: str | None = None) -> IrModule | HloModule:
+        """The program as an object: a StableHLO module, or with "hlo" one whose `as_hlo_text()` is XLA's text.
+
+        Raises:
+          ValueError: another dialect.
+        """
+        if dialect not in (None, "stablehlo", "hlo"):
+            raise ValueError(f"Unknown dialect: {dialect}")
+        text = lambda located: backends.stablehlo_text(self._closed, self.fun_name, located=located)
+        return hooks.HloModule(text(True)) if dialect == "hlo" else hooks.IrModule(text(False), partial(text, True))
 
     def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
+        """The machine code. `compiler_options` are for XLA; ours reads none.
+
+        Raises:
+          JaxRuntimeError: there is no such option.
+        """
         if compiler_options is not None:
-            dict(compiler_options.items())
+            dict(compiler_options.items())  # AttributeError for what is no dict
+        check_compiler_options(compiler_options or ())
         return Compiled(self._program)
 
     def cost_analysis(self) -> dict[str, float]:
         return self.compile().cost_analysis()
+
+
+def check_compiler_options(names: Iterable[str]) -> None:
+    """Raises JaxRuntimeError for the name of an option that XLA has not either."""
+    for name in names:
+        if not name.startswith("xla_") and name not in _OPTIONS:
+            raise JaxRuntimeError(f"INVALID_ARGUMENT: No such compile option: '{name}'")
+
+
+_OPTIONS = frozenset(("exec_time_optimization_effort", "memory_fitting_effort", "optimization_level",
+                      "memory_fitting_level", "executable_build_options"))
 
 
 def machine_code(code: Any) -> backends.Executable:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -96,6 +97,26 @@ def attribute_text(value: Any) -> str:
     raise TypeError(f"No attribute handler defined for type: {type(value)}")
 
 
+_NOTES = "mhlo.frontend_attributes = "
+
+
+def with_frontend_attributes(line: str, notes: Mapping[str, str | int | float | bool]) -> str:
+    """An operation's text with notes for compilers added to its attributes."""
+    head, _, types = line.rpartition(" : (")
+    before, noted, old = head.rpartition(_NOTES)
+    kept = re.findall(r'[{ ]("?[^"=]+"?) = ("(?:[^"\\]|\\.)*")', old[:old.index("}") + 1]) if noted else []
+    texts = {name if name.isidentifier() else attribute_text(name):
+             attribute_text(str(note).lower() if isinstance(note, bool) else str(note)) for name, note in notes.items()}
+    listed = ", ".join(f"{name} = {text}" for name, text in sorted({**dict(kept), **texts}.items()))
+    if noted:
+        head = f"{before}{_NOTES}{{{listed}}}{old[old.index('}') + 1:]}"
+    elif head.endswith("}"):
+        head = f"{head[:-1]}, {_NOTES}{{{listed}}}}}"
+    else:
+        head = f"{head} {{{_NOTES}{{{listed}}}}}"
+    return f"{head} : ({types}"
+
+
 def _nested(array: np.ndarray) -> str:
     if array.ndim == 0:
         return _scalar_text(array)
@@ -111,7 +132,10 @@ def _scalar_text(array: np.ndarray) -> str:
     if "int" in name:
         return str(int(array))
     number = float(array)
-    if np.isfinite(number) and array.dtype.itemsize >= 2:
+    if np.isfinite(number):
+        short = f"{number:.6e}"  # as MLIR prints it, where that is exact
+        if float(short) == number:
+            return short
         # The shortest decimal of a double that holds a narrower float exactly is itself exact.
         return f"{number!r}" if "." in repr(number) or "e" not in repr(number) else f"{number:.17e}"
     return "0x" + array.tobytes()[::-1].hex().upper()

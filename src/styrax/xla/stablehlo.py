@@ -21,8 +21,15 @@ from styrax.core.types.avals import AbstractToken, ShapedArray
 from styrax.core.types.dims import is_named
 from styrax.core.types.effects import ordered_effects
 
-from . import dynamic_shapes
-from .literal_text import ELEMENT_TYPES, attribute_text, dense_text, element_type, layout_text
+from . import dynamic_shapes, locations
+from .literal_text import (
+    ELEMENT_TYPES,
+    attribute_text,
+    dense_text,
+    element_type,
+    layout_text,
+    with_frontend_attributes,
+)
 
 _TOKEN_TYPE = "!stablehlo.token"
 
@@ -94,11 +101,12 @@ class Module:
     """The functions printed so far, and which jaxpr each private one stands for; the Python functions that the program
     calls, by their numbers; and the sizes of the named axes of the mesh that it runs on, devices in row-major order."""
 
-    __slots__ = ("_by_jaxpr", "_keep_alive", "_names", "axes", "callbacks", "channels", "functions", "name", "parse",
-                 "variables")
+    __slots__ = ("_by_jaxpr", "_keep_alive", "_names", "axes", "callbacks", "channels", "functions", "located", "name",
+                 "parse", "variables")
 
-    def __init__(self, name: str, axes: Mapping[Hashable, int] | None = None):
+    def __init__(self, name: str, axes: Mapping[Hashable, int] | None = None, located: bool = False):
         self.name = name
+        self.located = located  # whether operations tell where they come from
         self.variables: list[str] = []  # of symbolic sizes
         self.parse: Callable[[str], Any] = int  # reads a symbolic size
         self.axes = dict(axes or {})
@@ -141,6 +149,8 @@ class Module:
     ) -> None:
         names = _Names()
         block = Builder(self, names)
+        if visibility == "public":
+            block.scope = f"jit({self.name.removeprefix('jit_')})"
         sizes = [ShapedArray((), dynamic_shapes.SIZE)] * len(self.variables) if body is None else []
         threaded = [AbstractToken()] if visibility == "private" and is_ordered(closed) else []
         args = [Hlo(f"%arg{i}" if self.variables else names.fresh(), aval)
@@ -175,7 +185,8 @@ class Module:
 class Builder:
     """Writes the operations of one block; the `m` of StableHLO rules."""
 
-    __slots__ = ("_constants", "_names", "avals_in", "avals_out", "lines", "module", "primitive", "token")
+    __slots__ = ("_constants", "_names", "avals_in", "avals_out", "lines", "location", "module", "path", "primitive",
+                 "scope", "token")
 
     def __init__(self, module: Module, names: _Names):
         self.module = module
@@ -186,6 +197,8 @@ class Builder:
         self.avals_out: Sequence[Any] = ()
         self.primitive: Any = None
         self.token: Hlo | None = None  # of the last ordered effect so far
+        self.scope = self.path = ""  # the scopes that the block and the equation being written stand in
+        self.location = ""  # where that equation comes from, as text, if that is wanted
 
     # -- operations -----------------------------------------------------------------------------
 
@@ -213,21 +226,33 @@ class Builder:
         types = [type_text(a) for a in out_avals]
         out_types = types[0] if len(types) == 1 else f"({', '.join(types)})"
         text = f'"{name}"({args}){region_text}{attribute_text} : ({in_types}) -> {out_types}'
-        self.lines.append(f"{lhs} = {text}" if outs else text)
+        self.lines.append((f"{lhs} = {text}" if outs else text) + self.location)
         return outs
 
     def op1(self, name: str, operands: Sequence[Hlo], out_aval: Any, attributes: str = "") -> Hlo:
         """`op` for operations with one result."""
         return self.op(name, operands, [out_aval], attributes)[0]
 
+    def annotate(self, values: Sequence[Hlo], notes: Mapping[str, str | int | float | bool]) -> None:
+        """Notes on the operations of this block that made these values."""
+        if not notes:
+            return
+        made = {x.name for x in values}
+        for i, line in enumerate(self.lines):
+            results, equals, _ = line.partition(' = "')
+            if equals and not made.isdisjoint(results.split(", ")):
+                self.lines[i] = with_frontend_attributes(line, notes)
+
     def terminate(self, name: str, operands: Sequence[Hlo]) -> None:
         args = ", ".join(x.name for x in operands)
         types = ", ".join(type_text(x.aval) for x in operands)
         self.lines.append(f'"{name}"({args}) : ({types}) -> ()')
 
-    def region(self, in_avals: Sequence[Any], fn: Callable[..., Any]) -> str:
-        """The text of a region with one block: arguments of `in_avals`, results `fn(m2, *args)`."""
+    def region(self, in_avals: Sequence[Any], fn: Callable[..., Any], scope: str = "") -> str:
+        """The text of a region with one block: arguments of `in_avals`, results `fn(m2, *args)`. `scope` is a name for
+        what stands in it."""
         inner = Builder(self.module, self._names)
+        inner.scope, inner.location = f"{self.path}/{scope}" if scope else self.path, self.location
         args = [Hlo(self._names.fresh(), aval) for aval in in_avals]
         outs = fn(inner, *args)
         if isinstance(outs, Hlo):
@@ -326,16 +351,22 @@ class Builder:
         def read(atom: Any) -> Hlo:
             return self.const(atom.val, atom.aval) if isinstance(atom, Literal) else env[atom]
 
-        saved = self.avals_in, self.avals_out, self.primitive
+        saved = self.avals_in, self.avals_out, self.primitive, self.scope, self.path, self.location
+        scope = self.scope
         for eqn in jaxpr.eqns:
             self.avals_in = [x.aval for x in eqn.invars]
             self.avals_out = [v.aval for v in eqn.outvars]
             self.primitive = eqn.primitive
+            if self.module.located:
+                self.scope, self.path = locations.around(scope, eqn), locations.path(scope, eqn)
+                self.location = locations.location(self.path, eqn.source_info)
             outs = self._equation(eqn, [read(x) for x in eqn.invars])
             if isinstance(outs, Hlo):
                 outs = [outs]
+            if eqn.ctx is not None:
+                self.annotate(outs, eqn.ctx.xla_metadata)
             env.update(zip(eqn.outvars, outs, strict=True))
-        self.avals_in, self.avals_out, self.primitive = saved
+        self.avals_in, self.avals_out, self.primitive, self.scope, self.path, self.location = saved
         return [read(x) for x in jaxpr.outvars]
 
     def _equation(self, eqn: Any, operands: list[Hlo]) -> Any:
@@ -345,7 +376,7 @@ class Builder:
         if eqn.primitive.traits.program is not None:
             inner = eqn.primitive.traits.program(eqn.params)
             closed = inner if isinstance(inner, ClosedJaxpr) else ClosedJaxpr(inner, ())
-            return self.call(closed, *operands, name=str(eqn.params.get("name", eqn.primitive.name)))
+            return self.call(closed, *operands, name=str(eqn.params.get("name", locations.called(eqn))))
         raise LoweringError(
             f"primitive {eqn.primitive.name!r} has no lowering to StableHLO, so the program cannot run on "
             "this device; run it on the CPU, or register a rule in styrax.core.programs.rules.stablehlos"
@@ -482,6 +513,7 @@ def module(
     result_attributes: Sequence[str] | None = None,
     axes: Mapping[Hashable, int] | None = None,
     symbolic: tuple[Sequence[Any], Sequence[Any], str, Callable[[str], Any]] | None = None,
+    located: bool = False,
 ) -> Module:
     """`closed` as a StableHLO module whose public function `main` computes it.
 
@@ -491,9 +523,10 @@ def module(
     a collective over an axis that the mesh lacks.
 
     `symbolic`, for symbolic sizes: how variables are found (as `dynamic_shapes.Found`), what else the shapes promise
-    (`Promise`), the shapes as text for messages, and what reads an expression.
+    (`Promise`), the shapes as text for messages, and what reads an expression. `located`: whether operations tell
+    the scopes and the line of the user's program that they come from.
     """
-    made = Module("".join(c if c.isalnum() or c == "_" else "_" for c in name), axes)
+    made = Module("".join(c if c.isalnum() or c == "_" else "_" for c in name), axes, located)
     if symbolic is not None:
         found, promises, described, made.parse = symbolic
         dynamic_shapes.add_main(made, closed, [dynamic_shapes.Found(*f) for f in found],

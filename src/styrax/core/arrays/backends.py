@@ -146,9 +146,10 @@ def backend_compile_and_load(backend: Backend, program: ClosedJaxpr, **options: 
     return backend.compile(program, **options)
 
 
-def stablehlo_text(closed: Any, name: str, symbolic: Any = None) -> str:
-    """A program as the text of a StableHLO module; `symbolic` says how sizes are found, see `xla.stablehlo`."""
-    return hooks.stablehlo_text(closed, name, symbolic=symbolic)
+def stablehlo_text(closed: Any, name: str, symbolic: Any = None, located: bool = False) -> str:
+    """A program as the text of a StableHLO module; `symbolic` says how sizes are found, `located` whether operations
+    tell where they come from, see `xla.stablehlo`."""
+    return hooks.stablehlo_text(closed, name, symbolic=symbolic, located=located)
 
 
 def set_default(backend: Backend | None) -> None:

@@ -289,13 +289,22 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: PyTree, propagate_sou
     last = last_used(jaxpr)
     inherited = source.inherited
     outer = inherited.info
+    scopes = source.scopes
+    around = scopes.stack
     propagate = propagate_source_info and not state.trace.is_eval
     try:
         for eqn in jaxpr.eqns:
             if propagate:
-                inherited.info = eqn.source_info or outer
+                info = eqn.source_info
+                inherited.info = info or outer
+                scopes.stack = around if info is None else around + info.name_stack
             ins = [v.value if type(v) is Literal else env[v] for v in eqn.invars]
-            out = eqn.primitive.bind(*ins, **eqn.primitive.get_bind_params(eqn.params))
+            params = eqn.primitive.get_bind_params(eqn.params)
+            if eqn.ctx is None or not propagate:
+                out = eqn.primitive.bind(*ins, **params)
+            else:
+                with eqn.ctx.manager():
+                    out = eqn.primitive.bind(*ins, **params)
             if eqn.primitive.multiple_results:
                 env.update(zip(eqn.outvars, out, strict=True))
             else:
@@ -304,6 +313,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: PyTree, propagate_sou
                 env.pop(v, None)
     finally:
         inherited.info = outer
+        scopes.stack = around
     return [v.value if type(v) is Literal else env[v] for v in jaxpr.outvars]
 
 

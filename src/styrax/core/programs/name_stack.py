@@ -47,13 +47,16 @@ class NameStack:
         return NameStack((*self.stack, Transform(name)))
 
     def __add__(self, other: NameStack) -> NameStack:
-        return NameStack(self.stack + other.stack) if self.stack else other
+        if not self.stack:
+            return other
+        return NameStack(self.stack + other.stack) if other.stack else self
 
     def __len__(self) -> int:
         return len(self.stack)
 
-    def __getitem__(self, index: Any) -> NameStack:
-        return NameStack(self.stack[index])
+    def __getitem__(self, index: slice) -> NameStack:
+        found = self.stack[index]
+        return NameStack(found) if found else empty
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, NameStack) and self.stack == other.stack

@@ -53,8 +53,7 @@ _primitives: dict[str, Primitive] = {}
 _HOMES = (
     "styrax.lax", "styrax.transforms.checkpoint", "styrax.transforms.debugging", "styrax.transforms.callbacks",
     "styrax.lax.linalg", "styrax.transforms.custom_batching", "styrax.transforms.linear_call", "styrax.random.gammas",
-    "styrax.transforms.checkify", "styrax.lax.shaping.annotations",
-    "styrax.transforms.remat_rules",
+    "styrax.transforms.checkify", "styrax.lax.shaping.annotations", "styrax.transforms.remat_rules",
 )
 
 

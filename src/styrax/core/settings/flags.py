@@ -105,6 +105,11 @@ def trace_context() -> TraceContext:
     return context
 
 
+def traced_flags() -> tuple[State, ...]:
+    """The flags whose values a `TraceContext` holds, in its order."""
+    return tuple(_traced)
+
+
 class State:
     """One flag: ``flag.value`` reads it, ``with flag(value):`` sets it for this thread and block."""
 

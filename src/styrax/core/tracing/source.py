@@ -144,20 +144,24 @@ inherited = _Inherited()
 
 
 class inherit:
-    """Context manager: equations written inside are said to come from ``info``, where that is known."""
+    """Context manager: equations written inside are said to come from ``info``, where that is known, and stand in its
+    scopes inside of those that are open."""
 
-    __slots__ = ("info", "outer")
+    __slots__ = ("info", "outer", "stack")
 
     def __init__(self, info: SourceInfo | None):
         self.info = info
 
     def __enter__(self) -> None:
         self.outer = inherited.info
+        self.stack = scopes.stack
         if self.info is not None:
             inherited.info = self.info
+            scopes.stack = self.stack + self.info.name_stack
 
     def __exit__(self, *_: Any) -> None:
         inherited.info = self.outer
+        scopes.stack = self.stack
 
 
 def current(name_stack: NameStack | None = None) -> SourceInfo:
@@ -165,7 +169,7 @@ def current(name_stack: NameStack | None = None) -> SourceInfo:
     stack = scopes.stack if name_stack is None else name_stack
     info = inherited.info
     if info is not None:
-        return info if not stack.stack else info.replace(stack + info.name_stack)
+        return info if info.name_stack is stack else info.replace(stack)
     frame = user_frame(2)
     return SourceInfo(None, -1, stack) if frame is None else SourceInfo(frame.f_code, frame.f_lasti, stack)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..programs import rules
+from ..programs import metadata, rules
 from ..programs.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, no_debug_info
 from ..programs.primitive import Primitive
 from ..settings import config
@@ -63,8 +63,8 @@ class DynamicJaxprTracer(Tracer):
             index = invars.index(self.atom) if self.atom in invars else len(info.arg_names)
             name = f"is the argument {info.arg_names[index]}" if index < len(info.arg_names) else "was made"
             return f"\nIt {name} {traced}"
-        return (f"\nIt was made by the operation {self.eqn.primitive.name} on line "
-                f"{source.summarize(self.eqn.source_info)} {traced}")
+        return (f"\nIt was created on line {source.summarize(self.eqn.source_info)} by the operation "
+                f"{self.eqn.primitive.name} {traced}")
 
 
 def _repr_aval(aval: Any) -> str:
@@ -130,7 +130,8 @@ class StagingTrace(Trace):
         """Appends an equation and gives the tracers of its results."""
         many = primitive.multiple_results
         outvars = [Var(a) for a in out_avals] if many else [Var(out_avals)]
-        eqn = JaxprEqn([t.atom for t in tracers], outvars, primitive, params, effects, source.current())
+        eqn = JaxprEqn([t.atom for t in tracers], outvars, primitive, params, effects, source.current(),
+                       metadata.current())
         self.eqns.append(eqn)
         outs = [DynamicJaxprTracer(self, v.aval, v, eqn) for v in outvars]
         return outs if many else outs[0]
@@ -219,10 +220,14 @@ def trace_to_jaxpr(fun: Callable[..., Sequence[Any]], in_avals: Sequence[Abstrac
     """
     # User functions nest as deep as Python's stack allows: few frames stand between one and the next.
     trace = StagingTrace(debug_info or no_debug_info, state.trace)
+    scopes = source.scopes
+    around = scopes.stack
+    scopes.stack = source.no_scopes  # the equation that the program becomes a part of stands in them
     try:
         with set_current_trace(trace):
             closed = trace.to_jaxpr(fun(*map(trace.new_arg, in_avals)))
     finally:
+        scopes.stack = around
         trace.invalidate()
     if config.check_tracer_leaks.value:
         ref = weakref.ref(trace)

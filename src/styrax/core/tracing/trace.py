@@ -171,6 +171,11 @@ class Tracer:
         raise AttributeError(f"The 'block_until_ready' method is not available on {type(self).__name__}")
 
     @property
+    def sharding(self) -> Any:
+        raise AttributeError(f"The 'sharding' attribute is not available on traced array with shape "
+                             f"{self.aval.str_short(short_dtypes=False)}. To query sharding information on tracers, "
+                             "use `jax.typeof(x)`.")
+
     def copy_to_host_async(self) -> NoReturn:
         raise AttributeError(f"The 'copy_to_host_async' method is not available on {type(self).__name__}")
 
@@ -192,7 +197,7 @@ for _name in ("addressable_data", "delete", "devices", "is_deleted", "on_device_
 
 def _conversion(kind: str) -> str:
     return (f"The problem arose with the `{kind}` function. To convert the data type of an array, "
-            f"use `x.astype({kind})` or `jnp.array(x, {kind})` instead.")
+            f"try using `x.astype({kind})` or `jnp.array(x, {kind})` instead.")
 
 
 class EvalTrace(Trace):
@@ -340,7 +345,8 @@ def raise_leak(tracer: Tracer) -> None:
         f"value {tracer!r} with type {tracer.aval.str_short(short_dtypes=False)} wrapped in a {type(tracer).__name__} "
         f"escape the scope of the transformation.{tracer.birth()}"
         + (f"\nIt was used at {line}" if line else "")
-        + "\nReturn such a value from the function instead of saving it in a global variable, an attribute or a list.")
+        + "\nTransformed functions return what they compute; they save no intermediate values to global state, "
+        "attributes or lists.")
 
 
 def get_aval(x: Object) -> Any:
@@ -359,6 +365,9 @@ def get_aval(x: Object) -> Any:
         return rule(x)
     if isinstance(x, Tracer):
         return x.aval
+    if type(x).__name__ == "MaskedArray":  # by name: NumPy's module of them is not imported for the question
+        raise ValueError("numpy masked arrays are not supported as direct inputs to JAX functions. Use arr.filled() to "
+                         "convert the value to a standard numpy array.")
     for base in type(x).__mro__:
         rule = aval_rules.get(base)
         if rule is not None:

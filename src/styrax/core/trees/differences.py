@@ -27,6 +27,15 @@ def prefix_errors(
     return list(_differences(_prefix_errors, prefix_tree, full_tree, is_leaf))
 
 
+def not_a_prefix(
+    name: str, prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> str:
+    """The message that a specification is no tree prefix of what it is for, with all places where it differs."""
+    problems = [str(problem(name)) for problem in prefix_errors(prefix_tree, full_tree, is_leaf)]
+    details = "\n  ".join([f"\n  Mismatch details ({len(problems)} found):", *problems]) if problems else ""
+    return f"{name} specification must be a tree prefix of the corresponding value; {details}"
+
+
 _Pair = tuple[KeyPath, Any, Any]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from ..types.typing import Object, PyTree
 from .differences import equality_errors as equality_errors
 from .differences import equality_errors_pytreedef as equality_errors_pytreedef
+from .differences import not_a_prefix as not_a_prefix
 from .differences import prefix_errors as prefix_errors
 from .differences import raise_prefix_error
 from .key_paths import DictKey as DictKey

@@ -94,7 +94,9 @@ def register_weak_scalar_type(cls: type) -> None:
 
 def python_scalar_dtype(cls: type) -> np.dtype:
     """The dtype that values of the Python scalar type ``cls`` have: 64 bits where x64 is on."""
-    return (scalars_64 if enable_x64.value else scalars_32)[cls]
+    known = scalars_64 if enable_x64.value else scalars_32
+    found = known.get(cls)
+    return known[next(base for base in cls.__mro__ if base in known)] if found is None else found
 
 
 def default_int_dtype() -> np.dtype:

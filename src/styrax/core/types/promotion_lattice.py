@@ -183,11 +183,21 @@ def _quoted(name: str) -> str:
     return f'"{name}"' if "'" in name else f"'{name}'"
 
 
+def float0_error(operation: str) -> TypeError:
+    """What is raised where an operation is given a `float0` array."""
+    return TypeError(
+        f"Called {operation} with a float0 array. float0s do not support any operations by design because they are not "
+        "compatible with non-trivial vector spaces: they are what derivatives with respect to integers are made of. "
+        "`np.zeros_like(x, dtype=float)` is an array of zeros of the same shape.")
+
+
 @lru_cache(maxsize=8192)
 def join(nodes: tuple[Hashable, ...], strict: bool, x64: bool) -> Hashable:
     """The least node above all of ``nodes``."""
     bounds = _upper_bounds(strict, x64)
     for node in nodes:
+        if node == float0:
+            raise float0_error("an operation")
         if node not in bounds:
             raise ValueError(f"dtype={node!r} is not a valid dtype for JAX type promotion.")
     common = frozenset.intersection(*(bounds[n] for n in nodes))

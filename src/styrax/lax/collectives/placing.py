@@ -153,23 +153,28 @@ def device_put(x: PyTree, device: DeviceLike | ShardingLike | PyTree | None = No
       [Array(1., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True)]
     """
     leaves, treedef = tree.tree_flatten(x)
-    devices = [_in_the_mesh(d) for d in _spread(device, x, len(leaves))]
+    devices = [_in_the_mesh(d) for d in _spread("device_put device", device, x, len(leaves))]
     for d in devices:
         if not (d is None or isinstance(d, (Device, Sharding, Space))):
-            raise ValueError(f"device_put takes devices and shardings, got {d!r} of type {type(d).__name__}")
+            raise ValueError("`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, "
+                             "`jax.memory.Space` or a pytree of these values. Received invalid value: "
+                             f"{d}")
     semantics = (ArrayCopySemantics.DONATE_INPUT if donate is True else
                  ArrayCopySemantics.ALWAYS_COPY if may_alias is False else ArrayCopySemantics.REUSE_INPUT)
-    params = dict(devices=tuple(devices), srcs=tuple(_spread(src, x, len(leaves))),
+    params = dict(devices=tuple(devices), srcs=tuple(_spread("device_put source", src, x, len(leaves))),
                   copy_semantics=(semantics,) * len(leaves))
     if any(isinstance(leaf, Tracer) for leaf in leaves):
         return tree.tree_unflatten(treedef, device_put_p.bind(*leaves, **params))
     return tree.tree_unflatten(treedef, _put(*leaves, **params))
 
 
-def _spread(prefix: Any, full: Any, count: int) -> list[Any]:
+def _spread(name: str, prefix: Any, full: Any, count: int) -> list[Any]:
     if prefix is None or isinstance(prefix, (Device, Sharding, Space)):
         return [prefix] * count
-    return tree_paths.broadcast_prefix(prefix, full, is_leaf=lambda d: d is None)
+    try:
+        return tree_paths.broadcast_prefix(prefix, full, is_leaf=lambda d: d is None)
+    except ValueError:
+        raise ValueError(tree_paths.not_a_prefix(name, prefix, full, lambda d: d is None)) from None
 
 
 def reshard(xs: PyTree, out_shardings: ShardingLike | PyTree) -> PyTree:

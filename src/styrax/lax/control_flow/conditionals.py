@@ -469,16 +469,17 @@ rules.discharges[cond_p] = _cond_discharge
 def _cond_hlo(m: Any, index: Any, *operands: Any, branches: Any) -> Any:
     tokens = m.order(*branches)
 
-    def region(b: ClosedJaxpr) -> str:
+    def region(i: int, b: ClosedJaxpr) -> str:
         def body(m2: Any) -> list[Any]:
             m2.token = m.token
             outs = m2.inline(b, *operands)
             return [*m2.order(*branches), *outs]
 
-        return m.region([], body)
+        return m.region([], body, f"branch_{i}_fun")
 
     avals = [*(t.aval for t in tokens), *m.avals_out]
-    return m.proceed(tokens, m.op("stablehlo.case", [index], avals, regions=[region(b) for b in branches]))
+    regions = [region(i, b) for i, b in enumerate(branches)]
+    return m.proceed(tokens, m.op("stablehlo.case", [index], avals, regions=regions))
 
 
 rules.stablehlos[cond_p] = _cond_hlo

@@ -381,7 +381,7 @@ def _while_hlo(
         tokens = m.order(cond_jaxpr)
     init = [*tokens, *init]
     avals = [x.aval for x in init]
-    regions = [m.region(avals, condition), m.region(avals, step)]
+    regions = [m.region(avals, condition, "cond"), m.region(avals, step, "body")]
     outs = m.proceed(tokens, m.op("stablehlo.while", init, avals, regions=regions))
     return outs[:-1] if at_hand else outs
 

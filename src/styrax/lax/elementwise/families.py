@@ -20,6 +20,7 @@ from styrax.core.programs.primitive import Primitive
 from styrax.core.tracing.trace import get_aval
 from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray
+from styrax.core.types.promotion_lattice import float0_error
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad, batching
 
@@ -112,6 +113,8 @@ def accepts_dtype(dtype: Any, families: Sequence[Any]) -> bool:
 def check_dtype(name: str, aval: Any, families: Sequence[Any], position: int | None = None) -> None:
     """Raise TypeError unless the operation `name` takes arrays of the dtype of `aval`."""
     if not accepts_dtype(aval.dtype, families):
+        if aval.dtype == dtypes.float0:
+            raise float0_error(name)
         wanted = ", ".join(_FAMILY_NAMES.get(f) or str(f) for f in families)
         where = "" if position is None else f" as argument {position}"
         raise TypeError(

@@ -25,6 +25,14 @@ def _annotation(name: str) -> Primitive:
 layout_constraint_p = _annotation("layout_constraint")
 xla_metadata_value_p = _annotation("xla_metadata_value")
 
+
+def _note(m: Any, x: Any, *, xla_metadata_kvs: Any) -> Any:
+    m.annotate([x], dict(xla_metadata_kvs))
+    return x
+
+
+rules.stablehlos[xla_metadata_value_p] = _note
+
 shard_alike_p = Primitive("shard_alike", multiple_results=True)
 shard_alike_p.declare(movement=True)
 shard_alike_p.def_abstract_eval(lambda x, y: [x, y])

@@ -1,0 +1,71 @@
+"""StableHLO modules in the notation of XLA: `%2 = f32[3] multiply(%0, %1), metadata={op_name="jit(f)/mul"}`."""
+
+from __future__ import annotations
+
+import re
+
+_LINE = re.compile(r'^(?P<indent> *)(?:(?P<results>%[^=]+) = )?"(?:\w+\.)?(?P<name>\w+)"'
+                   r"\((?P<operands>[^)]*)\)(?P<rest>.*)$")
+_TYPE = re.compile(r"tensor<((?:[\d?]+x)*)([\w.]+?)>")
+_NOTES = re.compile(r"mhlo\.frontend_attributes = \{([^}]*)\}")
+_CALLEE = re.compile(r"callee = @([\w.]+)")
+_PLACE = re.compile(r' loc\("([^"]*)"')
+_ELEMENTS = {"i1": "pred", "complex<f32>": "c64", "complex<f64>": "c128"}
+
+
+def _type(match: re.Match[str]) -> str:
+    element = match[2]
+    name = _ELEMENTS.get(element) or (element.replace("ui", "u") if element.startswith("ui") else
+                                      re.sub(r"^i(?=\d)", "s", element).lower())
+    return f"{name}[{match[1].rstrip('x').replace('x', ',')}]"
+
+
+def _suffix(text: str) -> str:
+    found = ""
+    if callee := _CALLEE.search(text):
+        found += f", to_apply=%{callee[1]}"
+    if notes := _NOTES.search(text):
+        pairs = ",".join(re.sub(r'"?([\w.]+)"? = ', r"\1=", pair) for pair in notes[1].split(", "))
+        found += f", frontend_attributes={{{pairs}}}"
+    if place := _PLACE.search(text):
+        found += f', metadata={{op_name="{place[1]}"}}'
+    return found
+
+
+def _line(line: str) -> str:
+    found = _LINE.match(line)
+    if found is None:
+        if line.startswith("})"):  # the end of an operation with regions
+            return "}" + _suffix(line)
+        head = re.match(r"^ *func\.func \w+ @([\w.]+)\((.*)\) -> \((.*)\) \{$", line)
+        if head is not None:
+            entry = "ENTRY " if head[1] == "main" else ""
+            return f"{entry}%{head[1]} ({_TYPE.sub(_type, head[2])}) -> ({_TYPE.sub(_type, head[3])}) {{"
+        return _TYPE.sub(_type, line)
+    made = found["rest"].rpartition(" -> ")[2]
+    types = re.sub(r" loc\(.*", "", _TYPE.sub(_type, made))
+    text = f"{found['name']}({found['operands']})"
+    if found["rest"].endswith("({"):  # regions follow
+        text += " {"
+        types = ""
+    else:
+        text += _suffix(found["rest"])
+    left = f"{found['results']} = {types} " if found["results"] and types else (
+        f"{found['results']} = " if found["results"] else "ROOT ")
+    return found["indent"] + left + text
+
+
+class HloModule:
+    """A StableHLO module, given as text, to be shown in XLA's notation."""
+
+    def __init__(self, text: str):
+        self.text = text
+
+    def as_hlo_text(self) -> str:
+        """The operations in XLA's notation, regions in place."""
+        head, *lines = self.text.rstrip().split("\n")
+        name = re.sub(r"^module @([\w.]+).*", r"\1", head)
+        return f"HloModule {name}\n\n" + "\n".join(map(_line, lines[:-1])) + "\n"
+
+    def to_string(self) -> str:
+        return self.as_hlo_text()
