@@ -5,6 +5,18 @@ from __future__ import annotations
 import importlib as _importlib
 from typing import Any as _Any
 
+from .casting import (
+    bitcast_convert_type,
+    bitcast_convert_type_p,
+    convert_element_type,
+    convert_element_type_p,
+    copy_p,
+    dtype,
+    reduce_precision,
+    reduce_precision_p,
+    stop_gradient,
+    stop_gradient_p,
+)
 from .collectives import replicas as _replicas
 from .collectives.axis_reductions import pmax, pmax_p, pmean, pmin, pmin_p, psum, psum_p
 from .collectives.casts import pcast, stage_p
@@ -85,18 +97,6 @@ from .elementwise.bits import (
     shift_right_logical,
     shift_right_logical_p,
     xor_p,
-)
-from .elementwise.casting import (
-    bitcast_convert_type,
-    bitcast_convert_type_p,
-    convert_element_type,
-    convert_element_type_p,
-    copy_p,
-    dtype,
-    reduce_precision,
-    reduce_precision_p,
-    stop_gradient,
-    stop_gradient_p,
 )
 from .elementwise.comparisons import (
     clamp,

@@ -16,7 +16,7 @@ from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad, batching
 from styrax.transforms.batching import AxisData
 
-from ..elementwise.casting import as_array
+from ..casting import as_array
 from .communication import all_to_all
 from .named_axes import AxisName, _check_bound, _collective, _effects, _groups, _names
 

@@ -13,7 +13,7 @@ from styrax.core.types.physical import physicals
 from styrax.core.types.typing import PyTree
 from styrax.transforms import ad
 
-from ..elementwise.casting import as_array
+from ..casting import as_array
 
 if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder, Value

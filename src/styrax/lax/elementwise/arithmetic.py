@@ -16,11 +16,11 @@ from styrax.core.types.avals import ShapedArray
 from styrax.core.types.typing import ArrayLike, DTypeLike
 from styrax.transforms import ad, batching
 
+from ..casting import _convert_element_type
 from ..shaping.broadcasting import broadcast_in_dim
 from ..shaping.filling import full_like
 from ..shaping.reshaping import unbroadcast
 from .algorithms import ArrayOps, Number, ScalarOps
-from .casting import _convert_element_type
 from .comparisons import eq, select
 from .families import (
     ANY,

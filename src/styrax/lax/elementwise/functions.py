@@ -18,10 +18,10 @@ from styrax.core.types.avals import ShapedArray
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad, batching
 
+from ..casting import _convert_element_type
 from ..shaping.filling import full_like
 from ..shaping.reshaping import unbroadcast
 from .arithmetic import add, div, integer_pow, mul, neg, reciprocal, square, sub
-from .casting import _convert_element_type
 from .comparisons import eq, ge, select
 from .families import (
     COMPLEX,

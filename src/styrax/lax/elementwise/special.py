@@ -17,11 +17,11 @@ from styrax.core.programs.named import named
 from styrax.core.types import dtypes
 from styrax.transforms import ad, batching
 
+from ..casting import convert_element_type
 from ..shaping.broadcasting import broadcast_in_dim
 from ..shaping.filling import full_like
 from .algorithms import ALGORITHMS, ArrayOps, CountingOps, Number, ScalarOps
 from .arithmetic import add, mul, neg, reciprocal, square, sub
-from .casting import convert_element_type
 from .comparisons import gt, select
 from .families import (
     FLOAT,

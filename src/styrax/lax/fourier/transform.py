@@ -21,8 +21,8 @@ from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad, batching
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
+from ..casting import convert_element_type
 from ..elementwise.arithmetic import mul
-from ..elementwise.casting import convert_element_type
 from ..elementwise.functions import conj
 
 if TYPE_CHECKING:

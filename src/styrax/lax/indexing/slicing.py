@@ -20,8 +20,8 @@ from styrax.core.types.physical import physicals
 from styrax.core.types.typing import ArrayLike, Shape
 from styrax.transforms import ad, batching
 
+from ..casting import convert_element_type
 from ..elementwise.arithmetic import add
-from ..elementwise.casting import convert_element_type
 from ..elementwise.comparisons import lt, select
 from ..elementwise.families import first_dtype, first_weak_type, shape_of, standard_primitive
 from ..shaping.broadcasting import broadcast_in_dim, squeeze

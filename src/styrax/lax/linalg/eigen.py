@@ -16,8 +16,8 @@ from styrax.core.types.avals import ShapedArray
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad
 
+from ..casting import convert_element_type
 from ..elementwise.arithmetic import add, div, mul, sub
-from ..elementwise.casting import convert_element_type
 from ..elementwise.functions import abs, complex, conj, imag, real
 from ..reductions.arg_extrema import argmax
 from ..reductions.reduce import reduce_sum

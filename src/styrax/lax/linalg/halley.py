@@ -13,7 +13,7 @@ from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms.jit import jit
 
-from ..elementwise.casting import as_array
+from ..casting import as_array
 from .cholesky import cholesky
 from .qr import qr
 from .triangular import triangular_solve

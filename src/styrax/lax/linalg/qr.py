@@ -15,8 +15,8 @@ from styrax.core.types.avals import ShapedArray
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad
 
+from ..casting import convert_element_type
 from ..elementwise.arithmetic import add, mul, sub
-from ..elementwise.casting import convert_element_type
 from ..elementwise.functions import real
 from ..indexing.static_slicing import slice_in_dim
 from ..shaping.broadcasting import broadcast_in_dim

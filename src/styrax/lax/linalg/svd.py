@@ -16,8 +16,8 @@ from styrax.core.types.avals import ShapedArray
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad
 
+from ..casting import convert_element_type
 from ..elementwise.arithmetic import add, div, mul, sub
-from ..elementwise.casting import convert_element_type
 from ..elementwise.comparisons import eq
 from ..elementwise.functions import real
 from .eigen import columns_of, diagonal, rows_of

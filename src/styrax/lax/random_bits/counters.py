@@ -15,8 +15,8 @@ from styrax.core.programs.named import named
 from styrax.core.programs.primitive import Primitive
 from styrax.core.tracing.trace import get_aval
 
+from ..casting import convert_element_type
 from ..elementwise.bits import bitwise_xor
-from ..elementwise.casting import convert_element_type
 from ..shaping.broadcasting import broadcast_in_dim
 from .key_arrays import PRNGImpl
 from .threefry import (

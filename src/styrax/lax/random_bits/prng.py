@@ -21,7 +21,7 @@ from styrax.core.types.physical import Context, physicals
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad, batching
 
-from ..elementwise.casting import convert_element_type
+from ..casting import convert_element_type
 from ..shaping.reshaping import reshape
 from ..shaping.shapes import check_shape
 from .bit_generator import rbg_fold_in, rbg_random_bits, rbg_seed, rbg_split, unsafe_rbg_fold_in, unsafe_rbg_split

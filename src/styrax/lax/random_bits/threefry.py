@@ -22,8 +22,8 @@ from styrax.core.types.avals import ShapedArray
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms import batching
 
+from ..casting import convert_element_type
 from ..elementwise.bits import bitwise_and, bitwise_or, bitwise_xor, shift_left, shift_right_logical
-from ..elementwise.casting import convert_element_type
 from ..indexing.static_slicing import slice_in_dim
 from ..shaping.broadcasting import broadcast_in_dim, broadcast_shapes, squeeze
 from ..shaping.filling import iota

@@ -18,7 +18,7 @@ from styrax.core.types.avals import ShapedArray
 from styrax.core.types.typing import ArrayLike, DTypeLike, Object, ShardingLike
 from styrax.transforms import ad
 
-from ..elementwise.casting import convert_element_type
+from ..casting import convert_element_type
 from ..elementwise.families import shape_of, standard_primitive
 from ..shaping.reshaping import transpose
 

@@ -20,7 +20,7 @@ from styrax.core.types.avals import ShapedArray
 from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.transforms import ad, batching
 
-from ..elementwise.casting import convert_element_type
+from ..casting import convert_element_type
 from ..indexing.dimension_numbers import shape_of
 from ..shaping.padding import PaddingType, dilated, padtype_to_pads, window_count
 from ..shaping.reshaping import reshape, rev

@@ -13,9 +13,9 @@ from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.lax.reductions.contractions import DotDimensionNumbers, PrecisionLike
 
+from ..casting import convert_element_type
 from ..elementwise.arithmetic import mul, sub
 from ..elementwise.bits import bitwise_and
-from ..elementwise.casting import convert_element_type
 from ..elementwise.comparisons import ge, lt, select
 from ..elementwise.families import shape_of
 from ..shaping.broadcasting import broadcast_in_dim

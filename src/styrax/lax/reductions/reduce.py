@@ -23,10 +23,10 @@ from styrax.core.types.typing import ArrayLike, PyTree, ShardingLike
 from styrax.transforms import ad, batching
 from styrax.transforms.flattening import FlatFunction, positional
 
+from ..casting import convert_element_type
 from ..elementwise import arithmetic
 from ..elementwise.arithmetic import div, mul
 from ..elementwise.bits import bitwise_and, bitwise_or, bitwise_xor
-from ..elementwise.casting import convert_element_type
 from ..elementwise.comparisons import eq
 from ..elementwise.families import (
     ANY,

@@ -23,8 +23,8 @@ from styrax.core.types.avals import ShapedArray
 from styrax.core.types.typing import PyTree
 from styrax.transforms import ad, batching
 
+from ..casting import as_array
 from ..elementwise import arithmetic
-from ..elementwise.casting import as_array
 from ..elementwise.comparisons import ge_p, le_p
 from ..elementwise.scalar_programs import scalar_program
 from ..indexing.dimension_numbers import shape_of

@@ -18,7 +18,7 @@ from styrax.core.types.physical import physicals
 from styrax.core.types.typing import ArrayLike, Shape, ShardingLike
 from styrax.transforms import ad, batching
 
-from ..elementwise.casting import as_array
+from ..casting import as_array
 from ..elementwise.families import first_dtype, shape_of, standard_primitive
 from .shapes import canonical_axis, canonical_shape, check_shape
 

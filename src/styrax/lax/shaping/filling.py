@@ -21,7 +21,7 @@ from styrax.core.types.dims import canonical_dim
 from styrax.core.types.typing import ArrayLike, DTypeLike, Shape, ShardingLike, SupportsShape
 from styrax.transforms import ad, batching
 
-from ..elementwise.casting import _convert_element_type, as_array
+from ..casting import _convert_element_type, as_array
 from ..elementwise.families import NUMERIC, check_dtype, shape_of, standard_primitive
 from .broadcasting import broadcast, broadcast_in_dim, reduce_sum_over
 from .shapes import canonical_shape, check_shape, extent

@@ -17,7 +17,7 @@ from styrax.core.types.physical import physicals
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad, batching
 
-from ..elementwise.casting import as_array
+from ..casting import as_array
 from ..elementwise.families import check_same_dtypes, joined_vma, shape_of, standard_primitive
 from .shapes import canonical_axis, canonical_shape, extent
 

@@ -18,7 +18,7 @@ from styrax.core.types.physical import physicals
 from styrax.core.types.typing import ArrayLike, Shape, ShardingLike
 from styrax.transforms import ad, batching
 
-from ..elementwise.casting import as_array
+from ..casting import as_array
 from ..elementwise.families import first_dtype, shape_of, standard_primitive
 from .broadcasting import reduce_sum_over, trailing
 from .shapes import canonical_shape, check_shape, extent, is_one, size_of

@@ -24,7 +24,7 @@ from styrax.core.types.index_type import INDEX
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad, batching
 
-from ..elementwise.casting import as_array
+from ..casting import as_array
 from ..indexing.dimension_numbers import shape_of
 from ..indexing.gather import GatherDimensionNumbers, gather
 from ..shaping.broadcasting import broadcast_in_dim

@@ -19,7 +19,7 @@ from styrax.core.arrays.array import Array
 from styrax.core.tracing.trace import Tracer
 from styrax.core.trees import tree
 from styrax.core.types.typing import ArrayLike, Function, PyTree
-from styrax.lax.elementwise.casting import _convert_element_type
+from styrax.lax.casting import _convert_element_type
 
 from .krylov import bicgstab_solve, cg_solve, gmres_solve, identity
 

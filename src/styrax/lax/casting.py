@@ -21,7 +21,7 @@ from styrax.core.types.physical import physicals
 from styrax.core.types.typing import ArrayLike, DType, DTypeLike, Object, PyTree
 from styrax.transforms import ad, batching
 
-from .families import FLOAT, OPERATIONS, Operation, check_dtype, standard_primitive
+from .elementwise.families import FLOAT, OPERATIONS, Operation, check_dtype, standard_primitive
 
 if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder
