@@ -8,11 +8,12 @@ NAMES ?=
 AGAINST ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bounds fuzz bench check docs clean
+.PHONY: help demo test test-all bounds fuzz bench check docs clean
 
 help:
 	@echo "make demo    train two networks on handwritten digits with Styrax (about a minute)"
 	@echo "make test    run the tests"
+	@echo "make test-all  make test, make bounds and make fuzz, one after another"
 	@echo "make bounds  run the tests with every access of compiled code checked"
 	@echo "make fuzz    compare random programs with JAX's; SEED=1 COUNT=5000 SECONDS=600 FOLDER=.fuzz/1, which is resumed"
 	@echo "make bench   compare speed with JAX; NAMES='softmax digits' picks workloads"
@@ -39,6 +40,8 @@ demo: $(VENV)/demo.stamp
 
 test: $(VENV)/test.stamp
 	$(BIN)/python -m pytest -n 2 -q tests
+
+test-all: test bounds fuzz
 
 bounds: $(VENV)/test.stamp
 	STYRAX_DEBUG=bounds $(BIN)/python -m pytest -n 2 -q tests

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-from importlib.metadata import entry_points
 
 import pytest
 
@@ -192,9 +191,9 @@ def test_kernel_specification(tmp_path):
     assert run("kernel", "install", "--nonsense").returncode == 2
 
 
-def test_pytest_option(tmp_path):
+def test_pytest_plugin(tmp_path):
     (tmp_path / "conftest.py").write_text("import jax\nassert jax.__name__ == 'styrax'")
     (tmp_path / "test_it.py").write_text("import jax\ndef test(): assert float(jax.numpy.ones(2).sum()) == 2")
-    plugin = [] if "styrax" in {e.name for e in entry_points(group="pytest11")} else ["-p", "styrax.compat.testing"]
-    done = run("-m", "pytest", "-q", *plugin, "--styrax", "-p", "no:cacheprovider", cwd=tmp_path, plain=True)
+    done = run("-m", "pytest", "-q", "-W", "error", "-p", "styrax.compat.testing", "-p", "no:cacheprovider", cwd=tmp_path,
+               plain=True)
     assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout
