@@ -194,6 +194,6 @@ def test_kernel_specification(tmp_path):
 def test_pytest_plugin(tmp_path):
     (tmp_path / "conftest.py").write_text("import jax\nassert jax.__name__ == 'styrax'")
     (tmp_path / "test_it.py").write_text("import jax\ndef test(): assert float(jax.numpy.ones(2).sum()) == 2")
-    done = run("-m", "pytest", "-q", "-W", "error", "-p", "styrax.compat.testing", "-p", "no:cacheprovider", cwd=tmp_path,
-               plain=True)
+    options = ("-W", "error", "-p", "styrax.compat.testing", "-p", "no:cacheprovider")
+    done = run("-m", "pytest", "-q", *options, cwd=tmp_path, plain=True)
     assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout
