@@ -30,3 +30,14 @@ def test_nothing_given_stays_nothing():
     assert given == styrax.typeof(x) and hash(given) == hash(styrax.typeof(x))
     assert styrax.eval_shape(lambda x: x, x).sharding is None
     assert styrax.typeof(x).update(shape=(2,)).sharding.spec == styrax.P(None)
+
+
+def test_memories_of_a_device():
+    ours, theirs = styrax.devices()[0], jax.devices()[0]
+    assert [m.kind for m in ours.addressable_memories()] == [m.kind for m in theirs.addressable_memories()]
+    assert ours.default_memory().kind == theirs.default_memory().kind
+    assert ours.memory("pinned_host") == ours.addressable_memories()[1] != ours.default_memory()
+    assert ours.default_memory().addressable_by_devices() == [ours]
+    for device, errors in ((ours, styrax.errors), (theirs, jax.errors)):
+        with pytest.raises(errors.JaxRuntimeError, match="Got memory kind: nowhere"):
+            device.memory("nowhere")

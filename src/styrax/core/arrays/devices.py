@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..tracing.errors import JaxRuntimeError
+
 
 class Device:
     """A processor with its memory. Attributes: `platform`, `id`, `process_index`, `device_kind`."""
@@ -26,6 +28,23 @@ class Device:
     def memory_stats(self) -> dict[str, int] | None:
         return None
 
+    def addressable_memories(self) -> list[Memory]:
+        """The memories that the device reaches: its own, and the host's."""
+        return [Memory(self, kind) for kind in MEMORY_KINDS]
+
+    def default_memory(self) -> Memory:
+        """The memory in which arrays lie unless something else is asked for."""
+        return Memory(self, MEMORY_KINDS[0])
+
+    def memory(self, kind: str) -> Memory:
+        """The memory of a kind. Raises JaxRuntimeError where the device reaches none."""
+        if kind not in MEMORY_KINDS:
+            raise JaxRuntimeError(
+                f"INVALID_ARGUMENT: Could not find memory addressable by device {self.device_kind}. Device "
+                f"{self.device_kind} can address the following memory kinds: {', '.join(MEMORY_KINDS)}. Got memory "
+                f"kind: {kind}")
+        return Memory(self, kind)
+
     def __reduce__(self) -> Any:
         return _device, (self.platform, self.id)
 
@@ -34,6 +53,41 @@ class Device:
 
     def __str__(self) -> str:
         return f"{self.platform}:{self.id}"
+
+
+MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")  # as XLA's clients for CPUs name them
+
+
+class Memory:
+    """A memory that a device reaches. Attributes: `kind`, `platform`, `process_index`."""
+
+    __slots__ = ("_device", "kind")
+
+    def __init__(self, device: Device, kind: str):
+        self._device = device
+        self.kind = kind
+
+    @property
+    def platform(self) -> str:
+        return self._device.platform
+
+    @property
+    def process_index(self) -> int:
+        return self._device.process_index
+
+    def addressable_by_devices(self) -> list[Device]:
+        """The devices that reach it."""
+        return [self._device]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Memory) and (self._device, self.kind) == (other._device, other.kind)
+
+    def __hash__(self) -> int:
+        return hash((self._device, self.kind))
+
+    def __repr__(self) -> str:
+        name = "".join(word.capitalize() for word in self.kind.split("_"))
+        return f"{self.platform.capitalize()}{name}Memory(id={self._device.id}, process_index={self.process_index})"
 
 
 def _device(platform: str, id: int) -> Device:
