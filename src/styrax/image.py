@@ -171,6 +171,8 @@ def scale_and_translate(image: Array, shape: Sequence[int], spatial_dims: Sequen
 def _nearest(image: Array, shape: tuple[int, ...]) -> Array:
     for axis, (before, after) in enumerate(zip(image.shape, shape)):
         if before != after:
+            if not before:
+                raise TypeError(f"axis {axis} of an image of shape {image.shape} has no samples to take the nearest of")
             places = jnp.floor((lax.iota(np.float32, after) + 0.5) * float(before) / float(after))
             image = jnp.take(image, places.astype(np.int32), axis=axis, mode="promise_in_bounds")
     return image

@@ -33,7 +33,6 @@ jnp.count_nonzero(m)
 jnp.count_nonzero(m, axis=1, keepdims=True)
 jnp.choose(u, [x, y, p])
 jnp.select([x > 0, y > 0], [x, y], 7)
-jnp.top_k(x, 2) if hasattr(jnp, 'top_k') else x
 lax.top_k(x, 2)
 !jnp.unique(i)
 !jnp.unique(jnp.array([3, 1, 3, 2]), return_index=True, return_inverse=True, return_counts=True)

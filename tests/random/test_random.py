@@ -269,7 +269,7 @@ def test_errors(run):
 
 def test_signatures():
     for name in styrax.random.__all__:
-        if name.endswith("_p"):
+        if name.endswith("_p") or not hasattr(jax.random, name):  # (newer names)
             continue
         ours = inspect.signature(getattr(styrax.random, name))
         theirs = inspect.signature(getattr(jax.random, name))

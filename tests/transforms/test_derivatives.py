@@ -146,13 +146,13 @@ def test_what_is_concrete_stays_so():
     seen = []
 
     def f(x):
-        seen.append(float(x))
+        seen.append(int(x))
         return x * 3 if x > 1 else x * 5
 
     assert styrax.grad(f)(2.0) == 3
     assert styrax.jvp(f, (0.5,), (1.0,))[1] == 5
     assert styrax.grad(styrax.grad(lambda x: f(x) * x))(2.0) == 6
-    assert seen == [2.0, 0.5, 2.0]
+    assert seen == [2, 0, 2]
 
 
 def test_an_escaped_tracer_is_named():

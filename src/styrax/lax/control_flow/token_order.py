@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from styrax.core.arrays.tokens import Token
 from styrax.core.programs import rules
 from styrax.core.programs.primitive import Primitive
+from styrax.core.tracing.trace import get_aval
 from styrax.core.types.avals import AbstractToken, abstract_token
 
 if TYPE_CHECKING:
@@ -14,10 +15,10 @@ if TYPE_CHECKING:
 
 create_token_p = Primitive("create_token")
 after_all_p = Primitive("after_all")
+create_token_p.def_impl(lambda: Token())
 
 for _primitive in (create_token_p, after_all_p):
     _primitive.def_abstract_eval(lambda *_: abstract_token)
-    _primitive.def_impl(lambda *_: Token())
 
 
 def create_token(_: Any = None) -> Any:
@@ -39,6 +40,12 @@ def _after_all_abstract(*operands: Any) -> AbstractToken:
     if any(not isinstance(x, AbstractToken) for x in operands):
         raise TypeError("Arguments to after_all must be tokens")
     return abstract_token
+
+
+@after_all_p.def_impl
+def _after_all(*operands: Any) -> Token:
+    _after_all_abstract(*map(get_aval, operands))
+    return Token()
 
 
 def _loops(b: Builder, *_: Any) -> Any:

@@ -26,7 +26,7 @@ from styrax.numpy.binary import (
 )
 from styrax.numpy.broadcasting import choose_elements, spread_all
 from styrax.numpy.conversion import asarray
-from styrax.numpy.promotion import arrays, convert, dtype_of, promote_args, promote_dtypes_inexact
+from styrax.numpy.promotion import arrays, convert, dtype_of, promote_args, promote_dtypes_inexact, typed
 from styrax.numpy.reductions import max as max_
 from styrax.numpy.reductions import min as min_
 from styrax.numpy.reductions import sum as sum_
@@ -96,6 +96,7 @@ binom = namespace("binom", "The binomial distribution.", logpmf=_binom_logpmf,
 
 def _betabinom_logpmf(k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0) -> Array:
     """The logarithm of the probability of k - loc successes in n trials whose probability is beta distributed."""
+    weak = all(typed(x)[1] for x in (k, n, a, b, loc))
     k, n, a, b, loc = inexact("betabinom.logpmf", k, n, a, b, loc)
     hits = subtract(floor(k), loc)
     misses = subtract(n, hits)
@@ -104,7 +105,8 @@ def _betabinom_logpmf(k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, lo
     value = subtract(value, add(lax.log1p(n), special.betaln(add(misses, 1), add(hits, 1))))
     value = choose_elements(logical_and(greater_equal(hits, 0), greater_equal(misses, 0)), value, -np.inf)
     defined = logical_and(greater_equal(n, 0), logical_and(greater(a, 0), greater(b, 0)))
-    return choose_elements(defined, value, np.nan)
+    out = choose_elements(defined, value, np.nan)
+    return out if weak else lax.convert_element_type(out, out.dtype)
 
 
 betabinom = namespace("betabinom", "The beta-binomial distribution.", logpmf=_betabinom_logpmf,
