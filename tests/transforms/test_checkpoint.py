@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 
 import numpy as np
@@ -168,3 +169,24 @@ def test_what_is_printed_is_printed_again(policy, around):
         return sorted(seen)
 
     assert program(styrax) == program(jax)
+
+
+@pytest.mark.parametrize("transform", ["grad", "jit of grad", "vmap of grad"])
+def test_a_saved_result_is_not_computed_again(transform):
+    """A policy that keeps everything: what an inner program gave is a residual, and nothing binds it twice."""
+    def program(package):
+        @functools.partial(package.checkpoint, policy=lambda *_, **__: True)
+        def f(x):
+            y = package.numpy.ones(2)
+            for _ in range(2):
+                x = package.jit(lambda x=x: x * y)()
+            a, b = package.jit(lambda: (x, package.numpy.sin(x)))()
+            return (a * b).sum()
+
+        g = package.grad(f)
+        return {"grad": g, "jit of grad": package.jit(g), "vmap of grad": package.vmap(g)}[transform]
+
+    x = np.arange(3.0, dtype=np.float32) if transform.startswith("vmap") else np.float32(3.0)
+    with styrax.enable_checks(True):
+        found = program(styrax)(x)
+    np.testing.assert_allclose(found, program(jax)(x), rtol=1e-6)

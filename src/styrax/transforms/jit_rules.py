@@ -308,12 +308,23 @@ def _split_for_policy(saveable: Callable, unknown_in: Sequence[bool], instantiat
         params=_with(eqn.params, known_closed, [i for i, u in enumerate(unknown_in) if not u],
                      [*(i for i, u in enumerate(unknown_out) if not u), *(None,) * len(new_vars)]))
     staged_ins = [i for i, (s, u) in enumerate(zip(instantiated_in, unknown_in, strict=True)) if s or u]
-    staged_closed = close_jaxpr(staged)
+    # A saved result is what the known call gives: the staged one does not give it again.
+    saved = dict(zip(staged.invars, residuals))
+    again = [k for k, v in enumerate(staged.outvars) if type(v) is Literal or saved.get(v) is not eqn.outvars[k]]
+    outs = [staged.outvars[k] for k in again]
+    read = {v for e in staged.eqns for v in e.invars if type(v) is not Literal}.union(
+        v for v in outs if type(v) is not Literal)
+    needed = [i for i, v in enumerate(staged.invars[:num_residuals]) if v in read]
+    residuals = [residuals[i] for i in needed]
+    staged_closed = close_jaxpr(staged.replace(
+        invars=[*(staged.invars[i] for i in needed), *staged.invars[num_residuals:]], outvars=outs))
     staged_eqn = eqn.replace(
-        invars=[*residuals, *(eqn.invars[i] for i in staged_ins)], outvars=eqn.outvars,
+        invars=[*residuals, *(eqn.invars[i] for i in staged_ins)], outvars=[eqn.outvars[k] for k in again],
         effects=call_effects(staged_closed),
-        params=_with(eqn.params, staged_closed, [*(None,) * num_residuals, *staged_ins], range(len(eqn.outvars))))
-    return known_eqn, staged_eqn, unknown_out, instantiated_out, [v for v in residuals if type(v) is not Literal]
+        params=_with(eqn.params, staged_closed, [*(None,) * len(residuals), *staged_ins], again))
+    instantiated_out = [k in again for k in range(len(eqn.outvars))]
+    return (known_eqn, staged_eqn if again or staged_closed.effects else None, unknown_out, instantiated_out,
+            [v for v in residuals if type(v) is not Literal])
 
 
 jvps[jit_p] = _jvp
