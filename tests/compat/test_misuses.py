@@ -20,6 +20,7 @@ def outcomes() -> dict[tuple[str, str], tuple[list, list]]:
 
 @pytest.mark.parametrize(("family", "program"), [(f, p) for f, programs in TABLE.items() for p in programs])
 def test_misuse(outcomes, family, program):
-    (wanted, longest), (found, length) = outcomes[family, program]
+    (wanted, longest, most), (found, length, frames) = outcomes[family, program]
     assert found == wanted
-    assert length <= longest
+    # (how many lines Python prints for a frame depends on its release and on how a call is laid out)
+    assert length <= longest or frames <= most

@@ -25,13 +25,13 @@ def main() -> None:
     for family, programs in TABLE.items():
         for program in programs:
             code = compile(program, "<program>", "exec")
-            found: list[str | int | None] = [None, 0]
+            found: list[str | int | None] = [None, 0, 0]
             with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
                 try:
                     exec(code, dict(space))
                 except Exception as error:
                     frames = traceback.format_tb(error.__traceback__ and error.__traceback__.tb_next)
-                    found = [public_name(type(error), jax.errors), len("".join(frames).splitlines())]
+                    found = [public_name(type(error), jax.errors), len("".join(frames).splitlines()), len(frames)]
             print(json.dumps([family, program, *found]))
 
 

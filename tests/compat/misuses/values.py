@@ -205,7 +205,6 @@ TABLE: dict[str, list[str]] = {
         "jax.grad(lambda a: a.sum() * 1.0, allow_int=True)(n) * 2.0",
         "jax.dtypes.canonicalize_dtype('odd')",
         "jax.dtypes.result_type(x, 'odd')",
-        "jax.dtypes.scalar_type_of('a')",
         "jax.typeof('a')",
         "jax.core.ShapedArray(3, 4)",
         "lax.sin_p.bind(x, x)",
