@@ -5,4 +5,4 @@ No entry point announces it: pytest would then rewrite the assertions of the who
 
 from .finder import install
 
-install()  # before the first conftest, which may import jax
+install()  # before the first conftest, whose imports are to find it

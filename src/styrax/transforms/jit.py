@@ -457,7 +457,8 @@ def jit(fun: Callable[P, R] = NOT_GIVEN, /, *, in_shardings: PyTree = UNSPECIFIE
       RuntimeError: from a call: an unknown `backend`, or a `PartitionSpec` while no mesh is in force.
 
     Example:
-      >>> import jax, jax.numpy as jnp
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
       >>> @jax.jit
       ... def selu(x, alpha=1.67, scale=1.05):
       ...     return scale * jnp.where(x > 0, x, alpha * jnp.exp(x) - alpha)

@@ -1,4 +1,4 @@
-"""Kernels on grids of blocks: `from jax.experimental import pallas as pl`."""
+"""Kernels on grids of blocks: `from styrax.experimental import pallas as pl`."""
 
 from __future__ import annotations
 

@@ -85,8 +85,9 @@ def pallas_call(kernel: Callable[..., None], out_shape: PyTree, *, grid_spec: Gr
         results cannot share their memory with operands as told.
 
     Example:
-      >>> import jax, jax.numpy as jnp
-      >>> from jax.experimental import pallas as pl
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> from styrax.experimental import pallas as pl
       >>> def add(x_ref, y_ref, o_ref):
       ...     o_ref[...] = x_ref[...] + y_ref[...]
       >>> pl.pallas_call(add, jax.ShapeDtypeStruct((3,), jnp.float32), interpret=True)(jnp.arange(3.0), jnp.ones(3))

@@ -24,8 +24,9 @@ def when(condition: ArrayLike, /) -> Callable[[Callable[[], None]], None]:
       a decorator for functions without arguments or results, which change references.
 
     Example:
-      >>> import jax, jax.numpy as jnp
-      >>> from jax.experimental import pallas as pl
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> from styrax.experimental import pallas as pl
       >>> def kernel(o_ref):
       ...     @pl.when(pl.program_id(0) == 0)
       ...     def _():
@@ -59,7 +60,7 @@ def loop(lower: ArrayLike, upper: ArrayLike, *, init_carry: T | None = None, ste
       a decorator that gives the carry after the last call, or None.
 
     Example:
-      >>> from jax.experimental import pallas as pl
+      >>> from styrax.experimental import pallas as pl
       >>> @pl.loop(0, 7, step=3, init_carry=0)
       ... def total(i, carry):
       ...     return carry + i
@@ -81,8 +82,9 @@ def run_state(f: Callable[..., None]) -> Callable[[T], T]:
     """The function of a tree of arrays that gives their contents after `f` has changed references to them.
 
     Example:
-      >>> import jax, jax.numpy as jnp
-      >>> from jax.experimental import pallas as pl
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> from styrax.experimental import pallas as pl
       >>> def body(refs):
       ...     x_ref, y_ref = refs
       ...     y_ref[...] = 2 * x_ref[...]

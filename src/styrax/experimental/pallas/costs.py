@@ -27,8 +27,9 @@ def estimate_cost(fun: Callable[..., Any], *args: PyTree, **kwargs: PyTree) -> C
       args, kwargs: its arguments: trees of arrays or `ShapeDtypeStruct`s.
 
     Example:
-      >>> import jax, jax.numpy as jnp
-      >>> from jax.experimental import pallas as pl
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> from styrax.experimental import pallas as pl
       >>> pl.estimate_cost(lambda x, y: jnp.exp(x @ y), jnp.ones((4, 5)), jnp.ones((5, 6)))
       CostEstimate(flops=240, transcendentals=24, bytes_accessed=296, remote_bytes_transferred=0)
     """

@@ -32,8 +32,9 @@ def run_scoped(f: Callable[..., T], *types: ScratchShape, collective_axes: Hasha
       what `f` returns.
 
     Example:
-      >>> import jax, jax.numpy as jnp
-      >>> from jax.experimental import pallas as pl
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> from styrax.experimental import pallas as pl
       >>> def kernel(x_ref, o_ref):
       ...     def scope(total_ref):
       ...         total_ref[...] = x_ref[...] + 1.0

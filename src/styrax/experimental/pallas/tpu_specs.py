@@ -215,9 +215,10 @@ class PrefetchScalarGridSpec(GridSpec):
     references, after the grid's indices.
 
     Example:
-      >>> import jax, jax.numpy as jnp
-      >>> from jax.experimental import pallas as pl
-      >>> from jax.experimental.pallas import tpu as pltpu
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> from styrax.experimental import pallas as pl
+      >>> from styrax.experimental.pallas import tpu as pltpu
       >>> def kernel(order_ref, x_ref, o_ref):
       ...     o_ref[...] = x_ref[...]
       >>> spec = pltpu.PrefetchScalarGridSpec(

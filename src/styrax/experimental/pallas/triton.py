@@ -45,9 +45,10 @@ def load(ref: RefLike, *, mask: Array | None = None, other: ArrayLike | None = N
       ValueError: `other` without a mask, or a mask that does not fit.
 
     Example:
-      >>> import jax, jax.numpy as jnp
-      >>> from jax.experimental import pallas as pl
-      >>> from jax.experimental.pallas import triton as plgpu
+      >>> import styrax as jax
+      >>> import styrax.numpy as jnp
+      >>> from styrax.experimental import pallas as pl
+      >>> from styrax.experimental.pallas import triton as plgpu
       >>> def kernel(x_ref, o_ref):
       ...     o_ref[...] = plgpu.load(x_ref.at[pl.ds(0, 4)], mask=jnp.arange(4) < 3, other=-1)
       >>> pl.pallas_call(kernel, jax.ShapeDtypeStruct((4,), jnp.int32), interpret=True)(jnp.arange(4))
