@@ -14,7 +14,6 @@ from styrax.core.arrays.array import Array
 from styrax.core.tracing.trace import concrete_or_error
 from styrax.core.trees.tree import register_pytree_node_class
 from styrax.core.types.typing import ArrayLike, DTypeLike, Object, PyTree, Shape, ShardingLike
-from styrax.transforms.containers import Container, containers
 
 from .arrays import JAXSparse, SparseInfo
 from .bcoo.array import BCOO, bcoo_eliminate_zeros, bcoo_sum_duplicates
@@ -25,6 +24,7 @@ from .bcoo.shaping import bcoo_broadcast_in_dim, bcoo_concatenate
 from .bcoo.storage import _extract, _fromdense, _todense
 from .counting import rows_of, stored_elements
 from .csr import compressed
+from .examples import map_over_batches
 from .primitives import traceable
 
 
@@ -235,24 +235,7 @@ class BCSR(JAXSparse):
         raise NotImplementedError("Transpose is not implemented.")
 
 
-def _check_axis(mat: BCSR, axis: int, n_batch: int, role: str) -> None:
-    if not 0 <= axis < n_batch:
-        raise ValueError(f"Cannot map {role}_axis={axis} for BCSR array with n_batch={n_batch}. {role}_axes for "
-                         "batched BCSR operations must correspond to a batch dimension.")
-
-
-def _element(mat: BCSR, axis: int) -> BCSR:
-    _check_axis(mat, axis, mat.n_batch, "in")
-    return BCSR.tree_unflatten({**mat._info._asdict(), "shape": (*mat.shape[:axis], *mat.shape[axis + 1:])}, mat._bufs)
-
-
-def _stacked(mat: BCSR, axis: int) -> BCSR:
-    _check_axis(mat, axis, mat.n_batch, "out")
-    shape = (*mat.shape[:axis], mat.data.shape[axis], *mat.shape[axis:])
-    return BCSR.tree_unflatten({**mat._info._asdict(), "shape": shape}, mat._bufs)
-
-
-containers[BCSR] = Container(_element, _stacked)
+map_over_batches(BCSR)
 
 
 # -- functions of arrays ------------------------------------------------------------------------------

@@ -13,10 +13,10 @@ from styrax.core.arrays.array import Array
 from styrax.core.tracing.trace import concrete_or_error
 from styrax.core.trees.tree import register_pytree_node_class
 from styrax.core.types.typing import ArrayLike, DTypeLike, Object, PyTree, Shape
-from styrax.transforms.containers import Container, containers
 
 from ..arrays import JAXSparse, SparseInfo
 from ..counting import stored_elements
+from ..examples import map_over_batches
 from .ordering import _bcoo_sum_duplicates, _bcoo_transpose, bcoo_sort_indices_p, check_permutation
 from .storage import _bcoo_fromdense, _bcoo_todense, beside, layout_of, whole_batches
 
@@ -248,21 +248,4 @@ def bcoo_eliminate_zeros(mat: BCOO, nse: int | None = None) -> BCOO:
     return bcoo_sum_duplicates(BCOO((data, indices), shape=mat.shape), nse)
 
 
-def _check_axis(mat: BCOO, axis: int, n_batch: int, role: str) -> None:
-    if not 0 <= axis < n_batch:
-        raise ValueError(f"Cannot map {role}_axis={axis} for BCOO array with n_batch={n_batch}. {role}_axes for "
-                         "batched BCOO operations must correspond to a batch dimension.")
-
-
-def _element(mat: BCOO, axis: int) -> BCOO:
-    _check_axis(mat, axis, mat.n_batch, "in")
-    return BCOO.tree_unflatten({**mat._info._asdict(), "shape": (*mat.shape[:axis], *mat.shape[axis + 1:])}, mat._bufs)
-
-
-def _stacked(mat: BCOO, axis: int) -> BCOO:
-    _check_axis(mat, axis, mat.n_batch, "out")
-    shape = (*mat.shape[:axis], mat.data.shape[axis], *mat.shape[axis:])
-    return BCOO.tree_unflatten({**mat._info._asdict(), "shape": shape}, mat._bufs)
-
-
-containers[BCOO] = Container(_element, _stacked)
+map_over_batches(BCOO)
