@@ -15,10 +15,11 @@ from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, Axis
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
-from .binary import add, divide, multiply, remainder, subtract
+from .binary import add, divide, multiply, subtract
 from .broadcasting import choose_elements, spread
 from .concatenation import concatenate
 from .conversion import asarray
+from .division import remainder
 from .indexing import gather_elements
 from .promotion import (
     arrays,

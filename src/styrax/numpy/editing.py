@@ -226,7 +226,7 @@ def _pad_edge(a: Any, widths: tuple) -> Any:
 
 
 def _pad_ramp(a: Any, widths: tuple, end_values: Any) -> Any:
-    from .creation import linspace
+    from .ranges import linspace
 
     pairs = spread(asarray(end_values), (a.ndim, 2))
     for i, (lo, hi) in enumerate(widths):

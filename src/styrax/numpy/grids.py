@@ -17,9 +17,11 @@ from styrax.core.types.typing import ArrayLike, SupportsShape
 
 from .concatenation import concatenate
 from .conversion import asarray
-from .creation import arange, linspace, ones, tril, triu
+from .creation import ones
+from .patterns import tril, triu
 from .positions import nonzero
 from .promotion import arrays, check_arraylike, default_int, promote_dtypes
+from .ranges import arange, linspace
 
 
 def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Array]:

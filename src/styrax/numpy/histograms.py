@@ -21,7 +21,6 @@ from .broadcasting import choose_elements
 from .calculus import diff
 from .clipping import clip
 from .conversion import asarray
-from .creation import linspace
 from .indexing import gather_elements
 from .promotion import (
     check_arraylike,
@@ -34,6 +33,7 @@ from .promotion import (
     to_inexact,
     unwrap,
 )
+from .ranges import linspace
 from .reductions import max as max_
 from .reductions import min as min_
 from .reductions import ptp
