@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -51,13 +52,39 @@ _REAL = frozenset(d for d in _ARITHMETIC if d.kind != "c")
 direct: dict[Callable[..., Any], tuple[Callable[..., Any], frozenset]] = {}
 
 
+_NUMBERS = "arrays or numbers that broadcast"
+_FLOATED = "arrays or numbers that broadcast; integers are taken as floats"
+_WHOLE = "integers that broadcast"
+_PROMOTED = "an array of the shape that they broadcast to, of the dtype that both promote to"
+_FLOATS = "floats or complex numbers of the shape that they broadcast to"
+_BOOLEANS = "booleans of the shape that they broadcast to"
+_DOC = """{}
+
+    Args:
+      {}{}.{}
+
+    Returns:
+      {}.
+
+    Raises:
+      TypeError: for what is no array or number{}, and for shapes that do not broadcast."""
+
+
+def _described(doc: str, parameters: tuple[str, str] | None, takes: str, gives: str, refused: str = "") -> str:
+    """The docstring of a function of two operands; `parameters` are None for those that `ufunc_objects` wraps."""
+    if parameters is None:
+        return _DOC.format(doc, "*args: x and y, ", takes, "\n      out, where: have to be None.", gives, refused)
+    return _DOC.format(doc, ", ".join(parameters) + ": ", takes, "", gives, refused)
+
+
 def _binary(name: str, primitive: Callable[..., Any], fast: frozenset, doc: str,
             promote: Callable[..., Any] = promote_args, general: Callable[..., Any] | None = None,
-            example: str = "", parameters: tuple[str, str] = ("x", "y")) -> Callable[[ArrayLike, ArrayLike], Array]:
+            example: str = "", parameters: tuple[str, str] | None = ("x", "y"), takes: str = _NUMBERS,
+            gives: str = _PROMOTED, refused: str = "") -> Callable[[ArrayLike, ArrayLike], Array]:
     """A row of the tables below.
 
     `primitive` takes two arrays of a dtype in `fast` as they are; others go through `promote` to
-    `general` (by default the primitive).
+    `general` (by default the primitive). The last three say what it takes, gives and raises TypeError for.
     """
     general = general or primitive
 
@@ -73,41 +100,57 @@ def _binary(name: str, primitive: Callable[..., Any], fast: frozenset, doc: str,
             hide_frames(error)
             raise
 
-    # the names that the parameters have in JAX
-    function.__code__ = function.__code__.replace(co_varnames=(*parameters, *function.__code__.co_varnames[2:]))
-    function.__annotations__ = {**dict.fromkeys(parameters, "ArrayLike"), "return": "Array"}
+    if parameters is not None:  # the names that the parameters have in JAX
+        function.__code__ = function.__code__.replace(co_varnames=(*parameters, *function.__code__.co_varnames[2:]))
+        function.__annotations__ = {**dict.fromkeys(parameters, "ArrayLike"), "return": "Array"}
     direct[function] = (primitive, fast)
-    return named(function, name, f"{doc}\n\n    Elementwise, with NumPy's broadcasting and JAX's promotion. Raises "
-                                  "TypeError for what is no array or number, and for shapes that do not broadcast."
-                                  + shown(name, example))
+    return named(function, name, _described(doc, parameters, takes, gives, refused) + shown(name, example))
 
 
 def _by_bool(numbers: Callable[..., Any], booleans: Callable[..., Any]) -> Callable[..., Any]:
     return lambda x, y: (booleans if dtype_of(x) == _BOOL else numbers)(x, y)
 
 
-add = _binary("add", lax.add, _ARITHMETIC, "x + y; for booleans, or.", general=_by_bool(lax.add, lax.bitwise_or),
+add = _binary("add", lax.add, _ARITHMETIC, "x + y, elementwise; for booleans, or.",
+              general=_by_bool(lax.add, lax.bitwise_or), parameters=None,
               example="jnp.ones((2, 1), int), jnp.arange(2) = Array([[1, 2],\n             [1, 2]], dtype=int32)")
-subtract = _binary("subtract", lax.sub, _ARITHMETIC, "x - y; not defined for booleans.")
-multiply = _binary("multiply", lax.mul, _ARITHMETIC, "x · y; for booleans, and.",
-                   general=_by_bool(lax.mul, lax.bitwise_and),
+subtract = _binary("subtract", lax.sub, _ARITHMETIC, "x - y, elementwise.", parameters=None, refused=", for booleans")
+multiply = _binary("multiply", lax.mul, _ARITHMETIC, "x · y, elementwise; for booleans, and.",
+                   general=_by_bool(lax.mul, lax.bitwise_and), parameters=None,
                    example="jnp.arange(3), 2.5 = Array([0. , 2.5, 5. ], dtype=float32, weak_type=True)")
-maximum = _binary("maximum", lax.max, _ARITHMETIC, "The larger of x and y; NaN where one is NaN.",
+_EXTREMUM = """The {} of x and y, elementwise; NaN where one is NaN.
+
+    Complex numbers are ordered by their real parts, then by their imaginary ones. Where x and y are equal each has half
+    of the derivative."""
+maximum = _binary("maximum", lax.max, _ARITHMETIC, _EXTREMUM.format("larger"), parameters=None,
                   example="jnp.arange(3), 1 = Array([1, 1, 2], dtype=int32)")
-minimum = _binary("minimum", lax.min, _ARITHMETIC, "The smaller of x and y; NaN where one is NaN.")
-bitwise_and = _binary("bitwise_and", lax.bitwise_and, _INTEGER | {_BOOL}, "The and of the bits of integers.")
-bitwise_or = _binary("bitwise_or", lax.bitwise_or, _INTEGER | {_BOOL}, "The or of the bits of integers.")
-bitwise_xor = _binary("bitwise_xor", lax.bitwise_xor, _INTEGER | {_BOOL}, "The exclusive or of the bits of integers.")
-true_divide = _binary("true_divide", lax.div, INEXACT, "x1 / x2; integers are divided as floats.", promote_args_inexact,
-                      parameters=("x1", "x2"))
-nextafter = _binary("nextafter", lax.nextafter, INEXACT, "The next float after x towards y.", promote_args_inexact)
-arctan2 = _binary("arctan2", lax.atan2, INEXACT, "The angle of the point (x2, x1), in (-π, π].",
-                  promote_args_inexact, parameters=("x1", "x2"))
-float_power = _binary("float_power", lax.pow, INEXACT, "x to the power y in floats.", promote_args_inexact)
+minimum = _binary("minimum", lax.min, _ARITHMETIC, _EXTREMUM.format("smaller"), parameters=None)
+_bits = partial(_binary, parameters=None, takes="integers or booleans that broadcast", refused=", for floats")
+bitwise_and = _bits("bitwise_and", lax.bitwise_and, _INTEGER | {_BOOL}, "The and of bits, elementwise.")
+bitwise_or = _bits("bitwise_or", lax.bitwise_or, _INTEGER | {_BOOL}, "The or of bits, elementwise.")
+bitwise_xor = _bits("bitwise_xor", lax.bitwise_xor, _INTEGER | {_BOOL}, "The exclusive or of bits, elementwise.")
+_inexact = partial(_binary, promote=promote_args_inexact, takes=_FLOATED, gives=_FLOATS)
+true_divide = _inexact("true_divide", lax.div, INEXACT, "x1 / x2, elementwise.", parameters=("x1", "x2"),
+                       gives=f"{_FLOATS}; by 0 they are infinite, 0 / 0 is NaN")
+nextafter = _inexact("nextafter", lax.nextafter, INEXACT, "The next float after x towards y, elementwise; x where both "
+                     "are equal.", refused=", for complex numbers")
+arctan2 = _inexact("arctan2", lax.atan2, INEXACT, "The angle of the point (x2, x1), in (-π, π], elementwise.",
+                   parameters=("x1", "x2"), refused=", for complex numbers")
+float_power = _inexact("float_power", lax.pow, INEXACT, "x to the power y in floats, elementwise.")
 
 
 def _divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 / x2. Elementwise; integers are divided as floats."""
+    """x1 / x2, elementwise.
+
+    Args:
+      x1, x2: arrays or numbers that broadcast; integers are taken as floats.
+
+    Returns:
+      floats or complex numbers of the shape that they broadcast to; by 0 they are infinite, 0 / 0 is NaN.
+
+    Raises:
+      TypeError: for what is no array or number, and for shapes that do not broadcast.
+    """
     return true_divide(x1, x2)
 
 
@@ -115,7 +158,17 @@ divide = named(_divide, "divide")
 
 
 def atan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The angle of the point (x2, x1), in (-π, π]. Elementwise; integers are taken as floats."""
+    """The angle of the point (x2, x1), in (-π, π], elementwise.
+
+    Args:
+      x1, x2: arrays or numbers that broadcast, the ordinate first; integers are taken as floats.
+
+    Returns:
+      floats of the shape that they broadcast to, in radians.
+
+    Raises:
+      TypeError: for what is no array or number, and for shapes that do not broadcast.
+    """
     return arctan2(x1, x2)
 
 
@@ -132,27 +185,32 @@ def _compare_complex(compare: Callable[..., Any]) -> Callable[..., Any]:
     return ordered
 
 
-equal = _binary("equal", lax.eq, _ARITHMETIC | {_BOOL}, "x == y as booleans.",
-                example="jnp.arange(3), 1 = Array([False,  True, False], dtype=bool)")
-not_equal = _binary("not_equal", lax.ne, _ARITHMETIC | {_BOOL}, "x != y as booleans.")
-less = _binary("less", lax.lt, _REAL, "x < y as booleans.", general=_compare_complex(lax.lt))
-less_equal = _binary("less_equal", lax.le, _REAL, "x <= y as booleans.", general=_compare_complex(lax.le))
-greater = _binary("greater", lax.gt, _REAL, "x > y as booleans.", general=_compare_complex(lax.gt))
-greater_equal = _binary("greater_equal", lax.ge, _REAL, "x >= y as booleans.", general=_compare_complex(lax.ge))
+_test = partial(_binary, gives=_BOOLEANS)
+equal = _test("equal", lax.eq, _ARITHMETIC | {_BOOL}, "Whether x == y, elementwise; NaN equals nothing.",
+              example="jnp.arange(3), 1 = Array([False,  True, False], dtype=bool)")
+not_equal = _test("not_equal", lax.ne, _ARITHMETIC | {_BOOL}, "Whether x != y, elementwise; NaN differs from all.")
+_ORDER = """Whether x {} y, elementwise.
+
+    Complex numbers are ordered by their real parts, then by their imaginary ones."""
+less = _test("less", lax.lt, _REAL, _ORDER.format("<"), general=_compare_complex(lax.lt))
+less_equal = _test("less_equal", lax.le, _REAL, _ORDER.format("<="), general=_compare_complex(lax.le))
+greater = _test("greater", lax.gt, _REAL, _ORDER.format(">"), general=_compare_complex(lax.gt))
+greater_equal = _test("greater_equal", lax.ge, _REAL, _ORDER.format(">="), general=_compare_complex(lax.ge))
 
 
 def _truths(name: str, *args: Any) -> list[Any]:
     return [truth(x) for x in promote_args(name, *args)]
 
 
-_ONLY_BOOL = frozenset({_BOOL})
-logical_and = _binary("logical_and", lax.bitwise_and, _ONLY_BOOL, "Whether x and y are both nonzero.", _truths)
-logical_or = _binary("logical_or", lax.bitwise_or, _ONLY_BOOL, "Whether x or y is nonzero.", _truths)
-logical_xor = _binary("logical_xor", lax.bitwise_xor, _ONLY_BOOL, "Whether exactly one of x and y is nonzero.", _truths)
+_logical = partial(_binary, fast=frozenset({_BOOL}), promote=_truths, parameters=None, gives=_BOOLEANS)
+logical_and = _logical("logical_and", lax.bitwise_and, doc="Whether x and y are both not 0, elementwise.")
+logical_or = _logical("logical_or", lax.bitwise_or, doc="Whether x or y is not 0, elementwise.")
+logical_xor = _logical("logical_xor", lax.bitwise_xor, doc="Whether exactly one of x and y is not 0, elementwise.")
 
 
 # -- shifts ------------------------------------------------------------------------------------
-left_shift = _binary("left_shift", lax.shift_left, _INTEGER, "The bits of x shifted y places up.", promote_args_numeric)
+left_shift = _binary("left_shift", lax.shift_left, _INTEGER, "The bits of x shifted y places up, elementwise.",
+                     promote_args_numeric, takes=_WHOLE, refused=", for floats")
 
 
 def _shift_right(x: Any, y: Any) -> Any:
@@ -165,17 +223,47 @@ _right = _binary("right_shift", _shift_right, _INTEGER, "", promote_args_numeric
 
 
 def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The bits of x1 shifted x2 places down, keeping the sign. Raises TypeError for floats."""
+    """The bits of integers shifted down, elementwise: signed ones keep their sign.
+
+    Args:
+      x1, x2: integers that broadcast: what is shifted, and by how many places.
+
+    Returns:
+      integers of the shape that they broadcast to, of the dtype that both promote to.
+
+    Raises:
+      TypeError: for floats, and for shapes that do not broadcast.
+    """
     return _right(x1, x2)
 
 
 def bitwise_left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The bits of x shifted y places up. Raises TypeError for floats."""
+    """The bits of integers shifted up, elementwise.
+
+    Args:
+      x, y: integers that broadcast: what is shifted, and by how many places.
+
+    Returns:
+      integers of the shape that they broadcast to, of the dtype that both promote to; bits beyond it are lost.
+
+    Raises:
+      TypeError: for floats, and for shapes that do not broadcast.
+    """
     return left_shift(x, y)
 
 
 def bitwise_right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The bits of x1 shifted x2 places down, keeping the sign. Raises TypeError for floats."""
+    """The bits of integers shifted down, elementwise: signed ones keep their sign.
+
+    Args:
+      x1, x2: integers that broadcast: what is shifted, and by how many places.
+
+    Returns:
+      integers of the shape that they broadcast to, of the dtype that both promote to.
+
+    Raises:
+      TypeError: for floats, and for shapes that do not broadcast.
+    """
     return _right(x1, x2)
 
 
@@ -205,10 +293,19 @@ def _power(x1: Any, x2: Any) -> Any:
 
 
 def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 to the power x2. Elementwise.
+    """x1 to the power x2, elementwise.
 
-    A Python int (or concrete integer scalar) as x2 is a chain of multiplications, exact for integers.
-    Raises TypeError for integers with a negative static power.
+    A Python int (or concrete integer scalar) as x2 is a chain of multiplications, exact for integers. Arrays of
+    integers to negative integers give 0 but for the bases 1 and -1; negative floats to broken powers give NaN.
+
+    Args:
+      x1, x2: arrays or numbers that broadcast; booleans are taken as integers.
+
+    Returns:
+      an array of the shape that they broadcast to, of the dtype that both promote to.
+
+    Raises:
+      TypeError: for integers with a negative static power, and for shapes that do not broadcast.
     """
     try:
         x1, x2 = arrays("power", x1, x2)
@@ -240,20 +337,44 @@ def _static_integer(y: Any) -> int | None:
 
 
 def pow(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 to the power x2. The same as `power`."""
+    """x1 to the power x2, elementwise: the same as `power`.
+
+    Args:
+      x1, x2: arrays or numbers that broadcast; booleans are taken as integers.
+
+    Returns:
+      an array of the shape that they broadcast to, of the dtype that both promote to.
+
+    Raises:
+      TypeError: for integers with a negative static power, and for shapes that do not broadcast.
+    """
     return power(x1, x2)
 
 
 # -- minima and maxima that skip NaN ---------------------------------------------------------------
 @jit
 def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The larger of x1 and x2, or the other one where one is NaN. Elementwise."""
+    """The larger of x1 and x2, elementwise; the other one where one is NaN.
+
+    Args:
+      x1, x2: arrays or numbers that broadcast.
+
+    Returns:
+      an array of the shape that they broadcast to, of the dtype that both promote to; NaN where both are.
+    """
     return choose_elements(either(greater(x1, x2), isnan(x2)), *arrays("fmax", x1, x2))
 
 
 @jit
 def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The smaller of x1 and x2, or the other one where one is NaN. Elementwise."""
+    """The smaller of x1 and x2, elementwise; the other one where one is NaN.
+
+    Args:
+      x1, x2: arrays or numbers that broadcast.
+
+    Returns:
+      an array of the shape that they broadcast to, of the dtype that both promote to; NaN where both are.
+    """
     return choose_elements(either(less(x1, x2), isnan(x2)), *arrays("fmin", x1, x2))
 
 
@@ -302,7 +423,8 @@ def _log_sum(name: str, base: float) -> Callable[[ArrayLike, ArrayLike], Array]:
     def entry(x1: Any, x2: Any, /) -> Any:
         return wrapped(*promote_args_inexact(name, x1, x2))
 
-    return named(entry, name, f"log{'' if scale is None else '2'} of the sum of two exponentials, without overflow.")
+    formula = "log(exp(x) + exp(y))" if scale is None else "log2(2^x + 2^y)"
+    return named(entry, name, _described(f"{formula}, elementwise, without overflow.", None, _FLOATED, _FLOATS))
 
 
 logaddexp = _log_sum("logaddexp", math.e)
@@ -312,7 +434,17 @@ logaddexp2 = _log_sum("logaddexp2", 2.0)
 # -- others ------------------------------------------------------------------------------------
 @jit
 def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The magnitude of x1 with the sign bit of x2. Raises TypeError for complex numbers."""
+    """The magnitude of x1 with the sign bit of x2, elementwise.
+
+    Args:
+      x1, x2: real arrays or numbers that broadcast; integers are taken as floats. -0.0 and NaN have sign bits, too.
+
+    Returns:
+      floats of the shape that they broadcast to.
+
+    Raises:
+      TypeError: for complex numbers, and for shapes that do not broadcast.
+    """
     x1, x2 = promote_args_inexact("copysign", x1, x2)
     if dtypes.issubdtype(dtype_of(x1), np.complexfloating):
         raise TypeError("copysign does not support complex-valued inputs")
@@ -321,7 +453,14 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @jit
 def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """0 where x1 < 0, x2 where x1 = 0, 1 where x1 > 0. Integers are taken as floats."""
+    """0 where x1 < 0, x2 where x1 = 0, 1 where x1 > 0, elementwise.
+
+    Args:
+      x1, x2: real arrays or numbers that broadcast; integers are taken as floats.
+
+    Returns:
+      floats of the shape that they broadcast to; NaN where x1 is NaN.
+    """
     x1, x2 = promote_dtypes_inexact(*arrays("heaviside", x1, x2))
     dtype, zero = dtype_of(x1), _zero(x1)
     below, above = lax.lt(x1, zero), lax.gt(x1, zero)
@@ -331,7 +470,18 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @jit
 def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """sqrt(x1² + x2²) without overflow on the way. Raises ValueError for complex numbers."""
+    """sqrt(x1² + x2²) without overflow on the way, elementwise.
+
+    Args:
+      x1, x2: real arrays or numbers that broadcast; integers are taken as floats.
+
+    Returns:
+      floats of the shape that they broadcast to; infinite where one is, even beside NaN.
+
+    Raises:
+      ValueError: for complex numbers.
+      TypeError: for shapes that do not broadcast.
+    """
     x1, x2 = promote_args_inexact("hypot", x1, x2)
     dtype = dtype_of(x1)
     if dtypes.issubdtype(dtype, np.complexfloating):
@@ -350,7 +500,18 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @jit
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 · 2^x2 for whole x2. Raises ValueError for an x2 that is not of an integer dtype."""
+    """x1 · 2^x2, elementwise, without overflow on the way.
+
+    Args:
+      x1: real numbers; integers are taken as floats.
+      x2: integers, which broadcast with `x1`.
+
+    Returns:
+      floats of the shape that they broadcast to, of the float dtype of `x1`.
+
+    Raises:
+      ValueError: for complex x1, and for an x2 that is not of an integer dtype.
+    """
     x1, x2 = arrays("ldexp", x1, x2)
     d1, d2 = dtype_of(x1), dtype_of(x2)
     if dtypes.issubdtype(d1, np.complexfloating) or dtypes.issubdtype(d2, np.inexact):
@@ -369,7 +530,17 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def spacing(x: ArrayLike, /) -> Array:
-    """The distance from x to the next number away from zero. Raises ValueError for complex numbers."""
+    """The distance from x to the next number away from zero, elementwise, with the sign of x.
+
+    Args:
+      x: real numbers; integers are taken as floats.
+
+    Returns:
+      floats of the shape of `x`; the smallest subnormal at 0, NaN for infinities and NaN. Halves have no sign.
+
+    Raises:
+      ValueError: for complex numbers.
+    """
     (x,) = arrays("spacing", x)
     if dtypes.issubdtype(dtype_of(x), np.complexfloating):
         raise ValueError("jnp.spacing is not defined for complex inputs.")

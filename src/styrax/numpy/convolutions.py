@@ -68,10 +68,19 @@ def _function(op: str, doc: str, default: str) -> Convolution:
     return jit(named(function, op, doc), static_argnames=("mode", "precision", "preferred_element_type"))
 
 
-_DOC = """The {} of two vectors.
+_DOC = """The {} of two vectors: element k is the sum over i of {}.
 
-    `mode` is "full" (wherever they overlap), "same" (as long as the longer one) or "valid" (where they
-    overlap wholly). Raises ValueError for empty arrays, other ranks and other modes.
+    Args:
+      a, v: vectors, not empty; integers are taken as floats.
+      mode: "full" (all k where they overlap), "same" (as many of them, in the middle, as the longer one has
+        elements) or "valid" (those where they overlap wholly).
+      precision, preferred_element_type: as for `lax.conv_general_dilated`.
+
+    Returns:
+      a vector of m + n - 1, max(m, n) or max(m, n) - min(m, n) + 1 elements by the mode, for m and n ones.
+
+    Raises:
+      ValueError: for empty arrays, other ranks and other modes.
     """
-convolve = _function("convolve", _DOC.format("convolution"), "full")
-correlate = _function("correlate", _DOC.format("correlation, the second one conjugated,"), "valid")
+convolve = _function("convolve", _DOC.format("convolution", "a[i] · v[k - i]"), "full")
+correlate = _function("correlate", _DOC.format("correlation", "a[i + k] · conj(v[i])"), "valid")

@@ -42,9 +42,18 @@ def _filled(shape: Any, value: Any, dtype: Any, device: Any) -> Any:
 @api_boundary
 def zeros(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None,
           out_sharding: ShardingLike | None = None) -> Array:
-    """Zeros in a shape (an int or a sequence of ints); float by default.
+    """Zeros in a shape.
 
-    Raises TypeError for sizes that are negative or no integers.
+    Args:
+      shape: an int or a sequence of ints.
+      dtype: dtype of the result; by default the float dtype in force.
+      device, out_sharding: where the result lives: a device or a sharding, by default the default device.
+
+    Returns:
+      an array of shape `shape`.
+
+    Raises:
+      TypeError: for sizes that are negative or no integers.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -58,9 +67,18 @@ def zeros(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLik
 @api_boundary
 def ones(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None,
          out_sharding: ShardingLike | None = None) -> Array:
-    """Ones in a shape (an int or a sequence of ints); float by default.
+    """Ones in a shape.
 
-    Raises TypeError for sizes that are negative or no integers.
+    Args:
+      shape: an int or a sequence of ints.
+      dtype: dtype of the result; by default the float dtype in force.
+      device, out_sharding: where the result lives: a device or a sharding, by default the default device.
+
+    Returns:
+      an array of shape `shape`.
+
+    Raises:
+      TypeError: for sizes that are negative or no integers.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -73,7 +91,19 @@ def ones(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLike
 @api_boundary
 def empty(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None,
           out_sharding: ShardingLike | None = None) -> Array:
-    """An array of a shape with zeros in it: arrays have no unspecified contents here."""
+    """Zeros in a shape: no array has unspecified contents here.
+
+    Args:
+      shape: an int or a sequence of ints.
+      dtype: dtype of the result; by default the float dtype in force.
+      device, out_sharding: where the result lives: a device or a sharding, by default the default device.
+
+    Returns:
+      an array of shape `shape`.
+
+    Raises:
+      TypeError: for sizes that are negative or no integers.
+    """
     return _filled(shape, 0, user_dtype(float if dtype is None else dtype, "empty"), device or out_sharding)
 
 
@@ -82,7 +112,18 @@ def full(shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike | None = None
          out_sharding: ShardingLike | None = None) -> Array:
     """An array filled with a number, or with an array that broadcasts to the shape.
 
-    The dtype is that of `fill_value` by default, weakly typed for a Python number.
+    Args:
+      shape: an int or a sequence of ints.
+      fill_value: a number or an array.
+      dtype: dtype of the result; by default that of `fill_value`, weakly typed for a Python number.
+      device, out_sharding: where the result lives: a device or a sharding, by default the default device.
+
+    Returns:
+      an array of shape `shape`.
+
+    Raises:
+      TypeError: for sizes that are negative or no integers.
+      ValueError: for a `fill_value` that does not broadcast.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -132,6 +173,14 @@ def zeros_like(a: ArrayLike | SupportsShape, dtype: DTypeLike | None = None, sha
                device: DeviceLike | None = None, out_sharding: ShardingLike | None = None) -> Array:
     """Zeros with the shape and dtype of `a`, unless others are given.
 
+    Args:
+      a: an array or number, or anything with a shape and a dtype.
+      dtype, shape: what the result has instead.
+      device, out_sharding: where the result lives: a device or a sharding, by default the default device.
+
+    Returns:
+      an array, weakly typed where `a` is and no dtype is given.
+
     Example:
       >>> import styrax.numpy as jnp
       >>> jnp.zeros_like(jnp.arange(3))
@@ -145,6 +194,14 @@ def ones_like(a: ArrayLike | SupportsShape, dtype: DTypeLike | None = None, shap
               device: DeviceLike | None = None, out_sharding: ShardingLike | None = None) -> Array:
     """Ones with the shape and dtype of `a`, unless others are given.
 
+    Args:
+      a: an array or number, or anything with a shape and a dtype.
+      dtype, shape: what the result has instead.
+      device, out_sharding: where the result lives: a device or a sharding, by default the default device.
+
+    Returns:
+      an array, weakly typed where `a` is and no dtype is given.
+
     Example:
       >>> import styrax.numpy as jnp
       >>> jnp.ones_like(jnp.arange(3), dtype=float)
@@ -155,7 +212,16 @@ def ones_like(a: ArrayLike | SupportsShape, dtype: DTypeLike | None = None, shap
 
 def empty_like(prototype: ArrayLike | SupportsShape, dtype: DTypeLike | None = None, shape: ShapeLike | None = None, *,
                device: DeviceLike | None = None) -> Array:
-    """Zeros with the shape and dtype of `prototype`, unless others are given."""
+    """Zeros with the shape and dtype of `prototype`, unless others are given.
+
+    Args:
+      prototype: an array or number, or anything with a shape and a dtype.
+      dtype, shape: what the result has instead.
+      device: where the result lives: a device or a sharding, by default the default device.
+
+    Returns:
+      an array, weakly typed where `prototype` is and no dtype is given.
+    """
     return _full_like("empty_like", prototype, 0, dtype, shape, device)
 
 
@@ -163,7 +229,16 @@ def empty_like(prototype: ArrayLike | SupportsShape, dtype: DTypeLike | None = N
 def full_like(a: ArrayLike | SupportsShape, fill_value: ArrayLike, dtype: DTypeLike | None = None,
               shape: ShapeLike | None = None, *, device: DeviceLike | None = None,
               out_sharding: ShardingLike | None = None) -> Array:
-    """An array with the shape and dtype of `a` (unless others are given), filled with a value that broadcasts.
+    """An array with the shape and dtype of `a` (unless others are given), filled with a value.
+
+    Args:
+      a: an array or number, or anything with a shape and a dtype.
+      fill_value: a number, or an array that broadcasts to the shape; converted to the dtype.
+      dtype, shape: what the result has instead.
+      device, out_sharding: where the result lives: a device or a sharding, by default the default device.
+
+    Returns:
+      an array, weakly typed where `a` is, `fill_value` is a scalar and no dtype is given.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -179,9 +254,19 @@ def full_like(a: ArrayLike | SupportsShape, fill_value: ArrayLike, dtype: DTypeL
 
 def fromfunction(function: Callable[..., PyTree], shape: ShapeLike, *, dtype: DTypeLike = float,
                  **kwargs: Object) -> PyTree:
-    """`function` of the indices of every element of a shape, called once on the whole and vectorized by `vmap`.
+    """`function` of the indices of every element of a shape, called once and vectorized by `vmap`.
 
-    Raises ConcretizationTypeError where the function needs the values of its arguments.
+    Args:
+      function: takes as many scalars as the shape has dimensions, and `kwargs`; gives an array or a tree of them.
+      shape: an int or a sequence of ints.
+      dtype: dtype of the indices.
+      **kwargs: go to `function` as they are.
+
+    Returns:
+      what `function` gives, its arrays with the dimensions of `shape` in front.
+
+    Raises:
+      ConcretizationTypeError: for a traced shape, and where the function needs the values of its arguments.
     """
     from styrax.transforms.api import vmap
 
@@ -194,7 +279,16 @@ def fromfunction(function: Callable[..., PyTree], shape: ShapeLike, *, dtype: DT
 
 def indices(dimensions: Sequence[int], dtype: DTypeLike | None = None,
             sparse: bool = False) -> Array | tuple[Array, ...]:
-    """The indices of every element of a shape: one array per dimension, stacked unless `sparse`."""
+    """The indices of every element of a shape along each dimension.
+
+    Args:
+      dimensions: the shape.
+      dtype: dtype of the indices; by default the int dtype in force.
+      sparse: whether an array has size 1 but along its own dimension.
+
+    Returns:
+      an array of shape [len(dimensions), *dimensions]; with `sparse` a tuple of arrays that broadcast.
+    """
     kind = user_dtype(int if dtype is None else dtype, "indices")
     dimensions = tuple(concrete_or_error(operator.index, d, "dimensions argument of jnp.indices") for d in dimensions)
     rank = len(dimensions)

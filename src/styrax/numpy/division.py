@@ -33,9 +33,18 @@ def _float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
 
 @jit
 def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The largest whole number not above x1 / x2.
+    """The largest whole number not above x1 / x2, elementwise.
 
-    Integers divided by 0 give -1 or the largest unsigned value. Raises TypeError for complex numbers.
+    Integers divided by 0 give -1 or the largest unsigned value, floats what x1 / x2 gives.
+
+    Args:
+      x1, x2: real arrays or numbers that broadcast.
+
+    Returns:
+      an array of the shape that they broadcast to, of the dtype that both promote to.
+
+    Raises:
+      TypeError: for complex numbers, and for shapes that do not broadcast.
     """
     x1, x2 = promote_args_numeric("floor_divide", x1, x2)
     dtype = dtype_of(x1)
@@ -59,7 +68,18 @@ def _nonzero_divisor(y: Any) -> Any:
 
 @jit
 def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 modulo x2, with the sign of x2; integers modulo 0 give 0. Raises TypeError for complex numbers."""
+    """x1 modulo x2, x1 - x2 · floor(x1 / x2), with the sign of x2, elementwise.
+
+    Args:
+      x1, x2: real arrays or numbers that broadcast.
+
+    Returns:
+      an array of the shape that they broadcast to, of the dtype that both promote to. Modulo 0 integers give 0, floats
+      NaN.
+
+    Raises:
+      TypeError: for complex numbers, and for shapes that do not broadcast.
+    """
     x1, x2 = promote_args_numeric("remainder", x1, x2)
     x2 = _nonzero_divisor(x2)
     rem = lax.rem(x1, x2)
@@ -70,13 +90,35 @@ def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def mod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 modulo x2, with the sign of x2; integers modulo 0 give 0. The same as `remainder`."""
+    """x1 modulo x2, with the sign of x2, elementwise: the same as `remainder`.
+
+    Args:
+      x1, x2: real arrays or numbers that broadcast.
+
+    Returns:
+      an array of the shape that they broadcast to, of the dtype that both promote to. Modulo 0 integers give 0, floats
+      NaN.
+
+    Raises:
+      TypeError: for complex numbers, and for shapes that do not broadcast.
+    """
     return remainder(x1, x2)
 
 
 @jit
 def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The remainder of x1 / x2 with the sign of x1, as in C; integers by 0 give 0."""
+    """The remainder of x1 / x2 with the sign of x1, as in C, elementwise.
+
+    Args:
+      x1, x2: real arrays or numbers that broadcast.
+
+    Returns:
+      an array of the shape that they broadcast to, of the dtype that both promote to. Modulo 0 integers give 0, floats
+      NaN.
+
+    Raises:
+      TypeError: for complex numbers, and for shapes that do not broadcast.
+    """
     x1, x2 = arrays("fmod", x1, x2)
     if dtypes.issubdtype(result_typed(x1, x2)[0], np.integer):
         x2 = choose_elements(lax.eq(x2, _zero(x2)), lax.full_like(x2, 1), x2)
@@ -85,7 +127,17 @@ def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @jit
 def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
-    """The pair `(floor_divide(x1, x2), remainder(x1, x2))`."""
+    """The pair `(floor_divide(x1, x2), remainder(x1, x2))`, elementwise.
+
+    Args:
+      x1, x2: real arrays or numbers that broadcast.
+
+    Returns:
+      two arrays of the shape that they broadcast to, of the dtype that both promote to.
+
+    Raises:
+      TypeError: for complex numbers, and for shapes that do not broadcast.
+    """
     x1, x2 = promote_args_numeric("divmod", x1, x2)
     if dtypes.issubdtype(dtype_of(x1), np.integer):
         return floor_divide(x1, x2), remainder(x1, x2)
@@ -109,7 +161,17 @@ def _gcd_going(state: tuple) -> Any:
 
 @jit
 def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The greatest common divisor of integers. Raises ValueError for others."""
+    """The greatest common divisor of integers, elementwise, by Euclid's algorithm.
+
+    Args:
+      x1, x2: integers that broadcast.
+
+    Returns:
+      integers, not negative, of the shape that they broadcast to; gcd(0, n) is |n|.
+
+    Raises:
+      ValueError: for other dtypes.
+    """
     x1, x2 = arrays("gcd", x1, x2)
     x1, x2 = promote_dtypes(x1, x2)
     if not dtypes.issubdtype(dtype_of(x1), np.integer):
@@ -120,7 +182,17 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 @jit
 def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The least common multiple of integers. Raises ValueError for others."""
+    """The least common multiple of integers, elementwise.
+
+    Args:
+      x1, x2: integers that broadcast.
+
+    Returns:
+      integers, not negative, of the shape that they broadcast to; 0 where one is 0.
+
+    Raises:
+      ValueError: for other dtypes.
+    """
     x1, x2 = arrays("lcm", x1, x2)
     x1, x2 = promote_dtypes(x1, x2)
     if not dtypes.issubdtype(dtype_of(x1), np.integer):

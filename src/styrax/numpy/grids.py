@@ -28,10 +28,16 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: 
     """The coordinates of a grid: for every vector an array that varies along its own axis.
 
     Args:
+      *xi: vectors; scalars are taken as vectors of size 1.
+      copy: has to be True.
       sparse: whether other axes have size 1.
       indexing: "xy" exchanges the first two axes, "ij" does not.
 
-    Raises ValueError for other values of `indexing`, and for arguments of rank 2 and more.
+    Returns:
+      a list of arrays, one for each vector and of its dtype.
+
+    Raises:
+      ValueError: for other values of `indexing`, for arguments of rank 2 and more, and for `copy=False`.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -61,7 +67,18 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: 
 
 
 def ix_(*args: ArrayLike) -> tuple[Array, ...]:
-    """Vectors reshaped so that indexing with them takes all combinations. Raises ValueError for other ranks."""
+    """Vectors reshaped so that indexing with them takes all combinations.
+
+    Args:
+      *args: vectors of integers.
+
+    Returns:
+      a tuple of arrays, each with its elements along an axis of its own and size 1 along the others.
+
+    Raises:
+      ValueError: for other ranks.
+      NotImplementedError: for booleans.
+    """
     check_arraylike("ix", *args)
     vectors = [asarray(x) for x in args]
     out = []
@@ -76,7 +93,18 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
-    """The indices of the main diagonal of an n × … × n array. Raises ValueError for negative arguments."""
+    """The indices of the main diagonal of an n × … × n array.
+
+    Args:
+      n: the size of each axis, static.
+      ndim: how many axes, static.
+
+    Returns:
+      a tuple of `ndim` equal vectors of integers, 0 to n - 1.
+
+    Raises:
+      ValueError: for negative arguments.
+    """
     n = concrete_or_error(operator.index, n, "'n' argument of jnp.diag_indices()")
     ndim = concrete_or_error(operator.index, ndim, "'ndim' argument of jnp.diag_indices()")
     if n < 0:
@@ -87,7 +115,17 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
 
 
 def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
-    """The indices of the main diagonal of an array with equal sizes. Raises ValueError for others."""
+    """The indices of the main diagonal of an array with equal sizes.
+
+    Args:
+      arr: an array of rank 2 or more; only its shape counts.
+
+    Returns:
+      a tuple of as many equal vectors of integers as `arr` has dimensions.
+
+    Raises:
+      ValueError: for sizes that differ, and below rank 2.
+    """
     (arr,) = arrays("diag_indices_from", arr)
     shape = arr.shape
     if len(shape) < 2:
@@ -117,13 +155,32 @@ def _triangle(name: str, part: Callable[..., Any], doc: str) -> Triangle:
     return named(function, name, doc)
 
 
-tril_indices = _triangle("tril_indices", tril, "The indices of the lower triangle of an n × m matrix, up to diagonal "
-                                               "k.")
-triu_indices = _triangle("triu_indices", triu, "The indices of the upper triangle of an n × m matrix, from diagonal k.")
+_TRIANGLE_DOC = """The indices of the {} triangle of an n × m matrix, {} diagonal k.
+
+    Args:
+      n, m: the numbers of rows and columns, static; square by default.
+      k: the diagonal, static: above the main one for positive numbers.
+
+    Returns:
+      two vectors of integers: rows and columns, in row order.
+    """
+tril_indices = _triangle("tril_indices", tril, _TRIANGLE_DOC.format("lower", "up to"))
+triu_indices = _triangle("triu_indices", triu, _TRIANGLE_DOC.format("upper", "from"))
 
 
 def tril_indices_from(arr: ArrayLike | SupportsShape, k: int = 0) -> tuple[Array, Array]:
-    """The indices of the lower triangle of a matrix, up to diagonal k. Raises ValueError for other ranks."""
+    """The indices of the lower triangle of a matrix, up to diagonal k.
+
+    Args:
+      arr: a matrix; only its shape counts.
+      k: the diagonal: above the main one for positive numbers.
+
+    Returns:
+      two vectors of integers: rows and columns, in row order.
+
+    Raises:
+      ValueError: for other ranks.
+    """
     (arr,) = arrays("tril_indices_from", arr)
     if arr.ndim != 2:
         raise ValueError("Only 2-D inputs are accepted")
@@ -131,7 +188,18 @@ def tril_indices_from(arr: ArrayLike | SupportsShape, k: int = 0) -> tuple[Array
 
 
 def triu_indices_from(arr: ArrayLike | SupportsShape, k: int = 0) -> tuple[Array, Array]:
-    """The indices of the upper triangle of a matrix, from diagonal k. Raises ValueError for other ranks."""
+    """The indices of the upper triangle of a matrix, from diagonal k.
+
+    Args:
+      arr: a matrix; only its shape counts.
+      k: the diagonal: above the main one for positive numbers.
+
+    Returns:
+      two vectors of integers: rows and columns, in row order.
+
+    Raises:
+      ValueError: for other ranks.
+    """
     (arr,) = arrays("triu_indices_from", arr)
     if arr.ndim != 2:
         raise ValueError("Only 2-D inputs are accepted")
@@ -140,7 +208,17 @@ def triu_indices_from(arr: ArrayLike | SupportsShape, k: int = 0) -> tuple[Array
 
 def mask_indices(n: int, mask_func: Callable[[Array, int], Array], k: int = 0, *,
                  size: int | None = None) -> tuple[Array, Array]:
-    """The indices where `mask_func(ones((n, n)), k)` is nonzero. `size` as for `nonzero`."""
+    """The indices where `mask_func(ones((n, n)), k)` is not 0.
+
+    Args:
+      n: the number of rows and columns.
+      mask_func: gives a matrix, such as `tril` or `triu`.
+      k: its second argument.
+      size: how many indices to return, needed under `jit`: the first ones, filled up with zeros.
+
+    Returns:
+      two vectors of integers: rows and columns, in row order.
+    """
     i, j = nonzero(mask_func(ones((n, n)), k), size=size)
     return i, j
 

@@ -45,14 +45,22 @@ from .updates import scatter
 
 def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0, *, length: int | None = None,
              out_sharding: ShardingLike | None = None) -> Array:
-    """How often each integer occurs in the vector `x` (or the sum of its `weights`).
+    """How often each integer occurs in a vector, or the sum of its weights.
 
     Args:
+      x: a vector of integers or booleans.
+      weights: what each element counts, of the shape of `x`.
       minlength: the least length of the result.
       length: its length; needed under `jit`. Larger integers are left out, negative ones count as 0.
+      out_sharding: the sharding of the result.
 
-    Raises TypeError for other dtypes, ValueError for other ranks, ConcretizationTypeError without
-    `length` for a traced `x`.
+    Returns:
+      a vector of max(x) + 1 elements by default: integers, or of the dtype of the weights.
+
+    Raises:
+      TypeError: for other dtypes.
+      ValueError: for other ranks, for weights of another shape, and for a negative `minlength`.
+      ConcretizationTypeError: for a traced `x` without `length`.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -90,9 +98,21 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
 
 def histogram_bin_edges(a: ArrayLike, bins: ArrayLike = 10, range: None | Array | Sequence[ArrayLike] = None,
                         weights: ArrayLike | None = None) -> Array:
-    """The edges of the bins of a histogram: `bins` equal ones over `range` (by default that of `a`), or `bins` itself.
+    """The edges of the bins of a histogram.
 
-    Raises NotImplementedError for the names of NumPy's rules.
+    Args:
+      a: the data.
+      bins: the number of equal bins, or the edges themselves.
+      range: the lowest and highest edge: by default the extrema of `a`, or 0 and 1 where it is empty. Where both are
+        equal they are moved apart by 1/2 each.
+      weights: without effect.
+
+    Returns:
+      a vector of one element more than there are bins, of the float dtype of `a`.
+
+    Raises:
+      NotImplementedError: for the names of NumPy's rules.
+      ValueError: for a range of other than two numbers.
     """
     del weights  # only rules for the number of bins would need them
     if isinstance(bins, str):
@@ -121,13 +141,21 @@ def histogram_bin_edges(a: ArrayLike, bins: ArrayLike = 10, range: None | Array 
 
 def histogram(a: ArrayLike, bins: ArrayLike = 10, range: Sequence[ArrayLike] | None = None,
               weights: ArrayLike | None = None, density: bool | None = None) -> tuple[Array, Array]:
-    """How many elements of `a` lie in each bin, and the edges of the bins.
+    """How many elements lie in each bin, and the edges of the bins.
 
     Args:
-      bins: a number of equal bins, or their rising edges. The last bin includes its upper edge.
-      range: the lowest and highest edge.
-      weights: what each element counts.
+      a: the data, taken in row order.
+      bins: a number of equal bins, or their rising edges. A bin includes its lower edge, the last one its upper edge,
+        too.
+      range: the lowest and highest edge; by default the extrema of `a`. What is outside does not count.
+      weights: what each element counts, of the shape of `a`.
       density: whether the counts are divided so that the histogram has integral 1.
+
+    Returns:
+      the counts, a vector, and the edges, one more; both of the float dtype that `a` and the weights promote to.
+
+    Raises:
+      ValueError: for weights of another shape.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -158,7 +186,18 @@ def histogram(a: ArrayLike, bins: ArrayLike = 10, range: Sequence[ArrayLike] | N
 def histogram2d(x: ArrayLike, y: ArrayLike, bins: ArrayLike | Sequence[ArrayLike] = 10,
                 range: Sequence[None | Array | Sequence[ArrayLike]] | None = None, weights: ArrayLike | None = None,
                 density: bool | None = None) -> tuple[Array, Array, Array]:
-    """How many points (x, y) lie in each bin of a plane, and the edges along both axes. As `histogramdd`."""
+    """How many points (x, y) lie in each bin of a plane, and the edges along both axes.
+
+    Args:
+      x, y: the coordinates: vectors of one size.
+      bins: a number of bins for both axes or one for each, a vector of edges for both, or one for each.
+      range: pairs of lowest and highest edges, or None, for each axis.
+      weights: what each point counts: a vector.
+      density: whether the counts are divided so that the histogram has integral 1.
+
+    Returns:
+      the counts, shape [bins along x, bins along y], and two vectors of edges.
+    """
     check_arraylike("histogram2d", x, y)
     try:
         n = len(bins)  # type: ignore[arg-type]
@@ -174,14 +213,20 @@ def histogram2d(x: ArrayLike, y: ArrayLike, bins: ArrayLike | Sequence[ArrayLike
 def histogramdd(sample: ArrayLike, bins: ArrayLike | Sequence[ArrayLike] = 10,
                 range: Sequence[None | Array | Sequence[ArrayLike]] | None = None, weights: ArrayLike | None = None,
                 density: bool | None = None) -> tuple[Array, list[Array]]:
-    """How many points, the rows of `sample`, lie in each bin of space, and the edges along each axis.
+    """How many points lie in each bin of space, and the edges along each axis.
 
     Args:
+      sample: the points as rows, shape [n, d].
       bins: a number of bins, or one number or vector of edges per axis.
       range: pairs of lowest and highest edges, or None, per axis.
-      weights, density: as for `histogram`.
+      weights: what each point counts: a vector of size n.
+      density: whether the counts are divided so that the histogram has integral 1.
 
-    Raises ValueError for arguments of other lengths.
+    Returns:
+      the counts, an array of rank d (integers without weights and density), and a list of d vectors of edges.
+
+    Raises:
+      ValueError: for arguments of other lengths.
     """
     if weights is None:
         check_arraylike("histogramdd", sample)

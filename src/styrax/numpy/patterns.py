@@ -38,7 +38,20 @@ def _diagonal_mask(shape: tuple, offset: int) -> Any:
 @api_boundary
 def eye(N: Dim, M: Dim | None = None, k: int | ArrayLike = 0, dtype: DTypeLike | None = None, *,
         device: DeviceLike | None = None) -> Array:
-    """An N × M matrix with ones on its k-th diagonal; square by default. Raises ValueError for negative sizes.
+    """A matrix with ones on its k-th diagonal and zeros elsewhere.
+
+    Args:
+      N, M: the numbers of rows and columns; square by default.
+      k: the diagonal: above the main one for positive numbers. May be traced.
+      dtype: dtype of the result; by default the float dtype in force.
+      device: where the result lives: a device or a sharding, by default the default device.
+
+    Returns:
+      an array of shape [N, M].
+
+    Raises:
+      ValueError: for negative sizes.
+      TypeError: for sizes that are no integers.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -60,12 +73,28 @@ def eye(N: Dim, M: Dim | None = None, k: int | ArrayLike = 0, dtype: DTypeLike |
 
 
 def identity(n: Dim, dtype: DTypeLike | None = None) -> Array:
-    """The n × n identity matrix."""
+    """The n × n identity matrix.
+
+    Args:
+      n: the number of rows.
+      dtype: dtype of the result; by default the float dtype in force.
+
+    Returns:
+      an array of shape [n, n].
+    """
     return eye(n, dtype=dtype)
 
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
-    """An N × M matrix with ones on and below its k-th diagonal.
+    """A matrix with ones on and below its k-th diagonal, zeros above.
+
+    Args:
+      N, M: the numbers of rows and columns; square by default.
+      k: the diagonal: above the main one for positive numbers.
+      dtype: dtype of the result; float32 by default.
+
+    Returns:
+      an array of shape [N, M].
 
     Example:
       >>> import styrax.numpy as jnp
@@ -78,7 +107,17 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
 
 
 def _tril(m: ArrayLike, k: int = 0) -> Array:
-    """The lower triangles of matrices: zeros above the k-th diagonal. Raises ValueError below rank 2.
+    """The lower triangles of matrices: zeros above the k-th diagonal.
+
+    Args:
+      m: matrices, shape [..., M, N].
+      k: the last diagonal that stays: above the main one for positive numbers.
+
+    Returns:
+      an array of the shape and dtype of `m`.
+
+    Raises:
+      ValueError: below rank 2.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -94,7 +133,17 @@ def _tril(m: ArrayLike, k: int = 0) -> Array:
 
 
 def _triu(m: ArrayLike, k: int = 0) -> Array:
-    """The upper triangles of matrices: zeros below the k-th diagonal. Raises ValueError below rank 2.
+    """The upper triangles of matrices: zeros below the k-th diagonal.
+
+    Args:
+      m: matrices, shape [..., M, N].
+      k: the first diagonal that stays: above the main one for positive numbers.
+
+    Returns:
+      an array of the shape and dtype of `m`.
+
+    Raises:
+      ValueError: below rank 2.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -128,7 +177,15 @@ def _diag(v: Any, k: int) -> Any:
 def diag(v: ArrayLike, k: int = 0) -> Array:
     """The k-th diagonal of a matrix, or the matrix with a vector on its k-th diagonal.
 
-    Raises ValueError for other ranks.
+    Args:
+      v: a vector of size n, or a matrix.
+      k: the diagonal: above the main one for positive numbers.
+
+    Returns:
+      for a vector an array of shape [n + |k|, n + |k|], for a matrix a vector, empty where there is no such diagonal.
+
+    Raises:
+      ValueError: for other ranks.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -145,7 +202,15 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
 
 
 def diagflat(v: ArrayLike, k: int = 0) -> Array:
-    """The matrix with the elements of `v`, in row order, on its k-th diagonal."""
+    """The matrix with the elements of `v`, in row order, on its k-th diagonal and zeros elsewhere.
+
+    Args:
+      v: an array of any shape with n elements.
+      k: the diagonal: above the main one for positive numbers.
+
+    Returns:
+      an array of shape [n + |k|, n + |k|] and of the dtype of `v`.
+    """
     (v,) = arrays("diagflat", v)
     v = lax.reshape(asarray(v), (math.prod(shape_of(v)),))
     size = v.shape[0]  # type: ignore[union-attr]
@@ -160,7 +225,19 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
 
 
 def _vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
-    """The Vandermonde matrix of a vector: its powers as columns, falling unless `increasing`."""
+    """The Vandermonde matrix of a vector: its powers as columns.
+
+    Args:
+      x: a vector of size n.
+      N: how many powers, from 0; n by default.
+      increasing: whether the powers rise from left to right.
+
+    Returns:
+      an array of shape [n, N] and of the dtype of `x`.
+
+    Raises:
+      ValueError: for other ranks, and for negative `N`.
+    """
     (x,) = arrays("vander", x)
     if len(x.shape) != 1:
         raise ValueError("x must be a one-dimensional array")

@@ -37,10 +37,24 @@ from .promotion import (
 def arange(start: ArrayLike | Dim, stop: ArrayLike | Dim | None = None, step: ArrayLike | None = None,
            dtype: DTypeLike | None = None, *, device: DeviceLike | None = None,
            out_sharding: ShardingLike | None = None) -> Array:
-    """The numbers from `start` up to `stop` (left out) in steps of `step`; from 0 when only one is given.
+    """The numbers from `start` up to `stop`, which is left out, in steps of `step`.
 
-    Bounds are static: the length has to be known. Raises ConcretizationTypeError for traced bounds,
-    ValueError for complex ones.
+    With one bound the numbers run from 0 up to it. Bounds are static, as the length has to be known.
+
+    Args:
+      start, stop: the bounds: real numbers.
+      step: the step, 1 by default; negative to count down.
+      dtype: dtype of the result; by default the one that the bounds and the step promote to.
+      device, out_sharding: where the result lives: a device or a sharding, by default the default device.
+
+    Returns:
+      a vector of max(0, ceil((stop - start) / step)) elements, start + i · step.
+
+    Raises:
+      ConcretizationTypeError: for traced bounds.
+      ValueError: for complex bounds, and for arrays of rank 1 or more.
+      TypeError: for bounds that are no numbers.
+      ZeroDivisionError: for step 0.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -175,10 +189,24 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = 
 def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, retstep: bool = False,
              dtype: DTypeLike | None = None, axis: int = 0, *,
              device: DeviceLike | None = None) -> Array | tuple[Array, Array]:
-    """`num` evenly spaced numbers from `start` to `stop`, which is included with `endpoint`.
+    """`num` evenly spaced numbers from `start` to `stop`.
 
-    Bounds may be arrays; samples then run along `axis`. With `retstep` a pair with the spacing.
-    Raises ValueError for a negative `num`.
+    Args:
+      start, stop: the bounds: arrays or numbers that broadcast.
+      num: how many; the step is (stop - start) / (num - 1), or by `num` without the endpoint.
+      endpoint: whether `stop` is the last number.
+      retstep: whether to return the step, too.
+      dtype: dtype of the result; by default the float or complex one of the bounds. Into integers it is rounded down.
+      axis: along which axis of the result the numbers run.
+      device: where the result lives: a device or a sharding.
+
+    Returns:
+      an array of the shape of the bounds with an axis of size `num` more; with `retstep` a pair with the step, NaN
+      where there is none.
+
+    Raises:
+      ValueError: for a negative `num`.
+      ConcretizationTypeError: for a traced `num` or `axis`.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -209,7 +237,22 @@ def _logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base:
 @api_boundary
 def logspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, base: ArrayLike = 10.0,
              dtype: DTypeLike | None = None, axis: int = 0) -> Array:
-    """`num` numbers from base^start to base^stop with a constant ratio. Other arguments as for `linspace`."""
+    """`num` numbers in a constant ratio from base^start to base^stop.
+
+    Args:
+      start, stop: the exponents: arrays or numbers that broadcast.
+      num: how many.
+      endpoint: whether base^stop is the last number.
+      base: what is raised to the exponents.
+      dtype: dtype of the result; by default the float or complex one of the exponents.
+      axis: along which axis of the result the numbers run.
+
+    Returns:
+      an array of the shape of the exponents with an axis of size `num` more.
+
+    Raises:
+      ValueError: for a negative `num`.
+    """
     num = concrete_or_error(operator.index, num, "'num' argument of jnp.logspace")
     axis = concrete_or_error(operator.index, axis, "'axis' argument of jnp.logspace")
     start, stop, base = arrays("logspace", start, stop, base)
@@ -237,7 +280,21 @@ def _geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtyp
 @api_boundary
 def geomspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = True, dtype: DTypeLike | None = None,
               axis: int = 0) -> Array:
-    """`num` numbers from `start` to `stop` with a constant ratio. Other arguments as for `linspace`."""
+    """`num` numbers in a constant ratio from `start` to `stop`.
+
+    Args:
+      start, stop: the bounds: arrays or numbers that broadcast, of one sign and not 0.
+      num: how many.
+      endpoint: whether `stop` is the last number.
+      dtype: dtype of the result; by default the float or complex one of the bounds.
+      axis: along which axis of the result the numbers run.
+
+    Returns:
+      an array of the shape of the bounds with an axis of size `num` more; NaN where the signs differ.
+
+    Raises:
+      ValueError: for a negative `num`.
+    """
     num = concrete_or_error(operator.index, num, "'num' argument of jnp.geomspace")
     axis = concrete_or_error(operator.index, axis, "'axis' argument of jnp.geomspace")
     start, stop = arrays("geomspace", start, stop)
