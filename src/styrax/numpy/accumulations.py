@@ -71,6 +71,7 @@ _CUM_DOC = """The {} of the elements up to each one along `axis`.
 
     Raises:
       ValueError: for an axis out of range.
+      NotImplementedError: for an `out`.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -146,7 +147,7 @@ _ARRAY_API_DOC = """The {} of the elements up to each one along `axis`: the arra
       ValueError: for scalars, for rank 2 and more without an axis, and for an axis out of range.
     """
 cumulative_sum = _array_api("cumulative_sum", _cumsum_with_promotion, 0, _ARRAY_API_DOC.format(
-    "sum", "cumsum", "that of `x`, small integers widened to the int dtype in force", "sum", 0))
+    "sum", "cumsum", "that of `x`, small integers widened", "sum", 0))
 cumulative_prod = _array_api("cumulative_prod", _cumprod_without_promotion, 1, _ARRAY_API_DOC.format(
     "product", "cumprod", "that of `x`, for booleans the int dtype in force", "product", 1))
 
@@ -164,7 +165,7 @@ _NAN_DOC = """The {} of the elements along `axis` that are not NaN.
       where: which elements count: booleans that broadcast with `a`{}.
 
     Returns:
-      an array of the shape of `a` without `axis`; {}.
+      an array of the shape of `a` without `axis`; {}.{}
     """
 
 
@@ -197,7 +198,8 @@ def _nan_extremum(name: str, reduce: Callable[..., Any], fill: Callable[[Any], A
         empty = all_(lax.ne(a, a), axis=axis, keepdims=keepdims)
         return choose_elements(empty, convert(np.nan, dtype_of(a)), result)
 
-    doc = _NAN_DOC.format(extreme, "", "; `initial` is needed then", "NaN where all are NaN and there is no `initial`")
+    doc = _NAN_DOC.format(extreme, "", "; `initial` is needed then", "NaN where all are NaN and there is no `initial`",
+                          "\n\n    Raises:\n      ValueError: for an empty axis or a `where` without `initial`.")
     return jit(named(function, name, doc), static_argnames=_NAN_STATIC)
 
 
@@ -215,7 +217,7 @@ def _nan_fold(name: str, reduce: Callable[..., Any], fill: int, result: str) -> 
         return reduce(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
 
     doc = _NAN_DOC.format(result, "\n      dtype: dtype to compute in and to return; by default that of `a`, small "
-                          "integers widened to the int dtype in force.", "", f"{fill} where none counts")
+                          "integers widened.", "", f"{fill} where none counts", "")
     return jit(named(function, name, doc), static_argnames=("axis", "dtype", "keepdims"))
 
 
@@ -352,6 +354,9 @@ _NAN_ARG_DOC = """The index of the {} element along `axis` that is not NaN; of e
 
     Returns:
       integers of the shape of `a` without `axis`; -1 where all are NaN.
+
+    Raises:
+      ValueError: for an empty array.
     """
 nanargmax = _nan_arg("nanargmax", argmax, -np.inf, _NAN_ARG_DOC.format("largest"))
 nanargmin = _nan_arg("nanargmin", argmin, np.inf, _NAN_ARG_DOC.format("smallest"))

@@ -29,6 +29,7 @@ from .promotion import (
     convert,
     dtype_of,
     either,
+    number_like,
     promote_args,
     promote_args_inexact,
     promote_args_numeric,
@@ -135,7 +136,7 @@ true_divide = _inexact("true_divide", lax.div, INEXACT, "x1 / x2, elementwise.",
 nextafter = _inexact("nextafter", lax.nextafter, INEXACT, "The next float after x towards y, elementwise; x where both "
                      "are equal.", refused=", for complex numbers")
 arctan2 = _inexact("arctan2", lax.atan2, INEXACT, "The angle of the point (x2, x1), in (-π, π], elementwise.",
-                   parameters=("x1", "x2"), refused=", for complex numbers")
+                   parameters=("x1", "x2"))
 float_power = _inexact("float_power", lax.pow, INEXACT, "x to the power y in floats, elementwise.")
 
 
@@ -164,7 +165,7 @@ def atan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
       x1, x2: arrays or numbers that broadcast, the ordinate first; integers are taken as floats.
 
     Returns:
-      floats of the shape that they broadcast to, in radians.
+      floats (of complex numbers, complex ones) of the shape that they broadcast to, in radians.
 
     Raises:
       TypeError: for what is no array or number, and for shapes that do not broadcast.
@@ -295,8 +296,8 @@ def _power(x1: Any, x2: Any) -> Any:
 def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 to the power x2, elementwise.
 
-    A Python int (or concrete integer scalar) as x2 is a chain of multiplications, exact for integers. Arrays of
-    integers to negative integers give 0 but for the bases 1 and -1; negative floats to broken powers give NaN.
+    A Python int (or concrete integer scalar) as x2 is a chain of multiplications, exact for integers. Negative
+    powers of integers in arrays give no meaningful numbers; negative floats to broken powers give NaN.
 
     Args:
       x1, x2: arrays or numbers that broadcast; booleans are taken as integers.
@@ -360,7 +361,11 @@ def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
       x1, x2: arrays or numbers that broadcast.
 
     Returns:
-      an array of the shape that they broadcast to, of the dtype that both promote to; NaN where both are.
+      an array of the shape that they broadcast to, of the dtype that both promote to; NaN where both are. Where they
+      are equal x2 has the derivative.
+
+    Raises:
+      TypeError: for what is no array or number, and for shapes that do not broadcast.
     """
     return choose_elements(either(greater(x1, x2), isnan(x2)), *arrays("fmax", x1, x2))
 
@@ -373,7 +378,11 @@ def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
       x1, x2: arrays or numbers that broadcast.
 
     Returns:
-      an array of the shape that they broadcast to, of the dtype that both promote to; NaN where both are.
+      an array of the shape that they broadcast to, of the dtype that both promote to; NaN where both are. Where they
+      are equal x2 has the derivative.
+
+    Raises:
+      TypeError: for what is no array or number, and for shapes that do not broadcast.
     """
     return choose_elements(either(less(x1, x2), isnan(x2)), *arrays("fmin", x1, x2))
 
@@ -386,7 +395,7 @@ def _log_sum(name: str, base: float) -> Callable[[ArrayLike, ArrayLike], Array]:
 
     def logarithm_1p(x: Any) -> Any:
         out = lax.log1p(x)
-        return out if scale is None else lax.mul(convert(scale, dtype_of(out)), out)
+        return out if scale is None else lax.mul(number_like(scale, out), out)
 
     def function(x1: Any, x2: Any, /) -> Any:
         largest = lax.max(x1, x2)
@@ -443,7 +452,8 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
       floats of the shape that they broadcast to.
 
     Raises:
-      TypeError: for complex numbers, and for shapes that do not broadcast.
+      TypeError: for complex numbers.
+      ValueError: for shapes that do not broadcast.
     """
     x1, x2 = promote_args_inexact("copysign", x1, x2)
     if dtypes.issubdtype(dtype_of(x1), np.complexfloating):
@@ -460,12 +470,16 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
     Returns:
       floats of the shape that they broadcast to; NaN where x1 is NaN.
+
+    Raises:
+      TypeError: for complex numbers.
+      ValueError: for shapes that do not broadcast.
     """
     x1, x2 = promote_dtypes_inexact(*arrays("heaviside", x1, x2))
-    dtype, zero = dtype_of(x1), _zero(x1)
+    zero = number_like(0, x1)
     below, above = lax.lt(x1, zero), lax.gt(x1, zero)
     rest = choose_elements(lax.ne(x1, x1), x1, x2)
-    return choose_elements(below, convert(0, dtype), choose_elements(above, convert(1, dtype), rest))
+    return choose_elements(below, zero, choose_elements(above, number_like(1, x1), rest))
 
 
 @jit
@@ -488,12 +502,11 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         raise ValueError("jnp.hypot is not well defined for complex-valued inputs. Please convert to real values "
                          "first, such as by using abs(x)")
     x1, x2 = lax.abs(x1), lax.abs(x2)
-    inf = convert(np.inf, dtype)
+    inf = number_like(np.inf, x1)
     infinite = either(lax.eq(x1, inf), lax.eq(x2, inf))
     x1, x2 = lax.max(x1, x2), lax.min(x1, x2)
-    zero = convert(0, dtype)
-    none = lax.eq(x1, zero)
-    ratio = lax.div(x2, choose_elements(lax.eq(x1, zero), lax.full_like(x1, 1), x1))
+    none = lax.eq(x1, _zero(x1))
+    ratio = lax.div(x2, choose_elements(lax.eq(x1, _zero(x1)), lax.full_like(x1, 1), x1))
     length = lax.mul(x1, lax.sqrt(lax.add(convert(1, *typed(x1)), lax.square(ratio))))
     return choose_elements(infinite, inf, choose_elements(none, x1, length))
 
@@ -546,10 +559,12 @@ def spacing(x: ArrayLike, /) -> Array:
         raise ValueError("jnp.spacing is not defined for complex inputs.")
     (x,) = promote_args_inexact("spacing", x)
     dtype = dtype_of(x)
-    step = lax.sub(lax.nextafter(x, copysign(convert(np.inf, dtype), x)), x)
+    up = lax.full_like(x, np.inf)
+    # Halves look upwards alone, as NumPy's.
+    step = lax.sub(lax.nextafter(x, up if dtype == np.float16 else copysign(up, x)), x)
     smallest = convert(dtypes.finfo(dtype).smallest_subnormal, dtype)
     out = choose_elements(lax.eq(step, convert(0, dtype)), copysign(smallest, x), step)
-    return lax.abs(out) if dtype == np.float16 else out  # NumPy's halves have no sign here
+    return lax.abs(out) if dtype == np.float16 else out
 
 
 @frexp_of.defjvp

@@ -14,8 +14,8 @@ from styrax.core.types.dims import is_symbolic
 from styrax.core.types.typing import ArrayLike, ShapeLike, ShardingLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
-from .conversion import asarray
-from .promotion import arrays, convert, dtype_of, promote_dtypes, shape_of
+from .conversion import asarray, place
+from .promotion import arrays, dtype_of, number_like, promote_dtypes, shape_of
 
 
 def canonical_shape(shape: Any) -> tuple:
@@ -92,7 +92,7 @@ def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: ShardingLi
              [0, 1]], dtype=int32)
     """
     (array,) = arrays("broadcast_to", array)
-    return asarray(spread(array, canonical_shape(shape)))
+    return place(asarray(spread(array, canonical_shape(shape))), out_sharding)
 
 
 @api_boundary
@@ -122,10 +122,9 @@ def spread_all(args: Sequence[Any]) -> list[Array]:
 
 def truth(x: Any) -> Array:
     """`x != 0` as booleans; booleans as they are."""
-    dtype = dtype_of(x)
-    if dtype == np.bool_:
+    if dtype_of(x) == np.bool_:
         return x
-    return lax.ne(x, convert(0, dtype))
+    return lax.ne(x, number_like(0, x))
 
 
 def _where(condition: Any, x: Any, y: Any) -> Array:

@@ -15,11 +15,11 @@ from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, Axis
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
-from .binary import add, divide, multiply, subtract
+from .binary import add, divide, equal, multiply, subtract
 from .broadcasting import choose_elements, spread
 from .concatenation import concatenate
 from .conversion import asarray
-from .division import remainder
+from .division import floor_divide, remainder
 from .indexing import gather_elements
 from .promotion import (
     arrays,
@@ -41,6 +41,7 @@ from .promotion import unwrap as unwrap_
 from .reductions import all as all_
 from .reductions import sum as sum_
 from .shaping import moveaxis, operand, ravel
+from .ufuncs import absolute
 
 
 def _part(a: Any, axis: int, start: int | None, stop: int | None) -> Any:
@@ -109,6 +110,7 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike
       a vector of the dtype of `ary`.
     """
     arr = ravel(operand("ediff1d", ary))
+    check_arraylike("ediff1d", *(x for x in (to_begin, to_end) if x is not None))
     out = lax.sub(_part(arr, 0, 1, None), _part(arr, 0, None, -1))
     if to_begin is not None:
         out = concatenate([ravel(convert(asarray(to_begin), arr.dtype)), out])
@@ -259,17 +261,20 @@ def _unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, peri
     if dtypes.issubdtype(p.dtype, np.complexfloating):
         raise ValueError("jnp.unwrap does not support complex inputs.")
     axis = axis_index(axis, p.ndim)
-    if p.shape[axis] == 0:
-        return p
     p, period_ = promote_dtypes(p, period)
+    if shape_of(p)[axis] == 0:
+        return p
+    whole = dtypes.issubdtype(dtype_of(p), np.integer)
     if discont is None:
         discont = divide(period_, 2)
-    half = divide(period_, 2)
+    half = (floor_divide if whole else divide)(period_, 2)
     steps = diff(p, axis=axis)
     wrapped = subtract(remainder(add(steps, half), period_), half)
     up = both(lax.eq(*promote_args("unwrap", wrapped, lax.neg(half))), lax.gt(steps, convert(0, *typed(steps))))
+    if whole:  # an odd period has no step that is half of it
+        up = both(up, equal(remainder(period_, 2), 0))
     wrapped = choose_elements(up, half, wrapped)
-    small = lax.lt(*promote_args("unwrap", lax.abs(steps), discont))
+    small = lax.lt(*promote_args("unwrap", absolute(steps), discont))
     corrections = choose_elements(small, 0, lax.sub(wrapped, steps))
     first = lax.slice_in_dim(p, 0, 1, axis=axis)
     rest = lax.slice_in_dim(p, 1, p.shape[axis], axis=axis)

@@ -44,7 +44,7 @@ def array(object: NestedArrayLike, dtype: DTypeLike | None = None, *args: Object
         default int, float or complex dtype (weakly typed when `object` itself is such a number).
       *args: `copy`, `order` and `ndmin` by position, which is deprecated.
       copy: whether an array is copied.
-      order: "C", "A", "K" or None; memory is always laid out in rows.
+      order: "K", "C", "A" or None; memory is always laid out in rows.
       ndmin: leading dimensions of size 1 are added up to this rank.
       device, out_sharding: where the result lives: a device or a sharding, by default the default device.
 
@@ -53,9 +53,9 @@ def array(object: NestedArrayLike, dtype: DTypeLike | None = None, *args: Object
 
     Raises:
       TypeError: for what has no numbers in it.
-      ValueError: for None, for ragged sequences, and for another order.
+      ValueError: for None, and for ragged sequences.
       OverflowError: for an int that its dtype does not hold.
-      NotImplementedError: for the order "F".
+      NotImplementedError: for other orders.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -68,10 +68,8 @@ def array(object: NestedArrayLike, dtype: DTypeLike | None = None, *args: Object
                       "keyword arguments instead.", DeprecationWarning)
         given: list[Any] = [*args, *(copy, order, ndmin)[len(args):]]
         copy, order, ndmin = given
-    if order not in (None, "K", "C", "A", "F"):
-        raise ValueError(f"order must be one of 'K', 'A', 'C', or 'F'; got {order=}")
-    if order == "F":
-        raise NotImplementedError("Only implemented for order='C', 'A', or 'K'")
+    if order not in (None, "K", "C", "A"):
+        raise NotImplementedError("Only implemented for order='K'")
     found = None if dtype is None else user_dtype(dtype, "array")
     out = _from_object(object, found, bool(copy), device or out_sharding)
     if ndmin > out.ndim:
@@ -87,14 +85,15 @@ def asarray(a: NestedArrayLike, dtype: DTypeLike | None = None, order: str | Non
       a: what to convert.
       dtype: dtype of the result, as for `array`.
       order: as for `array`.
-      copy: True always copies; False fails where only a copy can be had: for all but arrays of ours.
+      copy: True always copies, None where that is needed; False raises on devices other than CPUs for what is no array
+        of ours.
       device, out_sharding: where the result lives: a device or a sharding.
 
     Returns:
       an array: `a` itself where it is one and nothing has to change.
 
     Raises:
-      ValueError: for `copy=False` and what is no array of ours, and as `array`.
+      ValueError: for `copy=False`, as said, and as `array`.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -102,9 +101,9 @@ def asarray(a: NestedArrayLike, dtype: DTypeLike | None = None, order: str | Non
       Array([ True, False], dtype=bool)
     """
     try:
-        if dtype is None and device is None and not copy and is_array(a):
+        if dtype is None and device is None and not copy and is_array(a) and order is None:
             return a
-        if copy is False and not is_array(a):
+        if copy is False and not is_array(a) and backends.get().platform != "cpu":
             raise ValueError(f"jnp.asarray: cannot convert object of type {type(a)} to JAX Array on backend="
                              f"'{backends.get().platform}' with copy=False. Consider using copy=None or copy=True "
                              "instead.")
@@ -380,8 +379,8 @@ def load(file: File, *args: Object, **kwargs: Object) -> Array:
 def astype(x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, device: DeviceLike | None = None) -> Array:
     """`x` with its elements converted to `dtype`.
 
-    Floats are cut towards zero into integers, complex numbers lose their imaginary part (with a warning), and anything
-    but 0 is True.
+    Floats are cut towards zero into integers: NaN gives 0, and what is out of range the nearest bound. Complex numbers
+    lose their imaginary part (with a warning), integers the bits that do not fit. Anything but 0 is True.
 
     Args:
       x: an array or number.

@@ -260,7 +260,7 @@ def fromfunction(function: Callable[..., PyTree], shape: ShapeLike, *, dtype: DT
       function: takes as many scalars as the shape has dimensions, and `kwargs`; gives an array or a tree of them.
       shape: an int or a sequence of ints.
       dtype: dtype of the indices.
-      **kwargs: go to `function` as they are.
+      **kwargs: arrays for `function`; `vmap` maps over their first axis.
 
     Returns:
       what `function` gives, its arrays with the dimensions of `shape` in front.

@@ -35,7 +35,7 @@ def _float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
 def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """The largest whole number not above x1 / x2, elementwise.
 
-    Integers divided by 0 give -1 or the largest unsigned value, floats what x1 / x2 gives.
+    By 0 floats give infinity or NaN, integers no meaningful numbers. The derivative is 0.
 
     Args:
       x1, x2: real arrays or numbers that broadcast.
@@ -69,6 +69,8 @@ def _nonzero_divisor(y: Any) -> Any:
 @jit
 def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """x1 modulo x2, x1 - x2 · floor(x1 / x2), with the sign of x2, elementwise.
+
+    The derivatives are 1 and -floor(x1 / x2).
 
     Args:
       x1, x2: real arrays or numbers that broadcast.
@@ -170,7 +172,7 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
       integers, not negative, of the shape that they broadcast to; gcd(0, n) is |n|.
 
     Raises:
-      ValueError: for other dtypes.
+      ValueError: for other dtypes, and for shapes that do not broadcast.
     """
     x1, x2 = arrays("gcd", x1, x2)
     x1, x2 = promote_dtypes(x1, x2)
@@ -191,7 +193,7 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
       integers, not negative, of the shape that they broadcast to; 0 where one is 0.
 
     Raises:
-      ValueError: for other dtypes.
+      ValueError: for other dtypes, and for shapes that do not broadcast.
     """
     x1, x2 = arrays("lcm", x1, x2)
     x1, x2 = promote_dtypes(x1, x2)

@@ -16,7 +16,7 @@ from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
-from .conversion import asarray
+from .conversion import asarray, place
 from .promotion import (
     arrays,
     axis_index,
@@ -42,7 +42,7 @@ def output_type(preferred: Any, *args: Any, name: str) -> tuple[Any, bool]:
 def _general(a: Any, b: Any, numbers: Any, precision: Any, kind: tuple[Any, bool], out_sharding: Any = None) -> Any:
     out = lax.dot_general(a, b, dimension_numbers=numbers, precision=precision, preferred_element_type=kind[0],
                           **({} if out_sharding is None else {"out_sharding": out_sharding}))
-    return convert(out, *kind)
+    return place(convert(out, *kind), out_sharding)
 
 
 @api_boundary
@@ -185,7 +185,7 @@ def _batched_product(a: Any, b: Any, a_vector: bool, b_vector: bool, precision: 
         out = lax.transpose(out, tuple(permutation))
     ones = tuple(i for i, side in enumerate(order) if side == "1")
     out = lax.expand_dims(out, ones) if ones else out
-    return convert(out, *kind)
+    return place(convert(out, *kind), out_sharding)
 
 
 @jit
@@ -204,8 +204,8 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
       TypeError: for sizes n that differ.
     """
     x1, x2 = arrays("matvec", x1, x2)
-    if len(shape_of(x1)) < 2 or len(shape_of(x2)) < 1:
-        raise ValueError(f"matvec requires a matrix and a vector, got shapes {shape_of(x1)} and {shape_of(x2)}")
+    if len(shape_of(x1)) < 2 or len(shape_of(x2)) < 1 or shape_of(x1)[-1] != shape_of(x2)[-1]:
+        raise ValueError(f"matvec requires matrices [m, n] and vectors [n], got {shape_of(x1)} and {shape_of(x2)}")
     kind = result_typed(x1, x2)
     return _batched_product(x1, x2, False, True, None, kind, "matvec")
 
@@ -228,8 +228,8 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     from .complex_parts import conj
 
     x1, x2 = arrays("vecmat", x1, x2)
-    if len(shape_of(x1)) < 1 or len(shape_of(x2)) < 2:
-        raise ValueError(f"vecmat requires a vector and a matrix, got shapes {shape_of(x1)} and {shape_of(x2)}")
+    if len(shape_of(x1)) < 1 or len(shape_of(x2)) < 2 or shape_of(x1)[-1] != shape_of(x2)[-2]:
+        raise ValueError(f"vecmat requires vectors [n] and matrices [n, m], got {shape_of(x1)} and {shape_of(x2)}")
     kind = result_typed(x1, x2)
     return _batched_product(conj(x1), x2, True, False, None, kind, "vecmat")
 

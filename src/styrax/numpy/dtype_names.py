@@ -123,6 +123,9 @@ def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> builtins.bool:
 
     Returns:
       a bool of Python. Narrow types such as bfloat16 and int4 belong to `floating` and `signedinteger`.
+
+    Raises:
+      TypeError: for what is no dtype.
     """
     try:
         return dtypes.issubdtype(arg1, arg2)  # type: ignore[arg-type]
@@ -205,6 +208,10 @@ def can_cast(from_: DTypeLike | ArrayLike, to: DTypeLike, casting: str = "safe")
 
     Returns:
       a bool of Python.
+
+    Raises:
+      TypeError: for numbers, and for what is no dtype.
+      ValueError: for other rules.
     """
     return np.can_cast(getattr(from_, "dtype", from_), getattr(to, "dtype", to), casting)  # type: ignore[arg-type]
 
@@ -220,7 +227,7 @@ def isscalar(element: Object) -> builtins.bool:
     """
     if is_array(element) or hasattr(element, "__jax_array__"):
         return shape_of(element) == ()
-    return np.isscalar(element)
+    return np.isscalar(element) or isinstance(element, np.ndarray) and element.ndim == 0
 
 
 def iterable(y: Object) -> builtins.bool:

@@ -21,7 +21,7 @@ from .broadcasting import choose_elements, spread
 from .concatenation import concatenate
 from .conversion import asarray
 from .indexing import gather_elements, wrap_negative
-from .promotion import axis_index, check_arraylike, convert, default_int, is_array, shape_of, unwrap
+from .promotion import axis_index, check_arraylike, convert, default_int, dtype_of, is_array, shape_of, unwrap
 from .shaping import flip, moveaxis, operand, ravel
 from .updates import scatter
 
@@ -289,20 +289,23 @@ def delete(arr: ArrayLike, obj: ArrayLike | slice, axis: int | None = None, *,
       arr: an array.
       obj: an int, a slice, integers or booleans; concrete but for `assume_unique_indices`.
       axis: the axis; None for the elements as a vector in row order.
-      assume_unique_indices: promises that integers in an array, which may be traced then, do not repeat. Under that
-        promise alone are indices out of bounds ignored.
+      assume_unique_indices: promises that integers in an array, which may be traced then, do not repeat and are not out
+        of bounds; the result is shorter by as many slices as there are.
 
     Returns:
       an array of the dtype of `arr`.
 
     Raises:
-      ValueError: for booleans that do not fit the axis, for an int out of range, and for a promise about what is no
-        integer.
+      ValueError: for floats, for booleans that do not fit the axis, for an int out of range, and for a promise about
+        booleans.
       IndexError: for integers out of range.
     """
     arr = operand("delete", arr)
     if not isinstance(obj, slice):
         check_arraylike("delete", obj)
+        kind = dtype_of(unwrap(obj))
+        if not (kind == np.bool_ or dtypes.issubdtype(kind, np.integer)):
+            raise ValueError(f"np.delete(arr, obj): got obj.dtype={kind}; must be integer or bool.")
     if axis is None:
         arr, axis = ravel(arr), 0
     axis = axis_index(axis, arr.ndim)
@@ -320,7 +323,7 @@ def delete(arr: ArrayLike, obj: ArrayLike | slice, axis: int | None = None, *,
         obj = asarray(obj)
         if obj.ndim == 0:
             obj = ravel(obj)
-        if not dtypes.issubdtype(obj.dtype, np.integer):
+        if obj.dtype == np.bool_:
             raise ValueError("assume_unique_indices requires integer indices")
         obj = ravel(obj)
         from .positions import nonzero
@@ -336,7 +339,7 @@ def delete(arr: ArrayLike, obj: ArrayLike | slice, axis: int | None = None, *,
         keep_mask = ~values
     else:
         keep_mask = np.ones(size, bool)
-        keep_mask[values.ravel().astype(int) if values.size else []] = False
+        keep_mask[values.ravel()] = False
     return gather_elements(arr, (*[slice(None)] * axis, keep_mask))
 
 

@@ -13,7 +13,7 @@ from styrax.core.arrays.array import Array
 from styrax.core.tracing.source import api_boundary
 from styrax.core.types.typing import ArrayLike, DTypeLike, Object, ShardingLike
 
-from .conversion import asarray
+from .conversion import asarray, place
 from .dot_products import output_type
 from .promotion import arrays, convert, shape_of
 
@@ -62,7 +62,7 @@ def einsum(subscripts: str | ArrayLike, /, *operands: ArrayLike | Sequence[Objec
     kind = output_type(preferred_element_type, *factors, name="einsum")
     result = _run([f if hasattr(f, "shape") else asarray(f) for f in factors], steps, precision, kind[0],
                   _dot_general or lax.dot_general)
-    return asarray(convert(result, *kind))
+    return place(asarray(convert(result, *kind)), out_sharding)
 
 
 @api_boundary

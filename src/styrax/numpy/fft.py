@@ -251,7 +251,8 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
       floats of the shape of `a`, `n` long along `axis`.
 
     Raises:
-      ValueError: for other norms, for several axes, for an axis out of range, and for `n` below 1.
+      ValueError: for other norms, for several axes, and for `n` below 1.
+      IndexError: for an axis out of range, without `n`.
     """
     _check_axis("hfft", axis)
     a = conj(a)
@@ -319,7 +320,9 @@ def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, devic
       an array of shape [n].
 
     Raises:
-      ValueError: where `n` or `d` are several numbers.
+      ValueError: for lists as `n` or `d`.
+      TypeError: for an `n` that is no integer, and for arrays as `d` but scalars.
+      ConcretizationTypeError: for a traced `n`.
     """
     out = _frequencies(n, d, dtype, "fftfreq", lambda n: (np.arange(max(n, 0)) + n // 2) % max(n, 1) - n // 2, device)
     return out if dtype is None else convert(out, user_dtype(dtype, "fftfreq"))
@@ -338,7 +341,9 @@ def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, devi
       an array of shape [n // 2 + 1].
 
     Raises:
-      ValueError: where `n` or `d` are several numbers.
+      ValueError: for lists as `n` or `d`.
+      TypeError: for an `n` that is no integer, and for arrays as `d` but scalars.
+      ConcretizationTypeError: for a traced `n`.
     """
     return _frequencies(n, d, dtype, "rfftfreq", lambda n: np.arange(n // 2 + 1), device)
 

@@ -20,7 +20,7 @@ from .conversion import asarray
 from .creation import ones
 from .patterns import tril, triu
 from .positions import nonzero
-from .promotion import arrays, check_arraylike, default_int, promote_dtypes
+from .promotion import arrays, check_arraylike, convert, default_int, promote_dtypes, shape_of
 from .ranges import arange, linspace
 
 
@@ -70,7 +70,7 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
     """Vectors reshaped so that indexing with them takes all combinations.
 
     Args:
-      *args: vectors of integers.
+      *args: vectors of integers; empty ones may have any dtype.
 
     Returns:
       a tuple of arrays, each with its elements along an axis of its own and size 1 along the others.
@@ -87,6 +87,8 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
             raise ValueError("Arguments to jax.numpy.ix_ must be 1-dimensional, got shape " + str(v.shape))
         if v.dtype == np.bool_:
             raise NotImplementedError("Boolean arguments to jax.numpy.ix_ are not implemented")
+        if not v.size:  # what an empty list is made into
+            v = convert(v, default_int())
         shape = tuple(v.shape[0] if i == k else 1 for k in range(len(vectors)))
         out.append(lax.broadcast_in_dim(v, shape, (i,)) if v.size else lax.reshape(v, shape))
     return tuple(out)
@@ -168,11 +170,19 @@ tril_indices = _triangle("tril_indices", tril, _TRIANGLE_DOC.format("lower", "up
 triu_indices = _triangle("triu_indices", triu, _TRIANGLE_DOC.format("upper", "from"))
 
 
+def _matrix_shape(name: str, arr: ArrayLike | SupportsShape) -> tuple:
+    if not (hasattr(arr, "dtype") and hasattr(arr, "shape")):
+        check_arraylike(name, arr)
+    if len(shape_of(arr)) != 2:
+        raise ValueError("Only 2-D inputs are accepted")
+    return shape_of(arr)
+
+
 def tril_indices_from(arr: ArrayLike | SupportsShape, k: int = 0) -> tuple[Array, Array]:
     """The indices of the lower triangle of a matrix, up to diagonal k.
 
     Args:
-      arr: a matrix; only its shape counts.
+      arr: a matrix, or anything with a dtype and its shape, which alone counts.
       k: the diagonal: above the main one for positive numbers.
 
     Returns:
@@ -181,17 +191,15 @@ def tril_indices_from(arr: ArrayLike | SupportsShape, k: int = 0) -> tuple[Array
     Raises:
       ValueError: for other ranks.
     """
-    (arr,) = arrays("tril_indices_from", arr)
-    if arr.ndim != 2:
-        raise ValueError("Only 2-D inputs are accepted")
-    return tril_indices(arr.shape[0], k=k, m=arr.shape[1])
+    n, m = _matrix_shape("tril_indices_from", arr)
+    return tril_indices(n, k=k, m=m)
 
 
 def triu_indices_from(arr: ArrayLike | SupportsShape, k: int = 0) -> tuple[Array, Array]:
     """The indices of the upper triangle of a matrix, from diagonal k.
 
     Args:
-      arr: a matrix; only its shape counts.
+      arr: a matrix, or anything with a dtype and its shape, which alone counts.
       k: the diagonal: above the main one for positive numbers.
 
     Returns:
@@ -200,10 +208,8 @@ def triu_indices_from(arr: ArrayLike | SupportsShape, k: int = 0) -> tuple[Array
     Raises:
       ValueError: for other ranks.
     """
-    (arr,) = arrays("triu_indices_from", arr)
-    if arr.ndim != 2:
-        raise ValueError("Only 2-D inputs are accepted")
-    return triu_indices(arr.shape[0], k=k, m=arr.shape[1])
+    n, m = _matrix_shape("triu_indices_from", arr)
+    return triu_indices(n, k=k, m=m)
 
 
 def mask_indices(n: int, mask_func: Callable[[Array, int], Array], k: int = 0, *,

@@ -20,7 +20,7 @@ from .binary import add, divide, multiply, subtract
 from .broadcasting import choose_elements
 from .calculus import diff
 from .clipping import clip
-from .conversion import asarray
+from .conversion import asarray, place
 from .indexing import gather_elements
 from .promotion import (
     check_arraylike,
@@ -59,7 +59,7 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
 
     Raises:
       TypeError: for other dtypes.
-      ValueError: for other ranks, for weights of another shape, and for a negative `minlength`.
+      ValueError: for other ranks, and for weights of another shape.
       ConcretizationTypeError: for a traced `x` without `length`.
 
     Example:
@@ -77,8 +77,6 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
         raise ValueError("only 1-dimensional input supported.")
     minlength = concrete_or_error(operator.index, minlength, "The error occurred because of argument "
                                                                       "'minlength' of jnp.bincount.")
-    if minlength < 0:
-        raise ValueError("'minlength' must not be negative")
     if length is None:
         values = concrete_or_error(np.asarray, x, "The error occurred because of argument 'x' of jnp.bincount. To "
                                                   "avoid this error, pass a static `length` argument.")
@@ -93,7 +91,7 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
             raise ValueError("shape of weights must match shape of x.")
         amounts = asarray(unwrap(weights))
     zeros = lax.full((length,), 0, dtype_of(amounts))
-    return scatter(zeros, clip(x, 0), amounts, "add", mode="drop")
+    return place(scatter(zeros, clip(x, 0), amounts, "add", mode="drop"), out_sharding)
 
 
 def histogram_bin_edges(a: ArrayLike, bins: ArrayLike = 10, range: None | Array | Sequence[ArrayLike] = None,
@@ -190,7 +188,8 @@ def histogram2d(x: ArrayLike, y: ArrayLike, bins: ArrayLike | Sequence[ArrayLike
 
     Args:
       x, y: the coordinates: vectors of one size.
-      bins: a number of bins for both axes or one for each, a vector of edges for both, or one for each.
+      bins: a number of bins for both axes or one for each, or a vector of edges for both or one for each; two elements
+        are two numbers.
       range: pairs of lowest and highest edges, or None, for each axis.
       weights: what each point counts: a vector.
       density: whether the counts are divided so that the histogram has integral 1.
@@ -247,20 +246,19 @@ def histogramdd(sample: ArrayLike, bins: ArrayLike | Sequence[ArrayLike] = 10,
             raise ValueError("should be a bin for each dimension.")
     except TypeError:
         per_axis = [bins] * rank
-    places, edges, widths = [], [], []
+    bins_along, edges, widths = [], [], []
     for i in builtins.range(rank):
         column = gather_elements(sample, (slice(None), i))
         limits = None if range is None else range[i]
         edge = histogram_bin_edges(column, per_axis[i], limits, weights)
-        place = searchsorted(edge, column, side="right")
-        place = choose_elements(lax.eq(column, gather_elements(edge, -1)), subtract(place, 1), place)
-        places.append(place)
+        bin_ = searchsorted(edge, column, side="right")
+        bins_along.append(choose_elements(lax.eq(column, gather_elements(edge, -1)), subtract(bin_, 1), bin_))
         edges.append(edge)
         widths.append(diff(edge))
     shape = tuple(e.shape[0] + 1 for e in edges)
     flat: Any = None
-    for place, size in zip(places, shape):
-        flat = place if flat is None else add(multiply(flat, size), place)
+    for bin_, size in zip(bins_along, shape):
+        flat = bin_ if flat is None else add(multiply(flat, size), bin_)
     amounts = np.ones((), default_int()) if weights is None else weights
     counts = scatter(lax.full((math.prod(shape),), 0, dtype_of(amounts)), flat, amounts, "add", mode="drop")
     counts = gather_elements(lax.reshape(counts, shape), (slice(1, -1),) * rank)

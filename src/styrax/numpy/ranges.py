@@ -243,7 +243,7 @@ def logspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = 
       start, stop: the exponents: arrays or numbers that broadcast.
       num: how many.
       endpoint: whether base^stop is the last number.
-      base: what is raised to the exponents.
+      base: what is raised to the exponents; broadcasts with the result.
       dtype: dtype of the result; by default the float or complex one of the exponents.
       axis: along which axis of the result the numbers run.
 
