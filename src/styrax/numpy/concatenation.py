@@ -89,9 +89,11 @@ def _of_dtype(members: list[Any], dtype: Any, name: str) -> list[Any]:
 
 def _concatenate_slices(a: Any, axis: int | None, dtype: Any) -> Any:
     """`concatenate` of the slices of one array along its first axis: a transposition and a reshape."""
+    if a.ndim == 0:
+        raise TypeError("concatenate expects a sequence of arrays")
     if dtype is not None:
         a = convert(a, user_dtype(dtype, "concatenate"))
-    if a.ndim == 0 or a.shape[0] == 0:
+    if a.shape[0] == 0:
         raise ValueError("Need at least one array to concatenate.")
     if axis is None:
         return reshape_to(a, (-1,))

@@ -352,6 +352,10 @@ def from_dlpack(x: SupportsDLPack, /, *, device: DeviceLike | None = None, copy:
 
     Returns:
       an array of the shape and dtype of `x`. Where memory is shared, changes of it show.
+
+    Raises:
+      TypeError: for an object without the protocol.
+      ValueError: for `copy=False` where a copy is needed.
     """
     from styrax.core.arrays import dlpack
 

@@ -21,7 +21,7 @@ from .broadcasting import choose_elements, spread
 from .concatenation import concatenate
 from .conversion import asarray
 from .indexing import gather_elements, wrap_negative
-from .promotion import axis_index, check_arraylike, convert, default_int, dtype_of, is_array, shape_of, unwrap
+from .promotion import axis_index, check_arraylike, convert, default_int, is_array, shape_of, unwrap
 from .shaping import flip, moveaxis, operand, ravel
 from .updates import scatter
 
@@ -303,9 +303,6 @@ def delete(arr: ArrayLike, obj: ArrayLike | slice, axis: int | None = None, *,
     arr = operand("delete", arr)
     if not isinstance(obj, slice):
         check_arraylike("delete", obj)
-        kind = dtype_of(unwrap(obj))
-        if not (kind == np.bool_ or dtypes.issubdtype(kind, np.integer)):
-            raise ValueError(f"np.delete(arr, obj): got obj.dtype={kind}; must be integer or bool.")
     if axis is None:
         arr, axis = ravel(arr), 0
     axis = axis_index(axis, arr.ndim)
@@ -313,7 +310,7 @@ def delete(arr: ArrayLike, obj: ArrayLike | slice, axis: int | None = None, *,
     if isinstance(obj, slice):
         start, stop, step = obj.indices(size)
         obj = np.arange(start, stop, step)
-    if not is_array(obj) and np.ndim(obj) == 0 and not isinstance(obj, (bool, np.bool_)):
+    if not is_array(obj) and np.ndim(obj) == 0 and np.asarray(obj).dtype.kind in "iu":
         i = concrete_or_error(operator.index, obj, "'obj' argument of jnp.delete()")
         i = axis_index(i, size)
         before = gather_elements(arr, (*[slice(None)] * axis, slice(None, i)))
@@ -323,7 +320,7 @@ def delete(arr: ArrayLike, obj: ArrayLike | slice, axis: int | None = None, *,
         obj = asarray(obj)
         if obj.ndim == 0:
             obj = ravel(obj)
-        if obj.dtype == np.bool_:
+        if not dtypes.issubdtype(obj.dtype, np.integer):
             raise ValueError("assume_unique_indices requires integer indices")
         obj = ravel(obj)
         from .positions import nonzero
@@ -338,6 +335,8 @@ def delete(arr: ArrayLike, obj: ArrayLike | slice, axis: int | None = None, *,
                              "matching specified axis.")
         keep_mask = ~values
     else:
+        if not dtypes.issubdtype(values.dtype, np.integer):
+            raise ValueError(f"np.delete(arr, obj): got obj.dtype={values.dtype}; must be integer or bool.")
         keep_mask = np.ones(size, bool)
         keep_mask[values.ravel()] = False
     return gather_elements(arr, (*[slice(None)] * axis, keep_mask))
