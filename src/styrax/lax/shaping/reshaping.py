@@ -228,7 +228,7 @@ transpose_p = standard_primitive(
     loops=_transpose_loops,
     hlo=lambda m, x, *, permutation: _transpose_hlo_op(m, x, permutation),
 )
-transpose_p.declare(movement=True)
+transpose_p.declare(movement=True, permutation=lambda params: params["permutation"])
 ad.deflinear2(
     transpose_p, lambda ct, x, *, permutation: [transpose(ct, np.argsort(permutation).tolist())]
 )
