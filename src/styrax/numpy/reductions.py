@@ -157,17 +157,24 @@ _LOGICAL = {"sum": (lax.reduce_or, lax.bitwise_or), "prod": (lax.reduce_and, lax
 @api_boundary
 def sum(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False,
         initial: ArrayLike | None = None, where: ArrayLike | None = None, promote_integers: bool = True) -> Array:
-    """The sum of the elements along `axis` (an int, a tuple of ints, or None for all).
+    """The sum of the elements along `axis`; 0 for an empty one. Floats of 16 bits are added up in float32.
 
     Args:
       a: an array or number.
-      dtype: dtype of the sum; by default that of `a`, small integers and booleans widened.
+      axis: an int, a tuple of ints, or None for all axes. A tuple may hold names of mapped axes, too.
+      dtype: dtype of the sum; by default that of `a`, with booleans and small integers widened.
+      out: not supported, None only.
       keepdims: whether reduced axes stay, with size 1.
       initial: a number to start from.
       where: booleans that broadcast with `a`; elements where they are False are left out.
-      promote_integers: whether small integers are widened.
+      promote_integers: whether booleans and integers narrower than the default one are added up in it (unsigned
+        ones in the unsigned dtype of its width). Otherwise they wrap around, and the sum of booleans is their or.
 
-    Raises ValueError for axes out of range or given twice.
+    Returns:
+      an array of the shape of `a` without the reduced axes.
+
+    Raises:
+      ValueError: for axes out of range or given twice.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -186,7 +193,14 @@ def sum(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: No
 @api_boundary
 def prod(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False,
          initial: ArrayLike | None = None, where: ArrayLike | None = None, promote_integers: bool = True) -> Array:
-    """The product of the elements along `axis`. Arguments as for `sum`.
+    """The product of the elements along `axis`; 1 for an empty one. Floats of 16 bits are multiplied in float32.
+
+    Args:
+      a, axis, dtype, out, keepdims, initial, where, promote_integers: as for `sum`; without promotion the
+        product of booleans is their and.
+
+    Returns:
+      an array of the shape of `a` without the reduced axes.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -203,7 +217,18 @@ def max(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
         where: ArrayLike | None = None) -> Array:
     """The largest element along `axis`; NaN where there is one.
 
-    Arguments as for `sum`. Raises ValueError for an empty reduction, and for `where` without `initial`.
+    Complex numbers are compared by their real parts first. Elements that tie share the derivative equally.
+
+    Args:
+      a, axis, out, keepdims: as for `sum`.
+      initial: a number that the result is not less than.
+      where: booleans that broadcast with `a`; elements where they are False are left out.
+
+    Returns:
+      an array of the dtype of `a`, of its shape without the reduced axes.
+
+    Raises:
+      ValueError: for an empty axis, and for `where`, unless there is an `initial`.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -222,7 +247,18 @@ def min(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
         where: ArrayLike | None = None) -> Array:
     """The smallest element along `axis`; NaN where there is one.
 
-    Arguments as for `sum`. Raises ValueError for an empty reduction, and for `where` without `initial`.
+    Complex numbers are compared by their real parts first. Elements that tie share the derivative equally.
+
+    Args:
+      a, axis, out, keepdims: as for `sum`.
+      initial: a number that the result is not greater than.
+      where: booleans that broadcast with `a`; elements where they are False are left out.
+
+    Returns:
+      an array of the dtype of `a`, of its shape without the reduced axes.
+
+    Raises:
+      ValueError: for an empty axis, and for `where`, unless there is an `initial`.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -247,20 +283,40 @@ def minmax(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> tuple[Arr
 
 def amax(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
          where: ArrayLike | None = None) -> Array:
-    """The largest element along `axis`. The same as `max`."""
+    """The largest element along `axis`, under the older name of `max`.
+
+    Args:
+      a, axis, out, keepdims, initial, where: as for `max`.
+
+    Returns:
+      what `max` gives.
+    """
     return max(a, axis, out, keepdims, initial, where)
 
 
 def amin(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
          where: ArrayLike | None = None) -> Array:
-    """The smallest element along `axis`. The same as `min`."""
+    """The smallest element along `axis`, under the older name of `min`.
+
+    Args:
+      a, axis, out, keepdims, initial, where: as for `min`.
+
+    Returns:
+      what `min` gives.
+    """
     return min(a, axis, out, keepdims, initial, where)
 
 
 @api_boundary
 def all(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *,
         where: ArrayLike | None = None) -> Array:
-    """Whether all elements along `axis` are nonzero. Arguments as for `sum`.
+    """Whether all elements along `axis` are nonzero: True for an empty one. NaN counts as nonzero.
+
+    Args:
+      a, axis, out, keepdims, where: as for `sum`.
+
+    Returns:
+      booleans, of the shape of `a` without the reduced axes.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -274,7 +330,13 @@ def all(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
 @api_boundary
 def any(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *,
         where: ArrayLike | None = None) -> Array:
-    """Whether some element along `axis` is nonzero. Arguments as for `sum`.
+    """Whether some element along `axis` is nonzero: False for an empty one. NaN counts as nonzero.
+
+    Args:
+      a, axis, out, keepdims, where: as for `sum`.
+
+    Returns:
+      booleans, of the shape of `a` without the reduced axes.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -296,9 +358,15 @@ def count(shape: tuple, axis: Any) -> int:
 @api_boundary
 def mean(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False, *,
          where: ArrayLike | None = None) -> Array:
-    """The mean of the elements along `axis`. Arguments as for `sum`.
+    """The mean of the elements along `axis`; NaN for an empty one.
 
-    Integers are averaged as floats, float16 and bfloat16 in float32.
+    Args:
+      a, axis, out, keepdims, where: as for `sum`.
+      dtype: dtype of the mean and of the sum in it; by default that of `a`, with integers and booleans taken as
+        floats, and floats of 16 bits added up in float32.
+
+    Returns:
+      an array of floats (or complex numbers), of the shape of `a` without the reduced axes.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -378,15 +446,20 @@ def _degrees(name: str, ddof: Any, correction: Any) -> Any:
 def var(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, ddof: int = 0,
         keepdims: bool = False, *, where: ArrayLike | None = None, mean: ArrayLike | None = None,
         correction: int | float | None = None) -> Array:
-    """The variance of the elements along `axis`.
+    """The variance of the elements along `axis`: Σ|a - mean|² / (n - ddof), and NaN where n is not above `ddof`.
 
     Args:
-      a, axis, dtype, keepdims, where: as for `sum`; integers are taken as floats.
-      ddof: the sum of squares is divided by the number of elements less this. `correction` is the
-        array API's name for it.
+      a, axis, out, keepdims, where: as for `sum`.
+      dtype: dtype of the result; by default the real one of `a`, with integers and booleans taken as floats.
+      ddof: the sum of squares is divided by the number of elements n less this.
       mean: the mean, where it is known, with reduced axes kept.
+      correction: the array API's name for `ddof`.
 
-    Raises ValueError when both `ddof` and `correction` are given.
+    Returns:
+      an array of real floats, of the shape of `a` without the reduced axes.
+
+    Raises:
+      ValueError: for both `ddof` and `correction`, and for a real `dtype` with complex numbers.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -410,7 +483,16 @@ def _std(a: Any, axis: Any, dtype: Any, mean: Any, correction: Any, keepdims: bo
 def std(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, ddof: int = 0,
         keepdims: bool = False, *, where: ArrayLike | None = None, mean: ArrayLike | None = None,
         correction: int | float | None = None) -> Array:
-    """The standard deviation along `axis`: the square root of `var`, which see.
+    """The standard deviation along `axis`: the square root of `var`. Its gradient is NaN where it is 0.
+
+    Args:
+      a, axis, dtype, out, ddof, keepdims, where, mean, correction: as for `var`.
+
+    Returns:
+      an array of real floats, of the shape of `a` without the reduced axes.
+
+    Raises:
+      ValueError: as for `var`, and for a `dtype` of integers.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -433,14 +515,32 @@ def _ptp(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 @api_boundary
 def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
-    """The largest element less the smallest, along `axis`."""
+    """The largest element along `axis` less the smallest; NaN where there is one. Integers may wrap around.
+
+    Args:
+      a, axis, out, keepdims: as for `sum`.
+
+    Returns:
+      an array of the dtype of `a`, of its shape without the reduced axes.
+
+    Raises:
+      ValueError: for an empty axis.
+    """
     _no_out("ptp", out)
     check_arraylike("ptp", a)
     return _ptp(unwrap(a), static_axis(axis), keepdims)
 
 
 def _count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
-    """How many elements along `axis` are not zero.
+    """How many elements along `axis` are not zero; NaN counts as such.
+
+    Args:
+      a: an array or number.
+      axis: an int, a tuple of ints, or None for all axes.
+      keepdims: whether reduced axes stay, with size 1.
+
+    Returns:
+      an array of the default integer dtype, of the shape of `a` without the reduced axes.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -458,10 +558,21 @@ count_nonzero = jit(named(_count_nonzero, "count_nonzero"),
 @api_boundary
 def average(a: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None, returned: bool = False,
             keepdims: bool = False) -> Array | tuple[Array, Array]:
-    """The mean along `axis`, weighted by `weights` (of the shape of `a`, or 1-d along the axis).
+    """The mean along `axis`, weighted: Σ a·w / Σ w. NaN or ±∞ where the weights add up to 0.
 
-    With `returned` a pair of the mean and the sum of the weights. Raises TypeError or ValueError for
-    weights that do not fit.
+    Args:
+      a: an array or number; integers are taken as floats.
+      axis: an int, a tuple of ints, or None for all axes.
+      weights: numbers w of the shape of `a`, or of that along `axis`; all 1 by default.
+      returned: whether the sum of the weights is given, too.
+      keepdims: whether reduced axes stay, with size 1.
+
+    Returns:
+      an array of floats (or complex numbers), of the shape of `a` without the reduced axes; with `returned` a pair
+      of it and the sum of the weights in the same shape.
+
+    Raises:
+      ValueError: for weights of another shape, also for any but that of `a` without an `axis`.
 
     Example:
       >>> import styrax.numpy as jnp

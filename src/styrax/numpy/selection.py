@@ -48,13 +48,21 @@ def where(condition: ArrayLike, x: None = None, y: None = None, /, *, size: int 
           fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None) -> tuple[Array, ...]: ...
 def where(condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None = None, /, *, size: int | None = None,
           fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None) -> Array | tuple[Array, ...]:
-    """The elements of `x` where `condition` holds, those of `y` elsewhere. All three broadcast.
-
-    With `condition` alone: the indices where it holds, as `nonzero`, which see for `size` and
-    `fill_value`. Raises ValueError when only one of `x` and `y` is given.
+    """The elements of `x` where a condition holds, those of `y` elsewhere; with the condition alone, where it holds.
 
     Derivatives flow through both branches: a NaN in the gradient of the one that is not chosen stays
     a NaN. Choose safe inputs before the operation as well as the result after it.
+
+    Args:
+      condition: an array; other numbers than booleans hold where they are nonzero.
+      x, y: arrays or numbers, both or none.
+      size, fill_value: as for `nonzero`, with the condition alone.
+
+    Returns:
+      an array of the shape that all three broadcast to and the common dtype of `x` and `y`; or what `nonzero` gives.
+
+    Raises:
+      ValueError: when only one of `x` and `y` is given, or a `size` or `fill_value` with them.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -75,9 +83,18 @@ def where(condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None 
 
 @api_boundary
 def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0) -> Array:
-    """The element of the first choice whose condition holds, else of `default`.
+    """Element by element, that of the first choice whose condition holds, else that of `default`.
 
-    Raises ValueError for lists of different lengths or none at all.
+    Args:
+      condlist: conditions; other numbers than booleans hold where they are nonzero.
+      choicelist: as many arrays.
+      default: an array or number.
+
+    Returns:
+      an array of the shape that all of them broadcast to and the choices' common dtype.
+
+    Raises:
+      ValueError: for lists of different lengths or none at all.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -104,8 +121,21 @@ def piecewise(x: ArrayLike, condlist: Array | Sequence[ArrayLike],
               funclist: Sequence[ArrayLike | Callable[..., ArrayLike]], *args: Object, **kw: Object) -> Array:
     """The function of the last condition that holds, applied to each element of `x`.
 
-    `funclist` may have one more entry than there are conditions: what holds otherwise (0 by default).
-    Entries are functions of an array, or constants. Raises ValueError for lists that do not match.
+    Every function is called with the whole of `x`, and the results are chosen from, so that NaN in a derivative
+    spreads as in `where`.
+
+    Args:
+      x: an array or number.
+      condlist: conditions, arrays of the shape of `x` (or numbers).
+      funclist: for each condition a function of an array, or a constant. One more stands for where none holds; that
+        is 0 by default.
+      args, kw: further arguments of the functions.
+
+    Returns:
+      an array of the shape and dtype of `x`: what functions give is converted.
+
+    Raises:
+      ValueError: for lists that do not match.
     """
     (x,) = arrays("piecewise", x)
     x = asarray(x)
@@ -138,9 +168,20 @@ def piecewise(x: ArrayLike, condlist: Array | Sequence[ArrayLike],
 @api_boundary
 def choose(a: ArrayLike, choices: Array | np.ndarray | Sequence[ArrayLike], out: None = None,
            mode: str = "raise") -> Array:
-    """Element by element, the member of `choices` that `a` names.
+    """Element by element, that of the member of `choices` that `a` names.
 
-    `mode` is what an index out of range means: "raise" (concrete indices only), "wrap" or "clip".
+    Args:
+      a: integers.
+      choices: arrays that broadcast with `a`, in a sequence or along a first axis.
+      out: not supported, None only.
+      mode: what an index out of range means: an error ("raise", for concrete indices only), itself modulo their
+        number ("wrap") or the nearest one ("clip").
+
+    Returns:
+      an array of the broadcast shape and the choices' common dtype.
+
+    Raises:
+      ValueError: for indices out of range or of another dtype, and another mode.
     """
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.choose is not supported.")
@@ -179,13 +220,23 @@ def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = 
     """The elements (or slices along `axis`) of `a` at `indices`.
 
     Args:
-      a: an array; as a vector for `axis=None`.
-      indices: integers of any shape. Negative ones count from the end.
-      mode: what an index out of bounds gives: `fill_value` ("fill", the default: NaN, or the lowest or
-        highest value of the dtype), the nearest element ("clip"), or the element modulo the size ("wrap").
+      a: an array.
+      indices: integers of any shape. Negative ones count from the end, except with "wrap" and "clip", where they
+        are out of bounds.
+      axis: the axis, or None for the elements in row order.
+      out: not supported, None only.
+      mode: what an index out of bounds gives: `fill_value` ("fill", the default), the nearest element ("clip"), the
+        element at it modulo the size ("wrap"), or anything ("promise_in_bounds").
       unique_indices, indices_are_sorted: promises that make it faster.
+      fill_value: a number; by default NaN for floats, the lowest value of signed integers, the highest of unsigned
+        ones, and True.
 
-    Raises TypeError or ValueError for indices that are no integers.
+    Returns:
+      an array of the dtype of `a`, with the shape of `indices` in place of `axis`.
+
+    Raises:
+      ValueError: for another mode.
+      TypeError: for indices that are no integers.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -244,10 +295,22 @@ def _take(a: Any, indices: Any, axis: int | None = None, *, mode: Any = None, un
 def _take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
                      mode: str | lax.GatherScatterMode | None = None, fill_value: Scalar | None = None, *,
                      wrap_negative_indices: bool | None = None) -> Array:
-    """`arr` read at indices along one axis: the result has the shape of `indices`, broadcast elsewhere.
+    """An array read at indices along one axis, with the other axes side by side.
 
-    `mode` and `fill_value` are as for `take`. Raises ValueError for ranks that differ, TypeError for
-    indices that are no integers.
+    Args:
+      arr: an array.
+      indices: integers of the same rank; sizes other than that of `axis` broadcast with those of `arr`.
+      axis: the axis; with None `arr` is read in row order, and `indices` are a vector.
+      mode, fill_value: as for `take`.
+      wrap_negative_indices: whether negative indices count from the end; by default in all modes but
+        "promise_in_bounds".
+
+    Returns:
+      an array of the dtype of `arr`, with the size of `indices` along `axis`.
+
+    Raises:
+      ValueError: for ranks that differ and shapes that do not broadcast.
+      TypeError: for indices that are no integers.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -314,10 +377,22 @@ def _no_inplace(name: str, inplace: bool) -> None:
 
 @api_boundary
 def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True) -> Array:
-    """A copy of `a` with values `v` (repeated as needed) at the flat indices `ind`.
+    """A copy of an array with other values at flat indices. Which one of several at one index stays is not defined.
 
-    `mode` is what an index out of bounds means: dropped (None), "clip" or "wrap". `inplace=False` has to
-    be given, for arrays do not change: raises ValueError otherwise.
+    Args:
+      a: an array.
+      ind: integers, in row order; negative ones count from the end. Booleans are taken as 0 and 1.
+      v: values, repeated or cut off to the number of the indices, and converted to the dtype of `a`.
+      mode: what an index out of bounds means: nothing (None), the nearest place ("clip"), or itself modulo the
+        size ("wrap").
+      inplace: must be False, since arrays do not change.
+
+    Returns:
+      an array of the shape and dtype of `a`.
+
+    Raises:
+      ValueError: unless `inplace=False` is given, and for another mode.
+      TypeError: for indices that are no integers.
     """
     from .updates import scatter
 
@@ -353,9 +428,19 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
 
 @api_boundary
 def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
-    """A copy of `arr` with values `vals`, one after the other, where `mask` is nonzero.
+    """A copy of an array with other values, one after the other, where a mask is nonzero.
 
-    `inplace=False` has to be given: raises ValueError otherwise, and for no values.
+    Args:
+      arr: an array.
+      mask: an array of as many elements.
+      vals: values, repeated as needed, and converted to the dtype of `arr`.
+      inplace: must be False, since arrays do not change.
+
+    Returns:
+      an array of the shape and dtype of `arr`.
+
+    Raises:
+      ValueError: unless `inplace=False` is given, for another number of elements, and for no values.
     """
     _no_inplace("place", inplace)
     data, mask, vals = (asarray(x) for x in arrays("place", arr, mask, vals))
@@ -377,9 +462,21 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
 @api_boundary
 def put_along_axis(arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None, inplace: bool = True, *,
                    mode: str | None = None) -> Array:
-    """A copy of `arr` with `values` at indices along one axis, the counterpart of `take_along_axis`.
+    """A copy of an array with other values at indices along one axis, the counterpart of `take_along_axis`.
 
-    `inplace=False` has to be given: raises ValueError otherwise.
+    Args:
+      arr: an array.
+      indices: integers of the same rank; sizes other than that of `axis` broadcast with those of `arr`.
+      values: what is put there: broadcast to the shape of `indices`.
+      axis: the axis; with None `arr` is taken in row order, and `indices` are a vector.
+      inplace: must be False, since arrays do not change.
+      mode: what an index out of bounds means, as for `Array.at`: it is dropped by default.
+
+    Returns:
+      an array of the shape and dtype of `arr`.
+
+    Raises:
+      ValueError: unless `inplace=False` is given, and for ranks that differ.
     """
     _no_inplace("put_along_axis", inplace)
     arr, indices, values = arrays("put_along_axis", arr, indices, values)
@@ -412,10 +509,20 @@ _put_along_axis = jit(named(_put_along_entry, "put_along_axis", ""), static_argn
 
 
 def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True) -> Array:
-    """A copy of `a` with `val` (a number, or values repeated as needed) on its main diagonal.
+    """A copy of an array with other values on its main diagonal.
 
-    `inplace=False` has to be given: raises ValueError otherwise, and for arrays that are no cubes of rank
-    above 2. Raises NotImplementedError for `wrap`.
+    Args:
+      a: a matrix, or an array of higher rank with axes of one size.
+      val: a number, or values that are repeated as needed.
+      wrap: not supported, False only.
+      inplace: must be False, since arrays do not change.
+
+    Returns:
+      an array of the shape and dtype of `a`.
+
+    Raises:
+      ValueError: for rank below 2, and for axes that differ above.
+      NotImplementedError: unless `inplace=False` is given, and for `wrap`.
     """
     from .updates import scatter
 

@@ -50,10 +50,21 @@ def operand(name: str, a: Any) -> Array:
 @api_boundary
 def reshape(a: ArrayLike, shape: ShapeLike, order: str = "C", *, copy: bool | None = None,
             out_sharding: ShardingLike | None = None) -> Array:
-    """The elements of `a`, in row order (or column order for "F"), in another shape.
+    """The elements of an array in another shape.
 
-    One size may be -1: it follows from the others. Raises TypeError where the sizes do not multiply
-    to the number of elements.
+    Args:
+      a: an array or number.
+      shape: the sizes; one may be -1, and follows from the others then.
+      order: "C" for row order, "F" for column order, both in reading and in writing.
+      copy: without effect.
+      out_sharding: sharding of the result.
+
+    Returns:
+      an array of shape `shape` and of the dtype of `a`.
+
+    Raises:
+      TypeError: where the sizes do not multiply to the number of elements.
+      ValueError: for another order.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -96,7 +107,18 @@ def _new_sizes(a: Any, shape: Any) -> tuple:
 
 @api_boundary
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: ShardingLike | None = None) -> Array:
-    """The elements of `a` as a vector, in row order (or column order for "F").
+    """The elements of an array as a vector.
+
+    Args:
+      a: an array or number.
+      order: "C" for row order, "F" for column order.
+      out_sharding: sharding of the result.
+
+    Returns:
+      a vector of the dtype of `a`.
+
+    Raises:
+      NotImplementedError: for the orders "K" and "A".
 
     Example:
       >>> import styrax.numpy as jnp
@@ -110,9 +132,17 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: ShardingLike | None =
 
 
 def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
-    """`a` with its axes in another order, reversed by default.
+    """An array with its axes in another order.
 
-    Raises TypeError or ValueError for `axes` that are no permutation.
+    Args:
+      a: an array or number.
+      axes: for each axis of the result the axis of `a`; by default they are reversed.
+
+    Returns:
+      an array of the elements of `a`.
+
+    Raises:
+      TypeError, ValueError: for `axes` that are no permutation.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -132,12 +162,30 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
 
 
 def permute_dims(a: ArrayLike, /, axes: tuple[int, ...]) -> Array:
-    """`a` with its axes in the order `axes`."""
+    """An array with its axes in another order.
+
+    Args:
+      a: an array or number.
+      axes: for each axis of the result the axis of `a`.
+
+    Returns:
+      an array of the elements of `a`.
+    """
     return transpose(a, axes)
 
 
 def matrix_transpose(x: ArrayLike, /) -> Array:
-    """`x` with its last two axes exchanged. Raises ValueError below rank 2."""
+    """An array with its last two axes exchanged; complex numbers are not conjugated.
+
+    Args:
+      x: an array of shape `[..., m, n]`.
+
+    Returns:
+      an array of shape `[..., n, m]`.
+
+    Raises:
+      ValueError: below rank 2.
+    """
     x = operand("matrix_transpose", x)
     if x.ndim < 2:
         raise ValueError(f"x must be at least two-dimensional for matrix_transpose; got ndim={x.ndim}")
@@ -146,7 +194,17 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
 
 @api_boundary
 def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
-    """`a` with two axes exchanged. Raises IndexError for one that `a` does not have.
+    """An array with two axes exchanged.
+
+    Args:
+      a: an array.
+      axis1, axis2: the axes; negative ones count from the end.
+
+    Returns:
+      an array of the elements of `a`.
+
+    Raises:
+      IndexError: for an axis that `a` does not have.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -163,9 +221,18 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
 
 @api_boundary
 def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
-    """`a` with the axes `source` (an int or several) moved to the places `destination`.
+    """An array with some axes moved; the others stay in their order.
 
-    Raises ValueError where they are not equally many, or given twice.
+    Args:
+      a: an array.
+      source: the axes to move, an int or several.
+      destination: their places in the result, as many.
+
+    Returns:
+      an array of the elements of `a`.
+
+    Raises:
+      ValueError: where these are not equally many, given twice, or out of range.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -184,7 +251,19 @@ def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Seque
 
 
 def _rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
-    """`a` with `axis` moved until it lies before `start`."""
+    """An array with one axis moved until it lies before another. `moveaxis` is simpler.
+
+    Args:
+      a: an array.
+      axis: the axis to move.
+      start: the axis that it is put before; `a.ndim` for the end.
+
+    Returns:
+      an array of the elements of `a`.
+
+    Raises:
+      ValueError: for an axis or a `start` out of range.
+    """
     a = operand("rollaxis", a)
     start = operator.index(start)
     if not -a.ndim <= start <= a.ndim:
@@ -199,9 +278,17 @@ rollaxis = jit(named(_rollaxis, "rollaxis"), static_argnames=("axis", "start"))
 
 @api_boundary
 def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
-    """`a` with new axes of size 1 at the places `axis` (an int or several) of the result.
+    """An array with new axes of size 1.
 
-    Raises ValueError for places out of range or given twice.
+    Args:
+      a: an array or number.
+      axis: their places in the result, an int or several.
+
+    Returns:
+      an array of the elements of `a`.
+
+    Raises:
+      ValueError: for places out of range or given twice.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -215,7 +302,17 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
 
 
 def squeeze(a: ArrayLike, axis: Axis = None) -> Array:
-    """`a` without axes of size 1: all of them, or those in `axis`. Raises ValueError for an axis of another size.
+    """An array without axes of size 1.
+
+    Args:
+      a: an array or number.
+      axis: the axes, an int or several; by default all of size 1.
+
+    Returns:
+      an array of the elements of `a`.
+
+    Raises:
+      ValueError: for an axis of another size, or out of range.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -276,7 +373,14 @@ def _flip(m: Any, axis: Any = None) -> Array:
 
 
 def flip(m: ArrayLike, axis: Axis = None) -> Array:
-    """`m` with its elements in reverse order along `axis` (an int, several, or None for all).
+    """An array with its elements in reverse order along some axes.
+
+    Args:
+      m: an array.
+      axis: an int, several, or None for all axes.
+
+    Returns:
+      an array of the shape and dtype of `m`.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -288,7 +392,17 @@ def flip(m: ArrayLike, axis: Axis = None) -> Array:
 
 
 def fliplr(m: ArrayLike) -> Array:
-    """`m` reversed along its second axis. Raises ValueError below rank 2."""
+    """An array reversed along its second axis.
+
+    Args:
+      m: an array of rank 2 at least.
+
+    Returns:
+      an array of the shape and dtype of `m`.
+
+    Raises:
+      ValueError: below rank 2.
+    """
     m = operand("fliplr", m)
     if m.ndim < 2:
         raise ValueError(f"fliplr requires at least 2-dimensional input, got ndim={m.ndim}")
@@ -296,12 +410,31 @@ def fliplr(m: ArrayLike) -> Array:
 
 
 def flipud(m: ArrayLike) -> Array:
-    """`m` reversed along its first axis."""
+    """An array reversed along its first axis.
+
+    Args:
+      m: an array of rank 1 at least.
+
+    Returns:
+      an array of the shape and dtype of `m`.
+    """
     return _flip(operand("flipud", m), 0)
 
 
 def _rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
-    """`m` turned by k right angles in the plane of two axes, from the first towards the second."""
+    """An array turned by right angles in the plane of two axes.
+
+    Args:
+      m: an array of rank 2 at least.
+      k: how many right angles; negative ones turn backwards.
+      axes: the plane: it is turned from the first towards the second.
+
+    Returns:
+      an array of the elements of `m`; the sizes of the two axes are exchanged for odd k.
+
+    Raises:
+      ValueError: below rank 2, and for axes that are the same.
+    """
     m = operand("rot90", m)
     if m.ndim < 2:
         raise ValueError(f"rot90 requires its first argument to have ndim at least two, but got first argument of "
@@ -353,9 +486,19 @@ def _roll_dynamic(a: Any, shift: Any, axis: tuple[int, ...]) -> Array:
 
 
 def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axis = None) -> Array:
-    """`a` with its elements moved by `shift` places along `axis`, around the end; in row order for None.
+    """An array with its elements moved along axes; those that leave one end come in at the other.
 
-    `shift` and `axis` may be several, and `shift` may be traced.
+    Args:
+      a: an array.
+      shift: how many places, towards higher indices; an int or one for each axis. It may be traced.
+      axis: an int, several (which may repeat), or None for the elements in row order.
+
+    Returns:
+      an array of the shape and dtype of `a`.
+
+    Raises:
+      ValueError: for a shift of rank above 1.
+      TypeError: for shifts that are no integers.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -383,7 +526,15 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axis = None) -> A
 
 @api_boundary
 def tile(A: ArrayLike, reps: ShapeLike) -> Array:
-    """`A` repeated as a whole along each axis. `reps` is one count or one per axis, the last ones first matched.
+    """An array repeated as a whole along each axis.
+
+    Args:
+      A: an array or number.
+      reps: one count or one per axis. Where there are fewer counts than axes, the last axes get them; where there are
+        more, `A` gets new axes in front.
+
+    Returns:
+      an array of the dtype of `A`, its sizes multiplied by the counts.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -406,10 +557,22 @@ def tile(A: ArrayLike, reps: ShapeLike) -> Array:
 @api_boundary
 def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_repeat_length: int | None = None,
            out_sharding: ShardingLike | None = None) -> Array:
-    """Every element (or slice along `axis`) repeated, `repeats` times or as often as its entry there says.
+    """Every element (or slice along an axis) of an array repeated.
 
-    Under `jit` counts that are traced need `total_repeat_length`: the length of the result, which is
-    cut off or filled up with the last element. Raises ConcretizationTypeError without it.
+    Args:
+      a: an array or number.
+      repeats: how often, a number or one for each.
+      axis: the axis, or None for the elements in row order.
+      total_repeat_length: the length of the result: needed where `repeats` is traced. It is cut off, or filled up with
+        the last element.
+      out_sharding: sharding of the result.
+
+    Returns:
+      an array of the dtype of `a`, of its shape but for `axis`, or a vector.
+
+    Raises:
+      ValueError: for a number of counts other than that of the slices.
+      ConcretizationTypeError: for traced counts without `total_repeat_length`.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -466,7 +629,18 @@ def _repeat_each(a: Any, repeats: Any, axis: int, total: int) -> Array:
 
 
 def _resize(a: ArrayLike, new_shape: Shape) -> Array:
-    """The elements of `a` in row order, repeated as needed, in a shape. Raises ValueError for negative sizes."""
+    """The elements of an array in row order, repeated or cut off as needed, in another shape.
+
+    Args:
+      a: an array or number.
+      new_shape: the shape.
+
+    Returns:
+      an array of that shape and the dtype of `a`; zeros where `a` is empty.
+
+    Raises:
+      ValueError: for negative sizes.
+    """
     a = ravel(operand("resize", a))
     new = canonical_shape(new_shape)
     if any(d < 0 for d in new):
@@ -484,7 +658,19 @@ resize = jit(named(_resize, "resize"), static_argnames=("new_shape",))
 
 # -- diagonals -----------------------------------------------------------------------------------
 def _diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-    """The diagonals in the planes of two axes, as the last axis. Raises ValueError below rank 2."""
+    """The diagonals in the planes of two axes.
+
+    Args:
+      a: an array of rank 2 at least.
+      offset: how many places the diagonal lies above the main one, or below it if negative.
+      axis1, axis2: the axes of rows and columns.
+
+    Returns:
+      an array of the other axes of `a`, then the diagonals.
+
+    Raises:
+      ValueError: below rank 2.
+    """
     from .indexing import gather_elements
 
     a = operand("diagonal", a)
@@ -507,7 +693,20 @@ diagonal = jit(named(_diagonal, "diagonal"), static_argnames=("offset", "axis1",
 
 def _trace(a: ArrayLike, offset: int | ArrayLike = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None,
            out: None = None) -> Array:
-    """The sum of the diagonal in the planes of two axes. Raises ValueError below rank 2.
+    """The sums of the diagonals in the planes of two axes.
+
+    Args:
+      a: an array of rank 2 at least.
+      offset: how many places the diagonal lies above the main one, or below it if negative. It may be traced.
+      axis1, axis2: the axes of rows and columns.
+      dtype: dtype of the sum; by default that of `a`, with booleans and small integers widened as in `sum`.
+      out: not supported, None only.
+
+    Returns:
+      an array of the other axes of `a`.
+
+    Raises:
+      ValueError: below rank 2.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -535,7 +734,18 @@ trace = jit(named(_trace, "trace"), static_argnames=("axis1", "axis2", "dtype"))
 
 
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
-    """The slices of `x` along an axis, as a tuple. Raises ValueError for scalars."""
+    """The slices of an array along an axis.
+
+    Args:
+      x: an array of rank 1 at least.
+      axis: the axis.
+
+    Returns:
+      a tuple of arrays without that axis.
+
+    Raises:
+      ValueError: for scalars.
+    """
     x = operand("unstack", x)
     if x.ndim == 0:
         raise ValueError("Unstack requires arrays with rank > 0, however a scalar array was passed.")

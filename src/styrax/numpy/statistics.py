@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -221,36 +222,9 @@ def _check_options(name: str, overwrite_input: bool, out: Any) -> None:
         raise ValueError(f"jax.numpy.{name} does not support overwrite_input=True or out != None")
 
 
-_DOC = """The {}-quantiles of the elements along `axis`{}.
+def _of_quantiles(name: str, skip_nan: bool) -> Callable[..., Array]:
+    """What `quantile` and `nanquantile` run."""
 
-    Args:
-      q: a number or vector between 0 and {}.
-      axis: an int, several, or None for all.
-      method: how a quantile between two elements is found: "linear", "lower", "higher", "midpoint",
-        "nearest" or "inverted_cdf".
-      keepdims: whether reduced axes stay, with size 1.
-      weights: of the elements, for "inverted_cdf".
-
-    The quantiles of a vector q run along a new first axis. Raises ValueError for complex numbers and
-    unknown methods.
-    """
-
-
-class Quantile(Protocol):
-    """`quantile` and its kin."""
-
-    def __call__(self, a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
-                 method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None) -> Array: ...
-
-
-class Median(Protocol):
-    """`median` and `nanmedian`."""
-
-    def __call__(self, a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
-                 keepdims: bool = False) -> Array: ...
-
-
-def _quantile_function(name: str, skip_nan: bool, scale: int) -> Quantile:
     def traced(a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
                method: str = "linear", keepdims: bool = False, *, weights: Any = None) -> Any:
         _check_options(name, overwrite_input, out)
@@ -259,76 +233,149 @@ def _quantile_function(name: str, skip_nan: bool, scale: int) -> Quantile:
 
     compiled = jit(named(traced, name, ""), static_argnames=("axis", "overwrite_input", "method", "keepdims"))
 
-    def function(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
-                 method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None) -> Array:
+    def function(a: Any, q: Any, axis: Any, out: Any, overwrite_input: bool, method: str, keepdims: bool,
+                 weights: Any) -> Array:
         check_arraylike(name, a, q)
         a, q = unwrap(a), unwrap(q)
         # A number becomes a constant here, not a traced weak one.
         q = convert(q, to_inexact(dtype_of(q))) if not is_array(q) else q
         return compiled(a, q, static_axis(axis), out, overwrite_input, method, keepdims, weights=weights)
 
-    return named(function, name, _DOC.format("q" if scale == 1 else "q/100", ", NaN left out" if skip_nan else
-                                              "; NaN where there is one", scale))
+    return function
 
 
-quantile = _quantile_function("quantile", False, 1)
-nanquantile = _quantile_function("nanquantile", True, 1)
+_quantiles, _nanquantiles = _of_quantiles("quantile", False), _of_quantiles("nanquantile", True)
 
 
-def _percentile(name: str, inner: Quantile) -> Quantile:
-    def function(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
-                 method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None) -> Array:
-        check_arraylike(name, a, q)
-        (q,) = promote_dtypes_inexact(unwrap(q))
-        level = divide(q, 100) if is_array(q) else np.asarray(q, dtype_of(q)) / np.asarray(100, dtype_of(q))
-        return inner(a, level, axis=axis, out=out, overwrite_input=overwrite_input, method=method, keepdims=keepdims,
-                     weights=weights)
+def quantile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
+             method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None) -> Array:
+    """The q-quantiles of the elements along `axis`; NaN where there is one.
 
-    return named(function, name, _DOC.format("q/100", ", NaN left out" if name.startswith("nan") else
-                                              "; NaN where there is one", 100))
+    Args:
+      a: an array of a real dtype; integers are taken as floats.
+      q: a number or vector between 0 and 1; numbers beyond count as the nearest of these.
+      axis: an int, a tuple of ints, or None for all axes.
+      out, overwrite_input: not supported, None and False only.
+      method: how a quantile between two elements is found: in proportion to their distances ("linear"), as one of
+        them ("lower", "higher", "nearest", "inverted_cdf") or as their mean ("midpoint").
+      keepdims: whether reduced axes stay, with size 1.
+      weights: of the elements, with "inverted_cdf", of the shape of `a` or of that along `axis`.
+
+    Returns:
+      floats of the shape of `a` without the reduced axes; the quantiles of a vector q run along a new first axis.
+
+    Raises:
+      ValueError: for complex numbers, unknown methods, and q of rank above 1.
+    """
+    return _quantiles(a, q, axis, out, overwrite_input, method, keepdims, weights)
 
 
-nanpercentile = _percentile("nanpercentile", nanquantile)
-_percentile_of = _percentile("percentile", quantile)
+def nanquantile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
+                method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None) -> Array:
+    """The q-quantiles of the elements along `axis` that are not NaN; NaN where all are.
+
+    Args:
+      a, q, axis, out, overwrite_input, method, keepdims, weights: as for `quantile`.
+
+    Returns:
+      what `quantile` gives.
+    """
+    return _nanquantiles(a, q, axis, out, overwrite_input, method, keepdims, weights)
+
+
+def _hundredths(name: str, a: Any, q: Any) -> Any:
+    """Percentages as levels of quantiles."""
+    check_arraylike(name, a, q)
+    (q,) = promote_dtypes_inexact(unwrap(q))
+    return divide(q, 100) if is_array(q) else np.asarray(q, dtype_of(q)) / np.asarray(100, dtype_of(q))
 
 
 def percentile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
                method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
                out_sharding: ShardingLike | None = None) -> Array:
-    return _percentile_of(a, q, axis, out, overwrite_input, method, keepdims, weights=weights)
+    """The q-th percentiles of the elements along `axis`, q/100-quantiles; NaN where there is one.
+
+    Args:
+      a, axis, out, overwrite_input, method, keepdims, weights: as for `quantile`.
+      q: a number or vector between 0 and 100.
+      out_sharding: sharding of the result.
+
+    Returns:
+      what `quantile` gives.
+    """
+    return quantile(a, _hundredths("percentile", a, q), axis, out, overwrite_input, method, keepdims, weights=weights)
 
 
-percentile.__doc__ = _percentile_of.__doc__
+def nanpercentile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
+                  method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None) -> Array:
+    """The q-th percentiles of the elements along `axis` that are not NaN; NaN where all are.
+
+    Args:
+      a, axis, out, overwrite_input, method, keepdims, weights: as for `quantile`.
+      q: a number or vector between 0 and 100.
+
+    Returns:
+      what `quantile` gives.
+    """
+    level = _hundredths("nanpercentile", a, q)
+    return nanquantile(a, level, axis, out, overwrite_input, method, keepdims, weights=weights)
 
 
-def _median_function(name: str, inner: Quantile) -> Median:
-    def function(a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
-                 keepdims: bool = False) -> Array:
-        check_arraylike(name, a)
-        return inner(a, 0.5, axis=axis, out=out, overwrite_input=overwrite_input, keepdims=keepdims, method="midpoint")
+def _median(a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
+            keepdims: bool = False) -> Array:
+    """The median of the elements along `axis`: the middle one, or the mean of two; NaN where there is one.
 
-    return jit(named(function, name, f"The median of the elements along `axis`"
-                                      f"{', NaN left out' if 'nan' in name else '; NaN where there is one'}. "
-                                      "Arguments as for `quantile`."),
-               static_argnames=("axis", "overwrite_input", "keepdims"))
+    Args:
+      a, axis, out, overwrite_input, keepdims: as for `quantile`.
+
+    Returns:
+      floats of the shape of `a` without the reduced axes.
+    """
+    check_arraylike("median", a)
+    return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 
 
-median = _median_function("median", quantile)
-nanmedian = _median_function("nanmedian", nanquantile)
+def _nanmedian(a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
+               keepdims: bool = False) -> Array:
+    """The median of the elements along `axis` that are not NaN; NaN where all are.
+
+    Args:
+      a, axis, out, overwrite_input, keepdims: as for `quantile`.
+
+    Returns:
+      floats of the shape of `a` without the reduced axes.
+    """
+    check_arraylike("nanmedian", a)
+    return nanquantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
+
+
+median = jit(named(_median, "median"), static_argnames=("axis", "overwrite_input", "keepdims"))
+nanmedian = jit(named(_nanmedian, "nanmedian"), static_argnames=("axis", "overwrite_input", "keepdims"))
 
 
 # -- covariance ------------------------------------------------------------------------------------------
 def _cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
          fweights: ArrayLike | None = None, aweights: ArrayLike | None = None, dtype: DTypeLike | None = None) -> Array:
-    """The covariances of variables, in rows of `m` (and `y`) or in columns with `rowvar=False`.
+    """The covariances of variables.
 
     Args:
-      bias: whether to divide by the number of samples n instead of n - 1.
+      m: observations: a vector, or a matrix with a variable in each row. Integers are taken as floats.
+      y: more variables, of the same form.
+      rowvar: False for variables in the columns.
+      bias: whether to divide by the number of observations n instead of n - 1.
       ddof: divide by n - ddof.
-      fweights: how often each sample counts, integers.
-      aweights: weights of the samples.
+      fweights: how often each observation counts, integers.
+      aweights: weights of the observations. The divisor is w - ddof · Σ w·aweights / w, where w adds up both weights'
+        products.
+      dtype: float or complex dtype of the result.
 
-    Raises ValueError for ranks above 2, RuntimeError or TypeError for weights that do not fit.
+    Returns:
+      a symmetric (for complex numbers Hermitian) matrix, or a scalar for one variable.
+
+    Raises:
+      ValueError: for ranks above 2, and a `dtype` of integers.
+      RuntimeError: for weights of another shape.
+      TypeError: for `fweights` that are no integers.
     """
     kind = None if dtype is None else user_dtype(dtype, "cov")
     if kind is not None and not dtypes.issubdtype(kind, np.inexact):
@@ -398,7 +445,15 @@ cov = jit(named(_cov, "cov"), static_argnames=("rowvar", "bias", "ddof", "dtype"
 
 
 def _corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None) -> Array:
-    """The correlation coefficients of variables. Arguments as for `cov`."""
+    """Pearson's correlation coefficients of variables: their covariances by the product of their deviations.
+
+    Args:
+      x, y, rowvar, dtype: as for `cov`, where `x` is `m`.
+
+    Returns:
+      a matrix with elements in [-1, 1] (for complex numbers both parts), 1 on its diagonal, or a scalar for one
+      variable; NaN for variables that are constant.
+    """
     check_arraylike("corrcoef", x)
     c = cov(x, y, rowvar, dtype=dtype)
     if len(c.shape) == 0:

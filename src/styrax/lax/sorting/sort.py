@@ -489,7 +489,18 @@ def approx_max_k(operand: ArrayLike, k: int, reduction_dimension: int = -1, reca
 
 def approx_min_k(operand: ArrayLike, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
                  reduction_input_size_override: int = -1, aggregate_to_topk: bool = True) -> tuple[Array, Array]:
-    """About the `k` smallest elements along a dimension. See `approx_max_k`."""
+    """About the `k` smallest elements along a dimension, and where they stand.
+
+    Args:
+      operand, k, reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk: as for
+        `approx_max_k`.
+
+    Returns:
+      values, rising, and int32 indices along the dimension.
+
+    Raises:
+      ValueError: for other dtypes and for `k` out of range.
+    """
     return tuple(approx_top_k_p.bind(
         operand, k=int(k), reduction_dimension=reduction_dimension, recall_target=recall_target, is_max_k=False,
         reduction_input_size_override=reduction_input_size_override, aggregate_to_topk=aggregate_to_topk))
