@@ -27,6 +27,7 @@ from .accumulations import (
     nansum,
     nanvar,
 )
+from .arrangements import flip, fliplr, flipud, repeat, resize, roll, rot90, tile
 from .binary import (
     arctan2,
     atan2,
@@ -200,6 +201,7 @@ from .dtype_names import (
 )
 from .einsum import einsum, einsum_path
 from .float_tests import isfinite, isinf, isnan, isneginf, isposinf, signbit
+from .moments import average, mean, std, var
 from .positions import argwhere, compress, extract, flatnonzero, nonzero, ravel_multi_index, unravel_index
 from .reductions import (
     all,
@@ -208,18 +210,15 @@ from .reductions import (
     any,
     argmax,
     argmin,
-    average,
     count_nonzero,
     max,
-    mean,
     min,
     minmax,
     prod,
     ptp,
-    std,
     sum,
-    var,
 )
+from .rounding import around, ceil, floor, frexp, modf, rint, round, trunc
 from .selection import (
     choose,
     fill_diagonal,
@@ -238,22 +237,14 @@ from .shaping import (
     atleast_3d,
     diagonal,
     expand_dims,
-    flip,
-    fliplr,
-    flipud,
     matrix_transpose,
     moveaxis,
     permute_dims,
     ravel,
-    repeat,
     reshape,
-    resize,
-    roll,
     rollaxis,
-    rot90,
     squeeze,
     swapaxes,
-    tile,
     trace,
     transpose,
     unstack,
@@ -298,7 +289,6 @@ from .ufuncs import (
     arcsinh,
     arctan,
     arctanh,
-    around,
     asin,
     asinh,
     atan,
@@ -307,7 +297,6 @@ from .ufuncs import (
     bitwise_invert,
     bitwise_not,
     cbrt,
-    ceil,
     cos,
     cosh,
     deg2rad,
@@ -316,8 +305,6 @@ from .ufuncs import (
     exp2,
     expm1,
     fabs,
-    floor,
-    frexp,
     i0,
     invert,
     log,
@@ -325,15 +312,12 @@ from .ufuncs import (
     log2,
     log10,
     logical_not,
-    modf,
     nan_to_num,
     ndim,
     positive,
     rad2deg,
     radians,
     reciprocal,
-    rint,
-    round,
     shape,
     sign,
     sin,
@@ -344,7 +328,6 @@ from .ufuncs import (
     square,
     tan,
     tanh,
-    trunc,
 )
 from .vectorization import apply_along_axis, apply_over_axes, vectorize
 

@@ -191,7 +191,7 @@ nanprod = _nan_fold("nanprod", prod_, 1)
 def _nanmean(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False,
              where: ArrayLike | None = None) -> Array:
     """The mean of the elements along `axis` that are not NaN. Arguments as for `mean`."""
-    from .reductions import mean
+    from .moments import mean
 
     (a,) = arrays("nanmean", a)
     _no_out("nanmean", out)
@@ -212,7 +212,7 @@ def _nanvar(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out
     """The variance of the elements along `axis` that are not NaN. Arguments as for `var`."""
     (a,) = arrays("nanvar", a)
     _no_out("nanvar", out)
-    from .reductions import _var_dtypes
+    from .moments import _var_dtypes
 
     compute, result = _var_dtypes(dtype_of(a), dtype)
     a = convert(a, compute)

@@ -255,7 +255,7 @@ def _roots_no_zeros(p: Any) -> Any:
 @jit
 def _roots_with_zeros(p: Any, count: Any) -> Any:
     # Leading zeros make the matrix singular: they are moved to the end, and their roots become NaN.
-    from .shaping import roll
+    from .arrangements import roll
 
     size = p.shape[0]
     p = roll(p, lax.neg(count))

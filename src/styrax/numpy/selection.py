@@ -406,7 +406,7 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
     if not dtypes.issubdtype(ind.dtype, np.integer):
         raise TypeError(f"Indexer must have integer or boolean type, got indexer with type {ind.dtype.name}")
     if v.shape[0] < ind.shape[0]:
-        from .shaping import resize
+        from .arrangements import resize
 
         v = resize(v, ind.shape)
     else:
@@ -451,7 +451,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
         raise ValueError("vals must have nonzero size")
     if data.size == 0:
         return data
-    from .shaping import resize
+    from .arrangements import resize
     from .updates import scatter
 
     at = nonzero(ravel(mask), size=mask.size, fill_value=data.size)[0]
@@ -538,7 +538,7 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
     n = min(a.shape)
     if val.ndim:
         flat = ravel(val)
-        from .shaping import tile
+        from .arrangements import tile
 
         val = lax.slice(tile(flat, -(-n // flat.shape[0])), (0,), (n,))
     i = lax.iota(default_int(), n)

@@ -24,6 +24,7 @@ from .conversion import asarray
 from .dot_products import dot
 from .float_tests import isnan
 from .indexing import gather_elements
+from .moments import average
 from .promotion import (
     arrays,
     axis_indices,
@@ -40,7 +41,6 @@ from .promotion import (
     user_dtype,
 )
 from .reductions import any as any_
-from .reductions import average
 from .reductions import sum as sum_
 from .shaping import atleast_2d, diagonal, moveaxis
 
