@@ -129,7 +129,7 @@ def piecewise(x: ArrayLike, condlist: Array | Sequence[ArrayLike],
       condlist: conditions, arrays of the shape of `x` (or numbers).
       funclist: for each condition a function of an array, or a constant. One more stands for where none holds; that
         is 0 by default.
-      args, kw: further arguments of the functions.
+      *args, **kw: further arguments of the functions.
 
     Returns:
       an array of the shape and dtype of `x`: what functions give is converted.

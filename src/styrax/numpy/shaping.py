@@ -358,7 +358,7 @@ def _atleast(name: str, rank: int, shape: Callable[[int], tuple[int, ...]], how:
 _ATLEAST = """Each argument as an array of rank {} at least: {}.
 
     Args:
-      arys: arrays or numbers.
+      *arys: arrays or numbers.
 
     Returns:
       an array for one argument, a list for several.

@@ -240,12 +240,11 @@ def negative_elements(x: Any, /) -> Any:
     """-x, elementwise. Unsigned integers wrap around.
 
     Args:
-      x: an array or number.
-      args: `x`, where the function is called as a `ufunc`.
-      out, where: not supported there, None only.
+      *args: x, an array or number.
+      out, where: have to be None.
 
     Returns:
-      an array of the shape and dtype of `x`.
+      an array of the shape and dtype of x.
 
     Raises:
       TypeError: for booleans.

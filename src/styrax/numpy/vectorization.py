@@ -189,7 +189,7 @@ def apply_along_axis(func1d: Callable[..., PyTree], axis: int, arr: ArrayLike, *
       func1d: a function of a vector (and further arguments) with an array of any rank as result.
       axis: the axis of the vectors, whose place the axes of a result take.
       arr: an array.
-      args, kwargs: further arguments of the function.
+      *args, **kwargs: further arguments of the function.
 
     Returns:
       an array of the shape of `arr` with that of a result in place of `axis`.

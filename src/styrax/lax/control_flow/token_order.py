@@ -34,7 +34,7 @@ def after_all(*operands: Any) -> Any:
     """A token that other tokens precede.
 
     Args:
-      operands: tokens.
+      *operands: tokens.
 
     Returns:
       a token.

@@ -465,7 +465,7 @@ def dot(lhs: ArrayLike, rhs: ArrayLike, *args: Object, dimension_numbers: DotDim
 
     Args:
       lhs, rhs: arrays of one or two dimensions (of any number with `dimension_numbers`).
-      args: `precision` and `preferred_element_type` in the older order.
+      *args: `precision` and `preferred_element_type` in the older order.
       dimension_numbers: as for `dot_general`.
       precision: how exactly an accelerator computes.
       preferred_element_type: dtype of the result and of the sums.

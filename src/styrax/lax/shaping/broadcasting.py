@@ -183,7 +183,7 @@ def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
     """The shape of arrays of the given shapes broadcast together, by NumPy's rules.
 
     Args:
-      shapes: any number of shapes.
+      *shapes: any number of shapes.
 
     Returns:
       the shape; `()` for none.
