@@ -143,6 +143,7 @@ def _roll_dynamic(a: Any, shift: Any, axis: tuple[int, ...]) -> Array:
 
     shifts = lax.broadcast_shapes(shape_of(shift), (len(axis),))
     shift = spread(shift, shifts)
+    shift = convert(shift, default_int())  # a dtype that holds the sizes
     for n, i in enumerate(axis if shifts == (len(axis),) else axis * shifts[0]):
         i = axis_index(i, a.ndim)
         size = a.shape[i]
@@ -159,7 +160,8 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axis = None) -> A
 
     Args:
       a: an array.
-      shift: how many places, towards higher indices; an int or one for each axis. It may be traced.
+      shift: how many places, towards higher indices; an int or one for each axis. It may be traced; fractions are cut
+        off.
       axis: an int, several (which may repeat), or None for the elements in row order.
 
     Returns:
@@ -167,7 +169,6 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axis = None) -> A
 
     Raises:
       ValueError: for a shift of rank above 1.
-      TypeError: for shifts that are no integers.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -187,10 +188,7 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axis = None) -> A
         if shifts.ndim > 1:
             raise ValueError("shift must be a scalar or 1-dimensional")
         return _roll_dynamic(a, shifts, axes)
-    steps = np.asarray(concrete)
-    if steps.dtype.kind not in "iub":
-        raise TypeError(f"roll requires integer shifts, got {shift!r}")
-    return _roll_static(a, tuple(int(s) for s in np.atleast_1d(steps)), axes)
+    return _roll_static(a, tuple(int(s.real) for s in np.atleast_1d(np.asarray(concrete))), axes)
 
 
 @api_boundary

@@ -136,7 +136,7 @@ def var(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: No
 
     Args:
       a, axis, out, keepdims, where: as for `sum`.
-      dtype: dtype of the result; by default the real one of `a`, with integers and booleans taken as floats.
+      dtype: float dtype of the result; by default the real one of `a`, with integers and booleans taken as floats.
       ddof: the sum of squares is divided by the number of elements n less this.
       mean: the mean, where it is known, with reduced axes kept.
       correction: the array API's name for `ddof`.

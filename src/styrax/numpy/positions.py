@@ -19,7 +19,7 @@ from styrax.core.types.typing import ArrayLike, DTypeLike, Shape
 from .broadcasting import choose_elements, truth
 from .clipping import clip
 from .conversion import asarray
-from .promotion import arrays, axis_index, check_arraylike, convert, default_int, shape_of, unwrap
+from .promotion import arrays, axis_index, check_arraylike, convert, default_int, shape_of, unwrap, user_dtype
 from .shaping import operand, ravel
 
 
@@ -79,8 +79,8 @@ def nonzero(a: ArrayLike, *, size: int | None = None,
 
     out = tuple(remainder(floor_divide(flat_indices, stride), n) for stride, n in zip(strides, shape))
     if fill_value is not None:
-        fill = fill_value if np.ndim(fill_value) or isinstance(fill_value, tuple) else (fill_value,) * len(shape)  # type: ignore[arg-type]
-        if any(shape_of(f) != () for f in fill):  # type: ignore[union-attr]
+        fill = fill_value if isinstance(fill_value, tuple) else (fill_value,) * len(shape)
+        if len(fill) != len(shape) or any(np.ndim(f) for f in fill):  # type: ignore[arg-type]
             raise ValueError(f"fill_value must be a scalar or a tuple of length {len(shape)}; got {fill_value}")
         missing = lax.ge(lax.iota(np.dtype(np.int32), size), convert(sum_(flat), np.dtype(np.int32)))
         out = tuple(choose_elements(missing, f, entry) for f, entry in zip(fill, out))  # type: ignore[arg-type]
@@ -153,7 +153,7 @@ def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *, siz
       condition: a vector. One that is shorter than the axis selects nothing beyond its end.
       a: an array.
       axis: the axis of the slices, or None for the elements in row order.
-      size: how many slices are given, from 1 to all: needed where `condition` is traced. Superfluous ones are cut off.
+      size: how many slices are given, up to all: needed where `condition` is traced. Superfluous ones are cut off.
       fill_value: what missing ones are filled up with.
       out: not supported, None only.
 
@@ -186,8 +186,8 @@ def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *, siz
         from .indexing import gather_elements
 
         return gather_elements(a, (*[slice(None)] * axis, mask))
-    if not 0 < size <= a.shape[axis]:
-        raise ValueError("size must be positive and not greater than the size of the array axis; got "
+    if not 0 <= size <= a.shape[axis]:
+        raise ValueError("size must not be negative or greater than the size of the array axis; got "
                          f"size={size} for a.shape[axis]={a.shape[axis]}")
     column = tuple(-1 if i == axis else 1 for i in range(a.ndim))
     mask = lax.reshape(condition, tuple(a.shape[axis] if c == -1 else 1 for c in column))
@@ -247,14 +247,14 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mod
       mode: what an index out of bounds means: an error ("raise", for concrete indices only), itself modulo the
         size ("wrap") or the nearest one ("clip").
       order: "C" for row order, "F" for column order.
-      dtype: dtype of the result; by default the default integer.
+      dtype: integer dtype of the result; by default that to which the indices promote.
 
     Returns:
       an array of the broadcast shape.
 
     Raises:
-      ValueError: for indices out of bounds or of another dtype, for numbers of them other than that of `dims`, and for
-        other modes and orders.
+      ValueError: for indices out of bounds or of another dtype, for numbers of them other than that of `dims`, for a
+        `dtype` too narrow for `dims`, and for other modes and orders.
     """
     if len(multi_index) != len(dims):
         raise ValueError(f"len(multi_index)={len(multi_index)} != len(dims)={len(dims)}")
@@ -267,6 +267,15 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mod
                               "mode='raise'. Use mode='wrap' or mode='clip' instead.")
         if not dtypes.issubdtype(i.dtype, np.integer):
             raise ValueError(f"only int indices permitted, got dtype {i.dtype}")
+    kind = user_dtype(dtype, "ravel_multi_index") if dtype is not None else (
+        dtypes.result_type(*at) if at else default_int())
+    if not dtypes.issubdtype(kind, np.integer):
+        raise ValueError(f"{dtype=} is not an integer type.")
+    if math.prod(sizes) - 1 > dtypes.iinfo(kind).max:
+        raise ValueError(f"jnp.ravel_multi_index: dtype={kind} is not large enough to hold flat indices for "
+                         f"dims={sizes}. Use the dtype argument to ask for a wider one.")
+    # Bounds may be too large for the dtype of an index.
+    at = [convert(i, dtypes.promote_types(i.dtype, kind)) for i in at]
     if mode == "raise":
         if any(np.any((np.asarray(i) < 0) | (np.asarray(i) >= d)) for i, d in zip(at, sizes)):
             raise ValueError("invalid entry in coordinates array")
@@ -286,8 +295,7 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mod
         raise ValueError(f"invalid order={order!r}. Expected 'C' or 'F'")
     from .binary import add, multiply
 
-    kind = default_int() if dtype is None else dtype
     out: Any = asarray(np.zeros((), kind))
     for i, stride in zip(at, strides):
-        out = add(out, multiply(i, int(stride)))
+        out = add(out, multiply(convert(i, kind), int(stride)))
     return out

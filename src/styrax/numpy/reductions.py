@@ -86,7 +86,7 @@ def _reduce(name: str, a: Any, primitive: Callable[..., Any], identity: Any, axi
     result = have if dtype is None else user_dtype(dtype, name)
     if to_bool:
         result = _BOOL
-    elif dtype is None and promote:
+    elif dtype is None and (promote or have == _BOOL and name in _LOGICAL):
         result = _sum_dtype(have)
     compute = np.dtype(np.float32) if widen and result in _HALF else result
     a = convert(a, compute)
@@ -159,13 +159,13 @@ def sum(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: No
     Args:
       a: an array or number.
       axis: an int, a tuple of ints, or None for all axes. A tuple may hold names of mapped axes, too.
-      dtype: dtype of the sum; by default that of `a`, with booleans and small integers widened.
+      dtype: dtype of the sum; by default that of `a`, with booleans and small integers widened. With bool it is an or.
       out: not supported, None only.
       keepdims: whether reduced axes stay, with size 1.
       initial: a number to start from.
       where: booleans that broadcast with `a`; elements where they are False are left out.
-      promote_integers: whether booleans and integers narrower than the default one are added up in it (unsigned
-        ones in the unsigned dtype of its width). Otherwise they wrap around, and the sum of booleans is their or.
+      promote_integers: whether integers narrower than the default one are added up in it, as booleans are always
+        (unsigned ones in the unsigned dtype of its width). Otherwise they wrap around.
 
     Returns:
       an array of the shape of `a` without the reduced axes.
@@ -193,8 +193,7 @@ def prod(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: N
     """The product of the elements along `axis`; 1 for an empty one. Floats of 16 bits are multiplied in float32.
 
     Args:
-      a, axis, dtype, out, keepdims, initial, where, promote_integers: as for `sum`; without promotion the
-        product of booleans is their and.
+      a, axis, dtype, out, keepdims, initial, where, promote_integers: as for `sum`.
 
     Returns:
       an array of the shape of `a` without the reduced axes.
@@ -428,7 +427,7 @@ def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
     """The index of the largest element along `axis`: the first of several. NaN counts as the largest.
 
     Args:
-      a: an array or number.
+      a: an array or number of a real dtype.
       axis: an int, or None for the index among all elements in row order.
       out: not supported, None only.
       keepdims: whether reduced axes stay, with size 1.
@@ -452,7 +451,7 @@ def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
     """The index of the smallest element along `axis`: the first of several. NaN counts as the smallest.
 
     Args:
-      a: an array or number.
+      a: an array or number of a real dtype.
       axis: an int, or None for the index among all elements in row order.
       out: not supported, None only.
       keepdims: whether reduced axes stay, with size 1.

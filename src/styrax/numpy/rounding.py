@@ -98,7 +98,7 @@ def _round(x: Any, decimals: int) -> Any:
         kind, weak = typed(x)
         # 10**decimals overflows float16 early, so the scaling is done in float32.
         wide = np.dtype(np.float32) if kind == np.float16 else kind
-        factor = convert(float(10**decimals) if decimals > 0 else 10.0**decimals, wide, False)
+        factor = convert(float(10**decimals) if decimals > 0 else 10.0**decimals, wide, weak)
         scaled = lax.mul(convert(x, wide) if wide != kind else x, factor)
         out = lax.div(lax.round(scaled, lax.RoundingMethod.TO_NEAREST_EVEN), factor)
         return convert(out, kind) if wide != kind else out

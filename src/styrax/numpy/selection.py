@@ -36,6 +36,7 @@ from .promotion import (
     unwrap,
 )
 from .shaping import ravel
+from .vectorization import vectorize
 
 _BOOL = np.dtype(np.bool_)
 
@@ -62,7 +63,8 @@ def where(condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None 
       an array of the shape that all three broadcast to and the common dtype of `x` and `y`; or what `nonzero` gives.
 
     Raises:
-      ValueError: when only one of `x` and `y` is given, or a `size` or `fill_value` with them.
+      TypeError: when only one of `x` and `y` is given.
+      ValueError: for a `size` or `fill_value` with them.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -121,14 +123,13 @@ def piecewise(x: ArrayLike, condlist: Array | Sequence[ArrayLike],
               funclist: Sequence[ArrayLike | Callable[..., ArrayLike]], *args: Object, **kw: Object) -> Array:
     """The function of the last condition that holds, applied to each element of `x`.
 
-    Every function is called with the whole of `x`, and the results are chosen from, so that NaN in a derivative
-    spreads as in `where`.
+    NaN in the derivative of a function that is not chosen does not spread, unlike in `where`.
 
     Args:
       x: an array or number.
-      condlist: conditions, arrays of the shape of `x` (or numbers).
-      funclist: for each condition a function of an array, or a constant. One more stands for where none holds; that
-        is 0 by default.
+      condlist: conditions that broadcast with `x`, in a list or along a first axis.
+      funclist: for each condition a function of a number, which is mapped over `x`, or a number. One more stands for
+        where none holds; that is 0 by default.
       *args, **kw: further arguments of the functions.
 
     Returns:
@@ -139,14 +140,8 @@ def piecewise(x: ArrayLike, condlist: Array | Sequence[ArrayLike],
     """
     (x,) = arrays("piecewise", x)
     x = asarray(x)
-    condlist = [unwrap(c) for c in condlist] if isinstance(condlist, (list, tuple)) else unwrap(condlist)
-    if is_array(condlist) or isinstance(condlist, np.ndarray):
-        conditions = asarray(condlist)
-        conditions = conditions if conditions.ndim > x.ndim else lax.expand_dims(conditions, (0,))
-    elif isinstance(condlist, (list, tuple)) and condlist and not np.ndim(condlist[0]) and x.ndim:
-        conditions = lax.expand_dims(asarray(list(condlist)), (0,))
-    else:
-        conditions = asarray([asarray(c) for c in condlist])
+    many = isinstance(condlist, (list, tuple))
+    conditions = truth(asarray([asarray(unwrap(c)) for c in condlist] if many else unwrap(condlist)))
     count = conditions.shape[0]
     functions = list(funclist)
     if len(functions) == count:
@@ -156,13 +151,16 @@ def piecewise(x: ArrayLike, condlist: Array | Sequence[ArrayLike],
     else:
         raise ValueError(f"with {count} condition(s), either {count} or {count + 1} functions are expected; got "
                          f"{len(functions)}")
-    conditions = lax.concatenate([lax.full((1, *conditions.shape[1:]), False, _BOOL), truth(conditions)], 0)
+    conditions = lax.concatenate([lax.full((1, *conditions.shape[1:]), False, _BOOL), conditions], 0)
     from .accumulations import cumsum
 
     which = lax.argmax(cumsum(conditions, axis=0), 0, np.dtype(np.int32))
-    results = [convert(f(x, *args, **kw) if callable(f) else asarray(f), x.dtype) for f in functions]
-    which = spread(which, x.shape) if which.shape != x.shape else which
-    return lax.select_n(which, *(spread(r, x.shape) for r in results))
+    kind = x.dtype
+
+    def branch(f: Any) -> Callable[[Any], Any]:
+        return lambda x: convert(asarray(f(x, *args, **kw) if callable(f) else f), kind)
+
+    return vectorize(lambda i, x: lax.switch(i, [branch(f) for f in functions], x))(which, x)
 
 
 @api_boundary
@@ -205,7 +203,8 @@ def choose(a: ArrayLike, choices: Array | np.ndarray | Sequence[ArrayLike], out:
         a = clip(a, 0, count - 1)
     else:
         raise ValueError(f"mode={mode!r} not understood. Must be 'raise', 'wrap', or 'clip'")
-    a, *members = spread_all([a, *promote_dtypes(*members)])
+    kind, _ = dtypes.result_type(*members, return_weak_type_flag=True)
+    a, *members = spread_all([a, *(convert(m, kind) for m in members)])
     from .indexing import gather_elements
 
     stacked = lax.stack([asarray(c) for c in members], 0)
@@ -221,12 +220,12 @@ def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = 
 
     Args:
       a: an array.
-      indices: integers of any shape. Negative ones count from the end, except with "wrap" and "clip", where they
-        are out of bounds.
+      indices: integers of any shape. Negative ones count from the end, except with "clip", where they are out of
+        bounds.
       axis: the axis, or None for the elements in row order.
       out: not supported, None only.
-      mode: what an index out of bounds gives: `fill_value` ("fill", the default), the nearest element ("clip"), the
-        element at it modulo the size ("wrap"), or anything ("promise_in_bounds").
+      mode: what an index out of bounds gives: `fill_value` ("fill", the default), the nearest element ("clip"), or the
+        element at it modulo the size ("wrap").
       unique_indices, indices_are_sorted: promises that make it faster.
       fill_value: a number; by default NaN for floats, the lowest value of signed integers, the highest of unsigned
         ones, and True.
@@ -235,8 +234,8 @@ def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = 
       an array of the dtype of `a`, with the shape of `indices` in place of `axis`.
 
     Raises:
-      ValueError: for another mode.
-      TypeError: for indices that are no integers.
+      ValueError: for another mode, and for indices that are no integers.
+      IndexError: for an empty axis.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -248,7 +247,7 @@ def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = 
     check_arraylike("take", a, indices)
     if mode == "raise":
         raise NotImplementedError("The 'raise' mode to jnp.take is not supported.")
-    if mode not in (None, "fill", "clip", "wrap", "promise_in_bounds") and not isinstance(mode, lax.GatherScatterMode):
+    if mode not in (None, "fill", "clip", "wrap"):
         raise ValueError(f"Invalid mode '{mode}' for np.take")
     return _take(unwrap(a), unwrap(indices), None if axis is None else operator.index(axis), mode=mode,
                  unique_indices=unique_indices, indices_are_sorted=indices_are_sorted, fill_value=fill_value)
@@ -301,7 +300,7 @@ def _take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
       arr: an array.
       indices: integers of the same rank; sizes other than that of `axis` broadcast with those of `arr`.
       axis: the axis; with None `arr` is read in row order, and `indices` are a vector.
-      mode, fill_value: as for `take`.
+      mode, fill_value: as for `take`; also "promise_in_bounds", with which an index out of bounds gives anything.
       wrap_negative_indices: whether negative indices count from the end; by default in all modes but
         "promise_in_bounds".
 
@@ -381,7 +380,7 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
 
     Args:
       a: an array.
-      ind: integers, in row order; negative ones count from the end. Booleans are taken as 0 and 1.
+      ind: integers, in row order; negative ones count from the end, except with "clip". Booleans are 0 and 1.
       v: values, repeated or cut off to the number of the indices, and converted to the dtype of `a`.
       mode: what an index out of bounds means: nothing (None), the nearest place ("clip"), or itself modulo the
         size ("wrap").

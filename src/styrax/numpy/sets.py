@@ -54,7 +54,7 @@ def isin(element: ArrayLike, test_elements: ArrayLike, assume_unique: bool = Fal
       test_elements: an array, of any shape.
       assume_unique: without effect.
       invert: whether to tell instead that it does not occur.
-      method: "compare_all" (with every element), "binary_search", "sort", "concat_sort", or "auto".
+      method: "compare_all" (with every element), "binary_search", "sort", or "auto".
 
     Returns:
       booleans of the shape of `element`.
@@ -74,12 +74,10 @@ def _in1d(ar1: Any, ar2: Any, invert: bool, method: str, assume_unique: bool) ->
     a, b = (ravel(asarray(v)) for v in promote_dtypes(ar1, ar2))
     if not a.size or not b.size:
         return lax.full(a.shape, invert, np.dtype(np.bool_))
-    if method == "auto":
-        method = "compare_all"
-    if method not in ("compare_all", "binary_search", "sort", "concat_sort"):
+    if method not in ("compare_all", "binary_search", "sort", "auto"):
         raise ValueError(f"{method=} is not implemented; options are 'compare_all', 'binary_search', 'sort', and "
-                         "'concat_sort'")
-    if method == "compare_all":
+                         "'auto'")
+    if method in ("compare_all", "auto"):
         from .binary import equal, not_equal
 
         table = (not_equal if invert else equal)(lax.expand_dims(a, (1,)), lax.expand_dims(b, (0,)))

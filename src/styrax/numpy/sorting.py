@@ -367,7 +367,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str 
     Args:
       x: an array or number.
       bins: a vector of edges that rise or fall.
-      right: whether the upper edge (of falling ones: the lower) belongs to a bin, and not the other one.
+      right: whether the greater of its edges belongs to a bin instead of the smaller one.
       method: as for `searchsorted`.
 
     Returns:

@@ -15,7 +15,7 @@ from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, Axis, DTypeLike, ShardingLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
-from .binary import divide, multiply, subtract
+from .binary import divide, greater_equal, multiply, subtract
 from .broadcasting import choose_elements
 from .clipping import clip
 from .complex_parts import conj
@@ -34,7 +34,6 @@ from .promotion import (
     is_array,
     promote_args_inexact,
     promote_dtypes_inexact,
-    shape_of,
     static_axis,
     to_inexact,
     unwrap,
@@ -47,16 +46,20 @@ from .shaping import atleast_2d, diagonal, moveaxis
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
 
-def _quantile(a: Any, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: bool, weights: Any = None) -> Any:
-    if method not in _METHODS:
-        raise ValueError("method can only be 'linear', 'lower', 'higher', 'midpoint', 'nearest' or 'inverted_cdf'")
+def _operands(a: Any, q: Any) -> tuple[Array, Array]:
+    """Elements and levels as floats."""
     # Places are computed in the dtype of q: a small dtype of the elements could not count them.
     a, q = (asarray(promote_dtypes_inexact(v)[0]) for v in arrays("quantile", a, q))
     if dtypes.issubdtype(a.dtype, np.complexfloating):
         raise ValueError("quantile does not support complex input, as the operation is poorly defined.")
-    a, axis, keepshape = _one_axis(a, axis, keepdims)
     if q.ndim > 1:
         raise ValueError(f"q must be have rank <= 1, got shape {q.shape}")
+    return a, q
+
+
+def _quantile(a: Any, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: bool) -> Any:
+    a, q = _operands(a, q)
+    a, axis, keepshape = _one_axis(a, axis, keepdims)
     out = _between(method, *(_neighbours_of_numbers(a, q, axis, keepdims) if skip_nan else
                              _neighbours(a, q, axis, keepdims and keepshape is None)))
     if keepshape is not None:
@@ -148,8 +151,7 @@ def _between(method: str, low_value: Any, high_value: Any, low_weight: Any, high
         return high_value
     if method == "midpoint":
         return multiply(lax.add(low_value, high_value), 0.5)
-    half = 0.5 if method == "nearest" else 0
-    return choose_elements(lax.le(high_weight, convert(half, high_weight.dtype)), low_value, high_value)
+    return choose_elements(lax.le(high_weight, convert(0.5, high_weight.dtype)), low_value, high_value)
 
 
 def _clamped(x: Any, top: Any) -> Any:
@@ -169,51 +171,67 @@ def _rows(a: Any, i: Any, axis: int) -> Any:
                       mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS)
 
 
-def _weighted_quantile(a: Any, q: Any, axis: Any, keepdims: bool, weights: Any, skip_nan: bool) -> Any:
+def _inverted_cdf(a: Any, q: Any, axis: Any, keepdims: bool, weights: Any, skip_nan: bool) -> Any:
+    """The least elements up to which lies a share q of the weights (by default 1 each)."""
+    from styrax.transforms.api import vmap
+
     from .accumulations import cumsum
+    from .selection import take_along_axis
     from .sorting import argsort
 
-    a, q, weights = (asarray(v) for v in promote_dtypes_inexact(*arrays("quantile", a, q, weights)))
-    shape = a.shape
-    if axis is None:
-        a, weights, axis_ = lax.reshape(a, (a.size,)), lax.reshape(weights, (a.size,)), 0
-        kept_shape = (1,) * len(shape)
+    a, q = _operands(a, q)
+    if weights is None:
+        weights = lax.full_like(a, 1)
     else:
-        (axis_,) = axis_indices(axis, a.ndim)
-        kept_shape = tuple(1 if i == axis_ else d for i, d in enumerate(shape))
-        if weights.shape != shape:
-            weights = lax.broadcast_in_dim(
-                weights, shape, (axis_,) if weights.ndim == 1 else tuple(range(weights.ndim))
-            )
-    a, weights = moveaxis(a, axis_, -1), moveaxis(weights, axis_, -1)
+        (weights,) = arrays("quantile", weights)
+        if dtypes.issubdtype(dtype_of(weights), np.complexfloating):
+            raise ValueError("Weights cannot be complex types.")
+        a, weights = (asarray(v) for v in promote_dtypes_inexact(a, weights))
+        weights = _spread_weights(weights, a.shape, axis)
+    weights = _one_axis(weights, axis, False)[0]
+    a, at_axis, keepshape = _one_axis(a, axis, keepdims)
+    a, weights = moveaxis(a, at_axis, -1), moveaxis(weights, at_axis, -1)
+    unknown = any_(lax.bitwise_or(lax.ne(weights, weights), lax.lt(weights, lax.full_like(weights, 0))), axis=-1)
     if skip_nan:
         weights = choose_elements(isnan(a), 0, weights)
+    else:
+        unknown = lax.bitwise_or(unknown, any_(isnan(a), axis=-1))
     order = argsort(a, axis=-1)
-    from .selection import take_along_axis
-
-    a, weights = take_along_axis(a, order, -1), take_along_axis(weights, order, -1)
-    running = cumsum(weights, axis=-1)
-    share = divide(running, gather_elements(running, (..., slice(-1, None))))
+    a, running = take_along_axis(a, order, -1), cumsum(take_along_axis(weights, order, -1), axis=-1)
+    total = gather_elements(running, (..., slice(-1, None)))
 
     def one(level: Any) -> Any:
-        reached = lax.ge(share, level) if share.shape == shape_of(level) else lax.ge(
-            share, lax.broadcast_in_dim(level, share.shape, ()))
-        at = lax.argmax(reached, share.ndim - 1, np.dtype(np.int32))
-        value = lax.squeeze(take_along_axis(a, lax.expand_dims(at, (at.ndim,)), -1), (a.ndim - 1,))
-        if not skip_nan:
-            value = choose_elements(any_(isnan(a), axis=-1), np.nan, value)
-        return lax.reshape(value, kept_shape) if keepdims else value
+        reached = greater_equal(running, multiply(clip(level, 0, 1), total))
+        place = lax.argmax(reached, reached.ndim - 1, np.dtype(np.int32))
+        value = lax.squeeze(take_along_axis(a, lax.expand_dims(place, (place.ndim,)), -1), (a.ndim - 1,))
+        return choose_elements(unknown, np.nan, value)
 
-    if q.ndim == 0:
-        return one(q)
-    return lax.stack([one(gather_elements(q, k)) for k in range(q.shape[0])], 0)
+    out = vmap(one)(q) if q.ndim else one(q)
+    if keepshape is not None:
+        return lax.reshape(out, (*q.shape, *keepshape))
+    return lax.expand_dims(out, (q.ndim + at_axis,)) if keepdims else out
+
+
+def _spread_weights(weights: Any, shape: tuple, axis: Any) -> Any:
+    """Weights of the elements, or of those along the reduced axes, for an array of a shape."""
+    if weights.shape == shape:
+        return weights
+    if axis is None:
+        raise ValueError("Weights shape must match 'a' shape when axis is None.")
+    axes = axis_indices(axis, len(shape))
+    if weights.shape != tuple(shape[i] for i in axes):
+        raise ValueError(f"Weights shape {weights.shape} must match reduction axes {tuple(shape[i] for i in axes)}")
+    order = tuple(int(i) for i in np.argsort(axes))
+    return lax.broadcast_in_dim(lax.transpose(weights, order), shape, tuple(sorted(axes)))
 
 
 def _entry(a: Any, q: Any, axis: Any, method: str, keepdims: bool, weights: Any, skip_nan: bool) -> Any:
+    if method not in _METHODS:
+        raise ValueError("method can only be 'linear', 'lower', 'higher', 'midpoint', 'nearest' or 'inverted_cdf'")
+    if method == "inverted_cdf":
+        return _inverted_cdf(a, q, axis, keepdims, weights, skip_nan)
     if weights is not None:
-        if method != "inverted_cdf":
-            raise ValueError("Only method 'inverted_cdf' supports weights.")
-        return _weighted_quantile(a, q, axis, keepdims, weights, skip_nan)
+        raise NotImplementedError(f"{method} does not support weights. Only method 'inverted_cdf' supports weights.")
     return _quantile(a, q, axis, method, keepdims, skip_nan)
 
 
@@ -257,15 +275,18 @@ def quantile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, ov
       axis: an int, a tuple of ints, or None for all axes.
       out, overwrite_input: not supported, None and False only.
       method: how a quantile between two elements is found: in proportion to their distances ("linear"), as one of
-        them ("lower", "higher", "nearest", "inverted_cdf") or as their mean ("midpoint").
+        them ("lower", "higher", "nearest") or as their mean ("midpoint"); or, with "inverted_cdf", as the least
+        element up to which lies a share q of all.
       keepdims: whether reduced axes stay, with size 1.
-      weights: of the elements, with "inverted_cdf", of the shape of `a` or of that along `axis`.
+      weights: of the elements, with "inverted_cdf", of the shape of `a` or of that along `axis`; where one is negative
+        or NaN the result is NaN.
 
     Returns:
       floats of the shape of `a` without the reduced axes; the quantiles of a vector q run along a new first axis.
 
     Raises:
-      ValueError: for complex numbers, unknown methods, and q of rank above 1.
+      ValueError: for complex numbers, unknown methods, q of rank above 1, and weights of another shape.
+      NotImplementedError: for weights with another method.
     """
     return _quantiles(a, q, axis, out, overwrite_input, method, keepdims, weights)
 

@@ -28,7 +28,7 @@ def _points(M: Any, name: str) -> tuple[int, Any]:
 
 def _window(name: str, M: Any, values: Callable[[int, Any], Array]) -> Array:
     m, n = _points(M, name)
-    return ones(max(m, 0), default_float()) if m <= 1 else values(m, n)
+    return ones(m, default_float()) if m <= 1 else values(m, n)
 
 
 @api_boundary
@@ -39,7 +39,10 @@ def bartlett(M: int) -> Array:
       M: the number of points.
 
     Returns:
-      a vector of M floats of the default dtype; [1] for one point, empty for none or fewer.
+      a vector of M floats of the default dtype; [1] for one point.
+
+    Raises:
+      TypeError: for a negative M.
     """
     return _window("bartlett", M, lambda m, n: subtract(
         1, divide(lax.abs(subtract(add(multiply(2, n), 1), m)), m - 1)))
@@ -53,7 +56,10 @@ def hanning(M: int) -> Array:
       M: the number of points.
 
     Returns:
-      a vector of M floats of the default dtype; [1] for one point, empty for none or fewer.
+      a vector of M floats of the default dtype; [1] for one point.
+
+    Raises:
+      TypeError: for a negative M.
     """
     return _window("hanning", M, lambda m, n: multiply(
         0.5, subtract(1, lax.cos(divide(multiply(2 * np.pi, n), m - 1)))))
@@ -67,7 +73,10 @@ def hamming(M: int) -> Array:
       M: the number of points.
 
     Returns:
-      a vector of M floats of the default dtype; [1] for one point, empty for none or fewer.
+      a vector of M floats of the default dtype; [1] for one point.
+
+    Raises:
+      TypeError: for a negative M.
     """
     return _window("hamming", M, lambda m, n: subtract(
         0.54, multiply(0.46, lax.cos(divide(multiply(2 * np.pi, n), m - 1)))))
@@ -81,7 +90,10 @@ def blackman(M: int) -> Array:
       M: the number of points.
 
     Returns:
-      a vector of M floats of the default dtype; [1] for one point, empty for none or fewer.
+      a vector of M floats of the default dtype; [1] for one point.
+
+    Raises:
+      TypeError: for a negative M.
     """
     return _window("blackman", M, lambda m, n: add(
         subtract(0.42, multiply(0.5, lax.cos(divide(multiply(2 * np.pi, n), m - 1)))),
@@ -97,11 +109,14 @@ def kaiser(M: int, beta: ArrayLike) -> Array:
       beta: the shape parameter β: 0 gives a rectangle, larger ones a narrower peak.
 
     Returns:
-      a vector of M floats of the default dtype; [1] for one point, empty for none or fewer.
+      a vector of M floats of the default dtype; [1] for one point.
+
+    Raises:
+      TypeError: for a negative M.
     """
     m, n = _points(M, "kaiser")
     if m <= 1:
-        return ones(max(m, 0), default_float())
+        return ones(m, default_float())
     alpha = 0.5 * (m - 1)
     arc = lax.sqrt(subtract(1, power(divide(subtract(n, alpha), alpha), 2)))
     return divide(i0(multiply(beta, arc)), i0(asarray(beta)))

@@ -182,7 +182,7 @@ degrees = _times("degrees", 180 / math.pi, "Radians as degrees: x · 180/π.")
 
 # -- sign, rounding and parts ------------------------------------------------------------------
 def absolute(x: ArrayLike, /) -> Array:
-    """The absolute value, elementwise. Its derivative at 0 is 0; the lowest signed integer stays itself.
+    """The absolute value, elementwise. Its derivative at 0 is 1; the lowest signed integer stays itself.
 
     Args:
       x: an array or number.

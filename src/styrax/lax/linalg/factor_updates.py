@@ -242,11 +242,11 @@ def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     """The upper triangular factor of `r.T @ r + w wᵀ`, from `r`.
 
     Args:
-      r_matrix: an upper triangular matrix `[n, n]`.
-      w_vector: a vector `[n]`.
+      r_matrix: upper triangular matrices `[..., n, n]`.
+      w_vector: vectors `[..., n]`.
 
     Returns:
-      an upper triangular matrix `[n, n]`.
+      upper triangular matrices of the shape of `r_matrix`.
     """
     return cholesky_update_p.bind(r_matrix, w_vector)
 

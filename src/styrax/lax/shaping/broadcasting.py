@@ -212,13 +212,13 @@ def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
 
     Args:
       x: an array or number.
-      rank: the number of dimensions of the result, not below that of `x`.
+      rank: the number of dimensions of the result.
 
     Returns:
-      an array of that rank.
+      an array of that rank, or `x` where it has more.
     """
     shape = shape_of(x)
-    if len(shape) == rank:
+    if len(shape) >= rank:
         return as_array(x)
     return broadcast_in_dim(x, (1,) * (rank - len(shape)) + shape, range(rank - len(shape), rank))
 

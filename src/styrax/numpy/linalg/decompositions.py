@@ -54,13 +54,10 @@ def _cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = Tru
     Args:
       a: matrices of shape `[..., n, n]`; integers are taken as floats.
       upper: whether the upper factor U is given instead of the lower one L.
-      symmetrize_input: whether (a + aᴴ)/2 is factored; otherwise only the triangle of the factor's side is read.
+      symmetrize_input: whether (a + aᴴ)/2 is factored; otherwise only the lower triangle is read.
 
     Returns:
       triangular matrices of the shape of `a`; NaN where a matrix is not positive definite.
-
-    Raises:
-      ValueError: for matrices that are not square.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -69,9 +66,7 @@ def _cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = Tru
              [1., 2.]], dtype=float32)
     """
     (a,) = matrices("cholesky", a)
-    factor = lax_linalg.cholesky(
-        adjoint(a) if upper and not symmetrize_input else a, symmetrize_input=symmetrize_input
-    )
+    factor = lax_linalg.cholesky(a, symmetrize_input=symmetrize_input)
     return adjoint(factor) if upper else factor
 
 
@@ -135,7 +130,7 @@ def _svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, herm
       full_matrices: whether U and Vᴴ are square, or of shape `[..., m, k]` and `[..., k, n]`.
       compute_uv: whether the vectors are given; otherwise S alone.
       hermitian: whether `a` is known to be Hermitian: its eigenvectors are used then.
-      subset_by_index: the range `(first, end)` of the singular values wanted.
+      subset_by_index: the range `(first, end)` of the singular values wanted. CPUs give all or none.
 
     Returns:
       an `SVDResult` of `U`, `S` (real, falling, `[..., k]`) and `Vh`, or S.
@@ -148,7 +143,7 @@ def _svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, herm
     """
     (a,) = matrices("svd", a)
     if hermitian:
-        w, v = lax_linalg.eigh(a, lower=True, symmetrize_input=True)[::-1]
+        w, v = lax_linalg.eigh(a, lower=True, symmetrize_input=True, subset_by_index=subset_by_index)[::-1]
         s = lax.abs(w)
         order = lax.rev(argsort(s, axis=-1), (s.ndim - 1,))
         from ..selection import take_along_axis
@@ -203,7 +198,7 @@ def _eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) 
       `[..., n, n]`.
 
     Raises:
-      ValueError: for another `UPLO`, and for matrices that are not square.
+      ValueError: for another `UPLO`.
 
     Example:
       >>> import styrax.numpy as jnp

@@ -19,14 +19,13 @@ from ..conversion import asarray
 from ..creation import eye
 from ..promotion import arrays, check_arraylike, shape_of, unwrap, user_dtype
 from .equations import inv
-from .operands import matrices
 
 
 def _matrix_power(a: ArrayLike, n: int) -> Array:
     """The n-th powers of square matrices, by repeated squaring; of the inverses for negative n.
 
     Args:
-      a: matrices of shape `[..., m, m]`; integers are taken as floats.
+      a: matrices of shape `[..., m, m]`; integers are taken as floats for negative n.
       n: an integer.
 
     Returns:
@@ -35,7 +34,7 @@ def _matrix_power(a: ArrayLike, n: int) -> Array:
     Raises:
       TypeError: for other shapes and other n.
     """
-    (a,) = matrices("matrix_power", a)
+    a = asarray(*arrays("linalg.matrix_power", a))
     if a.ndim < 2:
         raise TypeError(f"{a.ndim}-dimensional array given. Array must be at least two-dimensional")
     if a.shape[-2] != a.shape[-1]:

@@ -173,12 +173,12 @@ def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, o
 
 
 def _cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
-    """The condition numbers of matrices in a norm; ∞ where one is singular, NaN where it holds NaN.
+    """The condition numbers of matrices in a norm; NaN where one holds NaN.
 
     Args:
       x: matrices of shape `[..., m, n]`, square ones unless `p` is ±2; integers are taken as floats.
       p: 2 (also for None) for the largest singular value by the smallest, -2 for the reverse; in the other norms
-        of `norm`, |x|·|x⁻¹|.
+        of `norm`, |x|·|x⁻¹|, ∞ where x is singular.
 
     Returns:
       real numbers, of the batch's shape.
@@ -216,11 +216,16 @@ def _matrix_rank(M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool
       M: matrices of shape `[..., m, n]`; of rank below 2, whether there is a nonzero element.
       rtol: the bound as a share of the largest one; by default the epsilon of the dtype times the larger of m and n.
       hermitian: whether the matrices are known to be Hermitian.
-      tol: the bound itself, used instead of `rtol`.
+      tol: the bound itself, in place of `rtol`.
 
     Returns:
       integers, of the batch's shape.
+
+    Raises:
+      ValueError: for both `rtol` and `tol`.
     """
+    if rtol is not None and tol is not None:
+        raise ValueError("matrix_rank: only one of tol or rtol may be specified.")
     (m,) = matrices("matrix_rank", M)
     if m.ndim < 2:
         return convert(reductions.any(lax.ne(m, convert(0, m.dtype))), np.dtype(np.int32))
