@@ -28,7 +28,6 @@ jnp.sum(x, promote_integers=False)
 jnp.sum(u, promote_integers=False)
 jnp.sum(b, promote_integers=False)
 jnp.sum(b, promote_integers=False, where=b, initial=2)
-jnp.sum(b, dtype=bool)
 jnp.prod(b, promote_integers=False)
 jnp.prod(x)
 jnp.prod(b)
@@ -137,6 +136,8 @@ def test_errors() -> None:
 
 
 EDGES = """
+jnp.sum(b, dtype=bool)
+jnp.prod(b, dtype=bool)
 jnp.sum(x, dtype=bool)
 jnp.prod(x, dtype=bool)
 jnp.sum(x, dtype=bool, where=b, initial=0)
