@@ -423,6 +423,7 @@ def _flat(a: Any) -> Any:
     return lax.reshape(a, (math.prod(shape),))
 
 
+@api_boundary
 def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The index of the largest element along `axis`: the first of several. NaN counts as the largest.
 
@@ -447,6 +448,7 @@ def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bo
     return _place("argmax", lax.argmax, a, axis, out, keepdims)
 
 
+@api_boundary
 def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
     """The index of the smallest element along `axis`: the first of several. NaN counts as the smallest.
 
