@@ -17,12 +17,13 @@ from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, Axis, Function, Object
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
+from .arrangements import flip
 from .broadcasting import choose_elements, spread
 from .concatenation import concatenate
 from .conversion import asarray
 from .indexing import gather_elements, wrap_negative
 from .promotion import axis_index, check_arraylike, convert, default_int, is_array, shape_of, unwrap
-from .shaping import flip, moveaxis, operand, ravel
+from .shaping import moveaxis, operand, ravel
 from .updates import scatter
 
 _UINT8 = np.dtype(np.uint8)
@@ -217,7 +218,7 @@ def _ends(a: Any, i: int) -> tuple[Any, Any]:
 
 
 def _repeated(x: Any, i: int, times: int) -> Any:
-    from .shaping import repeat
+    from .arrangements import repeat
 
     return repeat(x, times, axis=i)
 
@@ -249,11 +250,11 @@ def _pad_ramp(a: Any, widths: tuple, end_values: Any) -> Any:
 
 
 def _pad_statistic(a: Any, widths: tuple, stat_length: Any, mode: str) -> Any:
-    from . import reductions
+    from . import moments, reductions
     from .statistics import median
 
     functions: dict[str, Any] = {
-        "maximum": reductions.max, "minimum": reductions.min, "mean": reductions.mean, "median": median}
+        "maximum": reductions.max, "minimum": reductions.min, "mean": moments.mean, "median": median}
     function = functions[mode]
     for i, (lo, hi) in enumerate(widths):
         size = a.shape[i]

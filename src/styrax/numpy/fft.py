@@ -19,12 +19,13 @@ from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, Axis, DeviceLike, DTypeLike, Shape
 from styrax.transforms.jit import fused
 
+from .arrangements import roll
 from .binary import divide, multiply
 from .complex_parts import conj
 from .conversion import asarray, place
 from .indexing import gather_elements
 from .promotion import arrays, axis_index, check_arraylike, convert, default_float, to_complex, to_inexact, user_dtype
-from .shaping import moveaxis, roll
+from .shaping import moveaxis
 
 AT_ONCE = 3  # axes that the primitive transforms
 FFT, IFFT, RFFT, IRFFT = lax.FftType.FFT, lax.FftType.IFFT, lax.FftType.RFFT, lax.FftType.IRFFT

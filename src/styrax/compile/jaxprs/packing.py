@@ -142,7 +142,7 @@ class _Packing(Rewriting):
         if mine.source in self.rows or mine.source in self.fixed and other.source in self.rows:
             return False
         if mine.source in self.fixed and other.source not in self.fixed:
-            return math.prod(shape) * mine.source.aval.dtype.itemsize <= CACHED  # type: ignore[attr-defined]
+            return math.prod(shape) * mine.source.aval.dtype.itemsize <= CACHED  # type: ignore[union-attr]
         return other.rows >= REUSED and shape[free[-1]] >= LANES
 
 
