@@ -45,9 +45,20 @@ class ModeResult(NamedTuple):
 
 @partial(jit, static_argnames=("axis", "nan_policy", "keepdims"))
 def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
-    """The most frequent value along `axis` (of all, for None), the smallest of several, and its count.
+    """The most frequent value along an axis, the smallest of several, and how often it occurs.
 
-    Raises NotImplementedError for `nan_policy` "omit", ValueError for unknown ones.
+    Args:
+      a: an array; every NaN counts as a value of its own.
+      axis: an axis, or None for all elements.
+      nan_policy: "propagate" alone.
+      keepdims: whether the axes that go stay, with size 1.
+
+    Returns:
+      a pair (mode, count) of the shape of `a` without the axis, of the dtype of `a` and the default integer.
+
+    Raises:
+      NotImplementedError: for `nan_policy` "omit" and "raise".
+      ValueError: for unknown policies, and where there are no elements.
     """
     (a,) = arrays("mode", a)
     a = asarray(a)
@@ -85,11 +96,21 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
 
 @partial(jit, static_argnames=("method", "axis", "nan_policy"))
 def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Array:
-    """The ranks of the elements, from 1, along `axis` (of all, for None).
+    """The ranks of the elements, from 1.
 
-    `method` is what equal elements get: the "average", "min" or "max" of their ranks, ranks without gaps
-    ("dense"), or ranks in their order ("ordinal"). Raises ValueError for others, NotImplementedError for
-    other `nan_policy`.
+    Args:
+      a: an array.
+      method: what equal elements get: the "average", "min" or "max" of their ranks, ranks without gaps ("dense"), or
+        ranks in their order ("ordinal").
+      axis: an axis along which elements are ranked, or None for all together.
+      nan_policy: "propagate" alone.
+
+    Returns:
+      an array of the default float: of the shape of `a`, or a vector for no axis.
+
+    Raises:
+      NotImplementedError: for `nan_policy` "omit" and "raise".
+      ValueError: for unknown policies and methods.
     """
     (a,) = arrays("rankdata", a)
     a = asarray(a)
@@ -131,9 +152,20 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, 
 @partial(jit, static_argnames=("axis", "nan_policy", "keepdims"))
 def sem(a: ArrayLike, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *,
         keepdims: bool = False) -> Array:
-    """The standard error of the mean along `axis` (of all, for None).
+    """The standard error of the mean: the standard deviation divided by √n, for n elements.
 
-    `nan_policy` "omit" leaves NaN out. Raises ValueError for policies other than that and "propagate".
+    Args:
+      a: an array; integers are taken as floats.
+      axis: an axis, or None for all elements.
+      ddof: the squared deviations are divided by n - ddof.
+      nan_policy: "propagate", or "omit", which leaves NaN out.
+      keepdims: whether the axes that go stay, with size 1.
+
+    Returns:
+      a float array of the shape of `a` without the axis; NaN for n ≤ ddof.
+
+    Raises:
+      ValueError: for other policies.
     """
     (a,) = promote_dtypes_inexact(*arrays("sem", a))
     a = asarray(a)
@@ -235,7 +267,7 @@ class gaussian_kde:
 
     def integrate_gaussian(self, mean: Any, cov: Any) -> Array:
         """The integral of the estimate times a normal density."""
-        from .mass_functions import multivariate_normal
+        from . import multivariate_normal
 
         mean = atleast_1d(asarray(mean))
         total = add(self.covariance, atleast_2d(asarray(cov)))
@@ -259,7 +291,7 @@ class gaussian_kde:
         """The integral of the product of two estimates."""
         if other.d != self.d:
             raise ValueError("KDEs are not the same dimensionality")
-        from .mass_functions import multivariate_normal
+        from . import multivariate_normal
 
         total = add(self.covariance, other.covariance)
         points = lax.transpose(self.dataset, (1, 0))
