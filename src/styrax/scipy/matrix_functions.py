@@ -21,7 +21,8 @@ from styrax.numpy.creation import eye, triu
 from styrax.numpy.promotion import arrays, convert, promote_dtypes_inexact, to_complex
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
-from .linalg import _adjoint, _inexact, schur
+from .eigenvalues import schur
+from .linalg import _adjoint, _inexact
 
 HIGHEST = lax.Precision.HIGHEST
 

@@ -14,6 +14,7 @@ from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike
 from styrax.numpy.accumulations import cumsum, nanstd, nansum
 from styrax.numpy.binary import add, divide, multiply, subtract
+from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.concatenation import concatenate
 from styrax.numpy.conversion import asarray
 from styrax.numpy.dot_products import dot
@@ -48,17 +49,18 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
     """The most frequent value along an axis, the smallest of several, and how often it occurs.
 
     Args:
-      a: an array; every NaN counts as a value of its own.
+      a: an array; NaNs count as equal and as largest.
       axis: an axis, or None for all elements.
       nan_policy: "propagate" alone.
       keepdims: whether the axes that go stay, with size 1.
 
     Returns:
-      a pair (mode, count) of the shape of `a` without the axis, of the dtype of `a` and the default integer.
+      a pair (mode, count) of the shape of `a` without the axis, of the dtype of `a` and the default integer; along an
+      axis without elements NaN and 0, both floats.
 
     Raises:
       NotImplementedError: for `nan_policy` "omit" and "raise".
-      ValueError: for unknown policies, and where there are no elements.
+      ValueError: for unknown policies.
     """
     (a,) = arrays("mode", a)
     a = asarray(a)
@@ -66,32 +68,38 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
         raise ValueError(f"Illegal nan_policy value {nan_policy!r}; expected one of {{'propagate', 'omit', 'raise'}}")
     if nan_policy != "propagate":
         raise NotImplementedError(f"Logic for `nan_policy` of {nan_policy} is not implemented")
+    a = atleast_1d(a)
     shape = a.shape
     if axis is None:
         a, place = lax.reshape(a, (a.size,)), 0
     else:
         place = axis_index(axis, a.ndim)
-    moved = moveaxis(a, place, -1)
-    size = moved.shape[-1]
-    if size == 0:
-        raise ValueError("mode of an empty array")
-    ordered = lax.sort(moved, dimension=moved.ndim - 1)
-    # Counts of equal elements before the end of each run.
-    left, right = lax.expand_dims(ordered, (ordered.ndim,)), lax.expand_dims(ordered, (ordered.ndim - 1,))
-    table = (*ordered.shape, size)
-    equal_ = lax.eq(lax.broadcast_in_dim(left, table, tuple(range(len(table)))),
-                    lax.broadcast_in_dim(right, table, tuple(range(len(table)))))
-    counts = lax.reduce_sum(convert(equal_, default_int()), (len(table) - 1,))
-    best = lax.argmax(counts, counts.ndim - 1, np.dtype(np.int32))
-    from styrax.numpy.selection import take_along_axis
-
-    index = lax.expand_dims(best, (best.ndim,))
-    value = lax.squeeze(take_along_axis(ordered, index, -1), (ordered.ndim - 1,))
-    number = lax.squeeze(take_along_axis(counts, index, -1), (counts.ndim - 1,))
+    value, number = _longest_run(moveaxis(a, place, -1))
     if keepdims:
         kept = (1,) * len(shape) if axis is None else tuple(1 if i == place else d for i, d in enumerate(shape))
         value, number = lax.reshape(value, kept), lax.reshape(number, kept)
     return ModeResult(value, number)
+
+
+def _longest_run(a: Array) -> tuple[Array, Array]:
+    """The smallest of the most frequent elements along the last axis, and its count; NaNs are equal."""
+    *batch, size = a.shape
+    last = len(batch)
+    if not size:
+        return lax.full(batch, np.nan, default_float()), lax.full(batch, 0, default_float())
+    ordered = lax.sort(a, dimension=last)
+    before = lax.slice_in_dim(ordered, 0, size - 1, axis=last)
+    after = lax.slice_in_dim(ordered, 1, size, axis=last)
+    new = lax.bitwise_and(lax.ne(before, after), lax.eq(before, before))  # NaNs come last
+    new = lax.concatenate([lax.full((*batch, 1), True, np.bool_), new], last)
+    place = lax.broadcasted_iota(default_int(), a.shape, last)
+    start = lax.cummax(lax.select(new, place, lax.full_like(place, 0)), axis=last)
+    lengths = add(subtract(place, start), 1)
+    from styrax.numpy.selection import take_along_axis
+
+    best = lax.expand_dims(lax.argmax(lengths, last, np.dtype(np.int32)), (last,))
+    value = take_along_axis(ordered, take_along_axis(start, best, -1), -1)
+    return lax.squeeze(value, (last,)), lax.squeeze(take_along_axis(lengths, best, -1), (last,))
 
 
 @partial(jit, static_argnames=("method", "axis", "nan_policy"))
@@ -99,7 +107,7 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, 
     """The ranks of the elements, from 1.
 
     Args:
-      a: an array.
+      a: an array; where it has NaN, all ranks along the axis are NaN.
       method: what equal elements get: the "average", "min" or "max" of their ranks, ranks without gaps ("dense"), or
         ranks in their order ("ordinal").
       axis: an axis along which elements are ranked, or None for all together.
@@ -125,26 +133,33 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, 
 
         return apply_along_axis(lambda x: rankdata(x, method), axis, a)
     flat = lax.reshape(a, (a.size,))
+    ranks = convert(_ranks(flat, method), default_float())
+    if not dtypes.issubdtype(flat.dtype, np.inexact):
+        return ranks
+    return choose_elements(lax.reduce_or(lax.ne(flat, flat), (0,)), np.nan, ranks)
+
+
+def _ranks(flat: Array, method: str) -> Array:
     n = flat.shape[0]
     order = argsort(flat)
     inverse = scatter(lax.full((n,), 0, default_int()), order, lax.iota(default_int(), n), "set")
     if method == "ordinal":
-        return convert(add(inverse, 1), default_float())
+        return add(inverse, 1)
     ordered = gather_elements(flat, order)
     new = concatenate([asarray([True]), lax.ne(gather_elements(ordered, slice(1, None)),
                                                gather_elements(ordered, slice(0, -1)))]) if n else lax.full(
         (0,), True, np.dtype(np.bool_))
     dense = gather_elements(cumsum(new), inverse) if n else inverse
     if method == "dense":
-        return convert(dense, default_float())
+        return dense
     from styrax.numpy.positions import nonzero
 
     bounds = nonzero(new, size=n + 1, fill_value=n)[0]
     if method == "max":
-        return convert(gather_elements(bounds, dense), default_float())
+        return gather_elements(bounds, dense)
     low = add(gather_elements(bounds, subtract(dense, 1)), 1)
     if method == "min":
-        return convert(low, default_float())
+        return low
     kind = default_float()
     return divide(convert(add(gather_elements(bounds, dense), low), kind), 2)
 
