@@ -28,7 +28,7 @@ def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None =
     Args:
       x: points, shape [..., n], or of any shape for a number `mean`; integers are taken as floats.
       mean: means, shape [..., n], or a number.
-      cov: covariance matrices, shape [..., n, n], of which the lower triangle counts, or a variance.
+      cov: covariance matrices, shape [..., n, n], made symmetric, or a variance.
       allow_singular: not supported.
 
     Returns:
@@ -73,7 +73,7 @@ def pdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:
     Args:
       x: points, shape [..., n], or of any shape for a number `mean`; integers are taken as floats.
       mean: means, shape [..., n], or a number.
-      cov: covariance matrices, shape [..., n, n], of which the lower triangle counts, or a variance.
+      cov: covariance matrices, shape [..., n, n], made symmetric, or a variance.
 
     Returns:
       a float array of the leading axes broadcast together.
