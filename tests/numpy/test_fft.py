@@ -160,7 +160,7 @@ def test_convolution(mode):
             close(styrax.scipy.signal.convolve(x, y, mode, method="fft"), scipy.signal.convolve(wide(x), wide(y), mode))
 
 
-@pytest.mark.parametrize("name", ["convolve2d", "correlate2d"])
+@pytest.mark.parametrize("name", ["convolve2d", "correlate2d", "correlate"])
 def test_middles_of_planes(name):
     """The one of two candidates that JAX (and SciPy) take where sizes are even, whichever operand is the larger."""
     for first, second in [((1, 3), (1, 4)), ((2, 3), (4, 5)), ((3, 3), (3, 4)), ((5, 4), (2, 2)), ((4, 4), (4, 4))]:

@@ -130,6 +130,10 @@ def convolve2d(in1: ArrayLike, in2: ArrayLike, mode: str = "full", boundary: str
     return _convolve(in1, in2, mode, precision)
 
 
+def _conjugate(x: Any) -> Any:
+    return lax.conj(x) if dtype_of(x).kind == "c" else x
+
+
 def correlate(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto",
               precision: PrecisionLike = None) -> Array:
     """The cross-correlation of two arrays of the same rank, along all axes: Σ in1[j + k]·conj(in2[j]).
@@ -146,13 +150,14 @@ def correlate(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = 
 
     Raises ValueError for other modes and methods, different ranks, and empty arrays.
     """
-    return convolve(in1, flip(lax.conj(in2) if dtype_of(in2).kind == "c" else in2), mode, method=method,
-                    precision=precision)
+    return convolve(in1, flip(_conjugate(in2)), mode, method=method, precision=precision)
 
 
 def correlate2d(in1: ArrayLike, in2: ArrayLike, mode: str = "full", boundary: str = "fill", fillvalue: float = 0,
                 precision: PrecisionLike = None) -> Array:
     """The cross-correlation of two matrices, Σ in1[i + k, j + l]·conj(in2[i, j]).
+
+    As in SciPy, in1 is conjugated instead where in2 is the larger one and the mode "valid".
 
     Args:
       in1, in2: the matrices; one must be at least as large as the other along both axes. Integers are taken as floats.
@@ -167,7 +172,11 @@ def correlate2d(in1: ArrayLike, in2: ArrayLike, mode: str = "full", boundary: st
     Raises NotImplementedError for other boundaries, ValueError for other modes, ranks and sizes.
     """
     _plane("correlate2d", in1, in2, boundary, fillvalue)
-    in2 = lax.conj(in2) if dtype_of(in2).kind == "c" else in2
+    first, second = np.shape(in1), np.shape(in2)
+    if mode == "valid" and first != second and all(a <= b for a, b in zip(first, second)):
+        in1 = _conjugate(in1)  # SciPy exchanges the two
+    else:
+        in2 = _conjugate(in2)
     # Backwards, which puts the middle part of "same" where SciPy has it.
     return flip(_convolve(flip(in1), in2, mode, precision))
 
