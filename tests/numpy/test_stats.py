@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import types
 
 import jax.scipy.stats
@@ -201,6 +202,24 @@ jsp.stats.rankdata(c)
 
 def test_edges() -> None:
     oracle.check_values(EDGES)
+
+
+NUMBERS = {"x": 0.4, "k": 1, "q": 0.3, "p": 0.3, "n": 3, "a": 0.2, "b": 2.0, "c": 0.5, "df": 3.0, "mu": 2.0,
+           "kappa": 1.0, "beta": 1.5, "loc": 0.0, "scale": 1.0, "mean": 0.0, "cov": 1.0}
+
+
+@pytest.mark.parametrize("distribution", sorted(set(styrax.scipy.stats._distributions) - {"dirichlet", "multinomial"}))
+def test_weak_types(distribution: str) -> None:
+    """Of functions of Python's numbers, with and without a location and a scale."""
+    ours, theirs = (getattr(j.scipy.stats, distribution) for j in (styrax, jax))
+    for name, function in vars(theirs).items():
+        if not isinstance(function, types.FunctionType):
+            continue
+        names = [n for n in inspect.signature(function).parameters if n in NUMBERS]
+        for given in (names, [n for n in names if n not in ("loc", "scale")]):
+            args = [NUMBERS[n] for n in given]
+            got, want = getattr(ours, name)(*args), jax.eval_shape(lambda args=args, f=function: f(*args))
+            assert (got.dtype, got.shape, got.weak_type) == (want.dtype, want.shape, want.weak_type), name
 
 
 def test_modes_of_many_elements() -> None:

@@ -85,7 +85,7 @@ def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
       a float array of the shape of the arguments broadcast together.
     """
     x, loc, scale = promote_args_inexact("cauchy.sf", x, loc, scale)
-    return cdf(lax.neg(x), lax.neg(loc), scale)
+    return cdf(-x, -loc, scale)
 
 
 def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:

@@ -13,8 +13,9 @@ from styrax.numpy.binary import add, greater, multiply
 from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.promotion import promote_args_inexact
 from styrax.scipy import special
+from styrax.scipy.special.numbers import number
 
-from .arguments import number, standardised
+from .arguments import standardised
 
 
 def log_complement(value: Any) -> Array:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
-
-import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
@@ -42,13 +41,13 @@ def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None =
         raise NotImplementedError("allow_singular argument of multivariate_normal.logpdf")
     x, mean, cov = (asarray(v) for v in promote_dtypes_inexact(*arrays("multivariate_normal.logpdf", x, mean, cov)))
     if mean.ndim == 0:
-        return multiply(-0.5, add(divide(lax.square(subtract(x, mean)), cov), add(np.log(2 * np.pi).astype(x.dtype),
+        return multiply(-0.5, add(divide(lax.square(subtract(x, mean)), cov), add(math.log(2 * math.pi),
                                                                                  lax.log(cov))))
     n = mean.shape[-1]
     if cov.ndim == 0:
         y = subtract(x, mean)
         squares = divide(_inner(y, y), cov)
-        return subtract(multiply(-0.5, squares), multiply(n / 2, add(np.log(2 * np.pi).astype(x.dtype), lax.log(cov))))
+        return subtract(multiply(-0.5, squares), multiply(n / 2, add(math.log(2 * math.pi), lax.log(cov))))
     if cov.ndim < 2 or cov.shape[-2:] != (n, n):
         raise ValueError(f"multivariate_normal.logpdf got incompatible shapes: mean {mean.shape}, cov {cov.shape}")
     from styrax.lax import linalg as lax_linalg
@@ -62,7 +61,7 @@ def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None =
     y = lax.squeeze(lax_linalg.triangular_solve(factor_, column, left_side=True, lower=True), (len(batch) + 1,))
     logdet = sum_(lax.log(diagonal(factor, axis1=-1, axis2=-2)), axis=-1)
     half = multiply(-0.5, _inner(y, y))
-    return subtract(subtract(half, multiply(n / 2, np.log(2 * np.pi).astype(x.dtype))), logdet)
+    return subtract(subtract(half, multiply(n / 2, math.log(2 * math.pi))), logdet)
 
 
 def pdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:

@@ -9,9 +9,9 @@ from styrax.core.arrays.array import Array
 from styrax.core.types.typing import ArrayLike
 from styrax.numpy.binary import add, greater, less, logical_or, multiply
 from styrax.numpy.broadcasting import choose_elements
-from styrax.numpy.promotion import promote_args_inexact
+from styrax.numpy.promotion import convert, dtype_of, promote_args_inexact
 
-from .arguments import number, standardised
+from .arguments import standardised
 
 
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
@@ -62,7 +62,7 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
       a float array of the shape of the arguments broadcast together.
     """
     x, loc, scale = promote_args_inexact("uniform.cdf", x, loc, scale)
-    zero, one = number(0, x), number(1, x)
+    zero, one = convert(0, dtype_of(x)), convert(1, dtype_of(x))  # not weak, as in JAX
     position = standardised(x, loc, scale)
     return choose_elements(less(x, loc), zero, choose_elements(greater(x, lax.add(loc, scale)), one, position))
 
