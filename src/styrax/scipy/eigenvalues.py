@@ -14,7 +14,7 @@ from styrax.core.types.typing import ArrayLike
 from styrax.lax import linalg as lax_linalg
 from styrax.numpy.broadcasting import spread
 from styrax.numpy.conversion import asarray
-from styrax.numpy.creation import eye, triu
+from styrax.numpy.patterns import eye, triu
 from styrax.numpy.promotion import convert, to_complex
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
