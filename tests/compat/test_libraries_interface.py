@@ -685,6 +685,39 @@ def test_values_are_close_by_their_precision(dtype, off):
     assert passes(public_test_util.check_close) == passes(wanted.check_close)
 
 
+@pytest.mark.parametrize("given", [2e-3, {"float32": 2e-3}, {np.float32: 2e-3}, {"float16": 2e-3}, {"float64": 1.0}])
+@pytest.mark.parametrize("off", [0.0, 1e-4, 4e-3, 1e-1])
+@pytest.mark.parametrize("of", ["float32", "float16"])
+def test_values_are_close_by_a_tolerance_of_each_dtype(given, off, of):
+    from jax._src import public_test_util as wanted
+
+    from styrax.compat.internals import public_test_util
+
+    a, b = np.ones(3, np.float32), np.full(3, 1 + off, of)
+
+    def passes(check, **tolerances):
+        try:
+            check([a], [b], **tolerances)
+        except AssertionError:
+            return False
+        return True
+
+    for tolerances in ({"atol": given}, {"rtol": given}, {"atol": given, "rtol": given}):
+        assert passes(public_test_util.check_close, **tolerances) == passes(wanted.check_close, **tolerances)
+
+
+def test_values_of_other_shapes_are_not_close():
+    from jax._src import public_test_util as wanted
+
+    from styrax.compat.internals import public_test_util
+
+    for check in (public_test_util.check_close, wanted.check_close):
+        with pytest.raises(AssertionError):
+            check(np.ones(()), np.ones(3))
+        with pytest.raises(AssertionError):
+            check(np.ones((1, 3)), np.ones(3))
+
+
 def test_manager_of_checkpoints():
     serialization = importlib.import_module("styrax.experimental.array_serialization.serialization")
     base = serialization.GlobalAsyncCheckpointManagerBase
