@@ -30,7 +30,26 @@ def test_leaks(name):
     LEAKS[name](styrax, lambda x: keep(x))
 
 
+def _own_jvp(j):
+    f = j.custom_jvp(lambda x: x * 2)
+    f.defjvp(lambda primals, tangents: (f(*primals), tangents[0] * 3))
+    return f
+
+
+def _own_vjp(j):
+    f = j.custom_vjp(lambda n, x: x * n, nondiff_argnums=(0,))
+    f.defvjp(lambda n, x: (x * n, None), lambda n, _, ct: (ct * 3,))
+    return lambda x: f(2, x)
+
+
 HELD = {
+    "relu": lambda j: j.jit(lambda x: j.nn.relu(x - 2))(vector),
+    "gradient of relu": lambda j: j.jit(j.vmap(j.grad(lambda x: j.nn.relu(x - 2))))(vector),
+    **{f"{kind.__name__} {name}": lambda j, kind=kind, use=use: use(j, kind(j))
+       for kind in (_own_jvp, _own_vjp) for name, use in {
+           "vmap": lambda j, f: j.vmap(f)(vector),
+           "scan": lambda j, f: j.lax.scan(lambda c, x: (f(c), f(x)), 1.0, vector)[1],
+           "inner": lambda j, f: j.jit(lambda x: j.jit(f)(x) + j.vmap(j.grad(f))(x))(vector)}.items()},
     "closures": lambda j: j.jit(lambda x: j.vmap(lambda y: y * x)(vector))(2.0),
     "gradient of a scan": lambda j: j.grad(lambda x: j.lax.scan(lambda c, y: (c * x, y), x, vector)[0])(2.0),
     "hessian": lambda j: j.hessian(j.checkpoint(lambda x: j.numpy.sin(x).sum()))(vector),

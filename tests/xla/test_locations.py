@@ -99,3 +99,16 @@ def test_a_module_shows_operations_and_attributes():
 def test_hlo_text_names_operations():
     text = sx.jit(lambda x: jnp.matmul(x, x) + 1).lower(jnp.ones((2, 2))).compiler_ir("hlo").as_hlo_text()
     assert text.startswith("HloModule ") and "f32[2,2] dot_general(" in text and "f32[2,2] add(" in text
+
+
+@pytest.mark.parametrize("other", [jnp.square, lambda x: x * x, lambda x: x ** 2])
+def test_hlo_text_tells_what_is_computed_and_the_module_where(other):
+    def body(f):
+        text = f.lower(jnp.ones(3)).compiler_ir("hlo").as_hlo_text()
+        assert "metadata=" not in text
+        return text[text.index("ENTRY"):]
+
+    assert body(sx.jit(jnp.square)) == body(sx.jit(other)) != body(sx.jit(jnp.sin))
+    module = sx.jit(jnp.square).lower(jnp.ones(3)).compiler_ir("hlo").as_hlo_module()
+    assert 'op_name="jit(square)/' in module.to_string()
+    assert 'op_name="jit(square)/' in sx.jit(jnp.square).lower(jnp.ones(3)).as_text("hlo", debug_info=True)

@@ -136,7 +136,8 @@ class Lowered(Stage):
         if dialect not in (None, "stablehlo", "hlo"):
             raise ValueError(f"Unknown dialect: {dialect}")
         text = lambda located: backends.stablehlo_text(self._closed, self.fun_name, located=located)
-        return hooks.HloModule(text(True)) if dialect == "hlo" else hooks.IrModule(text(False), partial(text, True))
+        made = hooks.HloModule if dialect == "hlo" else hooks.IrModule
+        return made(text(False), partial(text, True))
 
     def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
         """The machine code. `compiler_options` are for XLA; ours reads none.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 _LINE = re.compile(r'^(?P<indent> *)(?:(?P<results>%[^=]+) = )?"(?:\w+\.)?(?P<name>\w+)"'
                    r"\((?P<operands>[^)]*)\)(?P<rest>.*)$")
@@ -56,16 +57,21 @@ def _line(line: str) -> str:
 
 
 class HloModule:
-    """A StableHLO module, given as text, to be shown in XLA's notation."""
+    """A StableHLO module, given as text, to be shown in XLA's notation. `located` gives the text with locations."""
 
-    def __init__(self, text: str):
+    def __init__(self, text: str, located: Callable[[], str] | None = None):
         self.text = text
+        self._located = located
 
     def as_hlo_text(self) -> str:
         """The operations in XLA's notation, regions in place."""
         head, *lines = self.text.rstrip().split("\n")
         name = re.sub(r"^module @([\w.]+).*", r"\1", head)
         return f"HloModule {name}\n\n" + "\n".join(map(_line, lines[:-1])) + "\n"
+
+    def as_hlo_module(self) -> HloModule:
+        """The module whose operations tell where they come from."""
+        return self if self._located is None else HloModule(self._located())
 
     def to_string(self) -> str:
         return self.as_hlo_text()

@@ -205,6 +205,18 @@ class ClosedJaxpr:
     literals = consts
 
     @property
+    def constvars(self) -> list[Var]:
+        return self.jaxpr.constvars
+
+    @property
+    def invars(self) -> list[Var]:
+        return self.jaxpr.invars
+
+    @property
+    def outvars(self) -> list[Any]:  # variables and literals
+        return self.jaxpr.outvars
+
+    @property
     def in_avals(self) -> list[Any]:
         return [v.aval for v in self.jaxpr.invars]
 

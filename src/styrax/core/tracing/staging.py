@@ -23,7 +23,7 @@ class DynamicJaxprTracer(Tracer):
     """A value of a program being written: a variable, or a literal, and its abstract value."""
 
     __module__ = "styrax.interpreters.partial_eval"  # where programs find the class, and what they print
-    __slots__ = ("_aval", "atom", "eqn")
+    __slots__ = ("atom", "eqn")
     _trace: StagingTrace
 
     def __init__(self, trace: StagingTrace, aval: AbstractValue, atom: Any, eqn: JaxprEqn | None = None):
@@ -31,10 +31,6 @@ class DynamicJaxprTracer(Tracer):
         self._aval = aval
         self.atom = atom
         self.eqn = eqn
-
-    @property
-    def aval(self) -> Any:
-        return self._aval
 
     def __repr__(self) -> str:
         # the text that JAX's documentation prints for a value inside `jit`

@@ -24,6 +24,7 @@ from . import errors
 
 if TYPE_CHECKING:
     from ..programs.primitive import Primitive
+    from ..types.avals import AbstractValue
 
 
 class Trace:
@@ -65,16 +66,18 @@ class Trace:
 class Tracer:
     """A value under a trace. NumPy's methods and operators are installed by `styrax.numpy`."""
 
-    __slots__ = ("_trace", "__weakref__")
+    __slots__ = ("_aval", "_trace", "__weakref__")
     __array_priority__ = 1000
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, trace: Trace):
+    def __init__(self, trace: Trace, aval: AbstractValue | None = None):
         self._trace = trace
+        if aval is not None:  # else the class has an `aval` of its own
+            self._aval = aval
 
     @property
     def aval(self) -> Any:
-        raise TypeError(f"{type(self).__name__} has no abstract value")
+        return self._aval
 
     @property
     def shape(self) -> tuple:
