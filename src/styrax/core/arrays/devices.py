@@ -106,6 +106,15 @@ class Sharding:
     def is_fully_replicated(self) -> bool:
         raise TypeError(f"{type(self).__name__} does not say whether it is replicated")
 
+    @property
+    def _device_assignment(self) -> tuple[Device, ...]:
+        """The devices in the order of the parts, for libraries that save arrays."""
+        raise TypeError(f"{type(self).__name__} does not say the order of its devices")
+
+    @property
+    def _addressable_device_assignment(self) -> tuple[Device, ...]:
+        return self._device_assignment  # there is one process
+
     def addressable_devices_indices_map(self, global_shape: tuple[int, ...]) -> Mapping[Device, tuple[slice, ...]]:
         """For each device, which part of an array of the shape it has."""
         raise TypeError(f"{type(self).__name__} does not say which device has which part")
@@ -123,6 +132,10 @@ class SingleDeviceSharding(Sharding):
     @property
     def device_set(self) -> set[Device]:  # type: ignore[override]
         return {self._device}
+
+    @property
+    def _device_assignment(self) -> tuple[Device, ...]:
+        return (self._device,)
 
     @property
     def is_fully_replicated(self) -> bool:

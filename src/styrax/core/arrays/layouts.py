@@ -32,11 +32,14 @@ class Layout:
 
 
 class Format:
-    """A layout and a sharding."""
+    """A layout and a sharding. Raises ValueError for a layout without a sharding."""
 
     __slots__ = ("layout", "sharding")
 
     def __init__(self, layout: Layout | None = None, sharding: Sharding | Device | None = None):
+        if layout is not None and sharding is None:
+            raise ValueError(f"Sharding has to be concrete when layout is of type {type(layout)}: pass a "
+                             "`NamedSharding` or `SingleDeviceSharding` as the sharding")
         self.layout = layout
         self.sharding = sharding
 

@@ -161,6 +161,10 @@ class NamedSharding(Sharding):
     def device_set(self) -> set[Device]:  # type: ignore[override]
         return set(self._devices().flat)
 
+    @property
+    def _device_assignment(self) -> tuple[Device, ...]:
+        return tuple(self._devices().flat)
+
     def _devices(self) -> Any:
         if isinstance(self.mesh, AbstractMesh):
             raise ValueError("a sharding over an AbstractMesh has no devices")

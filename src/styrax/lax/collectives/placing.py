@@ -11,6 +11,7 @@ import numpy as np
 from styrax.core.arrays import backends, mesh
 from styrax.core.arrays.array import Array
 from styrax.core.arrays.devices import Device, Sharding, SingleDeviceSharding
+from styrax.core.arrays.layouts import Format
 from styrax.core.arrays.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec
 from styrax.core.programs import rules
 from styrax.core.programs.primitive import Primitive
@@ -117,6 +118,20 @@ rules.batchers[device_put_p] = lambda args, dims, **params: (device_put_p.bind(*
 physicals[device_put_p] = lambda _, *xs, **params: device_put_p.bind(*xs, **params)
 
 
+def _sharding(device: Any, leaf: Any) -> Any:
+    """The sharding of a format; others as they are. Arrays lie row after row whatever layout is asked for.
+
+    Raises ValueError for a layout of another number of dimensions than the array's.
+    """
+    if not isinstance(device, Format):
+        return device
+    layout = device.layout
+    if layout is not None and len(layout.major_to_minor) != len(get_aval(leaf).shape):
+        raise ValueError(f"{layout} is a layout of arrays of {len(layout.major_to_minor)} dimensions, and the array is "
+                         f"{get_aval(leaf).str_short()}")
+    return device.sharding
+
+
 def _in_the_mesh(device: Any) -> Any:
     """A partition as a sharding of the mesh in force; others as they are. Raises ValueError where there is no mesh."""
     if not isinstance(device, PartitionSpec):
@@ -135,7 +150,7 @@ def device_put(x: PyTree, device: DeviceLike | ShardingLike | PyTree | None = No
 
     Args:
       x: a tree of arrays, NumPy arrays and scalars.
-      device: a device or sharding, or a tree of them that is a prefix of `x`. None for the default device,
+      device: a device, sharding or format, or a tree of them that is a prefix of `x`. None for the default device,
         which does not commit the arrays to it.
       src: where the values come from, for derivatives.
       donate: whether the memory of the arrays may be taken over; they are not to be used afterwards.
@@ -153,7 +168,8 @@ def device_put(x: PyTree, device: DeviceLike | ShardingLike | PyTree | None = No
       [Array(1., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True)]
     """
     leaves, treedef = tree.tree_flatten(x)
-    devices = [_in_the_mesh(d) for d in _spread("device_put device", device, x, len(leaves))]
+    devices = [_in_the_mesh(_sharding(d, leaf))
+               for d, leaf in zip(_spread("device_put device", device, x, len(leaves)), leaves, strict=True)]
     for d in devices:
         if not (d is None or isinstance(d, (Device, Sharding, Space))):
             raise ValueError("`jax.device_put` only accepts `None`, `jax.sharding.Sharding`, `jax.Device`, `Format`, "
