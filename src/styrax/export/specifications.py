@@ -76,7 +76,7 @@ def symbolic_args_specs(args: PyTree, shapes_specs: PyTree, constraints: Sequenc
     elif constraints:
         raise ValueError("Cannot use both `scope` and `constraints`")
     leaves, structure = tree.tree_flatten(args)
-    specs = _spread(shapes_specs, args)
+    specs = _spread(tuple(shapes_specs) if isinstance(shapes_specs, list) else shapes_specs, args)
     found = []
     for x, spec in zip(leaves, specs, strict=True):
         aval = abstractify(x)

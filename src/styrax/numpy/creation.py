@@ -16,7 +16,7 @@ from styrax.core.programs.named import named
 from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import Tracer, concrete_or_error
 from styrax.core.types import dtypes
-from styrax.core.types.dims import is_symbolic, larger
+from styrax.core.types.dims import is_symbolic, larger, size_argument
 from styrax.core.types.typing import (
     ArrayLike,
     DeviceLike,
@@ -250,7 +250,12 @@ def arange(start: ArrayLike | Dim, stop: ArrayLike | Dim | None = None, step: Ar
 
 def _range_length(start: Any, stop: Any, step: Any) -> Any:
     if any(map(is_symbolic, (start, stop, step))):
-        return larger(0, -((start - stop) // step))
+        if not all(is_symbolic(x) or isinstance(x, int) for x in (start, stop, step)):
+            raise ValueError("In arange with non-constant arguments all of start, stop, and step must be either "
+                             f"dimension expressions or integers: {start=}, {stop=}, {step=}")
+        if step > 0:
+            return larger(0, (stop - start + step - 1) // step)
+        return larger(0, (start - stop - step - 1) // -step)
     return max(0, int(math.ceil((stop - start) / step)))
 
 
@@ -353,7 +358,7 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = 
       Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
     start, stop = arrays("linspace", start, stop)
-    num = concrete_or_error(operator.index, num, "'num' argument of jnp.linspace")
+    num = concrete_or_error(size_argument, num, "'num' argument of jnp.linspace")
     axis = concrete_or_error(operator.index, axis, "'axis' argument of jnp.linspace")
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")

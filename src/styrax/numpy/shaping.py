@@ -14,9 +14,10 @@ from styrax import lax
 from styrax.core import hooks
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
+from styrax.core.tracing.errors import InconclusiveDimensionOperation
 from styrax.core.tracing.source import api_boundary, hide_frames
 from styrax.core.tracing.trace import Tracer, concrete_or_error
-from styrax.core.types.dims import larger, smaller
+from styrax.core.types.dims import is_named, larger, size_argument, smaller, surely_differ
 from styrax.core.types.typing import ArrayLike, Axis, DTypeLike, Shape, ShapeLike, ShardingLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
@@ -85,10 +86,14 @@ def _new_sizes(a: Any, shape: Any) -> tuple:
             raise TypeError(f"can only specify one unknown axis size with a `-1` value, got {new}")
         known = math.prod(d for d in new if not (type(d) is int and d == -1))
         if known == 0 or size % known:
+            if known != 0 and is_named(size % known):
+                raise InconclusiveDimensionOperation(
+                    f"Cannot divide evenly the sizes of shapes {a.shape} and {new}. The remainder "
+                    f"{size % math.prod(new)} should be 0.")
             raise TypeError(f"cannot reshape array of shape {a.shape} (size {size}) into shape {new} because the "
                             f"product of specified axis sizes ({known}) does not evenly divide {size}")
         return tuple(size // known if type(d) is int and d == -1 else d for d in new)
-    if math.prod(new) != size:
+    if surely_differ(math.prod(new), size):
         raise TypeError(f"cannot reshape array of shape {a.shape} (size {size}) into shape {new} "
                         f"(size {math.prod(new)})")
     return new
@@ -225,6 +230,8 @@ def squeeze(a: ArrayLike, axis: Axis = None) -> Array:
     try:
         a = operand("squeeze", a)
         if axis is None:
+            if any(map(is_named, a.shape)):
+                raise ValueError("jnp.squeeze with axis=None is not supported with shape polymorphism")
             axes = tuple(i for i, d in enumerate(a.shape) if type(d) is int and d == 1)
         else:
             axes = axis_indices(axis, a.ndim)
@@ -396,7 +403,7 @@ def tile(A: ArrayLike, reps: ShapeLike) -> Array:
         given: tuple[Any, ...] = tuple(reps)  # type: ignore[arg-type]
     except TypeError:
         given = (reps,)
-    counts = tuple(concrete_or_error(operator.index, r, "reps argument of jnp.tile") for r in given)
+    counts = tuple(concrete_or_error(size_argument, r, "reps argument of jnp.tile") for r in given)
     if a.ndim < len(counts):
         a = lax.expand_dims(a, tuple(range(len(counts) - a.ndim)))
     counts = (1,) * (a.ndim - len(counts)) + counts
@@ -422,6 +429,9 @@ def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_r
         a, axis = ravel(a) if a.ndim != 1 else a, 0
     axis = axis_index(concrete_or_error(operator.index, axis, "'axis' argument of jnp.repeat()"), a.ndim)
     shape = a.shape
+    if is_named(repeats) and total_repeat_length is not None:
+        raise ValueError("jnp.repeat with a non-constant `repeats` is supported only when `total_repeat_length` is None. "
+                         f"(repeats={repeats} total_repeat_length={total_repeat_length})")
     if total_repeat_length is None:
         repeats = concrete_or_error(None, repeats, "When jit-compiling jnp.repeat, the total number of repeats must be "
                                     "static. To fix this, either specify a static value for `repeats`, or pass a "
@@ -439,7 +449,7 @@ def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_r
         total = int(counts.sum())
         repeats = asarray(repeats) if not is_array(repeats) else repeats
     else:
-        total = concrete_or_error(operator.index, total_repeat_length, "jnp.repeat argument 'total_repeat_length'")
+        total = concrete_or_error(size_argument, total_repeat_length, "jnp.repeat argument 'total_repeat_length'")
         repeats = asarray(repeats)
         if repeats.ndim == 0:
             repeats = lax.broadcast_in_dim(repeats, (shape[axis],), ())
