@@ -67,7 +67,7 @@ def _monomial_extent(monomial: Monomial) -> int:
 def _extent(size: Size) -> int:
     if not isinstance(size, SymbolicDim):
         return 1
-    return sum(2 + _monomial_extent(m) + (c != 1) if m else 1 for m, c in size.terms.items())
+    return sum(1 + 2 * abs(c) * _monomial_extent(m) for m, c in size.terms.items())
 
 
 def _monomial_key(monomial: Monomial) -> Key:
