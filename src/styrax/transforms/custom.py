@@ -8,6 +8,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
+from ..core import hooks
 from ..core.arrays.array import Array
 from ..core.arrays.constants import constant
 from ..core.programs.jaxpr import DebugInfo, Jaxpr, eval_jaxpr
@@ -21,7 +22,7 @@ from ..core.types import dtypes
 from ..core.types.typing import Function, PyTree
 from .custom_calls import custom_jvp_call_p, custom_vjp_call_p
 from .flattening import FlatFunction, positional, with_fixed
-from .naming import LateInfo, function_name, wraps
+from .naming import LateInfo, function_name, leaf_path, wraps
 from .tracing import trace_function
 from .zeros import SymbolicZero, Zero, add_tangents, instantiate_zeros, zeros_like_aval
 
@@ -52,11 +53,11 @@ def resolve_kwargs(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], w
         raise TypeError(
             f"The input arguments to the {what}-decorated function {function_name(fun)} could not be resolved to "
             f"positional-only arguments. Binding failed with the error:\n{error}") from error
-    bound.apply_defaults()
     if bound.kwargs:
         raise TypeError(f"The following keyword arguments could not be resolved to positions: "
                         f"{', '.join(bound.kwargs)}")
-    return bound.args
+    bound.apply_defaults()
+    return bound.args  # without keyword-only parameters, which keep their defaults
 
 
 _arities: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
@@ -105,6 +106,13 @@ def _split(args: Sequence[Any], nondiff: Sequence[int]) -> tuple[list[Any], tupl
     at = [range(len(args))[i] for i in nondiff]
     dynamic = tuple(a for i, a in enumerate(args) if i not in at)
     return [args[i] for i in at], dynamic, [(i, a) for i, a in enumerate(args) if i in at]
+
+
+def _without_tangents(args: Sequence[Any], nondiff: Sequence[int]) -> tuple[Any, ...]:
+    """The arguments; what is differentiated among those that are not to be is held constant."""
+    at = [range(len(args))[i] for i in nondiff]
+    hold = lambda x: hooks.lax.stop_gradient(x) if isinstance(x, Tracer) else x
+    return tuple(tree.tree_map(hold, a) if i in at else a for i, a in enumerate(args))
 
 
 class _Primal(FlatFunction):
@@ -203,6 +211,8 @@ class custom_jvp(Generic[P, R]):
                 _split(resolve_kwargs(self.fun, args, kwargs, "custom_jvp"), self.nondiff_argnums)
             return self.fun(*args, **kwargs)
         values = resolve_kwargs(self.fun, args, kwargs, "custom_jvp")
+        if self.nondiff_argnums:
+            values = _without_tangents(values, self.nondiff_argnums)
         nondiff, dynamic, fixed = _split(values, self.nondiff_argnums)
         leaves, in_tree = tree.tree_flatten(dynamic)
         _check_leaves("custom_jvp_call", leaves)
@@ -442,7 +452,7 @@ class _Rule:
                 found[i] = SymbolicZero(expected)
                 continue
             if get_aval(ct).shape != expected.shape:
-                path = f"output[{i}]"
+                path = f"output{leaf_path(self.in_tree, i)}"
                 raise ValueError(
                     "Custom VJP bwd rule must produce an output with the same type as the args tuple of the primal "
                     f"function, but at {path} the bwd rule produced an output of type "
