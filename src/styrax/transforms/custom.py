@@ -20,6 +20,7 @@ from ..core.trees import tree, tree_paths
 from ..core.trees.tree import tree_map
 from ..core.types import dtypes
 from ..core.types.typing import Function, PyTree
+from .aliasing import check_arguments, check_rule_results
 from .custom_calls import custom_jvp_call_p, custom_vjp_call_p
 from .flattening import FlatFunction, positional, with_fixed
 from .naming import LateInfo, function_name, leaf_path, wraps
@@ -371,6 +372,7 @@ class custom_vjp(Generic[P, R]):
         leaves, in_tree = tree.tree_flatten(dynamic)
         _check_leaves("custom_vjp_call", leaves)
         fun = _Primal(self.fun, values, in_tree, fixed)
+        check_arguments(leaves, (), "custom_vjp", fun.debug_info)
         rule = _Rule(name, self.fwd, self.bwd, self.symbolic_zeros, nondiff, in_tree, fun)
 
         def fwd(nonzero: Sequence[bool], *primals: Any) -> Any:
@@ -421,6 +423,7 @@ class _Rule:
                 f"forward pass for use on the backward pass), but instead of a pair the fwd rule {rule_name} produced "
                 f"{pair}.")
         outs, out_tree = tree.tree_flatten(pair[0])
+        check_rule_results(outs, out_tree, f"custom_vjp fwd function {rule_name}")
         if self.fun.out_tree is not None and self.fun.out_tree != out_tree:
             raise TypeError(
                 f"Custom VJP fwd rule {rule_name} for function {self.name} must produce a pair (list or tuple of "

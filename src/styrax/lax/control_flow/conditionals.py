@@ -166,7 +166,7 @@ def _bind_branches(
 ) -> Any:
     leaves, in_tree = tree.tree_flatten(operands)
     avals = [get_aval(x) for x in leaves]
-    bodies = list(map(trace_body, repeat(construct), funs, repeat(in_tree), repeat(avals)))
+    bodies = list(map(trace_body, repeat(construct), funs, repeat(in_tree), repeat(avals), repeat(leaves)))
     first = bodies[0]
     for fun, name, body in zip(funs[1:], names[1:], bodies[1:], strict=True):
         check_branches(
