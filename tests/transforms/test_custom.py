@@ -286,7 +286,7 @@ def _nondiff_tracer(package):
 
 
 @pytest.mark.parametrize("program", [_with_default, _nondiff_tracer])
-def test_arguments_that_are_not_differentiated(program):
+def test_arguments_that_a_rule_gets_as_they_are(program):
     assert_same(program)
 
 

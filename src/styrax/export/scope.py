@@ -234,8 +234,8 @@ class Parser:
             if self.like is None:
                 raise self.error("spec contains ... but no 'like' shape was given")
             if position >= len(self.like):
-                raise self.error(f"cannot resolve placeholder '_' because we parsed {position} already and 'like' shape "
-                                 f"has only {len(self.like)} dimensions")
+                raise self.error(f"cannot resolve placeholder '_' because we parsed {position} already and 'like' "
+                                 f"shape has only {len(self.like)} dimensions")
             self.take()
             if like is None:
                 raise self.error(f"unexpected placeholder for unknown dimension; like={tuple(self.like)}")

@@ -430,8 +430,8 @@ def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_r
     axis = axis_index(concrete_or_error(operator.index, axis, "'axis' argument of jnp.repeat()"), a.ndim)
     shape = a.shape
     if is_named(repeats) and total_repeat_length is not None:
-        raise ValueError("jnp.repeat with a non-constant `repeats` is supported only when `total_repeat_length` is None. "
-                         f"(repeats={repeats} total_repeat_length={total_repeat_length})")
+        raise ValueError("jnp.repeat with a non-constant `repeats` is supported only when `total_repeat_length` "
+                         f"is None. (repeats={repeats} total_repeat_length={total_repeat_length})")
     if total_repeat_length is None:
         repeats = concrete_or_error(None, repeats, "When jit-compiling jnp.repeat, the total number of repeats must be "
                                     "static. To fix this, either specify a static value for `repeats`, or pass a "

@@ -141,8 +141,9 @@ def _part(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any]) -> t
                  else tree_paths.broadcast_prefix(axis, arg, is_leaf=lambda a: a is None))
         return tree.tree_unflatten(structure, map(one, found, leaves))
 
-    parts = [spread(axis, arg) for axis, arg in zip(axes, args, strict=True)], {k: spread(0, v) for k, v in kwargs.items()}
-    return parts if fits else None
+    parts = [spread(axis, arg) for axis, arg in zip(axes, args, strict=True)]
+    named = {k: spread(0, v) for k, v in kwargs.items()}
+    return (parts, named) if fits else None
 
 
 def _check_sizes(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any], count: int) -> int | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from typing import Any, ParamSpec, TypeGuard, TypeVar
 
 import numpy as np
@@ -32,6 +33,7 @@ from ..core.programs.rules import (
     stablehlos,
     transposes,
 )
+from ..core.settings import config
 from ..core.tracing import errors, source
 from ..core.tracing.source import api_boundary
 from ..core.tracing.staging import hoist_tracers
@@ -154,9 +156,12 @@ def _remat_avals(*_: Any, jaxpr: Jaxpr, **params: Any) -> tuple[list[Any], Effec
 
 
 @remat_p.def_impl
-def _remat(*args: Any, jaxpr: Jaxpr, **params: Any) -> list[Any]:
+def _remat(*args: Any, jaxpr: Jaxpr, differentiated: bool, **params: Any) -> list[Any]:
     closed = close_jaxpr(jaxpr)
-    return jit_p.impl(*args, **jit_params(closed, "checkpoint"))
+    # What is computed again uses keys again, for the same numbers.
+    again = differentiated and config.debug_key_reuse.value
+    with config.debug_key_reuse(False) if again else nullcontext():
+        return jit_p.impl(*args, **jit_params(closed, "checkpoint"))
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Jaxpr, **params: Any) -> Any:

@@ -39,9 +39,9 @@ class Watched:
             message = f"invalid value ({found}) encountered in {self._name}"
             if self._search is not None:
                 self._search(*args)
-                message += (". To tell the operation, the de-optimized function was run operation by operation, but none "
-                            "of them gave an invalid value: it may come of optimizations of the whole program, or stand "
-                            "among the function's arguments or constants.")
+                message += (". To tell the operation, the de-optimized function was run operation by operation, but "
+                            "none of them gave an invalid value: it may come of optimizations of the whole program, "
+                            "or stand among the function's arguments or constants.")
             raise FloatingPointError(message)
         return outs
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from styrax.core.arrays import backends, mesh
+from styrax.core.arrays import backends, mesh, transfers
 from styrax.core.arrays.array import Array
 from styrax.core.arrays.devices import Device, Sharding, SingleDeviceSharding
 from styrax.core.arrays.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec
@@ -62,7 +63,8 @@ def _put_avals(*xs: Any, **params: Any) -> list[Any]:
 
 @device_put_p.def_impl
 def _put(*xs: Any, devices: Sequence[Any], srcs: Sequence[Any], copy_semantics: Sequence[Any]) -> list[Any]:
-    return [_put_one(x, d, c) for x, d, c in zip(xs, devices, copy_semantics, strict=True)]
+    with transfers.explicit() if transfers.used else nullcontext():
+        return [_put_one(x, d, c) for x, d, c in zip(xs, devices, copy_semantics, strict=True)]
 
 
 def _put_one(x: Any, device: Any, semantics: ArrayCopySemantics) -> Any:
