@@ -249,14 +249,13 @@ def arange(start: ArrayLike | Dim, stop: ArrayLike | Dim | None = None, step: Ar
 
 
 def _range_length(start: Any, stop: Any, step: Any) -> Any:
-    if any(map(is_symbolic, (start, stop, step))):
-        if not all(is_symbolic(x) or isinstance(x, int) for x in (start, stop, step)):
-            raise ValueError("In arange with non-constant arguments all of start, stop, and step must be either "
-                             f"dimension expressions or integers: {start=}, {stop=}, {step=}")
-        if step > 0:
-            return larger(0, (stop - start + step - 1) // step)
-        return larger(0, (start - stop - step - 1) // -step)
-    return max(0, int(math.ceil((stop - start) / step)))
+    if not any(map(is_symbolic, (start, stop, step))):
+        return max(0, int(math.ceil((stop - start) / step)))
+    if not all(is_symbolic(x) or isinstance(x, int) for x in (start, stop, step)):
+        raise ValueError("In arange with non-constant arguments all of start, stop, and step must be either dimension "
+                         f"expressions or integers: {start=}, {stop=}, {step=}")
+    distance, stride = (stop - start, step) if step > 0 else (start - stop, -step)
+    return larger(0, (distance + stride - 1) // stride)
 
 
 def _number(x: Any) -> Any:
