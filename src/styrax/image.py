@@ -176,7 +176,8 @@ def _nearest(image: Array, shape: tuple[int, ...]) -> Array:
                 raise TypeError(f"axis {axis} of an image of shape {image.shape} has no samples to take the nearest of")
             many, few = (n if is_named(n) else float(n) for n in (before, after))
             places = jnp.floor((lax.iota(np.float32, after) + 0.5) * many / few)
-            image = jnp.take(image, places.astype(np.int32), axis=axis, mode="promise_in_bounds")
+            image = image.at[(*[slice(None)] * axis, places.astype(np.int32))].get(
+                mode="promise_in_bounds", wrap_negative_indices=False)
     return image
 
 
