@@ -76,7 +76,9 @@ def symbolic_args_specs(args: PyTree, shapes_specs: PyTree, constraints: Sequenc
     elif constraints:
         raise ValueError("Cannot use both `scope` and `constraints`")
     leaves, structure = tree.tree_flatten(args)
-    specs = _spread(tuple(shapes_specs) if isinstance(shapes_specs, list) else shapes_specs, args)
+    if isinstance(shapes_specs, list) and isinstance(args, tuple):
+        shapes_specs = tuple(shapes_specs)
+    specs = _spread(shapes_specs, args)
     found = []
     for x, spec in zip(leaves, specs, strict=True):
         aval = abstractify(x)
