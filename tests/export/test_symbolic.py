@@ -6,6 +6,7 @@ import copy
 import pickle
 
 import jax as oracle
+import numpy as np
 import pytest
 from jax import export as oracle_export
 from jax._src.export.shape_poly import _DimExpr
