@@ -55,7 +55,9 @@ def _kinds(j):
     return [single.memory_kind, named.memory_kind, *(s.memory_kind for s in pinned), single == pinned[0],
             named == pinned[1], single == j.sharding.SingleDeviceSharding(device, memory_kind="device"),
             hash(single) == hash(pinned[0].with_memory_kind("device")), str(pinned[0]),
-            j.device_put(HOST, pinned[0]).sharding.memory_kind]
+            j.device_put(HOST, pinned[0]).sharding.memory_kind,
+            *(j.device_put(HOST, space).sharding.memory_kind for space in (j.memory.Space.Host, j.memory.Space.Device)),
+            j.device_put(j.device_put(HOST, named), j.memory.Space.Host).sharding == pinned[1]]
 
 
 def test_memory_kinds():

@@ -50,6 +50,8 @@ class Space(enum.Enum):
         return f"MemorySpace.{self.name}"
 
 
+_SPACES = {Space.Device: "device", Space.Host: "pinned_host"}
+
 # -- device_put ---------------------------------------------------------------------------------------------
 
 device_put_p = Primitive("device_put", multiple_results=True)
@@ -72,6 +74,9 @@ def _put_one(x: Any, device: Any, semantics: ArrayCopySemantics) -> Any:
     array = x if isinstance(x, Array) else backends.get().put(x, aval, None)
     if semantics == ArrayCopySemantics.ALWAYS_COPY and array is x:
         array = backends.get().put(x._value, aval, None)
+    if isinstance(device, Space) and type(array) is Array:
+        kind = _SPACES.get(device)
+        return array if kind is None else array.placed(array.sharding.with_memory_kind(kind))
     if device is None or isinstance(device, Space):
         return array
     if isinstance(device, NamedSharding):
