@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from typing import Any, ParamSpec, TypeGuard, TypeVar
 
 import numpy as np
@@ -32,6 +33,7 @@ from ..core.programs.rules import (
     stablehlos,
     transposes,
 )
+from ..core.settings import config
 from ..core.tracing import errors, source
 from ..core.tracing.source import api_boundary
 from ..core.tracing.staging import hoist_tracers
@@ -39,7 +41,7 @@ from ..core.tracing.trace import get_aval, state
 from ..core.trees import tree
 from ..core.types import dtypes
 from ..core.types.avals import AbstractRef, AbstractValue, ShapedArray
-from ..core.types.effects import Effects
+from ..core.types.effects import Effects, remat_allowed_effects
 from ..core.types.typing import Function, PyTree
 from .batch import AxisData, batch_jaxpr2
 from .checkpoint_policies import checkpoint_policies
@@ -59,6 +61,9 @@ from .zeros import Zero, instantiate_zeros
 P = ParamSpec("P")
 R = TypeVar("R")
 _NOT_GIVEN: Any = object()
+
+
+_STATIC = "the `static_argnums` argument to `jax.checkpoint` / `jax.remat`"
 
 
 @api_boundary
@@ -99,7 +104,7 @@ def checkpoint(fun: Callable[P, R], *, prevent_cse: bool | Sequence[bool] = True
 
     @wraps(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        static = split_arguments(args, static_argnums) if static_argnums != () else ()
+        static = split_arguments(args, static_argnums, _STATIC) if static_argnums != () else ()
         fixed = {k: v for k, v in kwargs.items() if k in names}
         given = {k: v for k, v in kwargs.items() if k not in names}
         call = functools.partial(fun, **fixed) if fixed else fun
@@ -151,9 +156,12 @@ def _remat_avals(*_: Any, jaxpr: Jaxpr, **params: Any) -> tuple[list[Any], Effec
 
 
 @remat_p.def_impl
-def _remat(*args: Any, jaxpr: Jaxpr, **params: Any) -> list[Any]:
+def _remat(*args: Any, jaxpr: Jaxpr, differentiated: bool, **params: Any) -> list[Any]:
     closed = close_jaxpr(jaxpr)
-    return jit_p.impl(*args, **jit_params(closed, "checkpoint"))
+    # What is computed again uses keys again, for the same numbers.
+    again = differentiated and config.debug_key_reuse.value
+    with config.debug_key_reuse(False) if again else nullcontext():
+        return jit_p.impl(*args, **jit_params(closed, "checkpoint"))
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Jaxpr, **params: Any) -> Any:
@@ -266,7 +274,16 @@ def _split(key: tuple, jaxpr: Jaxpr, policy: Any, make: Callable[[], tuple[Close
     return found
 
 
+def _check_effects(jaxpr: Jaxpr) -> None:
+    """Raises NotImplementedError for effects that must not happen again."""
+    forbidden = remat_allowed_effects.filter_not_in(jaxpr.effects)
+    if forbidden:
+        raise NotImplementedError(f"Effects not supported in partial-eval of `checkpoint`/`remat`: {forbidden}")
+
+
 def _linearize(nonzero: Sequence[bool], *primals: Any, jaxpr: Jaxpr, policy: Any, **params: Any) -> Any:
+    _check_effects(jaxpr)
+
     def make() -> tuple[ClosedJaxpr, int, ClosedJaxpr, Any]:
         primal, nonzero_out, linear, _ = linearize_jaxpr(_without_refs(jaxpr), nonzero)
         return primal, len(nonzero_out), linear, nonzero_out
@@ -296,6 +313,7 @@ def _call(fun: Callable, *args: Any) -> Any:
 
 
 def _partial_eval(trace: PartialTrace, *args: Any, jaxpr: Jaxpr, policy: Any, **params: Any) -> list[Any]:
+    _check_effects(jaxpr)
     unknown_in = tuple(trace.is_unknown(x) for x in args)
 
     def make() -> tuple[ClosedJaxpr, int, ClosedJaxpr, Any]:

@@ -15,6 +15,7 @@ from ..core.tracing.trace import extend_axis_env, get_aval
 from ..core.trees import tree
 from ..core.types.avals import AbstractRef, ShapedArray, ShapeDtypeStruct
 from ..core.types.typing import AxisName, Function, Object, PyTree
+from .aliasing import check_arguments, check_returned
 from .flattening import FlatFunction
 from .naming import check_callable, function_name, split_arguments, wraps
 
@@ -71,7 +72,14 @@ def trace_function(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], s
             avals.append(abstractify(x))
         except TypeError:
             raise not_abstract(fun, x, flat.info(leaves).arg_names[i]) from None
-    closed = trace_to_jaxpr(flat, avals, flat.info(avals))
+    info = flat.info(avals)
+    takes_refs = any(isinstance(a, AbstractRef) for a in avals)
+    if takes_refs:
+        check_arguments(leaves, (), traced_for, info)
+    closed = trace_to_jaxpr(flat, avals, info)
+    check_returned(closed, flat.structure, traced_for)
+    if takes_refs:
+        check_arguments(leaves, closed.consts, traced_for, info)
     return closed, flat.structure
 
 
