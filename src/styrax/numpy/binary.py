@@ -351,7 +351,7 @@ def _log_sum(name: str, base: float) -> Callable[[ArrayLike, ArrayLike], Array]:
 
     def logarithm_1p(x: Any) -> Any:
         out = lax.log1p(x)
-        return out if scale is None else lax.mul(convert(scale, dtype_of(out)), out)
+        return out if scale is None else lax.mul(convert(scale, *typed(out)), out)
 
     def function(x1: Any, x2: Any, /) -> Any:
         largest = lax.max(x1, x2)
@@ -488,7 +488,7 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     x1, x2 = promote_dtypes(x1, x2)
     if not dtypes.issubdtype(dtype_of(x1), np.integer):
         raise ValueError("Arguments to jax.numpy.lcm must be integers.")
-    x1, x2 = absolute(x1), absolute(x2)
+    x1, x2 = promote_shapes("lcm", absolute(x1), absolute(x2))
     divisor = gcd(x1, x2)
     return choose_elements(lax.eq(divisor, _zero(divisor)), _zero(divisor),
                            lax.mul(x1, floor_divide(x2, divisor)))
