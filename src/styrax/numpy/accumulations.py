@@ -16,7 +16,17 @@ from styrax.core.types.typing import ArrayLike, Axis, DTypeLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import choose_elements
-from .promotion import arrays, axis_index, convert, default_int, dtype_of, promote_args, shape_of, static_axis, user_dtype
+from .promotion import (
+    arrays,
+    axis_index,
+    convert,
+    default_int,
+    dtype_of,
+    promote_args,
+    shape_of,
+    static_axis,
+    user_dtype,
+)
 from .reductions import _BOOL, Position, _no_out, _sum_dtype, argmax, argmin, highest, lowest
 from .reductions import all as all_
 from .reductions import max as max_

@@ -35,7 +35,6 @@ from .conversion import asarray, place
 from .promotion import (
     arrays,
     axis_index,
-    canonical,
     check_arraylike,
     convert,
     default_int,
@@ -56,6 +55,8 @@ def _filled(shape: Any, value: Any, dtype: Any, device: Any) -> Any:
     shape = canonical_shape(shape)
     if any(type(d) is int and d < 0 for d in shape):
         raise TypeError(f"broadcast_in_dim shape must have every element be nonnegative, got {shape}.")
+    if dtypes.issubdtype(dtype, dtypes.extended):
+        return place(lax.full(shape, value, dtype), device)
     if shape == ():
         return place(asarray(convert(value, dtype)), device)
     return place(lax.broadcast_in_dim(convert(value, dtype), shape, ()), device)
@@ -116,15 +117,11 @@ def full(shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike | None = None
     if dtype is not None:
         dtype = user_dtype(dtype, "full")
     if shape_of(fill_value) == ():
-        shape = canonical_shape(shape)
-        if dtype is None:
-            kind, weak = typed(fill_value)
-            value = fill_value if is_array(fill_value) else convert(fill_value, kind, weak)
-        else:
-            value = convert(fill_value, dtype)
-        if shape == ():
-            return place(asarray(value), device or out_sharding)
-        return place(lax.broadcast_in_dim(value, shape, ()), device or out_sharding)
+        if dtype is not None:
+            return _filled(shape, fill_value, dtype, device or out_sharding)
+        shape, value = canonical_shape(shape), fill_value if is_array(fill_value) else convert(
+            fill_value, *typed(fill_value))
+        return place(lax.broadcast_in_dim(value, shape, ()) if shape else asarray(value), device or out_sharding)
     value = asarray(fill_value, dtype=dtype)
     return place(spread(value, canonical_shape(shape)), device or out_sharding)
 
@@ -134,8 +131,9 @@ def _like(name: str, a: Any, dtype: Any, shape: Any) -> tuple[Any, Any, bool]:
     if not (hasattr(a, "dtype") and hasattr(a, "shape")):
         check_arraylike(name, a)
     if dtype is None:
-        kind, weak = (canonical(a.dtype), False) if not (is_array(a) or isinstance(
-            a, (np.ndarray, np.generic, int, float, complex))) and hasattr(a, "dtype") else typed(a)
+        kind, weak = (dtypes.canonicalize_dtype(a.dtype, allow_extended_dtype=True), False) if not (
+            is_array(a) or isinstance(a, (np.ndarray, np.generic, int, float, complex))) and hasattr(
+                a, "dtype") else typed(a)
     else:
         kind, weak = user_dtype(dtype, name), False
     return canonical_shape(shape_of(a) if shape is None else shape), kind, weak
@@ -144,7 +142,7 @@ def _like(name: str, a: Any, dtype: Any, shape: Any) -> tuple[Any, Any, bool]:
 def _full_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: Any) -> Any:
     shape, kind, weak = _like(name, a, dtype, shape)
     if dtypes.issubdtype(kind, dtypes.extended):
-        return lax.full(shape, value, kind)
+        return place(lax.full(shape, value, kind), device)
     filler = convert(value, kind, weak)
     return place(asarray(filler) if shape == () else lax.broadcast_in_dim(filler, shape, ()), device)
 
