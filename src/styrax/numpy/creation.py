@@ -38,6 +38,7 @@ from .promotion import (
     check_arraylike,
     convert,
     default_int,
+    dtype_of_new,
     is_array,
     promote_dtypes,
     result_typed,
@@ -75,7 +76,7 @@ def zeros(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLik
       Array([[0., 0., 0.],
              [0., 0., 0.]], dtype=float32)
     """
-    return _filled(shape, 0, user_dtype(float if dtype is None else dtype, "zeros"), device or out_sharding)
+    return _filled(shape, 0, dtype_of_new("zeros", shape, dtype), device or out_sharding)
 
 
 @api_boundary
@@ -90,14 +91,14 @@ def ones(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLike
       >>> jnp.ones(3, dtype="int32")
       Array([1, 1, 1], dtype=int32)
     """
-    return _filled(shape, 1, user_dtype(float if dtype is None else dtype, "ones"), device or out_sharding)
+    return _filled(shape, 1, dtype_of_new("ones", shape, dtype), device or out_sharding)
 
 
 @api_boundary
 def empty(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLike | None = None,
           out_sharding: ShardingLike | None = None) -> Array:
     """An array of a shape with zeros in it: arrays have no unspecified contents here."""
-    return _filled(shape, 0, user_dtype(float if dtype is None else dtype, "empty"), device or out_sharding)
+    return _filled(shape, 0, dtype_of_new("empty", shape, dtype), device or out_sharding)
 
 
 @api_boundary

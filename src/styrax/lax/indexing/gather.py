@@ -155,7 +155,7 @@ def gather(operand: ArrayLike, start_indices: ArrayLike, dimension_numbers: Gath
 def default_fill(dtype: Any) -> Any:
     """What gathers with mode "fill" give out of bounds."""
     if isinstance(dtype, dtypes.ExtendedDType):
-        return 0
+        return default_fill(dtype._rules.physical_element_aval(dtype).dtype)
     if dtypes.issubdtype(dtype, np.inexact):
         return float("nan")
     if dtypes.issubdtype(dtype, np.signedinteger):

@@ -76,8 +76,8 @@ def _prefix(rank: int, numbers: RaggedDotDimensionNumbers) -> tuple[int, ...]:
 
 def _in_range(axis: int, rank: int, what: str, operand: str) -> None:
     if not 0 <= axis < rank:
-        raise TypeError(f"ragged_dot_general requires {what} numbers to be nonnegative and less than the number of axes "
-                        f"of the {operand} value, got {axis} for {operand} of rank {rank}.")
+        raise TypeError(f"ragged_dot_general requires {what} numbers to be nonnegative and less than the number of "
+                        f"axes of the {operand} value, got {axis} for {operand} of rank {rank}.")
 
 
 def _check_groups(lhs: tuple, rhs: tuple, sizes: tuple, numbers: RaggedDotDimensionNumbers) -> None:

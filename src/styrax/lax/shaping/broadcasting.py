@@ -45,9 +45,10 @@ def _broadcast_shape_rule(x: Any, *, shape: tuple, broadcast_dimensions: tuple, 
             "broadcast_in_dim broadcast_dimensions must be a subset of output dimensions, got "
             f"{broadcast_dimensions} for operand ndim {x.ndim} and shape {shape}."
         )
-    if any(i >= j for i, j in zip(broadcast_dimensions, broadcast_dimensions[1:], strict=False)):
+    if len(set(broadcast_dimensions)) != len(broadcast_dimensions):
         raise TypeError(
-            f"broadcast_in_dim broadcast_dimensions must be strictly increasing; got {broadcast_dimensions}"
+            "broadcast_in_dim broadcast_dimensions must not contain duplicates, got broadcast_dimensions "
+            f"{broadcast_dimensions}"
         )
     if any(
         not (type(s) is int and s == 1) and s != shape[d]
@@ -101,9 +102,10 @@ def _broadcast_transpose(
         return [ad.Zero(x.aval)]
     operand_shape = x.aval.shape
     ones = [i for i, s in enumerate(operand_shape) if type(s) is int and s == 1]
-    kept = {d for i, d in enumerate(broadcast_dimensions) if i not in ones}
+    kept = [d for i, d in enumerate(broadcast_dimensions) if i not in ones]
     summed = reduce_sum_over(ct, tuple(d for d in range(len(shape)) if d not in kept))
-    return [expand_dims(summed, ones)]
+    order = tuple(sorted(kept).index(d) for d in kept)
+    return [expand_dims(lax.transpose(summed, order), ones)]
 
 
 def reduce_sum_over(x: Any, axes: Sequence[int]) -> Any:
@@ -132,8 +134,8 @@ def broadcast_in_dim(operand: ArrayLike, shape: Shape, broadcast_dimensions: Seq
     Args:
       operand: an array.
       shape: shape of the result.
-      broadcast_dimensions: for each dimension of `operand`, in increasing order, the dimension of the
-        result it becomes; its size is that one's or 1.
+      broadcast_dimensions: for each dimension of `operand` the dimension of the result it becomes; its size is
+        that one's or 1.
       out_sharding: sharding of the result.
 
     Returns:
@@ -201,9 +203,9 @@ def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
 
 
 def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
-    """The array with leading dimensions of size 1 added up to a rank."""
+    """The array with leading dimensions of size 1 added up to a rank; as it is where it has that rank."""
     shape = shape_of(x)
-    if len(shape) == rank:
+    if len(shape) >= rank:
         return as_array(x)
     return broadcast_in_dim(x, (1,) * (rank - len(shape)) + shape, range(rank - len(shape), rank))
 
