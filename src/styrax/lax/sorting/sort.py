@@ -50,6 +50,9 @@ def _sort_abstract(*avals: ShapedArray, dimension: int, is_stable: bool, num_key
     if any(a.shape != avals[0].shape for a in avals):
         shapes = " ".join(str(a.shape) for a in avals)
         raise TypeError(f"Arguments to sort must have equal shapes, got: {shapes}")
+    for a in avals[:num_keys]:
+        if dtypes.issubdtype(a.dtype, dtypes.extended):
+            raise TypeError(f"sort orders its keys by lt_to, and lt_to does not accept dtype {a.dtype}.")
     return [ShapedArray(a.shape, a.dtype, a.weak_type) for a in avals]
 
 
