@@ -54,6 +54,7 @@ from .partial import (
     partial_eval_jaxpr_custom,
 )
 from .tracing import trace_function
+from .views import flatten_arguments
 from .zeros import Zero, instantiate_zeros
 
 P = ParamSpec("P")
@@ -112,7 +113,7 @@ def checkpoint(fun: Callable[P, R], *, prevent_cse: bool | Sequence[bool] = True
             _suggest_static(error)
             raise
         closed, captured = hoist_tracers(closed, True)
-        leaves = tree.tree_leaves(([None if i in static else a for i, a in enumerate(args)], given))
+        leaves, _ = flatten_arguments(([None if i in static else a for i, a in enumerate(args)], given))
         outs = remat_p.bind(*captured, *leaves, jaxpr=closed.jaxpr, prevent_cse=prevent_cse, differentiated=False,
                             policy=policy)
         return tree.tree_unflatten(out_tree, outs)

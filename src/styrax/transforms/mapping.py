@@ -14,6 +14,7 @@ from .batch import AxisData, batch_flat, matchaxis
 from .containers import containers, stacked, structure_of_elements
 from .flattening import FlatFunction
 from .naming import argument_names, check_callable, wraps
+from .views import any_view
 from .vmappable import is_spec, over_arrays, vmappables
 
 F = TypeVar("F", bound=Function)
@@ -172,6 +173,8 @@ def _axis_size(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], leave
         try:
             shape = get_aval(x).shape
         except TypeError:
+            if any_view([x]):
+                raise
             raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type") from None
         if not -len(shape) <= d < len(shape):
             rank = d + 1 if d >= 0 else -d

@@ -24,6 +24,7 @@ from .flattening import FlatFunction
 from .naming import argument_names
 from .references import Ref
 from .tracing import abstractify, check_hashable, not_abstract
+from .views import any_view, apart
 
 if TYPE_CHECKING:
     from ..core.types.avals import AbstractRef, ShapedArray
@@ -134,6 +135,7 @@ class Signature:
             key += [x.aval for x in found]
             leaves += found
             return
+        before = len(key) - (structure is not leaf_treedef), len(leaves)
         for x in found:
             aval: ShapedArray | AbstractRef
             if type(x) is Array:
@@ -142,6 +144,10 @@ class Signature:
                 try:
                     aval = abstractify(x)
                 except TypeError:
+                    if any_view(found):
+                        del key[before[0]:], leaves[before[1]:]
+                        self._take(apart(a), key, leaves, eager, args, kwargs)
+                        return
                     raise self._no_array(x, args, kwargs) from None
                 if eager:
                     x = as_operand(x, aval)

@@ -17,6 +17,8 @@ from ..core.types.avals import AbstractRef, ShapedArray, ShapeDtypeStruct
 from ..core.types.typing import AxisName, Function, Object, PyTree
 from .flattening import FlatFunction
 from .naming import check_callable, function_name, split_arguments, wraps
+from .references import TransformedRef
+from .views import flatten_arguments
 
 
 def abstractify(x: PyTree) -> ShapedArray | AbstractRef:
@@ -27,10 +29,12 @@ def abstractify(x: PyTree) -> ShapedArray | AbstractRef:
     if isinstance(x, ShapeDtypeStruct):
         aval = ShapedArray(x.shape, x.dtype, x.weak_type, sharding=x.sharding)
         return AbstractRef(aval) if x.is_ref else aval
+    if isinstance(x, AbstractRef):
+        return x
     try:
         return get_aval(x)
     except TypeError:
-        if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, (np.ndarray, np.generic)):
+        if type(x) is not TransformedRef and hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, (np.ndarray, np.generic)):
             return ShapedArray(x.shape, x.dtype, getattr(x, "weak_type", False))
         raise
 
@@ -63,7 +67,7 @@ def trace_function(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], s
     the results.
     """
     dynamic = tuple(a for i, a in enumerate(args) if i not in static)
-    leaves, in_tree = tree.tree_flatten((dynamic, kwargs))
+    leaves, in_tree = flatten_arguments((dynamic, kwargs))
     flat = FlatFunction(fun, in_tree, [(i, args[i]) for i in sorted(set(static))], traced_for=traced_for)
     avals = []
     for i, x in enumerate(leaves):
