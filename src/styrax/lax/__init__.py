@@ -39,6 +39,7 @@ from .collectives.placing import device_put_p, sharding_constraint_p, with_shard
 from .collectives.ragged_exchange import ragged_all_to_all, ragged_all_to_all_p
 from .collectives.sends import precv, precv_p, psend, psend_p
 from .control_flow import loop_rules as _loop_rules
+from .control_flow import policy_rules as _policy_rules
 from .control_flow import scan_reverse as _scan_reverse
 from .control_flow import scan_rules as _scan_rules
 from .control_flow.barriers import dce_sink, dce_sink_p, optimization_barrier, optimization_barrier_p, stage
