@@ -11,15 +11,18 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from ..core.programs.jaxpr import JaxprEqn
 from ..core.settings import config
 from ..core.settings.flags import TraceContext, traced_flags
 from ..core.tracing import source
 from ..core.trees import tree_paths
+from ..core.types.avals import AbstractValue
 from .signature import Call, Key, Signature
 
 _times = logging.getLogger("jax._src.dispatch")
 _programs = logging.getLogger("jax._src.interpreters.pxla")
 _misses = logging.getLogger("jax._src.interpreters.partial_eval")
+_checkpoints = logging.getLogger("jax._src.ad_checkpoint")
 _seen: set[str] = set()  # where functions stand whose first tracing was explained
 
 
@@ -49,6 +52,22 @@ def compiling(name: str, avals: Sequence[Any]) -> None:
     level = _level()
     if _programs.isEnabledFor(level):
         _programs.log(level, f"Compiling jit({name}) with global shapes and types {tuple(avals)}.")
+
+
+def saved_by_checkpoint(inputs: Sequence[AbstractValue], values: Sequence[tuple[AbstractValue, JaxprEqn]]) -> None:
+    """Tells what the backward pass of a checkpoint keeps: arguments, and values with the equations that made them."""
+    if not _checkpoints.isEnabledFor(logging.DEBUG):
+        return
+    message = "remat-decorated function "
+    if inputs:
+        shapes = "\n  ".join(aval.str_short(short_dtypes=False) for aval in inputs)
+        message += f"saving inputs with shapes:\n  {shapes}\n" + "and " * bool(values)
+    if values:
+        made = "\n  ".join(f"{aval.str_short(short_dtypes=False)} from output of {eqn.primitive.name} from "
+                           f"{source.summarize(eqn.source_info)}" for aval, eqn in values)
+        message += f"saving these intermediates:\n  {made}"
+    if inputs or values:
+        _checkpoints.debug(message)
 
 
 def explain_miss(fun: Callable[..., Any], signature: Signature, key: Key, known: Iterable[Key]) -> None:

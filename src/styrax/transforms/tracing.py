@@ -34,7 +34,7 @@ def abstractify(x: PyTree) -> ShapedArray | AbstractRef:
     try:
         return get_aval(x)
     except TypeError:
-        if type(x) is not TransformedRef and hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, (np.ndarray, np.generic)):
+        if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, (np.ndarray, np.generic, TransformedRef)):
             return ShapedArray(x.shape, x.dtype, getattr(x, "weak_type", False))
         raise
 
@@ -59,12 +59,11 @@ def check_hashable(x: Object) -> None:
             f"object of type {type(x)}, {x}. The error was:\nTypeError: {error}\n") from None
 
 
-def trace_function(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], static: Sequence[int] = (),
-                   traced_for: str = "jit") -> tuple[ClosedJaxpr, tree.PyTreeDef]:
-    """Traces `fun(*args, **kwargs)` on the abstract values of its arguments.
+def abstract_arguments(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], static: Sequence[int],
+                       traced_for: str) -> tuple[FlatFunction, list[Any], list[Any]]:
+    """The function as one of flat lists, the leaves of its arguments, and their abstract values.
 
-    Arguments at positions `static` are passed as they are. Returns the program and the structure of
-    the results.
+    Arguments at positions `static` are passed as they are.
     """
     dynamic = tuple(a for i, a in enumerate(args) if i not in static)
     leaves, in_tree = flatten_arguments((dynamic, kwargs))
@@ -75,6 +74,17 @@ def trace_function(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], s
             avals.append(abstractify(x))
         except TypeError:
             raise not_abstract(fun, x, flat.info(leaves).arg_names[i]) from None
+    return flat, leaves, avals
+
+
+def trace_function(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], static: Sequence[int] = (),
+                   traced_for: str = "jit") -> tuple[ClosedJaxpr, tree.PyTreeDef]:
+    """Traces `fun(*args, **kwargs)` on the abstract values of its arguments.
+
+    Arguments at positions `static` are passed as they are. Returns the program and the structure of
+    the results.
+    """
+    flat, _, avals = abstract_arguments(fun, args, kwargs, static, traced_for)
     closed = trace_to_jaxpr(flat, avals, flat.info(avals))
     return closed, flat.structure
 
