@@ -65,8 +65,14 @@ def vmap(fun: F, in_axes: int | None | Sequence[PyTree] = 0, out_axes: PyTree = 
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if vmappables and any(map(is_spec, tree.tree_leaves((in_axes, out_axes), is_leaf=is_spec))):
-        return over_arrays(vmap, fun, in_axes, out_axes, dict(  # type: ignore[return-value]
+        return over_arrays(_vmap_arrays, fun, in_axes, out_axes, dict(  # type: ignore[return-value]
             axis_name=axis_name, axis_size=axis_size, spmd_axis_name=spmd_axis_name, sum_match=sum_match))
+    return _vmap_arrays(fun, in_axes, out_axes, axis_name, axis_size, spmd_axis_name, sum_match)
+
+
+def _vmap_arrays(fun: F, in_axes: Any, out_axes: Any, axis_name: Hashable | None, axis_size: int | None,
+                 spmd_axis_name: Any, sum_match: bool) -> F:
+    """`vmap` where arrays alone are mapped over."""
     if not (in_axes is None or type(in_axes) in (int, tuple) or _is_axis(in_axes)):
         raise TypeError("vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional "
                         f"arguments passed to the function, but got {in_axes}.")
