@@ -31,8 +31,8 @@ class VJP:
     """The function that pulls cotangents back; a pytree whose leaves are the residuals it keeps.
 
     Attributes:
-      args_res: the arguments of the function, as far as they are residuals; `NotNeeded()` stands for the other leaves.
-        Who has the arguments elsewhere may take them out and put them in again before the call.
+      args_res: for each argument of the function its leaf, or a tuple of its leaves, as far as they are residuals;
+        `NotNeeded()` stands for the others. Who has the arguments elsewhere may take them out and put them in again before the call.
       opaque_residuals: the other residuals.
     """
 
@@ -55,10 +55,13 @@ class VJP:
         """The inputs of the program before the cotangents."""
         if all(i is None for i in self.places):
             return self.opaque_residuals
-        leaves = self.in_tree.flatten_up_to(tuple(self.args_res))
+        leaves: list[Any] = []
+        for argument, structure in zip(self.args_res, self.in_tree.children(), strict=True):
+            given = tree.tree_leaves(argument, is_leaf=_is_absent)
+            leaves += given if len(given) == structure.num_leaves else [None] * structure.num_leaves
         opaque = iter(self.opaque_residuals)
         found = [next(opaque) if i is None else leaves[i] for i in self.places]
-        if any(x is None or isinstance(x, NotNeeded) for x in found):
+        if any(map(_is_absent, found)):
             raise ValueError("an argument that the function returned by `jax.vjp` needs was taken out of `args_res`: "
                              "put it in again before the call")
         return found
@@ -130,6 +133,7 @@ class VJP:
 
 
 _no_ref = object()
+_LEAF = tree.tree_structure(0)
 
 
 @dataclass(frozen=True)
@@ -158,6 +162,10 @@ class NotNeeded:
 
 
 ad = SimpleNamespace(DontWant=DontWant, DidntWant=DidntWant, GradRef=GradRef, GradValue=GradValue)
+
+
+def _is_absent(x: Any) -> bool:
+    return x is None or isinstance(x, NotNeeded)
 
 
 def _fresh(aval: AbstractRef) -> Any:
@@ -234,22 +242,24 @@ def vjp(fun: Function, *primals: PyTree, has_aux: bool = False, reduce_axes: Axe
     leaves, in_tree = tree.tree_flatten(primals)
     flat, values, outs, record = linearize_call(fun, list(map(typed, leaves)), in_tree, has_aux)
     jaxpr, residuals, nonzero_out = linear_jaxpr(record)
-    args_res, opaque, places = _among_arguments(residuals, values)
-    pull = VJP(jaxpr, tree.tree_unflatten(flat.args_tree, args_res), opaque, places, flat.args_tree, flat.structure, [get_aval(x) for x in values],
+    args_res, opaque, places = _among_arguments(residuals, values, flat.args_tree)
+    pull = VJP(jaxpr, args_res, opaque, places, flat.args_tree, flat.structure, [get_aval(x) for x in values],
                [get_aval(x) for x in outs[:flat.num_outs]], [v is not None for v in record.invars], nonzero_out,
                source.describe_function(fun))
     result = flat.results(outs), pull
     return (*result, flat.aux(outs)) if has_aux else result
 
 
-def _among_arguments(residuals: Sequence[Any],
-                     values: Sequence[Any]) -> tuple[list[Any], list[Any], list[int | None]]:
-    """The arguments' leaves that are residuals, the other residuals, and which leaf each residual is."""
+def _among_arguments(residuals: Sequence[Any], values: Sequence[Any],
+                     in_tree: tree.PyTreeDef) -> tuple[list[Any], list[Any], list[int | None]]:
+    """The arguments as far as they are residuals, the other residuals, and which argument's leaf each residual is."""
     index = {id(x): i for i, x in enumerate(values)}
     places = [index.get(id(x)) for x in residuals]
     used = set(places)
-    return ([x if i in used else NotNeeded() for i, x in enumerate(values)],
-            [x for x, i in zip(residuals, places, strict=True) if i is None], places)
+    leaves = iter([x if i in used else NotNeeded() for i, x in enumerate(values)])
+    args = [next(leaves) if structure == _LEAF else tuple([next(leaves) for _ in range(structure.num_leaves)])
+            for structure in in_tree.children()]
+    return args, [x for x, i in zip(residuals, places, strict=True) if i is None], places
 
 
 def fwd_and_bwd(fun: Function, argnums: int | Sequence[int], has_aux: bool = False,
