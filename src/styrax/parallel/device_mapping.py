@@ -17,6 +17,7 @@ from ..core.arrays.array import Array
 from ..core.arrays.devices import Device
 from ..core.arrays.mesh import AbstractMesh, Mesh
 from ..core.arrays.shardings import NamedSharding, PartitionSpec
+from ..core.hooks import lax
 from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import get_aval
 from ..core.trees import tree, tree_paths
@@ -82,9 +83,10 @@ def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | Non
             rest = iter(given)
             return fun(*(args[i] if i in statics else next(rest) for i in range(len(args))), **named)
 
-        return vmap(one, in_axes=([axes[i] for i in dynamic], 0 if kwargs else None), out_axes=out_axes,
-                    axis_name=axis_name,
-                    axis_size=axis_size or 1)([args[i] for i in dynamic], kwargs)
+        mapped_axes = tree.tree_map(lambda axis: axis or 0, out_axes, is_leaf=lambda axis: axis is None)
+        outs = vmap(one, in_axes=([axes[i] for i in dynamic], 0 if kwargs else None), out_axes=mapped_axes,
+                    axis_name=axis_name, axis_size=axis_size or 1)([args[i] for i in dynamic], kwargs)
+        return _first_where_none(out_axes, outs)
 
     @wraps(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
@@ -93,6 +95,14 @@ def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | Non
     mapped.lower = compiled.lower  # type: ignore[attr-defined]
     mapped.trace = compiled.trace  # type: ignore[attr-defined]
     return mapped
+
+
+def _first_where_none(out_axes: PyTree, outs: PyTree) -> PyTree:
+    """The results, of those with `out_axes` None that of the first device."""
+    leaves, structure = tree.tree_flatten(outs)
+    wanted = tree_paths.broadcast_prefix(out_axes, outs, is_leaf=lambda axis: axis is None)
+    return tree.tree_unflatten(structure, [
+        lax.index_in_dim(x, 0, keepdims=False) if axis is None else x for x, axis in zip(leaves, wanted, strict=True)])
 
 
 def _axes_of(in_axes: Any, args: tuple, statics: Sequence[int]) -> list[Any]:

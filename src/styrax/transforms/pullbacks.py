@@ -32,7 +32,8 @@ class VJP:
 
     Attributes:
       args_res: for each argument of the function its leaf, or a tuple of its leaves, as far as they are residuals;
-        `NotNeeded()` stands for the others. Who has the arguments elsewhere may take them out and put them in again before the call.
+        `NotNeeded()` stands for the others. Who has the arguments elsewhere may take them out and put them in again
+        before the call.
       opaque_residuals: the other residuals.
     """
 

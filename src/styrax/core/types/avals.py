@@ -270,7 +270,10 @@ class ShapeDtypeStruct:
     def like(value: Any) -> ShapeDtypeStruct:
         """The shape, dtype, weak type and sharding of an array, or of anything that has a shape and dtype."""
         name = "given_sharding" if isinstance(value, ShapedArray) else "sharding"
-        sharding = None if isinstance(value, np.ndarray) else getattr(value, name, None)
+        if not hasattr(value, "shape"):
+            value = aval_rules[type(value)](value)
+        known = not isinstance(value, np.ndarray) and getattr(value, "committed", True)
+        sharding = getattr(value, name, None) if known else None
         return ShapeDtypeStruct(value.shape, value.dtype, sharding=sharding,
                                 weak_type=getattr(value, "weak_type", False))
 
