@@ -124,7 +124,8 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Shardin
     for x in arrays:
         if dtype is not None and np.dtype(dtype) != x.dtype:
             raise ValueError("If `dtype` is provided to `jax.make_array_from_single_device_arrays`, it must match the "
-                             f"dtype of the addressable shards. Got dtype={np.dtype(dtype)} and shard dtype={x.dtype}`.")
+                             f"dtype of the addressable shards. Got dtype={np.dtype(dtype)} and shard "
+                             f"dtype={x.dtype}.")
     return _whole(tuple(shape), sharding, list(arrays), dtype)
 
 
@@ -145,15 +146,15 @@ def make_array_from_process_local_data(sharding: Sharding | Device, local_data: 
     found = []
     for x, shape in zip(map(np.asarray, leaves), shapes, strict=True):
         if shape is not None and tuple(shape) != x.shape:
-            raise ValueError("When calling `make_array_from_process_local_data` on a single process, global_shape should "
-                             f"be None or equal to local_data.shape. Got global_shape={shape} and "
+            raise ValueError("When calling `make_array_from_process_local_data` on a single process, global_shape "
+                             f"should be None or equal to local_data.shape. Got global_shape={shape} and "
                              f"local_data.shape={x.shape}.")
         found.append(_whole(x.shape, sharding, [x], None))
     return tree.tree_unflatten(structure, found)
 
 
 def _is_shape(x: Any) -> bool:
-    return x is None or isinstance(x, (tuple, list)) and all(d is None or isinstance(d, int) for d in x)
+    return x is None or isinstance(x, (tuple, list))
 
 
 def _whole(shape: tuple[int, ...], sharding: Any, parts: list[Any], dtype: Any) -> Array:

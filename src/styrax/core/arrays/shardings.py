@@ -100,8 +100,8 @@ class PartitionSpec:
     def _refuse_sums(self, method: str) -> None:
         for name, axes in (("unreduced", self.unreduced), ("reduced", self.reduced)):
             if axes:
-                raise TypeError(f"a tuple cannot be joined with {self}, which has {name} in `{method}` of PartitionSpec: "
-                                "join PartitionSpecs instead.")
+                raise TypeError(f"a tuple cannot be joined with {self}, which has {name} in `{method}` of "
+                                "PartitionSpec: join PartitionSpecs instead.")
 
     def index(self, value: Any) -> int:
         return self._partitions.index(_entry(value))

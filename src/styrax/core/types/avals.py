@@ -269,9 +269,9 @@ class ShapeDtypeStruct:
     @staticmethod
     def like(value: Any) -> ShapeDtypeStruct:
         """The shape, dtype, weak type and sharding of an array, or of anything that has a shape and dtype."""
-        name = "given_sharding" if isinstance(value, ShapedArray) else "sharding"
         if not hasattr(value, "shape"):
             value = aval_rules[type(value)](value)
+        name = "given_sharding" if isinstance(value, ShapedArray) else "sharding"
         known = not isinstance(value, np.ndarray) and getattr(value, "committed", True)
         sharding = getattr(value, name, None) if known else None
         return ShapeDtypeStruct(value.shape, value.dtype, sharding=sharding,
