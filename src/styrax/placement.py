@@ -184,13 +184,19 @@ def live_arrays(platform: str | None = None) -> list[Array]:
 
 def print_environment_info(return_string: bool = False) -> str | None:
     """Versions and devices, for bug reports."""
-    from . import __version__
+    import platform
+
+    from . import __version__, version
 
     text = "\n".join([
         f"styrax: {__version__}",
-        f"numpy: {np.__version__}",
+        f"jax:    {version.JAX}",
+        f"jaxlib: {version.JAX}",
+        f"numpy:  {np.__version__}",
         f"python: {sys.version}",
-        f"devices: {devices()}",
+        f"device info: {devices()[0].device_kind}-{device_count()}, {local_device_count()} local devices",
+        "process_count: 1",
+        f"platform: {platform.uname()}",
     ])
     if return_string:
         return text

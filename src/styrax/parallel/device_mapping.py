@@ -90,6 +90,11 @@ def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | Non
 
     @wraps(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
+        if statics and max(statics) >= len(args):
+            raise ValueError(
+                f"pmapped function has static_broadcasted_argnums={statics} but was called with only {len(args)} "
+                f"positional argument{'s' if len(args) > 1 else ''}. All static broadcasted arguments must be passed "
+                "positionally.")
         return compiled(*args, **kwargs)
 
     mapped.lower = compiled.lower  # type: ignore[attr-defined]

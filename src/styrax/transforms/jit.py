@@ -183,6 +183,8 @@ class PjitFunction(Generic[P, R]):
         error = self._signature.unhashable(key)
         if error is not None:
             raise error from None
+        if isinstance(sys.exc_info()[1], OverflowError):
+            raise self._signature.overflow(args, kwargs)
         if not key:
             raise  # what it was called for
         if isinstance(sys.exc_info()[1], MetadataError):

@@ -11,9 +11,9 @@ import numpy as np
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.tracing.source import api_boundary
 from ..core.tracing.staging import trace_to_jaxpr
-from ..core.tracing.trace import extend_axis_env, get_aval
+from ..core.tracing.trace import Tracer, extend_axis_env, get_aval
 from ..core.trees import tree
-from ..core.types.avals import AbstractRef, ShapedArray, ShapeDtypeStruct
+from ..core.types.avals import AbstractRef, ShapedArray, ShapeDtypeStruct, aval_rules
 from ..core.types.typing import AxisName, Function, Object, PyTree
 from .flattening import FlatFunction
 from .naming import check_callable, function_name, split_arguments, wraps
@@ -31,6 +31,10 @@ def abstractify(x: PyTree) -> ShapedArray | AbstractRef:
         return AbstractRef(aval) if x.is_ref else aval
     if isinstance(x, AbstractRef):
         return x
+    if type(x) not in aval_rules and not isinstance(x, Tracer) and hasattr(x, "__jax_array__"):
+        raise ValueError("Triggering __jax_array__() during abstractification is no longer supported. To avoid this "
+                         "error, either explicitly convert your object using jax.numpy.array(), or register your "
+                         "object as a pytree.")
     try:
         return get_aval(x)
     except TypeError:
@@ -132,7 +136,7 @@ def make_jaxpr(fun: Function, static_argnums: int | Sequence[int] = (),
         return closed
 
     make_jaxpr_f.__module__ = "jax"
-    make_jaxpr_f.__qualname__ = f"make_jaxpr({function_name(fun)})"
+    make_jaxpr_f.__qualname__ = f"make_jaxpr({getattr(fun, '__qualname__', function_name(fun))})"
     return make_jaxpr_f
 
 

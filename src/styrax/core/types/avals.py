@@ -362,11 +362,17 @@ class TypedInt(int):
 
     dtype: np.dtype
 
+    def __new__(cls, value: int, dtype: np.dtype) -> TypedInt:
+        return _with_dtype(int.__new__(cls, value), dtype)
+
 
 class TypedFloat(float):
     """A weakly typed real number that a program holds, with the dtype that it had when it was traced."""
 
     dtype: np.dtype
+
+    def __new__(cls, value: float, dtype: np.dtype) -> TypedFloat:
+        return _with_dtype(float.__new__(cls, value), dtype)
 
 
 class TypedComplex(complex):
@@ -374,13 +380,19 @@ class TypedComplex(complex):
 
     dtype: np.dtype
 
+    def __new__(cls, value: complex, dtype: np.dtype) -> TypedComplex:
+        return _with_dtype(complex.__new__(cls, value), dtype)
+
+
+def _with_dtype(number: Any, dtype: np.dtype) -> Any:
+    number.dtype = dtype
+    return number
+
 
 def typed_scalar(value: Any, dtype: np.dtype) -> Any:
     """A NumPy scalar as a Python number that is weakly typed and keeps its dtype."""
     kind = TypedInt if dtype.kind in "iu" else TypedComplex if dtype.kind == "c" else TypedFloat
-    typed: TypedInt | TypedFloat | TypedComplex = kind(value)
-    typed.dtype = dtype
-    return typed
+    return kind(value, dtype)
 
 
 def _typed_repr(x: Any) -> str:
