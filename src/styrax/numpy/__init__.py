@@ -34,29 +34,22 @@ from .binary import (
     bitwise_right_shift,
     copysign,
     divide,
-    divmod,
     equal,
     float_power,
-    floor_divide,
     fmax,
     fmin,
-    fmod,
-    gcd,
     greater,
     greater_equal,
     heaviside,
     hypot,
-    lcm,
     ldexp,
     left_shift,
     less,
     less_equal,
-    mod,
     nextafter,
     not_equal,
     pow,
     power,
-    remainder,
     right_shift,
     spacing,
     true_divide,
@@ -92,30 +85,8 @@ from .conversion import (
     fromstring,
     load,
 )
-from .creation import (
-    arange,
-    diag,
-    diagflat,
-    empty,
-    empty_like,
-    eye,
-    fromfunction,
-    full,
-    full_like,
-    geomspace,
-    identity,
-    indices,
-    linspace,
-    logspace,
-    ones,
-    ones_like,
-    tri,
-    tril,
-    triu,
-    vander,
-    zeros,
-    zeros_like,
-)
+from .creation import empty, empty_like, fromfunction, full, full_like, indices, ones, ones_like, zeros, zeros_like
+from .division import divmod, floor_divide, fmod, gcd, lcm, mod, remainder
 from .dot_products import cross, dot, inner, kron, matmul, matvec, outer, tensordot, vdot, vecdot, vecmat
 from .dtype_names import (
     ComplexWarning,
@@ -200,7 +171,9 @@ from .dtype_names import (
 )
 from .einsum import einsum, einsum_path
 from .float_tests import isfinite, isinf, isnan, isneginf, isposinf, signbit
+from .patterns import diag, diagflat, eye, identity, tri, tril, triu, vander
 from .positions import argwhere, compress, extract, flatnonzero, nonzero, ravel_multi_index, unravel_index
+from .ranges import arange, geomspace, linspace, logspace
 from .reductions import (
     all,
     amax,

@@ -20,8 +20,9 @@ from .broadcasting import choose_elements
 from .concatenation import concatenate
 from .conversion import asarray
 from .convolutions import convolve
-from .creation import diag, full_like, ones, vander, zeros
+from .creation import full_like, ones, zeros
 from .indexing import gather_elements
+from .patterns import diag, vander
 from .promotion import (
     arrays,
     check_arraylike,

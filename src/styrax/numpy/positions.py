@@ -67,7 +67,7 @@ def nonzero(a: ArrayLike, *, size: int | None = None,
     ranks = cumsum(flat)
     flat_indices = cumsum(bincount_of(ranks, size))
     strides = [math.prod(shape[i + 1:]) for i in range(len(shape))]
-    from .binary import floor_divide, remainder
+    from .division import floor_divide, remainder
 
     out = tuple(remainder(floor_divide(flat_indices, stride), n) for stride, n in zip(strides, shape))
     if fill_value is not None:
@@ -168,7 +168,7 @@ def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Array, ...]:
     sizes: tuple[Any, ...] = (shape,) if np.ndim(shape) == 0 and not isinstance(shape, (tuple, list)) else tuple(shape)  # type: ignore[arg-type]
     if any(shape_of(s) != () for s in sizes):
         raise ValueError("unravel_index: shape should be a scalar or 1D sequence.")
-    from .binary import divmod as divmod_
+    from .division import divmod as divmod_
 
     kind = indices.dtype
     if not sizes:
@@ -211,7 +211,7 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mod
     elif mode == "clip":
         at = [clip(i, 0, d - 1) for i, d in zip(at, sizes)]
     elif mode == "wrap":
-        from .binary import remainder
+        from .division import remainder
 
         at = [remainder(i, d) for i, d in zip(at, sizes)]
     else:

@@ -157,7 +157,7 @@ def choose(a: ArrayLike, choices: Array | np.ndarray | Sequence[ArrayLike], out:
         if np.any((values < 0) | (values >= count)):
             raise ValueError("invalid entry in choice array")
     elif mode == "wrap":
-        from .binary import remainder
+        from .division import remainder
 
         a = remainder(a, convert(count, a.dtype))
     elif mode == "clip":
@@ -220,7 +220,7 @@ def _take(a: Any, indices: Any, axis: int | None = None, *, mode: Any = None, un
     if type(size) is int and size == 0 and not any(type(d) is int and d == 0 for d in shape):
         raise IndexError("Cannot do a non-empty jnp.take() from an empty axis.")
     if mode == "wrap":
-        from .binary import remainder
+        from .division import remainder
 
         indices = remainder(indices, convert(size, dtype_of(indices)))
         how = lax.GatherScatterMode.PROMISE_IN_BOUNDS
@@ -341,7 +341,7 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
     elif mode == "clip":
         ind, how = clip(ind, 0, a.size - 1), "promise_in_bounds"
     elif mode == "wrap":
-        from .binary import remainder
+        from .division import remainder
 
         ind, how = remainder(ind, convert(a.size, ind.dtype)), "promise_in_bounds"
     elif mode == "raise":

@@ -337,7 +337,7 @@ def _roll_static(a: Any, shift: tuple[int, ...], axis: tuple[int, ...]) -> Array
 
 @partial(jit, static_argnames=("axis",))
 def _roll_dynamic(a: Any, shift: Any, axis: tuple[int, ...]) -> Array:
-    from .binary import remainder
+    from .division import remainder
 
     shifts = lax.broadcast_shapes(shape_of(shift), (len(axis),))
     shift = spread(shift, shifts)

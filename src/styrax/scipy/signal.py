@@ -16,8 +16,8 @@ from styrax.core.types.typing import ArrayLike
 from styrax.lax.reductions.contractions import PrecisionLike
 from styrax.numpy.broadcasting import spread
 from styrax.numpy.conversion import asarray
-from styrax.numpy.creation import arange
 from styrax.numpy.promotion import arrays, dtype_of, promote_dtypes_inexact
+from styrax.numpy.ranges import arange
 from styrax.numpy.shaping import flip, moveaxis
 
 _later = dict.fromkeys(("csd", "istft", "stft", "welch"), "spectral")

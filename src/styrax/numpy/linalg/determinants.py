@@ -55,7 +55,7 @@ def _slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     else:
         sign = convert(1, kind)
         parity = add(parity, reductions.count_nonzero(lax.lt(diagonal, convert(0, kind)), axis=-1))
-    from ..binary import remainder
+    from ..division import remainder
 
     odd = remainder(parity, 2)
     sign = multiply(sign, convert(add(multiply(-2, odd), 1), kind))
@@ -104,7 +104,7 @@ def _det_jvp(primals: tuple, tangents: tuple) -> tuple:
     lu, pivots, permutation = lax_linalg.lu(a)
     diagonal, parity = _lu_parity(pivots, lu)
     from ..accumulations import cumprod
-    from ..binary import remainder
+    from ..division import remainder
     from ..updates import scatter
 
     sign = convert(add(multiply(-2, remainder(parity, 2)), 1), a.dtype)

@@ -21,8 +21,8 @@ from .. import dot_products, reductions
 from ..binary import divide, greater, multiply, subtract
 from ..broadcasting import choose_elements, spread
 from ..complex_parts import conj
-from ..creation import eye
 from ..indexing import gather_elements
+from ..patterns import eye
 from ..promotion import axis_indices, check_arraylike, convert, shape_of, unwrap
 from .decompositions import svd
 from .operands import HIGHEST, adjoint, matrices, permuted_rows, real_dtype, transposed

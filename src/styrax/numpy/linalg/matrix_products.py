@@ -16,7 +16,7 @@ from styrax.transforms.jit import jit_for_all_shapes as jit
 from .. import dot_products, shaping
 from ..broadcasting import spread
 from ..conversion import asarray
-from ..creation import eye
+from ..patterns import eye
 from ..promotion import arrays, check_arraylike, shape_of, unwrap, user_dtype
 from .equations import inv
 from .operands import matrices
