@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import importlib
+import pickle
 
 import jax as oracle
 import numpy as np
@@ -125,3 +127,20 @@ def test_ranges_in_one_precision():
     assert program(styrax) == program(oracle)
     with styrax.enable_x64(True), oracle.enable_x64(True):
         assert program(styrax) == program(oracle)
+
+
+def test_typed_numbers():
+    from jax._src import literals as theirs
+
+    from styrax.compat.internals import literals as ours
+
+    def program(package, literals):
+        found = []
+        for cls, value, dtype in (("TypedInt", 3, "int16"), ("TypedFloat", 0.5, "float16"),
+                                  ("TypedComplex", 1j, "complex64")):
+            x = getattr(literals, cls)(value, np.dtype(dtype))
+            for y in (x, copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
+                found.append((repr(y), y == value, str(y.dtype), str(package.device_put(y).dtype)))
+        return found
+
+    assert program(styrax, ours) == program(oracle, theirs)

@@ -103,7 +103,7 @@ def over_arrays(vmap: Callable[..., Any], fun: Callable[..., Any], in_axes: Any,
 
         if not found:
             found.append((0, None))
-        size = options.get("axis_size")
+        size: Any = options.get("axis_size")
         for x, axis in found:
             size = size if axis is None else get_aval(x).shape[axis]
         results = iter(vmap(of_arrays, in_axes=tuple(axis for _, axis in found), out_axes=0, **options)(

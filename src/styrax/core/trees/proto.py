@@ -8,65 +8,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from .registry import Registry
-    from .treedef import PyTreeDef
+from ..tracing.errors import JaxRuntimeError
+
+Record = tuple[Any, Sequence[str] | None, int]  # a class, None for a leaf; a dict's keys; how many children
 
 _LEAF, _DICT = 1, 5
-_KINDS: dict[Any, int] = {list: 2, NoneType: 3, tuple: 4, dict: _DICT}
+_KINDS: dict[Any, int] = {None: _LEAF, list: 2, NoneType: 3, tuple: 4, dict: _DICT}
 _BYTES = 2  # wire type of what is written with its length
 
 
-def encode(treedef: PyTreeDef) -> bytes:
+def encode(records: Iterable[Record]) -> bytes:
     """Raises ValueError for nodes of classes and for keys of dicts that are no strings."""
-    from .treedef import postorder
-
-    keys: dict[str, int] = {}
+    table: dict[str, int] = {}
     nodes = b""
-    for d in postorder(treedef):
-        node = b""
-        if d._children:
-            node += _number(1, len(d._children))
-        if d._node is None:
-            node += _number(2, _LEAF)
-        elif d.type in _KINDS:
-            node += _number(2, _KINDS[d.type])
-        else:
+    for cls, keys, arity in records:
+        if cls not in _KINDS:
             raise ValueError("User-defined nodes are not supported when serializing pytrees as protocol buffers. You "
                              "should either convert the user-defined nodes to another type or use pickle instead.")
-        if d.type is dict and d._data:
-            if not all(type(key) is str for key in d._data):
+        node = (_number(1, arity) if arity else b"") + _number(2, _KINDS[cls])
+        if keys:
+            if not all(type(key) is str for key in keys):
                 raise ValueError("Only string keys are supported in proto pytree serialization.")
-            node += _block(3, _block(1, b"".join(_varint(keys.setdefault(key, len(keys))) for key in d._data)))
+            node += _block(3, _block(1, b"".join(_varint(table.setdefault(key, len(table))) for key in keys)))
         nodes += _block(1, node)
-    return nodes + b"".join(_block(2, key.encode()) for key in keys)
+    return nodes + b"".join(_block(2, key.encode()) for key in table)
 
 
-def decode(registry: Registry, data: bytes) -> PyTreeDef:
+def decode(data: bytes) -> list[Record]:
     """Raises JaxRuntimeError where `data` is not what `encode` gives."""
-    from ..tracing.errors import JaxRuntimeError
-    from .treedef import PyTreeDef
-
     classes = {kind: cls for cls, kind in _KINDS.items()}
-    made: list[PyTreeDef] = []
+    found: list[Record] = []
     try:
         parts = list(_fields(data))
-        keys = [value.decode() for number, value in parts if number == 2]
+        table = [value.decode() for number, value in parts if number == 2]
         for _, block in [p for p in parts if p[0] == 1]:
             node = dict(_fields(block))
-            arity, kind = node.get(1, 0), node[2]
-            children = made[len(made) - arity:]
-            del made[len(made) - arity:]
-            names = [keys[i] for i in _varints(dict(_fields(node.get(3, b""))).get(1, b""))] if kind == _DICT else None
-            made.append(PyTreeDef.from_node_data_and_children(
-                registry, None if kind == _LEAF else (classes[kind], names), children))
-        (found,) = made
-    except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
+            keys = [table[i] for i in _varints(dict(_fields(node.get(3, b""))).get(1, b""))]
+            found.append((classes[node[2]], keys if node[2] == _DICT else None, node.get(1, 0)))
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, StopIteration) as error:
         raise JaxRuntimeError("Could not deserialize PyTreeDefProto.") from error
+    if sum(arity for *_, arity in found) != len(found) - 1:
+        raise JaxRuntimeError("Could not deserialize PyTreeDefProto.")
     return found
 
 

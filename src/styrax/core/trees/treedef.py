@@ -146,14 +146,20 @@ class PyTreeDef:
         """The structure as a protocol buffer. ValueError for nodes of classes and for keys that are no strings."""
         from .proto import encode
 
-        return encode(self)
+        return encode([(None if d._node is None else d.type, d._data if d.type is dict else None, len(d._children))
+                       for d in postorder(self)])
 
     @staticmethod
     def deserialize_using_proto(registry: Registry, data: bytes) -> PyTreeDef:
         """The structure that `serialize_using_proto` wrote. JaxRuntimeError for anything else."""
         from .proto import decode
 
-        return decode(registry, data)
+        made: list[PyTreeDef] = []
+        for cls, keys, arity in decode(data):
+            first = len(made) - arity
+            made[first:] = [PyTreeDef.from_node_data_and_children(
+                registry, None if cls is None else (cls, keys), made[first:])]
+        return made[0]
 
     def __eq__(self, other: object) -> bool:
         if self is other:

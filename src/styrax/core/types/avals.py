@@ -391,7 +391,7 @@ def _with_dtype(number: Any, dtype: np.dtype) -> Any:
 
 def typed_scalar(value: Any, dtype: np.dtype) -> Any:
     """A NumPy scalar as a Python number that is weakly typed and keeps its dtype."""
-    kind = TypedInt if dtype.kind in "iu" else TypedComplex if dtype.kind == "c" else TypedFloat
+    kind: Any = TypedInt if dtype.kind in "iu" else TypedComplex if dtype.kind == "c" else TypedFloat
     return kind(value, dtype)
 
 
@@ -399,9 +399,15 @@ def _typed_repr(x: Any) -> str:
     return f"{type(x).__name__}({x}, dtype={x.dtype.name})"
 
 
-for _type in (TypedInt, TypedFloat, TypedComplex):
-    aval_rules[_type] = lambda x: shaped((), x.dtype, True)
-    _type.__repr__ = _typed_repr  # type: ignore[method-assign]
+def _typed_arguments(x: Any) -> tuple[Any, np.dtype]:
+    plain: Any = type(x).__base__
+    return plain(x), x.dtype  # for copies and pickles
+
+
+for _typed in (TypedInt, TypedFloat, TypedComplex):
+    aval_rules[_typed] = lambda x: shaped((), x.dtype, True)
+    _typed.__repr__ = _typed_repr  # type: ignore[method-assign]
+    setattr(_typed, "__getnewargs__", _typed_arguments)  # noqa: B010
 TypedInt.__str__ = int.__repr__  # type: ignore[method-assign]
 TypedFloat.__str__ = float.__repr__  # type: ignore[method-assign]
 TypedComplex.__str__ = complex.__repr__  # type: ignore[method-assign]
