@@ -245,6 +245,9 @@ def test_narrow_integers_from_numpy(name: str) -> None:
 
 
 WEAK = """
+jnp.round(w, 1)
+jnp.round(h[0], 1)
+jnp.round(w + 1j, 1)
 jnp.add(2.5, np.arange(3))
 jnp.divide(np.arange(3), 2.5)
 jnp.maximum(2.5, np.int8(3))

@@ -91,3 +91,31 @@ def test_double_precision():
 
     with styrax.enable_x64(True), real.enable_x64(True):
         same(f, rng.normal(size=(8, 8)), rng.normal(size=(5, 8)), rtol=1e-13)
+
+
+LAYOUTS = {
+    "rows times rows": (lambda j, a, b: a @ b.T, (40, 16), (12, 16)),
+    "columns times columns": (lambda j, a, b: a.T @ b, (16, 40), (16, 12)),
+    "columns times rows": (lambda j, a, b: a.T @ b.T, (16, 40), (12, 16)),
+    "mapped": (lambda j, a, b: j.vmap(lambda r: b @ r)(a), (40, 16), (12, 16)),
+    "batches": (lambda j, a, b: j.numpy.einsum("bik,bjk->bij", a, b), (3, 40, 16), (3, 12, 16)),
+    "batches behind": (lambda j, a, b: j.numpy.einsum("ikb,jkb->bij", a, b), (40, 16, 3), (12, 16, 3)),
+    "four dimensions": (lambda j, a, b: j.numpy.einsum("iuk,jvk->vuij", a, b), (20, 2, 16), (12, 3, 16)),
+    "two sums": (lambda j, a, b: j.numpy.einsum("iuk,juk->ij", a, b), (20, 2, 16), (18, 2, 16)),
+    "turned twice": (lambda j, a, b: a @ j.numpy.moveaxis(b.T.reshape(16, 3, 4), 0, -1).reshape(12, 16).T, (40, 16),
+                     (12, 16)),
+    "itself": (lambda j, a, b: a @ a.T, (40, 16), (1, 1)),
+    "both dimensions of one": (lambda j, a, b: j.numpy.einsum("ijk,ljk->jil", a, a), (20, 3, 16), (1,)),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "int32", "complex64"])
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_layouts(name, dtype):
+    f, *shapes = LAYOUTS[name]
+    a, b = (rng.integers(-2, 3, s).astype(dtype) for s in shapes)
+    same(lambda j: j.jit(lambda a, b: f(j, a, b)), a, b)
+    same(lambda j: j.jit(lambda a, b: j.lax.scan(lambda c, k: (c + k, f(j, a + c, b * k)), np.zeros((), dtype),
+                                                 j.numpy.arange(3).astype(dtype))), a, b)
+    if dtype == "float32":
+        same(lambda j: j.jit(j.grad(lambda a, b: (f(j, a, b) ** 2).sum(), (0, 1))), a, b)

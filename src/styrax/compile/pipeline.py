@@ -20,6 +20,7 @@ from .jaxprs.rewriting import programs_of
 from .loops import (
     fuse,
     index_set_splitting,
+    loop_distribution,
     memory,
     multi_row_reduction,
     nest,
@@ -71,7 +72,7 @@ def _sound_loops(program: Program) -> None:
 # about sizes, and each question a guard.
 PASSES = (
     Pass("inline", _on_jaxpr(inline.inline), _well_typed, generic=False),
-    Pass("packing", _on_jaxpr(packing.pack_invariants), _well_typed, generic=False),
+    Pass("packing", _on_jaxpr(packing.pack_operands), _well_typed, generic=False),
     Pass("licm", _on_jaxpr(loop_invariants.move_invariants), _well_typed, generic=False),
     Pass("row-products", _on_jaxpr(row_products.multiply_rows_together), _well_typed, generic=False),
     Pass("cse", _on_jaxpr(cse.merge_equal), _well_typed, generic=False),
@@ -80,6 +81,7 @@ PASSES = (
     Pass("split-reduction", split_reduction.run, _unchecked),
     Pass("fuse", fuse.run, _unchecked, optional=False),
     Pass("nest", nest.run, _unchecked, optional=False),
+    Pass("loop-distribution", loop_distribution.run, _unchecked),
     Pass("transposition", transposition.run, _unchecked),
     Pass("register-blocking", register_blocking.run, _unchecked),
     Pass("multi-row-reduction", multi_row_reduction.run, _unchecked),

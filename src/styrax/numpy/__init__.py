@@ -27,6 +27,7 @@ from .accumulations import (
     nansum,
     nanvar,
 )
+from .arrangements import flip, fliplr, flipud, repeat, resize, roll, rot90, tile
 from .binary import (
     arctan2,
     atan2,
@@ -171,6 +172,7 @@ from .dtype_names import (
 )
 from .einsum import einsum, einsum_path
 from .float_tests import isfinite, isinf, isnan, isneginf, isposinf, signbit
+from .moments import average, mean, std, var
 from .patterns import diag, diagflat, eye, identity, tri, tril, triu, vander
 from .positions import argwhere, compress, extract, flatnonzero, nonzero, ravel_multi_index, unravel_index
 from .ranges import arange, geomspace, linspace, logspace
@@ -181,18 +183,15 @@ from .reductions import (
     any,
     argmax,
     argmin,
-    average,
     count_nonzero,
     max,
-    mean,
     min,
     minmax,
     prod,
     ptp,
-    std,
     sum,
-    var,
 )
+from .rounding import around, ceil, floor, frexp, modf, rint, round, trunc
 from .selection import (
     choose,
     fill_diagonal,
@@ -211,22 +210,14 @@ from .shaping import (
     atleast_3d,
     diagonal,
     expand_dims,
-    flip,
-    fliplr,
-    flipud,
     matrix_transpose,
     moveaxis,
     permute_dims,
     ravel,
-    repeat,
     reshape,
-    resize,
-    roll,
     rollaxis,
-    rot90,
     squeeze,
     swapaxes,
-    tile,
     trace,
     transpose,
     unstack,
@@ -271,7 +262,6 @@ from .ufuncs import (
     arcsinh,
     arctan,
     arctanh,
-    around,
     asin,
     asinh,
     atan,
@@ -280,7 +270,6 @@ from .ufuncs import (
     bitwise_invert,
     bitwise_not,
     cbrt,
-    ceil,
     cos,
     cosh,
     deg2rad,
@@ -289,8 +278,6 @@ from .ufuncs import (
     exp2,
     expm1,
     fabs,
-    floor,
-    frexp,
     i0,
     invert,
     log,
@@ -298,15 +285,12 @@ from .ufuncs import (
     log2,
     log10,
     logical_not,
-    modf,
     nan_to_num,
     ndim,
     positive,
     rad2deg,
     radians,
     reciprocal,
-    rint,
-    round,
     shape,
     sign,
     sin,
@@ -317,7 +301,6 @@ from .ufuncs import (
     square,
     tan,
     tanh,
-    trunc,
 )
 
 _methods.install()

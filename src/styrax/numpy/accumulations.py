@@ -240,7 +240,7 @@ def _nanmean(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, ou
     Returns:
       an array of the shape of `a` without `axis`; NaN where no element counts.
     """
-    from .reductions import mean
+    from .moments import mean
 
     (a,) = arrays("nanmean", a)
     _no_out("nanmean", out)
@@ -277,7 +277,7 @@ def _nanvar(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out
     """
     (a,) = arrays("nanvar", a)
     _no_out("nanvar", out)
-    from .reductions import _var_dtypes
+    from .moments import _var_dtypes
 
     compute, result = _var_dtypes(dtype_of(a), dtype)
     a = convert(a, compute)

@@ -39,7 +39,8 @@ from .promotion import (
     to_inexact,
     typed,
 )
-from .ufuncs import INEXACT, frexp, frexp_of, shown
+from .rounding import frexp, frexp_of
+from .ufuncs import INEXACT, shown
 
 _BOOL = np.dtype(np.bool_)
 _ARITHMETIC = INEXACT | {

@@ -11,10 +11,10 @@ from styrax.core.programs.named import named
 from styrax.core.types.typing import ArrayLike, DTypeLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
+from .arrangements import flip
 from .complex_parts import conj
 from .conversion import asarray
 from .promotion import arrays, promote_dtypes, promote_dtypes_inexact, user_dtype
-from .shaping import flip
 
 
 @partial(jit, static_argnames=("mode", "op", "precision", "preferred_element_type"))

@@ -12,17 +12,20 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
+from styrax.core.tracing.errors import InconclusiveDimensionOperation
 from styrax.core.tracing.trace import concrete_or_error
 from styrax.core.types import dtypes
+from styrax.core.types.dims import is_named
 from styrax.core.types.typing import ArrayLike, Axis, Function, Object
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
+from .arrangements import flip
 from .broadcasting import choose_elements, spread
 from .concatenation import concatenate
 from .conversion import asarray
 from .indexing import gather_elements, wrap_negative
 from .promotion import axis_index, check_arraylike, convert, default_int, is_array, shape_of, unwrap
-from .shaping import flip, moveaxis, operand, ravel
+from .shaping import moveaxis, operand, ravel
 from .updates import scatter
 
 _UINT8 = np.dtype(np.uint8)
@@ -160,7 +163,7 @@ def _pad_wrap(a: Any, widths: tuple) -> Any:
         whole_lo, rest_lo = divmod(int(lo), size)
         whole_hi, rest_hi = divmod(int(hi), size)
         parts = [lax.slice_in_dim(a, size - rest_lo, size, axis=i)] if rest_lo else []
-        parts += [a] * (whole_lo + 1 + whole_hi)
+        parts += [a] * int(whole_lo + 1 + whole_hi)
         parts += [lax.slice_in_dim(a, 0, rest_hi, axis=i)] if rest_hi else []
         a = lax.concatenate(parts, i)
     return a
@@ -189,6 +192,19 @@ def _mirrored(x: Any, i: int, size: int, offset: int, odd: bool, padding: int, b
     return x
 
 
+def _check_mirrors(i: int, size: Any, padding: int, offset: int, side: str) -> None:
+    """Raises ValueError where it depends on the value of a size whether one mirror image is enough."""
+    try:
+        enough = bool(size > 1) and bool(size - offset >= padding)
+    except InconclusiveDimensionOperation:
+        enough = False
+    if not enough:
+        raise ValueError("Shape polymorphism is supported for jnp.pad with 'reflect' or 'symmetric' padding mode only "
+                         f"when it is possible to determine at lowering time that the axis size (= {size}) is larger "
+                         f"than 1 and larger or equal than the padding length (= {padding}). Error while handling "
+                         f"{side} padding on axis {i}.")
+
+
 def _pad_mirror(a: Any, widths: tuple, mode: str, reflect_type: str) -> Any:
     offset = 1 if mode == "reflect" else 0
     for i, (lo, hi) in enumerate(widths):
@@ -204,6 +220,9 @@ def _pad_mirror(a: Any, widths: tuple, mode: str, reflect_type: str) -> Any:
             a = _pad_edge(a, tuple(plain))
             continue
         size, odd = a.shape[i], reflect_type == "odd"
+        if is_named(size):
+            _check_mirrors(i, size, lo, offset, "left")
+            _check_mirrors(i, size, hi, offset, "right")
         a = _mirrored(a, i, size, offset, odd, lo, True)
         a = _mirrored(a, i, size, offset, odd, hi, False)
     return a
@@ -217,7 +236,7 @@ def _ends(a: Any, i: int) -> tuple[Any, Any]:
 
 
 def _repeated(x: Any, i: int, times: int) -> Any:
-    from .shaping import repeat
+    from .arrangements import repeat
 
     return repeat(x, times, axis=i)
 
@@ -249,11 +268,11 @@ def _pad_ramp(a: Any, widths: tuple, end_values: Any) -> Any:
 
 
 def _pad_statistic(a: Any, widths: tuple, stat_length: Any, mode: str) -> Any:
-    from . import reductions
+    from . import moments, reductions
     from .statistics import median
 
     functions: dict[str, Any] = {
-        "maximum": reductions.max, "minimum": reductions.min, "mean": reductions.mean, "median": median}
+        "maximum": reductions.max, "minimum": reductions.min, "mean": moments.mean, "median": median}
     function = functions[mode]
     for i, (lo, hi) in enumerate(widths):
         size = a.shape[i]

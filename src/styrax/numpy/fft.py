@@ -16,15 +16,17 @@ from styrax.core.programs.named import named
 from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import concrete_or_error
 from styrax.core.types import dtypes
+from styrax.core.types.dims import is_named
 from styrax.core.types.typing import ArrayLike, Axis, DeviceLike, DTypeLike, Shape
 from styrax.transforms.jit import fused
 
+from .arrangements import roll
 from .binary import divide, multiply
 from .complex_parts import conj
 from .conversion import asarray, place
 from .indexing import gather_elements
 from .promotion import arrays, axis_index, check_arraylike, convert, default_float, to_complex, to_inexact, user_dtype
-from .shaping import moveaxis, roll
+from .shaping import moveaxis
 
 AT_ONCE = 3  # axes that the primitive transforms
 FFT, IFFT, RFFT, IRFFT = lax.FftType.FFT, lax.FftType.IFFT, lax.FftType.RFFT, lax.FftType.IRFFT
@@ -57,6 +59,8 @@ def _transform(name: str, kind: lax.FftType, a: Any, s: Shape | None, axes: Sequ
     if s is not None and len(s) > a.ndim:
         raise ValueError(f"{full}: an array of shape {a.shape} has not the axes for lengths {s}")
     places = tuple(axis_index(axis, a.ndim) for axis in axes)
+    if s is None and any(is_named(a.shape[i]) for i in places):
+        raise NotImplementedError("Shape polymorphism for FFT with non-constant fft_length is not implemented")
     if len(set(places)) != len(places):
         raise TypeError(f"{full}: axes {axes} name an axis of an array of shape {a.shape} twice")
     if kind == RFFT and np.issubdtype(a.dtype, np.complexfloating):

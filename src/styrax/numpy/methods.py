@@ -25,6 +25,7 @@ from styrax.core.types.typing import ArrayLike, DeviceLike, DTypeLike, Index, Ob
 
 from . import (
     accumulations,
+    arrangements,
     binary,
     clipping,
     complex_parts,
@@ -32,8 +33,10 @@ from . import (
     division,
     dot_products,
     indexing,
+    moments,
     positions,
     reductions,
+    rounding,
     selection,
     shaping,
     sorting,
@@ -127,9 +130,9 @@ def _power(self: Array, other: ArrayLike) -> Array:
 
 def _round(self: Array, ndigits: int | None = None) -> Array:
     if ndigits is None:
-        out = ufuncs.round(self)
+        out = rounding.round(self)
         return conversion.astype(out, int)
-    return ufuncs.round(self, decimals=py_operator.index(ndigits))
+    return rounding.round(self, decimals=py_operator.index(ndigits))
 
 
 def _contains(self: Array, query: ArrayLike) -> Array:
@@ -413,15 +416,17 @@ operators: dict[str, Callable[..., Any]] = {
 methods: dict[str, Callable[..., Any]] = {
     **operators,
     **{name: _check(name, getattr(reductions, name)) for name in
-       ("all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "ptp", "std", "sum", "var")},
+       ("all", "any", "argmax", "argmin", "max", "min", "prod", "ptp", "sum")},
+    **{name: _check(name, getattr(moments, name)) for name in ("mean", "std", "var")},
     **{name: _check(name, getattr(accumulations, name)) for name in ("cumprod", "cumsum")},
-    **{name: _check(name, getattr(shaping, name)) for name in ("ravel", "repeat", "squeeze", "swapaxes", "trace")},
+    **{name: _check(name, getattr(shaping, name)) for name in ("ravel", "squeeze", "swapaxes", "trace")},
     **{name: _check(name, getattr(sorting, name)) for name in ("argsort", "sort")},
     "argpartition": _argpartition, "astype": _astype, "byteswap": _byteswap, "choose": _choose, "clip": _clip,
     "clone": _copy_of, "compress": _compress, "conj": _conjugate, "conjugate": _conjugate, "copy": _copy_of,
     "diagonal": _diagonal, "dot": _dot, "flatten": _flatten, "item": _item, "nonzero": _check("nonzero",
                                                                                               positions.nonzero),
-    "platform": _platform, "reshape": _reshape, "round": _check("round", ufuncs.round), "searchsorted": _searchsorted,
+    "platform": _platform, "repeat": _check("repeat", arrangements.repeat), "reshape": _reshape,
+    "round": _check("round", rounding.round), "searchsorted": _searchsorted,
     "take": _check("take", selection.take), "to_device": _to_device, "transpose": _transpose, "view": _view,
 }
 

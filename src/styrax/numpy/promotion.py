@@ -212,7 +212,7 @@ def convert(x: Any, dtype: Any, weak: bool = False) -> Array:
             return python(x)
         return lax.convert_element_type_p.bind(literal(x, dtype), new_dtype=dtype, weak_type=True, sharding=None)
     if hasattr(x, "_is_symbolic_dim"):
-        return size_value(x, dtype)
+        return size_value(x, dtype, weak)
     value = np.asarray(x)
     if weak:
         return lax.convert_element_type_p.bind(value, new_dtype=dtype, weak_type=True, sharding=None)

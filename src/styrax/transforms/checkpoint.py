@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any, ParamSpec, TypeGuard, TypeVar
 
 import numpy as np
@@ -36,12 +36,12 @@ from ..core.programs.rules import (
 from ..core.settings import config
 from ..core.tracing import errors, source
 from ..core.tracing.source import api_boundary
-from ..core.tracing.staging import hoist_tracers, trace_to_jaxpr
+from ..core.tracing.staging import hoist_tracers
 from ..core.tracing.trace import Tracer, get_aval, state
 from ..core.trees import tree
 from ..core.types import dtypes
 from ..core.types.avals import AbstractRef, AbstractValue, ShapedArray
-from ..core.types.effects import Effects
+from ..core.types.effects import Effects, remat_allowed_effects
 from ..core.types.typing import Function, PyTree
 from . import compile_log
 from .batch import AxisData, batch_jaxpr2
@@ -58,12 +58,15 @@ from .partial import (
     partial_eval_jaxpr,
     partial_eval_jaxpr_custom,
 )
-from .tracing import abstract_arguments, trace_function
+from .tracing import abstract_arguments, trace_flat, trace_function
 from .zeros import Zero, instantiate_zeros
 
 P = ParamSpec("P")
 R = TypeVar("R")
 _NOT_GIVEN: Any = object()
+
+
+_STATIC = "the `static_argnums` argument to `jax.checkpoint` / `jax.remat`"
 
 
 @api_boundary
@@ -105,7 +108,7 @@ def checkpoint(fun: Callable[P, R], *, prevent_cse: bool | Sequence[bool] = True
 
     @wraps(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        static = split_arguments(args, static_argnums) if static_argnums != () else ()
+        static = split_arguments(args, static_argnums, _STATIC) if static_argnums != () else ()
         fixed = {k: v for k, v in kwargs.items() if k in names}
         given = {k: v for k, v in kwargs.items() if k not in names}
         call = functools.partial(fun, **fixed) if fixed else fun
@@ -116,7 +119,7 @@ def checkpoint(fun: Callable[P, R], *, prevent_cse: bool | Sequence[bool] = True
         with suppress(TypeError):  # something has no hash
             found = programs.get(key)
         if found is None:
-            found = _trace(flat, avals)
+            found = _trace(flat, leaves, avals)
             if not any(isinstance(c, Tracer) or isinstance(get_aval(c), AbstractRef) for c in found[1]):
                 with suppress(TypeError):
                     programs[key] = found
@@ -141,10 +144,11 @@ def _late(fun: Any) -> Callable:
     return fails
 
 
-def _trace(flat: FlatFunction, avals: Sequence[Any]) -> tuple[Jaxpr, list[Any], tree.PyTreeDef]:
+def _trace(flat: FlatFunction, leaves: Sequence[Any],
+           avals: Sequence[Any]) -> tuple[Jaxpr, list[Any], tree.PyTreeDef]:
     """The program of a function, the values that it captures, which are its first arguments, and its results."""
     try:
-        closed = trace_to_jaxpr(flat, avals, flat.info(avals))
+        closed = trace_flat(flat, leaves, avals)
     except (errors.ConcretizationTypeError, errors.JAXTypeError) as error:
         _suggest_static(error)
         raise
@@ -170,11 +174,14 @@ def _remat_avals(*_: Any, jaxpr: Jaxpr, **params: Any) -> tuple[list[Any], Effec
 
 
 @remat_p.def_impl
-def _remat(*args: Any, jaxpr: Jaxpr, **params: Any) -> list[Any]:
+def _remat(*args: Any, jaxpr: Jaxpr, differentiated: bool, **params: Any) -> list[Any]:
     closed = close_jaxpr(jaxpr)
     if not _compiles(closed):
         return eval_jaxpr(jaxpr, (), *args)
-    return jit_p.impl(*args, **jit_params(closed, "checkpoint"))
+    # What is computed again uses keys again, for the same numbers.
+    again = differentiated and config.debug_key_reuse.value
+    with config.debug_key_reuse(False) if again else nullcontext():
+        return jit_p.impl(*args, **jit_params(closed, "checkpoint"))
 
 
 @per_jaxpr
@@ -318,7 +325,16 @@ def _split(key: tuple, jaxpr: Jaxpr, policy: Any, make: Callable[[], tuple[Close
     return found
 
 
+def _check_effects(jaxpr: Jaxpr) -> None:
+    """Raises NotImplementedError for effects that must not happen again."""
+    forbidden = remat_allowed_effects.filter_not_in(jaxpr.effects)
+    if forbidden:
+        raise NotImplementedError(f"Effects not supported in partial-eval of `checkpoint`/`remat`: {forbidden}")
+
+
 def _linearize(nonzero: Sequence[bool], *primals: Any, jaxpr: Jaxpr, policy: Any, **params: Any) -> Any:
+    _check_effects(jaxpr)
+
     def make() -> tuple[ClosedJaxpr, int, ClosedJaxpr, Any]:
         primal, nonzero_out, linear, _ = linearize_jaxpr(_without_refs(jaxpr), nonzero)
         return primal, len(nonzero_out), linear, nonzero_out
@@ -349,6 +365,7 @@ def _call(fun: Callable, *args: Any) -> Any:
 
 
 def _partial_eval(trace: PartialTrace, *args: Any, jaxpr: Jaxpr, policy: Any, **params: Any) -> list[Any]:
+    _check_effects(jaxpr)
     unknown_in = tuple(trace.is_unknown(x) for x in args)
 
     def make() -> tuple[ClosedJaxpr, int, ClosedJaxpr, Any]:

@@ -28,10 +28,11 @@ from ..core.tracing.staging import hoist_tracers, trace_to_jaxpr
 from ..core.tracing.trace import eval_trace, get_aval, state
 from ..core.trees import tree
 from ..core.trees.treedef import MetadataError
-from ..core.types.avals import AbstractValue, ShapedArray
+from ..core.types.avals import AbstractRef, AbstractValue, ShapedArray
 from ..core.types.dims import NotGeneric, tracing
 from ..core.types.typing import DeviceLike, PyTree
 from . import compile_log, refs, stages
+from .aliasing import check_arguments, check_returned
 from .donation import Donating, Donation
 from .jit_rules import UNSPECIFIED, jit_p, jit_params
 from .jit_shardings import Placement, Placing, device_of, settled
@@ -77,7 +78,8 @@ class Specialisation:
     traced for these shapes.
     """
 
-    __slots__ = ("captured", "closed", "code", "donated", "in_tree", "name", "out_tree", "params", "single")
+    __slots__ = ("captured", "closed", "code", "donated", "in_tree", "name", "out_tree", "params", "single",
+                 "takes_refs")
 
     in_tree: tree.PyTreeDef
 
@@ -90,6 +92,7 @@ class Specialisation:
         self.params: dict[str, Any] = {}  # of the equation by which it is called
         self.captured: list[Any] = []  # tracers of enclosing traces and references: passed as leading arguments
         self.donated: tuple[bool, ...] | None = None
+        self.takes_refs = False
 
     @classmethod
     def of_program(cls, closed: ClosedJaxpr, name: str, in_tree: tree.PyTreeDef, out_tree: tree.PyTreeDef,
@@ -166,6 +169,8 @@ class PjitFunction(Generic[P, R]):
                     if config.config.jax_disable_jit:
                         return self._fun(*args, **kwargs)
                     program = self._traced(key)
+                if program.takes_refs:
+                    check_arguments(leaves, program.captured, "jit", program.params["jaxpr"].debug_info)
                 outs = jit_p.bind(*program.captured, *leaves, **program.params)
             return outs[0] if program.single else program.out_tree.unflatten(outs)
         except Exception as error:
@@ -273,11 +278,13 @@ class PjitFunction(Generic[P, R]):
         info = flat.info(call.avals)
         in_shardings = self._placement.of_arguments(flat, call.avals, info)
         with compile_log.timed(f"tracing {function_name(self._fun)} for jit"):
-            closed, captured = hoist_tracers(trace_to_jaxpr(flat, call.avals, info))
-        refs.check_results(closed)
+            closed = trace_to_jaxpr(flat, call.avals, info)
+        check_returned(closed, flat.structure, "jit")
+        closed, captured = hoist_tracers(closed)
         program = Specialisation(function_name(self._fun), flat.structure)
         program.closed = closed
         program.captured = captured
+        program.takes_refs = any(isinstance(a, AbstractRef) for a in call.avals)
         program.in_tree = flat.in_tree
         program.donated = call.donated
         program.params = jit_params(

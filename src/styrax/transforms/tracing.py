@@ -15,6 +15,7 @@ from ..core.tracing.trace import Tracer, extend_axis_env, get_aval
 from ..core.trees import tree
 from ..core.types.avals import AbstractRef, ShapedArray, ShapeDtypeStruct, aval_rules
 from ..core.types.typing import AxisName, Function, Object, PyTree
+from .aliasing import check_arguments, check_returned
 from .flattening import FlatFunction
 from .naming import check_callable, function_name, split_arguments, wraps
 from .references import TransformedRef
@@ -88,9 +89,22 @@ def trace_function(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], s
     Arguments at positions `static` are passed as they are. Returns the program and the structure of
     the results.
     """
-    flat, _, avals = abstract_arguments(fun, args, kwargs, static, traced_for)
-    closed = trace_to_jaxpr(flat, avals, flat.info(avals))
-    return closed, flat.structure
+    flat, leaves, avals = abstract_arguments(fun, args, kwargs, static, traced_for)
+    return trace_flat(flat, leaves, avals), flat.structure
+
+
+def trace_flat(flat: FlatFunction, leaves: Sequence[Any], avals: Sequence[Any]) -> ClosedJaxpr:
+    """The program of a function on these leaves, of which references must not be passed or returned twice."""
+    traced_for = flat.traced_for or ""
+    info = flat.info(avals)
+    takes_refs = any(isinstance(a, AbstractRef) for a in avals)
+    if takes_refs:
+        check_arguments(leaves, (), traced_for, info)
+    closed = trace_to_jaxpr(flat, avals, info)
+    check_returned(closed, flat.structure, traced_for)
+    if takes_refs:
+        check_arguments(leaves, closed.consts, traced_for, info)
+    return closed
 
 
 @api_boundary

@@ -1,5 +1,5 @@
-"""Packing: a matrix that does not change in a loop, and whose rows every turn multiplies with other rows, is laid out
-once so that the products' vectors run along its columns.
+"""Packing: where a product sums over the rows of both operands, one of them is laid out anew, so that the product's
+vectors run along its columns: once for a loop in which it does not change, or once for all rows of the other.
 
     scan[jaxpr={ lambda ; w:f32[4,5] c:f32[5]. let      scan[jaxpr={ lambda ; w:f32[4,5] c:f32[5]. let
         d:f32[4] = dot_general w c  # Σ w[i, k] c[k]  →      p:f32[5,4] = pack[permutation=(1, 0)] w
@@ -13,20 +13,23 @@ equation out of the loop. (Goto and van de Geijn, Anatomy of high-performance ma
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...core.programs import rules
-from ...core.programs.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from ...core.programs.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Literal, Var
 from ...core.programs.primitive import Primitive
 from ...core.programs.traits import Control
 from ...core.types.avals import ShapedArray
 from ..lowering.products import LARGE
 from .loop_invariants import CACHED
-from .rewriting import Rewriting, is_pure, map_programs, programs_of
+from .rewriting import Rewriting, is_pure, map_programs
 
 if TYPE_CHECKING:
     from ...core.programs.lowering import Builder, Value
+
+REUSED = 16  # rows of the other operand from which it pays to lay out an operand for one product
+LANES = 8  # columns that are worth a vector
 
 pack_p = Primitive("pack")
 
@@ -45,75 +48,113 @@ def _loops(b: Builder, x: Value, *, permutation: tuple[int, ...]) -> Value:
 rules.loops[pack_p] = _loops
 
 
-def pack_invariants(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The program with operands of products in its loops packed."""
-    return _Packing().run(closed) if any(True for e in closed.eqns for _ in programs_of(e)) else closed
+def pack_operands(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program with operands of products packed, also in its loops."""
+    return _Packing().run(closed)
+
+
+class _Operand(NamedTuple):
+    """An operand as it lies in memory: dimension d is dimension order[d] of `source`."""
+
+    source: Atom
+    order: tuple[int, ...]
+    contract: tuple[int, ...]
+    batch: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        aval = self.source.aval
+        assert isinstance(aval, ShapedArray)
+        return tuple(aval.shape[d] for d in self.order)
+
+    @property
+    def free(self) -> list[int]:
+        return [d for d in range(len(self.order)) if d not in self.contract and d not in self.batch]
+
+    @property
+    def rows(self) -> int:
+        return math.prod(self.shape[d] for d in self.free)
+
+    @property
+    def along_rows(self) -> bool:
+        """Whether what is summed over lies side by side."""
+        return len(self.contract) == 1 and self.order[self.contract[0]] == len(self.order) - 1
+
+    @property
+    def packing(self) -> tuple[int, ...]:
+        """The dimensions of `source` in the order in which they are wanted."""
+        return tuple(self.order[d] for d in (*self.batch, *self.contract, *self.free))
 
 
 class _Packing(Rewriting):
+    """In the body of a loop, `fixed` are its constants, and products with `rows`, which each turn has for itself, leave
+    it (see `row_products`)."""
+
+    def __init__(self, fixed: set[Any] | None = None, rows: set[Any] | None = None) -> None:
+        super().__init__()
+        self.fixed, self.rows = fixed or set(), rows or set()
+        self.turned: dict[Any, tuple[Atom, tuple[int, ...]]] = {}  # what permutes the dimensions of what
+
     def equation(self, eqn: JaxprEqn, ins: Sequence[Atom]) -> Sequence[Atom]:
-        eqn = map_programs(eqn, pack_invariants)
-        p, control = eqn.params, eqn.primitive.traits.control
-        name = "body_jaxpr" if control is Control.WHILE else "jaxpr"
-        if control is Control.WHILE:
-            body = _body(p[name], p["body_nconsts"], ())
-        elif control is Control.SCAN and p["length"] > 1:
-            body = _body(p[name], p["num_consts"], p[name].jaxpr.invars[p["num_consts"] + p["num_carry"]:])
-        else:
+        traits = eqn.primitive.traits
+        eqn = _loop(eqn) if traits.control in (Control.SCAN, Control.WHILE) else map_programs(eqn, pack_operands)
+        if traits.contraction and is_pure(eqn) and eqn.params.get("out_sharding") is None:
+            return self.product(eqn, ins)
+        outs = self.add(eqn, ins)
+        if traits.permutation is not None:
+            source, order = self.lying(ins[0])
+            self.turned[outs[0]] = source, tuple(order[d] for d in traits.permutation(eqn.params))
+        return outs
+
+    def lying(self, v: Atom) -> tuple[Atom, tuple[int, ...]]:
+        ndim = v.aval.ndim if isinstance(v.aval, ShapedArray) else 0
+        return self.turned.get(v, (v, tuple(range(ndim)))) if type(v) is not Literal else (v, ())
+
+    def product(self, eqn: JaxprEqn, ins: Sequence[Atom]) -> Sequence[Atom]:
+        contract, batch = eqn.params["dimension_numbers"]
+        operands = [_Operand(*self.lying(v), tuple(contract[k]), tuple(batch[k])) for k, v in enumerate(ins)]
+        side = next((k for k in (1, 0) if self.worth_packing(operands[k], operands[1 - k])), None)
+        if side is None:
             return self.add(eqn, ins)
-        return self.add(eqn if body is p[name] else eqn.replace(params={**p, name: body}), ins)
+        chosen = operands[side]
+        aval = chosen.source.aval
+        assert isinstance(aval, ShapedArray)
+        new = Var(_packed(aval, permutation=chosen.packing))
+        packed = self.add(JaxprEqn([chosen.source], [new], pack_p, {"permutation": chosen.packing},
+                                   source_info=eqn.source_info), [chosen.source])
+        n = len(chosen.batch)
+        dims = [(chosen.contract, chosen.batch), (contract[1 - side], batch[1 - side])]
+        dims[0] = ((n,), tuple(range(n)))
+        first, second = dims if side == 0 else dims[::-1]
+        numbers = (first[0], second[0]), (first[1], second[1])
+        return self.add(eqn.replace(params={**eqn.params, "dimension_numbers": numbers}),
+                        [packed[0] if k == side else v for k, v in enumerate(ins)])
+
+    def worth_packing(self, mine: _Operand, other: _Operand) -> bool:
+        shape, free = mine.shape, mine.free
+        if not mine.along_rows or not free or shape[free[-1]] == 1 or shape[mine.contract[0]] == 1:
+            return False
+        if other.rows > 1 and not other.along_rows:  # vectors run along the other's columns
+            return False
+        work = mine.rows * other.rows * shape[mine.contract[0]]
+        if other.rows >= 4 and mine.rows >= 4 and work >= LARGE:  # a library's
+            return False
+        if mine.source in self.rows or mine.source in self.fixed and other.source in self.rows:
+            return False
+        if mine.source in self.fixed and other.source not in self.fixed:
+            return math.prod(shape) * mine.source.aval.dtype.itemsize <= CACHED  # type: ignore[union-attr]
+        return other.rows >= REUSED and shape[free[-1]] >= LANES
 
 
-def _body(closed: ClosedJaxpr, num_consts: int, rows: Iterable[Var]) -> ClosedJaxpr:
-    """The body of a loop with products of packed constants. Those with `rows` leave the loop (see `row_products`)."""
-    jaxpr = closed.jaxpr
-    fixed = {*jaxpr.constvars, *jaxpr.invars[:num_consts],
-             *(v for v, out in zip(jaxpr.invars[num_consts:], jaxpr.outvars) if v is out)}
-    rows = set(rows)
-    eqns: list[JaxprEqn] = []
-    for eqn in jaxpr.eqns:
-        side = _side(eqn, fixed) if eqn.primitive.traits.contraction and rows.isdisjoint(eqn.invars) else None
-        eqns += [eqn] if side is None else _packed_product(eqn, side)
-    if len(eqns) == len(jaxpr.eqns):
-        return closed
-    return ClosedJaxpr(Jaxpr(jaxpr.constvars, jaxpr.invars, jaxpr.outvars, eqns, None, jaxpr.debug_info), closed.consts)
-
-
-def _side(eqn: JaxprEqn, fixed: set[Any]) -> int | None:
-    """Which operand of a product is worth packing, if one is."""
-    steady = [type(v) is Literal or v in fixed for v in eqn.invars]
-    out = eqn.outvars[0].aval
-    if not is_pure(eqn) or all(steady) or not any(steady) or eqn.params.get("out_sharding") is not None:
-        return None
-    side = steady.index(True)
-    aval, other = eqn.invars[side].aval, eqn.invars[1 - side].aval
-    assert isinstance(aval, ShapedArray) and isinstance(other, ShapedArray) and isinstance(out, ShapedArray)
-    contract, batch = (eqn.params["dimension_numbers"][k][side] for k in (0, 1))
-    contract_other = eqn.params["dimension_numbers"][0][1 - side]
-    if len(contract) != 1 or contract[0] != aval.ndim - 1:
-        return None
-    free = [aval.shape[d] for d in range(aval.ndim - 1) if d not in batch]
-    along = aval.shape[-1]
-    others = other.size // max(1, along * math.prod(aval.shape[d] for d in batch))
-    if not free or free[-1] == 1 or along == 1 or aval.size * aval.dtype.itemsize > CACHED:
-        return None
-    if others > 1 and contract_other[0] != other.ndim - 1:  # vectors run along the other's columns
-        return None
-    by_blas = others >= 4 and math.prod(free) * others * along >= LARGE
-    return None if by_blas else side
-
-
-def _packed_product(eqn: JaxprEqn, side: int) -> list[JaxprEqn]:
-    """The operand with its last dimension before the last of those that are not summed over, and the product of it."""
-    old = eqn.invars[side]
-    aval = old.aval
-    assert isinstance(aval, ShapedArray)
-    contract, batch = eqn.params["dimension_numbers"]
-    columns = max(d for d in range(aval.ndim - 1) if d not in batch[side])
-    order = list(range(aval.ndim))
-    order[columns], order[-1] = order[-1], order[columns]
-    new = Var(_packed(aval, permutation=tuple(order)))
-    pack = JaxprEqn([old], [new], pack_p, {"permutation": tuple(order)}, source_info=eqn.source_info)
-    sums = tuple((columns,) if k == side else contract[k] for k in (0, 1))
-    invars = [new if k == side else v for k, v in enumerate(eqn.invars)]
-    return [pack, eqn.replace(invars=invars, params={**eqn.params, "dimension_numbers": (sums, batch)})]
+def _loop(eqn: JaxprEqn) -> JaxprEqn:
+    """A loop with operands packed in its body."""
+    p = eqn.params
+    if eqn.primitive.traits.control is Control.WHILE:
+        name, count, last, turns = "body_jaxpr", p["body_nconsts"], len(eqn.invars), 2
+    else:
+        name, count, last, turns = "jaxpr", p["num_consts"], p["num_consts"] + p["num_carry"], p["length"]
+    jaxpr = p[name].jaxpr
+    fixed = {*jaxpr.constvars, *jaxpr.invars[:count],
+             *(v for v, out in zip(jaxpr.invars[count:last], jaxpr.outvars) if v is out)}
+    body = (_Packing(fixed, set(jaxpr.invars[last:])) if turns > 1 else _Packing()).run(p[name])
+    return eqn if body is p[name] else eqn.replace(params={**p, name: body})

@@ -10,7 +10,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from ..tracing.source import api_boundary
-from .devices import Device, Sharding, SingleDeviceSharding
+from .devices import Device, Sharding, SingleDeviceSharding, checked_memory
 from .mesh import AbstractMesh, Mesh, empty_abstract_mesh
 
 
@@ -184,6 +184,8 @@ class NamedSharding(Sharding):
                             f"{type(spec)}")
         self.mesh = mesh
         self.spec = spec
+        if memory_kind is not None and isinstance(mesh, Mesh):
+            checked_memory(memory_kind, mesh.devices.flat[0])
         self._memory_kind = memory_kind
         seen: set[Any] = set()
         for entry in spec:

@@ -87,7 +87,7 @@ class DebugInfo:
         return self.func_src_info.split(" ")[0]
 
     def replace(self, **changes: Any) -> DebugInfo:
-        return DebugInfo(*(changes.get(name, getattr(self, name)) for name in self.__slots__))
+        return DebugInfo(*(changes.get(name, getattr(self, name)) for name in DebugInfo.__slots__))
 
 
 no_debug_info = DebugInfo()

@@ -142,7 +142,7 @@ class ShapedArray(AbstractValue):
             self._hash = hash((self.shape, self.dtype, self.weak_type, self.given_sharding, self.vma))
         return self._hash
 
-    def str_short(self, short_dtypes: bool = True, mesh_axis_types: bool = False, **_: Any) -> str:
+    def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False, **_: Any) -> str:
         name = dtypes.printed_dtype_name(self.dtype) if short_dtypes else _dtype_name(self.dtype)
         return f"{name}[{','.join(map(str, self.shape))}]"
 
@@ -155,7 +155,7 @@ class ShapedArray(AbstractValue):
 
 
 def _dtype_name(dtype: Any) -> str:
-    return dtype.name
+    return "float0" if dtype == dtypes.float0 else dtype.name
 
 
 def tangent_dtype(dtype: Any) -> Any:
@@ -216,7 +216,7 @@ class AbstractRef(AbstractValue):
     def __hash__(self) -> int:
         return hash((AbstractRef, self.inner_aval))
 
-    def str_short(self, short_dtypes: bool = True, **_: Any) -> str:
+    def str_short(self, short_dtypes: bool = False, **_: Any) -> str:
         return f"Ref{{{self.inner_aval.str_short(short_dtypes=short_dtypes)}}}"
 
     def __repr__(self) -> str:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from styrax.core.arrays import backends, mesh
+from styrax.core.arrays import backends, mesh, transfers
 from styrax.core.arrays.array import Array
 from styrax.core.arrays.devices import Device, Sharding, SingleDeviceSharding
 from styrax.core.arrays.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec
@@ -49,6 +50,8 @@ class Space(enum.Enum):
         return f"MemorySpace.{self.name}"
 
 
+_SPACES = {Space.Device: "device", Space.Host: "pinned_host"}
+
 # -- device_put ---------------------------------------------------------------------------------------------
 
 device_put_p = Primitive("device_put", multiple_results=True)
@@ -62,7 +65,8 @@ def _put_avals(*xs: Any, **params: Any) -> list[Any]:
 
 @device_put_p.def_impl
 def _put(*xs: Any, devices: Sequence[Any], srcs: Sequence[Any], copy_semantics: Sequence[Any]) -> list[Any]:
-    return [_put_one(x, d, c) for x, d, c in zip(xs, devices, copy_semantics, strict=True)]
+    with transfers.explicit() if transfers.used else nullcontext():
+        return [_put_one(x, d, c) for x, d, c in zip(xs, devices, copy_semantics, strict=True)]
 
 
 def _put_one(x: Any, device: Any, semantics: ArrayCopySemantics) -> Any:
@@ -70,6 +74,9 @@ def _put_one(x: Any, device: Any, semantics: ArrayCopySemantics) -> Any:
     array = x if isinstance(x, Array) else backends.get().put(x, aval, None)
     if semantics == ArrayCopySemantics.ALWAYS_COPY and array is x:
         array = backends.get().put(x._value, aval, None)
+    if isinstance(device, Space) and type(array) is Array:
+        kind = _SPACES.get(device)
+        return array if kind is None else array.placed(array.sharding.with_memory_kind(kind))
     if device is None or isinstance(device, Space):
         return array
     if isinstance(device, NamedSharding):

@@ -208,6 +208,9 @@ class PRNGKeyArray(Array, metaclass=_KeyArrayMeta):
             "JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use jax.random.key_data(arr) "
             "if you wish to extract the underlying integer array.")
 
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
     @api_boundary
     def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
         return self._value

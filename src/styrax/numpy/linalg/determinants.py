@@ -38,9 +38,18 @@ def _lu_parity(pivots: Any, lu: Any) -> tuple[Any, Any]:
 
 
 def _slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
-    """The sign and the logarithm of the modulus of the determinants of square matrices.
+    """The sign and the logarithm of the modulus of the determinants of square matrices: det = sign · exp(logabsdet).
 
-    `method` "lu" and "qr" are accepted. Raises ValueError for matrices that are not square.
+    Args:
+      a: matrices of shape `[..., n, n]`; integers are taken as floats.
+      method: "lu" (also for None) or "qr"; LU factors are used either way.
+
+    Returns:
+      a `SlogdetResult` of `sign` (of modulus 1; complex for complex matrices) and `logabsdet` (real), both of the
+      batch's shape; 0 and -∞ where a matrix is singular.
+
+    Raises:
+      ValueError: for matrices that are not square, and another method.
     """
     (a,) = matrices("slogdet", a)
     check_square("slogdet", a)
@@ -125,7 +134,18 @@ def _det_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 @jit
 def det(a: ArrayLike) -> Array:
-    """The determinants of square matrices. Raises ValueError for others.
+    """The determinants of square matrices: by products of elements up to size 3, else by LU factors.
+
+    Gradients are right for matrices of rank n - 1, too.
+
+    Args:
+      a: matrices of shape `[..., n, n]`; integers are taken as floats.
+
+    Returns:
+      an array of the batch's shape; 1 for empty matrices.
+
+    Raises:
+      ValueError: for matrices that are not square.
 
     Example:
       >>> import styrax.numpy as jnp
