@@ -133,8 +133,8 @@ class CpuBackend:
     def operand(self, value: Any) -> Array:
         """An argument of an operation as an array. Numbers are kept: whoever gets one must not hand it out, since its
         owner could delete it."""
-        if isinstance(value, Array):
-            return value
+        if isinstance(value, Array | Token):
+            return value  # type: ignore[return-value]
         kind, aval = type(value), get_aval(value)
         if transfers.used:
             transfers.check(aval)

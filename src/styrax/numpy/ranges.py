@@ -139,9 +139,8 @@ def _range_dtype(*bounds: Any) -> Any:
 @partial(jit, static_argnames=("num", "endpoint", "retstep", "dtype", "axis"))
 def _linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None,
               axis: int = 0) -> Any:
-    computed = to_inexact(result_typed(start, stop)[0])
-    result = computed if dtype is None else dtype
-    compute = to_inexact(dtypes.promote_types(result, computed)) if dtype is not None else computed
+    result = to_inexact(result_typed(start, stop)[0]) if dtype is None else dtype
+    compute = to_inexact(result)
     shape = tuple(lax.broadcast_shapes(shape_of(start), shape_of(stop)))
     axis = range(len(shape) + 1)[axis]  # IndexError outside, as JAX's
     start, stop = convert(start, compute), convert(stop, compute)

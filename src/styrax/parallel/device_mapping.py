@@ -18,6 +18,7 @@ from ..core.arrays.array import Array
 from ..core.arrays.devices import Device
 from ..core.arrays.mesh import AbstractMesh, Mesh
 from ..core.arrays.shardings import NamedSharding, PartitionSpec
+from ..core.hooks import lax
 from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import get_aval
 from ..core.trees import tree, tree_paths
@@ -90,24 +91,36 @@ def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | Non
             rest = iter(given)
             return fun(*(args[i] if i in statics else next(rest) for i in range(len(args))), **named)
 
-        given, mapped_axes = [args[i] for i in dynamic], [axes[i] for i in dynamic]
-        part = _part(given, mapped_axes, kwargs) if axis_size in (None, 1) else None
+        given, axes_in = [args[i] for i in dynamic], [axes[i] for i in dynamic]
+        axes_out = tree.tree_map(lambda axis: axis or 0, out_axes, is_leaf=lambda axis: axis is None)
+        part = _part(given, axes_in, kwargs) if axis_size in (None, 1) else None
         if part is not None:  # the device's part is an array like any other, for callbacks too
-            return vmap(one, in_axes=None, out_axes=out_axes, axis_name=axis_name, axis_size=1)(*part)
-        return vmap(one, in_axes=(mapped_axes, 0 if kwargs else None), out_axes=out_axes, axis_name=axis_name,
-                    axis_size=axis_size or 1)(given, kwargs)
+            outs = vmap(one, in_axes=None, out_axes=axes_out, axis_name=axis_name, axis_size=1)(*part)
+        else:
+            outs = vmap(one, in_axes=(axes_in, 0 if kwargs else None), out_axes=axes_out, axis_name=axis_name,
+                        axis_size=axis_size or 1)(given, kwargs)
+        return _first_where_none(out_axes, outs)
 
     @wraps(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         if statics and max(statics) >= len(args):
-            raise ValueError(f"pmapped function has static_broadcasted_argnums={statics} but was called with only "
-                             f"{len(args)} positional arguments. All static broadcasted arguments must be passed "
-                             "positionally.")
+            raise ValueError(
+                f"pmapped function has static_broadcasted_argnums={statics} but was called with only {len(args)} "
+                f"positional argument{'s' if len(args) > 1 else ''}. All static broadcasted arguments must be passed "
+                "positionally.")
         return compiled(*args, **kwargs)
 
     mapped.lower = compiled.lower  # type: ignore[attr-defined]
     mapped.trace = compiled.trace  # type: ignore[attr-defined]
     return mapped
+
+
+def _first_where_none(out_axes: PyTree, outs: PyTree) -> PyTree:
+    """The results, of those with `out_axes` None that of the first device."""
+    leaves, structure = tree.tree_flatten(outs)
+    wanted = tree_paths.broadcast_prefix(out_axes, outs, is_leaf=lambda axis: axis is None)
+    return tree.tree_unflatten(structure, [
+        lax.index_in_dim(x, 0, keepdims=False) if axis is None else x for x, axis in zip(leaves, wanted, strict=True)])
 
 
 def _axes_of(in_axes: Any, args: tuple, statics: Sequence[int]) -> list[Any]:

@@ -53,6 +53,8 @@ def check_arguments(leaves: Sequence[Any], captured: Sequence[Any], traced_for: 
     first: dict[int, int] = {}
     known = {id(_referent(x)) for x in captured}
     for i, x in enumerate(leaves):
+        if isinstance(x, AbstractRef):  # the type of a reference in its place
+            continue
         aval = get_aval(x)
         if not isinstance(aval, AbstractRef):
             continue

@@ -119,15 +119,14 @@ def _without_tangents(args: Sequence[Any], nondiff: Sequence[int]) -> tuple[Any,
 class _Primal(FlatFunction):
     """A function with a rule of its own, as one of the leaves of its differentiable arguments."""
 
-    __slots__ = ("args",)
+    __slots__ = ()
 
-    def __init__(self, fun: Callable, args: Sequence[Any], args_tree: tree.PyTreeDef, fixed: Sequence[tuple[int, Any]]):
+    def __init__(self, fun: Callable, args_tree: tree.PyTreeDef, fixed: Sequence[tuple[int, Any]]):
         super().__init__(fun, positional(args_tree), fixed)
-        self.args = args
 
     @property
     def debug_info(self) -> DebugInfo:
-        return LateInfo("custom_jvp", self.fun, lambda: (self.args, {}))
+        return LateInfo("custom_jvp", self.fun, lambda: self.arguments(range(self.in_tree.num_leaves)))
 
 
 def _is_tracer(x: Any) -> bool:
@@ -217,7 +216,7 @@ class custom_jvp(Generic[P, R]):
         nondiff, dynamic, fixed = _split(values, self.nondiff_argnums)
         leaves, in_tree = tree.tree_flatten(dynamic)
         _check_leaves("custom_jvp_call", leaves)
-        fun = _Primal(self.fun, values, in_tree, fixed)
+        fun = _Primal(self.fun, in_tree, fixed)
 
         def jvp(*flat: Any) -> list[Any]:
             half = len(flat) // 2
@@ -371,7 +370,7 @@ class custom_vjp(Generic[P, R]):
                 "typically not be indicated as nondiff_argnums.")
         leaves, in_tree = tree.tree_flatten(dynamic)
         _check_leaves("custom_vjp_call", leaves)
-        fun = _Primal(self.fun, values, in_tree, fixed)
+        fun = _Primal(self.fun, in_tree, fixed)
         check_arguments(leaves, (), "custom_vjp", fun.debug_info)
         rule = _Rule(name, self.fwd, self.bwd, self.symbolic_zeros, nondiff, in_tree, fun)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
@@ -26,6 +27,7 @@ from ..core.tracing.source import api_boundary, describe_function, hide_frames
 from ..core.tracing.staging import hoist_tracers, trace_to_jaxpr
 from ..core.tracing.trace import eval_trace, get_aval, state
 from ..core.trees import tree
+from ..core.trees.treedef import MetadataError
 from ..core.types.avals import AbstractRef, AbstractValue, ShapedArray
 from ..core.types.dims import NotGeneric, tracing
 from ..core.types.typing import DeviceLike, PyTree
@@ -186,8 +188,12 @@ class PjitFunction(Generic[P, R]):
         error = self._signature.unhashable(key)
         if error is not None:
             raise error from None
+        if isinstance(sys.exc_info()[1], OverflowError):
+            raise self._signature.overflow(args, kwargs)
         if not key:
             raise  # what it was called for
+        if isinstance(sys.exc_info()[1], MetadataError):
+            raise
         if not tracing.active:
             raise ValueError("static arguments should be comparable using __eq__. The error above was raised when the "
                              "arguments of a call were compared with those of earlier ones.")

@@ -7,6 +7,7 @@ is whatever a backend keeps: see `Buffer`.
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -77,6 +78,12 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
     @property
     def dtype(self) -> np.dtype:
         return self.aval.dtype
+
+    @property
+    def __numpy_dtype__(self) -> np.dtype:
+        warnings.warn("Implicit conversion of an array to a dtype is deprecated; rather than dtype=arr use "
+                      "dtype=arr.dtype. In the future this will result in an error.", DeprecationWarning, stacklevel=2)
+        return self.dtype
 
     @property
     def ndim(self) -> int:

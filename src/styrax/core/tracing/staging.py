@@ -129,6 +129,9 @@ class StagingTrace(Trace):
              params: dict[str, Any], effects: Any) -> Any:
         """Appends an equation and gives the tracers of its results."""
         many = primitive.multiple_results
+        if isinstance(out_avals, (list, tuple)) is not many:
+            raise ValueError(f"{primitive}.abstract_eval() method should return a tuple or a list iff "
+                             f"{primitive}.multiple_results.")
         outvars = [Var(a) for a in out_avals] if many else [Var(out_avals)]
         eqn = JaxprEqn([t.atom for t in tracers], outvars, primitive, params, effects, source.current(),
                        metadata.current())

@@ -81,6 +81,8 @@ def _put_one(x: Any, device: Any, semantics: ArrayCopySemantics) -> Any:
         return array
     if isinstance(device, NamedSharding):
         device.check_compatible_aval(aval.shape)
+    if array is x and x.committed and isinstance(device, Sharding) and x.sharding == device:
+        return x
     if type(array) is not Array:
         return array
     target = device._device if isinstance(device, SingleDeviceSharding) else device
@@ -152,13 +154,16 @@ def device_put(x: PyTree, device: DeviceLike | ShardingLike | PyTree | None = No
       A tree of arrays.
 
     Raises:
-      ValueError: a sharding that does not fit the shape of an array. TypeError: what is neither device nor sharding.
+      ValueError: a sharding that does not fit the shape of an array, or both `donate` and `may_alias`.
+      TypeError: what is neither device nor sharding.
 
     Example:
       >>> import styrax as jax
       >>> jax.device_put([1.0, 2.0])
       [Array(1., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True)]
     """
+    if donate is True and may_alias is True:
+        raise ValueError("may_alias and donate cannot be True at the same time.")
     leaves, treedef = tree.tree_flatten(x)
     devices = [_in_the_mesh(d) for d in _spread("device_put device", device, x, len(leaves))]
     for d in devices:

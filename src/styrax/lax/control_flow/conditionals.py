@@ -23,6 +23,7 @@ from styrax.core.types.effects import RefEffect, counted_effects
 from styrax.core.types.typing import ArrayLike, Function, PyTree
 from styrax.transforms import ad, batching, partial
 from styrax.transforms.linear import cotangent_reference, is_linear
+from styrax.transforms.views import flatten_arguments
 
 from .bodies import (
     as_array,
@@ -164,7 +165,7 @@ def _scalar_aval(x: Any, what: str) -> Any:
 def _bind_branches(
     construct: str, index: Any, funs: Sequence[Callable], names: Sequence[str], operands: tuple
 ) -> Any:
-    leaves, in_tree = tree.tree_flatten(operands)
+    leaves, in_tree = flatten_arguments(operands)
     avals = [get_aval(x) for x in leaves]
     bodies = list(map(trace_body, repeat(construct), funs, repeat(in_tree), repeat(avals), repeat(leaves)))
     first = bodies[0]
