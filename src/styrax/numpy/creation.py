@@ -56,6 +56,8 @@ def _filled(shape: Any, value: Any, dtype: Any, device: Any) -> Any:
     shape = canonical_shape(shape)
     if any(type(d) is int and d < 0 for d in shape):
         raise TypeError(f"broadcast_in_dim shape must have every element be nonnegative, got {shape}.")
+    if dtypes.issubdtype(dtype, dtypes.extended):
+        return lax.full(shape, value, dtype)
     if shape == ():
         return place(asarray(convert(value, dtype)), device)
     return place(lax.broadcast_in_dim(convert(value, dtype), shape, ()), device)
@@ -120,6 +122,8 @@ def full(shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike | None = None
         if dtype is None:
             kind, weak = typed(fill_value)
             value = fill_value if is_array(fill_value) else convert(fill_value, kind, weak)
+        elif dtypes.issubdtype(dtype, dtypes.extended):
+            value = lax.full((), fill_value, dtype)
         else:
             value = convert(fill_value, dtype)
         if shape == ():

@@ -281,14 +281,17 @@ def promote_shapes(name: str, *args: Any) -> list[Array]:
 
 
 def _rank_promotion(name: str, shapes: list[tuple]) -> None:
-    text = ", ".join(map(str, shapes))
+    text = " ".join(map(str, shapes))
     if config.numpy_rank_promotion.value == "warn":
         warnings.warn(f"Following NumPy automatic rank promotion for {name} on shapes {text}. Set the "
-                      "jax_numpy_rank_promotion config option to 'allow' to disable this warning.", stacklevel=4)
+                      "jax_numpy_rank_promotion config option to 'allow' to disable this warning; for more "
+                      "information, see https://docs.jax.dev/en/latest/rank_promotion_warning.html.", stacklevel=4)
         return
     raise ValueError(
         f"Operands could not be broadcast together for {name} on shapes {text} and with the config option "
-        "jax_numpy_rank_promotion='raise'. Give the operands the same rank, for instance with jnp.expand_dims.")
+        "jax_numpy_rank_promotion='raise'. For more information, see "
+        "https://docs.jax.dev/en/latest/rank_promotion_warning.html. Give the operands the same rank, for instance "
+        "with jnp.expand_dims.")
 
 
 def _check_numbers(name: str, args: Sequence[Any]) -> None:
@@ -349,7 +352,8 @@ def user_dtype(dtype: Any, name: str = "") -> Any:
         warnings.warn(
             f"Explicitly requested dtype {dtype} requested in {name} is not available, and will be truncated to "
             f"dtype {found}. To enable more dtypes, set the jax_enable_x64 configuration option or the "
-            "JAX_ENABLE_X64 shell environment variable.", stacklevel=4)
+            "JAX_ENABLE_X64 shell environment variable. See https://github.com/jax-ml/jax#current-gotchas for more.",
+            stacklevel=4)
     return found
 
 

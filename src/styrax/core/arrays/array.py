@@ -320,15 +320,14 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
             return f"Array([], dtype={name}) [deleted]" if not self.aval.shape else (
                 f"Array(shape={self.aval.shape}, dtype={name}) [deleted]")
         if 0 in self.aval.shape:
-            return f"{prefix}[], shape={self.aval.shape}, dtype={name})" if self.aval.shape != (0,) else (
-                f"{prefix}[], dtype={name})")
+            return f"{prefix}[], shape={self.aval.shape}, dtype={name})"
         text = np.array2string(self._value, prefix=prefix, suffix=",", separator=", ",
                                threshold=np.get_printoptions()["threshold"])
-        last = len(text) - text.rfind("\n") - 1 if "\n" in text else len(prefix) + len(text)
-        suffix = f" dtype={name})"
-        if last + len(suffix) + 1 > np.get_printoptions()["linewidth"]:
-            return f"{prefix}{text},\n{' ' * len(prefix)}{suffix.lstrip()}"
-        return f"{prefix}{text},{suffix}"
+        # What follows a line that is too long is set off, not wrapped.
+        last = len(text) - text.rfind("\n") + 1
+        suffix = f"dtype={name})"
+        space = " " * len(prefix) if last + len(suffix) + 1 > np.get_printoptions()["linewidth"] else " "
+        return f"{prefix}{text},{space}{suffix}"
 
     def __str__(self) -> str:
         return str(self._value)

@@ -106,7 +106,8 @@ class PartitionSpec:
         return None
 
     def __repr__(self) -> str:
-        text = repr(self._partitions)[1:-1]
+        text = ", ".join(map(repr, self._partitions)) + ("," if len(self._partitions) == 1 and not (
+            self.unreduced or self.reduced) else "")
         for name, axes in (("unreduced", self.unreduced), ("reduced", self.reduced)):
             if axes:
                 text += f"{', ' if text else ''}{name}={set(axes)!r}"

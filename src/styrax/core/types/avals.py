@@ -217,10 +217,11 @@ class AbstractRef(AbstractValue):
         return hash((AbstractRef, self.inner_aval))
 
     def str_short(self, short_dtypes: bool = True, **_: Any) -> str:
-        return f"Ref{{{self.inner_aval.str_short(short_dtypes=short_dtypes)}}}"
+        space = "" if self.memory_space is None else f"<{self.memory_space}>"
+        return f"Ref{space}{{{self.inner_aval.str_short(short_dtypes=short_dtypes)}}}"
 
     def __repr__(self) -> str:
-        return self.str_short()
+        return self.str_short(short_dtypes=False)
 
 
 class AbstractToken(AbstractValue):

@@ -59,7 +59,8 @@ class PRNGImpl:
 
     def __repr__(self) -> str:
         names = ("key_shape", "seed", "split", "random_bits", "fold_in")
-        return f"PRNGImpl({', '.join(f'{n}={getattr(self, n)}' for n in names)})"
+        fields = "".join(f"{n}={getattr(self, n)}, " for n in names)
+        return f"PRNGImpl({fields}name={self.name!r}, tag={self.tag!r})"
 
 
 prngs: dict[str, PRNGImpl] = {}
@@ -154,6 +155,10 @@ class KeyTy(dtypes.ExtendedDType):
 
     def zeros(self, aval: ShapedArray) -> Any:
         return full(aval.shape, 0, self)
+
+    def full(self, value: int) -> Any:
+        """A key whose data words all have one value."""
+        return full((), value, self)
 
     def __eq__(self, other: object) -> bool:
         return type(other) is KeyTy and self._impl == other._impl
