@@ -20,6 +20,7 @@ ROOTS = {
     "jax": "styrax",
     "jax._src": "styrax.compat.internals",
     "jax._src.ad_util": "styrax.compat.internals.ad_util",
+    "jax._src.api": "styrax",
     "jax._src.api_util": "styrax.api_util",
     "jax._src.compiler": "styrax.core.arrays.backends",
     "jax._src.core": "styrax.core",

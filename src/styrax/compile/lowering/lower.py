@@ -157,7 +157,7 @@ class Lowering:
         rule = rules.loops.get(eqn.primitive)
         if rule is None:
             raise NotImplementedError(
-                f"'{eqn.primitive.name}' has no lowering for the CPU: register one in "
+                f"MLIR translation rule for primitive '{eqn.primitive.name}' not found for platform cpu: register one in "
                 "styrax.core.programs.rules.loops (or, in a library, with jax.interpreters.mlir.register_lowering)")
         b.avals_in = [self.sized(v.aval) for v in eqn.invars]
         b.avals_out = [self.sized(v.aval) for v in eqn.outvars]
