@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import re
 import warnings
 
@@ -47,6 +48,15 @@ CELLS = {
     "core dimensions": "jnp.vectorize(lambda a: a, signature='(n)->(m,n)')(jnp.ones(3))",
     "several results": "jnp.vectorize(lambda a: a, signature='(n)->(m),()')(jnp.ones(3))",
     "one argument": "jnp.vectorize(lambda a: a, excluded={1}, signature='(n),(n)->()')(jnp.ones(3))",
+    "sizes": "[str(error(f)).split('\\n')[:2] for f in (lambda: jnp.zeros(2.5), lambda: jnp.ones((2, 2.5)), "
+             "lambda: jnp.full('a', 1), lambda: jax.eval_shape(jnp.zeros, 1), "
+             "lambda: jax.eval_shape(lambda n: jnp.ones([2, n]), 1), lambda: jnp.broadcast_to(1, 2.5))]",
+    "traced slices": "jax.jit(lambda x: x[x[0]:, :x[1]])(jnp.arange(3))",
+    "traced reference": "jax.eval_shape(lambda r: print(r, file=out), jax.new_ref(1)) or out.getvalue()",
+    "captured by a kernel": "pallas.pallas_call(lambda o: o.__setitem__(..., jnp.ones(3) * x), "
+                            "out_shape=jax.ShapeDtypeStruct((3,), 'float32'), interpret=True)()",
+    "references of kernels": "jax.make_jaxpr(pallas.pallas_call(lambda i, o: o.__setitem__(..., i[...]), "
+                             "out_shape=jax.ShapeDtypeStruct((3,), 'float32'), interpret=True))(x)",
     "specifications": "[P('x', unreduced={'y'}), P(unreduced={'y'}), P('x'), P(('x', 'y')), P('x', None), P(), "
                       "P(None)]",
 }
@@ -55,6 +65,7 @@ CELLS = {
 def shown(package: str, cell: str) -> list[str]:
     jax = importlib.import_module(package)
     jnp = importlib.import_module(package + ".numpy")
+    pallas = importlib.import_module(package + ".experimental.pallas")
     keys = jax.random.split(jax.random.key(0))
 
     def error(f):
@@ -69,6 +80,7 @@ def shown(package: str, cell: str) -> list[str]:
 
     names = {"jax": jax, "jnp": jnp, "np": np, "re": re, "key": keys[0], "keys": keys, "dtype": keys.dtype,
              "P": jax.sharding.PartitionSpec, "error": error, "promotion": promotion,
+             "pallas": pallas, "x": jnp.ones(3), "out": io.StringIO(),
              "eqns": lambda f: jax.make_jaxpr(f)(jnp.ones(3)).eqns}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
