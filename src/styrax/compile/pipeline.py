@@ -15,7 +15,7 @@ from ..core.programs.check import check_jaxpr
 from ..core.programs.jaxpr import ClosedJaxpr, JaxprEqn
 from ..core.settings import config
 from .ir.loopir import made_by, statements
-from .jaxprs import cse, dead_equations, inline, loop_invariants, row_products
+from .jaxprs import cse, dead_equations, inline, loop_invariants, packing, row_products
 from .jaxprs.rewriting import programs_of
 from .loops import (
     fuse,
@@ -27,6 +27,7 @@ from .loops import (
     register_blocking,
     schedule,
     slp,
+    split_reduction,
     transposition,
     unroll_and_jam,
 )
@@ -70,11 +71,13 @@ def _sound_loops(program: Program) -> None:
 # about sizes, and each question a guard.
 PASSES = (
     Pass("inline", _on_jaxpr(inline.inline), _well_typed, generic=False),
+    Pass("packing", _on_jaxpr(packing.pack_operands), _well_typed, generic=False),
     Pass("licm", _on_jaxpr(loop_invariants.move_invariants), _well_typed, generic=False),
     Pass("row-products", _on_jaxpr(row_products.multiply_rows_together), _well_typed, generic=False),
     Pass("cse", _on_jaxpr(cse.merge_equal), _well_typed, generic=False),
     Pass("dce", _on_jaxpr(dead_equations.drop_unused), _well_typed),
     Pass("lower", lower.run, _unchecked, optional=False),
+    Pass("split-reduction", split_reduction.run, _unchecked),
     Pass("fuse", fuse.run, _unchecked, optional=False),
     Pass("nest", nest.run, _unchecked, optional=False),
     Pass("transposition", transposition.run, _unchecked),
@@ -130,6 +133,9 @@ def changes(old: Program, new: Program, name: str) -> int:
     if new.units is not None:
         known = {id(unit) for unit in fuse.leaves(old.units or ())}
         return sum(id(unit) not in known for unit in fuse.leaves(new.units))
+    if new.operations is not None:
+        left = {id(op) for op in old.operations or ()}
+        return sum(id(op) not in left for op in new.operations)
     before, after = _equations(old.closed), _equations(new.closed)
     return len(before.keys() ^ after.keys())
 

@@ -244,7 +244,7 @@ def rng_bit_generator(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike = n
 # --- uniform numbers without a key
 
 rng_uniform_p = Primitive("rng_uniform")
-rng_uniform_p.declare(distinct=True, sizes=frozenset(("shape",)))
+rng_uniform_p.declare(distinct=True, nan=True, sizes=frozenset(("shape",)))
 ad.defjvp_zero(rng_uniform_p)
 
 
@@ -304,6 +304,9 @@ def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:
     Args:
       a, b: scalars of one dtype, the bounds.
       shape: shape of the result.
+
+    Returns:
+      an array of shape `shape` and the bounds' dtype.
     """
     return rng_uniform_p.bind(a, b, shape=tuple(shape))
 
