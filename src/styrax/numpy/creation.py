@@ -141,8 +141,8 @@ def full(shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike | None = None
         if dtype is None:
             kind, weak = typed(fill_value)
             value = fill_value if is_array(fill_value) else convert(fill_value, kind, weak)
-        elif dtypes.issubdtype(dtype, dtypes.extended):
-            value = lax.full((), fill_value, dtype)
+        elif isinstance(dtype, dtypes.ExtendedDType):
+            value = lax.full((), fill_value, dtype)  # type: ignore[arg-type]
         else:
             value = convert(fill_value, dtype)
         if shape == ():

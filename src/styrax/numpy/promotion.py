@@ -296,7 +296,7 @@ def _rank_promotion(name: str, shapes: list[tuple]) -> None:
     raise ValueError(
         f"Operands could not be broadcast together for {name} on shapes {text} and with the config option "
         "jax_numpy_rank_promotion='raise'. For more information, see "
-        "https://docs.jax.dev/en/latest/rank_promotion_warning.html. Give the operands the same rank, for instance "
+        "https://docs.jax.dev/en/latest/rank_promotion_warning.html.\nGive the operands the same rank, for instance "
         "with jnp.expand_dims.")
 
 

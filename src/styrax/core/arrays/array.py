@@ -181,7 +181,7 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
     def _live(self) -> Any:
         if self.buffer is None:
             raise RuntimeError(
-                f"Array has been deleted with shape={self.aval.str_short(short_dtypes=False)}. It was donated to a "
+                f"Array has been deleted with shape={self.aval.str_short(short_dtypes=False)}.\nIt was donated to a "
                 "computation or deleted by `delete()`, and cannot be used any more."
             )
         return self.buffer

@@ -376,7 +376,7 @@ def get_aval(x: Object) -> Any:
         return get_aval(x.__jax_array__())
     if type(x) is Dim:
         raise NotGeneric("a size as an element")
-    raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type")
+    raise TypeError(f"Argument '{x}' of type '{type(x)}' is not a valid JAX type")
 
 
 typeof = get_aval

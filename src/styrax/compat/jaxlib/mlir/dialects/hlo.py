@@ -34,6 +34,7 @@ class Operation:
     """An operation that a rule has written; `result` is its value. Operations are operands, too."""
 
     __slots__ = ("result",)
+    result: Any
 
     def __init__(self, name: str, operands: tuple[Any, ...]):
         from ..... import lax
