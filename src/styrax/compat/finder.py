@@ -44,6 +44,7 @@ ROOTS = {
     "jax._src.stages": "styrax.stages",
     "jax._src.tree": "styrax.tree",
     "jax._src.tree_util": "styrax.compat.internals.tree_util",
+    "jax._src.util": "styrax.compat.internals.sequences",
     "jax.experimental.sparse.util": "styrax.experimental.sparse.counting",
     "jaxlib": "styrax.compat.jaxlib",
 }

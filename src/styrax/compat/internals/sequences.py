@@ -1,4 +1,4 @@
-"""Functions of sequences."""
+"""Maps, zips and parts of lists, as libraries use them."""
 
 from __future__ import annotations
 
