@@ -726,3 +726,19 @@ def test_donation_on_all_platforms_or_none():
     assert jax.export.export(f, platforms=["cpu", "tpu"])(X).platforms == ("cpu", "tpu")
     with pytest.raises(NotImplementedError, match="either all or no lowering platforms should support donation"):
         jax.export.export(f, platforms=["cpu", "other"])(X)
+
+
+def test_functions_of_sequences():
+    from jax._src import util as wanted
+
+    from styrax.compat import finder
+    from styrax.compat.internals import sequences
+
+    cases = {"safe_map": (lambda a, b: a + b, [1, 2], [3, 4]), "safe_zip": ([1, 2], "ab"),
+             "unzip2": ([(1, "a"), (2, "b")],), "split_list": ([1, 2, 3, 4], [1, 2])}
+    for name, args in cases.items():
+        assert list(getattr(sequences, name)(*args)) == list(getattr(wanted, name)(*args)), name
+    for package in (sequences, wanted):
+        with pytest.raises(ValueError):
+            package.safe_zip([1], [1, 2])
+    assert finder.own_name("jax._src.util") == sequences.__name__

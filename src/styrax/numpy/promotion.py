@@ -287,14 +287,17 @@ def promote_shapes(name: str, *args: Any) -> list[Array]:
 
 
 def _rank_promotion(name: str, shapes: list[tuple]) -> None:
-    text = ", ".join(map(str, shapes))
+    text = " ".join(map(str, shapes))
     if config.numpy_rank_promotion.value == "warn":
         warnings.warn(f"Following NumPy automatic rank promotion for {name} on shapes {text}. Set the "
-                      "jax_numpy_rank_promotion config option to 'allow' to disable this warning.", stacklevel=4)
+                      "jax_numpy_rank_promotion config option to 'allow' to disable this warning; for more "
+                      "information, see https://docs.jax.dev/en/latest/rank_promotion_warning.html.", stacklevel=4)
         return
     raise ValueError(
         f"Operands could not be broadcast together for {name} on shapes {text} and with the config option "
-        "jax_numpy_rank_promotion='raise'. Give the operands the same rank, for instance with jnp.expand_dims.")
+        "jax_numpy_rank_promotion='raise'. For more information, see "
+        "https://docs.jax.dev/en/latest/rank_promotion_warning.html.\nGive the operands the same rank, for instance "
+        "with jnp.expand_dims.")
 
 
 def _check_numbers(name: str, args: Sequence[Any]) -> None:

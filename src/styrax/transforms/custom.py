@@ -501,7 +501,7 @@ def custom_gradient(fun: Function) -> Function:
     """
 
     @custom_vjp
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
+    def wrapped_fun(*args: Any, **kwargs: Any) -> Any:
         return fun(*args, **kwargs)[0]
 
     def fwd(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
@@ -515,8 +515,8 @@ def custom_gradient(fun: Function) -> Function:
         found = tree.tree_unflatten(residuals.out_tree, eval_jaxpr(residuals.jaxpr, (), *residuals.captured, *leaves))
         return (found,) if residuals.out_tree.is_leaf() or not isinstance(found, (tuple, list)) else found
 
-    wrapped.defvjp(fwd, bwd)
-    return wraps(fun)(lambda *args, **kwargs: wrapped(*args, **kwargs))
+    wrapped_fun.defvjp(fwd, bwd)
+    return wrapped_fun
 
 
 class _ClosedPull:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -294,7 +295,7 @@ def typed(x: Any) -> Any:
 
 
 def _index(x: Any) -> int:
-    return x.__index__() if hasattr(x, "__index__") else int.__index__(x)
+    return operator.index(x)
 
 
 def _one(value: Any) -> Any:

@@ -159,8 +159,8 @@ class Lowering:
         rule = rules.loops.get(eqn.primitive)
         if rule is None:
             raise NotImplementedError(
-                f"CPU lowering rule for primitive '{eqn.primitive.name}' not found: register one in "
-                "styrax.core.programs.rules.loops (or, in a library, with jax.interpreters.mlir.register_lowering)")
+                f"MLIR translation rule for primitive '{eqn.primitive.name}' not found for platform cpu: register one "
+                "in styrax.core.programs.rules.loops (or, in a library, with jax.interpreters.mlir.register_lowering)")
         b.avals_in = [self.sized(v.aval) for v in eqn.invars]
         b.avals_out = [self.sized(v.aval) for v in eqn.outvars]
         if not eqn.primitive.traits.once:

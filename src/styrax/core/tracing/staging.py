@@ -71,7 +71,7 @@ def _repr_aval(aval: Any) -> str:
     if isinstance(aval, ShapedArray):
         weak = "~" if aval.weak_type else ""
         return weak + aval.str_short(short_dtypes=False)
-    return aval.str_short()
+    return aval.str_short(short_dtypes=False)
 
 
 class StagingTrace(Trace):

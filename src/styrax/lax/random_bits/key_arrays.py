@@ -60,7 +60,8 @@ class PRNGImpl:
 
     def __repr__(self) -> str:
         names = ("key_shape", "seed", "split", "random_bits", "fold_in")
-        return f"PRNGImpl({', '.join(f'{n}={getattr(self, n)}' for n in names)})"
+        fields = "".join(f"{n}={getattr(self, n)}, " for n in names)
+        return f"PRNGImpl({fields}name={self.name!r}, tag={self.tag!r})"
 
 
 prngs: dict[str, PRNGImpl] = {}
