@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ import jax
 import numpy as np
 
 import styrax
+from styrax.compile.loops import parallelize
 from styrax.core.settings.config import states
 from styrax.cpu import runtime
 from tests.fuzz import comparison, programs
@@ -55,7 +57,18 @@ def eager(library: Any, program: Program) -> Outcome:
             return error
 
 
-def together(library: Any, group: Sequence[Program]) -> Callable[[], list[Outcome]]:
+@contextmanager
+def shared_loops() -> Iterator[None]:
+    """Loops go to several threads however short they are."""
+    before = parallelize.THREADED
+    parallelize.THREADED = 1
+    try:
+        yield
+    finally:
+        parallelize.THREADED = before
+
+
+def together(library: Any, group: Sequence[Program], **options: Any) -> Callable[[], list[Outcome]]:
     """One function of several programs, to be compiled at once; those that do not trace give their errors."""
     functions = [programs.build(p.main, library.__name__) for p in group]
     errors: list[Outcome | None] = [None] * len(group)
@@ -70,10 +83,10 @@ def together(library: Any, group: Sequence[Program]) -> Callable[[], list[Outcom
                 outs.append(())
         return outs
 
-    compiled = library.jit(everything)
+    compiled = library.jit(everything, **options)
 
     def run() -> list[Outcome]:
-        results = compiled([[library.numpy.asarray(x) for x in p.args] for p in group])
+        results = compiled([[library.numpy.array(x) for x in p.args] for p in group])
         return [e if e is not None else leaves(r) for e, r in zip(errors, results, strict=True)]
 
     return run
@@ -111,15 +124,17 @@ def jitted(library: Any, group: Sequence[Program]) -> list[Outcome]:
 
 
 def compiled(group: Sequence[Program]) -> dict[str, list[Outcome]]:
-    """Our compiled results: plain on one thread and on two, and with every access checked."""
+    """Our compiled results: plain; on two threads that share every loop, in the place of arguments; and with every
+    access checked."""
     before = runtime.num_threads()
     results: dict[str, list[Outcome]] = {}
     with settings(styrax, group[0].x64):
         try:
-            run = together(styrax, group)
-            for mode, threads in (("jit", 1), ("two threads", 2)):
-                runtime.set_num_threads(threads)
-                results[mode] = run()
+            runtime.set_num_threads(1)
+            results["jit"] = together(styrax, group)()
+            with shared_loops():
+                runtime.set_num_threads(2)
+                results["two threads"] = together(styrax, group, donate_argnums=0)()
             with states["styrax_debug"]("bounds,verify"):
                 results["bounds"] = together(styrax, group)()
         except Exception as error:
@@ -195,12 +210,16 @@ def _errors(ours: Outcome, theirs: Outcome, skips: Counter[str]) -> tuple[str, s
 
 def examine(group: Sequence[Program], skips: Counter[str], modes: Sequence[str] = MODES) -> list[Finding]:
     """All findings in programs of one x64 setting, at most one each."""
-    theirs = jitted(jax, group)
-    ours = compiled(group) if set(modes) != {"eager"} else {}
+    with ThreadPoolExecutor(1) as pool:  # XLA compiles while we do
+        waiting = pool.submit(jitted, jax, group)
+        ours = compiled(group) if set(modes) != {"eager"} else {}
+        if "eager" in modes:
+            ours["eager"] = [eager(styrax, program) for program in group]
+        theirs = waiting.result()
     findings = []
     for i, program in enumerate(group):
         for mode in modes:
-            mine = eager(styrax, program) if mode == "eager" else ours[mode][i]
+            mine = ours[mode][i]
             if mode == "two threads" and same_bits(ours["jit"][i], mine):
                 continue
             found = difference(program, mine, theirs[i], skips)
