@@ -263,6 +263,14 @@ ROWS = [
     *(
         Row(name, lambda d, name=name: Call(f"lax.{name}({{0}})", (d.value(COMPLEX),)), "cut", name + " complex")
         for name in CUTS
+        if name != "asinh"
+    ),
+    Row(
+        "asinh",
+        lambda d: Call("lax.asinh(unsigned({0}))", (d.value(COMPLEX),)),
+        "cut",
+        "asinh complex",
+        limit="on the cut of asinh JAX takes no notice of a zero's sign",
     ),
     *(order(name) for name in ("eq_to", "le_to", "lt_to")),
     promoted("add", "add"),

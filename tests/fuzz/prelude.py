@@ -332,6 +332,11 @@ def mapped_along(x, name):
     return jnp.where(lax.axis_index(name) >= 0, x, x)
 
 
+def unsigned(x):
+    """Complex x whose real part is no negative zero."""
+    return lax.complex(jnp.where(lax.real(x) == 0, 0, lax.real(x)), lax.imag(x))
+
+
 def least(x):
     """What the maximum with anything leaves alone."""
     return np.array(-np.inf if inexact(x) else jnp.iinfo(x.dtype).min, x.dtype)
