@@ -45,7 +45,7 @@ def names(package: str, homes: Mapping[str, str], aliases: Mapping[str, str] | N
             except ModuleNotFoundError as error:
                 if error.name != path:
                     raise
-        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        raise AttributeError(f"module {'jax' + package.removeprefix('styrax')!r} has no attribute {name!r}")
 
     def listing() -> list[str]:
         from importlib.machinery import PathFinder

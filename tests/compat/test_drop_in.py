@@ -89,7 +89,7 @@ def test_what_is_not_there():
     assert out == [
         "ModuleNotFoundError No module named 'jax.nothing'", "ModuleNotFoundError No module named 'jax.numpy.nothing'",
         "ImportError cannot import name 'nothing' from 'styrax' (" + out[2].partition("(")[2],
-        "AttributeError module 'styrax' has no attribute 'nothing'",
+        "AttributeError module 'jax' has no attribute 'nothing'",
         "ModuleNotFoundError No module named 'jax._src.nothing'", "False None"]
 
 

@@ -68,6 +68,10 @@ def scalars(j):
     return lambda x: j.lax.fori_loop(0, 7, lambda _, c: (j.numpy.sin(c[0]), j.numpy.sin(c[1])), (x[0], x[1]))
 
 
+def total(j):
+    return lambda x: j.numpy.sin(x).sum()
+
+
 def turns(j):
     return lambda x: j.lax.fori_loop(0, 7, lambda _, c: c * 0.5 + 0.25, x)
 
@@ -78,6 +82,7 @@ PROGRAMS = {
     "row-products": (rows, array(4, 5), array(9, 4)),
     "cse": (twice, array(8)),
     "dce": (unused, array(8)),
+    "split-reduction": (total, array(200000)),
     "transposition": (transposed, array(64, 48)),
     "register-blocking": (product, array(24, 20), array(20, 32)),
     "multi-row-reduction": (product, array(24, 100), array(100)),

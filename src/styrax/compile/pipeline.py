@@ -27,6 +27,7 @@ from .loops import (
     register_blocking,
     schedule,
     slp,
+    split_reduction,
     transposition,
     unroll_and_jam,
 )
@@ -75,6 +76,7 @@ PASSES = (
     Pass("cse", _on_jaxpr(cse.merge_equal), _well_typed, generic=False),
     Pass("dce", _on_jaxpr(dead_equations.drop_unused), _well_typed),
     Pass("lower", lower.run, _unchecked, optional=False),
+    Pass("split-reduction", split_reduction.run, _unchecked),
     Pass("fuse", fuse.run, _unchecked, optional=False),
     Pass("nest", nest.run, _unchecked, optional=False),
     Pass("transposition", transposition.run, _unchecked),
@@ -130,6 +132,9 @@ def changes(old: Program, new: Program, name: str) -> int:
     if new.units is not None:
         known = {id(unit) for unit in fuse.leaves(old.units or ())}
         return sum(id(unit) not in known for unit in fuse.leaves(new.units))
+    if new.operations is not None:
+        left = {id(op) for op in old.operations or ()}
+        return sum(id(op) not in left for op in new.operations)
     before, after = _equations(old.closed), _equations(new.closed)
     return len(before.keys() ^ after.keys())
 

@@ -21,6 +21,8 @@ it. The first reader loads the module that provides it, all later ones read an a
 | `key_dtypes` | `lax.random_bits.prng` | `core.programs.serial` | the dtypes of random keys |
 | `key_checked` | `experimental.key_reuse._core` | `transforms.jit` | code that checks that no key is used twice |
 | `watch_keys` | `experimental.key_reuse._core` | `lax.random_bits` | has eager operations check it |
+| `homes_of_primitives` | `lax` | `core.programs.serial` | modules of primitives that are loaded when these are used |
+| `rule_between_devices` | `lax.collectives.replicas` | `xla` | the StableHLO rules of collectives |
 | `stablehlo_text` | `xla.stablehlo` | `core.arrays.backends` | a program as a StableHLO module |
 | `IrModule` | `xla.ir_module` | `transforms.stages` | that module as an object |
 | `ir_bindings` | `xla.ir_module` | `interpreters` | classes by the names of MLIR's Python bindings |
@@ -56,6 +58,8 @@ PROVIDERS = {
     "extend.traces": "adapt_trace trace_attribute",
     "extend.linear_util": "wrap_function:wrap_init",
     "lax.random_bits.prng": "key_dtypes",
+    "lax": "homes_of_primitives:_HOMES",
+    "lax.collectives.replicas": "rule_between_devices",
     "xla.stablehlo": (
         "StableHloModule:Module StableHloValue:Hlo stablehlo_text:module_text type_text"),
     "xla.hlo_text": "HloModule",

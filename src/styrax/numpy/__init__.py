@@ -346,7 +346,6 @@ from .ufuncs import (
     tanh,
     trunc,
 )
-from .vectorization import apply_along_axis, apply_over_axes, vectorize
 
 _methods.install()
 
@@ -363,6 +362,7 @@ _later = {
     "sets": "intersect1d isin setdiff1d setxor1d union1d unique unique_all unique_counts unique_inverse unique_values",
     "statistics": "corrcoef cov median nanmedian nanpercentile nanquantile percentile quantile",
     "tapers": "bartlett blackman hamming hanning kaiser",
+    "vectorization": "apply_along_axis apply_over_axes vectorize",
 }
 _homes = {name: module for module, names in _later.items() for name in names.split()}
 _submodules = ("fft", "linalg")
@@ -416,6 +416,7 @@ if _TYPE_CHECKING:  # the same names for type checkers and editors
     )
     from .statistics import corrcoef, cov, median, nanmedian, nanpercentile, nanquantile, percentile, quantile
     from .tapers import bartlett, blackman, hamming, hanning, kaiser
+    from .vectorization import apply_along_axis, apply_over_axes, vectorize
 
     __all__ = [
         "ComplexWarning", "abs", "absolute", "acos", "acosh", "add", "all", "allclose", "amax", "amin", "angle",

@@ -6,7 +6,7 @@ The loggers have the names by which tools know those of JAX. Messages are of lev
 
 from __future__ import annotations
 
-import logging
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -17,14 +17,20 @@ from ..core.tracing import source
 from ..core.trees import tree_paths
 from .signature import Call, Key, Signature
 
-_times = logging.getLogger("jax._src.dispatch")
-_programs = logging.getLogger("jax._src.interpreters.pxla")
-_misses = logging.getLogger("jax._src.interpreters.partial_eval")
+_TIMES = "jax._src.dispatch"
+_PROGRAMS = "jax._src.interpreters.pxla"
+_MISSES = "jax._src.interpreters.partial_eval"
 _seen: set[str] = set()  # where functions stand whose first tracing was explained
 
 
-def _level() -> int:
-    return logging.WARNING if config.log_compiles.value else logging.DEBUG
+def _tell(logger: str, message: Callable[[], str], warning: bool) -> None:
+    """Logs a message where somebody may hear it: a program that has not imported `logging` hears warnings alone."""
+    if warning or "logging" in sys.modules:
+        import logging
+
+        log, level = logging.getLogger(logger), logging.WARNING if warning else logging.DEBUG
+        if log.isEnabledFor(level):
+            log.log(level, message())
 
 
 class timed:
@@ -39,16 +45,15 @@ class timed:
         self._begin = time.perf_counter()
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        level = _level()
-        if kind is None and _times.isEnabledFor(level):
-            _times.log(level, f"Finished {self._what} in {time.perf_counter() - self._begin:.9f} sec")
+        if kind is None:
+            seconds = time.perf_counter() - self._begin
+            _tell(_TIMES, lambda: f"Finished {self._what} in {seconds:.9f} sec", config.log_compiles.value)
 
 
 def compiling(name: str, avals: Sequence[Any]) -> None:
     """Tells what is going to be compiled."""
-    level = _level()
-    if _programs.isEnabledFor(level):
-        _programs.log(level, f"Compiling jit({name}) with global shapes and types {tuple(avals)}.")
+    _tell(_PROGRAMS, lambda: f"Compiling jit({name}) with global shapes and types {tuple(avals)}.",
+          config.log_compiles.value)
 
 
 def explain_miss(fun: Callable[..., Any], signature: Signature, key: Key, known: Iterable[Key]) -> None:
@@ -69,7 +74,7 @@ def explain_miss(fun: Callable[..., Any], signature: Signature, key: Key, known:
             lines += ["  but seen another function defined on the same line; maybe the function is",
                       "  being re-defined repeatedly, preventing caching?"]
         _seen.add(place)
-    _misses.log(logging.WARNING, "\n".join(lines))
+    _tell(_MISSES, lambda: "\n".join(lines), True)
 
 
 def _differences(signature: Signature, key: Key, old: Key) -> list[str]:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from styrax.core import hooks
 from styrax.core.programs import rules
 from styrax.core.programs.attributes import i64_array
 from styrax.core.programs.jaxpr import ClosedJaxpr, Jaxpr, Literal
@@ -370,7 +371,7 @@ class Builder:
         return [read(x) for x in jaxpr.outvars]
 
     def _equation(self, eqn: Any, operands: list[Hlo]) -> Any:
-        rule = rules.stablehlos.get(eqn.primitive)
+        rule = rules.stablehlos.get(eqn.primitive) or hooks.rule_between_devices(eqn.primitive)
         if rule is not None:
             return rule(self, *operands, **eqn.params)
         if eqn.primitive.traits.program is not None:

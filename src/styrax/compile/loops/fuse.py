@@ -28,12 +28,12 @@ from ..ir.loopir import Buffer, BufferKind, Call, Copy, Declare, Fold, Let, Set,
 from ..ir.placement import Aliases, root
 from ..ir.values import Define, Opaque, Operation, Point, Reduce, Region
 from ..lowering.builder import Builder
-from ..lowering.folds import STEP
 from ..program import Program
 
 if TYPE_CHECKING:
     from .nest import Nest
 
+STEP = 64  # elements that a step of a vectorised reduction takes: several vectors
 HORIZONTAL = 10  # estimated instructions that fold the lanes of a reduction
 LOOKBACK = 12  # how many groups back an operation may join one that merely reads the same memory
 

@@ -1,11 +1,7 @@
-"""Reductions: written out where they are short, cut into parts where they are long and have few results.
-
-The split depends on shapes alone, never on threads.
-"""
+"""Reductions: written out where they are short, else operations of their own."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +15,6 @@ from .scalars import NARROW_INTS, is_complex
 if TYPE_CHECKING:
     from .builder import Builder
 
-LONG_REDUCTION = 1 << 15  # reductions over more elements, with few results, are cut into pieces
-MAX_PARTS = 64  # parts of a split reduction, at most
-STEP = 64  # elements that a step of a vectorised reduction takes: several vectors
 UNROLLED = 8  # reductions over so few elements are written out
 
 
@@ -46,23 +39,14 @@ def reduce(b: Builder, shape: Sequence[Index], ranges: Sequence[Index], dtypes: 
     count = b.product(ranges)
     if isinstance(count, int) and count <= UNROLLED:
         return _unrolled(b, shape, ranges, dtypes, fold, init, elements)
-    pieces = _split(b.product(shape), ranges)
-    if pieces is not None:
-        partials = _split_reduction(b, shape, ranges, wide, fold, name, init, elements, *pieces)
-        shape_, ranges, elements = shape, partials[0].shape[:1], (
-            lambda i, r: tuple(p.at((r[0], *i)) for p in partials))
-        if ranges[0] <= UNROLLED:  # type: ignore[operator]
-            return _unrolled(b, shape_, ranges, dtypes, fold, init, elements)
     return _fold(b, shape, ranges, dtypes, wide, fold, name, init, elements)
 
 
 def _fold(b: Builder, shape: Shape, ranges: Shape, dtypes: Sequence[ScalarType], wide: Sequence[ScalarType],
-          fold: Callable[..., Any], name: str, init: Sequence[Expr], elements: Callable[..., tuple[Expr, ...]],
-          limit: tuple[int, Callable[[tuple[Expr, ...]], Expr]] | None = None) -> list[Value]:
-    """Appends a reduction. `limit`: a range whose extent depends on the outer index."""
+          fold: Callable[..., Any], name: str, init: Sequence[Expr], elements: Callable[..., tuple[Expr, ...]]
+          ) -> list[Value]:
+    """Appends a reduction."""
     outer, inner = b.loop_vars(shape), b.loop_vars(ranges, "r")
-    if limit is not None:
-        b.extents[inner[limit[0]]] = limit[1](outer)
     values = elements(outer, inner)
     targets = [b.mutable(w, "a") for w in wide]
     flat_targets = [p for t in targets for p in b.parts(t)]
@@ -89,23 +73,6 @@ def _fold(b: Builder, shape: Shape, ranges: Shape, dtypes: Sequence[ScalarType],
     return results
 
 
-def _split_reduction(b: Builder, shape: Shape, ranges: Shape, wide: Sequence[ScalarType], fold: Callable[..., Any],
-                     name: str, init: Sequence[Expr], elements: Callable[..., tuple[Expr, ...]], axis: int,
-                     size: int) -> list[Value]:
-    """A long reduction with few results: parts of it first. The split depends on shapes alone."""
-    whole = ranges[axis]
-    count = -(-whole // size)  # type: ignore[operator]
-
-    def partial(i: tuple[Expr, ...], r: tuple[Expr, ...]) -> tuple[Expr, ...]:
-        return elements(i[1:], (*r[:axis], b.iadd(b.imul(i[0], size), r[axis]), *r[axis + 1:]))
-
-    def extent(i: tuple[Expr, ...]) -> Expr:
-        return b.min(b.int(size), b.isub(whole, b.imul(i[0], size)))
-
-    parts = (*ranges[:axis], size, *ranges[axis + 1:])
-    return _fold(b, (count, *shape), parts, wide, wide, fold, name, init, partial, (axis, extent))
-
-
 def _unrolled(b: Builder, shape: Shape, ranges: Shape, dtypes: Sequence[ScalarType], fold: Callable[..., Any],
               init: Sequence[Expr], elements: Callable[..., tuple[Expr, ...]]) -> list[Value]:
     def at(i: tuple[Expr, ...]) -> tuple[Expr, ...]:
@@ -126,23 +93,6 @@ def _unrolled(b: Builder, shape: Shape, ranges: Shape, dtypes: Sequence[ScalarTy
         return one
 
     return [b.value(shape, d, element(k)) for k, d in enumerate(dtypes)]
-
-
-def _split(results: Index, ranges: Shape) -> tuple[int, int] | None:
-    """Which range to cut, and the size of a piece, where a reduction is long and has few results."""
-    sizes = [r for r in ranges if isinstance(r, int)]
-    if not isinstance(results, int) or len(sizes) < len(ranges):
-        return None
-    count = math.prod(sizes)
-    if results * STEP >= LONG_REDUCTION or count < LONG_REDUCTION:
-        return None
-    axis = 0 if sizes[0] >= 8 else max(range(len(sizes)), key=lambda d: sizes[d])
-    rest = count // sizes[axis]
-    pieces = min(MAX_PARTS, max(2, count // LONG_REDUCTION))
-    size = -(-sizes[axis] // pieces)
-    if rest == 1:
-        size = -(-size // 64) * 64
-    return (axis, size) if size < sizes[axis] else None
 
 
 def _as_tuple(x: Any) -> tuple:

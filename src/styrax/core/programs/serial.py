@@ -49,11 +49,11 @@ _locals: WeakValueDictionary[str, Any] = WeakValueDictionary()  # what has no na
 _kept: dict[str, Any] = {}
 _numbers = count()
 _primitives: dict[str, Primitive] = {}
-# The modules with primitives that are loaded when programs first use them, the most used ones first.
+# The modules with primitives that are loaded when programs first use them, besides those of `lax`.
 _HOMES = (
-    "styrax.lax", "styrax.transforms.checkpoint", "styrax.transforms.debugging", "styrax.transforms.callbacks",
-    "styrax.lax.linalg", "styrax.transforms.custom_batching", "styrax.transforms.linear_call", "styrax.random.gammas",
-    "styrax.transforms.checkify", "styrax.lax.shaping.annotations", "styrax.transforms.remat_rules",
+    "transforms.checkpoint", "transforms.debugging", "transforms.callbacks", "lax.linalg", "transforms.custom_batching",
+    "transforms.linear_call", "random.gammas", "transforms.checkify", "lax.shaping.annotations",
+    "transforms.remat_rules",
 )
 
 
@@ -86,11 +86,11 @@ def known_primitive(name: str) -> Primitive:
     """
     if name not in _primitives:
         _collect()
-        for module in _HOMES:
+        for home in (*hooks.homes_of_primitives, *_HOMES):
             if name in _primitives:
                 break
-            if module not in sys.modules:
-                importlib.import_module(module)
+            if f"styrax.{home}" not in sys.modules:
+                importlib.import_module(f"styrax.{home}")
                 _collect()
     return _primitives[name]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -178,3 +178,8 @@ def _ragged_all_to_all(m: Any, *xs: Any, axis_name: Sequence[Hashable], axis_ind
 
 
 rules.stablehlos[ragged_all_to_all_p] = _ragged_all_to_all
+
+
+def rule_between_devices(primitive: Primitive) -> Callable[..., Any] | None:
+    """The StableHLO rule of a primitive, if it is one of these."""
+    return rules.stablehlos.get(primitive)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from styrax.core.arrays.array import Array
 from styrax.core.programs import rules
 from styrax.core.programs.jaxpr import Jaxpr
-from styrax.core.programs.lowering import Builder
 from styrax.core.programs.named import named
 from styrax.core.programs.primitive import Primitive
 from styrax.core.programs.traits import Windows
@@ -43,6 +42,9 @@ from .dimension_numbers import (
 )
 from .gather import GatherDimensionNumbers, gather
 from .scatter_lowering import scatter_loops, scatter_stablehlo, window_sizes
+
+if TYPE_CHECKING:
+    from styrax.core.programs.lowering import Builder
 
 
 # --- checks

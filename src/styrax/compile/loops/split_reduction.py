@@ -1,0 +1,102 @@
+"""Split reduction: a long reduction with few results is folded in parts, and these then.
+
+Parts are independent, so that threads may share them, and errors grow with the length of a part. How many there are
+depends on shapes alone, never on threads. Before, and after (values of few parts are written out):
+
+    reduce[; r0] a0 add= arg0[r0] from 0.0:float32
+
+    reduce[i0; r1] a1 add= arg0[(65536*i0 + r1)] from 0.0:float32
+      t0[i0] = a1
+    reduce[; r2] a0 add= t0[r2] from 0.0:float32
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ..ir.expr import Expr
+from ..ir.values import Define, Operation, Point, Reduce, Region
+from ..lowering.builder import Builder
+from ..lowering.folds import UNROLLED
+from ..program import Program
+from .fuse import STEP
+
+LONG = 1 << 15  # elements of a reduction that is cut, at least; estimated instructions of one that threads may share
+MAX_PARTS = 64
+GRAIN = 64  # elements: parts of one range begin at whole vectors
+
+
+def run(program: Program) -> Program:
+    """operations → operations."""
+    old = program.operations or ()
+    new = _block(program.builder, old)
+    return program if new is old else program.replace(operations=new)
+
+
+def _block(b: Builder, ops: Sequence[Operation]) -> Sequence[Operation]:
+    out: list[Operation] = []
+    for op in ops:
+        if isinstance(op, Region):
+            blocks = [_block(b, block) for block in op.blocks]
+            same = all(x is y for x, y in zip(blocks, op.blocks, strict=True))
+            out.append(op if same else Region([list(x) for x in blocks], op.build, op.exprs, op.targets))
+        elif isinstance(op, Reduce) and (cut := _cut(b, op)) is not None:
+            out += _split(b, op, *cut)
+        else:
+            out.append(op)
+    return ops if len(out) == len(ops) and all(x is y for x, y in zip(out, ops, strict=True)) else out
+
+
+def _cut(b: Builder, op: Reduce) -> tuple[int, int] | None:
+    """Which range to cut, and the size of a part, where a reduction is long and has few results."""
+    results = b.product([b.extents[v] for v in op.outer])
+    sizes = [size for v in op.ranges if isinstance(size := b.extents[v], int)]
+    if not isinstance(results, int) or len(sizes) < len(op.ranges):
+        return None
+    count = math.prod(sizes)
+    if results * STEP >= LONG or count < LONG:
+        return None
+    axis = 0 if sizes[0] >= 8 else max(range(len(sizes)), key=lambda d: sizes[d])
+    size = -(-sizes[axis] // min(MAX_PARTS, max(2, count // LONG)))
+    if count == sizes[axis]:
+        size = -(-size // GRAIN) * GRAIN
+    return (axis, size) if size < sizes[axis] else None
+
+
+def _split(b: Builder, op: Reduce, axis: int, size: int) -> list[Operation]:
+    whole = b.extents[op.ranges[axis]]
+    parts = -(-whole // size)  # type: ignore[operator]
+    part, within = b.loop_var(parts), b.loop_var(size, "r")
+    b.extents[within] = b.min(b.int(size), b.isub(whole, b.imul(part, size)))
+    mapping = {op.ranges[axis]: b.iadd(b.imul(part, size), within)}
+    memo: dict[Expr, Expr] = {}
+    values = [b.arena.substitute(e, mapping, memo) for e in op.values]
+    ranges = [within if v is op.ranges[axis] else v for v in op.ranges]
+    targets = [b.mutable(t.dtype, "a") for t in op.targets]
+    kept = [b.buffer(t.dtype, b.product([parts, *(b.extents[v] for v in op.outer)])) for t in op.targets]
+
+    def place(first: Expr) -> Expr:
+        """Where the parts' results lie: row-major, the part first."""
+        out = first
+        for v in op.outer:
+            out = b.iadd(b.imul(out, b.extents[v]), v)
+        return out
+
+    stores = [(buffer, place(part), t) for buffer, t in zip(kept, targets, strict=True)]
+    first = Reduce([part, *op.outer], ranges, targets, op.initial, op.combine, op.name, values, stores)
+
+    def folded(p: Expr) -> list[Expr]:
+        return [b.load(buffer, place(p)) for buffer in kept]
+
+    if parts > UNROLLED:
+        turn = b.loop_var(parts, "r")
+        return [first, Reduce(op.outer, [turn], op.targets, op.initial, op.combine, op.name, folded(turn), op.stores)]
+    results: Sequence[Expr] = op.initial
+    for p in range(parts):
+        results = op.combine(results, folded(b.int(p)))
+    if not op.stores:
+        return [first, Define(op.targets, results)]
+    final = dict(zip(op.targets, results, strict=True))
+    return [first, *(Point(op.outer, buffer, where, b.arena.substitute(value, final, {}))
+                     for buffer, where, value in op.stores)]
