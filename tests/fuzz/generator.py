@@ -22,6 +22,7 @@ LARGEST = 64  # elements of a value
 LARGE = 600  # of one in a large program
 DEEPEST = 5  # transformations one inside the other
 DERIVED = 3  # of which take slopes
+NAMED = 25  # how much more often than others operations over a named axis are drawn where there is one
 NESTED = 0.2  # how often a step is a transformed function
 
 
@@ -171,7 +172,7 @@ class Session:
     def operation(self, env: dict[str, Type], steps: list[Step], place: Place) -> Step:
         rows = [r for r in self.generator.table if place.axes or not r.needs_axis]
         seen = self.generator.rows
-        weights = [(8 if r.needs_axis else 1) / (1 + seen[r.title]) for r in rows]
+        weights = [(NAMED if r.needs_axis else 1) / (1 + seen[r.title]) for r in rows]
         row = self.rng.choices(rows, weights)[0]
         return self.row(row, env, steps, place)
 
@@ -454,26 +455,32 @@ class Control:
         return self.layer("map", f"mapped({{f}}{size})"), (f,), [env[o].exact for o in outs]
 
     def associative_scan(self) -> tuple[Layer, tuple[Function, ...], list[bool]]:
-        if len(self.types) != 1 or not self.types[0].rank:
+        along = [i for i, t in enumerate(self.types) if t.rank]
+        if not along:
             raise Nothing
-        t = self.types[0]
+        at = self.rng.choice(along)
+        t = self.types[at]
+        axis, reverse = self.rng.randint(0, t.rank - 1), self.rng.random() < 0.5
+        if self.rng.random() < 0.7:
+            inner = self.rounded([replace(t, shape=t.shape[:axis] + t.shape[axis + 1 :], weak=False)])
+            f, _, _ = self.body(inner, inner)
+            code = f"running(each({{f}}, {axis}), {at}, reverse={reverse}, axis={axis})"
+            return self.layer("associative_scan", code), (f,), [t.exact and not t.inexact]
         able = ["add", "mul"] if t.dtype in values.NUMBERS else []
         able += ["max", "min"] if t.dtype in (*values.INTS, *FLOATS) and (t.exact or not self.place.derived) else []
         if not able:
             raise Nothing
-        axis = self.rng.randint(0, t.rank - 1)
         a, b, out = (self.session.name() for _ in range(3))
         for name in (a, b, out):
             self.session.types[name] = replace(t, exact=t.exact and not t.inexact)
         row = self.rng.choice(able)
         step = Step(row, f"lax.{row}({{0}}, {{1}})", (a, b), (out,), single=True)
         f = Function(f"f{self.session.name()}", (a, b), (step,), (out,))
-        reverse = self.rng.random() < 0.5
         if row == "mul" and self.rng.random() < 0.5:
-            code = f"recurrent({{f}}, reverse={reverse}, axis={axis})"
+            code = f"recurrent({{f}}, {at}, reverse={reverse}, axis={axis})"
             return self.layer("associative_scan", code), (f,), [t.exact and not t.inexact] * 2
         return (
-            self.layer("associative_scan", f"running({{f}}, reverse={reverse}, axis={axis})"),
+            self.layer("associative_scan", f"running({{f}}, {at}, reverse={reverse}, axis={axis})"),
             (f,),
             [t.exact and row in ("max", "min")],
         )

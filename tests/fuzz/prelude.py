@@ -181,13 +181,22 @@ def own_either(at, f, g):
     return lambda *xs: lax.cond(truth(xs[at]), f, g, *xs)
 
 
-def running(f, **options):
-    return lambda x: (lax.associative_scan(lambda a, b: f(a, b)[0], x, **options),)
+def each(f, axis):
+    """f of all that stand side by side along an axis."""
+    return jax.vmap(f, axis, axis)
 
 
-def recurrent(f, **options):
-    """x[i + 1] = f(x[i], a) * a + b as an associative scan of pairs."""
-    return lambda x: lax.associative_scan(lambda p, q: (f(p[0], q[0])[0], p[1] * q[0] + q[1]), (x, x), **options)
+def running(f, at, **options):
+    return lambda *xs: (lax.associative_scan(lambda a, b: f(a, b)[0], xs[at], **options),)
+
+
+def recurrent(f, at, **options):
+    """y[i] = x[i] * y[i - 1] + x[i] as an associative scan of pairs, of the product f."""
+
+    def combine(p, q):
+        return f(p[0], q[0])[0], p[1] * q[0] + q[1]
+
+    return lambda *xs: lax.associative_scan(combine, (xs[at], xs[at]), **options)
 
 
 def beside(f, at):
