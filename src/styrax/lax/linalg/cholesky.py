@@ -28,6 +28,7 @@ from .matrices import (
     identity,
     in_dtype,
     matmul,
+    nan_of,
     place_of,
     real_dtype,
     shape_of,
@@ -125,7 +126,7 @@ def _cholesky_loops(b: Builder, x: Any) -> Any:
                     factor[i, j] = b.cast(root, x.dtype)
                 else:
                     factor[i, j] = n.let(b.mul(total, b.cast(inverse[j], x.dtype)))
-        nan = b.const(np.nan, x.dtype)
+        nan = nan_of(b, x.dtype)
         for i in range(size):
             for j in range(size):
                 value = b.select(good, factor[i, j], nan) if j <= i else b.const(0, x.dtype)
@@ -136,7 +137,7 @@ def _cholesky_loops(b: Builder, x: Any) -> Any:
         # By columns our lower triangle is the upper one of the transpose: xᵀ = uᴴ u with u = lᵀ.
         Routine(b, n, "potrf", x.dtype)("U", size, place_of(b, out, at), size, info, writes=[out, info])
         failed = n.let(b.ne(n.load(info, [b.index(0)]), b.const(0, INT32)))
-        nan, zero = b.const(np.nan, x.dtype), b.const(0, x.dtype)
+        nan, zero = nan_of(b, x.dtype), b.const(0, x.dtype)
         with n.loop(size) as i, n.loop(size) as j:
             place = [*at, i, j]
             value = b.select(b.gt(j, i), zero, b.select(failed, nan, n.load(out, place)))
