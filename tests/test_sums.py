@@ -1,5 +1,6 @@
 """Long sums: exact to a few units in the last place however they are fused and batched; of generated values, too."""
 
+import jax as real
 import numpy as np
 import pytest
 
@@ -98,3 +99,30 @@ def test_random_numbers_summed_where_they_are_drawn():
 
     x, y = np.asarray(styrax.random.uniform(key, (2, N)))
     np.testing.assert_allclose(styrax.jit(quarter)(key), (x * x + y * y < 1).mean(), rtol=1e-6)
+
+
+def several(j, x):
+    """Reductions that share the loops over their parts."""
+    return x.sum(), (x * x).sum(), x.max(), j.numpy.argmin(x), j.numpy.std(x)
+
+
+SEVERAL = {
+    "alone": lambda j: lambda x: several(j, x),
+    "in a scan": lambda j: lambda x: j.lax.scan(
+        lambda c, s: (c * s, several(j, c)), x, j.numpy.ones(3, x.dtype) / 2)[1],
+    "in a branch": lambda j: lambda x: j.lax.cond(x[0] > 0, lambda y: several(j, y), lambda y: several(j, -y), x),
+    "mapped": lambda j: lambda x: j.vmap(lambda s: several(j, s * x))(j.numpy.ones(2, x.dtype)),
+    "differentiated": lambda j: j.grad(lambda x: sum(several(j, x)[:3]) + several(j, x)[4]),
+    "rows": lambda j: lambda x: several(j, x.reshape(3, -1).T),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+@pytest.mark.parametrize("length", [3 * 22003, 3 * 70001, 1 << 17])
+def test_several_long_reductions_of_one_array(name, length):
+    if name == "rows" and length % 3:
+        length += 1
+    x = np.random.default_rng(length).normal(size=length).astype(np.float32)
+    got, want = (j.tree.leaves(j.jit(SEVERAL[name](j))(x)) for j in (styrax, real))
+    for a, b in zip(got, want, strict=True):
+        np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=3e-5, atol=2e-3)

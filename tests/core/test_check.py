@@ -6,6 +6,7 @@ import pytest
 from styrax.core.programs.check import check_jaxpr, maybe_check
 from styrax.core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from styrax.core.programs.primitive import Primitive
+from styrax.core.programs.traits import Control
 from styrax.core.settings import config
 from styrax.core.tracing.errors import JaxprTypeError
 from styrax.core.types.avals import AbstractRef, ShapedArray
@@ -111,9 +112,16 @@ def constant(aval):
     return primitive
 
 
+TRAITS = {
+    "jit": {"program": lambda params: params["jaxpr"]},
+    **{kind.value: {"control": kind} for kind in Control},
+}
+
+
 def caller(name, result_types):
     primitive = Primitive(name, multiple_results=True)
     primitive.def_abstract_eval(lambda *_, **__: list(result_types))
+    primitive.declare(**TRAITS[name])
     return primitive
 
 

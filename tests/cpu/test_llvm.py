@@ -5,20 +5,32 @@ import os
 import subprocess
 import sys
 import textwrap
+from contextlib import contextmanager
 
 import pytest
 
+from styrax.core.settings.config import config
 from styrax.cpu import llvm, objects, store
 
 I64 = ctypes.c_int64
 SOURCE = os.path.join(os.path.dirname(__file__), "..", "..", "src")
 
 
+@contextmanager
+def cached_in(path):
+    before = config.styrax_cache_dir
+    config.update("styrax_cache_dir", str(path))
+    try:
+        yield path
+    finally:
+        config.update("styrax_cache_dir", before)
+
+
 @pytest.fixture
 def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("STYRAX_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.delenv("STYRAX_CACHE", raising=False)
-    return tmp_path / "cache"
+    with cached_in(tmp_path / "cache") as path:
+        yield path
 
 
 _number = iter(range(1000, 10**9))
@@ -265,11 +277,30 @@ def test_cache_can_be_switched_off(cache):
     assert not cache.exists()
 
 
-def test_unwritable_directory_is_no_error(tmp_path, monkeypatch):
+def test_unwritable_directory_is_no_error(tmp_path):
     file = tmp_path / "file"
     file.write_text("x")
-    monkeypatch.setenv("STYRAX_CACHE_DIR", str(file / "below"))
-    assert call(llvm.load(constant(5))) == 5
+    with cached_in(file / "below"):
+        assert call(llvm.load(constant(5))) == 5
+
+
+@pytest.mark.parametrize("setting", ["styrax_cache_dir", "jax_compilation_cache_dir"])
+def test_the_setting_counts_once_it_is_made(tmp_path, monkeypatch, setting):
+    monkeypatch.delenv("STYRAX_CACHE", raising=False)
+    before = {name: getattr(config, name) for name in ("styrax_cache_dir", setting)}
+    try:
+        config.update("styrax_cache_dir", None)
+        config.update(setting, str(tmp_path / "there"))
+        call(llvm.load(constant(6)))
+        assert list((tmp_path / "there").iterdir())
+        config.update("jax_enable_compilation_cache", False)
+        config.update(setting, str(tmp_path / "nowhere"))
+        call(llvm.load(constant(7)))
+        assert not (tmp_path / "nowhere").exists()
+    finally:
+        config.update("jax_enable_compilation_cache", True)
+        for name, value in before.items():
+            config.update(name, value)
 
 
 def damage_truncate(path):

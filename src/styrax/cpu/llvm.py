@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from ctypes import byref, c_void_p
 
+from ..core.settings import config
 from . import background, llvm_library, objects, store
 from .llvm_library import handle, string, take
 
@@ -216,7 +217,7 @@ def _from_blob(blob: bytes, name: str, find: Callable[[str], int]) -> Library | 
 def _store() -> store.Store | None:
     if not store.enabled():
         return None
-    directory = store.default_directory()
+    directory = config.cache_directory()
     if directory is None:
         return None
     found = _stores.get(directory)

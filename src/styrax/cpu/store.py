@@ -43,20 +43,6 @@ def digest(*parts: bytes) -> bytes:
     return h.digest()
 
 
-def default_directory() -> str | None:
-    """Directory named by ``STYRAX_CACHE_DIR``, else ``~/.cache/styrax``; None when there is no home."""
-    named = os.environ.get("STYRAX_CACHE_DIR")
-    if named:
-        return named
-    base = os.environ.get("XDG_CACHE_HOME")
-    if not base:
-        home = os.path.expanduser("~")
-        if home == "~":
-            return None
-        base = os.path.join(home, ".cache")
-    return os.path.join(base, "styrax")
-
-
 def enabled() -> bool:
     """False when ``STYRAX_CACHE`` is 0, false, no or off."""
     return os.environ.get("STYRAX_CACHE", "1").lower() not in ("0", "false", "no", "off")

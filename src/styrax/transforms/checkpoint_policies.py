@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+from ..core import hooks
 from .partial import Offloadable, Recompute, Saveable
 
 
@@ -33,11 +34,11 @@ class DotsSaveable:
 
     def __call__(self, primitive: Any, *_: Any, **params: Any) -> bool:
         if self.only_if_no_batch_dims:
-            if primitive.name == "dot_general":
+            if primitive.traits.contraction:
                 _, (lhs_batch, rhs_batch) = params["dimension_numbers"]
                 return not lhs_batch and not rhs_batch
             return False
-        return primitive.name in ("dot_general", "conv_general_dilated")
+        return primitive.traits.contraction or primitive is hooks.lax.conv_general_dilated_p
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DotsSaveable) and self.only_if_no_batch_dims == other.only_if_no_batch_dims
@@ -124,7 +125,7 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Callab
     """A policy that keeps matrix products without batch dimensions in another memory."""
 
     def policy(primitive: Any, *_: Any, **params: Any) -> Any:
-        if primitive.name == "dot_general":
+        if primitive.traits.contraction:
             _, (lhs_batch, rhs_batch) = params["dimension_numbers"]
             if not lhs_batch and not rhs_batch:
                 return Offloadable(src=offload_src, dst=offload_dst)

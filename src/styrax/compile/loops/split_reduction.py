@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..ir.expr import Expr
+from ..ir.expr import Expr, Index
 from ..ir.values import Define, Operation, Point, Reduce, Region
 from ..lowering.builder import Builder
 from ..lowering.folds import UNROLLED
@@ -30,19 +30,23 @@ GRAIN = 64  # elements: parts of one range begin at whole vectors
 def run(program: Program) -> Program:
     """operations → operations."""
     old = program.operations or ()
-    new = _block(program.builder, old)
+    new = _block(program.builder, old, {})
     return program if new is old else program.replace(operations=new)
 
 
-def _block(b: Builder, ops: Sequence[Operation]) -> Sequence[Operation]:
+# extent, size of a part -> the loop over parts and that within one: reductions that are cut alike may share loops
+Loops = dict[tuple[Index, int], tuple[Expr, Expr]]
+
+
+def _block(b: Builder, ops: Sequence[Operation], loops: Loops) -> Sequence[Operation]:
     out: list[Operation] = []
     for op in ops:
         if isinstance(op, Region):
-            blocks = [_block(b, block) for block in op.blocks]
+            blocks = [_block(b, block, loops) for block in op.blocks]
             same = all(x is y for x, y in zip(blocks, op.blocks, strict=True))
             out.append(op if same else Region([list(x) for x in blocks], op.build, op.exprs, op.targets))
         elif isinstance(op, Reduce) and (cut := _cut(b, op)) is not None:
-            out += _split(b, op, *cut)
+            out += _split(b, op, *cut, loops)
         else:
             out.append(op)
     return ops if len(out) == len(ops) and all(x is y for x, y in zip(out, ops, strict=True)) else out
@@ -64,11 +68,13 @@ def _cut(b: Builder, op: Reduce) -> tuple[int, int] | None:
     return (axis, size) if size < sizes[axis] else None
 
 
-def _split(b: Builder, op: Reduce, axis: int, size: int) -> list[Operation]:
+def _split(b: Builder, op: Reduce, axis: int, size: int, loops: Loops) -> list[Operation]:
     whole = b.extents[op.ranges[axis]]
     parts = -(-whole // size)  # type: ignore[operator]
-    part, within = b.loop_var(parts), b.loop_var(size, "r")
-    b.extents[within] = b.min(b.int(size), b.isub(whole, b.imul(part, size)))
+    if (whole, size) not in loops:
+        part, within = loops[whole, size] = b.loop_var(parts), b.loop_var(size, "r")
+        b.extents[within] = b.min(b.int(size), b.isub(whole, b.imul(part, size)))
+    part, within = loops[whole, size]
     mapping = {op.ranges[axis]: b.iadd(b.imul(part, size), within)}
     memo: dict[Expr, Expr] = {}
     values = [b.arena.substitute(e, mapping, memo) for e in op.values]

@@ -18,11 +18,10 @@ from ..tracing.trace import get_aval
 from ..types.avals import AbstractRef, ShapedArray
 from ..types.effects import RefEffect
 from .jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, jaxprs_in_params
+from .traits import Control
 
-# Primitives with inner programs: what must fit between an equation and them. A rule takes the equation and
-# gives ``(inner program, the types it is called with, the types of its results or None)`` for each.
+# An inner program of an equation, the types that it is called with, and the types of its results or None
 Call = tuple[Jaxpr, Sequence[Any], Sequence[Any] | None]
-call_rules: dict[str, Callable[[JaxprEqn], list[Call]]] = {}
 
 
 def maybe_check(program: Any) -> Any:
@@ -113,13 +112,10 @@ def _check_eqn(eqn: JaxprEqn, scope: set[Var], jaxpr: Jaxpr) -> None:
     missing = set(effects) - set(eqn.effects)
     if missing:
         raise _fail(f"The equation lacks effects of its primitive: {sorted(map(str, missing))}", jaxpr, eqn)
-    rule = call_rules.get(eqn.primitive.name)
-    if rule is not None:
-        for inner, ins, outs in rule(eqn):
-            what = f"inputs of the program in {eqn.primitive}"
-            _check_types(inner.in_avals, ins, what, jaxpr, eqn)
-            if outs is not None:
-                _check_types(inner.out_avals, outs, f"results of the program in {eqn.primitive}", jaxpr, eqn)
+    for inner, ins, outs in _calls(eqn):
+        _check_types(inner.in_avals, ins, f"inputs of the program in {eqn.primitive}", jaxpr, eqn)
+        if outs is not None:
+            _check_types(inner.out_avals, outs, f"results of the program in {eqn.primitive}", jaxpr, eqn)
     for inner in jaxprs_in_params(eqn.params):
         try:
             check_jaxpr(inner)
@@ -181,13 +177,16 @@ def _types(atoms: Sequence[Any]) -> list[Any]:
     return [v.aval for v in atoms]
 
 
-def _call(param: str) -> Callable[[JaxprEqn], list[Call]]:
-    def rule(eqn: JaxprEqn) -> list[Call]:
-        inner = eqn.params[param]
-        inner = inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner
-        return [(inner, _types(eqn.invars), _types(eqn.outvars))]
-
-    return rule
+def _calls(eqn: JaxprEqn) -> list[Call]:
+    """The calls that an equation makes, by what its primitive's traits say of its parameters."""
+    traits = eqn.primitive.traits
+    if traits.control is not None:
+        return _CONTROL[traits.control](eqn)
+    if traits.program is None:
+        return []
+    inner = traits.program(eqn.params)
+    inner = inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner
+    return [(inner, _types(eqn.invars), _types(eqn.outvars))] if isinstance(inner, Jaxpr) else []
 
 
 def _cond(eqn: JaxprEqn) -> list[Call]:
@@ -221,14 +220,5 @@ def _row(aval: Any, length: Any) -> Any:
     return aval.update(shape=aval.shape[1:])
 
 
-call_rules.update(
-    jit=_call("jaxpr"),
-    closed_call=_call("call_jaxpr"),
-    core_call=_call("call_jaxpr"),
-    custom_jvp_call=_call("call_jaxpr"),
-    custom_vjp_call=_call("call_jaxpr"),
-    remat2=_call("jaxpr"),
-    cond=_cond,
-    scan=_scan,
-)
-call_rules["while"] = _while
+_CONTROL: dict[Control, Callable[[JaxprEqn], list[Call]]] = {
+    Control.COND: _cond, Control.WHILE: _while, Control.SCAN: _scan}

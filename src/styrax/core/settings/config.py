@@ -386,5 +386,6 @@ def cache_directory() -> str | None:
         given = states["jax_compilation_cache_dir"].value
     if given is not None:
         return os.path.expanduser(given) or None
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(base, "styrax")
+    home = os.path.expanduser("~")
+    base = os.environ.get("XDG_CACHE_HOME") or (None if home == "~" else os.path.join(home, ".cache"))
+    return base and os.path.join(base, "styrax")

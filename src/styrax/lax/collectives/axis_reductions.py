@@ -69,6 +69,7 @@ def _times(x: Any, size: int) -> Any:
 
 
 psum_p = _reduction("psum", "reduce_sum", _times)
+psum_p.declare(nan=True)
 pmax_p = _reduction("pmax", "reduce_max", lambda x, size: x)
 pmin_p = _reduction("pmin", "reduce_min", lambda x, size: x)
 

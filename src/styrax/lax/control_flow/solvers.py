@@ -113,6 +113,7 @@ class _LinearSolveTuple(NamedTuple):
 
 
 linear_solve_p = Primitive("custom_linear_solve", multiple_results=True)
+linear_solve_p.declare(nan=True)
 
 
 @api_boundary

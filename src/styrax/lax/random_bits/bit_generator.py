@@ -244,7 +244,7 @@ def rng_bit_generator(key: ArrayLike, shape: Sequence[int], dtype: DTypeLike = n
 # --- uniform numbers without a key
 
 rng_uniform_p = Primitive("rng_uniform")
-rng_uniform_p.declare(distinct=True, sizes=frozenset(("shape",)))
+rng_uniform_p.declare(distinct=True, nan=True, sizes=frozenset(("shape",)))
 ad.defjvp_zero(rng_uniform_p)
 
 

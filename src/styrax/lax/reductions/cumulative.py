@@ -218,5 +218,5 @@ ad.deflinear2(
     lambda ct, x, *, axis, reverse: [cumsum(ct, axis=axis, reverse=not reverse)],
 )
 
-for _p in (cumsum_p, cumprod_p, cumlogsumexp_p):
+for _p in (cumsum_p, cumprod_p, cummax_p, cummin_p, cumlogsumexp_p):
     _p.declare(nan=True)

@@ -25,8 +25,8 @@ from styrax.transforms.flattening import FlatFunction, positional
 
 from ..casting import convert_element_type
 from ..elementwise import arithmetic
-from ..elementwise.arithmetic import div, mul
-from ..elementwise.bits import bitwise_and, bitwise_or, bitwise_xor
+from ..elementwise.arithmetic import add_p, div, max_p, min_p, mul, mul_p
+from ..elementwise.bits import and_p, bitwise_and, bitwise_or, bitwise_xor, or_p, xor_p
 from ..elementwise.comparisons import eq
 from ..elementwise.families import (
     ANY,
@@ -322,6 +322,7 @@ rules.jvps[reduce_prod_p] = _prod_jvp
 
 # -- any computation ---------------------------------------------------------------------------------
 reduce_p = Primitive("reduce", multiple_results=True)
+reduce_p.declare(nan=True)
 
 
 @reduce_p.def_abstract_eval
@@ -351,19 +352,23 @@ def _reduce_avals(*args: Any, computation: Any, jaxpr: Any, dimensions: tuple) -
     ]
 
 
+_COMBINERS = {add_p: "add", mul_p: "mul", max_p: "max", min_p: "min", and_p: "and", or_p: "or", xor_p: "xor"}
+
+
 def monoid_of(closed: ClosedJaxpr) -> str | None:
     """The combiner that a program of two scalars is, if it is a single commutative operation."""
     jaxpr = closed.jaxpr
     if len(jaxpr.eqns) != 1 or len(jaxpr.invars) != 2 or len(jaxpr.outvars) != 1:
         return None
     (eqn,) = jaxpr.eqns
-    if eqn.primitive.name not in _IDENTITIES or jaxpr.outvars[0] is not eqn.outvars[0]:
+    kind = _COMBINERS.get(eqn.primitive)
+    if kind is None or jaxpr.outvars[0] is not eqn.outvars[0]:
         return None
     if any(isinstance(v, Literal) for v in eqn.invars) or set(map(id, eqn.invars)) != set(map(id, jaxpr.invars)):
         return None
     if eqn.params.get("out_dtype") is not None:
         return None
-    return eqn.primitive.name
+    return kind
 
 
 def _reduce_loops(b: Builder, *args: Any, computation: Any, jaxpr: ClosedJaxpr, dimensions: tuple) -> list[Any]:

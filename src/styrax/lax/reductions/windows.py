@@ -141,6 +141,7 @@ def _monoid(computation: Callable[..., Any], dtype: Any, init: Any) -> Primitive
 
 # --- any monoid
 reduce_window_p = multiple_results("reduce_window")
+reduce_window_p.declare(nan=True)
 
 
 @reduce_window_p.def_abstract_eval

@@ -102,7 +102,7 @@ def _pad_hlo(m: Any, x: Any, value: Any, *, padding_config: tuple) -> Any:
 
 pad_p = standard_primitive("pad", _pad_shape, _pad_dtype, lambda x, value, **_: x.weak_type,
                            loops=_pad_loops, hlo=_pad_hlo)  # fmt: skip
-pad_p.declare(movement=True, sizes=frozenset(("padding_config",)))
+pad_p.declare(movement=True, nan=True, sizes=frozenset(("padding_config",)))
 
 
 def _pad_transpose(ct: Any, x: Any, value: Any, *, padding_config: tuple) -> list[Any]:
