@@ -23,6 +23,7 @@ LARGE = 600  # of one in a large program
 DEEPEST = 5  # transformations one inside the other
 DERIVED = 3  # of which take slopes
 NAMED = 25  # how much more often than others operations over a named axis are drawn where there is one
+STEPS = (1, 2, 2, 3, 3, 4, 6)  # of a program
 NESTED = 0.2  # how often a step is a transformed function
 
 
@@ -106,7 +107,7 @@ class Session:
             while True:
                 self.types.clear()
                 self.args.clear()
-                steps = self.steps({}, self.rng.randint(2, 6), Place())
+                steps = self.steps({}, self.rng.choice(STEPS), Place())
                 outs = self.results(steps, [], 4)
                 if outs:
                     break
