@@ -333,7 +333,7 @@ def finite(x):
 
 def moderate(x):
     """x without what is huge."""
-    return jnp.where(jnp.abs(x) >= 1e4, jnp.ones_like(x), x)
+    return jnp.where(jnp.abs(x) >= 1e6, jnp.ones_like(x), x)
 
 
 def mapped_along(x, name):

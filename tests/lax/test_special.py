@@ -158,6 +158,23 @@ def test_double_precision(engine):
         np.testing.assert_allclose(outs[name][0], wanted, rtol=2e-12, atol=1e-14, err_msg=name)
 
 
+@pytest.mark.parametrize("engine", [e for e in ENGINES if e == "cpu"])
+def test_series_of_large_parameters_run_to_their_end(engine):
+    """Near x = a both expansions converge the more slowly the larger a is."""
+    import styrax.core.settings.config as config
+
+    a = np.repeat([3e5, 1e6, 1e8], 5)
+    x = a * (1 + np.tile([0, 1e-6, -1e-6, 1e-4, -1e-4], 3))
+    half = np.full_like(a, 0.5)
+    with config.enable_x64(True):
+        outs = run_all(engine, {"igamma": (slax.igamma, [a, x]), "igammac": (slax.igammac, [a, x]),
+                                "grad": (slax.igamma_grad_a, [a, a]), "betainc": (slax.betainc, [a, x, half])})
+    np.testing.assert_allclose(outs["igamma"][0], scipy.special.gammainc(a, x), rtol=1e-6)
+    np.testing.assert_allclose(outs["igammac"][0], scipy.special.gammaincc(a, x), rtol=1e-6)
+    np.testing.assert_allclose(outs["grad"][0], -1 / np.sqrt(2 * np.pi * a), rtol=1e-5)
+    np.testing.assert_allclose(outs["betainc"][0], scipy.special.betainc(a, x, half), rtol=1e-6)
+
+
 def test_limits_of_the_shape():
     a, x = np.array([0, 0, INF, INF, 0], np.float32), np.array([0.5, 3, 3, 0.1, 0], np.float32)
     for engine in ENGINES:
