@@ -220,7 +220,9 @@ def _errors(ours: Outcome, theirs: Outcome, skips: Counter[str]) -> tuple[str, s
 
 def examine(group: Sequence[Program], skips: Counter[str], modes: Sequence[str] = MODES) -> list[Finding]:
     """All findings in programs of one x64 setting, at most one each."""
-    with ThreadPoolExecutor(1) as pool:  # XLA compiles while we do
+    # XLA compiles while we do; filters of warnings are of both threads
+    with warnings.catch_warnings(), ThreadPoolExecutor(1) as pool:
+        warnings.simplefilter("ignore")
         waiting = pool.submit(jitted, jax, group)
         ours = compiled(group) if set(modes) != {"eager"} else {}
         if "eager" in modes:

@@ -30,15 +30,15 @@ class Windows:
     bounds: tuple[int, ...]
 
 
-def windows(d: Draw, t: Type, single: bool) -> Windows:
-    """`single`: of one window only."""
+def windows(d: Draw, t: Type, single: bool = False, placed: bool = False) -> Windows:
+    """`single`: of one window only; `placed`: indices say where the windows are."""
     batch = () if single else tuple(d.integer(0, 3) for _ in range(d.integer(0, 2)))
     axes = d.rng.sample(range(t.rank), t.rank)
     paired = axes[:1] if t.rank > 1 and not single and d.integer(0, 3) == 0 else []
     at = d.integer(0, len(batch))
     batch = (*batch[:at], *(t.shape[a] for a in paired), *batch[at:])
     rest = axes[len(paired) :]
-    along = tuple(rest[: d.integer(0, len(rest))])
+    along = tuple(rest[: d.integer(int(placed), len(rest))])
     sizes = tuple(1 if a in paired else d.integer(min(n, 1), n) for a, n in enumerate(t.shape))
     collapsed = tuple(sorted(a for a in rest if sizes[a] == 1 and d.flag()))
     kept = [n for a, n in enumerate(sizes) if a not in collapsed and a not in paired]
@@ -71,7 +71,7 @@ def places(d: Draw, w: Windows, position: int) -> tuple[str, str, str]:
 
 def gather(d: Draw) -> Call:
     x = d.value(least=1)
-    w = windows(d, d.type(x), False)
+    w = windows(d, d.type(x))
     index, text, mode = places(d, w, 1)
     numbers = (
         f"lax.GatherDimensionNumbers(offset_dims={w.offsets}, collapsed_slice_dims={w.collapsed}, start_index_map="
@@ -80,11 +80,14 @@ def gather(d: Draw) -> Call:
     return Call(f"lax.gather({{0}}, {text}, {numbers}, {w.sizes}, mode={mode})", (x, index))
 
 
+UNPLACED = "of several windows that no index places XLA scatters only the last"
+
+
 def scatter(name: str, dtypes: Collection[str], kind: Kind = "smooth") -> Row:
     def make(d: Draw) -> Call:
         x = d.value(dtypes, least=1)
         t = d.type(x)
-        w = windows(d, t, name == "scatter")
+        w = windows(d, t, name == "scatter", True)
         index, text, mode = places(d, w, 1)
         update = d.shaped(w.result, t.dtype)
         numbers = (
@@ -94,7 +97,9 @@ def scatter(name: str, dtypes: Collection[str], kind: Kind = "smooth") -> Row:
         )
         return Call(f"lax.{name}({{0}}, {text}, {{2}}, {numbers}, mode={mode})", (x, index, update))
 
-    return Row(name.replace("_", "-"), make, kind, f"{name} by numbers", limit=WINNER if name == "scatter" else "")
+    return Row(
+        name.replace("_", "-"), make, kind, f"{name} by numbers", limit=WINNER if name == "scatter" else UNPLACED
+    )
 
 
 def along_axis(d: Draw) -> Call:

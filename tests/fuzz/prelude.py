@@ -346,6 +346,11 @@ def unsigned(x):
     return lax.complex(jnp.where(lax.real(x) == 0, 0, lax.real(x)), lax.imag(x))
 
 
+def found(x, values, indices):
+    """The largest or smallest of x, and what stands where they are said to be."""
+    return values, jnp.take_along_axis(x, indices, -1)
+
+
 def least(x):
     """What the maximum with anything leaves alone."""
     return np.array(-np.inf if inexact(x) else jnp.iinfo(x.dtype).min, x.dtype)

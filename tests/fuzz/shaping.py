@@ -342,7 +342,7 @@ def top_k(d: Draw) -> Call:
 def approx_top_k(d: Draw) -> Call:
     x = d.value(FULL, least=1, full=True)
     most = d.choice(("max", "min"))
-    return Call(f"lax.approx_{most}_k({{0}}, {d.integer(1, d.type(x).shape[-1])})", (x,), single=False)
+    return Call(f"found({{0}}, *lax.approx_{most}_k({{0}}, {d.integer(1, d.type(x).shape[-1])}))", (x,), single=False)
 
 
 def iota(d: Draw) -> Call:
@@ -426,6 +426,6 @@ ROWS = [
     Row("sort", sort, "kink"),
     Row("sort", sort_together, "jump", "sort together"),
     Row("top_k", top_k, "jump"),
-    Row("approx_top_k", approx_top_k, "jump"),
+    Row("approx_top_k", approx_top_k, "jump", limit="which of equal numbers approx_top_k names is not defined"),
     Row("iota", iota, "exact"),
 ]
