@@ -308,3 +308,16 @@ def test_what_fails_is_nan_in_both_parts():
             for part in (np.real, np.imag):
                 for a, b in zip(ours, expected, strict=True):
                     np.testing.assert_array_equal(np.isnan(part(a)), np.isnan(part(b)), name)
+
+
+@pytest.mark.parametrize("n", [3, 8])
+def test_cholesky_of_what_is_not_finite(n):
+    """Compiled or not, what stands before the first NaN is there, as LAPACK leaves it."""
+    for row, column in ((0, 0), (1, 0), (n - 1, 1), (n - 1, n - 1)):
+        for value in (np.nan, np.inf):
+            x = positive(n, "float32")
+            x[row, column] = x[column, row] = value
+            expected = np.asarray(theirs.cholesky(x))
+            for compiled in (False, True):
+                ours = (styrax.jit if compiled else lambda f: f)(linalg.cholesky)(x)
+                np.testing.assert_array_equal(np.isnan(ours), np.isnan(expected))

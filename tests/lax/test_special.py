@@ -41,7 +41,7 @@ def case(name, *args, tolerance=2e-5):
 # precision it loses digits for large shapes.
 FINITE = tuple(p[(np.isfinite(PAIRS[0]) & (PAIRS[0] != 0)) | np.isnan(PAIRS[0])] for p in PAIRS)
 SMALL_SHAPE = tuple(p[~(FINITE[0] == 30)] for p in FINITE)
-ORDERS = tuple(p[np.isin(PAIRS[0], [-1.5, -1.0, 1e-30, 0.5, 1.0, 2.0]) | np.isnan(PAIRS[0])] for p in PAIRS)
+ORDERS = tuple(p[np.isin(PAIRS[0], [-1.5, -1.0, 0.0, 1e-30, 0.5, 1.0, 2.0]) | np.isnan(PAIRS[0])] for p in PAIRS)
 EDGES = Table(
     [
         case("igamma", *FINITE),

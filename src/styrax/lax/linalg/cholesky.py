@@ -106,7 +106,7 @@ def _cholesky_loops(b: Builder, x: Any) -> Any:
     real = real_dtype(x.dtype)
 
     def unrolled(n: Any, out: Any, at: list[Any]) -> None:
-        """Row by row; a pivot that is not positive spoils the whole matrix."""
+        """Row by row; a pivot of zero or below spoils the whole matrix, one that is NaN what follows, as in LAPACK."""
         def element(i: int, j: int) -> Any:
             return n.let(x.at([*at, b.index(i), b.index(j)]))
 
@@ -120,7 +120,7 @@ def _cholesky_loops(b: Builder, x: Any) -> Any:
                     total = b.sub(total, b.mul(factor[i, k], b.conj(factor[j, k])))
                 if i == j:
                     pivot = n.let(b.real(total))
-                    good = n.let(b.and_(good, b.gt(pivot, b.const(0, real))))
+                    good = n.let(b.and_(good, b.not_(b.le(pivot, b.const(0, real)))))
                     root = n.let(b.sqrt(pivot))
                     inverse.append(n.let(b.div(b.const(1, real), root)))
                     factor[i, j] = b.cast(root, x.dtype)
