@@ -174,7 +174,8 @@ def _nearest(image: Array, shape: tuple[int, ...]) -> Array:
             if not before:
                 raise TypeError(f"axis {axis} of an image of shape {image.shape} has no samples to take the nearest of")
             places = jnp.floor((lax.iota(np.float32, after) + 0.5) * float(before) / float(after))
-            image = jnp.take(image, places.astype(np.int32), axis=axis, mode="promise_in_bounds")
+            image = image.at[(*[slice(None)] * axis, places.astype(np.int32))].get(
+                mode="promise_in_bounds", wrap_negative_indices=False)
     return image
 
 

@@ -32,6 +32,10 @@ def invariant(j):
     return lambda w, x: j.lax.scan(lambda c, _: (j.numpy.tanh(c @ (w @ w)), None), x, None, length=5)[0]
 
 
+def states_of(j):
+    return lambda w, h: j.lax.fori_loop(0, 5, lambda _, c: j.numpy.tanh(w @ c), h)
+
+
 def rows(j):
     return lambda w, xs: j.lax.scan(lambda c, x: (j.numpy.tanh(c + x @ w), None), j.numpy.zeros(5), xs)[0]
 
@@ -79,6 +83,7 @@ def turns(j):
 PROGRAMS = {
     "inline": (called, array(8)),
     "licm": (invariant, array(6, 6) * 0.1, array(6)),
+    "packing": (states_of, array(6, 6), array(6)),
     "row-products": (rows, array(4, 5), array(9, 4)),
     "cse": (twice, array(8)),
     "dce": (unused, array(8)),

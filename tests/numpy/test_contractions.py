@@ -78,3 +78,26 @@ def test_sums_in_the_dtype_of_the_result() -> None:
 
 def test_einsum_of_nothing_is_an_array() -> None:
     assert isinstance(styrax.numpy.einsum("ij->ij", np.ones((2, 3))), styrax.Array)
+
+
+MATRICES = """
+jnp.linalg.matrix_power(u[:, None] * u, 0)
+jnp.linalg.matrix_power(i[:, None] - i, 3)
+jnp.linalg.matrix_power(i[:, None] - i, 5)
+jnp.linalg.matrix_power(jnp.diag(i + 3), -2)
+jnp.linalg.matrix_power(b[:, None] & b, 2)
+jnp.linalg.matrix_power(s, 7)
+jnp.linalg.matrix_power([[1, 2], [3, 4]], 4)
+jnp.linalg.matrix_power(m, 2)
+jnp.linalg.matrix_rank(s, 0.5, tol=0.5)
+jnp.linalg.matrix_rank(s, tol=2.)
+!jnp.linalg.svd(s, hermitian=True, full_matrices=False, subset_by_index=(0, 2))
+!jnp.linalg.svd(s, hermitian=True, compute_uv=False, subset_by_index=(0, 3))
+jnp.linalg.cholesky(s + jnp.triu(s), upper=True, symmetrize_input=False)
+jnp.linalg.cholesky(s + jnp.triu(s), upper=True)
+jax.grad(lambda a: jnp.linalg.cholesky(a, upper=True, symmetrize_input=False).sum())(s + jnp.triu(s))
+"""
+
+
+def test_powers_ranks_and_factors_of_matrices() -> None:
+    oracle.check_values(MATRICES, rtol=1e-4, atol=1e-5)

@@ -53,3 +53,9 @@ def test_medians_of_no_rows(name):
         got, want = (j.jit(j.grad(lambda x, j=j, axis=axis: getattr(j.numpy, name)(x, axis=axis).sum()))(
             np.zeros(shape, np.float32)) for j in (styrax, real))
         assert got.shape == want.shape == shape
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, (1, 0)], ids=str)
+def test_text(shape):
+    for dtype in (np.float32, np.int32, bool):
+        assert repr(styrax.numpy.zeros(shape, dtype)) == repr(real.numpy.zeros(shape, dtype))

@@ -42,6 +42,8 @@ jnp.roots(jnp.array([1., 3, 2]), strip_zeros=False)
 jnp.trim_zeros(jnp.array([0., 1, 0]))
 jnp.hanning(1)
 jnp.hanning(0)
+jnp.hanning(-1)
+jnp.kaiser(-1, 2.)
 """
 
 

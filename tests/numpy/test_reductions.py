@@ -26,6 +26,9 @@ jnp.sum(m, axis=-1, where=m > 0, initial=2)
 jnp.sum(w)
 jnp.sum(x, promote_integers=False)
 jnp.sum(u, promote_integers=False)
+jnp.sum(b, promote_integers=False)
+jnp.sum(b, promote_integers=False, where=b, initial=2)
+jnp.prod(b, promote_integers=False)
 jnp.prod(x)
 jnp.prod(b)
 jnp.max(x)
@@ -133,6 +136,8 @@ def test_errors() -> None:
 
 
 EDGES = """
+jnp.sum(b, dtype=bool)
+jnp.prod(b, dtype=bool)
 jnp.sum(x, dtype=bool)
 jnp.prod(x, dtype=bool)
 jnp.sum(x, dtype=bool, where=b, initial=0)

@@ -166,6 +166,24 @@ jnp.array([1, -2, 1, 0], 'int2').view('uint8')
 !jnp.array_equiv([1, 2], [[1, 2], [1, 2]]), jnp.array_equiv([1, 2], [[1], [2]])
 !jnp.array_equiv(1, None)
 """
+ROLLS = """
+jnp.roll(x, 1.9)
+jnp.roll(x, w)
+jnp.roll(x, -y, (0, 0, 0))
+jnp.roll(m, (1.2, 2.9), (0, 1))
+jnp.roll(x, True)
+jnp.roll(x, b[0])
+jnp.roll(jnp.arange(300), u.astype(jnp.int8)[0])
+jnp.roll(jnp.arange(300), 200 + u[0])
+lax.broadcast_to_rank(m, 1)
+lax.broadcast_to_rank(w, 2)
+"""
+
+
+def test_rolls_by_other_numbers_than_default_integers() -> None:
+    oracle.check_values(ROLLS)
+
+
 ERRORS = """
 jnp.ones(3).reshape(2, 2)
 jnp.ones(6).reshape(-1, -1)

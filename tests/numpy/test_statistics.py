@@ -110,6 +110,35 @@ jnp.median(i.astype(jnp.int8))
 """
 
 
+LEAST = """
+jnp.quantile(jnp.arange(7.), np.linspace(0, 1, 29, dtype=np.float32), method='inverted_cdf')
+jnp.quantile(jnp.arange(10), np.linspace(-0.5, 1.5, 31, dtype=np.float32), method='inverted_cdf')
+jnp.percentile(t, jnp.array([10., 50]), axis=(0, -1), keepdims=True, method='inverted_cdf')
+jnp.quantile(t, 0.5, axis=1, keepdims=True, method='inverted_cdf')
+jnp.quantile(t, 0.5, keepdims=True, method='inverted_cdf')
+jnp.quantile(jnp.log(m), 0.5, axis=1, method='inverted_cdf')
+jnp.nanquantile(jnp.log(m), jnp.array([0., 0.9]), axis=1, method='inverted_cdf')
+jnp.nanquantile(jnp.log(-1 - m * m), 0.5, axis=1, method='inverted_cdf')
+jnp.quantile(x, jnp.array([0., .1, .5, 1]), method='inverted_cdf', weights=p)
+jnp.quantile(x, jnp.array([0., .1, .5, 1]), method='inverted_cdf', weights=jnp.array([0, 1, 2]))
+jnp.quantile(m, 0.5, axis=1, method='inverted_cdf', weights=p)
+jnp.quantile(t, 0.5, axis=(-1, 0), method='inverted_cdf', weights=jnp.arange(8.).reshape(4, 2))
+jnp.quantile(x, 0.5, method='inverted_cdf', weights=y)
+jnp.nanquantile(x, 0.5, method='inverted_cdf', weights=jnp.log(y))
+jnp.quantile(x, 0.5, method='inverted_cdf', weights=0 * y)
+jnp.quantile(x, 0.5, method='inverted_cdf', weights=c)
+jnp.quantile(m, 0.5, method='inverted_cdf', weights=x)
+jnp.quantile(m, 0.5, axis=0, method='inverted_cdf', weights=x)
+jnp.quantile(x, 0.5, weights=p)
+jax.grad(lambda a: jnp.quantile(a, 0.5, method='inverted_cdf', weights=p))(x)
+jax.vmap(lambda a, q: jnp.quantile(a, q, method='inverted_cdf'))(m, jnp.array([.2, .8]))
+"""
+
+
+def test_least_elements_that_reach_a_share() -> None:
+    oracle.check_values(LEAST)
+
+
 def test_quantiles_of_small_floats() -> None:
     oracle.check_values(SMALL_FLOATS)
     oracle.check_texts("jnp.quantile(h, jnp.float32(0.3))")

@@ -15,7 +15,7 @@ from ..core.programs.check import check_jaxpr
 from ..core.programs.jaxpr import ClosedJaxpr, JaxprEqn
 from ..core.settings import config
 from .ir.loopir import made_by, statements
-from .jaxprs import cse, dead_equations, inline, loop_invariants, row_products
+from .jaxprs import cse, dead_equations, inline, loop_invariants, packing, row_products
 from .jaxprs.rewriting import programs_of
 from .loops import (
     fuse,
@@ -71,6 +71,7 @@ def _sound_loops(program: Program) -> None:
 # about sizes, and each question a guard.
 PASSES = (
     Pass("inline", _on_jaxpr(inline.inline), _well_typed, generic=False),
+    Pass("packing", _on_jaxpr(packing.pack_operands), _well_typed, generic=False),
     Pass("licm", _on_jaxpr(loop_invariants.move_invariants), _well_typed, generic=False),
     Pass("row-products", _on_jaxpr(row_products.multiply_rows_together), _well_typed, generic=False),
     Pass("cse", _on_jaxpr(cse.merge_equal), _well_typed, generic=False),

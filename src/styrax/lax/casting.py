@@ -208,7 +208,14 @@ def as_array(x: Any) -> Any:
 def dtype(x: Object) -> DType:
     """The dtype of a value, or of a dtype-like, as arrays have it.
 
-    Raises TypeError for something that has none.
+    Args:
+      x: an array, number, dtype, type, or name of a dtype.
+
+    Returns:
+      the dtype, narrowed to 32 bits where x64 is off.
+
+    Raises:
+      TypeError: for something that has none.
     """
     return dtypes.dtype(x)
 

@@ -17,6 +17,7 @@ from styrax.numpy.binary import add, divide, equal, logaddexp, multiply, power, 
 from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.clipping import clip
 from styrax.numpy.conversion import array, asarray
+from styrax.numpy.moments import mean as mean_
 from styrax.numpy.promotion import (
     arrays,
     axis_index,
@@ -27,7 +28,6 @@ from styrax.numpy.promotion import (
     typed,
     user_dtype,
 )
-from styrax.numpy.reductions import mean as mean_
 from styrax.numpy.ufuncs import absolute, sqrt, square, tanh
 from styrax.transforms.custom import custom_jvp
 from styrax.transforms.jit import jit_for_all_shapes as jit

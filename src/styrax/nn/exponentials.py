@@ -15,6 +15,7 @@ from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, Axis
 from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.conversion import asarray
+from styrax.numpy.moments import count_where
 from styrax.numpy.promotion import (
     arrays,
     axis_indices,
@@ -27,7 +28,6 @@ from styrax.numpy.promotion import (
     typed,
     unwrap,
 )
-from styrax.numpy.reductions import count_where
 from styrax.numpy.reductions import max as max_
 from styrax.numpy.reductions import sum as sum_
 from styrax.transforms.jit import fused

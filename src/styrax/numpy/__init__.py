@@ -27,6 +27,7 @@ from .accumulations import (
     nansum,
     nanvar,
 )
+from .arrangements import flip, fliplr, flipud, repeat, resize, roll, rot90, tile
 from .binary import (
     arctan2,
     atan2,
@@ -34,29 +35,22 @@ from .binary import (
     bitwise_right_shift,
     copysign,
     divide,
-    divmod,
     equal,
     float_power,
-    floor_divide,
     fmax,
     fmin,
-    fmod,
-    gcd,
     greater,
     greater_equal,
     heaviside,
     hypot,
-    lcm,
     ldexp,
     left_shift,
     less,
     less_equal,
-    mod,
     nextafter,
     not_equal,
     pow,
     power,
-    remainder,
     right_shift,
     spacing,
     true_divide,
@@ -92,30 +86,8 @@ from .conversion import (
     fromstring,
     load,
 )
-from .creation import (
-    arange,
-    diag,
-    diagflat,
-    empty,
-    empty_like,
-    eye,
-    fromfunction,
-    full,
-    full_like,
-    geomspace,
-    identity,
-    indices,
-    linspace,
-    logspace,
-    ones,
-    ones_like,
-    tri,
-    tril,
-    triu,
-    vander,
-    zeros,
-    zeros_like,
-)
+from .creation import empty, empty_like, fromfunction, full, full_like, indices, ones, ones_like, zeros, zeros_like
+from .division import divmod, floor_divide, fmod, gcd, lcm, mod, remainder
 from .dot_products import cross, dot, inner, kron, matmul, matvec, outer, tensordot, vdot, vecdot, vecmat
 from .dtype_names import (
     ComplexWarning,
@@ -200,7 +172,10 @@ from .dtype_names import (
 )
 from .einsum import einsum, einsum_path
 from .float_tests import isfinite, isinf, isnan, isneginf, isposinf, signbit
+from .moments import average, mean, std, var
+from .patterns import diag, diagflat, eye, identity, tri, tril, triu, vander
 from .positions import argwhere, compress, extract, flatnonzero, nonzero, ravel_multi_index, unravel_index
+from .ranges import arange, geomspace, linspace, logspace
 from .reductions import (
     all,
     amax,
@@ -208,18 +183,15 @@ from .reductions import (
     any,
     argmax,
     argmin,
-    average,
     count_nonzero,
     max,
-    mean,
     min,
     minmax,
     prod,
     ptp,
-    std,
     sum,
-    var,
 )
+from .rounding import around, ceil, floor, frexp, modf, rint, round, trunc
 from .selection import (
     choose,
     fill_diagonal,
@@ -238,22 +210,14 @@ from .shaping import (
     atleast_3d,
     diagonal,
     expand_dims,
-    flip,
-    fliplr,
-    flipud,
     matrix_transpose,
     moveaxis,
     permute_dims,
     ravel,
-    repeat,
     reshape,
-    resize,
-    roll,
     rollaxis,
-    rot90,
     squeeze,
     swapaxes,
-    tile,
     trace,
     transpose,
     unstack,
@@ -298,7 +262,6 @@ from .ufuncs import (
     arcsinh,
     arctan,
     arctanh,
-    around,
     asin,
     asinh,
     atan,
@@ -307,7 +270,6 @@ from .ufuncs import (
     bitwise_invert,
     bitwise_not,
     cbrt,
-    ceil,
     cos,
     cosh,
     deg2rad,
@@ -316,8 +278,6 @@ from .ufuncs import (
     exp2,
     expm1,
     fabs,
-    floor,
-    frexp,
     i0,
     invert,
     log,
@@ -325,15 +285,12 @@ from .ufuncs import (
     log2,
     log10,
     logical_not,
-    modf,
     nan_to_num,
     ndim,
     positive,
     rad2deg,
     radians,
     reciprocal,
-    rint,
-    round,
     shape,
     sign,
     sin,
@@ -344,7 +301,6 @@ from .ufuncs import (
     square,
     tan,
     tanh,
-    trunc,
 )
 
 _methods.install()

@@ -58,10 +58,20 @@ def _cumulative(name: str, primitive: Callable[..., Any], fill: Any, doc: str) -
     return jit(named(function, name, doc), static_argnames=("axis", "dtype"))
 
 
-_CUM_DOC = """The {} of the elements up to each one along `axis` (None: in row order of all).
+_CUM_DOC = """The {} of the elements up to each one along `axis`.
 
-    `dtype` is that of the result; booleans become integers by default. Raises ValueError for an axis
-    out of range.
+    Args:
+      a: an array.
+      axis: the axis; None for all elements in row order.
+      dtype: dtype to compute in and to return; by default that of `a`, for booleans the int dtype in force.
+      out: has to be None.
+
+    Returns:
+      an array of the shape of `a`, a vector without an axis. Integers wrap around.
+
+    Raises:
+      ValueError: for an axis out of range.
+      NotImplementedError: for an `out`.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -97,7 +107,7 @@ class ArrayApiAccumulation(Protocol):
                  include_initial: bool = False) -> Array: ...
 
 
-def _array_api(name: str, accumulate: Callable[..., Any], start: int) -> ArrayApiAccumulation:
+def _array_api(name: str, accumulate: Callable[..., Any], start: int, doc: str) -> ArrayApiAccumulation:
     def function(x: ArrayLike, /, *, axis: int | None = None, dtype: DTypeLike | None = None,
                  include_initial: bool = False) -> Array:
         (x,) = arrays(name, x)
@@ -119,18 +129,44 @@ def _array_api(name: str, accumulate: Callable[..., Any], start: int) -> ArrayAp
             out = lax.concatenate([lax.full(shape, start, dtype_of(out)), out], axis)
         return out
 
-    return named(function, name, f"The {name.replace('_', ' ')} along `axis`, small integers widened.\n\n    With "
-                                  "`include_initial` it begins with the value of the empty case. Raises ValueError\n"
-                                  "    for scalars, and for rank 2 and more without an axis.")
+    return named(function, name, doc)
 
 
-cumulative_sum = _array_api("cumulative_sum", _cumsum_with_promotion, 0)
-cumulative_prod = _array_api("cumulative_prod", _cumprod_without_promotion, 1)
+_ARRAY_API_DOC = """The {} of the elements up to each one along `axis`: the array API's `{}`.
+
+    Args:
+      x: an array of rank 1 or more.
+      axis: the axis; needed for rank 2 and more.
+      dtype: dtype to compute in and to return; by default {}.
+      include_initial: whether the result begins with the {} of no elements, {}.
+
+    Returns:
+      an array of the shape of `x`, longer by one along `axis` with `include_initial`.
+
+    Raises:
+      ValueError: for scalars, for rank 2 and more without an axis, and for an axis out of range.
+    """
+cumulative_sum = _array_api("cumulative_sum", _cumsum_with_promotion, 0, _ARRAY_API_DOC.format(
+    "sum", "cumsum", "that of `x`, small integers widened", "sum", 0))
+cumulative_prod = _array_api("cumulative_prod", _cumprod_without_promotion, 1, _ARRAY_API_DOC.format(
+    "product", "cumprod", "that of `x`, for booleans the int dtype in force", "product", 1))
 
 
 # -- skipping NaN --------------------------------------------------------------------------------
 _NAN_STATIC = ("axis", "keepdims")
-_NAN_DOC = """The {} of the elements along `axis` that are not NaN. Arguments as for `{}`.{}"""
+_NAN_DOC = """The {} of the elements along `axis` that are not NaN.
+
+    Args:
+      a: an array.
+      axis: an int, or several; None for all.{}
+      out: has to be None.
+      keepdims: whether `axis` stays, with size 1.
+      initial: a value that counts besides the elements.
+      where: which elements count: booleans that broadcast with `a`{}.
+
+    Returns:
+      an array of the shape of `a` without `axis`; {}.{}
+    """
 
 
 class NanExtremum(Protocol):
@@ -148,7 +184,7 @@ class NanFold(Protocol):
                  where: ArrayLike | None = None) -> Array: ...
 
 
-def _nan_extremum(name: str, reduce: Callable[..., Any], fill: Callable[[Any], Any], plain: str) -> NanExtremum:
+def _nan_extremum(name: str, reduce: Callable[..., Any], fill: Callable[[Any], Any], extreme: str) -> NanExtremum:
     def function(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False,
                  initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:
         (a,) = arrays(name, a)
@@ -162,15 +198,16 @@ def _nan_extremum(name: str, reduce: Callable[..., Any], fill: Callable[[Any], A
         empty = all_(lax.ne(a, a), axis=axis, keepdims=keepdims)
         return choose_elements(empty, convert(np.nan, dtype_of(a)), result)
 
-    return jit(named(function, name, _NAN_DOC.format(f"{plain}", plain[-3:], " NaN where all are.")),
-               static_argnames=_NAN_STATIC)
+    doc = _NAN_DOC.format(extreme, "", "; `initial` is needed then", "NaN where all are NaN and there is no `initial`",
+                          "\n\n    Raises:\n      ValueError: for an empty axis or a `where` without `initial`.")
+    return jit(named(function, name, doc), static_argnames=_NAN_STATIC)
 
 
-nanmax = _nan_extremum("nanmax", max_, lowest, "max")
-nanmin = _nan_extremum("nanmin", min_, highest, "min")
+nanmax = _nan_extremum("nanmax", max_, lowest, "largest")
+nanmin = _nan_extremum("nanmin", min_, highest, "smallest")
 
 
-def _nan_fold(name: str, reduce: Callable[..., Any], fill: int) -> NanFold:
+def _nan_fold(name: str, reduce: Callable[..., Any], fill: int, result: str) -> NanFold:
     def function(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None,
                  keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:
         (a,) = arrays(name, a)
@@ -179,19 +216,31 @@ def _nan_fold(name: str, reduce: Callable[..., Any], fill: int) -> NanFold:
             a = choose_elements(lax.ne(a, a), convert(fill, dtype_of(a)), a)
         return reduce(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
 
-    return jit(
-        named(function, name, _NAN_DOC.format(name[3:], name[3:], "")), static_argnames=("axis", "dtype", "keepdims")
-    )
+    doc = _NAN_DOC.format(result, "\n      dtype: dtype to compute in and to return; by default that of `a`, small "
+                          "integers widened.", "", f"{fill} where none counts", "")
+    return jit(named(function, name, doc), static_argnames=("axis", "dtype", "keepdims"))
 
 
-nansum = _nan_fold("nansum", sum_, 0)
-nanprod = _nan_fold("nanprod", prod_, 1)
+nansum = _nan_fold("nansum", sum_, 0, "sum")
+nanprod = _nan_fold("nanprod", prod_, 1, "product")
 
 
 def _nanmean(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False,
              where: ArrayLike | None = None) -> Array:
-    """The mean of the elements along `axis` that are not NaN. Arguments as for `mean`."""
-    from .reductions import mean
+    """The mean of the elements along `axis` that are not NaN.
+
+    Args:
+      a: an array.
+      axis: an int, or several; None for all.
+      dtype: dtype to add up in and to return; by default that of `a`, floats for integers.
+      out: has to be None.
+      keepdims: whether `axis` stays, with size 1.
+      where: which elements count: booleans that broadcast with `a`.
+
+    Returns:
+      an array of the shape of `a` without `axis`; NaN where no element counts.
+    """
+    from .moments import mean
 
     (a,) = arrays("nanmean", a)
     _no_out("nanmean", out)
@@ -209,10 +258,26 @@ nanmean = jit(named(_nanmean, "nanmean"), static_argnames=("axis", "dtype", "kee
 
 def _nanvar(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, ddof: int = 0,
             keepdims: bool = False, where: ArrayLike | None = None, mean: ArrayLike | None = None) -> Array:
-    """The variance of the elements along `axis` that are not NaN. Arguments as for `var`."""
+    """The variance of the elements along `axis` that are not NaN.
+
+    It is the sum of |a - mean|² divided by the number of these elements less `ddof`.
+
+    Args:
+      a: an array; integers are taken as floats.
+      axis: an int, or several; None for all.
+      dtype: dtype to compute in and to return; by default the float dtype of `a`.
+      out: has to be None.
+      ddof: what is taken from the number of elements.
+      keepdims: whether `axis` stays, with size 1.
+      where: which elements count: booleans that broadcast with `a`.
+      mean: the mean, with `axis` kept, where it is known.
+
+    Returns:
+      real numbers of the shape of `a` without `axis`; NaN where not more than `ddof` elements count.
+    """
     (a,) = arrays("nanvar", a)
     _no_out("nanvar", out)
-    from .reductions import _var_dtypes
+    from .moments import _var_dtypes
 
     compute, result = _var_dtypes(dtype_of(a), dtype)
     a = convert(a, compute)
@@ -237,7 +302,21 @@ nanvar = jit(named(_nanvar, "nanvar"), static_argnames=("axis", "dtype", "keepdi
 
 def _nanstd(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, ddof: int = 0,
             keepdims: bool = False, where: ArrayLike | None = None, mean: ArrayLike | None = None) -> Array:
-    """The standard deviation of the elements along `axis` that are not NaN. Arguments as for `std`."""
+    """The standard deviation of the elements along `axis` that are not NaN: the root of `nanvar`.
+
+    Args:
+      a: an array; integers are taken as floats.
+      axis: an int, or several; None for all.
+      dtype: dtype to compute in and to return; by default the float dtype of `a`.
+      out: has to be None.
+      ddof: what is taken from the number of elements.
+      keepdims: whether `axis` stays, with size 1.
+      where: which elements count: booleans that broadcast with `a`.
+      mean: the mean, with `axis` kept, where it is known.
+
+    Returns:
+      real numbers of the shape of `a` without `axis`; NaN where not more than `ddof` elements count.
+    """
     (a,) = arrays("nanstd", a)
     _no_out("nanstd", out)
     return lax.sqrt(nanvar(a, axis, dtype=dtype, ddof=ddof, keepdims=keepdims, where=where, mean=mean))
@@ -246,7 +325,7 @@ def _nanstd(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out
 nanstd = jit(named(_nanstd, "nanstd"), static_argnames=("axis", "dtype", "keepdims"))
 
 
-def _nan_arg(name: str, plain: Callable[..., Any], fill: float) -> Position:
+def _nan_arg(name: str, plain: Callable[..., Any], fill: float, doc: str) -> Position:
     def inner(a: Any, axis: int | None = None, keepdims: bool = False) -> Any:
         if not dtypes.issubdtype(dtype_of(a), np.inexact):
             return plain(a, axis=axis, keepdims=keepdims)
@@ -262,9 +341,22 @@ def _nan_arg(name: str, plain: Callable[..., Any], fill: float) -> Position:
         (a,) = arrays(name, a)
         return compiled(a, None if axis is None else static_axis(axis), keepdims=bool(keepdims))
 
-    return named(function, name, f"The index of the {'largest' if 'max' in name else 'smallest'} element that is not "
-                                  "NaN along `axis`; -1 where all are.")
+    return named(function, name, doc)
 
 
-nanargmax = _nan_arg("nanargmax", argmax, -np.inf)
-nanargmin = _nan_arg("nanargmin", argmin, np.inf)
+_NAN_ARG_DOC = """The index of the {} element along `axis` that is not NaN; of equal ones the first.
+
+    Args:
+      a: an array, not empty.
+      axis: the axis; None for the index among all elements in row order.
+      out: has to be None.
+      keepdims: whether `axis` stays, with size 1.
+
+    Returns:
+      integers of the shape of `a` without `axis`; -1 where all are NaN.
+
+    Raises:
+      ValueError: for an empty array.
+    """
+nanargmax = _nan_arg("nanargmax", argmax, -np.inf, _NAN_ARG_DOC.format("largest"))
+nanargmin = _nan_arg("nanargmin", argmin, np.inf, _NAN_ARG_DOC.format("smallest"))

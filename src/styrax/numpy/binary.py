@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,23 +22,25 @@ from styrax.transforms.custom import custom_jvp
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import choose_elements, truth
+from .division import _zero
 from .float_tests import isinf, isnan, signbit
 from .promotion import (
     arrays,
-    both,
     convert,
     dtype_of,
     either,
+    number_like,
     promote_args,
     promote_args_inexact,
     promote_args_numeric,
-    promote_dtypes,
     promote_dtypes_inexact,
     promote_shapes,
+    result_typed,
     to_inexact,
     typed,
 )
-from .ufuncs import INEXACT, absolute, frexp, frexp_of, shown
+from .rounding import frexp, frexp_of
+from .ufuncs import INEXACT, shown
 
 _BOOL = np.dtype(np.bool_)
 _ARITHMETIC = INEXACT | {
@@ -51,13 +54,39 @@ _REAL = frozenset(d for d in _ARITHMETIC if d.kind != "c")
 direct: dict[Callable[..., Any], tuple[Callable[..., Any], frozenset]] = {}
 
 
+_NUMBERS = "arrays or numbers that broadcast"
+_FLOATED = "arrays or numbers that broadcast; integers are taken as floats"
+_WHOLE = "integers that broadcast"
+_PROMOTED = "an array of the shape that they broadcast to, of the dtype that both promote to"
+_FLOATS = "floats or complex numbers of the shape that they broadcast to"
+_BOOLEANS = "booleans of the shape that they broadcast to"
+_DOC = """{}
+
+    Args:
+      {}{}.{}
+
+    Returns:
+      {}.
+
+    Raises:
+      TypeError: for what is no array or number{}, and for shapes that do not broadcast."""
+
+
+def _described(doc: str, parameters: tuple[str, str] | None, takes: str, gives: str, refused: str = "") -> str:
+    """The docstring of a function of two operands; `parameters` are None for those that `ufunc_objects` wraps."""
+    if parameters is None:
+        return _DOC.format(doc, "*args: x and y, ", takes, "\n      out, where: have to be None.", gives, refused)
+    return _DOC.format(doc, ", ".join(parameters) + ": ", takes, "", gives, refused)
+
+
 def _binary(name: str, primitive: Callable[..., Any], fast: frozenset, doc: str,
             promote: Callable[..., Any] = promote_args, general: Callable[..., Any] | None = None,
-            example: str = "", parameters: tuple[str, str] = ("x", "y")) -> Callable[[ArrayLike, ArrayLike], Array]:
+            example: str = "", parameters: tuple[str, str] | None = ("x", "y"), takes: str = _NUMBERS,
+            gives: str = _PROMOTED, refused: str = "") -> Callable[[ArrayLike, ArrayLike], Array]:
     """A row of the tables below.
 
     `primitive` takes two arrays of a dtype in `fast` as they are; others go through `promote` to
-    `general` (by default the primitive).
+    `general` (by default the primitive). The last three say what it takes, gives and raises TypeError for.
     """
     general = general or primitive
 
@@ -73,41 +102,57 @@ def _binary(name: str, primitive: Callable[..., Any], fast: frozenset, doc: str,
             hide_frames(error)
             raise
 
-    # the names that the parameters have in JAX
-    function.__code__ = function.__code__.replace(co_varnames=(*parameters, *function.__code__.co_varnames[2:]))
-    function.__annotations__ = {**dict.fromkeys(parameters, "ArrayLike"), "return": "Array"}
+    if parameters is not None:  # the names that the parameters have in JAX
+        function.__code__ = function.__code__.replace(co_varnames=(*parameters, *function.__code__.co_varnames[2:]))
+        function.__annotations__ = {**dict.fromkeys(parameters, "ArrayLike"), "return": "Array"}
     direct[function] = (primitive, fast)
-    return named(function, name, f"{doc}\n\n    Elementwise, with NumPy's broadcasting and JAX's promotion. Raises "
-                                  "TypeError for what is no array or number, and for shapes that do not broadcast."
-                                  + shown(name, example))
+    return named(function, name, _described(doc, parameters, takes, gives, refused) + shown(name, example))
 
 
 def _by_bool(numbers: Callable[..., Any], booleans: Callable[..., Any]) -> Callable[..., Any]:
     return lambda x, y: (booleans if dtype_of(x) == _BOOL else numbers)(x, y)
 
 
-add = _binary("add", lax.add, _ARITHMETIC, "x + y; for booleans, or.", general=_by_bool(lax.add, lax.bitwise_or),
+add = _binary("add", lax.add, _ARITHMETIC, "x + y, elementwise; for booleans, or.",
+              general=_by_bool(lax.add, lax.bitwise_or), parameters=None,
               example="jnp.ones((2, 1), int), jnp.arange(2) = Array([[1, 2],\n             [1, 2]], dtype=int32)")
-subtract = _binary("subtract", lax.sub, _ARITHMETIC, "x - y; not defined for booleans.")
-multiply = _binary("multiply", lax.mul, _ARITHMETIC, "x · y; for booleans, and.",
-                   general=_by_bool(lax.mul, lax.bitwise_and),
+subtract = _binary("subtract", lax.sub, _ARITHMETIC, "x - y, elementwise.", parameters=None, refused=", for booleans")
+multiply = _binary("multiply", lax.mul, _ARITHMETIC, "x · y, elementwise; for booleans, and.",
+                   general=_by_bool(lax.mul, lax.bitwise_and), parameters=None,
                    example="jnp.arange(3), 2.5 = Array([0. , 2.5, 5. ], dtype=float32, weak_type=True)")
-maximum = _binary("maximum", lax.max, _ARITHMETIC, "The larger of x and y; NaN where one is NaN.",
+_EXTREMUM = """The {} of x and y, elementwise; NaN where one is NaN.
+
+    Complex numbers are ordered by their real parts, then by their imaginary ones. Where x and y are equal each has half
+    of the derivative."""
+maximum = _binary("maximum", lax.max, _ARITHMETIC, _EXTREMUM.format("larger"), parameters=None,
                   example="jnp.arange(3), 1 = Array([1, 1, 2], dtype=int32)")
-minimum = _binary("minimum", lax.min, _ARITHMETIC, "The smaller of x and y; NaN where one is NaN.")
-bitwise_and = _binary("bitwise_and", lax.bitwise_and, _INTEGER | {_BOOL}, "The and of the bits of integers.")
-bitwise_or = _binary("bitwise_or", lax.bitwise_or, _INTEGER | {_BOOL}, "The or of the bits of integers.")
-bitwise_xor = _binary("bitwise_xor", lax.bitwise_xor, _INTEGER | {_BOOL}, "The exclusive or of the bits of integers.")
-true_divide = _binary("true_divide", lax.div, INEXACT, "x1 / x2; integers are divided as floats.", promote_args_inexact,
-                      parameters=("x1", "x2"))
-nextafter = _binary("nextafter", lax.nextafter, INEXACT, "The next float after x towards y.", promote_args_inexact)
-arctan2 = _binary("arctan2", lax.atan2, INEXACT, "The angle of the point (x2, x1), in (-π, π].",
-                  promote_args_inexact, parameters=("x1", "x2"))
-float_power = _binary("float_power", lax.pow, INEXACT, "x to the power y in floats.", promote_args_inexact)
+minimum = _binary("minimum", lax.min, _ARITHMETIC, _EXTREMUM.format("smaller"), parameters=None)
+_bits = partial(_binary, parameters=None, takes="integers or booleans that broadcast", refused=", for floats")
+bitwise_and = _bits("bitwise_and", lax.bitwise_and, _INTEGER | {_BOOL}, "The and of bits, elementwise.")
+bitwise_or = _bits("bitwise_or", lax.bitwise_or, _INTEGER | {_BOOL}, "The or of bits, elementwise.")
+bitwise_xor = _bits("bitwise_xor", lax.bitwise_xor, _INTEGER | {_BOOL}, "The exclusive or of bits, elementwise.")
+_inexact = partial(_binary, promote=promote_args_inexact, takes=_FLOATED, gives=_FLOATS)
+true_divide = _inexact("true_divide", lax.div, INEXACT, "x1 / x2, elementwise.", parameters=("x1", "x2"),
+                       gives=f"{_FLOATS}; by 0 they are infinite, 0 / 0 is NaN")
+nextafter = _inexact("nextafter", lax.nextafter, INEXACT, "The next float after x towards y, elementwise; x where both "
+                     "are equal.", refused=", for complex numbers")
+arctan2 = _inexact("arctan2", lax.atan2, INEXACT, "The angle of the point (x2, x1), in (-π, π], elementwise.",
+                   parameters=("x1", "x2"))
+float_power = _inexact("float_power", lax.pow, INEXACT, "x to the power y in floats, elementwise.")
 
 
 def _divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 / x2. Elementwise; integers are divided as floats."""
+    """x1 / x2, elementwise.
+
+    Args:
+      x1, x2: arrays or numbers that broadcast; integers are taken as floats.
+
+    Returns:
+      floats or complex numbers of the shape that they broadcast to; by 0 they are infinite, 0 / 0 is NaN.
+
+    Raises:
+      TypeError: for what is no array or number, and for shapes that do not broadcast.
+    """
     return true_divide(x1, x2)
 
 
@@ -115,7 +160,17 @@ divide = named(_divide, "divide")
 
 
 def atan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The angle of the point (x2, x1), in (-π, π]. Elementwise; integers are taken as floats."""
+    """The angle of the point (x2, x1), in (-π, π], elementwise.
+
+    Args:
+      x1, x2: arrays or numbers that broadcast, the ordinate first; integers are taken as floats.
+
+    Returns:
+      floats (of complex numbers, complex ones) of the shape that they broadcast to, in radians.
+
+    Raises:
+      TypeError: for what is no array or number, and for shapes that do not broadcast.
+    """
     return arctan2(x1, x2)
 
 
@@ -132,27 +187,32 @@ def _compare_complex(compare: Callable[..., Any]) -> Callable[..., Any]:
     return ordered
 
 
-equal = _binary("equal", lax.eq, _ARITHMETIC | {_BOOL}, "x == y as booleans.",
-                example="jnp.arange(3), 1 = Array([False,  True, False], dtype=bool)")
-not_equal = _binary("not_equal", lax.ne, _ARITHMETIC | {_BOOL}, "x != y as booleans.")
-less = _binary("less", lax.lt, _REAL, "x < y as booleans.", general=_compare_complex(lax.lt))
-less_equal = _binary("less_equal", lax.le, _REAL, "x <= y as booleans.", general=_compare_complex(lax.le))
-greater = _binary("greater", lax.gt, _REAL, "x > y as booleans.", general=_compare_complex(lax.gt))
-greater_equal = _binary("greater_equal", lax.ge, _REAL, "x >= y as booleans.", general=_compare_complex(lax.ge))
+_test = partial(_binary, gives=_BOOLEANS)
+equal = _test("equal", lax.eq, _ARITHMETIC | {_BOOL}, "Whether x == y, elementwise; NaN equals nothing.",
+              example="jnp.arange(3), 1 = Array([False,  True, False], dtype=bool)")
+not_equal = _test("not_equal", lax.ne, _ARITHMETIC | {_BOOL}, "Whether x != y, elementwise; NaN differs from all.")
+_ORDER = """Whether x {} y, elementwise.
+
+    Complex numbers are ordered by their real parts, then by their imaginary ones."""
+less = _test("less", lax.lt, _REAL, _ORDER.format("<"), general=_compare_complex(lax.lt))
+less_equal = _test("less_equal", lax.le, _REAL, _ORDER.format("<="), general=_compare_complex(lax.le))
+greater = _test("greater", lax.gt, _REAL, _ORDER.format(">"), general=_compare_complex(lax.gt))
+greater_equal = _test("greater_equal", lax.ge, _REAL, _ORDER.format(">="), general=_compare_complex(lax.ge))
 
 
 def _truths(name: str, *args: Any) -> list[Any]:
     return [truth(x) for x in promote_args(name, *args)]
 
 
-_ONLY_BOOL = frozenset({_BOOL})
-logical_and = _binary("logical_and", lax.bitwise_and, _ONLY_BOOL, "Whether x and y are both nonzero.", _truths)
-logical_or = _binary("logical_or", lax.bitwise_or, _ONLY_BOOL, "Whether x or y is nonzero.", _truths)
-logical_xor = _binary("logical_xor", lax.bitwise_xor, _ONLY_BOOL, "Whether exactly one of x and y is nonzero.", _truths)
+_logical = partial(_binary, fast=frozenset({_BOOL}), promote=_truths, parameters=None, gives=_BOOLEANS)
+logical_and = _logical("logical_and", lax.bitwise_and, doc="Whether x and y are both not 0, elementwise.")
+logical_or = _logical("logical_or", lax.bitwise_or, doc="Whether x or y is not 0, elementwise.")
+logical_xor = _logical("logical_xor", lax.bitwise_xor, doc="Whether exactly one of x and y is not 0, elementwise.")
 
 
 # -- shifts ------------------------------------------------------------------------------------
-left_shift = _binary("left_shift", lax.shift_left, _INTEGER, "The bits of x shifted y places up.", promote_args_numeric)
+left_shift = _binary("left_shift", lax.shift_left, _INTEGER, "The bits of x shifted y places up, elementwise.",
+                     promote_args_numeric, takes=_WHOLE, refused=", for floats")
 
 
 def _shift_right(x: Any, y: Any) -> Any:
@@ -165,104 +225,48 @@ _right = _binary("right_shift", _shift_right, _INTEGER, "", promote_args_numeric
 
 
 def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The bits of x1 shifted x2 places down, keeping the sign. Raises TypeError for floats."""
+    """The bits of integers shifted down, elementwise: signed ones keep their sign.
+
+    Args:
+      x1, x2: integers that broadcast: what is shifted, and by how many places.
+
+    Returns:
+      integers of the shape that they broadcast to, of the dtype that both promote to.
+
+    Raises:
+      TypeError: for floats, and for shapes that do not broadcast.
+    """
     return _right(x1, x2)
 
 
 def bitwise_left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The bits of x shifted y places up. Raises TypeError for floats."""
+    """The bits of integers shifted up, elementwise.
+
+    Args:
+      x, y: integers that broadcast: what is shifted, and by how many places.
+
+    Returns:
+      integers of the shape that they broadcast to, of the dtype that both promote to; bits beyond it are lost.
+
+    Raises:
+      TypeError: for floats, and for shapes that do not broadcast.
+    """
     return left_shift(x, y)
 
 
 def bitwise_right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The bits of x1 shifted x2 places down, keeping the sign. Raises TypeError for floats."""
-    return _right(x1, x2)
+    """The bits of integers shifted down, elementwise: signed ones keep their sign.
 
+    Args:
+      x1, x2: integers that broadcast: what is shifted, and by how many places.
 
-# -- division ----------------------------------------------------------------------------------
-def _zero(x: Any) -> Any:
-    return convert(0, *typed(x))
+    Returns:
+      integers of the shape that they broadcast to, of the dtype that both promote to.
 
-
-def _float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
-    # C's remainder first, then moved to the sign of y; the quotient follows from it exactly.
-    rem = lax.rem(x, y)
-    quotient = lax.div(choose_elements(lax.eq(y, _zero(y)), x, lax.sub(x, rem)), y)
-    opposite = lax.bitwise_and(lax.ne(rem, _zero(rem)), lax.ne(lax.sign(y), lax.sign(rem)))
-    rem = lax.select(opposite, lax.add(rem, y), rem)
-    quotient = lax.select(opposite, lax.sub(quotient, convert(1, *typed(quotient))), quotient)
-    return lax.round(quotient), rem
-
-
-@jit
-def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The largest whole number not above x1 / x2.
-
-    Integers divided by 0 give -1 or the largest unsigned value. Raises TypeError for complex numbers.
+    Raises:
+      TypeError: for floats, and for shapes that do not broadcast.
     """
-    x1, x2 = promote_args_numeric("floor_divide", x1, x2)
-    dtype = dtype_of(x1)
-    if dtypes.issubdtype(dtype, np.unsignedinteger):
-        return lax.div(x1, x2)
-    if dtypes.issubdtype(dtype, np.integer):
-        quotient = lax.div(x1, x2)
-        below = both(lax.ne(lax.sign(x1), lax.sign(x2)), lax.ne(lax.rem(x1, x2), _zero(x1)))
-        return choose_elements(below, lax.sub(quotient, convert(1, *typed(quotient))), quotient)
-    if dtypes.issubdtype(dtype, np.complexfloating):
-        raise TypeError("floor_divide does not support complex-valued inputs")
-    return _float_divmod(x1, x2)[0]
-
-
-def _nonzero_divisor(x: Any, y: Any) -> Any:
-    """The divisor with 1 in place of 0, for integers: the remainder by 0 is then 0."""
-    if not dtypes.issubdtype(dtype_of(y), np.integer):
-        return y
-    return choose_elements(lax.eq(y, _zero(y)), _ones_like(y), y)
-
-
-def _ones_like(x: Any) -> Any:
-    return lax.full_like(x, 1)
-
-
-@jit
-def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 modulo x2, with the sign of x2; integers modulo 0 give 0. Raises TypeError for complex numbers."""
-    x1, x2 = promote_args_numeric("remainder", x1, x2)
-    x2 = _nonzero_divisor(x1, x2)
-    rem = lax.rem(x1, x2)
-    nonzero = lax.ne(rem, _zero(rem))
-    negative = lax.lt(rem, _zero(rem))
-    opposite = lax.bitwise_and(lax.ne(negative, lax.lt(x2, _zero(x2))), nonzero)
-    return lax.select(opposite, lax.add(rem, x2), rem)
-
-
-def mod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 modulo x2, with the sign of x2; integers modulo 0 give 0. The same as `remainder`."""
-    return remainder(x1, x2)
-
-
-@jit
-def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The remainder of x1 / x2 with the sign of x1, as in C; integers by 0 give 0."""
-    x1, x2 = arrays("fmod", x1, x2)
-    if dtypes.issubdtype(_result_dtype(x1, x2), np.integer):
-        x2 = choose_elements(lax.eq(x2, _zero(x2)), _ones_like(x2), x2)
-    return lax.rem(*promote_args_numeric("fmod", x1, x2))
-
-
-def _result_dtype(*args: Any) -> Any:
-    from .promotion import result_typed
-
-    return result_typed(*args)[0]
-
-
-@jit
-def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
-    """The pair `(floor_divide(x1, x2), remainder(x1, x2))`."""
-    x1, x2 = promote_args_numeric("divmod", x1, x2)
-    if dtypes.issubdtype(dtype_of(x1), np.integer):
-        return floor_divide(x1, x2), remainder(x1, x2)
-    return _float_divmod(x1, x2)
+    return _right(x1, x2)
 
 
 # -- powers ------------------------------------------------------------------------------------
@@ -291,10 +295,19 @@ def _power(x1: Any, x2: Any) -> Any:
 
 
 def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 to the power x2. Elementwise.
+    """x1 to the power x2, elementwise.
 
-    A Python int (or concrete integer scalar) as x2 is a chain of multiplications, exact for integers.
-    Raises TypeError for integers with a negative static power.
+    A Python int (or concrete integer scalar) as x2 is a chain of multiplications, exact for integers. Negative
+    powers of integers in arrays give no meaningful numbers; negative floats to broken powers give NaN.
+
+    Args:
+      x1, x2: arrays or numbers that broadcast; booleans are taken as integers.
+
+    Returns:
+      an array of the shape that they broadcast to, of the dtype that both promote to.
+
+    Raises:
+      TypeError: for integers with a negative static power, and for shapes that do not broadcast.
     """
     try:
         x1, x2 = arrays("power", x1, x2)
@@ -304,7 +317,7 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
             if base == _BOOL:
                 # Truth values are taken as integers of 32 bits, whatever the exponent and x64.
                 return lax.integer_pow(convert(x1, np.dtype(np.int32)), exponent)
-            if dtypes.issubdtype(base, np.number) and _result_dtype(x1, x2) == base:
+            if dtypes.issubdtype(base, np.number) and result_typed(x1, x2)[0] == base:
                 return lax.integer_pow(x1, exponent)
         return _power(x1, x2)
     except Exception as error:
@@ -326,20 +339,52 @@ def _static_integer(y: Any) -> int | None:
 
 
 def pow(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 to the power x2. The same as `power`."""
+    """x1 to the power x2, elementwise: the same as `power`.
+
+    Args:
+      x1, x2: arrays or numbers that broadcast; booleans are taken as integers.
+
+    Returns:
+      an array of the shape that they broadcast to, of the dtype that both promote to.
+
+    Raises:
+      TypeError: for integers with a negative static power, and for shapes that do not broadcast.
+    """
     return power(x1, x2)
 
 
 # -- minima and maxima that skip NaN ---------------------------------------------------------------
 @jit
 def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The larger of x1 and x2, or the other one where one is NaN. Elementwise."""
+    """The larger of x1 and x2, elementwise; the other one where one is NaN.
+
+    Args:
+      x1, x2: arrays or numbers that broadcast.
+
+    Returns:
+      an array of the shape that they broadcast to, of the dtype that both promote to; NaN where both are. Where they
+      are equal x2 has the derivative.
+
+    Raises:
+      TypeError: for what is no array or number, and for shapes that do not broadcast.
+    """
     return choose_elements(either(greater(x1, x2), isnan(x2)), *arrays("fmax", x1, x2))
 
 
 @jit
 def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The smaller of x1 and x2, or the other one where one is NaN. Elementwise."""
+    """The smaller of x1 and x2, elementwise; the other one where one is NaN.
+
+    Args:
+      x1, x2: arrays or numbers that broadcast.
+
+    Returns:
+      an array of the shape that they broadcast to, of the dtype that both promote to; NaN where both are. Where they
+      are equal x2 has the derivative.
+
+    Raises:
+      TypeError: for what is no array or number, and for shapes that do not broadcast.
+    """
     return choose_elements(either(less(x1, x2), isnan(x2)), *arrays("fmin", x1, x2))
 
 
@@ -351,7 +396,7 @@ def _log_sum(name: str, base: float) -> Callable[[ArrayLike, ArrayLike], Array]:
 
     def logarithm_1p(x: Any) -> Any:
         out = lax.log1p(x)
-        return out if scale is None else lax.mul(convert(scale, dtype_of(out)), out)
+        return out if scale is None else lax.mul(number_like(scale, out), out)
 
     def function(x1: Any, x2: Any, /) -> Any:
         largest = lax.max(x1, x2)
@@ -388,7 +433,8 @@ def _log_sum(name: str, base: float) -> Callable[[ArrayLike, ArrayLike], Array]:
     def entry(x1: Any, x2: Any, /) -> Any:
         return wrapped(*promote_args_inexact(name, x1, x2))
 
-    return named(entry, name, f"log{'' if scale is None else '2'} of the sum of two exponentials, without overflow.")
+    formula = "log(exp(x) + exp(y))" if scale is None else "log2(2^x + 2^y)"
+    return named(entry, name, _described(f"{formula}, elementwise, without overflow.", None, _FLOATED, _FLOATS))
 
 
 logaddexp = _log_sum("logaddexp", math.e)
@@ -398,7 +444,18 @@ logaddexp2 = _log_sum("logaddexp2", 2.0)
 # -- others ------------------------------------------------------------------------------------
 @jit
 def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The magnitude of x1 with the sign bit of x2. Raises TypeError for complex numbers."""
+    """The magnitude of x1 with the sign bit of x2, elementwise.
+
+    Args:
+      x1, x2: real arrays or numbers that broadcast; integers are taken as floats. -0.0 and NaN have sign bits, too.
+
+    Returns:
+      floats of the shape that they broadcast to.
+
+    Raises:
+      TypeError: for complex numbers.
+      ValueError: for shapes that do not broadcast.
+    """
     x1, x2 = promote_args_inexact("copysign", x1, x2)
     if dtypes.issubdtype(dtype_of(x1), np.complexfloating):
         raise TypeError("copysign does not support complex-valued inputs")
@@ -407,36 +464,68 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @jit
 def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """0 where x1 < 0, x2 where x1 = 0, 1 where x1 > 0. Integers are taken as floats."""
+    """0 where x1 < 0, x2 where x1 = 0, 1 where x1 > 0, elementwise.
+
+    Args:
+      x1, x2: real arrays or numbers that broadcast; integers are taken as floats.
+
+    Returns:
+      floats of the shape that they broadcast to; NaN where x1 is NaN.
+
+    Raises:
+      TypeError: for complex numbers.
+      ValueError: for shapes that do not broadcast.
+    """
     x1, x2 = promote_dtypes_inexact(*arrays("heaviside", x1, x2))
-    dtype, zero = dtype_of(x1), _zero(x1)
+    zero = number_like(0, x1)
     below, above = lax.lt(x1, zero), lax.gt(x1, zero)
     rest = choose_elements(lax.ne(x1, x1), x1, x2)
-    return choose_elements(below, convert(0, dtype), choose_elements(above, convert(1, dtype), rest))
+    return choose_elements(below, zero, choose_elements(above, number_like(1, x1), rest))
 
 
 @jit
 def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """sqrt(x1² + x2²) without overflow on the way. Raises ValueError for complex numbers."""
+    """sqrt(x1² + x2²) without overflow on the way, elementwise.
+
+    Args:
+      x1, x2: real arrays or numbers that broadcast; integers are taken as floats.
+
+    Returns:
+      floats of the shape that they broadcast to; infinite where one is, even beside NaN.
+
+    Raises:
+      ValueError: for complex numbers.
+      TypeError: for shapes that do not broadcast.
+    """
     x1, x2 = promote_args_inexact("hypot", x1, x2)
     dtype = dtype_of(x1)
     if dtypes.issubdtype(dtype, np.complexfloating):
         raise ValueError("jnp.hypot is not well defined for complex-valued inputs. Please convert to real values "
                          "first, such as by using abs(x)")
     x1, x2 = lax.abs(x1), lax.abs(x2)
-    inf = convert(np.inf, dtype)
+    inf = number_like(np.inf, x1)
     infinite = either(lax.eq(x1, inf), lax.eq(x2, inf))
     x1, x2 = lax.max(x1, x2), lax.min(x1, x2)
-    zero = convert(0, dtype)
-    none = lax.eq(x1, zero)
-    ratio = lax.div(x2, choose_elements(lax.eq(x1, zero), _ones_like(x1), x1))
+    none = lax.eq(x1, _zero(x1))
+    ratio = lax.div(x2, choose_elements(lax.eq(x1, _zero(x1)), lax.full_like(x1, 1), x1))
     length = lax.mul(x1, lax.sqrt(lax.add(convert(1, *typed(x1)), lax.square(ratio))))
     return choose_elements(infinite, inf, choose_elements(none, x1, length))
 
 
 @jit
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """x1 · 2^x2 for whole x2. Raises ValueError for an x2 that is not of an integer dtype."""
+    """x1 · 2^x2, elementwise, without overflow on the way.
+
+    Args:
+      x1: real numbers; integers are taken as floats.
+      x2: integers, which broadcast with `x1`.
+
+    Returns:
+      floats of the shape that they broadcast to, of the float dtype of `x1`.
+
+    Raises:
+      ValueError: for complex x1, and for an x2 that is not of an integer dtype.
+    """
     x1, x2 = arrays("ldexp", x1, x2)
     d1, d2 = dtype_of(x1), dtype_of(x2)
     if dtypes.issubdtype(d1, np.complexfloating) or dtypes.issubdtype(d2, np.inexact):
@@ -454,57 +543,29 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return choose_elements(either(isinf(x1), lax.eq(x1, zero)), x1, out)
 
 
-def _gcd_step(state: tuple) -> tuple:
-    a, b = state
-    nonzero = lax.ne(b, _zero(b))
-    larger = choose_elements(nonzero, b, a)
-    smaller = choose_elements(lax.ne(b, _zero(b)), lax.rem(a, b), _zero(b))
-    return (choose_elements(lax.lt(larger, smaller), smaller, larger),
-            choose_elements(lax.lt(larger, smaller), larger, smaller))
-
-
-def _gcd_going(state: tuple) -> Any:
-    nonzero = lax.ne(state[1], _zero(state[1]))
-    return lax.reduce_or(nonzero, tuple(range(nonzero.ndim)))
-
-
-@jit
-def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The greatest common divisor of integers. Raises ValueError for others."""
-    from .broadcasting import spread_all
-
-    x1, x2 = arrays("gcd", x1, x2)
-    x1, x2 = promote_dtypes(x1, x2)
-    if not dtypes.issubdtype(dtype_of(x1), np.integer):
-        raise ValueError("Arguments to jax.numpy.gcd must be integers.")
-    x1, x2 = spread_all((x1, x2))
-    return lax.while_loop(_gcd_going, _gcd_step, (absolute(x1), absolute(x2)))[0]
-
-
-@jit
-def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The least common multiple of integers. Raises ValueError for others."""
-    x1, x2 = arrays("lcm", x1, x2)
-    x1, x2 = promote_dtypes(x1, x2)
-    if not dtypes.issubdtype(dtype_of(x1), np.integer):
-        raise ValueError("Arguments to jax.numpy.lcm must be integers.")
-    x1, x2 = absolute(x1), absolute(x2)
-    divisor = gcd(x1, x2)
-    return choose_elements(lax.eq(divisor, _zero(divisor)), _zero(divisor),
-                           lax.mul(x1, floor_divide(x2, divisor)))
-
-
 def spacing(x: ArrayLike, /) -> Array:
-    """The distance from x to the next number away from zero. Raises ValueError for complex numbers."""
+    """The distance from x to the next number away from zero, elementwise, with the sign of x.
+
+    Args:
+      x: real numbers; integers are taken as floats.
+
+    Returns:
+      floats of the shape of `x`; the smallest subnormal at 0, NaN for infinities and NaN. Halves have no sign.
+
+    Raises:
+      ValueError: for complex numbers.
+    """
     (x,) = arrays("spacing", x)
     if dtypes.issubdtype(dtype_of(x), np.complexfloating):
         raise ValueError("jnp.spacing is not defined for complex inputs.")
     (x,) = promote_args_inexact("spacing", x)
     dtype = dtype_of(x)
-    step = lax.sub(lax.nextafter(x, copysign(convert(np.inf, dtype), x)), x)
+    up = lax.full_like(x, np.inf)
+    # Halves look upwards alone, as NumPy's.
+    step = lax.sub(lax.nextafter(x, up if dtype == np.float16 else copysign(up, x)), x)
     smallest = convert(dtypes.finfo(dtype).smallest_subnormal, dtype)
     out = choose_elements(lax.eq(step, convert(0, dtype)), copysign(smallest, x), step)
-    return lax.abs(out) if dtype == np.float16 else out  # NumPy's halves have no sign here
+    return lax.abs(out) if dtype == np.float16 else out
 
 
 @frexp_of.defjvp

@@ -14,8 +14,8 @@ from styrax.core.types.dims import is_symbolic
 from styrax.core.types.typing import ArrayLike, ShapeLike, ShardingLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
-from .conversion import asarray
-from .promotion import arrays, convert, dtype_of, promote_dtypes, shape_of
+from .conversion import asarray, place
+from .promotion import arrays, dtype_of, number_like, promote_dtypes, shape_of
 
 
 def canonical_shape(shape: Any) -> tuple:
@@ -40,7 +40,15 @@ def _size(d: Any) -> Any:
 def broadcast_shapes(*shapes: ShapeLike) -> tuple[int, ...]:
     """The shape that arrays of the given shapes broadcast to.
 
-    Raises ValueError for shapes that do not broadcast together.
+    Args:
+      *shapes: ints, or sequences of ints.
+
+    Returns:
+      a tuple of ints; () without arguments.
+
+    Raises:
+      ValueError: for shapes that do not broadcast together.
+      TypeError: for sizes that are no integers.
     """
     if not shapes:
         return ()
@@ -62,9 +70,19 @@ def spread(x: Any, shape: tuple) -> Array:
 
 @api_boundary
 def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: ShardingLike | None = None) -> Array:
-    """`array` repeated along new and size-1 dimensions to have `shape`.
+    """`array` repeated along new leading dimensions and those of size 1.
 
-    Raises ValueError where the shapes do not broadcast.
+    Args:
+      array: an array or number.
+      shape: an int or a sequence of ints, to which the shape of `array` broadcasts.
+      out_sharding: the sharding of the result.
+
+    Returns:
+      an array of shape `shape` and of the dtype of `array`.
+
+    Raises:
+      ValueError: where the shapes do not fit.
+      TypeError: for sizes that are no integers.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -74,12 +92,22 @@ def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: ShardingLi
              [0, 1]], dtype=int32)
     """
     (array,) = arrays("broadcast_to", array)
-    return asarray(spread(array, canonical_shape(shape)))
+    return place(asarray(spread(array, canonical_shape(shape))), out_sharding)
 
 
 @api_boundary
 def broadcast_arrays(*args: ArrayLike) -> list[Array]:
-    """The arguments, each broadcast to their common shape. Raises ValueError where there is none."""
+    """The arguments, each broadcast to their common shape.
+
+    Args:
+      *args: arrays or numbers.
+
+    Returns:
+      a list of arrays of one shape, each of the dtype that it had.
+
+    Raises:
+      ValueError: where there is no common shape.
+    """
     return [asarray(x) for x in spread_all(arrays("broadcast_arrays", *args))]
 
 
@@ -94,10 +122,9 @@ def spread_all(args: Sequence[Any]) -> list[Array]:
 
 def truth(x: Any) -> Array:
     """`x != 0` as booleans; booleans as they are."""
-    dtype = dtype_of(x)
-    if dtype == np.bool_:
+    if dtype_of(x) == np.bool_:
         return x
-    return lax.ne(x, convert(0, dtype))
+    return lax.ne(x, number_like(0, x))
 
 
 def _where(condition: Any, x: Any, y: Any) -> Array:

@@ -15,10 +15,11 @@ from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, Axis
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
-from .binary import add, divide, multiply, remainder, subtract
+from .binary import add, divide, equal, multiply, subtract
 from .broadcasting import choose_elements, spread
 from .concatenation import concatenate
 from .conversion import asarray
+from .division import floor_divide, remainder
 from .indexing import gather_elements
 from .promotion import (
     arrays,
@@ -40,6 +41,7 @@ from .promotion import unwrap as unwrap_
 from .reductions import all as all_
 from .reductions import sum as sum_
 from .shaping import moveaxis, operand, ravel
+from .ufuncs import absolute
 
 
 def _part(a: Any, axis: int, start: int | None, stop: int | None) -> Any:
@@ -50,10 +52,20 @@ def _part(a: Any, axis: int, start: int | None, stop: int | None) -> Any:
 
 def _diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = None,
           append: ArrayLike | None = None) -> Array:
-    """The differences of neighbouring elements along `axis`, taken n times.
+    """The differences of neighbouring elements, a[i + 1] - a[i] along `axis`, taken `n` times.
 
-    `prepend` and `append` are put before and after the elements first. Raises ValueError for negative n
-    and for scalars.
+    Args:
+      a: an array of rank 1 or more. Unsigned integers wrap around; of booleans, neighbours that differ are found.
+      n: how many times; 0 gives `a`.
+      axis: the axis.
+      prepend, append: slices that are put before and after `a` first; a scalar stands for one slice.
+
+    Returns:
+      an array of the dtype of `a` (promoted with what is put around it), shorter by `n` along `axis`, empty where that
+      leaves nothing.
+
+    Raises:
+      ValueError: for negative `n`, for scalars, and for an axis out of range.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -88,8 +100,17 @@ diff = jit(named(_diff, "diff"), static_argnames=("n", "axis"))
 
 @jit
 def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None) -> Array:
-    """The differences of neighbouring elements of a vector, between `to_begin` and `to_end`."""
+    """The differences of neighbouring elements of `ary`, taken as a vector in row order.
+
+    Args:
+      ary: an array of any shape.
+      to_end, to_begin: numbers put after and before the differences, converted to the dtype of `ary`.
+
+    Returns:
+      a vector of the dtype of `ary`.
+    """
     arr = ravel(operand("ediff1d", ary))
+    check_arraylike("ediff1d", *(x for x in (to_begin, to_end) if x is not None))
     out = lax.sub(_part(arr, 0, 1, None), _part(arr, 0, None, -1))
     if to_begin is not None:
         out = concatenate([ravel(convert(asarray(to_begin), arr.dtype)), out])
@@ -131,11 +152,25 @@ def _gradient_along(a: Any, h: Any, axis: int) -> Any:
 
 def _gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axis = None,
               edge_order: int | None = None) -> Array | list[Array]:
-    """The derivatives of samples along axes: central differences, one-sided at the ends.
+    """The derivatives of samples along axes: central differences inside, one-sided ones at the ends.
 
-    `varargs` are the spacings: none (1), one for all axes, or one per axis; each a number or the
-    coordinates of the samples. One axis gives an array, several a list. Raises ValueError for fewer than
-    two samples and for coordinates that do not fit.
+    In between it is the derivative of the parabola through three neighbours: (f[i + 1] - f[i - 1]) / (2 h), and for
+    steps h1 and h2 on the two sides (h1² f[i + 1] + (h2² - h1²) f[i] - h2² f[i - 1]) / (h1 h2 (h1 + h2)).
+
+    Args:
+      f: the samples; integers are taken as floats.
+      *varargs: the spacing: none (1), one for all axes, or one per axis; each a number, or a vector of the samples'
+        coordinates along the axis.
+      axis: an int, or several; None for all.
+      edge_order: has to be None.
+
+    Returns:
+      an array of the shape of `f` for one axis, a list of such arrays for several.
+
+    Raises:
+      ValueError: for an axis of fewer than two samples, and for coordinates that do not fit it.
+      TypeError: for spacings that are neither one nor as many as there are axes.
+      NotImplementedError: for an `edge_order`.
     """
     check_arraylike("gradient", f, *varargs)
     f, *varargs = promote_dtypes_inexact(*arrays("gradient", f, *varargs))  # type: ignore[assignment]
@@ -171,7 +206,17 @@ gradient = jit(named(_gradient, "gradient"), static_argnames=("axis", "edge_orde
 
 
 def _trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Array:
-    """The integral of samples `y` along `axis` by the trapezoidal rule, at coordinates `x` or spacing `dx`."""
+    """The integral of samples by the trapezoidal rule: the sum of (x[i + 1] - x[i]) · (y[i] + y[i + 1]) / 2.
+
+    Args:
+      y: the samples; integers are taken as floats.
+      x: their coordinates: a vector for `axis`, or an array of the shape of `y`. They need not rise.
+      dx: the spacing where there is no `x`.
+      axis: the axis that is integrated over.
+
+    Returns:
+      an array of the shape of `y` without `axis`; 0 for one sample.
+    """
     if x is None:
         (y,) = promote_dtypes_inexact(*arrays("trapezoid", y))
         y, steps = asarray(y), asarray(dx)
@@ -197,7 +242,18 @@ trapezoid = jit(named(_trapezoid, "trapezoid"), static_argnames=("axis",))
 def _unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, period: ArrayLike = 2 * np.pi) -> Array:
     """Angles with multiples of `period` added so that neighbours along `axis` differ by half a period at most.
 
-    Only jumps above `discont` are changed. Raises ValueError for complex numbers.
+    Args:
+      p: angles, in radians for the default period.
+      discont: jumps smaller than this stay as they are; half a period by default.
+      axis: the axis.
+      period: how far apart two numbers stand for the same angle.
+
+    Returns:
+      an array of the shape of `p`, of the dtype that `p` and `period` promote to: integers stay such for a whole
+      period.
+
+    Raises:
+      ValueError: for complex numbers.
     """
     from .accumulations import cumsum
 
@@ -205,17 +261,20 @@ def _unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1, peri
     if dtypes.issubdtype(p.dtype, np.complexfloating):
         raise ValueError("jnp.unwrap does not support complex inputs.")
     axis = axis_index(axis, p.ndim)
-    if p.shape[axis] == 0:
-        return p
     p, period_ = promote_dtypes(p, period)
+    if shape_of(p)[axis] == 0:
+        return p
+    whole = dtypes.issubdtype(dtype_of(p), np.integer)
     if discont is None:
         discont = divide(period_, 2)
-    half = divide(period_, 2)
+    half = (floor_divide if whole else divide)(period_, 2)
     steps = diff(p, axis=axis)
     wrapped = subtract(remainder(add(steps, half), period_), half)
     up = both(lax.eq(*promote_args("unwrap", wrapped, lax.neg(half))), lax.gt(steps, convert(0, *typed(steps))))
+    if whole:  # an odd period has no step that is half of it
+        up = both(up, equal(remainder(period_, 2), 0))
     wrapped = choose_elements(up, half, wrapped)
-    small = lax.lt(*promote_args("unwrap", lax.abs(steps), discont))
+    small = lax.lt(*promote_args("unwrap", absolute(steps), discont))
     corrections = choose_elements(small, 0, lax.sub(wrapped, steps))
     first = lax.slice_in_dim(p, 0, 1, axis=axis)
     rest = lax.slice_in_dim(p, 1, p.shape[axis], axis=axis)
@@ -288,11 +347,16 @@ def interp(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike | str | N
 
     Args:
       x: where to evaluate, any shape.
-      xp, fp: vectors of one size; `xp` rising, unless `period` is given.
-      left, right: values below and above all `xp`: the first and last of `fp` by default, or "extrapolate".
+      xp, fp: vectors of one size; `xp` rising, unless `period` is given. `fp` may be complex.
+      left, right: values below and above all `xp`: the first and last of `fp` by default, or "extrapolate". Ignored for
+        periodic coordinates.
       period: the period of the coordinates.
 
-    Raises ValueError for vectors that do not match.
+    Returns:
+      an array of the shape of `x`, of the float or complex dtype of `fp`; NaN where `x` is NaN.
+
+    Raises:
+      ValueError: for vectors that do not match, complex `x`, a `period` that is no scalar, and other words as bounds.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -307,9 +371,15 @@ def interp(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike | str | N
 # -- comparisons ---------------------------------------------------------------------------------------
 def _isclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-5, atol: ArrayLike = 1e-8,
              equal_nan: bool = False) -> Array:
-    """Whether |a - b| <= atol + rtol · |b|, element by element; infinities are close to themselves.
+    """Whether |a - b| <= atol + rtol · |b|, element by element: the tolerance goes by `b`.
 
-    NaN is close to NaN only with `equal_nan`.
+    Args:
+      a, b: arrays or numbers that broadcast; integers are compared as floats.
+      rtol, atol: the relative and the absolute tolerance.
+      equal_nan: whether NaN is close to NaN.
+
+    Returns:
+      booleans of the shape that `a` and `b` broadcast to. Infinities are close to themselves alone.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -340,7 +410,15 @@ isclose = jit(named(_isclose, "isclose"), static_argnames=("equal_nan",))
 
 def _allclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-5, atol: ArrayLike = 1e-8,
               equal_nan: bool = False) -> Array:
-    """Whether all elements are close, as `isclose`.
+    """Whether all elements are close, as `isclose` says.
+
+    Args:
+      a, b: arrays or numbers that broadcast.
+      rtol, atol: the relative and the absolute tolerance.
+      equal_nan: whether NaN is close to NaN.
+
+    Returns:
+      a boolean of shape (); True for empty arrays.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -355,7 +433,14 @@ allclose = jit(named(_allclose, "allclose"), static_argnames=("equal_nan",))
 
 
 def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
-    """Whether two arrays have one shape and equal elements. NaN equals NaN only with `equal_nan`.
+    """Whether two arrays have one shape and equal elements.
+
+    Args:
+      a1, a2: what `asarray` takes; dtypes may differ.
+      equal_nan: whether NaN equals NaN.
+
+    Returns:
+      a boolean of shape ().
 
     Example:
       >>> import styrax.numpy as jnp
@@ -372,7 +457,14 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
 
 
 def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """Whether two arrays broadcast to one shape and have equal elements there."""
+    """Whether two arrays broadcast to one shape and have equal elements there.
+
+    Args:
+      a1, a2: what `asarray` takes; dtypes may differ.
+
+    Returns:
+      a boolean of shape (): False where the shapes do not broadcast.
+    """
     a1, a2 = asarray(a1), asarray(a2)
     try:
         same = lax.eq(*promote_args("array_equiv", a1, a2))

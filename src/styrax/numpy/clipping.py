@@ -20,9 +20,20 @@ from .promotion import check_arraylike, dtype_of, promote_args, unwrap
 
 @api_boundary
 def clip(arr: ArrayLike | None = None, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
-    """The elements of `arr` kept between `min` and `max`, which broadcast; None is no bound.
+    """The elements of `arr` kept between `min` and `max`.
 
-    Raises ValueError for complex arguments.
+    min(max(arr, min), max): where the bounds cross, `max` wins. NaN stays NaN, and a bound of NaN gives NaN. The
+    derivative is 1 inside, 0 outside, and 1/2 at a bound.
+
+    Args:
+      arr: real numbers.
+      min, max: the bounds, which broadcast with `arr`; None for no bound.
+
+    Returns:
+      an array of the shape that all broadcast to, of the dtype that they promote to.
+
+    Raises:
+      ValueError: for complex arguments, and without an `arr`.
 
     Example:
       >>> import styrax.numpy as jnp

@@ -17,18 +17,39 @@ from .ufuncs import _array, rad2deg
 
 
 def conjugate(x: ArrayLike, /) -> Array:
-    """The complex conjugate; real arrays are unchanged."""
+    """The complex conjugate, elementwise.
+
+    Args:
+      x: an array or number.
+
+    Returns:
+      an array of the shape and dtype of `x`; `x` itself where it is real.
+    """
     (x,) = arrays("conjugate", x)
     return lax.conj(x) if dtypes.issubdtype(dtype_of(x), np.complexfloating) else _array(x)
 
 
 def conj(x: ArrayLike, /) -> Array:
-    """The complex conjugate; real arrays are unchanged."""
+    """The complex conjugate, elementwise.
+
+    Args:
+      x: an array or number.
+
+    Returns:
+      an array of the shape and dtype of `x`; `x` itself where it is real.
+    """
     return conjugate(x)
 
 
 def real(val: ArrayLike, /) -> Array:
-    """The real part; real arrays are unchanged."""
+    """The real part, elementwise.
+
+    Args:
+      val: an array or number.
+
+    Returns:
+      an array of the shape of `val`: of its float dtype for complex numbers, else `val` itself.
+    """
     try:
         (val,) = arrays("real", val)
         return lax.real(val) if dtypes.issubdtype(dtype_of(val), np.complexfloating) else _array(val)
@@ -38,7 +59,14 @@ def real(val: ArrayLike, /) -> Array:
 
 
 def imag(val: ArrayLike, /) -> Array:
-    """The imaginary part; zeros for real arrays."""
+    """The imaginary part, elementwise.
+
+    Args:
+      val: an array or number.
+
+    Returns:
+      an array of the shape of `val`: of its float dtype for complex numbers, else zeros of its own dtype.
+    """
     try:
         (val,) = arrays("imag", val)
         if dtypes.issubdtype(dtype_of(val), np.complexfloating):
@@ -50,7 +78,15 @@ def imag(val: ArrayLike, /) -> Array:
 
 
 def _angle(z: ArrayLike, deg: bool = False) -> Array:
-    """The argument of complex numbers in (-π, π], in radians or degrees; 0 or π for real ones."""
+    """The argument of complex numbers, atan2(imag, real), elementwise.
+
+    Args:
+      z: an array or number; real ones give 0 or π.
+      deg: whether the result is in degrees.
+
+    Returns:
+      floats of the shape of `z`, in (-π, π] or (-180, 180]; NaN for NaN.
+    """
     check_arraylike("angle", z)
     re = real(z)
     kind = dtype_of(re)
@@ -67,20 +103,41 @@ angle = jit(named(_angle, "angle"), static_argnames=("deg",))
 
 @jit
 def iscomplex(x: ArrayLike) -> Array:
-    """Whether the imaginary part of x is nonzero. Elementwise."""
+    """Whether the imaginary part is not 0, elementwise.
+
+    Args:
+      x: an array or number.
+
+    Returns:
+      booleans of the shape of `x`; all False for real dtypes.
+    """
     part = imag(x)
     return lax.ne(part, convert(0, *typed(part)))
 
 
 @jit
 def isreal(x: ArrayLike) -> Array:
-    """Whether the imaginary part of x is zero. Elementwise."""
+    """Whether the imaginary part is 0, elementwise.
+
+    Args:
+      x: an array or number.
+
+    Returns:
+      booleans of the shape of `x`; all True for real dtypes.
+    """
     part = imag(x)
     return lax.eq(part, convert(0, *typed(part)))
 
 
 def iscomplexobj(x: ArrayLike | SupportsDType) -> bool:
-    """Whether the dtype of x is complex."""
+    """Whether the dtype of `x` is complex, whatever its imaginary parts are.
+
+    Args:
+      x: an array, a number, or anything with a dtype; None is not complex.
+
+    Returns:
+      a bool of Python.
+    """
     if x is None:
         return False
     try:
@@ -91,5 +148,12 @@ def iscomplexobj(x: ArrayLike | SupportsDType) -> bool:
 
 
 def isrealobj(x: ArrayLike | SupportsDType) -> bool:
-    """Whether the dtype of x is not complex."""
+    """Whether the dtype of `x` is not complex.
+
+    Args:
+      x: an array, a number, or anything with a dtype.
+
+    Returns:
+      a bool of Python.
+    """
     return not iscomplexobj(x)

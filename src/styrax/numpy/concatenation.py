@@ -43,10 +43,20 @@ def _members(name: str, sequence: Any) -> list[Any]:
 @api_boundary
 def concatenate(arrays: np.ndarray | Array | Sequence[ArrayLike], axis: int | None = 0,
                 dtype: DTypeLike | None = None) -> Array:
-    """Arrays put one after the other along an existing axis; as vectors for `axis=None`.
+    """Arrays put one after the other along an existing axis.
 
-    Dtypes are promoted to a common one, or converted to `dtype`. Raises ValueError for an empty
-    sequence, TypeError for shapes that differ beside the axis.
+    Args:
+      arrays: a sequence of arrays whose shapes agree but for `axis`; one array stands for its slices along the first
+        axis.
+      axis: the axis; None for all elements as vectors in row order.
+      dtype: dtype of the result; by default the one that all promote to.
+
+    Returns:
+      an array of the common shape, as long along `axis` as all together.
+
+    Raises:
+      ValueError: for an empty sequence, for scalars, and for an axis out of range.
+      TypeError: for shapes that do not agree, and for what is no sequence of arrays.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -99,7 +109,15 @@ def _concatenate_slices(a: Any, axis: int | None, dtype: Any) -> Any:
 
 
 def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
-    """Arrays put one after the other along an existing axis. The array API's `concatenate`."""
+    """Arrays put one after the other along an existing axis: the array API's `concatenate`.
+
+    Args:
+      arrays: a sequence of arrays whose shapes agree but for `axis`.
+      axis: the axis; None for all elements as vectors in row order.
+
+    Returns:
+      an array of the dtype that all promote to.
+    """
     return concatenate(arrays, axis=axis)
 
 
@@ -108,7 +126,18 @@ def stack(arrays: np.ndarray | Array | Sequence[ArrayLike], axis: int = 0, out: 
           dtype: DTypeLike | None = None) -> Array:
     """Arrays of one shape put side by side along a new axis.
 
-    Raises ValueError for an empty sequence and for shapes that differ.
+    Args:
+      arrays: a sequence of arrays; one array stands for its slices along the first axis.
+      axis: where the new axis is in the result.
+      out: has to be None.
+      dtype: dtype of the result; by default the one that all promote to.
+
+    Returns:
+      an array of one more dimension than each has.
+
+    Raises:
+      ValueError: for an empty sequence, for shapes that differ, and for an axis out of range.
+      NotImplementedError: for an `out`.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -144,7 +173,15 @@ def _at_least(name: str, tup: Any, raise_rank: Callable[..., Any]) -> Any:
 
 @api_boundary
 def vstack(tup: np.ndarray | Array | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
-    """Arrays put one below the other: along the first axis, vectors as rows.
+    """Arrays put one below the other, along the first axis.
+
+    Args:
+      tup: a sequence of arrays, of which vectors are taken as rows; one array stands for its slices along the first
+        axis.
+      dtype: dtype of the result; by default the one that all promote to.
+
+    Returns:
+      an array of rank 2 or more.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -162,7 +199,14 @@ def vstack(tup: np.ndarray | Array | Sequence[ArrayLike], dtype: DTypeLike | Non
 
 @api_boundary
 def hstack(tup: np.ndarray | Array | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
-    """Arrays put side by side: along the second axis, vectors one after the other.
+    """Arrays put side by side, along the second axis; vectors and scalars one after the other.
+
+    Args:
+      tup: a sequence of arrays; one array stands for its slices along the first axis.
+      dtype: dtype of the result; by default the one that all promote to.
+
+    Returns:
+      an array: a vector where the first member has rank 0 or 1.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -179,7 +223,16 @@ def hstack(tup: np.ndarray | Array | Sequence[ArrayLike], dtype: DTypeLike | Non
 
 @api_boundary
 def dstack(tup: np.ndarray | Array | Sequence[ArrayLike], dtype: DTypeLike | None = None) -> Array:
-    """Arrays put one behind the other: along the third axis, matrices as layers."""
+    """Arrays put one behind the other, along the third axis.
+
+    Args:
+      tup: a sequence of arrays, of which shape [n] is taken as [1, n, 1] and [m, n] as [m, n, 1]; one array stands for
+        its slices along the first axis.
+      dtype: dtype of the result; by default the one that all promote to.
+
+    Returns:
+      an array of rank 3 or more.
+    """
     if is_array(tup) or isinstance(tup, np.ndarray):
         tup = [x for x in lax.unstack(asarray(tup))]
     return concatenate(_at_least("dstack", tup, atleast_3d), axis=2, dtype=dtype)
@@ -187,7 +240,14 @@ def dstack(tup: np.ndarray | Array | Sequence[ArrayLike], dtype: DTypeLike | Non
 
 @api_boundary
 def column_stack(tup: np.ndarray | Array | Sequence[ArrayLike]) -> Array:
-    """Vectors as the columns of a matrix; matrices put side by side."""
+    """Vectors as the columns of a matrix; matrices put side by side.
+
+    Args:
+      tup: a sequence of arrays with equal numbers of rows; one array stands for its slices along the first axis.
+
+    Returns:
+      a matrix of the dtype that all promote to.
+    """
     members = list(lax.unstack(asarray(tup))) if is_array(tup) or isinstance(tup, np.ndarray) else _members(
         "column_stack", tup)
     columns = [lax.transpose(atleast_2d(x), (1, 0)) if len(shape_of(x)) < 2 else asarray(x) for x in members]
@@ -195,7 +255,15 @@ def column_stack(tup: np.ndarray | Array | Sequence[ArrayLike]) -> Array:
 
 
 def _append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
-    """`arr` followed by `values` along `axis`; both as vectors for None."""
+    """`arr` followed by `values`.
+
+    Args:
+      arr, values: arrays whose shapes agree but for `axis`.
+      axis: the axis; None for the elements of both as vectors in row order.
+
+    Returns:
+      an array of the dtype that both promote to.
+    """
     if axis is None:
         return concatenate([ravel(arr), ravel(values)], 0)
     return concatenate([arr, values], axis=axis)
@@ -221,9 +289,18 @@ def _block(xs: Any) -> Any:
 
 
 def block(arrays: NestedArrayLike) -> Array:
-    """An array made of nested lists of blocks: the innermost lists run along the last axis.
+    """An array made of nested lists of blocks.
 
-    Raises ValueError for tuples, empty lists, and lists of different depth.
+    The innermost lists run along the last axis, those around them along the last but one, and so on.
+
+    Args:
+      arrays: an array or number, or lists of them, nested equally deep; leading dimensions of size 1 are added.
+
+    Returns:
+      an array of the dtype that all promote to, of a rank not below the depth of the lists.
+
+    Raises:
+      ValueError: for tuples, empty lists, and lists of different depth.
     """
     return _block_jit(arrays)
 
@@ -263,9 +340,19 @@ def _split(name: str, ary: Any, indices_or_sections: Any, axis: int, equal: bool
 
 
 def split(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0) -> list[Array]:
-    """`ary` cut along an axis: into so many equal parts, or before each of the given indices.
+    """`ary` cut along an axis.
 
-    Raises ValueError where the axis does not divide equally.
+    Args:
+      ary: an array.
+      indices_or_sections: into how many equal parts, or the indices before which to cut, rising; those beyond the end
+        give empty parts, negative ones count from the end.
+      axis: the axis.
+
+    Returns:
+      a list of arrays: as many as there are parts, or one more than indices.
+
+    Raises:
+      ValueError: where the axis does not divide equally, and for indices that fall.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -276,22 +363,55 @@ def split(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, 
 
 
 def array_split(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike, axis: int = 0) -> list[Array]:
-    """As `split`; parts may differ by one in size."""
+    """`ary` cut along an axis into parts that may differ by one in size: the first ones are the longer.
+
+    Args:
+      ary: an array.
+      indices_or_sections: into how many parts, or the indices before which to cut, as for `split`.
+      axis: the axis.
+
+    Returns:
+      a list of arrays.
+    """
     return _split("array_split", ary, indices_or_sections, axis, False)
 
 
 def hsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
-    """`ary` cut along its second axis (a vector along its only one). As `split`."""
+    """`ary` cut along its second axis, a vector along its only one.
+
+    Args:
+      ary: an array of rank 1 or more.
+      indices_or_sections: into how many equal parts, or the indices before which to cut, as for `split`.
+
+    Returns:
+      a list of arrays.
+    """
     check_arraylike("hsplit", ary)
     axis = 0 if len(shape_of(unwrap(ary))) == 1 else 1
     return _split("hsplit", ary, indices_or_sections, axis, True)
 
 
 def vsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
-    """`ary` cut along its first axis. As `split`."""
+    """`ary` cut along its first axis.
+
+    Args:
+      ary: an array of rank 1 or more.
+      indices_or_sections: into how many equal parts, or the indices before which to cut, as for `split`.
+
+    Returns:
+      a list of arrays.
+    """
     return _split("vsplit", ary, indices_or_sections, 0, True)
 
 
 def dsplit(ary: ArrayLike, indices_or_sections: int | Sequence[int] | ArrayLike) -> list[Array]:
-    """`ary` cut along its third axis. As `split`."""
+    """`ary` cut along its third axis.
+
+    Args:
+      ary: an array of rank 3 or more.
+      indices_or_sections: into how many equal parts, or the indices before which to cut, as for `split`.
+
+    Returns:
+      a list of arrays.
+    """
     return _split("dsplit", ary, indices_or_sections, 2, True)

@@ -42,12 +42,20 @@ def array(object: NestedArrayLike, dtype: DTypeLike | None = None, *args: Object
       object: what to convert.
       dtype: dtype of the result; by default that of the elements, where Python numbers give the
         default int, float or complex dtype (weakly typed when `object` itself is such a number).
+      *args: `copy`, `order` and `ndmin` by position, which is deprecated.
       copy: whether an array is copied.
-      order: "C" and "K" are accepted; memory is always laid out in rows.
+      order: "K", "C", "A" or None; memory is always laid out in rows.
       ndmin: leading dimensions of size 1 are added up to this rank.
-      device: where the result lives.
+      device, out_sharding: where the result lives: a device or a sharding, by default the default device.
 
-    Raises TypeError for what has no numbers in it, ValueError for None and for ragged sequences.
+    Returns:
+      an array. 64-bit dtypes become those of 32 bits unless x64 is enabled; floats are cut towards zero into integers.
+
+    Raises:
+      TypeError: for what has no numbers in it.
+      ValueError: for None, and for ragged sequences.
+      OverflowError: for an int that its dtype does not hold.
+      NotImplementedError: for other orders.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -60,10 +68,8 @@ def array(object: NestedArrayLike, dtype: DTypeLike | None = None, *args: Object
                       "keyword arguments instead.", DeprecationWarning)
         given: list[Any] = [*args, *(copy, order, ndmin)[len(args):]]
         copy, order, ndmin = given
-    if order not in (None, "K", "C", "A", "F"):
-        raise ValueError(f"order must be one of 'K', 'A', 'C', or 'F'; got {order=}")
-    if order == "F":
-        raise NotImplementedError("Only implemented for order='C', 'A', or 'K'")
+    if order not in (None, "K", "C", "A"):
+        raise NotImplementedError("Only implemented for order='K'")
     found = None if dtype is None else user_dtype(dtype, "array")
     out = _from_object(object, found, bool(copy), device or out_sharding)
     if ndmin > out.ndim:
@@ -75,7 +81,19 @@ def asarray(a: NestedArrayLike, dtype: DTypeLike | None = None, order: str | Non
             device: DeviceLike | None = None, out_sharding: ShardingLike | None = None) -> Array:
     """As `array`, copying only what has to be copied.
 
-    Raises ValueError for `copy=False` where only a copy can be had.
+    Args:
+      a: what to convert.
+      dtype: dtype of the result, as for `array`.
+      order: as for `array`.
+      copy: True always copies, None where that is needed; False raises on devices other than CPUs for what is no array
+        of ours.
+      device, out_sharding: where the result lives: a device or a sharding.
+
+    Returns:
+      an array: `a` itself where it is one and nothing has to change.
+
+    Raises:
+      ValueError: for `copy=False`, as said, and as `array`.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -83,9 +101,9 @@ def asarray(a: NestedArrayLike, dtype: DTypeLike | None = None, order: str | Non
       Array([ True, False], dtype=bool)
     """
     try:
-        if dtype is None and device is None and not copy and is_array(a):
+        if dtype is None and device is None and not copy and is_array(a) and order is None:
             return a
-        if copy is False and not is_array(a):
+        if copy is False and not is_array(a) and backends.get().platform != "cpu":
             raise ValueError(f"jnp.asarray: cannot convert object of type {type(a)} to JAX Array on backend="
                              f"'{backends.get().platform}' with copy=False. Consider using copy=None or copy=True "
                              "instead.")
@@ -241,21 +259,49 @@ def _stacked(x: Any, dtype: Any) -> Array:
 
 
 def copy(a: ArrayLike, order: str | None = None) -> Array:
-    """A copy of `a`. Raises TypeError for what is no array or number."""
+    """A copy of `a`.
+
+    Args:
+      a: an array or number.
+      order: "C", "A", "K" or None; memory is always laid out in rows.
+
+    Returns:
+      an array of the shape and dtype of `a`.
+
+    Raises:
+      TypeError: for what is no array or number.
+    """
     check_arraylike("copy", a)
     return array(a, copy=True, order=order or "K")
 
 
 def frombuffer(buffer: bytes | bytearray | memoryview | np.ndarray, dtype: DTypeLike = float, count: int = -1,
                offset: int = 0) -> Array:
-    """A 1-d array of the bytes of `buffer` taken as elements of `dtype`."""
+    """A vector of the bytes of `buffer` taken as elements of `dtype`.
+
+    Args:
+      buffer: bytes, or an object with such a memory.
+      dtype: how the bytes are read; elements of 64 bits become those of 32 unless x64 is enabled.
+      count: how many elements; -1 for all.
+      offset: how many bytes are left out in front.
+
+    Returns:
+      a vector, which does not share the memory.
+    """
     return asarray(np.frombuffer(buffer, dtype=dtype, count=count, offset=offset))
 
 
 def fromfile(*args: Object, **kwargs: Object) -> Array:
-    """Not available: reading files is no array operation.
+    """Not available: reading files is no array operation. `jnp.asarray(np.fromfile(...))` does it.
 
-    Raises NotImplementedError; `jnp.asarray(np.fromfile(...))` does it.
+    Args:
+      *args, **kwargs: what `np.fromfile` takes.
+
+    Returns:
+      nothing: it always raises.
+
+    Raises:
+      NotImplementedError: always.
     """
     raise NotImplementedError("jnp.fromfile() is not implemented because it may be non-pure and thus unsafe for use "
                               "with JIT and other JAX transformations. Consider using jnp.asarray(np.fromfile(...)) "
@@ -264,9 +310,16 @@ def fromfile(*args: Object, **kwargs: Object) -> Array:
 
 
 def fromiter(*args: Object, **kwargs: Object) -> Array:
-    """Not available: consuming an iterator is no array operation.
+    """Not available: consuming an iterator is no array operation. `jnp.asarray(np.fromiter(...))` does it.
 
-    Raises NotImplementedError; `jnp.asarray(np.fromiter(...))` does it.
+    Args:
+      *args, **kwargs: what `np.fromiter` takes.
+
+    Returns:
+      nothing: it always raises.
+
+    Raises:
+      NotImplementedError: always.
     """
     raise NotImplementedError("jnp.fromiter() is not implemented because it may be non-pure and thus unsafe for use "
                               "with JIT and other JAX transformations. Consider using jnp.asarray(np.fromiter(...)) "
@@ -275,19 +328,50 @@ def fromiter(*args: Object, **kwargs: Object) -> Array:
 
 
 def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: str) -> Array:
-    """A 1-d array of the numbers written in a string, separated by `sep`."""
+    """A vector of the numbers that are written in a string.
+
+    Args:
+      string: the text.
+      dtype: how the numbers are read; those of 64 bits become such of 32 unless x64 is enabled.
+      count: how many; -1 for all.
+      sep: what stands between them; spaces around it are left out.
+
+    Returns:
+      a vector.
+    """
     return asarray(np.fromstring(string, dtype=dtype, count=count, sep=sep))
 
 
 def from_dlpack(x: SupportsDLPack, /, *, device: DeviceLike | None = None, copy: bool | None = None) -> Array:
-    """An array from any object that speaks the DLPack protocol."""
+    """An array from an object that speaks the DLPack protocol, such as another library's.
+
+    Args:
+      x: an object with `__dlpack__` and `__dlpack_device__`.
+      device: where the result lives.
+      copy: True copies, False fails where sharing the memory is not possible, None copies only then.
+
+    Returns:
+      an array of the shape and dtype of `x`. Where memory is shared, changes of it show.
+
+    Raises:
+      TypeError: for an object without the protocol.
+      ValueError: for `copy=False` where a copy is needed.
+    """
     from styrax.core.arrays import dlpack
 
     return dlpack.from_dlpack(x, device=device, copy=copy)
 
 
 def load(file: File, *args: Object, **kwargs: Object) -> Array:
-    """An array (or an archive of arrays) read from a file that `save` or NumPy wrote."""
+    """An array, or an archive of arrays, read from a file that `save` or NumPy wrote.
+
+    Args:
+      file: a path or an open file.
+      *args, **kwargs: what `np.load` takes besides.
+
+    Returns:
+      an array (raw elements of two bytes are taken as bfloat16), or NumPy's mapping from names for an archive.
+    """
     out = np.load(file, *args, **kwargs)
     if isinstance(out, np.ndarray):
         # bfloat16 and its kin are written as raw bytes.
@@ -299,8 +383,20 @@ def load(file: File, *args: Object, **kwargs: Object) -> Array:
 def astype(x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, device: DeviceLike | None = None) -> Array:
     """`x` with its elements converted to `dtype`.
 
-    Floats are cut towards zero into integers, complex numbers lose their imaginary part (with a
-    warning), and anything nonzero is True.
+    Floats are cut towards zero into integers: NaN gives 0, and what is out of range the nearest bound. Complex numbers
+    lose their imaginary part (with a warning), integers the bits that do not fit. Anything but 0 is True.
+
+    Args:
+      x: an array or number.
+      dtype: the new dtype; None for the default float.
+      copy: whether the result is a copy where the dtype is the same.
+      device: where the result lives: a device or a sharding.
+
+    Returns:
+      an array of the shape of `x`.
+
+    Raises:
+      TypeError: for what is no array or number.
 
     Example:
       >>> import styrax.numpy as jnp

@@ -11,10 +11,10 @@ from styrax.core.programs.named import named
 from styrax.core.types.typing import ArrayLike, DTypeLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
+from .arrangements import flip
 from .complex_parts import conj
 from .conversion import asarray
-from .promotion import arrays, promote_dtypes_inexact, user_dtype
-from .shaping import flip
+from .promotion import arrays, promote_dtypes, promote_dtypes_inexact, user_dtype
 
 
 @partial(jit, static_argnames=("mode", "op", "precision", "preferred_element_type"))
@@ -22,7 +22,7 @@ def _conv(x: Any, y: Any, mode: str, op: str, precision: Any, preferred_element_
     if x.ndim != 1 or y.ndim != 1:
         raise ValueError(f"{op}() only support 1-dimensional inputs.")
     preferred = None if preferred_element_type is None else user_dtype(preferred_element_type, op)
-    x, y = promote_dtypes_inexact(x, y)
+    x, y = (promote_dtypes_inexact if preferred is None else promote_dtypes)(x, y)
     if x.shape[0] == 0 or y.shape[0] == 0:
         raise ValueError(f"{op}: inputs cannot be empty, got shapes {x.shape} and {y.shape}.")
     turned = False
@@ -68,10 +68,20 @@ def _function(op: str, doc: str, default: str) -> Convolution:
     return jit(named(function, op, doc), static_argnames=("mode", "precision", "preferred_element_type"))
 
 
-_DOC = """The {} of two vectors.
+_DOC = """The {} of two vectors: element k is the sum over i of {}.
 
-    `mode` is "full" (wherever they overlap), "same" (as long as the longer one) or "valid" (where they
-    overlap wholly). Raises ValueError for empty arrays, other ranks and other modes.
+    Args:
+      a, v: vectors, not empty; integers are taken as floats unless there is a `preferred_element_type`.
+      mode: "full" (all k where they overlap), "same" (as many of them, in the middle, as the longer one has
+        elements) or "valid" (those where they overlap wholly).
+      precision: as for `lax.conv_general_dilated`.
+      preferred_element_type: dtype to add up in and to return.
+
+    Returns:
+      a vector of m + n - 1, max(m, n) or max(m, n) - min(m, n) + 1 elements by the mode, for m and n ones.
+
+    Raises:
+      ValueError: for empty arrays, other ranks and other modes.
     """
-convolve = _function("convolve", _DOC.format("convolution"), "full")
-correlate = _function("correlate", _DOC.format("correlation, the second one conjugated,"), "valid")
+convolve = _function("convolve", _DOC.format("convolution", "a[i] · v[k - i]"), "full")
+correlate = _function("correlate", _DOC.format("correlation", "a[i + k] · conj(v[i])"), "valid")

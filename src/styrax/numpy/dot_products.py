@@ -16,7 +16,7 @@ from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
-from .conversion import asarray
+from .conversion import asarray, place
 from .promotion import (
     arrays,
     axis_index,
@@ -42,7 +42,7 @@ def output_type(preferred: Any, *args: Any, name: str) -> tuple[Any, bool]:
 def _general(a: Any, b: Any, numbers: Any, precision: Any, kind: tuple[Any, bool], out_sharding: Any = None) -> Any:
     out = lax.dot_general(a, b, dimension_numbers=numbers, precision=precision, preferred_element_type=kind[0],
                           **({} if out_sharding is None else {"out_sharding": out_sharding}))
-    return convert(out, *kind)
+    return place(convert(out, *kind), out_sharding)
 
 
 @api_boundary
@@ -50,8 +50,19 @@ def dot(a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None,
         preferred_element_type: DTypeLike | None = None, out_sharding: ShardingLike | None = None) -> Array:
     """The sum of products over the last axis of `a` and the last but one of `b` (the only one of a vector).
 
-    A scalar multiplies. Batch axes are not matched: the result has those of `a` followed by those of
-    `b`. Raises TypeError for sizes that differ.
+    A scalar multiplies. Other axes are not matched: those of `a` come first, then those of `b`.
+
+    Args:
+      a, b: arrays or numbers; sizes of the axes that are summed over agree.
+      precision: as for `lax.dot_general`.
+      preferred_element_type: dtype to add up in and to return; by default the one that both promote to.
+      out_sharding: the sharding of the result.
+
+    Returns:
+      an array of shape [*a.shape[:-1], *b.shape[:-2], *b.shape[-1:]], for a vector `b` a.shape[:-1].
+
+    Raises:
+      TypeError: for sizes that differ.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -73,8 +84,20 @@ def matmul(a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None,
            preferred_element_type: DTypeLike | None = None, out_sharding: ShardingLike | None = None) -> Array:
     """The matrix product of the last two axes; leading axes are matched with broadcasting.
 
-    A vector is a row on the left and a column on the right, and its axis is not in the result. Raises
-    ValueError for scalars, TypeError or ValueError for sizes that do not match.
+    A vector is a row on the left and a column on the right, and its axis is not in the result.
+
+    Args:
+      a, b: arrays of rank 1 or more, shapes [..., m, n] and [..., n, k].
+      precision: as for `lax.dot_general`.
+      preferred_element_type: dtype to add up in and to return; by default the one that both promote to.
+      out_sharding: the sharding of the result.
+
+    Returns:
+      an array of shape [..., m, k]; zeros where n is 0.
+
+    Raises:
+      ValueError: for scalars, and for leading axes that do not broadcast.
+      TypeError: for sizes n that differ.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -162,27 +185,51 @@ def _batched_product(a: Any, b: Any, a_vector: bool, b_vector: bool, precision: 
         out = lax.transpose(out, tuple(permutation))
     ones = tuple(i for i, side in enumerate(order) if side == "1")
     out = lax.expand_dims(out, ones) if ones else out
-    return convert(out, *kind)
+    return place(convert(out, *kind), out_sharding)
 
 
 @jit
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The products of matrices with vectors; leading axes are matched with broadcasting."""
+    """The products of matrices with vectors; leading axes are matched with broadcasting.
+
+    Args:
+      x1: matrices, shape [..., m, n].
+      x2: vectors, shape [..., n].
+
+    Returns:
+      an array of shape [..., m], of the dtype that both promote to.
+
+    Raises:
+      ValueError: for lower ranks, and for leading axes that do not broadcast.
+      TypeError: for sizes n that differ.
+    """
     x1, x2 = arrays("matvec", x1, x2)
-    if len(shape_of(x1)) < 2 or len(shape_of(x2)) < 1:
-        raise ValueError(f"matvec requires a matrix and a vector, got shapes {shape_of(x1)} and {shape_of(x2)}")
+    if len(shape_of(x1)) < 2 or len(shape_of(x2)) < 1 or shape_of(x1)[-1] != shape_of(x2)[-1]:
+        raise ValueError(f"matvec requires matrices [m, n] and vectors [n], got {shape_of(x1)} and {shape_of(x2)}")
     kind = result_typed(x1, x2)
     return _batched_product(x1, x2, False, True, None, kind, "matvec")
 
 
 @jit
 def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """The products of vectors (conjugated) with matrices; leading axes are matched with broadcasting."""
+    """The products of vectors, conjugated, with matrices; leading axes are matched with broadcasting.
+
+    Args:
+      x1: vectors, shape [..., n].
+      x2: matrices, shape [..., n, m].
+
+    Returns:
+      an array of shape [..., m], of the dtype that both promote to.
+
+    Raises:
+      ValueError: for lower ranks, and for leading axes that do not broadcast.
+      TypeError: for sizes n that differ.
+    """
     from .complex_parts import conj
 
     x1, x2 = arrays("vecmat", x1, x2)
-    if len(shape_of(x1)) < 1 or len(shape_of(x2)) < 2:
-        raise ValueError(f"vecmat requires a vector and a matrix, got shapes {shape_of(x1)} and {shape_of(x2)}")
+    if len(shape_of(x1)) < 1 or len(shape_of(x2)) < 2 or shape_of(x1)[-1] != shape_of(x2)[-2]:
+        raise ValueError(f"vecmat requires vectors [n] and matrices [n, m], got {shape_of(x1)} and {shape_of(x2)}")
     kind = result_typed(x1, x2)
     return _batched_product(conj(x1), x2, True, False, None, kind, "vecmat")
 
@@ -191,6 +238,17 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 def vdot(a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None,
          preferred_element_type: DTypeLike | None = None) -> Array:
     """The sum of products of all elements, those of `a` conjugated.
+
+    Args:
+      a, b: arrays with equally many elements, taken as vectors in row order.
+      precision: as for `lax.dot_general`.
+      preferred_element_type: dtype to add up in and to return; by default the one that both promote to.
+
+    Returns:
+      an array of shape ().
+
+    Raises:
+      TypeError: for sizes that differ.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -210,7 +268,17 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: lax.Pr
            preferred_element_type: DTypeLike | None = None) -> Array:
     """The sums of products along an axis, elements of `x1` conjugated; other axes are broadcast.
 
-    Raises ValueError for sizes along the axis that differ.
+    Args:
+      x1, x2: arrays of rank 1 or more with one size along `axis`.
+      axis: the axis of each that is summed over.
+      precision: as for `lax.dot_general`.
+      preferred_element_type: dtype to add up in and to return; by default the one that both promote to.
+
+    Returns:
+      an array of the shape that the other axes broadcast to.
+
+    Raises:
+      ValueError: for sizes along the axis that differ, for scalars, and for other axes that do not broadcast.
     """
     from .complex_parts import conj
 
@@ -228,9 +296,21 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: lax.Pr
 def tensordot(a: ArrayLike, b: ArrayLike, axes: int | Sequence[int] | Sequence[Sequence[int]] = 2, *,
               precision: lax.PrecisionLike = None, preferred_element_type: DTypeLike | None = None,
               out_sharding: ShardingLike | None = None) -> Array:
-    """The sum of products over several axes: the last `axes` of `a` with the first of `b`, or two lists of axes.
+    """The sum of products over several axes: the last ones of `a` with the first of `b`, or such as are given.
 
-    Raises TypeError for axes of other forms, and for sizes that differ.
+    Args:
+      a, b: arrays.
+      axes: how many axes, one axis of each, or as many axes of `a` as of `b`, in the order in which they meet.
+      precision: as for `lax.dot_general`.
+      preferred_element_type: dtype to add up in and to return; by default the one that both promote to.
+      out_sharding: the sharding of the result.
+
+    Returns:
+      an array with the other axes of `a`, then those of `b`.
+
+    Raises:
+      TypeError: for axes of other forms, and for sizes that differ.
+      ValueError: for an axis out of range.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -267,6 +347,17 @@ def inner(a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None,
           preferred_element_type: DTypeLike | None = None) -> Array:
     """The sum of products over the last axes of both arguments; a scalar multiplies.
 
+    Args:
+      a, b: arrays or numbers; their last axes have one size.
+      precision: as for `lax.dot_general`.
+      preferred_element_type: dtype to add up in and to return; by default the one that both promote to.
+
+    Returns:
+      an array of shape [*a.shape[:-1], *b.shape[:-1]].
+
+    Raises:
+      TypeError: for sizes that differ.
+
     Example:
       >>> import styrax.numpy as jnp
       >>> jnp.inner(jnp.array([1, 2]), jnp.array([[3, 4], [5, 6]]))
@@ -284,7 +375,17 @@ def inner(a: ArrayLike, b: ArrayLike, *, precision: lax.PrecisionLike = None,
 
 @api_boundary
 def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
-    """All products of an element of `a` with one of `b`, both taken as vectors, as a matrix.
+    """All products of an element of `a` with one of `b`, both taken as vectors in row order.
+
+    Args:
+      a, b: arrays with m and n elements.
+      out: has to be None.
+
+    Returns:
+      an array of shape [m, n], of the dtype that both promote to.
+
+    Raises:
+      NotImplementedError: for an `out`.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -303,6 +404,12 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
 @jit
 def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """The Kronecker product: copies of `b`, each multiplied by an element of `a`.
+
+    Args:
+      a, b: arrays or numbers; the one of lower rank gets leading dimensions of size 1.
+
+    Returns:
+      an array whose sizes are the products of those of both, of the dtype that both promote to.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -350,8 +457,18 @@ def cross(a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: i
           axis: int | None = None) -> Array:
     """The cross product of vectors of 3 components, or of 2: then the third component alone.
 
-    `axisa`, `axisb` and `axisc` say which axis holds the components in the arguments and the result,
-    `axis` all three. Raises ValueError for other numbers of components.
+    A vector of 2 components beside one of 3 has 0 as the third.
+
+    Args:
+      a, b: arrays whose other axes broadcast.
+      axisa, axisb, axisc: which axis holds the components in `a`, `b` and the result.
+      axis: is instead of all three, unless None.
+
+    Returns:
+      an array of the dtype that both promote to; without the axis of components where both have 2.
+
+    Raises:
+      ValueError: for other numbers of components.
 
     Example:
       >>> import styrax.numpy as jnp

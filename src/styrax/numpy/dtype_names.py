@@ -115,7 +115,18 @@ complex_ = complex128
 
 
 def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> builtins.bool:
-    """Whether a dtype belongs to a dtype or to an abstract class of them, such as `floating`."""
+    """Whether a dtype belongs to a dtype or to an abstract class of them, such as `floating`.
+
+    Args:
+      arg1: a dtype.
+      arg2: a dtype or a class: `generic`, `number`, `integer`, `inexact`, … or an extended one.
+
+    Returns:
+      a bool of Python. Narrow types such as bfloat16 and int4 belong to `floating` and `signedinteger`.
+
+    Raises:
+      TypeError: for what is no dtype.
+    """
     try:
         return dtypes.issubdtype(arg1, arg2)  # type: ignore[arg-type]
     except Exception as error:
@@ -124,9 +135,19 @@ def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> builtins.bool:
 
 
 def isdtype(dtype: DTypeLike, kind: str | DTypeLike | tuple[str | DTypeLike, ...]) -> builtins.bool:
-    """Whether a dtype is of a kind: a dtype, "bool", "integral", "real floating", …, or a tuple of kinds.
+    """Whether a dtype is of a kind.
 
-    Raises TypeError or ValueError for what is no kind.
+    Args:
+      dtype: a dtype.
+      kind: a dtype, "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating",
+        "numeric", or a tuple of kinds.
+
+    Returns:
+      a bool of Python.
+
+    Raises:
+      TypeError: for what is no kind.
+      ValueError: for another word.
     """
     return dtypes.isdtype(dtype, kind)
 
@@ -134,6 +155,15 @@ def isdtype(dtype: DTypeLike, kind: str | DTypeLike | tuple[str | DTypeLike, ...
 @api_boundary
 def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
     """The dtype that operations on arrays of two dtypes give.
+
+    Args:
+      a, b: dtypes; the Python types `int`, `float` and `complex` are weak and yield to the other's width.
+
+    Returns:
+      a dtype.
+
+    Raises:
+      TypePromotionError: where there is none, as for narrow floats beside each other.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -144,9 +174,17 @@ def promote_types(a: DTypeLike, b: DTypeLike) -> DType:
 
 
 def result_type(*args: ArrayLike | DTypeLike) -> DType:
-    """The dtype that an operation on the arguments (arrays, numbers, dtypes) gives.
+    """The dtype that an operation on the arguments gives.
 
-    Raises ValueError without arguments.
+    Args:
+      *args: arrays, numbers and dtypes; Python's numbers are weak and yield to the width of others.
+
+    Returns:
+      a dtype, not of 64 bits unless x64 is enabled.
+
+    Raises:
+      ValueError: without arguments.
+      TypePromotionError: where there is none.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -161,19 +199,46 @@ def result_type(*args: ArrayLike | DTypeLike) -> DType:
 
 
 def can_cast(from_: DTypeLike | ArrayLike, to: DTypeLike, casting: str = "safe") -> builtins.bool:
-    """Whether NumPy can convert between two dtypes under a casting rule."""
+    """Whether NumPy can convert between two dtypes under a casting rule.
+
+    Args:
+      from_: a dtype, or an array, whose dtype it is; no number of Python.
+      to: a dtype.
+      casting: "no", "equiv", "safe", "same_kind" or "unsafe".
+
+    Returns:
+      a bool of Python.
+
+    Raises:
+      TypeError: for numbers, and for what is no dtype.
+      ValueError: for other rules.
+    """
     return np.can_cast(getattr(from_, "dtype", from_), getattr(to, "dtype", to), casting)  # type: ignore[arg-type]
 
 
 def isscalar(element: Object) -> builtins.bool:
-    """Whether `element` is a number or an array of rank 0."""
+    """Whether `element` is a number or an array of rank 0.
+
+    Args:
+      element: any object; for those that are no arrays NumPy decides, which takes strings as scalars, too.
+
+    Returns:
+      a bool of Python.
+    """
     if is_array(element) or hasattr(element, "__jax_array__"):
         return shape_of(element) == ()
-    return np.isscalar(element)
+    return np.isscalar(element) or isinstance(element, np.ndarray) and element.ndim == 0
 
 
 def iterable(y: Object) -> builtins.bool:
-    """Whether `iter(y)` succeeds."""
+    """Whether `iter(y)` succeeds.
+
+    Args:
+      y: any object.
+
+    Returns:
+      a bool of Python.
+    """
     return np.iterable(y)
 
 
@@ -188,11 +253,31 @@ savez = np.savez
 
 def array_repr(arr: ArrayLike, max_line_width: int | None = None, precision: int | None = None,
                suppress_small: builtins.bool | None = None) -> str:
-    """The text of an array that shows its dtype."""
+    """The text of an array that shows its dtype.
+
+    Args:
+      arr: an array.
+      max_line_width: characters of a line; this and the others are as set by `set_printoptions` where they are None.
+      precision: digits after the point of floats.
+      suppress_small: whether numbers that these digits do not show are written as 0.
+
+    Returns:
+      a string.
+    """
     return np.array_repr(arr, max_line_width, precision, suppress_small)  # type: ignore[arg-type]
 
 
 def array_str(a: ArrayLike, max_line_width: int | None = None, precision: int | None = None,
               suppress_small: builtins.bool | None = None) -> str:
-    """The elements of an array as text."""
+    """The elements of an array as text.
+
+    Args:
+      a: an array.
+      max_line_width: characters of a line; this and the others are as set by `set_printoptions` where they are None.
+      precision: digits after the point of floats.
+      suppress_small: whether numbers that these digits do not show are written as 0.
+
+    Returns:
+      a string.
+    """
     return np.array_str(a, max_line_width, precision, suppress_small)  # type: ignore[arg-type]

@@ -17,12 +17,13 @@ from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, Axis, Function, Object
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
+from .arrangements import flip
 from .broadcasting import choose_elements, spread
 from .concatenation import concatenate
 from .conversion import asarray
 from .indexing import gather_elements, wrap_negative
 from .promotion import axis_index, check_arraylike, convert, default_int, is_array, shape_of, unwrap
-from .shaping import flip, moveaxis, operand, ravel
+from .shaping import moveaxis, operand, ravel
 from .updates import scatter
 
 _UINT8 = np.dtype(np.uint8)
@@ -56,14 +57,22 @@ def pad(array: ArrayLike, pad_width: Array | PadWidth, mode: str | Function = "c
     """`array` with elements put around it.
 
     Args:
+      array: an array or number; a scalar is returned as it is.
       pad_width: how many: one number, a pair (before, after), one pair per axis, or a dict from axes.
       mode: what they are: "constant" (`constant_values`, 0 by default), "edge", "empty" (zeros here),
         "linear_ramp" (to `end_values`), "maximum", "mean", "median" and "minimum" (of the first or last
-        `stat_length` elements), "reflect" and "symmetric" (with or without repeating the edge;
+        `stat_length` elements), "reflect" and "symmetric" (without or with repeating the edge;
         `reflect_type` "odd" mirrors values, too), "wrap", or a function as NumPy's.
+      **kwargs: the options that a mode has; any for a function.
 
-    Raises NotImplementedError or ValueError for unknown modes and options, ValueError for widths that
-    are negative or of another form.
+    Returns:
+      an array of the dtype of `array`.
+
+    Raises:
+      NotImplementedError: for unknown modes.
+      ValueError: for unknown options, for widths that are negative or of another form, and for empty axes to be
+        extended from their elements.
+      TypeError: for widths that are no integers.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -209,7 +218,7 @@ def _ends(a: Any, i: int) -> tuple[Any, Any]:
 
 
 def _repeated(x: Any, i: int, times: int) -> Any:
-    from .shaping import repeat
+    from .arrangements import repeat
 
     return repeat(x, times, axis=i)
 
@@ -226,7 +235,7 @@ def _pad_edge(a: Any, widths: tuple) -> Any:
 
 
 def _pad_ramp(a: Any, widths: tuple, end_values: Any) -> Any:
-    from .creation import linspace
+    from .ranges import linspace
 
     pairs = spread(asarray(end_values), (a.ndim, 2))
     for i, (lo, hi) in enumerate(widths):
@@ -241,11 +250,11 @@ def _pad_ramp(a: Any, widths: tuple, end_values: Any) -> Any:
 
 
 def _pad_statistic(a: Any, widths: tuple, stat_length: Any, mode: str) -> Any:
-    from . import reductions
+    from . import moments, reductions
     from .statistics import median
 
     functions: dict[str, Any] = {
-        "maximum": reductions.max, "minimum": reductions.min, "mean": reductions.mean, "median": median}
+        "maximum": reductions.max, "minimum": reductions.min, "mean": moments.mean, "median": median}
     function = functions[mode]
     for i, (lo, hi) in enumerate(widths):
         size = a.shape[i]
@@ -277,8 +286,20 @@ def delete(arr: ArrayLike, obj: ArrayLike | slice, axis: int | None = None, *,
            assume_unique_indices: bool = False) -> Array:
     """A copy of `arr` without the elements (or slices along `axis`) at `obj`.
 
-    `obj` is an int, a slice, integers or booleans, concrete unless `assume_unique_indices` says that
-    traced integers do not repeat. Indices out of bounds are ignored under that promise only.
+    Args:
+      arr: an array.
+      obj: an int, a slice, integers or booleans; concrete but for `assume_unique_indices`.
+      axis: the axis; None for the elements as a vector in row order.
+      assume_unique_indices: promises that integers in an array, which may be traced then, do not repeat and are not out
+        of bounds; the result is shorter by as many slices as there are.
+
+    Returns:
+      an array of the dtype of `arr`.
+
+    Raises:
+      ValueError: for floats, for booleans that do not fit the axis, for an int out of range, and for a promise about
+        booleans.
+      IndexError: for integers out of range.
     """
     arr = operand("delete", arr)
     if not isinstance(obj, slice):
@@ -290,7 +311,7 @@ def delete(arr: ArrayLike, obj: ArrayLike | slice, axis: int | None = None, *,
     if isinstance(obj, slice):
         start, stop, step = obj.indices(size)
         obj = np.arange(start, stop, step)
-    if not is_array(obj) and np.ndim(obj) == 0 and not isinstance(obj, (bool, np.bool_)):
+    if not is_array(obj) and np.ndim(obj) == 0 and np.asarray(obj).dtype.kind in "iu":
         i = concrete_or_error(operator.index, obj, "'obj' argument of jnp.delete()")
         i = axis_index(i, size)
         before = gather_elements(arr, (*[slice(None)] * axis, slice(None, i)))
@@ -315,13 +336,28 @@ def delete(arr: ArrayLike, obj: ArrayLike | slice, axis: int | None = None, *,
                              "matching specified axis.")
         keep_mask = ~values
     else:
+        if not dtypes.issubdtype(values.dtype, np.integer):
+            raise ValueError(f"np.delete(arr, obj): got obj.dtype={values.dtype}; must be integer or bool.")
         keep_mask = np.ones(size, bool)
-        keep_mask[values.ravel().astype(int) if values.size else []] = False
+        keep_mask[values.ravel()] = False
     return gather_elements(arr, (*[slice(None)] * axis, keep_mask))
 
 
 def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int | None = None) -> Array:
-    """A copy of `arr` with `values` inserted before the indices `obj` along `axis` (None: as vectors)."""
+    """A copy of `arr` with `values` inserted before the indices `obj`.
+
+    Args:
+      arr: an array.
+      obj: an int, a slice or a vector of integers, all of which count in `arr`; those out of bounds mean its ends.
+      values: what to insert, converted to the dtype of `arr`; broadcasts to the slices.
+      axis: the axis; None for the elements as a vector in row order.
+
+    Returns:
+      an array of the dtype of `arr`, longer along `axis`.
+
+    Raises:
+      ValueError: for indices of rank 2 or more or of another dtype, and for values that do not broadcast.
+    """
     from .clipping import clip
     from .creation import zeros_like
     from .sorting import argsort
@@ -377,9 +413,18 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int 
 
 
 def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
-    """`filt` without the zeros at its front ("f") and back ("b"), along one axis, several, or all.
+    """`filt` without the zeros at its ends.
 
-    Raises ConcretizationTypeError for traced arguments.
+    Args:
+      filt: an array, concrete, as the shape of the result depends on it.
+      trim: which ends: "f" the front, "b" the back, "fb" both.
+      axis: an int, or several; None for all. A slice goes where all of it is 0.
+
+    Returns:
+      an array of the dtype of `filt`; empty where all is 0.
+
+    Raises:
+      ConcretizationTypeError: for a traced `filt`.
     """
     a = operand("trim_zeros", filt)
     values = concrete_or_error(np.asarray, a, "Error arose in the `filt` argument of trim_zeros()")
@@ -399,10 +444,19 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
 
 # -- bits ----------------------------------------------------------------------------------------------
 def _packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
-    """Eight truth values along `axis` (None: of all, in row order) packed into each uint8, zeros at the end.
+    """Eight truth values packed into each uint8, zeros at the end.
 
-    `bitorder` "big" puts the first into the highest bit, "little" into the lowest. Raises TypeError for
-    floats, ValueError for other orders.
+    Args:
+      a: integers or booleans; what is not 0 is a 1.
+      axis: the axis; None for all elements in row order.
+      bitorder: "big" puts the first into the highest bit, "little" into the lowest.
+
+    Returns:
+      an array of dtype uint8, ceil(n / 8) long along `axis`.
+
+    Raises:
+      TypeError: for floats.
+      ValueError: for other orders.
     """
     a = operand("packbits", a)
     if not (a.dtype == np.bool_ or dtypes.issubdtype(a.dtype, np.integer)):
@@ -429,9 +483,21 @@ def _packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> A
 
 
 def _unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Array:
-    """The bits of uint8 elements along `axis` (None: of all) as zeros and ones; `count` of them, or all but `-count`.
+    """The bits of uint8 elements as zeros and ones.
 
-    Raises TypeError for other dtypes, ValueError for other orders.
+    Args:
+      a: an array of dtype uint8.
+      axis: the axis; None for all elements in row order.
+      count: how many bits to return: zeros are added beyond the end, a negative number leaves out the last ones; None
+        for all.
+      bitorder: "big" takes the highest bit first, "little" the lowest.
+
+    Returns:
+      an array of dtype uint8, by default eight times as long along `axis`.
+
+    Raises:
+      TypeError: for other dtypes.
+      ValueError: for other orders.
     """
     a = operand("unpackbits", a)
     if a.dtype != _UINT8:

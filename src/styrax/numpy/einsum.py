@@ -13,7 +13,7 @@ from styrax.core.arrays.array import Array
 from styrax.core.tracing.source import api_boundary
 from styrax.core.types.typing import ArrayLike, DTypeLike, Object, ShardingLike
 
-from .conversion import asarray
+from .conversion import asarray, place
 from .dot_products import output_type
 from .promotion import arrays, convert, shape_of
 
@@ -28,14 +28,26 @@ def einsum(subscripts: str | ArrayLike, /, *operands: ArrayLike | Sequence[Objec
     """The sum of products that `subscripts` describes, such as "ij,jk->ik".
 
     Every argument has a letter per axis; "..." stands for leading axes that are broadcast. Letters that
-    the result lacks are summed over. Instead of the text, lists of ints may follow the operands.
+    the result lacks are summed over; a letter that an argument repeats takes its diagonal. Without "->" the result has
+    the letters that occur once, in alphabetical order.
 
     Args:
+      subscripts: the text; or the first operand, and then lists of ints follow the operands, the last one for the
+        result.
+      *operands: arrays or numbers. Axes of one letter have one size, or size 1.
+      out: has to be None.
       optimize: how the order of the products is found: True or "auto", False (left to right), the name of
         an opt_einsum strategy, or a path from `einsum_path`.
-      precision, preferred_element_type: as for `lax.dot_general`.
+      precision: as for `lax.dot_general`.
+      preferred_element_type: dtype to add up in and to return; by default the one that all promote to.
+      out_sharding: the sharding of the result.
 
-    Raises ValueError for subscripts that do not fit the operands.
+    Returns:
+      an array with an axis for each letter of the result.
+
+    Raises:
+      ValueError: for subscripts that do not fit the operands, and for sizes that differ.
+      NotImplementedError: for an `out`, and for a path that takes three or more operands at once.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -50,15 +62,24 @@ def einsum(subscripts: str | ArrayLike, /, *operands: ArrayLike | Sequence[Objec
     kind = output_type(preferred_element_type, *factors, name="einsum")
     result = _run([f if hasattr(f, "shape") else asarray(f) for f in factors], steps, precision, kind[0],
                   _dot_general or lax.dot_general)
-    return asarray(convert(result, *kind))
+    return place(asarray(convert(result, *kind)), out_sharding)
 
 
 @api_boundary
 def einsum_path(subscripts: str | ArrayLike, /, *operands: ArrayLike | Sequence[Object],
                 optimize: bool | str | list[tuple[int, ...]] = "auto") -> tuple[list[tuple[int, ...]], Object]:
-    """The order of products that `einsum` takes, and a report on it.
+    """The order of products that `einsum` takes.
 
-    Raises ValueError for subscripts that do not fit the operands.
+    Args:
+      subscripts, *operands: as for `einsum`; only shapes count.
+      optimize: how the order is found, as for `einsum`.
+
+    Returns:
+      the path, a list of tuples: the positions of the operands that each product takes from what is left; and a report
+      on its costs, to be printed.
+
+    Raises:
+      ValueError: for subscripts that do not fit the operands.
     """
     import opt_einsum
 

@@ -19,12 +19,13 @@ from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, Axis, DeviceLike, DTypeLike, Shape
 from styrax.transforms.jit import fused
 
+from .arrangements import roll
 from .binary import divide, multiply
 from .complex_parts import conj
 from .conversion import asarray, place
 from .indexing import gather_elements
 from .promotion import arrays, axis_index, check_arraylike, convert, default_float, to_complex, to_inexact, user_dtype
-from .shaping import moveaxis, roll
+from .shaping import moveaxis
 
 AT_ONCE = 3  # axes that the primitive transforms
 FFT, IFFT, RFFT, IRFFT = lax.FftType.FFT, lax.FftType.IFFT, lax.FftType.RFFT, lax.FftType.IRFFT
@@ -139,11 +140,25 @@ def _one_axis(name: str, kind: lax.FftType, a: Any, n: int | None, axis: int | N
                       norm)
 
 
-_DOC_1 = """The {} of `a` along an axis.
+_DOC_1 = """The {} along an axis: {}
 
-    `n` is the length{}: `a` is cut off or filled up with zeros. `norm` says which transforms are scaled:
-    "backward" (inverse ones, by 1/n), "ortho" (both, by 1/sqrt(n)) or "forward". Raises ValueError for
-    other values and for axes out of range."""
+    Args:
+      a: an array; integers are taken as floats.
+      n: the length {}.
+      axis: the axis.
+      norm: which transforms are scaled: "backward" or None (inverse ones, by 1/n), "ortho" (both, by 1/sqrt(n)) or
+        "forward" (the others, by 1/n).
+
+    Returns:
+      {}.
+
+    Raises:
+      ValueError: for other norms, for several axes, for an axis out of range, for `n` below 1{}.
+    """
+_CUT = "of what is transformed: `a` is cut off or filled up with zeros; all of it by default"
+_CUT_HALF = ("of the result, 2 (m - 1) by default for m elements; `a` is cut off or filled up with zeros to\n"
+             "        n // 2 + 1 elements")
+_COMPLEX = "complex numbers of the shape of `a`, `n` long along `axis`"
 
 
 class Transform(Protocol):
@@ -152,22 +167,36 @@ class Transform(Protocol):
     def __call__(self, a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array: ...
 
 
-def _make_one(name: str, kind: Any, text: str, length: str = "") -> Transform:
+def _make_one(name: str, kind: Any, text: str, formula: str, gives: str = _COMPLEX, length: str = _CUT,
+              refused: str = "") -> Transform:
     def function(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
         return _one_axis(name, kind, a, n, axis, norm)
 
-    return named(function, name, _DOC_1.format(text, length))
+    return named(function, name, _DOC_1.format(text, formula, length, gives, refused))
 
 
-fft = _make_one("fft", FFT, "discrete Fourier transform")
-ifft = _make_one("ifft", IFFT, "inverse discrete Fourier transform")
-rfft = _make_one("rfft", RFFT, "first half of the discrete Fourier transform of real data")
-irfft = _make_one("irfft", IRFFT, "real inverse of `rfft`", " of the result")
+fft = _make_one("fft", FFT, "discrete Fourier transform", "element k is Σ a[m] exp(-2πi m k / n).")
+ifft = _make_one("ifft", IFFT, "inverse discrete Fourier transform", "element m is 1/n Σ a[k] exp(2πi m k / n).")
+rfft = _make_one("rfft", RFFT, "discrete Fourier transform of real data", "its first half, which the other mirrors.",
+                 "complex numbers of the shape of `a`, n // 2 + 1 long along `axis`", refused=", for complex `a`")
+irfft = _make_one("irfft", IRFFT, "inverse of `rfft`", "real data from the first half of their transform.",
+                  "floats of the shape of `a`, `n` long along `axis`", _CUT_HALF)
 
-_DOC_N = """The {} of `a` along several axes: `axes`, by default {}.
+_DOC_N = """The {} along several axes.
 
-    `s` are the lengths along them; `norm` is as for `fft`. Raises ValueError for axes that repeat or are out
-    of range."""
+    Args:
+      a: an array; integers are taken as floats.
+      s: the lengths {}, one for each axis, as `n` of `{}`.
+      axes: the axes, {}.
+      norm: as for `fft`, with the product of the lengths for n.
+
+    Returns:
+      {}.
+
+    Raises:
+      ValueError: for other norms, for axes that repeat or are out of range, for lengths that are below 1 or not as many
+        as the axes{}.
+    """
 
 
 class MultiTransform(Protocol):
@@ -190,21 +219,42 @@ def _make_n(name: str, kind: Any, text: str, two: bool) -> MultiTransform:
                      norm: str | None = None) -> Array:
             return _transform(name, kind, a, s, axes, norm)
 
-    return named(function, name, _DOC_N.format(text, "the last two" if two else "all"))
+    half, inverse = kind == RFFT, kind == IRFFT
+    return named(function, name, _DOC_N.format(
+        text, "of the result" if inverse else "of what is transformed", name.rstrip("n2"),
+        "two of them" if two else "all by default, or the last ones for which there are lengths",
+        "floats of the shape that `s` gives" if inverse else
+        f"complex numbers of the shape that `s` gives{', n // 2 + 1 long along the last of `axes`' if half else ''}",
+        ", for complex `a`" if half else ""))
 
 
 fftn = _make_n("fftn", FFT, "discrete Fourier transform", False)
 ifftn = _make_n("ifftn", IFFT, "inverse discrete Fourier transform", False)
-rfftn = _make_n("rfftn", RFFT, "first half of the discrete Fourier transform of real data", False)
+rfftn = _make_n("rfftn", RFFT, "first half, along the last axis, of the discrete Fourier transform of real data", False)
 irfftn = _make_n("irfftn", IRFFT, "real inverse of `rfftn`", False)
 fft2 = _make_n("fft2", FFT, "discrete Fourier transform", True)
 ifft2 = _make_n("ifft2", IFFT, "inverse discrete Fourier transform", True)
-rfft2 = _make_n("rfft2", RFFT, "first half of the discrete Fourier transform of real data", True)
+rfft2 = _make_n("rfft2", RFFT, "first half, along the last axis, of the discrete Fourier transform of real data", True)
 irfft2 = _make_n("irfft2", IRFFT, "real inverse of `rfft2`", True)
 
 
 def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The real transform of data with Hermitian symmetry, given by its first half. Arguments as for `fft`."""
+    """The real transform of data with Hermitian symmetry, a[-k] = conj(a[k]), given by their first half.
+
+    Args:
+      a: an array; integers are taken as floats.
+      n: the length of the result, 2 (m - 1) by default for m elements; `a` is cut off or filled up with zeros to
+        n // 2 + 1 elements.
+      axis: the axis.
+      norm: as for `fft`.
+
+    Returns:
+      floats of the shape of `a`, `n` long along `axis`.
+
+    Raises:
+      ValueError: for other norms, for several axes, and for `n` below 1.
+      IndexError: for an axis out of range, without `n`.
+    """
     _check_axis("hfft", axis)
     a = conj(a)
     _check_norm(norm)
@@ -216,7 +266,20 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
 
 def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The inverse of `hfft`. Arguments as for `fft`."""
+    """The inverse of `hfft`: the first half of the inverse transform of real data.
+
+    Args:
+      a: a real array; integers are taken as floats.
+      n: how many elements are transformed: `a` is cut off or filled up with zeros; all by default.
+      axis: the axis.
+      norm: as for `fft`.
+
+    Returns:
+      complex numbers of the shape of `a`, n // 2 + 1 long along `axis`.
+
+    Raises:
+      ValueError: for complex numbers, other norms, several axes, an axis out of range, and for `n` below 1.
+    """
     _check_axis("ihfft", axis)
     a = asarray(a)
     _check_norm(norm)
@@ -246,18 +309,42 @@ def _frequencies(n: Any, d: Any, dtype: Any, name: str, count: Callable[[int], n
 
 
 def fftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Array:
-    """The frequencies of a transform of `n` samples with spacing `d`: shape [n], of `dtype`, by default floating.
+    """The frequencies of a transform of `n` samples: 0, 1, …, (n - 1) // 2, -(n // 2), …, -1, divided by n · d.
 
-    Raises ValueError where `n` or `d` are several numbers.
+    Args:
+      n: how many samples, static.
+      d: the spacing of the samples: seconds give hertz.
+      dtype: dtype of the result; by default the float dtype in force.
+      device: where the result lives: a device or a sharding.
+
+    Returns:
+      an array of shape [n].
+
+    Raises:
+      ValueError: for lists as `n` or `d`.
+      TypeError: for an `n` that is no integer, and for arrays as `d` but scalars.
+      ConcretizationTypeError: for a traced `n`.
     """
     out = _frequencies(n, d, dtype, "fftfreq", lambda n: (np.arange(max(n, 0)) + n // 2) % max(n, 1) - n // 2, device)
     return out if dtype is None else convert(out, user_dtype(dtype, "fftfreq"))
 
 
 def rfftfreq(n: int, d: ArrayLike = 1.0, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None) -> Array:
-    """The frequencies of an `rfft` of `n` samples with spacing `d`: shape [n // 2 + 1], of `dtype` if that is floating.
+    """The frequencies of an `rfft` of `n` samples: 0, 1, …, n // 2, divided by n · d.
 
-    Raises ValueError where `n` or `d` are several numbers.
+    Args:
+      n: how many samples, static.
+      d: the spacing of the samples: seconds give hertz.
+      dtype: dtype of the result if it is a floating one; by default the float dtype in force.
+      device: where the result lives: a device or a sharding.
+
+    Returns:
+      an array of shape [n // 2 + 1].
+
+    Raises:
+      ValueError: for lists as `n` or `d`.
+      TypeError: for an `n` that is no integer, and for arrays as `d` but scalars.
+      ConcretizationTypeError: for a traced `n`.
     """
     return _frequencies(n, d, dtype, "rfftfreq", lambda n: np.arange(n // 2 + 1), device)
 
@@ -271,11 +358,27 @@ def _shifted(x: Any, axes: Any, name: str, shift: Callable[[int], int]) -> Any:
 
 @api_boundary
 def fftshift(x: ArrayLike, axes: Axis = None) -> Array:
-    """`x` with frequency zero moved to the middle of each axis."""
+    """`x` with frequency zero moved to the middle, index n // 2, of each axis.
+
+    Args:
+      x: an array.
+      axes: an int, or several; None for all.
+
+    Returns:
+      an array of the shape and dtype of `x`.
+    """
     return _shifted(x, axes, "fftshift", lambda n: n // 2)
 
 
 @api_boundary
 def ifftshift(x: ArrayLike, axes: Axis = None) -> Array:
-    """The inverse of `fftshift`."""
+    """The inverse of `fftshift`: the middle, index n // 2, of each axis moved to its front.
+
+    Args:
+      x: an array.
+      axes: an int, or several; None for all.
+
+    Returns:
+      an array of the shape and dtype of `x`.
+    """
     return _shifted(x, axes, "ifftshift", lambda n: -(n // 2))

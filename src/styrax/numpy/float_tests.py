@@ -17,7 +17,14 @@ from .promotion import arrays, convert, dtype_of, literal
 
 
 def isfinite(x: ArrayLike, /) -> Array:
-    """Whether x is neither infinite nor NaN. Elementwise."""
+    """Whether x is neither infinite nor NaN, elementwise.
+
+    Args:
+      x: an array or number; of complex numbers both parts have to be finite.
+
+    Returns:
+      booleans of the shape of `x`; all True for integers.
+    """
     (x,) = arrays("isfinite", x)
     dtype = dtype_of(x)
     if dtypes.issubdtype(dtype, np.floating):
@@ -33,7 +40,14 @@ def _infinite(x: Any) -> Any:
 
 @jit
 def isinf(x: ArrayLike, /) -> Array:
-    """Whether x is infinite. Elementwise."""
+    """Whether x is infinite, elementwise.
+
+    Args:
+      x: an array or number; of complex numbers one part has to be infinite.
+
+    Returns:
+      booleans of the shape of `x`; all False for integers.
+    """
     (x,) = arrays("isinf", x)
     dtype = dtype_of(x)
     if dtypes.issubdtype(dtype, np.floating):
@@ -45,7 +59,14 @@ def isinf(x: ArrayLike, /) -> Array:
 
 
 def isnan(x: ArrayLike, /) -> Array:
-    """Whether x is NaN. Elementwise."""
+    """Whether x is NaN, elementwise.
+
+    Args:
+      x: an array or number; of complex numbers one part has to be NaN.
+
+    Returns:
+      booleans of the shape of `x`; all False for integers.
+    """
     (x,) = arrays("isnan", x)
     return lax.ne(x, x)
 
@@ -71,8 +92,21 @@ def _signed_infinity(name: str, value: float, doc: str) -> InfinityTest:
     return named(function, name, doc)
 
 
-isposinf = _signed_infinity("isposinf", np.inf, "Whether x is +∞. Raises ValueError for complex numbers.")
-isneginf = _signed_infinity("isneginf", -np.inf, "Whether x is -∞. Raises ValueError for complex numbers.")
+_INFINITY_DOC = """Whether x is {}∞, elementwise.
+
+    Args:
+      x: real numbers.
+      out: has to be None.
+
+    Returns:
+      booleans of the shape of `x`; all False for integers.
+
+    Raises:
+      ValueError: for complex numbers.
+      NotImplementedError: for an `out`.
+    """
+isposinf = _signed_infinity("isposinf", np.inf, _INFINITY_DOC.format("+"))
+isneginf = _signed_infinity("isneginf", -np.inf, _INFINITY_DOC.format("-"))
 
 _SIGN_VIEWS: dict[int, np.dtype] = {
     2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64), 1: np.dtype(np.int8)}
@@ -80,7 +114,17 @@ _SIGN_VIEWS: dict[int, np.dtype] = {
 
 @jit
 def signbit(x: ArrayLike, /) -> Array:
-    """Whether the sign bit is set: True for negative numbers and -0.0. Raises ValueError for complex numbers."""
+    """Whether the sign bit is set, elementwise.
+
+    Args:
+      x: real numbers.
+
+    Returns:
+      booleans of the shape of `x`: True for negative numbers, -0.0 and NaN with such a bit.
+
+    Raises:
+      ValueError: for complex numbers.
+    """
     (x,) = arrays("signbit", x)
     dtype = dtype_of(x)
     if dtypes.issubdtype(dtype, np.integer):

@@ -17,19 +17,27 @@ from styrax.core.types.typing import ArrayLike, SupportsShape
 
 from .concatenation import concatenate
 from .conversion import asarray
-from .creation import arange, linspace, ones, tril, triu
+from .creation import ones
+from .patterns import tril, triu
 from .positions import nonzero
-from .promotion import arrays, check_arraylike, default_int, promote_dtypes
+from .promotion import arrays, check_arraylike, convert, default_int, promote_dtypes, shape_of
+from .ranges import arange, linspace
 
 
 def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Array]:
     """The coordinates of a grid: for every vector an array that varies along its own axis.
 
     Args:
+      *xi: vectors; scalars are taken as vectors of size 1.
+      copy: has to be True.
       sparse: whether other axes have size 1.
       indexing: "xy" exchanges the first two axes, "ij" does not.
 
-    Raises ValueError for other values of `indexing`, and for arguments of rank 2 and more.
+    Returns:
+      a list of arrays, one for each vector and of its dtype.
+
+    Raises:
+      ValueError: for other values of `indexing`, for arguments of rank 2 and more, and for `copy=False`.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -59,7 +67,18 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False, indexing: 
 
 
 def ix_(*args: ArrayLike) -> tuple[Array, ...]:
-    """Vectors reshaped so that indexing with them takes all combinations. Raises ValueError for other ranks."""
+    """Vectors reshaped so that indexing with them takes all combinations.
+
+    Args:
+      *args: vectors of integers; empty ones may have any dtype.
+
+    Returns:
+      a tuple of arrays, each with its elements along an axis of its own and size 1 along the others.
+
+    Raises:
+      ValueError: for other ranks.
+      NotImplementedError: for booleans.
+    """
     check_arraylike("ix", *args)
     vectors = [asarray(x) for x in args]
     out = []
@@ -68,13 +87,26 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
             raise ValueError("Arguments to jax.numpy.ix_ must be 1-dimensional, got shape " + str(v.shape))
         if v.dtype == np.bool_:
             raise NotImplementedError("Boolean arguments to jax.numpy.ix_ are not implemented")
+        if not v.size:  # what an empty list is made into
+            v = convert(v, default_int())
         shape = tuple(v.shape[0] if i == k else 1 for k in range(len(vectors)))
         out.append(lax.broadcast_in_dim(v, shape, (i,)) if v.size else lax.reshape(v, shape))
     return tuple(out)
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
-    """The indices of the main diagonal of an n × … × n array. Raises ValueError for negative arguments."""
+    """The indices of the main diagonal of an n × … × n array.
+
+    Args:
+      n: the size of each axis, static.
+      ndim: how many axes, static.
+
+    Returns:
+      a tuple of `ndim` equal vectors of integers, 0 to n - 1.
+
+    Raises:
+      ValueError: for negative arguments.
+    """
     n = concrete_or_error(operator.index, n, "'n' argument of jnp.diag_indices()")
     ndim = concrete_or_error(operator.index, ndim, "'ndim' argument of jnp.diag_indices()")
     if n < 0:
@@ -85,7 +117,17 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
 
 
 def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
-    """The indices of the main diagonal of an array with equal sizes. Raises ValueError for others."""
+    """The indices of the main diagonal of an array with equal sizes.
+
+    Args:
+      arr: an array of rank 2 or more; only its shape counts.
+
+    Returns:
+      a tuple of as many equal vectors of integers as `arr` has dimensions.
+
+    Raises:
+      ValueError: for sizes that differ, and below rank 2.
+    """
     (arr,) = arrays("diag_indices_from", arr)
     shape = arr.shape
     if len(shape) < 2:
@@ -115,30 +157,74 @@ def _triangle(name: str, part: Callable[..., Any], doc: str) -> Triangle:
     return named(function, name, doc)
 
 
-tril_indices = _triangle("tril_indices", tril, "The indices of the lower triangle of an n × m matrix, up to diagonal "
-                                               "k.")
-triu_indices = _triangle("triu_indices", triu, "The indices of the upper triangle of an n × m matrix, from diagonal k.")
+_TRIANGLE_DOC = """The indices of the {} triangle of an n × m matrix, {} diagonal k.
+
+    Args:
+      n, m: the numbers of rows and columns, static; square by default.
+      k: the diagonal, static: above the main one for positive numbers.
+
+    Returns:
+      two vectors of integers: rows and columns, in row order.
+    """
+tril_indices = _triangle("tril_indices", tril, _TRIANGLE_DOC.format("lower", "up to"))
+triu_indices = _triangle("triu_indices", triu, _TRIANGLE_DOC.format("upper", "from"))
+
+
+def _matrix_shape(name: str, arr: ArrayLike | SupportsShape) -> tuple:
+    if not (hasattr(arr, "dtype") and hasattr(arr, "shape")):
+        check_arraylike(name, arr)
+    if len(shape_of(arr)) != 2:
+        raise ValueError("Only 2-D inputs are accepted")
+    return shape_of(arr)
 
 
 def tril_indices_from(arr: ArrayLike | SupportsShape, k: int = 0) -> tuple[Array, Array]:
-    """The indices of the lower triangle of a matrix, up to diagonal k. Raises ValueError for other ranks."""
-    (arr,) = arrays("tril_indices_from", arr)
-    if arr.ndim != 2:
-        raise ValueError("Only 2-D inputs are accepted")
-    return tril_indices(arr.shape[0], k=k, m=arr.shape[1])
+    """The indices of the lower triangle of a matrix, up to diagonal k.
+
+    Args:
+      arr: a matrix, or anything with a dtype and its shape, which alone counts.
+      k: the diagonal: above the main one for positive numbers.
+
+    Returns:
+      two vectors of integers: rows and columns, in row order.
+
+    Raises:
+      ValueError: for other ranks.
+    """
+    n, m = _matrix_shape("tril_indices_from", arr)
+    return tril_indices(n, k=k, m=m)
 
 
 def triu_indices_from(arr: ArrayLike | SupportsShape, k: int = 0) -> tuple[Array, Array]:
-    """The indices of the upper triangle of a matrix, from diagonal k. Raises ValueError for other ranks."""
-    (arr,) = arrays("triu_indices_from", arr)
-    if arr.ndim != 2:
-        raise ValueError("Only 2-D inputs are accepted")
-    return triu_indices(arr.shape[0], k=k, m=arr.shape[1])
+    """The indices of the upper triangle of a matrix, from diagonal k.
+
+    Args:
+      arr: a matrix, or anything with a dtype and its shape, which alone counts.
+      k: the diagonal: above the main one for positive numbers.
+
+    Returns:
+      two vectors of integers: rows and columns, in row order.
+
+    Raises:
+      ValueError: for other ranks.
+    """
+    n, m = _matrix_shape("triu_indices_from", arr)
+    return triu_indices(n, k=k, m=m)
 
 
 def mask_indices(n: int, mask_func: Callable[[Array, int], Array], k: int = 0, *,
                  size: int | None = None) -> tuple[Array, Array]:
-    """The indices where `mask_func(ones((n, n)), k)` is nonzero. `size` as for `nonzero`."""
+    """The indices where `mask_func(ones((n, n)), k)` is not 0.
+
+    Args:
+      n: the number of rows and columns.
+      mask_func: gives a matrix, such as `tril` or `triu`.
+      k: its second argument.
+      size: how many indices to return, needed under `jit`: the first ones, filled up with zeros.
+
+    Returns:
+      two vectors of integers: rows and columns, in row order.
+    """
     i, j = nonzero(mask_func(ones((n, n)), k), size=size)
     return i, j
 

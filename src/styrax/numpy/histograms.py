@@ -20,8 +20,7 @@ from .binary import add, divide, multiply, subtract
 from .broadcasting import choose_elements
 from .calculus import diff
 from .clipping import clip
-from .conversion import asarray
-from .creation import linspace
+from .conversion import asarray, place
 from .indexing import gather_elements
 from .promotion import (
     check_arraylike,
@@ -34,6 +33,7 @@ from .promotion import (
     to_inexact,
     unwrap,
 )
+from .ranges import linspace
 from .reductions import max as max_
 from .reductions import min as min_
 from .reductions import ptp
@@ -45,14 +45,22 @@ from .updates import scatter
 
 def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0, *, length: int | None = None,
              out_sharding: ShardingLike | None = None) -> Array:
-    """How often each integer occurs in the vector `x` (or the sum of its `weights`).
+    """How often each integer occurs in a vector, or the sum of its weights.
 
     Args:
+      x: a vector of integers or booleans.
+      weights: what each element counts, of the shape of `x`.
       minlength: the least length of the result.
       length: its length; needed under `jit`. Larger integers are left out, negative ones count as 0.
+      out_sharding: the sharding of the result.
 
-    Raises TypeError for other dtypes, ValueError for other ranks, ConcretizationTypeError without
-    `length` for a traced `x`.
+    Returns:
+      a vector of max(x) + 1 elements by default: integers, or of the dtype of the weights.
+
+    Raises:
+      TypeError: for other dtypes.
+      ValueError: for other ranks, and for weights of another shape.
+      ConcretizationTypeError: for a traced `x` without `length`.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -69,8 +77,6 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
         raise ValueError("only 1-dimensional input supported.")
     minlength = concrete_or_error(operator.index, minlength, "The error occurred because of argument "
                                                                       "'minlength' of jnp.bincount.")
-    if minlength < 0:
-        raise ValueError("'minlength' must not be negative")
     if length is None:
         values = concrete_or_error(np.asarray, x, "The error occurred because of argument 'x' of jnp.bincount. To "
                                                   "avoid this error, pass a static `length` argument.")
@@ -85,14 +91,26 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
             raise ValueError("shape of weights must match shape of x.")
         amounts = asarray(unwrap(weights))
     zeros = lax.full((length,), 0, dtype_of(amounts))
-    return scatter(zeros, clip(x, 0), amounts, "add", mode="drop")
+    return place(scatter(zeros, clip(x, 0), amounts, "add", mode="drop"), out_sharding)
 
 
 def histogram_bin_edges(a: ArrayLike, bins: ArrayLike = 10, range: None | Array | Sequence[ArrayLike] = None,
                         weights: ArrayLike | None = None) -> Array:
-    """The edges of the bins of a histogram: `bins` equal ones over `range` (by default that of `a`), or `bins` itself.
+    """The edges of the bins of a histogram.
 
-    Raises NotImplementedError for the names of NumPy's rules.
+    Args:
+      a: the data.
+      bins: the number of equal bins, or the edges themselves.
+      range: the lowest and highest edge: by default the extrema of `a`, or 0 and 1 where it is empty. Where both are
+        equal they are moved apart by 1/2 each.
+      weights: without effect.
+
+    Returns:
+      a vector of one element more than there are bins, of the float dtype of `a`.
+
+    Raises:
+      NotImplementedError: for the names of NumPy's rules.
+      ValueError: for a range of other than two numbers.
     """
     del weights  # only rules for the number of bins would need them
     if isinstance(bins, str):
@@ -121,13 +139,21 @@ def histogram_bin_edges(a: ArrayLike, bins: ArrayLike = 10, range: None | Array 
 
 def histogram(a: ArrayLike, bins: ArrayLike = 10, range: Sequence[ArrayLike] | None = None,
               weights: ArrayLike | None = None, density: bool | None = None) -> tuple[Array, Array]:
-    """How many elements of `a` lie in each bin, and the edges of the bins.
+    """How many elements lie in each bin, and the edges of the bins.
 
     Args:
-      bins: a number of equal bins, or their rising edges. The last bin includes its upper edge.
-      range: the lowest and highest edge.
-      weights: what each element counts.
+      a: the data, taken in row order.
+      bins: a number of equal bins, or their rising edges. A bin includes its lower edge, the last one its upper edge,
+        too.
+      range: the lowest and highest edge; by default the extrema of `a`. What is outside does not count.
+      weights: what each element counts, of the shape of `a`.
       density: whether the counts are divided so that the histogram has integral 1.
+
+    Returns:
+      the counts, a vector, and the edges, one more; both of the float dtype that `a` and the weights promote to.
+
+    Raises:
+      ValueError: for weights of another shape.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -158,7 +184,19 @@ def histogram(a: ArrayLike, bins: ArrayLike = 10, range: Sequence[ArrayLike] | N
 def histogram2d(x: ArrayLike, y: ArrayLike, bins: ArrayLike | Sequence[ArrayLike] = 10,
                 range: Sequence[None | Array | Sequence[ArrayLike]] | None = None, weights: ArrayLike | None = None,
                 density: bool | None = None) -> tuple[Array, Array, Array]:
-    """How many points (x, y) lie in each bin of a plane, and the edges along both axes. As `histogramdd`."""
+    """How many points (x, y) lie in each bin of a plane, and the edges along both axes.
+
+    Args:
+      x, y: the coordinates: vectors of one size.
+      bins: a number of bins for both axes or one for each, or a vector of edges for both or one for each; two elements
+        are two numbers.
+      range: pairs of lowest and highest edges, or None, for each axis.
+      weights: what each point counts: a vector.
+      density: whether the counts are divided so that the histogram has integral 1.
+
+    Returns:
+      the counts, shape [bins along x, bins along y], and two vectors of edges.
+    """
     check_arraylike("histogram2d", x, y)
     try:
         n = len(bins)  # type: ignore[arg-type]
@@ -174,14 +212,20 @@ def histogram2d(x: ArrayLike, y: ArrayLike, bins: ArrayLike | Sequence[ArrayLike
 def histogramdd(sample: ArrayLike, bins: ArrayLike | Sequence[ArrayLike] = 10,
                 range: Sequence[None | Array | Sequence[ArrayLike]] | None = None, weights: ArrayLike | None = None,
                 density: bool | None = None) -> tuple[Array, list[Array]]:
-    """How many points, the rows of `sample`, lie in each bin of space, and the edges along each axis.
+    """How many points lie in each bin of space, and the edges along each axis.
 
     Args:
+      sample: the points as rows, shape [n, d].
       bins: a number of bins, or one number or vector of edges per axis.
       range: pairs of lowest and highest edges, or None, per axis.
-      weights, density: as for `histogram`.
+      weights: what each point counts: a vector of size n.
+      density: whether the counts are divided so that the histogram has integral 1.
 
-    Raises ValueError for arguments of other lengths.
+    Returns:
+      the counts, an array of rank d (integers without weights and density), and a list of d vectors of edges.
+
+    Raises:
+      ValueError: for arguments of other lengths.
     """
     if weights is None:
         check_arraylike("histogramdd", sample)
@@ -202,20 +246,19 @@ def histogramdd(sample: ArrayLike, bins: ArrayLike | Sequence[ArrayLike] = 10,
             raise ValueError("should be a bin for each dimension.")
     except TypeError:
         per_axis = [bins] * rank
-    places, edges, widths = [], [], []
+    bins_along, edges, widths = [], [], []
     for i in builtins.range(rank):
         column = gather_elements(sample, (slice(None), i))
         limits = None if range is None else range[i]
         edge = histogram_bin_edges(column, per_axis[i], limits, weights)
-        place = searchsorted(edge, column, side="right")
-        place = choose_elements(lax.eq(column, gather_elements(edge, -1)), subtract(place, 1), place)
-        places.append(place)
+        bin_ = searchsorted(edge, column, side="right")
+        bins_along.append(choose_elements(lax.eq(column, gather_elements(edge, -1)), subtract(bin_, 1), bin_))
         edges.append(edge)
         widths.append(diff(edge))
     shape = tuple(e.shape[0] + 1 for e in edges)
     flat: Any = None
-    for place, size in zip(places, shape):
-        flat = place if flat is None else add(multiply(flat, size), place)
+    for bin_, size in zip(bins_along, shape):
+        flat = bin_ if flat is None else add(multiply(flat, size), bin_)
     amounts = np.ones((), default_int()) if weights is None else weights
     counts = scatter(lax.full((math.prod(shape),), 0, dtype_of(amounts)), flat, amounts, "add", mode="drop")
     counts = gather_elements(lax.reshape(counts, shape), (slice(1, -1),) * rank)

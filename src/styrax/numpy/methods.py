@@ -25,14 +25,18 @@ from styrax.core.types.typing import ArrayLike, DeviceLike, DTypeLike, Index, Ob
 
 from . import (
     accumulations,
+    arrangements,
     binary,
     clipping,
     complex_parts,
     conversion,
+    division,
     dot_products,
     indexing,
+    moments,
     positions,
     reductions,
+    rounding,
     selection,
     shaping,
     sorting,
@@ -126,9 +130,9 @@ def _power(self: Array, other: ArrayLike) -> Array:
 
 def _round(self: Array, ndigits: int | None = None) -> Array:
     if ndigits is None:
-        out = ufuncs.round(self)
+        out = rounding.round(self)
         return conversion.astype(out, int)
-    return ufuncs.round(self, decimals=py_operator.index(ndigits))
+    return rounding.round(self, decimals=py_operator.index(ndigits))
 
 
 def _contains(self: Array, query: ArrayLike) -> Array:
@@ -390,9 +394,9 @@ operators: dict[str, Callable[..., Any]] = {
     "__sub__": _operator(binary.subtract), "__rsub__": _reflected(binary.subtract),
     "__mul__": _operator(binary.multiply), "__rmul__": _reflected(binary.multiply),
     "__truediv__": _operator(binary.true_divide), "__rtruediv__": _reflected(binary.true_divide),
-    "__floordiv__": _operator(binary.floor_divide), "__rfloordiv__": _reflected(binary.floor_divide),
-    "__mod__": _operator(binary.remainder), "__rmod__": _reflected(binary.remainder),
-    "__divmod__": _operator(binary.divmod), "__rdivmod__": _reflected(binary.divmod),
+    "__floordiv__": _operator(division.floor_divide), "__rfloordiv__": _reflected(division.floor_divide),
+    "__mod__": _operator(division.remainder), "__rmod__": _reflected(division.remainder),
+    "__divmod__": _operator(division.divmod), "__rdivmod__": _reflected(division.divmod),
     "__pow__": _power, "__rpow__": _reflected(binary.power),
     "__matmul__": _operator(dot_products.matmul), "__rmatmul__": _reflected(dot_products.matmul),
     "__and__": _operator(binary.bitwise_and), "__rand__": _reflected(binary.bitwise_and),
@@ -412,15 +416,17 @@ operators: dict[str, Callable[..., Any]] = {
 methods: dict[str, Callable[..., Any]] = {
     **operators,
     **{name: _check(name, getattr(reductions, name)) for name in
-       ("all", "any", "argmax", "argmin", "max", "mean", "min", "prod", "ptp", "std", "sum", "var")},
+       ("all", "any", "argmax", "argmin", "max", "min", "prod", "ptp", "sum")},
+    **{name: _check(name, getattr(moments, name)) for name in ("mean", "std", "var")},
     **{name: _check(name, getattr(accumulations, name)) for name in ("cumprod", "cumsum")},
-    **{name: _check(name, getattr(shaping, name)) for name in ("ravel", "repeat", "squeeze", "swapaxes", "trace")},
+    **{name: _check(name, getattr(shaping, name)) for name in ("ravel", "squeeze", "swapaxes", "trace")},
     **{name: _check(name, getattr(sorting, name)) for name in ("argsort", "sort")},
     "argpartition": _argpartition, "astype": _astype, "byteswap": _byteswap, "choose": _choose, "clip": _clip,
     "clone": _copy_of, "compress": _compress, "conj": _conjugate, "conjugate": _conjugate, "copy": _copy_of,
     "diagonal": _diagonal, "dot": _dot, "flatten": _flatten, "item": _item, "nonzero": _check("nonzero",
                                                                                               positions.nonzero),
-    "platform": _platform, "reshape": _reshape, "round": _check("round", ufuncs.round), "searchsorted": _searchsorted,
+    "platform": _platform, "repeat": _check("repeat", arrangements.repeat), "reshape": _reshape,
+    "round": _check("round", rounding.round), "searchsorted": _searchsorted,
     "take": _check("take", selection.take), "to_device": _to_device, "transpose": _transpose, "view": _view,
 }
 

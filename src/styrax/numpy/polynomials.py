@@ -20,8 +20,9 @@ from .broadcasting import choose_elements
 from .concatenation import concatenate
 from .conversion import asarray
 from .convolutions import convolve
-from .creation import diag, full_like, ones, vander, zeros
+from .creation import full_like, ones, zeros
 from .indexing import gather_elements
+from .patterns import diag, vander
 from .promotion import (
     arrays,
     check_arraylike,
@@ -38,7 +39,16 @@ from .updates import scatter
 
 
 def _polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
-    """The value of a polynomial at `x` (any shape), by Horner's rule. `unroll` is that of the loop."""
+    """The values of a polynomial, by Horner's rule.
+
+    Args:
+      p: coefficients along the first axis, the highest power first; further axes are broadcast with `x`.
+      x: where it is evaluated, an array or number.
+      unroll: how many steps of the loop are written out.
+
+    Returns:
+      an array of the broadcast shape and the common dtype; 0 for no coefficients.
+    """
     p, x = (asarray(v) for v in promote_dtypes_numeric(*arrays("polyval", p, x)))
     shape = lax.broadcast_shapes(p.shape[1:], x.shape)
     start = lax.full_like(x, 0, shape=shape)
@@ -63,18 +73,40 @@ def _padded(name: str, a1: Any, a2: Any) -> tuple[Any, Any]:
 
 @jit
 def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """The sum of two polynomials."""
+    """The sum of two polynomials.
+
+    Args:
+      a1, a2: vectors of coefficients, the highest power first.
+
+    Returns:
+      a vector of the longer length and the common dtype; zeros in front stay.
+    """
     return add(*_padded("polyadd", a1, a2))
 
 
 @jit
 def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
-    """The difference of two polynomials."""
+    """The difference of two polynomials.
+
+    Args:
+      a1, a2: vectors of coefficients, the highest power first.
+
+    Returns:
+      a vector of the longer length and the common dtype; zeros in front stay.
+    """
     return subtract(*_padded("polysub", a1, a2))
 
 
 def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
-    """The product of two polynomials. `trim_leading_zeros` (concrete arguments only) drops zeros in front."""
+    """The product of two polynomials.
+
+    Args:
+      a1, a2: vectors of coefficients, the highest power first; integers are taken as floats.
+      trim_leading_zeros: whether zeros in front of both are dropped first; not under `jit`.
+
+    Returns:
+      a vector of length `a1.size + a2.size - 1`, where an empty one counts as [0].
+    """
     from .editing import trim_zeros
 
     check_arraylike("polymul", a1, a2)
@@ -89,7 +121,13 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
 def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
     """The quotient and the remainder of two polynomials.
 
-    `trim_leading_zeros` (concrete arguments only) drops zeros in front of the remainder.
+    Args:
+      u, v: vectors of coefficients of dividend and divisor, the highest power first; integers are taken as floats.
+        Where `v` begins with 0, results are inf or NaN.
+      trim_leading_zeros: whether zeros in front of the remainder are dropped; not under `jit`.
+
+    Returns:
+      `(q, r)` with u = q·v + r; r has the length of `u` unless it is trimmed.
     """
     from .editing import trim_zeros
 
@@ -107,7 +145,18 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
 
 
 def _polyder(p: ArrayLike, m: int = 1) -> Array:
-    """The m-th derivative of a polynomial. Raises ValueError for negative m."""
+    """The m-th derivative of a polynomial.
+
+    Args:
+      p: a vector of coefficients, the highest power first; integers are taken as floats.
+      m: how often it is differentiated.
+
+    Returns:
+      a vector with m elements less, empty where there are not so many.
+
+    Raises:
+      ValueError: for negative m.
+    """
     (p,) = promote_dtypes_inexact(*arrays("polyder", p))
     m = concrete_or_error(operator.index, m, "'m' argument of jnp.polyder")
     if m < 0:
@@ -124,7 +173,19 @@ polyder = jit(named(_polyder, "polyder"), static_argnames=("m",))
 
 
 def _polyint(p: ArrayLike, m: int = 1, k: int | ArrayLike | None = None) -> Array:
-    """The m-th integral of a polynomial, with constants `k`. Raises ValueError for constants that do not fit."""
+    """The m-th integral of a polynomial.
+
+    Args:
+      p: a vector of coefficients, the highest power first; integers are taken as floats.
+      m: how often it is integrated.
+      k: the constants of integration, one for all or m of them, that of the first integration first; 0 by default.
+
+    Returns:
+      a vector with m elements more.
+
+    Raises:
+      ValueError: for negative m, and for constants that do not fit.
+    """
     p, constants = (asarray(v) for v in promote_dtypes_inexact(*arrays("polyint", p, 0 if k is None else k)))
     m = concrete_or_error(operator.index, m, "'m' argument of jnp.polyint")
     constants = atleast_1d(constants)
@@ -148,9 +209,17 @@ polyint = jit(named(_polyint, "polyint"), static_argnames=("m",))
 
 @jit
 def poly(seq_of_zeros: ArrayLike) -> Array:
-    """The coefficients of the polynomial with given roots, or the characteristic one of a square matrix.
+    """The coefficients of the polynomial with given roots, or the characteristic one of a matrix.
 
-    Raises ValueError for other shapes.
+    Args:
+      seq_of_zeros: a vector of roots, or a square matrix; integers are taken as floats.
+
+    Returns:
+      a vector of coefficients, the highest power (with coefficient 1) first, complex for a matrix; the scalar 1 for no
+      roots.
+
+    Raises:
+      ValueError: for other shapes.
     """
     (roots_,) = promote_dtypes_inexact(*arrays("poly", seq_of_zeros))
     roots_ = atleast_1d(roots_)
@@ -187,7 +256,7 @@ def _roots_no_zeros(p: Any) -> Any:
 @jit
 def _roots_with_zeros(p: Any, count: Any) -> Any:
     # Leading zeros make the matrix singular: they are moved to the end, and their roots become NaN.
-    from .shaping import roll
+    from .arrangements import roll
 
     size = p.shape[0]
     p = roll(p, lax.neg(count))
@@ -201,10 +270,18 @@ def _roots_with_zeros(p: Any, count: Any) -> Any:
 
 
 def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
-    """The roots of a polynomial, complex.
+    """The roots of a polynomial, as the eigenvalues of its companion matrix.
 
-    `strip_zeros=False` keeps the length of the result static, as `jit` needs, and fills it up with NaN for
-    zeros in front. Raises ValueError for other ranks.
+    Args:
+      p: a vector of n coefficients, the highest power first; integers are taken as floats.
+      strip_zeros: whether zeros at both ends are taken off first, which needs a concrete `p`. Otherwise the length of
+        the result is n - 1, as `jit` needs, filled up with NaN for zeros in front.
+
+    Returns:
+      a complex vector, in no order.
+
+    Raises:
+      ValueError: for other ranks.
     """
     (p,) = promote_dtypes_inexact(*arrays("roots", p))
     p = asarray(p)
@@ -234,13 +311,21 @@ def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, fu
     """The polynomial of degree `deg` that fits points best, by least squares.
 
     Args:
-      x, y: vectors of coordinates; `y` may have several columns.
-      rcond: singular values below this share of the largest are taken as 0.
+      x: a vector of n coordinates; integers are taken as floats.
+      y: values there, `[n]` or several columns `[n, k]`.
+      deg: the degree.
+      rcond: singular values below this share of the largest count as 0; by default n times the epsilon of the dtype.
       full: whether the residuals, rank, singular values and `rcond` are given, too.
-      w: weights of the residuals.
+      w: weights of the residuals (not of their squares), a vector.
       cov: whether the covariance of the coefficients is given, too ("unscaled": not scaled by the residuals).
 
-    Raises ValueError or TypeError for arguments that do not fit.
+    Returns:
+      coefficients, the highest power first, `[deg + 1]` or `[deg + 1, k]`; with `full` or `cov` a tuple that begins
+      with them.
+
+    Raises:
+      ValueError: for a negative degree, and too few points for `cov`.
+      TypeError: for vectors that are empty, of other ranks, or of lengths that differ.
     """
     if w is None:
         check_arraylike("polyfit", x, y)

@@ -19,17 +19,25 @@ from styrax.core.types.typing import ArrayLike, DTypeLike, Shape
 from .broadcasting import choose_elements, truth
 from .clipping import clip
 from .conversion import asarray
-from .promotion import arrays, axis_index, check_arraylike, convert, default_int, shape_of, unwrap
+from .promotion import arrays, axis_index, check_arraylike, convert, default_int, shape_of, unwrap, user_dtype
 from .shaping import operand, ravel
 
 
 def nonzero(a: ArrayLike, *, size: int | None = None,
             fill_value: None | ArrayLike | tuple[ArrayLike, ...] = None) -> tuple[Array, ...]:
-    """The indices of the nonzero elements, in row order: one array per axis.
+    """The indices of the nonzero elements, in row order. NaN counts as nonzero.
 
-    Under `jit` the number has to be given as `size`: missing ones are filled up with `fill_value` (an
-    index, or one per axis; 0 by default), superfluous ones cut off. Raises ConcretizationTypeError
-    without it, ValueError for scalars.
+    Args:
+      a: an array of rank 1 at least.
+      size: how many indices are given: needed under `jit`. Superfluous ones are cut off.
+      fill_value: what is given where there are not so many: an index, or a tuple of one per axis; 0 by default.
+
+    Returns:
+      a tuple of integer vectors, one per axis.
+
+    Raises:
+      ValueError: for scalars, and for a `fill_value` of another shape.
+      ConcretizationTypeError: for a traced array without `size`.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -67,12 +75,12 @@ def nonzero(a: ArrayLike, *, size: int | None = None,
     ranks = cumsum(flat)
     flat_indices = cumsum(bincount_of(ranks, size))
     strides = [math.prod(shape[i + 1:]) for i in range(len(shape))]
-    from .binary import floor_divide, remainder
+    from .division import floor_divide, remainder
 
     out = tuple(remainder(floor_divide(flat_indices, stride), n) for stride, n in zip(strides, shape))
     if fill_value is not None:
-        fill = fill_value if np.ndim(fill_value) or isinstance(fill_value, tuple) else (fill_value,) * len(shape)  # type: ignore[arg-type]
-        if any(shape_of(f) != () for f in fill):  # type: ignore[union-attr]
+        fill = fill_value if isinstance(fill_value, tuple) else (fill_value,) * len(shape)
+        if len(fill) != len(shape) or any(np.ndim(f) for f in fill):  # type: ignore[arg-type]
             raise ValueError(f"fill_value must be a scalar or a tuple of length {len(shape)}; got {fill_value}")
         missing = lax.ge(lax.iota(np.dtype(np.int32), size), convert(sum_(flat), np.dtype(np.int32)))
         out = tuple(choose_elements(missing, f, entry) for f, entry in zip(fill, out))  # type: ignore[arg-type]
@@ -89,12 +97,28 @@ def bincount_of(x: Any, length: int) -> Any:
 
 def flatnonzero(a: ArrayLike, *, size: int | None = None,
                 fill_value: None | ArrayLike | tuple[ArrayLike, ...] = None) -> Array:
-    """The indices of the nonzero elements of `a` as a vector. `size` and `fill_value` as for `nonzero`."""
+    """The indices of the nonzero elements of `a` as a vector.
+
+    Args:
+      a: an array or number.
+      size, fill_value: as for `nonzero`.
+
+    Returns:
+      a vector of integers.
+    """
     return nonzero(ravel(operand("flatnonzero", a)), size=size, fill_value=fill_value)[0]
 
 
 def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
-    """The indices of the nonzero elements as the rows of a matrix. `size` and `fill_value` as for `nonzero`."""
+    """The indices of the nonzero elements as the rows of a matrix.
+
+    Args:
+      a: an array or number.
+      size, fill_value: as for `nonzero`.
+
+    Returns:
+      integers of shape `[size, a.ndim]`.
+    """
     from .shaping import atleast_1d
 
     a = operand("argwhere", a)
@@ -107,9 +131,15 @@ def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | N
 
 
 def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fill_value: ArrayLike = 0) -> Array:
-    """The elements of `arr` where `condition` is nonzero, as a vector.
+    """The elements of an array where a condition is nonzero, in row order.
 
-    With `size` the result has that length: filled up with `fill_value` or cut off.
+    Args:
+      condition: an array; elements of `arr` beyond its size are left out.
+      arr: an array.
+      size, fill_value: as for `compress`.
+
+    Returns:
+      a vector of the dtype of `arr`.
     """
     return compress(ravel(operand("extract", condition)), ravel(operand("extract", arr)), size=size,
                     fill_value=fill_value)
@@ -117,10 +147,21 @@ def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None, fi
 
 def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *, size: int | None = None,
              fill_value: ArrayLike = 0, out: None = None) -> Array:
-    """The slices of `a` along `axis` (elements, for None) where the vector `condition` is nonzero.
+    """The slices of an array where a vector is nonzero.
 
-    With `size` so many: filled up with `fill_value` or cut off. Raises ValueError for a condition that
-    is no vector, or is nonzero beyond the axis.
+    Args:
+      condition: a vector. One that is shorter than the axis selects nothing beyond its end.
+      a: an array.
+      axis: the axis of the slices, or None for the elements in row order.
+      size: how many slices are given, up to all: needed where `condition` is traced. Superfluous ones are cut off.
+      fill_value: what missing ones are filled up with.
+      out: not supported, None only.
+
+    Returns:
+      an array of the dtype of `a`, of its shape but for `axis`.
+
+    Raises:
+      ValueError: for a condition that is no vector, or nonzero beyond the axis, and for a `size` out of range.
     """
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.compress is not supported.")
@@ -145,8 +186,8 @@ def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *, siz
         from .indexing import gather_elements
 
         return gather_elements(a, (*[slice(None)] * axis, mask))
-    if not 0 < size <= a.shape[axis]:
-        raise ValueError("size must be positive and not greater than the size of the array axis; got "
+    if not 0 <= size <= a.shape[axis]:
+        raise ValueError("size must not be negative or greater than the size of the array axis; got "
                          f"size={size} for a.shape[axis]={a.shape[axis]}")
     column = tuple(-1 if i == axis else 1 for i in range(a.ndim))
     mask = lax.reshape(condition, tuple(a.shape[axis] if c == -1 else 1 for c in column))
@@ -159,16 +200,24 @@ def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *, siz
 
 
 def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Array, ...]:
-    """Flat indices into an array of a shape as one array of indices per axis.
+    """Flat indices into an array of a shape as indices along each axis. Those out of bounds go to the nearest place.
 
-    Those out of bounds are moved to the nearest place.
+    Args:
+      indices: integers of any shape, in row order; negative ones count from the end.
+      shape: the shape, or a size.
+
+    Returns:
+      a tuple of arrays of the shape and dtype of `indices`, one per axis.
+
+    Raises:
+      ValueError: for sizes that are no scalars.
     """
     (indices,) = arrays("unravel_index", indices)
     indices = asarray(indices)
     sizes: tuple[Any, ...] = (shape,) if np.ndim(shape) == 0 and not isinstance(shape, (tuple, list)) else tuple(shape)  # type: ignore[arg-type]
     if any(shape_of(s) != () for s in sizes):
         raise ValueError("unravel_index: shape should be a scalar or 1D sequence.")
-    from .binary import divmod as divmod_
+    from .division import divmod as divmod_
 
     kind = indices.dtype
     if not sizes:
@@ -190,9 +239,22 @@ def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Array, ...]:
 
 def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mode: str = "raise", order: str = "C", *,
                       dtype: DTypeLike | None = None) -> Array:
-    """Indices per axis as flat indices into an array of shape `dims`, in row ("C") or column ("F") order.
+    """Indices along each axis as flat indices into an array of a shape.
 
-    `mode` is what an index out of bounds means: "raise" (concrete indices only), "wrap" or "clip".
+    Args:
+      multi_index: arrays of integers that broadcast, one per axis.
+      dims: the shape.
+      mode: what an index out of bounds means: an error ("raise", for concrete indices only), itself modulo the
+        size ("wrap") or the nearest one ("clip").
+      order: "C" for row order, "F" for column order.
+      dtype: integer dtype of the result; by default that to which the indices promote.
+
+    Returns:
+      an array of the broadcast shape.
+
+    Raises:
+      ValueError: for indices out of bounds or of another dtype, for numbers of them other than that of `dims`, for a
+        `dtype` too narrow for `dims`, and for other modes and orders.
     """
     if len(multi_index) != len(dims):
         raise ValueError(f"len(multi_index)={len(multi_index)} != len(dims)={len(dims)}")
@@ -205,13 +267,22 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mod
                               "mode='raise'. Use mode='wrap' or mode='clip' instead.")
         if not dtypes.issubdtype(i.dtype, np.integer):
             raise ValueError(f"only int indices permitted, got dtype {i.dtype}")
+    kind = user_dtype(dtype, "ravel_multi_index") if dtype is not None else (
+        dtypes.result_type(*at) if at else default_int())
+    if not dtypes.issubdtype(kind, np.integer):
+        raise ValueError(f"{dtype=} is not an integer type.")
+    if math.prod(sizes) - 1 > dtypes.iinfo(kind).max:
+        raise ValueError(f"jnp.ravel_multi_index: dtype={kind} is not large enough to hold flat indices for "
+                         f"dims={sizes}. Use the dtype argument to ask for a wider one.")
+    # Bounds may be too large for the dtype of an index.
+    at = [convert(i, dtypes.promote_types(i.dtype, kind)) for i in at]
     if mode == "raise":
         if any(np.any((np.asarray(i) < 0) | (np.asarray(i) >= d)) for i, d in zip(at, sizes)):
             raise ValueError("invalid entry in coordinates array")
     elif mode == "clip":
         at = [clip(i, 0, d - 1) for i, d in zip(at, sizes)]
     elif mode == "wrap":
-        from .binary import remainder
+        from .division import remainder
 
         at = [remainder(i, d) for i, d in zip(at, sizes)]
     else:
@@ -224,8 +295,7 @@ def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mod
         raise ValueError(f"invalid order={order!r}. Expected 'C' or 'F'")
     from .binary import add, multiply
 
-    kind = default_int() if dtype is None else dtype
     out: Any = asarray(np.zeros((), kind))
     for i, stride in zip(at, strides):
-        out = add(out, multiply(i, int(stride)))
+        out = add(out, multiply(convert(i, kind), int(stride)))
     return out

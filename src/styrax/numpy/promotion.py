@@ -223,6 +223,12 @@ def convert(x: Any, dtype: Any, weak: bool = False) -> Array:
         return value.astype(dtype)  # type: ignore[return-value]
 
 
+def number_like(value: Any, x: Any) -> Array:
+    """A number beside an operand: of its dtype, and weakly typed beside a weakly typed scalar alone."""
+    dtype, weak = typed(x)
+    return convert(value, dtype, weak and shape_of(x) == ())
+
+
 def promote_dtypes(*args: Any) -> list[Array]:
     """Operands converted to their common dtype."""
     dtype, weak = result_typed(*args)

@@ -1,4 +1,4 @@
-"""Reductions along axes: sums, products, extrema, means, variances and cumulative forms."""
+"""Reductions along axes: sums, products, extrema and where these stand."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, Axis, DTypeLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
-from .broadcasting import broadcast_shapes, choose_elements, spread, truth
+from .broadcasting import choose_elements
 from .promotion import (
     arrays,
     axis_indices,
@@ -27,12 +27,9 @@ from .promotion import (
     check_arraylike,
     convert,
     default_int,
-    dtype_of,
     is_array,
-    promote_args,
     shape_of,
     static_axis,
-    to_inexact,
     typed,
     unwrap,
     user_dtype,
@@ -89,7 +86,7 @@ def _reduce(name: str, a: Any, primitive: Callable[..., Any], identity: Any, axi
     result = have if dtype is None else user_dtype(dtype, name)
     if to_bool:
         result = _BOOL
-    elif dtype is None and promote:
+    elif dtype is None and (promote or have == _BOOL and name in _LOGICAL):
         result = _sum_dtype(have)
     compute = np.dtype(np.float32) if widen and result in _HALF else result
     a = convert(a, compute)
@@ -157,17 +154,24 @@ _LOGICAL = {"sum": (lax.reduce_or, lax.bitwise_or), "prod": (lax.reduce_and, lax
 @api_boundary
 def sum(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False,
         initial: ArrayLike | None = None, where: ArrayLike | None = None, promote_integers: bool = True) -> Array:
-    """The sum of the elements along `axis` (an int, a tuple of ints, or None for all).
+    """The sum of the elements along `axis`; 0 for an empty one. Floats of 16 bits are added up in float32.
 
     Args:
       a: an array or number.
-      dtype: dtype of the sum; by default that of `a`, small integers and booleans widened.
+      axis: an int, a tuple of ints, or None for all axes. A tuple may hold names of mapped axes, too.
+      dtype: dtype of the sum; by default that of `a`, with booleans and small integers widened. With bool it is an or.
+      out: not supported, None only.
       keepdims: whether reduced axes stay, with size 1.
       initial: a number to start from.
       where: booleans that broadcast with `a`; elements where they are False are left out.
-      promote_integers: whether small integers are widened.
+      promote_integers: whether integers narrower than the default one are added up in it, as booleans are always
+        (unsigned ones in the unsigned dtype of its width). Otherwise they wrap around.
 
-    Raises ValueError for axes out of range or given twice.
+    Returns:
+      an array of the shape of `a` without the reduced axes.
+
+    Raises:
+      ValueError: for axes out of range or given twice.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -186,7 +190,13 @@ def sum(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: No
 @api_boundary
 def prod(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False,
          initial: ArrayLike | None = None, where: ArrayLike | None = None, promote_integers: bool = True) -> Array:
-    """The product of the elements along `axis`. Arguments as for `sum`.
+    """The product of the elements along `axis`; 1 for an empty one. Floats of 16 bits are multiplied in float32.
+
+    Args:
+      a, axis, dtype, out, keepdims, initial, where, promote_integers: as for `sum`.
+
+    Returns:
+      an array of the shape of `a` without the reduced axes.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -203,7 +213,18 @@ def max(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
         where: ArrayLike | None = None) -> Array:
     """The largest element along `axis`; NaN where there is one.
 
-    Arguments as for `sum`. Raises ValueError for an empty reduction, and for `where` without `initial`.
+    Complex numbers are compared by their real parts first. Elements that tie share the derivative equally.
+
+    Args:
+      a, axis, out, keepdims: as for `sum`.
+      initial: a number that the result is not less than.
+      where: booleans that broadcast with `a`; elements where they are False are left out.
+
+    Returns:
+      an array of the dtype of `a`, of its shape without the reduced axes.
+
+    Raises:
+      ValueError: for an empty axis, and for `where`, unless there is an `initial`.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -222,7 +243,18 @@ def min(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
         where: ArrayLike | None = None) -> Array:
     """The smallest element along `axis`; NaN where there is one.
 
-    Arguments as for `sum`. Raises ValueError for an empty reduction, and for `where` without `initial`.
+    Complex numbers are compared by their real parts first. Elements that tie share the derivative equally.
+
+    Args:
+      a, axis, out, keepdims: as for `sum`.
+      initial: a number that the result is not greater than.
+      where: booleans that broadcast with `a`; elements where they are False are left out.
+
+    Returns:
+      an array of the dtype of `a`, of its shape without the reduced axes.
+
+    Raises:
+      ValueError: for an empty axis, and for `where`, unless there is an `initial`.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -236,7 +268,6 @@ def min(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
     return _reduce("min", a, lax.reduce_min, highest, axis, None, keepdims, initial, where, needs_identity=True)
 
 
-
 def minmax(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> tuple[Array, Array]:
     """The least and the greatest elements along `axis`; NaN where there is one.
 
@@ -247,20 +278,40 @@ def minmax(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> tuple[Arr
 
 def amax(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
          where: ArrayLike | None = None) -> Array:
-    """The largest element along `axis`. The same as `max`."""
+    """The largest element along `axis`, under the older name of `max`.
+
+    Args:
+      a, axis, out, keepdims, initial, where: as for `max`.
+
+    Returns:
+      what `max` gives.
+    """
     return max(a, axis, out, keepdims, initial, where)
 
 
 def amin(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, initial: ArrayLike | None = None,
          where: ArrayLike | None = None) -> Array:
-    """The smallest element along `axis`. The same as `min`."""
+    """The smallest element along `axis`, under the older name of `min`.
+
+    Args:
+      a, axis, out, keepdims, initial, where: as for `min`.
+
+    Returns:
+      what `min` gives.
+    """
     return min(a, axis, out, keepdims, initial, where)
 
 
 @api_boundary
 def all(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *,
         where: ArrayLike | None = None) -> Array:
-    """Whether all elements along `axis` are nonzero. Arguments as for `sum`.
+    """Whether all elements along `axis` are nonzero: True for an empty one. NaN counts as nonzero.
+
+    Args:
+      a, axis, out, keepdims, where: as for `sum`.
+
+    Returns:
+      booleans, of the shape of `a` without the reduced axes.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -274,7 +325,13 @@ def all(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
 @api_boundary
 def any(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False, *,
         where: ArrayLike | None = None) -> Array:
-    """Whether some element along `axis` is nonzero. Arguments as for `sum`.
+    """Whether some element along `axis` is nonzero: False for an empty one. NaN counts as nonzero.
+
+    Args:
+      a, axis, out, keepdims, where: as for `sum`.
+
+    Returns:
+      booleans, of the shape of `a` without the reduced axes.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -285,147 +342,6 @@ def any(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = Fals
     return _reduce("any", a, lax.reduce_or, False, axis, None, keepdims, None, where, to_bool=True)
 
 
-def count(shape: tuple, axis: Any) -> int:
-    """How many elements are reduced into one. Raises IndexError for an axis that the shape does not have."""
-    axis, names = _split_axes(axis)
-    mapped = lax.axis_size(names) if names else 1
-    axes = range(len(shape)) if axis is None else (axis,) if isinstance(axis, int) else axis
-    return math.prod(shape[i] for i in axes) * mapped
-
-
-@api_boundary
-def mean(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, keepdims: bool = False, *,
-         where: ArrayLike | None = None) -> Array:
-    """The mean of the elements along `axis`. Arguments as for `sum`.
-
-    Integers are averaged as floats, float16 and bfloat16 in float32.
-
-    Example:
-      >>> import styrax.numpy as jnp
-      >>> jnp.mean(jnp.array([1, 2, 6]))
-      Array(3., dtype=float32)
-    """
-    _no_out("mean", out)
-    check_arraylike("mean", a)
-    a = unwrap(a)
-    axis = static_axis(axis)
-    have = dtype_of(a)
-    result = to_inexact(have) if dtype is None else user_dtype(dtype, "mean")
-    compute = np.dtype(np.float32) if result in _HALF and dtype is None else result
-    if where is None:
-        number: Any = convert(count(shape_of(a), axis), compute)
-    else:
-        number = count_where(where, shape_of(a), axis, keepdims, compute)
-    total = _reduce("sum", a, lax.reduce_sum, 0, axis, compute, keepdims, None, where)
-    return convert(lax.div(total, number), result)
-
-
-def count_where(where: Any, shape: tuple, axis: Any, keepdims: bool, dtype: Any) -> Any:
-    """How many elements `where` selects, as a number of `dtype`."""
-    mask = spread(truth(where), broadcast_shapes(shape_of(where), shape))
-    return sum(convert(convert(mask, np.dtype(np.int32)), dtype), axis, keepdims=keepdims)
-
-
-@partial(jit, static_argnames=("axis", "dtype", "keepdims"))
-def _var(a: Any, axis: Any, dtype: Any, mean: Any, correction: Any, keepdims: bool = False, *,
-         where: Any = None) -> Any:
-    compute, result = _var_dtypes(dtype_of(a), dtype)
-    a = convert(a, compute)
-    center = _mean(a, axis, compute, where) if mean is None else mean
-    centered = lax.sub(*promote_args("var", a, center))
-    if dtypes.issubdtype(dtype_of(centered), np.complexfloating):
-        squares = lax.real(lax.mul(centered, lax.conj(centered)))
-        compute = dtype_of(squares)
-    else:
-        squares = lax.square(centered)
-    shape = shape_of(a)
-    if where is None:
-        number: Any = convert(count(shape, axis), compute)
-    else:
-        number = count_where(where, shape, axis, keepdims, compute)
-    degrees = lax.sub(number, convert(correction, compute))
-    total = sum(squares, axis, keepdims=keepdims, where=where)
-    out = convert(lax.div(total, degrees), result)
-    return choose_elements(lax.gt(degrees, convert(0, compute)), out, np.nan)
-
-
-def _mean(a: Any, axis: Any, dtype: Any, where: Any) -> Any:
-    return globals()["mean"](a, axis, dtype=dtype, keepdims=True, where=where)
-
-
-def _var_dtypes(have: Any, dtype: Any) -> tuple[Any, Any]:
-    """The dtypes a variance is computed and given back in."""
-    if dtype is not None:
-        dtype = user_dtype(dtype, "var")
-        if not dtypes.issubdtype(dtype, np.complexfloating) and dtypes.issubdtype(have, np.complexfloating):
-            raise ValueError("jax.numpy.var does not yet support real dtype parameters when computing the variance of "
-                             "an array of complex values. The semantics of numpy.var seem unclear in this case.")
-        return dtypes.promote_types(have, dtype), dtype
-    compute = to_inexact(have)
-    result = np.empty(0, compute).real.dtype if compute.kind == "c" else compute
-    return (np.dtype(np.float32) if compute in _HALF else compute), result
-
-
-def _degrees(name: str, ddof: Any, correction: Any) -> Any:
-    if correction is None:
-        return ddof
-    if not (isinstance(ddof, int) and ddof == 0):
-        raise ValueError("ddof and correction can't be provided simultaneously.")
-    return correction
-
-
-@api_boundary
-def var(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, ddof: int = 0,
-        keepdims: bool = False, *, where: ArrayLike | None = None, mean: ArrayLike | None = None,
-        correction: int | float | None = None) -> Array:
-    """The variance of the elements along `axis`.
-
-    Args:
-      a, axis, dtype, keepdims, where: as for `sum`; integers are taken as floats.
-      ddof: the sum of squares is divided by the number of elements less this. `correction` is the
-        array API's name for it.
-      mean: the mean, where it is known, with reduced axes kept.
-
-    Raises ValueError when both `ddof` and `correction` are given.
-
-    Example:
-      >>> import styrax.numpy as jnp
-      >>> jnp.var(jnp.array([1.0, 2.0, 6.0]), ddof=1)
-      Array(7., dtype=float32)
-    """
-    _no_out("var", out)
-    check_arraylike("var", a)
-    correction = _degrees("var", ddof, correction)
-    return _var(unwrap(a), static_axis(axis), None if dtype is None else user_dtype(dtype, "var"), mean, correction,
-                keepdims, where=where)
-
-
-@partial(jit, static_argnames=("axis", "dtype", "keepdims"))
-def _std(a: Any, axis: Any, dtype: Any, mean: Any, correction: Any, keepdims: bool = False, *,
-         where: Any = None) -> Any:
-    return lax.sqrt(_var(a, axis, dtype, mean, correction, keepdims, where=where))
-
-
-@api_boundary
-def std(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: None = None, ddof: int = 0,
-        keepdims: bool = False, *, where: ArrayLike | None = None, mean: ArrayLike | None = None,
-        correction: int | float | None = None) -> Array:
-    """The standard deviation along `axis`: the square root of `var`, which see.
-
-    Example:
-      >>> import styrax.numpy as jnp
-      >>> jnp.std(jnp.array([1.0, 3.0]))
-      Array(1., dtype=float32)
-    """
-    _no_out("std", out)
-    check_arraylike("std", a)
-    correction = _degrees("std", ddof, correction)
-    if dtype is not None and not dtypes.issubdtype(user_dtype(dtype, "std"), np.inexact):
-        raise ValueError(f"dtype argument to jnp.std must be inexact; got {dtype}")
-    return _std(unwrap(a), static_axis(axis), None if dtype is None else user_dtype(dtype, "std"), mean, correction,
-                keepdims, where=where)
-
-
 @partial(jit, static_argnames=("axis", "keepdims"))
 def _ptp(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     return lax.sub(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
@@ -433,14 +349,32 @@ def _ptp(a: Any, axis: Any = None, keepdims: bool = False) -> Any:
 
 @api_boundary
 def ptp(a: ArrayLike, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
-    """The largest element less the smallest, along `axis`."""
+    """The largest element along `axis` less the smallest; NaN where there is one. Integers may wrap around.
+
+    Args:
+      a, axis, out, keepdims: as for `sum`.
+
+    Returns:
+      an array of the dtype of `a`, of its shape without the reduced axes.
+
+    Raises:
+      ValueError: for an empty axis.
+    """
     _no_out("ptp", out)
     check_arraylike("ptp", a)
     return _ptp(unwrap(a), static_axis(axis), keepdims)
 
 
 def _count_nonzero(a: ArrayLike, axis: Axis = None, keepdims: bool = False) -> Array:
-    """How many elements along `axis` are not zero.
+    """How many elements along `axis` are not zero; NaN counts as such.
+
+    Args:
+      a: an array or number.
+      axis: an int, a tuple of ints, or None for all axes.
+      keepdims: whether reduced axes stay, with size 1.
+
+    Returns:
+      an array of the default integer dtype, of the shape of `a` without the reduced axes.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -455,62 +389,6 @@ count_nonzero = jit(named(_count_nonzero, "count_nonzero"),
                     static_argnames=("axis", "keepdims"))
 
 
-@api_boundary
-def average(a: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None, returned: bool = False,
-            keepdims: bool = False) -> Array | tuple[Array, Array]:
-    """The mean along `axis`, weighted by `weights` (of the shape of `a`, or 1-d along the axis).
-
-    With `returned` a pair of the mean and the sum of the weights. Raises TypeError or ValueError for
-    weights that do not fit.
-
-    Example:
-      >>> import styrax.numpy as jnp
-      >>> jnp.average(jnp.array([1.0, 4.0]), weights=jnp.array([2.0, 1.0]))
-      Array(2., dtype=float32)
-    """
-    if weights is None:
-        check_arraylike("average", a)
-        (a,) = arrays("average", a)
-        axis = static_axis(axis)
-        mean_ = globals()["mean"](a, axis, keepdims=keepdims)
-        if not returned:
-            return mean_
-        return mean_, lax.full_like(mean_, count(shape_of(a), axis))
-    a, weights = promote_args_dtypes("average", a, weights)
-    axis = static_axis(axis)
-    a_shape, w_shape = shape_of(a), shape_of(weights)
-    if axis is not None:
-        axes = axis_indices(axis, len(a_shape))
-        axis = axes[0] if isinstance(axis, int) else axes
-    if a_shape != w_shape:
-        if axis is None:
-            raise ValueError("Axis must be specified when shapes of a and weights differ.")
-        if len(w_shape) == 1 and isinstance(axis, int):
-            if w_shape[0] != a_shape[axis]:
-                raise ValueError("Length of weights not compatible with specified axis.")
-            weights = lax.reshape(weights, tuple(w_shape[0] if i == axis else 1 for i in range(len(a_shape))))
-        elif w_shape != tuple(a_shape[i] for i in axis_indices(axis, len(a_shape))):
-            raise ValueError("Shape of weights must be consistent with shape of a along specified axis.")
-        else:
-            axes = axis_indices(axis, len(a_shape))
-            order = np.argsort(axes)
-            weights = lax.transpose(weights, tuple(int(i) for i in order))
-            weights = lax.reshape(weights, tuple(a_shape[i] if i in axes else 1 for i in range(len(a_shape))))
-    weight_sum = sum(weights, axis, keepdims=keepdims)
-    total = sum(lax.mul(*promote_args("average", a, weights)), axis, keepdims=keepdims)
-    out = lax.div(total, weight_sum)
-    if returned:
-        return out, spread(weight_sum, shape_of(out))
-    return out
-
-
-def promote_args_dtypes(name: str, *args: Any) -> list[Any]:
-    """Operands of one floating point dtype, their shapes as they are."""
-    from .promotion import promote_dtypes_inexact
-
-    return promote_dtypes_inexact(*arrays(name, *args))
-
-
 # -- positions of extrema --------------------------------------------------------------------------
 class Position(Protocol):
     """A function that finds the place of an element."""
@@ -519,26 +397,23 @@ class Position(Protocol):
                  keepdims: bool | None = None) -> Array: ...
 
 
-def _arg(name: str, primitive: Callable[..., Any], doc: str) -> Position:
-    def function(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
-        (a,) = arrays(name, a)
-        _no_out(name, out)
-        if axis is not None and not hasattr(axis, "__index__"):
-            raise TypeError(f"axis must be an integer, got {axis!r}")
-        shape = shape_of(a)
-        if axis is None:
-            dims = list(range(len(shape)))
-            a = _flat(a)
-            axis_ = 0
-        else:
-            axis_ = range(len(shape))[concrete_or_error(None, axis, f"axis of {name}")]  # IndexError outside, as JAX's
-            dims = [axis_]
-        if shape_of(a)[axis_] == 0:
-            raise ValueError(f"attempt to get {name} of an empty sequence")
-        result = primitive(a, axis_, default_int())
-        return lax.expand_dims(result, dims) if keepdims else result
-
-    return named(function, name, doc)
+def _place(name: str, primitive: Callable[..., Any], a: Any, axis: Any, out: Any, keepdims: Any) -> Array:
+    (a,) = arrays(name, a)
+    _no_out(name, out)
+    if axis is not None and not hasattr(axis, "__index__"):
+        raise TypeError(f"axis must be an integer, got {axis!r}")
+    shape = shape_of(a)
+    if axis is None:
+        dims = list(range(len(shape)))
+        a = _flat(a)
+        axis_ = 0
+    else:
+        axis_ = range(len(shape))[concrete_or_error(None, axis, f"axis of {name}")]  # IndexError outside, as JAX's
+        dims = [axis_]
+    if shape_of(a)[axis_] == 0:
+        raise ValueError(f"attempt to get {name} of an empty sequence")
+    result = primitive(a, axis_, default_int())
+    return lax.expand_dims(result, dims) if keepdims else result
 
 
 def _flat(a: Any) -> Any:
@@ -548,14 +423,51 @@ def _flat(a: Any) -> Any:
     return lax.reshape(a, (math.prod(shape),))
 
 
-_ARG_DOC = """The index of the {} element along `axis`, or among all elements in row order.
+@api_boundary
+def argmax(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
+    """The index of the largest element along `axis`: the first of several. NaN counts as the largest.
 
-    The first of several; NaN counts as the {}. Raises ValueError for an empty axis.
+    Args:
+      a: an array or number of a real dtype.
+      axis: an int, or None for the index among all elements in row order.
+      out: not supported, None only.
+      keepdims: whether reduced axes stay, with size 1.
+
+    Returns:
+      integers of the default dtype, of the shape of `a` without the reduced axes.
+
+    Raises:
+      ValueError: for an empty axis.
+      IndexError: for an axis out of range.
 
     Example:
       >>> import styrax.numpy as jnp
-      >>> jnp.{}(jnp.array([[1, 5, 3], [7, 2, 6]]), axis=1)
-      Array([{}], dtype=int32)
+      >>> jnp.argmax(jnp.array([[1, 5, 3], [7, 2, 6]]), axis=1)
+      Array([1, 0], dtype=int32)
     """
-argmax = _arg("argmax", lax.argmax, _ARG_DOC.format("largest", "largest", "argmax", "1, 0"))
-argmin = _arg("argmin", lax.argmin, _ARG_DOC.format("smallest", "smallest", "argmin", "0, 1"))
+    return _place("argmax", lax.argmax, a, axis, out, keepdims)
+
+
+@api_boundary
+def argmin(a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Array:
+    """The index of the smallest element along `axis`: the first of several. NaN counts as the smallest.
+
+    Args:
+      a: an array or number of a real dtype.
+      axis: an int, or None for the index among all elements in row order.
+      out: not supported, None only.
+      keepdims: whether reduced axes stay, with size 1.
+
+    Returns:
+      integers of the default dtype, of the shape of `a` without the reduced axes.
+
+    Raises:
+      ValueError: for an empty axis.
+      IndexError: for an axis out of range.
+
+    Example:
+      >>> import styrax.numpy as jnp
+      >>> jnp.argmin(jnp.array([[1, 5, 3], [7, 2, 6]]), axis=1)
+      Array([0, 1], dtype=int32)
+    """
+    return _place("argmin", lax.argmin, a, axis, out, keepdims)

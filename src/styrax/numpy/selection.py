@@ -36,6 +36,7 @@ from .promotion import (
     unwrap,
 )
 from .shaping import ravel
+from .vectorization import vectorize
 
 _BOOL = np.dtype(np.bool_)
 
@@ -48,13 +49,22 @@ def where(condition: ArrayLike, x: None = None, y: None = None, /, *, size: int 
           fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None) -> tuple[Array, ...]: ...
 def where(condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None = None, /, *, size: int | None = None,
           fill_value: ArrayLike | tuple[ArrayLike, ...] | None = None) -> Array | tuple[Array, ...]:
-    """The elements of `x` where `condition` holds, those of `y` elsewhere. All three broadcast.
-
-    With `condition` alone: the indices where it holds, as `nonzero`, which see for `size` and
-    `fill_value`. Raises ValueError when only one of `x` and `y` is given.
+    """The elements of `x` where a condition holds, those of `y` elsewhere; with the condition alone, where it holds.
 
     Derivatives flow through both branches: a NaN in the gradient of the one that is not chosen stays
     a NaN. Choose safe inputs before the operation as well as the result after it.
+
+    Args:
+      condition: an array; other numbers than booleans hold where they are nonzero.
+      x, y: arrays or numbers, both or none.
+      size, fill_value: as for `nonzero`, with the condition alone.
+
+    Returns:
+      an array of the shape that all three broadcast to and the common dtype of `x` and `y`; or what `nonzero` gives.
+
+    Raises:
+      TypeError: when only one of `x` and `y` is given.
+      ValueError: for a `size` or `fill_value` with them.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -75,9 +85,18 @@ def where(condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None 
 
 @api_boundary
 def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike], default: ArrayLike = 0) -> Array:
-    """The element of the first choice whose condition holds, else of `default`.
+    """Element by element, that of the first choice whose condition holds, else that of `default`.
 
-    Raises ValueError for lists of different lengths or none at all.
+    Args:
+      condlist: conditions; other numbers than booleans hold where they are nonzero.
+      choicelist: as many arrays.
+      default: an array or number.
+
+    Returns:
+      an array of the shape that all of them broadcast to and the choices' common dtype.
+
+    Raises:
+      ValueError: for lists of different lengths or none at all.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -104,19 +123,25 @@ def piecewise(x: ArrayLike, condlist: Array | Sequence[ArrayLike],
               funclist: Sequence[ArrayLike | Callable[..., ArrayLike]], *args: Object, **kw: Object) -> Array:
     """The function of the last condition that holds, applied to each element of `x`.
 
-    `funclist` may have one more entry than there are conditions: what holds otherwise (0 by default).
-    Entries are functions of an array, or constants. Raises ValueError for lists that do not match.
+    NaN in the derivative of a function that is not chosen does not spread, unlike in `where`.
+
+    Args:
+      x: an array or number.
+      condlist: conditions that broadcast with `x`, in a list or along a first axis.
+      funclist: for each condition a function of a number, which is mapped over `x`, or a number. One more stands for
+        where none holds; that is 0 by default.
+      *args, **kw: further arguments of the functions.
+
+    Returns:
+      an array of the shape and dtype of `x`: what functions give is converted.
+
+    Raises:
+      ValueError: for lists that do not match.
     """
     (x,) = arrays("piecewise", x)
     x = asarray(x)
-    condlist = [unwrap(c) for c in condlist] if isinstance(condlist, (list, tuple)) else unwrap(condlist)
-    if is_array(condlist) or isinstance(condlist, np.ndarray):
-        conditions = asarray(condlist)
-        conditions = conditions if conditions.ndim > x.ndim else lax.expand_dims(conditions, (0,))
-    elif isinstance(condlist, (list, tuple)) and condlist and not np.ndim(condlist[0]) and x.ndim:
-        conditions = lax.expand_dims(asarray(list(condlist)), (0,))
-    else:
-        conditions = asarray([asarray(c) for c in condlist])
+    many = isinstance(condlist, (list, tuple))
+    conditions = truth(asarray([asarray(unwrap(c)) for c in condlist] if many else unwrap(condlist)))
     count = conditions.shape[0]
     functions = list(funclist)
     if len(functions) == count:
@@ -126,21 +151,35 @@ def piecewise(x: ArrayLike, condlist: Array | Sequence[ArrayLike],
     else:
         raise ValueError(f"with {count} condition(s), either {count} or {count + 1} functions are expected; got "
                          f"{len(functions)}")
-    conditions = lax.concatenate([lax.full((1, *conditions.shape[1:]), False, _BOOL), truth(conditions)], 0)
+    conditions = lax.concatenate([lax.full((1, *conditions.shape[1:]), False, _BOOL), conditions], 0)
     from .accumulations import cumsum
 
     which = lax.argmax(cumsum(conditions, axis=0), 0, np.dtype(np.int32))
-    results = [convert(f(x, *args, **kw) if callable(f) else asarray(f), x.dtype) for f in functions]
-    which = spread(which, x.shape) if which.shape != x.shape else which
-    return lax.select_n(which, *(spread(r, x.shape) for r in results))
+    kind = x.dtype
+
+    def branch(f: Any) -> Callable[[Any], Any]:
+        return lambda x: convert(asarray(f(x, *args, **kw) if callable(f) else f), kind)
+
+    return vectorize(lambda i, x: lax.switch(i, [branch(f) for f in functions], x))(which, x)
 
 
 @api_boundary
 def choose(a: ArrayLike, choices: Array | np.ndarray | Sequence[ArrayLike], out: None = None,
            mode: str = "raise") -> Array:
-    """Element by element, the member of `choices` that `a` names.
+    """Element by element, that of the member of `choices` that `a` names.
 
-    `mode` is what an index out of range means: "raise" (concrete indices only), "wrap" or "clip".
+    Args:
+      a: integers.
+      choices: arrays that broadcast with `a`, in a sequence or along a first axis.
+      out: not supported, None only.
+      mode: what an index out of range means: an error ("raise", for concrete indices only), itself modulo their
+        number ("wrap") or the nearest one ("clip").
+
+    Returns:
+      an array of the broadcast shape and the choices' common dtype.
+
+    Raises:
+      ValueError: for indices out of range or of another dtype, and another mode.
     """
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.choose is not supported.")
@@ -157,14 +196,15 @@ def choose(a: ArrayLike, choices: Array | np.ndarray | Sequence[ArrayLike], out:
         if np.any((values < 0) | (values >= count)):
             raise ValueError("invalid entry in choice array")
     elif mode == "wrap":
-        from .binary import remainder
+        from .division import remainder
 
         a = remainder(a, convert(count, a.dtype))
     elif mode == "clip":
         a = clip(a, 0, count - 1)
     else:
         raise ValueError(f"mode={mode!r} not understood. Must be 'raise', 'wrap', or 'clip'")
-    a, *members = spread_all([a, *promote_dtypes(*members)])
+    kind, _ = dtypes.result_type(*members, return_weak_type_flag=True)
+    a, *members = spread_all([a, *(convert(m, kind) for m in members)])
     from .indexing import gather_elements
 
     stacked = lax.stack([asarray(c) for c in members], 0)
@@ -179,13 +219,23 @@ def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = 
     """The elements (or slices along `axis`) of `a` at `indices`.
 
     Args:
-      a: an array; as a vector for `axis=None`.
-      indices: integers of any shape. Negative ones count from the end.
-      mode: what an index out of bounds gives: `fill_value` ("fill", the default: NaN, or the lowest or
-        highest value of the dtype), the nearest element ("clip"), or the element modulo the size ("wrap").
+      a: an array.
+      indices: integers of any shape. Negative ones count from the end, except with "clip", where they are out of
+        bounds.
+      axis: the axis, or None for the elements in row order.
+      out: not supported, None only.
+      mode: what an index out of bounds gives: `fill_value` ("fill", the default), the nearest element ("clip"), or the
+        element at it modulo the size ("wrap").
       unique_indices, indices_are_sorted: promises that make it faster.
+      fill_value: a number; by default NaN for floats, the lowest value of signed integers, the highest of unsigned
+        ones, and True.
 
-    Raises TypeError or ValueError for indices that are no integers.
+    Returns:
+      an array of the dtype of `a`, with the shape of `indices` in place of `axis`.
+
+    Raises:
+      ValueError: for another mode, and for indices that are no integers.
+      IndexError: for an empty axis.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -197,7 +247,7 @@ def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = 
     check_arraylike("take", a, indices)
     if mode == "raise":
         raise NotImplementedError("The 'raise' mode to jnp.take is not supported.")
-    if mode not in (None, "fill", "clip", "wrap", "promise_in_bounds") and not isinstance(mode, lax.GatherScatterMode):
+    if mode not in (None, "fill", "clip", "wrap"):
         raise ValueError(f"Invalid mode '{mode}' for np.take")
     return _take(unwrap(a), unwrap(indices), None if axis is None else operator.index(axis), mode=mode,
                  unique_indices=unique_indices, indices_are_sorted=indices_are_sorted, fill_value=fill_value)
@@ -220,7 +270,7 @@ def _take(a: Any, indices: Any, axis: int | None = None, *, mode: Any = None, un
     if type(size) is int and size == 0 and not any(type(d) is int and d == 0 for d in shape):
         raise IndexError("Cannot do a non-empty jnp.take() from an empty axis.")
     if mode == "wrap":
-        from .binary import remainder
+        from .division import remainder
 
         indices = remainder(indices, convert(size, dtype_of(indices)))
         how = lax.GatherScatterMode.PROMISE_IN_BOUNDS
@@ -244,10 +294,22 @@ def _take(a: Any, indices: Any, axis: int | None = None, *, mode: Any = None, un
 def _take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
                      mode: str | lax.GatherScatterMode | None = None, fill_value: Scalar | None = None, *,
                      wrap_negative_indices: bool | None = None) -> Array:
-    """`arr` read at indices along one axis: the result has the shape of `indices`, broadcast elsewhere.
+    """An array read at indices along one axis, with the other axes side by side.
 
-    `mode` and `fill_value` are as for `take`. Raises ValueError for ranks that differ, TypeError for
-    indices that are no integers.
+    Args:
+      arr: an array.
+      indices: integers of the same rank; sizes other than that of `axis` broadcast with those of `arr`.
+      axis: the axis; with None `arr` is read in row order, and `indices` are a vector.
+      mode, fill_value: as for `take`; also "promise_in_bounds", with which an index out of bounds gives anything.
+      wrap_negative_indices: whether negative indices count from the end; by default in all modes but
+        "promise_in_bounds".
+
+    Returns:
+      an array of the dtype of `arr`, with the size of `indices` along `axis`.
+
+    Raises:
+      ValueError: for ranks that differ and shapes that do not broadcast.
+      TypeError: for indices that are no integers.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -314,10 +376,22 @@ def _no_inplace(name: str, inplace: bool) -> None:
 
 @api_boundary
 def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, inplace: bool = True) -> Array:
-    """A copy of `a` with values `v` (repeated as needed) at the flat indices `ind`.
+    """A copy of an array with other values at flat indices. Which one of several at one index stays is not defined.
 
-    `mode` is what an index out of bounds means: dropped (None), "clip" or "wrap". `inplace=False` has to
-    be given, for arrays do not change: raises ValueError otherwise.
+    Args:
+      a: an array.
+      ind: integers, in row order; negative ones count from the end, except with "clip". Booleans are 0 and 1.
+      v: values, repeated or cut off to the number of the indices, and converted to the dtype of `a`.
+      mode: what an index out of bounds means: nothing (None), the nearest place ("clip"), or itself modulo the
+        size ("wrap").
+      inplace: must be False, since arrays do not change.
+
+    Returns:
+      an array of the shape and dtype of `a`.
+
+    Raises:
+      ValueError: unless `inplace=False` is given, and for another mode.
+      TypeError: for indices that are no integers.
     """
     from .updates import scatter
 
@@ -331,7 +405,7 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
     if not dtypes.issubdtype(ind.dtype, np.integer):
         raise TypeError(f"Indexer must have integer or boolean type, got indexer with type {ind.dtype.name}")
     if v.shape[0] < ind.shape[0]:
-        from .shaping import resize
+        from .arrangements import resize
 
         v = resize(v, ind.shape)
     else:
@@ -341,7 +415,7 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
     elif mode == "clip":
         ind, how = clip(ind, 0, a.size - 1), "promise_in_bounds"
     elif mode == "wrap":
-        from .binary import remainder
+        from .division import remainder
 
         ind, how = remainder(ind, convert(a.size, ind.dtype)), "promise_in_bounds"
     elif mode == "raise":
@@ -353,9 +427,19 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
 
 @api_boundary
 def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
-    """A copy of `arr` with values `vals`, one after the other, where `mask` is nonzero.
+    """A copy of an array with other values, one after the other, where a mask is nonzero.
 
-    `inplace=False` has to be given: raises ValueError otherwise, and for no values.
+    Args:
+      arr: an array.
+      mask: an array of as many elements.
+      vals: values, repeated as needed, and converted to the dtype of `arr`.
+      inplace: must be False, since arrays do not change.
+
+    Returns:
+      an array of the shape and dtype of `arr`.
+
+    Raises:
+      ValueError: unless `inplace=False` is given, for another number of elements, and for no values.
     """
     _no_inplace("place", inplace)
     data, mask, vals = (asarray(x) for x in arrays("place", arr, mask, vals))
@@ -366,7 +450,7 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
         raise ValueError("vals must have nonzero size")
     if data.size == 0:
         return data
-    from .shaping import resize
+    from .arrangements import resize
     from .updates import scatter
 
     at = nonzero(ravel(mask), size=mask.size, fill_value=data.size)[0]
@@ -377,9 +461,21 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
 @api_boundary
 def put_along_axis(arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None, inplace: bool = True, *,
                    mode: str | None = None) -> Array:
-    """A copy of `arr` with `values` at indices along one axis, the counterpart of `take_along_axis`.
+    """A copy of an array with other values at indices along one axis, the counterpart of `take_along_axis`.
 
-    `inplace=False` has to be given: raises ValueError otherwise.
+    Args:
+      arr: an array.
+      indices: integers of the same rank; sizes other than that of `axis` broadcast with those of `arr`.
+      values: what is put there: broadcast to the shape of `indices`.
+      axis: the axis; with None `arr` is taken in row order, and `indices` are a vector.
+      inplace: must be False, since arrays do not change.
+      mode: what an index out of bounds means, as for `Array.at`: it is dropped by default.
+
+    Returns:
+      an array of the shape and dtype of `arr`.
+
+    Raises:
+      ValueError: unless `inplace=False` is given, and for ranks that differ.
     """
     _no_inplace("put_along_axis", inplace)
     arr, indices, values = arrays("put_along_axis", arr, indices, values)
@@ -412,10 +508,20 @@ _put_along_axis = jit(named(_put_along_entry, "put_along_axis", ""), static_argn
 
 
 def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: bool = True) -> Array:
-    """A copy of `a` with `val` (a number, or values repeated as needed) on its main diagonal.
+    """A copy of an array with other values on its main diagonal.
 
-    `inplace=False` has to be given: raises ValueError otherwise, and for arrays that are no cubes of rank
-    above 2. Raises NotImplementedError for `wrap`.
+    Args:
+      a: a matrix, or an array of higher rank with axes of one size.
+      val: a number, or values that are repeated as needed.
+      wrap: not supported, False only.
+      inplace: must be False, since arrays do not change.
+
+    Returns:
+      an array of the shape and dtype of `a`.
+
+    Raises:
+      ValueError: for rank below 2, and for axes that differ above.
+      NotImplementedError: unless `inplace=False` is given, and for `wrap`.
     """
     from .updates import scatter
 
@@ -431,7 +537,7 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *, inplace: 
     n = min(a.shape)
     if val.ndim:
         flat = ravel(val)
-        from .shaping import tile
+        from .arrangements import tile
 
         val = lax.slice(tile(flat, -(-n // flat.shape[0])), (0,), (n,))
     i = lax.iota(default_int(), n)

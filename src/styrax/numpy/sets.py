@@ -47,9 +47,20 @@ class _UniqueInverseResult(NamedTuple):
 
 def isin(element: ArrayLike, test_elements: ArrayLike, assume_unique: bool = False, invert: bool = False, *,
          method: str = "auto") -> Array:
-    """Whether each element occurs among `test_elements` (or does not, with `invert`).
+    """Whether each element of an array occurs in another. NaN does not.
 
-    `method` is "compare_all", "binary_search", "sort", "concat_sort" or "auto".
+    Args:
+      element: an array or number.
+      test_elements: an array, of any shape.
+      assume_unique: without effect.
+      invert: whether to tell instead that it does not occur.
+      method: "compare_all" (with every element), "binary_search", "sort", or "auto".
+
+    Returns:
+      booleans of the shape of `element`.
+
+    Raises:
+      ValueError: for another method.
     """
     check_arraylike("isin", element, test_elements)
     element, test_elements = unwrap(element), unwrap(test_elements)
@@ -63,12 +74,10 @@ def _in1d(ar1: Any, ar2: Any, invert: bool, method: str, assume_unique: bool) ->
     a, b = (ravel(asarray(v)) for v in promote_dtypes(ar1, ar2))
     if not a.size or not b.size:
         return lax.full(a.shape, invert, np.dtype(np.bool_))
-    if method == "auto":
-        method = "compare_all"
-    if method not in ("compare_all", "binary_search", "sort", "concat_sort"):
+    if method not in ("compare_all", "binary_search", "sort", "auto"):
         raise ValueError(f"{method=} is not implemented; options are 'compare_all', 'binary_search', 'sort', and "
-                         "'concat_sort'")
-    if method == "compare_all":
+                         "'auto'")
+    if method in ("compare_all", "auto"):
         from .binary import equal, not_equal
 
         table = (not_equal if invert else equal)(lax.expand_dims(a, (1,)), lax.expand_dims(b, (0,)))
@@ -188,17 +197,25 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
 def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
            axis: int | None = None, *, equal_nan: bool = True, size: int | None = None,
            fill_value: ArrayLike | None = None, sorted: bool = True) -> Array | tuple[Array, ...]:
-    """The different elements of `ar` (or slices along `axis`), in rising order.
+    """The different elements of `ar` (or slices along `axis`), in rising order, NaN last.
 
     Args:
+      ar: an array or number.
       return_index: whether the indices of their first occurrences are given, too.
       return_inverse: whether the indices that make `ar` of them are given, too.
       return_counts: whether the numbers of their occurrences are given, too.
+      axis: the axis, or None for all elements in row order.
       equal_nan: whether NaN equals NaN.
-      size: the number of elements in the result; needed under `jit`. Missing ones are filled up with
-        `fill_value` (by default the smallest), superfluous ones cut off.
+      size: the number of elements in the result; needed under `jit`. Superfluous ones are cut off.
+      fill_value: what missing ones are filled up with; by default the smallest.
+      sorted: without effect: the elements are in order always.
 
-    Raises ConcretizationTypeError for traced arguments without `size`.
+    Returns:
+      an array of the dtype of `ar`, or a tuple of it and integers as asked for. Filled up indices are those of the
+      first element, counts 0.
+
+    Raises:
+      ConcretizationTypeError: for traced arguments without `size`.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -227,25 +244,58 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
 
 
 def unique_all(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> _UniqueAllResult:
-    """The different elements, their first indices, the inverse indices and counts, NaN all different."""
+    """The different elements, in rising order, where they stand and how often. Every NaN is one of its own.
+
+    Args:
+      x: an array or number.
+      size, fill_value: as for `unique`.
+
+    Returns:
+      a named tuple of `values`, the `indices` of their first occurrences, `inverse_indices` of the shape of `x`, and
+      `counts`.
+    """
     return _UniqueAllResult(*unique(x, return_index=True, return_inverse=True, return_counts=True, equal_nan=False,
                                     size=size, fill_value=fill_value))
 
 
 def unique_counts(x: ArrayLike, /, *, size: int | None = None,
                   fill_value: ArrayLike | None = None) -> _UniqueCountsResult:
-    """The different elements and their counts, NaN all different."""
+    """The different elements, in rising order, and how often they occur. Every NaN is one of its own.
+
+    Args:
+      x: an array or number.
+      size, fill_value: as for `unique`.
+
+    Returns:
+      a named tuple of `values` and `counts`.
+    """
     return _UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
 
 
 def unique_inverse(x: ArrayLike, /, *, size: int | None = None,
                    fill_value: ArrayLike | None = None) -> _UniqueInverseResult:
-    """The different elements and the inverse indices, NaN all different."""
+    """The different elements, in rising order, and the indices that make `x` of them. Every NaN is one of its own.
+
+    Args:
+      x: an array or number.
+      size, fill_value: as for `unique`.
+
+    Returns:
+      a named tuple of `values` and `inverse_indices` of the shape of `x`.
+    """
     return _UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value))
 
 
 def unique_values(x: ArrayLike, /, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
-    """The different elements, NaN all different."""
+    """The different elements, in rising order. Every NaN is one of its own.
+
+    Args:
+      x: an array or number.
+      size, fill_value: as for `unique`.
+
+    Returns:
+      a vector of the dtype of `x`.
+    """
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
 
@@ -255,7 +305,15 @@ def _static_size(size: Any, name: str) -> int | None:
 
 
 def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
-    """The elements that occur in one of two arrays, in order. `size` and `fill_value` as for `unique`."""
+    """The elements that occur in one of two arrays.
+
+    Args:
+      ar1, ar2: arrays, taken as vectors.
+      size, fill_value: as for `unique`.
+
+    Returns:
+      a vector of the common dtype, in rising order.
+    """
     a, b = (asarray(v) for v in arrays("union1d", ar1, ar2))
     size = _static_size(size, "union1d")
     return unique(concatenate([ravel(a), ravel(b)]), size=size, fill_value=fill_value)
@@ -263,9 +321,16 @@ def union1d(ar1: ArrayLike, ar2: ArrayLike, *, size: int | None = None, fill_val
 
 def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, size: int | None = None,
               fill_value: ArrayLike | None = None) -> Array:
-    """The elements of the first array that do not occur in the second, in order.
+    """The elements of the first array that do not occur in the second.
 
-    `size` as for `unique`; `fill_value` is 0 by default.
+    Args:
+      ar1, ar2: arrays, taken as vectors.
+      assume_unique: whether the elements of `ar1` differ: it is not sorted then.
+      size: as for `unique`.
+      fill_value: what missing ones are filled up with; 0 by default.
+
+    Returns:
+      a vector of the dtype of `ar1`, in rising order, or in its own with `assume_unique`.
     """
     a, b = (asarray(v) for v in arrays("setdiff1d", ar1, ar2))
     size = _static_size(size, "setdiff1d")
@@ -299,7 +364,16 @@ def _new_in_sorted(a: Any) -> Any:
 
 def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *, size: int | None = None,
              fill_value: ArrayLike | None = None) -> Array:
-    """The elements that occur in exactly one of two arrays, in order. `size` and `fill_value` as for `unique`."""
+    """The elements that occur in exactly one of two arrays.
+
+    Args:
+      ar1, ar2: arrays, taken as vectors.
+      assume_unique: whether the elements of each differ.
+      size, fill_value: as for `unique`.
+
+    Returns:
+      a vector of the common dtype, in rising order.
+    """
     a, b = (ravel(asarray(v)) for v in arrays("setxor1d", ar1, ar2))
     size = _static_size(size, "setxor1d")
     a, b = promote_dtypes(a, b)
@@ -335,9 +409,16 @@ def _sized_choice(a: Any, b: Any, size: int, fill_value: Any, keep: Any, smalles
 
 def intersect1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, return_indices: bool = False, *,
                 size: int | None = None, fill_value: ArrayLike | None = None) -> Array | tuple[Array, Array, Array]:
-    """The elements that occur in both arrays, in order; with `return_indices` also their first indices in each.
+    """The elements that occur in both of two arrays.
 
-    `size` and `fill_value` as for `unique`.
+    Args:
+      ar1, ar2: arrays, taken as vectors.
+      assume_unique: whether the elements of each differ.
+      return_indices: whether the indices of their first occurrences in each are given, too.
+      size, fill_value: as for `unique`.
+
+    Returns:
+      a vector of the common dtype, in rising order, or a tuple of it and two vectors of integers.
     """
     a, b = (ravel(asarray(v)) for v in arrays("intersect1d", ar1, ar2))
     a, b = promote_dtypes(a, b)

@@ -1,26 +1,24 @@
-"""Functions that rearrange the elements of one array."""
+"""The elements of one array in another shape, or with axes in another order; diagonals."""
 
 from __future__ import annotations
 
 import math
 import operator
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, Protocol, overload
 
 import numpy as np
 
 from styrax import lax
-from styrax.core import hooks
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
 from styrax.core.tracing.source import api_boundary, hide_frames
-from styrax.core.tracing.trace import Tracer, concrete_or_error
+from styrax.core.tracing.trace import concrete_or_error
 from styrax.core.types.dims import larger, smaller
-from styrax.core.types.typing import ArrayLike, Axis, DTypeLike, Shape, ShapeLike, ShardingLike
+from styrax.core.types.typing import ArrayLike, Axis, DTypeLike, ShapeLike, ShardingLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
-from .broadcasting import canonical_shape, choose_elements, spread
+from .broadcasting import canonical_shape, choose_elements
 from .conversion import asarray
 from .promotion import (
     axis_index,
@@ -28,9 +26,7 @@ from .promotion import (
     check_arraylike,
     convert,
     default_int,
-    dtype_of,
     is_array,
-    shape_of,
     static_axis,
     unwrap,
     user_dtype,
@@ -50,10 +46,21 @@ def operand(name: str, a: Any) -> Array:
 @api_boundary
 def reshape(a: ArrayLike, shape: ShapeLike, order: str = "C", *, copy: bool | None = None,
             out_sharding: ShardingLike | None = None) -> Array:
-    """The elements of `a`, in row order (or column order for "F"), in another shape.
+    """The elements of an array in another shape.
 
-    One size may be -1: it follows from the others. Raises TypeError where the sizes do not multiply
-    to the number of elements.
+    Args:
+      a: an array or number.
+      shape: the sizes; one may be -1, and follows from the others then.
+      order: "C" for row order, "F" for column order, both in reading and in writing.
+      copy: without effect.
+      out_sharding: sharding of the result.
+
+    Returns:
+      an array of shape `shape` and of the dtype of `a`.
+
+    Raises:
+      TypeError: where the sizes do not multiply to the number of elements.
+      ValueError: for another order.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -96,7 +103,18 @@ def _new_sizes(a: Any, shape: Any) -> tuple:
 
 @api_boundary
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: ShardingLike | None = None) -> Array:
-    """The elements of `a` as a vector, in row order (or column order for "F").
+    """The elements of an array as a vector.
+
+    Args:
+      a: an array or number.
+      order: "C" for row order, "F" for column order.
+      out_sharding: sharding of the result.
+
+    Returns:
+      a vector of the dtype of `a`.
+
+    Raises:
+      NotImplementedError: for the orders "K" and "A".
 
     Example:
       >>> import styrax.numpy as jnp
@@ -110,9 +128,17 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: ShardingLike | None =
 
 
 def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
-    """`a` with its axes in another order, reversed by default.
+    """An array with its axes in another order.
 
-    Raises TypeError or ValueError for `axes` that are no permutation.
+    Args:
+      a: an array or number.
+      axes: for each axis of the result the axis of `a`; by default they are reversed.
+
+    Returns:
+      an array of the elements of `a`.
+
+    Raises:
+      TypeError, ValueError: for `axes` that are no permutation.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -132,12 +158,30 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
 
 
 def permute_dims(a: ArrayLike, /, axes: tuple[int, ...]) -> Array:
-    """`a` with its axes in the order `axes`."""
+    """An array with its axes in another order.
+
+    Args:
+      a: an array or number.
+      axes: for each axis of the result the axis of `a`.
+
+    Returns:
+      an array of the elements of `a`.
+    """
     return transpose(a, axes)
 
 
 def matrix_transpose(x: ArrayLike, /) -> Array:
-    """`x` with its last two axes exchanged. Raises ValueError below rank 2."""
+    """An array with its last two axes exchanged; complex numbers are not conjugated.
+
+    Args:
+      x: an array of shape `[..., m, n]`.
+
+    Returns:
+      an array of shape `[..., n, m]`.
+
+    Raises:
+      ValueError: below rank 2.
+    """
     x = operand("matrix_transpose", x)
     if x.ndim < 2:
         raise ValueError(f"x must be at least two-dimensional for matrix_transpose; got ndim={x.ndim}")
@@ -146,7 +190,17 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
 
 @api_boundary
 def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
-    """`a` with two axes exchanged. Raises IndexError for one that `a` does not have.
+    """An array with two axes exchanged.
+
+    Args:
+      a: an array.
+      axis1, axis2: the axes; negative ones count from the end.
+
+    Returns:
+      an array of the elements of `a`.
+
+    Raises:
+      IndexError: for an axis that `a` does not have.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -163,9 +217,18 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
 
 @api_boundary
 def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
-    """`a` with the axes `source` (an int or several) moved to the places `destination`.
+    """An array with some axes moved; the others stay in their order.
 
-    Raises ValueError where they are not equally many, or given twice.
+    Args:
+      a: an array.
+      source: the axes to move, an int or several.
+      destination: their places in the result, as many.
+
+    Returns:
+      an array of the elements of `a`.
+
+    Raises:
+      ValueError: where these are not equally many, given twice, or out of range.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -184,7 +247,19 @@ def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Seque
 
 
 def _rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
-    """`a` with `axis` moved until it lies before `start`."""
+    """An array with one axis moved until it lies before another. `moveaxis` is simpler.
+
+    Args:
+      a: an array.
+      axis: the axis to move.
+      start: the axis that it is put before; `a.ndim` for the end.
+
+    Returns:
+      an array of the elements of `a`.
+
+    Raises:
+      ValueError: for an axis or a `start` out of range.
+    """
     a = operand("rollaxis", a)
     start = operator.index(start)
     if not -a.ndim <= start <= a.ndim:
@@ -199,9 +274,17 @@ rollaxis = jit(named(_rollaxis, "rollaxis"), static_argnames=("axis", "start"))
 
 @api_boundary
 def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
-    """`a` with new axes of size 1 at the places `axis` (an int or several) of the result.
+    """An array with new axes of size 1.
 
-    Raises ValueError for places out of range or given twice.
+    Args:
+      a: an array or number.
+      axis: their places in the result, an int or several.
+
+    Returns:
+      an array of the elements of `a`.
+
+    Raises:
+      ValueError: for places out of range or given twice.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -215,7 +298,17 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
 
 
 def squeeze(a: ArrayLike, axis: Axis = None) -> Array:
-    """`a` without axes of size 1: all of them, or those in `axis`. Raises ValueError for an axis of another size.
+    """An array without axes of size 1.
+
+    Args:
+      a: an array or number.
+      axis: the axes, an int or several; by default all of size 1.
+
+    Returns:
+      an array of the elements of `a`.
+
+    Raises:
+      ValueError: for an axis of another size, or out of range.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -243,7 +336,7 @@ class AtLeast(Protocol):
     def __call__(self, *arys: ArrayLike) -> Array | list[Array]: ...
 
 
-def _atleast(name: str, rank: int, shape: Callable[[int], tuple[int, ...]]) -> AtLeast:
+def _atleast(name: str, rank: int, shape: Callable[[int], tuple[int, ...]], how: str) -> AtLeast:
     """`atleast_nd`: `shape(ndim)` gives the axes to insert into an array of rank `ndim` below `rank`."""
 
     def one(x: Any) -> Any:
@@ -259,232 +352,40 @@ def _atleast(name: str, rank: int, shape: Callable[[int], tuple[int, ...]]) -> A
             return compiled(unwrap(arys[0]))
         return [compiled(unwrap(x)) for x in arys]
 
-    return named(  # type: ignore[return-value]
-        function, name, f"Each argument as an array of rank {rank} at least, with axes of size 1 added."
-                                  "\n\n    One argument gives an array, several a list.")
+    return named(function, name, _ATLEAST.format(rank, how))  # type: ignore[return-value]
 
 
-atleast_1d = _atleast("atleast_1d", 1, lambda n: (0,))
-atleast_2d = _atleast("atleast_2d", 2, lambda n: (0, 1)[: 2 - n])
-atleast_3d = _atleast("atleast_3d", 3, lambda n: {0: (0, 1, 2), 1: (0, 2), 2: (2,)}[n])
+_ATLEAST = """Each argument as an array of rank {} at least: {}.
 
+    Args:
+      *arys: arrays or numbers.
 
-# -- orders along an axis ------------------------------------------------------------------------
-@partial(jit, static_argnames=("axis",))
-def _flip(m: Any, axis: Any = None) -> Array:
-    return lax.rev(m, axis_indices(axis, m.ndim))
-
-
-def flip(m: ArrayLike, axis: Axis = None) -> Array:
-    """`m` with its elements in reverse order along `axis` (an int, several, or None for all).
-
-    Example:
-      >>> import styrax.numpy as jnp
-      >>> jnp.flip(jnp.arange(3))
-      Array([2, 1, 0], dtype=int32)
+    Returns:
+      an array for one argument, a list for several.
     """
-    m = operand("flip", m)
-    return _flip(m, static_axis(axis))
+atleast_1d = _atleast("atleast_1d", 1, lambda n: (0,), "a number becomes [1]")
+atleast_2d = _atleast("atleast_2d", 2, lambda n: (0, 1)[: 2 - n], "a number becomes [1, 1], a vector [1, n]")
+atleast_3d = _atleast("atleast_3d", 3, lambda n: {0: (0, 1, 2), 1: (0, 2), 2: (2,)}[n],
+                      "a number becomes [1, 1, 1], a vector [1, n, 1], a matrix [m, n, 1]")
 
 
-def fliplr(m: ArrayLike) -> Array:
-    """`m` reversed along its second axis. Raises ValueError below rank 2."""
-    m = operand("fliplr", m)
-    if m.ndim < 2:
-        raise ValueError(f"fliplr requires at least 2-dimensional input, got ndim={m.ndim}")
-    return _flip(m, 1)
-
-
-def flipud(m: ArrayLike) -> Array:
-    """`m` reversed along its first axis."""
-    return _flip(operand("flipud", m), 0)
-
-
-def _rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
-    """`m` turned by k right angles in the plane of two axes, from the first towards the second."""
-    m = operand("rot90", m)
-    if m.ndim < 2:
-        raise ValueError(f"rot90 requires its first argument to have ndim at least two, but got first argument of "
-                         f"shape {m.shape}, having ndim={m.ndim}")
-    a, b = axis_index(axes[0], m.ndim), axis_index(axes[1], m.ndim)
-    if a == b:
-        raise ValueError("Axes must be different")
-    k = k % 4
-    if k == 0:
-        return m
-    if k == 2:
-        return flip(flip(m, a), b)
-    order = list(range(m.ndim))
-    order[a], order[b] = b, a
-    if k == 1:
-        return lax.transpose(flip(m, b), tuple(order))
-    return flip(lax.transpose(m, tuple(order)), b)
-
-
-rot90 = jit(named(_rot90, "rot90"), static_argnames=("k", "axes"))
-
-
-@partial(jit, static_argnames=("shift", "axis"))
-def _roll_static(a: Any, shift: tuple[int, ...], axis: tuple[int, ...]) -> Array:
-    for n, i in zip(*np.broadcast_arrays(shift, axis)):
-        i = axis_index(int(i), a.ndim)
-        size = a.shape[i]
-        n = (-int(n)) % (size or 1)
-        if n:
-            a = lax.concatenate([lax.slice_in_dim(a, n, size, axis=i), lax.slice_in_dim(a, 0, n, axis=i)], i)
-    return a
-
-
-@partial(jit, static_argnames=("axis",))
-def _roll_dynamic(a: Any, shift: Any, axis: tuple[int, ...]) -> Array:
-    from .binary import remainder
-
-    shifts = lax.broadcast_shapes(shape_of(shift), (len(axis),))
-    shift = spread(shift, shifts)
-    for n, i in enumerate(axis if shifts == (len(axis),) else axis * shifts[0]):
-        i = axis_index(i, a.ndim)
-        size = a.shape[i]
-        step = lax.squeeze(lax.slice_in_dim(shift, n, n + 1), (0,))
-        period = lax.max(convert(size, dtype_of(step)), convert(1, dtype_of(step)))
-        step = remainder(step, period)
-        twice = lax.concatenate((a, a), i)
-        a = lax.dynamic_slice_in_dim(twice, lax.sub(convert(size, dtype_of(step)), step), size, axis=i)
-    return a
-
-
-def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axis = None) -> Array:
-    """`a` with its elements moved by `shift` places along `axis`, around the end; in row order for None.
-
-    `shift` and `axis` may be several, and `shift` may be traced.
-
-    Example:
-      >>> import styrax.numpy as jnp
-      >>> jnp.roll(jnp.arange(5), 2)
-      Array([3, 4, 0, 1, 2], dtype=int32)
-    """
-    a = operand("roll", a)
-    if axis is None:
-        return lax.reshape(roll(ravel(a), shift, 0), a.shape) if a.ndim != 1 else roll(a, shift, 0)
-    axis = static_axis(axis)
-    axes = axis if isinstance(axis, tuple) else (axis,)
-    shift = tuple(map(unwrap, shift)) if isinstance(shift, (tuple, list)) else unwrap(shift)  # type: ignore[arg-type]
-    concrete = shift.to_concrete_value() if isinstance(shift, Tracer) and hasattr(shift, "to_concrete_value") else shift
-    if concrete is None or any(isinstance(s, Tracer) for s in (shift if isinstance(shift, (tuple, list)) else ())) or (
-            is_array(shift)):
-        shifts = asarray(shift)
-        if shifts.ndim > 1:
-            raise ValueError("shift must be a scalar or 1-dimensional")
-        return _roll_dynamic(a, shifts, axes)
-    steps = np.asarray(concrete)
-    if steps.dtype.kind not in "iub":
-        raise TypeError(f"roll requires integer shifts, got {shift!r}")
-    return _roll_static(a, tuple(int(s) for s in np.atleast_1d(steps)), axes)
-
-
-@api_boundary
-def tile(A: ArrayLike, reps: ShapeLike) -> Array:
-    """`A` repeated as a whole along each axis. `reps` is one count or one per axis, the last ones first matched.
-
-    Example:
-      >>> import styrax.numpy as jnp
-      >>> jnp.tile(jnp.array([1, 2]), (2, 2))
-      Array([[1, 2, 1, 2],
-             [1, 2, 1, 2]], dtype=int32)
-    """
-    a = operand("tile", A)
-    try:
-        given: tuple[Any, ...] = tuple(reps)  # type: ignore[arg-type]
-    except TypeError:
-        given = (reps,)
-    counts = tuple(concrete_or_error(operator.index, r, "reps argument of jnp.tile") for r in given)
-    if a.ndim < len(counts):
-        a = lax.expand_dims(a, tuple(range(len(counts) - a.ndim)))
-    counts = (1,) * (a.ndim - len(counts)) + counts
-    return lax.tile(a, counts)
-
-
-@api_boundary
-def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_repeat_length: int | None = None,
-           out_sharding: ShardingLike | None = None) -> Array:
-    """Every element (or slice along `axis`) repeated, `repeats` times or as often as its entry there says.
-
-    Under `jit` counts that are traced need `total_repeat_length`: the length of the result, which is
-    cut off or filled up with the last element. Raises ConcretizationTypeError without it.
-
-    Example:
-      >>> import styrax.numpy as jnp
-      >>> jnp.repeat(jnp.array([1, 2]), jnp.array([1, 3]), total_repeat_length=4)
-      Array([1, 2, 2, 2], dtype=int32)
-    """
-    a = operand("repeat", a)
-    check_arraylike("repeat", repeats)
-    if axis is None:
-        a, axis = ravel(a) if a.ndim != 1 else a, 0
-    axis = axis_index(concrete_or_error(operator.index, axis, "'axis' argument of jnp.repeat()"), a.ndim)
-    shape = a.shape
-    if total_repeat_length is None:
-        repeats = concrete_or_error(None, repeats, "When jit-compiling jnp.repeat, the total number of repeats must be "
-                                    "static. To fix this, either specify a static value for `repeats`, or pass a "
-                                    "static value to `total_repeat_length`.")
-        counts = np.asarray(repeats)
-        if counts.ndim == 0 or counts.size == 1:
-            times = int(counts.reshape(()))
-            out = lax.broadcast_in_dim(a, (*shape[: axis + 1], times, *shape[axis + 1:]),
-                                       tuple(i for i in range(a.ndim + 1) if i != axis + 1))
-            return lax.reshape(out, (*shape[:axis], shape[axis] * times, *shape[axis + 1:]))
-        counts = np.broadcast_to(counts, (shape[axis],)) if counts.ndim == 1 else counts
-        if counts.ndim != 1 or len(counts) != shape[axis]:
-            raise ValueError(f"The repeats array should have length 1 or the length of the axis, {shape[axis]}; got "
-                             f"shape {counts.shape}.")
-        total = int(counts.sum())
-        repeats = asarray(repeats) if not is_array(repeats) else repeats
-    else:
-        total = concrete_or_error(operator.index, total_repeat_length, "jnp.repeat argument 'total_repeat_length'")
-        repeats = asarray(repeats)
-        if repeats.ndim == 0:
-            repeats = lax.broadcast_in_dim(repeats, (shape[axis],), ())
-        elif repeats.shape != (shape[axis],):
-            repeats = spread(repeats, (shape[axis],))
-    if total == 0 or shape[axis] == 0:
-        return lax.full((*shape[:axis], total if shape[axis] else 0, *shape[axis + 1:]), 0, a.dtype)
-    return _repeat_each(a, repeats, axis, total)
-
-
-def _repeat_each(a: Any, repeats: Any, axis: int, total: int) -> Array:
-    # Element i begins at the sum of the counts before it: marks there, summed up, give the source indices.
-    from .accumulations import cumsum
-    from .updates import scatter
-
-    starts = roll(repeats, 1)
-    starts = scatter(starts, 0, 0, "set")
-    starts = cumsum(starts)
-    marks = lax.full((total,), 0, default_int())
-    marks = scatter(marks, starts, 1, "add")
-    source = cumsum(marks)
-    source = lax.sub(source, convert(1, source.dtype))
-    return hooks.numpy.take(a, source, axis=axis)
-
-
-def _resize(a: ArrayLike, new_shape: Shape) -> Array:
-    """The elements of `a` in row order, repeated as needed, in a shape. Raises ValueError for negative sizes."""
-    a = ravel(operand("resize", a))
-    new = canonical_shape(new_shape)
-    if any(d < 0 for d in new):
-        raise ValueError("all elements of `new_shape` must be non-negative")
-    size = math.prod(new)
-    if a.size == 0 or size == 0:
-        return lax.full(new, 0, a.dtype)
-    times = -(-size // a.size)
-    a = lax.slice(tile(a, times), (0,), (size,))
-    return reshape_to(a, new)
-
-
-resize = jit(named(_resize, "resize"), static_argnames=("new_shape",))
 
 
 # -- diagonals -----------------------------------------------------------------------------------
 def _diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-    """The diagonals in the planes of two axes, as the last axis. Raises ValueError below rank 2."""
+    """The diagonals in the planes of two axes.
+
+    Args:
+      a: an array of rank 2 at least.
+      offset: how many places the diagonal lies above the main one, or below it if negative.
+      axis1, axis2: the axes of rows and columns.
+
+    Returns:
+      an array of the other axes of `a`, then the diagonals.
+
+    Raises:
+      ValueError: below rank 2.
+    """
     from .indexing import gather_elements
 
     a = operand("diagonal", a)
@@ -507,7 +408,20 @@ diagonal = jit(named(_diagonal, "diagonal"), static_argnames=("offset", "axis1",
 
 def _trace(a: ArrayLike, offset: int | ArrayLike = 0, axis1: int = 0, axis2: int = 1, dtype: DTypeLike | None = None,
            out: None = None) -> Array:
-    """The sum of the diagonal in the planes of two axes. Raises ValueError below rank 2.
+    """The sums of the diagonals in the planes of two axes.
+
+    Args:
+      a: an array of rank 2 at least.
+      offset: how many places the diagonal lies above the main one, or below it if negative. It may be traced.
+      axis1, axis2: the axes of rows and columns.
+      dtype: dtype of the sum; by default that of `a`, with booleans and small integers widened as in `sum`.
+      out: not supported, None only.
+
+    Returns:
+      an array of the other axes of `a`.
+
+    Raises:
+      ValueError: below rank 2.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -535,7 +449,18 @@ trace = jit(named(_trace, "trace"), static_argnames=("axis1", "axis2", "dtype"))
 
 
 def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
-    """The slices of `x` along an axis, as a tuple. Raises ValueError for scalars."""
+    """The slices of an array along an axis.
+
+    Args:
+      x: an array of rank 1 at least.
+      axis: the axis.
+
+    Returns:
+      a tuple of arrays without that axis.
+
+    Raises:
+      ValueError: for scalars.
+    """
     x = operand("unstack", x)
     if x.ndim == 0:
         raise ValueError("Unstack requires arrays with rank > 0, however a scalar array was passed.")

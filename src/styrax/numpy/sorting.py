@@ -32,9 +32,17 @@ def _ignored(name: str, kind: Any, order: Any) -> None:
 
 def _sort(a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
           descending: bool = False) -> Array:
-    """The elements in rising order along `axis` (None: all, as a vector); NaN comes last.
+    """The elements in rising order along an axis. NaN comes last; complex numbers go by their real parts first.
 
-    `descending` reverses the order, `stable` keeps equal elements in theirs.
+    Args:
+      a: an array.
+      axis: the axis, or None for all elements as a vector.
+      kind, order: not supported, None only.
+      stable: whether equal elements stay in their order.
+      descending: whether the order falls (NaN comes first then).
+
+    Returns:
+      an array of the shape and dtype of `a`, or a vector.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -52,7 +60,15 @@ def _sort(a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: None
 
 def _argsort(a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: None = None, stable: bool = True,
              descending: bool = False, dtype: DTypeLike | None = None) -> Array:
-    """The indices that sort `a` along `axis`. Arguments as for `sort`; `dtype` is that of the indices.
+    """The indices that sort an array along an axis.
+
+    Args:
+      a, axis, kind, order, stable, descending: as for `sort`. Equal elements stay in their order with
+        `descending`, too.
+      dtype: dtype of the indices; by default the default integer.
+
+    Returns:
+      integers of the shape of `a`, or a vector.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -85,7 +101,14 @@ argsort = jit(named(_argsort, "argsort"),
 
 @jit
 def sort_complex(a: ArrayLike) -> Array:
-    """The elements along the last axis as complex numbers, sorted by real part, then imaginary part."""
+    """The elements along the last axis as complex numbers in rising order, by real parts, then imaginary ones.
+
+    Args:
+      a: an array of rank 1 at least.
+
+    Returns:
+      a complex array of the shape of `a`.
+    """
     from .promotion import promote_dtypes_complex
 
     (a,) = promote_dtypes_complex(*arrays("sort_complex", a))
@@ -120,7 +143,20 @@ def top_k(x: ArrayLike, k: int, /, *, axis: int = -1, mode: str = "largest") -> 
 
 
 def _partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """The elements rearranged along `axis`: the one that sorting puts at `kth` is there, none above it is smaller."""
+    """The elements along an axis rearranged around one: it stands where sorting puts it, none before it is larger and
+    none after it smaller.
+
+    Args:
+      a: an array of a real dtype.
+      kth: the place of that element; negative ones count from the end.
+      axis: the axis.
+
+    Returns:
+      an array of the shape and dtype of `a`.
+
+    Raises:
+      NotImplementedError: for complex numbers.
+    """
     a = operand("partition", a)
     axis, kth = axis_index(axis, a.ndim), axis_index(kth, a.shape[axis_index(axis, a.ndim)])
     if dtypes.issubdtype(a.dtype, np.complexfloating):
@@ -136,7 +172,17 @@ def _partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 
 
 def _argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """The indices of a partition of `a` along `axis`, as `partition`."""
+    """The indices of a partition of an array along an axis.
+
+    Args:
+      a, kth, axis: as for `partition`.
+
+    Returns:
+      int32 indices of the shape of `a`.
+
+    Raises:
+      NotImplementedError: for complex numbers.
+    """
     a = operand("argpartition", a)
     axis, kth = axis_index(axis, a.ndim), axis_index(kth, a.shape[axis_index(axis, a.ndim)])
     if dtypes.issubdtype(a.dtype, np.complexfloating):
@@ -158,9 +204,18 @@ argpartition = jit(named(_argpartition, "argpartition"), static_argnames=("kth",
 
 
 def _lexsort(keys: Array | np.ndarray | Sequence[ArrayLike], axis: int = -1) -> Array:
-    """The indices that sort by several keys of one shape, the last one first.
+    """The indices that sort by several keys: by the last one, by the one before where that ties, and so on.
 
-    Raises TypeError without keys, ValueError for keys of different shapes.
+    Args:
+      keys: arrays of one shape, in a sequence or along a first axis.
+      axis: the axis of each key.
+
+    Returns:
+      integers of the shape of a key.
+
+    Raises:
+      TypeError: without keys.
+      ValueError: for keys of different shapes.
     """
     whole = is_array(keys) or isinstance(keys, np.ndarray)
     members: list[Any] = list(lax.unstack(operand("lexsort", keys))) if whole else [operand("lexsort", k) for k in keys]
@@ -257,15 +312,21 @@ _METHODS: dict[str, Callable[..., Any]] = {
 
 def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None, *,
                  method: str = "scan") -> Array:
-    """Where the elements of `v` go in a sorted vector `a` to keep it sorted.
+    """Where the elements of `v` go in a sorted vector `a` to keep it sorted. NaN goes last.
 
     Args:
+      a: a vector in rising order.
+      v: an array or number.
       side: "left" for the first such place, "right" for the last.
       sorter: indices that sort `a`, if it is not sorted.
       method: "scan" (binary search), "scan_unrolled", "sort" (for many queries) or "compare_all" (for
         short vectors).
 
-    Raises ValueError for an `a` that is no vector, and for unknown sides and methods.
+    Returns:
+      int32 indices between 0 and `a.size`, of the shape of `v`.
+
+    Raises:
+      ValueError: for an `a` that is no vector, and for unknown sides and methods.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -301,10 +362,19 @@ _searchsorted = jit(named(_searchsorted_entry, "searchsorted", ""), static_argna
 
 
 def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None) -> Array:
-    """The number of the bin that each element of `x` lies in.
+    """The number of the bin that each element of `x` lies in: bin i reaches from edge i - 1 to edge i.
 
-    `bins` are rising or falling edges; bin i reaches from edge i - 1 to edge i, which belongs to it only
-    with `right`. Raises ValueError for bins that are no vector.
+    Args:
+      x: an array or number.
+      bins: a vector of edges that rise or fall.
+      right: whether the greater of its edges belongs to a bin instead of the smaller one.
+      method: as for `searchsorted`.
+
+    Returns:
+      int32 numbers between 0 and `bins.size`, of the shape of `x`.
+
+    Raises:
+      ValueError: for bins that are no vector.
     """
     x, bins = (asarray(v) for v in arrays("digitize", x, bins))
     if bins.ndim != 1:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, Axis, DTypeLike, ShardingLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
-from .binary import divide, multiply, subtract
+from .binary import divide, greater_equal, multiply, subtract
 from .broadcasting import choose_elements
 from .clipping import clip
 from .complex_parts import conj
@@ -23,6 +24,7 @@ from .conversion import asarray
 from .dot_products import dot
 from .float_tests import isnan
 from .indexing import gather_elements
+from .moments import average
 from .promotion import (
     arrays,
     axis_indices,
@@ -32,30 +34,32 @@ from .promotion import (
     is_array,
     promote_args_inexact,
     promote_dtypes_inexact,
-    shape_of,
     static_axis,
     to_inexact,
     unwrap,
     user_dtype,
 )
 from .reductions import any as any_
-from .reductions import average
 from .reductions import sum as sum_
 from .shaping import atleast_2d, diagonal, moveaxis
 
 _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
 
-def _quantile(a: Any, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: bool, weights: Any = None) -> Any:
-    if method not in _METHODS:
-        raise ValueError("method can only be 'linear', 'lower', 'higher', 'midpoint', 'nearest' or 'inverted_cdf'")
+def _operands(a: Any, q: Any) -> tuple[Array, Array]:
+    """Elements and levels as floats."""
     # Places are computed in the dtype of q: a small dtype of the elements could not count them.
     a, q = (asarray(promote_dtypes_inexact(v)[0]) for v in arrays("quantile", a, q))
     if dtypes.issubdtype(a.dtype, np.complexfloating):
         raise ValueError("quantile does not support complex input, as the operation is poorly defined.")
-    a, axis, keepshape = _one_axis(a, axis, keepdims)
     if q.ndim > 1:
         raise ValueError(f"q must be have rank <= 1, got shape {q.shape}")
+    return a, q
+
+
+def _quantile(a: Any, q: Any, axis: Any, method: str, keepdims: bool, skip_nan: bool) -> Any:
+    a, q = _operands(a, q)
+    a, axis, keepshape = _one_axis(a, axis, keepdims)
     out = _between(method, *(_neighbours_of_numbers(a, q, axis, keepdims) if skip_nan else
                              _neighbours(a, q, axis, keepdims and keepshape is None)))
     if keepshape is not None:
@@ -147,8 +151,7 @@ def _between(method: str, low_value: Any, high_value: Any, low_weight: Any, high
         return high_value
     if method == "midpoint":
         return multiply(lax.add(low_value, high_value), 0.5)
-    half = 0.5 if method == "nearest" else 0
-    return choose_elements(lax.le(high_weight, convert(half, high_weight.dtype)), low_value, high_value)
+    return choose_elements(lax.le(high_weight, convert(0.5, high_weight.dtype)), low_value, high_value)
 
 
 def _clamped(x: Any, top: Any) -> Any:
@@ -168,51 +171,67 @@ def _rows(a: Any, i: Any, axis: int) -> Any:
                       mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS)
 
 
-def _weighted_quantile(a: Any, q: Any, axis: Any, keepdims: bool, weights: Any, skip_nan: bool) -> Any:
+def _inverted_cdf(a: Any, q: Any, axis: Any, keepdims: bool, weights: Any, skip_nan: bool) -> Any:
+    """The least elements up to which lies a share q of the weights (by default 1 each)."""
+    from styrax.transforms.api import vmap
+
     from .accumulations import cumsum
+    from .selection import take_along_axis
     from .sorting import argsort
 
-    a, q, weights = (asarray(v) for v in promote_dtypes_inexact(*arrays("quantile", a, q, weights)))
-    shape = a.shape
-    if axis is None:
-        a, weights, axis_ = lax.reshape(a, (a.size,)), lax.reshape(weights, (a.size,)), 0
-        kept_shape = (1,) * len(shape)
+    a, q = _operands(a, q)
+    if weights is None:
+        weights = lax.full_like(a, 1)
     else:
-        (axis_,) = axis_indices(axis, a.ndim)
-        kept_shape = tuple(1 if i == axis_ else d for i, d in enumerate(shape))
-        if weights.shape != shape:
-            weights = lax.broadcast_in_dim(
-                weights, shape, (axis_,) if weights.ndim == 1 else tuple(range(weights.ndim))
-            )
-    a, weights = moveaxis(a, axis_, -1), moveaxis(weights, axis_, -1)
+        (weights,) = arrays("quantile", weights)
+        if dtypes.issubdtype(dtype_of(weights), np.complexfloating):
+            raise ValueError("Weights cannot be complex types.")
+        a, weights = (asarray(v) for v in promote_dtypes_inexact(a, weights))
+        weights = _spread_weights(weights, a.shape, axis)
+    weights = _one_axis(weights, axis, False)[0]
+    a, at_axis, keepshape = _one_axis(a, axis, keepdims)
+    a, weights = moveaxis(a, at_axis, -1), moveaxis(weights, at_axis, -1)
+    unknown = any_(lax.bitwise_or(lax.ne(weights, weights), lax.lt(weights, lax.full_like(weights, 0))), axis=-1)
     if skip_nan:
         weights = choose_elements(isnan(a), 0, weights)
+    else:
+        unknown = lax.bitwise_or(unknown, any_(isnan(a), axis=-1))
     order = argsort(a, axis=-1)
-    from .selection import take_along_axis
-
-    a, weights = take_along_axis(a, order, -1), take_along_axis(weights, order, -1)
-    running = cumsum(weights, axis=-1)
-    share = divide(running, gather_elements(running, (..., slice(-1, None))))
+    a, running = take_along_axis(a, order, -1), cumsum(take_along_axis(weights, order, -1), axis=-1)
+    total = gather_elements(running, (..., slice(-1, None)))
 
     def one(level: Any) -> Any:
-        reached = lax.ge(share, level) if share.shape == shape_of(level) else lax.ge(
-            share, lax.broadcast_in_dim(level, share.shape, ()))
-        at = lax.argmax(reached, share.ndim - 1, np.dtype(np.int32))
-        value = lax.squeeze(take_along_axis(a, lax.expand_dims(at, (at.ndim,)), -1), (a.ndim - 1,))
-        if not skip_nan:
-            value = choose_elements(any_(isnan(a), axis=-1), np.nan, value)
-        return lax.reshape(value, kept_shape) if keepdims else value
+        reached = greater_equal(running, multiply(clip(level, 0, 1), total))
+        place = lax.argmax(reached, reached.ndim - 1, np.dtype(np.int32))
+        value = lax.squeeze(take_along_axis(a, lax.expand_dims(place, (place.ndim,)), -1), (a.ndim - 1,))
+        return choose_elements(unknown, np.nan, value)
 
-    if q.ndim == 0:
-        return one(q)
-    return lax.stack([one(gather_elements(q, k)) for k in range(q.shape[0])], 0)
+    out = vmap(one)(q) if q.ndim else one(q)
+    if keepshape is not None:
+        return lax.reshape(out, (*q.shape, *keepshape))
+    return lax.expand_dims(out, (q.ndim + at_axis,)) if keepdims else out
+
+
+def _spread_weights(weights: Any, shape: tuple, axis: Any) -> Any:
+    """Weights of the elements, or of those along the reduced axes, for an array of a shape."""
+    if weights.shape == shape:
+        return weights
+    if axis is None:
+        raise ValueError("Weights shape must match 'a' shape when axis is None.")
+    axes = axis_indices(axis, len(shape))
+    if weights.shape != tuple(shape[i] for i in axes):
+        raise ValueError(f"Weights shape {weights.shape} must match reduction axes {tuple(shape[i] for i in axes)}")
+    order = tuple(int(i) for i in np.argsort(axes))
+    return lax.broadcast_in_dim(lax.transpose(weights, order), shape, tuple(sorted(axes)))
 
 
 def _entry(a: Any, q: Any, axis: Any, method: str, keepdims: bool, weights: Any, skip_nan: bool) -> Any:
+    if method not in _METHODS:
+        raise ValueError("method can only be 'linear', 'lower', 'higher', 'midpoint', 'nearest' or 'inverted_cdf'")
+    if method == "inverted_cdf":
+        return _inverted_cdf(a, q, axis, keepdims, weights, skip_nan)
     if weights is not None:
-        if method != "inverted_cdf":
-            raise ValueError("Only method 'inverted_cdf' supports weights.")
-        return _weighted_quantile(a, q, axis, keepdims, weights, skip_nan)
+        raise NotImplementedError(f"{method} does not support weights. Only method 'inverted_cdf' supports weights.")
     return _quantile(a, q, axis, method, keepdims, skip_nan)
 
 
@@ -221,36 +240,9 @@ def _check_options(name: str, overwrite_input: bool, out: Any) -> None:
         raise ValueError(f"jax.numpy.{name} does not support overwrite_input=True or out != None")
 
 
-_DOC = """The {}-quantiles of the elements along `axis`{}.
+def _of_quantiles(name: str, skip_nan: bool) -> Callable[..., Array]:
+    """What `quantile` and `nanquantile` run."""
 
-    Args:
-      q: a number or vector between 0 and {}.
-      axis: an int, several, or None for all.
-      method: how a quantile between two elements is found: "linear", "lower", "higher", "midpoint",
-        "nearest" or "inverted_cdf".
-      keepdims: whether reduced axes stay, with size 1.
-      weights: of the elements, for "inverted_cdf".
-
-    The quantiles of a vector q run along a new first axis. Raises ValueError for complex numbers and
-    unknown methods.
-    """
-
-
-class Quantile(Protocol):
-    """`quantile` and its kin."""
-
-    def __call__(self, a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
-                 method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None) -> Array: ...
-
-
-class Median(Protocol):
-    """`median` and `nanmedian`."""
-
-    def __call__(self, a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
-                 keepdims: bool = False) -> Array: ...
-
-
-def _quantile_function(name: str, skip_nan: bool, scale: int) -> Quantile:
     def traced(a: Any, q: Any, axis: Any = None, out: None = None, overwrite_input: bool = False,
                method: str = "linear", keepdims: bool = False, *, weights: Any = None) -> Any:
         _check_options(name, overwrite_input, out)
@@ -259,76 +251,152 @@ def _quantile_function(name: str, skip_nan: bool, scale: int) -> Quantile:
 
     compiled = jit(named(traced, name, ""), static_argnames=("axis", "overwrite_input", "method", "keepdims"))
 
-    def function(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
-                 method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None) -> Array:
+    def function(a: Any, q: Any, axis: Any, out: Any, overwrite_input: bool, method: str, keepdims: bool,
+                 weights: Any) -> Array:
         check_arraylike(name, a, q)
         a, q = unwrap(a), unwrap(q)
         # A number becomes a constant here, not a traced weak one.
         q = convert(q, to_inexact(dtype_of(q))) if not is_array(q) else q
         return compiled(a, q, static_axis(axis), out, overwrite_input, method, keepdims, weights=weights)
 
-    return named(function, name, _DOC.format("q" if scale == 1 else "q/100", ", NaN left out" if skip_nan else
-                                              "; NaN where there is one", scale))
+    return function
 
 
-quantile = _quantile_function("quantile", False, 1)
-nanquantile = _quantile_function("nanquantile", True, 1)
+_quantiles, _nanquantiles = _of_quantiles("quantile", False), _of_quantiles("nanquantile", True)
 
 
-def _percentile(name: str, inner: Quantile) -> Quantile:
-    def function(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
-                 method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None) -> Array:
-        check_arraylike(name, a, q)
-        (q,) = promote_dtypes_inexact(unwrap(q))
-        level = divide(q, 100) if is_array(q) else np.asarray(q, dtype_of(q)) / np.asarray(100, dtype_of(q))
-        return inner(a, level, axis=axis, out=out, overwrite_input=overwrite_input, method=method, keepdims=keepdims,
-                     weights=weights)
+def quantile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
+             method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None) -> Array:
+    """The q-quantiles of the elements along `axis`; NaN where there is one.
 
-    return named(function, name, _DOC.format("q/100", ", NaN left out" if name.startswith("nan") else
-                                              "; NaN where there is one", 100))
+    Args:
+      a: an array of a real dtype; integers are taken as floats.
+      q: a number or vector between 0 and 1; numbers beyond count as the nearest of these.
+      axis: an int, a tuple of ints, or None for all axes.
+      out, overwrite_input: not supported, None and False only.
+      method: how a quantile between two elements is found: in proportion to their distances ("linear"), as one of
+        them ("lower", "higher", "nearest") or as their mean ("midpoint"); or, with "inverted_cdf", as the least
+        element up to which lies a share q of all.
+      keepdims: whether reduced axes stay, with size 1.
+      weights: of the elements, with "inverted_cdf", of the shape of `a` or of that along `axis`; where one is negative
+        or NaN the result is NaN.
+
+    Returns:
+      floats of the shape of `a` without the reduced axes; the quantiles of a vector q run along a new first axis.
+
+    Raises:
+      ValueError: for complex numbers, unknown methods, q of rank above 1, and weights of another shape.
+      NotImplementedError: for weights with another method.
+    """
+    return _quantiles(a, q, axis, out, overwrite_input, method, keepdims, weights)
 
 
-nanpercentile = _percentile("nanpercentile", nanquantile)
-_percentile_of = _percentile("percentile", quantile)
+def nanquantile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
+                method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None) -> Array:
+    """The q-quantiles of the elements along `axis` that are not NaN; NaN where all are.
+
+    Args:
+      a, q, axis, out, overwrite_input, method, keepdims, weights: as for `quantile`.
+
+    Returns:
+      what `quantile` gives.
+    """
+    return _nanquantiles(a, q, axis, out, overwrite_input, method, keepdims, weights)
+
+
+def _hundredths(name: str, a: Any, q: Any) -> Any:
+    """Percentages as levels of quantiles."""
+    check_arraylike(name, a, q)
+    (q,) = promote_dtypes_inexact(unwrap(q))
+    return divide(q, 100) if is_array(q) else np.asarray(q, dtype_of(q)) / np.asarray(100, dtype_of(q))
 
 
 def percentile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
                method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None,
                out_sharding: ShardingLike | None = None) -> Array:
-    return _percentile_of(a, q, axis, out, overwrite_input, method, keepdims, weights=weights)
+    """The q-th percentiles of the elements along `axis`, q/100-quantiles; NaN where there is one.
+
+    Args:
+      a, axis, out, overwrite_input, method, keepdims, weights: as for `quantile`.
+      q: a number or vector between 0 and 100.
+      out_sharding: sharding of the result.
+
+    Returns:
+      what `quantile` gives.
+    """
+    return quantile(a, _hundredths("percentile", a, q), axis, out, overwrite_input, method, keepdims, weights=weights)
 
 
-percentile.__doc__ = _percentile_of.__doc__
+def nanpercentile(a: ArrayLike, q: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
+                  method: str = "linear", keepdims: bool = False, *, weights: ArrayLike | None = None) -> Array:
+    """The q-th percentiles of the elements along `axis` that are not NaN; NaN where all are.
+
+    Args:
+      a, axis, out, overwrite_input, method, keepdims, weights: as for `quantile`.
+      q: a number or vector between 0 and 100.
+
+    Returns:
+      what `quantile` gives.
+    """
+    level = _hundredths("nanpercentile", a, q)
+    return nanquantile(a, level, axis, out, overwrite_input, method, keepdims, weights=weights)
 
 
-def _median_function(name: str, inner: Quantile) -> Median:
-    def function(a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
-                 keepdims: bool = False) -> Array:
-        check_arraylike(name, a)
-        return inner(a, 0.5, axis=axis, out=out, overwrite_input=overwrite_input, keepdims=keepdims, method="midpoint")
+def _median(a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
+            keepdims: bool = False) -> Array:
+    """The median of the elements along `axis`: the middle one, or the mean of two; NaN where there is one.
 
-    return jit(named(function, name, f"The median of the elements along `axis`"
-                                      f"{', NaN left out' if 'nan' in name else '; NaN where there is one'}. "
-                                      "Arguments as for `quantile`."),
-               static_argnames=("axis", "overwrite_input", "keepdims"))
+    Args:
+      a, axis, out, overwrite_input, keepdims: as for `quantile`.
+
+    Returns:
+      floats of the shape of `a` without the reduced axes.
+    """
+    check_arraylike("median", a)
+    return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 
 
-median = _median_function("median", quantile)
-nanmedian = _median_function("nanmedian", nanquantile)
+def _nanmedian(a: ArrayLike, axis: Axis = None, out: None = None, overwrite_input: bool = False,
+               keepdims: bool = False) -> Array:
+    """The median of the elements along `axis` that are not NaN; NaN where all are.
+
+    Args:
+      a, axis, out, overwrite_input, keepdims: as for `quantile`.
+
+    Returns:
+      floats of the shape of `a` without the reduced axes.
+    """
+    check_arraylike("nanmedian", a)
+    return nanquantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
+
+
+median = jit(named(_median, "median"), static_argnames=("axis", "overwrite_input", "keepdims"))
+nanmedian = jit(named(_nanmedian, "nanmedian"), static_argnames=("axis", "overwrite_input", "keepdims"))
 
 
 # -- covariance ------------------------------------------------------------------------------------------
 def _cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None,
          fweights: ArrayLike | None = None, aweights: ArrayLike | None = None, dtype: DTypeLike | None = None) -> Array:
-    """The covariances of variables, in rows of `m` (and `y`) or in columns with `rowvar=False`.
+    """The covariances of variables.
 
     Args:
-      bias: whether to divide by the number of samples n instead of n - 1.
+      m: observations: a vector, or a matrix with a variable in each row. Integers are taken as floats.
+      y: more variables, of the same form.
+      rowvar: False for variables in the columns.
+      bias: whether to divide by the number of observations n instead of n - 1.
       ddof: divide by n - ddof.
-      fweights: how often each sample counts, integers.
-      aweights: weights of the samples.
+      fweights: how often each observation counts, integers.
+      aweights: weights of the observations. The divisor is w - ddof · Σ w·aweights / w, where w adds up both weights'
+        products.
+      dtype: float or complex dtype of the result.
 
-    Raises ValueError for ranks above 2, RuntimeError or TypeError for weights that do not fit.
+    Returns:
+      a symmetric (for complex numbers Hermitian) matrix, or a scalar for one variable.
+
+    Raises:
+      ValueError: for ranks above 2, and a `dtype` of integers.
+      RuntimeError: for weights of another shape.
+      TypeError: for `fweights` that are no integers.
     """
     kind = None if dtype is None else user_dtype(dtype, "cov")
     if kind is not None and not dtypes.issubdtype(kind, np.inexact):
@@ -398,7 +466,15 @@ cov = jit(named(_cov, "cov"), static_argnames=("rowvar", "bias", "ddof", "dtype"
 
 
 def _corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None) -> Array:
-    """The correlation coefficients of variables. Arguments as for `cov`."""
+    """Pearson's correlation coefficients of variables: their covariances by the product of their deviations.
+
+    Args:
+      x, y, rowvar, dtype: as for `cov`, where `x` is `m`.
+
+    Returns:
+      a matrix with elements in [-1, 1] (for complex numbers both parts), 1 on its diagonal, or a scalar for one
+      variable; NaN for variables that are constant.
+    """
     check_arraylike("corrcoef", x)
     c = cov(x, y, rowvar, dtype=dtype)
     if len(c.shape) == 0:

@@ -354,7 +354,17 @@ negative = ufunc(ufuncs.negative_elements, 1, 1, name="negative")
 
 def frompyfunc(func: Callable[..., ArrayLike | tuple[ArrayLike, ...]], /, nin: int, nout: int, *,
                identity: Scalar | None = None) -> ufunc:
-    """A `ufunc` made of a function of scalars, which is vectorized by `vmap`."""
+    """A `ufunc` made of a function of scalars, which is vectorized by `vmap`.
+
+    Args:
+      func: the function.
+      nin: the number of its operands.
+      nout: the number of its results.
+      identity: what `reduce` starts from; without one an empty axis cannot be reduced.
+
+    Returns:
+      the `ufunc`. Its methods but `at` and `outer` work in a loop, one element after the other.
+    """
     from .vectorization import vectorize
 
     return ufunc(func, nin, nout, identity=identity, call=vectorize(func))

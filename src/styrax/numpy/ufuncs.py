@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -19,13 +18,10 @@ from styrax.transforms.custom import custom_jvp
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import choose_elements
-from .float_tests import isinf
 from .promotion import (
     arrays,
     convert,
-    default_float,
     dtype_of,
-    either,
     is_array,
     literal,
     promote_args_inexact,
@@ -59,35 +55,46 @@ def _inexact(name: str, primitive: Callable[..., Any], doc: str, example: str = 
             hide_frames(error)
             raise
 
-    return named(function, name, f"{doc}\n\n    Elementwise; integers and booleans are taken as floats. Raises "
-                                  "TypeError for what is no array or number." + shown(name, example))
+    return named(function, name, doc + _OF_FLOATS + shown(name, example))
 
 
-acos = _inexact("acos", lax.acos, "The inverse cosine, in [0, π]; NaN outside [-1, 1].")
-asin = _inexact("asin", lax.asin, "The inverse sine, in [-π/2, π/2]; NaN outside [-1, 1].")
+_OF_FLOATS = """ Elementwise.
+
+    Args:
+      x: an array or number; integers and booleans are taken as floats.
+
+    Returns:
+      floats (or complex numbers) of the shape of `x`.
+
+    Raises:
+      TypeError: for what is no array or number."""
+
+
+acos = _inexact("acos", lax.acos, "The inverse cosine, in [0, π]; NaN for floats outside [-1, 1].")
+asin = _inexact("asin", lax.asin, "The inverse sine, in [-π/2, π/2]; NaN for floats outside [-1, 1].")
 asinh = _inexact("asinh", lax.asinh, "The inverse hyperbolic sine.")
 atan = _inexact("atan", lax.atan, "The inverse tangent, in [-π/2, π/2].")
-atanh = _inexact("atanh", lax.atanh, "The inverse hyperbolic tangent; NaN outside [-1, 1].")
-arccos = _inexact("arccos", lax.acos, "The inverse cosine, in [0, π]; NaN outside [-1, 1].")
-arcsin = _inexact("arcsin", lax.asin, "The inverse sine, in [-π/2, π/2]; NaN outside [-1, 1].")
+atanh = _inexact("atanh", lax.atanh, "The inverse hyperbolic tangent; ±∞ at ±1, NaN for floats beyond.")
+arccos = _inexact("arccos", lax.acos, "The inverse cosine, in [0, π]; NaN for floats outside [-1, 1].")
+arcsin = _inexact("arcsin", lax.asin, "The inverse sine, in [-π/2, π/2]; NaN for floats outside [-1, 1].")
 arcsinh = _inexact("arcsinh", lax.asinh, "The inverse hyperbolic sine.")
 arctan = _inexact("arctan", lax.atan, "The inverse tangent, in [-π/2, π/2].")
-arctanh = _inexact("arctanh", lax.atanh, "The inverse hyperbolic tangent; NaN outside [-1, 1].")
-cbrt = _inexact("cbrt", lax.cbrt, "The real cube root.")
+arctanh = _inexact("arctanh", lax.atanh, "The inverse hyperbolic tangent; ±∞ at ±1, NaN for floats beyond.")
+cbrt = _inexact("cbrt", lax.cbrt, "The real cube root, negative for negative x. Not for complex numbers.")
 cos = _inexact("cos", lax.cos, "The cosine of an angle in radians.",
                "0.0 = Array(1., dtype=float32, weak_type=True)")
 cosh = _inexact("cosh", lax.cosh, "The hyperbolic cosine.")
-exp = _inexact("exp", lax.exp, "e to the power x.",
+exp = _inexact("exp", lax.exp, "e to the power x; ∞ where that is too large.",
                "jnp.array([0.0, 1.0]) = Array([1.       , 2.7182817], dtype=float32)")
-exp2 = _inexact("exp2", lax.exp2, "2 to the power x.")
+exp2 = _inexact("exp2", lax.exp2, "2 to the power x; ∞ where that is too large.")
 expm1 = _inexact("expm1", lax.expm1, "exp(x) - 1, accurate for small x.")
-log = _inexact("log", lax.log, "The natural logarithm.",
+log = _inexact("log", lax.log, "The natural logarithm; -∞ at 0, NaN for negative floats.",
                "jnp.array([1.0, 0.0]) = Array([  0., -inf], dtype=float32)")
-log1p = _inexact("log1p", lax.log1p, "log(1 + x), accurate for small x.")
+log1p = _inexact("log1p", lax.log1p, "log(1 + x), accurate for small x; -∞ at -1, NaN for floats below.")
 sin = _inexact("sin", lax.sin, "The sine of an angle in radians.",
                "0.0 = Array(0., dtype=float32, weak_type=True)")
 sinh = _inexact("sinh", lax.sinh, "The hyperbolic sine.")
-sqrt = _inexact("sqrt", lax.sqrt, "The square root; NaN for negative floats.",
+sqrt = _inexact("sqrt", lax.sqrt, "The square root; NaN for negative floats. Its derivative at 0 is ∞.",
                 "jnp.array([4.0, -1.0]) = Array([ 2., nan], dtype=float32)")
 tan = _inexact("tan", lax.tan, "The tangent of an angle in radians.")
 tanh = _inexact("tanh", lax.tanh, "The hyperbolic tangent.",
@@ -96,7 +103,14 @@ tanh = _inexact("tanh", lax.tanh, "The hyperbolic tangent.",
 
 @jit
 def arccosh(x: ArrayLike, /) -> Array:
-    """The inverse hyperbolic cosine; NaN below 1. Integers are taken as floats."""
+    """The inverse hyperbolic cosine; NaN below 1. Its real part is not negative. Elementwise.
+
+    Args:
+      x: an array or number; integers and booleans are taken as floats.
+
+    Returns:
+      floats (or complex numbers) of the shape of `x`.
+    """
     (x,) = promote_args_inexact("arccosh", x)
     out = lax.acosh(x)
     if dtypes.issubdtype(x.dtype, np.complexfloating):
@@ -109,7 +123,14 @@ acosh = arccosh
 
 
 def reciprocal(x: ArrayLike, /) -> Array:
-    """1 / x. Elementwise; integers and booleans are taken as floats."""
+    """1 / x, elementwise; ±∞ at ±0.
+
+    Args:
+      x: an array or number; integers and booleans are taken as floats.
+
+    Returns:
+      floats (or complex numbers) of the shape of `x`.
+    """
     (x,) = promote_args_inexact("reciprocal", x)
     return lax.integer_pow(x, -1)
 
@@ -123,7 +144,7 @@ def _scaled_log(name: str, scale: Callable[[Any], Any], doc: str) -> Callable[[A
         re, im = lax.real(out), lax.imag(out)
         return _scale_parts(re, im, scale)
 
-    return named(function, name, doc)
+    return named(function, name, doc + _OF_FLOATS)
 
 
 def _scale_parts(re: Any, im: Any, scale: Callable[..., Any]) -> Any:
@@ -141,8 +162,8 @@ def _over_log2(*xs: Any) -> Any:
     return out[0] if len(out) == 1 else out
 
 
-log10 = _scaled_log("log10", _times_log10, "The logarithm to base 10. Integers are taken as floats.")
-log2 = _scaled_log("log2", _over_log2, "The logarithm to base 2. Integers are taken as floats.")
+log10 = _scaled_log("log10", _times_log10, "The logarithm to base 10; -∞ at 0, NaN for negative floats.")
+log2 = _scaled_log("log2", _over_log2, "The logarithm to base 2; -∞ at 0, NaN for negative floats.")
 
 
 def _times(name: str, factor: float, doc: str) -> Callable[[ArrayLike], Array]:
@@ -150,18 +171,25 @@ def _times(name: str, factor: float, doc: str) -> Callable[[ArrayLike], Array]:
         (x,) = promote_args_inexact(name, x)
         return lax.mul(x, convert(factor, *typed(x)))
 
-    return named(function, name, doc)
+    return named(function, name, doc + _OF_FLOATS)
 
 
-deg2rad = _times("deg2rad", math.pi / 180, "Degrees as radians. Integers are taken as floats.")
-radians = _times("radians", math.pi / 180, "Degrees as radians. Integers are taken as floats.")
-rad2deg = _times("rad2deg", 180 / math.pi, "Radians as degrees. Integers are taken as floats.")
-degrees = _times("degrees", 180 / math.pi, "Radians as degrees. Integers are taken as floats.")
+deg2rad = _times("deg2rad", math.pi / 180, "Degrees as radians: x · π/180.")
+radians = _times("radians", math.pi / 180, "Degrees as radians: x · π/180.")
+rad2deg = _times("rad2deg", 180 / math.pi, "Radians as degrees: x · 180/π.")
+degrees = _times("degrees", 180 / math.pi, "Radians as degrees: x · 180/π.")
 
 
 # -- sign, rounding and parts ------------------------------------------------------------------
 def absolute(x: ArrayLike, /) -> Array:
-    """The absolute value; the modulus of complex numbers. Elementwise; unsigned types are unchanged."""
+    """The absolute value, elementwise. Its derivative at 0 is 1; the lowest signed integer stays itself.
+
+    Args:
+      x: an array or number.
+
+    Returns:
+      an array of the shape and dtype of `x`; for complex numbers their moduli, real.
+    """
     (x,) = arrays("absolute", x)
     dtype = dtype_of(x)
     if dtype == np.bool_ or dtypes.issubdtype(dtype, np.unsignedinteger):
@@ -178,12 +206,29 @@ def _array(x: Any) -> Any:
 
 
 def abs(x: ArrayLike, /) -> Array:
-    """The absolute value; the modulus of complex numbers. Elementwise; unsigned types are unchanged."""
+    """The absolute value, elementwise. The same as `absolute`.
+
+    Args:
+      x: an array or number.
+
+    Returns:
+      what `absolute` gives.
+    """
     return absolute(x)
 
 
 def fabs(x: ArrayLike, /) -> Array:
-    """The absolute value as a float. Raises TypeError for complex numbers."""
+    """The absolute value as a float, elementwise.
+
+    Args:
+      x: an array or number; integers and booleans are taken as floats.
+
+    Returns:
+      floats of the shape of `x`.
+
+    Raises:
+      TypeError: for complex numbers.
+    """
     (x,) = arrays("fabs", x)
     if dtypes.issubdtype(dtype_of(x), np.complexfloating):
         raise TypeError("ufunc 'fabs' does not support complex dtypes")
@@ -192,7 +237,18 @@ def fabs(x: ArrayLike, /) -> Array:
 
 
 def negative_elements(x: Any, /) -> Any:
-    """-x. Raises TypeError for booleans."""
+    """-x, elementwise. Unsigned integers wrap around.
+
+    Args:
+      *args: x, an array or number.
+      out, where: have to be None.
+
+    Returns:
+      an array of the shape and dtype of x.
+
+    Raises:
+      TypeError: for booleans.
+    """
     try:
         (x,) = arrays("negative", x)
         return lax.neg(x)
@@ -202,7 +258,14 @@ def negative_elements(x: Any, /) -> Any:
 
 
 def positive(x: ArrayLike, /) -> Array:
-    """+x: the array itself."""
+    """+x: the array itself.
+
+    Args:
+      x: an array or number.
+
+    Returns:
+      an array of the shape and dtype of `x`.
+    """
     try:
         (x,) = arrays("positive", x)
         return _array(x)
@@ -212,7 +275,17 @@ def positive(x: ArrayLike, /) -> Array:
 
 
 def sign(x: ArrayLike, /) -> Array:
-    """-1, 0 or 1 as x is negative, zero or positive; x/|x| for complex numbers. Raises TypeError for booleans."""
+    """-1, 0 or 1 as x is negative, zero or positive, elementwise; NaN for NaN, x/|x| for complex numbers.
+
+    Args:
+      x: an array or number.
+
+    Returns:
+      an array of the shape and dtype of `x`. Its derivative is 0.
+
+    Raises:
+      TypeError: for booleans.
+    """
     try:
         (x,) = arrays("sign", x)
         return lax.sign(x)
@@ -221,110 +294,16 @@ def sign(x: ArrayLike, /) -> Array:
         raise
 
 
-def _whole(name: str, primitive: Callable[..., Any], doc: str) -> Callable[[ArrayLike], Array]:
-    def function(x: ArrayLike, /) -> Array:
-        try:
-            (x,) = arrays(name, x)
-            dtype = dtype_of(x)
-            if dtype == np.bool_ or dtypes.issubdtype(dtype, np.integer):
-                return _array(x)
-            return primitive(x)
-        except Exception as error:
-            hide_frames(error)
-            raise
-
-    return named(function, name, doc)
-
-
-floor = _whole("floor", lax.floor, "The largest whole number not above x. Integers are unchanged.")
-ceil = _whole("ceil", lax.ceil, "The smallest whole number not below x. Integers are unchanged.")
-
-
-@jit
-def trunc(x: ArrayLike) -> Array:
-    """x with its fraction cut off, towards zero. Integers are unchanged."""
-    (x,) = arrays("trunc", x)
-    dtype = dtype_of(x)
-    if dtype == np.bool_ or dtypes.issubdtype(dtype, np.integer):
-        return x
-    return choose_elements(lax.lt(x, convert(0, *typed(x))), lax.ceil(x), lax.floor(x))
-
-
-@jit
-def rint(x: ArrayLike, /) -> Array:
-    """x rounded to the nearest whole number, halves to even. Integers are taken as floats."""
-    (x,) = arrays("rint", x)
-    dtype = dtype_of(x)
-    if dtype == np.bool_ or dtypes.issubdtype(dtype, np.integer):
-        return convert(x, default_float())
-    if dtypes.issubdtype(dtype, np.complexfloating):
-        return lax.complex(rint(lax.real(x)), rint(lax.imag(x)))
-    return lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
-
-
-def _round(x: Any, decimals: int) -> Any:
-    dtype = x.dtype
-    if dtypes.issubdtype(dtype, np.integer):
-        if decimals < 0:
-            raise NotImplementedError("integer np.round not implemented for decimals < 0")
-        return x
-
-    def part(x: Any) -> Any:
-        if decimals == 0:
-            return lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
-        kind, weak = typed(x)
-        # 10**decimals overflows float16 early, so the scaling is done in float32.
-        wide = np.dtype(np.float32) if kind == np.float16 else kind
-        factor = convert(float(10**decimals) if decimals > 0 else 10.0**decimals, wide, False)
-        scaled = lax.mul(convert(x, wide) if wide != kind else x, factor)
-        out = lax.div(lax.round(scaled, lax.RoundingMethod.TO_NEAREST_EVEN), factor)
-        return convert(out, kind) if wide != kind else out
-
-    if dtypes.issubdtype(dtype, np.complexfloating):
-        return lax.complex(part(lax.real(x)), part(lax.imag(x)))
-    return part(x)
-
-
-def _round_entry(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
-    """The elements rounded to so many decimals, halves to even.
-
-    Integers are unchanged. Raises NotImplementedError for integers with negative `decimals`.
-
-    Example:
-      >>> import styrax.numpy as jnp
-      >>> jnp.round(jnp.array([14.0, 25.0, 35.0]), -1)
-      Array([10., 20., 40.], dtype=float32)
-    """
-    (a,) = arrays("round", a)
-    decimals = operator.index(decimals)
-    if out is not None:
-        raise NotImplementedError("The 'out' argument to jnp.round is not supported.")
-    if dtype_of(a) == np.bool_:
-        raise ValueError("data type <class 'numpy.bool'> not inexact")
-    return _round(a, decimals)
-
-
-round = jit(named(_round_entry, "round"), static_argnames=("decimals",))
-
-
-def around(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
-    """The elements rounded to so many decimals, halves to even. The same as `round`."""
-    return round(a, decimals, out)
-
-
-@jit
-def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
-    """The fraction and the whole part of x, both with its sign, as a pair of arrays."""
-    (x,) = promote_args_inexact("modf", x)
-    if out is not None:
-        raise NotImplementedError("The 'out' argument to jnp.modf is not supported.")
-    whole = choose_elements(lax.ge(x, convert(0, *typed(x))), lax.floor(x), lax.ceil(x))
-    return lax.sub(x, whole), whole
-
-
 # -- tests -------------------------------------------------------------------------------------
 def logical_not(x: ArrayLike, /) -> Array:
-    """Whether x is zero (False). Elementwise."""
+    """Whether x is zero (or False), elementwise. NaN is not.
+
+    Args:
+      x: an array or number.
+
+    Returns:
+      booleans of the shape of `x`.
+    """
     try:
         (x,) = arrays("logical_not", x)
         if dtype_of(x) != np.bool_:
@@ -336,7 +315,17 @@ def logical_not(x: ArrayLike, /) -> Array:
 
 
 def bitwise_not(x: ArrayLike, /) -> Array:
-    """The bits of integers flipped; booleans negated. Raises TypeError for floats."""
+    """The bits of integers flipped, -x - 1 for signed ones; booleans negated. Elementwise.
+
+    Args:
+      x: an array or number.
+
+    Returns:
+      an array of the shape and dtype of `x`.
+
+    Raises:
+      TypeError: for floats and complex numbers.
+    """
     try:
         (x,) = arrays("bitwise_not", x)
         return lax.bitwise_not(x)
@@ -346,25 +335,56 @@ def bitwise_not(x: ArrayLike, /) -> Array:
 
 
 def invert(x: ArrayLike, /) -> Array:
-    """The bits of integers flipped; booleans negated. Raises TypeError for floats."""
+    """The bits of integers flipped; booleans negated. The same as `bitwise_not`.
+
+    Args:
+      x: an array or number.
+
+    Returns:
+      what `bitwise_not` gives.
+    """
     return bitwise_not(x)
 
 
 def bitwise_invert(x: ArrayLike, /) -> Array:
-    """The bits of integers flipped; booleans negated. Raises TypeError for floats."""
+    """The bits of integers flipped; booleans negated. The array API's name for `bitwise_not`.
+
+    Args:
+      x: an array or number.
+
+    Returns:
+      what `bitwise_not` gives.
+    """
     return bitwise_not(x)
 
 
 @jit
 def bitwise_count(x: ArrayLike, /) -> Array:
-    """How many bits are set in |x|, as uint8. Raises TypeError for floats."""
+    """How many bits are set in |x|, elementwise.
+
+    Args:
+      x: integers.
+
+    Returns:
+      an array of uint8 of the shape of `x`.
+
+    Raises:
+      TypeError: for floats and complex numbers.
+    """
     (x,) = promote_args_numeric("bitwise_count", x)
     return convert(lax.population_count(absolute(x)), np.dtype(np.uint8))
 
 
 # -- others ------------------------------------------------------------------------------------
 def square(x: ArrayLike, /) -> Array:
-    """x · x. Elementwise; booleans become integers."""
+    """x · x, elementwise. Integers may wrap around; complex numbers are not conjugated.
+
+    Args:
+      x: an array or number; booleans are taken as integers.
+
+    Returns:
+      an array of the shape and dtype of `x`.
+    """
     (x,) = promote_args_numeric("square", x)
     return lax.square(x)
 
@@ -399,7 +419,14 @@ def _sinc_slope(x: Any, order: int) -> Any:
 
 @jit
 def sinc(x: ArrayLike, /) -> Array:
-    """sin(πx) / (πx), and 1 at 0. Integers are taken as floats."""
+    """sin(πx) / (πx), and 1 at 0, where the derivatives are right, too. Elementwise.
+
+    Args:
+      x: an array or number; integers and booleans are taken as floats.
+
+    Returns:
+      floats (or complex numbers) of the shape of `x`.
+    """
     (x,) = promote_args_inexact("sinc", x)
     zero = lax.eq(x, convert(0, *typed(x)))
     scaled = lax.mul(convert(np.pi, *typed(x)), x)
@@ -422,7 +449,17 @@ def _i0_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 @jit
 def i0(x: ArrayLike) -> Array:
-    """The modified Bessel function of the first kind and order 0. Raises ValueError for complex numbers."""
+    """The modified Bessel function of the first kind and order 0, elementwise.
+
+    Args:
+      x: an array or number of a real dtype; integers and booleans are taken as floats.
+
+    Returns:
+      floats of the shape of `x`.
+
+    Raises:
+      ValueError: for complex numbers.
+    """
     (x,) = promote_args_inexact("i0", x)
     if not dtypes.issubdtype(dtype_of(x), np.floating):
         raise ValueError(f"Unsupported input type to jax.numpy.i0: {dtype_of(x)}")
@@ -431,9 +468,16 @@ def i0(x: ArrayLike) -> Array:
 
 def _nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0, posinf: ArrayLike | None = None,
                 neginf: ArrayLike | None = None) -> Array:
-    """x with NaN replaced by `nan`, ∞ by `posinf` and -∞ by `neginf`.
+    """x with NaN and infinities replaced, elementwise; of complex numbers in each part.
 
-    The infinities become the largest finite values by default. Integers are unchanged.
+    Args:
+      x: an array or number; integers and booleans are unchanged.
+      copy: without effect.
+      nan: what replaces NaN.
+      posinf, neginf: what replaces ∞ and -∞; by default the largest and lowest finite values.
+
+    Returns:
+      an array of the shape and dtype of `x`.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -462,62 +506,40 @@ def _nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0, posinf: A
 nan_to_num = jit(named(_nan_to_num, "nan_to_num"), static_argnames=("copy",))
 
 
-_FLOAT_BITS: dict[str, Any] = {  # dtype -> integer view, exponent bits, mantissa bits, exponent bias
-    "float16": (np.dtype(np.int16), 5, 10, 15),
-    "bfloat16": (np.dtype(np.int16), 8, 7, 127),
-    "float32": (np.dtype(np.int32), 8, 23, 127),
-    "float64": (np.dtype(np.int64), 11, 52, 1023),
-}
-
-
-@custom_jvp
-def frexp_of(x: Any) -> Any:
-    dtype = x.dtype
-    bits, n_exponent, n_mantissa, bias = _FLOAT_BITS[dtype.name]
-    tiny = lax.lt(lax.abs(x), convert(float(dtypes.finfo(dtype).tiny), *typed(x)))
-    # Subnormals are scaled to normal numbers first.
-    scaled = choose_elements(tiny, lax.mul(x, convert(float(2**n_mantissa), *typed(x))), x)
-    shift = choose_elements(tiny, convert(-n_mantissa, bits), convert(0, bits))
-    word = lax.bitcast_convert_type(scaled, bits)
-    exponent = lax.bitwise_and(lax.shift_right_arithmetic(word, convert(n_mantissa, bits)),
-                               convert(2**n_exponent - 1, bits))
-    exponent = lax.add(lax.sub(exponent, convert(bias, bits)), convert(1, bits))
-    exponent = lax.add(shift, exponent)
-    mask = ((2**n_exponent - 1) << n_mantissa)
-    mantissa = lax.bitwise_and(word, np.asarray(~mask).astype(bits))
-    mantissa = lax.bitwise_or(mantissa, np.asarray((bias - 1) << n_mantissa).astype(bits))
-    fraction = lax.bitcast_convert_type(mantissa, dtype)
-    special = either(either(isinf(x), lax.ne(x, x)), lax.eq(x, convert(0, *typed(x))))
-    exponent = choose_elements(special, lax.full_like(exponent, 0), exponent)
-    fraction = choose_elements(special, x, fraction)
-    return fraction, convert(exponent, np.dtype(np.int32))
-
-
-@jit
-def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
-    """The fraction f in [0.5, 1) and the exponent e with x = f·2^e, as a pair of arrays.
-
-    Raises TypeError for complex numbers.
-    """
-    (x,) = arrays("frexp", x)
-    if dtypes.issubdtype(dtype_of(x), np.complexfloating):
-        raise TypeError("frexp does not support complex-valued inputs")
-    (x,) = promote_args_inexact("frexp", x)
-    return frexp_of(x)
-
-
 def shape(a: ArrayLike | SupportsShape) -> tuple[int, ...]:
-    """The shape of an array or number."""
+    """The shape of an array or number.
+
+    Args:
+      a: an array or number, or something with a `shape`.
+
+    Returns:
+      a tuple of ints.
+    """
     return tuple(shape_of(a))
 
 
 def ndim(a: ArrayLike | SupportsShape) -> int:
-    """The rank of an array or number."""
+    """The rank of an array or number.
+
+    Args:
+      a: an array or number, or something with a `shape`.
+
+    Returns:
+      an int.
+    """
     return len(shape_of(a))
 
 
 def size(a: ArrayLike | SupportsShape, axis: Axis = None) -> int:
-    """The number of elements, along one axis or several, or in all."""
+    """The number of elements of an array or number.
+
+    Args:
+      a: an array or number, or something with a `shape`.
+      axis: an axis, or several, whose sizes are multiplied; by default all.
+
+    Returns:
+      an int.
+    """
     sizes = shape_of(a)
     if axis is None:
         return math.prod(sizes)

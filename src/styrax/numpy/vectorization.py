@@ -53,8 +53,14 @@ def vectorize(pyfunc: Callable[..., ArrayLike | tuple[ArrayLike, ...]], *,
       signature: the dimensions that belong to one call, such as "(m,n),(n)->(m)": the last ones of each
         argument and result. By default there are none.
 
-    Raises ValueError for signatures that are malformed or do not match the arguments, TypeError for
-    excluded arguments of other types.
+    Returns:
+      a function of arrays. Its results have the broadcast leading axes, then those of one call. It raises ValueError
+      for a signature that is malformed or does not match the arguments' shapes, and TypeError for another number of
+      them.
+
+    Raises:
+      TypeError: for excluded arguments that are neither positions nor names.
+      ValueError: for negative positions.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -177,7 +183,17 @@ def _with_axes(x: Any, shape: tuple, missing: Sequence[int]) -> Any:
 
 def apply_along_axis(func1d: Callable[..., PyTree], axis: int, arr: ArrayLike, *args: Object,
                      **kwargs: Object) -> Array:
-    """`func1d(vector, *args, **kwargs)` for every vector along an axis, whose place its result takes."""
+    """A function of vectors applied to every vector along an axis, by `vmap`.
+
+    Args:
+      func1d: a function of a vector (and further arguments) with an array of any rank as result.
+      axis: the axis of the vectors, whose place the axes of a result take.
+      arr: an array.
+      *args, **kwargs: further arguments of the function.
+
+    Returns:
+      an array of the shape of `arr` with that of a result in place of `axis`.
+    """
     from styrax.transforms.api import vmap
 
     check_arraylike("apply_along_axis", arr)
@@ -195,9 +211,18 @@ def apply_along_axis(func1d: Callable[..., PyTree], axis: int, arr: ArrayLike, *
 
 
 def apply_over_axes(func: Callable[[Array, int], Array], a: ArrayLike, axes: Sequence[int]) -> Array:
-    """`func(a, axis)` for one axis after the other; axes that it removes are put back, of size 1.
+    """A function of an array and an axis, applied for one axis after the other.
 
-    Raises ValueError where a result has another rank.
+    Args:
+      func: a function of an array and an axis; it keeps the axis or removes it.
+      a: an array.
+      axes: the axes.
+
+    Returns:
+      an array of the rank of `a`: axes that were removed are put back, with size 1.
+
+    Raises:
+      ValueError: where a result has another rank.
     """
     check_arraylike("apply_over_axes", a)
     out = asarray(unwrap(a))

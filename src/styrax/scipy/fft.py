@@ -17,10 +17,11 @@ from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.tracing.source import api_boundary
 from styrax.core.types.typing import ArrayLike
+from styrax.numpy.arrangements import flip
 from styrax.numpy.conversion import asarray
 from styrax.numpy.fft import irfft, rfft
 from styrax.numpy.promotion import arrays, axis_indices, convert, promote_dtypes_inexact
-from styrax.numpy.shaping import flip, moveaxis
+from styrax.numpy.shaping import moveaxis
 
 
 @api_boundary

@@ -23,7 +23,7 @@ from styrax.numpy import dot_products
 from styrax.numpy import linalg as _linalg
 from styrax.numpy.broadcasting import spread, spread_all
 from styrax.numpy.conversion import asarray
-from styrax.numpy.creation import eye, tril, triu
+from styrax.numpy.patterns import eye, tril, triu
 from styrax.numpy.promotion import arrays, convert, promote_dtypes_inexact, to_complex
 from styrax.numpy.shaping import atleast_2d
 from styrax.transforms.jit import jit_for_all_shapes as jit

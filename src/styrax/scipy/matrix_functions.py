@@ -17,7 +17,7 @@ from styrax.numpy import linalg as _linalg
 from styrax.numpy.binary import less
 from styrax.numpy.broadcasting import choose_elements, spread
 from styrax.numpy.conversion import asarray
-from styrax.numpy.creation import eye, triu
+from styrax.numpy.patterns import eye, triu
 from styrax.numpy.promotion import arrays, convert, promote_dtypes_inexact, to_complex
 from styrax.transforms.jit import jit_for_all_shapes as jit
 

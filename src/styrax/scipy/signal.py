@@ -14,11 +14,12 @@ from styrax.core.arrays.array import Array
 from styrax.core.tracing.source import api_boundary
 from styrax.core.types.typing import ArrayLike
 from styrax.lax.reductions.contractions import PrecisionLike
+from styrax.numpy.arrangements import flip
 from styrax.numpy.broadcasting import spread
 from styrax.numpy.conversion import asarray
-from styrax.numpy.creation import arange
 from styrax.numpy.promotion import arrays, dtype_of, promote_dtypes_inexact
-from styrax.numpy.shaping import flip, moveaxis
+from styrax.numpy.ranges import arange
+from styrax.numpy.shaping import moveaxis
 
 _later = dict.fromkeys(("csd", "istft", "stft", "welch"), "spectral")
 _MODES = "mode must be one of ['full', 'same', 'valid']"
@@ -195,7 +196,7 @@ def detrend(data: ArrayLike, axis: int = -1, type: str = "linear", bp: int | Seq
         raise ValueError("Trend type must be 'linear' or 'constant'.")
     (data,) = promote_dtypes_inexact(asarray(data))
     if type == "constant":
-        from styrax.numpy.reductions import mean
+        from styrax.numpy.moments import mean
 
         return lax.sub(data, spread(mean(data, axis, keepdims=True), data.shape))
     n = data.shape[axis]

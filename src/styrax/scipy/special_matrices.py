@@ -14,9 +14,9 @@ from styrax.numpy.binary import subtract
 from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.concatenation import block
 from styrax.numpy.conversion import asarray
-from styrax.numpy.creation import eye
 from styrax.numpy.dot_products import matmul
 from styrax.numpy.indexing import gather_elements
+from styrax.numpy.patterns import eye
 from styrax.numpy.promotion import (
     arrays,
     convert,

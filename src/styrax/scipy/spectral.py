@@ -17,8 +17,8 @@ from styrax.numpy import fft
 from styrax.numpy.broadcasting import spread
 from styrax.numpy.conversion import asarray
 from styrax.numpy.editing import pad
+from styrax.numpy.moments import mean
 from styrax.numpy.promotion import convert, promote_dtypes_inexact, to_complex
-from styrax.numpy.reductions import mean
 from styrax.numpy.reductions import sum as sum_
 from styrax.numpy.selection import take
 from styrax.numpy.shaping import moveaxis

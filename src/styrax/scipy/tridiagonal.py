@@ -11,7 +11,7 @@ from styrax.core.types.typing import ArrayLike
 from styrax.lax import linalg as lax_linalg
 from styrax.numpy.broadcasting import spread
 from styrax.numpy.conversion import asarray
-from styrax.numpy.creation import eye
+from styrax.numpy.patterns import eye
 
 _DTYPES = tuple(map(np.dtype, (np.float32, np.float64, np.complex64, np.complex128)))
 

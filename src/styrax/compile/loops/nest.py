@@ -27,6 +27,8 @@ from ..lowering.builder import Builder
 from ..program import Program
 from .fuse import Branching, Group, Member, Unit, buffers_read, operation_exprs
 
+SELDOM = 4  # turns of a reduction from which what follows it hardly counts
+
 
 class Nest:
     """Operations over common loops, with what is chosen for these. Choices give a new nest (`replace`)."""
@@ -110,6 +112,21 @@ class Nest:
                         opaque.update(t for t in a.args if t.op == "var")
         self._known = indices, opaque
         return self._known
+
+    def frequencies(self) -> dict[Expr, float]:
+        """How often each place is read or written, for every turn of the innermost loop: those of finished reductions
+        seldom, as far as that is worth telling apart."""
+        seldom = 1 / max(1, min(SELDOM, self.count(self.inner)))
+        out: dict[Expr, float] = {}
+        for m in self.members:
+            values = [m.op.value] if isinstance(m.op, Point) else m.op.values
+            places = [m.op.place] if isinstance(m.op, Point) else []
+            stores = [] if isinstance(m.op, Point) else [s for s in m.op.stores if s[0] not in self.dead]
+            finished, rare = [value for *_, value in stores], [place for _, place, _ in stores]
+            for roots, direct, often in ((values, places, 1.0 if m.inner else seldom), (finished, rare, seldom)):
+                for place in (*direct, *(n.args[0] for n in walk(roots) if n.op == "load")):
+                    out[place] = max(often, out.get(place, 0))
+        return out
 
     def alike(self) -> list[Expr]:
         """The outer loops whose iterations can be lanes or rows: the extents inside are the same in each."""
@@ -274,20 +291,20 @@ def _walks_as_one(b: Builder, e: Expr, a: Expr, c: Expr, extent: Index) -> bool:
 
 def _vector(nest: Nest) -> Expr | None:
     """The loop whose steps are contiguous in the most accesses."""
-    indices, _ = nest.accesses()
+    places = nest.frequencies()
     best, best_score = None, -1.0
     for v in (*nest.alike(), *nest.inner):
         size = nest.size(v)
         score = 0.0
-        for e in indices:
+        for e, often in places.items():
             if v not in e.deps:
-                score += 0.5
+                score += 0.5 * often
                 continue
             c = coefficient(nest.b.arena, e, v)
             if c is not None and c.op == "const" and c.attr == 1:
-                score += 2
+                score += 2 * often
             elif c is None or c.op != "const" or c.attr != 0:
-                score -= 2
+                score -= 2 * often
         if size < 8:
             score *= 0.5 if score > 0 else 1
             score -= 1

@@ -320,8 +320,7 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
             return f"Array([], dtype={name}) [deleted]" if not self.aval.shape else (
                 f"Array(shape={self.aval.shape}, dtype={name}) [deleted]")
         if 0 in self.aval.shape:
-            return f"{prefix}[], shape={self.aval.shape}, dtype={name})" if self.aval.shape != (0,) else (
-                f"{prefix}[], dtype={name})")
+            return f"{prefix}[], shape={self.aval.shape}, dtype={name})"
         text = np.array2string(self._value, prefix=prefix, suffix=",", separator=", ",
                                threshold=np.get_printoptions()["threshold"])
         last = len(text) - text.rfind("\n") - 1 if "\n" in text else len(prefix) + len(text)

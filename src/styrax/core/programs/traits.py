@@ -40,6 +40,7 @@ class Traits:
         or are scalars. What an element costs is read off the primitive's lowering.
       movement: results are elements of the operands at other places; nothing is computed. It costs nothing to do
         again, where it is read.
+      permutation: of what only permutes the dimensions of its operand, the permutation among its parameters.
       distinct: two equal equations need not give the same, or are to be kept apart: they are never merged or moved.
       linear: results are linear in all operands together.
       bilinear: results are linear in each of two operands.
@@ -56,19 +57,21 @@ class Traits:
     """
 
     __slots__ = ("elementwise", "movement", "distinct", "linear", "bilinear", "contraction", "program", "control",
-                 "sizes", "unprinted", "printed", "nan", "divides", "once", "windows")
+                 "permutation", "sizes", "unprinted", "printed", "nan", "divides", "once", "windows")
 
     def __init__(self, *, elementwise: bool = False, movement: bool = False, distinct: bool = False,
                  linear: bool = False, bilinear: bool = False, contraction: bool = False,
                  program: Callable[[dict[str, Any]], Any] | None = None,
-                 control: Control | None = None, sizes: frozenset[str] = frozenset(),
+                 control: Control | None = None,
+                 permutation: Callable[[dict[str, Any]], Sequence[int]] | None = None,
+                 sizes: frozenset[str] = frozenset(),
                  unprinted: frozenset[str] = frozenset(),
                  printed: Callable[[dict[str, Any]], dict[str, Any]] | None = None, nan: bool = False,
                  divides: bool = False, once: bool = False,
                  windows: Callable[[Sequence[ShapedArray], dict[str, Any]], Windows] | None = None):
         self.elementwise, self.movement, self.distinct, self.contraction = elementwise, movement, distinct, contraction
         self.linear, self.bilinear = linear, bilinear
-        self.program, self.control = program, control
+        self.program, self.control, self.permutation = program, control, permutation
         self.sizes, self.unprinted, self.printed = sizes, unprinted, printed
         self.nan, self.divides, self.once, self.windows = nan, divides, once, windows
 

@@ -109,7 +109,11 @@ def psum(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
       axis_name: name of the axis, or a tuple of names and positions.
       axis_index_groups: disjoint groups of positions along the axis that are summed separately.
 
-    Raises NameError for a name that is not in scope.
+    Returns:
+      a container like `x` of the sums, equal for all examples of the axis (or of a group).
+
+    Raises:
+      NameError: for a name that is not in scope.
 
     Example:
       >>> import styrax as jax
@@ -137,7 +141,16 @@ def psum(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
 @api_boundary
 def pmean(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
           axis_index_groups: Sequence[Sequence[int]] | None = None) -> PyTree:
-    """The mean over a mapped axis; see `psum`.
+    """The mean over a mapped axis; integers are taken as floats.
+
+    Args:
+      x, axis_name, axis_index_groups: as for `psum`.
+
+    Returns:
+      a container like `x` of the means, equal for all examples of the axis (or of a group).
+
+    Raises:
+      NameError: for a name that is not in scope.
 
     Example:
       >>> import styrax as jax
@@ -161,12 +174,34 @@ def pmean(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
 @api_boundary
 def pmax(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
          axis_index_groups: Sequence[Sequence[int]] | None = None) -> PyTree:
-    """The maximum over a mapped axis; see `psum`."""
+    """The maximum over a mapped axis; NaN where there is one.
+
+    Args:
+      x: array, or container of arrays.
+      axis_name, axis_index_groups: as for `psum`.
+
+    Returns:
+      a container like `x` of the maxima, equal for all examples of the axis (or of a group).
+
+    Raises:
+      NameError: for a name that is not in scope.
+    """
     return _reduce(pmax_p, x, axis_name, axis_index_groups)
 
 
 @api_boundary
 def pmin(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
          axis_index_groups: Sequence[Sequence[int]] | None = None) -> PyTree:
-    """The minimum over a mapped axis; see `psum`."""
+    """The minimum over a mapped axis; NaN where there is one.
+
+    Args:
+      x: array, or container of arrays.
+      axis_name, axis_index_groups: as for `psum`.
+
+    Returns:
+      a container like `x` of the minima, equal for all examples of the axis (or of a group).
+
+    Raises:
+      NameError: for a name that is not in scope.
+    """
     return _reduce(pmin_p, x, axis_name, axis_index_groups)

@@ -30,6 +30,9 @@ def pcast(x: PyTree, axis_name: AxisName | tuple[AxisName, ...], *, to: str) -> 
       axis_name: the axes.
       to: "varying", "reduced" or "unreduced".
 
+    Returns:
+      `x` itself.
+
     Raises:
       ValueError: another `to`, or an axis that no `shard_map` around has.
     """

@@ -95,6 +95,9 @@ def ppermute(x: PyTree, axis_name: AxisName | Sequence[AxisName], perm: Sequence
       axis_name: name of the axis.
       perm: `(source, target)` pairs of positions. Each target stands once; positions that are no
         target get zeros.
+
+    Returns:
+      a container like `x` of what each example receives.
     """
     axes = _names(axis_name)
     pairs = tuple((int(a), int(b)) for a, b in perm)
@@ -107,9 +110,18 @@ def ppermute(x: PyTree, axis_name: AxisName | Sequence[AxisName], perm: Sequence
 
 
 def pshuffle(x: PyTree, axis_name: AxisName | Sequence[AxisName], perm: Sequence[int]) -> PyTree:
-    """`ppermute` by a permutation: position `i` gets the value of position `perm[i]`.
+    """`ppermute` by a permutation.
 
-    Raises ValueError where `perm` is not a permutation.
+    Args:
+      x: array, or container of arrays.
+      axis_name: name of the axis.
+      perm: for each position along the axis the one whose value it gets.
+
+    Returns:
+      a container like `x` of what each example receives.
+
+    Raises:
+      ValueError: where `perm` is not a permutation.
     """
     if set(perm) != set(range(len(perm))):
         raise ValueError(f"`perm` does not represent a permutation: {perm}")
@@ -149,7 +161,16 @@ rules.fancy_batchers[pbroadcast_p] = _pbroadcast_batch
 
 
 def pbroadcast(x: PyTree, axis_name: AxisName | Sequence[AxisName], source: int) -> PyTree:
-    """The value that the example at position `source` of a mapped axis has, for all examples."""
+    """The value that one example of a mapped axis has, for all of them.
+
+    Args:
+      x: array, or container of arrays.
+      axis_name: name of the axis.
+      source: the position of that example.
+
+    Returns:
+      a container like `x`.
+    """
 
     def one(leaf: Any) -> Any:
         _check_bound(_names(axis_name), "pbroadcast")
@@ -227,6 +248,13 @@ def all_gather(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
       axis_index_groups: disjoint groups of positions that are gathered separately.
       axis: where the examples go in the result.
       tiled: whether they are concatenated along `axis` instead of stacked along a new one.
+      to: how the result is said to vary over a mesh ("varying" or "reduced"); without effect.
+
+    Returns:
+      a container like `x`, equal for all examples of the axis (or of a group).
+
+    Raises:
+      ValueError: for an `axis` out of range.
 
     Example:
       >>> import styrax as jax
@@ -309,7 +337,11 @@ def psum_scatter(x: PyTree, axis_name: AxisName | Sequence[AxisName], *, scatter
       axis_index_groups: disjoint groups of positions that are summed and dealt out separately.
       tiled: whether each example gets a block of that dimension instead of one position of it.
 
-    Raises ValueError where the dimension's size does not fit that of the axis.
+    Returns:
+      a container like `x`, of arrays without that dimension, or with `tiled` with a part of it.
+
+    Raises:
+      ValueError: where the dimension's size does not fit that of the axis.
     """
     axes = _names(axis_name)
     size = _group_size(axis_index_groups, axis_size(axes))
@@ -384,7 +416,11 @@ def all_to_all(x: PyTree, axis_name: AxisName | Sequence[AxisName], split_axis: 
       axis_index_groups: disjoint groups of positions within which this happens.
       tiled: whether blocks are dealt out and concatenated instead of single positions.
 
-    Raises ValueError where the size of `split_axis` does not fit that of the axis.
+    Returns:
+      a container like `x`, with `concat_axis` larger by as much as `split_axis` is smaller.
+
+    Raises:
+      ValueError: where the size of `split_axis` does not fit that of the axis.
     """
     size = _group_size(axis_index_groups, axis_size(_names(axis_name)))
     groups = _groups(axis_index_groups)
@@ -418,7 +454,17 @@ _mismatch = ("all_to_all requires the size of the mapped axis axis_name to equal
 
 def pswapaxes(x: PyTree, axis_name: AxisName | Sequence[AxisName], axis: int, *,
               axis_index_groups: Sequence[Sequence[int]] | None = None) -> PyTree:
-    """Swaps a mapped axis with a dimension of the arrays, of the same size."""
+    """Swaps a mapped axis with a dimension of the arrays, of the same size.
+
+    Args:
+      x: array, or container of arrays.
+      axis_name: name of the axis.
+      axis: the dimension.
+      axis_index_groups: disjoint groups of positions within which this happens.
+
+    Returns:
+      a container like `x`.
+    """
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
 
 

@@ -24,9 +24,16 @@ AxisName = Hashable
 
 
 def axis_size(axis_name: AxisName) -> int:
-    """The size of a mapped axis, or the product of those of a tuple of axes.
+    """The size of a mapped axis, or the product of those of several.
 
-    Raises NameError for a name that is not in scope.
+    Args:
+      axis_name: name of the axis, or a tuple of names.
+
+    Returns:
+      a Python int.
+
+    Raises:
+      NameError: for a name that is not in scope.
     """
     names = axis_name if isinstance(axis_name, (tuple, list)) else (axis_name,)
     size = 1
@@ -98,9 +105,14 @@ rules.fancy_batchers[axis_index_p] = _axis_index_batch
 
 
 def axis_index(axis_name: AxisName) -> Array:
-    """The position of the example along a mapped axis: a scalar int32.
+    """The position of the example along a mapped axis.
 
-    For a tuple of axes, the position in the product of them, the last one varying fastest.
+    Args:
+      axis_name: name of the axis, or a tuple of names: then the position in the product of the axes, the last one
+        varying fastest.
+
+    Returns:
+      an int32 scalar.
 
     Example:
       >>> import styrax as jax

@@ -51,6 +51,9 @@ def psend(x: PyTree, axis_name: AxisName, perm: Sequence[tuple[int, int]]) -> To
       x: an array.
       axis_name: the axis, of a `shard_map`.
       perm: pairs of the positions that send and receive.
+
+    Returns:
+      a token.
     """
     leaves = tree.tree_leaves(x)
     return psend_p.bind(*leaves, axis_name=_names(axis_name), perm=_pairs(perm))
@@ -63,6 +66,9 @@ def precv(token: Token, out_shape: SupportsShape, axis_name: AxisName, perm: Seq
       token: what comes before, as `psend` and `create_token` give it.
       out_shape: the shape and dtype of what is received.
       axis_name, perm: as in `psend`.
+
+    Returns:
+      an array of the shape and dtype of `out_shape`.
     """
     aval = ShapedArray(tuple(out_shape.shape), out_shape.dtype)
     return precv_p.bind(token, out_shape=aval, axis_name=_names(axis_name), perm=_pairs(perm))

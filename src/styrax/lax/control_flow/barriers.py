@@ -79,7 +79,11 @@ def optimization_barrier(operand: PyTree, /) -> PyTree:
 def stage(x: PyTree, /) -> PyTree:
     """A value, such as a Python number or NumPy array, as a value of the program being traced.
 
-    Outside of all transformations, an array.
+    Args:
+      x: an array or number.
+
+    Returns:
+      a tracer, or outside of all transformations an array.
     """
     return as_array(x)
 

@@ -22,12 +22,22 @@ for _primitive in (create_token_p, after_all_p):
 
 
 def create_token(_: Any = None) -> Any:
-    """A token that nothing precedes."""
+    """A token that nothing precedes.
+
+    Returns:
+      a token, for `after_all` and what is ordered by tokens.
+    """
     return create_token_p.bind()
 
 
 def after_all(*operands: Any) -> Any:
-    """A token that all these tokens precede.
+    """A token that other tokens precede.
+
+    Args:
+      *operands: tokens.
+
+    Returns:
+      a token.
 
     Raises:
       TypeError: an operand is no token.

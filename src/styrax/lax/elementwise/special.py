@@ -245,12 +245,14 @@ def special_function(
         batching.defvectorized(prim)
     else:
         batching.defbroadcasting(prim)
-    function = of_operands(prim, arguments or (("x",), ("x", "y"), ("a", "b", "x"))[arity - 1])
+    arguments = arguments or (("x",), ("x", "y"), ("a", "b", "x"))[arity - 1]
+    function = of_operands(prim, arguments)
     named(
         function,
         name,
-        f"{doc}\n\nArgs:\n  arrays of one floating dtype, scalars or of shapes that broadcast.\n\nReturns:\n  an "
-        "array of the broadcast shape.\n\nRaises:\n  TypeError: for other dtypes or shapes.",
+        f"{doc}\n\nArgs:\n  {', '.join(arguments)}: arrays of one floating dtype. Each is a scalar, or all have shapes "
+        "that broadcast.\n\nReturns:\n  an array of the broadcast shape and that dtype.\n\nRaises:\n  TypeError: for "
+        "other dtypes or shapes.",
         "styrax.lax",
     )
     OPERATIONS[name] = Operation(

@@ -212,6 +212,12 @@ def scatter_apply(operand: ArrayLike, scatter_indices: ArrayLike, func: Callable
       dimension_numbers: as for `scatter`.
       update_shape: the shape that updates would have.
       indices_are_sorted, unique_indices, mode: as for `scatter`.
+
+    Returns:
+      an array of the shape and dtype of `operand`.
+
+    Raises:
+      NotImplementedError: for a function that gives another dtype or shape.
     """
     aval = get_aval(operand)
     scalar = ShapedArray((), aval.dtype)

@@ -264,6 +264,9 @@ def dynamic_slice_in_dim(operand: ArrayLike, start_index: ArrayLike, slice_size:
       slice_size: how many positions.
       axis: the dimension.
       allow_negative_indices: whether numbers below zero count from the end.
+
+    Returns:
+      an array of the dtype of `operand`, with `slice_size` positions in that dimension.
     """
     shape = shape_of(operand)
     axis = range(len(shape))[axis]
@@ -293,6 +296,9 @@ def dynamic_index_in_dim(operand: ArrayLike, index: ArrayLike, axis: int = 0, ke
       axis: the dimension.
       keepdims: keep the dimension, with size 1.
       allow_negative_indices: whether numbers below zero count from the end.
+
+    Returns:
+      an array of the dtype of `operand`.
 
     Example:
       >>> import styrax as jax
@@ -453,6 +459,9 @@ def dynamic_update_slice_in_dim(operand: ArrayLike, update: ArrayLike, start_ind
       start_index: an integer scalar; moved so that the update lies inside the array.
       axis: the dimension.
       allow_negative_indices: whether numbers below zero count from the end.
+
+    Returns:
+      an array of the shape and dtype of `operand`.
     """
     shape = shape_of(operand)
     axis = canonical_axis(axis, len(shape))
@@ -476,6 +485,9 @@ def dynamic_update_index_in_dim(operand: ArrayLike, update: ArrayLike, index: Ar
       index: an integer scalar; moved to the nearest position that exists.
       axis: the dimension.
       allow_negative_indices: whether numbers below zero count from the end.
+
+    Returns:
+      an array of the shape and dtype of `operand`.
     """
     ndim = len(shape_of(operand))
     axis = canonical_axis(axis, ndim)

@@ -156,6 +156,9 @@ def slice_in_dim(operand: ArrayLike, start_index: int | None, limit_index: int |
       start_index, limit_index: positions; negative ones count from the end, None is the whole length.
       stride: positive step.
       axis: the dimension; negative ones count from the end.
+
+    Returns:
+      an array of the dtype of `operand`.
     """
     shape = shape_of(operand)
     axis = range(len(shape))[axis]
@@ -182,6 +185,9 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
       index: the position; negative ones count from the end.
       axis: the dimension.
       keepdims: keep the dimension, with size 1.
+
+    Returns:
+      an array of the dtype of `operand`.
 
     Raises:
       IndexError: for a position that does not exist.

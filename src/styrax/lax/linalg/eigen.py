@@ -370,6 +370,9 @@ def schur(x: ArrayLike, *, compute_schur_vectors: bool = True, sort_eig_vals: bo
 
     Returns:
       `[t, v]`, or `[t]`.
+
+    Raises:
+      NotImplementedError: for `sort_eig_vals`.
     """
     if sort_eig_vals:
         raise NotImplementedError("The sort feature of LAPACK's gees routine is not implemented.")
@@ -424,11 +427,14 @@ def _hessenberg_abstract(a: ShapedArray) -> list[ShapedArray]:
 
 
 def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
-    """Square matrices reduced to upper Hessenberg form by an orthogonal similarity.
+    """Square matrices reduced to upper Hessenberg form by an orthogonal (unitary) similarity.
+
+    Args:
+      a: matrices `[..., n, n]` of a float or complex dtype.
 
     Returns:
-      `(h, taus)`: the form, with the reflections that lead to it below its subdiagonal, and their
-      factors.
+      `(h, taus)`: the form, with the reflections that lead to it below its subdiagonal, `[..., n, n]`, and their
+      factors, `[..., n - 1]`.
     """
     return tuple(hessenberg_p.bind(a))
 

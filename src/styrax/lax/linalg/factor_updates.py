@@ -185,6 +185,9 @@ def symmetric_product(a_matrix: ArrayLike, c_matrix: ArrayLike, *, alpha: float 
       alpha, beta: factors.
       symmetrize_output: whether the upper triangle is made equal to the lower one, which alone counts
         otherwise.
+
+    Returns:
+      matrices of the shape of `c_matrix`.
     """
     out = symmetric_product_p.bind(a_matrix, c_matrix, alpha=alpha, beta=beta)
     if not symmetrize_output:
@@ -242,6 +245,9 @@ def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     Args:
       r_matrix: upper triangular matrices `[..., n, n]`.
       w_vector: vectors `[..., n]`.
+
+    Returns:
+      upper triangular matrices of the shape of `r_matrix`.
     """
     return cholesky_update_p.bind(r_matrix, w_vector)
 

@@ -313,6 +313,9 @@ def ormqr(a: ArrayLike, taus: ArrayLike, c: ArrayLike, *, left: bool = True, tra
       c: matrices to multiply.
       left: whether the orthogonal matrix stands on the left of `c`.
       transpose: whether to multiply with its (conjugate) transpose.
+
+    Returns:
+      matrices of the shape of `c`.
     """
     return ormqr_p.bind(a, taus, c, left=left, transpose=transpose)
 

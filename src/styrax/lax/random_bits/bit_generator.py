@@ -304,6 +304,9 @@ def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:
     Args:
       a, b: scalars of one dtype, the bounds.
       shape: shape of the result.
+
+    Returns:
+      an array of shape `shape` and the bounds' dtype.
     """
     return rng_uniform_p.bind(a, b, shape=tuple(shape))
 

@@ -465,10 +465,14 @@ def dot(lhs: ArrayLike, rhs: ArrayLike, *args: Object, dimension_numbers: DotDim
 
     Args:
       lhs, rhs: arrays of one or two dimensions (of any number with `dimension_numbers`).
+      *args: `precision` and `preferred_element_type` in the older order.
       dimension_numbers: as for `dot_general`.
       precision: how exactly an accelerator computes.
       preferred_element_type: dtype of the result and of the sums.
       out_sharding: sharding of the result.
+
+    Returns:
+      an array of the batch dimensions, then those left of `lhs`, then those left of `rhs`.
 
     Raises:
       ValueError: for other numbers of dimensions, or sizes that differ, without `dimension_numbers`.
@@ -506,6 +510,9 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: PrecisionLike = None
       lhs, rhs: arrays of one number of dimensions, at least two; the last two are the matrices', the
         others are equal.
       precision: how exactly an accelerator computes.
+
+    Returns:
+      an array of shape `[..., m, n]` for operands `[..., m, k]` and `[..., k, n]`.
 
     Raises:
       ValueError: for fewer dimensions, or numbers of them that differ.

@@ -38,7 +38,20 @@ def _explicit_pads(lhs_shape: Sequence[int], rhs_shape: Sequence[int], strides: 
 
 def conv_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int], strides: Sequence[int],
                      pads: str | Sequence[tuple[int, int]], batch_group_count: int = 1) -> tuple[int, ...]:
-    """The shape of a convolution of shapes in (batch, feature, spatial) order."""
+    """The shape of a convolution of shapes in (batch, feature, spatial) order.
+
+    Args:
+      lhs_shape, rhs_shape: shapes of input and kernel.
+      strides: of the window, one for each spatial dimension.
+      pads: as for `conv_general_dilated`.
+      batch_group_count: how many groups the batch is divided into.
+
+    Returns:
+      the shape in the same order.
+
+    Raises:
+      ValueError: for a number of groups that does not divide the batch.
+    """
     pads = _explicit_pads(lhs_shape, rhs_shape, strides, pads)
     sizes = [n + low + high for n, (low, high) in zip(lhs_shape[2:], pads, strict=True)]
     counts = [window_count(n, k, s) for n, k, s in zip(sizes, rhs_shape[2:], strides, strict=True)]
@@ -50,7 +63,16 @@ def conv_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int], strides
 def conv_general_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int], window_strides: Sequence[int],
                              padding: str | Sequence[tuple[int, int]],
                              dimension_numbers: tuple[str, str, str]) -> tuple[int, ...]:
-    """The shape of a convolution without dilation."""
+    """The shape of a convolution without dilation.
+
+    Args:
+      lhs_shape, rhs_shape: shapes of input and kernel.
+      window_strides, padding: as for `conv_general_dilated`.
+      dimension_numbers: three strings, as for `conv_dimension_numbers`.
+
+    Returns:
+      the shape in the layout of the result.
+    """
     lhs_spec, rhs_spec, out_spec = conv_general_permutations(dimension_numbers)
     sizes = conv_shape_tuple([lhs_shape[d] for d in lhs_spec], [rhs_shape[d] for d in rhs_spec], window_strides,
                              padding)
@@ -60,7 +82,17 @@ def conv_general_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int],
 def conv_transpose_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int], window_strides: Sequence[int],
                                padding: str | Sequence[tuple[int, int]],
                                dimension_numbers: tuple[str, str, str]) -> tuple[int, ...]:
-    """The shape of a transposed convolution."""
+    """The shape of a transposed convolution.
+
+    Args:
+      lhs_shape, rhs_shape: shapes of input and kernel.
+      window_strides: of the convolution that is transposed.
+      padding: as for `conv_transpose`.
+      dimension_numbers: three strings, as for `conv_dimension_numbers`.
+
+    Returns:
+      the shape in the layout of the result.
+    """
     lhs_spec, rhs_spec, out_spec = conv_general_permutations(dimension_numbers)
     lhs, rhs = [lhs_shape[d] for d in lhs_spec], [rhs_shape[d] for d in rhs_spec]
     if isinstance(padding, str):
@@ -73,7 +105,17 @@ def conv_transpose_shape_tuple(lhs_shape: Sequence[int], rhs_shape: Sequence[int
 
 def conv(lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int], padding: str, precision: PrecisionLike = None,
          preferred_element_type: DTypeLike | None = None) -> Array:
-    """A convolution with strides and named padding, in (batch, feature, spatial) layout."""
+    """A convolution with strides and named padding, in (batch, feature, spatial) layout.
+
+    Args:
+      lhs: input, `[batch, features, *spatial]`.
+      rhs: kernel, `[outputs, features, *window]`.
+      window_strides, precision, preferred_element_type: as for `conv_general_dilated`.
+      padding: "SAME", "SAME_LOWER" or "VALID".
+
+    Returns:
+      an array `[batch, outputs, *spatial]`.
+    """
     return conv_general_dilated(lhs, rhs, window_strides, padding, precision=precision,
                                 preferred_element_type=preferred_element_type)
 
@@ -82,7 +124,17 @@ def conv_with_general_padding(lhs: ArrayLike, rhs: ArrayLike, window_strides: Se
                               padding: str | Sequence[tuple[int, int]], lhs_dilation: Sequence[int] | None,
                               rhs_dilation: Sequence[int] | None, precision: PrecisionLike = None,
                               preferred_element_type: DTypeLike | None = None) -> Array:
-    """A convolution with explicit padding and dilation, in (batch, feature, spatial) layout."""
+    """A convolution with explicit padding and dilation, in (batch, feature, spatial) layout.
+
+    Args:
+      lhs: input, `[batch, features, *spatial]`.
+      rhs: kernel, `[outputs, features, *window]`.
+      window_strides, padding, lhs_dilation, rhs_dilation, precision, preferred_element_type: as for
+        `conv_general_dilated`.
+
+    Returns:
+      an array `[batch, outputs, *spatial]`.
+    """
     return conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation=lhs_dilation,
                                 rhs_dilation=rhs_dilation, precision=precision,
                                 preferred_element_type=preferred_element_type)
@@ -127,6 +179,12 @@ def conv_transpose(lhs: ArrayLike, rhs: ArrayLike, strides: Sequence[int], paddi
       precision, preferred_element_type: as for `conv_general_dilated`.
       use_consistent_padding: whether pairs in `padding` mean the padding of the transposed convolution
         instead of that of its dilated input.
+
+    Returns:
+      an array in the layout of the result that `dimension_numbers` names.
+
+    Raises:
+      ValueError: for more than three spatial dimensions without `dimension_numbers`.
     """
     rank = len(shape_of(lhs))
     if dimension_numbers is None:
@@ -209,6 +267,9 @@ def conv_general_dilated_local(lhs: ArrayLike, rhs: ArrayLike, window_strides: S
       window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, precision: as for
         `conv_general_dilated`.
       filter_shape: `n` sizes of the window.
+
+    Returns:
+      an array of `n + 2` dimensions.
     """
     from .contractions import dot_general
 

@@ -27,7 +27,15 @@ ConvGeneralDilatedDimensionNumbers: TypeAlias = tuple[str, str, str] | ConvDimen
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[tuple[int, ...], ...]:
     """The permutations to (batch, feature, spatial) order of three dimension strings.
 
-    Raises TypeError for strings that lack a dimension, repeat one or do not agree.
+    Args:
+      dimension_numbers: strings such as `("NHWC", "HWIO", "NHWC")` for input, kernel and result.
+
+    Returns:
+      for each of them a tuple of dimensions: of batch and feature (the kernel: outputs and inputs), then of the spatial
+      ones in the kernel's order.
+
+    Raises:
+      TypeError: for strings that lack a dimension, repeat one or do not agree.
     """
     lhs, rhs, out = dimension_numbers
     pairs = (("N", "C"), ("O", "I"), ("N", "C"))
@@ -55,6 +63,9 @@ def conv_dimension_numbers(lhs_shape: Sequence[int], rhs_shape: Sequence[int],
     Args:
       lhs_shape, rhs_shape: shapes of input and kernel, of equal rank.
       dimension_numbers: None, a `ConvDimensionNumbers`, or strings such as `("NHWC", "HWIO", "NHWC")`.
+
+    Returns:
+      a `ConvDimensionNumbers`.
 
     Raises:
       TypeError: for ranks that differ and for strings that do not describe them.

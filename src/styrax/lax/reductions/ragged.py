@@ -192,6 +192,9 @@ def scaled_dot(lhs: ArrayLike, rhs: ArrayLike, *, lhs_scale: ArrayLike | None = 
         in front where there are three dimensions.
       preferred_element_type: dtype of the result, bfloat16 by default.
 
+    Returns:
+      an array of that dtype, of the shape that `dot_general` gives.
+
     Raises:
       TypeError: for scales that do not fit.
     """

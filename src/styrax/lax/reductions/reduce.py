@@ -215,7 +215,8 @@ def _reduction(
     named(
         function,
         name,
-        f"{doc}\n\nArgs:\n  operand: an array.\n  axes: the dimensions to reduce, counted from the front.\n\n"
+        f"{doc}\n\nArgs:\n  operand: an array.\n  axes: the dimensions to reduce, counted from the front.\n"
+        f"{'  out_sharding: sharding of the result.' if extra else ''}\n\n"
         "Returns:\n  an array without these dimensions, of the same dtype.\n\nRaises:\n  ValueError: for "
         "dimensions that repeat or do not exist.\n  TypeError: for other dtypes.",
         "styrax.lax",

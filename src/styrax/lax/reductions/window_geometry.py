@@ -49,7 +49,17 @@ def reduce_window_shape_tuple(operand_shape: Sequence[int], window_dimensions: S
                               window_strides: Sequence[int], padding: Sequence[tuple[int, int]],
                               base_dilation: Sequence[int] | None = None,
                               window_dilation: Sequence[int] | None = None) -> tuple[int, ...]:
-    """How many windows there are along each dimension."""
+    """How many windows there are along each dimension.
+
+    Args:
+      operand_shape: sizes of the dimensions that windows move over.
+      window_dimensions, window_strides: sizes and strides of the window.
+      padding: pairs (low, high).
+      base_dilation, window_dilation: dilation of the operand and of the window; none by default.
+
+    Returns:
+      the numbers, 0 where the window is larger than the padded dimension.
+    """
     ones = (1,) * len(operand_shape)
     return tuple(
         window_count(dilated(n, bd) + low + high, dilated(w, wd), s)

@@ -182,7 +182,14 @@ def broadcast(operand: ArrayLike, sizes: Sequence[int], *,
 def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
     """The shape of arrays of the given shapes broadcast together, by NumPy's rules.
 
-    Raises ValueError for shapes that do not fit.
+    Args:
+      *shapes: any number of shapes.
+
+    Returns:
+      the shape; `()` for none.
+
+    Raises:
+      ValueError: for shapes that do not fit.
     """
     tuples = [canonical_shape(s) for s in shapes]
     if not tuples:
@@ -201,17 +208,33 @@ def broadcast_shapes(*shapes: Shape) -> tuple[int, ...]:
 
 
 def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
-    """The array with leading dimensions of size 1 added up to a rank."""
+    """The array with leading dimensions of size 1 added up to a rank.
+
+    Args:
+      x: an array or number.
+      rank: the number of dimensions of the result.
+
+    Returns:
+      an array of that rank, or `x` where it has more.
+    """
     shape = shape_of(x)
-    if len(shape) == rank:
+    if len(shape) >= rank:
         return as_array(x)
     return broadcast_in_dim(x, (1,) * (rank - len(shape)) + shape, range(rank - len(shape), rank))
 
 
 def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
-    """`arr` broadcast, by NumPy's rules, to the shape of `like_arr`.
+    """An array broadcast, by NumPy's rules, to the shape of another.
 
-    Raises ValueError where the shape of `arr` does not fit.
+    Args:
+      arr: an array or number.
+      like_arr: an array of which only the shape counts.
+
+    Returns:
+      an array of that shape and the dtype of `arr`.
+
+    Raises:
+      ValueError: where the shape of `arr` does not fit.
     """
     shape, target = shape_of(arr), shape_of(like_arr)
     if shape == target:
@@ -222,9 +245,17 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
 
 
 def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """The array with dimensions of size 1 added at the given positions of the result.
+    """The array with dimensions of size 1 added.
 
-    Raises ValueError for positions that repeat or do not exist.
+    Args:
+      array: an array or number.
+      dimensions: their positions in the result; negative ones count from its end.
+
+    Returns:
+      an array of the elements of `array`.
+
+    Raises:
+      ValueError: for positions that repeat or do not exist.
     """
     dimensions = tuple(dimensions)
     if not dimensions:
@@ -291,7 +322,15 @@ rules.batchers[squeeze_p] = _squeeze_batch
 def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """The array without some dimensions of size 1.
 
-    Raises ValueError for dimensions that do not exist, repeat, or have another size.
+    Args:
+      array: an array or number.
+      dimensions: the dimensions to drop; negative ones count from the end.
+
+    Returns:
+      an array of the elements of `array`.
+
+    Raises:
+      ValueError: for dimensions that do not exist, repeat, or have another size.
     """
     axes = squeeze_axes(tuple(dimensions), shape_of(array))
     if not axes and isinstance(get_aval(array), ShapedArray):

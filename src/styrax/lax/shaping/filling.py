@@ -221,6 +221,9 @@ def broadcasted_iota(dtype: DTypeLike, shape: Shape, dimension: int, *,
       dimension: the dimension, counted from the front.
       out_sharding: sharding of the result.
 
+    Returns:
+      an array of shape `shape` and dtype `dtype`.
+
     Raises:
       TypeError: for a dtype or shape that is none.
       ValueError: for a dimension that does not exist.
@@ -234,7 +237,15 @@ def broadcasted_iota(dtype: DTypeLike, shape: Shape, dimension: int, *,
 def iota(dtype: DTypeLike, size: int) -> Array:
     """The vector `[0, 1, …, size - 1]`.
 
-    Raises TypeError for a dtype or size that is none.
+    Args:
+      dtype: integer, floating or complex dtype.
+      size: the number of elements.
+
+    Returns:
+      a vector of dtype `dtype`.
+
+    Raises:
+      TypeError: for a dtype or size that is none.
 
     Example:
       >>> import styrax as jax
@@ -273,7 +284,16 @@ rules.stablehlos[empty2_p] = lambda m, **_: m.full(0, m.avals_out[0])
 
 
 def empty(shape: Shape, dtype: DTypeLike, *, out_sharding: ShardingLike | None = None) -> Array:
-    """An array of which only shape and dtype matter; its elements are zeros."""
+    """An array of which only shape and dtype matter; its elements are zeros.
+
+    Args:
+      shape: its shape.
+      dtype: its dtype.
+      out_sharding: its sharding.
+
+    Returns:
+      an array of shape `shape` and dtype `dtype`.
+    """
     dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "empty")
     return empty_p.bind(shape=canonical_shape(shape), dtype=dtype, out_sharding=out_sharding)
 
@@ -287,6 +307,9 @@ def full(shape: Shape, fill_value: ArrayLike, dtype: DTypeLike | None = None, *,
       fill_value: a scalar.
       dtype: its dtype; by default that of `fill_value`, weakly typed if that is.
       sharding: its sharding.
+
+    Returns:
+      an array of shape `shape`.
 
     Raises:
       TypeError: if `fill_value` is no scalar, or `shape` no shape.
@@ -323,6 +346,9 @@ def full_like(x: ArrayLike | SupportsShape, fill_value: ArrayLike, dtype: DTypeL
       fill_value: a scalar.
       dtype, shape: used in place of those of `x` when given.
       sharding: its sharding.
+
+    Returns:
+      an array, weakly typed if `x` is and no `dtype` is given.
     """
     aval = x if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, Tracer) else get_aval(x)
     weak = dtype is None and getattr(aval, "weak_type", False)
@@ -337,7 +363,14 @@ def full_like(x: ArrayLike | SupportsShape, fill_value: ArrayLike, dtype: DTypeL
 
 
 def shape_as_value(shape: Shape) -> Array:
-    """A shape as an integer vector."""
+    """A shape as a vector.
+
+    Args:
+      shape: the shape.
+
+    Returns:
+      a vector of the default integer dtype.
+    """
     shape = canonical_shape(shape)
     if not shape:
         return full((0,), 0, np.int32)

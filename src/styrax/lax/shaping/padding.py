@@ -19,7 +19,7 @@ class PaddingType(enum.Enum):
 
 def padtype_to_pads(in_shape: Sequence[int], window_shape: Sequence[int], window_strides: Sequence[int],
                     padding: str | PaddingType) -> list[tuple[int, int]]:
-    """The explicit padding, low and high for each dimension, that a named one means.
+    """The explicit padding that a named one means.
 
     Args:
       in_shape: sizes of the dimensions that windows move over.
@@ -27,6 +27,9 @@ def padtype_to_pads(in_shape: Sequence[int], window_shape: Sequence[int], window
       window_strides: strides of the window.
       padding: "VALID" (none), "SAME" (as many windows as `in_shape / strides`, an odd rest above) or
         "SAME_LOWER" (an odd rest below).
+
+    Returns:
+      pairs (low, high), one for each dimension.
 
     Raises:
       RuntimeError: for an unknown name.

@@ -184,9 +184,18 @@ def reshape(operand: ArrayLike, new_sizes: Shape, dimensions: Sequence[int] | No
 
 
 def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
-    """The array with the dimensions from `start_dimension` up to `stop_dimension` made one.
+    """The array with a range of dimensions made one.
 
-    Raises ValueError for a range that is empty the wrong way round.
+    Args:
+      operand: an array.
+      start_dimension: the first of them; negative ones count from the end.
+      stop_dimension: the one after the last; None for the end.
+
+    Returns:
+      an array of the elements of `operand`; an empty range adds a dimension of size 1.
+
+    Raises:
+      ValueError: for a range that ends before it starts.
     """
     shape = shape_of(operand)
     start, stop, _ = slice(start_dimension, stop_dimension).indices(len(shape))
@@ -228,7 +237,7 @@ transpose_p = standard_primitive(
     loops=_transpose_loops,
     hlo=lambda m, x, *, permutation: _transpose_hlo_op(m, x, permutation),
 )
-transpose_p.declare(movement=True)
+transpose_p.declare(movement=True, permutation=lambda params: params["permutation"])
 ad.deflinear2(
     transpose_p, lambda ct, x, *, permutation: [transpose(ct, np.argsort(permutation).tolist())]
 )
@@ -320,7 +329,15 @@ rules.batchers[rev_p] = _rev_batch
 def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     """The array with the elements along some dimensions in reverse order.
 
-    Raises TypeError for dimensions that repeat or do not exist.
+    Args:
+      operand: an array.
+      dimensions: the dimensions, counted from the front.
+
+    Returns:
+      an array of the shape and dtype of `operand`.
+
+    Raises:
+      TypeError: for dimensions that repeat or do not exist.
     """
     return rev_p.bind(operand, dimensions=tuple(map(operator.index, dimensions)))
 
@@ -387,7 +404,15 @@ rules.batchers[tile_p] = _tile_batch
 def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     """The array repeated whole, a number of times along each dimension.
 
-    Raises TypeError unless there is one number for each dimension.
+    Args:
+      operand: an array.
+      reps: the numbers, one for each dimension.
+
+    Returns:
+      an array whose sizes are those of `operand` times `reps`.
+
+    Raises:
+      TypeError: unless there is one number for each dimension.
     """
     return tile_p.bind(operand, reps=canonical_shape(reps))
 

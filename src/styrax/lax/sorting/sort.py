@@ -463,7 +463,7 @@ def _approx_top_k_abstract(operand: ShapedArray, *, k: int, reduction_dimension:
 
 
 def approx_max_k(operand: ArrayLike, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
-                 reduction_input_size_override: int = -1, aggregate_to_topk: bool = True) -> tuple[Array, Array]:
+                 reduction_input_size_override: int = -1, aggregate_to_topk: bool = True) -> list[Array]:
     """About the `k` largest elements along a dimension, and where they stand.
 
     The CPU finds them exactly; a TPU may miss some.
@@ -477,20 +477,31 @@ def approx_max_k(operand: ArrayLike, k: int, reduction_dimension: int = -1, reca
       aggregate_to_topk: False leaves more candidates than `k` for a later search.
 
     Returns:
-      values, and int32 indices along the dimension.
+      a list of the values, falling, and of int32 indices along the dimension.
 
     Raises:
       ValueError: for other dtypes and for `k` out of range.
     """
-    return tuple(approx_top_k_p.bind(
+    return list(approx_top_k_p.bind(
         operand, k=int(k), reduction_dimension=reduction_dimension, recall_target=recall_target, is_max_k=True,
         reduction_input_size_override=reduction_input_size_override, aggregate_to_topk=aggregate_to_topk))
 
 
 def approx_min_k(operand: ArrayLike, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
-                 reduction_input_size_override: int = -1, aggregate_to_topk: bool = True) -> tuple[Array, Array]:
-    """About the `k` smallest elements along a dimension. See `approx_max_k`."""
-    return tuple(approx_top_k_p.bind(
+                 reduction_input_size_override: int = -1, aggregate_to_topk: bool = True) -> list[Array]:
+    """About the `k` smallest elements along a dimension, and where they stand.
+
+    Args:
+      operand, k, reduction_dimension, recall_target, reduction_input_size_override, aggregate_to_topk: as for
+        `approx_max_k`.
+
+    Returns:
+      a list of the values, rising, and of int32 indices along the dimension.
+
+    Raises:
+      ValueError: for other dtypes and for `k` out of range.
+    """
+    return list(approx_top_k_p.bind(
         operand, k=int(k), reduction_dimension=reduction_dimension, recall_target=recall_target, is_max_k=False,
         reduction_input_size_override=reduction_input_size_override, aggregate_to_topk=aggregate_to_topk))
 

@@ -49,9 +49,15 @@ class SVDResult(NamedTuple):
 
 
 def _cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
-    """The Cholesky factors L with L·Lᴴ = a (or Lᴴ with `upper`); NaN where a matrix is not positive definite.
+    """The Cholesky factors of Hermitian positive definite matrices: L·Lᴴ = a, or Uᴴ·U = a.
 
-    `symmetrize_input` takes (a + aᴴ)/2 first.
+    Args:
+      a: matrices of shape `[..., n, n]`; integers are taken as floats.
+      upper: whether the upper factor U is given instead of the lower one L.
+      symmetrize_input: whether (a + aᴴ)/2 is factored; otherwise only the lower triangle is read.
+
+    Returns:
+      triangular matrices of the shape of `a`; NaN where a matrix is not positive definite.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -60,9 +66,7 @@ def _cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = Tru
              [1., 2.]], dtype=float32)
     """
     (a,) = matrices("cholesky", a)
-    factor = lax_linalg.cholesky(
-        adjoint(a) if upper and not symmetrize_input else a, symmetrize_input=symmetrize_input
-    )
+    factor = lax_linalg.cholesky(a, symmetrize_input=symmetrize_input)
     return adjoint(factor) if upper else factor
 
 
@@ -87,9 +91,20 @@ _QR_MODES: dict[str, Callable[[Array], Array | QRResult]] = {
 
 
 def _qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult:
-    """Orthogonal matrices Q and triangular ones R with Q·R = a.
+    """Matrices Q with orthonormal columns and upper triangular ones R with Q·R = a, by Householder's reflections
+    ("Unitary triangularization of a nonsymmetric matrix", 1958).
 
-    `mode` is "reduced", "complete" (square Q), "r" (R alone) or "raw". Raises ValueError for others.
+    Args:
+      a: matrices of shape `[..., m, n]`; integers are taken as floats. Let k be the smaller of m and n.
+      mode: "reduced" for Q of shape `[..., m, k]` and R of `[..., k, n]`, "complete" for `[..., m, m]` and
+        `[..., m, n]`, "r" for the R of "reduced" alone, or "raw" for LAPACK's packed form: the transpose of R
+        with the reflections beside it, `[..., n, m]`, and their factors, `[..., k]`.
+
+    Returns:
+      a `QRResult` of `Q` and `R`, or an array with "r". The diagonal of R may be negative.
+
+    Raises:
+      ValueError: for another mode.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -108,13 +123,17 @@ qr = jit(named(_qr, "qr"), static_argnames=("mode",))
 
 def _svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False,
          subset_by_index: tuple[int, int] | None = None) -> Array | SVDResult:
-    """Singular vectors U, values S (falling) and vectors Vᴴ with U·diag(S)·Vᴴ = a.
+    """Singular vectors U, values S and vectors Vᴴ with U·diag(S)·Vᴴ = a.
 
     Args:
-      full_matrices: whether U and Vᴴ are square.
+      a: matrices of shape `[..., m, n]`; integers are taken as floats. Let k be the smaller of m and n.
+      full_matrices: whether U and Vᴴ are square, or of shape `[..., m, k]` and `[..., k, n]`.
       compute_uv: whether the vectors are given; otherwise S alone.
-      hermitian: whether `a` is known to be Hermitian.
-      subset_by_index: the range of singular values wanted.
+      hermitian: whether `a` is known to be Hermitian: its eigenvectors are used then.
+      subset_by_index: the range `(first, end)` of the singular values wanted. CPUs give all or none.
+
+    Returns:
+      an `SVDResult` of `U`, `S` (real, falling, `[..., k]`) and `Vh`, or S.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -124,7 +143,7 @@ def _svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, herm
     """
     (a,) = matrices("svd", a)
     if hermitian:
-        w, v = lax_linalg.eigh(a, lower=True, symmetrize_input=True)[::-1]
+        w, v = lax_linalg.eigh(a, lower=True, symmetrize_input=True, subset_by_index=subset_by_index)[::-1]
         s = lax.abs(w)
         order = lax.rev(argsort(s, axis=-1), (s.ndim - 1,))
         from ..selection import take_along_axis
@@ -155,15 +174,31 @@ else:
 
 
 def svdvals(x: ArrayLike, /) -> Array:
-    """The singular values, falling."""
+    """The singular values of matrices.
+
+    Args:
+      x: matrices of shape `[..., m, n]`; integers are taken as floats.
+
+    Returns:
+      real numbers, falling, of shape `[..., min(m, n)]`.
+    """
     return svd(x, compute_uv=False, hermitian=False)
 
 
 def _eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
-    """Eigenvalues (rising) and eigenvectors (columns) of Hermitian matrices.
+    """Eigenvalues and eigenvectors of Hermitian matrices. Where eigenvalues coincide, gradients of the vectors are NaN.
 
-    `UPLO` says which triangle is read, "L" or "U"; `symmetrize_input` takes (a + aᴴ)/2 first. Raises
-    ValueError for other letters.
+    Args:
+      a: matrices of shape `[..., n, n]`; integers are taken as floats.
+      UPLO: the triangle that is read, "L" (also for None) or "U".
+      symmetrize_input: whether (a + aᴴ)/2 is taken first: both triangles count then.
+
+    Returns:
+      an `EighResult` of `eigenvalues`, real and rising, `[..., n]`, and `eigenvectors`, orthonormal columns of
+      `[..., n, n]`.
+
+    Raises:
+      ValueError: for another `UPLO`.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -182,7 +217,14 @@ eigh = jit(named(_eigh, "eigh"), static_argnames=("UPLO", "symmetrize_input"))
 
 
 def _eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
-    """The eigenvalues (rising) of Hermitian matrices. Arguments as for `eigh`."""
+    """The eigenvalues of Hermitian matrices.
+
+    Args:
+      a, UPLO, symmetrize_input: as for `eigh`.
+
+    Returns:
+      real numbers, rising, of shape `[..., n]`.
+    """
     (a,) = matrices("eigvalsh", a)
     return eigh(a, UPLO, symmetrize_input=symmetrize_input)[0]
 
@@ -191,7 +233,18 @@ eigvalsh = jit(named(_eigvalsh, "eigvalsh"), static_argnames=("UPLO", "symmetriz
 
 
 def eig(a: ArrayLike) -> EigResult:
-    """The eigenvalues and right eigenvectors (columns) of square matrices, complex."""
+    """Eigenvalues and right eigenvectors of square matrices, by LAPACK.
+
+    Args:
+      a: matrices of shape `[..., n, n]`; integers are taken as floats.
+
+    Returns:
+      an `EigResult` of `eigenvalues`, complex, in no order, `[..., n]`, and `eigenvectors`, complex columns of
+      length 1, `[..., n, n]`.
+
+    Raises:
+      ValueError: for matrices that are not square.
+    """
     (a,) = matrices("eig", a)
     w, v = lax_linalg.eig(a, compute_left_eigenvectors=False)
     return EigResult(w, v)
@@ -199,6 +252,16 @@ def eig(a: ArrayLike) -> EigResult:
 
 @jit
 def eigvals(a: ArrayLike) -> Array:
-    """The eigenvalues of square matrices, complex."""
+    """The eigenvalues of square matrices, by LAPACK.
+
+    Args:
+      a: matrices of shape `[..., n, n]`; integers are taken as floats.
+
+    Returns:
+      complex numbers, in no order, of shape `[..., n]`.
+
+    Raises:
+      ValueError: for matrices that are not square.
+    """
     (a,) = matrices("eigvals", a)
     return lax_linalg.eig(a, compute_left_eigenvectors=False, compute_right_eigenvectors=False)[0]

@@ -38,9 +38,18 @@ def _lu_parity(pivots: Any, lu: Any) -> tuple[Any, Any]:
 
 
 def _slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
-    """The sign and the logarithm of the modulus of the determinants of square matrices.
+    """The sign and the logarithm of the modulus of the determinants of square matrices: det = sign · exp(logabsdet).
 
-    `method` "lu" and "qr" are accepted. Raises ValueError for matrices that are not square.
+    Args:
+      a: matrices of shape `[..., n, n]`; integers are taken as floats.
+      method: "lu" (also for None) or "qr"; LU factors are used either way.
+
+    Returns:
+      a `SlogdetResult` of `sign` (of modulus 1; complex for complex matrices) and `logabsdet` (real), both of the
+      batch's shape; 0 and -∞ where a matrix is singular.
+
+    Raises:
+      ValueError: for matrices that are not square, and another method.
     """
     (a,) = matrices("slogdet", a)
     check_square("slogdet", a)
@@ -55,7 +64,7 @@ def _slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     else:
         sign = convert(1, kind)
         parity = add(parity, reductions.count_nonzero(lax.lt(diagonal, convert(0, kind)), axis=-1))
-    from ..binary import remainder
+    from ..division import remainder
 
     odd = remainder(parity, 2)
     sign = multiply(sign, convert(add(multiply(-2, odd), 1), kind))
@@ -104,7 +113,7 @@ def _det_jvp(primals: tuple, tangents: tuple) -> tuple:
     lu, pivots, permutation = lax_linalg.lu(a)
     diagonal, parity = _lu_parity(pivots, lu)
     from ..accumulations import cumprod
-    from ..binary import remainder
+    from ..division import remainder
     from ..updates import scatter
 
     sign = convert(add(multiply(-2, remainder(parity, 2)), 1), a.dtype)
@@ -125,7 +134,18 @@ def _det_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 @jit
 def det(a: ArrayLike) -> Array:
-    """The determinants of square matrices. Raises ValueError for others.
+    """The determinants of square matrices: by products of elements up to size 3, else by LU factors.
+
+    Gradients are right for matrices of rank n - 1, too.
+
+    Args:
+      a: matrices of shape `[..., n, n]`; integers are taken as floats.
+
+    Returns:
+      an array of the batch's shape; 1 for empty matrices.
+
+    Raises:
+      ValueError: for matrices that are not square.
 
     Example:
       >>> import styrax.numpy as jnp

@@ -21,8 +21,8 @@ from .. import dot_products, reductions
 from ..binary import divide, greater, multiply, subtract
 from ..broadcasting import choose_elements, spread
 from ..complex_parts import conj
-from ..creation import eye
 from ..indexing import gather_elements
+from ..patterns import eye
 from ..promotion import axis_indices, check_arraylike, convert, shape_of, unwrap
 from .decompositions import svd
 from .operands import HIGHEST, adjoint, matrices, permuted_rows, real_dtype, transposed
@@ -48,10 +48,17 @@ def lu_solve_by_permutation(lu: Any, permutation: Any, b: Any, trans: int) -> An
 
 @jit
 def solve(a: ArrayLike, b: ArrayLike) -> Array:
-    """x with a·x = b, for square matrices a.
+    """x with a·x = b, for square matrices a, by LU factors. It is inf or NaN where a matrix is singular.
 
-    `b` is one vector (rank 1) or has matrices of right-hand sides; batch axes are broadcast. Raises
-    ValueError for shapes that do not fit.
+    Args:
+      a: matrices of shape `[..., n, n]`; integers are taken as floats.
+      b: one vector `[n]`, or matrices `[..., n, k]` of right-hand sides. Batch axes are broadcast.
+
+    Returns:
+      an array of the shape of `b`, with the batch axes of both.
+
+    Raises:
+      ValueError: for shapes that do not fit.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -89,7 +96,16 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
 
 @jit
 def inv(a: ArrayLike) -> Array:
-    """The inverses of square matrices. Raises ValueError for others.
+    """The inverses of square matrices; inf or NaN where one is singular.
+
+    Args:
+      a: matrices of shape `[..., n, n]`; integers are taken as floats.
+
+    Returns:
+      matrices of the shape of `a`.
+
+    Raises:
+      ValueError: for matrices that are not square.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -160,13 +176,22 @@ def _same(x: Any, y: Any) -> tuple[Any, Any]:
 
 def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *,
           numpy_resid: bool = False) -> tuple[Array, Array, Array, Array]:
-    """x that makes |a·x - b| least, with the squared residuals, the rank of `a` and its singular values.
+    """x that makes |a·x - b| least, and among these |x|, by singular values.
 
     Args:
-      rcond: singular values below this share of the largest count as 0.
-      numpy_resid: whether the residuals are empty where NumPy's are; needs a concrete rank.
+      a: a matrix of shape `[m, n]`; integers are taken as floats.
+      b: a vector `[m]` or a matrix `[m, k]`.
+      rcond: singular values below this share of the largest count as 0; by default the epsilon of the dtype times
+        the larger of m and n.
+      numpy_resid: whether the residuals are empty where NumPy's are; not under `jit`, since that depends on the rank.
 
-    Raises ValueError or TypeError for shapes that do not fit.
+    Returns:
+      `(x, residuals, rank, s)`: the solution `[n]` or `[n, k]`, the squares of |a·x - b| for each column (one for a
+      vector), the rank of `a` (a scalar integer), and its singular values, falling.
+
+    Raises:
+      ValueError: for numbers of rows that differ.
+      TypeError: for other ranks.
     """
     check_arraylike("linalg.lstsq", a, b)
     x, residuals, rank, s = _lstsq(unwrap(a), unwrap(b), rcond, numpy_resid=False)
@@ -196,7 +221,18 @@ def pinv(a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *
          rcond: ArrayLike | None = None) -> Array:
     """The pseudo-inverses of matrices, by their singular values.
 
-    Those below `rtol` (also `rcond`) times the largest count as 0. `hermitian` says that `a` is.
+    Args:
+      a: matrices of shape `[..., m, n]`; integers are taken as floats.
+      rtol: singular values up to this share of the largest count as 0; by default 10 times the epsilon of the dtype
+        times the larger of m and n.
+      hermitian: whether `a` is known to be Hermitian.
+      rcond: another name for `rtol`.
+
+    Returns:
+      matrices of shape `[..., n, m]`.
+
+    Raises:
+      ValueError: below rank 2.
     """
     if rcond is not None:
         rtol = rcond if rtol is None else rtol
@@ -207,7 +243,18 @@ def pinv(a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *
 
 
 def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
-    """The inverse of an array as a map from its last axes to its first `ind` ones. Raises ValueError for others."""
+    """The inverse of an array as a linear map from its last axes to its first ones.
+
+    Args:
+      a: an array; its first `ind` sizes multiply to the same number as the others. Integers are taken as floats.
+      ind: how many axes are first ones.
+
+    Returns:
+      an array of shape `a.shape[ind:] + a.shape[:ind]`; `tensordot(tensorinv(a, ind), a, ind)` is the identity.
+
+    Raises:
+      ValueError: for sizes that do not fit, and an `ind` that is not positive.
+    """
     (a,) = matrices("tensorinv", a)
     ind = operator.index(ind)
     if ind <= 0:
@@ -220,7 +267,20 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
 
 
 def tensorsolve(a: ArrayLike, b: ArrayLike, axes: Sequence[int] | None = None) -> Array:
-    """x with tensordot(a, x, x.ndim) = b. `axes` of `a` are moved to the end first."""
+    """x with tensordot(a, x, x.ndim) = b.
+
+    Args:
+      a: an array whose shape begins with that of `b`; the other sizes multiply to `b.size`. Integers are taken as
+        floats.
+      b: an array.
+      axes: axes of `a` that are moved to its end first.
+
+    Returns:
+      an array of shape `a.shape[b.ndim:]`.
+
+    Raises:
+      ValueError: for shapes that do not fit.
+    """
     a, b = matrices("tensorsolve", a, b)
     if axes is not None:
         moved = axis_indices(axes, a.ndim)

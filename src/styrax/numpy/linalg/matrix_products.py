@@ -16,15 +16,26 @@ from styrax.transforms.jit import jit_for_all_shapes as jit
 from .. import dot_products, shaping
 from ..broadcasting import spread
 from ..conversion import asarray
-from ..creation import eye
+from ..patterns import eye
 from ..promotion import arrays, check_arraylike, shape_of, unwrap, user_dtype
 from .equations import inv
-from .operands import matrices
 
 
 def _matrix_power(a: ArrayLike, n: int) -> Array:
-    """The n-th powers of square matrices; negative n takes the inverses. Raises TypeError for other n."""
-    (a,) = matrices("matrix_power", a)
+    """The n-th powers of square matrices, by repeated squaring; of the inverses for negative n.
+
+    Args:
+      a: matrices of shape `[..., m, m]`; integers are taken as floats for negative n.
+      n: an integer.
+
+    Returns:
+      matrices of the shape of `a`.
+
+    Raises:
+      TypeError: for other shapes and other n.
+    """
+    (a,) = arrays("linalg.matrix_power", a)
+    a = asarray(a)
     if a.ndim < 2:
         raise TypeError(f"{a.ndim}-dimensional array given. Array must be at least two-dimensional")
     if a.shape[-2] != a.shape[-1]:
@@ -57,9 +68,17 @@ matrix_power = jit(named(_matrix_power, "matrix_power"), static_argnames=("n",))
 
 
 def multi_dot(arrays: Sequence[ArrayLike], *, precision: lax.PrecisionLike = None) -> Array:
-    """The product of two or more matrices in the order that takes least work; vectors at the ends.
+    """The product of matrices in the order that takes least work.
 
-    Raises ValueError for fewer, and for other ranks.
+    Args:
+      arrays: two or more matrices; the first and the last one may be vectors, a row and a column.
+      precision: how exactly an accelerator computes.
+
+    Returns:
+      a matrix, without the axes that vectors lack.
+
+    Raises:
+      ValueError: for fewer arrays, other ranks, and sizes that do not match.
     """
     check_arraylike("jnp.linalg.multi_dot", *arrays)
     members = [asarray(unwrap(x)) for x in arrays]
@@ -82,7 +101,18 @@ def multi_dot(arrays: Sequence[ArrayLike], *, precision: lax.PrecisionLike = Non
 
 
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
-    """The cross product of vectors with 3 components along `axis`. Raises ValueError for others."""
+    """The cross product of vectors with 3 components.
+
+    Args:
+      x1, x2: arrays that broadcast, of size 3 along `axis`.
+      axis: the axis of the components, here and in the result.
+
+    Returns:
+      an array of the broadcast shape and common dtype.
+
+    Raises:
+      ValueError: for other sizes along `axis`.
+    """
     x1, x2 = arrays("jnp.linalg.outer", x1, x2)
     if shape_of(x1)[axis] != 3 or shape_of(x2)[axis] != 3:
         raise ValueError(f"Both input arrays must be (arrays of) 3-dimensional vectors, but they have "
@@ -91,7 +121,17 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
 
 
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """All products of elements of two vectors. Raises ValueError for other ranks."""
+    """All products of an element of one vector and one of another.
+
+    Args:
+      x1, x2: vectors; they are not conjugated.
+
+    Returns:
+      a matrix of shape `[x1.size, x2.size]`.
+
+    Raises:
+      ValueError: for other ranks.
+    """
     x1, x2 = arrays("jnp.linalg.outer", x1, x2)
     if len(shape_of(x1)) != 1 or len(shape_of(x2)) != 1:
         raise ValueError(f"Input arrays must be one-dimensional, but they are x1.ndim={len(shape_of(x1))} "
@@ -102,37 +142,100 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 @api_boundary
 def matmul(x1: ArrayLike, x2: ArrayLike, /, *, precision: lax.PrecisionLike = None,
            preferred_element_type: DTypeLike | None = None) -> Array:
-    """The matrix product. See `jax.numpy.matmul`."""
+    """The product of matrices, or of vectors where an argument has one axis; batch axes are broadcast.
+
+    Args:
+      x1, x2: arrays of shape `[..., m, k]` or `[k]`, and `[..., k, n]` or `[k]`.
+      precision: how exactly an accelerator computes.
+      preferred_element_type: dtype of the sums and the result.
+
+    Returns:
+      an array of shape `[..., m, n]`, without the axes that vectors lack.
+    """
     return dot_products.matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
 
 
 def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: lax.PrecisionLike = None,
            preferred_element_type: DTypeLike | None = None) -> Array:
-    """The products of vectors. See `jax.numpy.vecdot`."""
+    """The products of vectors Σ conj(x1)·x2 along an axis.
+
+    Args:
+      x1, x2: arrays of one size along `axis`; the other axes are broadcast.
+      axis: the axis of the components.
+      precision: how exactly an accelerator computes.
+      preferred_element_type: dtype of the sums and the result.
+
+    Returns:
+      an array of the broadcast shape without `axis`.
+    """
     return dot_products.vecdot(x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type)
 
 
 def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2,
               precision: lax.PrecisionLike = None, preferred_element_type: DTypeLike | None = None,
               out_sharding: ShardingLike | None = None) -> Array:
-    """The product over several axes. See `jax.numpy.tensordot`."""
+    """The product of two arrays, summed over several axes of each.
+
+    Args:
+      x1, x2: arrays.
+      axes: how many axes are summed over, the last of `x1` and the first of `x2`; or those of each, as a pair.
+      precision: how exactly an accelerator computes.
+      preferred_element_type: dtype of the sums and the result.
+      out_sharding: sharding of the result.
+
+    Returns:
+      an array of the axes of `x1` that are left, then those of `x2`.
+    """
     return dot_products.tensordot(x1, x2, axes=axes, precision=precision, preferred_element_type=preferred_element_type,
                                   out_sharding=out_sharding)
 
 
 def matrix_transpose(x: ArrayLike, /) -> Array:
-    """The matrices transposed. Raises ValueError below rank 2."""
+    """The matrices transposed; they are not conjugated.
+
+    Args:
+      x: matrices of shape `[..., m, n]`.
+
+    Returns:
+      matrices of shape `[..., n, m]`.
+
+    Raises:
+      ValueError: below rank 2.
+    """
     return shaping.matrix_transpose(x)
 
 
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
-    """The diagonals of matrices."""
+    """The diagonals of matrices.
+
+    Args:
+      x: matrices of shape `[..., m, n]`.
+      offset: how many places the diagonal lies above the main one, or below it if negative.
+
+    Returns:
+      an array of the diagonals along its last axis; that is empty for offsets beyond the matrices.
+
+    Raises:
+      ValueError: below rank 2.
+    """
     check_arraylike("jnp.linalg.diagonal", x)
     return shaping.diagonal(x, offset=offset, axis1=-2, axis2=-1)
 
 
 def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
-    """The sums of the diagonals of matrices."""
+    """The sums of the diagonals of matrices.
+
+    Args:
+      x: matrices of shape `[..., m, n]`.
+      offset: how many places the diagonal lies above the main one, or below it if negative.
+      dtype: dtype of the sum; by default that of `x`, with booleans and small integers widened as in `sum`.
+
+    Returns:
+      an array of the batch's shape.
+
+    Raises:
+      ValueError: below rank 2.
+    """
     check_arraylike("jnp.linalg.trace", x)
     return shaping.trace(
         x, offset=offset, axis1=-2, axis2=-1, dtype=None if dtype is None else user_dtype(dtype, "trace")

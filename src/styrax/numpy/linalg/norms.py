@@ -35,12 +35,19 @@ def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
     """The norms of vectors or matrices.
 
     Args:
-      ord: which one. Of vectors any number p (2 by default), ±∞ and 0 (how many are nonzero); of matrices
-        "fro" (the default), "nuc", ±1, ±2 and ±∞.
-      axis: one axis for vectors, two for matrices; by default all axes.
+      x: an array; integers are taken as floats.
+      ord: which one. Of vectors any number p for (Σ|x|ᵖ)^(1/p) (2 by default), ±∞ for the largest or smallest modulus,
+        and 0 for how many are nonzero; of matrices "fro" (the default), "nuc" for the sum of the singular values,
+        ±2 for the largest or smallest of these, and ±1 and ±∞ for that of the columns' and rows' absolute sums.
+      axis: one axis for vectors, two for matrices. With None, all elements as one vector if `ord` is None, too;
+        otherwise `x` is one vector or matrix.
       keepdims: whether reduced axes stay, with size 1.
 
-    Raises ValueError for norms that do not exist.
+    Returns:
+      real numbers, of the shape of `x` without the reduced axes.
+
+    Raises:
+      ValueError: for norms that do not exist, and other numbers of axes.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -132,13 +139,32 @@ norm = named(_norm_entry, "norm", _norm.__doc__)
 
 @api_boundary
 def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: int | float | str = "fro") -> Array:
-    """The norms of matrices. `ord` as for `norm`."""
+    """The norms of matrices.
+
+    Args:
+      x: matrices of shape `[..., m, n]`; integers are taken as floats.
+      keepdims: whether their axes stay, with size 1.
+      ord: as for `norm`.
+
+    Returns:
+      real numbers, of the batch's shape.
+    """
     return norm(x, ord=ord, keepdims=keepdims, axis=(-2, -1))
 
 
 @api_boundary
 def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: int | float | str = 2) -> Array:
-    """The norms of vectors along one axis, several taken together, or all. `ord` as for `norm`."""
+    """The norms of vectors.
+
+    Args:
+      x: an array; integers are taken as floats.
+      axis: an axis, several whose elements make one vector, or None for all.
+      keepdims: whether reduced axes stay, with size 1.
+      ord: as for vectors in `norm`.
+
+    Returns:
+      real numbers, of the shape of `x` without the reduced axes.
+    """
     (x,) = matrices("vector_norm", x)
     axes = axis_indices(tuple(axis) if isinstance(axis, (tuple, list)) else axis, x.ndim)
     if ord is None or (not hasattr(ord, "aval") and ord == 2):
@@ -147,9 +173,18 @@ def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, o
 
 
 def _cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
-    """The condition numbers of matrices in a norm p: 2 (the default) by singular values, others by the inverse.
+    """The condition numbers of matrices in a norm; NaN where one holds NaN.
 
-    Raises ValueError for empty matrices and rank below 2.
+    Args:
+      x: matrices of shape `[..., m, n]`, square ones unless `p` is ±2; integers are taken as floats.
+      p: 2 (also for None) for the largest singular value by the smallest, -2 for the reverse; in the other norms
+        of `norm`, |x|·|x⁻¹|, ∞ where x is singular.
+
+    Returns:
+      real numbers, of the batch's shape.
+
+    Raises:
+      ValueError: for empty matrices, rank below 2, and others than square ones where they are needed.
     """
     (x,) = matrices("cond", x)
     if x.ndim < 2:
@@ -175,7 +210,22 @@ cond = jit(named(_cond, "cond"), static_argnames=("p",))
 
 def _matrix_rank(M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool = False,
                  tol: ArrayLike | None = None) -> Array:
-    """How many singular values of each matrix exceed `rtol` times the largest one."""
+    """How many singular values of each matrix exceed a bound.
+
+    Args:
+      M: matrices of shape `[..., m, n]`; of rank below 2, whether there is a nonzero element.
+      rtol: the bound as a share of the largest one; by default the epsilon of the dtype times the larger of m and n.
+      hermitian: whether the matrices are known to be Hermitian.
+      tol: the bound itself, in place of `rtol`.
+
+    Returns:
+      integers, of the batch's shape.
+
+    Raises:
+      ValueError: for both `rtol` and `tol`.
+    """
+    if rtol is not None and tol is not None:
+        raise ValueError("matrix_rank: only one of tol or rtol may be specified.")
     (m,) = matrices("matrix_rank", M)
     if m.ndim < 2:
         return convert(reductions.any(lax.ne(m, convert(0, m.dtype))), np.dtype(np.int32))

@@ -23,11 +23,11 @@ from styrax.numpy.binary import (
     logical_or,
     multiply,
     not_equal,
-    remainder,
     subtract,
 )
 from styrax.numpy.broadcasting import choose_elements, spread_all
 from styrax.numpy.conversion import asarray
+from styrax.numpy.division import remainder
 from styrax.numpy.float_tests import signbit
 from styrax.numpy.promotion import arrays, both, dtype_of, either, promote_args_inexact
 from styrax.transforms.custom import custom_jvp

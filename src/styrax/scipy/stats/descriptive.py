@@ -18,6 +18,7 @@ from styrax.numpy.concatenation import concatenate
 from styrax.numpy.conversion import asarray
 from styrax.numpy.dot_products import dot
 from styrax.numpy.indexing import gather_elements
+from styrax.numpy.moments import std
 from styrax.numpy.promotion import (
     arrays,
     axis_index,
@@ -29,7 +30,6 @@ from styrax.numpy.promotion import (
     shape_of,
     unwrap,
 )
-from styrax.numpy.reductions import std
 from styrax.numpy.shaping import atleast_1d, atleast_2d, moveaxis
 from styrax.numpy.sorting import argsort
 from styrax.numpy.updates import scatter

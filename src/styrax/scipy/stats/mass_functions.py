@@ -30,8 +30,8 @@ from styrax.numpy.promotion import arrays, convert, dtype_of, promote_args, prom
 from styrax.numpy.reductions import max as max_
 from styrax.numpy.reductions import min as min_
 from styrax.numpy.reductions import sum as sum_
+from styrax.numpy.rounding import floor, round
 from styrax.numpy.shaping import diagonal
-from styrax.numpy.ufuncs import floor, round
 from styrax.scipy import special
 
 from .namespaces import exp_of, inexact, namespace, number

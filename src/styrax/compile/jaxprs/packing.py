@@ -1,0 +1,160 @@
+"""Packing: where a product sums over the rows of both operands, one of them is laid out anew, so that the product's
+vectors run along its columns: once for a loop in which it does not change, or once for all rows of the other.
+
+    scan[jaxpr={ lambda ; w:f32[4,5] c:f32[5]. let      scan[jaxpr={ lambda ; w:f32[4,5] c:f32[5]. let
+        d:f32[4] = dot_general w c  # Σ w[i, k] c[k]  →      p:f32[5,4] = pack[permutation=(1, 0)] w
+        …                                                    d:f32[4] = dot_general p c  # Σ p[k, i] c[k]
+      in (e,) }] w c                                         …
+
+Sums along vectors would be folded lane by lane for every element of a result. Loop-invariant code motion takes the new
+equation out of the loop. (Goto and van de Geijn, Anatomy of high-performance matrix multiplication, 2008.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...core.programs import rules
+from ...core.programs.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Literal, Var
+from ...core.programs.primitive import Primitive
+from ...core.programs.traits import Control
+from ...core.types.avals import ShapedArray
+from ..lowering.products import LARGE
+from .loop_invariants import CACHED
+from .rewriting import Rewriting, is_pure, map_programs
+
+if TYPE_CHECKING:
+    from ...core.programs.lowering import Builder, Value
+
+REUSED = 16  # rows of the other operand from which it pays to lay out an operand for one product
+LANES = 8  # columns that are worth a vector
+
+pack_p = Primitive("pack")
+
+
+@pack_p.def_abstract_eval
+def _packed(x: ShapedArray, *, permutation: tuple[int, ...]) -> ShapedArray:
+    return x.update(shape=tuple(x.shape[d] for d in permutation))
+
+
+def _loops(b: Builder, x: Value, *, permutation: tuple[int, ...]) -> Value:
+    place = {d: k for k, d in enumerate(permutation)}
+    return b.materialize(b.value(tuple(x.shape[d] for d in permutation), x.dtype,
+                                 lambda i: x.at([i[place[d]] for d in range(len(i))])))
+
+
+rules.loops[pack_p] = _loops
+
+
+def pack_operands(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program with operands of products packed, also in its loops."""
+    return _Packing().run(closed)
+
+
+class _Operand(NamedTuple):
+    """An operand as it lies in memory: dimension d is dimension order[d] of `source`."""
+
+    source: Atom
+    order: tuple[int, ...]
+    contract: tuple[int, ...]
+    batch: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        aval = self.source.aval
+        assert isinstance(aval, ShapedArray)
+        return tuple(aval.shape[d] for d in self.order)
+
+    @property
+    def free(self) -> list[int]:
+        return [d for d in range(len(self.order)) if d not in self.contract and d not in self.batch]
+
+    @property
+    def rows(self) -> int:
+        return math.prod(self.shape[d] for d in self.free)
+
+    @property
+    def along_rows(self) -> bool:
+        """Whether what is summed over lies side by side."""
+        return len(self.contract) == 1 and self.order[self.contract[0]] == len(self.order) - 1
+
+    @property
+    def packing(self) -> tuple[int, ...]:
+        """The dimensions of `source` in the order in which they are wanted."""
+        return tuple(self.order[d] for d in (*self.batch, *self.contract, *self.free))
+
+
+class _Packing(Rewriting):
+    """In the body of a loop, `fixed` are its constants, and products with `rows`, which each turn has for itself, leave
+    it (see `row_products`)."""
+
+    def __init__(self, fixed: set[Any] | None = None, rows: set[Any] | None = None) -> None:
+        super().__init__()
+        self.fixed, self.rows = fixed or set(), rows or set()
+        self.turned: dict[Any, tuple[Atom, tuple[int, ...]]] = {}  # what permutes the dimensions of what
+
+    def equation(self, eqn: JaxprEqn, ins: Sequence[Atom]) -> Sequence[Atom]:
+        traits = eqn.primitive.traits
+        eqn = _loop(eqn) if traits.control in (Control.SCAN, Control.WHILE) else map_programs(eqn, pack_operands)
+        if traits.contraction and is_pure(eqn) and eqn.params.get("out_sharding") is None:
+            return self.product(eqn, ins)
+        outs = self.add(eqn, ins)
+        if traits.permutation is not None:
+            source, order = self.lying(ins[0])
+            self.turned[outs[0]] = source, tuple(order[d] for d in traits.permutation(eqn.params))
+        return outs
+
+    def lying(self, v: Atom) -> tuple[Atom, tuple[int, ...]]:
+        ndim = v.aval.ndim if isinstance(v.aval, ShapedArray) else 0
+        return self.turned.get(v, (v, tuple(range(ndim)))) if type(v) is not Literal else (v, ())
+
+    def product(self, eqn: JaxprEqn, ins: Sequence[Atom]) -> Sequence[Atom]:
+        contract, batch = eqn.params["dimension_numbers"]
+        operands = [_Operand(*self.lying(v), tuple(contract[k]), tuple(batch[k])) for k, v in enumerate(ins)]
+        side = next((k for k in (1, 0) if self.worth_packing(operands[k], operands[1 - k])), None)
+        if side is None:
+            return self.add(eqn, ins)
+        chosen = operands[side]
+        aval = chosen.source.aval
+        assert isinstance(aval, ShapedArray)
+        new = Var(_packed(aval, permutation=chosen.packing))
+        packed = self.add(JaxprEqn([chosen.source], [new], pack_p, {"permutation": chosen.packing},
+                                   source_info=eqn.source_info), [chosen.source])
+        n = len(chosen.batch)
+        dims = [(chosen.contract, chosen.batch), (contract[1 - side], batch[1 - side])]
+        dims[0] = ((n,), tuple(range(n)))
+        first, second = dims if side == 0 else dims[::-1]
+        numbers = (first[0], second[0]), (first[1], second[1])
+        return self.add(eqn.replace(params={**eqn.params, "dimension_numbers": numbers}),
+                        [packed[0] if k == side else v for k, v in enumerate(ins)])
+
+    def worth_packing(self, mine: _Operand, other: _Operand) -> bool:
+        shape, free = mine.shape, mine.free
+        if not mine.along_rows or not free or shape[free[-1]] == 1 or shape[mine.contract[0]] == 1:
+            return False
+        if other.rows > 1 and not other.along_rows:  # vectors run along the other's columns
+            return False
+        work = mine.rows * other.rows * shape[mine.contract[0]]
+        if other.rows >= 4 and mine.rows >= 4 and work >= LARGE:  # a library's
+            return False
+        if mine.source in self.rows or mine.source in self.fixed and other.source in self.rows:
+            return False
+        if mine.source in self.fixed and other.source not in self.fixed:
+            return math.prod(shape) * mine.source.aval.dtype.itemsize <= CACHED  # type: ignore[union-attr]
+        return other.rows >= REUSED and shape[free[-1]] >= LANES
+
+
+def _loop(eqn: JaxprEqn) -> JaxprEqn:
+    """A loop with operands packed in its body."""
+    p = eqn.params
+    if eqn.primitive.traits.control is Control.WHILE:
+        name, count, last, turns = "body_jaxpr", p["body_nconsts"], len(eqn.invars), 2
+    else:
+        name, count, last, turns = "jaxpr", p["num_consts"], p["num_consts"] + p["num_carry"], p["length"]
+    jaxpr = p[name].jaxpr
+    fixed = {*jaxpr.constvars, *jaxpr.invars[:count],
+             *(v for v, out in zip(jaxpr.invars[count:last], jaxpr.outvars) if v is out)}
+    body = (_Packing(fixed, set(jaxpr.invars[last:])) if turns > 1 else _Packing()).run(p[name])
+    return eqn if body is p[name] else eqn.replace(params={**p, name: body})
