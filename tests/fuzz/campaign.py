@@ -33,6 +33,7 @@ class Campaign:
     looks: Counter[str] = field(default_factory=Counter)
     sizes: list[int] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    earlier: int = 0  # findings of processes before
     seconds: float = 0.0
     shrink_for: float = 20.0
 
@@ -52,6 +53,7 @@ class Campaign:
             "skips": self.skips,
             "looks": self.looks,
             "sizes": self.sizes,
+            "findings": self.earlier + len(self.findings),
             "seconds": self.seconds,
             "running": running,
         }
@@ -68,7 +70,7 @@ class Campaign:
         state = json.loads(file.read_text())
         generator = Generator(seed, state["index"], Counter(state["rows"]), Counter(state["pairs"]))
         found = cls(generator, folder, *(Counter(state[k]) for k in ("primitives", "skips", "looks")))
-        found.sizes, found.seconds = state["sizes"], state["seconds"]
+        found.sizes, found.seconds, found.earlier = state["sizes"], state["seconds"], state["findings"]
         if state["running"] is not None:  # the process ended inside this group
             found.skips["groups that ended the process or did not end"] += 1
         return found
@@ -154,7 +156,7 @@ class Campaign:
             f"least seen: {least}; pairs of transformations not seen: {len(unseen)} of {len(NAMES) ** 2}"
             f"{' (' + ', '.join(unseen[:6]) + ' …)' if unseen else ''}; primitives left out: {excluded}; "
             f"operations whose operands are limited: {limited}; "
-            f"skips: {skips}; findings: {len(self.findings)}; {self.seconds:.0f} s, "
+            f"skips: {skips}; findings: {self.earlier + len(self.findings)}; {self.seconds:.0f} s, "
             f"{1000 * self.seconds / max(count, 1):.0f} ms a program"
         )
 
