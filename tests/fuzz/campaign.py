@@ -18,7 +18,7 @@ from tests.fuzz.table import EXCLUDED, ROWS
 from tests.fuzz.transformations import NAMES
 
 GROUP = 8
-ENDLESS = 240.0  # seconds after which a group is given up
+ENDLESS = 900.0  # seconds after which a group is given up
 REPEATED = 3  # findings of one look are made small this often
 
 

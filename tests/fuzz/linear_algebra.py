@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tests.fuzz.draw import Call, Draw
 from tests.fuzz.rows import Row
 from tests.fuzz.values import FULL
@@ -132,7 +134,10 @@ def threefry(d: Draw) -> Call:
 
 
 ROWS = [
-    of_square("cholesky", "lax.linalg.cholesky(definite({0}))", single=True),
+    replace(
+        of_square("cholesky", "lax.linalg.cholesky(bounded(definite({0})))", single=True),
+        limit="where a factorisation of infinities has NaN depends on the order of its operations",
+    ),
     Row("cholesky_update", cholesky_update),
     of_square("eigh", "(lambda v, w: (w, jnp.abs(v)))(*lax.linalg.eigh(definite({0})))"),
     of_square(

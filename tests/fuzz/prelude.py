@@ -361,6 +361,11 @@ def limited(x):
     return jnp.where(jnp.isfinite(x), x, jnp.ones_like(x))
 
 
+def bounded(x):
+    """x without infinities."""
+    return jnp.where(jnp.isinf(x), jnp.ones_like(x), x)
+
+
 def window_slope(x, window, strides):
     """The maximum over windows moved along a tangent."""
     return jax.jvp(lambda y: lax.reduce_window(y, -jnp.inf, lax.max, window, strides, "VALID"), (x,), (ramp(x),))[1]
