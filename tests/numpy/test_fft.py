@@ -137,8 +137,8 @@ def test_spectra(kwargs):
     for f, args in (("stft", (x,)), ("welch", (x,)), ("csd", (x, x[:, ::-1])), ("csd", (z, None))):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            wants = getattr(theirs, f)(*args, **kwargs)
-        for got, want in zip(getattr(ours, f)(*args, **kwargs), wants, strict=True):
+            wants, gots = (getattr(module, f)(*args, **kwargs) for module in (theirs, ours))
+        for got, want in zip(gots, wants, strict=True):
             assert got.shape == want.shape and got.dtype == want.dtype
             np.testing.assert_allclose(got, want, rtol=1e-4, atol=2e-5 * max(1, np.abs(want).max()))
 
@@ -158,3 +158,24 @@ def test_convolution(mode):
             x, y = draw(first, name), draw(second, name, 1)
             close(styrax.scipy.signal.fftconvolve(x, y, mode), scipy.signal.fftconvolve(wide(x), wide(y), mode))
             close(styrax.scipy.signal.convolve(x, y, mode, method="fft"), scipy.signal.convolve(wide(x), wide(y), mode))
+
+
+@pytest.mark.parametrize("name", ["convolve2d", "correlate2d", "correlate"])
+def test_middles_of_planes(name):
+    """The one of two candidates that JAX (and SciPy) take where sizes are even, whichever operand is the larger."""
+    for first, second in [((1, 3), (1, 4)), ((2, 3), (4, 5)), ((3, 3), (3, 4)), ((5, 4), (2, 2)), ((4, 4), (4, 4))]:
+        x, y = draw(first, "irfft"), draw(second, "irfft", 1)
+        for mode in ("full", "same", "valid"):
+            got, want = (getattr(j.scipy.signal, name)(x, y, mode) for j in (styrax, jax))
+            np.testing.assert_allclose(got, want, atol=1e-5)
+
+
+def test_breaks_of_trends():
+    x = draw((6,))
+    for bp in (0, 3, [2, 4], 6, 7, -1, [3, -2]):
+        assert outcome(styrax.scipy.signal, "detrend", x, bp=bp) == outcome(jax.scipy.signal, "detrend", x, bp=bp)
+
+
+def test_complex_signals_have_both_sides():
+    with pytest.warns(UserWarning, match="return_onesided=False"):
+        styrax.scipy.signal.welch(draw((64,), "irfft"), nperseg=16)

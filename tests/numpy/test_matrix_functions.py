@@ -58,3 +58,29 @@ def test_eigenvalues_of_tridiagonal_matrices(types: tuple[str, str]) -> None:
 
 def test_eigenvalues_of_lists() -> None:
     both(lambda j: j.scipy.linalg.eigh_tridiagonal([1.0, 2.0], [1.0], eigvals_only=True))
+
+
+FORMS = """
+jsp.linalg.hankel(jnp.zeros(0))
+jsp.linalg.hankel(jnp.ones((2, 3)), jnp.zeros(0))
+jsp.linalg.hankel(jnp.ones((2, 0)), x)
+jsp.linalg.circulant(jnp.zeros((2, 0)))
+jsp.linalg.fiedler(jnp.zeros((2, 0)))
+jsp.linalg.fiedler(u)
+jsp.linalg.fiedler(c)
+jsp.linalg.fiedler_companion(jnp.zeros((2, 0)))
+jsp.linalg.fiedler_companion(jnp.ones(1))
+jsp.linalg.convolution_matrix(w, 2)
+jsp.linalg.dft(2, dtype=complex)
+jsp.linalg.dft(2, dtype=int)
+jsp.linalg.dft(2, dtype='float32')
+jsp.linalg.rsf2csf(jnp.array([[1., 2], [-3, 1]]) * jnp.ones((3, 1, 1)), jnp.eye(2))
+jsp.linalg.rsf2csf(jnp.array([[1., 2], [0, 1]]), jnp.ones((2, 2, 2)))
+jsp.linalg.rsf2csf(x, s)
+jsp.linalg.sqrtm(jnp.ones((3, 2, 2)))
+jsp.linalg.expm_frechet(s, s, method='blockEnlarge')
+"""
+
+
+def test_edges_of_forms() -> None:
+    oracle.check_values(FORMS)

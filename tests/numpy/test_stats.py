@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import types
+
+import jax.scipy.stats
+import numpy as np
+import pytest
+
+import styrax.scipy.stats
 from tests.numpy import oracle
 
 TABLE = """
@@ -164,3 +173,70 @@ jax.vmap(jax.grad(jsp.stats.uniform.cdf))(jnp.array([-1., 0, 0.5, 1, 2]))
 
 def test_tails_and_derivatives() -> None:
     oracle.check_values(TAILS)
+
+
+# What has no elements, or NaN, or ties.
+EDGES = """
+jsp.stats.mode(jnp.array([2., np.nan, 1., np.nan]))
+jsp.stats.mode(jnp.array([np.nan, 1.]))
+jsp.stats.mode(jnp.array([-0., 0., 1., 1.]))
+jsp.stats.mode(jnp.array([[1., np.nan], [np.nan, np.nan]]), axis=1, keepdims=True)
+jsp.stats.mode(jnp.array([[3, 1, 1], [3, 2, 0]]), axis=0)
+jsp.stats.mode(c)
+jsp.stats.mode(b)
+jsp.stats.mode(w)
+jsp.stats.mode(w, axis=None, keepdims=True)
+jsp.stats.mode(jnp.zeros((0, 3)))
+jsp.stats.mode(jnp.zeros((3, 0)))
+jsp.stats.mode(jnp.zeros((3, 0), int), axis=1, keepdims=True)
+jsp.stats.mode(jnp.zeros((0, 0)), axis=None)
+jax.vmap(lambda r: jsp.stats.mode(r))(jnp.array([[1., 2, 2], [0, np.nan, np.nan]]))
+jax.vmap(jax.grad(lambda r: jsp.stats.mode(r)[0]))(jnp.array([[1., 2, 2], [0, 4, 1]]))
+jsp.stats.rankdata(jnp.array([np.nan, 1.]))
+jsp.stats.rankdata(jnp.array([[np.nan, 1.], [2., 0.]]), 'ordinal', axis=1)
+jsp.stats.rankdata(jnp.array([[np.nan, 1.], [2., 0.]]), 'dense')
+jsp.stats.rankdata(jnp.zeros((0, 3)), axis=0)
+jsp.stats.rankdata(c)
+"""
+
+
+def test_edges() -> None:
+    oracle.check_values(EDGES)
+
+
+NUMBERS = {"x": 0.4, "k": 1, "q": 0.3, "p": 0.3, "n": 3, "a": 0.2, "b": 2.0, "c": 0.5, "df": 3.0, "mu": 2.0,
+           "kappa": 1.0, "beta": 1.5, "loc": 0.0, "scale": 1.0, "mean": 0.0, "cov": 1.0}
+
+
+@pytest.mark.parametrize("distribution", sorted(set(styrax.scipy.stats._distributions) - {"dirichlet", "multinomial"}))
+def test_weak_types(distribution: str) -> None:
+    """Of functions of Python's numbers, with and without a location and a scale."""
+    ours, theirs = (getattr(j.scipy.stats, distribution) for j in (styrax, jax))
+    for name, function in vars(theirs).items():
+        if not isinstance(function, types.FunctionType):
+            continue
+        names = [n for n in inspect.signature(function).parameters if n in NUMBERS]
+        for given in (names, [n for n in names if n not in ("loc", "scale")]):
+            args = [NUMBERS[n] for n in given]
+            got, want = getattr(ours, name)(*args), jax.eval_shape(lambda args=args, f=function: f(*args))
+            assert (got.dtype, got.shape, got.weak_type) == (want.dtype, want.shape, want.weak_type), name
+
+
+def test_modes_of_many_elements() -> None:
+    x = np.random.default_rng(0).integers(0, 1000, 200_000)
+    value, count = styrax.scipy.stats.mode(x)
+    counts = np.bincount(x)
+    assert value == counts.argmax() and count == counts.max()
+
+
+def test_distributions_are_modules() -> None:
+    ours, theirs = styrax.scipy.stats, jax.scipy.stats
+    names = {n for n in dir(theirs) if isinstance(getattr(theirs, n), types.ModuleType) and not n.startswith("_")}
+    assert names <= set(dir(ours))
+    for name in names:
+        distribution = importlib.import_module(f"styrax.scipy.stats.{name}")
+        assert distribution is getattr(ours, name)
+        for function in (n for n, f in vars(getattr(theirs, name)).items() if isinstance(f, types.FunctionType)):
+            assert getattr(distribution, function).__module__ == distribution.__name__, f"{name}.{function}"
+    with pytest.raises(AttributeError, match="nothing"):
+        ours.nothing  # noqa: B018

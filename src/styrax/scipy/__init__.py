@@ -3,7 +3,24 @@
 from __future__ import annotations
 
 import importlib as _importlib
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
+
+if _TYPE_CHECKING:  # the same names for type checkers and editors
+    from . import (
+        cluster,
+        fft,
+        integrate,
+        interpolate,
+        linalg,
+        ndimage,
+        optimize,
+        signal,
+        sparse,
+        spatial,
+        special,
+        stats,
+    )
 
 _submodules = ("cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "optimize", "signal", "sparse",
                "spatial", "special", "stats")

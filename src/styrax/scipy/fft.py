@@ -44,7 +44,20 @@ def dct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm:
 
 
 def idct(x: ArrayLike, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The inverse of `dct` along an axis. Arguments, dtypes and errors as for `dct`."""
+    """The inverse of `dct` along an axis.
+
+    Args:
+      x: real array; of a complex one both parts are transformed.
+      type: 2 alone.
+      n: the length: `x` is cut off or filled up with zeros. By default that of `x`.
+      axis: the axis.
+      norm: as for `dct`.
+
+    Returns:
+      an array of the dtype of `x`; integers, booleans and half precisions become float32.
+
+    Raises NotImplementedError for other types, ValueError for other norms and axes out of range.
+    """
     return _transform("idct", _from_cosines, x, type, n, axis, norm)
 
 
@@ -69,7 +82,20 @@ def dctn(x: ArrayLike, type: int = 2, s: Sequence[int] | None = None, axes: Sequ
 
 def idctn(x: ArrayLike, type: int = 2, s: Sequence[int] | None = None, axes: Sequence[int] | None = None,
           norm: str | None = None) -> Array:
-    """The inverse of `dctn`. Arguments, dtypes and errors as for `dctn`."""
+    """The inverse of `dctn`.
+
+    Args:
+      x: real array; of a complex one both parts are transformed.
+      type: 2 alone.
+      s: lengths along the axes.
+      axes: by default the last `len(s)` ones, or all.
+      norm: as for `dct`.
+
+    Returns:
+      an array of the dtype of `x`; integers, booleans and half precisions become float32.
+
+    Raises NotImplementedError for other types, ValueError for other norms and for axes that repeat or are out of range.
+    """
     return _along_several("idctn", _from_cosines, x, type, s, axes, norm)
 
 

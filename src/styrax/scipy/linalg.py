@@ -1,7 +1,7 @@
 """Linear algebra with SciPy's signatures: factorizations, systems of equations, and matrices of matrices.
 
-Functions of matrices (`expm`, `sqrtm`, …) and matrices of known form (`toeplitz`, …) live in their own
-modules and are loaded when first used.
+Eigenvalues (`eigh`, `schur`, …), functions of matrices (`expm`, `sqrtm`, …) and matrices of known form (`toeplitz`, …)
+live in their own modules and are loaded when first used.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib as _importlib
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,16 +24,44 @@ from styrax.numpy import linalg as _linalg
 from styrax.numpy.broadcasting import spread, spread_all
 from styrax.numpy.conversion import asarray
 from styrax.numpy.patterns import eye, tril, triu
-from styrax.numpy.promotion import arrays, convert, promote_dtypes_inexact, to_complex
+from styrax.numpy.promotion import arrays, convert, promote_dtypes_inexact
 from styrax.numpy.shaping import atleast_2d
 from styrax.transforms.jit import jit_for_all_shapes as jit
+
+if TYPE_CHECKING:  # the same names for type checkers and editors
+    from .eigenvalues import eigh as eigh
+    from .eigenvalues import eigh_tridiagonal as eigh_tridiagonal
+    from .eigenvalues import hessenberg as hessenberg
+    from .eigenvalues import schur as schur
+    from .matrix_functions import expm as expm
+    from .matrix_functions import expm_frechet as expm_frechet
+    from .matrix_functions import funm as funm
+    from .matrix_functions import polar as polar
+    from .matrix_functions import rsf2csf as rsf2csf
+    from .matrix_functions import solve_sylvester as solve_sylvester
+    from .matrix_functions import sqrtm as sqrtm
+    from .special_matrices import circulant as circulant
+    from .special_matrices import companion as companion
+    from .special_matrices import convolution_matrix as convolution_matrix
+    from .special_matrices import dft as dft
+    from .special_matrices import fiedler as fiedler
+    from .special_matrices import fiedler_companion as fiedler_companion
+    from .special_matrices import hadamard as hadamard
+    from .special_matrices import hankel as hankel
+    from .special_matrices import helmert as helmert
+    from .special_matrices import hilbert as hilbert
+    from .special_matrices import invhilbert as invhilbert
+    from .special_matrices import invpascal as invpascal
+    from .special_matrices import leslie as leslie
+    from .special_matrices import pascal as pascal
+    from .special_matrices import toeplitz as toeplitz
 
 HIGHEST = lax.Precision.HIGHEST
 
 _later = {
     **dict.fromkeys(("expm", "expm_frechet", "funm", "polar", "rsf2csf", "solve_sylvester", "sqrtm"),
                     "matrix_functions"),
-    "eigh_tridiagonal": "tridiagonal",
+    **dict.fromkeys(("eigh", "eigh_tridiagonal", "hessenberg", "schur"), "eigenvalues"),
     **dict.fromkeys(("circulant", "companion", "convolution_matrix", "dft", "fiedler", "fiedler_companion", "hadamard",
                      "hankel", "helmert", "hilbert", "invhilbert", "invpascal", "leslie", "pascal", "toeplitz"),
                     "special_matrices"),
@@ -90,7 +118,11 @@ def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check
       lower: whether to return the lower factor L.
       overwrite_a, check_finite: ignored.
 
-    A matrix that is not positive definite gives NaN. Raises ValueError for rank below 2.
+    Returns:
+      an array of the shape of `a`, zero in the other triangle; NaN for a matrix that is not positive definite. Integers
+      become floats.
+
+    Raises ValueError for rank below 2 and matrices that are not square.
 
     Example:
       >>> import styrax.scipy.linalg as linalg
@@ -105,7 +137,16 @@ def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check
 
 def cho_factor(a: ArrayLike, lower: bool = False, overwrite_a: bool = False,
                check_finite: bool = True) -> tuple[Array, bool]:
-    """The Cholesky factor as `cho_solve` takes it: a pair of the factor and `lower`."""
+    """The Cholesky factor as `cho_solve` takes it.
+
+    Args:
+      a: Hermitian positive definite matrices, shape [..., n, n]; only the triangle that is asked for is read.
+      lower: whether to return L with L·Lᴴ = a, and not U with Uᴴ·U = a.
+      overwrite_a, check_finite: ignored.
+
+    Returns:
+      a pair of the factor, as `cholesky` returns it, and `lower`.
+    """
     return cholesky(a, lower=lower, overwrite_a=overwrite_a, check_finite=check_finite), lower
 
 
@@ -132,9 +173,17 @@ def _cho_solve(c: Any, b: Any, lower: bool) -> Array:
 
 def cho_solve(c_and_lower: tuple[ArrayLike, bool], b: ArrayLike, overwrite_b: bool = False,
               check_finite: bool = True) -> Array:
-    """Solves a·x = b, with the factor of `a` that `cho_factor` returned.
+    """Solves a·x = b for positive definite matrices a with their Cholesky factors.
 
-    `b` has shape [n] or [..., n, k]. Raises ValueError for shapes that do not fit.
+    Args:
+      c_and_lower: what `cho_factor` returned for a, shape [..., n, n].
+      b: shape [n], [..., n, k], or [..., n] with one axis less than a.
+      overwrite_b, check_finite: ignored.
+
+    Returns:
+      x, an array of the shape of `b` broadcast against leading axes of a.
+
+    Raises ValueError for shapes that do not fit.
     """
     del overwrite_b, check_finite
     c, lower = c_and_lower
@@ -157,13 +206,26 @@ def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True, overw
       full_matrices: whether U and Vᴴ are square; otherwise they have min(m, n) columns and rows.
       compute_uv: whether to return U and Vᴴ.
       overwrite_a, check_finite, lapack_driver: ignored.
+
+    Returns:
+      U of shape [..., m, m] or [..., m, k], s of shape [..., k], real, falling, and Vᴴ of shape [..., n, n] or
+      [..., k, n], where k = min(m, n). Integers become floats.
     """
     del overwrite_a, check_finite, lapack_driver
     return _svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
 
 
 def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
-    """The determinants of square matrices; the last arguments are ignored.
+    """The determinants of square matrices.
+
+    Args:
+      a: shape [..., n, n].
+      overwrite_a, check_finite: ignored.
+
+    Returns:
+      an array of shape [...], 1 for n = 0; integers become floats.
+
+    Raises ValueError for matrices that are not square.
 
     Example:
       >>> import styrax.scipy.linalg as linalg
@@ -176,81 +238,33 @@ def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
 
 
 def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
-    """The inverses of square matrices; the last arguments are ignored."""
+    """The inverses of square matrices.
+
+    Args:
+      a: shape [..., n, n].
+      overwrite_a, check_finite: ignored.
+
+    Returns:
+      an array of the shape of `a`, with infinities or NaN where it is singular; integers become floats.
+
+    Raises ValueError for matrices that are not square.
+    """
     del overwrite_a, check_finite
     return _linalg.inv(a)
 
 
-@partial(jit, static_argnames=("lower", "eigvals_only", "eigvals", "type"))
-def _eigh(a: Any, b: Any, lower: bool, eigvals_only: bool, eigvals: None, type: int) -> Any:
-    refused = {"a second matrix (b)": b is not None, "generalised problems (type)": type != 1,
-               "a choice of eigenvalues (eigvals)": eigvals is not None}
-    for name, given in refused.items():
-        if given:
-            raise NotImplementedError(f"scipy.linalg.eigh does not take {name}")
-    vectors, values = lax_linalg.eigh(*_inexact(asarray(a)), lower=lower)
-    return values if eigvals_only else (values, vectors)
-
-
-def eigh(a: ArrayLike, b: ArrayLike | None = None, lower: bool = True, eigvals_only: bool = False,
-         overwrite_a: bool = False, overwrite_b: bool = False, turbo: bool = True, eigvals: None = None, type: int = 1,
-         check_finite: bool = True) -> Array | tuple[Array, Array]:
-    """Eigenvalues, rising, and eigenvectors of Hermitian matrices: (w, v), or w alone with `eigvals_only`.
-
-    `lower` says which triangle counts. Raises NotImplementedError for generalised problems (`b`,
-    `type`) and for a choice of eigenvalues.
-    """
-    del overwrite_a, overwrite_b, turbo, check_finite
-    return _eigh(a, b, lower, eigvals_only, eigvals, type)
-
-
-@partial(jit, static_argnames=("output",))
-def _schur(a: Any, output: str) -> tuple[Array, Array]:
-    if output == "complex":
-        a = convert(a, to_complex(a.dtype))
-    return lax_linalg.schur(a)
-
-
-def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
-    """The Schur decomposition a = Z·T·Zᴴ of a square matrix: the pair (T, Z).
-
-    With `output` "real", a real matrix gives blocks of 2 × 2 on the diagonal of T for pairs of complex
-    eigenvalues; with "complex", T is triangular. Raises ValueError for other values, and for matrices
-    that are not square.
-    """
-    if output not in ("real", "complex"):
-        raise ValueError(f"Expected 'output' to be either 'real' or 'complex', got output={output!r}.")
-    (a,) = _inexact(asarray(a))
-    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
-        raise ValueError(f"The input to schur must be a square matrix. Got shape {a.shape}.")
-    return _schur(a, output)
-
-
-@partial(jit, static_argnames=("calc_q", "check_finite", "overwrite_a"))
-def hessenberg(a: ArrayLike, *, calc_q: bool = False, overwrite_a: bool = False,
-               check_finite: bool = True) -> Array | tuple[Array, Array]:
-    """The Hessenberg form H of square matrices, a = Q·H·Qᴴ: H, or (H, Q) with `calc_q`."""
-    del overwrite_a, check_finite
-    (a,) = _inexact(asarray(a))
-    n = a.shape[-1]
-    if n == 0:
-        return (a, a) if calc_q else a
-    reduced, taus = lax_linalg.hessenberg(a)
-    h = triu(reduced, -1)
-    if not calc_q:
-        return h
-    inner = lax_linalg.householder_product(lax.slice(reduced, (0,) * (a.ndim - 2) + (1, 0),
-                                                     (*a.shape[:-2], n, n - 1)), taus)
-    batch = a.shape[:-2]
-    one = lax.full((*batch, 1, 1), 1, a.dtype)
-    row, column = lax.full((*batch, 1, n - 1), 0, a.dtype), lax.full((*batch, n - 1, 1), 0, a.dtype)
-    top = lax.concatenate([one, row], a.ndim - 1)
-    return h, lax.concatenate([top, lax.concatenate([column, inner], a.ndim - 1)], a.ndim - 2)
-
-
 @jit
 def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Array, Array]:
-    """The LU factors of matrices in one array, and the pivots: row i was swapped with row pivots[i]."""
+    """The factors of a = P·L·U in one array, as `lu_solve` takes them.
+
+    Args:
+      a: shape [..., m, n].
+      overwrite_a, check_finite: ignored.
+
+    Returns:
+      a pair: U on and above the diagonal with L below it, whose ones are left out, in the shape of `a`; and the pivots,
+      int32 of shape [..., min(m, n)]: row i was exchanged with row pivots[i], one after the other.
+    """
     del overwrite_a, check_finite
     (a,) = _inexact(asarray(a))
     factors, pivots, _ = lax_linalg.lu(a)
@@ -266,9 +280,18 @@ def _lu_solve(lu: Any, permutation: Any, b: Any, trans: int) -> Array:
 
 def _lu_solve_entry(lu_and_piv: tuple[ArrayLike, ArrayLike], b: ArrayLike, trans: int = 0, overwrite_b: bool = False,
                     check_finite: bool = True) -> Array:
-    """Solves a·x = b (`trans` 0), aᵀ·x = b (1) or aᴴ·x = b (2) with what `lu_factor` returned.
+    """Solves a·x = b, or with the transpose of a, by its LU factors.
 
-    `b` has shape [n] or [..., n, k]. Raises ValueError for other values of `trans` and shapes that do not fit.
+    Args:
+      lu_and_piv: what `lu_factor` returned for a, shape [..., n, n].
+      b: shape [n], [..., n, k], or [..., n] with one axis less than a.
+      trans: 0 for a·x = b, 1 for aᵀ·x = b, 2 for aᴴ·x = b.
+      overwrite_b, check_finite: ignored.
+
+    Returns:
+      x, an array of the shape of `b` broadcast against leading axes of a.
+
+    Raises ValueError for other values of `trans` and shapes that do not fit.
     """
     del overwrite_b, check_finite
     lu, pivots = lu_and_piv
@@ -320,7 +343,17 @@ def _lu(a: Any, permute_l: bool) -> tuple:
 @partial(jit, static_argnames=("permute_l", "overwrite_a", "check_finite"))
 def lu(a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False,
        check_finite: bool = True) -> tuple[Array, ...]:
-    """The factors of a = P·L·U: (P, L, U), or (P·L, U) with `permute_l`; L has ones on its diagonal."""
+    """The factors of a = P·L·U: a permutation, a lower triangle with ones on its diagonal, and an upper triangle.
+
+    Args:
+      a: shape [..., m, n].
+      permute_l: whether to multiply P and L.
+      overwrite_a, check_finite: ignored.
+
+    Returns:
+      (P, L, U), or (P·L, U) with `permute_l`: of shapes [..., m, m], [..., m, k] and [..., k, n], where k = min(m, n).
+      P is real for complex matrices, too; integers become floats.
+    """
     del overwrite_a, check_finite
     return _lu(a, permute_l)
 
@@ -336,12 +369,17 @@ def _qr(a: Any, mode: str, pivoting: bool) -> tuple:
 
 def qr(a: ArrayLike, overwrite_a: bool = False, lwork: int | None = None, mode: str = "full", pivoting: bool = False,
        check_finite: bool = True) -> tuple[Array, ...]:
-    """The factors of a = Q·R: (Q, R), with Q unitary and R triangular.
+    """The factors of a = Q·R, with Q unitary and R triangular.
 
     Args:
       a: shape [..., m, n].
       mode: "full" for Q of shape [m, m], "economic" for min(m, n) columns, "r" for (R,) alone.
       pivoting: also returns the order p of the columns, such that a[:, p] = Q·R.
+      overwrite_a, lwork, check_finite: ignored.
+
+    Returns:
+      a tuple: Q unless the mode is "r", R of shape [..., m, n] (min(m, n) rows for "economic"), and with `pivoting` p,
+      int32 of shape [..., n]. Integers become floats.
 
     Raises ValueError for other modes.
     """
@@ -351,14 +389,18 @@ def qr(a: ArrayLike, overwrite_a: bool = False, lwork: int | None = None, mode: 
 
 def qr_multiply(a: ArrayLike, c: ArrayLike, mode: str = "right", pivoting: bool = False, conjugate: bool = False,
                 overwrite_a: bool = False, overwrite_c: bool = False) -> tuple[Array, ...]:
-    """The product of the factor Q of `a` with `c`, without building Q, and the factor R.
+    """The product of the factor Q of a = Q·R with another matrix, and R.
 
     Args:
-      a: shape [m, n].
-      c: a vector or matrix.
+      a: shape [..., m, n]; Q has k = min(m, n) columns.
+      c: shape [..., l, m] or [m] for "right", [..., k, l] or [k] for "left".
       mode: "right" for c·Q, "left" for Q·c.
-      pivoting: also returns the order of the columns.
+      pivoting: also returns the order of the columns, as `qr` does.
       conjugate: whether Q is conjugated.
+      overwrite_a, overwrite_c: ignored.
+
+    Returns:
+      (product, R), or (product, R, p) with `pivoting`; the product with a vector is a vector.
 
     Raises ValueError for other modes and shapes that do not fit.
     """
@@ -414,9 +456,14 @@ def solve(a: ArrayLike, b: ArrayLike, lower: bool = False, overwrite_a: bool = F
       a: shape [..., n, n].
       b: shape [n] or [..., n, k].
       lower: which triangle is read where `assume_a` is "pos".
-      assume_a: "gen", "sym", "her" or "pos" (Hermitian positive definite).
+      overwrite_a, overwrite_b, debug, check_finite: ignored.
+      assume_a: "pos" (Hermitian positive definite) solves by Cholesky factors, with NaN where `a` is not; "gen", "sym"
+        and "her" by LU factors of all of `a`.
 
-    The other arguments are ignored. Raises ValueError for other values of `assume_a`.
+    Returns:
+      an array of the shape of `b` broadcast against leading axes of `a`; integers become floats.
+
+    Raises ValueError for other values of `assume_a` and shapes that do not fit.
 
     Example:
       >>> import styrax.scipy.linalg as linalg
@@ -453,13 +500,16 @@ def solve_triangular(a: ArrayLike, b: ArrayLike, trans: int | str = 0, lower: bo
 
     Args:
       a: shape [..., n, n]; one triangle is read.
-      b: shape [n] or [..., n, k].
+      b: shape [n], [..., n, k], or [..., n] with one axis less than `a`.
       trans: 0 or "N" for a itself, 1 or "T" for its transpose, 2 or "C" for its adjoint.
       lower: whether `a` is lower triangular.
       unit_diagonal: whether to take the diagonal as ones.
       overwrite_b, debug, check_finite: ignored.
 
-    Raises ValueError for other values of `trans`.
+    Returns:
+      an array of the shape of `b` broadcast against leading axes of `a`, not finite where `a` is singular.
+
+    Raises ValueError for other values of `trans` and shapes that do not fit.
     """
     del overwrite_b, debug, check_finite
     return _solve_triangular(a, b, trans, lower, unit_diagonal)
@@ -467,7 +517,13 @@ def solve_triangular(a: ArrayLike, b: ArrayLike, trans: int | str = 0, lower: bo
 
 @jit
 def block_diag(*arrs: ArrayLike) -> Array:
-    """A matrix with the given ones on its diagonal and zeros elsewhere; vectors count as rows.
+    """A matrix with the given ones on its diagonal and zeros elsewhere.
+
+    Args:
+      *arrs: matrices; vectors count as rows, numbers as matrices of one element.
+
+    Returns:
+      an array whose sizes are the sums of theirs, of their common dtype; shape [1, 0] for no matrices.
 
     Raises ValueError for arrays of rank above 2.
 

@@ -21,7 +21,8 @@ from styrax.numpy.patterns import eye, triu
 from styrax.numpy.promotion import arrays, convert, promote_dtypes_inexact, to_complex
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
-from .linalg import _adjoint, _inexact, schur
+from .eigenvalues import schur
+from .linalg import _adjoint, _inexact
 
 HIGHEST = lax.Precision.HIGHEST
 
@@ -39,7 +40,7 @@ def _product(a: Any, b: Any) -> Array:
 
 def _square(a: Any) -> None:
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
-        raise ValueError(f"Expected A to be a (batched) square matrix, got {a.shape=}.")
+        raise ValueError(f"Expected A to be a (batched) square matrix, got A.shape={a.shape}.")
 
 
 def _batched(function: Callable[..., Any], rank: int, *args: Any) -> Any:
@@ -118,12 +119,15 @@ def _expm2(a: Any, upper_triangular: bool, max_squarings: int) -> Array:
 
 @partial(jit, static_argnames=("upper_triangular", "max_squarings"))
 def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
-    """The exponentials of square matrices, by Padé approximants with scaling and squaring.
+    """The exponentials Σ Aᵏ / k! of square matrices, by Padé approximants with scaling and squaring (Higham 2005).
 
     Args:
-      A: shape [..., n, n].
+      A: shape [..., n, n]; integers are taken as floats.
       upper_triangular: says that A is upper triangular.
       max_squarings: a norm that needs more gives NaN.
+
+    Returns:
+      an array of the shape of `A`.
 
     Raises ValueError for matrices that are not square.
     """
@@ -135,11 +139,19 @@ def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 1
 @partial(jit, static_argnames=("method", "compute_expm"))
 def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None,
                  compute_expm: bool = True) -> Array | tuple[Array, Array]:
-    """The derivative of `expm` at A in the direction E: (expm(A), derivative), or the derivative alone.
+    """The derivative of `expm` at A in the direction E, by forward differentiation.
 
-    Raises ValueError for matrices that are not square or differ in shape, and for methods other than
-    None and "SPS".
+    Args:
+      A, E: shape [..., n, n], the same for both; integers are taken as floats.
+      method: ignored.
+      compute_expm: whether to return expm(A), too.
+
+    Returns:
+      (expm(A), derivative), or the derivative alone without `compute_expm`, of the shape of `A`.
+
+    Raises ValueError for matrices that are not square or differ in shape.
     """
+    del method
     a, e = _inexact(*arrays("expm_frechet", A, E))
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
         raise ValueError(f"expected A to be a square matrix, got A.shape={a.shape}")
@@ -147,8 +159,6 @@ def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None,
         raise ValueError(f"expected E to be a square matrix, got E.shape={e.shape}")
     if a.shape != e.shape:
         raise ValueError(f"expected A and E to be the same shape, got A.shape={a.shape} E.shape={e.shape}")
-    if method not in (None, "SPS"):
-        raise ValueError("only method='SPS' is supported")
     from styrax.transforms.api import jvp
 
     value, derivative = jvp(lambda x: expm(x), (a,), (e,))
@@ -159,17 +169,27 @@ def expm_frechet(A: ArrayLike, E: ArrayLike, *, method: str | None = None,
 def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
     """The complex Schur form of a real one: turns the blocks of 2 × 2 on the diagonal into triangles.
 
+    Args:
+      T, Z: the real Schur form of Z·T·Zᴴ, as `schur` returns it, shape [..., n, n].
+      check_finite: ignored.
+
+    Returns:
+      a pair of complex arrays (T, Z) with T upper triangular, of the shapes broadcast together.
+
     Raises ValueError for shapes that do not fit.
     """
     del check_finite
     t, z = _inexact(*arrays("rsf2csf", T, Z))
-    if t.ndim != 2 or t.shape[0] != t.shape[1]:
-        raise ValueError("Input 'T' must be square.")
-    if z.ndim != 2 or z.shape[0] != z.shape[1]:
-        raise ValueError("Input 'Z' must be square.")
-    if t.shape[0] != z.shape[0]:
+    for name, x in (("T", t), ("Z", z)):
+        if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+            raise ValueError(f"Input '{name}' must be square.")
+    if t.shape[-1] != z.shape[-1]:
         raise ValueError(f"Input array shapes must match: Z: {z.shape} vs. T: {t.shape}")
-    return _rsf2csf(t, z)
+    if t.ndim == z.ndim == 2:
+        return _rsf2csf(t, z)
+    batch = lax.broadcast_shapes(t.shape[:-2], z.shape[:-2])
+    t, z = (spread(x, (*batch, *x.shape[-2:])) for x in (t, z))
+    return _batched(_rsf2csf, t.ndim, t, z)
 
 
 @jit
@@ -243,10 +263,23 @@ def _as_diagonal(v: Any) -> Array:
 
 
 def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
-    """The principal square root of a square matrix, complex. Raises NotImplementedError for other block sizes."""
+    """The principal square root of a square matrix: X with X·X = A whose eigenvalues have no negative real parts.
+
+    Args:
+      A: shape [n, n].
+      blocksize: at most 1.
+
+    Returns:
+      a complex array of shape [n, n], NaN where there is no root.
+
+    Raises NotImplementedError for other block sizes, ValueError for matrices that are not square.
+    """
     if blocksize > 1:
         raise NotImplementedError("Blocked version is not implemented yet.")
-    return _sqrtm(A)
+    (a,) = arrays("sqrtm", A)
+    if len(a.shape) != 2:
+        raise ValueError(f"The input to sqrtm must be a square matrix. Got shape {tuple(a.shape)}.")
+    return _sqrtm(a)
 
 
 @partial(jit, static_argnums=(1,))
@@ -283,8 +316,11 @@ def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Array |
 
     Args:
       A: shape [n, n].
-      func: the function, of an array of eigenvalues.
+      func: the function, of an array of eigenvalues, shape [n], complex.
       disp: if False, an estimate of the error is returned too: (f(A), error).
+
+    Returns:
+      f(A), a complex array of shape [n, n]; inaccurate where eigenvalues are close to each other.
 
     Raises ValueError for matrices that are not square.
     """
@@ -307,7 +343,12 @@ def polar(a: ArrayLike, side: str = "right", *, method: str = "qdwh", eps: float
       method: "qdwh" or "svd"; both are computed from singular vectors.
       eps, max_iterations: ignored.
 
-    Raises ValueError for other sides and methods.
+    Returns:
+      (U, P): of shape [..., m, n], and [..., n, n] ("right") or [..., m, m] ("left").
+
+    Raises:
+      ValueError: for other sides and methods.
+      NotImplementedError: for "qdwh" with m < n ("right") or m > n ("left").
     """
     del eps, max_iterations
     (a,) = _inexact(*arrays("polar", a))
@@ -339,7 +380,10 @@ def solve_sylvester(A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "
     Args:
       A, B, C: shapes [m, m], [n, n] and [m, n].
       method: "schur", or "eigen" for matrices that can be diagonalised.
-      tol: where sums of eigenvalues are below it, the result is NaN.
+      tol: where a sum of an eigenvalue of A and one of B is below it, all of the result is NaN.
+
+    Returns:
+      an array of shape [m, n], real unless A, B or C is complex.
 
     Raises ValueError for shapes that do not fit and other methods.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib as _importlib
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,12 @@ from styrax.numpy.conversion import asarray
 from styrax.numpy.promotion import arrays, dtype_of, promote_dtypes_inexact
 from styrax.numpy.ranges import arange
 from styrax.numpy.shaping import moveaxis
+
+if TYPE_CHECKING:  # the same names for type checkers and editors
+    from .spectral import csd as csd
+    from .spectral import istft as istft
+    from .spectral import stft as stft
+    from .spectral import welch as welch
 
 _later = dict.fromkeys(("csd", "istft", "stft", "welch"), "spectral")
 _MODES = "mode must be one of ['full', 'same', 'valid']"
@@ -71,13 +77,16 @@ def _middle(large: int, small: int) -> tuple[int, int]:
 
 def convolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto",
              precision: PrecisionLike = None) -> Array:
-    """The convolution of two arrays of the same rank, along all axes.
+    """The convolution of two arrays of the same rank, along all axes: Σ in1[j]·in2[k - j].
 
     Args:
-      in1, in2: the arrays; one must be at least as large as the other along every axis.
+      in1, in2: the arrays; one must be at least as large as the other along every axis. Integers are taken as floats.
       mode: "full"; "same" for the middle part, of the shape of in1; "valid" for what needs no zeros.
       method: "direct" (as "auto") or "fft".
-      precision: of the products, as for `lax.conv_general_dilated`.
+      precision: of the products of the direct method, as for `lax.conv_general_dilated`.
+
+    Returns:
+      a float or complex array; for "full" with sizes m + n - 1 from m and n, for "valid" |m - n| + 1.
 
     Raises ValueError for other modes and methods, different ranks, and empty arrays.
 
@@ -104,26 +113,71 @@ def _plane(name: str, in1: Any, in2: Any, boundary: str, fillvalue: float) -> No
 @api_boundary
 def convolve2d(in1: ArrayLike, in2: ArrayLike, mode: str = "full", boundary: str = "fill", fillvalue: float = 0,
                precision: PrecisionLike = None) -> Array:
-    """The convolution of two matrices; as `convolve`. Raises NotImplementedError for other boundaries."""
+    """The convolution of two matrices, Σ in1[i, j]·in2[k - i, l - j].
+
+    Args:
+      in1, in2: the matrices; one must be at least as large as the other along both axes. Integers are taken as floats.
+      mode: "full"; "same" for the middle part, of the shape of in1; "valid" for what needs no zeros.
+      boundary: "fill" alone.
+      fillvalue: 0 alone.
+      precision: of the products, as for `lax.conv_general_dilated`.
+
+    Returns:
+      a float or complex matrix; for "full" with sizes m + n - 1 from m and n, for "valid" |m - n| + 1.
+
+    Raises NotImplementedError for other boundaries, ValueError for other modes, ranks and sizes.
+    """
     _plane("convolve2d", in1, in2, boundary, fillvalue)
     return _convolve(in1, in2, mode, precision)
 
 
+def _conjugate(x: Any) -> Any:
+    return lax.conj(x) if dtype_of(x).kind == "c" else x
+
+
 def correlate(in1: ArrayLike, in2: ArrayLike, mode: str = "full", method: str = "auto",
               precision: PrecisionLike = None) -> Array:
-    """The cross-correlation of two arrays of the same rank; arguments as for `convolve`."""
-    return convolve(in1, flip(lax.conj(in2) if dtype_of(in2).kind == "c" else in2), mode, method=method,
-                    precision=precision)
+    """The cross-correlation of two arrays of the same rank, along all axes: Σ in1[j + k]·conj(in2[j]).
+
+    Args:
+      in1, in2: the arrays; one must be at least as large as the other along every axis. Integers are taken as floats.
+      mode: "full"; "same" for the middle part, of the shape of in1; "valid" for what needs no zeros.
+      method: "direct" (as "auto") or "fft".
+      precision: of the products of the direct method, as for `lax.conv_general_dilated`.
+
+    Returns:
+      a float or complex array with sizes as for `convolve`; the first element of "full" is where only the last of in2
+      meets the first of in1.
+
+    Raises ValueError for other modes and methods, different ranks, and empty arrays.
+    """
+    return convolve(in1, flip(_conjugate(in2)), mode, method=method, precision=precision)
 
 
 def correlate2d(in1: ArrayLike, in2: ArrayLike, mode: str = "full", boundary: str = "fill", fillvalue: float = 0,
                 precision: PrecisionLike = None) -> Array:
-    """The cross-correlation of two matrices; as `convolve2d`."""
+    """The cross-correlation of two matrices, Σ in1[i + k, j + l]·conj(in2[i, j]).
+
+    As in SciPy, in1 is conjugated instead where in2 is the larger one and the mode "valid".
+
+    Args:
+      in1, in2: the matrices; one must be at least as large as the other along both axes. Integers are taken as floats.
+      mode: "full"; "same" for the middle part, of the shape of in1; "valid" for what needs no zeros.
+      boundary: "fill" alone.
+      fillvalue: 0 alone.
+      precision: of the products, as for `lax.conv_general_dilated`.
+
+    Returns:
+      a float or complex matrix; for "full" with sizes m + n - 1 from m and n, for "valid" |m - n| + 1.
+
+    Raises NotImplementedError for other boundaries, ValueError for other modes, ranks and sizes.
+    """
     _plane("correlate2d", in1, in2, boundary, fillvalue)
-    in2 = lax.conj(in2) if dtype_of(in2).kind == "c" else in2
     first, second = np.shape(in1), np.shape(in2)
-    if all(a <= b for a, b in zip(first, second)) and first != second:
-        return _convolve(in1, flip(in2), mode, precision)
+    if mode == "valid" and first != second and all(a <= b for a, b in zip(first, second)):
+        in1 = _conjugate(in1)  # SciPy exchanges the two
+    else:
+        in2 = _conjugate(in2)
     # Backwards, which puts the middle part of "same" where SciPy has it.
     return flip(_convolve(flip(in1), in2, mode, precision))
 
@@ -132,9 +186,12 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: int | 
     """The convolution of two arrays by Fourier transforms.
 
     Args:
-      in1, in2: arrays of the same rank.
-      mode: as for `convolve`.
+      in1, in2: arrays of the same rank; integers are taken as floats.
+      mode: "full"; "same" for the middle part, of the size of in1; "valid" for what needs no zeros.
       axes: those to convolve, by default all; along the others sizes must be equal.
+
+    Returns:
+      a float or complex array, with rounding errors of the size of those of its largest elements.
 
     Raises ValueError for other modes, different ranks and sizes that do not fit.
     """
@@ -184,11 +241,15 @@ def detrend(data: ArrayLike, axis: int = -1, type: str = "linear", bp: int | Seq
       data: an array.
       axis: an int.
       type: "linear" subtracts a least-squares line, "constant" the mean.
-      bp: where pieces begin that have lines of their own.
+      bp: where pieces begin that have lines of their own; static.
       overwrite_data: not supported.
 
-    Raises NotImplementedError where `overwrite_data` is given, ValueError for other types and for
-    breaks beyond the data.
+    Returns:
+      an array of the shape of `data`; integers become floats.
+
+    Raises:
+      NotImplementedError: where `overwrite_data` is given.
+      ValueError: for other types and for breaks outside of the data.
     """
     if overwrite_data is not None:
         raise NotImplementedError("overwrite_data argument not implemented.")
@@ -201,7 +262,7 @@ def detrend(data: ArrayLike, axis: int = -1, type: str = "linear", bp: int | Seq
         return lax.sub(data, spread(mean(data, axis, keepdims=True), data.shape))
     n = data.shape[axis]
     breaks = np.unique(np.concatenate([np.atleast_1d(np.asarray(bp)), [0, n]]))
-    if np.any(breaks > n):
+    if np.any((breaks < 0) | (breaks > n)):
         raise ValueError("Breakpoints must be non-negative and less than length of data along given axis.")
     from styrax.numpy.dot_products import matmul
     from styrax.numpy.linalg import lstsq

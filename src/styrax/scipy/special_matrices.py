@@ -9,6 +9,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, DTypeLike
 from styrax.numpy.binary import subtract
 from styrax.numpy.broadcasting import choose_elements
@@ -28,6 +29,7 @@ from styrax.numpy.promotion import (
 )
 from styrax.numpy.selection import take
 from styrax.numpy.shaping import atleast_1d
+from styrax.numpy.ufuncs import absolute
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
 
@@ -61,9 +63,14 @@ def _batched_last(function: Any, x: Any) -> Array:
 
 
 def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
-    """The Toeplitz matrix with first column c and first row r (by default the conjugate of c).
+    """The Toeplitz matrix, with equal elements along each diagonal.
 
-    Leading axes of c and r are batch axes. r[0] is not used.
+    Args:
+      c: the first column, shape [..., m].
+      r: the first row, shape [..., n], of which r[0] is not used; by default the conjugate of c.
+
+    Returns:
+      an array of shape [..., m, n] of the common dtype.
 
     Example:
       >>> import styrax.scipy.linalg as linalg
@@ -93,7 +100,15 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 
 
 def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
-    """The Hankel matrix with first column c and last row r (by default zeros); r[0] is not used."""
+    """The Hankel matrix, with equal elements along each antidiagonal.
+
+    Args:
+      c: the first column, shape [..., m].
+      r: the last row, shape [..., n], of which r[0] is not used; by default m zeros.
+
+    Returns:
+      an array of shape [..., m, n] of the common dtype.
+    """
     if r is None:
         (c,) = arrays("hankel", c)
         r = lax.full_like(c, 0)
@@ -102,6 +117,8 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
     c, r = _vectors(c), _vectors(r)
     m, n = c.shape[-1], r.shape[-1]
     batch = lax.broadcast_shapes(c.shape[:-1], r.shape[:-1])
+    if m == 0 or n == 0:
+        return lax.full((*batch, m, n), 0, c.dtype)
     r = lax.slice_in_dim(r, 1, n, axis=r.ndim - 1)
     c, r = (lax.broadcast_in_dim(x, (*batch, x.shape[-1]), tuple(range(len(batch) + 1 - x.ndim, len(batch) + 1)))
             for x in (c, r))
@@ -111,12 +128,19 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 
 
 def circulant(c: ArrayLike) -> Array:
-    """The circulant matrix with first column c: each column is the one before, turned by one place."""
+    """The circulant matrix: each column is the one before, turned by one place.
+
+    Args:
+      c: the first column, shape [..., n].
+
+    Returns:
+      an array of shape [..., n, n] of the dtype of `c`.
+    """
     (c,) = arrays("circulant", c)
     c = _vectors(c)
     n = c.shape[-1]
     if n == 0:
-        raise ValueError("circulant expects a nonempty input along the last axis")
+        return lax.full((*c.shape, 0), 0, c.dtype)
     row, column = _table(n, n, np.dtype(np.int32))
     turned = lax.sub(row, column)
     turned = lax.select(lax.lt(turned, lax.full_like(turned, 0)), lax.add(turned, lax.full_like(turned, n)), turned)
@@ -124,7 +148,13 @@ def circulant(c: ArrayLike) -> Array:
 
 
 def companion(a: ArrayLike) -> Array:
-    """The companion matrix of a polynomial with coefficients a, highest power first.
+    """The companion matrix of a polynomial, whose eigenvalues are its roots.
+
+    Args:
+      a: the coefficients, highest power first, shape [..., n]; integers are taken as floats.
+
+    Returns:
+      an array of shape [..., n - 1, n - 1] with -a[1:] / a[0] as first row and ones below the diagonal.
 
     Raises ValueError for fewer than two coefficients.
     """
@@ -143,11 +173,22 @@ def companion(a: ArrayLike) -> Array:
 
 @partial(jit, static_argnames=("n", "mode"))
 def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
-    """The Toeplitz matrix whose product with a vector of n elements is its convolution with a.
+    """The Toeplitz matrix whose product with a vector is the convolution of that and another one.
 
-    `mode` is "full", "same" or "valid". Raises ValueError for other modes, and for n below 1.
+    Args:
+      a: the other vector, shape [..., m].
+      n: how many elements the vector has.
+      mode: "full" for m + n - 1 rows, "same" for the max(m, n) in the middle, "valid" for the |m - n| + 1 where neither
+        is extended by zeros.
+
+    Returns:
+      an array of shape [..., rows, n] of the dtype of `a`.
+
+    Raises ValueError for other modes, n below 1, and without elements of `a`.
     """
     (a,) = arrays("convolution_matrix", a)
+    if not a.shape:
+        raise ValueError("convolution_matrix: a must be at least 1-dimensional, got a scalar.")
     if n <= 0:
         raise ValueError("n must be a positive integer.")
     if mode not in ("full", "same", "valid"):
@@ -172,13 +213,23 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
 
 @partial(jit, static_argnames=("n", "scale", "dtype"))
 def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> Array:
-    """The n × n matrix of the discrete Fourier transform, divided by √n ("sqrtn") or n ("n").
+    """The matrix of the discrete Fourier transform, exp(-2πi·j·k / n) at row j and column k.
 
-    Raises ValueError for other scales.
+    Args:
+      n: its size.
+      scale: what it is divided by: nothing for None, √n for "sqrtn", n for "n".
+      dtype: a complex dtype, by default that of the default float.
+
+    Returns:
+      an array of shape [n, n].
+
+    Raises ValueError for other scales and dtypes that are not complex.
     """
     if scale not in (None, "sqrtn", "n"):
         raise ValueError(f"scale must be None, 'sqrtn', or 'n'; got {scale!r}.")
-    kind = to_complex(default_float()) if dtype is None else np.dtype(dtype)
+    kind = to_complex(default_float()) if dtype is None else user_dtype(dtype, "dft")
+    if not dtypes.issubdtype(kind, np.complexfloating):
+        raise ValueError(f"dtype must be a complex floating-point type; got {kind}.")
     k = lax.iota(kind, n)
     angle = lax.mul(lax.full((n, 1), -2j * np.pi, kind), lax.broadcast_in_dim(k, (n, 1), (0,)))
     angle = lax.mul(lax.broadcast_in_dim(angle, (n, n), (0, 1)), lax.broadcast_in_dim(k, (n, n), (1,)))
@@ -189,19 +240,36 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
 
 
 def fiedler(a: ArrayLike) -> Array:
-    """The matrix of distances |a[i] - a[j]|."""
+    """The matrix of distances |a[i] - a[j]|.
+
+    Args:
+      a: numbers, shape [..., n]; differences of unsigned integers wrap around.
+
+    Returns:
+      an array of shape [..., n, n] of the dtype of `a`, real for complex numbers.
+    """
     (a,) = arrays("fiedler", a)
     a = _vectors(a)
-    if a.shape[-1] == 0:
-        return lax.full((0,), 0, a.dtype)
-    return lax.abs(subtract(lax.expand_dims(a, (a.ndim,)), lax.expand_dims(a, (a.ndim - 1,))))
+    return absolute(subtract(lax.expand_dims(a, (a.ndim,)), lax.expand_dims(a, (a.ndim - 1,))))
 
 
 def fiedler_companion(a: ArrayLike) -> Array:
-    """A matrix of five diagonals whose eigenvalues are the roots of a polynomial with coefficients a."""
+    """A matrix of five diagonals whose eigenvalues are the roots of a polynomial (Fiedler 2003).
+
+    Args:
+      a: the coefficients, highest power first, shape [..., n]; integers are taken as floats.
+
+    Returns:
+      an array of shape [..., n - 1, n - 1].
+
+    Raises ValueError for no coefficients.
+    """
     a = _inexact_vector("fiedler_companion", a)
     n = a.shape[-1]
-    if n <= 1:
+    if n == 0:
+        raise ValueError("fiedler_companion requires the last axis of 'a' to have nonzero length, but got an array of "
+                         f"shape {a.shape}.")
+    if n == 1:
         return lax.full((*a.shape[:-1], 0, 0), 0, a.dtype)
 
     def one(a: Any) -> Array:
@@ -232,7 +300,17 @@ def _fiedler_places(m: int) -> tuple[np.ndarray, np.ndarray]:
 
 @partial(jit, static_argnames=("n", "dtype"))
 def hadamard(n: int, dtype: DTypeLike = int) -> Array:
-    """The n × n Hadamard matrix of ones and minus ones. Raises ValueError unless n is a power of 2."""
+    """The Hadamard matrix of ones and minus ones, whose rows are orthogonal, by Sylvester's construction.
+
+    Args:
+      n: its size, a power of 2.
+      dtype: by default the default integer.
+
+    Returns:
+      an array of shape [n, n].
+
+    Raises ValueError unless n is a power of 2.
+    """
     if n < 1 or n & (n - 1):
         raise ValueError(f"n must be a positive power of 2; got {n}.")
     kind = default_float() if dtype is None else user_dtype(dtype, "hadamard")
@@ -244,7 +322,17 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
 
 @partial(jit, static_argnames=("n", "full"))
 def helmert(n: int, full: bool = False) -> Array:
-    """The Helmert matrix of order n, without its first row unless `full`. Raises ValueError for n below 1."""
+    """The Helmert matrix, whose rows are orthonormal: row j compares element j with the mean of those before.
+
+    Args:
+      n: its order.
+      full: whether it has a first row, of the elements 1 / √n.
+
+    Returns:
+      an array of the default float, of shape [n, n] if it is `full`, otherwise [n - 1, n].
+
+    Raises ValueError for n below 1.
+    """
     if n < 1:
         raise ValueError(f"n must be a positive integer, got {n}")
     kind = default_float()
@@ -260,7 +348,14 @@ def helmert(n: int, full: bool = False) -> Array:
 
 @partial(jit, static_argnames=("n",))
 def hilbert(n: int) -> Array:
-    """The n × n Hilbert matrix with elements 1 / (i + j + 1)."""
+    """The Hilbert matrix, with elements 1 / (i + j + 1) counted from 0.
+
+    Args:
+      n: its size.
+
+    Returns:
+      an array of the default float, shape [n, n].
+    """
     a = lax.broadcasted_iota(default_float(), (n, 1), 0)
     total = lax.add(lax.broadcast_in_dim(a, (n, n), (0, 1)),
                     lax.broadcast_in_dim(lax.transpose(a, (1, 0)), (n, n), (0, 1)))
@@ -277,7 +372,14 @@ def _binomials(n: Any, k: Any) -> Array:
 
 @partial(jit, static_argnames=("n",))
 def invhilbert(n: int) -> Array:
-    """The inverse of the n × n Hilbert matrix."""
+    """The inverse of the Hilbert matrix, from binomial coefficients: its elements are rounded integers.
+
+    Args:
+      n: its size.
+
+    Returns:
+      an array of the default float, shape [n, n].
+    """
     kind = default_float()
     i, j = _table(n, n, kind)
     size = lax.full_like(i, n)
@@ -298,7 +400,17 @@ def _pascal_kind(kind: str) -> None:
 
 @partial(jit, static_argnames=("n", "kind"))
 def pascal(n: int, kind: str | None = None) -> Array:
-    """The n × n matrix of binomial coefficients: "symmetric", "lower" or "upper". Raises ValueError for others."""
+    """The matrix of binomial coefficients of Pascal's triangle.
+
+    Args:
+      n: its size.
+      kind: "symmetric" (the default) for C(i + j, i), "lower" for C(i, j), "upper" for C(j, i).
+
+    Returns:
+      an array of the default float, shape [n, n].
+
+    Raises ValueError for other kinds.
+    """
     kind = "symmetric" if kind is None else kind
     _pascal_kind(kind)
     row, column = _table(n, n, default_float())
@@ -311,7 +423,17 @@ def pascal(n: int, kind: str | None = None) -> Array:
 
 @partial(jit, static_argnames=("n", "kind"))
 def invpascal(n: int, kind: str | None = None) -> Array:
-    """The inverse of `pascal(n, kind)`. Raises ValueError for other kinds."""
+    """The inverse of `pascal(n, kind)`.
+
+    Args:
+      n: its size.
+      kind: "symmetric" (the default), "lower" or "upper".
+
+    Returns:
+      an array of the default float, shape [n, n].
+
+    Raises ValueError for other kinds.
+    """
     kind = "symmetric" if kind is None else kind
     _pascal_kind(kind)
     row, column = _table(n, n, default_float())
@@ -325,9 +447,16 @@ def invpascal(n: int, kind: str | None = None) -> Array:
 
 
 def leslie(f: ArrayLike, s: ArrayLike) -> Array:
-    """The Leslie matrix of fecundities f, shape [n], and survival rates s, shape [n - 1].
+    """The Leslie matrix, which takes a population by age classes to the next step of time.
 
-    Raises ValueError for other shapes.
+    Args:
+      f: fecundities, the first row, shape [..., n].
+      s: survival rates, below the diagonal, shape [..., n - 1].
+
+    Returns:
+      an array of shape [..., n, n] of the common dtype.
+
+    Raises ValueError for other shapes, and for n below 2.
     """
     f, s = arrays("leslie", f, s)
     f, s = _vectors(f), _vectors(s)

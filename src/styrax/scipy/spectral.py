@@ -144,6 +144,8 @@ def _spectra(x: Any, y: Any, fs: Any, window: Any, nperseg: int | None, noverlap
     if mode == "stft":
         scale = lax.sqrt(scale)
     onesided = return_onesided and dtype.kind != "c"
+    if return_onesided and not onesided:
+        warnings.warn("Input data is complex, switching to return_onesided=False", stacklevel=4)
     frequencies = (fft.rfftfreq if onesided else fft.fftfreq)(nfft, 1 / fs, dtype=None)
 
     def spectrum(v: Any) -> Array:
@@ -191,14 +193,20 @@ def stft(x: ArrayLike, fs: ArrayLike = 1.0, window: Window = "hann", nperseg: in
       x: the signal, along `axis`.
       fs: samples per unit of time.
       window: a name (as for scipy.signal.get_window) or values.
-      nperseg: the length of a segment; noverlap: how much of it the next one shares, by default half.
-      nfft: the length of the transforms.
+      nperseg: the length of a segment.
+      noverlap: how many of its samples the next one shares, by default half.
+      nfft: the length of the transforms, by default `nperseg`; longer ones are filled up with zeros.
       detrend: False, "linear", "constant" or a function, applied to each segment.
       return_onesided: for real signals, whether to return frequencies that are not negative alone.
       boundary: how the signal is extended by half a segment on both sides, or None.
       padded: whether zeros complete the last segment.
+      axis: that of time.
 
-    Returns arrays of shapes [f], [t] and [..., f, t]. Raises ValueError for lengths that do not fit.
+    Returns:
+      the frequencies, shape [f], the times of the middles of segments, shape [t], and complex spectra, shape
+      [..., f, t] (f where `axis` was, t last). Transforms are divided by the sum of the window.
+
+    Raises ValueError for lengths that do not fit and unknown boundaries.
     """
     frequencies, times, result = _spectra(x, None, fs, window, nperseg, noverlap, nfft, detrend, return_onesided,
                                           "spectrum", axis, "stft", boundary, padded)
@@ -216,10 +224,25 @@ def csd(x: ArrayLike, y: ArrayLike | None, fs: ArrayLike = 1.0, window: Window =
         noverlap: int | None = None, nfft: int | None = None, detrend: Detrend = "constant",
         return_onesided: bool = True, scaling: str = "density", axis: int = -1,
         average: str = "mean") -> tuple[Array, Array]:
-    """The cross power spectral density of two signals, by Welch's method: frequencies and densities.
+    """The cross power spectral density of two signals, by Welch's method: the mean of conj(X)·Y over segments.
 
-    Arguments as for `stft`; `scaling` is "density" or "spectrum", `average` "mean" or "median" of the
-    segments. Raises ValueError for other values.
+    Args:
+      x, y: the signals, along `axis`; the shorter one is filled up with zeros. None for y means x.
+      fs: samples per unit of time, which the frequencies refer to.
+      window: a name or pair of name and parameters (as for scipy.signal.get_window), or values, shape [nperseg].
+      nperseg: how many samples a segment has, by default as many as `window`, or 256 and at most the signal.
+      noverlap: how many of them the next segment shares, by default half.
+      nfft: the length of the transforms, by default `nperseg`; longer ones are filled up with zeros.
+      detrend: "constant", "linear", False or a function, applied to each segment.
+      return_onesided: for real signals, whether to return frequencies that are not negative alone, doubled.
+      scaling: "density" for power per unit of frequency, "spectrum" for power.
+      axis: that of time.
+      average: "mean" or "median" of the segments.
+
+    Returns:
+      the frequencies, shape [f], and the densities, complex unless y is None, with frequencies where `axis` was.
+
+    Raises ValueError for other values, and for lengths that do not fit.
     """
     frequencies, _, result = _spectra(x, y, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling,
                                       axis, "psd", None, False)
@@ -247,7 +270,26 @@ def welch(x: ArrayLike, fs: ArrayLike = 1.0, window: Window = "hann", nperseg: i
           noverlap: int | None = None, nfft: int | None = None, detrend: Detrend = "constant",
           return_onesided: bool = True, scaling: str = "density", axis: int = -1,
           average: str = "mean") -> tuple[Array, Array]:
-    """The power spectral density of a signal, by Welch's method; arguments as for `csd`."""
+    """The power spectral density of a signal, by Welch's method: the mean of |X|² over overlapping segments.
+
+    Args:
+      x: the signal, along `axis`.
+      fs: samples per unit of time, which the frequencies refer to.
+      window: a name or pair of name and parameters (as for scipy.signal.get_window), or values, shape [nperseg].
+      nperseg: how many samples a segment has, by default as many as `window`, or 256 and at most the signal.
+      noverlap: how many of them the next segment shares, by default half.
+      nfft: the length of the transforms, by default `nperseg`; longer ones are filled up with zeros.
+      detrend: "constant", "linear", False or a function, applied to each segment.
+      return_onesided: for real signals, whether to return frequencies that are not negative alone, doubled.
+      scaling: "density" for power per unit of frequency, "spectrum" for power.
+      axis: that of time.
+      average: "mean" or "median" of the segments.
+
+    Returns:
+      the frequencies, shape [f], and the densities, real, with frequencies where `axis` was.
+
+    Raises ValueError for other values, and for lengths that do not fit.
+    """
     frequencies, result = csd(x, None, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis,
                               average)
     return frequencies, lax.real(result) if result.dtype.kind == "c" else result
@@ -260,9 +302,18 @@ def istft(Zxx: ArrayLike, fs: ArrayLike = 1.0, window: Window = "hann", nperseg:
 
     Args:
       Zxx: spectra, with frequencies along `freq_axis` and segments along `time_axis`.
+      fs: samples per unit of time.
+      window: that of `stft`, a name or values, shape [nperseg].
+      nperseg, noverlap, nfft: those of `stft`; by default what the number of frequencies says, and half of it.
+      input_onesided: whether there are frequencies that are not negative alone, and the signal is real.
       boundary: whether the signal was extended, and is to be cut.
+      time_axis, freq_axis: the axes of segments and frequencies.
 
-    The other arguments as for `stft`. Raises ValueError for lengths and windows that do not fit.
+    Returns:
+      times, and the signal with its samples where the axis of segments was (without that of frequencies). The times are
+      those of its first axis.
+
+    Raises ValueError for lengths, axes and windows that do not fit.
     """
     z = asarray(Zxx)
     if z.ndim < 2:

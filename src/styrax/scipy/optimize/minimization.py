@@ -23,6 +23,9 @@ def minimize(fun: Callable[..., Array], x0: Array, args: tuple[Any, ...] = (), *
       tol: when to stop; the method's `gtol` (and for limited memory `ftol`) unless the options name it.
       options: those of the method: `quasi_newton.bfgs` and `limited_memory.lbfgs` list them.
 
+    Returns:
+      a named tuple: whether it converged, the minimum, the value and the gradient there, and counts of steps and calls.
+
     Raises TypeError for an `x0` that is no vector, arguments that are no tuple and unknown options, ValueError for
     other methods.
 

@@ -113,16 +113,37 @@ def cg(A: Operator, b: PyTree, x0: PyTree | None = None, *, tol: ArrayLike = 1e-
 
 def bicgstab(A: Operator, b: PyTree, x0: PyTree | None = None, *, tol: ArrayLike = 1e-5, atol: ArrayLike = 0.0,
              maxiter: int | None = None, M: Operator | None = None) -> tuple[PyTree, None]:
-    """Solves `A x = b` by stabilized biconjugate gradients; arguments, results and errors as of `cg`."""
+    """Solves `A x = b` by stabilized biconjugate gradients (van der Vorst 1992).
+
+    Args:
+      A: the operator: a linear function of trees like `b`, a matrix, or anything that has `@`.
+      b: the right-hand side, a tree of arrays.
+      x0: where to start, by default at zero.
+      tol, atol: ends where the norm of the residual is at most `max(tol * norm(b), atol)`.
+      maxiter: how many steps at most, by default 10 for each unknown.
+      M: an approximation of the inverse of `A`, of the same kinds.
+
+    Returns:
+      The solution, a tree like `b`, and None.
+
+    Raises:
+      ValueError: `x0` and `b` do not fit, or a matrix is not square.
+      TypeError: an operator is none of these.
+    """
     return _solve(bicgstab_solve, A, b, x0, tol, atol, maxiter, M, False)
 
 
 def gmres(A: Operator, b: PyTree, x0: PyTree | None = None, *, tol: ArrayLike = 1e-5, atol: ArrayLike = 0.0,
           restart: int = 20, maxiter: int | None = None, M: Operator | None = None,
           solve_method: str = "batched") -> tuple[PyTree, Array]:
-    """Solves `A x = b` by generalized minimal residuals; arguments and errors as of `cg`, besides:
+    """Solves `A x = b` by generalized minimal residuals (Saad and Schultz 1986).
 
     Args:
+      A: the operator: a linear function of trees like `b`, a matrix, or anything that has `@`.
+      b: the right-hand side, a tree of arrays.
+      x0: where to start, by default at zero.
+      tol, atol: ends where the norm of the residual is at most `max(tol * norm(b), atol)`.
+      M: an approximation of the inverse of `A`, of the same kinds.
       restart: the largest dimension of the Krylov space, whose basis is kept.
       maxiter: how many times at most to start anew, by default 10 for each unknown.
       solve_method: "incremental" looks at the residual after each dimension, "batched" builds each space whole.
@@ -131,7 +152,8 @@ def gmres(A: Operator, b: PyTree, x0: PyTree | None = None, *, tol: ArrayLike = 
       The solution, a tree like `b`, and an integer: 0, or -1 where it has NaNs.
 
     Raises:
-      ValueError: there is no such method, or as of `cg`.
+      ValueError: there is no such method, `x0` and `b` do not fit, or a matrix is not square.
+      TypeError: an operator is none of these.
     """
     if solve_method not in ("batched", "incremental"):
         raise ValueError(f"invalid solve_method {solve_method}, must be either 'incremental' or 'batched'")

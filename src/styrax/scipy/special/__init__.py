@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib as _importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from styrax.nn.exponentials import logsumexp
 
@@ -28,6 +28,10 @@ from .factorials import (
 )
 from .logarithms import boxcox, boxcox1p, entr, expit, kl_div, log_softmax, logit, rel_entr, softmax, xlog1py, xlogy
 from .normal_integrals import erf, erfc, erfcinv, erfinv, log_ndtr, ndtr, ndtri
+
+if TYPE_CHECKING:  # the same names for type checkers and editors
+    from .integrals import dawsn, erfcx, exp1, expi, expn, fresnel, owens_t, sici, spence, wofz
+    from .series import bernoulli, bessel_jn, hyp1f1, hyp2f1, sph_harm_y
 
 _later = {
     "bernoulli": "series", "bessel_jn": "series", "hyp1f1": "series",

@@ -78,11 +78,11 @@ def gammasgn(x: ArrayLike) -> Array:
     Returns:
       an array of the shape of `x`.
 
+    Raises ValueError for complex numbers.
+
     Reference: DLMF §5.2.
     """
     (x,) = reals("gammasgn", x)
-    if not dtypes.issubdtype(dtype_of(x), np.floating):
-        raise TypeError(f"gammasgn does not accept {dtype_of(x)}")
     below = lax.floor(x)
     negative = lax.lt(x, zero(x))
     unknown = either(both(negative, lax.eq(x, below)), lax.ne(x, x))

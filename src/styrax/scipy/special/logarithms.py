@@ -60,7 +60,7 @@ def logit(x: ArrayLike) -> Array:
     return _logit(x)
 
 
-def _x_times_log(name: str, log: Callable[..., Any], slope: Callable[..., Any], doc: str) -> Callable[..., Any]:
+def _x_times_log(name: str, log: Callable[..., Any], slope: Callable[..., Any]) -> Callable[..., Any]:
     def function(x: Any, y: Any) -> Any:
         x, y = promote_args_inexact(name, x, y)
         # 0 · log(0) is 0; a NaN stays one.
@@ -68,7 +68,7 @@ def _x_times_log(name: str, log: Callable[..., Any], slope: Callable[..., Any], 
         product = multiply(x, log(y))
         return choose_elements(defined, product, lax.full_like(product, 0))
 
-    named(function, name, doc)
+    named(function, name)
     wrapped = custom_jvp(function)
 
     def jvp(primals: tuple, tangents: tuple) -> tuple:
@@ -79,16 +79,37 @@ def _x_times_log(name: str, log: Callable[..., Any], slope: Callable[..., Any], 
 
     named(jvp, f"_{name}_jvp")
     wrapped.defjvp(jvp)
-
-    def entry(x: ArrayLike, y: ArrayLike) -> Array:
-        x, y = promote_args_inexact(name, x, y)
-        return wrapped(x, y)
-
-    return named(entry, name, doc)
+    return wrapped
 
 
-xlogy = _x_times_log("xlogy", lax.log, lambda x, y: divide(x, y), "x · log(y), and 0 where x is 0.")
-xlog1py = _x_times_log("xlog1py", lax.log1p, lambda x, y: divide(x, add(1, y)), "x · log(1 + y), and 0 where x is 0.")
+_xlogy = _x_times_log("xlogy", lax.log, lambda x, y: divide(x, y))
+_xlog1py = _x_times_log("xlog1py", lax.log1p, lambda x, y: divide(x, add(1, y)))
+
+
+def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
+    """x · log(y), and 0 where x is 0 unless y is NaN. The derivatives are log(y) and x / y everywhere.
+
+    Args:
+      x, y: real or complex numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of the arguments broadcast together.
+    """
+    x, y = promote_args_inexact("xlogy", x, y)
+    return _xlogy(x, y)
+
+
+def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
+    """x · log(1 + y), and 0 where x is 0 unless y is NaN. The derivatives are log(1 + y) and x / (1 + y) everywhere.
+
+    Args:
+      x, y: real or complex numbers; integers are taken as floats.
+
+    Returns:
+      an array of the shape of the arguments broadcast together.
+    """
+    x, y = promote_args_inexact("xlog1py", x, y)
+    return _xlog1py(x, y)
 
 
 @custom_jvp

@@ -192,13 +192,15 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
 
 
 def ndtri(p: ArrayLike) -> Array:
-    """The inverse of `ndtr`: the quantiles of the standard normal distribution. TypeError for complex numbers.
+    """The inverse of `ndtr`: the quantiles of the standard normal distribution.
 
     Args:
-      p: numbers; integers are taken as floats.
+      p: probabilities; integers are taken as floats.
 
     Returns:
-      an array of the shape of `p`.
+      an array of the shape of `p`: -∞ at 0, ∞ at 1, NaN outside of [0, 1].
+
+    Raises TypeError for complex numbers.
     """
     (p,) = promote_args_inexact("ndtri", p)
     p = asarray(p)

@@ -57,6 +57,11 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
       z: where; real or complex, and small against `n_iter`.
       v: the highest order.
       n_iter: how many orders the recurrence, which runs downwards, starts above 0.
+
+    Returns:
+      a float or complex array of shape [v + 1, ...].
+
+    Reference: DLMF §10.74(iv).
     """
     (z,) = promote_args_inexact("bessel_jn", z)
     z = asarray(z)

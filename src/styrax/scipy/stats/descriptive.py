@@ -14,6 +14,7 @@ from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike
 from styrax.numpy.accumulations import cumsum, nanstd, nansum
 from styrax.numpy.binary import add, divide, multiply, subtract
+from styrax.numpy.broadcasting import choose_elements
 from styrax.numpy.concatenation import concatenate
 from styrax.numpy.conversion import asarray
 from styrax.numpy.dot_products import dot
@@ -45,9 +46,21 @@ class ModeResult(NamedTuple):
 
 @partial(jit, static_argnames=("axis", "nan_policy", "keepdims"))
 def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
-    """The most frequent value along `axis` (of all, for None), the smallest of several, and its count.
+    """The most frequent value along an axis, the smallest of several, and how often it occurs.
 
-    Raises NotImplementedError for `nan_policy` "omit", ValueError for unknown ones.
+    Args:
+      a: an array; NaNs count as equal and as largest.
+      axis: an axis, or None for all elements.
+      nan_policy: "propagate" alone.
+      keepdims: whether the axes that go stay, with size 1.
+
+    Returns:
+      a pair (mode, count) of the shape of `a` without the axis, of the dtype of `a` and the default integer; along an
+      axis without elements NaN and 0, both floats.
+
+    Raises:
+      NotImplementedError: for `nan_policy` "omit" and "raise".
+      ValueError: for unknown policies.
     """
     (a,) = arrays("mode", a)
     a = asarray(a)
@@ -55,41 +68,57 @@ def mode(a: ArrayLike, axis: int | None = 0, nan_policy: str = "propagate", keep
         raise ValueError(f"Illegal nan_policy value {nan_policy!r}; expected one of {{'propagate', 'omit', 'raise'}}")
     if nan_policy != "propagate":
         raise NotImplementedError(f"Logic for `nan_policy` of {nan_policy} is not implemented")
+    a = atleast_1d(a)
     shape = a.shape
     if axis is None:
         a, place = lax.reshape(a, (a.size,)), 0
     else:
         place = axis_index(axis, a.ndim)
-    moved = moveaxis(a, place, -1)
-    size = moved.shape[-1]
-    if size == 0:
-        raise ValueError("mode of an empty array")
-    ordered = lax.sort(moved, dimension=moved.ndim - 1)
-    # Counts of equal elements before the end of each run.
-    left, right = lax.expand_dims(ordered, (ordered.ndim,)), lax.expand_dims(ordered, (ordered.ndim - 1,))
-    table = (*ordered.shape, size)
-    equal_ = lax.eq(lax.broadcast_in_dim(left, table, tuple(range(len(table)))),
-                    lax.broadcast_in_dim(right, table, tuple(range(len(table)))))
-    counts = lax.reduce_sum(convert(equal_, default_int()), (len(table) - 1,))
-    best = lax.argmax(counts, counts.ndim - 1, np.dtype(np.int32))
-    from styrax.numpy.selection import take_along_axis
-
-    index = lax.expand_dims(best, (best.ndim,))
-    value = lax.squeeze(take_along_axis(ordered, index, -1), (ordered.ndim - 1,))
-    number = lax.squeeze(take_along_axis(counts, index, -1), (counts.ndim - 1,))
+    value, number = _longest_run(moveaxis(a, place, -1))
     if keepdims:
         kept = (1,) * len(shape) if axis is None else tuple(1 if i == place else d for i, d in enumerate(shape))
         value, number = lax.reshape(value, kept), lax.reshape(number, kept)
     return ModeResult(value, number)
 
 
+def _longest_run(a: Array) -> tuple[Array, Array]:
+    """The smallest of the most frequent elements along the last axis, and its count; NaNs are equal."""
+    *batch, size = a.shape
+    last = len(batch)
+    if not size:
+        return lax.full(batch, np.nan, default_float()), lax.full(batch, 0, default_float())
+    ordered = lax.sort(a, dimension=last)
+    before = lax.slice_in_dim(ordered, 0, size - 1, axis=last)
+    after = lax.slice_in_dim(ordered, 1, size, axis=last)
+    new = lax.bitwise_and(lax.ne(before, after), lax.eq(before, before))  # NaNs come last
+    new = lax.concatenate([lax.full((*batch, 1), True, np.bool_), new], last)
+    place = lax.broadcasted_iota(default_int(), a.shape, last)
+    start = lax.cummax(lax.select(new, place, lax.full_like(place, 0)), axis=last)
+    lengths = add(subtract(place, start), 1)
+    from styrax.numpy.selection import take_along_axis
+
+    best = lax.expand_dims(lax.argmax(lengths, last, np.dtype(np.int32)), (last,))
+    value = take_along_axis(ordered, take_along_axis(start, best, -1), -1)
+    return lax.squeeze(value, (last,)), lax.squeeze(take_along_axis(lengths, best, -1), (last,))
+
+
 @partial(jit, static_argnames=("method", "axis", "nan_policy"))
 def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Array:
-    """The ranks of the elements, from 1, along `axis` (of all, for None).
+    """The ranks of the elements, from 1.
 
-    `method` is what equal elements get: the "average", "min" or "max" of their ranks, ranks without gaps
-    ("dense"), or ranks in their order ("ordinal"). Raises ValueError for others, NotImplementedError for
-    other `nan_policy`.
+    Args:
+      a: an array; where it has NaN, all ranks along the axis are NaN.
+      method: what equal elements get: the "average", "min" or "max" of their ranks, ranks without gaps ("dense"), or
+        ranks in their order ("ordinal").
+      axis: an axis along which elements are ranked, or None for all together.
+      nan_policy: "propagate" alone.
+
+    Returns:
+      an array of the default float: of the shape of `a`, or a vector for no axis.
+
+    Raises:
+      NotImplementedError: for `nan_policy` "omit" and "raise".
+      ValueError: for unknown policies and methods.
     """
     (a,) = arrays("rankdata", a)
     a = asarray(a)
@@ -104,26 +133,33 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, 
 
         return apply_along_axis(lambda x: rankdata(x, method), axis, a)
     flat = lax.reshape(a, (a.size,))
+    ranks = convert(_ranks(flat, method), default_float())
+    if not dtypes.issubdtype(flat.dtype, np.inexact):
+        return ranks
+    return choose_elements(lax.reduce_or(lax.ne(flat, flat), (0,)), np.nan, ranks)
+
+
+def _ranks(flat: Array, method: str) -> Array:
     n = flat.shape[0]
     order = argsort(flat)
     inverse = scatter(lax.full((n,), 0, default_int()), order, lax.iota(default_int(), n), "set")
     if method == "ordinal":
-        return convert(add(inverse, 1), default_float())
+        return add(inverse, 1)
     ordered = gather_elements(flat, order)
     new = concatenate([asarray([True]), lax.ne(gather_elements(ordered, slice(1, None)),
                                                gather_elements(ordered, slice(0, -1)))]) if n else lax.full(
         (0,), True, np.dtype(np.bool_))
     dense = gather_elements(cumsum(new), inverse) if n else inverse
     if method == "dense":
-        return convert(dense, default_float())
+        return dense
     from styrax.numpy.positions import nonzero
 
     bounds = nonzero(new, size=n + 1, fill_value=n)[0]
     if method == "max":
-        return convert(gather_elements(bounds, dense), default_float())
+        return gather_elements(bounds, dense)
     low = add(gather_elements(bounds, subtract(dense, 1)), 1)
     if method == "min":
-        return convert(low, default_float())
+        return low
     kind = default_float()
     return divide(convert(add(gather_elements(bounds, dense), low), kind), 2)
 
@@ -131,9 +167,20 @@ def rankdata(a: ArrayLike, method: str = "average", *, axis: int | None = None, 
 @partial(jit, static_argnames=("axis", "nan_policy", "keepdims"))
 def sem(a: ArrayLike, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *,
         keepdims: bool = False) -> Array:
-    """The standard error of the mean along `axis` (of all, for None).
+    """The standard error of the mean: the standard deviation divided by √n, for n elements.
 
-    `nan_policy` "omit" leaves NaN out. Raises ValueError for policies other than that and "propagate".
+    Args:
+      a: an array; integers are taken as floats.
+      axis: an axis, or None for all elements.
+      ddof: the squared deviations are divided by n - ddof.
+      nan_policy: "propagate", or "omit", which leaves NaN out.
+      keepdims: whether the axes that go stay, with size 1.
+
+    Returns:
+      a float array of the shape of `a` without the axis; NaN for n ≤ ddof.
+
+    Raises:
+      ValueError: for other policies.
     """
     (a,) = promote_dtypes_inexact(*arrays("sem", a))
     a = asarray(a)
@@ -235,7 +282,7 @@ class gaussian_kde:
 
     def integrate_gaussian(self, mean: Any, cov: Any) -> Array:
         """The integral of the estimate times a normal density."""
-        from .mass_functions import multivariate_normal
+        from . import multivariate_normal
 
         mean = atleast_1d(asarray(mean))
         total = add(self.covariance, atleast_2d(asarray(cov)))
@@ -259,7 +306,7 @@ class gaussian_kde:
         """The integral of the product of two estimates."""
         if other.d != self.d:
             raise ValueError("KDEs are not the same dimensionality")
-        from .mass_functions import multivariate_normal
+        from . import multivariate_normal
 
         total = add(self.covariance, other.covariance)
         points = lax.transpose(self.dataset, (1, 0))
