@@ -181,7 +181,9 @@ class Session:
         only_exact = row.kind in ("jump", "cut") or row.kind == "kink" and place.derived
         call = row.make(self.draw(env, steps, place, only_exact))
         exact = row.kind not in ("smooth", "cut") and all(env[n].exact for n in call.ins)
-        return replace(self.typed(row.title, call, env, place, exact), composed=row.composed)
+        # a derivative rounds in terms that the value does not have
+        composed = row.composed or row.kind == "smooth" and place.derived
+        return replace(self.typed(row.title, call, env, place, exact), composed=composed)
 
     def typed(
         self,
