@@ -140,7 +140,7 @@ def _where(condition: Any, x: Any, y: Any) -> Array:
         x, y = spread_all((x, y))
     else:
         condition, x, y = spread_all((condition, x, y))
-    return lax.select(condition, x, y)
+    return x if 0 in shape_of(x) else lax.select(condition, x, y)
 
 
 choose_elements = jit(_where)

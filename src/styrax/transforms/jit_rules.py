@@ -175,8 +175,14 @@ def _linearize(nonzero: Sequence[bool], *primals: Any, jaxpr: ClosedJaxpr, **par
     consts = primal.consts
     primal, sources = forward_residuals(primal, num_outs, True)
     new = len(primal.jaxpr.outvars) - num_outs
+    # what the linear program reads is needed after the call, and so is a tangent: neither is given away
+    kept = {i - len(captured) for kind, i in sources if kind == "in"}
+    donated = params["donated_invars"]
+    given_away = tuple(d and i not in kept for i, d in enumerate(donated))
+    params = {**params, "donated_invars": (False,) * len(donated)}
     results = jit_p.bind(*captured, *primals, **_with(
-        params, primal, [*(None,) * len(captured), *range(len(primals))], [*range(num_outs), *(None,) * new]))
+        {**params, "donated_invars": given_away}, primal, [*(None,) * len(captured), *range(len(primals))],
+        [*range(num_outs), *(None,) * new]))
     residuals = resolve(sources, [*captured, *primals], results, consts)
     ins, outs = _where(nonzero), _where(nonzero_out)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -65,8 +64,10 @@ def _put_avals(*xs: Any, **params: Any) -> list[Any]:
 
 @device_put_p.def_impl
 def _put(*xs: Any, devices: Sequence[Any], srcs: Sequence[Any], copy_semantics: Sequence[Any]) -> list[Any]:
-    with transfers.explicit() if transfers.used else nullcontext():
-        return [_put_one(x, d, c) for x, d, c in zip(xs, devices, copy_semantics, strict=True)]
+    if transfers.used:
+        with transfers.explicit():
+            return [_put_one(x, d, c) for x, d, c in zip(xs, devices, copy_semantics, strict=True)]
+    return [_put_one(x, d, c) for x, d, c in zip(xs, devices, copy_semantics, strict=True)]
 
 
 def _put_one(x: Any, device: Any, semantics: ArrayCopySemantics) -> Any:
