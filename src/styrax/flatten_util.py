@@ -23,7 +23,8 @@ def ravel_pytree(pytree: PyTree) -> tuple[Array, Callable[[Array], PyTree]]:
 
     Returns:
       `(vector, unravel)`: the elements of all leaves one after the other, promoted to a common dtype, and a function
-      from a vector of that shape and dtype to a tree like `pytree`, with each leaf's own shape and dtype.
+      from a vector of that shape and dtype to a tree like `pytree`, with each leaf's own shape and dtype. Leaves that
+      all have one dtype get that of the vector.
 
     Example:
       >>> import styrax.flatten_util as flatten_util
@@ -65,14 +66,19 @@ class Unravel:
             raise ValueError(f"the unravel function was given an array of shape {shape}, but expects shape "
                              f"{(sum(sizes),)}: "
                              "the elements of all leaves")
-        if dtype != self.dtype:
+        if all([d == self.dtype for d in self.dtypes]):
+            common = dtype  # leaves of one dtype take that of the vector
+        elif dtype == self.dtype:
+            common = None
+        else:
             raise TypeError(f"the unravel function was given an array of dtype {dtype}, but expected dtype "
                             f"{self.dtype}")
         parts, at = [], 0
-        for leaf_shape, leaf_dtype, size in zip(self.shapes, self.dtypes, sizes, strict=True):
+        for leaf_shape, own_dtype, size in zip(self.shapes, self.dtypes, sizes, strict=True):
+            leaf_dtype = own_dtype if common is None else common
             part = lax.slice(vector, (at,), (at + size,)).reshape(leaf_shape)
             at += size
-            if leaf_dtype != self.dtype:
+            if leaf_dtype != dtype:
                 if dtypes.issubdtype(self.dtype, np.complexfloating) and not dtypes.issubdtype(
                         leaf_dtype, np.complexfloating):
                     warn("the imaginary parts of a complex vector are dropped for leaves of the tree that are real",

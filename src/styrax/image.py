@@ -12,6 +12,7 @@ import numpy as np
 from styrax import lax
 from styrax import numpy as jnp
 from styrax.core.arrays.array import Array
+from styrax.core.types.dims import is_named
 from styrax.lax.reductions.contractions import PrecisionLike
 from styrax.lax.shaping.shapes import canonical_shape
 from styrax.numpy.promotion import axis_index, check_arraylike, promote_dtypes_inexact
@@ -173,7 +174,8 @@ def _nearest(image: Array, shape: tuple[int, ...]) -> Array:
         if before != after:
             if not before:
                 raise TypeError(f"axis {axis} of an image of shape {image.shape} has no samples to take the nearest of")
-            places = jnp.floor((lax.iota(np.float32, after) + 0.5) * float(before) / float(after))
+            many, few = (n if is_named(n) else float(n) for n in (before, after))
+            places = jnp.floor((lax.iota(np.float32, after) + 0.5) * many / few)
             image = image.at[(*[slice(None)] * axis, places.astype(np.int32))].get(
                 mode="promise_in_bounds", wrap_negative_indices=False)
     return image

@@ -13,9 +13,9 @@ from .core.arrays.array import Array
 from .core.arrays.devices import Device, Sharding
 from .core.tracing.source import api_boundary
 from .core.tracing.trace import Tracer
-from .core.trees import tree
+from .core.trees import tree, tree_paths
 from .core.types.dtypes import ExtendedDType
-from .core.types.typing import ArrayLike, DTypeLike, PyTree
+from .core.types.typing import DTypeLike, PyTree
 from .lax.collectives.placing import device_put
 
 
@@ -121,16 +121,40 @@ def make_array_from_callback(shape: Sequence[int], sharding: Sharding, data_call
 def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Sharding, arrays: Sequence[Array], *,
                                          dtype: DTypeLike | None = None) -> Array:
     """An array made of its parts, one for each device of the sharding. ValueError for parts that do not fit."""
+    for x in arrays:
+        if dtype is not None and np.dtype(dtype) != x.dtype:
+            raise ValueError("If `dtype` is provided to `jax.make_array_from_single_device_arrays`, it must match the "
+                             f"dtype of the addressable shards. Got dtype={np.dtype(dtype)} and shard "
+                             f"dtype={x.dtype}.")
     return _whole(tuple(shape), sharding, list(arrays), dtype)
 
 
-def make_array_from_process_local_data(sharding: Sharding, local_data: ArrayLike,
-                                       global_shape: Sequence[int] | None = None) -> Array:
-    """An array from the part of it that this process holds: all of it, there is one process."""
-    local = np.asarray(local_data)
-    if global_shape is not None and tuple(global_shape) != local.shape:
-        raise ValueError(f"the data of the only process has shape {local.shape}, not {tuple(global_shape)}")
-    return _whole(local.shape, sharding, [local], None)
+def make_array_from_process_local_data(sharding: Sharding | Device, local_data: PyTree,
+                                       global_shape: PyTree = None) -> PyTree:
+    """Arrays from the parts of them that this process holds: all of them, there is one process.
+
+    Args:
+      sharding: where they go.
+      local_data: an array or a container of arrays.
+      global_shape: their shapes, None where that is the local one: a shape for all or a container of shapes.
+
+    Raises:
+      ValueError: a global shape is not the local one.
+    """
+    leaves, structure = tree.tree_flatten(local_data)
+    shapes = tree_paths.broadcast_prefix(global_shape, local_data, is_leaf=_is_shape)
+    found = []
+    for x, shape in zip(map(np.asarray, leaves), shapes, strict=True):
+        if shape is not None and tuple(shape) != x.shape:
+            raise ValueError("When calling `make_array_from_process_local_data` on a single process, global_shape "
+                             f"should be None or equal to local_data.shape. Got global_shape={shape} and "
+                             f"local_data.shape={x.shape}.")
+        found.append(_whole(x.shape, sharding, [x], None))
+    return tree.tree_unflatten(structure, found)
+
+
+def _is_shape(x: Any) -> bool:
+    return x is None or isinstance(x, (tuple, list))
 
 
 def _whole(shape: tuple[int, ...], sharding: Any, parts: list[Any], dtype: Any) -> Array:
@@ -160,13 +184,19 @@ def live_arrays(platform: str | None = None) -> list[Array]:
 
 def print_environment_info(return_string: bool = False) -> str | None:
     """Versions and devices, for bug reports."""
-    from . import __version__
+    import platform
+
+    from . import __version__, version
 
     text = "\n".join([
         f"styrax: {__version__}",
-        f"numpy: {np.__version__}",
+        f"jax:    {version.JAX}",
+        f"jaxlib: {version.JAX}",
+        f"numpy:  {np.__version__}",
         f"python: {sys.version}",
-        f"devices: {devices()}",
+        f"device info: {devices()[0].device_kind}-{device_count()}, {local_device_count()} local devices",
+        "process_count: 1",
+        f"platform: {platform.uname()}",
     ])
     if return_string:
         return text

@@ -267,3 +267,39 @@ def test_inspect_sharding():
     jax.debug.inspect_array_sharding(jnp.ones(2), callback=seen.append)
     jax.jit(lambda x: jax.debug.inspect_array_sharding(x, callback=seen.append))(jnp.ones(2))
     assert [type(s).__name__ for s in seen] == ["SingleDeviceSharding"] * 2
+
+
+def test_effects_that_must_not_be_repeated_or_left_out_are_refused():
+    seen = []
+
+    def record(x):
+        io_callback(lambda x: seen.append(int(x)), None, x)
+        return x
+
+    with pytest.raises(NotImplementedError, match="IO effect not supported in vmap-of-cond"):
+        jax.vmap(lambda p: lax.cond(p, record, lambda x: x, 1))(jnp.array([True, False]))
+    with pytest.raises(NotImplementedError, match="not supported in while_loop with batched predicate"):
+        jax.vmap(lambda x: lax.while_loop(lambda i: i < 5, lambda i: record(i) + 1, x))(jnp.arange(2))
+    with pytest.raises(NotImplementedError, match="Effects not supported in partial-eval of `checkpoint`"):
+        jax.grad(jax.checkpoint(lambda x: (io_callback(lambda: None, None), jnp.sin(x))[1]))(1.0)
+    assert not seen
+    jax.vmap(lambda x: lax.while_loop(lambda c: c[0] < 2, lambda c: (c[0] + 1, record(c[1])), (0, x))[1])(jnp.arange(2))
+    jax.effects_barrier()
+    assert sorted(seen) == [0, 0, 1, 1]
+
+
+def test_callbacks_under_pmap_are_called_for_the_device():
+    shape = jax.ShapeDtypeStruct((), jnp.float32)
+    np.testing.assert_allclose(jax.pmap(lambda x: jax.pure_callback(sine, shape, x))(X[1:2]), np.sin(X[1:2]))
+    seen = []
+    jax.pmap(lambda x, y: io_callback(lambda x, y: seen.append((float(x), y.shape)), None, x, y["y"], ordered=True),
+             in_axes=(0, {"y": 1}))(X[1:2], {"y": np.ones((2, 1))})
+    jax.effects_barrier()
+    assert seen == [(1.0, (2,))]
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
+def test_keys_are_printed(wrap, capsys):
+    wrap(lambda key: jax.debug.print("{} {}", key, 1))(jax.random.key(3))
+    jax.effects_barrier()
+    assert "[0 3]" in capsys.readouterr().out

@@ -731,3 +731,47 @@ def test_modules_that_checkpoints_import():
     assert not hasattr(programs.ifrt_programs, "make_plugin_program")
     assert jax.interpreters.pxla is importlib.import_module("styrax.interpreters.pxla")
     assert isinstance(jax.devices()[0].client.runtime_type, str)
+
+
+def test_platforms_and_sizes_that_are_known():
+    from jax._src import core as oracle_core
+    from jax._src import xla_bridge as oracle_bridge
+
+    from styrax import core
+    from styrax.compat.internals import xla_bridge
+
+    for ask in (lambda b: b.expand_platform_alias("gpu"), lambda b: b.expand_platform_alias("cpu"),
+                lambda b: b.canonicalize_platform("cpu"), lambda b: b.canonicalize_platform("cuda")):
+        assert ask(xla_bridge) == ask(oracle_bridge)
+    with pytest.raises(RuntimeError, match="Unknown backend: 'gpu' requested"):
+        xla_bridge.canonicalize_platform("gpu")
+    (n,) = jax.export.symbolic_shape("n")
+    for shape in ((), (1, 2), (np.int32(3),), (n,)):
+        assert core.is_constant_shape(shape) == (n not in shape)
+        if n not in shape:
+            assert oracle_core.is_constant_shape(shape)
+    assert str(core.shaped_abstractify(np.ones(3, np.float32))) == str(oracle_core.shaped_abstractify(
+        np.ones(3, np.float32)))
+
+
+def test_donation_on_all_platforms_or_none():
+    f = jax.jit(jnp.sin, donate_argnums=0)
+    assert jax.export.export(f, platforms=["cpu", "tpu"])(X).platforms == ("cpu", "tpu")
+    with pytest.raises(NotImplementedError, match="either all or no lowering platforms should support donation"):
+        jax.export.export(f, platforms=["cpu", "other"])(X)
+
+
+def test_functions_of_sequences():
+    from jax._src import util as wanted
+
+    from styrax.compat import finder
+    from styrax.compat.internals import sequences
+
+    cases = {"safe_map": (lambda a, b: a + b, [1, 2], [3, 4]), "safe_zip": ([1, 2], "ab"),
+             "unzip2": ([(1, "a"), (2, "b")],), "split_list": ([1, 2, 3, 4], [1, 2])}
+    for name, args in cases.items():
+        assert list(getattr(sequences, name)(*args)) == list(getattr(wanted, name)(*args)), name
+    for package in (sequences, wanted):
+        with pytest.raises(ValueError):
+            package.safe_zip([1], [1, 2])
+    assert finder.own_name("jax._src.util") == sequences.__name__

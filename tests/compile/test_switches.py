@@ -72,6 +72,10 @@ def scalars(j):
     return lambda x: j.lax.fori_loop(0, 7, lambda _, c: (j.numpy.sin(c[0]), j.numpy.sin(c[1])), (x[0], x[1]))
 
 
+def tail_of_rows(j):
+    return lambda x: j.numpy.tanh(x.sum(1))
+
+
 def total(j):
     return lambda x: j.numpy.sin(x).sum()
 
@@ -88,6 +92,7 @@ PROGRAMS = {
     "cse": (twice, array(8)),
     "dce": (unused, array(8)),
     "split-reduction": (total, array(200000)),
+    "loop-distribution": (tail_of_rows, array(40, 20)),
     "transposition": (transposed, array(64, 48)),
     "register-blocking": (product, array(24, 20), array(20, 32)),
     "multi-row-reduction": (product, array(24, 100), array(100)),

@@ -73,10 +73,11 @@ def test_optimizers(name, jit):
         jnp = jax.numpy
         optimizers = module(jax, "example_libraries.optimizers")
         init, update, params_of = getattr(optimizers, name)(*OPTIMIZERS[name])
-        state = init({"a": jnp.array([[1.0, 2.0], [0.0, -1.0]]), "b": jnp.array([3.0])})
+        state = init({"a": jnp.array([[1.0, 2.0], [0.0, -1.0]]), "b": jnp.array([3.0]),
+                      "c": jnp.array(2.0)})
         if jit and name != "sm3":
             update = jax.jit(update)
-        loss = lambda p: jnp.sum(p["a"] ** 2) + jnp.sum(jnp.cos(p["b"]))
+        loss = lambda p: jnp.sum(p["a"] ** 2) + jnp.sum(jnp.cos(p["b"])) + p["c"] ** 2
         for i in range(3):
             state = update(i, jax.grad(loss)(params_of(state)), state)
         again = optimizers.pack_optimizer_state(optimizers.unpack_optimizer_state(state))

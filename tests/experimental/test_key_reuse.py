@@ -113,3 +113,17 @@ def test_equality():
     assert _core.KeyReuseSignature(_core.Sink(0), _core.Source(1)) == _core.KeyReuseSignature(
         _core.Source(1), _core.Sink(0, True))
     assert hash(_core.KeyReuseSignature(_core.Sink(0))) == hash(_core.KeyReuseSignature(_core.Sink(0)))
+
+
+def test_what_a_checkpoint_computes_again_is_no_reuse():
+    def slope(package, key):
+        return package.grad(package.checkpoint(lambda x: package.numpy.sin(x * package.random.uniform(key))))
+
+    for package in (jax, styrax):
+        with package.debug_key_reuse(True):
+            package.jit(slope(package, package.random.key(0)))(1.0)
+    with styrax.debug_key_reuse(True):
+        key = styrax.random.key(0)
+        slope(styrax, key)(1.0)
+        with pytest.raises(styrax.errors.KeyReuseError):
+            slope(styrax, key)(1.0)

@@ -173,7 +173,29 @@ PROGRAMS = [
     ('lambda x: jnp.vander(x, 3)', 'a'),
     ('lambda x: jnp.percentile(x, 50.)', 'a'),
     ('lambda x: jnp.unique(x, size=4)', 'a'),
-    ('lambda x: jax.nn.dot_product_attention(x, x, x)', 'b,t,2,4'),]
+    ('lambda x: jax.nn.dot_product_attention(x, x, x)', 'b,t,2,4'),
+    ("lambda x: jnp.einsum('ij->j', x)", 'a,b'),
+    ("lambda x: jnp.einsum('...j->...', x)", 'a,4'),
+    ("lambda x, y, z: jnp.einsum('ij,jk,kl->il', x, y, z)", 'a,b; b,c; c,a'),
+    ('lambda x: jnp.split(x, [1], 0)', 'a,b'),
+    ('lambda x: x[2:5]', 'a,b'),
+    ('lambda x: jnp.arange(0, x.shape[0], 2)', 'a'),
+    ('lambda x: jnp.arange(x.shape[0], 0, -2)', 'a'),
+    ('lambda x: jnp.arange(0, 10, x.shape[0])', 'a'),
+    ('lambda x: jnp.bincount(x, length=2 * x.shape[0])', 'i:a'),
+    ('lambda x: jnp.unravel_index(3, x.shape)', 'a,b'),
+    ('lambda x: jnp.abs(jnp.linalg.svd(x, full_matrices=False)[0])', 'a,3'),
+    ('lambda x: jnp.linalg.svd(x, compute_uv=False)', 'a,b'),
+    ("lambda x: jax.image.resize(x, (2 * x.shape[0], x.shape[1]), 'nearest')", 'a,b'),
+    ('lambda x: jax.ops.segment_sum(x, jnp.arange(x.shape[0]), num_segments=x.shape[0] + 1)', 'a,b'),
+    ('lambda x: jax.lax.top_k(x, x.shape[1] - 1)', 'a,b'),
+    ('lambda x: jnp.resize(x, (2, 2))', 'a,b'),
+    ('lambda x: jnp.tile(x, (x.shape[0], 1))', 'a,b'),
+    ('lambda x: jnp.packbits(x > 0)', 'a'),
+    ('lambda x: x.astype(jnp.int8) * x.shape[0]', 'a'),
+    ('lambda x: jnp.stack([x.shape[0], x.shape[1]])', 'a,b'),
+    ('lambda x: jnp.sqrt(x.shape[0]).astype(jnp.bfloat16) + jnp.bfloat16(1)', 'a,b'),
+]
 
 
 def meaning(source: str, jax: ModuleType, numpy: ModuleType) -> Any:

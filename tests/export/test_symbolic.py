@@ -6,6 +6,7 @@ import copy
 import pickle
 
 import jax as oracle
+import numpy as np
 import pytest
 from jax import export as oracle_export
 from jax._src.export.shape_poly import _DimExpr
@@ -131,3 +132,11 @@ def test_no_value_outside_of_programs():
     for compute in (lambda: a / 2, lambda: a * 2.0, lambda: jax.numpy.array(a)):
         with pytest.raises((NotImplementedError, jax.errors.InconclusiveDimensionOperation)):
             compute()
+
+
+@pytest.mark.parametrize("args", [tuple, list])
+def test_specifications_as_a_list(args):
+    values = args([np.ones((2, 3), np.float32), np.ones(3, np.float32)])
+    found = [make.symbolic_args_specs(values, ["a, b", "b"]) for make in (export, oracle_export)]
+    assert type(found[0]) is type(found[1])
+    assert [str(x.shape) for x in found[0]] == [str(x.shape) for x in found[1]]

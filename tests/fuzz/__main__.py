@@ -54,6 +54,7 @@ def main() -> int:
             "--xla_allow_excess_precision=false",
         ),
     }
+    last: int | None = None
     while True:
         left = options.seconds - (time.monotonic() - begin)
         command = [
@@ -71,13 +72,14 @@ def main() -> int:
             str(folder),
         ]
         code = subprocess.run(command, env=environment).returncode
-        if code >= 0:
-            return code
         state = folder / "state.json"
-        at = json.loads(state.read_text())["index"] if state.exists() else 0
-        (folder / f"ended-{at}.py").write_text((folder / "running.py").read_text())
+        inside = json.loads(state.read_text())["running"] if state.exists() else None
+        if inside is None or inside == last:
+            return code
+        last = inside
+        (folder / f"ended-{inside}.py").write_text((folder / "running.py").read_text())
         print(
-            f"--- the process ended by signal {-code} in one of the programs before {at}: {folder}/ended-{at}.py",
+            f"--- the process ended with {code} in one of the programs before {inside}: {folder}/ended-{inside}.py",
             flush=True,
         )
 

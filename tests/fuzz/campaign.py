@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
 import time
 from collections import Counter
@@ -17,6 +18,7 @@ from tests.fuzz.table import EXCLUDED, ROWS
 from tests.fuzz.transformations import NAMES
 
 GROUP = 8
+ENDLESS = 900.0  # seconds after which a group is given up
 REPEATED = 3  # findings of one look are made small this often
 
 
@@ -31,6 +33,7 @@ class Campaign:
     looks: Counter[str] = field(default_factory=Counter)
     sizes: list[int] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    earlier: int = 0  # findings of processes before
     seconds: float = 0.0
     shrink_for: float = 20.0
 
@@ -50,6 +53,7 @@ class Campaign:
             "skips": self.skips,
             "looks": self.looks,
             "sizes": self.sizes,
+            "findings": self.earlier + len(self.findings),
             "seconds": self.seconds,
             "running": running,
         }
@@ -66,9 +70,9 @@ class Campaign:
         state = json.loads(file.read_text())
         generator = Generator(seed, state["index"], Counter(state["rows"]), Counter(state["pairs"]))
         found = cls(generator, folder, *(Counter(state[k]) for k in ("primitives", "skips", "looks")))
-        found.sizes, found.seconds = state["sizes"], state["seconds"]
+        found.sizes, found.seconds, found.earlier = state["sizes"], state["seconds"], state["findings"]
         if state["running"] is not None:  # the process ended inside this group
-            found.skips["ended the process"] += 1
+            found.skips["groups that ended the process or did not end"] += 1
         return found
 
     # -- running -----------------------------------------------------------------------------------------------
@@ -94,6 +98,7 @@ class Campaign:
 
     def examine(self, group: list[Program]) -> None:
         self.save(self.generator.index)
+        faulthandler.dump_traceback_later(ENDLESS, exit=True)
         if self.folder:
             (self.folder / "running.py").write_text("\n\n".join(map(programs.script, group)))
         for program, names in zip(group, engines.equations(group), strict=True):
@@ -102,7 +107,9 @@ class Campaign:
                 p for s in walk(program.main) for row in ROWS if row.title == s.row for p in (row.primitive, *row.adds)
             }
             self.primitives.update({*names, *known})
-        for finding in engines.examine(group, self.skips):
+        findings = engines.examine(group, self.skips)
+        faulthandler.cancel_dump_traceback_later()
+        for finding in findings:
             self.keep(finding)
 
     def keep(self, finding: Finding) -> None:
@@ -139,12 +146,17 @@ class Campaign:
         unseen = self.unseen_pairs()
         excluded = ", ".join(f"{len(group)} {why}" for why, (_, group) in EXCLUDED.items())
         skips = ", ".join(f"{n} {why}" for why, n in self.skips.most_common()) or "none"
+        limits: Counter[str] = Counter()
+        for row in ROWS:
+            limits[row.limit] += self.generator.rows[row.title] if row.limit else 0
+        limited = ", ".join(f"{n} {why}" for why, n in limits.most_common() if n) or "none"
         count = len(self.sizes)
         return (
             f"seed {self.generator.seed}: {count} programs, {median(self.sizes or [0]):.0f} equations in the median; "
             f"least seen: {least}; pairs of transformations not seen: {len(unseen)} of {len(NAMES) ** 2}"
             f"{' (' + ', '.join(unseen[:6]) + ' …)' if unseen else ''}; primitives left out: {excluded}; "
-            f"skips: {skips}; findings: {len(self.findings)}; {self.seconds:.0f} s, "
+            f"operations whose operands are limited: {limited}; "
+            f"skips: {skips}; findings: {self.earlier + len(self.findings)}; {self.seconds:.0f} s, "
             f"{1000 * self.seconds / max(count, 1):.0f} ms a program"
         )
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from tests.fuzz import programs
 from tests.fuzz.programs import Program, walk
+from tests.fuzz.table import ROWS
 from tests.fuzz.values import INEXACT, PARTS, TINY, WIDER
 
 TRIALS = 5
@@ -91,7 +92,7 @@ def suspicious(ours: np.ndarray, theirs: np.ndarray, exact: bool) -> np.ndarray:
 def disturbed(program: Program) -> Callable[..., list[list[np.ndarray]]] | None:
     """The program's results in a wider precision: undisturbed, and disturbed `TRIALS` times. None where it has no
     meaning there."""
-    narrow = {"bitcast_convert_type", "nextafter"}
+    narrow = {row.title for row in ROWS if row.narrow}
     able = not any(s.row in narrow for s in walk(program.main)) and program.args
     for widen in (True, False) if able else (False,):
         try:

@@ -37,7 +37,8 @@ class Draw:
     x64: bool
     fresh: Callable[[tuple[int, ...], str], str]
     only_exact: bool = False
-    axes: tuple[str, ...] = ()
+    axes: tuple[tuple[str, int], ...] = ()  # names and sizes
+    large: bool = False
 
     def type(self, name: str) -> Type:
         return self.env[name]
@@ -82,7 +83,7 @@ class Draw:
         if not allowed:
             raise Nothing
         for _ in range(30):
-            shape = values.draw_shape(self.rng, min(most, 3))
+            shape = values.draw_shape(self.rng, min(most, 3), self.large)
             if len(shape) < least:
                 shape = shape + tuple(self.choice((1, 2, 3)) for _ in range(least - len(shape)))
             dtype = self.rng.choices(allowed, [values.WEIGHTS.get(d, 2) for d in allowed])[0]

@@ -19,6 +19,11 @@ from tests.fuzz.transformations import CONTROL, LAYERS, Transformation
 from tests.fuzz.values import FLOATS, Type
 
 LARGEST = 64  # elements of a value
+LARGE = 600  # of one in a large program
+DEEPEST = 5  # transformations one inside the other
+DERIVED = 3  # of which take slopes
+NAMED = 25  # how much more often than others operations over a named axis are drawn where there is one
+STEPS = (1, 2, 2, 3, 3, 4, 6)  # of a program
 NESTED = 0.2  # how often a step is a transformed function
 
 
@@ -37,7 +42,7 @@ class Place:
     closes: bool = True
 
 
-def infer(step: Step, env: dict[str, Type], axes: Sequence[tuple[str, int]]) -> list[Type]:
+def infer(step: Step, env: dict[str, Type], axes: Sequence[tuple[str, int]], largest: int = LARGEST) -> list[Type]:
     """The types of a step's results, as far as JAX says them. Refused where it raises."""
     used = [name for name in env if name in free(step)]
     f = programs.build(Function("step", tuple(used), (step,), step.outs), "jax")
@@ -47,7 +52,7 @@ def infer(step: Step, env: dict[str, Type], axes: Sequence[tuple[str, int]]) -> 
     except Exception as error:
         raise Refused from error
     found = [Type(tuple(map(int, a.shape)), str(a.dtype), bool(a.weak_type), a.dtype.kind in "biu") for a in avals]
-    if any(t.size > LARGEST or t.rank > 4 or t.dtype not in values.ALL for t in found):
+    if any(t.size > largest or t.rank > 4 or t.dtype not in values.ALL for t in found):
         raise Nothing
     return found
 
@@ -88,6 +93,7 @@ class Session:
         self.rng = rng
         self.x64 = rng.random() < 0.5
         self.wild = rng.random() < 0.4
+        self.large = rng.random() < 0.15
         self.types: dict[str, Type] = {}
         self.args: dict[str, np.ndarray] = {}
         self.names = 0
@@ -101,7 +107,7 @@ class Session:
             while True:
                 self.types.clear()
                 self.args.clear()
-                steps = self.steps({}, self.rng.randint(2, 6), Place())
+                steps = self.steps({}, self.rng.choice(STEPS), Place())
                 outs = self.results(steps, [], 4)
                 if outs:
                     break
@@ -119,7 +125,8 @@ class Session:
     def constant(self, shape: tuple[int, ...], dtype: str, env: dict[str, Type], steps: list[Step]) -> str:
         """An array in the text, or a plain number."""
         x = values.draw(self.rng, shape, dtype, self.wild)
-        weak = shape == () and dtype in ("float32", "int32", "bool") and not self.x64 and self.rng.random() < 0.5
+        defaults = ("float64", "int64") if self.x64 else ("float32", "int32")
+        weak = shape == () and dtype in (*defaults, "bool") and self.rng.random() < 0.5
         plain = values.plain_text(x.item()) if weak else values.text(x)
         name = self.name()
         steps.append(Step("constant", f"constant({plain})", (), (name,), single=True))
@@ -132,7 +139,7 @@ class Session:
         """Steps over an environment, which they extend."""
         steps: list[Step] = []
         for _ in range(count):
-            nested = place.depth < 3 and self.rng.random() < NESTED + 0.1 * (place.depth == 0)
+            nested = place.depth < DEEPEST and self.rng.random() < NESTED + 0.1 * (place.depth == 0)
             for _ in range(8):
                 before = dict(env), list(steps), dict(self.args)
                 try:
@@ -161,12 +168,12 @@ class Session:
             env[name] = self.types[name]
             return name
 
-        return Draw(self.rng, env, self.x64, fresh, only_exact, tuple(a for a, _ in place.axes))
+        return Draw(self.rng, env, self.x64, fresh, only_exact, place.axes, self.large)
 
     def operation(self, env: dict[str, Type], steps: list[Step], place: Place) -> Step:
         rows = [r for r in self.generator.table if place.axes or not r.needs_axis]
         seen = self.generator.rows
-        weights = [(8 if r.needs_axis else 1) / (1 + seen[r.title]) for r in rows]
+        weights = [(NAMED if r.needs_axis else 1) / (1 + seen[r.title]) for r in rows]
         row = self.rng.choices(rows, weights)[0]
         return self.row(row, env, steps, place)
 
@@ -174,7 +181,9 @@ class Session:
         only_exact = row.kind in ("jump", "cut") or row.kind == "kink" and place.derived
         call = row.make(self.draw(env, steps, place, only_exact))
         exact = row.kind not in ("smooth", "cut") and all(env[n].exact for n in call.ins)
-        return replace(self.typed(row.title, call, env, place, exact), composed=row.composed)
+        # a derivative rounds in terms that the value does not have
+        composed = row.composed or row.kind == "smooth" and place.derived
+        return replace(self.typed(row.title, call, env, place, exact), composed=composed)
 
     def typed(
         self,
@@ -200,7 +209,7 @@ class Session:
 
     def infer_many(self, probe: Step, env: dict[str, Type], place: Place) -> list[Type]:
         try:
-            return infer(probe, env, place.axes)
+            return infer(probe, env, place.axes, LARGE if self.large else LARGEST)
         except Refused:
             raise Refused(replace(probe, outs=(self.name(),))) from None
 
@@ -232,13 +241,16 @@ class Session:
         d = self.draw(env, steps, place)
         able = values.ALL if self.rng.random() < 0.3 else FLOATS
         ins = [d.value(able) for _ in range(self.rng.randint(1, 3))]
-        room = 3 - place.depth
+        room = DEEPEST - place.depth
+        slopes = DERIVED - sum(t.derives for t in LAYERS for name in place.around if t.name == name)
         kinds: list[Transformation] = []
         around = place.around
         control = self.rng.random() < 0.4
         for _ in range(self.rng.choice((0, 0, 1)) if control else self.rng.choice((1, 1, 2, 3))):
             if len(kinds) < room - control:
-                kinds.append(self.rng.choices(LAYERS, [self.weight(around, t.name) for t in LAYERS])[0])
+                able_layers = [t for t in LAYERS if not t.derives or sum(k.derives for k in kinds) < slopes]
+                weights = [self.weight(around, t.name) for t in able_layers]
+                kinds.append(self.rng.choices(able_layers, weights)[0])
                 around = (*around, kinds[-1].name)
         types: Sequence[Type] = [env[n] for n in ins]
         stack: list[Layer] = []
@@ -279,6 +291,9 @@ class Session:
         return 1 / (1 + least)
 
 
+DECIDING = ("bool", "int8", "int32", "uint8", "float32", "float64")
+
+
 class Control:
     """Draws control flow: functions whose results must have the types of their operands, or of each other."""
 
@@ -313,7 +328,7 @@ class Control:
             late = [v for s in steps for v in s.outs if v in env and env[v].dtype in FLOATS and s.row != "constant"]
             if not same and late and wanted.dtype in FLOATS and not wanted.weak:
                 call = Call("lax.add({0}, lax.convert_element_type(jnp.sum({1}), {0}.dtype))", (param, late[-1]))
-                step = self.session.typed("add", call, env, self.place, False)
+                step = replace(self.session.typed("add", call, env, self.place, False), composed=True)
                 steps.append(step)
                 same = [step.outs[0]]
             found.append(same[-1] if same else param)
@@ -348,11 +363,24 @@ class Control:
         made = [v for s in f.steps for v in s.outs if s.row != "constant"][-1:]
         f = replace(f, outs=(*f.outs, *made))
         options = f", length={self.rng.randint(0, 3)}" if cut == len(self.types) else ""
-        options += self.rng.choice(("", "", ", reverse=True", ", unroll=2"))
+        turns = ("", "", ", reverse=True", ", unroll=2", ", unroll=True", ", reverse=True, unroll=3")
+        options += self.rng.choice(turns)
         return self.layer("scan", f"scanned({{f}}, {cut}{options})"), (f,), []
+
+    def own(self, dtypes: Sequence[str] = DECIDING) -> int | None:
+        """An operand that both libraries know exactly, on which control flow may depend: under a `vmap`, each
+        element goes its own way."""
+        able = [i for i, t in enumerate(self.types) if t.exact and t.dtype in dtypes]
+        return self.rng.choice(able) if able and self.rng.random() < 0.6 else None
 
     def while_loop(self) -> tuple[Layer, tuple[Function, ...], list[bool]]:
         f, _, _ = self.body(self.rounded(self.types), [])
+        searched = self.own(("int32", "int8", "bool"))
+        if searched is not None:
+            return self.layer("while_loop", f"searched({{f}}, {searched})"), (f,), []
+        own = self.own()
+        if own is not None:
+            return self.layer("while_loop", f"own_loop({{f}}, {own})"), (f,), []
         bound, uses = self.bound()
         return self.layer("while_loop", f"loop({{f}}, {bound})", *uses), (f,), []
 
@@ -362,7 +390,8 @@ class Control:
         if uses:
             weak = Type((), "int32", False)
         f, _, _ = self.body(self.rounded(self.types), [weak], before=True)
-        return self.layer("fori_loop", f"counted({{f}}, 0, {bound})", *uses), (f,), []
+        unrolled = "" if uses else self.rng.choice(("", "", ", unroll=2", ", unroll=True"))
+        return self.layer("fori_loop", f"counted({{f}}, 0, {bound}{unrolled})", *uses), (f,), []
 
     def _branches(self, count: int) -> tuple[tuple[Function, ...], list[bool]]:
         drawn = [self.session.function(self.types, self.env, self.place) for _ in range(count)]
@@ -391,7 +420,7 @@ class Control:
             call = Call(f"jnp.full({wanted.shape}, jnp.sum({{0}}), dtype('{wanted.dtype}'))", (late[-1],))
         else:
             call = Call(f"jnp.ones({wanted.shape}, dtype('{wanted.dtype}'))")
-        steps.append(self.session.typed("full", call, env, self.place, not call.ins))
+        steps.append(replace(self.session.typed("full", call, env, self.place, not call.ins), composed=True))
         return steps[-1].outs[0]
 
     def chooser(self) -> str:
@@ -401,14 +430,22 @@ class Control:
         return self.rng.choice(names)
 
     def cond(self) -> tuple[Layer, tuple[Function, ...], list[bool]]:
+        own = self.own()
+        if own is not None:
+            functions, exact = self._branches(2)
+            return self.layer("cond", f"own_either({own}, {{0}}, {{1}})"), functions, exact
         name = self.chooser()
         functions, exact = self._branches(2)
         return self.layer("cond", f"either(truth({name}), {{0}}, {{1}})", name), functions, exact
 
     def switch(self) -> tuple[Layer, tuple[Function, ...], list[bool]]:
+        number, own = self.rng.choice(("count", "index")), self.own()
+        if own is not None:
+            functions, exact = self._branches(3)
+            return self.layer("switch", f"own_branches({own}, {number}, {{0}}, {{1}}, {{2}})"), functions, exact
         name = self.chooser()
         functions, exact = self._branches(3)
-        return self.layer("switch", f"branches(count({name}), {{0}}, {{1}}, {{2}})", name), functions, exact
+        return self.layer("switch", f"branches({number}({name}), {{0}}, {{1}}, {{2}})", name), functions, exact
 
     def map(self) -> tuple[Layer, tuple[Function, ...], list[bool]]:
         if any(not t.rank for t in self.types) or len({t.shape[0] for t in self.types}) > 1:
@@ -421,23 +458,32 @@ class Control:
         return self.layer("map", f"mapped({{f}}{size})"), (f,), [env[o].exact for o in outs]
 
     def associative_scan(self) -> tuple[Layer, tuple[Function, ...], list[bool]]:
-        if len(self.types) != 1 or not self.types[0].rank:
+        along = [i for i, t in enumerate(self.types) if t.rank]
+        if not along:
             raise Nothing
-        t = self.types[0]
+        at = self.rng.choice(along)
+        t = self.types[at]
+        axis, reverse = self.rng.randint(0, t.rank - 1), self.rng.random() < 0.5
+        if self.rng.random() < 0.7:
+            inner = self.rounded([replace(t, shape=t.shape[:axis] + t.shape[axis + 1 :], weak=False)])
+            f, _, _ = self.body(inner, inner)
+            code = f"running(each({{f}}, {axis}), {at}, reverse={reverse}, axis={axis})"
+            return self.layer("associative_scan", code), (f,), [t.exact and not t.inexact]
         able = ["add", "mul"] if t.dtype in values.NUMBERS else []
         able += ["max", "min"] if t.dtype in (*values.INTS, *FLOATS) and (t.exact or not self.place.derived) else []
         if not able:
             raise Nothing
-        axis = self.rng.randint(0, t.rank - 1)
         a, b, out = (self.session.name() for _ in range(3))
         for name in (a, b, out):
             self.session.types[name] = replace(t, exact=t.exact and not t.inexact)
         row = self.rng.choice(able)
         step = Step(row, f"lax.{row}({{0}}, {{1}})", (a, b), (out,), single=True)
         f = Function(f"f{self.session.name()}", (a, b), (step,), (out,))
-        reverse = self.rng.random() < 0.5
+        if row == "mul" and self.rng.random() < 0.5:
+            code = f"recurrent({{f}}, {at}, reverse={reverse}, axis={axis})"
+            return self.layer("associative_scan", code), (f,), [t.exact and not t.inexact] * 2
         return (
-            self.layer("associative_scan", f"running({{f}}, reverse={reverse}, axis={axis})"),
+            self.layer("associative_scan", f"running({{f}}, {at}, reverse={reverse}, axis={axis})"),
             (f,),
             [t.exact and row in ("max", "min")],
         )

@@ -5,6 +5,7 @@ import jax
 import jax.ad_checkpoint
 import jax.custom_batching
 import jax.custom_derivatives
+import jax.experimental
 import jax.extend.random
 import jax.numpy as jnp
 import jax.ref
@@ -122,9 +123,26 @@ def truth(x):
     return count(x) > 1
 
 
+def index(x):
+    """An integer from -1 to 2 that depends on data."""
+    return count(x) - 1
+
+
 def loop(f, bound):
     """A while loop that ends after `bound` turns, a number or an array."""
     return lambda *xs: lax.while_loop(lambda c: c[0] < bound, lambda c: (c[0] + 1, *f(*c[1:])), (0, *xs))[1:]
+
+
+def own_loop(f, at):
+    """A while loop whose number of turns depends on an operand."""
+    return lambda *xs: loop(f, count(xs[at]))(*xs)
+
+
+def searched(f, at):
+    """A while loop until a carried integer or truth value is large, and no more than five turns."""
+    return lambda *xs: lax.while_loop(
+        lambda c: (c[0] < 5) & (jnp.sum(c[1:][at].astype("int32")) < 3), lambda c: (c[0] + 1, *f(*c[1:])), (0, *xs)
+    )[1:]
 
 
 def counted(f, lower, upper, **options):
@@ -153,8 +171,93 @@ def either(truth, f, g):
     return lambda *xs: lax.cond(truth, f, g, *xs)
 
 
-def running(f, **options):
-    return lambda x: (lax.associative_scan(lambda a, b: f(a, b)[0], x, **options),)
+def own_branches(at, number, *functions):
+    """A switch on an operand."""
+    return lambda *xs: lax.switch(number(xs[at]), functions, *xs)
+
+
+def own_either(at, f, g):
+    """A cond on an operand."""
+    return lambda *xs: lax.cond(truth(xs[at]), f, g, *xs)
+
+
+def each(f, axis):
+    """f of all that stand side by side along an axis."""
+    return jax.vmap(f, axis, axis)
+
+
+def running(f, at, **options):
+    return lambda *xs: (lax.associative_scan(lambda a, b: f(a, b)[0], xs[at], **options),)
+
+
+def recurrent(f, at, **options):
+    """y[i] = x[i] * y[i - 1] + x[i] as an associative scan of pairs, of the product f."""
+
+    def combine(p, q):
+        return f(p[0], q[0])[0], p[1] * q[0] + q[1]
+
+    return lambda *xs: lax.associative_scan(combine, (xs[at], xs[at]), **options)
+
+
+def beside(f, at):
+    """f and an operand untouched."""
+    return lambda *xs: (f(*xs), xs[at])
+
+
+def flattened(f):
+    return lambda *xs: flat(f(*xs))
+
+
+def donating(f, at):
+    """A compiled f to which a copy of an operand is given away."""
+
+    def given(*xs):
+        return jax.jit(f, donate_argnums=at)(*xs[:at], jnp.copy(xs[at]), *xs[at + 1 :])
+
+    return given
+
+
+def fixed(transformation, f, **options):
+    """A transformed f with an argument that is no array."""
+    return lambda *xs: transformation(lambda how, *ys: f(*ys), **options)(("how", 3), *xs)
+
+
+def named(transformation, f):
+    """A transformed f with a named argument that is no array."""
+    return lambda *xs: transformation(lambda *ys, how: f(*ys), static_argnames="how")(*xs, how=True)
+
+
+def held(transformation, f):
+    """A transformed f of one dictionary."""
+    g = transformation(lambda tree: {"results": f(*tree["operands"]), "nothing": None})
+    return lambda *xs: g({"operands": list(xs), "nothing": None})["results"]
+
+
+def saved(name):
+    """A policy of `checkpoint`."""
+    policies = jax.checkpoint_policies
+    return policies.save_only_these_names("kept") if name == "names" else getattr(policies, name)
+
+
+def observed(x):
+    """x, which the host looks at."""
+    jax.debug.callback(lambda y: None, x)
+    return x
+
+
+def many(f, n=3):
+    """What a function gives for several keys, made from data, one beside the other."""
+    return lambda x: jax.vmap(f)(jax.random.split(key(x), n))
+
+
+def chain(f, n=3):
+    """What a function gives for several keys, each made from the one before."""
+
+    def body(k, _):
+        k, other = jax.random.split(k)
+        return k, f(other)
+
+    return lambda x: lax.scan(body, key(x), None, length=n)[1]
 
 
 def definite(x):
@@ -228,9 +331,39 @@ def finite(x):
     return jnp.where(x == x, x, jnp.zeros_like(x))
 
 
+def moderate(x):
+    """x without what is huge."""
+    return jnp.where(jnp.abs(x) >= 1e6, jnp.ones_like(x), x)
+
+
+def mapped_along(x, name):
+    """x, mapped along a named axis even if it was not."""
+    return jnp.where(lax.axis_index(name) >= 0, x, x)
+
+
+def unsigned(x):
+    """Complex x whose real part is no negative zero."""
+    return lax.complex(jnp.where(lax.real(x) == 0, 0, lax.real(x)), lax.imag(x))
+
+
+def found(x, values, indices):
+    """The largest or smallest of x, and what stands where they are said to be."""
+    return values, jnp.take_along_axis(x, indices, -1)
+
+
+def least(x):
+    """What the maximum with anything leaves alone."""
+    return np.array(-np.inf if inexact(x) else jnp.iinfo(x.dtype).min, x.dtype)
+
+
 def limited(x):
     """x without NaN and infinities, of which padding makes NaN or not."""
     return jnp.where(jnp.isfinite(x), x, jnp.ones_like(x))
+
+
+def bounded(x):
+    """x without infinities."""
+    return jnp.where(jnp.isinf(x), jnp.ones_like(x), x)
 
 
 def window_slope(x, window, strides):

@@ -24,6 +24,7 @@ class Row:
     composed: bool = False  # of several operations: rounding inside is as if operands were rounded
     narrow: bool = False  # has no meaning in a wider precision
     needs_axis: bool = False  # runs inside a vmap with a name
+    limit: str = ""  # why its operands are not arbitrary
 
     @property
     def title(self) -> str:

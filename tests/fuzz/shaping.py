@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from tests.fuzz.draw import Call, Draw, Nothing, product
 from tests.fuzz.rows import Kind, Row
-from tests.fuzz.values import ALL, BOOL, FLOATS, FULL, INTS, NUMBERS, SIGNED
+from tests.fuzz.values import ALL, BOOL, FLOATS, FULL, INTS, NUMBERS, ONLY_X64, SIGNED
 
 REAL = (*INTS, *FLOATS)
 ORDERED = (*BOOL, *REAL)
@@ -43,6 +43,18 @@ def reduce(d: Draw) -> Call:
     x = d.value(NUMBERS)
     t = d.type(x)
     return Call(f"lax.reduce({{0}}, np.zeros((), {{0}}.dtype), lambda a, b: a * b + a + b, {d.axes_of(t, 0)})", (x,))
+
+
+def reduce_of_two(d: Draw) -> Call:
+    """Two maxima at once, of operands of other types."""
+    x = d.value(REAL)
+    t = d.type(x)
+    y = d.shaped(t.shape, d.choice(("int32", "float32", "int8")))
+    code = (
+        "lax.reduce(({0}, {1}), (least({0}), least({1})), "
+        f"lambda a, b: (lax.max(a[0], b[0]), lax.max(b[1], a[1])), {d.axes_of(t, 0)})"
+    )
+    return Call(code, (x, y), single=False)
 
 
 def window(d: Draw, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -153,12 +165,15 @@ def gather(d: Draw) -> Call:
     return Call(f"jnp.asarray({{0}}).at[{before}{{1}}].get(mode={mode})", (x, indices(d)))
 
 
+WINNER = "which of two writers of one place wins is not defined"
+
+
 def scatter(primitive: str, method: str, dtypes: Collection[str], kind: Kind = "smooth") -> Row:
     def make(d: Draw) -> Call:
         x = d.value(dtypes, least=1, full=True)
         t = d.type(x)
         at = d.integer(0, t.rank - 1)
-        index = indices(d) if method != "set" else d.shaped((), "int32")  # which of two writers wins is not said
+        index = indices(d) if method != "set" else d.shaped((), "int32")
         shape = (*t.shape[:at], *d.type(index).shape, *t.shape[at + 1 :])
         update = d.shaped(shape if d.flag() else (), t.dtype)
         return Call(
@@ -166,7 +181,7 @@ def scatter(primitive: str, method: str, dtypes: Collection[str], kind: Kind = "
             (x, index, update),
         )
 
-    return Row(primitive, make, kind)
+    return Row(primitive, make, kind, limit=WINNER if method == "set" else "")
 
 
 def concatenate(d: Draw) -> Call:
@@ -213,6 +228,16 @@ def squeeze(d: Draw) -> Call:
     return Call(f"lax.squeeze({{0}}, ({d.choice(ones)},))", (x,))
 
 
+PREFERRED = {
+    "bfloat16": ("float32",),
+    "float16": ("float32",),
+    "float32": ("float64",),
+    "int8": ("int32", "int16"),
+    "uint8": ("uint32", "int32"),
+    "int32": ("int64", "float32"),
+}
+
+
 def dot_general(d: Draw) -> Call:
     x = d.value(NUMBERS)
     t = d.type(x)
@@ -228,8 +253,27 @@ def dot_general(d: Draw) -> Call:
         (tuple(contract), tuple(order.index(i) for i in contract)),
         (tuple(batch), tuple(order.index(i) for i in batch)),
     )
-    wide = d.choice(("", "", ", preferred_element_type=dtype('float32')")) if t.dtype in ("bfloat16", "float16") else ""
-    return Call(f"lax.dot_general({{0}}, {{1}}, {dims}{wide})", (x, y))
+    able = PREFERRED.get(t.dtype, ())
+    wide = d.choice(("", *(f", preferred_element_type=dtype('{p}')" for p in able if d.x64 or p not in ONLY_X64)))
+    precise = ", precision='highest'" if t.inexact and d.flag() else ""
+    return Call(f"lax.dot_general({{0}}, {{1}}, {dims}{wide}{precise})", (x, y))
+
+
+def dot_of_two(d: Draw) -> Call:
+    """Of operands of other dtypes, which the operation promotes."""
+    x, kind = d.value(FLOATS, least=1, most=2), d.choice(FLOATS[:3])
+    y = d.shaped((d.type(x).shape[-1], d.integer(0, 3)), kind)
+    return Call("jnp.matmul({0}, {1})", (x, y))
+
+
+def einsum(d: Draw) -> Call:
+    a, b, c = (d.integer(0, 3) for _ in range(3))
+    dtype = d.choice(("float32", "int32", "complex64", "bfloat16"))
+    which = d.choice(("ab,bc->ac", "ab,bc->ca", "ab,bc->", "ab,bc->b", "ab,bc->abc"))
+    return Call(f"jnp.einsum('{which}', {{0}}, {{1}})", (d.shaped((a, b), dtype), d.shaped((b, c), dtype)))
+
+
+PADDED = "whether a kernel's infinities meet the zeros of padding is XLA's choice"
 
 
 def convolution(d: Draw) -> Call:
@@ -240,19 +284,36 @@ def convolution(d: Draw) -> Call:
     batch, channels, out = d.integer(1, 2), groups * d.integer(1, 2), groups * d.integer(1, 2)
     spatial = tuple(d.integer(1, 4) for _ in range(d.integer(0, 2)))
     kernel = tuple(d.integer(1, 2) for _ in spatial)
-    x = d.shaped((batch, channels, *spatial), dtype)
-    k = d.shaped((out, channels // groups, *kernel), dtype)
+    several = groups == 1 and d.integer(0, 3) == 0  # groups of the batch instead
+    batch, out = (2 * batch, 2 * out) if several else (batch, out)
+    left, right = [batch, channels, *spatial], [out, channels // groups, *kernel]
+    letters = "HW"[: len(spatial)]
+    layout = d.choice(("", f"('N{letters}C', '{letters}IO', 'C{letters}N')")) if spatial else ""
+    if layout:
+        left, right = [batch, *spatial, channels], [*kernel, channels // groups, out]
+    x = d.shaped(tuple(left), dtype)
+    k = d.shaped(tuple(right), dtype)
     padding = d.choice(("'SAME'", "'VALID'", repr([(d.integer(-1, 2), d.integer(0, 2)) for _ in spatial])))
     ones = [d.integer(1, 2) for _ in spatial]
     if "[" in padding:
         options = f", lhs_dilation={tuple(ones)}, rhs_dilation={tuple(d.integer(1, 2) for _ in spatial)}"
     else:
         options = ""
+    if layout:
+        options += f", dimension_numbers={layout}"
+    options += ", batch_group_count=2" if several else f", feature_group_count={groups}"
+    if dtype == "bfloat16" and d.flag():
+        options += ", preferred_element_type=dtype('float32')"
     strides = tuple(d.integer(1, 2) for _ in spatial)
-    return Call(
-        f"lax.conv_general_dilated({{0}}, limited({{1}}), {strides}, {padding}{options}, feature_group_count={groups})",
-        (x, k),
-    )
+    return Call(f"lax.conv_general_dilated({{0}}, limited({{1}}), {strides}, {padding}{options})", (x, k))
+
+
+def transposed_convolution(d: Draw) -> Call:
+    n, channels = d.integer(1, 4), d.integer(1, 2)
+    x = d.shaped((1, n, channels), "float32")
+    k = d.shaped((d.integer(1, 3), channels, 2), "float32")
+    padding = d.choice(("'SAME'", "'VALID'"))
+    return Call(f"lax.conv_transpose({{0}}, limited({{1}}), ({d.integer(1, 3)},), {padding})", (x, k))
 
 
 def sort(d: Draw) -> Call:
@@ -261,10 +322,16 @@ def sort(d: Draw) -> Call:
 
 
 def sort_together(d: Draw) -> Call:
+    """Operands of any types; if not stable, all are keys."""
     x = d.value(ORDERED, least=1)
     t = d.type(x)
-    y = d.like(x)
-    return Call(f"lax.sort(({{0}}, {{1}}), dimension={d.axis(t)}, num_keys={d.integer(1, 2)})", (x, y), single=False)
+    able = ("int32", "float32", "bool", "uint8", t.dtype)
+    others = [d.shaped(t.shape, d.choice(able)) for _ in range(d.integer(1, 2))]
+    stable = d.integer(0, 3) > 0
+    keys = d.integer(1, len(others) + 1) if stable else len(others) + 1
+    texts = ", ".join(f"{{{i}}}" for i in range(len(others) + 1))
+    code = f"lax.sort(({texts}), dimension={d.axis(t)}, num_keys={keys}, is_stable={stable})"
+    return Call(code, (x, *others), single=False)
 
 
 def top_k(d: Draw) -> Call:
@@ -275,7 +342,7 @@ def top_k(d: Draw) -> Call:
 def approx_top_k(d: Draw) -> Call:
     x = d.value(FULL, least=1, full=True)
     most = d.choice(("max", "min"))
-    return Call(f"lax.approx_{most}_k({{0}}, {d.integer(1, d.type(x).shape[-1])})", (x,), single=False)
+    return Call(f"found({{0}}, *lax.approx_{most}_k({{0}}, {d.integer(1, d.type(x).shape[-1])}))", (x,), single=False)
 
 
 def iota(d: Draw) -> Call:
@@ -322,6 +389,7 @@ ROWS = [
     cumulative("cummin", REAL, "kink"),
     cumulative("cumlogsumexp", FLOATS),
     Row("reduce", reduce),
+    Row("reduce", reduce_of_two, "kink", "reduce of two"),
     windowed("reduce_window_sum", "0", "lax.add", NUMBERS),
     windowed("reduce_window_max", "-np.inf", "lax.max", FLOATS, "kink"),
     windowed("reduce_window_min", "np.inf", "lax.min", FLOATS, "kink"),
@@ -351,10 +419,13 @@ ROWS = [
     Row("tile", tile, "exact"),
     Row("squeeze", squeeze, "exact"),
     Row("dot_general", dot_general),
-    Row("conv_general_dilated", convolution),
+    Row("dot_general", dot_of_two, "smooth", "matmul"),
+    Row("dot_general", einsum, "smooth", "einsum"),
+    Row("conv_general_dilated", convolution, limit=PADDED),
+    Row("conv_general_dilated", transposed_convolution, "smooth", "conv_transpose", limit=PADDED),
     Row("sort", sort, "kink"),
     Row("sort", sort_together, "jump", "sort together"),
     Row("top_k", top_k, "jump"),
-    Row("approx_top_k", approx_top_k, "jump"),
+    Row("approx_top_k", approx_top_k, "jump", limit="which of equal numbers approx_top_k names is not defined"),
     Row("iota", iota, "exact"),
 ]

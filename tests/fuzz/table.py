@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tests.fuzz import elementwise, linear_algebra, shaping
+from tests.fuzz import elementwise, indexing, linear_algebra, shaping
 from tests.fuzz.rows import Row
 
 COMPOSED = frozenset(
@@ -25,7 +25,7 @@ COMPOSED = frozenset(
 )
 ROWS: list[Row] = [
     *(replace(row, composed=row.primitive in COMPOSED) for row in elementwise.ROWS),
-    *(replace(row, composed=row.kind == "smooth") for row in (*shaping.ROWS, *linear_algebra.ROWS)),
+    *(replace(row, composed=row.kind == "smooth") for row in (*shaping.ROWS, *indexing.ROWS, *linear_algebra.ROWS)),
 ]
 
 # Seen where transformations write them, or control flow does.
@@ -38,9 +38,7 @@ EXCLUDED: dict[str, tuple[str, tuple[str, ...]]] = {
     "several devices": (
         "no result without a mesh",
         (
-            "all_to_all",
             "ragged_all_to_all",
-            "reduce_scatter",
             "pbroadcast",
             "sharding_constraint",
             "shard_alike",
@@ -49,7 +47,7 @@ EXCLUDED: dict[str, tuple[str, tuple[str, ...]]] = {
             "stage",
         ),
     ),
-    "effects": ("their result is what the host sees", ("debug_callback", "debug_print", "io_callback", "check")),
+    "effects": ("their result is what the host sees", ("debug_print", "check")),
     "no equation": ("runs what it calls at once", ("call", "closed_call")),
     "undefined values": ("memory as it comes, or a state of the machine's", ("empty", "empty2", "rng_uniform")),
     "tokens": ("they hold no value", ("after_all", "create_token")),

@@ -35,6 +35,35 @@ def plain(code: str) -> Callable[[Random, Sequence[Type]], Plan]:
     return lambda rng, types: Plan(tuple(types), code)
 
 
+def compiled(rng: Random, types: Sequence[Type]) -> Plan:
+    """With static, donated, unused, inlined arguments, or none of that."""
+    options = (
+        "jax.jit({f})",
+        "jax.jit({f}, keep_unused=True)",
+        "jax.jit({f}, inline=True)",
+        f"donating({{f}}, {rng.randrange(len(types))})",
+        "fixed(jax.jit, {f}, static_argnums=0)",
+        "named(jax.jit, {f})",
+        "held(jax.jit, {f})",
+    )
+    return Plan(tuple(types), rng.choices(options, [4, 1, 1, 2, 1, 1, 1])[0])
+
+
+POLICIES = ("everything_saveable", "nothing_saveable", "dots_saveable", "dots_with_no_batch_dims_saveable", "names")
+
+
+def rematerialized(rng: Random, types: Sequence[Type]) -> Plan:
+    """With a policy, with a static argument, without a barrier, or none of that."""
+    options = (
+        "jax.checkpoint({f})",
+        "jax.checkpoint({f}, prevent_cse=False)",
+        f"jax.checkpoint({{f}}, policy=saved('{rng.choice(POLICIES)}'))",
+        "fixed(jax.checkpoint, {f}, static_argnums=0)",
+        "held(jax.checkpoint, {f})",
+    )
+    return Plan(tuple(types), rng.choices(options, [4, 1, 3, 1, 1])[0])
+
+
 def slopes(code: str, most: int) -> Callable[[Random, Sequence[Type]], Plan]:
     """With respect to some of the operands, of no more elements than `most`."""
 
@@ -68,17 +97,24 @@ def batched(named: bool) -> Callable[[Random, Sequence[Type]], Plan]:
         signed = tuple(
             a - t.rank if a is not None and rng.random() < 0.3 else a for a, t in zip(axes, types, strict=True)
         )
-        out = ", out_axes=-1" if rng.random() < 0.2 else ""
+        out = rng.choice(("", "", "", ", out_axes=-1"))
         name = f"axis{rng.randint(0, 9999)}" if named else None
-        word = f", axis_name='{name}'" if name else ""
-        return Plan(tuple(inner), f"jax.vmap({{f}}, in_axes={signed}{out}{word})", name)
+        word = rng.choice(("", "", "", f", axis_size={size}", ", spmd_axis_name='i'"))
+        if name:
+            word = f", axis_name='{name}'"
+        if None in axes and rng.random() < 0.3:
+            inside = f"beside({{f}}, {axes.index(None)})"
+            code = f"flattened(jax.vmap({inside}, in_axes={signed}, out_axes=({rng.choice((0, -1))}, None){word}))"
+        else:
+            code = f"jax.vmap({{f}}, in_axes={signed}{out}{word})"
+        return Plan(tuple(inner), code, name)
 
     return plan
 
 
 LAYERS = [
-    Transformation("jit", plain("jax.jit({f})"), keeps=True),
-    Transformation("checkpoint", plain("jax.checkpoint({f})"), keeps=True),
+    Transformation("jit", compiled, keeps=True),
+    Transformation("checkpoint", rematerialized, keeps=True),
     Transformation("vmap", batched(False), keeps=True),
     Transformation("vmap with a name", batched(True), keeps=True),
     Transformation("grad", slopes("gradient({f}, ARGNUMS)", 64), derives=True),

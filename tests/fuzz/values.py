@@ -34,6 +34,7 @@ WEIGHTS = {
 }
 DIMENSIONS = (0, 1, 1, 2, 2, 3, 3, 4, 5)
 LARGEST_DRAWN = 20
+LONG = (9, 17, 33, 70)  # longer than a vector, and no multiple of one
 PARTS = {"complex64": "float32", "complex128": "float64"}
 WIDER = {
     "float32": "float64",
@@ -67,12 +68,17 @@ class Type:
         return self.dtype in INEXACT or self.dtype in TINY
 
 
-def draw_shape(rng: Random, limit: int = 3) -> tuple[int, ...]:
+def draw_shape(rng: Random, limit: int = 3, large: bool = False) -> tuple[int, ...]:
+    """A shape of no more dimensions than `limit`; `large`: one of them may be long."""
     rank = rng.choices(range(limit + 1), [2, 4, 5, 2][: limit + 1])[0]
     shape = tuple(rng.choice(DIMENSIONS) for _ in range(rank))
     if 0 in shape and rng.random() < 0.6:
         shape = tuple(max(n, 1) for n in shape)
-    return shape if np.prod(shape) <= LARGEST_DRAWN else tuple(min(n, 2) for n in shape)
+    shape = shape if np.prod(shape) <= LARGEST_DRAWN else tuple(min(n, 2) for n in shape)
+    if large and shape and rng.random() < 0.7:
+        at = rng.randrange(rank)
+        shape = (*(min(n, 3) for n in shape[:at]), rng.choice(LONG), *(min(n, 3) for n in shape[at + 1 :]))
+    return shape
 
 
 def draw_dtype(rng: Random, x64: bool) -> str:
@@ -83,7 +89,7 @@ def draw_dtype(rng: Random, x64: bool) -> str:
 def special(dtype: str) -> list[float]:
     info = ml_dtypes.finfo(dtype)
     big, small = float(info.max), float(info.smallest_normal)
-    found = [0.0, -0.0, 1.0, -1.0, 0.5, big, -big, small, -small, 2.0, float("nan"), float("nan")]
+    found = [0.0, -0.0, 1.0, -1.0, 0.5, big, -big, small, -small, 2.0, float("nan"), float("-nan")]
     if not dtype.startswith("float8") or dtype == "float8_e5m2":
         found += [float("inf"), float("-inf")]
     return [x for x in found if not dtype.endswith(("fnuz", "fn")) or np.isfinite(x) or x != x]
@@ -95,7 +101,12 @@ def _real(rng: Random, shape: tuple[int, ...], dtype: str, wild: bool) -> np.nda
     if wild:
         edges = special(dtype)
         mild = [rng.choice(edges) if rng.random() < 0.3 else x for x in mild]
-    return np.array(mild, np.float64).reshape(shape).astype(dtype)
+    x = np.array(mild, np.float64).reshape(shape).astype(dtype)
+    if wild and dtype in FULL:  # some NaN have more bits set than others
+        bits = x.view(f"uint{8 * x.itemsize}")
+        chosen = np.array([rng.random() < 0.3 for _ in mild], bool).reshape(shape)
+        bits[np.isnan(x) & chosen] |= 5
+    return x
 
 
 def draw(rng: Random, shape: tuple[int, ...], dtype: str, wild: bool) -> np.ndarray:
@@ -121,6 +132,9 @@ def draw(rng: Random, shape: tuple[int, ...], dtype: str, wild: bool) -> np.ndar
 def text(x: np.ndarray) -> str:
     """An array as Python text that gives it again."""
     name = x.dtype.name
+    if name in FULL and (x != x).any():  # NumPy does not print which NaN
+        unsigned = f"uint{8 * x.itemsize}"
+        return f"np.array({x.view(unsigned).tolist()}, np.{unsigned}).view(np.{name}).reshape({x.shape})"
     if name in PARTS:  # NumPy prints NaN of one part so that the other is lost
         part = f"np.{PARTS[name]}"
         plain = np.stack([x.real, x.imag], -1).tolist()

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import jax as oracle
+import jax.extend.core as oracle_core
 import jax.interpreters.mlir as oracle_mlir
 import numpy as np
 import pytest
 from jax._src.lib.mlir import ir
+from jax._src.lib.mlir.dialects import hlo as oracle_hlo
 
 import styrax as jax
 import styrax.lax as lax
 import styrax.numpy as jnp
+from styrax.compat.jaxlib.mlir.dialects import hlo
 from styrax.core.programs import rules
+from styrax.extend import core as jex_core
 from styrax.extend.core import Primitive
 from styrax.interpreters import mlir
 from tests import xla_cpu
@@ -129,3 +133,60 @@ def test_tokens():
     assert out == 2 and repr(lax.after_all(token)) == repr(jax.jit(lambda: lax.create_token())())
     with pytest.raises(TypeError, match="Arguments to after_all must be tokens"):
         jax.jit(lax.after_all)(1.0)
+
+
+@pytest.mark.parametrize("name", hlo.__all__)
+def test_operations_of_dialects_are_those_of_the_bindings(name):
+    assert hasattr(oracle_hlo, name)
+
+
+def operands(arity, dtype=np.float32):
+    return [np.array([0.3, -0.0, 0.75], dtype), np.array([0.5, 2.0, 0.25], dtype), np.array([1, 0.5, 3], dtype)][:arity]
+
+
+OPERATIONS = {
+    "abs": 1, "add": 2, "atan2": 2, "cbrt": 1, "ceil": 1, "clamp": 3, "complex": 2, "cosine": 1, "divide": 2,
+    "exponential": 1, "exponential_minus_one": 1, "floor": 1, "is_finite": 1, "log_plus_one": 1, "logistic": 1,
+    "maximum": 2, "minimum": 2, "multiply": 2, "negate": 1, "power": 2, "remainder": 2, "rsqrt": 1, "sign": 1,
+    "sine": 1, "sqrt": 1, "subtract": 2, "tan": 1, "tanh": 1,
+}  # fmt: skip
+
+
+CORES = {jax: jex_core, oracle: oracle_core}
+
+
+def lowered_to(package, dialect, name, given, result):
+    """The results of a primitive of a library whose rule writes the operation, eagerly and compiled."""
+    made = CORES[package].Primitive(f"test_dialect_{name}_{package.__name__}")
+    made.def_abstract_eval(lambda *_: package.core.ShapedArray(given[0].shape, result))
+    package.interpreters.mlir.register_lowering(made, lambda ctx, *xs: [getattr(dialect, name)(*xs)])
+    return np.asarray(package.jit(made.bind)(*given))
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_operations_of_dialects(name):
+    given = operands(OPERATIONS[name])
+    result = np.dtype({"complex": np.complex64, "is_finite": bool}.get(name, np.float32))
+    np.testing.assert_allclose(lowered_to(jax, hlo, name, given, result),
+                               lowered_to(oracle, oracle_hlo, name, given, result), rtol=1e-6, equal_nan=True)
+
+
+def test_classes_of_operations_nest():
+    runs_everywhere(primitive("fma", lambda ctx, x: [hlo.AddOp(hlo.MulOp(x, x), x).result]), lambda x: x * x + x)
+    runs_everywhere(primitive("rounds", lambda ctx, x: hlo.SubtractOp(hlo.exponential(x), x).results),
+                    lambda x: np.exp(x) - x)
+
+
+def test_what_a_primitive_lacks_is_told():
+    def told(package):
+        lacking = CORES[package].Primitive("test_lacking")
+        without_lowering = CORES[package].Primitive("test_lacking")
+        without_lowering.def_abstract_eval(lambda x: x)
+        found = []
+        for call in (lacking.bind, package.jit(lacking.bind), package.jit(without_lowering.bind)):
+            with pytest.raises(NotImplementedError) as error:
+                call(1.0)
+            found.append(str(error.value).split(": register")[0])
+        return found
+
+    assert told(jax) == told(oracle)

@@ -74,3 +74,49 @@ def test_as_jax(case):
 def test_registered_once():
     with pytest.raises(ValueError):
         batching.register_vmappable(Named, Name, int, to_elt, from_elt, None)
+
+
+class Checked(Named):
+    """A named array that looks at what it is given."""
+
+    def __init__(self, names, data):
+        super().__init__(names, data)
+        assert len(self.names) == len(np.shape(data))
+
+
+@pytest.mark.parametrize("size", [3, 0])
+def test_containers_see_elements_and_wholes(size):
+    def take(element_of, _, x, spec):
+        axis = x.names.index(spec.name)
+        return Checked([n for n in x.names if n != spec.name], element_of(x.data, axis))
+
+    def give(all_of, size, x, spec):
+        return Checked([*x.names, spec.name], all_of(size, x.data, len(x.names)))
+
+    def result(jax, rules):
+        rules.unregister_vmappable(Named)
+        rules.register_vmappable(Checked, Name, int, take, give, None)
+        try:
+            f = jax.vmap(lambda x: Checked(x.names, x.data + 1), in_axes=Name("i"), out_axes=Name("i"), axis_size=size)
+            return np.asarray(f(Checked("ji", X[:, :size])).data)
+        finally:
+            rules.unregister_vmappable(Checked)
+            rules.register_vmappable(Named, Name, int, to_elt, from_elt, None)
+
+    np.testing.assert_array_equal(result(jax, batching), result(oracle, oracle_batching))
+
+
+def test_specs_may_be_integers():
+    class Held:
+        def __init__(self, data):
+            self.data = data
+
+    def result(jax, rules):
+        rules.register_vmappable(Held, int, int, lambda element_of, _, x, axis: Held(element_of(x.data, axis)),
+                                 lambda all_of, size, x, axis: Held(all_of(size, x.data, axis)), None)
+        try:
+            return np.asarray(jax.vmap(lambda x: Held(x.data * 2), in_axes=1, axis_size=3)(Held(X)).data)
+        finally:
+            rules.unregister_vmappable(Held)
+
+    np.testing.assert_array_equal(result(jax, batching), result(oracle, oracle_batching))

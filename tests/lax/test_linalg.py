@@ -284,3 +284,40 @@ def test_raw_factors(shape, dtype):
             np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-4, atol=1e-5)
         batched = styrax.vmap(lambda v: styrax.numpy.linalg.qr(v, mode="raw"))(np.stack([x, x]))
         np.testing.assert_allclose(np.asarray(batched[1][0]), np.asarray(ours[1]), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_eigenvalues_of_what_is_not_finite_are_nan_and_the_console_is_left_alone(dtype, capfd):
+    x = draw((4, 3, 3), dtype)
+    x[1, 0, 2], x[2, 1, 1] = np.nan, np.inf
+    for compiled in (False, True):
+        run = lambda j, compiled=compiled: (j.jit if compiled else lambda f: f)(j.lax.linalg.eig)(x)
+        for ours, expected in zip(run(styrax), run(jax), strict=True):
+            for part in (np.real, np.imag):
+                np.testing.assert_array_equal(np.isnan(part(ours)), np.isnan(part(expected)))
+            assert not np.isnan(ours[::3]).any()
+    assert "On entry" not in "".join(capfd.readouterr())
+
+
+def test_what_fails_is_nan_in_both_parts():
+    small = np.complex64([[1, 2j], [2j, -1]])
+    large = np.eye(40, dtype=np.complex64) * -1
+    for name in ("cholesky", "eigh", "schur", "eig"):
+        for flawed in (small, small * np.nan, large, large * np.nan):
+            ours, expected = (jax.tree.leaves(getattr(j, name)(flawed)) for j in (linalg, theirs))
+            for part in (np.real, np.imag):
+                for a, b in zip(ours, expected, strict=True):
+                    np.testing.assert_array_equal(np.isnan(part(a)), np.isnan(part(b)), name)
+
+
+@pytest.mark.parametrize("n", [3, 8])
+def test_cholesky_of_what_is_not_finite(n):
+    """Compiled or not, what stands before the first NaN is there, as LAPACK leaves it."""
+    for row, column in ((0, 0), (1, 0), (n - 1, 1), (n - 1, n - 1)):
+        for value in (np.nan, np.inf):
+            x = positive(n, "float32")
+            x[row, column] = x[column, row] = value
+            expected = np.asarray(theirs.cholesky(x))
+            for compiled in (False, True):
+                ours = (styrax.jit if compiled else lambda f: f)(linalg.cholesky)(x)
+                np.testing.assert_array_equal(np.isnan(ours), np.isnan(expected))

@@ -53,6 +53,47 @@ def test_ragged_errors():
         stage(lambda a, b, s: lax.ragged_dot(a, b, s, group_offset=s), [A, B, SIZES])
 
 
+def _grouped(library, numbers, ragged, group):
+    numbers = library.RaggedDotDimensionNumbers(numbers, ragged, group)
+    return lambda x, y, sizes: library.ragged_dot_general(x, y, sizes, numbers)
+
+
+BATCHED = (((2,), (2,)), ((0,), (1,)))
+CONTRACTED = (((1,), (1,)), ((0,), (0,)))
+PLAIN = (((1,), (1,)), ((), ()))
+
+
+@pytest.mark.parametrize("sizes", [(3,), (2, 3)])
+@pytest.mark.parametrize("x, y, numbers, ragged, group", [
+    ((2, 7, 5), (3, 2, 5, 4), BATCHED, [1], [0]), ((2, 7, 5), (2, 7, 4), CONTRACTED, [1], []),
+    ((2, 7, 5), (3, 5, 4), (((2,), (1,)), ((), ())), [1], [0]),
+    ((2, 7, 5), (7, 2, 4), (((0, 1), (1, 0)), ((), ())), [1], []),
+])
+def test_sizes_for_each_position_outside(x, y, numbers, ragged, group, sizes):
+    groups = RNG.integers(0, 3, sizes).astype(np.int32)
+    args = RNG.standard_normal(x).astype(np.float32), RNG.standard_normal(y).astype(np.float32), groups
+    _both(_grouped(lax, numbers, ragged, group), _grouped(jax.lax, numbers, ragged, group), args)
+
+
+@pytest.mark.parametrize("x, y, sizes, numbers, ragged, group, message", [
+    ((7, 5), (3, 5, 4), (4,), PLAIN, [0], [0], "expected rhs group dimension size to be 4, got 3"),
+    ((7, 5), (3, 5, 4), (3,), PLAIN, [], [0], "expects exactly one lhs ragged dimension"),
+    ((7, 5), (3, 5, 4), (3,), PLAIN, [0], [], "requires exactly one rhs group dimension"),
+    ((7, 5), (3, 5, 4), (3,), PLAIN, [0], [1], "to be distinct from contracting and batch dimensions"),
+    ((7, 5), (3, 5, 4), (3,), PLAIN, [0], [3], "rhs group dimension numbers to be nonnegative and less than"),
+    ((7, 5), (3, 5, 4), (3,), PLAIN, [-1], [0], "lhs ragged dimension numbers to be nonnegative and less than"),
+    ((7, 5), (7, 4), (3,), (((0,), (0,)), ((), ())), [0], [1], "requires zero group dimensions in the rhs"),
+    ((2, 7, 5), (3, 2, 5, 4), (1, 3), BATCHED, [1], [0], r"expected group_sizes to have shape \(2, 3\), got \(1, 3\)"),
+    ((7, 5), (3, 6, 4), (3,), PLAIN, [0], [0], r"to have the same shape, got \(5,\) and \(6,\)"),
+    ((7, 5), (3, 5, 4), (), PLAIN, [0], [0], "expected rank of group_sizes to be >=1"),
+])
+def test_groups_that_do_not_fit(x, y, sizes, numbers, ragged, group, message):
+    for library in (lax, jax.lax):
+        with pytest.raises(TypeError, match=message):
+            _grouped(library, numbers, ragged, group)(np.ones(x, np.float32), np.ones(y, np.float32),
+                                                      np.ones(sizes, np.int32))
+
+
 def test_scaled_product():
     x = A.astype(ml_dtypes.float8_e4m3fn)
     scale = np.array([[2.0], [0.5], [1.0], [4.0], [1.0], [0.25], [1.0]], np.float32)

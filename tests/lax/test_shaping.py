@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import pytest
 
+import styrax
 import styrax.lax as slax
 from styrax.transforms import api
 from tests.lax.checks import Table, batch_axes, check_program, has_tangent, jvp_case, vjp_case, vmap_case
@@ -262,3 +263,53 @@ def test_broadcast_shapes():
 def test_traced_size_is_explained():
     with pytest.raises(TypeError, match="static"):
         stage(lambda n: slax.full((n, 2), 1.0), [np.int32(3)])
+
+
+@pytest.mark.parametrize("shape, target, dims", [
+    ((2, 3), (3, 2), (1, 0)), ((2, 3), (3, 5, 2), (2, 0)), ((2, 1), (3, 5, 2), (2, 0)),
+    ((1, 3, 2), (2, 3, 4), (2, 1, 0)),
+])
+def test_broadcasts_may_permute(shape, target, dims):
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    weights = np.random.default_rng(1).standard_normal(target).astype(np.float32)
+    spread = lambda x: styrax.lax.broadcast_in_dim(x, target, dims)
+    expected = np.asarray(jax.lax.broadcast_in_dim(x, target, dims))
+    np.testing.assert_array_equal(spread(x), expected)
+    np.testing.assert_array_equal(styrax.jit(spread)(x), expected)
+    np.testing.assert_array_equal(styrax.vmap(spread)(np.stack([x, -x])), np.stack([expected, -expected]))
+    gradient = styrax.grad(lambda x: (spread(x) * weights).sum())(x)
+    # The gradient of a linear function holds its values at the unit vectors.
+    units = np.eye(x.size, dtype=np.float32).reshape(x.size, *shape)
+    by_hand = [float((np.asarray(jax.lax.broadcast_in_dim(u, target, dims)) * weights).sum()) for u in units]
+    np.testing.assert_allclose(np.asarray(gradient).ravel(), by_hand, rtol=1e-5, atol=1e-5)
+    with pytest.raises(TypeError, match="must not contain duplicates"):
+        styrax.lax.broadcast_in_dim(np.ones((2, 2), np.float32), (2, 2), (0, 0))
+
+
+@pytest.mark.parametrize("name", ["highest", "float32", "high", "default", "bfloat16", None, "FASTEST", "foo"])
+def test_precisions_by_name(name):
+    try:
+        wanted = jax.lax.Precision(name).name
+    except ValueError:
+        with pytest.raises(ValueError):
+            styrax.lax.Precision(name)
+    else:
+        assert styrax.lax.Precision(name).name == wanted
+
+
+def test_algorithms_of_products():
+    ours, theirs = (p.lax.DotAlgorithm("float32", "bfloat16", "float32", 3) for p in (styrax, jax))
+    assert tuple(ours) == tuple(theirs) and ours._fields == theirs._fields
+    for preset in jax.lax.DotAlgorithmPreset:
+        mine = styrax.lax.DotAlgorithmPreset[preset.name]
+        for side in ("supported_lhs_types", "supported_rhs_types"):
+            assert getattr(mine, side) == getattr(preset, side), (preset, side)
+
+
+@pytest.mark.parametrize("expression", ["lax.add(np.float32(1), np.int32(1))", "lax.concatenate([F, I], 0)",
+                                        "lax.select(True, F, I)"])
+def test_dtypes_that_differ_name_the_function_that_promotes(expression):
+    space = {"np": np, "F": np.ones(2, np.float32), "I": np.ones(2, np.int32)}
+    for package in (jax, styrax):
+        with pytest.raises(TypeError, match=r"to have the same dtypes, got .*\. \(Tip: jnp\.\w+ is a similar function"):
+            eval(expression, {**space, "lax": package.lax})

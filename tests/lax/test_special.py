@@ -41,7 +41,7 @@ def case(name, *args, tolerance=2e-5):
 # precision it loses digits for large shapes.
 FINITE = tuple(p[(np.isfinite(PAIRS[0]) & (PAIRS[0] != 0)) | np.isnan(PAIRS[0])] for p in PAIRS)
 SMALL_SHAPE = tuple(p[~(FINITE[0] == 30)] for p in FINITE)
-ORDERS = tuple(p[np.isin(PAIRS[0], [-1.5, -1.0, 1e-30, 0.5, 1.0, 2.0]) | np.isnan(PAIRS[0])] for p in PAIRS)
+ORDERS = tuple(p[np.isin(PAIRS[0], [-1.5, -1.0, 0.0, 1e-30, 0.5, 1.0, 2.0]) | np.isnan(PAIRS[0])] for p in PAIRS)
 EDGES = Table(
     [
         case("igamma", *FINITE),
@@ -156,6 +156,23 @@ def test_double_precision(engine):
     for name, (reference, *args) in REFERENCES.items():
         wanted = reference(*[a.astype(np.float64) for a in args])
         np.testing.assert_allclose(outs[name][0], wanted, rtol=2e-12, atol=1e-14, err_msg=name)
+
+
+@pytest.mark.parametrize("engine", [e for e in ENGINES if e == "cpu"])
+def test_series_of_large_parameters_run_to_their_end(engine):
+    """Near x = a both expansions converge the more slowly the larger a is."""
+    import styrax.core.settings.config as config
+
+    a = np.repeat([3e5, 1e6, 1e8], 5)
+    x = a * (1 + np.tile([0, 1e-6, -1e-6, 1e-4, -1e-4], 3))
+    half = np.full_like(a, 0.5)
+    with config.enable_x64(True):
+        outs = run_all(engine, {"igamma": (slax.igamma, [a, x]), "igammac": (slax.igammac, [a, x]),
+                                "grad": (slax.igamma_grad_a, [a, a]), "betainc": (slax.betainc, [a, x, half])})
+    np.testing.assert_allclose(outs["igamma"][0], scipy.special.gammainc(a, x), rtol=1e-6)
+    np.testing.assert_allclose(outs["igammac"][0], scipy.special.gammaincc(a, x), rtol=1e-6)
+    np.testing.assert_allclose(outs["grad"][0], -1 / np.sqrt(2 * np.pi * a), rtol=1e-5)
+    np.testing.assert_allclose(outs["betainc"][0], scipy.special.betainc(a, x, half), rtol=1e-6)
 
 
 def test_limits_of_the_shape():

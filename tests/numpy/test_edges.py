@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from tests.transforms.oracle import assert_same, assert_same_outcome, jax, styrax
+from tests.transforms.oracle import assert_same, assert_same_outcome, jax, outcome, styrax
 
 
 @pytest.mark.parametrize("expression", [
@@ -157,3 +157,46 @@ def test_inspection_of_the_array_api(x64):
                 info.dtypes(kind="other")
     assert set(styrax.devices()) | {None} == set(ours.devices())
     assert styrax.numpy.__array_api_version__ == jax.numpy.__array_api_version__
+
+
+@pytest.mark.parametrize("mode", ["edge", "linear_ramp", "reflect", "symmetric", "wrap"])
+@pytest.mark.parametrize("shape", ["(0, 4)", "(0,)", "(2, 0)", "(1, 3)"])
+@pytest.mark.parametrize("widths", ["0", "1", "((0, 0), (1, 2))", "((1, 1), (0, 0))"])
+def test_padding_of_empty_axes(shape, widths, mode):
+    expression = f"jnp.pad(jnp.ones({shape}), {widths}, mode={mode!r})"
+    kind, found = outcome(expression, styrax)
+    try:
+        expected = np.pad(np.ones(eval(shape)), eval(widths), mode=mode)
+    except ValueError:
+        assert kind == "error" and isinstance(found, ValueError)
+    else:
+        assert kind == "value" and found.shape == expected.shape
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("expression", [
+    "jnp.lcm(jnp.arange(4), jnp.arange(3)[:, None])", "jnp.lcm(jnp.arange(4), jnp.ones((1, 4), int))",
+    "jnp.lcm(6, jnp.arange(4))", "jnp.angle(jnp.float16(-1))", "jnp.angle(jnp.ones(2, 'float16'))",
+    "jnp.angle(-1)", "jnp.angle(-1.0)", "jnp.angle(jnp.bfloat16(1))", "jnp.angle(jnp.complex64(1j))",
+    "jnp.logaddexp2(1.0, 2)", "jax.nn.hard_silu(2)", "jax.nn.hard_silu(jnp.arange(-3, 4))",
+    "jnp.zeros(2, jnp.ones(2))", "jnp.zeros(2, np.ones(2))", "jnp.zeros(2, np.longdouble)",
+    "jnp.array(1, np.longdouble)",
+    "jnp.zeros(2, np.float32(1))", "jnp.ones(2).astype(jnp.ones(2))", "jax.jit(lambda x: jnp.zeros(2, x))(1.0)",
+    "jnp.pad(jnp.ones(3), 1, constant_values=[1, 2, 3])",
+])
+def test_dtypes_weak_types_and_shapes(expression):
+    kind, expected = outcome(expression, jax)
+    our_kind, found = outcome(expression, styrax)
+    assert our_kind == kind, (found, expected)
+    if kind == "error":
+        assert type(found).__name__ == type(expected).__name__
+    else:
+        assert (found.dtype, found.weak_type) == (expected.dtype, expected.weak_type)
+        np.testing.assert_allclose(np.asarray(found), np.asarray(expected), rtol=2e-6)
+
+
+@pytest.mark.parametrize("name", ["zeros", "ones", "empty"])
+def test_sizes_in_place_of_a_dtype_are_pointed_out(name):
+    for package in (jax, styrax):
+        with pytest.raises(TypeError, match=rf"Did you accidentally write `jax.numpy.{name}\(3, 2\)`"):
+            getattr(package.numpy, name)(3, 2)

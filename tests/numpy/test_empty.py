@@ -9,6 +9,11 @@ import styrax
 SHAPES = [(0,), (0, 3), (3, 0), (2, 0, 3)]
 
 
+def unswerving(j, x):
+    """A function with a loop inside that has no reverse mode: what is constant needs none."""
+    return j.lax.random_gamma_grad(x, x)
+
+
 def programs(j, axis):
     jnp = j.numpy
     add = jnp.frompyfunc(lambda x, y: x + y, 2, 1, identity=0.0)
@@ -24,6 +29,8 @@ def programs(j, axis):
         "permutation": lambda x: j.random.permutation(j.random.key(0), x, axis=axis),
         "fold": lambda x: add.reduce(x, axis=axis),
         "fold gradient": lambda x: j.grad(lambda x: add.reduce(x, axis=axis).sum())(x),
+        "where": lambda x: jnp.where(x > 0, 1, x),
+        "where gradient": lambda x: j.grad(lambda x: unswerving(j, jnp.where(x > 0, jnp.ones_like(x), x)).sum())(x),
         "mask": lambda x: x[np.zeros(x.shape, bool)],
     }
 

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import styrax
 from tests.numpy import oracle
 
 TABLE = """
@@ -88,3 +95,33 @@ def test_values() -> None:
 
 def test_jaxprs() -> None:
     oracle.check_texts(TABLE)
+
+
+@pytest.mark.parametrize("arguments, message", [
+    ("q, q, q, mask=jnp.ones((2, 4, 3, 3), int)", "mask dtype should be bool"),
+    ("q, q[:, :, :3], q[:, :, :3]", "multiple of key/value heads, but got 4 vs 3"),
+    ("q, q, q[:, :2]", "value shape should be"),
+    ("q, q[:1], q[:1]", "query shape should be"),
+    ("q.astype('float16'), q, q", "query dtype should be float32"),
+    ("q, q, q, query_seq_lengths=jnp.ones(3, int)", "query_seq_lengths shape should be"),
+    ("q, q, q, key_value_seq_lengths=jnp.ones(2)", "key_value_seq_lengths dtype should be int32"),
+    ("q, q, q, query_seq_lengths=jnp.ones((2, 1), int)", "query_seq_lengths ndim should be 1, but got 2"),
+])
+def test_operands_of_attention_that_do_not_fit(arguments: str, message: str) -> None:
+    for package in (jax, styrax):
+        with pytest.raises(ValueError, match=message):
+            eval(f"package.nn.dot_product_attention({arguments})",
+                 {"package": package, "jnp": package.numpy, "q": package.numpy.ones((2, 3, 4, 5))})
+
+
+@pytest.mark.parametrize("arguments", [
+    "q, q, q, mask=m", "q, q, q, mask=m[0]", "q, q, q, bias=1.0 * m", "q, q, q, query_seq_lengths=[1, 2]",
+    "q[0], q[0], q[0], bias=m + 1.0", "q[0, 0], q[0], q[0]",
+])
+def test_operands_of_attention_of_lower_rank(arguments: str) -> None:
+    def attend(package: Any) -> Any:
+        return eval(f"package.nn.dot_product_attention({arguments})", {
+            "package": package, "m": package.numpy.asarray(np.tri(3, dtype=bool)),
+            "q": package.numpy.asarray(np.sin(np.arange(120.0)).reshape(2, 3, 4, 5).astype(np.float32))})
+
+    oracle.assert_same(attend(styrax), attend(jax), arguments, 2e-5, 1e-6)

@@ -84,6 +84,20 @@ m.max(axis=1)
 b.any()
 x.cumsum()
 x.std()
+jnp.mean(i, dtype='int16', where=b)
+jnp.mean(u, dtype='uint16', where=b)
+jnp.mean(x, dtype='int8', where=b)
+jnp.var(u, dtype='int16')
+jnp.var(i, dtype='float16')
+jnp.var(h, dtype='uint8')
+jnp.std(i, dtype='complex64', where=b)
+jnp.nanvar(m, axis=1, ddof=0.5)
+jnp.nanstd(i, ddof=0.5)
+jnp.nanvar(u, dtype='int16', where=b)
+jnp.min(u.astype('uint32'), initial=1, where=b)
+jnp.max(i, initial=-7, where=b)
+jnp.nanmin(u.astype('uint32'), initial=2, where=b)
+jnp.var(m, axis=1, mean=i[:2].reshape(2, 1))
 """
 
 NAN = """
@@ -124,6 +138,18 @@ def test_values() -> None:
 
 def test_jaxprs() -> None:
     oracle.check_texts(TABLE)
+
+
+@pytest.mark.parametrize("dtype", ["int16", "float16", "complex64"])
+@pytest.mark.parametrize("name", ["mean", "var", "std", "nanmean", "nanvar", "nanstd", "sum"])
+@pytest.mark.parametrize("operand", ["u", "h"])
+def test_dtypes_that_are_asked_for_need_no_promotion(name: str, operand: str, dtype: str) -> None:
+    def strictly(package: Any) -> Any:
+        with package.numpy_dtype_promotion("strict"), package.numpy_rank_promotion("raise"):
+            reduce = lambda a: getattr(package.numpy, name)(a, dtype=dtype)
+            return oracle.outcome(reduce, [package.numpy.asarray(oracle.ARGUMENTS[operand])])
+
+    oracle.assert_same(strictly(styrax), strictly(jax), f"{name}({operand}, {dtype})", rtol=2e-3, atol=1e-3)
 
 
 def test_nan() -> None:

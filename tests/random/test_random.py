@@ -328,3 +328,34 @@ def test_keys_and_constants_under_rules_of_their_own(custom, around):
 
     ours, theirs = np.asarray(program(styrax)), np.asarray(program(jax))
     np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("impl", ["threefry2x32", "rbg"])
+@pytest.mark.parametrize("run", [
+    lambda J, k: J.numpy.zeros((2,), k.dtype), lambda J, k: J.numpy.ones((2, 0), k.dtype),
+    lambda J, k: J.numpy.empty(3, k.dtype), lambda J, k: J.numpy.full((2,), 7, k.dtype),
+    lambda J, k: J.numpy.zeros_like(k), lambda J, k: J.numpy.ones_like(J.random.split(k)),
+    lambda J, k: J.numpy.full_like(J.random.split(k), 5), lambda J, k: J.numpy.full_like(J.random.split(k), k),
+    lambda J, k: J.numpy.empty_like(k, shape=(3,)), lambda J, k: J.jit(J.numpy.zeros_like)(J.random.split(k)),
+    lambda J, k: J.vmap(J.numpy.zeros_like)(J.random.split(k)), lambda J, k: J.lax.full((2,), 1, k.dtype),
+    lambda J, k: J.numpy.zeros_like(J.ShapeDtypeStruct((2,), k.dtype)),
+    lambda J, k: J.numpy.take(J.random.split(k), J.numpy.array([0, 9])),
+    lambda J, k: J.numpy.insert(J.random.split(k), 0, k), lambda J, k: J.numpy.tril(J.random.split(k, (2, 2))),
+])
+def test_arrays_of_keys_are_filled(run, impl):
+    theirs, ours = (run(J, J.random.key(3, impl=impl)) for J in (jax, styrax))
+    assert str(ours.dtype) == str(theirs.dtype) and ours.shape == theirs.shape
+    np.testing.assert_array_equal(styrax.random.key_data(ours), jax.random.key_data(theirs))
+
+
+@pytest.mark.parametrize("run, message", [
+    (lambda J, k: J.numpy.where(True, k, 1), "dtype=key<fry> is not a valid dtype for JAX type promotion"),
+    (lambda J, k: J.numpy.concatenate([J.random.split(k), J.numpy.ones(2)]), "dtype=key<fry> is not a valid dtype"),
+    (lambda J, k: J.numpy.sort(J.random.split(k)), "lt_to does not accept dtype key<fry>"),
+    (lambda J, k: J.numpy.add(k, 1), "add does not accept dtypes key<fry>, int32"),
+    (lambda J, k: -k, "neg does not accept dtype key<fry>"),
+])
+def test_keys_have_no_order_and_meet_no_numbers(run, message):
+    for J in (jax, styrax):
+        with pytest.raises((TypeError, ValueError), match=message):
+            run(J, J.random.key(0))

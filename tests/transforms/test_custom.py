@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+import re
+
 import numpy as np
 import pytest
 
@@ -267,3 +270,63 @@ def test_rules_see_arrays(wrap):
             wrap]()
 
     assert_same(program)
+
+
+def _with_default(package):
+    f = package.custom_jvp(lambda x, y=1.0, *, z=2.0: x * y * z, nondiff_argnums=(1,))
+    f.defjvp(lambda y, primals, tangents: (f(*primals, y), tangents[0] * y))
+    return [f(2.0), f(2.0, y=3.0), package.grad(f)(2.0), package.grad(lambda x: f(x, y=4.0))(2.0)]
+
+
+def _nondiff_tracer(package):
+    f = package.custom_jvp(lambda n, x: n * x, nondiff_argnums=(0,))
+    f.defjvp(lambda n, primals, tangents: (f(n, *primals), 2 * tangents[0]))
+    return [package.grad(f, (0, 1))(2.0, 3.0), package.grad(lambda x: f(x + 1, x))(2.0),
+            package.jit(package.vmap(package.grad(lambda x: f(x, x))))(vector)]
+
+
+@pytest.mark.parametrize("program", [_with_default, _nondiff_tracer])
+def test_arguments_that_a_rule_gets_as_they_are(program):
+    assert_same(program)
+
+
+def _keywords_without_a_position(package):
+    f = package.custom_jvp(lambda x, *, z=2.0: x * z)
+    f.defjvp(lambda primals, tangents: (f(*primals), tangents[0]))
+    package.grad(lambda x: f(x, z=3.0))(1.0)
+
+
+def _wrong_shape_in_a_tree(package):
+    f = package.custom_vjp(lambda d: d["x"] * d["y"][0])
+    f.defvjp(lambda d: (f(d), d), lambda d, g: ({"x": g, "y": (package.numpy.ones(2),)},))
+    package.grad(f)({"x": 2.0, "y": (3.0,)})
+
+
+def _tangent_of_an_integer(package):
+    f = package.custom_jvp(lambda x: x)
+    f.defjvp(lambda primals, tangents: (1, tangents[0]))
+    package.jvp(f, (1.0,), (1.0,))
+
+
+def _static_argument_of_checkpoint(package):
+    package.checkpoint(lambda x: x, static_argnums=(3,))(1.0)
+
+
+def _pickled_tracer(package):
+    package.jit(lambda x: pickle.dumps(x))(1.0)
+
+
+@pytest.mark.parametrize(("program", "words"), [
+    (_keywords_without_a_position, "could not be resolved to positions"),
+    (_wrong_shape_in_a_tree, "at output[0]['y'][0] the bwd rule produced an output of type float32[2]"),
+    (_tangent_of_an_integer, "Expected float0[] (tangent type of int32[]) but got float32[]"),
+    (_static_argument_of_checkpoint, "the `static_argnums` argument to `jax.checkpoint` / `jax.remat`"),
+    (_pickled_tracer, "The error occurred in the __reduce__ method"),
+])
+def test_messages(program, words):
+    kinds = []
+    for package in (jax, styrax):
+        with pytest.raises(Exception, match=re.escape(words)) as info:
+            program(package)
+        kinds.append(info.type.__name__)
+    assert kinds[0] == kinds[1]

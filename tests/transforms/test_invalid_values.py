@@ -59,3 +59,9 @@ def test_the_line_of_an_invalid_value_in_a_compiled_function_is_told():
         styrax.jit(f)(-1.0)
     assert f"test_invalid_values.py:{line}" in error.value.__notes__[0]
     assert np.isnan(styrax.jit(f)(-1.0))
+
+
+def test_a_value_that_no_operation_gives_is_told_of_the_whole_function():
+    for package in (jax, styrax):
+        with package.debug_nans(True), pytest.raises(FloatingPointError, match="the de-optimized function"):
+            package.jit(lambda: float("nan"))()

@@ -245,3 +245,43 @@ def test_leaves_of_every_kind(leaf):
         for a, b in zip(got, expected, strict=True):
             np.testing.assert_array_equal(a, b)
             assert a.dtype == b.dtype and a.weak_type == b.weak_type
+
+
+GIVEN = {
+    "square": lambda j: lambda x: x * x,
+    "both": lambda j: lambda x: (x, j.numpy.sin(x)),
+    "cond": lambda j: lambda x: j.lax.cond(x[0] > 0, j.numpy.log, lambda y: y, x),
+    "scan": lambda j: lambda x: j.lax.scan(lambda c, y: (c * y, c), x[0], x),
+}
+
+
+def derivatives(j, name, nested, **options):
+    jnp, leaves = j.numpy, j.tree.leaves
+
+    def total(f):
+        return lambda y: sum(jnp.sum(out) for out in leaves(f(y)))
+
+    def pushed(f):
+        def both(y):
+            out, push = j.linearize(f, y)
+            return out, push(y), push(2 * y)
+
+        return both
+
+    compiled = j.jit(GIVEN[name](j), **options)
+    given = lambda y: compiled(jnp.copy(y))
+    f = pushed(given) if nested else given
+    y = jnp.arange(1.0, 4.0)
+    return [*leaves(pushed(f)(y)), j.grad(total(f))(y), j.vmap(j.grad(total(f)))(jnp.stack([y, 2 * y])),
+            j.grad(total(j.grad(total(f))))(y)]
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("name", GIVEN)
+def test_what_a_derivative_needs_is_not_given_away(name, nested):
+    """JAX deletes it and fails, so its answer is that without donation."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # on donations without use
+        got = derivatives(styrax, name, nested, donate_argnums=0)
+    for ours, theirs in zip(got, derivatives(jax, name, nested), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)

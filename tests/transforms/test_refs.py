@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -256,3 +258,65 @@ def test_text():
 def test_printed_as_a_reference():
     for value in (2.0, vector):
         assert str(styrax.new_ref(value)) == str(jax.new_ref(value)) == repr(styrax.new_ref(value))
+
+
+def _aliased(j, ref, other):
+    """The ways in which a function gets a reference twice."""
+    read = lambda x_ref, y_ref: x_ref[...] + y_ref[...]
+    with_rule = j.custom_vjp(read)
+    with_rule.defvjp(lambda x, y: (read(x, y), None), lambda res, ct: (None, None))
+    rows = j.new_ref(vector)
+    return {
+        "jit": lambda: j.jit(read)(ref, ref),
+        "jit, in a tree": lambda: j.jit(lambda x, y: x[...] + y["a"][0][...])(ref, {"a": [ref]}),
+        "closed over": lambda: j.jit(lambda x_ref: x_ref[...] + ref[...])(ref),
+        "closed over by an inner function": lambda: j.jit(
+            lambda a: j.jit(lambda c: c[...] + a[...])(a))(ref),
+        "inner function": lambda: j.jit(lambda a, b: j.jit(read)(a, a))(ref, other),
+        "scan carry": lambda: j.lax.scan(lambda c, _: (c, None), (ref, ref), None, length=1),
+        "scan rows": lambda: j.lax.scan(lambda c, x: (c, x[0][...] + x[1][...]), 0.0, (rows, rows)),
+        "scan, closed over": lambda: j.lax.scan(lambda c, x: (c, x[...] + rows[0]), 0.0, rows),
+        "cond": lambda: j.lax.cond(True, read, lambda x_ref, y_ref: 0.0, ref, ref),
+        "cond, closed over": lambda: j.lax.cond(True, lambda x_ref: x_ref[...] + ref[...], lambda x_ref: 0.0, ref),
+        "switch": lambda: j.lax.switch(0, [read, read], ref, ref),
+        "rule": lambda: j.vjp(with_rule, ref, ref),
+    }
+
+
+ALIASED = list(_aliased(jax, jax.new_ref(0.0), jax.new_ref(1.0)))
+
+
+@pytest.mark.parametrize("name", ALIASED)
+def test_a_reference_is_passed_once(name):
+    words = []
+    for j in (jax, styrax):
+        with pytest.raises(ValueError, match="reference") as error:
+            _aliased(j, j.new_ref(0.0), j.new_ref(1.0))[name]()
+        words.append(re.search(r"closed over and passed as the argument [\w\[\]']+|\S+ and \S+$",
+                               str(error.value).split("\n")[0].rstrip("."))[0])
+    assert words[0] == words[1]
+
+
+RETURNED = {
+    "argument": lambda j: j.jit(lambda x_ref: x_ref)(j.new_ref(vector)),
+    "argument in a tree": lambda j: j.jit(lambda d: {"hi": [d["x"]]})({"x": j.new_ref(vector)}),
+    "closed over": lambda j: (lambda ref: j.jit(lambda: ref)())(j.new_ref(0.0)),
+    "made": lambda j: j.jit(lambda x: {"a": x, "b": j.new_ref(x)})(1.0),
+    "scan": lambda j: j.lax.scan(lambda c, x: (c, j.new_ref(x)), 0, vector),
+    "scan carry": lambda j: j.lax.scan(lambda c, x: ({"hi": j.new_ref(x)}, x), {"hi": 1.0}, vector),
+    "cond": lambda j: j.lax.cond(True, lambda x: {"hi": x}, lambda x: {"hi": x}, j.new_ref(0.0)),
+    "while": lambda j: j.lax.while_loop(lambda c: True, lambda c: j.new_ref(1.0), 0.0),
+    "switch": lambda j: j.lax.switch(1, [lambda: j.new_ref(1.0), lambda: j.new_ref(1.0)]),
+    "checkpoint": lambda j: j.checkpoint(lambda x_ref: x_ref)(j.new_ref(0.0)),
+}
+
+
+@pytest.mark.parametrize("name", RETURNED)
+def test_no_reference_is_returned(name):
+    found = []
+    for j in (jax, styrax):
+        with pytest.raises(ValueError, match="returned a mutable array reference of type") as error:
+            RETURNED[name](j)
+        text = re.sub(r"<lambda> at \S+|:\d+ \(.*\)", "", str(error.value).split("\n-----")[0])
+        found.append(re.sub(r":\d+:\d+|\(.*\)", "", text))
+    assert found[0].split() == found[1].split()

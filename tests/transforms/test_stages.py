@@ -59,3 +59,13 @@ def test_messages(name):
     assert got.type.__name__ == expected.type.__name__
     facts = re.compile(r"Argument '.*|\* at .*|returned a value .*|Cannot apply [^.]*|^Non-hashable.*supported", re.M)
     assert facts.findall(str(got.value)) == facts.findall(str(expected.value)) != []
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.uint8, np.float32])
+def test_costs_count_arithmetic_of_any_number(dtype):
+    x = np.ones(8, dtype)
+
+    def flops(package):
+        return package.jit(lambda x, y: 2 * x + y).lower(x, x).compile().cost_analysis()["flops"]
+
+    assert flops(styrax) == flops(jax) == 16

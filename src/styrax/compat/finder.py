@@ -20,6 +20,7 @@ ROOTS = {
     "jax": "styrax",
     "jax._src": "styrax.compat.internals",
     "jax._src.ad_util": "styrax.compat.internals.ad_util",
+    "jax._src.api": "styrax",
     "jax._src.api_util": "styrax.api_util",
     "jax._src.compiler": "styrax.core.arrays.backends",
     "jax._src.core": "styrax.core",
@@ -43,6 +44,7 @@ ROOTS = {
     "jax._src.stages": "styrax.stages",
     "jax._src.tree": "styrax.tree",
     "jax._src.tree_util": "styrax.compat.internals.tree_util",
+    "jax._src.util": "styrax.compat.internals.sequences",
     "jax.experimental.sparse.util": "styrax.experimental.sparse.counting",
     "jaxlib": "styrax.compat.jaxlib",
 }

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ..core.types.index_type import INDEX
 from .ir.expr import COSTS, MAX_SIZE, TRANSCENDENTAL, Expr, walk
 from .ir.loopir import Call, Copy, Fold, Loop, Statement, Store, While, statements
 
@@ -19,7 +20,7 @@ WORTH_REPEATING = 6  # of one that is stored anyway, up to which a later pass ov
 
 
 def analyse(program: Program) -> dict[str, float]:
-    """Counts of floating-point operations, transcendental ones, and bytes read and written."""
+    """Counts of arithmetic operations, transcendental ones, and bytes read and written."""
     totals = {"flops": 0.0, "transcendentals": 0.0, "bytes accessed": 0.0}
     _count(program.statements, 1.0, totals, program.placement)
     return totals
@@ -30,7 +31,7 @@ def _count(body: Sequence[Statement], times: float, totals: dict[str, float], pl
         for n in walk([e for e in s.exprs() if isinstance(e, Expr)]):
             if n.op in ("load", "transposed"):
                 totals["bytes accessed"] += times * n.dtype.itemsize
-            elif n.dtype.kind == "f" and COSTS.get(n.op, 1) and n.op != "select":
+            elif n.dtype is not INDEX and n.dtype.kind in "fiu" and COSTS.get(n.op, 1) and n.op != "select":
                 totals["transcendentals" if n.op in TRANSCENDENTAL else "flops"] += times
         if isinstance(s, Store):
             totals["bytes accessed"] += times * s.buffer.dtype.itemsize

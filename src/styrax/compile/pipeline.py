@@ -20,6 +20,7 @@ from .jaxprs.rewriting import programs_of
 from .loops import (
     fuse,
     index_set_splitting,
+    loop_distribution,
     memory,
     multi_row_reduction,
     nest,
@@ -80,6 +81,7 @@ PASSES = (
     Pass("split-reduction", split_reduction.run, _unchecked),
     Pass("fuse", fuse.run, _unchecked, optional=False),
     Pass("nest", nest.run, _unchecked, optional=False),
+    Pass("loop-distribution", loop_distribution.run, _unchecked),
     Pass("transposition", transposition.run, _unchecked),
     Pass("register-blocking", register_blocking.run, _unchecked),
     Pass("multi-row-reduction", multi_row_reduction.run, _unchecked),

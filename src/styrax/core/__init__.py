@@ -10,7 +10,8 @@ _HOMES = {
     "core.arrays.tokens": "Token",
     "core.types.effects": "Effect Effects no_effects",
     "core.tracing.introspection": (
-        "Atom ParamDict TraceTag Value call_impl eval_context find_top_trace gensym get_opaque_trace_state mapped_aval "
+        "Atom ParamDict TraceTag Value call_impl eval_context find_top_trace gensym get_opaque_trace_state "
+        "is_constant_dim is_constant_shape mapped_aval "
         "max_dim min_dim nonempty_axis_env_DO_NOT_USE primal_dtype_to_tangent_dtype trace_state_clean unmapped_aval "
         "unsafe_am_i_under_a_jit_DO_NOT_USE unsafe_am_i_under_a_vmap_DO_NOT_USE unsafe_get_axis_names_DO_NOT_USE"),
     "core.programs.jaxpr": (
@@ -21,6 +22,7 @@ _HOMES = {
     "core.types.physical": "physical_aval",
     "core.programs.primitive": "Primitive",
     "core.settings": "config",
+    "transforms.tracing": "shaped_abstractify:abstractify",
     "core.tracing.trace": (
         "Trace Tracer axis_size concrete_or_error ensure_compile_time_eval full_lower get_aval is_concrete "
         "set_current_trace take_current_trace to_concrete_value typeof valid_jaxtype"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..compile.pipeline import Program, compile_to_loops, debugging
+from ..core.arrays import transfers
 from ..core.arrays.array import Array
 from ..core.arrays.backends import Backend
 from ..core.arrays.devices import Device
@@ -132,9 +133,11 @@ class CpuBackend:
     def operand(self, value: Any) -> Array:
         """An argument of an operation as an array. Numbers are kept: whoever gets one must not hand it out, since its
         owner could delete it."""
-        if isinstance(value, Array):
-            return value
+        if isinstance(value, Array | Token):
+            return value  # type: ignore[return-value]
         kind, aval = type(value), get_aval(value)
+        if transfers.used:
+            transfers.check(aval)
         if kind not in SCALARS and not (kind is np.ndarray and value.ndim == 0):
             return self._copy(value, aval, None)
         bits = value.tobytes() if kind is np.ndarray else value.hex() if kind is float else value
@@ -147,6 +150,8 @@ class CpuBackend:
         return known
 
     def _copy(self, value: Any, aval: ShapedArray, device: Any) -> Array:
+        if transfers.used:
+            transfers.check(aval)
         dtype = aval.dtype if isinstance(aval.dtype, np.dtype) else None
         rule = canonicalizers.get(type(value), canonical_value)
         if rule is not canonical_value:

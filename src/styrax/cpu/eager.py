@@ -163,6 +163,9 @@ class Eager:
 
     def _primitive(self, exact_key: tuple[Any, ...], primitive: Any, avals: Sequence[ShapedArray],
                    params: dict[str, Any]) -> Any:
+        if primitive.abstract_eval == primitive._no_abstract_eval:
+            raise NotImplementedError(f"Evaluation rule for '{primitive.name}' not implemented")
+
         def fun(given: dict[str, Any]) -> Callable[..., list[Any]]:
             def run(*tracers: Any) -> list[Any]:
                 out = primitive.bind(*tracers, **given)

@@ -240,8 +240,9 @@ def sm3(step_size: float | Schedule, momentum: float = 0.9) -> OnArray:
     schedule = make_schedule(step_size)
 
     def init(x: Array) -> tuple:
-        x = jnp.asarray(x)
-        return x, jnp.zeros_like(x), [jnp.zeros(n, x.dtype) for n in x.shape], x.shape
+        shape = jnp.shape(x)
+        x = jnp.atleast_1d(x)  # a scalar has one accumulator, too
+        return x, jnp.zeros_like(x), [jnp.zeros(n, x.dtype) for n in x.shape], shape
 
     def update(i: Step, g: Array, state: tuple) -> tuple:
         x, velocity, accumulators, shape = state
@@ -252,7 +253,7 @@ def sm3(step_size: float | Schedule, momentum: float = 0.9) -> OnArray:
         accumulators = [squares.max(tuple(k for k in axes if k != axis)) for axis in axes]
         return x - schedule(i) * velocity, velocity, accumulators, shape
 
-    return init, update, lambda state: state[0]
+    return init, update, lambda state: state[0].reshape(state[3])
 
 
 # -- schedules ----------------------------------------------------------------------------------------

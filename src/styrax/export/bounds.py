@@ -120,11 +120,12 @@ def _bounds_of(size: Any, scope: SymbolicScope) -> tuple[Bound, Bound]:
 
 
 def _factor_interval(factor: Factor, scope: SymbolicScope) -> tuple[Bound, Bound]:
-    if isinstance(factor, str):
-        return 1, math.inf
     known = scope.bounds.get(factor)
     if known is not None:
         return known
+    if isinstance(factor, str):
+        scope.bounds[factor] = _variable_interval(factor, scope)
+        return scope.bounds[factor]
     (a, b), (c, d) = (_bounds_of(x, scope) for x in factor.operands)
     interval: tuple[Bound, Bound] = (-math.inf, math.inf)
     if factor.name == "max":
@@ -141,6 +142,19 @@ def _factor_interval(factor: Factor, scope: SymbolicScope) -> tuple[Bound, Bound
         interval = min(corners), max(corners)
     scope.bounds[factor] = interval
     return interval
+
+
+def _variable_interval(name: str, scope: SymbolicScope) -> tuple[Bound, Bound]:
+    """What the facts about a variable alone say of it: they are `coefficient*name + constant >= 0`."""
+    low: Bound = 1
+    high: Bound = math.inf
+    monomial = ((name, 1),)
+    for fact in scope.facts:
+        coefficient = fact.get(monomial)
+        if coefficient is not None and len(fact) == 1 + (() in fact):
+            bound = Fraction(-fact.get((), 0)) / coefficient
+            low, high = (max(low, math.ceil(bound)), high) if coefficient > 0 else (low, min(high, math.floor(bound)))
+    return low, high
 
 
 def _quotient(x: Bound, y: Bound) -> Bound:

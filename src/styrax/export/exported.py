@@ -213,6 +213,9 @@ def export(fun_jit: Callable[..., Any], *, platforms: Sequence[str] | None = Non
     return do_export
 
 
+_DONATING = frozenset(("cpu", "cuda", "rocm", "tpu", "neuron"))  # platforms whose programs take arguments' memory
+
+
 def _exported(traced: Traced, platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...],
               version: int) -> Exported:
     program = traced._program
@@ -220,6 +223,10 @@ def _exported(traced: Traced, platforms: tuple[str, ...], checks: tuple[Disabled
     solving = Solving([a.shape for a in closed.in_avals], calling.argument_names(traced.in_tree))
     solving.check()
     _check_targets(closed, checks)
+    if program.donated is not None and any(program.donated) and len({p in _DONATING for p in platforms}) > 1:
+        raise NotImplementedError("In multi-platform lowering either all or no lowering platforms should support "
+                                  f"donation. Lowering for {platforms} of which only "
+                                  f"{tuple(p for p in platforms if p in _DONATING)} support donation")
     for aval in closed.out_avals:
         for d in aval.shape:
             solving.check_known(d)

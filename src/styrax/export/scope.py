@@ -146,10 +146,10 @@ def _caller() -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno} ({frame.f_code.co_name})"
 
 
-_TOKEN = re.compile(r"\s*(?:(?P<NAME>[A-Za-z_]\w*)|(?P<NUMBER>\d+(?:\.\d*)?)|(?P<ELLIPSIS>\.\.\.)|"
-                    r"(?P<OPERATOR>==|>=|<=|//|[-+*^(),.%/<>])|(?P<ERROR>\S))")
+_TOKEN = re.compile(r"\s*(?:(?P<NAME>[^\W\d]\w*)|(?P<NUMBER>\d+(?:\.\d*)?)|(?P<ELLIPSIS>\.\.\.)|"
+                    r"(?P<OPERATOR>==|>=|<=|//|\*\*|[-+*^(),.%/<>[\]])|(?P<ERROR>\S))")
 _KINDS = {"+": "PLUS", "-": "MINUS", "*": "STAR", "^": "CARET", "(": "LPAR", ")": "RPAR", ",": "COMMA", ".": "DOT",
-          "//": "DOUBLESLASH", "%": "PERCENT", "/": "SLASH"}
+          "//": "DOUBLESLASH", "%": "PERCENT", "/": "SLASH", "**": "DOUBLESTAR", "[": "LSQB", "]": "RSQB"}
 
 
 class Parser:
@@ -208,6 +208,8 @@ class Parser:
                     raise self.error("spec contains ... but no 'like' shape was given")
                 self.take()
                 sizes += self.like[len(sizes):]
+                if self.kind not in ("COMMA", end) or self.kind == "COMMA" and self.tokens[self.at + 1][0] != end:
+                    raise self.error(f"expecting one of {{{end}}} but found {self.kind}")
             else:
                 sizes.append(self._one(len(sizes)))
             if self.kind == end:
@@ -229,9 +231,14 @@ class Parser:
     def _one(self, position: int) -> Size:
         like = None if self.like is None or position >= len(self.like) else self.like[position]
         if self.kind == "NAME" and self.tokens[self.at][1] == "_":
-            if like is None:
+            if self.like is None:
                 raise self.error("spec contains ... but no 'like' shape was given")
+            if position >= len(self.like):
+                raise self.error(f"cannot resolve placeholder '_' because we parsed {position} already and 'like' "
+                                 f"shape has only {len(self.like)} dimensions")
             self.take()
+            if like is None:
+                raise self.error(f"unexpected placeholder for unknown dimension; like={tuple(self.like)}")
             return like
         size = self.expression()
         if like is not None and type(like) is int and type(size) is int and size != like:

@@ -26,7 +26,7 @@ class Solving:
     def __init__(self, shapes: Sequence[Sequence[Size]], names: Sequence[str]):
         self.specs = [(d, f"{name}.shape[{i}]", k, i) for k, (shape, name) in enumerate(zip(shapes, names, strict=True))
                       for i, d in enumerate(shape) if isinstance(d, SymbolicDim)]
-        self.described = ", ".join(
+        self.described = ",".join(
             f"{name}.shape = {_text(shape)}" for shape, name in zip(shapes, names, strict=True)
             if any(isinstance(d, SymbolicDim) for d in shape))
         self.scope: SymbolicScope | None = self.specs[0][0].scope if self.specs else None

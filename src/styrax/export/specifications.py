@@ -76,6 +76,8 @@ def symbolic_args_specs(args: PyTree, shapes_specs: PyTree, constraints: Sequenc
     elif constraints:
         raise ValueError("Cannot use both `scope` and `constraints`")
     leaves, structure = tree.tree_flatten(args)
+    if isinstance(shapes_specs, list) and isinstance(args, tuple):
+        shapes_specs = tuple(shapes_specs)
     specs = _spread(shapes_specs, args)
     found = []
     for x, spec in zip(leaves, specs, strict=True):

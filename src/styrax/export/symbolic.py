@@ -26,18 +26,17 @@ Size = Any  # int | SymbolicDim: what arithmetic gives
 Key = tuple[Any, ...]
 
 
-_ORDER = ("floordiv", "mod", "max", "min")
-
 
 class Operation:
     """What is no polynomial: `floordiv`, `mod`, `max` or `min` of two expressions."""
 
-    __slots__ = ("name", "operands", "key", "_hash")
+    __slots__ = ("name", "operands", "extent", "key", "_hash")
 
     def __init__(self, name: str, operands: tuple[Size, Size]):
         self.name = name
         self.operands = operands
-        self.key: Key = (1, _ORDER.index(name), *(_size_key(x) for x in reversed(operands)))
+        self.extent = 1 + sum(map(_extent, operands))
+        self.key: Key = (self.extent, 1, name, *map(_size_key, operands))
         self._hash = hash(self.key)
 
     def __eq__(self, other: object) -> bool:
@@ -57,12 +56,23 @@ Terms = dict[Monomial, int]
 
 
 def _factor_key(factor: Factor) -> Key:
-    return (0, factor) if isinstance(factor, str) else factor.key
+    return (1, 0, factor) if isinstance(factor, str) else factor.key
+
+
+def _monomial_extent(monomial: Monomial) -> int:
+    """How many variables, operations and terms stand in a product, each as often as its power says."""
+    return sum(power * (1 if isinstance(factor, str) else factor.extent) for factor, power in monomial)
+
+
+def _extent(size: Size) -> int:
+    if not isinstance(size, SymbolicDim):
+        return 1
+    return sum(1 + 2 * abs(c) * _monomial_extent(m) for m, c in size.terms.items())
 
 
 def _monomial_key(monomial: Monomial) -> Key:
-    """The order of terms: by degree, then by the largest factors, then by their powers."""
-    return (sum(power for _, power in monomial), [_factor_key(f) for f, _ in reversed(monomial)],
+    """The order of terms: by their extent, the number of factors, the largest ones, then by their powers."""
+    return (_monomial_extent(monomial), len(monomial), [_factor_key(f) for f, _ in reversed(monomial)],
             [power for _, power in reversed(monomial)])
 
 
@@ -181,16 +191,17 @@ class SymbolicDim:
 
     # -- arithmetic --------------------------------------------------------------------------------
     def __jax_array__(self) -> Any:
-        return size_value(self, dtypes.canonicalize_dtype(np.dtype(np.int64)))
+        return size_value(self, dtypes.canonicalize_dtype(np.dtype(np.int64)), weak_type=True)
 
     def _size(self, other: Any, doing: str) -> Size | None:
         """The other operand as a size; None where it is something else, such as an array."""
         if isinstance(other, SymbolicDim):
             self.scope.check_same(other, doing)
             return other
-        if type(other) is int or isinstance(other, np.integer) or isinstance(other, int):
-            return int(other)
-        return None
+        try:
+            return operator.index(other)
+        except TypeError:
+            return None
 
     def _compute(self, function: Callable[[Any, Any], Any], other: Any, doing: str,
                  on_sizes: Callable[[Size], Size], swapped: bool = False) -> Any:
@@ -233,6 +244,10 @@ class SymbolicDim:
         return self._compute(operator.mul, other, "for multiplication", self._product, True)
 
     def __pow__(self, power: Any, modulo: None = None) -> Any:
+        if modulo is not None:
+            raise NotImplementedError("__pow__ modulo not implemented")
+        if isinstance(power, float):
+            raise ValueError(f"Symbolic dimension cannot be raised to non-integer powers: '{self}' ** '{power}'")
         if not isinstance(power, (int, np.integer)):
             return self.__jax_array__() ** power
         if power < 0:

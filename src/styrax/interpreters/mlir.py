@@ -188,13 +188,13 @@ KNOWN_PLATFORMS = ("cpu", "cuda", "gpu", "metal", "mock_tpu", "rocm", "tpu")
 
 
 def register_lowering(prim: Primitive, rule: Function, platform: str | None = None, inline: bool = True,
-                      cacheable: bool = True) -> Function:
+                      cacheable: bool = True) -> None:
     """Makes a rule the lowering of a primitive.
 
     Args:
       prim: the primitive.
-      rule: what `lower_fun` gives, or a function that calls such with the context and values it is given. Rules that
-        write MLIR operations through jaxlib's bindings cannot be used.
+      rule: what `lower_fun` gives, or a function that calls such with the context and values it is given, or that
+        writes elementwise operations of `jaxlib.mlir.dialects.hlo`.
       platform: the platform the rule is for; None for all without a rule of their own.
     """
     if platform is not None and platform not in KNOWN_PLATFORMS:
@@ -212,7 +212,6 @@ def register_lowering(prim: Primitive, rule: Function, platform: str | None = No
         rules.loops[prim] = lower
     if platform != "cpu":
         rules.stablehlos[prim] = lower
-    return rule
 
 
 # -- values and programs inside rules ----------------------------------------------------------------------------
@@ -233,6 +232,11 @@ def _builder() -> Any:
     if not _builders:
         raise RuntimeError("values are made inside lowering rules: there is no program to write to")
     return _builders[-1]
+
+
+def inlined(closed: ClosedJaxpr, values: Sequence[Any]) -> list[Any]:
+    """The results of a program of the values at hand, written by the rule that runs."""
+    return list(_builder().inline(closed, *values))
 
 
 _constant_handlers: dict[type, ConstantHandler] = {}

@@ -24,6 +24,7 @@ from .collectives.axis_reductions import pmax, pmax_p, pmean, pmin, pmin_p, psum
 from .collectives.named_axes import axis_index, axis_index_p, axis_size
 from .collectives.placing import device_put_p, sharding_constraint_p, with_sharding_constraint
 from .control_flow import loop_rules as _loop_rules
+from .control_flow import policy_rules as _policy_rules
 from .control_flow import scan_reverse as _scan_reverse
 from .control_flow import scan_rules as _scan_rules
 from .control_flow.conditionals import cond, cond_p, switch

@@ -402,7 +402,7 @@ def hard_silu(x: ArrayLike) -> Array:
     Returns:
       an array of the shape of `x`.
     """
-    (x,) = promote_args_inexact("hard_silu", x)
+    (x,) = arrays("hard_silu", x)
     return multiply(x, hard_sigmoid(x))
 
 

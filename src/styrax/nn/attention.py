@@ -56,34 +56,51 @@ def dot_product_attention(query: ArrayLike, key: ArrayLike, value: ArrayLike, bi
       (2, 5, 3, 4)
     """
 
-    def batched(x: Any, rank: int = 4) -> Any:
+    def batched(x: Any) -> Any:
         if x is None:
             return None
         check_arraylike("dot_product_attention", x)
         x = asarray(x)
-        return lax.expand_dims(x, (0,)) if x.ndim == rank - 1 else x
+        if x.ndim > 4:
+            raise ValueError(f"dot_product_attention takes arrays of 4 dimensions at most, got shape {x.shape}")
+        return lax.expand_dims(x, tuple(range(4 - x.ndim)))
 
     shape = np.shape(query)
     q, k, v = batched(query), batched(key), batched(value)
     added, allowed = batched(bias), batched(mask)
-    for name, x in (("query", q), ("key", k), ("value", v)):
-        if x.ndim != 4:
-            raise ValueError(f"{name} must be of rank 3 or 4, got shape {x.shape}")
-    batch, length, heads, size = q.shape
-    if k.shape != v.shape or k.shape[0] != batch or k.shape[-1] != size or heads % k.shape[2]:
-        raise ValueError(f"shapes of query, key and value do not fit: {q.shape}, {k.shape}, {v.shape}")
-    if allowed is not None and allowed.dtype != _BOOL:
-        raise ValueError(f"Mask must be boolean dtype, but got {allowed.dtype}.")
+    batch, _, groups, size = k.shape
+    _check_operand("value", v, k.shape, k.dtype)
+    _check_operand("query", q, (batch, None, None, size), k.dtype)
+    _check_operand("mask", allowed, (None,) * 4, _BOOL)
+    _check_operand("bias", added, (None,) * 4, None)
+    q_lengths, kv_lengths = (None if n is None else asarray(n) for n in (query_seq_lengths, key_value_seq_lengths))
+    _check_operand("query_seq_lengths", q_lengths, (batch,), np.dtype(np.int32))
+    _check_operand("key_value_seq_lengths", kv_lengths, (batch,), np.dtype(np.int32))
+    if q.shape[2] % groups:
+        raise ValueError("The number of query heads must be a multiple of key/value heads, but got "
+                         f"{q.shape[2]} vs {groups}")
     if implementation not in (None, "xla", "cudnn"):
         raise ValueError(f"Unsupported implementation option: {implementation}")
     window = (local_window_size, local_window_size) if isinstance(local_window_size, int) else local_window_size
     factor = 1.0 / math.sqrt(size) if scale is None else scale
-    out = _attention(q, k, v, added, allowed, query_seq_lengths, key_value_seq_lengths, factor, is_causal, window,
-                     return_residual)
+    out = _attention(q, k, v, added, allowed, q_lengths, kv_lengths, factor, is_causal, window, return_residual)
     if return_residual:
         result, residual = out
         return lax.reshape(result, shape), residual if len(shape) == 4 else lax.squeeze(residual, (0,))
     return lax.reshape(out, shape) if tuple(out.shape) != tuple(shape) else out
+
+
+def _check_operand(name: str, x: Any, shape: tuple[int | None, ...], dtype: Any) -> None:
+    """Raises ValueError for an operand of another rank, dtype or size than what is given (None: any)."""
+    if x is None:
+        return
+    have = x.shape
+    if len(have) != len(shape):
+        raise ValueError(f"{name} ndim should be {len(shape)}, but got {len(have)}")
+    if dtype is not None and x.dtype != dtype:
+        raise ValueError(f"{name} dtype should be {dtype}, but got {x.dtype}")
+    if any(want is not None and want != d for want, d in zip(shape, have)):
+        raise ValueError(f"{name} shape should be {[-1 if d is None else d for d in shape]}: but got {have}")
 
 
 def _allowed(mask: Any, shape: tuple, is_causal: bool, q_lengths: Any, kv_lengths: Any, window: Any) -> Array | None:

@@ -16,7 +16,17 @@ from styrax.core.types.typing import ArrayLike, Axis, DTypeLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import choose_elements
-from .promotion import arrays, axis_index, convert, default_int, dtype_of, shape_of, static_axis, user_dtype
+from .promotion import (
+    arrays,
+    axis_index,
+    convert,
+    default_int,
+    dtype_of,
+    promote_args,
+    shape_of,
+    static_axis,
+    user_dtype,
+)
 from .reductions import _BOOL, Position, _no_out, _sum_dtype, argmax, argmin, highest, lowest
 from .reductions import all as all_
 from .reductions import max as max_
@@ -283,13 +293,13 @@ def _nanvar(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out
     a = convert(a, compute)
     if mean is None:
         mean = nanmean(a, axis, dtype=compute, keepdims=True, where=where)
-    centered = choose_elements(lax.ne(a, a), 0, lax.sub(a, mean))
+    centered = choose_elements(lax.ne(a, a), 0, lax.sub(a, convert(mean, compute)))
     if dtypes.issubdtype(dtype_of(centered), np.complexfloating):
         centered = lax.real(lax.mul(centered, lax.conj(centered)))
     else:
         centered = lax.square(centered)
     number = sum_(lax.bitwise_not(lax.ne(a, a)), axis=axis, keepdims=keepdims, where=where)
-    number = lax.sub(number, convert(ddof, dtype_of(number)))
+    number = lax.sub(*promote_args("subtract", number, ddof))
     invalid = lax.le(number, convert(0, dtype_of(number)))
     total = sum_(centered, axis, keepdims=keepdims, where=where)
     total = choose_elements(invalid, np.nan, total)

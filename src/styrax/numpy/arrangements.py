@@ -16,6 +16,7 @@ from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
 from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import Tracer, concrete_or_error
+from styrax.core.types.dims import is_named, size_argument
 from styrax.core.types.typing import ArrayLike, Axis, Shape, ShapeLike, ShardingLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
@@ -214,7 +215,7 @@ def tile(A: ArrayLike, reps: ShapeLike) -> Array:
         given: tuple[Any, ...] = tuple(reps)  # type: ignore[arg-type]
     except TypeError:
         given = (reps,)
-    counts = tuple(concrete_or_error(operator.index, r, "reps argument of jnp.tile") for r in given)
+    counts = tuple(concrete_or_error(size_argument, r, "reps argument of jnp.tile") for r in given)
     if a.ndim < len(counts):
         a = lax.expand_dims(a, tuple(range(len(counts) - a.ndim)))
     counts = (1,) * (a.ndim - len(counts)) + counts
@@ -252,6 +253,9 @@ def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_r
         a, axis = ravel(a) if a.ndim != 1 else a, 0
     axis = axis_index(concrete_or_error(operator.index, axis, "'axis' argument of jnp.repeat()"), a.ndim)
     shape = a.shape
+    if is_named(repeats) and total_repeat_length is not None:
+        raise ValueError("jnp.repeat with a non-constant `repeats` is supported only when `total_repeat_length` "
+                         f"is None. (repeats={repeats} total_repeat_length={total_repeat_length})")
     if total_repeat_length is None:
         repeats = concrete_or_error(None, repeats, "When jit-compiling jnp.repeat, the total number of repeats must be "
                                     "static. To fix this, either specify a static value for `repeats`, or pass a "
@@ -269,7 +273,7 @@ def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *, total_r
         total = int(counts.sum())
         repeats = asarray(repeats) if not is_array(repeats) else repeats
     else:
-        total = concrete_or_error(operator.index, total_repeat_length, "jnp.repeat argument 'total_repeat_length'")
+        total = concrete_or_error(size_argument, total_repeat_length, "jnp.repeat argument 'total_repeat_length'")
         repeats = asarray(repeats)
         if repeats.ndim == 0:
             repeats = lax.broadcast_in_dim(repeats, (shape[axis],), ())

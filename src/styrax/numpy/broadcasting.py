@@ -10,6 +10,7 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.tracing.source import api_boundary
+from styrax.core.tracing.trace import Tracer
 from styrax.core.types.dims import is_symbolic
 from styrax.core.types.typing import ArrayLike, ShapeLike, ShardingLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
@@ -20,11 +21,16 @@ from .promotion import arrays, dtype_of, number_like, promote_dtypes, shape_of
 
 def canonical_shape(shape: Any) -> tuple:
     """A shape as a tuple of ints. Raises TypeError for sizes that are not integers."""
+    sizes: tuple | None = None
     try:
         sizes = tuple(shape) if isinstance(shape, (tuple, list)) or np.ndim(shape) else (shape,)
         return tuple(d if type(d) is int else _size(d) for d in sizes)
     except TypeError:
-        raise TypeError(f"Shapes must be 1D sequences of concrete values of integer type, got {shape}.") from None
+        message = "Shapes must be 1D sequences of concrete values of integer type, got "
+        message += f"{shape if sizes is None or isinstance(shape, list) else sizes}."
+        if any(isinstance(d, Tracer) for d in sizes or ()):
+            message += "\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions."
+        raise TypeError(message) from None
 
 
 def _size(d: Any) -> Any:
@@ -134,7 +140,7 @@ def _where(condition: Any, x: Any, y: Any) -> Array:
         x, y = spread_all((x, y))
     else:
         condition, x, y = spread_all((condition, x, y))
-    return lax.select(condition, x, y)
+    return x if 0 in shape_of(x) else lax.select(condition, x, y)
 
 
 choose_elements = jit(_where)

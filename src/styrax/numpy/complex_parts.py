@@ -91,7 +91,8 @@ def _angle(z: ArrayLike, deg: bool = False) -> Array:
     re = real(z)
     kind = dtype_of(re)
     im = imag(z) if re is not z and iscomplexobj(z) else lax.full(shape_of(re), 0, kind)
-    if kind == np.bool_ or dtypes.issubdtype(kind, np.integer):
+    number = shape_of(re) == () and not iscomplexobj(z)  # a real one, as a Python number, has the default dtype
+    if number or kind == np.bool_ or dtypes.issubdtype(kind, np.integer):
         re, im = convert(re, default_float()), convert(im, default_float())
     re, im = promote_dtypes(re, im)
     out = lax.atan2(im, re)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,7 +14,7 @@ from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
 from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import concrete_or_error
-from styrax.core.types.dims import is_symbolic
+from styrax.core.types.dims import is_named, is_symbolic
 from styrax.core.types.typing import ArrayLike, DTypeLike, NestedArrayLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
@@ -314,6 +315,12 @@ _block_jit = jit(_block_entry)
 
 
 # -- apart -----------------------------------------------------------------------------------------
+def _between(cuts: Sequence[int], size: Any) -> tuple[Any, ...]:
+    """The sizes of the parts of an axis whose size is known by name alone."""
+    bounds = [0, *(cut + size if cut < 0 else cut for cut in cuts), size]
+    return tuple(after - before for before, after in itertools.pairwise(bounds))
+
+
 def _split(name: str, ary: Any, indices_or_sections: Any, axis: int, equal: bool) -> list[Any]:
     ary = operand(name, ary)
     axis = concrete_or_error(operator.index, axis, f"in jax.numpy.{name} argument `axis`")
@@ -323,6 +330,8 @@ def _split(name: str, ary: Any, indices_or_sections: Any, axis: int, equal: bool
     if isinstance(sections, (tuple, list)) or (hasattr(sections, "shape") and np.ndim(sections) > 0):
         bounds = np.array([concrete_or_error(operator.index, i, f"in jax.numpy.{name} argument 1") for i in sections],
                           np.int64)
+        if is_named(size):
+            return list(lax.split(ary, _between([int(b) for b in bounds], size), axis=axis))
         bounds = np.concatenate([[0], np.where(bounds < 0, bounds + size, bounds), [size]]).astype(np.int64)
         bounds = np.clip(bounds, 0, size)
     else:

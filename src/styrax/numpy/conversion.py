@@ -416,8 +416,8 @@ def astype(x: ArrayLike, dtype: DTypeLike | None, /, *, copy: bool = False, devi
         if dtypes.issubdtype(have, np.complexfloating) and not dtypes.issubdtype(target, np.complexfloating):
             if target == np.bool_:
                 return place(lax.ne(x, np.zeros((), have)), device)
-            warn("Casting from complex to real dtypes will discard the imaginary part.",
-                          np.exceptions.ComplexWarning)
+            warn("Casting from complex to real dtypes will soon raise a ValueError. Please first use jnp.real or "
+                 "jnp.imag to take the real/imaginary component of your input.", DeprecationWarning)
         out = convert(x, target)
         if copy and out is x:
             out = lax.copy_p.bind(x)

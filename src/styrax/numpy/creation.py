@@ -26,7 +26,7 @@ from styrax.core.types.typing import (
 
 from .broadcasting import canonical_shape, spread
 from .conversion import asarray, place
-from .promotion import arrays, canonical, check_arraylike, convert, is_array, shape_of, typed, unwrap, user_dtype
+from .promotion import arrays, check_arraylike, convert, dtype_of_new, is_array, shape_of, typed, unwrap, user_dtype
 from .ranges import arange
 
 
@@ -34,6 +34,8 @@ def _filled(shape: Any, value: Any, dtype: Any, device: Any) -> Any:
     shape = canonical_shape(shape)
     if any(type(d) is int and d < 0 for d in shape):
         raise TypeError(f"broadcast_in_dim shape must have every element be nonnegative, got {shape}.")
+    if dtypes.issubdtype(dtype, dtypes.extended):
+        return place(lax.full(shape, value, dtype), device)
     if shape == ():
         return place(asarray(convert(value, dtype)), device)
     return place(lax.broadcast_in_dim(convert(value, dtype), shape, ()), device)
@@ -61,7 +63,7 @@ def zeros(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLik
       Array([[0., 0., 0.],
              [0., 0., 0.]], dtype=float32)
     """
-    return _filled(shape, 0, user_dtype(float if dtype is None else dtype, "zeros"), device or out_sharding)
+    return _filled(shape, 0, dtype_of_new("zeros", shape, dtype), device or out_sharding)
 
 
 @api_boundary
@@ -85,7 +87,7 @@ def ones(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLike
       >>> jnp.ones(3, dtype="int32")
       Array([1, 1, 1], dtype=int32)
     """
-    return _filled(shape, 1, user_dtype(float if dtype is None else dtype, "ones"), device or out_sharding)
+    return _filled(shape, 1, dtype_of_new("ones", shape, dtype), device or out_sharding)
 
 
 @api_boundary
@@ -104,7 +106,7 @@ def empty(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLik
     Raises:
       TypeError: for sizes that are negative or no integers.
     """
-    return _filled(shape, 0, user_dtype(float if dtype is None else dtype, "empty"), device or out_sharding)
+    return _filled(shape, 0, dtype_of_new("empty", shape, dtype), device or out_sharding)
 
 
 @api_boundary
@@ -135,15 +137,11 @@ def full(shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike | None = None
     if dtype is not None:
         dtype = user_dtype(dtype, "full")
     if shape_of(fill_value) == ():
+        if dtype is not None:
+            return _filled(shape, fill_value, dtype, device or out_sharding)
         shape = canonical_shape(shape)
-        if dtype is None:
-            kind, weak = typed(fill_value)
-            value = fill_value if is_array(fill_value) else convert(fill_value, kind, weak)
-        else:
-            value = convert(fill_value, dtype)
-        if shape == ():
-            return place(asarray(value), device or out_sharding)
-        return place(lax.broadcast_in_dim(value, shape, ()), device or out_sharding)
+        value = fill_value if is_array(fill_value) else convert(fill_value, *typed(fill_value))
+        return place(lax.broadcast_in_dim(value, shape, ()) if shape else asarray(value), device or out_sharding)
     value = asarray(fill_value, dtype=dtype)
     return place(spread(value, canonical_shape(shape)), device or out_sharding)
 
@@ -153,8 +151,9 @@ def _like(name: str, a: Any, dtype: Any, shape: Any) -> tuple[Any, Any, bool]:
     if not (hasattr(a, "dtype") and hasattr(a, "shape")):
         check_arraylike(name, a)
     if dtype is None:
-        kind, weak = (canonical(a.dtype), False) if not (is_array(a) or isinstance(
-            a, (np.ndarray, np.generic, int, float, complex))) and hasattr(a, "dtype") else typed(a)
+        kind, weak = (dtypes.canonicalize_dtype(a.dtype, allow_extended_dtype=True), False) if not (
+            is_array(a) or isinstance(a, (np.ndarray, np.generic, int, float, complex))) and hasattr(
+                a, "dtype") else typed(a)
     else:
         kind, weak = user_dtype(dtype, name), False
     return canonical_shape(shape_of(a) if shape is None else shape), kind, weak
@@ -163,7 +162,7 @@ def _like(name: str, a: Any, dtype: Any, shape: Any) -> tuple[Any, Any, bool]:
 def _full_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: Any) -> Any:
     shape, kind, weak = _like(name, a, dtype, shape)
     if dtypes.issubdtype(kind, dtypes.extended):
-        return lax.full(shape, value, kind)
+        return place(lax.full(shape, value, kind), device)
     filler = convert(value, kind, weak)
     return place(asarray(filler) if shape == () else lax.broadcast_in_dim(filler, shape, ()), device)
 

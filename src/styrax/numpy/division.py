@@ -13,7 +13,17 @@ from styrax.core.types.typing import ArrayLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import choose_elements, spread_all
-from .promotion import arrays, both, convert, dtype_of, promote_args_numeric, promote_dtypes, result_typed, typed
+from .promotion import (
+    arrays,
+    both,
+    convert,
+    dtype_of,
+    promote_args_numeric,
+    promote_dtypes,
+    promote_shapes,
+    result_typed,
+    typed,
+)
 from .ufuncs import absolute
 
 
@@ -199,7 +209,7 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
     x1, x2 = promote_dtypes(x1, x2)
     if not dtypes.issubdtype(dtype_of(x1), np.integer):
         raise ValueError("Arguments to jax.numpy.lcm must be integers.")
-    x1, x2 = absolute(x1), absolute(x2)
+    x1, x2 = promote_shapes("lcm", absolute(x1), absolute(x2))
     divisor = gcd(x1, x2)
     return choose_elements(lax.eq(divisor, _zero(divisor)), _zero(divisor),
                            lax.mul(x1, floor_divide(x2, divisor)))

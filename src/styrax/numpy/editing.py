@@ -12,8 +12,10 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
+from styrax.core.tracing.errors import InconclusiveDimensionOperation
 from styrax.core.tracing.trace import concrete_or_error
 from styrax.core.types import dtypes
+from styrax.core.types.dims import is_named
 from styrax.core.types.typing import ArrayLike, Axis, Function, Object
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
@@ -126,6 +128,8 @@ def _pad(array: Any, pad_width: tuple, mode: str, constant_values: Any, stat_len
         return _pad_constant(array, pad_width, constant_values)
     if mode == "empty":
         return _pad_constant(array, pad_width, 0)
+    if "stat_length" not in _PAD_OPTIONS[mode] and any(n == 0 and any(w) for n, w in zip(array.shape, pad_width)):
+        raise ValueError(f"Cannot apply '{mode}' padding to empty axis")
     if mode == "wrap":
         return _pad_wrap(array, pad_width)
     if mode in ("reflect", "symmetric"):
@@ -141,6 +145,9 @@ def _pad_constant(a: Any, widths: tuple, values: Any) -> Any:
     values = convert(unwrap(values), a.dtype)
     if shape_of(values) == ():
         return lax.pad(a, values, tuple((lo, hi, 0) for lo, hi in widths))
+    if len(shape_of(values)) == 1 and shape_of(values)[0] not in (1, 2):
+        raise ValueError(f"jnp.pad: constant_values has unsupported shape {shape_of(values)}. If the shape is 1D or "
+                         "2D, the last dimension must be of size 1 or 2.")
     pairs = spread(asarray(values), (a.ndim, 2))
     for i, (lo, hi) in enumerate(widths):
         config = [(0, 0, 0)] * a.ndim
@@ -153,15 +160,13 @@ def _pad_constant(a: Any, widths: tuple, values: Any) -> Any:
 
 def _pad_wrap(a: Any, widths: tuple) -> Any:
     for i, (lo, hi) in enumerate(widths):
-        size = a.shape[i]
         if not (lo or hi):
             continue
-        if size == 0:
-            raise ValueError(f"can't extend empty axis {i} using modes other than 'constant' or 'empty'")
+        size = a.shape[i]
         whole_lo, rest_lo = divmod(int(lo), size)
         whole_hi, rest_hi = divmod(int(hi), size)
         parts = [lax.slice_in_dim(a, size - rest_lo, size, axis=i)] if rest_lo else []
-        parts += [a] * (whole_lo + 1 + whole_hi)
+        parts += [a] * int(whole_lo + 1 + whole_hi)
         parts += [lax.slice_in_dim(a, 0, rest_hi, axis=i)] if rest_hi else []
         a = lax.concatenate(parts, i)
     return a
@@ -190,14 +195,25 @@ def _mirrored(x: Any, i: int, size: int, offset: int, odd: bool, padding: int, b
     return x
 
 
+def _check_mirrors(i: int, size: Any, padding: int, offset: int, side: str) -> None:
+    """Raises ValueError where it depends on the value of a size whether one mirror image is enough."""
+    try:
+        enough = bool(size > 1) and bool(size - offset >= padding)
+    except InconclusiveDimensionOperation:
+        enough = False
+    if not enough:
+        raise ValueError("Shape polymorphism is supported for jnp.pad with 'reflect' or 'symmetric' padding mode only "
+                         f"when it is possible to determine at lowering time that the axis size (= {size}) is larger "
+                         f"than 1 and larger or equal than the padding length (= {padding}). Error while handling "
+                         f"{side} padding on axis {i}.")
+
+
 def _pad_mirror(a: Any, widths: tuple, mode: str, reflect_type: str) -> Any:
     offset = 1 if mode == "reflect" else 0
     for i, (lo, hi) in enumerate(widths):
         lo, hi = int(lo), int(hi)
         if not (lo or hi):
             continue
-        if a.shape[i] == 0:
-            raise ValueError(f"can't extend empty axis {i} using modes other than 'constant' or 'empty'")
         if a.shape[i] == 1 and mode == "reflect":
             # A single element reflects to itself.
             plain = [(0, 0)] * a.ndim
@@ -205,6 +221,9 @@ def _pad_mirror(a: Any, widths: tuple, mode: str, reflect_type: str) -> Any:
             a = _pad_edge(a, tuple(plain))
             continue
         size, odd = a.shape[i], reflect_type == "odd"
+        if is_named(size):
+            _check_mirrors(i, size, lo, offset, "left")
+            _check_mirrors(i, size, hi, offset, "right")
         a = _mirrored(a, i, size, offset, odd, lo, True)
         a = _mirrored(a, i, size, offset, odd, hi, False)
     return a
@@ -212,8 +231,6 @@ def _pad_mirror(a: Any, widths: tuple, mode: str, reflect_type: str) -> Any:
 
 def _ends(a: Any, i: int) -> tuple[Any, Any]:
     size = a.shape[i]
-    if size == 0:
-        raise ValueError(f"can't extend empty axis {i} using modes other than 'constant' or 'empty'")
     return lax.slice_in_dim(a, 0, 1, axis=i), lax.slice_in_dim(a, size - 1, size, axis=i)
 
 
@@ -225,9 +242,9 @@ def _repeated(x: Any, i: int, times: int) -> Any:
 
 def _pad_edge(a: Any, widths: tuple) -> Any:
     for i, (lo, hi) in enumerate(widths):
+        if not (lo or hi):
+            continue
         size = a.shape[i]
-        if size == 0:
-            raise ValueError(f"can't extend empty axis {i} using modes other than 'constant' or 'empty'")
         before = _repeated(lax.slice_in_dim(a, 0, 1, axis=i), i, int(lo))
         after = _repeated(lax.slice_in_dim(a, size - 1, size, axis=i), i, int(hi))
         a = lax.concatenate([before, a, after], i)
@@ -239,6 +256,8 @@ def _pad_ramp(a: Any, widths: tuple, end_values: Any) -> Any:
 
     pairs = spread(asarray(end_values), (a.ndim, 2))
     for i, (lo, hi) in enumerate(widths):
+        if not (lo or hi):
+            continue
         first, last = _ends(a, i)
         ends = [convert(gather_elements(pairs, (i, k)), a.dtype) for k in (0, 1)]
         before = linspace(spread(ends[0], first.shape), first, int(lo), endpoint=False, dtype=a.dtype, axis=i)

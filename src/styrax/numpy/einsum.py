@@ -11,6 +11,7 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.tracing.source import api_boundary
+from styrax.core.types.dims import is_named
 from styrax.core.types.typing import ArrayLike, DTypeLike, Object, ShardingLike
 
 from .conversion import asarray, place
@@ -101,8 +102,19 @@ def _contractions(operands: tuple, optimize: Any) -> tuple[list, list]:
 
     if len(operands) > 1 and isinstance(operands[0], str):
         operands = (operands[0].replace(" ", ""), *operands[1:])
-    factors, found = opt_einsum.contract_path(*operands, einsum_call=True, use_blas=True, optimize=optimize)
-    return [(step[0], step[1], step[2]) for step in found], list(factors)
+    numbers: dict[Any, int] = {}
+    stand_ins = [_StandIn(x, numbers) if any(map(is_named, getattr(x, "shape", ()))) else x for x in operands]
+    factors, found = opt_einsum.contract_path(*stand_ins, einsum_call=True, use_blas=True, optimize=optimize)
+    return ([(step[0], step[1], step[2]) for step in found],
+            [f.factor if isinstance(f, _StandIn) else f for f in factors])
+
+
+class _StandIn:
+    """An operand with integers for the sizes that are known by name alone: what orders of products are compared by."""
+
+    def __init__(self, factor: Any, numbers: dict[Any, int]):
+        self.factor = factor
+        self.shape = tuple(numbers.setdefault(n, 8 + len(numbers)) if is_named(n) else n for n in factor.shape)
 
 
 def _plain(operands: tuple) -> tuple[str, list] | None:

@@ -16,6 +16,7 @@ from styrax.core.programs.named import named
 from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import concrete_or_error
 from styrax.core.types import dtypes
+from styrax.core.types.dims import is_named
 from styrax.core.types.typing import ArrayLike, Axis, DeviceLike, DTypeLike, Shape
 from styrax.transforms.jit import fused
 
@@ -58,6 +59,8 @@ def _transform(name: str, kind: lax.FftType, a: Any, s: Shape | None, axes: Sequ
     if s is not None and len(s) > a.ndim:
         raise ValueError(f"{full}: an array of shape {a.shape} has not the axes for lengths {s}")
     places = tuple(axis_index(axis, a.ndim) for axis in axes)
+    if s is None and any(is_named(a.shape[i]) for i in places):
+        raise NotImplementedError("Shape polymorphism for FFT with non-constant fft_length is not implemented")
     if len(set(places)) != len(places):
         raise TypeError(f"{full}: axes {axes} name an axis of an array of shape {a.shape} twice")
     if kind == RFFT and np.issubdtype(a.dtype, np.complexfloating):

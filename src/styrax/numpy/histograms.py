@@ -14,6 +14,7 @@ from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.tracing.trace import concrete_or_error
 from styrax.core.types import dtypes
+from styrax.core.types.dims import size_argument
 from styrax.core.types.typing import ArrayLike, ShardingLike
 
 from .binary import add, divide, multiply, subtract
@@ -82,7 +83,7 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
                                                   "avoid this error, pass a static `length` argument.")
         length = max(minlength, int(values.max()) + 1 if values.size else 0)
     else:
-        length = concrete_or_error(operator.index, length, "The error occurred because of argument 'length' "
+        length = concrete_or_error(size_argument, length, "The error occurred because of argument 'length' "
                                                                     "of jnp.bincount.")
     if weights is None:
         amounts: Any = np.ones((), default_int())

@@ -210,10 +210,7 @@ def _static_slice(item: slice, size: Any, position: int) -> Slice:
     bounds = (item.start, item.stop, item.step)
     if any(isinstance(b, Tracer) and (not hasattr(b, "to_concrete_value") or b.to_concrete_value() is None)
            for b in bounds):
-        text = ", ".join(
-            f"{type(b).__name__}({b.aval.str_short()})" if isinstance(b, Tracer) else str(b) for b in bounds
-        )
-        raise IndexError(f"Slice entries must be static integers. Got slice({text}) at position {position}")
+        raise IndexError(f"Slice entries must be static integers. Got {item!r} at position {position}")
     if item == slice(None) and type(size) is not int:
         return Slice(0, 1, size, size)
     if type(size) is not int or any(is_symbolic(b) for b in bounds):

@@ -77,7 +77,7 @@ def mean(a: ArrayLike, axis: Axis = None, dtype: DTypeLike | None = None, out: N
 def count_where(where: Any, shape: tuple, axis: Any, keepdims: bool, dtype: Any) -> Any:
     """How many elements `where` selects, as a number of `dtype`."""
     mask = spread(truth(where), broadcast_shapes(shape_of(where), shape))
-    return sum(convert(convert(mask, np.dtype(np.int32)), dtype), axis, keepdims=keepdims)
+    return sum(convert(mask, np.dtype(np.int32)), axis, dtype, keepdims=keepdims)
 
 
 @partial(jit, static_argnames=("axis", "dtype", "keepdims"))
@@ -86,7 +86,7 @@ def _var(a: Any, axis: Any, dtype: Any, mean: Any, correction: Any, keepdims: bo
     compute, result = _var_dtypes(dtype_of(a), dtype)
     a = convert(a, compute)
     center = _mean(a, axis, compute, where) if mean is None else mean
-    centered = lax.sub(*promote_args("var", a, center))
+    centered = lax.sub(*promote_args("var", a, convert(center, compute)))
     if dtypes.issubdtype(dtype_of(centered), np.complexfloating):
         squares = lax.real(lax.mul(centered, lax.conj(centered)))
         compute = dtype_of(squares)
@@ -98,7 +98,7 @@ def _var(a: Any, axis: Any, dtype: Any, mean: Any, correction: Any, keepdims: bo
     else:
         number = count_where(where, shape, axis, keepdims, compute)
     degrees = lax.sub(number, convert(correction, compute))
-    total = sum(squares, axis, keepdims=keepdims, where=where)
+    total = sum(squares, axis, compute, keepdims=keepdims, where=where)
     out = convert(lax.div(total, degrees), result)
     return choose_elements(lax.gt(degrees, convert(0, compute)), out, np.nan)
 
@@ -114,7 +114,7 @@ def _var_dtypes(have: Any, dtype: Any) -> tuple[Any, Any]:
         if not dtypes.issubdtype(dtype, np.complexfloating) and dtypes.issubdtype(have, np.complexfloating):
             raise ValueError("jax.numpy.var does not yet support real dtype parameters when computing the variance of "
                              "an array of complex values. The semantics of numpy.var seem unclear in this case.")
-        return dtypes.promote_types(have, dtype), dtype
+        return (np.dtype(np.float32) if dtype in _HALF else dtype), dtype
     compute = to_inexact(have)
     result = np.empty(0, compute).real.dtype if compute.kind == "c" else compute
     return (np.dtype(np.float32) if compute in _HALF else compute), result
@@ -222,6 +222,8 @@ def average(a: ArrayLike, axis: Axis = None, weights: ArrayLike | None = None, r
         check_arraylike("average", a)
         (a,) = arrays("average", a)
         axis = static_axis(axis)
+        if not _split_axes(axis)[1]:
+            axis_indices(axis, len(shape_of(a)))
         mean_ = globals()["mean"](a, axis, keepdims=keepdims)
         if not returned:
             return mean_

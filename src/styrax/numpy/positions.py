@@ -13,7 +13,7 @@ from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.tracing.trace import Tracer, concrete_or_error
 from styrax.core.types import dtypes
-from styrax.core.types.dims import canonical_dim
+from styrax.core.types.dims import canonical_dim, plain_size
 from styrax.core.types.typing import ArrayLike, DTypeLike, Shape
 
 from .broadcasting import choose_elements, truth
@@ -233,7 +233,7 @@ def unravel_index(indices: ArrayLike, shape: Shape) -> tuple[Array, ...]:
     for i, n in zip(reversed(out), sizes):
         if not dtypes.issubdtype(kind, np.unsignedinteger):
             i = choose_elements(lax.lt(rest, convert(-1, kind)), 0, i)
-        result.append(choose_elements(lax.gt(rest, upper), int(n) - 1, i))
+        result.append(choose_elements(lax.gt(rest, upper), plain_size(n) - 1, i))
     return tuple(result)
 
 

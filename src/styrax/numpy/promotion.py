@@ -212,7 +212,7 @@ def convert(x: Any, dtype: Any, weak: bool = False) -> Array:
             return python(x)
         return lax.convert_element_type_p.bind(literal(x, dtype), new_dtype=dtype, weak_type=True, sharding=None)
     if hasattr(x, "_is_symbolic_dim"):
-        return size_value(x, dtype)
+        return size_value(x, dtype, weak)
     value = np.asarray(x)
     if weak:
         return lax.convert_element_type_p.bind(value, new_dtype=dtype, weak_type=True, sharding=None)
@@ -287,14 +287,17 @@ def promote_shapes(name: str, *args: Any) -> list[Array]:
 
 
 def _rank_promotion(name: str, shapes: list[tuple]) -> None:
-    text = ", ".join(map(str, shapes))
+    text = " ".join(map(str, shapes))
     if config.numpy_rank_promotion.value == "warn":
         warnings.warn(f"Following NumPy automatic rank promotion for {name} on shapes {text}. Set the "
-                      "jax_numpy_rank_promotion config option to 'allow' to disable this warning.", stacklevel=4)
+                      "jax_numpy_rank_promotion config option to 'allow' to disable this warning; for more "
+                      "information, see https://docs.jax.dev/en/latest/rank_promotion_warning.html.", stacklevel=4)
         return
     raise ValueError(
         f"Operands could not be broadcast together for {name} on shapes {text} and with the config option "
-        "jax_numpy_rank_promotion='raise'. Give the operands the same rank, for instance with jnp.expand_dims.")
+        "jax_numpy_rank_promotion='raise'. For more information, see "
+        "https://docs.jax.dev/en/latest/rank_promotion_warning.html.\nGive the operands the same rank, for instance "
+        "with jnp.expand_dims.")
 
 
 def _check_numbers(name: str, args: Sequence[Any]) -> None:
@@ -338,25 +341,22 @@ def promote_args_numeric(name: str, *args: Any) -> list[Array]:
 def user_dtype(dtype: Any, name: str = "") -> Any:
     """The dtype that a user's `dtype=` argument means here.
 
-    Warns where 64 bits were asked for and are not enabled. Raises TypeError for what is no dtype.
+    Warns where 64 bits were asked for and are not enabled. Raises TypeError for what is no dtype, ValueError for an
+    array.
     """
-    if isinstance(dtype, type) and dtype in _PYTHON_KINDS:
-        return dtypes.canonicalize_dtype(_PYTHON_KINDS[dtype])
-    of_array = getattr(dtype, "dtype", None)  # NumPy's scalar classes have a descriptor of that name
-    if isinstance(of_array, (np.dtype, dtypes.ExtendedDType)) and not isinstance(dtype, np.dtype):
-        dtype = of_array
-    if dtypes.issubdtype(dtype, dtypes.extended):
-        return dtype
-    dtype = np.dtype(dtype)
-    if not (dtype.kind in "biufc" or dtypes.issubdtype(dtype, np.number) or dtype == dtypes.float0):
-        raise TypeError(f"JAX only supports number, bool, and string dtypes, got dtype {dtype} in {name}")
-    found = dtypes.canonicalize_dtype(dtype)
-    if found != dtype:
-        warnings.warn(
-            f"Explicitly requested dtype {dtype} requested in {name} is not available, and will be truncated to "
-            f"dtype {found}. To enable more dtypes, set the jax_enable_x64 configuration option or the "
-            "JAX_ENABLE_X64 shell environment variable.", stacklevel=4)
-    return found
+    return dtypes.check_and_canonicalize_user_dtype(dtype, name)
+
+
+def dtype_of_new(name: str, shape: Any, dtype: Any) -> Any:
+    """The dtype of an array that `name` makes; a second int is a size that belongs to the shape."""
+    try:
+        return user_dtype(float if dtype is None else dtype, name)
+    except TypeError as error:
+        if isinstance(shape, int) and isinstance(dtype, int):
+            raise TypeError(f"{error}.\n\nDid you accidentally write `jax.numpy.{name}({shape}, {dtype})` when you "
+                            f"meant `jax.numpy.{name}(({shape}, {dtype}))`, i.e. with a single tuple argument for the "
+                            "shape?") from None
+        raise
 
 
 def axis_index(axis: Any, ndim: int, name: str = "") -> int:

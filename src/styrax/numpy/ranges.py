@@ -14,7 +14,7 @@ from styrax.core.arrays.array import Array
 from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import Tracer, concrete_or_error
 from styrax.core.types import dtypes
-from styrax.core.types.dims import is_symbolic, larger
+from styrax.core.types.dims import is_symbolic, larger, size_argument
 from styrax.core.types.typing import ArrayLike, DeviceLike, Dim, DTypeLike, ShardingLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
@@ -96,9 +96,13 @@ def arange(start: ArrayLike | Dim, stop: ArrayLike | Dim | None = None, step: Ar
 
 
 def _range_length(start: Any, stop: Any, step: Any) -> Any:
-    if any(map(is_symbolic, (start, stop, step))):
-        return larger(0, -((start - stop) // step))
-    return max(0, int(math.ceil((stop - start) / step)))
+    if not any(map(is_symbolic, (start, stop, step))):
+        return max(0, int(math.ceil((stop - start) / step)))
+    if not all(is_symbolic(x) or isinstance(x, int) for x in (start, stop, step)):
+        raise ValueError("In arange with non-constant arguments all of start, stop, and step must be either dimension "
+                         f"expressions or integers: {start=}, {stop=}, {step=}")
+    distance, stride = (stop - start, step) if step > 0 else (start - stop, -step)
+    return larger(0, (distance + stride - 1) // stride)
 
 
 def _number(x: Any) -> Any:
@@ -135,9 +139,8 @@ def _range_dtype(*bounds: Any) -> Any:
 @partial(jit, static_argnames=("num", "endpoint", "retstep", "dtype", "axis"))
 def _linspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype: Any = None,
               axis: int = 0) -> Any:
-    computed = to_inexact(result_typed(start, stop)[0])
-    result = computed if dtype is None else dtype
-    compute = to_inexact(dtypes.promote_types(result, computed)) if dtype is not None else computed
+    result = to_inexact(result_typed(start, stop)[0]) if dtype is None else dtype
+    compute = to_inexact(result)
     shape = tuple(lax.broadcast_shapes(shape_of(start), shape_of(stop)))
     axis = range(len(shape) + 1)[axis]  # IndexError outside, as JAX's
     start, stop = convert(start, compute), convert(stop, compute)
@@ -214,7 +217,7 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: int = 50, endpoint: bool = 
       Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
     """
     start, stop = arrays("linspace", start, stop)
-    num = concrete_or_error(operator.index, num, "'num' argument of jnp.linspace")
+    num = concrete_or_error(size_argument, num, "'num' argument of jnp.linspace")
     axis = concrete_or_error(operator.index, axis, "'axis' argument of jnp.linspace")
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")

@@ -135,14 +135,14 @@ def lowest(dtype: Any) -> Any:
     """What no number of a dtype is less than."""
     if dtypes.issubdtype(dtype, np.inexact):
         return -np.inf if endless(dtype) else dtypes.finfo(dtype).min
-    return False if dtype == _BOOL else dtypes.iinfo(dtype).min
+    return False if dtype == _BOOL else np.asarray(dtypes.iinfo(dtype).min, dtype)
 
 
 def highest(dtype: Any) -> Any:
     """What no number of a dtype is greater than."""
     if dtypes.issubdtype(dtype, np.inexact):
         return np.inf if endless(dtype) else dtypes.finfo(dtype).max
-    return True if dtype == _BOOL else dtypes.iinfo(dtype).max
+    return True if dtype == _BOOL else np.asarray(dtypes.iinfo(dtype).max, dtype)
 
 
 _combine = {"sum": lax.add, "prod": lax.mul, "max": lax.max, "min": lax.min}

@@ -12,9 +12,10 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
+from styrax.core.tracing.errors import InconclusiveDimensionOperation
 from styrax.core.tracing.source import api_boundary, hide_frames
 from styrax.core.tracing.trace import concrete_or_error
-from styrax.core.types.dims import larger, smaller
+from styrax.core.types.dims import is_named, larger, smaller, surely_differ
 from styrax.core.types.typing import ArrayLike, Axis, DTypeLike, ShapeLike, ShardingLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
@@ -92,10 +93,14 @@ def _new_sizes(a: Any, shape: Any) -> tuple:
             raise TypeError(f"can only specify one unknown axis size with a `-1` value, got {new}")
         known = math.prod(d for d in new if not (type(d) is int and d == -1))
         if known == 0 or size % known:
+            if known != 0 and is_named(size % known):
+                raise InconclusiveDimensionOperation(
+                    f"Cannot divide evenly the sizes of shapes {a.shape} and {new}. The remainder "
+                    f"{size % math.prod(new)} should be 0.")
             raise TypeError(f"cannot reshape array of shape {a.shape} (size {size}) into shape {new} because the "
                             f"product of specified axis sizes ({known}) does not evenly divide {size}")
         return tuple(size // known if type(d) is int and d == -1 else d for d in new)
-    if math.prod(new) != size:
+    if surely_differ(math.prod(new), size):
         raise TypeError(f"cannot reshape array of shape {a.shape} (size {size}) into shape {new} "
                         f"(size {math.prod(new)})")
     return new
@@ -318,6 +323,8 @@ def squeeze(a: ArrayLike, axis: Axis = None) -> Array:
     try:
         a = operand("squeeze", a)
         if axis is None:
+            if any(map(is_named, a.shape)):
+                raise ValueError("jnp.squeeze with axis=None is not supported with shape polymorphism")
             axes = tuple(i for i, d in enumerate(a.shape) if type(d) is int and d == 1)
         else:
             axes = axis_indices(axis, a.ndim)

@@ -260,7 +260,7 @@ def _binary_search(sorted_arr: Any, query: Any, side: str) -> Any:
         return (lax.select(right, middle, low), lax.select(right, high, middle)), ()
 
     start = (lax.full_like(query, 0, dtype=kind), lax.full_like(query, size, dtype=kind))
-    levels = int(np.ceil(np.log2(size + 1)))
+    levels = int(np.ceil(np.log2(int(size) + 1)))
     (_, found), _ = lax.scan(step, start, (), length=levels)
     return convert(found, _PLACE)
 

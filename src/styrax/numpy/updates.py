@@ -9,6 +9,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.settings import config
 from styrax.core.tracing.source import api_boundary, warn
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, Index, Scalar, ShardingLike
@@ -74,8 +75,11 @@ def check_promotion(x: Any, y: Any) -> None:
     if result != dtype:
         warn(
             "scatter inputs have incompatible types: cannot safely cast value from "
-            f"dtype={dtype_of(y)} to dtype={dtype} with jax_numpy_dtype_promotion='standard'. In future JAX releases "
+            f"dtype={dtype_of(y)} to dtype={dtype} with "
+            f"jax_numpy_dtype_promotion={config.numpy_dtype_promotion.value}. In future JAX releases "
             "this will result in an error.", FutureWarning)
+        if result.kind == "c" and dtype.kind != "c":
+            warn("Casting complex values to real discards the imaginary part", np.exceptions.ComplexWarning)
 
 
 def _updates(y: Any, plan: Plan) -> Any:

@@ -34,13 +34,14 @@ def _parse(signature: str) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]
     return inputs, outputs
 
 
-def _bind(sizes: dict[str, int], shape: tuple, names: tuple[str, ...]) -> None:
+def _bind(sizes: dict[str, int], shape: tuple, names: tuple[str, ...], where: str) -> None:
     """Notes the sizes of named dimensions. Raises ValueError where they are missing or contradict."""
     if len(shape) < len(names):
-        raise ValueError(f"input with shape {shape} does not have enough dimensions for all core dimensions {names}")
+        raise ValueError(f"input with shape {shape} does not have enough dimensions for all core dimensions {names} on "
+                         f"{where}")
     for name, size in zip(names, shape[len(shape) - len(names):]):
         if sizes.setdefault(name, size) != size:
-            raise ValueError(f"inconsistent size for core dimension {name!r}: {size} vs {sizes[name]}")
+            raise ValueError(f"inconsistent size for core dimension {name!r}: {size} vs {sizes[name]} on {where}")
 
 
 def vectorize(pyfunc: Callable[..., ArrayLike | tuple[ArrayLike, ...]], *,
@@ -101,6 +102,7 @@ def _vectorized(pyfunc: Callable[..., Any], excluded: Collection[int | str], sig
     from styrax.transforms.api import vmap
 
     where = f"jax.numpy.vectorize of {getattr(pyfunc, '__name__', pyfunc)}"
+    text = f"vectorized function with excluded={excluded} and signature={signature!r}"
     dynamic_kwargs = [k for k, x in kwargs.items() if k not in excluded and x is not None]
     absent = {i for i, x in enumerate(args) if x is None and i not in excluded}
     if absent and signature is not None:
@@ -124,12 +126,13 @@ def _vectorized(pyfunc: Callable[..., Any], excluded: Collection[int | str], sig
     else:
         inputs, outputs = _parse(signature)
         if len(inputs) != len(values):
-            raise TypeError(f"{where}: wrong number of positional arguments: expected {len(inputs)}, got {len(values)}")
+            raise TypeError(f"wrong number of positional arguments: expected {len(inputs)}, got {len(values)} on "
+                            f"{text}")
     check_arraylike("vectorize", *values)
     arrays = [asarray(unwrap(v)) for v in values]
     sizes: dict[str, int] = {}
     for x, names in zip(arrays, inputs):
-        _bind(sizes, x.shape, names)
+        _bind(sizes, x.shape, names, text)
     leading = [x.shape[: x.ndim - len(names)] for x, names in zip(arrays, inputs)]
     if len({len(s) for s in leading if s}) > 1:
         _check_rank_promotion(arrays, where, signature)
@@ -140,15 +143,16 @@ def _vectorized(pyfunc: Callable[..., Any], excluded: Collection[int | str], sig
         if outputs is None:
             return out
         if len(outputs) > 1 and not isinstance(out, tuple):
-            raise TypeError(f"{where}: output must be a tuple when several are expected, got {out}")
+            raise TypeError(f"output must be a tuple when multiple outputs are expected, got: {out!r}")
         results = out if isinstance(out, tuple) else (out,)
         if len(results) != len(outputs):
-            raise TypeError(f"{where}: wrong number of output arguments: expected {len(outputs)}, got {len(results)}")
+            raise TypeError(f"wrong number of output arguments: expected {len(outputs)}, got {len(results)} on "
+                            f"{text}")
         known = dict(sizes)
         for r, names in zip(results, outputs):
             if np.ndim(r) != len(names):
-                raise ValueError(f"{where}: output shape {np.shape(r)} does not match core dimensions {names}")
-            _bind(known, np.shape(r), names)
+                raise ValueError(f"output shape {np.shape(r)} does not match core dimensions {names} on {text}")
+            _bind(known, np.shape(r), names, text)
         return out
 
     # One vmap per broadcast axis, from the last to the first; an argument that lacks an axis, or has size 1

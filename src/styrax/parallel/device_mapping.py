@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from ..core import hooks
 from ..core.arrays import mesh as meshes
 from ..core.arrays.array import Array
 from ..core.arrays.devices import Device
 from ..core.arrays.mesh import AbstractMesh, Mesh
 from ..core.arrays.shardings import NamedSharding, PartitionSpec
+from ..core.hooks import lax
 from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import get_aval
 from ..core.trees import tree, tree_paths
@@ -68,6 +70,11 @@ def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | Non
     donated = (donate_argnums,) if isinstance(donate_argnums, int) else tuple(donate_argnums)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
+    if not all(isinstance(a, int) for a in tree.tree_leaves(in_axes)):
+        raise TypeError("pmap in_axes must be an int, None, or (nested) container with those types as leaves, but got "
+                        f"{in_axes}.")
+    if devices is not None and not len(devices):
+        raise ValueError("'devices' argument to pmap must be non-empty, or None.")
 
     @functools.partial(jit, static_argnums=statics or None, donate_argnums=donated or None)
     def compiled(*args: Any, **kwargs: Any) -> Any:
@@ -76,18 +83,31 @@ def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | Non
         count = len(devices) if devices is not None else len(get(backend).devices())
         axes = _axes_of(in_axes, args, statics)
         dynamic = [i for i in range(len(args)) if i not in statics]
-        _check_sizes([args[i] for i in dynamic], [axes[i] for i in dynamic], kwargs, count)
+        found = _check_sizes([args[i] for i in dynamic], [axes[i] for i in dynamic], kwargs, count)
+        if axis_size is not None and found is not None and found != axis_size:
+            raise ValueError(f"Specified axis_size {axis_size} doesn't match received axis_size {found}.")
 
         def one(given: Sequence[Any], named: dict[str, Any]) -> Any:
             rest = iter(given)
             return fun(*(args[i] if i in statics else next(rest) for i in range(len(args))), **named)
 
-        return vmap(one, in_axes=([axes[i] for i in dynamic], 0 if kwargs else None), out_axes=out_axes,
-                    axis_name=axis_name,
-                    axis_size=axis_size or 1)([args[i] for i in dynamic], kwargs)
+        given, axes_in = [args[i] for i in dynamic], [axes[i] for i in dynamic]
+        axes_out = tree.tree_map(lambda axis: axis or 0, out_axes, is_leaf=lambda axis: axis is None)
+        part = _part(given, axes_in, kwargs) if axis_size in (None, 1) else None
+        if part is not None:  # the device's part is an array like any other, for callbacks too
+            outs = vmap(one, in_axes=None, out_axes=axes_out, axis_name=axis_name, axis_size=1)(*part)
+        else:
+            outs = vmap(one, in_axes=(axes_in, 0 if kwargs else None), out_axes=axes_out, axis_name=axis_name,
+                        axis_size=axis_size or 1)(given, kwargs)
+        return _first_where_none(out_axes, outs)
 
     @wraps(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
+        if statics and max(statics) >= len(args):
+            raise ValueError(
+                f"pmapped function has static_broadcasted_argnums={statics} but was called with only {len(args)} "
+                f"positional argument{'s' if len(args) > 1 else ''}. All static broadcasted arguments must be passed "
+                "positionally.")
         return compiled(*args, **kwargs)
 
     mapped.lower = compiled.lower  # type: ignore[attr-defined]
@@ -95,17 +115,53 @@ def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | Non
     return mapped
 
 
+def _first_where_none(out_axes: PyTree, outs: PyTree) -> PyTree:
+    """The results, of those with `out_axes` None that of the first device."""
+    leaves, structure = tree.tree_flatten(outs)
+    wanted = tree_paths.broadcast_prefix(out_axes, outs, is_leaf=lambda axis: axis is None)
+    return tree.tree_unflatten(structure, [
+        lax.index_in_dim(x, 0, keepdims=False) if axis is None else x for x, axis in zip(leaves, wanted, strict=True)])
+
+
 def _axes_of(in_axes: Any, args: tuple, statics: Sequence[int]) -> list[Any]:
     if isinstance(in_axes, tuple):
         if len(in_axes) == len(args):
             return list(in_axes)
+        if len(in_axes) != len(args) - len(statics):
+            raise ValueError(f"pmap in_axes has {len(in_axes)} elements, for {len(args)} positional arguments")
         rest = iter(in_axes)  # given for the arguments that are not static
-        return [None if i in statics else next(rest, 0) for i in range(len(args))]
+        return [None if i in statics else next(rest) for i in range(len(args))]
     return [in_axes] * len(args)
 
 
-def _check_sizes(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any], count: int) -> None:
-    found = False
+def _part(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any] | None:
+    """The arguments without their mapped axes; None where one of them is not of size 1."""
+    fits = True
+
+    def one(a: Any, x: Any) -> Any:
+        nonlocal fits
+        if a is None:
+            return x
+        shape = np.shape(x)
+        if not -len(shape) <= a < len(shape) or shape[a] != 1:
+            fits = False
+            return x
+        return hooks.lax.squeeze(x, (a,))
+
+    def spread(axis: Any, arg: Any) -> Any:
+        leaves, structure = tree.tree_flatten(arg)
+        found = ([axis] * len(leaves) if axis is None or isinstance(axis, int)
+                 else tree_paths.broadcast_prefix(axis, arg, is_leaf=lambda a: a is None))
+        return tree.tree_unflatten(structure, map(one, found, leaves))
+
+    parts = [spread(axis, arg) for axis, arg in zip(axes, args, strict=True)]
+    named = {k: spread(0, v) for k, v in kwargs.items()}
+    return (parts, named) if fits else None
+
+
+def _check_sizes(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any], count: int) -> int | None:
+    """The size of the mapped axes. ValueError where there are none, or they are larger than the number of devices."""
+    size: int | None = None
     for arg, axis in [*zip(args, axes, strict=True), *((v, 0) for v in kwargs.values())]:
         leaves = tree.tree_leaves(arg)
         spread = ([axis] * len(leaves) if axis is None or isinstance(axis, int)
@@ -114,13 +170,14 @@ def _check_sizes(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any
             shape = np.shape(x)
             if a is None or not shape:
                 continue
-            found = True
-            if shape[a] > count:
-                raise ValueError(f"compiling computation that requires {shape[a]} logical devices, but only {count} "
+            size = shape[a]
+            if size > count:
+                raise ValueError(f"compiling computation that requires {size} logical devices, but only {count} "
                                  "XLA devices "
                                  f"are available: pmap got an array of shape {shape} to be spread along axis {a}")
-    if not found:
+    if size is None:
         raise ValueError("pmap requires at least one argument with a mapped axis.")
+    return size
 
 
 @api_boundary

@@ -12,6 +12,7 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.types import dtypes
+from styrax.core.types.dims import is_named
 from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.lax.random_bits import prng
 from styrax.lax.shaping.shapes import canonical_axis, canonical_shape
@@ -194,6 +195,9 @@ def _shuffle(key: Any, x: Any, axis: int) -> Array:
     # Sorting by random keys permutes; equal keys keep their order, so that long arrays take several rounds
     # until the order of any two elements is random but for a chance of less than one in size**3.
     size = math.prod(x.shape)
+    if is_named(size):
+        raise NotImplementedError(
+            f"shape polymorphism for `permutation` or `shuffle` for arrays of non-constant size: {size}")
     rounds = math.ceil(3 * math.log(max(1, size)) / math.log(2**32 - 1))
     for _ in range(rounds):
         key, subkey = split_apart(key, 2)

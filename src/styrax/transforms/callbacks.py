@@ -23,7 +23,13 @@ from ..core.tracing.trace import get_aval
 from ..core.trees import tree
 from ..core.types import dtypes
 from ..core.types.avals import ShapedArray
-from ..core.types.effects import Effect, control_flow_allowed_effects, lowerable_effects, ordered_effects
+from ..core.types.effects import (
+    Effect,
+    control_flow_allowed_effects,
+    counted_effects,
+    lowerable_effects,
+    ordered_effects,
+)
 from ..core.types.physical import physicals
 from ..core.types.typing import PyTree
 from .batch import moveaxis
@@ -56,6 +62,7 @@ ordered_io_effect = OrderedIOEffect()
 for _kind in (IOEffect, OrderedIOEffect):
     lowerable_effects.add_type(_kind)
     control_flow_allowed_effects.add_type(_kind)
+    counted_effects.add_type(_kind)
 ordered_effects.add_type(OrderedIOEffect)
 
 

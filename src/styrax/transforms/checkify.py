@@ -423,7 +423,7 @@ def _run(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], state: State,
     """Runs a program in the current trace; the outcome of its checks goes into `state`."""
     env: dict[Any, Any] = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *args), strict=True))
     for eqn in jaxpr.eqns:
-        ins = [a.val if type(a) is Literal else env[a] for a in eqn.invars]
+        ins = [a.value if type(a) is Literal else env[a] for a in eqn.invars]
         if eqn.primitive is check_p:
             if eqn.params["exception"] in enabled:
                 _record(state, eqn.params["exception"], ins[0], ins[1], ins[2:])
@@ -438,7 +438,7 @@ def _run(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], state: State,
                 outs = found if eqn.primitive.multiple_results else [found]
             _check_automatically(state, eqn, ins, outs, enabled)
         env.update(zip(eqn.outvars, outs, strict=True))
-    return [a.val if type(a) is Literal else env[a] for a in jaxpr.outvars]
+    return [a.value if type(a) is Literal else env[a] for a in jaxpr.outvars]
 
 
 def _lifted(closed: ClosedJaxpr, kinds: Sequence[Kind], enabled: frozenset) -> Callable[..., list[Any]]:

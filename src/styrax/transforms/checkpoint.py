@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext, suppress
 from typing import Any, ParamSpec, TypeGuard, TypeVar
 
 import numpy as np
 
 from ..core import hooks
 from ..core.programs.dead_code import dce_call, dce_jaxpr
-from ..core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, close_jaxpr
+from ..core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, close_jaxpr, eval_jaxpr
 from ..core.programs.name_stack import new_name_stack
 from ..core.programs.primitive import Primitive
 from ..core.programs.rules import (
@@ -32,20 +33,24 @@ from ..core.programs.rules import (
     stablehlos,
     transposes,
 )
+from ..core.settings import config
 from ..core.tracing import errors, source
 from ..core.tracing.source import api_boundary
 from ..core.tracing.staging import hoist_tracers
-from ..core.tracing.trace import get_aval, state
+from ..core.tracing.trace import Tracer, get_aval, state
 from ..core.trees import tree
 from ..core.types import dtypes
 from ..core.types.avals import AbstractRef, AbstractValue, ShapedArray
-from ..core.types.effects import Effects
+from ..core.types.effects import Effects, remat_allowed_effects
 from ..core.types.typing import Function, PyTree
+from . import compile_log
 from .batch import AxisData, batch_jaxpr2
 from .checkpoint_policies import checkpoint_policies
+from .flattening import FlatFunction
 from .jit_rules import call_effects, forward_residuals, jit_p, jit_params, resolve
 from .jvp import jvp_jaxpr
 from .linear import CotangentRef, UndefinedPrimal, cotangent_reference, is_linear, linearize_jaxpr, transpose_jaxpr
+from .memo import per_jaxpr
 from .naming import check_callable, split_arguments, wraps
 from .partial import (
     PartialTrace,
@@ -53,12 +58,15 @@ from .partial import (
     partial_eval_jaxpr,
     partial_eval_jaxpr_custom,
 )
-from .tracing import trace_function
+from .tracing import abstract_arguments, trace_flat, trace_function
 from .zeros import Zero, instantiate_zeros
 
 P = ParamSpec("P")
 R = TypeVar("R")
 _NOT_GIVEN: Any = object()
+
+
+_STATIC = "the `static_argnums` argument to `jax.checkpoint` / `jax.remat`"
 
 
 @api_boundary
@@ -96,24 +104,27 @@ def checkpoint(fun: Callable[P, R], *, prevent_cse: bool | Sequence[bool] = True
     if not callable(fun):
         return _late(fun)
     names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames)
+    programs: dict[Any, tuple[Jaxpr, list[Any], tree.PyTreeDef]] = {}
 
     @wraps(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        static = split_arguments(args, static_argnums) if static_argnums != () else ()
+        static = split_arguments(args, static_argnums, _STATIC) if static_argnums != () else ()
         fixed = {k: v for k, v in kwargs.items() if k in names}
         given = {k: v for k, v in kwargs.items() if k not in names}
         call = functools.partial(fun, **fixed) if fixed else fun
-        try:
-            closed, out_tree = trace_function(call, args, given, static, "checkpoint / remat")
-        except errors.ConcretizationTypeError as error:
-            _suggest_static(error)
-            raise
-        except errors.JAXTypeError as error:
-            _suggest_static(error)
-            raise
-        closed, captured = hoist_tracers(closed, True)
-        leaves = tree.tree_leaves(([None if i in static else a for i, a in enumerate(args)], given))
-        outs = remat_p.bind(*captured, *leaves, jaxpr=closed.jaxpr, prevent_cse=prevent_cse, differentiated=False,
+        flat, leaves, avals = abstract_arguments(call, args, given, static, "checkpoint / remat")
+        key = (tuple([(i, type(x), x) for i, x in flat.fixed]), tuple(fixed.items()), flat.in_tree, tuple(avals),
+               config.trace_context(), tuple(state.axis_sizes.items()))
+        found = None
+        with suppress(TypeError):  # something has no hash
+            found = programs.get(key)
+        if found is None:
+            found = _trace(flat, leaves, avals)
+            if not any(isinstance(c, Tracer) or isinstance(get_aval(c), AbstractRef) for c in found[1]):
+                with suppress(TypeError):
+                    programs[key] = found
+        jaxpr, captured, out_tree = found
+        outs = remat_p.bind(*captured, *leaves, jaxpr=jaxpr, prevent_cse=prevent_cse, differentiated=False,
                             policy=policy)
         return tree.tree_unflatten(out_tree, outs)
 
@@ -131,6 +142,18 @@ def _late(fun: Any) -> Callable:
         check_callable(fun)
 
     return fails
+
+
+def _trace(flat: FlatFunction, leaves: Sequence[Any],
+           avals: Sequence[Any]) -> tuple[Jaxpr, list[Any], tree.PyTreeDef]:
+    """The program of a function, the values that it captures, which are its first arguments, and its results."""
+    try:
+        closed = trace_flat(flat, leaves, avals)
+    except (errors.ConcretizationTypeError, errors.JAXTypeError) as error:
+        _suggest_static(error)
+        raise
+    closed, captured = hoist_tracers(closed, True)
+    return closed.jaxpr, captured, flat.structure
 
 
 def _suggest_static(error: Exception) -> None:
@@ -151,9 +174,42 @@ def _remat_avals(*_: Any, jaxpr: Jaxpr, **params: Any) -> tuple[list[Any], Effec
 
 
 @remat_p.def_impl
-def _remat(*args: Any, jaxpr: Jaxpr, **params: Any) -> list[Any]:
+def _remat(*args: Any, jaxpr: Jaxpr, differentiated: bool, **params: Any) -> list[Any]:
     closed = close_jaxpr(jaxpr)
-    return jit_p.impl(*args, **jit_params(closed, "checkpoint"))
+    if not _compiles(closed):
+        return eval_jaxpr(jaxpr, (), *args)
+    # What is computed again uses keys again, for the same numbers.
+    again = differentiated and config.debug_key_reuse.value
+    with config.debug_key_reuse(False) if again else nullcontext():
+        return jit_p.impl(*args, **jit_params(closed, "checkpoint"))
+
+
+@per_jaxpr
+def _compiles(closed: ClosedJaxpr) -> bool:
+    """Whether all primitives of a program have a lowering: a library's may do with what runs them eagerly."""
+    for eqn in closed.jaxpr.eqns:
+        primitive = eqn.primitive
+        if primitive.traits.program is not None:
+            inner = primitive.traits.program(eqn.params)
+            if not _compiles(inner if isinstance(inner, ClosedJaxpr) else close_jaxpr(inner)):
+                return False
+        elif primitive.traits.control is None and primitive not in loops and primitive not in stablehlos:
+            return False
+    return True
+
+
+def _stablehlo(m: Any, *args: Any, jaxpr: Jaxpr, prevent_cse: bool | Sequence[bool], differentiated: bool,
+               **_: Any) -> Any:
+    """What is computed again stands behind a barrier, across which XLA merges nothing."""
+    if differentiated and any(tree.tree_leaves(prevent_cse)):
+        behind = [i for i, x in enumerate(args) if isinstance(x.aval, ShapedArray)]
+        found = m.op("stablehlo.optimization_barrier", [args[i] for i in behind], [args[i].aval for i in behind])
+        found = dict(zip(behind, found if isinstance(found, (list, tuple)) else [found], strict=True))
+        args = tuple(found.get(i, x) for i, x in enumerate(args))
+    return m.call(close_jaxpr(jaxpr), *args, name="checkpoint")
+
+
+stablehlos[remat_p] = _stablehlo
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Jaxpr, **params: Any) -> Any:
@@ -171,7 +227,7 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: Jaxpr, **par
 class _Halves:
     """A differentiated program cut in two: `known` runs now, `again` recomputes the residuals of `rest`."""
 
-    __slots__ = ("guarded", "known", "num_outs", "rest", "sources", "used")
+    __slots__ = ("guarded", "inputs", "known", "num_outs", "rest", "saved", "sources", "used")
 
     def __init__(self, primal: ClosedJaxpr, num_outs: int, rest: ClosedJaxpr, policy: Any):
         """`primal` gives results and then residuals, which `rest` takes before its other inputs."""
@@ -194,6 +250,9 @@ class _Halves:
         closed = close_jaxpr(dce_jaxpr(known, [True] * len(outvars), True)[0])
         self.known, self.sources = forward_residuals(closed, num_outs)
         self.used = used[num_saved:len(staged.invars)]
+        self.inputs = [v.aval for v, u in zip(staged.invars[num_saved:], self.used, strict=True) if u]
+        made = {v: e for e in known.eqns for v in e.outvars}
+        self.saved = [(v.aval, made[v]) for v in outvars[num_outs:] if type(v) is not Literal and v in made]
         self.rest = whole
 
     def run(self, run_known: Callable, consts: Sequence[Any], args: Sequence[Any]) -> tuple[list[Any], list[Any]]:
@@ -266,12 +325,22 @@ def _split(key: tuple, jaxpr: Jaxpr, policy: Any, make: Callable[[], tuple[Close
     return found
 
 
+def _check_effects(jaxpr: Jaxpr) -> None:
+    """Raises NotImplementedError for effects that must not happen again."""
+    forbidden = remat_allowed_effects.filter_not_in(jaxpr.effects)
+    if forbidden:
+        raise NotImplementedError(f"Effects not supported in partial-eval of `checkpoint`/`remat`: {forbidden}")
+
+
 def _linearize(nonzero: Sequence[bool], *primals: Any, jaxpr: Jaxpr, policy: Any, **params: Any) -> Any:
+    _check_effects(jaxpr)
+
     def make() -> tuple[ClosedJaxpr, int, ClosedJaxpr, Any]:
         primal, nonzero_out, linear, _ = linearize_jaxpr(_without_refs(jaxpr), nonzero)
         return primal, len(nonzero_out), linear, nonzero_out
 
     split, consts, _, nonzero_out = _split(("remat linearize", tuple(nonzero)), jaxpr, policy, make)
+    compile_log.saved_by_checkpoint(split.inputs, split.saved)
     outs, residuals = split.run(_call, consts, primals)
 
     def push(residuals: Sequence[Any], *tangents: Any) -> list[Any]:
@@ -296,6 +365,7 @@ def _call(fun: Callable, *args: Any) -> Any:
 
 
 def _partial_eval(trace: PartialTrace, *args: Any, jaxpr: Jaxpr, policy: Any, **params: Any) -> list[Any]:
+    _check_effects(jaxpr)
     unknown_in = tuple(trace.is_unknown(x) for x in args)
 
     def make() -> tuple[ClosedJaxpr, int, ClosedJaxpr, Any]:
@@ -412,8 +482,8 @@ def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[tuple[Any, s
     jaxpr = primal.jaxpr
     residuals = dict.fromkeys(v for v in jaxpr.outvars[len(nonzero_out):] if type(v) is not Literal)
     names = argument_names(f, args, kwargs)
-    found = [(v.aval, f"from the argument {names[i]}") for i, v in enumerate(jaxpr.invars) if v in residuals]
-    found += [(v.aval, "from a constant") for v in jaxpr.constvars if v in residuals]
+    found = [(v.aval, "from a constant") for v in jaxpr.constvars if v in residuals]
+    found += [(v.aval, f"from the argument {names[i]}") for i, v in enumerate(jaxpr.invars) if v in residuals]
     made = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
     for eqn in jaxpr.eqns:
         where = source.summarize(eqn.source_info)

@@ -11,15 +11,18 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from ..core.programs.jaxpr import JaxprEqn
 from ..core.settings import config
 from ..core.settings.flags import TraceContext, traced_flags
 from ..core.tracing import source
 from ..core.trees import tree_paths
+from ..core.types.avals import AbstractValue
 from .signature import Call, Key, Signature
 
 _TIMES = "jax._src.dispatch"
 _PROGRAMS = "jax._src.interpreters.pxla"
 _MISSES = "jax._src.interpreters.partial_eval"
+_CHECKPOINTS = "jax._src.ad_checkpoint"
 _seen: set[str] = set()  # where functions stand whose first tracing was explained
 
 
@@ -54,6 +57,24 @@ def compiling(name: str, avals: Sequence[Any]) -> None:
     """Tells what is going to be compiled."""
     _tell(_PROGRAMS, lambda: f"Compiling jit({name}) with global shapes and types {tuple(avals)}.",
           config.log_compiles.value)
+
+
+def saved_by_checkpoint(inputs: Sequence[AbstractValue], values: Sequence[tuple[AbstractValue, JaxprEqn]]) -> None:
+    """Tells what the backward pass of a checkpoint keeps: arguments, and values with the equations that made them."""
+    if inputs or values:
+        _tell(_CHECKPOINTS, lambda: _saved(inputs, values), False)
+
+
+def _saved(inputs: Sequence[AbstractValue], values: Sequence[tuple[AbstractValue, JaxprEqn]]) -> str:
+    message = "remat-decorated function "
+    if inputs:
+        shapes = "\n  ".join(aval.str_short(short_dtypes=False) for aval in inputs)
+        message += f"saving inputs with shapes:\n  {shapes}\n" + "and " * bool(values)
+    if values:
+        made = "\n  ".join(f"{aval.str_short(short_dtypes=False)} from output of {eqn.primitive.name} from "
+                           f"{source.summarize(eqn.source_info)}" for aval, eqn in values)
+        message += f"saving these intermediates:\n  {made}"
+    return message
 
 
 def explain_miss(fun: Callable[..., Any], signature: Signature, key: Key, known: Iterable[Key]) -> None:

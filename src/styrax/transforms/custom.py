@@ -8,6 +8,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 
 import numpy as np
 
+from ..core import hooks
 from ..core.arrays.array import Array
 from ..core.arrays.constants import constant
 from ..core.programs.jaxpr import DebugInfo, Jaxpr, eval_jaxpr
@@ -19,9 +20,10 @@ from ..core.trees import tree, tree_paths
 from ..core.trees.tree import tree_map
 from ..core.types import dtypes
 from ..core.types.typing import Function, PyTree
+from .aliasing import check_arguments, check_rule_results
 from .custom_calls import custom_jvp_call_p, custom_vjp_call_p
 from .flattening import FlatFunction, positional, with_fixed
-from .naming import LateInfo, function_name, wraps
+from .naming import LateInfo, function_name, leaf_path, wraps
 from .tracing import trace_function
 from .zeros import SymbolicZero, Zero, add_tangents, instantiate_zeros, zeros_like_aval
 
@@ -52,11 +54,11 @@ def resolve_kwargs(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], w
         raise TypeError(
             f"The input arguments to the {what}-decorated function {function_name(fun)} could not be resolved to "
             f"positional-only arguments. Binding failed with the error:\n{error}") from error
-    bound.apply_defaults()
     if bound.kwargs:
         raise TypeError(f"The following keyword arguments could not be resolved to positions: "
                         f"{', '.join(bound.kwargs)}")
-    return bound.args
+    bound.apply_defaults()
+    return bound.args  # without keyword-only parameters, which keep their defaults
 
 
 _arities: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
@@ -105,6 +107,13 @@ def _split(args: Sequence[Any], nondiff: Sequence[int]) -> tuple[list[Any], tupl
     at = [range(len(args))[i] for i in nondiff]
     dynamic = tuple(a for i, a in enumerate(args) if i not in at)
     return [args[i] for i in at], dynamic, [(i, a) for i, a in enumerate(args) if i in at]
+
+
+def _without_tangents(args: Sequence[Any], nondiff: Sequence[int]) -> tuple[Any, ...]:
+    """The arguments; what is differentiated among those that are not to be is held constant."""
+    at = [range(len(args))[i] for i in nondiff]
+    hold = lambda x: hooks.lax.stop_gradient(x) if isinstance(x, Tracer) else x
+    return tuple(tree.tree_map(hold, a) if i in at else a for i, a in enumerate(args))
 
 
 class _Primal(FlatFunction):
@@ -203,6 +212,8 @@ class custom_jvp(Generic[P, R]):
                 _split(resolve_kwargs(self.fun, args, kwargs, "custom_jvp"), self.nondiff_argnums)
             return self.fun(*args, **kwargs)
         values = resolve_kwargs(self.fun, args, kwargs, "custom_jvp")
+        if self.nondiff_argnums:
+            values = _without_tangents(values, self.nondiff_argnums)
         nondiff, dynamic, fixed = _split(values, self.nondiff_argnums)
         leaves, in_tree = tree.tree_flatten(dynamic)
         _check_leaves("custom_jvp_call", leaves)
@@ -361,6 +372,7 @@ class custom_vjp(Generic[P, R]):
         leaves, in_tree = tree.tree_flatten(dynamic)
         _check_leaves("custom_vjp_call", leaves)
         fun = _Primal(self.fun, in_tree, fixed)
+        check_arguments(leaves, (), "custom_vjp", fun.debug_info)
         rule = _Rule(name, self.fwd, self.bwd, self.symbolic_zeros, nondiff, in_tree, fun)
 
         def fwd(nonzero: Sequence[bool], *primals: Any) -> Any:
@@ -411,6 +423,7 @@ class _Rule:
                 f"forward pass for use on the backward pass), but instead of a pair the fwd rule {rule_name} produced "
                 f"{pair}.")
         outs, out_tree = tree.tree_flatten(pair[0])
+        check_rule_results(outs, out_tree, f"custom_vjp fwd function {rule_name}")
         if self.fun.out_tree is not None and self.fun.out_tree != out_tree:
             raise TypeError(
                 f"Custom VJP fwd rule {rule_name} for function {self.name} must produce a pair (list or tuple of "
@@ -442,7 +455,7 @@ class _Rule:
                 found[i] = SymbolicZero(expected)
                 continue
             if get_aval(ct).shape != expected.shape:
-                path = f"output[{i}]"
+                path = f"output{leaf_path(self.in_tree, i)}"
                 raise ValueError(
                     "Custom VJP bwd rule must produce an output with the same type as the args tuple of the primal "
                     f"function, but at {path} the bwd rule produced an output of type "
@@ -489,7 +502,7 @@ def custom_gradient(fun: Function) -> Function:
     """
 
     @custom_vjp
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
+    def wrapped_fun(*args: Any, **kwargs: Any) -> Any:
         return fun(*args, **kwargs)[0]
 
     def fwd(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
@@ -503,8 +516,8 @@ def custom_gradient(fun: Function) -> Function:
         found = tree.tree_unflatten(residuals.out_tree, eval_jaxpr(residuals.jaxpr, (), *residuals.captured, *leaves))
         return (found,) if residuals.out_tree.is_leaf() or not isinstance(found, (tuple, list)) else found
 
-    wrapped.defvjp(fwd, bwd)
-    return wraps(fun)(lambda *args, **kwargs: wrapped(*args, **kwargs))
+    wrapped_fun.defvjp(fwd, bwd)
+    return wrapped_fun
 
 
 class _ClosedPull:

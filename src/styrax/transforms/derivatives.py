@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -294,7 +295,7 @@ def typed(x: Any) -> Any:
 
 
 def _index(x: Any) -> int:
-    return x.__index__() if hasattr(x, "__index__") else int.__index__(x)
+    return operator.index(x)
 
 
 def _one(value: Any) -> Any:
@@ -332,7 +333,7 @@ def linear_transpose(fun: Function, *primals: PyTree, reduce_axes: Axes = ()) ->
 
     Returns:
       A function that takes a cotangent with the structure of the result and gives a tuple of the
-      arguments' cotangents.
+      arguments' cotangents. It is a pytree, so that compiled functions can take and return it.
 
     Raises:
       TypeError: dtypes are not supported, or a cotangent has another type than the result.
@@ -357,7 +358,7 @@ def linear_transpose(fun: Function, *primals: PyTree, reduce_axes: Axes = ()) ->
     jaxpr, used = dce_jaxpr(closed.jaxpr, [True] * len(closed.out_avals), True)
 
     @api_boundary
-    def transposed(cotangent: Any) -> tuple:
+    def transposed(consts: Sequence[Any], cotangent: Any) -> tuple:
         cts, ct_tree = tree.tree_flatten(cotangent)
         if ct_tree != out_tree:
             raise TypeError(f"cotangent tree does not match function output, expected {out_tree} but got {ct_tree}")
@@ -367,8 +368,8 @@ def linear_transpose(fun: Function, *primals: PyTree, reduce_axes: Axes = ()) ->
                 raise TypeError("cotangent type does not match function output, expected "
                                 f"{tuple(closed.out_avals)} but got {cts}")
         with transform_name_stack("transpose"):
-            found = backward_pass(jaxpr, closed.consts, [UndefinedPrimal(a) for a in avals], cts)
+            found = backward_pass(jaxpr, consts, [UndefinedPrimal(a) for a in avals], cts)
         return tree.tree_unflatten(in_tree, [
             zeros_like_aval(a) if type(ct) is Zero else ct for ct, a in zip(found, avals, strict=True)])
 
-    return transposed
+    return tree.Partial(transposed, closed.consts)

@@ -18,6 +18,7 @@ from ..core.programs.jaxpr import (
 from ..core.tracing import source
 from ..core.tracing.staging import trace_to_jaxpr
 from ..core.types.avals import AbstractRef
+from .aliasing import check_arguments
 from .custom_calls import CustomJVPCall, CustomVJPCall, custom_jvp_call_p, custom_vjp_call_p
 from .jit_rules import jit_p
 from .memo import per_jaxpr
@@ -169,27 +170,11 @@ def compile_with_contents(closed: ClosedJaxpr, compile_program: Callable[[Closed
     def run(*args: Any) -> list[Any]:
         given = [x for x, r in zip(args, is_ref, strict=True) if r]
         if len({id(x) for x in given}) != len(given):
-            raise ValueError(
-                "only one reference to a mutable array may be passed as an argument to a function, but the same "
-                f"reference appeared twice among the arguments of {closed.debug_info.func_src_info}.")
+            count = len(closed.debug_info.arg_names)  # what was captured comes before the arguments
+            check_arguments(args[len(args) - count:], args[:len(args) - count], "jit", closed.debug_info)
         outs = program(*(x._contents() if r else x for x, r in zip(args, is_ref, strict=True)))
         for ref, value in zip(given, outs[num_outs:], strict=True):
             ref._value = value
         return outs[:num_outs]
 
     return run
-
-
-def check_results(closed: ClosedJaxpr, traced_for: str = "jit") -> None:
-    """Raises ValueError where a traced function returns a reference."""
-    jaxpr = closed.jaxpr
-    for v in jaxpr.outvars:
-        if isinstance(v.aval, AbstractRef):
-            names = jaxpr.debug_info.arg_names
-            where = "was created inside the function"
-            if v in jaxpr.invars and jaxpr.invars.index(v) < len(names):
-                where = f"was passed in as the argument {names[jaxpr.invars.index(v)]}"
-            raise ValueError(
-                f"function {jaxpr.debug_info.func_src_info} traced for {traced_for} returned a mutable array reference "
-                f"of type {v.aval.str_short(short_dtypes=False)}, but mutable array references cannot be returned.\n\n"
-                f"The returned mutable array {where}.")

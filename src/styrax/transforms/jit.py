@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
@@ -26,10 +27,12 @@ from ..core.tracing.source import api_boundary, describe_function, hide_frames
 from ..core.tracing.staging import hoist_tracers, trace_to_jaxpr
 from ..core.tracing.trace import eval_trace, get_aval, state
 from ..core.trees import tree
-from ..core.types.avals import AbstractValue, ShapedArray
+from ..core.trees.treedef import MetadataError
+from ..core.types.avals import AbstractRef, AbstractValue, ShapedArray
 from ..core.types.dims import NotGeneric, tracing
 from ..core.types.typing import DeviceLike, PyTree
 from . import compile_log, refs, stages
+from .aliasing import check_arguments, check_returned
 from .donation import Donating, Donation
 from .jit_rules import UNSPECIFIED, jit_p, jit_params
 from .jit_shardings import Placement, Placing, device_of, settled
@@ -75,7 +78,8 @@ class Specialisation:
     traced for these shapes.
     """
 
-    __slots__ = ("captured", "closed", "code", "donated", "in_tree", "name", "out_tree", "params", "single")
+    __slots__ = ("captured", "closed", "code", "donated", "in_tree", "name", "out_tree", "params", "single",
+                 "takes_refs")
 
     in_tree: tree.PyTreeDef
 
@@ -88,6 +92,7 @@ class Specialisation:
         self.params: dict[str, Any] = {}  # of the equation by which it is called
         self.captured: list[Any] = []  # tracers of enclosing traces and references: passed as leading arguments
         self.donated: tuple[bool, ...] | None = None
+        self.takes_refs = False
 
     @classmethod
     def of_program(cls, closed: ClosedJaxpr, name: str, in_tree: tree.PyTreeDef, out_tree: tree.PyTreeDef,
@@ -164,6 +169,8 @@ class PjitFunction(Generic[P, R]):
                     if config.config.jax_disable_jit:
                         return self._fun(*args, **kwargs)
                     program = self._traced(key)
+                if program.takes_refs:
+                    check_arguments(leaves, program.captured, "jit", program.params["jaxpr"].debug_info)
                 outs = jit_p.bind(*program.captured, *leaves, **program.params)
             return outs[0] if program.single else program.out_tree.unflatten(outs)
         except Exception as error:
@@ -181,8 +188,12 @@ class PjitFunction(Generic[P, R]):
         error = self._signature.unhashable(key)
         if error is not None:
             raise error from None
+        if isinstance(sys.exc_info()[1], OverflowError):
+            raise self._signature.overflow(args, kwargs)
         if not key:
             raise  # what it was called for
+        if isinstance(sys.exc_info()[1], MetadataError):
+            raise
         if not tracing.active:
             raise ValueError("static arguments should be comparable using __eq__. The error above was raised when the "
                              "arguments of a call were compared with those of earlier ones.")
@@ -267,11 +278,13 @@ class PjitFunction(Generic[P, R]):
         info = flat.info(call.avals)
         in_shardings = self._placement.of_arguments(flat, call.avals, info)
         with compile_log.timed(f"tracing {function_name(self._fun)} for jit"):
-            closed, captured = hoist_tracers(trace_to_jaxpr(flat, call.avals, info))
-        refs.check_results(closed)
+            closed = trace_to_jaxpr(flat, call.avals, info)
+        check_returned(closed, flat.structure, "jit")
+        closed, captured = hoist_tracers(closed)
         program = Specialisation(function_name(self._fun), flat.structure)
         program.closed = closed
         program.captured = captured
+        program.takes_refs = any(isinstance(a, AbstractRef) for a in call.avals)
         program.in_tree = flat.in_tree
         program.donated = call.donated
         program.params = jit_params(

@@ -172,11 +172,18 @@ def _linearize(nonzero: Sequence[bool], *primals: Any, jaxpr: ClosedJaxpr, **par
     primal, nonzero_out, linear, _ = linearize_jaxpr(jaxpr, nonzero)
     num_outs = len(nonzero_out)
     primal, captured = hoist_tracers(primal)
-    primal, sources = forward_residuals(primal, num_outs)
+    consts = primal.consts
+    primal, sources = forward_residuals(primal, num_outs, True)
     new = len(primal.jaxpr.outvars) - num_outs
+    # what the linear program reads is needed after the call, and so is a tangent: neither is given away
+    kept = {i - len(captured) for kind, i in sources if kind == "in"}
+    donated = params["donated_invars"]
+    given_away = tuple(d and i not in kept for i, d in enumerate(donated))
+    params = {**params, "donated_invars": (False,) * len(donated)}
     results = jit_p.bind(*captured, *primals, **_with(
-        params, primal, [*(None,) * len(captured), *range(len(primals))], [*range(num_outs), *(None,) * new]))
-    residuals = resolve(sources, [*captured, *primals], results)
+        {**params, "donated_invars": given_away}, primal, [*(None,) * len(captured), *range(len(primals))],
+        [*range(num_outs), *(None,) * new]))
+    residuals = resolve(sources, [*captured, *primals], results, consts)
     ins, outs = _where(nonzero), _where(nonzero_out)
 
     def push(residuals: Sequence[Any], *tangents: Any) -> list[Any]:
@@ -191,19 +198,24 @@ def _linearize(nonzero: Sequence[bool], *primals: Any, jaxpr: ClosedJaxpr, **par
 
 
 @per_jaxpr
-def forward_residuals(closed: ClosedJaxpr, num_outs: int) -> tuple[ClosedJaxpr, list[tuple[str, int]]]:
+def forward_residuals(closed: ClosedJaxpr, num_outs: int,
+                      constants: bool = False) -> tuple[ClosedJaxpr, list[tuple[str, int]]]:
     """Takes the residuals (results after the first `num_outs`) that are inputs or other results out.
 
-    Returns the smaller program and where each residual is found: `("in", i)` or `("out", i)`.
+    Returns the smaller program and where each residual is found: `("in", i)` or `("out", i)`, or, with `constants`,
+    `("const", i)`.
     """
     jaxpr = closed.jaxpr
     inputs = {v: i for i, v in enumerate(jaxpr.invars)}
+    consts = {v: i for i, v in enumerate(jaxpr.constvars)} if constants else {}
     outvars = list(jaxpr.outvars[:num_outs])
     known = {v: i for i, v in enumerate(outvars) if type(v) is not Literal}
     sources: list[tuple[str, int]] = []
     for v in jaxpr.outvars[num_outs:]:
         if type(v) is not Literal and v in inputs:
             sources.append(("in", inputs[v]))
+        elif type(v) is not Literal and v in consts:
+            sources.append(("const", consts[v]))
         elif type(v) is not Literal and v in known:
             sources.append(("out", known[v]))
         else:
@@ -216,9 +228,11 @@ def forward_residuals(closed: ClosedJaxpr, num_outs: int) -> tuple[ClosedJaxpr, 
     return (ClosedJaxpr(new, closed.consts) if closed.consts else close_jaxpr(new)), sources
 
 
-def resolve(sources: Sequence[tuple[str, int]], args: Sequence[Any], results: Sequence[Any]) -> list[Any]:
+def resolve(sources: Sequence[tuple[str, int]], args: Sequence[Any], results: Sequence[Any],
+            consts: Sequence[Any] = ()) -> list[Any]:
     """The residuals' values, by `forward_residuals`."""
-    return [(args if kind == "in" else results)[i] for kind, i in sources]
+    given = {"in": args, "out": results, "const": consts}
+    return [given[kind][i] for kind, i in sources]
 
 
 def _transpose(cts: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
@@ -254,14 +268,15 @@ def _partial_eval(trace: PartialTrace, *args: Any, jaxpr: ClosedJaxpr, **params:
     unknown_in = [trace.is_unknown(x) for x in args]
     known, unknown, unknown_out, residual_avals = partial_eval_jaxpr(jaxpr, unknown_in)
     num_known = len(unknown_out) - sum(unknown_out)
-    known, sources = forward_residuals(known, num_known)
+    consts = known.consts
+    known, sources = forward_residuals(known, num_known, True)
     known_args = [x for x, u in zip(args, unknown_in, strict=True) if not u]
     new = len(known.jaxpr.outvars) - num_known
     known_ins = [i for i, u in enumerate(unknown_in) if not u]
     known_outs = [i for i, u in enumerate(unknown_out) if not u]
     results = trace.run_known(
         jit_p.bind, *known_args, **_with(params, known, known_ins, [*known_outs, *(None,) * new]))
-    residuals = resolve(sources, known_args, results)
+    residuals = resolve(sources, known_args, results, consts)
     recorded = iter(trace.record(
         jit_p, [*residuals, *(x for x, u in zip(args, unknown_in, strict=True) if u)],
         _with(params, unknown, [*(None,) * len(residuals), *_where(unknown_in)], _where(unknown_out))))

@@ -34,8 +34,9 @@ class Placement:
 
     def __init__(self, in_shardings: Any, out_shardings: Any, device: Any, backend: Any):
         if backend is not None or device is not None:
-            warnings.warn("backend and device argument on jit is deprecated. You can use jax.device_put(..., device) "
-                          "on the inputs to the jitted function to get the same behavior.", DeprecationWarning,
+            warnings.warn("backend and device argument on jit is deprecated. You can use `jax.device_put(..., "
+                          "jax.local_devices(backend=\"cpu\")[0])` on the inputs to the jitted function to get the "
+                          "same behavior.", DeprecationWarning,
                           stacklevel=4)
             if device is not None and backend is not None:
                 raise ValueError(f"can't specify both a device and a backend for jit, got {device=} and {backend=}")

@@ -290,7 +290,7 @@ def _custom_lin_avals(*_: Any, out_avals: tuple, **params: Any) -> list[Any]:
 
 def _custom_lin_forward(*_: Any, **params: Any) -> NoReturn:
     raise TypeError(
-        "can't apply forward-mode autodiff (jvp) to a custom_vjp function: its rule says how cotangents are "
+        "can't apply forward-mode autodiff (jvp) to a custom_vjp function.\nIts rule says how cotangents are "
         "pulled back, not how tangents are pushed forward. Use custom_jvp for both.")
 
 

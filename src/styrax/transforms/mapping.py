@@ -14,6 +14,7 @@ from .batch import AxisData, batch_flat, matchaxis
 from .containers import containers, stacked, structure_of_elements
 from .flattening import FlatFunction
 from .naming import argument_names, check_callable, wraps
+from .views import any_view
 from .vmappable import is_spec, over_arrays, vmappables
 
 F = TypeVar("F", bound=Function)
@@ -64,8 +65,14 @@ def vmap(fun: F, in_axes: int | None | Sequence[PyTree] = 0, out_axes: PyTree = 
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if vmappables and any(map(is_spec, tree.tree_leaves((in_axes, out_axes), is_leaf=is_spec))):
-        return over_arrays(vmap, fun, in_axes, out_axes, dict(  # type: ignore[return-value]
+        return over_arrays(_vmap_arrays, fun, in_axes, out_axes, dict(  # type: ignore[return-value]
             axis_name=axis_name, axis_size=axis_size, spmd_axis_name=spmd_axis_name, sum_match=sum_match))
+    return _vmap_arrays(fun, in_axes, out_axes, axis_name, axis_size, spmd_axis_name, sum_match)
+
+
+def _vmap_arrays(fun: F, in_axes: Any, out_axes: Any, axis_name: Hashable | None, axis_size: int | None,
+                 spmd_axis_name: Any, sum_match: bool) -> F:
+    """`vmap` where arrays alone are mapped over."""
     if not (in_axes is None or type(in_axes) in (int, tuple) or _is_axis(in_axes)):
         raise TypeError("vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional "
                         f"arguments passed to the function, but got {in_axes}.")
@@ -172,6 +179,8 @@ def _axis_size(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], leave
         try:
             shape = get_aval(x).shape
         except TypeError:
+            if any_view([x]):
+                raise
             raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type") from None
         if not -len(shape) <= d < len(shape):
             rank = d + 1 if d >= 0 else -d

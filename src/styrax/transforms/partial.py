@@ -41,7 +41,7 @@ class PartialTracer(Tracer):
         return self.var.aval
 
     def __repr__(self) -> str:
-        return f"Traced<{self.var.aval.str_short()}:PartialTrace>"
+        return f"Traced<{self.var.aval.str_short(short_dtypes=True)}:PartialTrace>"
 
 
 class PartialTrace(Trace):

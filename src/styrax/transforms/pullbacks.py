@@ -28,12 +28,22 @@ from .zeros import Zero, instantiate_zeros, is_float0, zeros_like_aval
 
 
 class VJP:
-    """The function that pulls cotangents back; a pytree whose leaves are the residuals it keeps."""
+    """The function that pulls cotangents back; a pytree whose leaves are the residuals it keeps.
 
-    def __init__(self, jaxpr: Jaxpr, residuals: Sequence[Any], in_tree: Any, out_tree: Any, in_avals: Sequence[Any],
+    Attributes:
+      args_res: for each argument of the function its leaf, or a tuple of its leaves, as far as they are residuals;
+        `NotNeeded()` stands for the others. Who has the arguments elsewhere may take them out and put them in again
+        before the call.
+      opaque_residuals: the other residuals.
+    """
+
+    def __init__(self, jaxpr: Jaxpr, args_res: Sequence[Any], opaque_residuals: Sequence[Any],
+                 places: Sequence[int | None], in_tree: Any, out_tree: Any, in_avals: Sequence[Any],
                  out_avals: Sequence[Any], perturbed: Sequence[bool], nonzero_out: Sequence[bool], name: str):
         self.jaxpr = jaxpr
-        self.opaque_residuals = list(residuals)
+        self.args_res = list(args_res)
+        self.opaque_residuals = list(opaque_residuals)
+        self.places = tuple(places)  # of each residual among the arguments' leaves; None for an opaque one
         self.in_tree = in_tree
         self.out_tree = out_tree
         self.in_avals = tuple(in_avals)
@@ -41,6 +51,21 @@ class VJP:
         self.perturbed = tuple(perturbed)
         self.nonzero_out = tuple(nonzero_out)
         self.name = name
+
+    def _residuals(self) -> list[Any]:
+        """The inputs of the program before the cotangents."""
+        if all(i is None for i in self.places):
+            return self.opaque_residuals
+        leaves: list[Any] = []
+        for argument, structure in zip(self.args_res, self.in_tree.children(), strict=True):
+            given = tree.tree_leaves(argument, is_leaf=_is_absent)
+            leaves += given if len(given) == structure.num_leaves else [None] * structure.num_leaves
+        opaque = iter(self.opaque_residuals)
+        found = [next(opaque) if i is None else leaves[i] for i in self.places]
+        if any(map(_is_absent, found)):
+            raise ValueError("an argument that the function returned by `jax.vjp` needs was taken out of `args_res`: "
+                             "put it in again before the call")
+        return found
 
     @api_boundary
     def __call__(self, *cotangents: Any) -> Any:
@@ -86,8 +111,8 @@ class VJP:
             elif p:
                 arguments.append(UndefinedPrimal(aval.to_tangent_aval()))
         with transform_name_stack("transpose"):
-            found = backward_pass(self.jaxpr, (), [*self.opaque_residuals, *arguments], given)
-        pulled = iter(found[len(self.opaque_residuals):])
+            found = backward_pass(self.jaxpr, (), [*self._residuals(), *arguments], given)
+        pulled = iter(found[len(self.places):])
         results: list[Any] = []
         for aval, p, ref in zip(self.in_avals, self.perturbed, refs, strict=True):
             ct = next(pulled) if p else None
@@ -104,11 +129,12 @@ class VJP:
         return results
 
     def __repr__(self) -> str:
-        return (f"VJP(fun={self.jaxpr}, in_tree={self.in_tree}, out_tree={self.out_tree}, "
+        return (f"VJP(fun={self.jaxpr}, in_tree={self.in_tree}, out_tree={self.out_tree}, args_res={self.args_res}, "
                 f"opaque_residuals={self.opaque_residuals})")
 
 
 _no_ref = object()
+_LEAF = tree.tree_structure(0)
 
 
 @dataclass(frozen=True)
@@ -131,7 +157,16 @@ class DidntWant:
     """Stands in the result of a pullback for a cotangent that was not wanted."""
 
 
+@dataclass(frozen=True)
+class NotNeeded:
+    """Stands in a pullback for an argument that it does not read."""
+
+
 ad = SimpleNamespace(DontWant=DontWant, DidntWant=DidntWant, GradRef=GradRef, GradValue=GradValue)
+
+
+def _is_absent(x: Any) -> bool:
+    return x is None or isinstance(x, NotNeeded)
 
 
 def _fresh(aval: AbstractRef) -> Any:
@@ -139,17 +174,17 @@ def _fresh(aval: AbstractRef) -> Any:
 
 
 def _flatten_vjp(x: VJP) -> tuple[tuple, tuple]:
-    return ((x.opaque_residuals,),
-            (x.jaxpr, x.in_tree, x.out_tree, x.in_avals, x.out_avals, x.perturbed, x.nonzero_out, x.name))
+    return ((x.args_res, x.opaque_residuals),
+            (x.jaxpr, x.places, x.in_tree, x.out_tree, x.in_avals, x.out_avals, x.perturbed, x.nonzero_out, x.name))
 
 
 def _unflatten_vjp(data: tuple, children: tuple) -> VJP:
-    (residuals,) = children
-    return VJP(data[0], residuals if isinstance(residuals, list) else [residuals], *data[1:])
+    args_res, opaque = children
+    return VJP(data[0], args_res, opaque if isinstance(opaque, list) else [opaque], *data[1:])
 
 
 tree.register_pytree_node(VJP, _flatten_vjp, _unflatten_vjp)
-for _marker in (GradRef, DidntWant):  # results of compiled functions have them
+for _marker in (GradRef, DidntWant, NotNeeded):  # results of compiled functions have them
     tree.register_static(_marker)
 
 
@@ -208,11 +243,24 @@ def vjp(fun: Function, *primals: PyTree, has_aux: bool = False, reduce_axes: Axe
     leaves, in_tree = tree.tree_flatten(primals)
     flat, values, outs, record = linearize_call(fun, list(map(typed, leaves)), in_tree, has_aux)
     jaxpr, residuals, nonzero_out = linear_jaxpr(record)
-    pull = VJP(jaxpr, residuals, flat.args_tree, flat.structure, [get_aval(x) for x in values],
+    args_res, opaque, places = _among_arguments(residuals, values, flat.args_tree)
+    pull = VJP(jaxpr, args_res, opaque, places, flat.args_tree, flat.structure, [get_aval(x) for x in values],
                [get_aval(x) for x in outs[:flat.num_outs]], [v is not None for v in record.invars], nonzero_out,
                source.describe_function(fun))
     result = flat.results(outs), pull
     return (*result, flat.aux(outs)) if has_aux else result
+
+
+def _among_arguments(residuals: Sequence[Any], values: Sequence[Any],
+                     in_tree: tree.PyTreeDef) -> tuple[list[Any], list[Any], list[int | None]]:
+    """The arguments as far as they are residuals, the other residuals, and which argument's leaf each residual is."""
+    index = {id(x): i for i, x in enumerate(values)}
+    places = [index.get(id(x)) for x in residuals]
+    used = set(places)
+    leaves = iter([x if i in used else NotNeeded() for i, x in enumerate(values)])
+    args = [next(leaves) if structure == _LEAF else tuple([next(leaves) for _ in range(structure.num_leaves)])
+            for structure in in_tree.children()]
+    return args, [x for x, i in zip(residuals, places, strict=True) if i is None], places
 
 
 def fwd_and_bwd(fun: Function, argnums: int | Sequence[int], has_aux: bool = False,

@@ -9,8 +9,9 @@ without. Import all of it from `refs`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -122,6 +123,14 @@ class TransformedRef:
         return get_aval(self.ref).dtype
 
     @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
     def at(self) -> _RefIndexer:
         return _RefIndexer(self)
 
@@ -131,8 +140,18 @@ class TransformedRef:
     def __setitem__(self, index: Any, value: Any) -> None:
         ref_set(self, index, value)
 
+    def addupdate(self, value: ArrayLike, index: Index = None) -> None:
+        ref_addupdate(self, index, value)
+
     def __repr__(self) -> str:
         return f"TransformedRef({self.ref!r}, {self.indexers})"
+
+
+def _no_aval(view: TransformedRef) -> NoReturn:
+    raise TypeError(f"TransformedRefs are not allowed here: {view!r}. Pass the reference and take the view inside.")
+
+
+aval_rules[TransformedRef] = _no_aval
 
 
 class _RefIndexer:

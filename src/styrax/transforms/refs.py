@@ -5,7 +5,6 @@ from __future__ import annotations
 from ..core.types.avals import AbstractRef
 from . import ref_rules
 from .discharge import (
-    check_results,
     compile_with_contents,
     discharge_closed,
     discharge_state,
@@ -38,7 +37,6 @@ __all__ = [
     "Slice",
     "TransformedRef",
     "addupdate_p",
-    "check_results",
     "compile_with_contents",
     "discharge_closed",
     "discharge_state",

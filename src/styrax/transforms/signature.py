@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..core.arrays import backends, mesh
 from ..core.arrays.array import Array
 from ..core.arrays.tokens import Token
@@ -20,10 +22,12 @@ from ..core.tracing.trace import Tracer, raise_leak, state
 from ..core.trees import tree
 from ..core.trees.registry import default_registry
 from ..core.trees.treedef import PyTreeDef, leaf_treedef
+from ..core.types import dtypes
 from .flattening import FlatFunction
 from .naming import argument_names
 from .references import Ref
 from .tracing import abstractify, check_hashable, not_abstract
+from .views import any_view, apart
 
 if TYPE_CHECKING:
     from ..core.types.avals import AbstractRef, ShapedArray
@@ -134,6 +138,7 @@ class Signature:
             key += [x.aval for x in found]
             leaves += found
             return
+        before = len(key) - (structure is not leaf_treedef), len(leaves)
         for x in found:
             aval: ShapedArray | AbstractRef
             if type(x) is Array:
@@ -142,6 +147,10 @@ class Signature:
                 try:
                     aval = abstractify(x)
                 except TypeError:
+                    if any_view(found):
+                        del key[before[0]:], leaves[before[1]:]
+                        self._take(apart(a), key, leaves, eager, args, kwargs)
+                        return
                     raise self._no_array(x, args, kwargs) from None
                 if eager:
                     x = as_operand(x, aval)
@@ -149,12 +158,32 @@ class Signature:
             leaves.append(x)
 
     def _no_array(self, x: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
+        return not_abstract(self.fun, x, self._path(lambda y: y is x, args, kwargs))
+
+    def overflow(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OverflowError:
+        """What to raise where a number among the arguments is too large for its dtype."""
+        def overflows(x: Any) -> bool:
+            try:
+                abstractify(x)
+                if isinstance(x, int):
+                    np.asarray(x, dtypes.dtype(x))
+            except OverflowError:
+                return True
+            return False
+
+        found = next(filter(overflows, tree.tree_leaves((args, kwargs))), None)
+        return OverflowError("An overflow was encountered while parsing an argument to a jitted computation, whose "
+                             f"argument path is {self._path(lambda x: x is found, args, kwargs)}. Got {type(found)} "
+                             f"with value {found}")
+
+    def _path(self, which: Callable[[Any], bool], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+        """The name of the first leaf of the arguments that the predicate holds for."""
         static = self.static_positions(len(args))
         shown = [None if i in static else a for i, a in enumerate(args)]
         named = {k: a for k, a in kwargs.items() if k not in self.static_names}
         names = argument_names(self.fun, shown, named)
-        place = next(i for i, y in enumerate(tree.tree_leaves((shown, named))) if y is x)
-        return not_abstract(self.fun, x, names[place] if place < len(names) else None)
+        place = next((i for i, y in enumerate(tree.tree_leaves((shown, named))) if which(y)), len(names))
+        return names[place] if place < len(names) else None
 
     def unhashable(self, key: Key) -> ValueError | None:
         """What to raise for a key without a hash, if a static argument is the reason."""

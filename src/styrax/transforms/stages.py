@@ -67,6 +67,8 @@ class CompiledMemoryStats:
 class Stage:
     """What traced, lowered and compiled functions have in common: a program of `jit`'s cache."""
 
+    _weakly_typed = False  # whether results tell their weak types
+
     def __init__(self, program: Specialisation):
         assert program.closed is not None
         self._program = program
@@ -87,9 +89,10 @@ class Stage:
 
     @property
     def out_info(self) -> Any:
-        """The structure of the results, with a `ShapeDtypeStruct` for each."""
+        """The structure of the results, with a `ShapeDtypeStruct` for each; what is lowered has no weak types."""
         return tree.tree_unflatten(self.out_tree, [
-            ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type, sharding=s if isinstance(s, Sharding) else None)
+            ShapeDtypeStruct(a.shape, a.dtype, weak_type=self._weakly_typed and a.weak_type,
+                             sharding=s if isinstance(s, Sharding) else None)
             for a, s in zip(self._closed.out_avals, self._program.params["out_shardings"], strict=True)])
 
     @property
@@ -99,6 +102,8 @@ class Stage:
 
 class Traced(Stage):
     """A function traced for arguments of some types."""
+
+    _weakly_typed = True
 
     @property
     def jaxpr(self) -> ClosedJaxpr:
@@ -232,8 +237,9 @@ class Compiled(Lowered):
                 wrong.append(f"Argument {name} compiled with {aval.str_short(short_dtypes=False)} and called with "
                              f"{given.str_short(short_dtypes=False)}")
         if wrong:
-            raise TypeError("Argument types differ from the types for which this computation was compiled. The "
-                            "mismatches are:\n" + "\n".join(wrong))
+            raise TypeError("Argument types differ from the types for which this computation was compiled. Perhaps "
+                            "you are calling the compiled executable with a different enable_x64 mode than when it was "
+                            "AOT compiled? The mismatches are:\n" + "\n".join(wrong))
 
     def as_text(self, dialect: str | None = None, **_: Any) -> str:
         """The machine's side: loop IR by default; "llvm" and "asm" show what follows."""

@@ -11,12 +11,15 @@ import numpy as np
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.tracing.source import api_boundary
 from ..core.tracing.staging import trace_to_jaxpr
-from ..core.tracing.trace import extend_axis_env, get_aval
+from ..core.tracing.trace import Tracer, extend_axis_env, get_aval
 from ..core.trees import tree
-from ..core.types.avals import AbstractRef, ShapedArray, ShapeDtypeStruct
+from ..core.types.avals import AbstractRef, ShapedArray, ShapeDtypeStruct, aval_rules
 from ..core.types.typing import AxisName, Function, Object, PyTree
+from .aliasing import check_arguments, check_returned
 from .flattening import FlatFunction
 from .naming import check_callable, function_name, split_arguments, wraps
+from .references import TransformedRef
+from .views import flatten_arguments
 
 
 def abstractify(x: PyTree) -> ShapedArray | AbstractRef:
@@ -27,10 +30,16 @@ def abstractify(x: PyTree) -> ShapedArray | AbstractRef:
     if isinstance(x, ShapeDtypeStruct):
         aval = ShapedArray(x.shape, x.dtype, x.weak_type, sharding=x.sharding)
         return AbstractRef(aval) if x.is_ref else aval
+    if isinstance(x, AbstractRef):
+        return x
+    if type(x) not in aval_rules and not isinstance(x, Tracer) and hasattr(x, "__jax_array__"):
+        raise ValueError("Triggering __jax_array__() during abstractification is no longer supported. To avoid this "
+                         "error, either explicitly convert your object using jax.numpy.array(), or register your "
+                         "object as a pytree.")
     try:
         return get_aval(x)
     except TypeError:
-        if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, (np.ndarray, np.generic)):
+        if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, (np.ndarray, np.generic, TransformedRef)):
             return ShapedArray(x.shape, x.dtype, getattr(x, "weak_type", False))
         raise
 
@@ -55,15 +64,14 @@ def check_hashable(x: Object) -> None:
             f"object of type {type(x)}, {x}. The error was:\nTypeError: {error}\n") from None
 
 
-def trace_function(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], static: Sequence[int] = (),
-                   traced_for: str = "jit") -> tuple[ClosedJaxpr, tree.PyTreeDef]:
-    """Traces `fun(*args, **kwargs)` on the abstract values of its arguments.
+def abstract_arguments(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], static: Sequence[int],
+                       traced_for: str) -> tuple[FlatFunction, list[Any], list[Any]]:
+    """The function as one of flat lists, the leaves of its arguments, and their abstract values.
 
-    Arguments at positions `static` are passed as they are. Returns the program and the structure of
-    the results.
+    Arguments at positions `static` are passed as they are.
     """
     dynamic = tuple(a for i, a in enumerate(args) if i not in static)
-    leaves, in_tree = tree.tree_flatten((dynamic, kwargs))
+    leaves, in_tree = flatten_arguments((dynamic, kwargs))
     flat = FlatFunction(fun, in_tree, [(i, args[i]) for i in sorted(set(static))], traced_for=traced_for)
     avals = []
     for i, x in enumerate(leaves):
@@ -71,8 +79,32 @@ def trace_function(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], s
             avals.append(abstractify(x))
         except TypeError:
             raise not_abstract(fun, x, flat.info(leaves).arg_names[i]) from None
-    closed = trace_to_jaxpr(flat, avals, flat.info(avals))
-    return closed, flat.structure
+    return flat, leaves, avals
+
+
+def trace_function(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], static: Sequence[int] = (),
+                   traced_for: str = "jit") -> tuple[ClosedJaxpr, tree.PyTreeDef]:
+    """Traces `fun(*args, **kwargs)` on the abstract values of its arguments.
+
+    Arguments at positions `static` are passed as they are. Returns the program and the structure of
+    the results.
+    """
+    flat, leaves, avals = abstract_arguments(fun, args, kwargs, static, traced_for)
+    return trace_flat(flat, leaves, avals), flat.structure
+
+
+def trace_flat(flat: FlatFunction, leaves: Sequence[Any], avals: Sequence[Any]) -> ClosedJaxpr:
+    """The program of a function on these leaves, of which references must not be passed or returned twice."""
+    traced_for = flat.traced_for or ""
+    info = flat.info(avals)
+    takes_refs = any(isinstance(a, AbstractRef) for a in avals)
+    if takes_refs:
+        check_arguments(leaves, (), traced_for, info)
+    closed = trace_to_jaxpr(flat, avals, info)
+    check_returned(closed, flat.structure, traced_for)
+    if takes_refs:
+        check_arguments(leaves, closed.consts, traced_for, info)
+    return closed
 
 
 @api_boundary
@@ -118,7 +150,7 @@ def make_jaxpr(fun: Function, static_argnums: int | Sequence[int] = (),
         return closed
 
     make_jaxpr_f.__module__ = "jax"
-    make_jaxpr_f.__qualname__ = f"make_jaxpr({function_name(fun)})"
+    make_jaxpr_f.__qualname__ = f"make_jaxpr({getattr(fun, '__qualname__', function_name(fun))})"
     return make_jaxpr_f
 
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from ..core import hooks
+from ..core.tracing.trace import get_aval
 from ..core.trees import tree
 from ..core.types.typing import Function
-from .batch import moveaxis
+from .batch import broadcast, moveaxis
 
 
 class Vmappable(NamedTuple):
@@ -64,7 +66,7 @@ def is_spec(x: Any) -> bool:
 
 def over_arrays(vmap: Callable[..., Any], fun: Callable[..., Any], in_axes: Any, out_axes: Any,
                 options: dict[str, Any]) -> Callable[..., Any]:
-    """`vmap(fun, in_axes, out_axes)` for arguments or results of registered types, by `vmap` of arrays."""
+    """`vmap(fun, in_axes, out_axes)` for arguments or results of registered types, by `vmap` of arrays alone."""
 
     def mapped(*args: Any, **kwargs: Any) -> Any:
         leaves, structure = tree.tree_flatten((args, kwargs), is_leaf=is_vmappable)
@@ -74,7 +76,7 @@ def over_arrays(vmap: Callable[..., Any], fun: Callable[..., Any], in_axes: Any,
 
         def note(x: Any, axis: Any) -> Any:
             found.append((x, axis))
-            return x
+            return x if axis is None else _some_element(x, axis)
 
         for x, spec in zip(leaves, specs, strict=True):
             _element(note, x, spec)
@@ -93,22 +95,32 @@ def over_arrays(vmap: Callable[..., Any], fun: Callable[..., Any], in_axes: Any,
 
             def part(_: Any, x: Any, axis: Any) -> Any:
                 parts.append((x, axis))
-                return x
+                return x if axis is None else broadcast(x, size, axis)
 
             for x, spec in zip(elements, state["specs"], strict=True):
-                _whole(part, options.get("axis_size"), x, spec)
+                _whole(part, size, x, spec)
             return [x for x, _ in parts]
 
         if not found:
             found.append((0, None))
+        size: Any = options.get("axis_size")
+        for x, axis in found:
+            size = size if axis is None else get_aval(x).shape[axis]
         results = iter(vmap(of_arrays, in_axes=tuple(axis for _, axis in found), out_axes=0, **options)(
             *(x for x, _ in found)))
-        size = options.get("axis_size")
         moved = lambda _, __, axis: moveaxis(next(results), 0, axis)
         return tree.tree_unflatten(state["structure"], [
             _whole(moved, size, x, spec) for x, spec in zip(elements, state["specs"], strict=True)])
 
     return mapped
+
+
+def _some_element(x: Any, axis: int) -> Any:
+    """What an element of an array looks like."""
+    aval = get_aval(x)
+    if aval.shape[axis]:
+        return hooks.lax.index_in_dim(x, 0, axis, keepdims=False)
+    return hooks.lax.full((*aval.shape[:axis], *aval.shape[axis:][1:]), 0, aval.dtype)
 
 
 def _spread(axes: Any, full: Any) -> list[Any]:

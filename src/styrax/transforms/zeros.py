@@ -64,7 +64,7 @@ class SymbolicZero:
         self.aval = aval
 
     def __repr__(self) -> str:
-        return f"SymbolicZero({self.aval})"
+        return "SymbolicZero"
 
     def __getattr__(self, name: str) -> Any:
         if name in ("shape", "dtype", "ndim", "size", "weak_type"):

@@ -11,6 +11,8 @@ _TYPE = re.compile(r"tensor<((?:[\d?]+x)*)([\w.]+?)>")
 _NOTES = re.compile(r"mhlo\.frontend_attributes = \{([^}]*)\}")
 _CALLEE = re.compile(r"callee = @([\w.]+)")
 _PLACE = re.compile(r' loc\("([^"]*)"')
+_OPCODES = {"optimization_barrier": "opt-barrier", "dot_general": "dot", "broadcast_in_dim": "broadcast",
+            "case": "conditional", "if": "conditional"}  # where they are not StableHLO's with hyphens
 _ELEMENTS = {"i1": "pred", "complex<f32>": "c64", "complex<f64>": "c128"}
 
 
@@ -45,7 +47,8 @@ def _line(line: str) -> str:
         return _TYPE.sub(_type, line)
     made = found["rest"].rpartition(" -> ")[2]
     types = re.sub(r" loc\(.*", "", _TYPE.sub(_type, made))
-    text = f"{found['name']}({found['operands']})"
+    name = found["name"]
+    text = f"{_OPCODES.get(name, name.replace('_', '-'))}({found['operands']})"
     if found["rest"].endswith("({"):  # regions follow
         text += " {"
         types = ""

@@ -407,6 +407,8 @@ class Builder:
         if aval is None:
             value = np.asarray(value)
             aval = ShapedArray(value.shape, value.dtype)
+        if isinstance(aval, AbstractToken):
+            return self.op1("stablehlo.after_all", [], aval)
         physical = physical_aval(aval)
         if dynamic_shapes.is_dynamic(physical):
             scalar = self.const(np.asarray(value).reshape(-1)[0], ShapedArray((), physical.dtype))

@@ -193,7 +193,7 @@ def run(program: Program) -> Program:
     units = program.units or ()
     read = buffers_read(units, program.placement.aliases)
 
-    def planned(group: Unit) -> list[Unit]:
+    def of_group(group: Unit) -> list[Unit]:
         if not isinstance(group, Group):
             return [group]
         dead = {w for w in group.writes if w.kind is BufferKind.TEMP and w not in read}
@@ -201,9 +201,9 @@ def run(program: Program) -> Program:
         if not members:
             return []
         nest = collapse(split_loops(Nest(program.builder, members, dead, group.outer, group.inner)))
-        return [_planned(nest, program.vector_bytes)]
+        return [planned(nest, program.vector_bytes)]
 
-    return program.replace(units=rewrite_units(units, planned))
+    return program.replace(units=rewrite_units(units, of_group))
 
 
 def rewrite_units(units: Sequence[Unit], change: Callable[[Unit], list[Unit]]) -> list[Unit]:
@@ -228,7 +228,8 @@ def choosing(choose: Callable[[Nest], Nest]) -> Callable[[Program], Program]:
     return run
 
 
-def _planned(nest: Nest, vector_bytes: int) -> Nest:
+def planned(nest: Nest, vector_bytes: int) -> Nest:
+    """The nest with its loops in order, and the one that is the vector."""
     vector = _vector(nest)
     elements = nest.count(nest.outer) * nest.count(nest.inner) * nest.work()
     return nest.replace(

@@ -69,6 +69,8 @@ def run(program: Program) -> Program:
 
     def constant(value: Any, aval: Any) -> Value:
         found = known.get(id(value))
+        if found is None and isinstance(aval, AbstractToken):
+            return Token()
         if found is None and aval.shape == () and isinstance(aval.dtype, np.dtype) and aval.dtype != dtypes.float0:
             # a number of the program, as its literals are
             found = known[id(value)] = lowering.literal(Literal(np.asarray(value)[()], aval))
@@ -157,8 +159,8 @@ class Lowering:
         rule = rules.loops.get(eqn.primitive)
         if rule is None:
             raise NotImplementedError(
-                f"'{eqn.primitive.name}' has no lowering for the CPU: register one in "
-                "styrax.core.programs.rules.loops (or, in a library, with jax.interpreters.mlir.register_lowering)")
+                f"MLIR translation rule for primitive '{eqn.primitive.name}' not found for platform cpu: register one "
+                "in styrax.core.programs.rules.loops (or, in a library, with jax.interpreters.mlir.register_lowering)")
         b.avals_in = [self.sized(v.aval) for v in eqn.invars]
         b.avals_out = [self.sized(v.aval) for v in eqn.outvars]
         if not eqn.primitive.traits.once:

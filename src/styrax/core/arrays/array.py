@@ -7,6 +7,7 @@ is whatever a backend keeps: see `Buffer`.
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -77,6 +78,12 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
     @property
     def dtype(self) -> np.dtype:
         return self.aval.dtype
+
+    @property
+    def __numpy_dtype__(self) -> np.dtype:
+        warnings.warn("Implicit conversion of an array to a dtype is deprecated; rather than dtype=arr use "
+                      "dtype=arr.dtype. In the future this will result in an error.", DeprecationWarning, stacklevel=2)
+        return self.dtype
 
     @property
     def ndim(self) -> int:
@@ -181,7 +188,7 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
     def _live(self) -> Any:
         if self.buffer is None:
             raise RuntimeError(
-                f"Array has been deleted with shape={self.aval.str_short(short_dtypes=False)}. It was donated to a "
+                f"Array has been deleted with shape={self.aval.str_short(short_dtypes=False)}.\nIt was donated to a "
                 "computation or deleted by `delete()`, and cannot be used any more."
             )
         return self.buffer
@@ -323,11 +330,11 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
             return f"{prefix}[], shape={self.aval.shape}, dtype={name})"
         text = np.array2string(self._value, prefix=prefix, suffix=",", separator=", ",
                                threshold=np.get_printoptions()["threshold"])
-        last = len(text) - text.rfind("\n") - 1 if "\n" in text else len(prefix) + len(text)
-        suffix = f" dtype={name})"
-        if last + len(suffix) + 1 > np.get_printoptions()["linewidth"]:
-            return f"{prefix}{text},\n{' ' * len(prefix)}{suffix.lstrip()}"
-        return f"{prefix}{text},{suffix}"
+        # What follows a line that is too long is set off, not wrapped.
+        last = len(text) - text.rfind("\n") + 1
+        suffix = f"dtype={name})"
+        space = " " * len(prefix) if last + len(suffix) + 1 > np.get_printoptions()["linewidth"] else " "
+        return f"{prefix}{text},{space}{suffix}"
 
     def __str__(self) -> str:
         return str(self._value)

@@ -96,6 +96,14 @@ def _device(platform: str, id: int) -> Device:
     return backends.get(platform).devices()[id]
 
 
+def checked_memory(kind: str, device: Device) -> str:
+    """The kind of a memory that the device reaches. Raises ValueError for others."""
+    if kind not in MEMORY_KINDS:
+        raise ValueError(f"Could not find memory addressable by device {device.platform}. Device {device.platform} can "
+                         f"address the following memory kinds: {', '.join(MEMORY_KINDS)}. Got memory kind: {kind}")
+    return kind
+
+
 class Sharding:
     """How an array is spread over devices."""
 
@@ -127,7 +135,11 @@ class SingleDeviceSharding(Sharding):
 
     def __init__(self, device: Device, *, memory_kind: str | None = None):
         self._device = device
-        self.memory_kind = memory_kind
+        self.memory_kind = MEMORY_KINDS[0] if memory_kind is None else checked_memory(memory_kind, device)
+
+    def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
+        """The same in another memory of the device."""
+        return SingleDeviceSharding(self._device, memory_kind=kind)
 
     @property
     def device_set(self) -> set[Device]:  # type: ignore[override]
@@ -161,13 +173,14 @@ class SingleDeviceSharding(Sharding):
         return self == other
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SingleDeviceSharding) and self._device == other._device
+        return isinstance(other, SingleDeviceSharding) and (self._device, self.memory_kind) == (
+            other._device, other.memory_kind)
 
     def __hash__(self) -> int:
-        return hash((SingleDeviceSharding, self._device.id))
+        return hash((SingleDeviceSharding, self._device.id, self.memory_kind))
 
     def __repr__(self) -> str:
-        return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind or 'device'})"
+        return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
 
 
 class Shard:

@@ -63,7 +63,7 @@ class _Grid:
 
     @property
     def size(self) -> int:
-        return math.prod(self.axis_sizes)
+        return 0 if self.empty else math.prod(self.axis_sizes)
 
     @property
     def empty(self) -> bool:
@@ -188,6 +188,8 @@ class Mesh(_Grid):
         devices = devices.copy()
         devices.flags.writeable = False
         self.__dict__.update(devices=devices, axis_names=_names(axis_names))
+        if None in self.axis_names:
+            raise ValueError(f"Mesh axis names cannot be None. Got: {self.axis_names}")
         if self.devices.ndim != len(self.axis_names):
             raise ValueError(
                 "Mesh requires the ndim of its first argument (`devices`) to equal the length of its second argument "
@@ -203,6 +205,10 @@ class Mesh(_Grid):
     @property
     def axis_sizes(self) -> tuple[int, ...]:
         return self.devices.shape
+
+    @property
+    def empty(self) -> bool:
+        return not self.axis_names and (self.devices.size == 0 or self.devices.flat[0] is None)
 
     @property
     def device_ids(self) -> np.ndarray:
@@ -223,7 +229,7 @@ class Mesh(_Grid):
     @property
     def abstract_mesh(self) -> AbstractMesh:
         device = None
-        if self.devices.size:
+        if self.devices.size and not self.empty:
             first = self.devices.flat[0]
             device = AbstractDevice(first.device_kind, None, first.platform)
         return AbstractMesh(self.devices.shape, self.axis_names, self.axis_types, abstract_device=device)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from typing import Any
+from weakref import WeakValueDictionary
 
 from ..tracing.source import api_boundary
-from .devices import Device, Sharding, SingleDeviceSharding
+from .devices import Device, Sharding, SingleDeviceSharding, checked_memory
 from .mesh import AbstractMesh, Mesh, empty_abstract_mesh
 
 
@@ -31,6 +33,10 @@ UNCONSTRAINED = UnconstrainedSingleton()
 
 def _entry(p: Any) -> Any:
     if isinstance(p, (tuple, list)):
+        for name in p:
+            if isinstance(name, tuple):
+                raise ValueError("A tuple inside PartitionSpec cannot contain a nested tuple. Got partition: "
+                                 f"{p} and the nested tuple: {name}")
         return None if not p else p[0] if len(p) == 1 else tuple(p)
     return p
 
@@ -41,7 +47,7 @@ class PartitionSpec:
     `unreduced` and `reduced` name axes over which sums are still to be made, or have been.
     """
 
-    __slots__ = ("_partitions", "reduced", "unreduced")
+    __slots__ = ("__weakref__", "_partitions", "reduced", "unreduced")
     UNCONSTRAINED = UNCONSTRAINED
     _partitions: tuple[Any, ...]
     unreduced: frozenset[Any]
@@ -49,10 +55,18 @@ class PartitionSpec:
 
     @api_boundary
     def __new__(cls, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()) -> PartitionSpec:
-        self = object.__new__(cls)
-        self._partitions = tuple(_entry(p) for p in partitions)
-        self.unreduced = frozenset(unreduced)
-        self.reduced = frozenset(reduced)
+        key = tuple([_entry(p) for p in partitions]), frozenset(unreduced), frozenset(reduced)
+        if unreduced or reduced:
+            _check_sums(key[0], unreduced, reduced)
+        try:
+            self = _specs.get(key)
+        except TypeError:  # an entry without a hash is refused where the specification is used
+            self = None
+        if self is None:
+            self = object.__new__(cls)
+            self._partitions, self.unreduced, self.reduced = key
+            with suppress(TypeError):
+                _specs[key] = self
         return self
 
     @property
@@ -73,11 +87,21 @@ class PartitionSpec:
             return PartitionSpec(*self, *other, unreduced=self.unreduced | other.unreduced,
                                  reduced=self.reduced | other.reduced)
         if isinstance(other, tuple):
+            self._refuse_sums("__add__")
             return self.update(partitions=(*self, *other))
         raise NotImplementedError(f"a PartitionSpec is joined with specs and tuples, not with {other!r}")
 
     def __radd__(self, other: Any) -> PartitionSpec:
-        return self.update(partitions=(*other, *self)) if isinstance(other, tuple) else NotImplemented
+        if not isinstance(other, tuple):
+            return NotImplemented
+        self._refuse_sums("__radd__")
+        return self.update(partitions=(*other, *self))
+
+    def _refuse_sums(self, method: str) -> None:
+        for name, axes in (("unreduced", self.unreduced), ("reduced", self.reduced)):
+            if axes:
+                raise TypeError(f"a tuple cannot be joined with {self}, which has {name} in `{method}` of "
+                                "PartitionSpec: join PartitionSpecs instead.")
 
     def index(self, value: Any) -> int:
         return self._partitions.index(_entry(value))
@@ -107,10 +131,30 @@ class PartitionSpec:
 
     def __repr__(self) -> str:
         text = repr(self._partitions)[1:-1]
+        if self.unreduced or self.reduced:
+            text = text.rstrip(",")
         for name, axes in (("unreduced", self.unreduced), ("reduced", self.reduced)):
             if axes:
                 text += f"{', ' if text else ''}{name}={set(axes)!r}"
         return f"P({text})"
+
+
+def _check_sums(partitions: tuple, unreduced: Any, reduced: Any) -> None:
+    """Raises TypeError or ValueError for names of axes of sums that are no sets, overlap, or stand at dimensions."""
+    for name, axes in (("unreduced", unreduced), ("reduced", reduced)):
+        if not isinstance(axes, (set, frozenset)):
+            raise TypeError(f"{name} argument of PartitionSpec should of type `frozenset` or `set`. Got type {axes}")
+        if None in axes:
+            raise ValueError(f"{name} cannot contain None. All elements in {name} should refer to the mesh axes.")
+        if any(axis in axes for entry in partitions for axis in _axes(entry)):
+            raise ValueError(f"partitions cannot overlap with {name} axes passed to PartitionSpec. Got partitions: "
+                             f"{partitions} and {name} axes: {frozenset(axes)}")
+    if unreduced & reduced:
+        raise ValueError("`unreduced` and `reduced` argument to PartitionSpec cannot overlap. Got unreduced: "
+                         f"{frozenset(unreduced)} and reduced: {frozenset(reduced)}")
+
+
+_specs: WeakValueDictionary[tuple[Any, ...], PartitionSpec] = WeakValueDictionary()  # equal ones are one object
 
 
 class DuplicateSpecError(ValueError):
@@ -140,6 +184,8 @@ class NamedSharding(Sharding):
                             f"{type(spec)}")
         self.mesh = mesh
         self.spec = spec
+        if memory_kind is not None and isinstance(mesh, Mesh):
+            checked_memory(memory_kind, mesh.devices.flat[0])
         self._memory_kind = memory_kind
         seen: set[Any] = set()
         for entry in spec:
@@ -188,7 +234,7 @@ class NamedSharding(Sharding):
         if len(self.spec) > len(shape):
             raise ValueError(
                 f"Sharding {self} is only valid for values of rank at least {len(self.spec)}, but was applied to a "
-                f"value of rank {len(shape)}")
+                f"value of rank {len(shape)}." + ("" if shape else " For scalars the PartitionSpec should be P()"))
         parts = [math.prod(self.mesh.shape[name] for name in _axes(entry)) for entry in self.spec]
         return parts + [1] * (len(shape) - len(parts))
 
@@ -232,7 +278,7 @@ class NamedSharding(Sharding):
 
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
         """Whether arrays of `ndim` dimensions are spread alike."""
-        if self.num_devices == 1:
+        if self.num_devices <= 1:
             return self.device_set == other.device_set
         if not isinstance(other, NamedSharding):
             return False

@@ -29,7 +29,7 @@ class Var:
         self.aval = aval
 
     def __repr__(self) -> str:
-        return f"Var(id={id(self)}):{self.aval.str_short(short_dtypes=True)}"
+        return f"Var(id={id(self)}):{self.aval.str_short(short_dtypes=False)}"
 
 
 class DropVar(Var):
@@ -59,7 +59,11 @@ class Literal:
         return val
 
     def __repr__(self) -> str:
-        return f"{self.val}"
+        val = self.val
+        # Whole and complex numbers that are weakly typed tell their dtype, real ones do not.
+        if self.aval.weak_type and isinstance(val, (int, np.integer, complex, np.complexfloating)):
+            return f"Literal({typed_scalar(val, self.aval.dtype)!r})"
+        return f"Literal({val})"
 
 
 Atom = Var | Literal
@@ -87,7 +91,7 @@ class DebugInfo:
         return self.func_src_info.split(" ")[0]
 
     def replace(self, **changes: Any) -> DebugInfo:
-        return DebugInfo(*(changes.get(name, getattr(self, name)) for name in self.__slots__))
+        return DebugInfo(*(changes.get(name, getattr(self, name)) for name in DebugInfo.__slots__))
 
 
 no_debug_info = DebugInfo()

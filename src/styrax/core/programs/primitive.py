@@ -32,7 +32,7 @@ class Primitive:
     def __init__(self, name: str, *, multiple_results: bool = False):
         self.name = name
         self.multiple_results = multiple_results
-        self.impl: Callable[..., Any] = self._backend_impl
+        self.impl: Callable[..., Any] = self._no_impl
         self.abstract_eval: Callable[..., tuple[Any, Effects]] = self._no_abstract_eval
 
     def __repr__(self) -> str:
@@ -65,12 +65,14 @@ class Primitive:
 
     def def_abstract_eval(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         """Sets `rule(*avals, **params)`, which gives the abstract value(s) of the result(s)."""
-        self.abstract_eval = lambda *avals, **params: (rule(*avals, **params), no_effects)
+        self.def_effectful_abstract_eval(lambda *avals, **params: (rule(*avals, **params), no_effects))
         return rule
 
     def def_effectful_abstract_eval(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         """Sets `rule(*avals, **params)`, which gives `(result avals, effects)`."""
         self.abstract_eval = rule
+        if self.impl == self._no_impl:
+            self.impl = self._backend_impl
         return rule
 
     def def_bind_with_trace(self, fun: Callable[..., Any]) -> Callable[..., Any]:
@@ -83,6 +85,11 @@ class Primitive:
 
     def _no_abstract_eval(self, *avals: Any, **params: Any) -> Any:
         raise NotImplementedError(f"Abstract evaluation for '{self.name}' not implemented")
+
+    def _no_impl(self, *args: Any, **params: Any) -> Any:
+        if self.abstract_eval != self._no_abstract_eval:
+            return self._backend_impl(*args, **params)
+        raise NotImplementedError(f"Evaluation rule for '{self.name}' not implemented")
 
 
 def multiple_results(name: str) -> Primitive:

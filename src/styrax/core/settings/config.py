@@ -9,6 +9,7 @@ from typing import Any
 
 from ..tracing import source
 from ..tracing.source import api_boundary
+from . import logs
 from .flags import (
     UNSET,
     ExplicitX64Mode,
@@ -21,6 +22,7 @@ from .flags import (
     device_or_platform,
     flag,
     make_user_context,
+    optional_choice,
     trace_context,
 )
 
@@ -35,6 +37,7 @@ _PRECISIONS = (
 )  # fmt: skip
 _PRNGS = ("threefry2x32", "threefry4x32", "rbg", "unsafe_rbg", "philox2x32", "philox4x32")
 _GUARDS = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
+_LOG_LEVEL = optional_choice("NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 _LEVELS = ("UNKNOWN", "O0", "O1", "O2", "O3")
 _ONOFF = ("ignore", "raise")
 
@@ -114,7 +117,7 @@ _ROWS: tuple[tuple[str, Any, Any, bool], ...] = (
     ("jax_legacy_prng_key", LegacyPrngKeyState, LegacyPrngKeyState.ALLOW, PLAIN),
     ("jax_log_checkpoint_residuals", bool, False, PLAIN),
     ("jax_log_compiles", bool, False, PLAIN),
-    ("jax_logging_level", ("NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"), "NOTSET", PLAIN),
+    ("jax_logging_level", _LOG_LEVEL, "NOTSET", PLAIN),
     ("jax_memory_fitting_effort", float, 0.0, PLAIN),
     ("jax_memory_fitting_level", _LEVELS, "O2", PLAIN),
     ("jax_mock_gpu_topology", str, "", PLAIN),
@@ -372,6 +375,8 @@ def _spread_transfer_guard(value: Any) -> None:
 
 
 states["jax_transfer_guard"].add_hook(_spread_transfer_guard)
+states["jax_debug_log_modules"].add_hook(logs.show_modules)
+states["jax_logging_level"].add_hook(logs.show_level)
 
 
 def cache_directory() -> str | None:

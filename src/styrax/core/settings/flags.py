@@ -371,6 +371,11 @@ def device_or_platform(value: Any) -> Any:
     )
 
 
+def optional_choice(*choices: str) -> Callable[[Any], Any]:
+    """The parser of flags that are one of these or None."""
+    return _choice(choices, True)
+
+
 def parser_of(name: str, kind: Any, optional: bool) -> Callable[[Any], Any] | None:
     if kind is bool:
         return _bool(name)

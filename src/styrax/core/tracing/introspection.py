@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Protocol
+
+import numpy as np
 
 from .. import hooks
 from ..programs.jaxpr import Literal, Var
@@ -135,6 +137,16 @@ def call_impl(f: Wrapped, *args: PyTree, **params: PyTree) -> PyTree:
     return f.call_wrapped(*args)
 
 
+def is_constant_dim(d: Any) -> bool:
+    """Whether a size is a number, not an expression of variables."""
+    return isinstance(d, (int, np.integer))
+
+
+def is_constant_shape(s: Sequence[Any]) -> bool:
+    """Whether all sizes of a shape are numbers."""
+    return all(map(is_constant_dim, s))
+
+
 def max_dim(d1: int, d2: int) -> int:
     """The larger of two sizes, symbolic ones included."""
     return larger(d1, d2)
@@ -147,7 +159,8 @@ def min_dim(d1: int, d2: int) -> int:
 
 __all__ = [
     "Atom", "OpaqueTraceState", "ParamDict", "TraceTag", "Value", "call_impl", "eval_context", "find_top_trace",
-    "gensym", "get_opaque_trace_state", "mapped_aval", "max_dim", "min_dim", "nonempty_axis_env_DO_NOT_USE",
+    "gensym", "get_opaque_trace_state", "is_constant_dim", "is_constant_shape", "mapped_aval", "max_dim",
+     "min_dim", "nonempty_axis_env_DO_NOT_USE",
     "primal_dtype_to_tangent_dtype", "trace_state_clean", "unmapped_aval", "unsafe_am_i_under_a_jit_DO_NOT_USE",
     "unsafe_am_i_under_a_vmap_DO_NOT_USE", "unsafe_get_axis_names_DO_NOT_USE",
 ]

@@ -36,9 +36,13 @@ class Watched:
         outs = self._code(*args)
         found = _invalid(outs)
         if found is not None:
+            message = f"invalid value ({found}) encountered in {self._name}"
             if self._search is not None:
                 self._search(*args)
-            raise FloatingPointError(f"invalid value ({found}) encountered in {self._name}")
+                message += (". To tell the operation, the de-optimized function was run operation by operation, but "
+                            "none of them gave an invalid value: it may come of optimizations of the whole program, "
+                            "or stand among the function's arguments or constants.")
+            raise FloatingPointError(message)
         return outs
 
     def __getattr__(self, name: str) -> Any:

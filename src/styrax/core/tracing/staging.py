@@ -67,7 +67,7 @@ def _repr_aval(aval: Any) -> str:
     if isinstance(aval, ShapedArray):
         weak = "~" if aval.weak_type else ""
         return weak + aval.str_short(short_dtypes=False)
-    return aval.str_short()
+    return aval.str_short(short_dtypes=False)
 
 
 class StagingTrace(Trace):
@@ -125,6 +125,9 @@ class StagingTrace(Trace):
              params: dict[str, Any], effects: Any) -> Any:
         """Appends an equation and gives the tracers of its results."""
         many = primitive.multiple_results
+        if isinstance(out_avals, (list, tuple)) is not many:
+            raise ValueError(f"{primitive}.abstract_eval() method should return a tuple or a list iff "
+                             f"{primitive}.multiple_results.")
         outvars = [Var(a) for a in out_avals] if many else [Var(out_avals)]
         eqn = JaxprEqn([t.atom for t in tracers], outvars, primitive, params, effects, source.current(),
                        metadata.current())

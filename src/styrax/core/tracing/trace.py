@@ -158,6 +158,11 @@ class Tracer:
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         raise errors.TracerArrayConversionError(self)
 
+    def __reduce__(self) -> Any:
+        raise errors.ConcretizationTypeError(
+            self, "The error occurred in the __reduce__ method, which may indicate an attempt to serialize/pickle a "
+                  "traced value.")
+
     def item(self, *args: Any) -> Any:
         value = self._concrete(lambda: errors.ConcretizationTypeError(
             self, "The item() method was called on the JAX Tracer object"))

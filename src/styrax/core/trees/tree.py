@@ -190,7 +190,7 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
             inner_treedef = tree_structure(outer_treedef.flatten_up_to(pytree_to_transpose)[0])
         inner_size, outer_size = inner_treedef.num_leaves, outer_treedef.num_leaves
         expected = outer_treedef.compose(inner_treedef)
-        if treedef != expected:
+        if treedef.num_leaves != expected.num_leaves:  # static data may depend on what is below
             raise TypeError(f"Mismatch\n{treedef}\n != \n{expected}")
         rows = [leaves[i * inner_size : (i + 1) * inner_size] for i in range(outer_size)]
         columns = [outer_treedef.unflatten([row[j] for row in rows]) for j in range(inner_size)]
@@ -232,7 +232,8 @@ def flatten_one_level(tree: PyTree) -> tuple[Iterable[PyTree], Hashable]:
     found = default_registry.flatten_one_level(tree)
     if found is None:
         raise ValueError(f"can't tree-flatten type: {type(tree)}")
-    return found
+    children, data = found
+    return (children if type(tree) in (tuple, list, dict, type(None)) else list(children)), data
 
 
 def register_pytree_node(
@@ -289,7 +290,7 @@ class _Callable:
         return hash(self.fun)
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is _Callable and self.fun == other.fun
+        return self.fun == (other.fun if type(other) is _Callable else other)
 
     def __repr__(self) -> str:
         return f"_HashableCallableShim({self.fun!r})"

@@ -200,7 +200,7 @@ def static(**kwargs: Object) -> Object:
     """A dataclass field that ``register_dataclass`` takes as static: ``name: str = static(default="a")``."""
     import dataclasses
 
-    metadata = {**(kwargs.pop("metadata", None) or {}), "static": True}
+    metadata = {"static": True, **(kwargs.pop("metadata", None) or {})}
     return dataclasses.field(metadata=metadata, **kwargs)
 
 

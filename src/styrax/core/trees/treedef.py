@@ -142,6 +142,25 @@ class PyTreeDef:
             raise ValueError(f"Unrecognized data type: {cls}")
         return intern_treedef(node, tuple(data) if cls is dict else data, tuple(children))
 
+    def serialize_using_proto(self) -> bytes:
+        """The structure as a protocol buffer. ValueError for nodes of classes and for keys that are no strings."""
+        from .proto import encode
+
+        return encode([(None if d._node is None else d.type, d._data if d.type is dict else None, len(d._children))
+                       for d in postorder(self)])
+
+    @staticmethod
+    def deserialize_using_proto(registry: Registry, data: bytes) -> PyTreeDef:
+        """The structure that `serialize_using_proto` wrote. JaxRuntimeError for anything else."""
+        from .proto import decode
+
+        made: list[PyTreeDef] = []
+        for cls, keys, arity in decode(data):
+            first = len(made) - arity
+            made[first:] = [PyTreeDef.from_node_data_and_children(
+                registry, None if cls is None else (cls, keys), made[first:])]
+        return made[0]
+
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
@@ -292,10 +311,24 @@ def _equal(a: PyTreeDef, b: PyTreeDef) -> bool:
             continue
         if a.type is not b.type or len(a._children) != len(b._children) or a.num_nodes != b.num_nodes:
             return False
-        if a._data is not b._data and not bool(a._data == b._data):
+        if a._data is not b._data and not _same(a._data, b._data):
             return False
         pending.extend(zip(a._children, b._children))
     return True
+
+
+class MetadataError(ValueError):
+    """The static data of two nodes cannot be compared."""
+
+
+def _same(a: Any, b: Any) -> bool:
+    try:
+        return bool(a == b)
+    except Exception as error:
+        raise MetadataError(
+            "Exception raised while checking equality of metadata fields of pytree. Make sure that metadata fields are "
+            "hashable and have simple equality semantics. (Note: arrays cannot be passed as metadata fields!)"
+        ) from error
 
 
 def _hashed(treedef: PyTreeDef, children: list[int]) -> int:

@@ -142,7 +142,7 @@ class ShapedArray(AbstractValue):
             self._hash = hash((self.shape, self.dtype, self.weak_type, self.given_sharding, self.vma))
         return self._hash
 
-    def str_short(self, short_dtypes: bool = True, mesh_axis_types: bool = False, **_: Any) -> str:
+    def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False, **_: Any) -> str:
         name = dtypes.printed_dtype_name(self.dtype) if short_dtypes else _dtype_name(self.dtype)
         return f"{name}[{','.join(map(str, self.shape))}]"
 
@@ -155,7 +155,7 @@ class ShapedArray(AbstractValue):
 
 
 def _dtype_name(dtype: Any) -> str:
-    return dtype.name
+    return "float0" if dtype == dtypes.float0 else dtype.name
 
 
 def tangent_dtype(dtype: Any) -> Any:
@@ -217,10 +217,11 @@ class AbstractRef(AbstractValue):
         return hash((AbstractRef, self.inner_aval))
 
     def str_short(self, short_dtypes: bool = True, **_: Any) -> str:
-        return f"Ref{{{self.inner_aval.str_short(short_dtypes=short_dtypes)}}}"
+        space = "" if self.memory_space is None else f"<{self.memory_space}>"
+        return f"Ref{space}{{{self.inner_aval.str_short(short_dtypes=short_dtypes)}}}"
 
     def __repr__(self) -> str:
-        return self.str_short()
+        return self.str_short(short_dtypes=False)
 
 
 class AbstractToken(AbstractValue):
@@ -269,8 +270,11 @@ class ShapeDtypeStruct:
     @staticmethod
     def like(value: Any) -> ShapeDtypeStruct:
         """The shape, dtype, weak type and sharding of an array, or of anything that has a shape and dtype."""
+        if not hasattr(value, "shape"):
+            value = aval_rules[type(value)](value)
         name = "given_sharding" if isinstance(value, ShapedArray) else "sharding"
-        sharding = None if isinstance(value, np.ndarray) else getattr(value, name, None)
+        known = not isinstance(value, np.ndarray) and getattr(value, "committed", True)
+        sharding = getattr(value, name, None) if known else None
         return ShapeDtypeStruct(value.shape, value.dtype, sharding=sharding,
                                 weak_type=getattr(value, "weak_type", False))
 
@@ -359,11 +363,17 @@ class TypedInt(int):
 
     dtype: np.dtype
 
+    def __new__(cls, value: int, dtype: np.dtype) -> TypedInt:
+        return _with_dtype(int.__new__(cls, value), dtype)
+
 
 class TypedFloat(float):
     """A weakly typed real number that a program holds, with the dtype that it had when it was traced."""
 
     dtype: np.dtype
+
+    def __new__(cls, value: float, dtype: np.dtype) -> TypedFloat:
+        return _with_dtype(float.__new__(cls, value), dtype)
 
 
 class TypedComplex(complex):
@@ -371,22 +381,34 @@ class TypedComplex(complex):
 
     dtype: np.dtype
 
+    def __new__(cls, value: complex, dtype: np.dtype) -> TypedComplex:
+        return _with_dtype(complex.__new__(cls, value), dtype)
+
+
+def _with_dtype(number: Any, dtype: np.dtype) -> Any:
+    number.dtype = dtype
+    return number
+
 
 def typed_scalar(value: Any, dtype: np.dtype) -> Any:
     """A NumPy scalar as a Python number that is weakly typed and keeps its dtype."""
-    kind = TypedInt if dtype.kind in "iu" else TypedComplex if dtype.kind == "c" else TypedFloat
-    typed: TypedInt | TypedFloat | TypedComplex = kind(value)
-    typed.dtype = dtype
-    return typed
+    kind: Any = TypedInt if dtype.kind in "iu" else TypedComplex if dtype.kind == "c" else TypedFloat
+    return kind(value, dtype)
 
 
 def _typed_repr(x: Any) -> str:
     return f"{type(x).__name__}({x}, dtype={x.dtype.name})"
 
 
-for _type in (TypedInt, TypedFloat, TypedComplex):
-    aval_rules[_type] = lambda x: shaped((), x.dtype, True)
-    _type.__repr__ = _typed_repr  # type: ignore[method-assign]
+def _typed_arguments(x: Any) -> tuple[Any, np.dtype]:
+    plain: Any = type(x).__base__
+    return plain(x), x.dtype  # for copies and pickles
+
+
+for _typed in (TypedInt, TypedFloat, TypedComplex):
+    aval_rules[_typed] = lambda x: shaped((), x.dtype, True)
+    _typed.__repr__ = _typed_repr  # type: ignore[method-assign]
+    setattr(_typed, "__getnewargs__", _typed_arguments)  # noqa: B010
 TypedInt.__str__ = int.__repr__  # type: ignore[method-assign]
 TypedFloat.__str__ = float.__repr__  # type: ignore[method-assign]
 TypedComplex.__str__ = complex.__repr__  # type: ignore[method-assign]

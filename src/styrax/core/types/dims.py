@@ -331,6 +331,19 @@ def plain_size(d: Any) -> Any:
     return d if is_named(d) else int(d)
 
 
+def size_argument(d: Any) -> Any:
+    """A size that a user passes: an integer, or one that is known by name alone. Raises TypeError for others."""
+    return d if is_named(d) else operator.index(d)
+
+
+def surely_differ(x: Any, y: Any) -> bool:
+    """Whether two sizes differ whatever the values of those that are known by name alone."""
+    if not (is_named(x) or is_named(y)):
+        return bool(x != y)
+    difference = x - y
+    return not is_named(difference) and difference != 0
+
+
 def larger(x: Any, y: Any) -> Any:
     """The larger of two sizes; an expression where that depends on the values of symbolic ones."""
     return _extremum("max", x, y) if is_symbolic(x) or is_symbolic(y) else max(x, y)

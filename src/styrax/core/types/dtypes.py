@@ -201,7 +201,7 @@ def check_and_canonicalize_user_dtype(dtype: Any, fun_name: str | None = None) -
             return default
         if issubclass(dtype, extended):
             return dtype
-    elif cls is not str and not isinstance(dtype, (np.dtype, type)) and hasattr(dtype, "ndim"):
+    elif cls is not str and not isinstance(dtype, (np.dtype, type)) and hasattr(dtype, "aval"):
         raise ValueError(
             "Passing an array as a dtype argument is no longer supported; instead of dtype=arr use "
             "dtype=arr.dtype."

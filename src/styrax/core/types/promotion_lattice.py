@@ -248,9 +248,8 @@ def join_typed(typed: tuple[tuple[Any, bool], ...], strict: bool, x64: bool) -> 
     if any(isinstance(d, ExtendedDType) for d in types):
         if all(d == types[0] for d in types):
             return types[0], False
-        raise TypePromotionError(
-            f"Input dtypes {_node_names(types)} have no available implicit dtype promotion path."
-        )
+        outside = [d for d in types if isinstance(d, ExtendedDType)][-1]
+        raise ValueError(f"dtype={outside!r} is not a valid dtype for JAX type promotion.")
     if len(typed) == 1 and not typed[0][1]:
         return types[0], False
     if (len(typed) == 1 or not strict) and all(w for _, w in typed):

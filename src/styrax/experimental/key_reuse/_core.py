@@ -35,6 +35,7 @@ from ...lax.random_bits.prng import (
 )
 from ...random.gammas import random_gamma_p
 from ...transforms import ad, batching
+from ...transforms.checkpoint import remat_p
 from ...transforms.jit_rules import jit_p
 from ...transforms.tracing import make_jaxpr
 
@@ -232,7 +233,16 @@ def _concatenate(eqn: JaxprEqn) -> KeyReuseSignature:
     return unknown_signature(eqn)
 
 
+@dynamic_key_reuse_signature
+def _remat(eqn: JaxprEqn) -> KeyReuseSignature:
+    """What a checkpoint computes again uses keys again, for the same numbers: only the first time counts."""
+    if eqn.params["differentiated"]:
+        return KeyReuseSignature()
+    return jaxpr_type_signature(eqn.params["jaxpr"])
+
+
 key_reuse_signatures[lax.slice_p] = _slice
+key_reuse_signatures[remat_p] = _remat
 key_reuse_signatures[lax.concatenate_p] = _concatenate
 
 

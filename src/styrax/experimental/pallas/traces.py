@@ -66,8 +66,8 @@ def trace_kernel(kernel: Callable[..., None], in_tree: tree.PyTreeDef, avals: Se
         if closed.jaxpr.outvars:
             raise ValueError(f"{who} should return None. It returns a PyTree: {flat.structure}")
         if closed.consts:
-            raise ValueError(f"{who} captures constants {[v.aval for v in closed.jaxpr.constvars]}. You should pass "
-                             "them as inputs.")
+            captured = ", ".join(v.aval.str_short() for v in closed.jaxpr.constvars)
+            raise ValueError(f"{who} captures constants [{captured}]. You should pass them as inputs.")
         return closed
 
     return _kept(("kernel", function_key(kernel), in_tree, tuple(avals), tuple(a.memory_space for a in avals),

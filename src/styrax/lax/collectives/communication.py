@@ -6,6 +6,7 @@ along the batch dimension; over the devices of a mesh it stays in the program an
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -385,9 +386,10 @@ def _all_to_all_batch(axis_data: AxisData, args: Any, dims: Any, *, axis_name: A
     if axis_data.name not in names:
         return all_to_all_p.bind(x, axis_name=axis_name, split_axis=split_axis + 1, concat_axis=concat_axis + 1,
                                  axis_index_groups=axis_index_groups, tiled=tiled), 0
-    _only_one("all_to_all", names)
     if axis_index_groups is not None:
         raise NotImplementedError("axis_index_groups not supported in vmap")
+    if len(names) > 1:
+        return _all_to_all_in_turn(axis_data, x, names, split_axis, concat_axis), 0
     size = axis_data.size
     shape = list(get_aval(x).shape[1:])
     block = shape[split_axis] // size
@@ -398,6 +400,23 @@ def _all_to_all_batch(axis_data: AxisData, args: Any, dims: Any, *, axis_name: A
     shape[split_axis] = block
     shape[concat_axis] *= size
     return lax.reshape(x, (size, *shape)), 0
+
+
+def _all_to_all_in_turn(axis_data: AxisData, x: Any, names: tuple[Any, ...], split: int, concat: int) -> Any:
+    """`all_to_all` over several axes, one of which is the mapped one, in front of `x`: over one after the other."""
+    sizes = [axis_data.size if n == axis_data.name else state.axis_sizes[n] for n in names]
+    size = math.prod(sizes)
+    shape = list(get_aval(x).shape[1:])
+    block = shape[split] // size
+    x = lax.reshape(x, (axis_data.size, *shape[:split], *sizes, block, *shape[split + 1:]))
+    for k, name in enumerate(names):  # to whom becomes from whom
+        (x, _) = _all_to_all_batch(axis_data, (x,), (0,), axis_name=(name,), split_axis=split + k,
+                                   concat_axis=split + k, axis_index_groups=None, tiled=True)
+    x = lax.reshape(x, (axis_data.size, *shape[:split], size, block, *shape[split + 1:]))
+    x = batching.moveaxis(x, split + 1, concat + 1)
+    shape[split] = block
+    shape[concat] *= size
+    return lax.reshape(x, (axis_data.size, *shape))
 
 
 ad.deflinear2(all_to_all_p, _all_to_all_transpose)

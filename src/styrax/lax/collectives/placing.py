@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from styrax.core.arrays import backends, mesh
+from styrax.core.arrays import backends, mesh, transfers
 from styrax.core.arrays.array import Array
 from styrax.core.arrays.devices import Device, Sharding, SingleDeviceSharding
 from styrax.core.arrays.layouts import Format
@@ -50,6 +50,8 @@ class Space(enum.Enum):
         return f"MemorySpace.{self.name}"
 
 
+_SPACES = {Space.Device: "device", Space.Host: "pinned_host"}
+
 # -- device_put ---------------------------------------------------------------------------------------------
 
 device_put_p = Primitive("device_put", multiple_results=True)
@@ -63,6 +65,9 @@ def _put_avals(*xs: Any, **params: Any) -> list[Any]:
 
 @device_put_p.def_impl
 def _put(*xs: Any, devices: Sequence[Any], srcs: Sequence[Any], copy_semantics: Sequence[Any]) -> list[Any]:
+    if transfers.used:
+        with transfers.explicit():
+            return [_put_one(x, d, c) for x, d, c in zip(xs, devices, copy_semantics, strict=True)]
     return [_put_one(x, d, c) for x, d, c in zip(xs, devices, copy_semantics, strict=True)]
 
 
@@ -71,10 +76,15 @@ def _put_one(x: Any, device: Any, semantics: ArrayCopySemantics) -> Any:
     array = x if isinstance(x, Array) else backends.get().put(x, aval, None)
     if semantics == ArrayCopySemantics.ALWAYS_COPY and array is x:
         array = backends.get().put(x._value, aval, None)
+    if isinstance(device, Space) and type(array) is Array:
+        kind = _SPACES.get(device)
+        return array if kind is None else array.placed(array.sharding.with_memory_kind(kind))
     if device is None or isinstance(device, Space):
         return array
     if isinstance(device, NamedSharding):
         device.check_compatible_aval(aval.shape)
+    if array is x and x.committed and isinstance(device, Sharding) and x.sharding == device:
+        return x
     if type(array) is not Array:
         return array
     target = device._device if isinstance(device, SingleDeviceSharding) else device
@@ -160,13 +170,16 @@ def device_put(x: PyTree, device: DeviceLike | ShardingLike | PyTree | None = No
       A tree of arrays.
 
     Raises:
-      ValueError: a sharding that does not fit the shape of an array. TypeError: what is neither device nor sharding.
+      ValueError: a sharding that does not fit the shape of an array, or both `donate` and `may_alias`.
+      TypeError: what is neither device nor sharding.
 
     Example:
       >>> import styrax as jax
       >>> jax.device_put([1.0, 2.0])
       [Array(1., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True)]
     """
+    if donate is True and may_alias is True:
+        raise ValueError("may_alias and donate cannot be True at the same time.")
     leaves, treedef = tree.tree_flatten(x)
     devices = [_in_the_mesh(_sharding(d, leaf))
                for d, leaf in zip(_spread("device_put device", device, x, len(leaves)), leaves, strict=True)]

@@ -26,6 +26,7 @@ from styrax.core.trees import tree_paths
 from styrax.core.types import dtypes, effects
 from styrax.core.types.avals import AbstractRef
 from styrax.transforms import naming, refs
+from styrax.transforms.aliasing import check_arguments, check_returned
 from styrax.transforms.flattening import FlatFunction, positional
 
 
@@ -47,8 +48,10 @@ class Body:
 _bodies: weakref.WeakKeyDictionary[Any, dict[Any, Body]] = weakref.WeakKeyDictionary()
 
 
-def trace_body(construct: str, fun: Callable[..., Any], in_tree: Any, in_avals: Sequence[Any]) -> Body:
-    """Traces `fun`, whose positional arguments have the tree `in_tree` and the types `in_avals`."""
+def trace_body(construct: str, fun: Callable[..., Any], in_tree: Any, in_avals: Sequence[Any],
+               leaves: Sequence[Any] = ()) -> Body:
+    """Traces `fun`, whose positional arguments have the tree `in_tree` and the types `in_avals`; `leaves` are what is
+    passed, if it is known."""
     key = (construct, in_tree, tuple(in_avals), config.trace_context(), tuple(state.axis_sizes.items()))
     known: dict[Any, Body] | None = None
     with suppress(TypeError):  # no weak reference to it, or no hash
@@ -56,34 +59,20 @@ def trace_body(construct: str, fun: Callable[..., Any], in_tree: Any, in_avals: 
         if key in known:
             return known[key]
     flat = FlatFunction(fun, positional(in_tree), traced_for=construct)
-
-    def without_refs(*leaves: Any) -> list[Any]:
-        args, _ = flat.arguments(leaves)
-        outs = flat.flatten(fun(*args))
-        _check_refs(construct, fun, outs, flat.structure, leaves)
-        return outs
-
-    closed, captured = hoist_tracers(trace_to_jaxpr(without_refs, in_avals, flat.info(in_avals)), everything=True)
+    info = flat.info(in_avals)
+    takes_refs = any(isinstance(a, AbstractRef) for a in in_avals)
+    if takes_refs:
+        check_arguments(leaves, (), construct, info)
+    closed = trace_to_jaxpr(flat, in_avals, info)
+    check_returned(closed, flat.structure, construct)
+    if takes_refs:
+        check_arguments(leaves, closed.consts, construct, info)
+    closed, captured = hoist_tracers(closed, everything=True)
     check_effects(construct, closed.effects)
     body = Body(closed, captured, flat.structure)
     if known is not None and not any(isinstance(c, Tracer) or isinstance(get_aval(c), AbstractRef) for c in captured):
         known[key] = body
     return body
-
-
-def _check_refs(
-    construct: str, fun: Callable[..., Any], outs: list[Any], out_tree: Any, leaves: Sequence[Any]
-) -> None:
-    for i, x in enumerate(outs):
-        aval = get_aval(x)
-        if isinstance(aval, AbstractRef):
-            passed = any(x is leaf for leaf in leaves)
-            raise ValueError(
-                f"function {source.describe_function(fun)} traced for {construct} returned a mutable array "
-                f"reference of type {aval.str_short(short_dtypes=False)} at output tree path "
-                f"result{naming.leaf_path(out_tree, i)}, but mutable array references cannot be returned."
-                + ("\n\nThe returned mutable array was passed in as an argument." if passed else "")
-            )
 
 
 def check_effects(construct: str, found: Iterable[Any]) -> None:

@@ -19,10 +19,11 @@ from styrax.core.tracing.trace import concrete_or_error, get_aval
 from styrax.core.trees import tree
 from styrax.core.types import dtypes
 from styrax.core.types.avals import AbstractRef, ShapedArray
-from styrax.core.types.effects import RefEffect, ordered_effects
+from styrax.core.types.effects import RefEffect, counted_effects
 from styrax.core.types.typing import ArrayLike, Function, PyTree
 from styrax.transforms import ad, batching, partial
 from styrax.transforms.linear import cotangent_reference, is_linear
+from styrax.transforms.views import flatten_arguments
 
 from .bodies import (
     as_array,
@@ -164,9 +165,9 @@ def _scalar_aval(x: Any, what: str) -> Any:
 def _bind_branches(
     construct: str, index: Any, funs: Sequence[Callable], names: Sequence[str], operands: tuple
 ) -> Any:
-    leaves, in_tree = tree.tree_flatten(operands)
+    leaves, in_tree = flatten_arguments(operands)
     avals = [get_aval(x) for x in leaves]
-    bodies = list(map(trace_body, repeat(construct), funs, repeat(in_tree), repeat(avals)))
+    bodies = list(map(trace_body, repeat(construct), funs, repeat(in_tree), repeat(avals), repeat(leaves)))
     first = bodies[0]
     for fun, name, body in zip(funs[1:], names[1:], bodies[1:], strict=True):
         check_branches(
@@ -397,7 +398,7 @@ def _cond_batch_index(
             "State effect not supported in vmap-of-cond: a reference is written or read in a branch that is "
             "chosen by a batched predicate."
         )
-    if ordered_effects.filter_in(found):
+    if counted_effects.filter_in(found):
         raise NotImplementedError("IO effect not supported in vmap-of-cond.")
     index = batching.moveaxis(index, index_dim, 0)
     operands = [batching.bdim_at_front(x, d, axis_data.size) for x, d in zip(operands, dims, strict=True)]

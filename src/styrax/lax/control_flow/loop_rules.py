@@ -10,7 +10,7 @@ from styrax.core.programs import dead_code, rules
 from styrax.core.programs.jaxpr import ClosedJaxpr, Var
 from styrax.core.tracing.trace import get_aval
 from styrax.core.types.avals import AbstractRef
-from styrax.core.types.effects import WriteEffect, ordered_effects
+from styrax.core.types.effects import WriteEffect, counted_effects, ordered_effects
 from styrax.transforms import ad, batching, partial
 from styrax.transforms.references import ref_get, ref_set
 
@@ -201,8 +201,9 @@ def _while_batch(
             "State effect not supported in vmap-of-while: the loop writes to a reference and its condition "
             "is batched."
         )
-    if pred_batched and ordered_effects.filter_in(body_jaxpr.effects | cond_jaxpr.effects):
-        raise NotImplementedError("IO effect not supported in vmap-of-while with a batched predicate.")
+    found = body_jaxpr.effects | cond_jaxpr.effects
+    if pred_batched and (ordered_effects.filter_in(found) or counted_effects.filter_in(found)):
+        raise NotImplementedError("IO effects not supported in while_loop with batched predicate")
     cond_consts, body_consts, init = split_list(args, [cond_nconsts, body_nconsts])
     cond_d, body_d, init_d = split_list(dims, [cond_nconsts, body_nconsts])
     outs = while_p.bind(

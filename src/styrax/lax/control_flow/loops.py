@@ -78,8 +78,8 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     in_tree = tree.tree_structure((init_val,))
     for _ in range(2):
         avals = [get_aval(x) for x in init]
-        cond = trace_body("while_cond", cond_fun, in_tree, avals)
-        body = trace_body("while_loop", body_fun, in_tree, avals)
+        cond = trace_body("while_cond", cond_fun, in_tree, avals, init)
+        body = trace_body("while_body", body_fun, in_tree, avals, init)
         init, changed = promote_weak_inputs(init, avals, body.out_avals)
         if not changed:
             break

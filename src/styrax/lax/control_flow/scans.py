@@ -84,7 +84,7 @@ def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: PyTree, xs: PyTree = No
 
     def trace_it() -> tuple[Body, Any, list[Any], list[Any]]:
         carry_avals = [get_aval(x) for x in init_flat]
-        body = trace_body("scan", f, in_tree, [*carry_avals, *x_avals])
+        body = trace_body("scan", f, in_tree, [*carry_avals, *x_avals], [*init_flat, *xs_flat])
         if (
             body.out_tree.num_nodes == 1
             or len(body.out_tree.children()) != 2

@@ -140,8 +140,8 @@ def _select_dtype(which: Any, *cases: Any) -> Any:
     if any(c.dtype != first for c in cases[1:]):
         listed = ", ".join(c.dtype.name for c in cases)
         raise TypeError(
-            f"lax.select requires arguments to have the same dtypes, got {listed}. (jnp.where promotes its "
-            "arguments to a common dtype.)"
+            f"lax.select requires arguments to have the same dtypes, got {listed}. (Tip: jnp.where is a similar "
+            "function that does automatic type promotion on inputs)."
         )
     if which.dtype == np.bool_:
         if len(cases) > 2:

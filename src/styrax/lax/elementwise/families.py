@@ -128,9 +128,10 @@ def check_same_dtypes(name: str, avals: Sequence[Any], numpy_name: str | None = 
     for aval in avals[1:]:
         if aval.dtype != first:
             listed = ", ".join(a.dtype.name for a in avals)
-            tip = f" (jnp.{numpy_name} promotes its arguments to a common dtype)" if numpy_name else ""
+            tip = (f" (Tip: jnp.{numpy_name} is a similar function that does automatic type promotion on inputs)."
+                   if numpy_name else "")
             raise TypeError(
-                f"lax.{name} requires arguments to have the same dtypes, got {listed}{tip}. "
+                f"lax.{name} requires arguments to have the same dtypes, got {listed}.{tip}\n"
                 f"Convert one of them with lax.convert_element_type."
             )
 

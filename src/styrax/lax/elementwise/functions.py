@@ -413,7 +413,7 @@ real, real_p = unary(
     hlo="stablehlo.real",
     reference=np.real,
 )  # fmt: skip
-ad.deflinear2(real_p, lambda ct, x: [complex(ct, scalar_like(ct, 0))])  # type: ignore[has-type]
+ad.deflinear2(real_p, lambda ct, x: [complex(ct, np.zeros((), get_aval(ct).dtype))])  # type: ignore[has-type]
 imag, imag_p = unary(
     "imag", COMPLEX, "The imaginary part, elementwise.",
     jvp=lambda t, ans, x: imag(t),  # type: ignore[has-type]
@@ -422,7 +422,7 @@ imag, imag_p = unary(
     hlo="stablehlo.imag",
     reference=np.imag,
 )  # fmt: skip
-ad.deflinear2(imag_p, lambda ct, x: [complex(scalar_like(ct, 0), neg(ct))])  # type: ignore[has-type]
+ad.deflinear2(imag_p, lambda ct, x: [complex(np.zeros((), get_aval(ct).dtype), neg(ct))])  # type: ignore[has-type]
 complex, complex_p = binary(
     "complex", _PARTS, "The complex numbers with real part `x` and imaginary part `y`, elementwise.",
     jvp=None,

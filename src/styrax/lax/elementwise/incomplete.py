@@ -17,7 +17,7 @@ from .special import lgamma, on_arrays, special_function
 
 # -- incomplete gamma functions ----------------------------------------------------------------------------
 
-_MAX_STEPS = 2000.0
+_MAX_STEPS = 1e6  # a series near x = a takes about 9 √a steps
 
 
 def _series(a: Number, x: Number, active: Number, derivative: bool) -> tuple[Number, Number]:

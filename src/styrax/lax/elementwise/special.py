@@ -391,8 +391,8 @@ def _zeta(x: Number, q: Number) -> Number:
     undefined = (x < 1.0) | ((q <= 0.0) & x.differs(x.floor()))
     even = x.equals((x * 0.5).floor() * 2.0)
     at_pole = even.where(q.like(float("inf")), float("nan"))
-    total = pole.where(at_pole, total)
     total = undefined.where(float("nan"), total)
+    total = pole.where(at_pole, total)
     return x.equals(1.0).where(float("inf"), total)
 
 

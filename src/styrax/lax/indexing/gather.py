@@ -16,7 +16,7 @@ from styrax.core.tracing.trace import get_aval
 from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray
 from styrax.core.types.dims import is_symbolic, plain_size
-from styrax.core.types.physical import Context, physicals
+from styrax.core.types.physical import Context, physical_aval, physicals
 from styrax.core.types.typing import ArrayLike, Scalar
 from styrax.transforms import ad, batching
 
@@ -155,7 +155,7 @@ def gather(operand: ArrayLike, start_indices: ArrayLike, dimension_numbers: Gath
 def default_fill(dtype: Any) -> Any:
     """What gathers with mode "fill" give out of bounds."""
     if isinstance(dtype, dtypes.ExtendedDType):
-        return 0
+        return default_fill(physical_aval(ShapedArray((), dtype)).dtype)
     if dtypes.issubdtype(dtype, np.inexact):
         return float("nan")
     if dtypes.issubdtype(dtype, np.signedinteger):

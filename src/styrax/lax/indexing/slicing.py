@@ -56,11 +56,12 @@ def _dynamic_slice_shape(x: Any, *indices: Any, slice_sizes: tuple) -> tuple:
             f"slice_sizes {slice_sizes} for operand shape {x.shape}."
         )
     for size, extent in zip(slice_sizes, x.shape, strict=True):
-        if not 0 <= size <= extent:
-            raise TypeError(
-                "dynamic_slice slice_sizes must be between zero and the operand's shape, got slice_sizes "
-                f"{slice_sizes} for operand shape {x.shape}."
-            )
+        if not size <= extent:
+            raise TypeError("slice slice_sizes must be less than or equal to operand shape, got slice_sizes "
+                            f"{slice_sizes} for operand shape {x.shape}.")
+        if not size >= 0:
+            raise TypeError("slice slice_sizes must be greater than or equal to zero, got slice_sizes of "
+                            f"{slice_sizes}.")
     if len(indices) != x.ndim:
         raise TypeError(
             f"dynamic_slice needs one start index for each dimension, got {len(indices)} for shape {x.shape}."

@@ -41,7 +41,7 @@ def _slice_shape(x: Any, *, start_indices: tuple, limit_indices: tuple, strides:
     for start, limit, size in zip(start_indices, limit_indices, x.shape, strict=True):
         if start < 0:
             raise TypeError(f"slice start_indices must be greater than or equal to zero, got {start_indices}.")
-        if limit < start:
+        if not limit >= start:
             raise TypeError(
                 "slice limit_indices must be greater than or equal to start_indices, got start_indices "
                 f"{start_indices} and limit_indices {limit_indices}."

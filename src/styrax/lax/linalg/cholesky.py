@@ -28,6 +28,7 @@ from .matrices import (
     identity,
     in_dtype,
     matmul,
+    nan_of,
     place_of,
     real_dtype,
     shape_of,
@@ -105,7 +106,7 @@ def _cholesky_loops(b: Builder, x: Any) -> Any:
     real = real_dtype(x.dtype)
 
     def unrolled(n: Any, out: Any, at: list[Any]) -> None:
-        """Row by row; a pivot that is not positive spoils the whole matrix."""
+        """Row by row; a pivot of zero or below spoils the whole matrix, one that is NaN what follows, as in LAPACK."""
         def element(i: int, j: int) -> Any:
             return n.let(x.at([*at, b.index(i), b.index(j)]))
 
@@ -119,13 +120,13 @@ def _cholesky_loops(b: Builder, x: Any) -> Any:
                     total = b.sub(total, b.mul(factor[i, k], b.conj(factor[j, k])))
                 if i == j:
                     pivot = n.let(b.real(total))
-                    good = n.let(b.and_(good, b.gt(pivot, b.const(0, real))))
+                    good = n.let(b.and_(good, b.not_(b.le(pivot, b.const(0, real)))))
                     root = n.let(b.sqrt(pivot))
                     inverse.append(n.let(b.div(b.const(1, real), root)))
                     factor[i, j] = b.cast(root, x.dtype)
                 else:
                     factor[i, j] = n.let(b.mul(total, b.cast(inverse[j], x.dtype)))
-        nan = b.const(np.nan, x.dtype)
+        nan = nan_of(b, x.dtype)
         for i in range(size):
             for j in range(size):
                 value = b.select(good, factor[i, j], nan) if j <= i else b.const(0, x.dtype)
@@ -136,7 +137,7 @@ def _cholesky_loops(b: Builder, x: Any) -> Any:
         # By columns our lower triangle is the upper one of the transpose: xᵀ = uᴴ u with u = lᵀ.
         Routine(b, n, "potrf", x.dtype)("U", size, place_of(b, out, at), size, info, writes=[out, info])
         failed = n.let(b.ne(n.load(info, [b.index(0)]), b.const(0, INT32)))
-        nan, zero = b.const(np.nan, x.dtype), b.const(0, x.dtype)
+        nan, zero = nan_of(b, x.dtype), b.const(0, x.dtype)
         with n.loop(size) as i, n.loop(size) as j:
             place = [*at, i, j]
             value = b.select(b.gt(j, i), zero, b.select(failed, nan, n.load(out, place)))

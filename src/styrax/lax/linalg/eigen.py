@@ -38,6 +38,7 @@ from .matrices import (
     in_dtype,
     is_complex,
     matmul,
+    not_finite,
     place_of,
     real_dtype,
     shape_of,
@@ -273,7 +274,9 @@ def _eig_loops(b: Builder, x: Any, *, compute_left_eigenvectors: bool, compute_r
                 writes=[factors, *rest, work, info, unused, *more])
             nest.store(failed, at, nest.load(info, [b.index(0)]))
 
-    transposed = by_columns(b, x)
+    flawed = not_finite(b, x)
+    transposed = by_columns(b, b.value(x.shape, x.dtype, lambda index: b.select(
+        b.ne(flawed.at(index[:-2]), b.const(0, INT32)), b.const(0, x.dtype), x.at(index))))
     factored, failed, *rest = b.nest([(transposed.shape, x.dtype, transposed), (tuple(batch), INT32), *values,
                                *[((*batch, n, n), x.dtype)] * sum(wanted)], body)
     found, vectors = rest[: len(values)], rest[len(values):]
@@ -282,7 +285,7 @@ def _eig_loops(b: Builder, x: Any, *, compute_left_eigenvectors: bool, compute_r
     else:
         w = b.value((*batch, n), dtype, lambda index: b.complex(found[0].at(index), found[1].at(index)))
         out = [_paired(b, v, found[1], dtype) for v in vectors]
-    return [unless(b, failed, v) for v in (w, *out)]
+    return [unless(b, flawed, unless(b, failed, v)) for v in (w, *out)]
 
 
 rules.loops[eig_p] = _eig_loops

@@ -34,6 +34,7 @@ from .matrices import (
     in_dtype,
     is_complex,
     matmul,
+    nan_of,
     place_of,
     shape_of,
     swapped,
@@ -98,7 +99,7 @@ def _tridiagonal_solve_loops(b: Builder, dl: Any, d: Any, du: Any, rhs: Any, *, 
             failed = nest.let(b.ne(nest.load(info, [b.index(0)]), b.const(0, INT32)))
             with nest.loop(k) as j, nest.loop(n) as i:
                 x = nest.load(outs[0], [*at, j, i])
-                nest.store(outs[0], [*at, j, i], b.select(failed, b.const(np.nan, rhs.dtype), x))
+                nest.store(outs[0], [*at, j, i], b.select(failed, nan_of(b, rhs.dtype), x))
 
     transposed = by_columns(b, rhs)
     out = b.nest([(transposed.shape, rhs.dtype, transposed)], body)[0]

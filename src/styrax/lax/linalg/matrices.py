@@ -153,12 +153,27 @@ def by_columns(b: Builder, x: Any) -> Any:
     return b.value((*batch, columns, rows), x.dtype, lambda index: x.at((*index[:-2], index[-1], index[-2])))
 
 
+def nan_of(b: Builder, dtype: Any) -> Any:
+    """What stands where LAPACK failed: NaN, of complex numbers in both parts."""
+    return b.const(complex(np.nan, np.nan) if is_complex(dtype) else np.nan, dtype)
+
+
 def unless(b: Builder, failed: Any, value: Any) -> Any:
     """A value with NaN in the matrices (or vectors) of a batch for which LAPACK reported failure."""
     rank = len(failed.shape)
-    nan = b.const(np.nan, value.dtype)
+    nan = nan_of(b, value.dtype)
     return b.value(value.shape, value.dtype,
                    lambda index: b.select(b.ne(failed.at(index[:rank]), b.const(0, INT32)), nan, value.at(index)))
+
+
+def not_finite(b: Builder, value: Any) -> Any:
+    """1 for the matrices of a batch with NaN or infinities, which some routines of LAPACK complain of on the console;
+    0 for others."""
+    one, zero = b.const(1, INT32), b.const(0, INT32)
+    *batch, rows, columns = value.shape
+    (found,) = b.reduce(tuple(batch), [rows, columns], [INT32], "max", (zero,),
+                        lambda i, r: (b.select(b.is_finite(value.at([*i, *r])), zero, one),))
+    return found
 
 
 def working(b: Builder, value: Any) -> Any:

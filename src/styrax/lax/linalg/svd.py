@@ -13,6 +13,7 @@ from styrax.core.programs import rules
 from styrax.core.programs.primitive import multiple_results
 from styrax.core.tracing.trace import get_aval
 from styrax.core.types.avals import ShapedArray
+from styrax.core.types.dims import smaller
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad
 
@@ -67,7 +68,7 @@ def _svd_abstract(x: ShapedArray, *, full_matrices: bool, compute_uv: bool, subs
     check_inexact("svd", x)
     check_rank("svd", x)
     *batch, m, n = x.shape
-    k = min(m, n)
+    k = smaller(m, n)
     if subset_by_index is not None:
         if full_matrices and tuple(subset_by_index) != (0, k):
             raise ValueError("full_matrices and subset_by_index cannot both be set")

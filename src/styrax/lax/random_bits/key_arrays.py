@@ -17,6 +17,7 @@ from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import Tracer, get_aval
 from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray, aval_rules
+from styrax.core.types.typing import ArrayLike
 
 UINT32 = np.dtype(np.uint32)
 
@@ -59,7 +60,8 @@ class PRNGImpl:
 
     def __repr__(self) -> str:
         names = ("key_shape", "seed", "split", "random_bits", "fold_in")
-        return f"PRNGImpl({', '.join(f'{n}={getattr(self, n)}' for n in names)})"
+        fields = "".join(f"{n}={getattr(self, n)}, " for n in names)
+        return f"PRNGImpl({fields}name={self.name!r}, tag={self.tag!r})"
 
 
 prngs: dict[str, PRNGImpl] = {}
@@ -155,6 +157,10 @@ class KeyTy(dtypes.ExtendedDType):
     def zeros(self, aval: ShapedArray) -> Any:
         return full(aval.shape, 0, self)
 
+    def full(self, value: ArrayLike) -> Any:
+        """A key whose data words all have one value."""
+        return full((), value, self)
+
     def __eq__(self, other: object) -> bool:
         return type(other) is KeyTy and self._impl == other._impl
 
@@ -207,6 +213,9 @@ class PRNGKeyArray(Array, metaclass=_KeyArrayMeta):
         raise TypeError(
             "JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use jax.random.key_data(arr) "
             "if you wish to extract the underlying integer array.")
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
 
     @api_boundary
     def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
@@ -270,9 +279,9 @@ def wrap_concrete(data: Any, impl: PRNGImpl) -> PRNGKeyArray:
     return PRNGKeyArray(ShapedArray(shape, KeyTy(impl)), base.buffer, base.committed)
 
 
-def full(shape: tuple[int, ...], value: int, dtype: KeyTy) -> Any:
+def full(shape: tuple[int, ...], value: ArrayLike, dtype: KeyTy) -> Any:
     """Keys whose data words all have one value."""
-    data = lax.broadcast_in_dim(np.uint32(value), (*shape, *dtype.element_shape), ())
+    data = lax.broadcast_in_dim(lax.convert_element_type(value, UINT32), (*shape, *dtype.element_shape), ())
     return lax.random_wrap_p.bind(data, impl=dtype._impl)
 
 

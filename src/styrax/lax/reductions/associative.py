@@ -11,6 +11,7 @@ from styrax.core.hooks import lax
 from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import get_aval
 from styrax.core.trees import tree
+from styrax.core.types.dims import is_named
 from styrax.core.types.typing import PyTree
 
 
@@ -59,6 +60,9 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: PyTree, reverse: bool
         raise ValueError(
             f"Array inputs to associative_scan must have the same first dimension. (saw: {shapes})"
         )
+
+    if is_named(size):
+        raise NotImplementedError(f"associative scan over axis of non-constant size: {size}")
 
     def combine(a: list[Any], b: list[Any]) -> list[Any]:
         out = fn(tree.tree_unflatten(treedef, a), tree.tree_unflatten(treedef, b))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import operator
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -39,45 +39,21 @@ class Precision(enum.Enum):
     def __str__(self) -> str:
         return self.name
 
+    @classmethod
+    def _missing_(cls, value: object) -> Precision | None:
+        return _PRECISION_NAMES.get(value)
 
-class DotAlgorithm:
+
+class DotAlgorithm(NamedTuple):
     """The types in which an accelerator multiplies and adds, and into how many parts it cuts numbers."""
 
-    __slots__ = (
-        "accumulation_type", "allow_imprecise_accumulation", "lhs_component_count", "lhs_precision_type",
-        "num_primitive_operations", "rhs_component_count", "rhs_precision_type",
-    )  # fmt: skip
-
-    def __init__(
-        self,
-        lhs_precision_type: Any,
-        rhs_precision_type: Any,
-        accumulation_type: Any,
-        lhs_component_count: int = 1,
-        rhs_component_count: int = 1,
-        num_primitive_operations: int = 1,
-        allow_imprecise_accumulation: bool = False,
-    ):
-        self.lhs_precision_type = lhs_precision_type
-        self.rhs_precision_type = rhs_precision_type
-        self.accumulation_type = accumulation_type
-        self.lhs_component_count = lhs_component_count
-        self.rhs_component_count = rhs_component_count
-        self.num_primitive_operations = num_primitive_operations
-        self.allow_imprecise_accumulation = allow_imprecise_accumulation
-
-    def _key(self) -> tuple:
-        return tuple(getattr(self, name) for name in DotAlgorithm.__slots__)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, DotAlgorithm) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
-    def __repr__(self) -> str:
-        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in DotAlgorithm.__slots__)
-        return f"DotAlgorithm({fields})"
+    lhs_precision_type: DTypeLike
+    rhs_precision_type: DTypeLike
+    accumulation_type: DTypeLike
+    lhs_component_count: int = 1
+    rhs_component_count: int = 1
+    num_primitive_operations: int = 1
+    allow_imprecise_accumulation: bool = False
 
 
 class DotAlgorithmPreset(enum.Enum):
@@ -115,6 +91,22 @@ class DotAlgorithmPreset(enum.Enum):
                 parts.remove(suffix)
         names = {"F16": np.float16, "BF16": dtypes.bfloat16, "F32": np.float32, "F64": np.float64}
         return np.dtype(names[parts[-1]]) if parts[-1] in names else None
+
+    @property
+    def supported_lhs_types(self) -> tuple[type, ...] | None:
+        """The dtypes that operands may have, or None where any may be."""
+        parts = self.name.split("_")
+        first, last = parts[0], parts[-1]
+        wide = (np.float32,)
+        types: dict[str, tuple[type, ...]] = {
+            "F16": (np.float16,), "BF16": wide if last in ("X3", "X6", "X9") else (dtypes.bfloat16, np.float32),
+            "TF32": wide, "F32": wide, "F64": (np.float64,)}
+        return types.get(first)
+
+    @property
+    def supported_rhs_types(self) -> tuple[type, ...] | None:
+        """As `supported_lhs_types`."""
+        return self.supported_lhs_types
 
 
 DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
@@ -193,8 +185,8 @@ def _dot_shape(lhs: Any, rhs: Any, *, dimension_numbers: Any, **_: Any) -> tuple
         sizes = tuple(lhs.shape[d] for d in left), tuple(rhs.shape[d] for d in right)
         if sizes[0] != sizes[1]:
             raise TypeError(
-                f"dot_general requires {kind} dimensions to have the same shape, got {sizes[0]} and {sizes[1]} "
-                f"(operands of shapes {lhs.shape} and {rhs.shape})."
+                f"dot_general requires {kind} dimensions to have the same shape, got {sizes[0]} and {sizes[1]}.\n"
+                f"The operands have shapes {lhs.shape} and {rhs.shape}."
             )
     return (
         *(lhs.shape[d] for d in lhs_batch),
@@ -301,7 +293,7 @@ def _dot_hlo(
         f"lhs_batching_dimensions = {list(lhs_batch)}, rhs_batching_dimensions = {list(rhs_batch)}, "
         f"lhs_contracting_dimensions = {list(lhs_contract)}, rhs_contracting_dimensions = {list(rhs_contract)}"
     )
-    pair = precision if isinstance(precision, tuple) else (Precision.DEFAULT, Precision.DEFAULT)
+    pair = precision if type(precision) is tuple else (Precision.DEFAULT, Precision.DEFAULT)  # or an algorithm
     levels = ", ".join(f"#stablehlo<precision {p.name}>" for p in pair)
     attributes = f"dot_dimension_numbers = #stablehlo.dot<{numbers}>, precision_config = [{levels}]"
     aval = out

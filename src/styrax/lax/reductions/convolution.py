@@ -477,7 +477,7 @@ def _conv_stablehlo(m: Any, lhs: Any, rhs: Any, *, window_strides: Any, padding:
     spatial = len(window_strides)
     pads = (f"dense<{[list(p) for p in padding]}> : tensor<{spatial}x2xi64>" if spatial
             else "dense<> : tensor<0x2xi64>")
-    pair = precision if isinstance(precision, (tuple, list)) else (precision, precision)
+    pair = precision if type(precision) in (tuple, list) else (precision, precision)
     names = [getattr(p, "name", None) or "DEFAULT" for p in pair]
     attributes = ", ".join((
         f"batch_group_count = {batch_group_count} : i64",

@@ -274,7 +274,8 @@ def conv_general_dilated_local(lhs: ArrayLike, rhs: ArrayLike, window_strides: S
     from .contractions import dot_general
 
     dn = conv_dimension_numbers(shape_of(lhs), shape_of(rhs), dimension_numbers)
-    pair = precision if isinstance(precision, tuple) else (precision, precision)
+    paired = isinstance(precision, tuple) and len(precision) == 2  # an algorithm is a longer tuple
+    pair = cast("tuple[PrecisionLike, PrecisionLike]", precision if paired else (precision, precision))
     patches = conv_general_dilated_patches(
         lhs, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation,
         ConvDimensionNumbers(dn.lhs_spec, dn.rhs_spec, dn.out_spec), precision=pair[0])

@@ -63,10 +63,60 @@ class RaggedDotDimensionNumbers:
         )
 
 
-def _by_group(x: Any, group_sizes: Any, axis: int, batch: Sequence[int]) -> Any:
+def _prefix(rank: int, numbers: RaggedDotDimensionNumbers) -> tuple[int, ...]:
+    """The dimensions of the left operand that may have group sizes of their own: those outside the ragged one."""
+    (contract, _), (batch, _) = numbers.dot_dimension_numbers
+    (ragged,) = numbers.lhs_ragged_dimensions
+    if ragged in batch:
+        return batch[:batch.index(ragged)]
+    if ragged in contract:
+        return (*batch, *contract[:contract.index(ragged)])
+    return (*batch, *(d for d in range(ragged) if d not in contract and d not in batch))
+
+
+def _in_range(axis: int, rank: int, what: str, operand: str) -> None:
+    if not 0 <= axis < rank:
+        raise TypeError(f"ragged_dot_general requires {what} numbers to be nonnegative and less than the number of "
+                        f"axes of the {operand} value, got {axis} for {operand} of rank {rank}.")
+
+
+def _check_groups(lhs: tuple, rhs: tuple, sizes: tuple, numbers: RaggedDotDimensionNumbers) -> None:
+    """Raises TypeError for shapes and dimensions that do not fit."""
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = numbers.dot_dimension_numbers
+    if len(numbers.lhs_ragged_dimensions) != 1:
+        raise TypeError("ragged_dot_general expects exactly one lhs ragged dimension.")
+    (ragged,) = numbers.lhs_ragged_dimensions
+    _in_range(ragged, len(lhs), "lhs ragged dimension", "lhs")
+    if not sizes:
+        raise TypeError("expected rank of group_sizes to be >=1.")
+    expected = (*(lhs[d] for d in _prefix(len(lhs), numbers)), sizes[-1])
+    if len(sizes) > 1 and sizes != expected:
+        raise TypeError(f"expected group_sizes to have shape {expected}, got {sizes}.")
+    if ragged in lhs_contract or ragged in lhs_batch:
+        if numbers.rhs_group_dimensions:
+            raise TypeError("ragged_dot_general requires zero group dimensions in the rhs when lhs ragged dimension is "
+                            "contracting or batch.")
+    else:
+        if len(numbers.rhs_group_dimensions) != 1:
+            raise TypeError("ragged_dot_general requires exactly one rhs group dimension when lhs ragged dimension is "
+                            "noncontracting.")
+        (group,) = numbers.rhs_group_dimensions
+        _in_range(group, len(rhs), "rhs group dimension", "rhs")
+        if group in rhs_contract or group in rhs_batch:
+            raise TypeError("ragged_dot_general requires rhs group dimension numbers to be distinct from contracting "
+                            "and batch dimensions.")
+        if rhs[group] != sizes[-1]:
+            raise TypeError(f"expected rhs group dimension size to be {sizes[-1]}, got {rhs[group]}.")
+    ours, theirs = tuple(lhs[d] for d in lhs_contract), tuple(rhs[d] for d in rhs_contract)
+    if ours != theirs:
+        raise TypeError("dot_general requires contracting dimensions to have the same shape, got "
+                        f"{ours} and {theirs}.")
+
+
+def _by_group(x: Any, group_sizes: Any, axis: int, prefix: Sequence[int]) -> Any:
     """The array once for each group, in front, with zeros at positions along `axis` of other groups.
 
-    `group_sizes` has the sizes of the dimensions `batch` of `x` in front, if any.
+    `group_sizes` has the sizes of the dimensions `prefix` of `x` in front, if any.
     """
     shape = shape_of(x)
     sizes = shape_of(group_sizes)
@@ -74,8 +124,8 @@ def _by_group(x: Any, group_sizes: Any, axis: int, batch: Sequence[int]) -> Any:
     ends = cumsum(group_sizes, len(sizes) - 1)
     starts = sub(ends, group_sizes)
     full_shape = (groups, *shape)
-    # Dimensions of the sizes: batch dimensions, then the group.
-    where = [*(d + 1 for d in batch[: len(sizes) - 1]), 0]
+    # Dimensions of the sizes: those of the prefix, then the group.
+    where = [*(d + 1 for d in prefix[: len(sizes) - 1]), 0]
     order = sorted(range(len(where)), key=where.__getitem__)
 
     def spread(v: Any) -> Any:
@@ -113,35 +163,23 @@ def ragged_dot_general(lhs: ArrayLike, rhs: ArrayLike, group_sizes: ArrayLike,
         raise NotImplementedError("Unimplemented group_offset support.")
     numbers = ragged_dot_dimension_numbers
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = numbers.dot_dimension_numbers
-    if len(numbers.lhs_ragged_dimensions) != 1:
-        raise TypeError(
-            f"ragged_dot_general expects exactly one lhs ragged dimension, got {numbers.lhs_ragged_dimensions}."
-        )
-    (ragged,) = numbers.lhs_ragged_dimensions
     options: dict[str, Any] = dict(
         precision=precision, preferred_element_type=preferred_element_type, out_sharding=out_sharding
     )
     if not dtypes.issubdtype(get_aval(group_sizes).dtype, np.integer):
-        raise TypeError("ragged_dot_general group_sizes must be integers.")
+        raise TypeError("ragged_dot_general requires that group_sizes.dtype is subtype of np.integer.")
+    _check_groups(shape_of(lhs), shape_of(rhs), shape_of(group_sizes), numbers)
+    (ragged,) = numbers.lhs_ragged_dimensions
     if ragged in lhs_batch:
         return dot_general(lhs, rhs, numbers.dot_dimension_numbers, **options)
     moved = lambda dims: tuple(d + 1 for d in dims)
-    cut = _by_group(lhs, group_sizes, ragged, lhs_batch)
+    cut = _by_group(lhs, group_sizes, ragged, _prefix(len(shape_of(lhs)), numbers))
     if ragged in lhs_contract:
         out = dot_general(
             cut, rhs, ((moved(lhs_contract), rhs_contract), (moved(lhs_batch), rhs_batch)), **options
         )
         n = len(lhs_batch)
         return transpose(out, (n, *range(n), *range(n + 1, len(shape_of(out)))))
-    if len(numbers.rhs_group_dimensions) != 1:
-        raise TypeError(
-            f"ragged_dot_general expects exactly one rhs group dimension, got {numbers.rhs_group_dimensions}."
-        )
-    if shape_of(rhs)[numbers.rhs_group_dimensions[0]] != shape_of(group_sizes)[-1]:
-        raise TypeError(
-            f"ragged_dot_general has {shape_of(group_sizes)[-1]} groups, but the group dimension of rhs has size "
-            f"{shape_of(rhs)[numbers.rhs_group_dimensions[0]]}."
-        )
     contract = (0, *moved(lhs_contract)), (*numbers.rhs_group_dimensions, *rhs_contract)
     return dot_general(cut, rhs, (contract, (moved(lhs_batch), rhs_batch)), **options)
 

@@ -14,6 +14,7 @@ from styrax.core.programs import rules
 from styrax.core.programs.jaxpr import ClosedJaxpr, Literal, eval_jaxpr
 from styrax.core.programs.named import named
 from styrax.core.programs.primitive import Primitive
+from styrax.core.settings import config
 from styrax.core.tracing.staging import trace_to_jaxpr
 from styrax.core.tracing.trace import get_aval, to_concrete_value
 from styrax.core.trees import tree
@@ -177,6 +178,11 @@ def reduce_loops(b: Builder, x: Any, kind: str, axes: Sequence[int]) -> Any:
     return b.reduce(shape, ranges, [x.dtype], combine, (init,), body)[0]
 
 
+def _refuse_half_precision(x: Any, axes: Sequence[int]) -> None:
+    if dtypes.issubdtype(x.dtype, np.floating) and x.dtype.itemsize == 2 and any(x.shape[a] != 1 for a in axes):
+        raise ValueError(f"reduce_sum on operand {x.str_short()} is not allowed when jax_allow_f16_reductions=False.")
+
+
 def _reduction(
     name: str, kind: str, accepts: Sequence[Any], doc: str, reference: Any, extra: Sequence[str] = ()
 ) -> tuple[Callable[..., Any], Primitive]:
@@ -184,6 +190,8 @@ def _reduction(
 
     def shape_rule(x: Any, *, axes: tuple, **_: Any) -> tuple:
         check_axes(name, x, axes)
+        if name == "reduce_sum" and not config.allow_f16_reductions.value:
+            _refuse_half_precision(x, axes)
         return without(x.shape, axes)
 
     def dtype_rule(x: Any, **_: Any) -> Any:

@@ -45,9 +45,10 @@ def _broadcast_shape_rule(x: Any, *, shape: tuple, broadcast_dimensions: tuple, 
             "broadcast_in_dim broadcast_dimensions must be a subset of output dimensions, got "
             f"{broadcast_dimensions} for operand ndim {x.ndim} and shape {shape}."
         )
-    if any(i >= j for i, j in zip(broadcast_dimensions, broadcast_dimensions[1:], strict=False)):
+    if len(set(broadcast_dimensions)) != len(broadcast_dimensions):
         raise TypeError(
-            f"broadcast_in_dim broadcast_dimensions must be strictly increasing; got {broadcast_dimensions}"
+            "broadcast_in_dim broadcast_dimensions must not contain duplicates, got broadcast_dimensions "
+            f"{broadcast_dimensions}"
         )
     if any(
         not (type(s) is int and s == 1) and s != shape[d]
@@ -101,9 +102,10 @@ def _broadcast_transpose(
         return [ad.Zero(x.aval)]
     operand_shape = x.aval.shape
     ones = [i for i, s in enumerate(operand_shape) if type(s) is int and s == 1]
-    kept = {d for i, d in enumerate(broadcast_dimensions) if i not in ones}
+    kept = [d for i, d in enumerate(broadcast_dimensions) if i not in ones]
     summed = reduce_sum_over(ct, tuple(d for d in range(len(shape)) if d not in kept))
-    return [expand_dims(summed, ones)]
+    order = tuple(sorted(kept).index(d) for d in kept)
+    return [expand_dims(lax.transpose(summed, order), ones)]
 
 
 def reduce_sum_over(x: Any, axes: Sequence[int]) -> Any:

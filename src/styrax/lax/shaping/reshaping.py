@@ -14,6 +14,7 @@ import numpy as np
 from styrax.core.arrays.array import Array
 from styrax.core.programs import rules
 from styrax.core.types.avals import ShapedArray
+from styrax.core.types.dims import surely_differ
 from styrax.core.types.physical import physicals
 from styrax.core.types.typing import ArrayLike, Shape, ShardingLike
 from styrax.transforms import ad, batching
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 def _reshape_shape(x: Any, *, new_sizes: tuple, dimensions: Any, sharding: Any) -> tuple:
     if any(d < 0 for d in new_sizes):
         raise TypeError(f"reshape new_sizes must all be positive, got {new_sizes}.")
-    if size_of(x.shape) != size_of(new_sizes):
+    if surely_differ(size_of(x.shape), size_of(new_sizes)):
         raise TypeError(
             f"reshape total size must be unchanged, got new_sizes {new_sizes} (of total size "
             f"{size_of(new_sizes)}) for shape {x.shape} (of total size {size_of(x.shape)})."

@@ -29,8 +29,7 @@ def canonical_shape(shape: Any, context: str = "") -> tuple:
         pass
     where = f" {context}" if context else ""
     if any(isinstance(d, Tracer) for d in (shape if isinstance(shape, Sequence) else (shape,))):
-        where += (" Shapes are part of a program's type: mark the argument that gives the size as static "
-                  "(static_argnums).")
+        where += "\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions."
     raise TypeError(f"Shapes must be 1D sequences of concrete values of integer type, got {shape}.{where}")
 
 

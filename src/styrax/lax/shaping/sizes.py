@@ -23,20 +23,20 @@ size_value_p.declare(sizes=frozenset(("size",)))
 
 
 @size_value_p.def_abstract_eval
-def _size_value_abstract(*, size: Any, dtype: Any) -> ShapedArray:
-    return ShapedArray((), dtype)
+def _size_value_abstract(*, size: Any, dtype: Any, weak_type: bool) -> ShapedArray:
+    return ShapedArray((), dtype, weak_type)
 
 
-def _size_value_loops(b: Builder, *, size: Any, dtype: Any) -> Any:
+def _size_value_loops(b: Builder, *, size: Any, dtype: Any, weak_type: bool) -> Any:
     return b.value((), dtype, lambda _: b.cast(b.index(size), dtype))
 
 
 rules.loops[size_value_p] = _size_value_loops
-rules.stablehlos[size_value_p] = lambda m, *, size, dtype: m.size(size, dtype)
+rules.stablehlos[size_value_p] = lambda m, *, size, dtype, weak_type: m.size(size, dtype)
 
 
 @size_value_p.def_impl
-def _no_value(*, size: Any, dtype: Any) -> Any:
+def _no_value(*, size: Any, dtype: Any, weak_type: bool) -> Any:
     if not isinstance(size, int):
         raise NotImplementedError(f"Evaluation rule for 'dim_as_value' is not implemented: the symbolic size {size} "
                                   "has no value outside of programs that are exported.")
@@ -50,8 +50,8 @@ def size_vector(sizes: Sequence[Any], dtype: Any) -> Any:
     return concatenate([full((1,), size_value(n, dtype), dtype) for n in sizes], 0)
 
 
-def size_value(size: Any, dtype: Any) -> Any:
+def size_value(size: Any, dtype: Any, weak_type: bool = False) -> Any:
     """A size as a 0-d array of `dtype`: a constant where it is an integer, else a value known at run time."""
     if isinstance(size, int):
         return np.asarray(size, dtype)[()]
-    return size_value_p.bind(size=size, dtype=np.dtype(dtype))
+    return size_value_p.bind(size=size, dtype=np.dtype(dtype), weak_type=weak_type)

@@ -20,6 +20,7 @@ from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import get_aval
 from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray
+from styrax.core.types.dims import plain_size
 from styrax.core.types.index_type import INDEX
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad, batching
@@ -49,6 +50,9 @@ def _sort_abstract(*avals: ShapedArray, dimension: int, is_stable: bool, num_key
     if any(a.shape != avals[0].shape for a in avals):
         shapes = " ".join(str(a.shape) for a in avals)
         raise TypeError(f"Arguments to sort must have equal shapes, got: {shapes}")
+    for a in avals[:num_keys]:
+        if dtypes.issubdtype(a.dtype, dtypes.extended):
+            raise TypeError(f"sort orders its keys by lt_to, and lt_to does not accept dtype {a.dtype}.")
     return [ShapedArray(a.shape, a.dtype, a.weak_type) for a in avals]
 
 
@@ -337,7 +341,7 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Array]:
       (Array([3, 2], dtype=int32), Array([0, 2], dtype=int32))
     """
     axis = canonical_axis(axis, len(shape_of(operand)))
-    return list(top_k_p.bind(operand, k=int(k), axis=axis))
+    return list(top_k_p.bind(operand, k=plain_size(k), axis=axis))
 
 
 def _top_k_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, k: int, axis: int) -> tuple[list[Any], list[Any]]:

@@ -1,0 +1,3 @@
+"""Operations by their dialects."""
+
+from __future__ import annotations
