@@ -1,6 +1,7 @@
 """Programs as text and as objects: where operations come from, notes on them, and what tools read off a module."""
 
 import io
+import re
 
 import pytest
 
@@ -112,3 +113,16 @@ def test_hlo_text_tells_what_is_computed_and_the_module_where(other):
     module = sx.jit(jnp.square).lower(jnp.ones(3)).compiler_ir("hlo").as_hlo_module()
     assert 'op_name="jit(square)/' in module.to_string()
     assert 'op_name="jit(square)/' in sx.jit(jnp.square).lower(jnp.ones(3)).as_text("hlo", debug_info=True)
+
+
+@pytest.mark.parametrize("precision", [None, "default", "high", "highest", ("high", "highest"), ("default", "highest")])
+def test_hlo_text_tells_precisions(precision):
+    import jax
+
+    def told(module):
+        x = module.numpy.ones((1, 1, 3, 3))
+        f = lambda v: module.lax.conv(v, v, (1, 1), "SAME", precision=precision) + module.numpy.matmul(
+            v[0, 0], v[0, 0], precision=precision)
+        return re.findall("operand_precision=[{].*?[}]", module.jit(f).lower(x).as_text("hlo"))
+
+    assert told(sx) == told(jax)

@@ -10,6 +10,7 @@ _LINE = re.compile(r'^(?P<indent> *)(?:(?P<results>%[^=]+) = )?"(?:\w+\.)?(?P<na
 _TYPE = re.compile(r"tensor<((?:[\d?]+x)*)([\w.]+?)>")
 _NOTES = re.compile(r"mhlo\.frontend_attributes = \{([^}]*)\}")
 _CALLEE = re.compile(r"callee = @([\w.]+)")
+_PRECISIONS = re.compile(r"precision_config = \[#stablehlo<precision (\w+)>, #stablehlo<precision (\w+)>\]")
 _PLACE = re.compile(r' loc\("([^"]*)"')
 _OPCODES = {"optimization_barrier": "opt-barrier", "dot_general": "dot", "broadcast_in_dim": "broadcast",
             "case": "conditional", "if": "conditional"}  # where they are not StableHLO's with hyphens
@@ -25,6 +26,8 @@ def _type(match: re.Match[str]) -> str:
 
 def _suffix(text: str) -> str:
     found = ""
+    if (precisions := _PRECISIONS.search(text)) and {*precisions.groups()} != {"DEFAULT"}:
+        found += f", operand_precision={{{','.join(precisions.groups()).lower()}}}"
     if callee := _CALLEE.search(text):
         found += f", to_apply=%{callee[1]}"
     if notes := _NOTES.search(text):
