@@ -117,3 +117,16 @@ def test_interpreters_of_libraries(slots):
     for g, e in zip(got, expected, strict=True):
         np.testing.assert_allclose(g, e, rtol=1e-6)
     assert "custom_jvp_call" in seen and "custom_jvp_call" in wanted_seen
+
+
+@pytest.mark.parametrize("lower, upper", [(0.0, 3.0), (0.0, 3.5), (0.5, 3.5), (np.float32(0), np.float32(3.5)),
+                                          (3.0, 0.0)])
+def test_loops_over_floats(lower, upper):
+    def results(module):
+        loop = lambda lo, hi: module.lax.fori_loop(lo, hi, lambda i, x: (x[0] + 1, x[1] + i), (0, 0.0))
+        return (*loop(lower, upper), *module.jit(loop)(lower, upper),
+                *module.vmap(lambda hi: loop(module.numpy.zeros_like(hi), hi))(module.numpy.array([1.0, 2.5])))
+
+    for got, expected in zip(results(jax), results(wanted), strict=True):
+        np.testing.assert_array_equal(np.asarray(got), np.asarray(expected))
+        assert (got.dtype, got.weak_type) == (expected.dtype, expected.weak_type)

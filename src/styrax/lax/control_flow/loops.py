@@ -219,7 +219,10 @@ def _concrete_bound(x: Any) -> int | None:
     value = np.asarray(concrete_or_error(None, x))
     if value.shape:
         return None
-    number, limits = int(value), np.iinfo(get_aval(x).dtype)
+    number, dtype = int(value), get_aval(x).dtype
+    if not dtypes.issubdtype(dtype, np.integer):  # as JAX: counted by integers where the bounds are known
+        return number
+    limits = np.iinfo(dtype)
     if not limits.min <= number <= limits.max:
         raise OverflowError(f"Python int {number} too large to convert to {limits.dtype}")
     return number
@@ -280,7 +283,9 @@ def _counting(fun: Callable) -> Callable:
 
 def _one(i: Any) -> Any:
     aval = get_aval(i)
-    return 1 if aval.weak_type else np.ones((), aval.dtype)[()]
+    if aval.weak_type:  # a Python number of its kind
+        return 1 if dtypes.issubdtype(aval.dtype, np.integer) else 1.0
+    return np.ones((), aval.dtype)[()]
 
 
 class _Weak:
