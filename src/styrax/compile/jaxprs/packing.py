@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from ...core.programs.lowering import Builder, Value
 
 REUSED = 16  # rows of the other operand from which it pays to lay out an operand for one product
-LANES = 8  # columns that are worth a vector
+FEWEST = 8  # columns that are worth a vector
+LANES, ABREAST = 16, 8  # elements of a vector; rows of the other operand that are summed side by side
+LATENCY, FOLD = 4, 10  # estimated instructions that a sum waits for its last addition; that fold a vector's lanes
 
 pack_p = Primitive("pack")
 
@@ -113,9 +115,10 @@ class _Packing(Rewriting):
     def product(self, eqn: JaxprEqn, ins: Sequence[Atom]) -> Sequence[Atom]:
         contract, batch = eqn.params["dimension_numbers"]
         operands = [_Operand(*self.lying(v), tuple(contract[k]), tuple(batch[k])) for k, v in enumerate(ins)]
-        side = next((k for k in (1, 0) if self.worth_packing(operands[k], operands[1 - k])), None)
-        if side is None:
+        sides = [k for k in (1, 0) if self.worth_packing(operands[k], operands[1 - k])]
+        if not sides:
             return self.add(eqn, ins)
+        side = max(sides, key=lambda k: (operands[k].source in self.fixed, operands[k].rows))
         chosen = operands[side]
         aval = chosen.source.aval
         assert isinstance(aval, ShapedArray)
@@ -137,13 +140,22 @@ class _Packing(Rewriting):
         if other.rows > 1 and not other.along_rows:  # vectors run along the other's columns
             return False
         work = mine.rows * other.rows * shape[mine.contract[0]]
+        if not _columns_are_faster(mine.rows, shape[mine.contract[0]], other.rows):
+            return False
         if other.rows >= 4 and mine.rows >= 4 and work >= LARGE:  # a library's
             return False
         if mine.source in self.rows or mine.source in self.fixed and other.source in self.rows:
             return False
         if mine.source in self.fixed and other.source not in self.fixed:
             return math.prod(shape) * mine.source.aval.dtype.itemsize <= CACHED  # type: ignore[union-attr]
-        return other.rows >= REUSED and shape[free[-1]] >= LANES
+        return other.rows >= REUSED and shape[free[-1]] >= FEWEST
+
+
+def _columns_are_faster(columns: int, length: int, rows: int) -> bool:
+    """Whether sums of `length` products are faster in vectors along `columns` than in vectors along what is summed: a
+    few long sums wait for themselves."""
+    along = length * max(LATENCY / min(rows, ABREAST), -(-columns // LANES))
+    return along < columns * (-(-length // LANES) + FOLD)
 
 
 def _loop(eqn: JaxprEqn) -> JaxprEqn:
