@@ -103,7 +103,7 @@ def asarray(a: NestedArrayLike, dtype: DTypeLike | None = None, order: str | Non
     try:
         if dtype is None and device is None and not copy and is_array(a) and order is None:
             return a
-        if copy is False and not is_array(a) and backends.get().platform != "cpu":
+        if copy is False and not is_array(a) and backends.get().dlpack_type != 1:
             raise ValueError(f"jnp.asarray: cannot convert object of type {type(a)} to JAX Array on backend="
                              f"'{backends.get().platform}' with copy=False. Consider using copy=None or copy=True "
                              "instead.")

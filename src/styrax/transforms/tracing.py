@@ -14,6 +14,7 @@ from ..core.tracing.staging import trace_to_jaxpr
 from ..core.tracing.trace import Tracer, extend_axis_env, get_aval
 from ..core.trees import tree
 from ..core.types.avals import AbstractRef, ShapedArray, ShapeDtypeStruct, aval_rules
+from ..core.types.dims import is_symbolic
 from ..core.types.typing import AxisName, Function, Object, PyTree
 from .aliasing import check_arguments, check_returned
 from .flattening import FlatFunction
@@ -32,7 +33,7 @@ def abstractify(x: PyTree) -> ShapedArray | AbstractRef:
         return AbstractRef(aval) if x.is_ref else aval
     if isinstance(x, AbstractRef):
         return x
-    if type(x) not in aval_rules and not isinstance(x, Tracer) and hasattr(x, "__jax_array__"):
+    if type(x) not in aval_rules and not isinstance(x, Tracer) and hasattr(x, "__jax_array__") and not is_symbolic(x):
         raise ValueError("Triggering __jax_array__() during abstractification is no longer supported. To avoid this "
                          "error, either explicitly convert your object using jax.numpy.array(), or register your "
                          "object as a pytree.")

@@ -216,7 +216,7 @@ class AbstractRef(AbstractValue):
     def __hash__(self) -> int:
         return hash((AbstractRef, self.inner_aval))
 
-    def str_short(self, short_dtypes: bool = True, **_: Any) -> str:
+    def str_short(self, short_dtypes: bool = False, **_: Any) -> str:
         space = "" if self.memory_space is None else f"<{self.memory_space}>"
         return f"Ref{space}{{{self.inner_aval.str_short(short_dtypes=short_dtypes)}}}"
 

@@ -66,7 +66,7 @@ def trace_kernel(kernel: Callable[..., None], in_tree: tree.PyTreeDef, avals: Se
         if closed.jaxpr.outvars:
             raise ValueError(f"{who} should return None. It returns a PyTree: {flat.structure}")
         if closed.consts:
-            captured = ", ".join(v.aval.str_short() for v in closed.jaxpr.constvars)
+            captured = ", ".join(v.aval.str_short(short_dtypes=True) for v in closed.jaxpr.constvars)
             raise ValueError(f"{who} captures constants [{captured}]. You should pass them as inputs.")
         return closed
 

@@ -63,7 +63,7 @@ def trace_body(construct: str, fun: Callable[..., Any], in_tree: Any, in_avals: 
     takes_refs = any(isinstance(a, AbstractRef) for a in in_avals)
     if takes_refs:
         check_arguments(leaves, (), construct, info)
-    closed = trace_to_jaxpr(flat, in_avals, info)
+    closed = trace_to_jaxpr(flat.__call__, in_avals, info)  # (a method: an object would cost a level of recursion more)
     check_returned(closed, flat.structure, construct)
     if takes_refs:
         check_arguments(leaves, closed.consts, construct, info)

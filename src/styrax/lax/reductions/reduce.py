@@ -180,7 +180,8 @@ def reduce_loops(b: Builder, x: Any, kind: str, axes: Sequence[int]) -> Any:
 
 def _refuse_half_precision(x: Any, axes: Sequence[int]) -> None:
     if dtypes.issubdtype(x.dtype, np.floating) and x.dtype.itemsize == 2 and any(x.shape[a] != 1 for a in axes):
-        raise ValueError(f"reduce_sum on operand {x.str_short()} is not allowed when jax_allow_f16_reductions=False.")
+        raise ValueError(f"reduce_sum on operand {x.str_short(short_dtypes=True)} is not allowed when "
+                         "jax_allow_f16_reductions=False.")
 
 
 def _reduction(
