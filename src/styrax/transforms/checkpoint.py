@@ -42,6 +42,7 @@ from ..core.trees import tree
 from ..core.types import dtypes
 from ..core.types.avals import AbstractRef, AbstractValue, ShapedArray
 from ..core.types.effects import Effects, remat_allowed_effects
+from ..core.types.physical import physicals
 from ..core.types.typing import Function, PyTree
 from . import compile_log
 from .batch import AxisData, batch_jaxpr2
@@ -176,12 +177,15 @@ def _remat_avals(*_: Any, jaxpr: Jaxpr, **params: Any) -> tuple[list[Any], Effec
 @remat_p.def_impl
 def _remat(*args: Any, jaxpr: Jaxpr, differentiated: bool, **params: Any) -> list[Any]:
     closed = close_jaxpr(jaxpr)
-    if not _compiles(closed):
-        return eval_jaxpr(jaxpr, (), *args)
     # What is computed again uses keys again, for the same numbers.
     again = differentiated and config.debug_key_reuse.value
     with config.debug_key_reuse(False) if again else nullcontext():
+        if not _compiles(closed):
+            return eval_jaxpr(jaxpr, (), *args)
         return jit_p.impl(*args, **jit_params(closed, "checkpoint"))
+
+
+LOWERINGS = (loops, stablehlos, physicals, discharges)  # a rule in one of these, and a program compiles
 
 
 @per_jaxpr
@@ -193,7 +197,7 @@ def _compiles(closed: ClosedJaxpr) -> bool:
             inner = primitive.traits.program(eqn.params)
             if not _compiles(inner if isinstance(inner, ClosedJaxpr) else close_jaxpr(inner)):
                 return False
-        elif primitive.traits.control is None and primitive not in loops and primitive not in stablehlos:
+        elif primitive.traits.control is None and not any(primitive in table for table in LOWERINGS):
             return False
     return True
 
