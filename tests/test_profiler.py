@@ -15,6 +15,9 @@ import styrax
 import styrax.numpy as jnp
 from styrax.profiles.messages import decode
 
+# jaxlib makes a class when it first needs it, and ends the process where Python's warning about that is an error
+pytestmark = pytest.mark.filterwarnings("ignore:builtin type .* has no __module__ attribute:DeprecationWarning")
+
 
 def record(folder: Path, **options: bool) -> Path:
     """Records two nested spans and gives the folder of the files."""
