@@ -137,6 +137,8 @@ class _Packing(Rewriting):
         shape, free = mine.shape, mine.free
         if not mine.along_rows or not free or shape[free[-1]] == 1 or shape[mine.contract[0]] == 1:
             return False
+        if 0 in shape or other.rows == 0:
+            return False
         if other.rows > 1 and not other.along_rows:  # vectors run along the other's columns
             return False
         work = mine.rows * other.rows * shape[mine.contract[0]]
