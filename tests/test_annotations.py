@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import enum
 import importlib
 import inspect
 import pkgutil
@@ -36,7 +37,7 @@ def public_functions(module: str) -> Iterator[tuple[str, Callable[..., Any]]]:
             value = getattr(home, name)
             alias = typing.get_origin(value) is not None  # a name for a type
             scalar = home is jax.numpy and hasattr(value, "dtype")
-            if callable(value) and not (inspect.isclass(value) or alias or scalar):
+            if callable(value) and not (inspect.isclass(value) or isinstance(value, enum.Enum) or alias or scalar):
                 yield name, value
 
 
