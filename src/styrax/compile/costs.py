@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 WORTH_KEEPING = 3  # a value of this cost that is read twice, or again and again, is stored
 WORTH_REPEATING = 6  # of one that is stored anyway, up to which a later pass over the same loops computes it again
 
+HORIZONTAL = 10  # estimated instructions that fold the lanes of a reduction
+
 
 def analyse(program: Program) -> dict[str, float]:
     """Counts of arithmetic operations, transcendental ones, and bytes read and written."""

@@ -21,6 +21,7 @@ from ...core.programs.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Literal, Var
 from ...core.programs.primitive import Primitive
 from ...core.programs.traits import Control
 from ...core.types.avals import ShapedArray
+from ..costs import HORIZONTAL
 from ..lowering.products import LARGE
 from .loop_invariants import CACHED
 from .rewriting import Rewriting, is_pure, map_programs
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 REUSED = 16  # rows of the other operand from which it pays to lay out an operand for one product
 FEWEST = 8  # columns that are worth a vector
 LANES, ABREAST = 16, 8  # elements of a vector; rows of the other operand that are summed side by side
-LATENCY, FOLD = 4, 10  # estimated instructions that a sum waits for its last addition; that fold a vector's lanes
+LATENCY = 4  # estimated instructions that a sum waits for its last addition
 
 pack_p = Primitive("pack")
 
@@ -126,8 +127,7 @@ class _Packing(Rewriting):
         packed = self.add(JaxprEqn([chosen.source], [new], pack_p, {"permutation": chosen.packing},
                                    source_info=eqn.source_info), [chosen.source])
         n = len(chosen.batch)
-        dims = [(chosen.contract, chosen.batch), (contract[1 - side], batch[1 - side])]
-        dims[0] = ((n,), tuple(range(n)))
+        dims = [((n,), tuple(range(n))), (contract[1 - side], batch[1 - side])]
         first, second = dims if side == 0 else dims[::-1]
         numbers = (first[0], second[0]), (first[1], second[1])
         return self.add(eqn.replace(params={**eqn.params, "dimension_numbers": numbers}),
@@ -157,7 +157,7 @@ def _columns_are_faster(columns: int, length: int, rows: int) -> bool:
     """Whether sums of `length` products are faster in vectors along `columns` than in vectors along what is summed: a
     few long sums wait for themselves."""
     along = length * max(LATENCY / min(rows, ABREAST), -(-columns // LANES))
-    return along < columns * (-(-length // LANES) + FOLD)
+    return along < columns * (-(-length // LANES) + HORIZONTAL)
 
 
 def _loop(eqn: JaxprEqn) -> JaxprEqn:

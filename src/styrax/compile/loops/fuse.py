@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from ..costs import WORTH_REPEATING
+from ..costs import HORIZONTAL, WORTH_REPEATING
 from ..ir.expr import Expr, coefficient, poly_terms, show, walk
 from ..ir.loopir import Buffer, BufferKind, Call, Copy, Declare, Fold, Let, Set, Store, statements
 from ..ir.placement import Aliases, root
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from .nest import Nest
 
 STEP = 64  # elements that a step of a vectorised reduction takes: several vectors
-HORIZONTAL = 10  # estimated instructions that fold the lanes of a reduction
 LOOKBACK = 12  # how many groups back an operation may join one that merely reads the same memory
 
 

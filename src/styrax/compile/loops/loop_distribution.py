@@ -16,10 +16,11 @@ time, results are stored, and read again by a loop whose vectors run along them.
 
 from __future__ import annotations
 
+from ..costs import HORIZONTAL
 from ..ir.expr import Expr
 from ..ir.values import Point, Reduce
 from ..program import Program
-from .fuse import HORIZONTAL, Member, Unit, loaded_buffers
+from .fuse import Member, Unit, loaded_buffers
 from .nest import Nest, collapse, planned, rewrite_units, split_loops
 
 STORED = 3  # instructions that store an element and read it again
