@@ -1,6 +1,23 @@
-"""The compiler's verifiers are on in all tests, those in processes of their own included."""
+"""Around every test: the compiler's verifiers are on, and random numbers do not depend on which tests ran before."""
+
+from __future__ import annotations
 
 import os
 
+import numpy as np
+import pytest
+
+# In the environment, so that it holds in processes that tests start, too.
 words = os.environ.get("STYRAX_DEBUG", "")
 os.environ["STYRAX_DEBUG"] = f"{words},verify" if words else "verify"
+
+_states: dict[int, dict] = {}
+
+
+@pytest.fixture(autouse=True)
+def same_numbers_in_any_order(request: pytest.FixtureRequest) -> None:
+    """Each test finds the generators of its module as the import of the module left them."""
+    for generator in vars(request.module).values() if request.module else ():
+        if isinstance(generator, np.random.Generator):
+            bits = generator.bit_generator
+            bits.state = _states.setdefault(id(bits), bits.state)

@@ -47,7 +47,10 @@ def program(j, loop, product):
 def same(f, *args, rtol=2e-5):
     for x, y in zip(*(j.tree.leaves(f(j)(*args)) for j in (styrax, real)), strict=True):
         assert x.dtype == y.dtype
-        np.testing.assert_allclose(np.asarray(x, np.complex128), np.asarray(y, np.complex128), rtol, rtol)
+        x, y = np.asarray(x, np.complex128), np.asarray(y, np.complex128)
+        # Errors of a product are those of its largest terms, not of what is left where they cancel.
+        largest = np.max(np.abs(y), initial=1, where=np.isfinite(y))
+        np.testing.assert_allclose(x, y, rtol, rtol * largest)
 
 
 @pytest.mark.parametrize("product", PRODUCTS)
