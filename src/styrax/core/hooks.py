@@ -12,6 +12,11 @@ it. The first reader loads the module that provides it, all later ones read an a
 | `program_text` | `core.programs.text` | `core.programs.jaxpr` | a program as text |
 | `serialized` | `core.programs.serial` | `core.programs.jaxpr` | a program as text that can be read back |
 | `BatchTrace` | `transforms.batch` | `core.tracing.introspection` | the class of traces that map |
+| `mapped_aval` | `transforms.batch` | `core.types.avals` | the type of one example |
+| `unmapped_aval` | `transforms.batch` | `core.types.avals` | the type of many examples |
+| `zeros_like_aval` | `transforms.zeros` | `core.types.avals` | an array of zeros |
+| `add_any` | `transforms.zeros` | `core.types.avals` | the sum of two tangents |
+| `Ref` | `transforms.references` | `core.types.avals` | the class of references |
 | `apply_stateful` | `transforms.jit` | `core.arrays.backends` | runs a primitive with programs or references inside |
 | `device_buffer` | `compat.former.arrays` | `core.arrays.array` | an array on one device, as older releases give it |
 | `device_buffers` | `compat.former.arrays` | `core.arrays.array` | an array on each of its devices |
@@ -52,7 +57,9 @@ PROVIDERS = {
     "core.arrays.shardings": "over_no_mesh",
     "core.programs.text": "equation_text:pp_eqn_standalone program_text:pp_jaxpr_text",
     "core.programs.serial": "serialized:to_text",
-    "transforms.batch": "BatchTrace",
+    "transforms.batch": "BatchTrace mapped_aval unmapped_aval",
+    "transforms.references": "Ref",
+    "transforms.zeros": "add_any zeros_like_aval",
     "transforms.jit": "apply_stateful:apply_primitive",
     "compat.former.arrays": "device_buffer device_buffers",
     "extend.traces": "adapt_trace trace_attribute",

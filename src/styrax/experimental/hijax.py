@@ -14,7 +14,15 @@ from typing import Any, Protocol
 from ..core.programs import rules
 from ..core.programs.primitive import Primitive
 from ..core.tracing.staging import trace_to_jaxpr
-from ..core.types.avals import AbstractRef, AbstractValue, ShapedArray, aval_rules
+from ..core.types.avals import (
+    AbstractRef,
+    AbstractValue,
+    MappingSpec,
+    ShapedArray,
+    aval_method,
+    aval_property,
+    aval_rules,
+)
 from ..core.types.effects import control_flow_allowed_effects
 from ..transforms.ad import Zero, instantiate_zeros, is_undefined_primal
 from .vjp_primitives import VJPHiPrimitive
@@ -69,24 +77,6 @@ def cur_qdd(x: Changing) -> Hashable:
     return x.cur_qdd()
 
 
-class aval_property:
-    """A property of tracers that is read off their type."""
-
-    __slots__ = ("fget",)
-
-    def __init__(self, fget: Callable):
-        self.fget = fget
-
-
-class aval_method:
-    """A method of tracers that their type gives them."""
-
-    __slots__ = ("fun",)
-
-    def __init__(self, fun: Callable):
-        self.fun = fun
-
-
 def register_hitype(val_cls: type, typeof_fn: Callable[[Any], AbstractValue]) -> None:
     """Makes values of a class known, by a function that gives their type."""
     aval_rules[val_cls] = typeof_fn
@@ -97,11 +87,14 @@ class HiPrimitive(Primitive):
     for derivatives `jvp(primals, tangents, **params)` and `transpose(cts, *args, **params)`.
     """
 
+    composed = True
+
     def __init__(self, name: str):
         method = self.abstract_eval
-        super().__init__(name)
+        super().__init__(name, multiple_results=type(self).multiple_results)
         self.abstract_eval = method  # type: ignore[method-assign]
         self.impl = self.to_lojax  # type: ignore[method-assign]
+        rules.expansions[self] = self.to_lojax
         rules.loops[self] = rules.stablehlos[self] = self._lower
         rules.jvps[self] = self.jvp
         rules.transposes[self] = self.transpose
@@ -131,7 +124,7 @@ class HiPrimitive(Primitive):
 
 
 __all__ = [
-    "AbstractRef", "AbstractValue", "AvalMutableQDD", "AvalQDD", "HiPrimitive", "HiType", "MutableHiType",
-    "ShapedArray", "VJPHiPrimitive", "Zero", "aval_method", "aval_property", "control_flow_allowed_effects",
-    "cur_qdd", "instantiate_zeros", "is_undefined_primal", "register_hitype",
+    "AbstractRef", "AbstractValue", "AvalMutableQDD", "AvalQDD", "HiPrimitive", "HiType", "MappingSpec",
+    "MutableHiType", "ShapedArray", "VJPHiPrimitive", "Zero", "aval_method", "aval_property",
+    "control_flow_allowed_effects", "cur_qdd", "instantiate_zeros", "is_undefined_primal", "register_hitype",
 ]

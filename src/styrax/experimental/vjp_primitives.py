@@ -189,7 +189,9 @@ def _primitive() -> Primitive:
     made = Primitive("call_hi_primitive", multiple_results=True)
     made.def_abstract_eval(lambda *_, prim: prim.out_avals_flat)
     made.def_impl(lambda *args, prim: prim._expand_flat(*args))
+    made.composed = True
     rules.loops[made] = rules.stablehlos[made] = _lower
+    rules.expansions[made] = lambda *args, prim: prim._expand_flat(*args)
     rules.jvps[made] = _jvp
     rules.fancy_batchers[made] = _batch
     return made

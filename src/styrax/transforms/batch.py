@@ -62,7 +62,9 @@ class BatchTracer(Tracer):
     def aval(self) -> Any:
         aval = self._aval
         if aval is None:
-            aval = self._aval = mapped_aval(self.batch_dim, get_aval(self.val))
+            whole = get_aval(self.val)
+            aval = self._aval = whole.dec_rank(self._trace.axis_data.size, self.batch_dim) if whole.is_high else (
+                mapped_aval(self.batch_dim, whole))
         return aval
 
     def origin(self) -> str:
@@ -93,6 +95,8 @@ def unmapped_aval(size: Any, axis: int | None, aval: Any) -> Any:
         return aval
     if isinstance(aval, AbstractRef):
         return aval.update(unmapped_aval(size, axis, aval.inner_aval))
+    if aval.is_high:
+        return aval.inc_rank(size, axis)
     return aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))
 
 

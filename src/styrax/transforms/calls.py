@@ -10,6 +10,7 @@ import numpy as np
 from ..core.tracing.trace import get_aval
 from ..core.trees import tree
 from ..core.types import dtypes
+from ..core.types.avals import AbstractValue
 from .flattening import FlatFunction, positional
 
 Axes = Sequence[Any]
@@ -65,6 +66,13 @@ def tangent_dtype(t: Any, aval: Any) -> Any:
     return t.dtype if getattr(t, "dtype", None) == dtypes.float0 else aval.dtype
 
 
+def check_tangent_type(expected: AbstractValue, found: AbstractValue) -> None:
+    """Raises TypeError for a tangent of another type than its primal asks for, where one of them is no array."""
+    if expected != found:
+        raise TypeError("primal and tangent arguments do not match: expected a tangent of type "
+                        f"{expected.str_short(short_dtypes=False)}, but got {found.str_short(short_dtypes=False)}.")
+
+
 def check_outputs(outs: Sequence[Any]) -> None:
     for x in outs:
         try:
@@ -80,6 +88,8 @@ def no_reduce_axes(reduce_axes: Axes) -> None:
 
 def check_input(what: str, holomorphic: bool, allow_int: bool, x: Any) -> None:
     check_argument(x)
+    if get_aval(x).is_high:
+        return
     dtype = get_aval(x).dtype
     if holomorphic:
         if not dtypes.issubdtype(dtype, np.complexfloating):

@@ -25,6 +25,7 @@ from .calls import (
     check_input,
     check_output,
     check_outputs,
+    check_tangent_type,
     no_reduce_axes,
     tangent_dtype,
 )
@@ -74,6 +75,9 @@ def jvp(fun: Function, primals: PyTree, tangents: PyTree, has_aux: bool = False)
         check_argument(t)
         p_aval, t_aval = get_aval(p), get_aval(t)
         expected = p_aval.to_tangent_aval()
+        if expected.is_high or t_aval.is_high:
+            check_tangent_type(expected, t_aval)
+            continue
         if expected.dtype != tangent_dtype(t, t_aval):
             raise TypeError(
                 "primal and tangent arguments to jax.jvp do not match; dtypes must be equal, or in case of int/bool "
@@ -117,6 +121,10 @@ class LinearMap:
         given = []
         for t, aval in zip(leaves, self.in_avals, strict=True):
             expected, found = aval.to_tangent_aval(), get_aval(t)
+            if expected.is_high or found.is_high:
+                check_tangent_type(expected, found)
+                given.append(t)
+                continue
             dtype = tangent_dtype(t, found)
             if expected.shape != found.shape or expected.dtype != dtype:
                 raise ValueError(

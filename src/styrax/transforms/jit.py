@@ -31,7 +31,7 @@ from ..core.trees.treedef import MetadataError
 from ..core.types.avals import AbstractRef, AbstractValue, ShapedArray
 from ..core.types.dims import NotGeneric, tracing
 from ..core.types.typing import DeviceLike, PyTree
-from . import compile_log, refs, stages
+from . import compile_log, high_types, refs, stages
 from .aliasing import check_arguments, check_returned
 from .donation import Donating, Donation
 from .jit_rules import UNSPECIFIED, jit_p, jit_params
@@ -365,6 +365,11 @@ def compiled(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None = 
 
     The client of `device` compiles it, by default that of the default backend.
     """
+    if closed.jaxpr.is_high:
+        avals, results = closed.in_avals, closed.out_avals
+        code = compiled(high_types.lowered(closed), name, donated and high_types.spread(donated, avals),
+                        shardings and high_types.spread(shardings, results), device)
+        return high_types.OnValues(code, avals, results)
     backend = backends.get() if device is None else device.client
     plan = Donation(closed, donated, name) if donated is not None and any(donated) else None
 

@@ -9,6 +9,7 @@ from ..core.programs.name_stack import transform_name_stack
 from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import get_aval
 from ..core.trees import tree, tree_paths
+from ..core.types.avals import MappingSpec
 from ..core.types.typing import AxisName, Function, PyTree
 from .batch import AxisData, batch_flat, matchaxis
 from .containers import containers, stacked, structure_of_elements
@@ -103,7 +104,7 @@ def _vmap_arrays(fun: F, in_axes: Any, out_axes: Any, axis_name: Hashable | None
         size = _axis_size(fun, args, kwargs, leaves, dims, axis_size)
         if containers:
             in_tree = structure_of_elements((args, kwargs), dims)
-        dims = [d if d is None or d >= 0 else d + get_aval(x).ndim for x, d in zip(leaves, dims, strict=True)]
+        dims = [d if type(d) is not int or d >= 0 else d + get_aval(x).ndim for x, d in zip(leaves, dims, strict=True)]
         axis = AxisData(axis_name, size, _names(spmd_axis_name))
         flat = FlatFunction(fun, in_tree)
         with transform_name_stack("vmap"):
@@ -121,7 +122,7 @@ def _vmap_arrays(fun: F, in_axes: Any, out_axes: Any, axis_name: Hashable | None
 
 
 def _is_axis(x: Any) -> bool:
-    return x is None or type(x) is int
+    return x is None or type(x) is int or isinstance(x, MappingSpec)
 
 
 def _names(spmd_axis_name: Any) -> Any:
@@ -141,6 +142,8 @@ def _place(x: Any, dim: int | None, wanted: int | None, axis: AxisData, sum_matc
         if axis.name is not None:
             raise ValueError(f"vmap has mapped output (axis_name={axis.name}) but out_axes is None")
         raise ValueError(f"at vmap out_axes, got axis spec None but output was batched on axis {dim}")
+    if not type(wanted) is int is type(dim) and dim is not None:
+        raise ValueError(f"at vmap out_axes, got axis spec {wanted} but output was batched on axis {dim}")
     rank = ndim + (dim is None)
     if not -rank <= wanted < rank:
         raise ValueError(f"axis {wanted} is out of bounds for array of dimension {rank}")
@@ -174,7 +177,7 @@ def _axis_size(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], leave
     agree = True
     some = axis_size is not None
     for x, d in zip(leaves, dims, strict=True):
-        if d is None:
+        if type(d) is not int:
             continue
         try:
             shape = get_aval(x).shape
@@ -206,7 +209,7 @@ def _inconsistent(fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], le
         f"kwargs{tree_paths.keystr(path)}" for path, _ in tree_paths.tree_leaves_with_path(kwargs)]
     by_size: dict[Any, list[str]] = {}
     for name, x, d in zip(names, leaves, dims, strict=True):
-        if d is not None:
+        if type(d) is int:
             aval = get_aval(x)
             by_size.setdefault(aval.shape[d], []).append(
                 f"axis {d} of {name} of type {aval.str_short(short_dtypes=False)}")

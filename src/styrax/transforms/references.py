@@ -10,7 +10,7 @@ without. Import all of it from `refs`.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -24,7 +24,7 @@ from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import Tracer, get_aval
 from ..core.trees import tree
 from ..core.types import dtypes
-from ..core.types.avals import AbstractRef, ShapedArray, aval_rules
+from ..core.types.avals import AbstractRef, AbstractValue, ShapedArray, aval_rules
 from ..core.types.effects import AccumEffect, Effects, ReadEffect, WriteEffect, no_effects
 from ..core.types.typing import ArrayLike, Index, PyTree, SupportsShape
 from .ref_indexing import NDIndexer, read, transformed_shape, write
@@ -77,6 +77,11 @@ class Ref(metaclass=_RefMeta):
         return self._contents().sharding
 
     def _contents(self) -> Any:
+        return self._value
+
+    @property
+    def _refs(self) -> Any:
+        """Where the contents are no array: the value of their type that consists of references."""
         return self._value
 
     def __getitem__(self, index: Any) -> Any:
@@ -139,6 +144,18 @@ class TransformedRef:
 
     def __setitem__(self, index: Any, value: Any) -> None:
         ref_set(self, index, value)
+
+    def get(self, idx: Index = ()) -> Array:
+        """What stands at an index."""
+        return ref_get(self, idx)
+
+    def set(self, value: ArrayLike, idx: Index = ()) -> None:
+        """Writes at an index."""
+        ref_set(self, idx, value)
+
+    def swap(self, value: ArrayLike, idx: Index = ()) -> Array:
+        """Writes at an index and gives what was there."""
+        return ref_swap(self, idx, value)
 
     def addupdate(self, value: ArrayLike, index: Index = None) -> None:
         ref_addupdate(self, index, value)
@@ -212,6 +229,8 @@ def new_ref(init_val: PyTree, *, memory_space: Hashable = None, kind: str | None
 
 def empty_ref(ty: SupportsShape, memory_space: Hashable = None) -> Ref:
     """A new reference of the shape and dtype of `ty`; its contents are zeros until written."""
+    if isinstance(ty, AbstractValue) and ty.is_high:
+        return new_ref(empty_value_p.bind(aval=ty), memory_space=memory_space)
     return new_ref(hooks.lax.full(ty.shape, 0, ty.dtype), memory_space=memory_space)
 
 
@@ -338,6 +357,8 @@ def _selected(ref: AbstractRef, avals: Sequence[Any], structure: tree.PyTreeDef)
     inner: Any = ref.inner_aval
     if not indexers:
         return inner
+    if inner.is_high:
+        return inner.ref_get_abstract_eval(ref, *avals, tree=structure)[0]
     return inner.update(shape=transformed_shape(inner.shape, indexers), sharding=None)
 
 
@@ -366,6 +387,8 @@ def _check_ref(name: str, ref: Any) -> None:
 
 def _check_value(name: str, ref: Any, value: Any, idx: Sequence[Any], structure: Any) -> Any:
     _check_ref(name, ref)
+    if ref.is_high:
+        return _check_high_value(name, ref, value, idx, structure)
     out = _selected(ref, idx, structure)
     if out.shape != value.shape:
         raise ValueError(f"Invalid shape for `{name}`. Ref shape: {ref.shape}. Expected shape: {out.shape}. Value "
@@ -376,6 +399,14 @@ def _check_value(name: str, ref: Any, value: Any, idx: Sequence[Any], structure:
     return out
 
 
+def _check_high_value(name: str, ref: Any, value: Any, idx: Sequence[Any], structure: Any) -> Any:
+    if idx or structure.num_nodes > 1:
+        return ref.inner_aval.ref_swap_abstract_eval(ref, value, *idx, tree=structure)[0]
+    if value != ref.inner_aval:
+        raise ValueError(f"Invalid type for `{name}`. Ref type: {ref.inner_aval}. Value type: {value}.")
+    return value
+
+
 def _on_device(x: Any, aval: Any) -> Any:
     """An array of the backend's; others are copied, since their owner may change them."""
     return x if hasattr(x, "aval") else backends.get().put(np.asarray(x, aval.dtype), aval, None)
@@ -384,12 +415,26 @@ def _on_device(x: Any, aval: Any) -> Any:
 @new_ref_p.def_impl
 def _new_ref(x: Any, *, memory_space: Any, kind: Any) -> Ref:
     aval = get_aval(x)
+    if aval.is_high:  # a value that consists of references
+        parts = [new_ref(y, memory_space=memory_space, kind=kind) for y in aval.lower_val(x)]
+        return Ref(AbstractRef(aval, memory_space, kind), aval.raise_val(*parts))
     return Ref(AbstractRef(aval, memory_space, kind), _on_device(x, aval))
 
 
 @freeze_p.def_impl
 def _freeze(ref: Ref) -> Any:
-    return ref._contents()
+    return _whole(ref, freeze) if ref._aval.is_high else ref._contents()
+
+
+def _whole(ref: Ref, read_part: Callable[[Ref], Any]) -> Any:
+    """The value of a type of a library's own that a reference holds, read part by part."""
+    inner = ref._aval.inner_aval
+    return inner.raise_val(*map(read_part, inner.lower_val(ref._refs)))
+
+
+def _high_view(ref: Ref, indexers: Sequence[NDIndexer]) -> tuple[Any, NDIndexer]:
+    """What a type's methods for references get: a reference, or a view of it, and an index."""
+    return TransformedRef(ref, indexers[:-1]) if len(indexers) > 1 else ref, indexers[-1]
 
 
 def _indexers(structure: tree.PyTreeDef, idx: Sequence[Any]) -> Sequence[NDIndexer]:
@@ -398,6 +443,10 @@ def _indexers(structure: tree.PyTreeDef, idx: Sequence[Any]) -> Sequence[NDIndex
 
 @get_p.def_impl
 def _get(ref: Ref, *idx: Any, tree: Any) -> Any:
+    if ref._aval.is_high:
+        indexers = _indexers(tree, idx)
+        return ref._aval.inner_aval.ref_get_to_lojax(  # type: ignore[attr-defined]
+            *_high_view(ref, indexers)) if indexers else _whole(ref, ref_get)
     return read(ref._contents(), _indexers(tree, idx))
 
 
@@ -405,6 +454,8 @@ def _get(ref: Ref, *idx: Any, tree: Any) -> Any:
 def _swap(ref: Ref, value: Any, *idx: Any, tree: Any) -> Any:
     _check_value("swap", ref._aval, get_aval(value), [get_aval(x) for x in idx], tree)
     indexers = _indexers(tree, idx)
+    if ref._aval.is_high:
+        return _swap_high(ref, value, indexers)
     old = ref._contents()
     selected = read(old, indexers) if indexers else old
     new = write(old, indexers, value)
@@ -412,22 +463,55 @@ def _swap(ref: Ref, value: Any, *idx: Any, tree: Any) -> Any:
     return selected
 
 
+def _swap_high(ref: Ref, value: Any, indexers: Sequence[NDIndexer]) -> Any:
+    inner: Any = ref._aval.inner_aval
+    if indexers:
+        view, index = _high_view(ref, indexers)
+        return inner.ref_swap_to_lojax(view, value, index)
+    parts = zip(inner.lower_val(ref._refs), inner.lower_val(value), strict=True)
+    return inner.raise_val(*(ref_swap(part, None, x) for part, x in parts))
+
+
 @addupdate_p.def_impl
 def _addupdate(ref: Ref, value: Any, *idx: Any, tree: Any) -> list[Any]:
     _check_value("addupdate", ref._aval, get_aval(value), [get_aval(x) for x in idx], tree)
+    if ref._aval.is_high:
+        old = _get(ref, *idx, tree=tree)
+        _swap(ref, ref._aval.inner_aval.vspace_add(old, value), *idx, tree=tree)  # type: ignore[attr-defined]
+        return []
     ref._value = write(ref._contents(), _indexers(tree, idx), value, add=True)
     return []
+
+
+def _on_parts(primitive: Primitive) -> None:
+    """In programs on arrays, references to values of libraries' own types are many references, as at the top."""
+    def expansion(x: Any, *args: Any, **params: Any) -> Any:
+        return primitive.impl(x, *args, **params) if get_aval(x).is_high else NotImplemented
+
+    rules.expansions[primitive] = expansion
+
+
+for _primitive in (new_ref_p, freeze_p, get_p, swap_p, addupdate_p):
+    _on_parts(_primitive)
+
+
+def _empty_value(*, aval: Any) -> Any:
+    return aval.raise_val(*(hooks.lax.full(a.shape, 0, a.dtype) for a in aval.lo_ty()))
+
+
+empty_value_p = Primitive("empty_value")  # a value of a library's own type, of zeros
+empty_value_p.composed = True
+empty_value_p.def_abstract_eval(lambda *, aval: aval)
+empty_value_p.def_impl(_empty_value)
+rules.expansions[empty_value_p] = _empty_value
 
 
 # Tracers of references
 
 
-def _tracer_addupdate(self: Any, value: Any, index: Any = None) -> None:
-    ref_addupdate(self, index, value)
-
-
-AbstractRef.methods.update({"__getitem__": ref_get, "__setitem__": ref_set, "at": _RefIndexer})
-Tracer.addupdate = _tracer_addupdate  # type: ignore[attr-defined]
+AbstractRef.methods.update({
+    "__getitem__": ref_get, "__setitem__": ref_set, "addupdate": Ref.addupdate, "at": _RefIndexer,
+    "get": TransformedRef.get, "set": TransformedRef.set, "swap": TransformedRef.swap})
 
 __all__ = [
     "Ref", "TransformedRef", "addupdate_p", "empty_ref", "free_ref", "freeze", "freeze_p", "get_p", "new_ref",

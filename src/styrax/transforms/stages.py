@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..core import hooks
 from ..core.arrays import backends
 from ..core.arrays.devices import Sharding, SingleDeviceSharding
+from ..core.programs.check import same_type
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.tracing.errors import JaxRuntimeError
 from ..core.tracing.source import api_boundary
@@ -16,6 +17,7 @@ from ..core.tracing.trace import Tracer, get_aval
 from ..core.trees import tree, tree_paths
 from ..core.types.avals import ShapeDtypeStruct
 from .donation import Donating
+from .high_types import OnValues, lowered
 from .jit_shardings import Placing, settled
 from .signature import as_operand
 
@@ -91,8 +93,9 @@ class Stage:
     def out_info(self) -> Any:
         """The structure of the results, with a `ShapeDtypeStruct` for each; what is lowered has no weak types."""
         return tree.tree_unflatten(self.out_tree, [
-            ShapeDtypeStruct(a.shape, a.dtype, weak_type=self._weakly_typed and a.weak_type,
-                             sharding=s if isinstance(s, Sharding) else None)
+            a if a.is_high else ShapeDtypeStruct(
+                a.shape, a.dtype, weak_type=self._weakly_typed and a.weak_type,
+                sharding=s if isinstance(s, Sharding) else None)
             for a, s in zip(self._closed.out_avals, self._program.params["out_shardings"], strict=True)])
 
     @property
@@ -113,6 +116,11 @@ class Traced(Stage):
     def out_avals(self) -> Any:
         return tree.tree_unflatten(self.out_tree, self._closed.out_avals)
 
+    @property
+    def lojax(self) -> ClosedJaxpr:
+        """The program on arrays: without values of libraries' own types or primitives that stand for others."""
+        return lowered(self._closed)
+
     def lower(self, *, lowering_platforms: Any = None, **_: Any) -> Lowered:
         return Lowered(self._program)
 
@@ -129,7 +137,7 @@ class Lowered(Stage):
             return machine_code(self._program.compiled()).as_text(dialect)
         if dialect not in (None, "stablehlo", "hlo"):
             raise ValueError(f"unknown dialect: {dialect}")
-        text = backends.stablehlo_text(self._closed, self.fun_name, located=debug_info)
+        text = backends.stablehlo_text(lowered(self._closed), self.fun_name, located=debug_info)
         return hooks.HloModule(text).as_hlo_text() if dialect == "hlo" else text
 
     def compiler_ir(self, dialect: str | None = None) -> IrModule | HloModule:
@@ -140,7 +148,7 @@ class Lowered(Stage):
         """
         if dialect not in (None, "stablehlo", "hlo"):
             raise ValueError(f"Unknown dialect: {dialect}")
-        text = lambda located: backends.stablehlo_text(self._closed, self.fun_name, located=located)
+        text = lambda located: backends.stablehlo_text(lowered(self._closed), self.fun_name, located=located)
         made = hooks.HloModule if dialect == "hlo" else hooks.IrModule
         return made(text(False), partial(text, True))
 
@@ -172,7 +180,7 @@ _OPTIONS = frozenset(("exec_time_optimization_effort", "memory_fitting_effort", 
 
 def machine_code(code: Any) -> backends.Executable:
     """What the backend compiled, inside of what handles donated arguments and shardings."""
-    while isinstance(code, (Donating, Placing)):
+    while isinstance(code, (Donating, OnValues, Placing)):
         code = code.code
     return code
 
@@ -232,7 +240,7 @@ class Compiled(Lowered):
         names = self._closed.jaxpr.debug_info.arg_names
         for i, (x, aval) in enumerate(zip(leaves, self._closed.in_avals, strict=True)):
             given = get_aval(x)
-            if given.shape != aval.shape or given.dtype != aval.dtype:
+            if not same_type(given, aval):
                 name = f"'{names[i]}'" if i < len(names) else f"number {i}"
                 wrong.append(f"Argument {name} compiled with {aval.str_short(short_dtypes=False)} and called with "
                              f"{given.str_short(short_dtypes=False)}")

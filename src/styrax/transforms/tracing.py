@@ -13,7 +13,7 @@ from ..core.tracing.source import api_boundary
 from ..core.tracing.staging import trace_to_jaxpr
 from ..core.tracing.trace import Tracer, extend_axis_env, get_aval
 from ..core.trees import tree
-from ..core.types.avals import AbstractRef, ShapedArray, ShapeDtypeStruct, aval_rules
+from ..core.types.avals import AbstractRef, AbstractValue, ShapedArray, ShapeDtypeStruct, aval_rules
 from ..core.types.dims import is_symbolic
 from ..core.types.typing import AxisName, Function, Object, PyTree
 from .aliasing import check_arguments, check_returned
@@ -155,7 +155,9 @@ def make_jaxpr(fun: Function, static_argnums: int | Sequence[int] = (),
     return make_jaxpr_f
 
 
-def _shape_of(aval: Any) -> ShapeDtypeStruct:
+def _shape_of(aval: Any) -> ShapeDtypeStruct | AbstractValue:
+    if aval.is_high:
+        return aval
     return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=aval.given_sharding)
 
 

@@ -97,8 +97,9 @@ aval_zeros: dict[type, Callable[[Any], Any]] = {
 
 
 def zeros_like_aval(aval: AbstractValue) -> PyTree:
-    """An array of zeros of an abstract value's shape and dtype."""
-    return aval_zeros[type(aval)](aval)
+    """An array of zeros of an abstract value's shape and dtype; of a type of a library's own its zero."""
+    rule = aval_zeros.get(type(aval))
+    return aval.vspace_zero() if rule is None else rule(aval)  # type: ignore[attr-defined]
 
 
 def instantiate_zeros(tangent: PyTree) -> PyTree:
@@ -138,7 +139,8 @@ def add_tangents(x: PyTree, y: PyTree) -> PyTree:
         return x
     if is_float0(x) or x is abstract_token:
         return x
-    return add_any_p.bind(x, y)
+    aval = get_aval(x)
+    return aval.vspace_add(x, y) if aval.is_high else add_any_p.bind(x, y)
 
 
 def _add_any_jvp(primals: Any, tangents: Any) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import hooks
 from ..tracing.source import hide_frames
-from ..tracing.trace import Tracer
+from ..tracing.trace import Tracer, attribute_of_type
 from ..types import dtypes
 from ..types.avals import AbstractRef, AbstractToken, ShapedArray, aval_rules, shaped
 from .tokens import Token
@@ -376,9 +376,10 @@ def install_methods(methods: dict[str, Callable[..., Any]], properties: dict[str
 
     A name that a class defines itself (what needs the elements at once, such as `__bool__`) is kept.
     """
+    if "__getattr__" in Array.__dict__:
+        del Array.__getattr__  # type: ignore[attr-defined]
+    Tracer.__getattr__ = attribute_of_type  # type: ignore[attr-defined]
     for cls in (Array, Tracer):
-        if "__getattr__" in cls.__dict__:
-            del cls.__getattr__  # type: ignore[union-attr]
         for name, function in methods.items():
             if name not in cls.__dict__ or name == "__hash__" or getattr(cls.__dict__[name], "on_demand", False):
                 setattr(cls, name, _unless_reference(name, function) if cls is Tracer else function)

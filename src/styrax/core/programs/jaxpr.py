@@ -144,7 +144,7 @@ class Jaxpr:
     """A program with open constants: `lambda constvars; invars. let eqns in outvars`."""
 
     __slots__ = (
-        "constvars", "invars", "outvars", "eqns", "effects", "debug_info", "is_high", "cache", "__weakref__",
+        "constvars", "invars", "outvars", "eqns", "effects", "debug_info", "cache", "__weakref__",
     )
 
     def __init__(
@@ -165,12 +165,24 @@ class Jaxpr:
             join_effects(self.constvars + self.invars, self.eqns) if effects is None else frozenset(effects)
         )
         self.debug_info = debug_info or no_debug_info
-        self.is_high = is_high
         self.cache: dict[Any, Any] = {}  # results of analyses and transformations of this very program
+        if is_high:
+            self.cache["is_high"] = True
 
     def replace(self, **changes: Any) -> Jaxpr:
-        names = ("constvars", "invars", "outvars", "eqns", "effects", "debug_info", "is_high")
-        return Jaxpr(*(changes.get(name, getattr(self, name)) for name in names))
+        names = ("constvars", "invars", "outvars", "eqns", "effects", "debug_info")
+        return Jaxpr(*(changes.get(name, getattr(self, name)) for name in names), is_high=changes.get("is_high", False))
+
+    @property
+    def is_high(self) -> bool:
+        """Whether values of a program are no arrays but consist of some, or primitives in it stand for others."""
+        found = self.cache.get("is_high")
+        if found is None:
+            found = self.cache["is_high"] = any(
+                v.aval.is_high for v in (*self.constvars, *self.invars, *self.outvars)) or any(
+                e.primitive.composed or any(v.aval.is_high for v in e.outvars) or any(
+                    inner.is_high for inner in jaxprs_in_params(e.params)) for e in self.eqns)
+        return found
 
     @property
     def in_avals(self) -> list[Any]:

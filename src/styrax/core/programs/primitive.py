@@ -27,6 +27,7 @@ class Primitive:
     ref_primitive = False
     generic_in_sizes = True  # whether an eager call may compile for sizes known only at run time
     higher_order = False  # has programs among its parameters, which may use references
+    composed = False  # stands for what its rule in `rules.expansions` does
     skip_canonicalization = False
 
     def __init__(self, name: str, *, multiple_results: bool = False):

@@ -101,7 +101,7 @@ def _collect() -> None:
             _primitives.setdefault(primitive.name, primitive)
 
 
-_RESERVED = ("lambda", "let", "in", "with", "closed", "high", "info", "aval", "inf", "nan")
+_RESERVED = ("lambda", "let", "in", "with", "closed", "info", "aval", "inf", "nan")
 
 
 class _Writer:
@@ -128,8 +128,6 @@ class _Writer:
         tail = ""
         if jaxpr.effects:
             tail += f" !{self.value(frozenset(jaxpr.effects))}"
-        if jaxpr.is_high:
-            tail += " high"
         info = jaxpr.debug_info
         if info.traced_for or info.func_src_info != "<unknown>":
             fields = (info.traced_for, info.func_src_info, info.arg_names, info.result_paths)
@@ -387,10 +385,9 @@ class _Reader:
             if self.next != ")":
                 self.expect(",")
         effects = self.value() if self.accept("!") else None
-        high = self.accept("high")
         info = DebugInfo(*self.value()) if self.accept("info") else None
         self.expect("}")
-        return Jaxpr(constvars, invars, outs, eqns, effects, info, high)
+        return Jaxpr(constvars, invars, outs, eqns, effects, info)
 
     def vars(self, scope: dict[str, Var], end: str) -> list[Var]:
         found = []

@@ -211,14 +211,14 @@ def _scalar(x: Any, aval: Any) -> Any:
 
 
 def trace_to_jaxpr(fun: Callable[..., Sequence[Any]], in_avals: Sequence[AbstractValue],
-                   debug_info: DebugInfo | None = None) -> ClosedJaxpr:
+                   debug_info: DebugInfo | None = None, kind: type[StagingTrace] = StagingTrace) -> ClosedJaxpr:
     """Traces `fun`, which takes and gives flat sequences, on values known only by `in_avals`.
 
     Values that `fun` closes over become the constants of the result; among them can be tracers of
     traces that run outside (see `hoist_tracers`).
     """
     # User functions nest as deep as Python's stack allows: few frames stand between one and the next.
-    trace = StagingTrace(debug_info or no_debug_info, state.trace)
+    trace = kind(debug_info or no_debug_info, state.trace)
     scopes = source.scopes
     around = scopes.stack
     scopes.stack = source.no_scopes  # the equation that the program becomes a part of stands in them

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from types import MethodType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from .. import hooks
 from ..types import avals as avals_module
 from ..types import dtypes
-from ..types.avals import aval_rules
+from ..types.avals import AbstractRef, aval_method, aval_property, aval_rules
 from ..types.dims import Dim, NotGeneric
 from ..types.typing import Object, PyTree
 from . import errors
@@ -186,6 +187,19 @@ class Tracer:
 
     def copy_to_host_async(self) -> NoReturn:
         raise AttributeError(f"The 'copy_to_host_async' method is not available on {type(self).__name__}")
+
+
+def attribute_of_type(self: Tracer, name: str) -> Any:
+    """An attribute that a traced value has by its type."""
+    aval = None if name in ("_aval", "aval") else self.aval
+    if type(aval) is AbstractRef and name in aval.methods:
+        return MethodType(aval.methods[name], self)
+    found = getattr(type(aval), name, None) if aval is not None and aval.is_high else None
+    if type(found) is aval_method:
+        return MethodType(found.fun, self)
+    if type(found) is aval_property:
+        return found.fget(self)
+    raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 def _of_memory(name: str) -> Callable[..., NoReturn]:

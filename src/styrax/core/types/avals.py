@@ -28,10 +28,33 @@ class AbstractValue:
     def to_tangent_aval(self) -> AbstractValue:
         raise TypeError(f"{self} has no tangent space")
 
-    to_cotangent_aval = to_tangent_aval
+    def to_ct_aval(self) -> AbstractValue:
+        return self.to_tangent_aval()
+
+    def to_cotangent_aval(self) -> AbstractValue:
+        return self.to_ct_aval()
 
     def strip_weak_type(self) -> AbstractValue:
         return self
+
+    def normalize(self) -> AbstractValue:
+        """The type as caches compare it."""
+        return self
+
+    # What stands for a value in a program of arrays: for most types the value itself
+
+    def lo_ty(self) -> list[AbstractValue]:
+        """The types of the arrays that a value consists of."""
+        return [self]
+
+    def lower_val(self, hi_val: Any) -> list[Any]:
+        """The arrays that a value consists of."""
+        return [hi_val]
+
+    def raise_val(self, *lo_vals: Any) -> Any:
+        """The value that consists of these arrays."""
+        (value,) = lo_vals
+        return value
 
     def update(self, **changes: Any) -> AbstractValue:
         raise TypeError(f"{self} cannot be updated")
@@ -126,6 +149,26 @@ class ShapedArray(AbstractValue):
 
     to_cotangent_aval = to_tangent_aval
 
+    def vspace_zero(self) -> Any:
+        """The zero of the space of such arrays."""
+        return hooks.zeros_like_aval(self)
+
+    def vspace_add(self, x: Any, y: Any) -> Any:
+        """The sum of two such arrays."""
+        return hooks.add_any(x, y)
+
+    def dec_rank(self, size: Any, spec: int | None) -> AbstractValue:
+        """The type of one example where axis `spec` is mapped."""
+        return hooks.mapped_aval(spec, self)
+
+    def inc_rank(self, size: Any, spec: int | None) -> AbstractValue:
+        """The type of `size` examples along an axis `spec`."""
+        return hooks.unmapped_aval(size, spec, self)
+
+    def leading_axis_spec(self) -> int:
+        """What stands for the first axis in `in_axes`."""
+        return 0
+
     def __eq__(self, other: object) -> bool:
         return self is other or (
             type(self) is type(other)
@@ -169,7 +212,7 @@ class AbstractRef(AbstractValue):
     """A mutable reference to an array."""
 
     __slots__ = ("inner_aval", "memory_space", "kind")
-    methods: dict[str, Callable[..., Any]] = {}  # how tracers of references are indexed
+    methods: dict[str, Callable[..., Any]] = {}  # of tracers of references: how they are indexed, read and written
 
     def __init__(self, inner_aval: AbstractValue, memory_space: Any = None, kind: Any = None):
         self.inner_aval = inner_aval
@@ -187,6 +230,19 @@ class AbstractRef(AbstractValue):
     @property
     def weak_type(self) -> bool:
         return False
+
+    @property
+    def is_high(self) -> bool:  # type: ignore[override]
+        return self.inner_aval.is_high
+
+    def lo_ty(self) -> list[AbstractValue]:
+        return [AbstractRef(a, self.memory_space, self.kind) for a in self.inner_aval.lo_ty()]
+
+    def lower_val(self, hi_val: Any) -> list[Any]:
+        return self.inner_aval.lower_val(hi_val._refs) if self.is_high else [hi_val]
+
+    def raise_val(self, *lo_vals: Any) -> Any:
+        return hooks.Ref(self, self.inner_aval.raise_val(*lo_vals)) if self.is_high else lo_vals[0]
 
     @property
     def ndim(self) -> int:
@@ -239,6 +295,24 @@ class AbstractToken(AbstractValue):
 
 
 abstract_token = AbstractToken()
+
+
+class aval_property:
+    """A property of traced values that their type has: a function of the value."""
+
+    __slots__ = ("fget",)
+
+    def __init__(self, fget: Callable[[Any], Any]):
+        self.fget = fget
+
+
+class aval_method:
+    """A method of traced values that their type has: a function of the value and the arguments."""
+
+    __slots__ = ("fun",)
+
+    def __init__(self, fun: Callable[..., Any]):
+        self.fun = fun
 
 
 class ShapeDtypeStruct:
@@ -307,6 +381,12 @@ class ShapeDtypeStruct:
         sharding = f", sharding={self.sharding}" if self.sharding is not None else ""
         weak = f", weak_type={self.weak_type}" if self.weak_type else ""
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={_dtype_name(self.dtype)}{sharding}{weak})"
+
+
+class MappingSpec:
+    """What stands for mapped axes of a value of a library's own type, in `in_axes` and `out_axes`."""
+
+    __slots__ = ()
 
 
 # How a Python or NumPy value is seen by tracing: type -> function giving its abstract value.

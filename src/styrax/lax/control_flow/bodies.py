@@ -272,7 +272,7 @@ def rearranged(closed: ClosedJaxpr, invars: Sequence[Var], outvars: Sequence[Any
     """The same program with other arguments and results, which are its own variables."""
     jaxpr = closed.jaxpr
     return ClosedJaxpr(
-        Jaxpr(jaxpr.constvars, invars, outvars, jaxpr.eqns, None, jaxpr.debug_info, jaxpr.is_high),
+        Jaxpr(jaxpr.constvars, invars, outvars, jaxpr.eqns, None, jaxpr.debug_info),
         closed.consts,
     )
 

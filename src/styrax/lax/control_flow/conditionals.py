@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from styrax.core.hooks import lax
-from styrax.core.programs import dead_code, rules
+from styrax.core.programs import check, dead_code, rules
 from styrax.core.programs.jaxpr import ClosedJaxpr, eval_jaxpr
 from styrax.core.programs.primitive import Primitive
 from styrax.core.programs.traits import Control
@@ -219,7 +219,7 @@ def _cond_abstract_eval(index: Any, *avals: Any, branches: tuple[ClosedJaxpr, ..
         if len(avals) != len(b.in_avals):
             raise TypeError(f"cond branch {n} takes {len(b.in_avals)} operands, got {len(avals)}")
         for have, want in zip(avals, b.in_avals, strict=True):
-            if not isinstance(want, AbstractRef) and (have.shape, have.dtype) != (want.shape, want.dtype):
+            if not isinstance(want, AbstractRef) and not check.same_type(have, want):
                 raise TypeError(f"cond branch {n} takes {want.str_short()}, got {have.str_short()}")
     return branches[0].out_avals, frozenset(joined)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from styrax.core.hooks import lax
+from styrax.core.programs import check, rules
 from styrax.core.programs.jaxpr import ClosedJaxpr
 from styrax.core.programs.primitive import Primitive
 from styrax.core.programs.traits import Control
@@ -21,6 +22,7 @@ from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray, shaped
 from styrax.core.types.dims import is_symbolic
 from styrax.core.types.typing import ArrayLike, PyTree
+from styrax.transforms.high_types import count, lowered_programs
 
 from .bodies import (
     check_carry,
@@ -166,9 +168,18 @@ def _while_abstract_eval(
     if len(carry) != len(expected):
         raise TypeError(f"while takes a carry of {len(expected)} arrays, got {len(carry)}")
     for n, (have, want) in enumerate(zip(carry, expected, strict=True)):
-        if (have.shape, have.dtype) != (want.shape, want.dtype):
+        if not check.same_type(have, want):
             raise TypeError(f"while carry number {n} has type {have.str_short()}, not {want.str_short()}")
     return body_jaxpr.out_avals, found
+
+
+def _flattened(avals: Sequence[Any], *, cond_nconsts: int, body_nconsts: int, **params: Any) -> dict[str, Any]:
+    """The parameters of a loop over the arrays that its operands consist of."""
+    cond_consts, body_consts, _ = split_list(avals, [cond_nconsts, body_nconsts])
+    return lowered_programs(dict(params, cond_nconsts=count(cond_consts), body_nconsts=count(body_consts)))
+
+
+rules.flattenings[while_p] = _flattened
 
 
 # -- fori_loop ------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from styrax.core.types.avals import AbstractRef, AbstractToken
 from styrax.core.types.dims import plain_size
 from styrax.core.types.typing import PyTree
 from styrax.transforms import ad
+from styrax.transforms.high_types import count, lowered_programs
 
 from .bodies import (
     Body,
@@ -79,7 +80,7 @@ def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: PyTree, xs: PyTree = No
     unroll = _unroll_factor(unroll, steps)
     if config.config.jax_disable_jit:
         return _scan_in_python(f, init, xs_flat, xs_tree, steps, reverse)
-    x_avals = [a.update(shape=a.shape[1:]) for a in x_avals]
+    x_avals = [_without_axis(a, steps) for a in x_avals]
     in_tree = tree.tree_structure((init, xs))
 
     def trace_it() -> tuple[Body, Any, list[Any], list[Any]]:
@@ -120,6 +121,8 @@ class _Shown:
 def _scan_length(xs: Sequence[Any], avals: Sequence[Any], length: Any) -> int:
     sizes = []
     for x, aval in zip(xs, avals, strict=True):
+        if aval.is_high:
+            continue
         if not aval.shape:
             raise ValueError(f"scan got value with no leading axis to scan over: {x}.")
         sizes.append(aval.shape[0])
@@ -247,7 +250,30 @@ def _scan_abstract_eval(
     check_effects("scan", jaxpr.effects)
     _check_operands(avals, jaxpr, num_consts, num_carry, length)
     carry, ys = split_list(jaxpr.out_avals, [num_carry])
-    return carry + [a.update(shape=(length, *a.shape)) for a in ys], jaxpr.effects
+    return carry + [_with_axis(a, length) for a in ys], jaxpr.effects
+
+
+def _without_axis(aval: Any, length: int) -> Any:
+    """The type of one slice of what is scanned over."""
+    if aval.is_high:
+        return aval.dec_rank(length, aval.leading_axis_spec())
+    return aval.update(shape=aval.shape[1:])
+
+
+def _with_axis(aval: Any, length: int) -> Any:
+    """The type of `length` slices."""
+    if aval.is_high:
+        return aval.inc_rank(length, aval.leading_axis_spec())
+    return aval.update(shape=(length, *aval.shape))
+
+
+def _flattened(avals: Sequence[Any], *, num_consts: int, num_carry: int, **params: Any) -> dict[str, Any]:
+    """The parameters of a scan over the arrays that its operands consist of."""
+    consts, carry, _ = split_list(avals, [num_consts, num_carry])
+    return lowered_programs(dict(params, num_consts=count(consts), num_carry=count(carry)))
+
+
+rules.flattenings[scan_p] = _flattened
 
 
 def _check_operands(
@@ -261,8 +287,12 @@ def _check_operands(
     for i, (have, want) in enumerate(zip(avals, expected, strict=True)):
         if isinstance(want, AbstractRef | AbstractToken):
             continue
-        shape = (length, *want.shape) if i >= first_x else want.shape
-        if have.shape != shape or have.dtype != want.dtype:
+        if want.is_high:
+            agrees = have == (_with_axis(want, length) if i >= first_x else want)
+        else:
+            shape = (length, *want.shape) if i >= first_x else want.shape
+            agrees = have.shape == shape and have.dtype == want.dtype
+        if not agrees:
             kind = "constant" if i < num_consts else "carry" if i < first_x else "scanned operand"
             raise TypeError(
                 f"scan {kind} number {i} has type {have.str_short()}, but the body takes {want.str_short()}"
