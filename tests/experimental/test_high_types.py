@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +18,15 @@ def library(sx):
     """A library of pairs of arrays, written against one of the two packages."""
     if sx is jax:
         from jax._src.hijax import MappingSpec
-        from jax.experimental.hijax import HiPrimitive, HiType, ShapedArray, VJPHiPrimitive, register_hitype
+        from jax.experimental.hijax import (
+            HiPrimitive,
+            HiType,
+            ShapedArray,
+            VJPHiPrimitive,
+            aval_method,
+            aval_property,
+            register_hitype,
+        )
     else:
         from styrax.experimental.hijax import (
             HiPrimitive,
@@ -25,6 +34,8 @@ def library(sx):
             MappingSpec,
             ShapedArray,
             VJPHiPrimitive,
+            aval_method,
+            aval_property,
             register_hitype,
         )
 
@@ -75,6 +86,26 @@ def library(sx):
 
         def leading_axis_spec(self):
             return Axes(0, 0)
+
+        def ref_get_abstract_eval(self, ref, *idx, tree):
+            return self.rows(self.shape[0] - tree.unflatten(idx)[-1].indices[0].start), frozenset()
+
+        def ref_swap_abstract_eval(self, ref, value, *idx, tree):
+            return value, frozenset()
+
+        def rows(self, n):
+            return PairType(*(sx.core.ShapedArray((n, *t.shape[1:]), t.dtype) for t in (self.a, self.b)))
+
+        def ref_get_to_lojax(self, ref, idx):
+            return Pair(*(r.at[idx.indices[0].start:][...] for r in self.lower_val(ref._refs)))
+
+        def ref_swap_to_lojax(self, ref, value, idx):
+            parts = zip(self.lower_val(ref._refs), self.lower_val(value), strict=True)
+            return Pair(*(r.at[idx.indices[0].start:].swap(v) for r, v in parts))
+
+        shape = property(lambda self: self.a.shape)
+        length = aval_property(lambda x: part(x, 0).shape[0])
+        times = aval_method(lambda x, n: pair(*(n * p for p in parts(x))))
 
     register_hitype(Pair, lambda p: PairType(sx.typeof(p.a), sx.typeof(p.b)))
 
@@ -236,13 +267,15 @@ PROGRAMS = {
     "grad of inner pairs": lambda sx, lib, x, y, xs: sx.grad(lambda a: norm(sx, lib, lib.pair(a, a * 2)))(x.a),
     "grad of a constant": lambda sx, lib, x, y, xs: sx.grad(lambda x, a: a.sum())(x, x.a),
     "vmap": lambda sx, lib, x, y, xs: sx.vmap(
-        lambda x: lib.pair(lib.part(x, 1) * 2, lib.part(x, 0).sum()), in_axes=lib.Axes(0, 0), out_axes=lib.Axes(0, 0), axis_size=4)(xs),
+        lambda x: lib.pair(lib.part(x, 1) * 2, lib.part(x, 0).sum()), in_axes=lib.Axes(0, 0),
+        out_axes=lib.Axes(0, 0), axis_size=4)(xs),
     "vmap of half": lambda sx, lib, x, y, xs: sx.vmap(
         lambda x: lib.pair(*lib.parts(x)[::-1]), in_axes=lib.Axes(0, None), out_axes=lib.Axes(None, 0),
         axis_size=4)(lib.pair(xs.a, x.b)),
     "vmap along others": lambda sx, lib, x, y, xs: sx.vmap(
         lambda x: sum(map(sx.numpy.sum, lib.parts(x))), in_axes=lib.Axes(1, 1), axis_size=3)(xs),
     "vmap within": lambda sx, lib, x, y, xs: sx.vmap(lambda a: sx.numpy.dot(*lib.parts(lib.pair(a, a + 1))))(xs.a),
+    "attributes of a type": lambda sx, lib, x, y, xs: sx.jit(lambda x: (x.length, x.times(2.0)))(x),
     "references": lambda sx, lib, x, y, xs: with_ref(sx, lib, x, y),
     "jit of references": lambda sx, lib, x, y, xs: sx.jit(lambda x, y: with_ref(sx, lib, x, y))(x, y),
 }
@@ -293,7 +326,11 @@ RELATED = {
                                           in_axes=lib.Axes(0, 0), axis_size=4)(xs),
         lambda sx, lib, x, y, xs: xs.a * 2 + xs.b),
     "references as arguments": (
-        lambda sx, lib, x, y, xs: referenced(sx, lib, x, y), lambda sx, lib, x, y, xs: (x, lib.pair(x.a + y.a, x.b + y.b))),
+        lambda sx, lib, x, y, xs: referenced(sx, lib, x, y),
+        lambda sx, lib, x, y, xs: (x, lib.pair(x.a + y.a, x.b + y.b))),
+    "reads and writes at an index": (
+        lambda sx, lib, x, y, xs: sx.jit(lambda x, y: rows(sx, lib, x, y))(xs, lib.pair(xs.a[2:], xs.b[2:] + 1)),
+        lambda sx, lib, x, y, xs: (lib.pair(xs.a[1:], xs.b[1:]), lib.pair(xs.a, xs.b.at[2:].add(1)))),
     "an empty reference": (lambda sx, lib, x, y, xs: sx.jit(lambda: sx.freeze(sx.empty_ref(sx.typeof(x))))(),
                            lambda sx, lib, x, y, xs: lib.pair(x.a * 0, x.b * 0)),
 }
@@ -305,6 +342,13 @@ def referenced(sx, lib, x, y):
     return old, ref[...]
 
 
+def rows(sx, lib, x, y):
+    ref = sx.new_ref(x)
+    old = ref[1:]
+    ref[2:] = y
+    return old, ref[...]
+
+
 @pytest.mark.parametrize("name", RELATED)
 def test_programs_on_pairs_beside_others(name):
     lib = library(styrax)
@@ -313,3 +357,88 @@ def test_programs_on_pairs_beside_others(name):
     for a, b in zip(ours, theirs, strict=True):
         assert (a.shape, a.dtype) == (b.shape, b.dtype)
         np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_what_is_shown_of_programs_on_pairs():
+    lib = library(styrax)
+    x, _, _ = values(styrax, lib)
+    kind = styrax.typeof(x)
+    traced = styrax.jit(lambda x: turned(lib, x)).trace(x)
+    assert traced.jaxpr.jaxpr.is_high and traced.jaxpr.in_avals == traced.jaxpr.out_avals == [kind]
+    assert [str(a) for a in traced.lojax.in_avals] == ["float32[3]", "float32[3]"]
+    assert not traced.lojax.jaxpr.is_high
+    assert traced.out_info == styrax.eval_shape(lambda x: turned(lib, x), x) == kind
+    lowered = traced.lower()
+    assert lowered.as_text().count("tensor<3xf32>") and lowered.compile().in_avals == (((kind,), {}))
+    with pytest.raises(TypeError, match=r"compiled with Pair\{.*\} and called with float32\[3\]"):
+        lowered.compile()(x.a)
+    square = styrax.make_jaxpr(lambda a: styrax.jit(lambda a: lib.part(lib.pair(a, a), 0))(a))(1.0)
+    assert square.jaxpr.is_high and not square.jaxpr.invars[0].aval.is_high
+    assert not styrax.make_jaxpr(styrax.numpy.sin)(1.0).jaxpr.is_high
+
+
+def test_mistakes_with_pairs_are_told():
+    lib = library(styrax)
+    x, _, xs = values(styrax, lib)
+    with pytest.raises(ValueError, match="unexpected JAX type"):
+        styrax.vjp(lambda x: turned(lib, x), x)[1](xs)
+    with pytest.raises(TypeError, match="expected a tangent of type Pair"):
+        styrax.jvp(lambda x: turned(lib, x), (x,), (x.a,))
+    with pytest.raises(TypeError, match="carry output must have equal types"):
+        styrax.lax.scan(lambda c, _: (lib.pair(lib.part(c, 0)[:2], lib.part(c, 1)), None), x, None, length=2)
+    with pytest.raises(ValueError, match="got axis spec 0 but output was batched on axis"):
+        styrax.vmap(lambda x: x, in_axes=lib.Axes(0, 0), axis_size=4)(xs)
+    with pytest.raises(ValueError, match="Invalid type for `swap`"):
+        styrax.jit(lambda x, y: styrax.new_ref(x).swap(y))(x, xs)
+
+
+def test_what_a_type_lacks_is_said():
+    from styrax.experimental.hijax import HiType, register_hitype
+
+    @dataclass(frozen=True)
+    class Bare:
+        x: Any
+
+    @dataclass(frozen=True)
+    class BareType(HiType):
+        pass
+
+    register_hitype(Bare, lambda _: BareType())
+    with pytest.raises(NotImplementedError, match="BareType must define `lo_ty`"):
+        styrax.jit(lambda x: x)(Bare(1.0))
+
+
+def test_a_transpose_of_ones_own():
+    found = []
+    for sx in (styrax, jax):
+        class Scale(import_module(sx.__name__ + ".experimental.hijax").VJPHiPrimitive):
+            def __init__(self, factor, x):
+                self.in_avals, self.out_aval, self.params = (factor, x), x, {}
+                super().__init__()
+
+            def expand(self, factor, x):
+                return factor * x
+
+            def transpose(self, ct, factor, x):
+                x.accum(2 * factor * ct)  # a wrong one, to see that it is used
+
+        def scale(factor, x, sx=sx, kind=Scale):
+            return kind(sx.typeof(factor), sx.typeof(x))(factor, x)
+
+        found.append(float(sx.linear_transpose(lambda x: scale(3.0, x), 1.0)(5.0)[0]))
+    assert found == [30.0, 30.0]
+
+
+@pytest.mark.parametrize("sx", [styrax, jax], ids=["styrax", "jax"])
+def test_traced_references_and_views_have_methods(sx):
+    def changed(ref):
+        ref.set(sx.numpy.arange(4.0))
+        old = ref.swap(sx.numpy.ones(2), slice(1, 3))
+        ref.addupdate(sx.numpy.ones(4))
+        assert not hasattr(sx.numpy.ones(2), "swap") and not hasattr(ref[...], "swap")
+        return old, ref.get(), ref.get(2)
+
+    old, whole, one = sx.jit(changed)(sx.new_ref(sx.numpy.zeros(4)))
+    np.testing.assert_array_equal(old, [1, 2])
+    np.testing.assert_array_equal(whole, [1, 2, 2, 4])
+    assert one == 2

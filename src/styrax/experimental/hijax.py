@@ -1,9 +1,9 @@
 """Primitives that are defined by what they do with other primitives, and types of one's own.
 
-`HiPrimitive` works on arrays: eagerly, in programs (where it is one equation, expanded when the program is
-compiled) and under differentiation, by the methods that a subclass gives. Values of types registered with
-`register_hitype` have their abstract values; functions that take them eagerly work, and programs are not traced
-over them.
+`HiPrimitive` works eagerly, in programs (where it is one equation, expanded when the program is compiled) and under
+differentiation, by the methods that a subclass gives. Values of immutable types registered with `register_hitype` are
+arguments, results, carries and residuals of programs, which are compiled on the arrays that the values consist of
+(`transforms.high_types`). Functions that take values of mutable types work eagerly.
 """
 
 from __future__ import annotations
@@ -28,11 +28,33 @@ from ..transforms.ad import Zero, instantiate_zeros, is_undefined_primal
 from .vjp_primitives import VJPHiPrimitive
 
 
+def _to_define(name: str) -> Callable[..., Any]:
+    def method(self: AbstractValue, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} must define `{name}` for what is done with its values")
+
+    return method
+
+
 class HiType(AbstractValue):
-    """The type of immutable values of a class of one's own."""
+    """The type of immutable values of a class of one's own, equal to and hashed like types of equal values.
+
+    A subclass defines, as far as its values are used so:
+
+    - in programs: `lo_ty()`, the types of the arrays that a value consists of, `lower_val(value)`, these arrays, and
+      `raise_val(*arrays)`, the value
+    - under differentiation: `to_tangent_aval()`, `vspace_zero()` and `vspace_add(x, y)`, and `to_ct_aval()` where
+      cotangents have another type than tangents
+    - under `vmap` and in what `scan` goes over: `dec_rank(size, spec)`, the type of one example where `spec`, a
+      `MappingSpec`, stands for its axes, `inc_rank(size, spec)`, the inverse, and `leading_axis_spec()`
+    - in references, with indices: `ref_get_abstract_eval(ref, *idx, tree)`, `ref_get_to_lojax(ref, idx)`, and the same
+      for `swap`
+    """
 
     __slots__ = ()
     is_high = True
+    lo_ty, lower_val, raise_val = map(_to_define, ("lo_ty", "lower_val", "raise_val"))
+    to_tangent_aval, vspace_zero, vspace_add = map(_to_define, ("to_tangent_aval", "vspace_zero", "vspace_add"))
+    dec_rank, inc_rank, leading_axis_spec = map(_to_define, ("dec_rank", "inc_rank", "leading_axis_spec"))
 
 
 class MutableHiType(AbstractValue):
@@ -41,6 +63,7 @@ class MutableHiType(AbstractValue):
     __slots__ = ()
     is_high = True
     has_qdd = True
+    lo_ty, lower_val, raise_val = map(_to_define, ("lo_ty", "lower_val", "raise_val"))
 
 
 class AvalQDD:

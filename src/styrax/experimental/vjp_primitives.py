@@ -14,6 +14,7 @@ from ..core.types.avals import AbstractValue
 from ..core.types.typing import Array, PyTree
 from ..transforms import batching
 from ..transforms.jvp import custom_lin_p
+from ..transforms.linear import is_undefined_primal
 from ..transforms.zeros import Zero, add_tangents, instantiate_zeros
 
 
@@ -51,6 +52,8 @@ class VJPHiPrimitive:
     - `vjp_fwd(nzs_in, *args) -> (out, residuals)` with either `vjp_bwd(residuals, ct, *accumulators)`, which adds
       cotangents with their `accum`, or `vjp_bwd_retval(residuals, ct)`, which returns one for each argument
     - `lin(nzs_in, *args) -> (out, residuals)` with `linearized(residuals, *tangents) -> tangent`
+    - `transpose(ct, *args)`, for a linear primitive: an argument that it is linear in is an accumulator, which is given
+      its cotangent; others are values
     - `batch(axis_data, args, in_dims) -> (out, out_dims)`, or `batch_dim_rule(axis_data, in_dims) -> out_dims`
     """
 
@@ -100,6 +103,9 @@ class VJPHiPrimitive:
 
     def linearized(self, residuals: PyTree, *tangents: PyTree) -> PyTree:
         raise NotImplementedError(f"for linearize support, subclass {type(self)} must implement `linearized`")
+
+    def transpose(self, out_ct: PyTree, *maybe_accums: PyTree) -> None:
+        raise NotImplementedError(f"for transpose support, subclass {type(self)} must implement `transpose`")
 
     def batch(self, axis_data: batching.AxisData, args: Sequence[PyTree], in_dims: Sequence[PyTree]
               ) -> tuple[PyTree, PyTree]:
@@ -152,6 +158,12 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, prim: VJPHiPrimitiv
     return tree.tree_leaves(out), tree.tree_leaves(tangent)
 
 
+def _transpose(cts: Sequence[Any], *args: Any, prim: VJPHiPrimitive) -> list[Any]:
+    given = [GradAccum(x.aval.to_cotangent_aval()) if is_undefined_primal(x) else x for x in args]
+    prim.transpose(prim.out_tree.unflatten(map(instantiate_zeros, cts)), *prim.in_tree.unflatten(given))
+    return [x.value if type(x) is GradAccum else None for x in given]
+
+
 def _batch(axis_data: batching.AxisData, args: Sequence[Any], dims: Sequence[int | None], *,
            prim: VJPHiPrimitive) -> tuple[list[Any], list[int | None]]:
     out, out_dims = prim.batch(axis_data, prim.in_tree.unflatten(args), prim.in_tree.unflatten(dims))
@@ -193,6 +205,7 @@ def _primitive() -> Primitive:
     rules.loops[made] = rules.stablehlos[made] = _lower
     rules.expansions[made] = lambda *args, prim: prim._expand_flat(*args)
     rules.jvps[made] = _jvp
+    rules.transposes[made] = _transpose
     rules.fancy_batchers[made] = _batch
     return made
 

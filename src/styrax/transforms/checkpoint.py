@@ -481,7 +481,7 @@ def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[tuple[Any, s
     from .naming import argument_names
 
     closed, _ = trace_function(f, args, kwargs, (), "saved_residuals")
-    nonzero = [dtypes.issubdtype(a.dtype, np.inexact) for a in closed.in_avals]
+    nonzero = [a.is_high or dtypes.issubdtype(a.dtype, np.inexact) for a in closed.in_avals]
     primal, nonzero_out, linear, _ = linearize_jaxpr(closed, nonzero)
     jaxpr = primal.jaxpr
     residuals = dict.fromkeys(v for v in jaxpr.outvars[len(nonzero_out):] if type(v) is not Literal)

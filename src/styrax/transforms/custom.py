@@ -21,6 +21,7 @@ from ..core.trees.tree import tree_map
 from ..core.types import dtypes
 from ..core.types.typing import Function, PyTree
 from .aliasing import check_arguments, check_rule_results
+from .calls import tangent_dtype
 from .custom_calls import custom_jvp_call_p, custom_vjp_call_p
 from .flattening import FlatFunction, positional, with_fixed
 from .naming import LateInfo, function_name, leaf_path, wraps
@@ -267,8 +268,11 @@ def _check_jvp(pair: Any, name: str, rule_name: str, fun: FlatFunction) -> list[
         aval = get_aval(x)
         expected = aval.to_tangent_aval()
         found: Any = t.aval if isinstance(t, (SymbolicZero, Zero)) else get_aval(t)
-        dtype = getattr(t, "dtype", None) if getattr(t, "dtype", None) == dtypes.float0 else found.dtype
-        if expected.shape != found.shape or expected.dtype != dtype:
+        if expected.is_high or found.is_high:
+            agrees = expected == found
+        else:
+            agrees = expected.shape == found.shape and expected.dtype == tangent_dtype(t, found)
+        if not agrees:
             raise TypeError(
                 "Custom JVP rule must produce primal and tangent outputs with corresponding shapes and dtypes. "
                 f"Expected {expected.str_short(short_dtypes=False)} (tangent type of "
@@ -451,10 +455,11 @@ class _Rule:
         found = self._flatten_cotangents(result)
         for i, (ct, aval) in enumerate(zip(found, in_avals, strict=True)):
             expected = aval.to_cotangent_aval()
-            if ct is _NOTHING or isinstance(ct, (Zero, SymbolicZero)) or expected.dtype == dtypes.float0:
+            if ct is _NOTHING or isinstance(ct, (Zero, SymbolicZero)) or (
+                    not expected.is_high and expected.dtype == dtypes.float0):
                 found[i] = SymbolicZero(expected)
                 continue
-            if get_aval(ct).shape != expected.shape:
+            if get_aval(ct) != expected if expected.is_high else get_aval(ct).shape != expected.shape:
                 path = f"output{leaf_path(self.in_tree, i)}"
                 raise ValueError(
                     "Custom VJP bwd rule must produce an output with the same type as the args tuple of the primal "
@@ -556,7 +561,7 @@ def closure_convert(fun: Function, *example_args: PyTree) -> tuple[Function, lis
     """
     closed, out_tree = trace_function(fun, example_args, {}, (), "closure_convert")
     in_tree = tree.tree_structure(tuple(example_args))
-    hoisted = [isinstance(c, Tracer) and dtypes.issubdtype(get_aval(c).dtype, np.inexact)
+    hoisted = [isinstance(c, Tracer) and (get_aval(c).is_high or dtypes.issubdtype(get_aval(c).dtype, np.inexact))
                for c in closed.consts]
     captured = [c for c, h in zip(closed.consts, hoisted, strict=True) if h]
     kept = [c for c, h in zip(closed.consts, hoisted, strict=True) if not h]

@@ -1,8 +1,8 @@
 """Programs on values of libraries' own types as programs on the arrays that these consist of.
 
 A type says which arrays its values consist of (`lo_ty`, `lower_val`, `raise_val`), a primitive on such values what it
-does with other primitives (`core.programs.rules.expansions`). A program is run once under a trace that knows both: there
-the values are Python objects that hold tracers of arrays.
+does with other primitives (`core.programs.rules.expansions`). A program is run once under a trace that knows both:
+there the values are Python objects that hold tracers of arrays.
 """
 
 from __future__ import annotations

@@ -135,15 +135,16 @@ def _place(x: Any, dim: int | None, wanted: int | None, axis: AxisData, sum_matc
         if dim is None:
             get_aval_of_output(x)
         return x
-    ndim = get_aval_of_output(x).ndim
+    aval = get_aval_of_output(x)
+    if aval.is_high:
+        raise ValueError(f"at vmap out_axes, got axis spec {wanted} but output was batched on axis {dim}")
+    ndim = aval.ndim
     if wanted is None:
         if sum_match:
             return matchaxis(None, size, dim, None, x, True)
         if axis.name is not None:
             raise ValueError(f"vmap has mapped output (axis_name={axis.name}) but out_axes is None")
         raise ValueError(f"at vmap out_axes, got axis spec None but output was batched on axis {dim}")
-    if not type(wanted) is int is type(dim) and dim is not None:
-        raise ValueError(f"at vmap out_axes, got axis spec {wanted} but output was batched on axis {dim}")
     rank = ndim + (dim is None)
     if not -rank <= wanted < rank:
         raise ValueError(f"axis {wanted} is out of bounds for array of dimension {rank}")

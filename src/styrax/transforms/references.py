@@ -9,6 +9,7 @@ without. Import all of it from `refs`.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -230,7 +231,7 @@ def new_ref(init_val: PyTree, *, memory_space: Hashable = None, kind: str | None
 def empty_ref(ty: SupportsShape, memory_space: Hashable = None) -> Ref:
     """A new reference of the shape and dtype of `ty`; its contents are zeros until written."""
     if isinstance(ty, AbstractValue) and ty.is_high:
-        return new_ref(empty_value_p.bind(aval=ty), memory_space=memory_space)
+        return new_ref(_empty_value_p().bind(aval=ty), memory_space=memory_space)
     return new_ref(hooks.lax.full(ty.shape, 0, ty.dtype), memory_space=memory_space)
 
 
@@ -499,11 +500,15 @@ def _empty_value(*, aval: Any) -> Any:
     return aval.raise_val(*(hooks.lax.full(a.shape, 0, a.dtype) for a in aval.lo_ty()))
 
 
-empty_value_p = Primitive("empty_value")  # a value of a library's own type, of zeros
-empty_value_p.composed = True
-empty_value_p.def_abstract_eval(lambda *, aval: aval)
-empty_value_p.def_impl(_empty_value)
-rules.expansions[empty_value_p] = _empty_value
+@functools.cache
+def _empty_value_p() -> Primitive:
+    """A value of a library's own type, of zeros."""
+    made = Primitive("empty_value")
+    made.composed = True
+    made.def_abstract_eval(lambda *, aval: aval)
+    made.def_impl(_empty_value)
+    rules.expansions[made] = _empty_value
+    return made
 
 
 # Tracers of references

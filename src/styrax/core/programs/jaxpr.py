@@ -169,9 +169,9 @@ class Jaxpr:
         if is_high:
             self.cache["is_high"] = True
 
-    def replace(self, **changes: Any) -> Jaxpr:
+    def replace(self, **changes: Any) -> Jaxpr:  # (`is_high` follows from the rest)
         names = ("constvars", "invars", "outvars", "eqns", "effects", "debug_info")
-        return Jaxpr(*(changes.get(name, getattr(self, name)) for name in names), is_high=changes.get("is_high", False))
+        return Jaxpr(*[changes.get(name, getattr(self, name)) for name in names])
 
     @property
     def is_high(self) -> bool:
