@@ -242,3 +242,13 @@ def test_weak_types_beside_integers():
                 package.grad(f, argnums=(0, 1), allow_int=True)(2.0, 3)[0].weak_type)
 
     assert weak(styrax) == weak(jax)
+
+
+@pytest.mark.parametrize("value", [1.5, np.float32(1.5), np.ones(2, np.float32)])
+@pytest.mark.parametrize("make", ["asarray", "array"])
+def test_what_is_made_an_array_is_one_after_differentiation(make, value):
+    for package in (styrax, jax):
+        convert = getattr(package.numpy, make)
+        found = [*package.jvp(convert, (value,), (value,)), package.vjp(convert, value)[0],
+                 package.jit(convert)(value)]
+        assert all(isinstance(x, package.Array) for x in found)

@@ -79,3 +79,30 @@ def test_captured_tokens():
     assert program(styrax) == program(oracle)
     text = styrax.jit(lambda x, token=styrax.lax.create_token(): (x, token)).lower(7.0).as_text()
     assert "stablehlo.token" in text
+
+
+def test_tokens_as_arguments():
+    def program(package):
+        Primitive, ad = parts(package)
+        mlir = importlib.import_module(f"{package.__name__}.interpreters.mlir")
+        p = Primitive("after_token")
+        p.def_impl(functools.partial(importlib.import_module(f"{package.__name__}.interpreters.xla").apply_primitive, p))
+        p.def_abstract_eval(lambda x, token: x)
+        mlir.register_lowering(p, lambda ctx, x, token: [x])
+        ad.defjvp(p, lambda g, x, token: 2 * g, None)
+        token = package.lax.create_token()
+        return [outcome(lambda: p.bind(3.0, token)), outcome(lambda: package.grad(p.bind)(3.0, token)),
+                outcome(lambda: package.vjp(lambda x: p.bind(x, token), 3.0)[1](1.0)[0])]
+
+    assert program(styrax) == program(oracle)
+
+
+@pytest.mark.parametrize("name", ["ConcretizationTypeError", "TracerBoolConversionError", "TracerArrayConversionError",
+                                  "TracerIntegerConversionError", "NonConcreteBooleanIndexError"])
+@pytest.mark.parametrize("package", [styrax, oracle], ids=["styrax", "jax"])
+def test_errors_about_tracers_without_a_type(name, package):
+    class Mine(package.core.Tracer):
+        def __init__(self, trace):
+            super().__init__(trace, None)
+
+    assert str(getattr(package.errors, name)(Mine(None)))

@@ -52,3 +52,40 @@ def test_pullbacks_through_jit_without_their_arguments():
         return backward(pull, p, x, y), package.vmap(lambda ct: backward(pull, p, x, ct))(package.numpy.stack([y, y]))
 
     assert_same(program)
+
+
+UNWANTED = {
+    "product": lambda jnp, x, y: x * y,
+    "chains": lambda jnp, x, y: jnp.sin(x) * jnp.exp(y) + jnp.cos(jnp.tanh(x)),
+    "sum": lambda jnp, x, y: (x + y) * y,
+}
+
+
+@pytest.mark.parametrize("name", UNWANTED)
+def test_cotangents_that_nobody_asks_for_are_not_computed(name):
+    def program(package):
+        ad = package.ad
+        x, y = package.numpy.arange(3.0), package.numpy.arange(3.0) + 1
+        z, pull = package.vjp(lambda x, y: UNWANTED[name](package.numpy, x, y), x, y)
+        found = []
+        for refs in ((ad.DontWant(), ad.GradValue()), (ad.GradValue(), ad.DontWant()),
+                     (ad.GradValue(), ad.GradValue())):
+            g = package.jit(lambda refs=refs: pull.with_refs(*refs)(package.numpy.ones_like(z)))
+            found.append([np.asarray(v) for v in g() if hasattr(v, "shape")])
+            eqns = g.trace().jaxpr.eqns
+            found.append(len(eqns))
+        return found
+
+    ours, theirs = program(styrax), program(jax)
+    for a, b in zip(ours[::2], theirs[::2], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+    assert ours[1] < ours[5] and ours[3] < ours[5]
+    assert all(a <= b for a, b in zip(ours[1::2], theirs[1::2], strict=True))
+
+
+def test_an_unwanted_cotangent_of_a_reference_is_dropped_and_others_are_added():
+    x, y = styrax.numpy.arange(3.0), styrax.numpy.arange(3.0) + 1
+    _, pull = styrax.vjp(lambda x, y: (x * y).sum(), x, y)
+    total = styrax.new_ref(styrax.numpy.zeros(3))
+    pull.with_refs(styrax.ad.DontWant(), total)(1.0)
+    np.testing.assert_array_equal(total[...], x)

@@ -69,3 +69,15 @@ def test_costs_count_arithmetic_of_any_number(dtype):
         return package.jit(lambda x, y: 2 * x + y).lower(x, x).compile().cost_analysis()["flops"]
 
     assert flops(styrax) == flops(jax) == 16
+
+
+@pytest.mark.parametrize("name", ["f", "g_2", "h_", "<lambda>"])
+def test_modules_are_named_as_in_jax(name):
+    def program(package):
+        def f(x):
+            return x
+
+        f.__name__ = name
+        return re.match(r"module @\w*", package.jit(f).lower(1.0).as_text()).group()
+
+    assert program(styrax) == program(jax)

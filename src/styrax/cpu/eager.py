@@ -18,7 +18,7 @@ from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.settings import config
 from ..core.tracing.invalid_values import Watched, watching
 from ..core.tracing.staging import trace_to_jaxpr
-from ..core.types.avals import ShapedArray, shaped
+from ..core.types.avals import AbstractToken, ShapedArray, shaped
 from ..core.types.dims import Dim, NotGeneric, Recorder, evaluate, tracing
 
 COMPILATION = 0.02  # seconds that it takes at least to compile a program that no disk has (measured: 15 to 40 ms)
@@ -177,7 +177,7 @@ class Eager:
             self.compiled += 1
             return self.compile(trace_to_jaxpr(fun(params), avals), name=primitive.name)
 
-        if primitive.generic_in_sizes:
+        if primitive.generic_in_sizes and not any(isinstance(a, AbstractToken) for a in avals):
             sizes = Sizes()
             sized = [tuple(map(sizes.take, a.shape)) for a in avals]
             plain, with_sizes = {}, {}

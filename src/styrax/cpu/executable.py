@@ -99,7 +99,7 @@ class Executable:
                  "name", "live_inputs", "taken", "workspace", "results", "queued", "address", "hollow")
 
     def __init__(self, program: Program, library: Any, ir: str, device: Device, out_avals: Sequence[Any]):
-        self.program = program
+        self.program = program.replace(closed=None) if program.statements else program  # (which keeps this code)
         self.library = library
         self.ir = ir
         self.name = program.name

@@ -30,6 +30,7 @@ from styrax.core.types.typing import (
 from .promotion import canonical, check_arraylike, check_int, convert, is_array, result_typed, typed, unwrap, user_dtype
 
 _SCALARS = (bool, int, float, complex)
+_NUMPY = (np.ndarray, np.generic, *_SCALARS)
 
 
 @api_boundary
@@ -102,7 +103,8 @@ def asarray(a: NestedArrayLike, dtype: DTypeLike | None = None, order: str | Non
     """
     try:
         if dtype is None and device is None and not copy and is_array(a) and order is None:
-            return a
+            # (a number may be differentiated as it is, the result is an array)
+            return array(a) if isinstance(a, Tracer) and isinstance(a.to_concrete_value(), _NUMPY) else a
         if copy is False and not is_array(a) and backends.get().dlpack_type != 1:
             raise ValueError(f"jnp.asarray: cannot convert object of type {type(a)} to JAX Array on backend="
                              f"'{backends.get().platform}' with copy=False. Consider using copy=None or copy=True "

@@ -70,9 +70,10 @@ def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | Non
     donated = (donate_argnums,) if isinstance(donate_argnums, int) else tuple(donate_argnums)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    if not all(isinstance(a, int) for a in tree.tree_leaves(in_axes)):
-        raise TypeError("pmap in_axes must be an int, None, or (nested) container with those types as leaves, but got "
-                        f"{in_axes}.")
+    for name, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
+        if any(type(a) is not int for a in tree.tree_leaves(axes)):
+            raise TypeError(f"pmap {name} must be an int, None, or (nested) container with those types as leaves, but "
+                            f"got {axes}.")
     if devices is not None and not len(devices):
         raise ValueError("'devices' argument to pmap must be non-empty, or None.")
 

@@ -7,7 +7,7 @@ primitives' transpose rules. Cotangents that nothing contributed to stay symboli
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext
 from functools import partial
 from typing import Any
@@ -156,8 +156,8 @@ def linear_jaxpr(record: Linearized, debug_info: DebugInfo = no_debug_info) -> t
 # Transposition
 
 
-def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], primals_in: Sequence[Any],
-                  cotangents_in: Sequence[Any]) -> list[Any]:
+def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], primals_in: Sequence[Any], cotangents_in: Sequence[Any],
+                  unwanted: Collection[int] = ()) -> list[Any]:
     """Transposes a linear program.
 
     Args:
@@ -166,9 +166,10 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], primals_in: Sequence[Any]
       primals_in: for each input its value, or `UndefinedPrimal` where the program is linear in it. For a linear
         input that is a reference: the reference that holds its cotangent.
       cotangents_in: cotangents of the results; symbolic zeros are welcome.
+      unwanted: the inputs whose cotangents nobody asks for.
 
     Returns:
-      For each input its cotangent, a symbolic zero where nothing contributed, and None for the inputs
+      For each input its cotangent, a symbolic zero where nothing contributed or none is wanted, and None for the inputs
       that have a value.
     """
     env: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
@@ -184,7 +185,8 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], primals_in: Sequence[Any]
             env[v] = p
     linear |= unknown_refs(jaxpr, [v in linear for v in jaxpr.invars])
     pending = _run_forward(jaxpr.eqns, env, linear)
-    cts = _transpose_eqns(pending, env, linear, refs, jaxpr.outvars, cotangents_in)
+    dropped = _unwanted(pending, linear, {jaxpr.invars[i] for i in unwanted}) if unwanted else set()
+    cts = _transpose_eqns(pending, env, linear, refs, jaxpr.outvars, cotangents_in, dropped)
     results: list[Any] = []
     for v in jaxpr.invars:
         if v not in linear or v in refs:
@@ -236,14 +238,24 @@ def _run_forward(eqns: Sequence[JaxprEqn], env: dict[Any, Any], linear: set[Var]
     return pending
 
 
+def _unwanted(pending: Sequence[JaxprEqn], linear: set[Var], given: set[Var]) -> set[Var]:
+    """The linear variables whose cotangents would reach inputs alone whose cotangents are not wanted."""
+    found = set(given)
+    for eqn in pending:
+        if not eqn.effects and all(a in found for a in eqn.invars if type(a) is not Literal and a in linear):
+            found.update(eqn.outvars)
+    return found
+
+
 def _transpose_eqns(pending: Sequence[JaxprEqn], env: dict[Any, Any], linear: set[Var], refs: dict[Var, Any],
-                    outs: Sequence[Any], cotangents_in: Sequence[Any]) -> dict[Var, Any]:
+                    outs: Sequence[Any], cotangents_in: Sequence[Any], unwanted: Collection[Var] = frozenset()
+                    ) -> dict[Var, Any]:
     """Runs linear equations backwards; returns the cotangents of the variables that remain."""
     cts: dict[Var, Any] = {}
     eager = state.trace.is_eval
 
     def accumulate(a: Any, ct: Any) -> None:
-        if ct is None or type(ct) in (Zero, SymbolicZero) or type(a) is Literal or a not in linear:
+        if ct is None or type(ct) in (Zero, SymbolicZero) or type(a) is Literal or a not in linear or a in unwanted:
             return
         previous = cts.get(a)
         cts[a] = ct if previous is None else add_tangents(previous, ct)

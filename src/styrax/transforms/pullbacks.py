@@ -105,13 +105,16 @@ class VJP:
             if nz:
                 given.append(Zero(aval.to_cotangent_aval()) if is_float0(ct) else ct)
         arguments: list[Any] = []
+        unwanted: list[int] = []
         for aval, p, ref in zip(self.in_avals, self.perturbed, refs, strict=True):
             if p and isinstance(aval, AbstractRef):
                 arguments.append(CotangentRef(_fresh(aval) if ref is None or isinstance(ref, DontWant) else ref))
             elif p:
+                if isinstance(ref, DontWant):
+                    unwanted.append(len(self.places) + len(arguments))
                 arguments.append(UndefinedPrimal(aval.to_tangent_aval()))
         with transform_name_stack("transpose"):
-            found = backward_pass(self.jaxpr, (), [*self._residuals(), *arguments], given)
+            found = backward_pass(self.jaxpr, (), [*self._residuals(), *arguments], given, unwanted)
         pulled = iter(found[len(self.places):])
         results: list[Any] = []
         for aval, p, ref in zip(self.in_avals, self.perturbed, refs, strict=True):

@@ -137,7 +137,7 @@ class Lowered(Stage):
             return machine_code(self._program.compiled()).as_text(dialect)
         if dialect not in (None, "stablehlo", "hlo"):
             raise ValueError(f"unknown dialect: {dialect}")
-        text = backends.stablehlo_text(lowered(self._closed), self.fun_name, located=debug_info)
+        text = backends.stablehlo_text(lowered(self._closed), f"jit_{self.fun_name}", located=debug_info)
         return hooks.HloModule(text).as_hlo_text() if dialect == "hlo" else text
 
     def compiler_ir(self, dialect: str | None = None) -> IrModule | HloModule:
@@ -148,7 +148,7 @@ class Lowered(Stage):
         """
         if dialect not in (None, "stablehlo", "hlo"):
             raise ValueError(f"Unknown dialect: {dialect}")
-        text = lambda located: backends.stablehlo_text(lowered(self._closed), self.fun_name, located=located)
+        text = lambda located: backends.stablehlo_text(lowered(self._closed), f"jit_{self.fun_name}", located=located)
         made = hooks.HloModule if dialect == "hlo" else hooks.IrModule
         return made(text(False), partial(text, True))
 

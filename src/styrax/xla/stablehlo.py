@@ -529,7 +529,7 @@ def module(
     (`Promise`), the shapes as text for messages, and what reads an expression. `located`: whether operations tell
     the scopes and the line of the user's program that they come from.
     """
-    made = Module("".join(c if c.isalnum() or c == "_" else "_" for c in name), axes, located)
+    made = Module("".join(c if c.isalnum() or c == "_" else "_" for c in name).rstrip("_"), axes, located)
     if symbolic is not None:
         found, promises, described, made.parse = symbolic
         dynamic_shapes.add_main(made, closed, [dynamic_shapes.Found(*f) for f in found],

@@ -32,8 +32,10 @@ MEMORY = frozenset(("load", "transposed", "guard"))  # what is read must be read
 
 def run(program: Program) -> Program:
     """Packs the functions of scalars in each list of statements that is not run in lanes."""
+    vector_bytes = program.vector_bytes  # (`packed` holds itself: with the program, that would stay for long)
+
     def room(dtype: ScalarType) -> int:
-        return program.vector_bytes // dtype.itemsize
+        return vector_bytes // dtype.itemsize
 
     def packed(body: list[Statement]) -> list[Statement]:
         packs = plan(body, room)

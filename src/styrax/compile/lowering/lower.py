@@ -93,6 +93,8 @@ def run(program: Program) -> Program:
             b.ops.append(Opaque([Store(target.buffer, b.int(0), result.at(()))]))
         else:
             b.write(target, result)
+    # No cycles are left, which would keep what the program holds until the garbage collector runs.
+    del b.inline, b.constant, lowering.constant
     return program.replace(builder=b, operations=b.ops, inputs=inputs, constants=constants, outputs=outputs,
                            placement=program.placement._replace(aliases=b.aliases))
 

@@ -323,9 +323,6 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
         prefix = "Array("
         dtype = self.aval.dtype
         name = dtype.name + (", weak_type=True" if self.aval.weak_type else "")
-        if self.buffer is None:
-            return f"Array([], dtype={name}) [deleted]" if not self.aval.shape else (
-                f"Array(shape={self.aval.shape}, dtype={name}) [deleted]")
         if 0 in self.aval.shape:
             return f"{prefix}[], shape={self.aval.shape}, dtype={name})"
         text = np.array2string(self._value, prefix=prefix, suffix=",", separator=", ",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..arrays import backends
 from ..tracing.source import hide_frames
-from ..tracing.trace import Trace, state
+from ..tracing.trace import Trace, get_aval, state
 from ..types.effects import Effects, no_effects
 from .traits import PLAIN, Traits
 
@@ -49,7 +49,20 @@ class Primitive:
             return state.trace.process_primitive(self, args, params)
         except Exception as error:
             hide_frames(error, note=False)
+            if type(error) is TypeError:
+                self._check_arguments(args, error)
             raise
+
+    def _check_arguments(self, args: Sequence[Any], error: TypeError) -> None:
+        """Raises TypeError where an argument is the reason for an error that says no more than that it is no value."""
+        for i, x in enumerate(args):
+            try:
+                get_aval(x)
+            except TypeError as reason:
+                if str(reason) == str(error) and "is not a valid JAX type" in str(error):
+                    raise TypeError(
+                        f"Error interpreting argument to {self} as a JAX value. The problematic value is of type "
+                        f"{type(x)} and was passed to {self} at position {i}.") from None
 
     def bind_with_trace(self, trace: Trace, args: Any, avals: Any, params: dict[str, Any]) -> Any:
         """Gives the work to a trace; `avals` are the types of the arguments."""

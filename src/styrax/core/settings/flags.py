@@ -196,6 +196,17 @@ class State:
             hook(self.value)
         return before
 
+    def fix(self, message: str) -> None:
+        """Refuses other values from now on, with a RuntimeError."""
+        value = self._global
+
+        def refuse(given: Any) -> Any:
+            if given != value:
+                raise RuntimeError(message)
+            return value
+
+        self._parse = refuse
+
     def add_hook(self, hook: Callable[[Any], None]) -> None:
         """Has ``hook(value)`` called now and after every change."""
         self._hooks = (*self._hooks, hook)

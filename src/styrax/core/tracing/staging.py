@@ -177,6 +177,10 @@ class StagingTrace(Trace):
         jaxpr = Jaxpr(constvars, self.invars, out_atoms, self.eqns, None, self.debug_info)
         return ClosedJaxpr(jaxpr, consts)
 
+    def invalidate(self) -> None:
+        super().invalidate()
+        self.constants.clear()  # the tracers of captured values hold the trace: without them the values go early
+
     def arguments_behind(self, atom: Any) -> list[str]:
         """The names of the arguments that a variable of this program depends on, in their order."""
         needed = {atom}

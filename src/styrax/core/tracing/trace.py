@@ -73,8 +73,7 @@ class Tracer:
 
     def __init__(self, trace: Trace, aval: AbstractValue | None = None):
         self._trace = trace
-        if aval is not None:  # else the class has an `aval` of its own
-            self._aval = aval
+        self._aval: Any = aval  # None where the class has an `aval` of its own
 
     @property
     def aval(self) -> Any:
@@ -173,7 +172,8 @@ class Tracer:
         return len(self.aval)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}<{self.aval.str_short(short_dtypes=True)}>"
+        shown = "" if self.aval is None else self.aval.str_short(short_dtypes=True)
+        return f"{type(self).__name__}<{shown}>"
 
     @property
     def block_until_ready(self) -> NoReturn:
