@@ -103,10 +103,11 @@ class Module:
     calls, by their numbers; and the sizes of the named axes of the mesh that it runs on, devices in row-major order."""
 
     __slots__ = ("_by_jaxpr", "_keep_alive", "_names", "axes", "callbacks", "channels", "functions", "located", "name",
-                 "parse", "variables")
+                 "parse", "scope", "variables")
 
     def __init__(self, name: str, axes: Mapping[Hashable, int] | None = None, located: bool = False):
-        self.name = name
+        self.name = "".join(c if c.isalnum() or c == "_" else "_" for c in name).rstrip("_")
+        self.scope = f"jit({name.removeprefix('jit_')})"  # that all its operations stand in
         self.located = located  # whether operations tell where they come from
         self.variables: list[str] = []  # of symbolic sizes
         self.parse: Callable[[str], Any] = int  # reads a symbolic size
@@ -151,7 +152,7 @@ class Module:
         names = _Names()
         block = Builder(self, names)
         if visibility == "public":
-            block.scope = f"jit({self.name.removeprefix('jit_')})"
+            block.scope = self.scope
         sizes = [ShapedArray((), dynamic_shapes.SIZE)] * len(self.variables) if body is None else []
         threaded = [AbstractToken()] if visibility == "private" and is_ordered(closed) else []
         args = [Hlo(f"%arg{i}" if self.variables else names.fresh(), aval)
@@ -529,7 +530,7 @@ def module(
     (`Promise`), the shapes as text for messages, and what reads an expression. `located`: whether operations tell
     the scopes and the line of the user's program that they come from.
     """
-    made = Module("".join(c if c.isalnum() or c == "_" else "_" for c in name).rstrip("_"), axes, located)
+    made = Module(name, axes, located)
     if symbolic is not None:
         found, promises, described, made.parse = symbolic
         dynamic_shapes.add_main(made, closed, [dynamic_shapes.Found(*f) for f in found],

@@ -48,21 +48,21 @@ class Primitive:
         try:
             return state.trace.process_primitive(self, args, params)
         except Exception as error:
+            if type(error) is TypeError and "is not a valid JAX type" in str(error):
+                self._name_argument(args, error)
             hide_frames(error, note=False)
-            if type(error) is TypeError:
-                self._check_arguments(args, error)
             raise
 
-    def _check_arguments(self, args: Sequence[Any], error: TypeError) -> None:
-        """Raises TypeError where an argument is the reason for an error that says no more than that it is no value."""
+    def _name_argument(self, args: Sequence[Any], error: TypeError) -> None:
+        """Has an error say which argument is the reason for it, if one is."""
         for i, x in enumerate(args):
             try:
                 get_aval(x)
             except TypeError as reason:
-                if str(reason) == str(error) and "is not a valid JAX type" in str(error):
-                    raise TypeError(
-                        f"Error interpreting argument to {self} as a JAX value. The problematic value is of type "
-                        f"{type(x)} and was passed to {self} at position {i}.") from None
+                if str(reason) == str(error):
+                    error.args = (f"Error interpreting argument to {self} as a JAX value. The problematic value is of "
+                                  f"type {type(x)} and was passed to {self} at position {i}.",)
+                    return
 
     def bind_with_trace(self, trace: Trace, args: Any, avals: Any, params: dict[str, Any]) -> Any:
         """Gives the work to a trace; `avals` are the types of the arguments."""
