@@ -142,7 +142,15 @@ def get(platform: str | None = None) -> Backend:
         config.states["jax_num_cpu_devices"].fix(
             "jax_num_cpu_devices config should be updated before backends are initialized i.e. before any JAX "
             "operation is executed. You should initialize this config immediately after `import jax`.")
+        _load_operators()
     return backend
+
+
+def _load_operators() -> None:
+    """Where there are arrays, programs add and compare them soon: what they use at every turn is loaded at once."""
+    from .array import Array
+
+    getattr(Array, "__add__")  # noqa: B009
 
 
 def backend_compile_and_load(backend: Backend, program: ClosedJaxpr, **options: Any) -> Executable:

@@ -175,6 +175,21 @@ class Tracer:
         shown = "" if self.aval is None else self.aval.str_short(short_dtypes=True)
         return f"{type(self).__name__}<{shown}>"
 
+    def __getattr__(self, name: str) -> Any:
+        """An attribute that a traced value has by its type."""
+        aval = None if name in ("_aval", "aval") else self.aval
+        if type(aval) is AbstractRef and name in aval.methods:
+            return MethodType(aval.methods[name], self)
+        found = getattr(type(aval), name, None) if aval is not None and aval.is_high else None
+        if type(found) is aval_method:
+            return MethodType(found.fun, self)
+        if type(found) is aval_property:
+            return found.fget(self)
+        own = getattr(type(self), name, None)
+        if isinstance(own, property) and own.fget is not None:
+            return own.fget(self)  # says once more why there is no such attribute
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     @property
     def block_until_ready(self) -> NoReturn:
         raise AttributeError(f"The 'block_until_ready' method is not available on {type(self).__name__}")
@@ -187,19 +202,6 @@ class Tracer:
 
     def copy_to_host_async(self) -> NoReturn:
         raise AttributeError(f"The 'copy_to_host_async' method is not available on {type(self).__name__}")
-
-
-def attribute_of_type(self: Tracer, name: str) -> Any:
-    """An attribute that a traced value has by its type."""
-    aval = None if name in ("_aval", "aval") else self.aval
-    if type(aval) is AbstractRef and name in aval.methods:
-        return MethodType(aval.methods[name], self)
-    found = getattr(type(aval), name, None) if aval is not None and aval.is_high else None
-    if type(found) is aval_method:
-        return MethodType(found.fun, self)
-    if type(found) is aval_property:
-        return found.fget(self)
-    raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 def _of_memory(name: str) -> Callable[..., NoReturn]:
