@@ -106,4 +106,4 @@ def test_errors_about_tracers_without_a_type(name, package):
         def __init__(self, trace):
             super().__init__(trace, None)
 
-    assert str(getattr(package.errors, name)(Mine(None)))
+    assert f"errors.html#jax.errors.{name}" in str(getattr(package.errors, name)(Mine(None)))

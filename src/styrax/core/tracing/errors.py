@@ -5,12 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 
+def _with_page(error: Exception, message: Any) -> str:
+    """A message that names the page about errors of this class."""
+    page = f"See https://docs.jax.dev/en/latest/errors.html#jax.errors.{type(error).__name__}"
+    return str(message) if page in str(message) else f"{message}\n{page}"
+
+
 class JAXTypeError(TypeError):
     """A value of a kind that the operation cannot work with while a function is being traced."""
+
+    def __init__(self, message: Any = ""):
+        super().__init__(_with_page(self, message))
 
 
 class JAXIndexError(IndexError):
     """An index that cannot be used while a function is being traced."""
+
+    def __init__(self, message: Any = ""):
+        super().__init__(_with_page(self, message))
 
 
 def _type_of(tracer: Any) -> str:
