@@ -17,6 +17,7 @@ from ..core.arrays.backends import Backend
 from ..core.arrays.devices import Device
 from ..core.arrays.tokens import Token
 from ..core.programs.jaxpr import ClosedJaxpr
+from ..core.settings import config
 from ..core.tracing.trace import get_aval
 from ..core.types import physical
 from ..core.types.avals import ShapedArray, canonical_value, canonicalizers, shaped
@@ -179,6 +180,9 @@ def _numpy_address(x: np.ndarray) -> int:
 
 
 backend = CpuBackend()
+config.states["jax_num_cpu_devices"].fix(
+    "jax_num_cpu_devices config should be updated before backends are initialized i.e. before any JAX operation is "
+    "executed. You should initialize this config immediately after `import jax`.")
 if TYPE_CHECKING:
     _asked: Backend = backend
 

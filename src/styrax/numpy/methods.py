@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import operator as py_operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -180,11 +180,10 @@ def __array_namespace__(self: Array, /, *, api_version: str | None = None) -> Mo
     return hooks.numpy
 
 
-def _not_implemented(name: str, advice: str) -> Callable[..., Any]:
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError(f"JAX Arrays do not implement the arr.{name} {advice}")
-
-    return method
+@api_boundary
+def flat(self: Array) -> NoReturn:
+    """Refused: arrays are not changed in place."""
+    raise NotImplementedError("JAX Arrays do not implement the arr.flat property: consider arr.flatten() instead.")
 
 
 def diagonal(self: Array, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from .. import hooks
-from ..settings import config
 
 if TYPE_CHECKING:
     from ..programs.jaxpr import ClosedJaxpr
@@ -139,9 +138,6 @@ def get(platform: str | None = None) -> Backend:
         if platform not in modules:
             raise RuntimeError(f"Unknown backend {platform}. Available backends are {sorted(platforms())}")
         backend = _loaded[platform] = importlib.import_module(modules[platform]).backend
-        config.states["jax_num_cpu_devices"].fix(
-            "jax_num_cpu_devices config should be updated before backends are initialized i.e. before any JAX "
-            "operation is executed. You should initialize this config immediately after `import jax`.")
         _load_operators()
     return backend
 
