@@ -385,7 +385,11 @@ class _OnDemand:
             found = _unless_reference(self.name, found)
         attribute = property(found) if self.is_property else _as_method(self.name, found)
         setattr(self.owner, self.name, attribute)
-        return attribute.__get__(instance, cls)
+        try:
+            return attribute.__get__(instance, cls)
+        except Exception as error:
+            hide_frames(error)
+            raise
 
 
 def _as_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
