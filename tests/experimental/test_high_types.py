@@ -106,6 +106,7 @@ def library(sx):
         shape = property(lambda self: self.a.shape)
         length = aval_property(lambda x: part(x, 0).shape[0])
         times = aval_method(lambda x, n: pair(*(n * p for p in parts(x))))
+        sum = aval_method(lambda x: part(x, 0).sum() + part(x, 1).sum())  # a name that arrays have, too
 
     register_hitype(Pair, lambda p: PairType(sx.typeof(p.a), sx.typeof(p.b)))
 
@@ -275,7 +276,8 @@ PROGRAMS = {
     "vmap along others": lambda sx, lib, x, y, xs: sx.vmap(
         lambda x: sum(map(sx.numpy.sum, lib.parts(x))), in_axes=lib.Axes(1, 1), axis_size=3)(xs),
     "vmap within": lambda sx, lib, x, y, xs: sx.vmap(lambda a: sx.numpy.dot(*lib.parts(lib.pair(a, a + 1))))(xs.a),
-    "attributes of a type": lambda sx, lib, x, y, xs: sx.jit(lambda x: (x.length, x.times(2.0)))(x),
+    "attributes of a type": lambda sx, lib, x, y, xs: sx.jit(
+        lambda x: (x.length, x.times(2.0), x.sum(), lib.part(x, 0).sum()))(x),
     "references": lambda sx, lib, x, y, xs: with_ref(sx, lib, x, y),
     "jit of references": lambda sx, lib, x, y, xs: sx.jit(lambda x, y: with_ref(sx, lib, x, y))(x, y),
 }

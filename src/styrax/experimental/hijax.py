@@ -11,9 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any, Protocol
 
+from ..core.arrays import array  # noqa: F401  # gives tracers their methods, among which those of types stand
 from ..core.programs import rules
 from ..core.programs.primitive import Primitive
 from ..core.tracing.staging import trace_to_jaxpr
+from ..core.tracing.trace import add_attributes_of_types
 from ..core.types.avals import (
     AbstractRef,
     AbstractValue,
@@ -35,7 +37,19 @@ def _to_define(name: str) -> Callable[..., Any]:
     return method
 
 
-class HiType(AbstractValue):
+class _HighType(AbstractValue):
+    """The types of values of classes of one's own: what they say about traced values holds for tracers."""
+
+    __slots__ = ()
+    is_high = True
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        add_attributes_of_types(
+            name for name, value in vars(cls).items() if isinstance(value, (aval_method, aval_property)))
+
+
+class HiType(_HighType):
     """The type of immutable values of a class of one's own, equal to and hashed like types of equal values.
 
     A subclass defines, as far as its values are used so:
@@ -51,17 +65,15 @@ class HiType(AbstractValue):
     """
 
     __slots__ = ()
-    is_high = True
     lo_ty, lower_val, raise_val = map(_to_define, ("lo_ty", "lower_val", "raise_val"))
     to_tangent_aval, vspace_zero, vspace_add = map(_to_define, ("to_tangent_aval", "vspace_zero", "vspace_add"))
     dec_rank, inc_rank, leading_axis_spec = map(_to_define, ("dec_rank", "inc_rank", "leading_axis_spec"))
 
 
-class MutableHiType(AbstractValue):
+class MutableHiType(_HighType):
     """The type of mutable values of a class of one's own."""
 
     __slots__ = ()
-    is_high = True
     has_qdd = True
     lo_ty, lower_val, raise_val = map(_to_define, ("lo_ty", "lower_val", "raise_val"))
 

@@ -22,7 +22,7 @@ from ..core.arrays.array import Array
 from ..core.programs import rules
 from ..core.programs.primitive import Primitive
 from ..core.tracing.source import api_boundary
-from ..core.tracing.trace import Tracer, get_aval
+from ..core.tracing.trace import Tracer, add_attributes_of_types, get_aval
 from ..core.trees import tree
 from ..core.types import dtypes
 from ..core.types.avals import AbstractRef, AbstractValue, ShapedArray, aval_rules
@@ -517,6 +517,7 @@ def _empty_value_p() -> Primitive:
 AbstractRef.methods.update({
     "__getitem__": ref_get, "__setitem__": ref_set, "addupdate": Ref.addupdate, "at": _RefIndexer,
     "get": TransformedRef.get, "set": TransformedRef.set, "swap": TransformedRef.swap})
+add_attributes_of_types(("addupdate", "get", "set", "swap"))
 
 __all__ = [
     "Ref", "TransformedRef", "addupdate_p", "empty_ref", "free_ref", "freeze", "freeze_p", "get_p", "new_ref",

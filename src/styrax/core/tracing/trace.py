@@ -8,7 +8,7 @@ Arguments that are not its tracers are constants to it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from types import MethodType
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -175,21 +175,6 @@ class Tracer:
         shown = "" if self.aval is None else self.aval.str_short(short_dtypes=True)
         return f"{type(self).__name__}<{shown}>"
 
-    def __getattr__(self, name: str) -> Any:
-        """An attribute that a traced value has by its type."""
-        aval = None if name in ("_aval", "aval") else self.aval
-        if type(aval) is AbstractRef and name in aval.methods:
-            return MethodType(aval.methods[name], self)
-        found = getattr(type(aval), name, None) if aval is not None and aval.is_high else None
-        if type(found) is aval_method:
-            return MethodType(found.fun, self)
-        if type(found) is aval_property:
-            return found.fget(self)
-        own = getattr(type(self), name, None)
-        if isinstance(own, property) and own.fget is not None:
-            return own.fget(self)  # says once more why there is no such attribute
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
     @property
     def block_until_ready(self) -> NoReturn:
         raise AttributeError(f"The 'block_until_ready' method is not available on {type(self).__name__}")
@@ -202,6 +187,43 @@ class Tracer:
 
     def copy_to_host_async(self) -> NoReturn:
         raise AttributeError(f"The 'copy_to_host_async' method is not available on {type(self).__name__}")
+
+
+class AttributeOfType:
+    """An attribute of the traced values whose type has a function for it; others have what stood here before, or none.
+
+    (With `__getattr__` in its place, all attributes of tracers would be slower.)
+    """
+
+    __slots__ = ("name", "otherwise")
+
+    def __init__(self, name: str, otherwise: Any):
+        self.name = name
+        self.otherwise = otherwise
+
+    def __get__(self, instance: Tracer | None, owner: type) -> Any:
+        if instance is None:
+            return self
+        aval = instance.aval
+        if type(aval) is AbstractRef and self.name in aval.methods:
+            return MethodType(aval.methods[self.name], instance)
+        found = getattr(type(aval), self.name, None)
+        if type(found) is aval_method:
+            return MethodType(found.fun, instance)
+        if type(found) is aval_property:
+            return found.fget(instance)
+        if self.otherwise is not None:
+            return self.otherwise.__get__(instance, owner)
+        raise AttributeError(f"{type(instance).__name__!r} object has no attribute {self.name!r}")
+
+
+def add_attributes_of_types(names: Iterable[str]) -> None:
+    """Has traced values look these attributes up in their types."""
+    for name in names:
+        getattr(Tracer, name, None)  # what is found on demand takes its place
+        before = Tracer.__dict__.get(name)
+        if type(before) is not AttributeOfType:
+            setattr(Tracer, name, AttributeOfType(name, before))
 
 
 def _of_memory(name: str) -> Callable[..., NoReturn]:
