@@ -8,6 +8,8 @@ import inspect
 import pickle
 import pkgutil
 
+import jax as real
+import jax.numpy as rnp
 import numpy as np
 import pytest
 
@@ -775,3 +777,66 @@ def test_functions_of_sequences():
         with pytest.raises(ValueError):
             package.safe_zip([1], [1, 2])
     assert finder.own_name("jax._src.util") == sequences.__name__
+
+
+def test_types_answer_as_those_of_jax():
+    for dtype in ("float32", "int32", "bool"):
+        ours, theirs = (core.ShapedArray((2, 3), np.dtype(dtype), weak_type=dtype != "bool")
+                        for core in (jax.core, real.core))
+        for method in ("at_least_vspace", "to_ct_aval", "to_tangent_aval", "normalize", "strip_weak_type"):
+            got, wanted = getattr(ours, method)(), getattr(theirs, method)()
+            assert (got.shape, got.dtype) == (wanted.shape, wanted.dtype), method
+            assert got.weak_type == wanted.weak_type or wanted.dtype == real.dtypes.float0
+        assert str(ours.update_weak_type(False)) == str(theirs.update_weak_type(False))
+
+
+def test_derivative_rules_with_symbolic_zeros_ask_for_types_of_tangents():
+    def product(package):
+        f = package.custom_jvp(lambda x, y: x * y)
+
+        def rule(primals, tangents):
+            (x, y), out = primals, f(*primals)
+            zero = package.custom_derivatives.SymbolicZero(package.typeof(out).at_least_vspace())
+            scaled = [zero if type(t) is type(zero) else t * s for t, s in zip(tangents, (y, x), strict=True)]
+            moving = [t for t in scaled if type(t) is not type(zero)]
+            return out, sum(moving[1:], moving[0]) if moving else zero
+
+        f.defjvp(rule, symbolic_zeros=True)
+        return f
+
+    for argument in (0, 1, (0, 1)):
+        np.testing.assert_array_equal(jax.grad(product(jax), argument)(2.0, 3.0),
+                                      real.grad(product(real), argument)(2.0, 3.0))
+
+
+@pytest.mark.parametrize("name", ["div", "add", "sub", "max", "neg", "exp", "log", "sqrt", "mul"])
+def test_operations_ignore_the_parameters_of_others(name):
+    """Interpreters bind the inverse of an operation with the parameters of the operation."""
+    ours, theirs = getattr(lax, f"{name}_p"), getattr(real.lax, f"{name}_p")
+    x = np.float32([2.0, 3.0])
+    args = (x,) if name in ("neg", "exp", "log", "sqrt") else (x, x)
+    bound = jax.jit(lambda *xs: ours.bind(*xs, of_another=None))
+    for got in (ours.bind(*map(jnp.asarray, args), of_another=None), bound(*args)):
+        np.testing.assert_allclose(got, theirs.bind(*map(rnp.asarray, args), of_another=None), rtol=1e-6)
+    operation = {"div": "divide", "sub": "subtract", "max": "maximum", "neg": "negate", "exp": "exponential",
+                 "mul": "multiply"}.get(name, name)
+    assert f"stablehlo.{operation}" in bound.lower(*args).as_text()
+
+
+@pytest.mark.parametrize("name", ["float64", "int64", "uint64", "complex128"])
+def test_scalar_types_meet_without_a_warning(name, recwarn):
+    for numpy in (jnp, rnp):
+        assert numpy.result_type(getattr(numpy, name)) == rnp.result_type(getattr(rnp, name))
+        assert numpy.result_type(getattr(numpy, name), numpy.float32) is not None
+    assert not recwarn
+    for numpy in (jnp, rnp):
+        with pytest.warns(UserWarning, match="Explicitly requested dtype"):
+            numpy.result_type(np.dtype(name))
+
+
+def test_operations_are_counted_as_those_of_the_program():
+    """However a sum is cut into blocks."""
+    x, w, b = np.ones((1, 784), np.float32), np.ones((784, 1024), np.float32), np.ones(1024, np.float32)
+    layer = lambda x, w, b: x @ w + b
+    counts = [package.jit(layer).lower(x, w, b).cost_analysis()["flops"] for package in (jax, real)]
+    assert counts[0] == counts[1]

@@ -687,3 +687,17 @@ class TestDepth:
 
 def leaves_of_prefix(prefix, full):
     return inner.broadcast_prefix(prefix, full)
+
+
+def test_map_looks_no_further_than_the_first_tree():
+    """What stands at its leaves may be a node that holds itself."""
+    endless = [1]
+    endless.append(endless)
+    for _ in range(6):  # the first times, and once the structure is known to come again
+        for package in (tree, theirs):
+            found = []
+            package.tree_map(lambda x, y, found=found: found.append(y), {"a": 0, "b": (1,)}, {"a": endless, "b": (2,)})
+            assert found[0] is endless and found[1:] == [2]
+            found = package.tree_map(lambda x, y: x is endless and y is endless, {"a": endless}, {"a": endless},
+                                     is_leaf=lambda x: x is endless)
+            assert found == {"a": True}

@@ -174,7 +174,7 @@ class Values:
             return self.accesses.load_transposed(e, lanes)
         if op == "guard":
             return self.value(e.args[1], lanes)
-        if op in ("add", "sub") and not self.writer.contract and self.module.numerics and self._one_product(e):
+        if op in ("add", "sub") and (self.writer.contract or self.module.numerics) and self._one_product(e):
             return self._rounded_once(e, lanes)
         a = tuple(self.value(x, lanes) for x in e.args)
         if op == "cast":

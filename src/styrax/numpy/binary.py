@@ -19,6 +19,7 @@ from styrax.core.tracing.source import hide_frames
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms.custom import custom_jvp
+from styrax.transforms.jit import fused
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import choose_elements, truth
@@ -117,8 +118,30 @@ add = _binary("add", lax.add, _ARITHMETIC, "x + y, elementwise; for booleans, or
               general=_by_bool(lax.add, lax.bitwise_or), parameters=None,
               example="jnp.ones((2, 1), int), jnp.arange(2) = Array([[1, 2],\n             [1, 2]], dtype=int32)")
 subtract = _binary("subtract", lax.sub, _ARITHMETIC, "x - y, elementwise.", parameters=None, refused=", for booleans")
+
+
+def _factors(name: str, x: Any, y: Any) -> tuple[Any, Any] | list[Array]:
+    """As `promote_args`, but a condition among numbers stays one: the product converts it."""
+    if (getattr(x, "dtype", None) is _BOOL) is not (getattr(y, "dtype", None) is _BOOL):
+        return arrays(name, x, y)
+    return promote_args(name, x, y)
+
+
+@fused
+def _where_it_holds(x: Any, y: Any) -> Array:
+    """A product with a condition, in one program: zero where the condition does not hold, even of infinities."""
+    return lax.mul(*promote_args("multiply", x, y))
+
+
+def _product(x: Any, y: Any) -> Array:
+    condition = dtype_of(x) == _BOOL
+    if condition is not (dtype_of(y) == _BOOL):
+        return _where_it_holds(x, y)
+    return (lax.bitwise_and if condition else lax.mul)(x, y)
+
+
 multiply = _binary("multiply", lax.mul, _ARITHMETIC, "x · y, elementwise; for booleans, and.",
-                   general=_by_bool(lax.mul, lax.bitwise_and), parameters=None,
+                   promote=_factors, general=_product, parameters=None,
                    example="jnp.arange(3), 2.5 = Array([0. , 2.5, 5. ], dtype=float32, weak_type=True)")
 _EXTREMUM = """The {} of x and y, elementwise; NaN where one is NaN.
 

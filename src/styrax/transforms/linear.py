@@ -273,7 +273,8 @@ def _transpose_eqns(pending: Sequence[JaxprEqn], env: dict[Any, Any], linear: se
                 ct = Zero(v.aval.to_cotangent_aval()) if v not in refs else refs.pop(v)
             some = some or type(ct) is not Zero
             found.append(ct)
-        if not some and not _writes(eqn):
+        if not some and not _writes(eqn) and not (
+                primitive is custom_lin_p and _asked(eqn, pending, outs, cotangents_in)):
             continue
         args: list[Any] = []
         for a in eqn.invars:
@@ -302,6 +303,18 @@ def _transpose_eqns(pending: Sequence[JaxprEqn], env: dict[Any, Any], linear: se
 
 def _writes(eqn: JaxprEqn) -> bool:
     return any(isinstance(e, (WriteEffect, AccumEffect)) for e in eqn.effects)
+
+
+def _asked(eqn: JaxprEqn, pending: Sequence[JaxprEqn], outs: Sequence[Any], cotangents_in: Sequence[Any]) -> bool:
+    """Whether the results of an equation enter what has a cotangent. A user's rule is run then, though later rules have
+    made nothing of it: it may give what does not depend on it, statistics in place of derivatives."""
+    entering = {a for a, ct in zip(outs, cotangents_in, strict=True) if type(ct) is not Zero and type(a) is not Literal}
+    for later in reversed(pending):
+        if later is eqn:
+            break
+        if any(v in entering for v in later.outvars):
+            entering.update(a for a in later.invars if type(a) is not Literal)
+    return any(v in entering for v in eqn.outvars)
 
 
 class _MissingRef(CotangentRef):

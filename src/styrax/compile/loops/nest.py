@@ -24,6 +24,7 @@ from ..ir.expr import COSTS, Expr, Index, coefficient, show, unwrap, walk
 from ..ir.loopir import Buffer, BufferKind
 from ..ir.values import Point, Reduce
 from ..lowering.builder import Builder
+from ..lowering.folds import UNROLLED
 from ..program import Program
 from .fuse import Branching, Group, Member, Unit, buffers_read, operation_exprs
 
@@ -296,6 +297,8 @@ def _vector(nest: Nest) -> Expr | None:
     best, best_score = None, -1.0
     for v in (*nest.alike(), *nest.inner):
         size = nest.size(v)
+        if v in nest.inner and size <= UNROLLED and isinstance(nest.b.extents[v], Expr):
+            continue  # so few terms are added in order, as where they are written out
         score = 0.0
         for e, often in places.items():
             if v not in e.deps:

@@ -230,6 +230,14 @@ class Builder:
         """Folds `body(i, r)` over all r in `ranges`, for every i in `shape`. See the module's guide in README.md."""
         return folds.reduce(self, shape, ranges, dtypes, combine, init, body)
 
+    def few(self, ranges: Sequence[Index]) -> Sequence[Index]:
+        """The ranges of a reduction. Those known at run time alone say that they are short where the sizes at hand
+        are, and the terms are added in the order in which a program of these sizes adds them."""
+        count = self.product(ranges)
+        if isinstance(count, int) or not self.sizes.at_most(count, folds.UNROLLED):
+            return ranges
+        return [d if isinstance(d, int) else self.min(d, self.int(folds.UNROLLED)) for d in ranges]
+
     def contract(self, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: Any) -> Value | None:
         """A dot product over `dimension_numbers` by a library, or None where a `reduce` is the better way."""
         from .products import product

@@ -49,14 +49,20 @@ class Sizes:
     def at_least(self, size: Index, bound: int) -> bool:
         """Whether a size is that large. One known at run time alone is looked at for the sizes at hand: the answer
         becomes a guard of the program."""
-        if isinstance(size, int):
-            return size >= bound
+        return size >= bound if isinstance(size, int) else self._ask(">=", size, bound)
+
+    def at_most(self, size: Index, bound: int) -> bool:
+        """Whether a size is that small, as `at_least`."""
+        return size <= bound if isinstance(size, int) else self._ask("<=", size, bound)
+
+    def _ask(self, comparison: str, size: Expr, bound: int) -> bool:
+        """False where the size does not come from the sizes at hand."""
         numbers = {e: number for number, e in self.known.items()}
         polynomial = poly_terms(size)
         if self.recorder is None or not all(a in numbers for m in polynomial for a in m):
             return False
         terms = {tuple(sorted(numbers[a] for a in m)): c for m, c in polynomial.items()}
-        return self.recorder.ask(">=", add_terms(terms, {(): bound}, -1))
+        return self.recorder.ask(comparison, add_terms(terms, {(): bound}, -1))
 
     def resolved(self, value: Any) -> Any:
         """Static parameters with their sizes as index expressions."""

@@ -201,6 +201,9 @@ class Builder(Scalars, Protocol):
     def at_least(self, size: Index, bound: int) -> bool:
         """Whether a size is that large. The answer becomes a guard of a program for any sizes."""
 
+    def few(self, ranges: Sequence[Index]) -> Sequence[Index]:
+        """The ranges of a reduction, known to be short where a program for any sizes has a guard for it."""
+
     def value(self, shape: Sequence[Index], dtype: Any, at: Callable[[tuple[Expr, ...]], Expr]) -> Value:
         """A value by its element function."""
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from ..tracing.source import hide_frames
 from ..types.typing import PyTree
-from .registry import default_registry, match, none_leaf_registry, only_leaves, tuple_node
+from .registry import default_registry, expect, match, none_leaf_registry, only_leaves, tuple_node
 from .treedef import Node, PyTreeDef, intern_treedef, leaf_treedef
 
 Leaf: TypeAlias = Any
@@ -111,7 +111,11 @@ def tree_map(f: Callable[..., Any], tree: PyTree, *rest: PyTree,
             return treedef.unflatten([f(x) for x in leaves])
         columns = [leaves]
         for other in rest:
-            values = match(treedef, other)
+            values = None
+            if treedef._matcher is not None:
+                values = match(treedef, other)
+            else:  # what stands below the first tree's leaves is not looked at: it may even hold itself
+                expect(treedef)
             if values is None:
                 try:
                     values = treedef.flatten_up_to(other)

@@ -29,17 +29,23 @@ class AbstractValue:
         raise TypeError(f"{self} has no tangent space")
 
     def to_ct_aval(self) -> AbstractValue:
+        """The type of cotangents."""
         return self.to_tangent_aval()
 
     def to_cotangent_aval(self) -> AbstractValue:
+        """The type of cotangents, by its longer name."""
         return self.to_ct_aval()
+
+    def at_least_vspace(self) -> AbstractValue:
+        """The type of tangents, by its older name."""
+        return self.to_tangent_aval()
 
     def strip_weak_type(self) -> AbstractValue:
         return self
 
     def normalize(self) -> AbstractValue:
-        """The type as caches compare it."""
-        return self
+        """The type of a value that programs are kept for: no weak one."""
+        return self.strip_weak_type()
 
     # What stands for a value in a program of arrays: for most types the value itself
 
@@ -141,13 +147,16 @@ class ShapedArray(AbstractValue):
     def strip_weak_type(self) -> ShapedArray:
         return self.update(weak_type=False) if self.weak_type else self
 
+    def update_weak_type(self, weak_type: bool) -> ShapedArray:
+        return self.update(weak_type=weak_type)
+
     def to_tangent_aval(self) -> ShapedArray:
         tangent = tangent_dtype(self.dtype)
         if tangent == self.dtype:
             return self
         return ShapedArray(self.shape, tangent, False, sharding=self.given_sharding, vma=self.vma)
 
-    to_cotangent_aval = to_tangent_aval
+    to_cotangent_aval = to_ct_aval = at_least_vspace = to_tangent_aval
 
     def vspace_zero(self) -> Any:
         """The zero of the space of such arrays."""
@@ -255,7 +264,7 @@ class AbstractRef(AbstractValue):
     def to_tangent_aval(self) -> AbstractRef:
         return AbstractRef(self.inner_aval.to_tangent_aval(), self.memory_space, self.kind)
 
-    to_cotangent_aval = to_tangent_aval
+    to_cotangent_aval = to_ct_aval = at_least_vspace = to_tangent_aval
 
     def update(self, inner_aval: Any = None, memory_space: Any = None, **changes: Any) -> AbstractRef:
         inner = inner_aval if inner_aval is not None else self.inner_aval

@@ -266,6 +266,8 @@ def dtype(x: Any) -> Any:
             return found
         found = as_dtype(x)
         if found in to_32:
+            if isinstance(getattr(x, "dtype", None), np.dtype):  # a scalar type of `numpy`: canonicalised without words
+                return canonicalize_dtype(found)
             return check_and_canonicalize_user_dtype(found, "dtype")
     elif x is None:
         raise ValueError(f"Invalid argument to dtype: {x}.")

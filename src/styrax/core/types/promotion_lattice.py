@@ -20,9 +20,13 @@ class TypePromotionError(ValueError):
 class extended(np.generic):
     """Scalar type that all extended dtypes fall under; for ``issubdtype``."""
 
+    __module__ = "styrax.dtypes"  # where programs find the class, and what they print
+
 
 class prng_key(extended):
     """Scalar type of all PRNG key dtypes; for ``issubdtype``."""
+
+    __module__ = "styrax.dtypes"
 
 
 class ExtendedDType:

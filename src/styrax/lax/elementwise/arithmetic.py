@@ -131,7 +131,7 @@ rules.jvps[sub_p] = _sub_jvp
 rules.transposes[sub_p] = _sub_transpose
 
 
-def _mul_dtype(x: Any, y: Any, *, out_dtype: Any = None) -> Any:
+def _mul_dtype(x: Any, y: Any, *, out_dtype: Any = None, **_: Any) -> Any:
     check_dtype("mul", x, NUMERIC, 0)
     check_dtype("mul", y, NUMERIC, 1)
     check_same_dtypes("mul", (x, y), "multiply")

@@ -7,6 +7,7 @@ batching, both lowerings and the public function from it, and enter the row in `
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ForwardRef, Literal, Protocol, TypeAlias, Union, overload
@@ -252,8 +253,9 @@ def lower_elementwise(prim: Primitive, scalar: Callable[..., Any]) -> None:
     def rule(b: Builder, *xs: Any, **params: Any) -> Any:
         out = b.avals_out[0]
         readers = [reader(b, x, out.shape) for x in xs]
+        own = _own_params(scalar, params)
         return b.value(
-            out.shape, out.dtype, lambda index: scalar(b, *[read(index) for read in readers], **params)
+            out.shape, out.dtype, lambda index: scalar(b, *[read(index) for read in readers], **own)
         )
 
     rules.loops[prim] = rule
@@ -266,9 +268,25 @@ def elementwise_hlo(op: str | Callable[..., Any]) -> Callable[..., Any]:
     def rule(m: Any, *xs: Any, **params: Any) -> Any:
         out = m.avals_out[0]
         xs = tuple(m.broadcast_to(x, out) for x in xs)
-        return m.op1(op, xs, out) if isinstance(op, str) else op(m, *xs, **params)
+        return m.op1(op, xs, out) if isinstance(op, str) else op(m, *xs, **_own_params(op, params))
 
     return rule
+
+
+def _own_params(rule: Callable[..., Any], params: dict[str, Any]) -> dict[str, Any]:
+    """The parameters that the rule of one element takes. Interpreters that turn one operation into another bind it with
+    the first one's parameters, which mean nothing to it."""
+    if not params:
+        return params
+    names = _keywords(rule)
+    return params if names is None else {name: value for name, value in params.items() if name in names}
+
+
+@functools.cache
+def _keywords(rule: Callable[..., Any]) -> frozenset[str] | None:
+    """The names of a function's parameters; None where it takes all."""
+    parameters = inspect.signature(rule).parameters.values()
+    return None if any(p.kind is p.VAR_KEYWORD for p in parameters) else frozenset(p.name for p in parameters)
 
 
 def _without_accuracy(scalar: Callable[..., Any]) -> Callable[..., Any]:

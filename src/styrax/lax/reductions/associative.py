@@ -24,18 +24,18 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: PyTree, reverse: bool
 
     Args:
       fn: function of two trees of arrays, each a slice of `elems` along `axis` of any length, that
-        combines them element by element and returns a tree of the same structure and shapes.
+        combines them element by element and returns as many arrays of the same shapes, in any containers.
       elems: tree of arrays, all of one size along `axis`.
       reverse: combine from the end.
       axis: the axis to scan along.
 
     Returns:
-      a tree of the structure, shapes and dtypes of what `fn` returns for all of `elems`: element `i` along
-      `axis` combines all elements up to `i` (from `i` on with `reverse`).
+      a tree of the structure of `elems`, of the shapes and dtypes of what `fn` returns for all of them: element `i`
+      along `axis` combines all elements up to `i` (from `i` on with `reverse`).
 
     Raises:
       TypeError: `fn` is not callable.
-      ValueError: the arrays differ in size along `axis`, or have no such axis.
+      ValueError: the arrays differ in size along `axis`, or have no such axis, or `fn` returns more or fewer.
 
     Example:
       >>> import styrax as jax
@@ -66,11 +66,10 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: PyTree, reverse: bool
 
     def combine(a: list[Any], b: list[Any]) -> list[Any]:
         out = fn(tree.tree_unflatten(treedef, a), tree.tree_unflatten(treedef, b))
-        leaves, out_tree = tree.tree_flatten(out)
-        if out_tree != treedef:
-            raise TypeError(
-                f"associative_scan: fn must return a tree like its arguments, got {out_tree} for {treedef}"
-            )
+        leaves = tree.tree_leaves(out)  # in the order of the arguments', whatever containers hold them
+        if len(leaves) != len(a):
+            raise ValueError("associative_scan: fn must return as many arrays as each argument has, "
+                             f"expected {len(a)}, got {len(leaves)}")
         return leaves
 
     scanned = _scan(combine, flat, size, axis)

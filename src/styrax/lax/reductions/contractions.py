@@ -265,7 +265,7 @@ def _dot_loops(b: Builder, lhs: Any, rhs: Any, *, dimension_numbers: Any, **_: A
         x, y = b.cast(x, wide), b.cast(y, wide)
         return (b.and_(x, y) if wide == np.bool_ else b.mul(x, y),)
 
-    ranges = [lhs.shape[d] for d in lhs_contract]
+    ranges = b.few([lhs.shape[d] for d in lhs_contract])
     combine = "or" if wide == np.bool_ else "add"
     total = b.reduce(out.shape, ranges, [wide], combine, (b.const(0, wide),), body)[0]
     if wide == np.dtype(out.dtype):
