@@ -50,3 +50,12 @@ def test_dtypes(dtype: str) -> None:
                 failures.append(f"{line}: {ours.dtype} against {theirs.dtype}")
             np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-5, atol=1e-6, err_msg=line)
     assert not failures, failures
+
+
+def test_square_roots_and_functions_of_matrices() -> None:
+    a = np.random.default_rng(0).normal(size=(4, 4))
+    a = a @ a.T + np.eye(4)
+    with styrax.enable_x64(True):
+        root = np.asarray(styrax.scipy.linalg.sqrtm(a))
+        np.testing.assert_allclose(root @ root, a, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(styrax.scipy.linalg.funm(a, np.square), a @ a, rtol=1e-10, atol=1e-10)
