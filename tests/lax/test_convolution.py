@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 
+import styrax
 from styrax import lax
 from styrax.transforms.api import jvp, vjp, vmap
 from tests.lax.oracle import check, program, results
@@ -119,6 +120,34 @@ def test_patches_and_local():
     check("xla", lambda x, k: lax.conv_general_dilated_local(x, k, (1, 1), "VALID", (2, 3)),
           lambda x, k: jax.lax.conv_general_dilated_local(x, k, (1, 1), "VALID", (2, 3)), x, kernel, rtol=1e-4,
           atol=1e-4)
+
+
+EMPTY = [  # groups of features and of the batch, input, kernel
+    (1, 1, (2, 3, 4), (0, 3, 1)), (2, 1, (2, 4, 4), (0, 2, 1)), (1, 2, (2, 4, 4), (0, 4, 1)),
+    (1, 2, (0, 3, 4), (2, 3, 1)), (2, 1, (2, 0, 4), (2, 0, 1)), (1, 1, (2, 3, 0), (2, 3, 1)),
+]
+
+
+@pytest.mark.parametrize("size", [0, 2])
+@pytest.mark.parametrize("case", EMPTY, ids=str)
+def test_empty(case, size):
+    """No features, examples, places or mapped elements."""
+    features, batches, first, second = case
+    x, y = np.ones((size, *first), np.float32), np.ones((size, *second), np.float32)
+
+    def functions(j):
+        def conv(x, y):
+            return j.lax.conv_general_dilated(x, y, (2,), "VALID", feature_group_count=features,
+                                              batch_group_count=batches)
+
+        loss = j.grad(lambda x, y: (conv(x, y) ** 2).sum(), (0, 1))
+        return [(j.vmap(conv), (x, y)), (j.vmap(conv, (0, None)), (x, y[0] if size else np.ones(second, np.float32))),
+                (j.vmap(conv, (None, 0)), (x[0] if size else np.ones(first, np.float32), y)),
+                (conv, (x[0], y[0])) if size else (j.vmap(loss), (x, y)), (j.vmap(j.jit(loss)), (x, y))]
+
+    for (ours, args), (theirs, _) in zip(functions(styrax), functions(jax), strict=True):
+        for got, want in zip(styrax.tree.leaves(ours(*args)), jax.tree.leaves(theirs(*args)), strict=True):
+            np.testing.assert_array_equal(got, want)
 
 
 def test_parameters():

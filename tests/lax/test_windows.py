@@ -112,6 +112,26 @@ def test_second_derivatives(kind):
           jax.grad(lambda x: jnp.sin(jax.grad(lambda x: (g(x) ** 3).sum())(x)).sum()), x, rtol=1e-3, atol=1e-3)
 
 
+@pytest.mark.parametrize("platform", ["xla", "cpu"])
+@pytest.mark.parametrize("name", ["add", "mul", "max", "bitwise_xor", "custom"])
+def test_starts_that_are_not_neutral(name, platform):
+    """Each window starts once; what lies outside of the operand is left out."""
+    integers = name.startswith("bitwise")
+    x = rng.integers(1, 9, size=(40, 4)) if integers else rng.uniform(0.5, 1, size=(40, 4))
+    x = x.astype(np.int32 if integers else np.float32)
+    init = x.dtype.type(3)
+    sizes = [(2, 2), (2, 3)] if name == "custom" else [(2, 2), (20, 1)]
+    for window in sizes:
+        for padding, base in (("SAME", (1, 1)), (((3, 1), (2, 2)), (2, 2))):
+            def run(j, x, start, window=window, padding=padding, base=base):
+                combine = (lambda a, b: a * b + a + b) if name == "custom" else getattr(j, name)
+                return j.reduce_window(x, start, combine, window, (1, 2), padding, base)
+
+            check(platform, lambda x: run(lax, x, init), lambda x: run(jax.lax, x, init), x, rtol=1e-5)
+            if platform == "cpu":
+                check(platform, lambda x, s: run(lax, x, s), lambda x, s: run(jax.lax, x, s), x, init, rtol=1e-5)
+
+
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_batching(axis):
     for kind in REDUCERS:

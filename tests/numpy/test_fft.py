@@ -160,6 +160,28 @@ def test_convolution(mode):
             close(styrax.scipy.signal.convolve(x, y, mode, method="fft"), scipy.signal.convolve(wide(x), wide(y), mode))
 
 
+@pytest.mark.parametrize("mode", ["full", "same", "valid"])
+def test_convolution_with_single_elements(mode):
+    """Where no axis has anything to add up it is a product, of all dtypes and sizes."""
+    for first, second, axes in [((5,), (1,), None), ((5, 3), (1, 3), 0), ((1, 3), (5, 1), None), ((0,), (1,), None)]:
+        for dtype in ("bfloat16", "float32", "int32"):
+            got, want = (outcome(j.scipy.signal, "fftconvolve", j.numpy.ones(first, dtype) * 3,
+                                 j.numpy.ones(second, dtype) * 2, mode, axes) for j in (styrax, jax))
+            assert got == want
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int64", "float32", "float64", "complex64"])
+def test_frequencies_with_x64(dtype):
+    """Frequencies and times have the precision of the spectra."""
+    with jax.enable_x64(True), styrax.enable_x64(True), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in ("stft", "welch"):
+            wants, gots = (getattr(j.scipy.signal, name)(np.arange(16).astype(dtype), fs=3.0, nperseg=8)
+                           for j in (jax, styrax))
+            assert [x.dtype for x in gots] == [x.dtype for x in wants]
+            np.testing.assert_allclose(gots[0], wants[0], rtol=1e-6)
+
+
 @pytest.mark.parametrize("name", ["convolve2d", "correlate2d", "correlate"])
 def test_middles_of_planes(name):
     """The one of two candidates that JAX (and SciPy) take where sizes are even, whichever operand is the larger."""

@@ -45,6 +45,16 @@ def check(call: Any, label: str, atol: float = 1e-5) -> None:
 
 # -- map_coordinates ----------------------------------------------------------------------------------
 @pytest.mark.parametrize("mode", ["constant", "nearest", "wrap", "mirror", "reflect"])
+def test_integer_places(mode: str) -> None:
+    places = [np.array([-3, 0, 2, 5], np.int32), np.array([1, 4, -2, 7], np.int32)]
+    for order in (0, 1):
+        for kinds in ((0, 1), (0, 0)):
+            mixed = [places[0].astype(np.float32) if kinds[1] else places[0], places[1]]
+            check(lambda p: p.scipy.ndimage.map_coordinates(p.numpy.asarray(IMAGE), mixed, order, mode),  # noqa: B023
+                  f"{order} {kinds}")
+
+
+@pytest.mark.parametrize("mode", ["constant", "nearest", "wrap", "mirror", "reflect"])
 @pytest.mark.parametrize("order", [0, 1])
 def test_samples_between_samples(mode: str, order: int) -> None:
     for dtype in ("float32", "int32", "uint8", "bool", "complex64"):

@@ -7,6 +7,7 @@ import inspect
 import types
 
 import jax.scipy.stats
+import mpmath
 import numpy as np
 import pytest
 
@@ -220,6 +221,19 @@ def test_weak_types(distribution: str) -> None:
             args = [NUMBERS[n] for n in given]
             got, want = getattr(ours, name)(*args), jax.eval_shape(lambda args=args, f=function: f(*args))
             assert (got.dtype, got.shape, got.weak_type) == (want.dtype, want.shape, want.weak_type), name
+
+
+@pytest.mark.parametrize("x64", [False, True])
+def test_lower_tail_of_cauchy(x64: bool) -> None:
+    """Without cancellation, and never negative."""
+    eps = np.finfo(np.float64 if x64 else np.float32).eps
+    z = [-np.inf, -1e10, -3.0, 0.0, 2.0, 1e10, np.inf]
+    cauchy = [0.0 if x == -np.inf else float(mpmath.atan2(1, -x) / mpmath.pi) for x in z[:-1]] + [1.0]
+    with styrax.enable_x64(x64):
+        found = styrax.jit(styrax.scipy.stats.cauchy.cdf)(np.array(z))
+        np.testing.assert_allclose(found, cauchy, rtol=4 * eps)
+        np.testing.assert_allclose(styrax.scipy.stats.cauchy.sf(-np.array(z)), cauchy, rtol=4 * eps)
+        assert styrax.jit(styrax.scipy.stats.cauchy.logcdf)(-np.inf) == -np.inf
 
 
 def test_modes_of_many_elements() -> None:

@@ -231,11 +231,10 @@ def _sqrtm(a: Any) -> Array:
     t, z = schur(a, output="complex")
     n = t.shape[-1]
     diagonal = lax.sqrt(_diagonal(t))
-    index = lax.iota(np.dtype(np.int32), n)
 
     def column(j: Any, root: Any) -> Any:
         # The leading block is known: with it, column j solves a triangular system.
-        known = lax.lt(index, j)
+        known = lax.lt(lax.iota(j.dtype, n), j)
         r = lax.dynamic_index_in_dim(diagonal, j, keepdims=False)
         sums = lax.add(diagonal, spread(r, (n,)))
         none = lax.bitwise_and(known, lax.eq(sums, lax.full_like(sums, 0)))
@@ -299,7 +298,7 @@ def _funm(a: Any, func: Callable[[Any], Any]) -> tuple[Any, Any]:
     def band(p: Any, f: Any) -> Any:
         # Parlett's recurrence for one superdiagonal: the products only reach bands that are done.
         s = lax.add(lax.mul(strict, change), lax.sub(_product(strict, f), _product(f, strict)))
-        return choose_elements(lax.eq(offset, lax.full_like(offset, 1) * p), lax.div(s, divisor), f)
+        return choose_elements(lax.eq(offset, lax.full_like(offset, convert(p, offset.dtype))), lax.div(s, divisor), f)
 
     f = lax.fori_loop(1, n, band, lax.full_like(t, 0)) if n > 1 else lax.full_like(t, 0)
     f = _product(_product(z, lax.add(f, _as_diagonal(values))), _adjoint(z))

@@ -36,7 +36,8 @@ _INSIDE: dict[str, Callable[[Array, int], Array]] = {
 def _neighbours(coordinate: Array, order: int) -> list[tuple[Array, Array | float]]:
     """The samples around a coordinate along one axis, with their weights."""
     if order == 0:
-        return [(lax.round(coordinate).astype(np.int32), 1.0)]
+        nearest = coordinate if jnp.issubdtype(coordinate.dtype, np.integer) else lax.round(coordinate)
+        return [(nearest.astype(np.int32), 1.0)]
     low = jnp.floor(coordinate)
     above = coordinate - low
     index = low.astype(np.int32)

@@ -15,6 +15,7 @@ from styrax.core.tracing.source import api_boundary
 from styrax.core.types.typing import ArrayLike
 from styrax.lax.reductions.contractions import PrecisionLike
 from styrax.numpy.arrangements import flip
+from styrax.numpy.binary import multiply
 from styrax.numpy.broadcasting import spread
 from styrax.numpy.conversion import asarray
 from styrax.numpy.promotion import arrays, dtype_of, promote_dtypes_inexact
@@ -209,15 +210,15 @@ def fftconvolve(in1: ArrayLike, in2: ArrayLike, mode: str = "full", axes: int | 
     if any(in1.shape[i] != in2.shape[i] for i in range(in1.ndim) if i not in places):
         raise ValueError(f"mapped axes must have same shape; got in1.shape={in1.shape} in2.shape={in2.shape} "
                          f"axes={places}")
-    if not places:
-        return lax.mul(in1, in2)
     first = tuple(in1.shape[i] for i in places)
     second = tuple(in2.shape[i] for i in places)
     larger, smaller = ([f(a, b) for a, b in zip(first, second)] for f in (operator.ge, operator.le))
     if mode == "valid" and not (all(larger) or all(smaller)):
         raise ValueError("For 'valid' mode, One input must be at least as large as the other in every dimension.")
     lengths = tuple(a + b - 1 for a, b in zip(first, second))
-    if in1.dtype.kind == "c":
+    if all(1 in sizes for sizes in zip(first, second)):  # nothing to add up
+        out = multiply(in1, in2)
+    elif in1.dtype.kind == "c":
         spectrum = lax.mul(fft.fftn(in1, lengths, axes=places), fft.fftn(in2, lengths, axes=places))
         out = fft.ifftn(spectrum, lengths, axes=places)
     else:

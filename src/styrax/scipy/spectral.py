@@ -146,7 +146,8 @@ def _spectra(x: Any, y: Any, fs: Any, window: Any, nperseg: int | None, noverlap
     onesided = return_onesided and dtype.kind != "c"
     if return_onesided and not onesided:
         warnings.warn("Input data is complex, switching to return_onesided=False", stacklevel=4)
-    frequencies = (fft.rfftfreq if onesided else fft.fftfreq)(nfft, 1 / fs, dtype=None)
+    frequencies = (fft.rfftfreq if onesided else fft.fftfreq)(
+        nfft, 1 / fs, dtype=np.empty(0, complex_dtype).real.dtype)
 
     def spectrum(v: Any) -> Array:
         pieces = _segments(v, nperseg, step)

@@ -308,12 +308,14 @@ def atan(b: Scalars, x: Expr) -> Expr:
 
 
 def power(b: Scalars, x: Expr, y: Expr) -> Expr:
-    """exp(y log x), with 0 to a positive power 0 and anything to the power 0 one."""
+    """exp(y log x); 0 to a power with positive real part is 0 and to others NaN. x⁰ and 1ʸ are 1 and x¹ is x, even
+    where the logarithm is not finite."""
     out = exp(b, mul(b, y, log(b, x)))
-    zero = b.const(0, x.dtype)
-    one = b.const(1, x.dtype)
-    from_zero = b.select(compare(b, "eq", y, zero), one, zero)
-    return b.select(compare(b, "eq", x, zero), from_zero, out)
+    zero, one = b.const(0, x.dtype), b.const(1, x.dtype)
+    nan = b.const(complex(np.nan, np.nan), x.dtype)
+    out = b.select(compare(b, "eq", x, zero), b.select(b.gt(b.real(y), b.real(zero)), zero, nan), out)
+    out = b.select(compare(b, "eq", y, one), x, out)
+    return b.select(b.or_(compare(b, "eq", y, zero), compare(b, "eq", x, one)), one, out)
 
 
 def reciprocal_sqrt(b: Scalars, x: Expr) -> Expr:

@@ -205,6 +205,30 @@ def _narrow_qr_jvp(q: Any, r: Any, tangent: Any) -> tuple[Any, Any]:
     return add(matmul(q, sub(skew, rotated)), inner), matmul(sub(rotated, skew), r)
 
 
+def _complement_jvp(q: Any, narrow: Any) -> Any:
+    """The derivative of the columns of a full `q` after the first, n, whose derivative is `narrow`.
+
+    q = 1 - V·T·Vᴴ is a product of n reflections, so the others follow from the first: with q₁₁ = 1 + M they are
+    M·X and 1 + q₂₁·X, where Mᴴ·X = q₂₁ᴴ. Not defined where a reflection is the identity.
+    """
+    rank, n = len(shape_of(q)), shape_of(narrow)[-1]
+
+    def halves(x: Any) -> tuple[Any, Any]:
+        return (slice_in_dim(x, 0, n, axis=rank - 2), slice_in_dim(x, n, shape_of(x)[-2], axis=rank - 2))
+
+    top, low = halves(slice_in_dim(q, 0, n, axis=rank - 1))
+    d_top, d_low = halves(narrow)
+    top = sub(top, np.broadcast_to(identity(n, get_aval(q).dtype), shape_of(top)))
+    factor, triangle, *_ = qr_p.bind(top, pivoting=False, full_matrices=False, use_magma=None)
+
+    def solved(rhs: Any) -> Any:
+        return matmul(factor, triangular_solve(triangle, rhs, left_side=True, transpose_a=True, conjugate_a=True))
+
+    x = solved(adjoint(low))
+    dx = solved(sub(adjoint(d_low), matmul(adjoint(d_top), x)))
+    return concatenate([add(matmul(d_top, x), matmul(top, dx)), add(matmul(d_low, x), matmul(low, dx))], rank - 2)
+
+
 def _qr_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, pivoting: bool, full_matrices: bool,
             use_magma: Any = None) -> tuple[list[Any], list[Any]]:
     (x,), (tangent,) = primals, tangents
@@ -214,13 +238,14 @@ def _qr_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, pivoting: bool, 
         return [q, r, *order], [ad.Zero.from_primal_value(q), ad.Zero.from_primal_value(r), *zeros]
     *batch, m, n = shape_of(x)
     rank = len(batch) + 2
-    if full_matrices and m > n:
-        raise NotImplementedError("Unimplemented case of QR decomposition derivative: tall matrices need "
-                                  "full_matrices=False")
     if order:
         places = broadcast_in_dim(order[0], (*batch, m, n), (*range(rank - 2), rank - 1))
         tangent = take_along(tangent, places, rank - 1)
-    if m >= n:
+    if full_matrices and m > n:
+        dq, dr = _narrow_qr_jvp(slice_in_dim(q, 0, n, axis=rank - 1), slice_in_dim(r, 0, n, axis=rank - 2), tangent)
+        dq = concatenate([dq, _complement_jvp(q, dq)], rank - 1)
+        dr = concatenate([dr, np.zeros((*batch, m - n, n), get_aval(r).dtype)], rank - 2)
+    elif m >= n:
         dq, dr = _narrow_qr_jvp(q, r, tangent)
     else:
         # The first columns alone determine q.

@@ -217,14 +217,16 @@ def _by_blas(b: Builder, a: Any, rhs: Any, left_side: bool, lower: bool, transpo
         (out,), (matrix,) = outs, ins
         trsm = Routine(b, n, "trsm", rhs.dtype, library="blas")
         one = ("&", b.const(1, rhs.dtype))
+        # BLAS refuses rows without elements
+        width_of = [("&", b.cast(b.max(b.index(k), b.index(1)), np.dtype(np.int32))) for k in (size, columns)]
 
         def solve(at: list[Any], start: Any, count: Any) -> None:
             pointer, offset = place_of(b, out, at)
             offset = b.add(offset, start if left_side else b.mul(start, b.index(size)))
             width = ("&", b.cast(b.index(count), np.dtype(np.int32)))
             dims = (width, size) if left_side else (size, width)
-            trsm(side, triangle, operation, diagonal, *dims, one, place_of(b, matrix, at), size, (pointer, offset),
-                 columns, reads=[matrix], writes=[out])
+            trsm(side, triangle, operation, diagonal, *dims, one, place_of(b, matrix, at), width_of[0],
+                 (pointer, offset), width_of[1], reads=[matrix], writes=[out])
 
         with each_matrix(n, batch) as at:
             if whole:

@@ -15,13 +15,16 @@ from styrax.core.arrays.array import Array
 from styrax.core.programs import rules
 from styrax.core.programs.attributes import i64_array
 from styrax.core.programs.primitive import Primitive
+from styrax.core.tracing.trace import get_aval
 from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray
 from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.transforms import ad, batching
+from styrax.transforms.batch import mapped_aval
 
 from ..casting import convert_element_type
 from ..indexing.dimension_numbers import shape_of
+from ..shaping.filling import full
 from ..shaping.padding import PaddingType, dilated, padtype_to_pads, window_count
 from ..shaping.reshaping import reshape, rev
 from .contractions import PrecisionLike
@@ -314,6 +317,11 @@ def _conv_batch(args: Sequence[Any], dims: Sequence[Any], **params: Any) -> tupl
     dn: ConvDimensionNumbers = params["dimension_numbers"]
     features, batches = params["feature_group_count"], params["batch_group_count"]
     batch_axis, feature_axis = dn.out_spec[:2]
+    if 0 in (*shape_of(lhs), *shape_of(rhs)):  # zeros: groups could not be told apart
+        example, _ = conv_general_dilated_p.abstract_eval(
+            *(mapped_aval(d, get_aval(x)) for x, d in zip(args, dims, strict=True)), **params)
+        size = next(shape_of(x)[d] for x, d in zip(args, dims, strict=True) if d is not None)
+        return full((size, *example.shape), 0, example.dtype), 0
     if lhs_dim is not None and rhs_dim is not None:
         size = shape_of(lhs)[lhs_dim]
         rhs = _axis_into(rhs_dim, dn.rhs_spec[0], rhs)
@@ -395,6 +403,8 @@ def _conv_loops(b: Builder, lhs: Any, rhs: Any, *, window_strides: Any, padding:
                 batch_group_count: int, precision: Any, preferred_element_type: Any, out_sharding: Any = None) -> Any:
     dn = dimension_numbers
     out = b.avals_out[0]
+    if 0 in (*lhs.shape, *rhs.shape):
+        return b.value(out.shape, out.dtype, lambda _: b.const(0, out.dtype))
     boolean = out.dtype == np.bool_
     total = accumulation_dtype(out.dtype)
     kernel = spatial_sizes(rhs.shape, dn.rhs_spec)

@@ -102,7 +102,7 @@ def _all_ones(dtype: Any) -> Any:
     return np.array(True) if dtype == np.bool_ else np.array(-1).astype(dtype)
 
 
-_IDENTITIES: dict[str, Callable[[Any], Any]] = {
+IDENTITIES: dict[str, Callable[[Any], Any]] = {
     "add": lambda dtype: np.array(0).astype(dtype),
     "mul": lambda dtype: np.array(1).astype(dtype),
     "max": least,
@@ -131,6 +131,14 @@ def combine_scalars(kind: str) -> Any:
     return lambda b, accs, elems: tuple(scalar(b, x, y) for x, y in zip(accs, elems, strict=True))
 
 
+def join_scalars(b: Builder, kind: str, x: Any, y: Any) -> Any:
+    """Two elements joined on the CPU."""
+    combine = combine_scalars(kind)
+    if isinstance(combine, str):
+        return getattr(b, {"and": "and_", "or": "or_"}.get(kind, kind))(x, y)
+    return combine(b, (x,), (y,))[0]
+
+
 rules_of_extrema = {"max": arithmetic.extremum_scalar("max"), "min": arithmetic.extremum_scalar("min")}
 
 
@@ -152,7 +160,7 @@ def combiner_region(m: Any, kind: str, dtype: Any) -> str:
 def reduce_hlo(m: Any, x: Any, kind: str, axes: Sequence[int]) -> Any:
     """Reduce `x` by a named combiner."""
     out = ShapedArray(without(x.shape, axes), x.dtype)
-    init = m.const(_IDENTITIES[kind](x.dtype), ShapedArray((), x.dtype))
+    init = m.const(IDENTITIES[kind](x.dtype), ShapedArray((), x.dtype))
     region = combiner_region(m, kind, x.dtype)
     dims = ", ".join(map(str, axes))
     return m.op(
@@ -168,7 +176,7 @@ def reduce_loops(b: Builder, x: Any, kind: str, axes: Sequence[int]) -> Any:
     shape = without(x.shape, axes)
     ranges = [x.shape[a] for a in sorted(axes)]
     combine = combine_scalars(kind) if np.dtype(x.dtype).kind == "c" else kind
-    init = b.const(_IDENTITIES[kind](x.dtype)[()], x.dtype)
+    init = b.const(IDENTITIES[kind](x.dtype)[()], x.dtype)
     ndim = len(x.shape)
     reduced = frozenset(axes)
 
@@ -388,12 +396,7 @@ def _reduce_loops(b: Builder, *args: Any, computation: Any, jaxpr: ClosedJaxpr, 
     kind = monoid_of(jaxpr)
     if kind is not None:
         part = reduce_loops(b, operands[0], kind, dimensions)
-        combine = combine_scalars(kind)
-        if isinstance(combine, str):
-            name = {"and": "and_", "or": "or_"}.get(kind, kind)
-            join = getattr(b, name)
-            return [b.value(shape, part.dtype, lambda i: join(inits[0].at(()), part.at(i)))]
-        return [b.value(shape, part.dtype, lambda i: combine(b, (inits[0].at(()),), (part.at(i),))[0])]
+        return [b.value(shape, part.dtype, lambda i: join_scalars(b, kind, inits[0].at(()), part.at(i)))]
     ndim = len(operands[0].shape)
     axes = sorted(dimensions)
     ranges = [operands[0].shape[a] for a in axes]
@@ -522,7 +525,7 @@ def _monoid_function(computation: Any, operand: Any, init: Any) -> Callable[...,
         if computation is function:
             if kind in ("add", "mul") and aval.dtype == np.bool_:
                 return None
-            same = np.asarray(start).astype(aval.dtype) == _IDENTITIES[kind](aval.dtype)
+            same = np.asarray(start).astype(aval.dtype) == IDENTITIES[kind](aval.dtype)
             return reduction if bool(same) else None
     return None
 

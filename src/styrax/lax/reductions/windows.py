@@ -30,6 +30,7 @@ from ..elementwise.scalar_programs import scalar_program
 from ..indexing.dimension_numbers import shape_of
 from ..shaping.filling import pad
 from ..shaping.padding import PaddingType, dilated, padtype_to_pads
+from .reduce import IDENTITIES, combine_scalars, join_scalars, monoid_of
 from .window_geometry import at_front, extreme, read_window, widened, window_attributes, window_shape
 from .window_selection import select_and_gather_add_p
 
@@ -160,24 +161,47 @@ def _reduce_window_abstract(*avals: ShapedArray, jaxpr: Jaxpr, consts: Any, wind
     return [ShapedArray(shape, x.dtype) for x in operands]
 
 
+def _fold_windows(b: Builder, x: Any, kind: str, window_dimensions: Any, **window: Any) -> Any:
+    """Windows of one array, joined by a combiner with an identity."""
+    start = b.const(IDENTITIES[kind](x.dtype)[()], x.dtype)
+    combine = combine_scalars(kind) if np.dtype(x.dtype).kind == "c" else kind
+    if x.dtype == np.bool_:
+        combine = {"min": "and", "max": "or"}.get(kind, kind)
+
+    def body(index: Sequence[Any], tap: Sequence[Any]) -> tuple[Any]:
+        place, inside = read_window(b, x, index, tap, **window)
+        return (x.at(place) if inside is None else b.load_if(inside, x, place, start),)
+
+    return b.reduce(b.avals_out[0].shape, window_dimensions, [x.dtype], combine, (start,), body)[0]
+
+
 def _reduce_window_loops(b: Builder, *values: Any, jaxpr: Jaxpr, consts: Any, window_dimensions: Any, **window: Any
                          ) -> list[Any]:
     n = len(values) // 2
     operands, inits = values[:n], values[n:]
     closed = ClosedJaxpr(jaxpr, list(consts))
     starts = [v.at(()) for v in inits]
+    kind = monoid_of(closed)
+    if kind is not None:
+        folded = _fold_windows(b, operands[0], kind, window_dimensions, **window)
+        return [b.value(folded.shape, folded.dtype, lambda i: join_scalars(b, kind, starts[0], folded.at(i)))]
+    there = b.const(True, np.bool_)
 
     def body(index: Sequence[Any], tap: Sequence[Any]) -> tuple[Any, ...]:
-        elements = []
+        elements, inside = [], None
         for x, init in zip(operands, starts, strict=True):
             place, inside = read_window(b, x, index, tap, **window)
             elements.append(x.at(place) if inside is None else b.load_if(inside, x, place, init))
-        return tuple(elements)
+        return (*elements, there if inside is None else inside)
 
     def combine(_: Any, accumulated: Sequence[Any], elements: Sequence[Any]) -> tuple[Any, ...]:
-        return tuple(scalar_program(b, closed, [*accumulated, *elements]))
+        # what lies outside is left out, like in XLA: it changes nothing even where `init` is not neutral
+        inside = elements[n]
+        out = scalar_program(b, closed, [*accumulated[:n], *elements[:n]])
+        return (*(b.select(inside, new, old) for new, old in zip(out, accumulated[:n], strict=True)), there)
 
-    return b.reduce(b.avals_out[0].shape, window_dimensions, [x.dtype for x in operands], combine, starts, body)
+    dtypes_of = [*(x.dtype for x in operands), np.bool_]
+    return b.reduce(b.avals_out[0].shape, window_dimensions, dtypes_of, combine, [*starts, there], body)[:n]
 
 
 rules.loops[reduce_window_p] = _reduce_window_loops
@@ -250,14 +274,7 @@ def _named_window_primitive(name: str, combine: str, hlo: str, accepts: Callable
         return ShapedArray(shape, operand.dtype, operand.weak_type)
 
     def loops(b: Builder, x: Any, *, window_dimensions: Any, **window: Any) -> Any:
-        start = b.const(identity(x.dtype)[()], x.dtype)
-
-        def body(index: Sequence[Any], tap: Sequence[Any]) -> tuple[Any]:
-            place, inside = read_window(b, x, index, tap, **window)
-            return (x.at(place) if inside is None else b.load_if(inside, x, place, start),)
-
-        how = {"min": "and", "max": "or"}.get(combine, combine) if x.dtype == np.bool_ else combine
-        return b.reduce(b.avals_out[0].shape, window_dimensions, [x.dtype], how, (start,), body)[0]
+        return _fold_windows(b, x, combine, window_dimensions, **window)
 
     def stablehlo(m: Any, x: Any, *, window_dimensions: Any, window_strides: Any, padding: Any, base_dilation: Any,
                   window_dilation: Any) -> Any:

@@ -44,7 +44,9 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 
 
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The Cauchy distribution function, 1/2 + arctan(z) / π with z = (x - loc) / scale.
+    """The Cauchy distribution function, arctan2(1, -z) / π with z = (x - loc) / scale.
+
+    It is 1/2 + arctan(z) / π, without the cancellation in the lower tail.
 
     Args:
       x: points; integers are taken as floats.
@@ -55,8 +57,8 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
       a float array of the shape of the arguments broadcast together.
     """
     x, loc, scale = promote_args_inexact("cauchy.cdf", x, loc, scale)
-    share = lax.mul(lax.div(number(1, x), number(np.pi, x)), lax.atan(standardised(x, loc, scale)))
-    return lax.add(number(0.5, x), share)
+    z = standardised(x, loc, scale)
+    return lax.div(lax.atan2(lax.full_like(z, 1), lax.neg(z)), number(np.pi, x))
 
 
 def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
@@ -74,7 +76,7 @@ def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 
 
 def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
-    """The probability of values above x, 1/2 - arctan(z) / π with z = (x - loc) / scale.
+    """The probability of values above x, arctan2(1, z) / π with z = (x - loc) / scale.
 
     Args:
       x: points; integers are taken as floats.
