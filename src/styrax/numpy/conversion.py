@@ -11,10 +11,10 @@ from styrax import lax
 from styrax.core.arrays import backends, mesh
 from styrax.core.arrays.array import Array
 from styrax.core.arrays.constants import constant
-from styrax.core.arrays.shardings import PartitionSpec
+from styrax.core.arrays.shardings import NamedSharding, PartitionSpec
 from styrax.core.tracing.source import api_boundary, hide_frames, warn
 from styrax.core.tracing.trace import Tracer
-from styrax.core.types import dtypes
+from styrax.core.types import avals, dtypes
 from styrax.core.types.avals import ShapedArray
 from styrax.core.types.typing import (
     ArrayLike,
@@ -120,14 +120,12 @@ def place(x: Any, device: Any) -> Array:
     """
     if device is None:
         return x
-    if isinstance(device, PartitionSpec):
-        current = mesh.current_mesh()
-        types = dict(zip(current.axis_names, current.axis_types, strict=True))
-        named = [n for part in device for n in (part if isinstance(part, tuple) else (part,)) if n is not None]
-        if any(types.get(n, mesh.AxisType.Explicit) is not mesh.AxisType.Explicit for n in named):
-            raise ValueError(f"PartitionSpec cannot contain axis names that are of type Auto or Manual. Got {device}")
-    from styrax.lax.collectives.placing import device_put
+    from styrax.lax.collectives.placing import check_explicit, device_put, over_mesh, reshard
 
+    if isinstance(device, PartitionSpec) and not mesh.in_force().empty:
+        check_explicit(over_mesh(device))
+    if avals.explicit and isinstance(device, (PartitionSpec, NamedSharding)):
+        return reshard(x, device)
     return device_put(x, device)
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.tracing.source import api_boundary
-from styrax.core.tracing.trace import concrete_or_error
-from styrax.core.types import dtypes
+from styrax.core.tracing.trace import concrete_or_error, get_aval
+from styrax.core.types import avals, dtypes
 from styrax.core.types.typing import (
     ArrayLike,
     DeviceLike,
@@ -164,6 +164,9 @@ def _full_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: An
     if dtypes.issubdtype(kind, dtypes.extended):
         return place(lax.full(shape, value, kind), device)
     filler = convert(value, kind, weak)
+    told = getattr(get_aval(a), "given_sharding", None) if avals.explicit and is_array(a) else None
+    if told is not None and len(told.spec) == len(shape) and device is None:
+        return lax.broadcast_in_dim(filler, shape, (), out_sharding=told)
     return place(asarray(filler) if shape == () else lax.broadcast_in_dim(filler, shape, ()), device)
 
 

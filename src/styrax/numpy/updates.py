@@ -11,7 +11,7 @@ from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.settings import config
 from styrax.core.tracing.source import api_boundary, warn
-from styrax.core.types import dtypes
+from styrax.core.types import avals, dtypes
 from styrax.core.types.typing import ArrayLike, Index, Scalar, ShardingLike
 
 from .broadcasting import spread
@@ -134,11 +134,16 @@ class IndexedElements:
             fill_value: Scalar | None = None, out_sharding: ShardingLike | None = None,
             wrap_negative_indices: bool = True) -> Array:
         """`x[idx]`, with control over indices out of bounds: `mode` "fill" reads `fill_value` there."""
-        if out_sharding is not None and mode is None:
-            mode = None
-        return gather_elements(self.array, self.index, indices_are_sorted=indices_are_sorted,
-                               unique_indices=unique_indices, mode=mode, fill_value=fill_value,
-                               wrap_negative_indices=wrap_negative_indices)
+        def taken(x: Any, index: Any) -> Array:
+            return gather_elements(x, index, indices_are_sorted=indices_are_sorted,
+                                   unique_indices=unique_indices, mode=mode, fill_value=fill_value,
+                                   wrap_negative_indices=wrap_negative_indices)
+
+        if out_sharding is None or not avals.explicit or _is_static(self.index):
+            return taken(self.array, self.index)
+        from styrax.parallel.axes import auto_axes
+
+        return auto_axes(taken, out_sharding=out_sharding)(self.array, self.index)
 
     @api_boundary
     def set(self, values: ArrayLike, *, indices_are_sorted: bool = False, unique_indices: bool = False,
@@ -154,6 +159,12 @@ class IndexedElements:
         """A copy with `func` applied to the elements at the index, as often as each is indexed."""
         return scatter(self.array, self.index, 0, "apply", indices_are_sorted=indices_are_sorted,
                        unique_indices=unique_indices, mode=mode, wrap_negative_indices=wrap_negative_indices, func=func)
+
+
+def _is_static(index: Any) -> bool:
+    """Whether an index takes slices at places that are known."""
+    return all(i is None or i is Ellipsis or isinstance(i, (int, slice))
+               for i in (index if isinstance(index, tuple) else (index,)))
 
 
 def _update_method(name: str, kind: str, text: str) -> Callable[..., Any]:

@@ -159,7 +159,7 @@ def _resolved(name: str, given: Any) -> Any:
         return given
     if not isinstance(given, PartitionSpec):
         return given.sharding
-    current = mesh.current_mesh()
+    current = mesh.in_force()
     if current.empty:
         raise RuntimeError(
             f"jit requires a non-empty mesh in context if you are passing `PartitionSpec`s to {name}. You can define a "

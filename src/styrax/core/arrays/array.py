@@ -18,6 +18,7 @@ from ..tracing.source import hide_frames
 from ..tracing.trace import Tracer
 from ..types import dtypes
 from ..types.avals import AbstractRef, AbstractToken, ShapedArray, aval_rules, shaped
+from .explicit import on_devices, sharding_of_type
 from .tokens import Token
 
 if TYPE_CHECKING:
@@ -118,6 +119,8 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
         try:
             return self._sharding
         except AttributeError:  # nobody has said anything
+            if self.aval.given_sharding is not None:
+                return on_devices(self.aval.given_sharding, self.device)
             from .devices import SingleDeviceSharding
 
             return SingleDeviceSharding(self.device)
@@ -150,7 +153,11 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
 
     def placed(self, sharding: Any) -> Array:
         """The same array, committed to where it lives, under a sharding (None: its device)."""
-        out = Array(self.aval, self._live(), committed=True)
+        aval = self.aval
+        told = None if sharding is None else sharding_of_type(sharding, aval.shape)
+        if told is not aval.given_sharding:
+            aval = aval.update(sharding=told)
+        out = Array(aval, self._live(), committed=True)
         if sharding is not None:
             out._sharding = sharding
         return out

@@ -15,7 +15,8 @@ from styrax.core.settings import config
 from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import concrete_or_error, get_aval
 from styrax.core.trees import tree
-from styrax.core.types.avals import AbstractRef, AbstractToken
+from styrax.core.types import avals
+from styrax.core.types.avals import AbstractRef, AbstractToken, stacked, unstacked
 from styrax.core.types.dims import plain_size
 from styrax.core.types.typing import PyTree
 from styrax.transforms import ad
@@ -79,7 +80,9 @@ def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: PyTree, xs: PyTree = No
     unroll = _unroll_factor(unroll, steps)
     if config.config.jax_disable_jit:
         return _scan_in_python(f, init, xs_flat, xs_tree, steps, reverse)
-    x_avals = [a.update(shape=a.shape[1:]) for a in x_avals]
+    if avals.explicit:
+        _check_unsharded(x_avals)
+    x_avals = [unstacked(a) for a in x_avals]
     in_tree = tree.tree_structure((init, xs))
 
     def trace_it() -> tuple[Body, Any, list[Any], list[Any]]:
@@ -104,6 +107,14 @@ def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: PyTree, xs: PyTree = No
         body.jaxpr, body.captured, init_flat, xs_flat, length=steps, reverse=bool(reverse), unroll=unroll
     )
     return tree.tree_unflatten(body.out_tree, outs)
+
+
+def _check_unsharded(x_avals: Sequence[Any]) -> None:
+    """Raises ValueError where slices of what is scanned over lie on different devices."""
+    for a in x_avals:
+        told = getattr(a, "given_sharding", None)
+        if told is not None and told.spec[0] is not None:
+            raise ValueError(f"0th dimension of all xs should be replicated. Got {told.spec}")
 
 
 class _Shown:
@@ -247,7 +258,7 @@ def _scan_abstract_eval(
     check_effects("scan", jaxpr.effects)
     _check_operands(avals, jaxpr, num_consts, num_carry, length)
     carry, ys = split_list(jaxpr.out_avals, [num_carry])
-    return carry + [a.update(shape=(length, *a.shape)) for a in ys], jaxpr.effects
+    return carry + [stacked(a, length) for a in ys], jaxpr.effects
 
 
 def _check_operands(
@@ -300,7 +311,7 @@ def scan_as_while(
 
 def _blank(aval: Any, length: int) -> Any:
     """What stacked results are written into."""
-    return ad.zeros_like_aval(aval.update(shape=(length, *aval.shape)))
+    return ad.zeros_like_aval(stacked(aval, length))
 
 
 rules.stablehlos[scan_p] = lambda m, *args, **params: m.call_traced(

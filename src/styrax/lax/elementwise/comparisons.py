@@ -17,6 +17,7 @@ from styrax.core.types.physical import physicals
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad, batching
 
+from .. import sharding_rules
 from ..shaping.broadcasting import broadcast_in_dim
 from ..shaping.filling import full_like
 from .families import (
@@ -187,7 +188,7 @@ select_n_p = standard_primitive(
     loops=_select_loops,
     hlo=_select_hlo,
 )
-select_n_p.declare(elementwise=True)
+select_n_p.declare(elementwise=True, sharding=sharding_rules.selection)
 
 
 def _select_jvp(primals: Any, tangents: Any) -> Any:
@@ -359,6 +360,7 @@ clamp_p: Primitive = standard_primitive(
     scalar=_clamp_scalar,
     hlo=_clamp_hlo,
 )
+clamp_p.declare(sharding=sharding_rules.clamp)
 
 
 def _pass_where(condition: Any, t: Any, shape: tuple) -> Any:

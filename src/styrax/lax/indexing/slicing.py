@@ -20,6 +20,7 @@ from styrax.core.types.physical import physicals
 from styrax.core.types.typing import ArrayLike, Shape
 from styrax.transforms import ad, batching
 
+from .. import sharding_rules
 from ..casting import convert_element_type
 from ..elementwise.arithmetic import add
 from ..elementwise.comparisons import lt, select
@@ -114,7 +115,7 @@ dynamic_slice_p = standard_primitive(
     hlo=_dynamic_slice_hlo,
 )
 dynamic_slice_p.declare(
-    movement=True, sizes=frozenset(("slice_sizes",)),
+    movement=True, sizes=frozenset(("slice_sizes",)), sharding=sharding_rules.cut,
     windows=lambda avals, params: Windows(slice(1, None), range(avals[0].ndim), params["slice_sizes"]))
 
 
@@ -130,7 +131,7 @@ def _dynamic_slice_transpose(ct: Any, x: Any, *indices: Any, slice_sizes: tuple)
     assert ad.is_undefined_primal(x)
     if type(ct) is ad.Zero:
         return [ad.Zero(x.aval), *[None] * len(indices)]
-    zeros = full(x.aval.shape, 0, x.aval.dtype)
+    zeros = full(x.aval.shape, 0, x.aval.dtype, sharding=x.aval.given_sharding)
     return [dynamic_update_slice_p.bind(zeros, ct, *indices), *[None] * len(indices)]
 
 
@@ -358,7 +359,7 @@ dynamic_update_slice_p = standard_primitive(
     ),
 )
 dynamic_update_slice_p.declare(
-    once=True,
+    once=True, sharding=sharding_rules.dynamic_update_slice,
     windows=lambda avals, _: Windows(slice(2, None), range(avals[0].ndim), avals[1].shape))
 
 

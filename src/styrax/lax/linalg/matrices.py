@@ -19,6 +19,7 @@ from styrax.core.tracing.trace import get_aval
 from styrax.core.types import dtypes
 from styrax.transforms import batching
 
+from .. import sharding_rules
 from ..elementwise.arithmetic import add
 from ..elementwise.comparisons import ge, le, select
 from ..elementwise.functions import conj
@@ -132,8 +133,10 @@ def identity(n: int, dtype: Any) -> Any:
     return np.eye(n, dtype=dtype)
 
 
-def batch_in_front(primitive: Primitive) -> None:
-    """Batching of operations that take any number of leading dimensions."""
+def batch_in_front(primitive: Primitive, *ranks: int) -> None:
+    """Batching of operations that take any number of leading dimensions, and how their results are spread: along these
+    alone. `ranks` tells how many dimensions of each operand are not among them, two by default."""
+    primitive.declare(sharding=sharding_rules.behind_batch(*ranks))
 
     def rule(args: Sequence[Any], dims: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         size = next(shape_of(x)[d] for x, d in zip(args, dims, strict=True) if d is not None)

@@ -20,6 +20,7 @@ from styrax.core.types.avals import ShapedArray
 from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.transforms import ad, batching
 
+from .. import sharding_rules
 from ..casting import convert_element_type
 from ..indexing.dimension_numbers import shape_of
 from ..shaping.padding import PaddingType, dilated, padtype_to_pads, window_count
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder
 
 conv_general_dilated_p = Primitive("conv_general_dilated")
-conv_general_dilated_p.declare(nan=True)
+conv_general_dilated_p.declare(nan=True, sharding=sharding_rules.given("out_sharding", sharding_rules.convolution))
 
 
 def _check_conv(lhs: Any, rhs: Any, strides: Sequence[int], dn: ConvDimensionNumbers, lhs_dilation: Sequence[int],

@@ -24,6 +24,7 @@ from styrax.core.types.typing import ArrayLike, PyTree, ShardingLike
 from styrax.transforms import ad, batching
 from styrax.transforms.flattening import FlatFunction, positional
 
+from .. import sharding_rules
 from ..casting import convert_element_type
 from ..elementwise import arithmetic
 from ..elementwise.arithmetic import add_p, div, max_p, min_p, mul, mul_p
@@ -210,6 +211,8 @@ def _reduction(
         hlo=lambda m, x, *, axes, **_: reduce_hlo(m, x, kind, axes),
     )
     batching.defreducer(prim)
+    reduced = sharding_rules.reduction
+    prim.declare(sharding=sharding_rules.given("out_sharding", reduced) if extra else reduced)
     function: Callable[..., Any]
     if extra:
 
@@ -263,7 +266,8 @@ for _prim in (reduce_and_p, reduce_or_p, reduce_xor_p):
 
 def _sum_transpose(ct: Any, x: Any, *, axes: tuple, out_sharding: Any) -> list[Any]:
     shape = x.aval.shape
-    return [broadcast_in_dim(ct, shape, [d for d in range(len(shape)) if d not in axes])]
+    return [broadcast_in_dim(ct, shape, [d for d in range(len(shape)) if d not in axes],
+                             out_sharding=x.aval.given_sharding)]
 
 
 reduce_sum_p.declare(nan=True)
@@ -332,7 +336,7 @@ rules.jvps[reduce_prod_p] = _prod_jvp
 
 # -- any computation ---------------------------------------------------------------------------------
 reduce_p = Primitive("reduce", multiple_results=True)
-reduce_p.declare(nan=True)
+reduce_p.declare(nan=True, sharding=sharding_rules.reduction)
 
 
 @reduce_p.def_abstract_eval

@@ -25,6 +25,7 @@ from styrax.core.types.index_type import INDEX
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad, batching
 
+from .. import sharding_rules
 from ..casting import as_array
 from ..indexing.dimension_numbers import shape_of
 from ..indexing.gather import GatherDimensionNumbers, gather
@@ -43,6 +44,7 @@ UINT32, UINT64 = np.dtype(np.uint32), np.dtype(np.uint64)
 # --- the primitive
 
 sort_p = multiple_results("sort")
+sort_p.declare(sharding=sharding_rules.sort)
 
 
 @sort_p.def_abstract_eval
@@ -299,6 +301,7 @@ rules.stablehlos[sort_p] = _sort_stablehlo
 # --- the largest elements
 
 top_k_p = multiple_results("top_k")
+top_k_p.declare(sharding=sharding_rules.along("axis", "along which to compute the top_k values"))
 
 
 @top_k_p.def_abstract_eval
