@@ -17,6 +17,7 @@ it. The first reader loads the module that provides it, all later ones read an a
 | `serialized` | `core.programs.serial` | `core.programs.jaxpr` | a program as text that can be read back |
 | `BatchTrace` | `transforms.batch` | `core.tracing.introspection` | the class of traces that map |
 | `apply_stateful` | `transforms.jit` | `core.arrays.backends` | runs a primitive with programs or references inside |
+| `auto_axes` | `parallel.axes` | `numpy` | functions inside which types tell nothing of some axes |
 | `device_buffer` | `compat.former.arrays` | `core.arrays.array` | an array on one device, as older releases give it |
 | `device_buffers` | `compat.former.arrays` | `core.arrays.array` | an array on each of its devices |
 | `adapt_trace` | `extend.traces` | `core.tracing.trace` | prepares a library's class of traces |
@@ -58,6 +59,7 @@ PROVIDERS = {
     "core.programs.serial": "serialized:to_text",
     "transforms.batch": "BatchTrace",
     "transforms.jit": "apply_stateful:apply_primitive",
+    "parallel.axes": "auto_axes",
     "compat.former.arrays": "device_buffer device_buffers",
     "extend.traces": "adapt_trace trace_attribute",
     "extend.linear_util": "wrap_function:wrap_init",

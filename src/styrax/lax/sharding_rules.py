@@ -42,7 +42,7 @@ def nowhere(at: Place, *_: Any, **__: Any) -> Entries:
 
 def reduction(at: Place, *operands: Any, axes: Sequence[int], **_: Any) -> Entries:
     """The dimensions that are left keep their axes."""
-    return [e for d, e in enumerate(entries(operands[0])) if d not in axes]
+    return tuple(e for d, e in enumerate(entries(operands[0])) if d not in axes)
 
 
 def along(name: str, what: str) -> Callable[..., Any]:
@@ -62,34 +62,33 @@ def broadcast(at: Place, operand: Any, *, broadcast_dimensions: Sequence[int], *
     out: list[Any] = [None] * len(at.outs[0].shape)
     for d, e in zip(broadcast_dimensions, entries(operand), strict=True):
         out[d] = e
-    return out
+    return tuple(out)
 
 
 def squeeze(at: Place, operand: Any, *, dimensions: Sequence[int]) -> Entries:
-    return [e for d, e in enumerate(entries(operand)) if d not in dimensions]
+    return tuple(e for d, e in enumerate(entries(operand)) if d not in dimensions)
 
 
 def transpose(at: Place, operand: Any, *, permutation: Sequence[int]) -> Entries:
     found = entries(operand)
-    return [found[d] for d in permutation]
+    return tuple(found[d] for d in permutation)
 
 
 def stack(at: Place, *operands: Any, axis: int) -> Entries:
-    found = list(_alike(at, operands))
-    return [*found[:axis], None, *found[axis:]]
+    found = _alike(at, operands)
+    return (*found[:axis], None, *found[axis:])
 
 
 def unstack(at: Place, operand: Any, *, axis: int) -> Entries:
     found = entries(operand)
     if found[axis] is not None:
         raise at.refuse(f"the operand should be unsharded along axis {axis}, got {operand.str_short()}")
-    return [*found[:axis], *found[axis + 1:]]
+    return (*found[:axis], *found[axis + 1:])
 
 
-def cut(at: Place, operand: Any, *_: Any, **__: Any) -> list[Entries] | Entries:
+def cut(at: Place, operand: Any, *_: Any, **__: Any) -> list[Entries]:
     """Results are parts of the operand, or it with more around it: the axes divide their dimensions, too."""
-    found = [at.divides(entries(operand), operand, out) for out in at.outs]
-    return found if len(found) > 1 else found[0]
+    return [at.divides(entries(operand), operand, out) for out in at.outs]
 
 
 def concatenation(at: Place, *operands: Any, dimension: int) -> Entries:
@@ -138,7 +137,7 @@ def reshape(at: Place, operand: Any, *, new_sizes: Sequence[Any], dimensions: An
                         f"`out_sharding` argument of jax.lax.reshape. Got operand type: {operand.str_short()}, new "
                         f"sizes: {tuple(new_sizes)}")
     rest = iter(out)
-    return [None if s == 1 else next(rest) for s in new_sizes]
+    return tuple(None if s == 1 else next(rest) for s in new_sizes)
 
 
 def _changed(longer: Sequence[Any], shorter: Sequence[Any]) -> tuple[int, int] | None:
@@ -188,7 +187,7 @@ def _merged(old: Sequence[tuple[Any, Any]], new: Sequence[Any]) -> list[Any] | N
 def in_front(at: Place, operand: Any, *_: Any, **__: Any) -> Entries:
     """The dimensions that operand and result have in common stand in front; what comes behind is not spread."""
     found, rank = entries(operand), len(at.outs[0].shape)
-    return [*found, *[None] * rank][:rank]
+    return (*found, *(None,) * rank)[:rank]
 
 
 def bits_and_key(at: Place, key: Any, *, out_sharding: Any, **_: Any) -> list[Any]:
@@ -217,8 +216,8 @@ def contraction(at: Place, lhs: Any, rhs: Any, *, dimension_numbers: Any, out_sh
                         "Please specify the output sharding via the `out_sharding` parameter. Got "
                         f"lhs_contracting_spec={[a for a, _ in summed]} and rhs_contracting_spec="
                         f"{[b for _, b in summed]}")
-    return [*batch[0], *[e for d, e in enumerate(x) if d not in lhs_contract and d not in lhs_batch],
-            *[e for d, e in enumerate(y) if d not in rhs_contract and d not in rhs_batch]]
+    return (*batch[0], *(e for d, e in enumerate(x) if d not in lhs_contract and d not in lhs_batch),
+            *(e for d, e in enumerate(y) if d not in rhs_contract and d not in rhs_batch))
 
 
 def convolution(at: Place, lhs: Any, rhs: Any, *, dimension_numbers: Any, **_: Any) -> Entries:
@@ -228,7 +227,7 @@ def convolution(at: Place, lhs: Any, rhs: Any, *, dimension_numbers: Any, **_: A
         raise at.refuse("Please specify the output sharding via `out_sharding` parameter of `conv_general_dilated`")
     out: list[Any] = [None] * len(x)
     out[dimension_numbers.out_spec[0]] = x[dimension_numbers.lhs_spec[0]]
-    return out
+    return tuple(out)
 
 
 # -- indexing --------------------------------------------------------------------------------------
@@ -259,7 +258,7 @@ def gather(at: Place, operand: Any, indices: Any, *, dimension_numbers: Any, sli
     dropped = {*dn.collapsed_slice_dims, *dn.operand_batching_dims}
     window = iter([e for d, e in enumerate(x) if d not in dropped])
     rows = iter(i[:-1])
-    return [next(window) if d in dn.offset_dims else next(rows) for d in range(len(at.outs[0].shape))]
+    return tuple(next(window) if d in dn.offset_dims else next(rows) for d in range(len(at.outs[0].shape)))
 
 
 def scatter(at: Place, operand: Any, indices: Any, updates: Any, *, dimension_numbers: Any, **_: Any) -> Entries:
@@ -281,7 +280,8 @@ def scatter(at: Place, operand: Any, indices: Any, updates: Any, *, dimension_nu
 def sort(at: Place, *operands: Any, dimension: int, **_: Any) -> Entries:
     first = entries(operands[0])
     if any(entries(x) != first for x in operands[1:]):
-        raise at.refuse(f"Arguments to sort must have equal shardings, got: {', '.join(map(str, map(entries, operands)))}")
+        raise at.refuse("Arguments to sort must have equal shardings, got: "
+                        f"{', '.join(str(entries(x)) for x in operands)}")
     if first[dimension] is not None:
         raise at.refuse("Arguments to sort must be unsharded over the sorting dimension. Got arg sharding="
                         f"{first} and sorting dimension={dimension}")
@@ -292,7 +292,7 @@ def behind_batch(*ranks: int) -> Callable[..., Any]:
     """Batch dimensions in front keep their axes; as many behind as `ranks` tells of each operand (2 of others) are not
     spread."""
 
-    def rule(at: Place, *operands: Any, **_: Any) -> list[Entries] | Entries:
+    def rule(at: Place, *operands: Any, **_: Any) -> list[Entries]:
         batch: Entries = ()
         for k, x in enumerate(operands):
             found = entries(x)
@@ -302,7 +302,6 @@ def behind_batch(*ranks: int) -> Callable[..., Any]:
             if k and found[:lead] != batch:
                 raise at.refuse(f"inputs must be spread alike along batch dimensions, got {batch} and {found[:lead]}")
             batch = found[:lead]
-        padded = [[*batch, *[None] * (len(out.shape) - len(batch))] for out in at.outs]
-        return padded if len(padded) > 1 else padded[0]
+        return [(*batch, *(None,) * (len(out.shape) - len(batch))) for out in at.outs]
 
     return rule

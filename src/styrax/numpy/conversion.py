@@ -13,7 +13,7 @@ from styrax.core.arrays.array import Array
 from styrax.core.arrays.constants import constant
 from styrax.core.arrays.shardings import NamedSharding, PartitionSpec
 from styrax.core.tracing.source import api_boundary, hide_frames, warn
-from styrax.core.tracing.trace import Tracer
+from styrax.core.tracing.trace import Tracer, state
 from styrax.core.types import avals, dtypes
 from styrax.core.types.avals import ShapedArray
 from styrax.core.types.typing import (
@@ -131,7 +131,10 @@ def place(x: Any, device: Any) -> Array:
 
 def put(value: np.ndarray, weak: bool = False, device: Any = None) -> Array:
     """A NumPy array of a canonical dtype as an array of ours, or a scalar as a literal of the program being written."""
-    return place(constant(value, ShapedArray(value.shape, value.dtype, weak)), device)
+    out = constant(value, ShapedArray(value.shape, value.dtype, weak))
+    if device is None and avals.explicit and state.trace.is_eval and mesh.get_mesh().explicit_axes:
+        return out.placed(NamedSharding(mesh.get_mesh(), PartitionSpec()))
+    return place(out, device)
 
 
 def _from_object(x: Any, dtype: Any, copy: bool, device: Any) -> Array:

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from styrax import lax
+from styrax.core import hooks
 from styrax.core.arrays.array import Array
 from styrax.core.settings import config
 from styrax.core.tracing.source import api_boundary, warn
@@ -141,9 +142,7 @@ class IndexedElements:
 
         if out_sharding is None or not avals.explicit or _is_static(self.index):
             return taken(self.array, self.index)
-        from styrax.parallel.axes import auto_axes
-
-        return auto_axes(taken, out_sharding=out_sharding)(self.array, self.index)
+        return hooks.auto_axes(taken, out_sharding=out_sharding)(self.array, self.index)
 
     @api_boundary
     def set(self, values: ArrayLike, *, indices_are_sorted: bool = False, unique_indices: bool = False,

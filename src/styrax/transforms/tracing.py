@@ -156,7 +156,9 @@ def make_jaxpr(fun: Function, static_argnums: int | Sequence[int] = (),
 
 
 def _shape_of(aval: Any) -> ShapeDtypeStruct:
-    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=aval.given_sharding)
+    told = aval.given_sharding
+    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type,
+                            sharding=told if told is not None and told.mesh.are_all_axes_explicit else None)
 
 
 @api_boundary

@@ -6,7 +6,7 @@ the results of a primitive have is told by its trait `sharding` (see `core.progr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -92,6 +92,11 @@ def on_devices(sharding: NamedSharding, device: Device) -> NamedSharding:
     return NamedSharding(mesh, sharding.spec)
 
 
+def tells_sharding(avals: Iterable[Any]) -> bool:
+    """Whether programs of operands of these types depend on how these are spread, or on the mesh in force."""
+    return bool(state.abstract.explicit_axes) or any(a.given_sharding is not None for a in avals)
+
+
 def along(axis: int, ndim: int, entry: Any) -> NamedSharding | None:
     """The sharding along one dimension, over the mesh in force; None where that has no explicit axes."""
     mesh = state.abstract
@@ -109,6 +114,24 @@ def permuted(sharding: NamedSharding | None, order: Sequence[int]) -> NamedShard
     return sharding.update(spec=spec.update(partitions=tuple(parts[d] for d in order)))
 
 
+class Committed:
+    """Code whose results are committed to the mesh that their types tell of."""
+
+    __slots__ = ("code",)
+
+    def __init__(self, code: Callable[..., list[Any]]):
+        self.code = code
+
+    def __call__(self, *arrays: Any) -> list[Any]:
+        outs = self.code(*arrays)
+        for x in outs:
+            x.committed = True
+        return outs
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.code, name)
+
+
 def resolved(sharding: Any) -> Any:
     """A `PartitionSpec` over the mesh in force; shardings as they are. ValueError where no mesh is in force."""
     if not isinstance(sharding, PartitionSpec):
@@ -120,5 +143,5 @@ def resolved(sharding: Any) -> Any:
     return NamedSharding(mesh, sharding)
 
 
-__all__ = ["along", "by_default", "check_divides", "is_replicated", "on_devices", "permuted", "resolved",
-           "sharding_of_type", "sharding_text", "sums_text"]
+__all__ = ["Committed", "along", "by_default", "check_divides", "is_replicated", "on_devices", "permuted", "resolved",
+           "sharding_of_type", "sharding_text", "sums_text", "tells_sharding"]

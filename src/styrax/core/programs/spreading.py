@@ -1,8 +1,8 @@
 """How results are spread over a mesh with explicit axes, by how the operands are: the trait `sharding`.
 
 A rule `sharding(at, *operands, **params)` stands with its primitive. It gives, for each dimension of the result, the
-mesh axis or axes that it is spread over (or None), or a sharding; where there are several results a list of these, or
-one for all. `at` tells the mesh, the primitive's name and the results' types (see `Place`).
+mesh axis or axes that it is spread over (or None) as a tuple, or a sharding; where there are several results a list of
+these, or one for all. `at` tells the mesh, the primitive's name and the results' types (see `Place`).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from ..arrays.shardings import NamedSharding, PartitionSpec, axes_of
 from ..tracing.errors import ShardingTypeError
 from ..types.avals import ShapedArray
 
-Entries = Sequence[Any]  # of a `PartitionSpec`, one for each dimension
+Entries = tuple[Any, ...]  # of a `PartitionSpec`, one for each dimension
 
 
 class Place:
-    """What a rule is told besides operands and parameters: `mesh`, the primitive's `name`, the results' types `outs`."""
+    """What a rule is told besides operands and parameters: the mesh, the primitive's name, the results' types."""
 
     __slots__ = ("mesh", "name", "outs")
 
@@ -70,7 +70,7 @@ def elementwise(at: Place, *operands: Any, **_: Any) -> Entries:
                 raise at.refuse("incompatible shardings for broadcasting: "
                                 f"{', '.join(str(entries(x)) for x in ranked)}.")
             found[d] = entry
-    return found
+    return tuple(found)
 
 
 def as_told(at: Place, *_: Any, **__: Any) -> list[Entries]:
@@ -98,7 +98,7 @@ def spread(primitive: Any, operands: Sequence[Any], out: Any, params: dict[str, 
         found = ()
     else:
         raise at.refuse("it has no sharding rule: use it inside of `jax.sharding.auto_axes`, or reshard its operands")
-    each = found if isinstance(found, list) and primitive.multiple_results else [found] * len(outs)
+    each = found if isinstance(found, list) else [found] * len(outs)
     told = [_told(at, operands, x, e) for x, e in zip(outs, each, strict=True)]
     return told if primitive.multiple_results else told[0]
 

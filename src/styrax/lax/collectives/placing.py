@@ -235,7 +235,10 @@ def _resharded(x: Any, sharding: Any) -> Any:
     if isinstance(sharding, PartitionSpec):
         check_explicit(told, "passed to reshard ")
     if isinstance(told, NamedSharding) and told.mesh.explicit_axes:
-        return reshard_p.bind(x, dst_sharding=NamedSharding(told.mesh.abstract_mesh, told.spec))
+        spec = told.spec
+        rest = get_aval(x).ndim - len(spec)
+        return reshard_p.bind(x, dst_sharding=NamedSharding(
+            told.mesh.abstract_mesh, spec.update(partitions=(*spec, *(None,) * rest)) if rest > 0 else spec))
     return device_put(x, told)
 
 
@@ -352,6 +355,7 @@ def with_sharding_constraint(x: PyTree, shardings: ShardingLike | PyTree) -> PyT
     else:
         found = tree_paths.broadcast_prefix(shardings, x, is_leaf=lambda s: s is None)
     out = []
+    around = mesh.state.concrete if mesh.state.abstract.empty else mesh.state.abstract
     for leaf, sharding in zip(leaves, found, strict=True):
         if sharding is None:
             out.append(leaf)
@@ -366,11 +370,13 @@ def with_sharding_constraint(x: PyTree, shardings: ShardingLike | PyTree) -> PyT
                 _assert_sharding(get_aval(leaf), sharding)
                 out.append(leaf)
                 continue
+            if any(n in sharding.mesh.explicit_axes for e in sharding.spec for n in axes_of(e)):
+                raise ValueError("The spec of NamedSharding passed to with_sharding_constraint can only refer to Auto "
+                                 f"axes of the mesh. Got spec={sharding.spec} and mesh={sharding.mesh}")
         spec = sharding.spec if isinstance(sharding, NamedSharding) else ()
         unconstrained = frozenset(i for i, p in enumerate(spec) if p is UNCONSTRAINED)
-        out.append(sharding_constraint_p.bind(leaf, sharding=sharding, layout=None, context_mesh=mesh.state.concrete if mesh.state.abstract.empty
-                                              else mesh.state.abstract,
-                                              unconstrained_dims=unconstrained))
+        out.append(sharding_constraint_p.bind(leaf, sharding=sharding, layout=None,
+                                              context_mesh=around, unconstrained_dims=unconstrained))
     return tree.tree_unflatten(treedef, out)
 
 
@@ -378,13 +384,13 @@ def _assert_sharding(aval: Any, sharding: NamedSharding) -> None:
     """What is explicit is not the compiler's to choose. AssertionError where the type tells something else."""
     wanted = sharding_of_type(sharding, aval.shape)
     if aval.sharding.spec != wanted.spec:  # type: ignore[union-attr]
-        raise AssertionError("`with_sharding_constraint` acts as an assert when all axes of mesh are of type `Explicit`. "
-                             f"The array sharding: {aval.sharding.spec} did not match the sharding provided: "
+        raise AssertionError("`with_sharding_constraint` acts as an assert when all axes of mesh are of type "
+                             f"`Explicit`. The array sharding: {aval.sharding.spec} did not match the sharding provided: "
                              f"{sharding.spec}. Please use `jax.sharding.reshard` to shard your input to the sharding "
                              "you want.")
 
 
 __all__ = [
-    "ArrayCopySemantics", "Space", "check_explicit", "device_put", "device_put_p", "over_mesh", "reshard", "reshard_p", "spread_as",
-    "sharding_constraint_p", "with_sharding_constraint",
+    "ArrayCopySemantics", "Space", "check_explicit", "device_put", "device_put_p", "over_mesh", "reshard", "reshard_p",
+    "sharding_constraint_p", "spread_as", "with_sharding_constraint",
 ]

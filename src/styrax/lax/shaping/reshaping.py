@@ -352,9 +352,11 @@ def unbroadcast(aval: Any, x: Any) -> Any:
         return ad.Zero(aval)
     shape = shape_of(x)
     if aval.shape == shape:
+        if aval.given_sharding is None:
+            return x
         from ..collectives.placing import spread_as
 
-        return x if aval.given_sharding is None else spread_as(x, aval)
+        return spread_as(x, aval)
     if not aval.shape:
         return reduce_sum_over(x, tuple(range(len(shape))))
     axes = tuple(d for d, (a, s) in enumerate(zip(aval.shape, shape, strict=True)) if a != s)
