@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from styrax.core.arrays.shardings import axes_of
-from styrax.core.programs.spreading import Entries, Place, entries
+from styrax.core.programs.spreading import Entries, Place, entries, nowhere
 
 
 def same(at: Place, operand: Any, *_: Any, **__: Any) -> Entries:
@@ -30,11 +30,6 @@ def given(name: str, otherwise: Callable[..., Any]) -> Callable[..., Any]:
         return otherwise(at, *operands, **params) if wanted is None else wanted
 
     return rule
-
-
-def nowhere(at: Place, *_: Any, **__: Any) -> Entries:
-    """Results are replicated."""
-    return ()
 
 
 # -- dimensions that go, come and change places ----------------------------------------------------
@@ -305,3 +300,10 @@ def behind_batch(*ranks: int) -> Callable[..., Any]:
         return [(*batch, *(None,) * (len(out.shape) - len(batch))) for out in at.outs]
 
     return rule
+
+
+__all__ = [
+    "along", "behind_batch", "bits_and_key", "broadcast", "clamp", "concatenation", "contraction", "convolution", "cut",
+    "dynamic_update_slice", "each", "gather", "given", "in_front", "nowhere", "reduction", "reshape", "same",
+    "scatter", "selection", "sort", "squeeze", "stack", "transpose", "unstack",
+]

@@ -134,6 +134,11 @@ def spread_all(args: Sequence[Any]) -> list[Array]:
     return [spread(x, shape) for x in args]
 
 
+def sharding_of(x: Any) -> NamedSharding | None:
+    """How the type of an array tells that it is spread."""
+    return get_aval(x).given_sharding
+
+
 def _common_sharding(args: Sequence[Any], shape: tuple) -> NamedSharding | None:
     """How operands are spread once they have their common shape; None where their types do not tell."""
     told = [t for t in (get_aval(x).given_sharding for x in args) if t is not None]

@@ -23,7 +23,7 @@ from ..core.settings import config
 from ..core.tracing.leak_check import refuse_leaks
 from ..core.tracing.staging import trace_to_jaxpr
 from ..core.tracing.trace import Trace, Tracer, extend_axis_env, get_aval, set_current_trace, state
-from ..core.types import dtypes
+from ..core.types import avals, dtypes
 from ..core.types.avals import AbstractRef, AbstractToken, ShapedArray, shaped, stacked, unstacked
 from ..core.types.effects import NamedAxisEffect
 from ..core.types.typing import Dim, PyTree
@@ -416,6 +416,21 @@ def bdim_at_front(x: PyTree, bdim: int | None, size: Dim, mesh_axis: Hashable = 
     return broadcast(x, size, 0, mesh_axis) if bdim is None else moveaxis(x, bdim, 0)
 
 
+def all_at_front(args: Sequence[Any], dims: Sequence[int | None], size: Dim) -> list[Any]:
+    """Arrays with their mapped axis in front; those that have none are repeated along one spread like the others'."""
+    entry = mapped_entry(args, dims) if avals.explicit else None
+    return [bdim_at_front(x, d, size, entry) for x, d in zip(args, dims, strict=True)]
+
+
+def mapped_entry(args: Sequence[Any], dims: Sequence[int | None]) -> Any:
+    """The mesh axes that the mapped axis is spread over."""
+    for x, d in zip(args, dims, strict=True):
+        told = None if d is None else getattr(get_aval(x), "given_sharding", None)
+        if told is not None:
+            return told.spec[d]
+    return None
+
+
 def matchaxis(axis_name: Any, size: Any, src: int | None, dst: int | None, x: Any, sum_match: bool = False) -> Any:
     """Brings the mapped axis from position `src` to `dst`, either of which may be None.
 
@@ -500,7 +515,7 @@ def _add_any_batch(args: Any, dims: Any) -> Any:
     if x_dim is not None and x_dim == y_dim:
         return add_any_p.bind(x, y), x_dim
     size = x.shape[x_dim] if x_dim is not None else y.shape[y_dim]
-    return add_any_p.bind(bdim_at_front(x, x_dim, size), bdim_at_front(y, y_dim, size)), 0
+    return add_any_p.bind(*all_at_front(args, dims, size)), 0
 
 
 batchers[add_any_p] = _add_any_batch

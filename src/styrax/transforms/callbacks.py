@@ -17,6 +17,7 @@ from ..core.arrays import backends
 from ..core.arrays.devices import Sharding
 from ..core.programs import rules
 from ..core.programs.primitive import Primitive
+from ..core.programs.spreading import nowhere
 from ..core.tracing import errors
 from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import get_aval
@@ -91,7 +92,7 @@ class FlatCallback:
 
 
 pure_callback_p = Primitive("pure_callback", multiple_results=True)
-pure_callback_p.declare(distinct=True)
+pure_callback_p.declare(distinct=True, sharding=nowhere)
 io_callback_p = Primitive("io_callback", multiple_results=True)
 
 VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized", None)

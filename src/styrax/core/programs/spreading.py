@@ -78,6 +78,11 @@ def as_told(at: Place, *_: Any, **__: Any) -> list[Entries]:
     return [entries(x) if type(x) is ShapedArray else () for x in at.outs]
 
 
+def nowhere(at: Place, *_: Any, **__: Any) -> Entries:
+    """Results are replicated."""
+    return ()
+
+
 def spread(primitive: Any, operands: Sequence[Any], out: Any, params: dict[str, Any]) -> Any:
     """The types of a primitive's results, told how they are spread.
 

@@ -235,10 +235,12 @@ def _resharded(x: Any, sharding: Any) -> Any:
     if isinstance(sharding, PartitionSpec):
         check_explicit(told, "passed to reshard ")
     if isinstance(told, NamedSharding) and told.mesh.explicit_axes:
-        spec = told.spec
-        rest = get_aval(x).ndim - len(spec)
+        ndim = get_aval(x).ndim
+        parts = (*told.spec, *(None,) * (ndim - len(told.spec)))
+        while len(parts) > ndim and parts[-1] is None:
+            parts = parts[:-1]
         return reshard_p.bind(x, dst_sharding=NamedSharding(
-            told.mesh.abstract_mesh, spec.update(partitions=(*spec, *(None,) * rest)) if rest > 0 else spec))
+            told.mesh.abstract_mesh, told.spec.update(partitions=parts)))
     return device_put(x, told)
 
 
@@ -384,10 +386,10 @@ def _assert_sharding(aval: Any, sharding: NamedSharding) -> None:
     """What is explicit is not the compiler's to choose. AssertionError where the type tells something else."""
     wanted = sharding_of_type(sharding, aval.shape)
     if aval.sharding.spec != wanted.spec:  # type: ignore[union-attr]
-        raise AssertionError("`with_sharding_constraint` acts as an assert when all axes of mesh are of type "
-                             f"`Explicit`. The array sharding: {aval.sharding.spec} did not match the sharding provided: "
-                             f"{sharding.spec}. Please use `jax.sharding.reshard` to shard your input to the sharding "
-                             "you want.")
+        raise AssertionError(
+            "`with_sharding_constraint` acts as an assert when all axes of mesh are of type `Explicit`. The array "
+            f"sharding: {aval.sharding.spec} did not match the sharding provided: {sharding.spec}. Please use "
+            "`jax.sharding.reshard` to shard your input to the sharding you want.")
 
 
 __all__ = [

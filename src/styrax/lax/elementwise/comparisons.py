@@ -233,8 +233,9 @@ def _select_batch(args: Any, dims: Any) -> Any:
         if len(shape_of(which)) == len(shape_of(cases[0])):
             return select_n(which, *cases), which_dim
     if which_dim is not None or shape_of(which):
-        which = batching.bdim_at_front(which, which_dim, size)
-    cases = [batching.bdim_at_front(c, d, size) for c, d in zip(cases, case_dims, strict=True)]
+        which, *cases = batching.all_at_front(args, dims, size)
+    else:
+        cases = batching.all_at_front(cases, case_dims, size)
     shape = shape_of(cases[0])
     if shape_of(which) and len(shape_of(which)) < len(shape):
         which = broadcast_in_dim(which, shape, (0,))

@@ -442,8 +442,7 @@ def _scatter_batch(primitive: Primitive, args: Sequence[Any], dims: Sequence[Any
                    dimension_numbers: ScatterDimensionNumbers, **params: Any) -> tuple[Any, int]:
     operand, indices, updates = args
     size = next(shape_of(x)[d] for x, d in zip(args, dims, strict=True) if d is not None)
-    operand = batching.bdim_at_front(operand, dims[0], size)
-    updates = batching.bdim_at_front(updates, dims[2], size)
+    operand, updates = batching.all_at_front((operand, updates), (dims[0], dims[2]), size)
     dn = dimension_numbers
     operand_map = dict(
         inserted_window_dims=_shift(dn.inserted_window_dims),

@@ -394,8 +394,7 @@ def _update_batch(args: Any, dims: Any) -> Any:
     x_dim, update_dim, *index_dims = dims
     size = next(shape_of(v)[d] for v, d in zip(args, dims, strict=True) if d is not None)
     if all(d is None for d in index_dims):
-        x = batching.bdim_at_front(x, x_dim, size)
-        update = batching.bdim_at_front(update, update_dim, size)
+        x, update = batching.all_at_front((x, update), (x_dim, update_dim), size)
         zero = np.zeros((), get_aval(indices[0]).dtype) if indices else np.int32(0)
         return dynamic_update_slice_p.bind(x, update, zero, *indices), 0
     from .scatter import GatherScatterMode, ScatterDimensionNumbers, scatter_p

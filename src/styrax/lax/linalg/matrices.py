@@ -140,7 +140,7 @@ def batch_in_front(primitive: Primitive, *ranks: int) -> None:
 
     def rule(args: Sequence[Any], dims: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         size = next(shape_of(x)[d] for x, d in zip(args, dims, strict=True) if d is not None)
-        args = [batching.bdim_at_front(x, d, size) for x, d in zip(args, dims, strict=True)]
+        args = batching.all_at_front(args, dims, size)
         out = primitive.bind(*args, **params)
         return (out, [0] * len(out)) if primitive.multiple_results else (out, 0)
 

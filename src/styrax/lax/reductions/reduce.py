@@ -336,7 +336,7 @@ rules.jvps[reduce_prod_p] = _prod_jvp
 
 # -- any computation ---------------------------------------------------------------------------------
 reduce_p = Primitive("reduce", multiple_results=True)
-reduce_p.declare(nan=True, sharding=sharding_rules.reduction)
+reduce_p.declare(nan=True, sharding=lambda at, *xs, dimensions, **_: sharding_rules.reduction(at, *xs, axes=dimensions))
 
 
 @reduce_p.def_abstract_eval
@@ -484,14 +484,14 @@ def _reduce_batch(args: Any, dims: Any, *, computation: Any, jaxpr: Any, dimensi
     operands, inits = args[:n], args[n:]
     size = next(shape_of(x)[d] for x, d in zip(args, dims, strict=True) if d is not None)
     if all(d is None for d in dims[n:]):
-        moved = [batching.bdim_at_front(x, d, size) for x, d in zip(operands, dims, strict=False)]
+        moved = batching.all_at_front(operands, dims[:n], size)
         outs = reduce_p.bind(
             *moved, *inits, computation=computation, jaxpr=jaxpr, dimensions=tuple(d + 1 for d in dimensions)
         )
         return outs, [0] * n
     # A start of its own for each example: reduce without it, then join it.
     combine = _vectorized(jaxpr, n)
-    moved = [batching.bdim_at_front(x, d, size) for x, d in zip(operands, dims, strict=False)]
+    moved = batching.all_at_front(operands, dims[:n], size)
     axes = tuple(d + 1 for d in dimensions)
     shape = without(shape_of(moved[0]), axes)
     starts = [

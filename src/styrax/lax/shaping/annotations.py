@@ -51,7 +51,7 @@ rules.stablehlos[shard_alike_p] = lambda m, x, y: [x, y]
 def _shard_alike_batch(args: Any, dims: Any) -> Any:
     (dx, dy), (x, y) = dims, args
     size = get_aval(x).shape[dx] if dx is not None else get_aval(y).shape[dy]
-    x, y = (batching.bdim_at_front(v, d, size) for v, d in zip(args, dims, strict=True))
+    x, y = batching.all_at_front(args, dims, size)
     return shard_alike_p.bind(x, y), [0, 0]
 
 

@@ -102,7 +102,7 @@ def _concatenate_transpose(ct: Any, *operands: Any, dimension: int) -> list[Any]
 
 def _concatenate_batch(args: Any, dims: Any, *, dimension: int) -> Any:
     size = next(shape_of(x)[d] for x, d in zip(args, dims, strict=True) if d is not None)
-    args = [batching.bdim_at_front(x, d, size) for x, d in zip(args, dims, strict=True)]
+    args = batching.all_at_front(args, dims, size)
     return concatenate(args, dimension + 1), 0
 
 
@@ -178,7 +178,7 @@ def _stack_transpose(ct: Any, *operands: Any, axis: int) -> list[Any]:
 
 def _stack_batch(args: Any, dims: Any, *, axis: int) -> Any:
     size = next(shape_of(x)[d] for x, d in zip(args, dims, strict=True) if d is not None)
-    args = [batching.bdim_at_front(x, d, size) for x, d in zip(args, dims, strict=True)]
+    args = batching.all_at_front(args, dims, size)
     return stack(args, axis + 1), 0
 
 

@@ -167,7 +167,7 @@ def _sort_batch(args: Sequence[Any], dims: Sequence[Any], *, dimension: int, is_
     if all(d == first for d in dims):
         args, front = list(args), first
     else:
-        args, front = [batching.bdim_at_front(x, d, size) for x, d in zip(args, dims, strict=True)], 0
+        args, front = batching.all_at_front(args, dims, size), 0
     axis = dimension + (front <= dimension)
     outs = sort_p.bind(*args, dimension=axis, is_stable=is_stable, num_keys=num_keys)
     return outs, [front] * len(outs)
