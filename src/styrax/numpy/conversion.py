@@ -11,7 +11,7 @@ from styrax import lax
 from styrax.core.arrays import backends, mesh
 from styrax.core.arrays.array import Array
 from styrax.core.arrays.constants import constant
-from styrax.core.arrays.shardings import NamedSharding, PartitionSpec
+from styrax.core.arrays.shardings import NamedSharding, PartitionSpec, axes_of
 from styrax.core.tracing.source import api_boundary, hide_frames, warn
 from styrax.core.tracing.trace import Tracer, state
 from styrax.core.types import avals, dtypes
@@ -127,6 +127,22 @@ def place(x: Any, device: Any) -> Array:
     if avals.explicit and isinstance(device, (PartitionSpec, NamedSharding)):
         return reshard(x, device)
     return device_put(x, device)
+
+
+def told_by(device: Any) -> NamedSharding | None:
+    """The sharding that an operation gives its result where types tell all of it; None where it is placed afterwards.
+
+    Raises ValueError for a partition over axes of the mesh in force that are not explicit.
+    """
+    if not avals.explicit or not isinstance(device, (PartitionSpec, NamedSharding)):
+        return None
+    from styrax.lax.collectives.placing import check_explicit, over_mesh
+
+    sharding = over_mesh(device)
+    if device is not sharding:
+        check_explicit(sharding)
+    explicit = sharding.mesh.explicit_axes
+    return sharding if explicit and all(n in explicit for e in sharding.spec for n in axes_of(e)) else None
 
 
 def put(value: np.ndarray, weak: bool = False, device: Any = None) -> Array:

@@ -25,7 +25,7 @@ from styrax.core.types.typing import (
 )
 
 from .broadcasting import canonical_shape, spread
-from .conversion import asarray, place
+from .conversion import asarray, place, told_by
 from .promotion import arrays, check_arraylike, convert, dtype_of_new, is_array, shape_of, typed, unwrap, user_dtype
 from .ranges import arange
 
@@ -38,6 +38,9 @@ def _filled(shape: Any, value: Any, dtype: Any, device: Any) -> Any:
         return place(lax.full(shape, value, dtype), device)
     if shape == ():
         return place(asarray(convert(value, dtype)), device)
+    told = told_by(device)
+    if told is not None:
+        return lax.broadcast_in_dim(convert(value, dtype), shape, (), out_sharding=told)
     return place(lax.broadcast_in_dim(convert(value, dtype), shape, ()), device)
 
 

@@ -23,7 +23,7 @@ from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import get_aval
 from ..core.trees import tree
 from ..core.types import dtypes
-from ..core.types.avals import ShapedArray
+from ..core.types.avals import ShapedArray, stacked
 from ..core.types.effects import (
     Effect,
     control_flow_allowed_effects,
@@ -312,7 +312,7 @@ def batched_call(primitive: Primitive, args: Sequence[Any], dims: Sequence[int |
 
     outs = primitive.bind(
         *(lead(x, d) for x, d in zip(args, dims, strict=True)), vmap_method=vmap_method,
-        result_avals=tuple(a.update(shape=(size, *a.shape)) for a in result_avals), **params)
+        result_avals=tuple(stacked(a, size) for a in result_avals), **params)
     return outs, [0] * len(outs)
 
 

@@ -104,11 +104,12 @@ class ShapedArray(AbstractValue):
         return self.shape[0]
 
     def update(self, **changes: Any) -> ShapedArray:
+        """The type with some of its parts replaced; that of another shape tells no sharding unless it is given."""
         fields = {
             "shape": self.shape,
             "dtype": self.dtype,
             "weak_type": self.weak_type,
-            "sharding": self.given_sharding,
+            "sharding": None if "shape" in changes else self.given_sharding,
             "vma": self.vma,
             "memory_space": self.memory_space,
         }
