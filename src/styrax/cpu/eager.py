@@ -180,7 +180,7 @@ class Eager:
             code = self.compile(closed, name=primitive.name)
             return Committed(code) if any(a.given_sharding is not None for a in closed.out_avals) else code
 
-        if primitive.generic_in_sizes and not tells_sharding(avals):
+        if primitive.generic_in_sizes and not tells_sharding(avals, params.values()):
             sizes = Sizes()
             sized = [tuple(map(sizes.take, a.shape)) for a in avals]
             plain, with_sizes = {}, {}

@@ -11,7 +11,7 @@ from styrax import lax
 from styrax.core.arrays import backends, mesh
 from styrax.core.arrays.array import Array
 from styrax.core.arrays.constants import constant
-from styrax.core.arrays.shardings import NamedSharding, PartitionSpec, axes_of
+from styrax.core.arrays.shardings import NamedSharding, PartitionSpec
 from styrax.core.tracing.source import api_boundary, hide_frames, warn
 from styrax.core.tracing.trace import Tracer, state
 from styrax.core.types import avals, dtypes
@@ -124,25 +124,22 @@ def place(x: Any, device: Any) -> Array:
 
     if isinstance(device, PartitionSpec) and not mesh.in_force().empty:
         check_explicit(over_mesh(device))
-    if avals.explicit and isinstance(device, (PartitionSpec, NamedSharding)):
+    if avals.explicit and (isinstance(device, PartitionSpec)
+                           or isinstance(device, NamedSharding) and not state.trace.is_eval):
         return reshard(x, device)
     return device_put(x, device)
 
 
 def told_by(device: Any) -> NamedSharding | None:
-    """The sharding that an operation gives its result where types tell all of it; None where it is placed afterwards.
-
-    Raises ValueError for a partition over axes of the mesh in force that are not explicit.
-    """
-    if not avals.explicit or not isinstance(device, (PartitionSpec, NamedSharding)):
+    """The sharding that an operation gives its result, of a partition over explicit axes of the mesh in force; None
+    where the result is placed afterwards. ValueError for a partition over other axes."""
+    if not avals.explicit or not isinstance(device, PartitionSpec) or not mesh.in_force().explicit_axes:
         return None
     from styrax.lax.collectives.placing import check_explicit, over_mesh
 
     sharding = over_mesh(device)
-    if device is not sharding:
-        check_explicit(sharding)
-    explicit = sharding.mesh.explicit_axes
-    return sharding if explicit and all(n in explicit for e in sharding.spec for n in axes_of(e)) else None
+    check_explicit(sharding)
+    return sharding
 
 
 def put(value: np.ndarray, weak: bool = False, device: Any = None) -> Array:

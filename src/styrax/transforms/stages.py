@@ -92,7 +92,7 @@ class Stage:
         """The structure of the results, with a `ShapeDtypeStruct` for each; what is lowered has no weak types."""
         return tree.tree_unflatten(self.out_tree, [
             ShapeDtypeStruct(a.shape, a.dtype, weak_type=self._weakly_typed and a.weak_type,
-                             sharding=s if isinstance(s, Sharding) else None)
+                             sharding=s if isinstance(s, Sharding) else a.given_sharding)
             for a, s in zip(self._closed.out_avals, self._program.params["out_shardings"], strict=True)])
 
     @property

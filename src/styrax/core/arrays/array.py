@@ -175,7 +175,8 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
         try:
             from .devices import Shard
 
-            return [Shard(self.device, self.sharding, self.shape, self)]
+            part = self if self.aval.given_sharding is None else self.placed(None)
+            return [Shard(self.device, self.sharding, self.shape, part)]
         except Exception as error:
             hide_frames(error)
             raise
@@ -265,7 +266,9 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
     def __deepcopy__(self, memo: Any) -> Array:
         from . import backends
 
-        return backends.get().put(np.array(self._value), self.aval, None)
+        aval = self.aval if self.aval.given_sharding is None else self.aval.update(sharding=None)
+        out = backends.get().put(np.array(self._value), aval, None)
+        return out.placed(self._sharding) if hasattr(self, "_sharding") else out
 
     # -- Python scalars ----------------------------------------------------------------------------
     def _scalar(self) -> Any:

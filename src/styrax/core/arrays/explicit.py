@@ -92,9 +92,10 @@ def on_devices(sharding: NamedSharding, device: Device) -> NamedSharding:
     return NamedSharding(mesh, sharding.spec)
 
 
-def tells_sharding(avals: Iterable[Any]) -> bool:
-    """Whether programs of operands of these types depend on how these are spread, or on the mesh in force."""
-    return bool(state.abstract.explicit_axes) or any(a.given_sharding is not None for a in avals)
+def tells_sharding(avals: Iterable[Any], params: Iterable[Any] = ()) -> bool:
+    """Whether operands of these types, parameters or the mesh in force tell how results are spread."""
+    return (bool(state.abstract.explicit_axes) or any(a.given_sharding is not None for a in avals)
+            or any(isinstance(p, NamedSharding) and p.mesh.explicit_axes for p in params))
 
 
 def along(axis: int, ndim: int, entry: Any) -> NamedSharding | None:

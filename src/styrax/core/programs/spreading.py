@@ -92,7 +92,10 @@ def spread(primitive: Any, operands: Sequence[Any], out: Any, params: dict[str, 
     """
     mesh = _mesh(primitive.name, operands)
     if mesh is None:
-        return out
+        wanted = params.get("out_sharding") or params.get("sharding")
+        if not isinstance(wanted, NamedSharding) or not wanted.mesh.explicit_axes:
+            return out
+        mesh = wanted.mesh.abstract_mesh
     outs = out if primitive.multiple_results else [out]
     traits = primitive.traits
     rule = traits.sharding or (elementwise if traits.elementwise else None)

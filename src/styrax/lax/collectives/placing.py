@@ -368,7 +368,7 @@ def with_sharding_constraint(x: PyTree, shardings: ShardingLike | PyTree) -> PyT
                             f"None, but got {sharding}")
         if isinstance(sharding, NamedSharding):
             sharding.check_compatible_aval(get_aval(leaf).shape)
-            if sharding.mesh.are_all_axes_explicit:
+            if sharding.mesh.are_all_axes_explicit and mesh.state.abstract.are_all_axes_explicit:
                 _assert_sharding(get_aval(leaf), sharding)
                 out.append(leaf)
                 continue
