@@ -160,7 +160,7 @@ def _place(x: Any, dim: int | None, wanted: int | None, axis: AxisData, sum_matc
     rank = ndim + (dim is None)
     if not -rank <= wanted < rank:
         raise ValueError(f"axis {wanted} is out of bounds for array of dimension {rank}")
-    if dim is None and axis.explicit_mesh_axis is not None:
+    if dim is None and axis.explicit_mesh_axis is not None and get_aval(x).given_sharding is not None:
         return broadcast(x, size, wanted % rank, axis.explicit_mesh_axis)
     return matchaxis(None, size, dim, wanted % rank, x)
 

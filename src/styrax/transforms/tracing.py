@@ -41,7 +41,8 @@ def abstractify(x: PyTree) -> ShapedArray | AbstractRef:
         return get_aval(x)
     except TypeError:
         if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, (np.ndarray, np.generic, TransformedRef)):
-            return ShapedArray(x.shape, x.dtype, getattr(x, "weak_type", False))
+            return ShapedArray(x.shape, x.dtype, getattr(x, "weak_type", False),
+                               sharding=getattr(x, "given_sharding", None))
         raise
 
 

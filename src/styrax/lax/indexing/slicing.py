@@ -13,7 +13,7 @@ from styrax.core.programs import rules
 from styrax.core.programs.traits import Windows
 from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import Tracer, get_aval
-from styrax.core.types import dtypes
+from styrax.core.types import avals, dtypes
 from styrax.core.types.dims import canonical_dim, is_named, is_symbolic
 from styrax.core.types.index_type import INDEX
 from styrax.core.types.physical import physicals
@@ -167,7 +167,8 @@ def _stacked_indices(indices: Sequence[Any], dims: Sequence[int | None]) -> tupl
     size = next((shape_of(i)[d] for i, d in zip(indices, dims, strict=True) if d is not None), None)
     if size is None:
         return concatenate([broadcast_in_dim(i, (1,), ()) for i in indices], 0), None
-    columns = [
+    columns = [broadcast_in_dim(i, (size, 1), (0,)) for i in batching.all_at_front(indices, dims, size)] if (
+        avals.explicit) else [
         broadcast_in_dim(i, (size, 1), () if d is None else (0,)) for i, d in zip(indices, dims, strict=True)
     ]
     return concatenate(columns, 1), 0

@@ -125,7 +125,7 @@ def band(x: Any, lower: bool, k: int = 0) -> Any:
     if rank > 2:
         from ..shaping.broadcasting import broadcast_in_dim
 
-        mask = broadcast_in_dim(mask, shape, (rank - 2, rank - 1))
+        mask = broadcast_in_dim(mask, shape, (rank - 2, rank - 1), out_sharding=get_aval(x).given_sharding)
     return select(mask, x, full_like(x, 0))
 
 
