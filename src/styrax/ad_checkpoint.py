@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .transforms.checkpoint import checkpoint, checkpoint_name, name_p, print_saved_residuals, saved_residuals
+from .transforms.checkpoint import checkpoint, print_saved_residuals, saved_residuals
+from .transforms.checkpoint_names import checkpoint_name, name_p
 from .transforms.checkpoint_policies import checkpoint_policies
 from .transforms.partial import Offloadable, Recompute, Saveable
 

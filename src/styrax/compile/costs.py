@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..core.types.index_type import INDEX
-from .ir.expr import COSTS, MAX_SIZE, TRANSCENDENTAL, Expr, walk
+from .ir.expr import COSTS, LOADS, MAX_SIZE, TRANSCENDENTAL, Expr, walk
 from .ir.loopir import Call, Copy, Fold, Loop, Statement, Store, While, statements
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def analyse(program: Program) -> dict[str, float]:
 def _count(body: Sequence[Statement], times: float, totals: dict[str, float], placement: Placement) -> None:
     for s in body:
         for n in walk([e for e in s.exprs() if isinstance(e, Expr)]):
-            if n.op in ("load", "transposed"):
+            if n.op in LOADS:
                 totals["bytes accessed"] += times * n.dtype.itemsize
             elif n.dtype is not INDEX and n.dtype.kind in "fiu" and COSTS.get(n.op, 1) and n.op != "select":
                 totals["transcendentals" if n.op in TRANSCENDENTAL else "flops"] += times

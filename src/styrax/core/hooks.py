@@ -6,7 +6,7 @@ it. The first reader loads the module that provides it, all later ones read an a
 | hook | given by | used by | what it is |
 |---|---|---|---|
 | `lax` | `styrax.lax` | `transforms`, `lax` | the operations: for rules of families that need one another's |
-| `numpy` | `styrax.numpy` | `core.arrays` | the functions on arrays; importing it gives arrays their methods |
+| `numpy` | `styrax.numpy` | `numpy` | the functions on arrays |
 | `by_default` | `core.arrays.explicit` | `core.types.avals` | the sharding of arrays of which nothing is said |
 | `sharding_of_type` | `core.arrays.explicit` | `core.types.avals` | what the type of an array tells of its sharding |
 | `is_replicated` | `core.arrays.explicit` | `core.types.avals` | whether it tells that there is none |
@@ -38,6 +38,7 @@ it. The first reader loads the module that provides it, all later ones read an a
 | `element_type` | `xla.literal_text` | `interpreters` | the MLIR type of elements of a dtype |
 | `type_text` | `xla.stablehlo` | `interpreters` | the MLIR type of an abstract value |
 
+The methods and properties of arrays that are functions of `styrax.numpy` are in a table of their own, `METHODS`.
 Backends, of which there may be many, are entered in `core.arrays.backends.modules` by their platforms' names.
 """
 
@@ -72,6 +73,37 @@ PROVIDERS = {
     "xla.ir_module": "IrModule ir_bindings:bindings",
     "xla.literal_text": "attribute_text element_type",
     "experimental.key_reuse._core": "key_checked:checked watch_keys:watch_eager_operations",
+}
+
+# the same for methods of arrays and tracers: "method:its name there"
+METHODS = {
+    "numpy.operators": (
+        "__add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__ __floordiv__ __rfloordiv__ "
+        "__mod__ __rmod__ __divmod__ __rdivmod__ __pow__ __rpow__ __matmul__ __rmatmul__ __and__ __rand__ __or__ "
+        "__ror__ __xor__ __rxor__ __lshift__ __rlshift__ __rshift__ __rrshift__ __eq__ __ne__ __lt__ __le__ __gt__ "
+        "__ge__"),
+    "numpy.ufuncs": "__neg__:negative_elements __pos__:positive __abs__:absolute __invert__:bitwise_not",
+    "numpy.indexing": "__getitem__:getitem",
+    "numpy.methods": (
+        "__iter__ __setitem__ __delitem__ __copy__:copy __deepcopy__ __array_namespace__ astype byteswap clone:copy "
+        "copy diagonal flatten item platform reshape to_device transpose view"),
+    "numpy.adapters": "__round__ __contains__ argpartition choose clip compress dot searchsorted",
+    "numpy.reductions": "all any argmax argmin max min prod ptp sum",
+    "numpy.moments": "mean std var",
+    "numpy.accumulations": "cumprod cumsum",
+    "numpy.shaping": "ravel squeeze swapaxes trace",
+    "numpy.sorting": "argsort sort",
+    "numpy.complex_parts": "conj conjugate",
+    "numpy.positions": "nonzero",
+    "numpy.arrangements": "repeat",
+    "numpy.rounding": "round",
+    "numpy.selection": "take",
+}
+PROPERTIES = {
+    "numpy.methods": "mT flat itemsize nbytes",
+    "numpy.shaping": "T:transpose",
+    "numpy.updates": "at",
+    "numpy.complex_parts": "real imag",
 }
 
 __getattr__, __dir__, __all__ = names(__name__, PROVIDERS)

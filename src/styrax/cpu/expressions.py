@@ -5,7 +5,7 @@ Inside a vector loop, what depends on its variable has lanes; everything else st
 
 from __future__ import annotations
 
-from ..compile.ir.expr import INDEX, Expr, const_value, poly_terms
+from ..compile.ir.expr import INDEX, NO_READS, Expr, const_value, poly_terms
 from ..compile.ir.loopir import Buffer
 from ..compile.lowering.scalars import is_float
 from . import instructions
@@ -30,7 +30,6 @@ class Values:
         self.own: set[str] = set()  # stack slots of one vector's lanes: what masked lanes hold there is not used
         self.lanes: Lanes | None = None
         self.pointers: dict[Buffer, str] = {}
-        self.loads: dict[Expr, frozenset[Buffer]] = {}
 
     # -- leaves --------------------------------------------------------------------------------------
     def pointer(self, buffer: Buffer) -> str:
@@ -67,24 +66,8 @@ class Values:
         return depth
 
     def buffers(self, e: Expr) -> frozenset[Buffer]:
-        found = self.loads.get(e)
-        if found is None:
-            stack = [e]
-            while stack:  # iterative: expressions can be deep
-                n = stack[-1]
-                missing = [a for a in n.args if a not in self.loads]
-                if missing:
-                    stack.extend(missing)
-                    continue
-                stack.pop()
-                if n in self.loads:
-                    continue
-                parts = [self.loads[a] for a in n.args if self.loads[a]]
-                if n.op in ("load", "transposed"):
-                    parts.append(frozenset((self.root(n.attr[0]),)))
-                self.loads[n] = frozenset().union(*parts) if parts else frozenset()
-            found = self.loads[e]
-        return found
+        """What is loaded from to compute `e`."""
+        return frozenset([self.root(buffer) for buffer in e.reads]) if e.reads else NO_READS
 
     def depth(self, e: Expr) -> int:
         """The outermost scope where `e` can be computed."""

@@ -17,7 +17,7 @@ from styrax.lax.reductions.contractions import DotDimensionNumbers
 from styrax.numpy.binary import add, logical_and, multiply
 from styrax.numpy.broadcasting import choose_elements, spread, spread_all
 from styrax.numpy.conversion import asarray
-from styrax.numpy.einsum import einsum
+from styrax.numpy.einsums import einsum
 from styrax.numpy.patterns import tril, triu
 from styrax.numpy.promotion import check_arraylike, convert, is_array, promote_dtypes
 from styrax.transforms.jit import jit_for_all_shapes as jit

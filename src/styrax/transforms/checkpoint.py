@@ -20,7 +20,6 @@ from ..core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, cl
 from ..core.programs.name_stack import new_name_stack
 from ..core.programs.primitive import Primitive
 from ..core.programs.rules import (
-    batchers,
     dces,
     discharges,
     fancy_batchers,
@@ -29,7 +28,6 @@ from ..core.programs.rules import (
     loops,
     partial_eval_jaxpr_customs,
     partial_evals,
-    same_value,
     stablehlos,
     transposes,
 )
@@ -46,6 +44,7 @@ from ..core.types.physical import physicals
 from ..core.types.typing import Function, PyTree
 from . import compile_log
 from .batch import AxisData, batch_jaxpr2
+from .checkpoint_names import name_p
 from .checkpoint_policies import checkpoint_policies
 from .flattening import FlatFunction
 from .jit_rules import call_effects, forward_residuals, jit_p, jit_params, resolve
@@ -447,29 +446,6 @@ partial_eval_jaxpr_customs[remat_p] = _split_for_policy
 discharges[remat_p] = _discharge
 
 
-# Names for policies
-
-name_p = Primitive("name")
-name_p.def_abstract_eval(lambda x, *, name: x)
-name_p.def_impl(lambda x, *, name: x)
-
-
-def checkpoint_name(x: PyTree, name: str) -> PyTree:
-    """Names the arrays of a pytree, for policies that save by name; their values stay as they are."""
-    return tree.tree_map(lambda leaf: name_p.bind(leaf, name=name), x)
-
-
-def _name_jvp(primals: Any, tangents: Any, *, name: str) -> Any:
-    (x,), (t,) = primals, tangents
-    return name_p.bind(x, name=name), t
-
-
-jvps[name_p] = _name_jvp
-batchers[name_p] = lambda args, dims, *, name: (name_p.bind(args[0], name=name), dims[0])
-loops[name_p] = same_value
-stablehlos[name_p] = lambda m, x, *, name: x
-
-
 def print_saved_residuals(f: Function, *args: PyTree, **kwargs: PyTree) -> None:
     """Prints what the backward pass of `f(*args, **kwargs)` keeps, a line each, and where it comes from."""
     for aval, origin in saved_residuals(f, *args, **kwargs):
@@ -493,7 +469,7 @@ def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[tuple[Any, s
         where = source.summarize(eqn.source_info)
         for v in eqn.outvars:
             if v in residuals:
-                if eqn.primitive.name == "reduce_precision":  # the guard of a saved value
+                if eqn.primitive is hooks.lax.reduce_precision_p:  # the guard of a saved value
                     eqn = made.get(eqn.invars[0], eqn)
                 what = f"named '{eqn.params['name']}'" if eqn.primitive is name_p else f"output of {_what(eqn)}"
                 found.append((v.aval, f"{what} from {where}"))
@@ -507,5 +483,5 @@ def _what(eqn: JaxprEqn) -> str:
 
 
 __all__ = [
-    "checkpoint", "checkpoint_name", "checkpoint_policies", "get_aval", "print_saved_residuals", "remat", "remat_p",
+    "checkpoint", "checkpoint_policies", "get_aval", "print_saved_residuals", "remat", "remat_p",
 ]

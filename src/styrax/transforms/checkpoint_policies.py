@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ..core import hooks
+from .checkpoint_names import name_p
 from .partial import Offloadable, Recompute, Saveable
 
 
@@ -76,7 +77,7 @@ class SaveOnlyTheseNames(_Names):
     field = "saveable_names"
 
     def __call__(self, primitive: Any, *_: Any, **params: Any) -> bool:
-        return primitive.name == "name" and params["name"] in self.names
+        return primitive is name_p and params["name"] in self.names
 
 
 class SaveAnyNamesButThese(_Names):
@@ -85,7 +86,7 @@ class SaveAnyNamesButThese(_Names):
     __slots__ = ()
 
     def __call__(self, primitive: Any, *_: Any, **params: Any) -> bool:
-        return primitive.name == "name" and params["name"] not in self.names
+        return primitive is name_p and params["name"] not in self.names
 
 
 class SaveAnythingExceptTheseNames(_Names):
@@ -94,7 +95,7 @@ class SaveAnythingExceptTheseNames(_Names):
     __slots__ = ()
 
     def __call__(self, primitive: Any, *_: Any, **params: Any) -> bool:
-        return not (primitive.name == "name" and params["name"] in self.names)
+        return not (primitive is name_p and params["name"] in self.names)
 
 
 def save_only_these_names(*names_which_can_be_saved: str) -> Callable[..., bool]:
@@ -150,9 +151,9 @@ def save_and_offload_only_these_names(*, names_which_can_be_saved: Sequence[str]
                          f"names={both}")
 
     def policy(primitive: Any, *_: Any, **params: Any) -> Any:
-        if primitive.name == "name" and params["name"] in saved:
+        if primitive is name_p and params["name"] in saved:
             return Saveable
-        if primitive.name == "name" and params["name"] in offloaded:
+        if primitive is name_p and params["name"] in offloaded:
             return Offloadable(src=offload_src, dst=offload_dst)
         return Recompute
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core.types.dims import NotGeneric
 from ...core.types.index_type import INDEX, IndexType, ScalarType
+
+if TYPE_CHECKING:
+    from .loopir import Buffer
 
 BOOL = np.dtype(np.bool_)
 INT32 = np.dtype(np.int32)
@@ -30,17 +33,18 @@ MAX_SIZE = 1 << 48  # a size known only at run time lies in [1, MAX_SIZE]
 class Expr:
     """A scalar: `op` applied to `args`, with a static `attr`.
 
-    `deps` is the set of loop variables and mutable variables it depends on; `bounds` encloses an integer's value;
-    `cost` estimates the instructions of computing it alone.
+    `deps` is the set of loop variables and mutable variables it depends on, `reads` that of the buffers it loads from;
+    `bounds` encloses an integer's value; `cost` estimates the instructions of computing it alone.
     """
 
-    __slots__ = ("op", "args", "dtype", "attr", "deps", "bounds", "cost", "id", "arena")
+    __slots__ = ("op", "args", "dtype", "attr", "deps", "reads", "bounds", "cost", "id", "arena")
 
     op: str
     args: tuple[Expr, ...]
     dtype: ScalarType
     attr: Any
     deps: frozenset[Expr]
+    reads: frozenset[Buffer]
     bounds: tuple[int, int]
     cost: int
     id: int
@@ -95,6 +99,8 @@ class Expr:
 
 Index = Expr | int
 NO_DEPS: frozenset[Expr] = frozenset()
+NO_READS: frozenset[Buffer] = frozenset()
+LOADS = frozenset(("load", "transposed"))  # from the buffer that their `attr` begins with
 
 # estimated instructions of an operation; those of others are 1
 COSTS = {
@@ -145,9 +151,13 @@ class Arena:
                 deps = args[0].deps.union(*[a.deps for a in args[1:]])
         e.deps = deps
         cost = COSTS.get(op, 1)
+        reads = frozenset((attr[0],)) if op in LOADS else NO_READS
         for a in args:
             cost += a.cost
-        e.cost = min(cost, ENDLESS)
+            if a.reads and a.reads is not reads:
+                reads = reads | a.reads if reads else a.reads
+        e.cost = cost if cost < ENDLESS else ENDLESS
+        e.reads = reads
         self.nodes[key] = e
         return e
 
@@ -164,6 +174,7 @@ class Arena:
         e.id = self.counter
         self.counter += 1
         e.cost = 0
+        e.reads = NO_READS
         e.deps = frozenset((e,)) if depends_on_itself else NO_DEPS
         return e
 
@@ -471,19 +482,19 @@ def coefficient(arena: Arena, e: Expr, v: Expr) -> Expr | None:
 def walk(roots: Sequence[Expr]) -> Iterator[Expr]:
     """Every node under the roots, each once, arguments first."""
     seen: set[Expr] = set()
-    stack: list[tuple[Expr, bool]] = [(r, False) for r in reversed(roots)]
+    stack: list[Expr | None] = [*reversed(roots)]
     while stack:
-        e, done = stack.pop()
-        if done:
-            yield e
-            continue
-        if e in seen:
-            continue
-        seen.add(e)
-        stack.append((e, True))
-        for a in e.args:
-            if a not in seen:
-                stack.append((a, False))
+        e = stack.pop()
+        if e is None:  # the arguments of what lies below have been given
+            yield stack.pop()  # type: ignore[misc]
+        elif e not in seen:
+            seen.add(e)
+            if e.args:
+                stack.append(e)
+                stack.append(None)
+                stack.extend(e.args)
+            else:
+                yield e
 
 
 SHORT = 300  # nodes up to which expressions are written out, whatever they share

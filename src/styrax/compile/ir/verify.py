@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from ...core.types.index_type import INDEX
 from . import loopir
-from .expr import Expr, Index, poly_terms, walk
+from .expr import LOADS, Expr, Index, poly_terms, walk
 from .loopir import Accumulator, Buffer, BufferKind, LoopKind, Statement
 
 
@@ -142,7 +142,7 @@ class _Verifier:
         exprs = [*s.exprs(), s.count] if isinstance(s, loopir.Copy) and isinstance(s.count, Expr) else s.exprs()
         self.known(s, exprs, scope)
         for n in walk(exprs):
-            if n.op in ("load", "transposed"):
+            if n.op in LOADS:
                 if n.args[0].dtype is not INDEX:
                     self.fail(s, f"{n.args[0]} is a place, but no index")
                 if n.op == "load":

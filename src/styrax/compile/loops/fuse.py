@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..costs import HORIZONTAL, WORTH_REPEATING
-from ..ir.expr import Expr, coefficient, poly_terms, show, walk
+from ..ir.expr import NO_READS, Expr, coefficient, poly_terms, show, walk
 from ..ir.loopir import Buffer, BufferKind, Call, Copy, Declare, Fold, Let, Set, Store, statements
 from ..ir.placement import Aliases, root
 from ..ir.values import Define, Opaque, Operation, Point, Reduce, Region
@@ -187,7 +187,7 @@ def operation_exprs(op: Operation) -> Sequence[Expr]:
 
 def loaded_buffers(e: Expr, aliases: Aliases) -> frozenset[Buffer]:
     """The buffers that an expression reads."""
-    return frozenset(root(aliases, n.attr[0]) for n in walk([e]) if n.op in ("load", "transposed"))
+    return frozenset([root(aliases, buffer) for buffer in e.reads]) if e.reads else NO_READS
 
 
 class Fuser:

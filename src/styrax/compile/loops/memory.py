@@ -28,7 +28,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..costs import instructions
-from ..ir.expr import Expr, walk
+from ..ir.expr import LOADS, Expr, walk
 from ..ir.loopir import Buffer, BufferKind, Call, Copy, Loop, Statement, Store, Together, While
 from ..ir.placement import Aliases, Placement, root
 from ..program import Program
@@ -59,7 +59,7 @@ class Events:
         found = self._expr_memo.get(e)
         if found is None:
             found = self._expr_memo[e] = [
-                (self.root(n.attr[0]), n.args[0]) for n in walk([e]) if n.op in ("load", "transposed")]
+                (self.root(n.attr[0]), n.args[0]) for n in walk([e]) if n.op in LOADS] if e.reads else []
         return found
 
     def visit(self, body: Sequence[Statement]) -> None:

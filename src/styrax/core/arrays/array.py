@@ -1,19 +1,22 @@
 """`Array`: an immutable array in a device's memory.
 
-NumPy's methods and operators are installed by `styrax.numpy.methods`, on `Tracer` as well. A buffer
+NumPy's methods and operators, which `Tracer` has as well, are functions of `styrax.numpy` (`hooks.METHODS`). A buffer
 is whatever a backend keeps: see `Buffer`.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
 import warnings
 from collections.abc import Callable, Iterator
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from .. import hooks
+from ..programs.named import named
 from ..tracing.source import hide_frames
 from ..tracing.trace import Tracer
 from ..types import dtypes
@@ -381,58 +384,38 @@ def array_type(aval: ShapedArray) -> Callable[..., Any]:
     return float0_array if aval.dtype == dtypes.float0 else array_types.get(type(aval.dtype), Array)
 
 
-def install_methods(methods: dict[str, Callable[..., Any]], properties: dict[str, Callable[..., Any]]) -> None:
-    """Gives arrays and tracers the methods and properties of `styrax.numpy`.
+class _OnDemand:
+    """A method or property that `styrax.numpy` defines. It takes its place in the class when it is first used."""
 
-    A name that a class defines itself (what needs the elements at once, such as `__bool__`) is kept.
-    """
-    for cls in (Array, Tracer):
-        if "__getattr__" in cls.__dict__:
-            del cls.__getattr__  # type: ignore[union-attr]
-        for name, function in methods.items():
-            if name not in cls.__dict__ or name == "__hash__" or getattr(cls.__dict__[name], "on_demand", False):
-                setattr(cls, name, _unless_reference(name, function) if cls is Tracer else function)
-        for name, function in properties.items():
-            if name not in cls.__dict__:
-                setattr(cls, name, property(_unless_reference(name, function) if cls is Tracer else function))
+    __slots__ = ("owner", "name", "home", "there", "is_property")
 
+    def __init__(self, owner: type, name: str, home: str, there: str, is_property: bool) -> None:
+        self.owner, self.name, self.home, self.there, self.is_property = owner, name, home, there, is_property
 
-# `styrax.numpy` calls `install_methods`. Programs that never import it get its methods when they use one.
-_OPERATORS = ("add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod divmod rdivmod pow rpow "
-              "matmul rmatmul and rand or ror xor rxor lshift rlshift rshift rrshift eq ne lt le gt ge neg pos abs "
-              "invert round getitem setitem delitem contains")
+    def __get__(self, instance: Any, cls: type) -> Any:
+        found: Any = getattr(importlib.import_module(f"styrax.{self.home}"), self.there)
+        if self.owner is Tracer and self.name in ("__getitem__", "__setitem__", "at"):
+            found = _unless_reference(self.name, found)
+        attribute = property(found) if self.is_property else _as_method(self.name, found)
+        setattr(self.owner, self.name, attribute)
+        return attribute.__get__(instance, cls)
 
 
-def _no_attribute(self: Any, name: str) -> Any:
-    """An attribute that is not here yet: it may be one of NumPy's methods."""
-    if Array.__dict__.get("__getattr__") is not _no_attribute:
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-    _ = hooks.numpy
-    return getattr(self, name)
+def _as_method(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of the library as a method: its first argument is the array."""
+    if isinstance(function, FunctionType):
+        return function
 
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return function(self, *args, **kwargs)
 
-def _operator_on_demand(name: str) -> Callable[..., Any]:
-    def operator(self: Any, *args: Any) -> Any:
-        _ = hooks.numpy
-        method = getattr(type(self), name)
-        if getattr(method, "on_demand", False):
-            return NotImplemented
-        return method(self, *args)
-
-    operator.on_demand = True  # type: ignore[attr-defined]
-    return operator
-
-
-for _cls in (Array, Tracer):
-    _cls.__getattr__ = _no_attribute  # type: ignore[union-attr]
-    for _name in _OPERATORS.split():
-        setattr(_cls, f"__{_name}__", _operator_on_demand(f"__{_name}__"))
+    named(method, name, function.__doc__)
+    method.__wrapped__ = function  # type: ignore[attr-defined]
+    return method
 
 
 def _unless_reference(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """A method of arrays for tracers, some of which stand for references and index in their own way."""
-    if name not in ("__getitem__", "__setitem__", "at"):
-        return function
 
     @functools.wraps(function)
     def method(self: Any, *args: Any) -> Any:
@@ -442,3 +425,17 @@ def _unless_reference(name: str, function: Callable[..., Any]) -> Callable[..., 
         return function(self, *args)
 
     return method
+
+
+def _add_methods(cls: type) -> None:
+    """What `hooks` lists, except what the class defines itself because it needs the elements at once."""
+    for table in (hooks.METHODS, hooks.PROPERTIES):
+        for home, listed in table.items():
+            for entry in listed.split():
+                name, _, there = entry.partition(":")
+                if name not in cls.__dict__:
+                    setattr(cls, name, _OnDemand(cls, name, home, there or name, table is hooks.PROPERTIES))
+
+
+_add_methods(Array)
+_add_methods(Tracer)

@@ -18,7 +18,7 @@ _ELSEWHERE = {
     "empty2_p": ("lax.shaping.filling", "empty2_p"),
     "get_p": ("transforms.refs", "get_p"),
     "jit_p": ("transforms.jit_rules", "jit_p"),
-    "name_p": ("transforms.checkpoint", "name_p"),
+    "name_p": ("transforms.checkpoint_names", "name_p"),
     "random_gamma_p": ("random.gammas", "random_gamma_p"),
     "remat_p": ("transforms.checkpoint", "remat_p"),
     "swap_p": ("transforms.refs", "swap_p"),
