@@ -62,6 +62,11 @@ def auto_inside(p: Package, x: Any) -> Any:
     return p.sh.auto_axes(inside, out_sharding=p.P("X", None))(x)
 
 
+def unreduced(p: Package, x: Any, y: Any) -> Any:
+    """A product whose sums over the devices along Y are still to be made."""
+    return p.np.einsum("ij,jk->ik", x, y, out_sharding=p.P(None, None, unreduced={"Y"}))
+
+
 X, Y, XY, R = ((8, 4), "X", None), ((8, 4), None, "Y"), ((8, 4), "X", "Y"), ((8, 4), None, None)
 
 row("sin", lambda p, x: p.np.sin(x), X)
@@ -71,7 +76,7 @@ row("add scalar", lambda p, x: x + 1, XY)
 row("add conflict", lambda p, x, y: x + y, X, ((8, 4), "Y", None))
 row("add X vs XY tuple", lambda p, x, y: x + y, ((8, 4), ("X", "Y"), None), X)
 row("add dup axis", lambda p, x, y: x + y, X, ((8, 4), None, "X"))
-row("add broadcast", lambda p, x, y: x + y, X, ((4, ), "Y"))
+row("add broadcast", lambda p, x, y: x + y, X, ((4,), "Y"))
 row("add broadcast one", lambda p, x, y: x + y, X, ((1, 4), None, "Y"))
 row("add replicated", lambda p, x, y: x + y, X, R)
 row("compare select", lambda p, x, y: p.np.where(x>y, x, y), X, R)
@@ -100,7 +105,7 @@ row("matmul contract out", lambda p, x, y: p.np.matmul(x, y, out_sharding=p.P("X
 row("matmul lhs rhs same", lambda p, x, y: x @ y, X, ((4, 8), None, "X"))
 row("matmul out amb", lambda p, x, y: p.np.dot(x, y, out_sharding=p.P("X", None)), X, ((4, 8), None, "X"))
 row("einsum out", lambda p, x, y: p.np.einsum("ij,jk->ik", x, y, out_sharding=p.P("X", "Y")), Y, ((4, 8), "Y", None))
-row("dot vec", lambda p, x, y: p.np.dot(x, y), X, ((4, ), None))
+row("dot vec", lambda p, x, y: p.np.dot(x, y), X, ((4,), None))
 row("transpose", lambda p, x: x.T, XY)
 row("reshape merge", lambda p, x: x.reshape(32), X)
 row("reshape merge minor", lambda p, x: x.reshape(32), Y)
@@ -136,8 +141,8 @@ row("dynamic update slice", lambda p, x, y: p.lax.dynamic_update_slice(x, y, (0,
 row("dynamic update slice repl", lambda p, x, y: p.lax.dynamic_update_slice(x, y, (0, 1)), X, ((8, 2), None, None))
 row("dynamic index", lambda p, x: p.lax.dynamic_index_in_dim(x, 1, 1, keepdims=False), X)
 row("take", lambda p, x: p.np.take(x, np.array([0, 1]), axis=1), X)
-row("take out", lambda p, x, i: x.at[i].get(out_sharding=p.P("X", None)), R, ((8, ), "X", np.int32))
-row("take noout", lambda p, x, i: x[i], R, ((8, ), "X", np.int32))
+row("take out", lambda p, x, i: x.at[i].get(out_sharding=p.P("X", None)), R, ((8,), "X", np.int32))
+row("take noout", lambda p, x, i: x[i], R, ((8,), "X", np.int32))
 row("scatter", lambda p, x: x.at[:, 0].set(1.), X)
 row("scatter repl idx", lambda p, x: x.at[np.array([0, 2])].add(1.), X)
 row("sort", lambda p, x: p.np.sort(x, 1), X)
@@ -188,7 +193,7 @@ row("grad matmul contract",
     lambda p, x, y: p.jax.grad(lambda a, b: (p.np.matmul(a, b, out_sharding=p.P("X", None))).sum(), (0, 1))(x, y), Y,
     ((4, 8), "Y", None))
 row("grad reshape", lambda p, x: p.jax.grad(lambda a: (a.reshape(32)**2).sum())(x), X)
-row("grad bcast", lambda p, x, y: p.jax.grad(lambda a, b: (a * b).sum(), (0, 1))(x, y), X, ((4, ), "Y"))
+row("grad bcast", lambda p, x, y: p.jax.grad(lambda a, b: (a * b).sum(), (0, 1))(x, y), X, ((4,), "Y"))
 row("grad reshard", lambda p, x: p.jax.grad(lambda a: (p.sh.reshard(a, p.P(None, "Y"))**2).sum())(x), X)
 row("grad slice", lambda p, x: p.jax.grad(lambda a: (a[:, 1:3]**2).sum())(x), X)
 row("grad concat", lambda p, x, y: p.jax.grad(lambda a, b: (p.np.concatenate([a, b], 1)**2).sum(), (0, 1))(x, y), X, X)
@@ -203,7 +208,7 @@ row("vmap", lambda p, x: p.jax.vmap(lambda a: p.np.sin(a).sum())(x), X)
 row("vmap inner", lambda p, x: p.jax.vmap(lambda a: (p.note(str(p.jax.typeof(a))), p.np.sin(a))[1], in_axes=1)(x), X)
 row("vmap outaxes", lambda p, x: p.jax.vmap(lambda a: a * 2, out_axes=1)(x), X)
 row("vmap two", lambda p, x, y: p.jax.vmap(lambda a, b: a @ b, in_axes=(0, None))(x, y), X, ((4, 8), None, "Y"))
-row("vmap unbatched out", lambda p, x, y: p.jax.vmap(lambda a, b: b * 2, in_axes=(0, None))(x, y), X, ((4, ), "Y"))
+row("vmap unbatched out", lambda p, x, y: p.jax.vmap(lambda a, b: b * 2, in_axes=(0, None))(x, y), X, ((4,), "Y"))
 row("vmap mismatch", lambda p, x, y: p.jax.vmap(lambda a, b: a + b)(x, y), X, R)
 row("vmap spmd", lambda p, x: p.jax.vmap(lambda a: p.np.sin(a), spmd_axis_name="X")(x), X)
 row("vmap spmd wsc",
@@ -230,7 +235,7 @@ row("conv out feature",
     lambda p, x, k: p.lax.conv(x, k, (1, 1), "SAME"), ((8, 3, 6, 6), "X", None, None, None),
     ((4, 3, 3, 3), "Y", None, None, None))
 row("reduce_window", lambda p, x: p.lax.reduce_window(x, -np.inf, p.lax.max, (1, 2), (1, 2), "VALID"), X)
-row("one_hot", lambda p, x: p.nn.one_hot(x, 4), ((8, ), "X", np.int32))
+row("one_hot", lambda p, x: p.nn.one_hot(x, 4), ((8,), "X", np.int32))
 row("tile", lambda p, x: p.np.tile(x, (1, 2)), X)
 row("repeat", lambda p, x: p.np.repeat(x, 2, axis=1), X)
 row("roll", lambda p, x: p.np.roll(x, 1, 1), X)
@@ -245,34 +250,34 @@ row("device_put in jit", lambda p, x: p.jax.device_put(x, p.sh.NamedSharding(p.m
 row("typeof",
     lambda p, x: (p.note(str(p.jax.typeof(x)) + repr(p.jax.typeof(x)) + repr(p.jax.typeof(x).sharding)), x * 1)[1], XY)
 row("complex", lambda p, x: p.np.abs(x + 1j), X)
-row("outer", lambda p, x, y: p.np.outer(x, y), ((8, ), "X"), ((4, ), "Y"))
+row("outer", lambda p, x, y: p.np.outer(x, y), ((8,), "X"), ((4,), "Y"))
 row("integer_pow", lambda p, x: x**3, X)
 row("mlp grad",
     lambda p, x, w, v: p.jax.grad(lambda w, v: ((p.nn.relu(x @ w)@v)**2).mean(), (0, 1))(w, v), X, ((4, 8), None, "Y"),
     ((8, 4), "Y", None))
 row("mlp grad fsdp", lambda p, x, w: p.jax.grad(lambda w: ((p.nn.gelu(x @ w))**2).mean())(w), X, ((4, 8), None, None))
 row("layernorm",
-    lambda p, x, g: (x-x.mean(-1, keepdims=True))/p.np.sqrt(x.var(-1, keepdims=True) + 1e-5) * g, X, ((4, ), None))
+    lambda p, x, g: (x-x.mean(-1, keepdims=True))/p.np.sqrt(x.var(-1, keepdims=True) + 1e-5) * g, X, ((4,), None))
 row("attention",
     lambda p, q, k: p.np.einsum("bhqk,bkhd->bqhd", p.nn.softmax(p.np.einsum("bqhd,bkhd->bhqk", q, k)), k),
     ((8, 4, 2, 4), "X", None, "Y", None), ((8, 4, 2, 4), "X", None, "Y", None))
 row("where scalar", lambda p, x: p.np.where(x > 0, x, 0.), X)
 row("where scalar 2", lambda p, x: p.np.where(x > 0, 0., x), X)
 row("where pred repl", lambda p, x, m: p.np.where(m > 0, x, 0.), X, R)
-row("where row", lambda p, x, y: p.np.where(x > 0, x, y), X, ((4, ), None))
+row("where row", lambda p, x, y: p.np.where(x > 0, x, y), X, ((4,), None))
 row("where col", lambda p, x, y: p.np.where(x > 0, x, y), X, ((8, 1), "X", None))
-row("where mask row", lambda p, x, m: p.np.where(m > 0, x, 0.), X, ((4, ), None))
+row("where mask row", lambda p, x, m: p.np.where(m > 0, x, 0.), X, ((4,), None))
 row("plain arg", lambda p, x, y: x + y.sum(), X, R)
 row("clamp arr", lambda p, x, y: p.lax.clamp(y, x, y), X, R)
 row("select scalar pred", lambda p, x: p.lax.select(x.sum() > 0, x, x + 1), X)
 row("take_along", lambda p, x, i: p.np.take_along_axis(x, i, 1), X, ((8, 2), "X", None, np.int32))
-row("gather nonindexed sharded", lambda p, x, i: x[i], Y, ((3, ), None, np.int32))
-row("gather indexed sharded", lambda p, x, i: x[i], X, ((3, ), None, np.int32))
-row("scatter ok", lambda p, x, i, u: x.at[i].set(u), Y, ((3, ), None, np.int32), ((3, 4), None, "Y"))
-row("scatter mismatch", lambda p, x, i, u: x.at[i].set(u), Y, ((3, ), None, np.int32), ((3, 4), None, None))
+row("gather nonindexed sharded", lambda p, x, i: x[i], Y, ((3,), None, np.int32))
+row("gather indexed sharded", lambda p, x, i: x[i], X, ((3,), None, np.int32))
+row("scatter ok", lambda p, x, i, u: x.at[i].set(u), Y, ((3,), None, np.int32), ((3, 4), None, "Y"))
+row("scatter mismatch", lambda p, x, i, u: x.at[i].set(u), Y, ((3,), None, np.int32), ((3, 4), None, None))
 row("sort two", lambda p, x, y: p.lax.sort((x, y), num_keys=1), X, X)
 row("sort two bad", lambda p, x, y: p.lax.sort((x, y), num_keys=1), X, R)
-row("reduce general", lambda p, x: p.lax.reduce(x, np.float32(0), lambda a, b: a + b * 2, (1, )), X)
+row("reduce general", lambda p, x: p.lax.reduce(x, np.float32(0), lambda a, b: a + b * 2, (1,)), X)
 row("rw sharded", lambda p, x: p.lax.reduce_window(x, -np.inf, p.lax.max, (2, 2), (2, 2), "VALID"), X)
 row("unstack", lambda p, x: p.np.unstack(x), ((2, 8), None, "X"))
 row("unstack bad", lambda p, x: p.np.unstack(x), X)
@@ -293,8 +298,8 @@ row("reshape merge mid bad", lambda p, x: x.reshape(16, 4), ((2, 8, 4), None, "X
 row("reshape merge two", lambda p, x: x.reshape(16, 4), ((2, 8, 4), "Y", "X", None))
 row("reshape merge gap", lambda p, x: x.reshape(64), ((8, 2, 4), "X", None, "Y"))
 row("reshape split two", lambda p, x: x.reshape(4, 2, 4), ((8, 4), ("X", "Y"), None))
-row("reshape split two b", lambda p, x: x.reshape(8, 2), ((16, ), ("X", "Y")))
-row("reshape split two c", lambda p, x: x.reshape(2, 8), ((16, ), ("X", "Y")))
+row("reshape split two b", lambda p, x: x.reshape(8, 2), ((16,), ("X", "Y")))
+row("reshape split two c", lambda p, x: x.reshape(2, 8), ((16,), ("X", "Y")))
 row("reshape split y", lambda p, x: x.reshape(2, 4, 4), ((8, 4), "Y", None))
 row("reshape split minor", lambda p, x: x.reshape(8, 2, 2), Y)
 row("reshape split other", lambda p, x: x.reshape(8, 2, 2, 4), ((8, 4, 4), "X", None, "Y"))
@@ -311,7 +316,7 @@ row("unreduced",
     ((4, 8), "Y", None))
 row("other mesh", lambda p, x, y: x + y, X, ((8, 4), "X", None))
 row("iota out", lambda p: p.lax.broadcasted_iota(np.int32, (8, 4), 1, out_sharding=p.P(None, "Y")))
-row("lax sum out", lambda p, x: p.lax.reduce_sum(x, (0, ), out_sharding=p.P("Y")), X)
+row("lax sum out", lambda p, x: p.lax.reduce_sum(x, (0,), out_sharding=p.P("Y")), X)
 row("qr repl", lambda p, x: p.np.linalg.qr(x), ((4, 4), None, None))
 row("qr sharded", lambda p, x: p.np.linalg.qr(x), ((4, 4), "X", None))
 row("eigh", lambda p, x: p.np.linalg.eigh(x), ((8, 4, 4), "X", None, None))
@@ -321,9 +326,9 @@ row("triangular",
 row("topk bad", lambda p, x: p.lax.top_k(x, 1), Y)
 row("fft sharded", lambda p, x: p.np.fft.fft(x), Y)
 row("tensordot", lambda p, x, y: p.np.tensordot(x, y, 1), X, ((4, 8), None, "Y"))
-row("vdot", lambda p, x, y: p.np.vdot(x, y), ((8, ), "X"), ((8, ), "X"))
-row("dot vv", lambda p, x, y: p.np.dot(x, y), ((8, ), "X"), ((8, ), None))
-row("dot vv out", lambda p, x, y: p.np.dot(x, y, out_sharding=p.P()), ((8, ), "X"), ((8, ), "X"))
+row("vdot", lambda p, x, y: p.np.vdot(x, y), ((8,), "X"), ((8,), "X"))
+row("dot vv", lambda p, x, y: p.np.dot(x, y), ((8,), "X"), ((8,), None))
+row("dot vv out", lambda p, x, y: p.np.dot(x, y, out_sharding=p.P()), ((8,), "X"), ((8,), "X"))
 row("einsum three",
     lambda p, x, y, z: p.np.einsum("ij,jk,kl->il", x, y, z), X, ((4, 8), None, None), ((8, 4), None, "Y"))
 row("einsum transposed out",
@@ -339,13 +344,13 @@ row("grad transpose", lambda p, x: p.jax.grad(lambda a: (a.T**2).sum())(x), XY)
 row("grad max all", lambda p, x: p.jax.grad(lambda a: a.max())(x), XY)
 row("grad where", lambda p, x: p.jax.grad(lambda a: p.np.where(a > 0, a, 0.).sum())(x), XY)
 row("grad cumsum", lambda p, x: p.jax.grad(lambda a: p.np.cumsum(a, 1).sum())(x), X)
-row("grad take", lambda p, x, i: p.jax.grad(lambda a: (a[i]**2).sum())(x), Y, ((3, ), None, np.int32))
+row("grad take", lambda p, x, i: p.jax.grad(lambda a: (a[i]**2).sum())(x), Y, ((3,), None, np.int32))
 row("grad dynamic slice", lambda p, x: p.jax.grad(lambda a: (p.lax.dynamic_slice(a, (0, 1), (8, 2))**2).sum())(x), X)
 row("grad broadcast", lambda p, x: p.jax.grad(lambda a: (p.np.broadcast_to(a, (3, 8, 4))**2).sum())(x), X)
 row("grad scan xs",
     lambda p, x,
     w: p.jax.grad(lambda w: p.lax.scan(lambda c, y: (p.np.sin(c * w) + y, c), p.np.zeros_like(x[0]), x)[0].sum())(w), Y,
-    ((4, ), "Y"))
+    ((4,), "Y"))
 row("grad while fwd",
     lambda p, x: p.jax.jvp(lambda a: p.lax.fori_loop(0, 3, lambda i, c: p.np.sin(c), a), (x, ), (x, )), X)
 row("grad cond",
@@ -356,8 +361,8 @@ row("grad auto_axes",
 row("grad conv",
     lambda p, x, k: p.jax.grad(lambda k: p.lax.conv(x, k, (1, 1), "SAME").sum())(k),
     ((8, 3, 6, 6), "X", None, None, None), ((4, 3, 3, 3), None, None, None, None))
-row("hessian", lambda p, x: p.jax.hessian(lambda a: (a**3).sum())(x), ((4, ), None))
-row("jacfwd", lambda p, x: p.jax.jacfwd(lambda a: a * 2)(x), ((4, ), None))
+row("hessian", lambda p, x: p.jax.hessian(lambda a: (a**3).sum())(x), ((4,), None))
+row("jacfwd", lambda p, x: p.jax.jacfwd(lambda a: a * 2)(x), ((4,), None))
 row("value_and_grad", lambda p, x: p.jax.value_and_grad(lambda a: (a * a).mean())(x), XY)
 row("vmap of vmap", lambda p, x: p.jax.vmap(p.jax.vmap(p.np.sin))(x), XY)
 row("vmap matmul",
@@ -367,7 +372,7 @@ row("vmap scan", lambda p, x: p.jax.vmap(lambda a: p.lax.scan(lambda c, _: (c * 
 row("vmap cond", lambda p, x: p.jax.vmap(lambda a: p.lax.cond(a.sum() > 0, lambda b: b * 2, lambda b: b, a))(x), X)
 row("vmap while",
     lambda p, x: p.jax.vmap(lambda a: p.lax.while_loop(lambda c: c.sum() < 3, lambda c: c * 2 + 1, a))(x), X)
-row("vmap gather", lambda p, x, i: p.jax.vmap(lambda a, j: a[j])(x, i), X, ((8, ), "X", np.int32))
+row("vmap gather", lambda p, x, i: p.jax.vmap(lambda a, j: a[j])(x, i), X, ((8,), "X", np.int32))
 row("vmap reduce bcast", lambda p, x: p.jax.vmap(lambda a: a-a.mean())(x), X)
 row("vmap reshard", lambda p, x: p.jax.vmap(lambda a: p.sh.reshard(a, p.P("Y")))(x), X)
 row("vmap iota", lambda p, x: p.jax.vmap(lambda a: a + p.np.arange(4.))(x), X)
@@ -397,15 +402,15 @@ row("mod", lambda p, x: x%2, X)
 row("power", lambda p, x, y: x**y, X, X)
 row("logaddexp", lambda p, x, y: p.np.logaddexp(x, y), X, X)
 row("cross entropy",
-    lambda p, x, l: -(p.nn.log_softmax(x) * p.nn.one_hot(l, 4)).sum(-1).mean(), X, ((8, ), "X", np.int32))
-row("embedding", lambda p, e, i: e.at[i].get(out_sharding=p.P("X", None)), ((16, 4), None, "Y"), ((8, ), "X", np.int32))
+    lambda p, x, l: -(p.nn.log_softmax(x) * p.nn.one_hot(l, 4)).sum(-1).mean(), X, ((8,), "X", np.int32))
+row("embedding", lambda p, e, i: e.at[i].get(out_sharding=p.P("X", None)), ((16, 4), None, "Y"), ((8,), "X", np.int32))
 row("rope", lambda p, x: p.np.concatenate([-x[..., 2:], x[..., :2]], -1) * p.np.cos(p.np.arange(4.)), X)
 row("adam", lambda p, w, g, m: (w-0.1 * (0.9 * m + 0.1 * g)/(p.np.sqrt(0.9 * m * m + 0.1 * g * g) + 1e-8)), XY, XY, XY)
 row("bernoulli", lambda p: p.random.bernoulli(p.random.key(0), 0.5, (8, 4), out_sharding=p.P("X", None)))
 row("randint", lambda p: p.random.randint(p.random.key(0), (8, 4), 0, 10, out_sharding=p.P("X", None)))
 row("dropout",
     lambda p, x: p.np.where(p.random.bernoulli(p.random.key(0), 0.5, x.shape, out_sharding=p.P("X", None)), x, 0.), X)
-row("fold_in", lambda p: p.random.uniform(p.random.fold_in(p.random.key(0), 1), (4, )))
+row("fold_in", lambda p: p.random.uniform(p.random.fold_in(p.random.key(0), 1), (4,)))
 row("closure const", lambda p, x: x + np.ones((8, 4), np.float32), X)
 row("named call", lambda p, x: p.jax.named_call(lambda a: a * 2)(x), X)
 row("eval_shape", lambda p, x: (p.note(str(p.jax.eval_shape(lambda a: a.T, x).sharding)), x)[1], X)
@@ -423,3 +428,38 @@ row("reshard rank", lambda p, x: p.sh.reshard(x, p.P("X", None, None)), X)
 row("stop_gradient", lambda p, x: p.lax.stop_gradient(x), X)
 row("expand_dims", lambda p, x: x[None, :, None], XY)
 row("cond aux", lambda p, x: p.jax.linearize(p.np.sin, x)[1](x), X)
+row("unreduced add", lambda p, x, y: unreduced(p, x, y) + unreduced(p, x, y), Y, ((4, 8), "Y", None))
+row("unreduced mul", lambda p, x, y: unreduced(p, x, y) * 2, Y, ((4, 8), "Y", None))
+row("unreduced mul u", lambda p, x, y: unreduced(p, x, y) * unreduced(p, x, y), Y, ((4, 8), "Y", None))
+row("unreduced sin", lambda p, x, y: p.np.sin(unreduced(p, x, y)), Y, ((4, 8), "Y", None))
+row("unreduced reshard", lambda p, x, y: p.sh.reshard(unreduced(p, x, y), p.P("Y", None)), Y, ((4, 8), "Y", None))
+row("unreduced wrong",
+    lambda p, x, y: p.np.einsum("ij,jk->ik", x, y, out_sharding=p.P(None, None, unreduced={"X"})),
+    Y, ((4, 8), "Y", None))
+row("unreduced T", lambda p, x, y: unreduced(p, x, y).T, Y, ((4, 8), "Y", None))
+row("reshard to unreduced", lambda p, x: p.sh.reshard(x, p.P(None, None, unreduced={"Y"})), R)
+row("reduce_sum unreduced", lambda p, x: p.lax.reduce_sum(x, (1,), out_sharding=p.P(None, unreduced={"Y"})), Y)
+row("reduce_sum unreduced bad", lambda p, x: p.lax.reduce_sum(x, (0,), out_sharding=p.P(None, unreduced={"Y"})), Y)
+row("set out", lambda p, x, i: x.at[i].set(1., out_sharding=p.P("X", None)), X, ((3,), None, np.int32))
+row("add out",
+    lambda p, x, i, u: x.at[i].add(u, out_sharding=p.P("X", None)), X, ((3,), None, np.int32), ((3, 4), None, None))
+row("get out tuple",
+    lambda p, x, i, j: x.at[i, j].get(out_sharding=p.P("X")), XY, ((8,), "X", np.int32), ((8,), "X", np.int32))
+row("argmax out", lambda p, x: p.np.argmax(x), X)
+row("mean axis none", lambda p, x: x.mean(), X)
+row("jit static out", lambda p, x: p.jax.jit(lambda a: p.np.zeros((8, 4), out_sharding=p.P("X")))(x), X)
+row("conv out",
+    lambda p, x, k: p.lax.conv_general_dilated(x, k, (1, 1), "SAME", out_sharding=p.P("X", None, None, None)),
+    ((8, 3, 6, 6), "X", None, None, None), ((4, 3, 3, 3), None, None, None, None))
+row("split1 dup", lambda p, x: p.lax.split(x, (4, 4), 0), X)
+row("split uneven", lambda p, x: p.lax.split(x, (2, 6), 0), X)
+row("dyn update sharded", lambda p, x, u: p.lax.dynamic_update_slice(x, u, (0, 0)), X, ((4, 4), "X", None))
+row("cond operand literal",
+    lambda p, x: p.lax.cond(True, lambda a: a, lambda a: p.np.zeros((8, 4), out_sharding=p.P("X", None)), x), X)
+row("while repl to shard", lambda p, x: p.lax.while_loop(lambda c: c.sum()<3, lambda c: c+x, p.np.zeros((8, 4))), X)
+row("carry python zero", lambda p, x: p.lax.fori_loop(0, 3, lambda i, c: c+x.sum(), 0.), X)
+row("linspace", lambda p: p.np.linspace(0, 1, 8))
+row("zeros np shape", lambda p: p.np.zeros(np.int64(8), out_sharding=p.P("X")))
+row("get dyn", lambda p, x, i: x.at[i].get(out_sharding=p.P(None)), Y, ((), np.int32))
+row("batched gather repl",
+    lambda p, x, i: p.jax.vmap(lambda a, j: a.at[j].get(out_sharding=p.P()))(x, i), X, ((8,), "X", np.int32))

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from styrax.core.arrays.shardings import axes_of
-from styrax.core.programs.spreading import Entries, Place, entries, nowhere
+from styrax.core.arrays.shardings import NamedSharding, PartitionSpec, axes_of
+from styrax.core.programs.spreading import Entries, Place, elementwise, entries, nowhere
 
 
 def same(at: Place, operand: Any, *_: Any, **__: Any) -> Entries:
@@ -30,6 +30,14 @@ def given(name: str, otherwise: Callable[..., Any]) -> Callable[..., Any]:
         return otherwise(at, *operands, **params) if wanted is None else wanted
 
     return rule
+
+
+def product(at: Place, x: Any, y: Any, **_: Any) -> Entries:
+    """Of products of elements: sums that are still to be made are made before."""
+    for operand in (x, y):
+        if operand.given_sharding is not None and operand.given_sharding.spec.unreduced:
+            raise at.refuse(f"operands cannot be unreduced, got {x.str_short(True)} and {y.str_short(True)}")
+    return elementwise(at, x, y)
 
 
 # -- dimensions that go, come and change places ----------------------------------------------------
@@ -205,7 +213,7 @@ def contraction(at: Place, lhs: Any, rhs: Any, *, dimension_numbers: Any, out_sh
         raise at.refuse("dot_general requires contracting dimensions to have consistent sharding, got "
                         f"{[a for a, _ in summed]} and {[b for _, b in summed]}.")
     if out_sharding is not None:
-        return out_sharding
+        return _checked_sums(at, out_sharding, [a for a, b in summed if a == b])
     if any(a is not None and b is not None for a, b in summed):
         raise at.refuse("Contracting dimensions are sharded and it is ambiguous how the output should be sharded. "
                         "Please specify the output sharding via the `out_sharding` parameter. Got "
@@ -213,6 +221,22 @@ def contraction(at: Place, lhs: Any, rhs: Any, *, dimension_numbers: Any, out_sh
                         f"{[b for _, b in summed]}")
     return (*batch[0], *(e for d, e in enumerate(x) if d not in lhs_contract and d not in lhs_batch),
             *(e for d, e in enumerate(y) if d not in rhs_contract and d not in rhs_batch))
+
+
+def reduce_sum(at: Place, operand: Any, *, axes: Sequence[int], out_sharding: Any) -> Any:
+    if out_sharding is None:
+        return reduction(at, operand, axes=axes)
+    found = entries(operand)
+    return _checked_sums(at, out_sharding, [found[d] for d in axes])
+
+
+def _checked_sums(at: Place, sharding: NamedSharding | PartitionSpec, summed: Sequence[Any]) -> Any:
+    """The sharding asked for, which leaves sums to be made only along axes that are summed over."""
+    spec = sharding.spec if isinstance(sharding, NamedSharding) else sharding
+    if spec.unreduced and spec.unreduced != frozenset(n for e in summed for n in axes_of(e)):
+        raise at.refuse("out_sharding's unreduced axes should be in the operands' specs that are summed over. Got "
+                        f"unreduced axes={set(spec.unreduced)} and summed specs {tuple(summed)}")
+    return sharding
 
 
 def convolution(at: Place, lhs: Any, rhs: Any, *, dimension_numbers: Any, **_: Any) -> Entries:
@@ -304,6 +328,6 @@ def behind_batch(*ranks: int) -> Callable[..., Any]:
 
 __all__ = [
     "along", "behind_batch", "bits_and_key", "broadcast", "clamp", "concatenation", "contraction", "convolution", "cut",
-    "dynamic_update_slice", "each", "gather", "given", "in_front", "nowhere", "reduction", "reshape", "same",
-    "scatter", "selection", "sort", "squeeze", "stack", "transpose", "unstack",
+    "dynamic_update_slice", "each", "gather", "given", "in_front", "nowhere", "product", "reduce_sum", "reduction",
+    "reshape", "same", "scatter", "selection", "sort", "squeeze", "stack", "transpose", "unstack",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -140,16 +141,15 @@ class IndexedElements:
                                    unique_indices=unique_indices, mode=mode, fill_value=fill_value,
                                    wrap_negative_indices=wrap_negative_indices)
 
-        if out_sharding is None or not avals.explicit or _is_static(self.index):
-            return taken(self.array, self.index)
-        return hooks.auto_axes(taken, out_sharding=out_sharding)(self.array, self.index)
+        return _spread(taken, None if _is_one_place(self.index) else out_sharding)(self.array, self.index)
 
     @api_boundary
     def set(self, values: ArrayLike, *, indices_are_sorted: bool = False, unique_indices: bool = False,
             mode: Mode = None, out_sharding: ShardingLike | None = None, wrap_negative_indices: bool = True) -> Array:
         """A copy with `x[idx] = values`."""
-        return scatter(self.array, self.index, values, "set", indices_are_sorted=indices_are_sorted,
-                       unique_indices=unique_indices, mode=mode, wrap_negative_indices=wrap_negative_indices)
+        return _spread(partial(scatter, kind="set", indices_are_sorted=indices_are_sorted,
+                               unique_indices=unique_indices, mode=mode, wrap_negative_indices=wrap_negative_indices),
+                       out_sharding)(self.array, self.index, values)
 
     @api_boundary
     def apply(self, func: Callable[[Array], ArrayLike], *, indices_are_sorted: bool = False,
@@ -160,10 +160,15 @@ class IndexedElements:
                        unique_indices=unique_indices, mode=mode, wrap_negative_indices=wrap_negative_indices, func=func)
 
 
-def _is_static(index: Any) -> bool:
-    """Whether an index takes slices at places that are known."""
-    return all(i is None or i is Ellipsis or isinstance(i, (int, slice))
+def _is_one_place(index: Any) -> bool:
+    """Whether an index takes slices at one place, which keep how the array is spread."""
+    return all(i is None or i is Ellipsis or isinstance(i, (int, slice)) or getattr(i, "shape", None) == ()
                for i in (index if isinstance(index, tuple) else (index,)))
+
+
+def _spread(f: Callable[..., Array], out_sharding: Any) -> Callable[..., Array]:
+    """A function of arrays whose result is spread as is asked for, if it is."""
+    return f if out_sharding is None or not avals.explicit else hooks.auto_axes(f, out_sharding=out_sharding)
 
 
 def _update_method(name: str, kind: str, text: str) -> Callable[..., Any]:
@@ -171,8 +176,9 @@ def _update_method(name: str, kind: str, text: str) -> Callable[..., Any]:
     def method(self: IndexedElements, values: ArrayLike, *, indices_are_sorted: bool = False,
                unique_indices: bool = False, mode: Mode = None, out_sharding: ShardingLike | None = None,
                wrap_negative_indices: bool = True) -> Array:
-        return scatter(self.array, self.index, values, kind, indices_are_sorted=indices_are_sorted,
-                       unique_indices=unique_indices, mode=mode, wrap_negative_indices=wrap_negative_indices)
+        return _spread(partial(scatter, kind=kind, indices_are_sorted=indices_are_sorted,
+                               unique_indices=unique_indices, mode=mode, wrap_negative_indices=wrap_negative_indices),
+                       out_sharding)(self.array, self.index, values)
 
     method.__name__, method.__qualname__ = name, f"IndexedElements.{name}"
     method.__doc__ = f"A copy with `x[idx] {text} values`; elements that are indexed twice are changed twice."

@@ -15,6 +15,7 @@ from ..arrays.mesh import AbstractMesh, state
 from ..arrays.shardings import NamedSharding, PartitionSpec, axes_of
 from ..tracing.errors import ShardingTypeError
 from ..types.avals import ShapedArray
+from .rules import transposes
 
 Entries = tuple[Any, ...]  # of a `PartitionSpec`, one for each dimension
 
@@ -106,8 +107,9 @@ def spread(primitive: Any, operands: Sequence[Any], out: Any, params: dict[str, 
         found = ()
     else:
         raise at.refuse("it has no sharding rule: use it inside of `jax.sharding.auto_axes`, or reshard its operands")
+    sums = _sums(primitive, operands)
     each = found if isinstance(found, list) else [found] * len(outs)
-    told = [_told(at, operands, x, e) for x, e in zip(outs, each, strict=True)]
+    told = [_told(at, operands, x, e, sums) for x, e in zip(outs, each, strict=True)]
     return told if primitive.multiple_results else told[0]
 
 
@@ -131,7 +133,29 @@ def _mesh(name: str, operands: Sequence[Any]) -> AbstractMesh | None:
     return found
 
 
-def _told(at: Place, operands: Sequence[Any], out: Any, found: Entries | NamedSharding | PartitionSpec) -> Any:
+def _sums(primitive: Any, operands: Sequence[Any]) -> frozenset[Any]:
+    """The mesh axes along which results are still to be summed: those of the operands, in which they are linear.
+
+    Raises:
+      ShardingTypeError: they are others for each operand. NotImplementedError: results are not linear in the operands.
+    """
+    found = {x.given_sharding.spec.unreduced if getattr(x, "given_sharding", None) is not None else frozenset()
+             for x in operands}
+    if not any(found):
+        return frozenset()
+    if primitive.traits.bilinear:
+        raise ShardingTypeError(f"{primitive.name} of operands that are unreduced: "
+                                f"{', '.join(x.str_short(True) for x in operands)}")
+    if primitive not in transposes:
+        raise NotImplementedError(f"unreduced rule for {primitive.name} is not implemented")
+    if len(found) > 1:
+        raise ShardingTypeError(f"operands of {primitive.name} have to be unreduced along the same axes, got "
+                                f"{', '.join(x.str_short(True) for x in operands)}")
+    return found.pop()
+
+
+def _told(at: Place, operands: Sequence[Any], out: Any, found: Entries | NamedSharding | PartitionSpec,
+          sums: frozenset[Any]) -> Any:
     """The type of a result with its sharding."""
     if type(out) is not ShapedArray:
         return out
@@ -142,4 +166,4 @@ def _told(at: Place, operands: Sequence[Any], out: Any, found: Entries | NamedSh
         types = ", ".join(x.str_short(True) for x in operands)
         raise at.refuse(f"operation with inputs: {types} produces an illegally sharded result, in which a mesh axis "
                         f"stands twice: {tuple(found)}")
-    return out.update(sharding=NamedSharding(at.mesh, PartitionSpec(*found)))
+    return out.update(sharding=NamedSharding(at.mesh, PartitionSpec(*found, unreduced=sums)))

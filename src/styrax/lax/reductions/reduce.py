@@ -211,8 +211,7 @@ def _reduction(
         hlo=lambda m, x, *, axes, **_: reduce_hlo(m, x, kind, axes),
     )
     batching.defreducer(prim)
-    reduced = sharding_rules.reduction
-    prim.declare(sharding=sharding_rules.given("out_sharding", reduced) if extra else reduced)
+    prim.declare(sharding=sharding_rules.reduce_sum if extra else sharding_rules.reduction)
     function: Callable[..., Any]
     if extra:
 
