@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ..core.programs.check import check_jaxpr
 from ..core.programs.jaxpr import ClosedJaxpr, JaxprEqn
-from ..core.settings import config
+from ..core.settings import config, progress
 from .ir.loopir import made_by, statements
 from .jaxprs import cse, dead_equations, inline, loop_invariants, packing, row_products
 from .jaxprs.rewriting import programs_of
@@ -115,6 +115,7 @@ def compile_to_loops(closed: ClosedJaxpr, name: str, donated: Sequence[bool] = (
     for step in PASSES:
         if generic and not step.generic or step.optional and f"-{step.name}" in words:
             continue
+        progress.stage = step.name
         with made_by(step.name):
             new = step.run(program)
         if step.name in words:

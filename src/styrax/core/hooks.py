@@ -75,6 +75,7 @@ PROVIDERS = {
     "experimental.key_reuse._core": "key_checked:checked watch_keys:watch_eager_operations",
 }
 
+OPERATORS = "styrax.numpy.operators"
 # the same for methods of arrays and tracers: "method:its name there"
 METHODS = {
     "numpy.operators": (

@@ -17,6 +17,7 @@ from ..core.arrays.backends import Backend
 from ..core.arrays.devices import Device
 from ..core.arrays.tokens import Token
 from ..core.programs.jaxpr import ClosedJaxpr
+from ..core.settings import progress
 from ..core.tracing.trace import get_aval
 from ..core.types import physical
 from ..core.types.avals import ShapedArray, canonical_value, canonicalizers, shaped
@@ -105,6 +106,7 @@ class CpuBackend:
         out_avals = closed.out_avals
         with _without_collections():
             program = compile_to_loops(physical.lower(closed), name, donated, machine.vector_bytes, sizes is not None)
+            progress.stage = "LLVM IR"
             module = generate(program, 0 if sizes is None else sizes.inputs)
             ir = module.text()
         if debugging("llvm"):
@@ -117,6 +119,7 @@ class CpuBackend:
         kind = Executable
         if program.builder.host_calls:
             from .host_symbols import CallingExecutable as kind  # type: ignore[assignment]
+        progress.stage = "machine code"
         units = module.units(runtime.num_threads())
         return kind(program, llvm.load_units(units, name, level), ir, self._devices[0], out_avals)
 

@@ -265,13 +265,13 @@ def _check_lowering(b: Builder, *_: Any, debug: bool, **params: Any) -> list[Any
 
 
 def _check_batch(args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> tuple[list, list]:
-    """The first element whose check has failed speaks for all."""
+    """The last element whose check has failed speaks for all."""
     lax = hooks.lax
     moved = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
     failed = moved[0]
     place: Any = 0
     if dims[0] is not None:
-        place = lax.argmax(failed, 0, np.int32)
+        place = failed.shape[0] - 1 - lax.argmax(lax.rev(failed, (0,)), 0, np.int32)
         failed = lax.reduce_or(failed, (0,))
     rest = [x if d is None else lax.dynamic_index_in_dim(x, place, 0, keepdims=False)
             for x, d in zip(moved[1:], dims[1:], strict=True)]

@@ -22,7 +22,7 @@ from ..core.arrays import backends
 from ..core.arrays.devices import Device
 from ..core.arrays.explicit import tells_sharding
 from ..core.programs.jaxpr import ClosedJaxpr
-from ..core.settings import config
+from ..core.settings import config, progress
 from ..core.tracing import invalid_values
 from ..core.tracing.source import api_boundary, describe_function, hide_frames
 from ..core.tracing.staging import hoist_tracers, trace_to_jaxpr
@@ -281,7 +281,8 @@ class PjitFunction(Generic[P, R]):
         flat = call.flat
         info = flat.info(call.avals)
         in_shardings = self._placement.of_arguments(flat, call.avals, info)
-        with compile_log.timed(f"tracing {function_name(self._fun)} for jit"):
+        with compile_log.timed(f"tracing {function_name(self._fun)} for jit"), \
+                progress.shown(f"tracing {function_name(self._fun)}"):
             closed = trace_to_jaxpr(flat, call.avals, info)
         check_returned(closed, flat.structure, "jit")
         closed, captured = hoist_tracers(closed)
@@ -374,7 +375,8 @@ def compiled(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None = 
 
     def build(program: ClosedJaxpr) -> Code:
         compile_log.compiling(name, program.in_avals)
-        with compile_log.timed(f"XLA compilation of jit({name})"):
+        with compile_log.timed(f"XLA compilation of jit({name})"), \
+                progress.shown(f"compiling {name}, {len(program.eqns)} equations"):
             return backends.backend_compile_and_load(backend, program, name=name,
                                                      donated=() if plan is None else plan.exact)
 

@@ -138,15 +138,9 @@ def get(platform: str | None = None) -> Backend:
         if platform not in modules:
             raise RuntimeError(f"Unknown backend {platform}. Available backends are {sorted(platforms())}")
         backend = _loaded[platform] = importlib.import_module(modules[platform]).backend
-        _load_operators()
+        # Where there are arrays, programs add and compare them soon: these modules are not left to the first call.
+        importlib.import_module(hooks.OPERATORS)
     return backend
-
-
-def _load_operators() -> None:
-    """Where there are arrays, programs add and compare them soon: what they use at every turn is loaded at once."""
-    from .array import Array
-
-    getattr(Array, "__add__")  # noqa: B009
 
 
 def backend_compile_and_load(backend: Backend, program: ClosedJaxpr, **options: Any) -> Executable:
