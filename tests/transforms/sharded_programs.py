@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
@@ -65,6 +66,12 @@ def auto_inside(p: Package, x: Any) -> Any:
 def unreduced(p: Package, x: Any, y: Any) -> Any:
     """A product whose sums over the devices along Y are still to be made."""
     return p.np.einsum("ij,jk->ik", x, y, out_sharding=p.P(None, None, unreduced={"Y"}))
+
+
+def block_loss(p: Package, x: Any, up: Any, down: Any) -> Any:
+    """A feed-forward block whose inner width is spread over Y, on a batch that is spread over X."""
+    hidden = p.nn.gelu(p.np.einsum("bd,df->bf", x, up))
+    return ((p.np.einsum("bf,fd->bd", hidden, down, out_sharding=p.P("X", None)) - x)**2).mean()
 
 
 X, Y, XY, R = ((8, 4), "X", None), ((8, 4), None, "Y"), ((8, 4), "X", "Y"), ((8, 4), None, None)
@@ -463,3 +470,68 @@ row("zeros np shape", lambda p: p.np.zeros(np.int64(8), out_sharding=p.P("X")))
 row("get dyn", lambda p, x, i: x.at[i].get(out_sharding=p.P(None)), Y, ((), np.int32))
 row("batched gather repl",
     lambda p, x, i: p.jax.vmap(lambda a, j: a.at[j].get(out_sharding=p.P()))(x, i), X, ((8,), "X", np.int32))
+row("einsum grad out",
+    lambda p, x, y: p.jax.grad(lambda a: (p.np.einsum("ij,jk->ik", a, y, out_sharding=p.P("X", None))**2).sum())(x),
+    Y, ((4, 8), "Y", None))
+row("transformer block",
+    lambda p, *operands: p.jax.grad(functools.partial(block_loss, p), (1, 2))(*operands),
+    X, ((4, 8), None, "Y"), ((8, 4), "Y", None))
+row("scan layers",
+    lambda p, x, w: p.jax.grad(lambda w: p.lax.scan(lambda h, l: (p.nn.relu(h @ l), None), x, w)[0].sum())(w),
+    X, ((3, 4, 4), None, None, None))
+row("scan layers remat",
+    lambda p, x, w: p.jax.grad(
+        lambda w: p.lax.scan(p.jax.checkpoint(lambda h, l: (p.nn.relu(h @ l), None)), x, w)[0].sum())(w),
+    X, ((3, 4, 4), None, None, None))
+row("vmap grad matmul",
+    lambda p, x, w: p.jax.vmap(p.jax.grad(lambda a, w: (a @ w).sum()), (0, None))(x, w), X, ((4, 8), None, "Y"))
+row("grad vmap",
+    lambda p, x, w: p.jax.grad(lambda w: p.jax.vmap(lambda a: p.np.sin(a @ w).sum())(x).sum())(w),
+    X, ((4, 8), None, "Y"))
+row("jit of grad of jit", lambda p, x: p.jax.jit(p.jax.grad(p.jax.jit(lambda a: (a.T**2).sum())))(x), XY)
+row("jvp of vmap", lambda p, x: p.jax.jvp(p.jax.vmap(p.np.sin), (x, ), (x, )), X)
+row("hessian vp", lambda p, x: p.jax.jvp(p.jax.grad(lambda a: (a**3).sum()), (x, ), (x, )), X)
+row("grad of auto w",
+    lambda p, x, w: p.jax.grad(
+        lambda w: p.sh.auto_axes(lambda a, b: a @ b, out_sharding=p.P("X", None))(x, w).sum())(w),
+    Y, ((4, 8), "Y", None))
+row("embedding grad",
+    lambda p, e, i: p.jax.grad(lambda e: e.at[i].get(out_sharding=p.P("X", None)).sum())(e),
+    ((16, 4), None, "Y"), ((8,), "X", np.int32))
+row("softmax ce grad",
+    lambda p, x, l: p.jax.grad(lambda x: -(p.nn.log_softmax(x) * p.nn.one_hot(l, 4)).sum(-1).mean())(x),
+    X, ((8,), "X", np.int32))
+row("norm grad",
+    lambda p, x, g: p.jax.grad(lambda x, g: (p.nn.standardize(x) * g).sum(), (0, 1))(x, g), X, ((4,), None))
+row("grad sort", lambda p, x: p.jax.grad(lambda a: (p.np.sort(a, 1)**2).sum())(x), X)
+row("grad split", lambda p, x: p.jax.grad(lambda a: (p.np.split(a, 2, 1)[0]**2).sum())(x), X)
+row("grad pad", lambda p, x: p.jax.grad(lambda a: (p.np.pad(a, ((0, 0), (1, 1)))**2).sum())(x), X)
+row("grad stack", lambda p, x: p.jax.grad(lambda a: (p.np.stack([a, a * 2])**2).sum())(x), X)
+row("grad scatter", lambda p, x: p.jax.grad(lambda a: (a.at[:, 0].set(0.)**2).sum())(x), X)
+row("grad scatter add",
+    lambda p, x, u: p.jax.grad(lambda a, u: (a.at[:, 0].add(u)**2).sum(), (0, 1))(x, u), X, ((8,), "X"))
+row("grad take_along",
+    lambda p, x, i: p.jax.grad(lambda a: (p.np.take_along_axis(a, i, 1)**2).sum())(x), X, ((8, 2), "X", None, np.int32))
+row("grad logsumexp", lambda p, x: p.jax.grad(lambda a: p.nn.logsumexp(a, 1).sum())(x), X)
+row("grad min", lambda p, x: p.jax.grad(lambda a: a.min(0).sum())(x), Y)
+row("grad cumprod", lambda p, x: p.jax.grad(lambda a: p.np.cumprod(a, 1).sum())(x), X)
+row("grad rw",
+    lambda p, x: p.jax.grad(lambda a: p.lax.reduce_window(a, -np.inf, p.lax.max, (1, 2), (1, 2), "VALID").sum())(x), X)
+row("grad while custom",
+    lambda p, x: p.jax.grad(lambda a: p.lax.fori_loop(0, 3, lambda i, c: p.np.sin(c) * a, a).sum())(x), X)
+row("grad eigh", lambda p, x: p.jax.grad(lambda a: p.np.linalg.eigh(a)[0].sum())(x), ((8, 4, 4), "X", None, None))
+row("grad complex", lambda p, x: p.jax.grad(lambda a: p.np.abs(p.np.fft.fft(a)).sum())(x), X)
+row("associative grad", lambda p, x: p.jax.grad(lambda a: p.lax.associative_scan(p.np.multiply, a, axis=1).sum())(x), X)
+row("vmap dus",
+    lambda p, x, i: p.jax.vmap(lambda a, j: p.lax.dynamic_update_slice(a, p.np.ones(1), (j, )))(x, i),
+    X, ((8,), "X", np.int32))
+row("vmap ds",
+    lambda p, x, i: p.jax.vmap(lambda a, j: p.lax.dynamic_slice(a, (j, ), (2,)))(x, i), X, ((8,), "X", np.int32))
+row("vmap concat const", lambda p, x: p.jax.vmap(lambda a: p.np.concatenate([a, p.np.ones(2)]))(x), X)
+row("vmap sort", lambda p, x: p.jax.vmap(p.np.sort)(x), X)
+row("vmap cond pred",
+    lambda p, x: p.jax.vmap(lambda a: p.lax.cond(a[0]>0, lambda: p.np.ones(4), lambda: p.np.zeros(4)))(x), X)
+row("vmap conv", lambda p, x, k: p.jax.vmap(lambda a: p.np.convolve(a, k))(x), ((8, 6), "X", None), ((3,), None))
+row("vmap in_axes 1 y",
+    lambda p, x, y: p.jax.vmap(lambda a, b: a @ b, in_axes=(0, None), out_axes=1)(x, y), X, ((4, 8), None, "Y"))
+row("vmap random", lambda p: p.jax.vmap(lambda k: p.random.normal(k, (3,)))(p.random.split(p.random.key(0), 4)))

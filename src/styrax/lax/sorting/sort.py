@@ -427,6 +427,7 @@ rules.stablehlos[top_k_p] = _top_k_stablehlo
 # --- approximately the largest elements
 
 approx_top_k_p = multiple_results("approx_top_k")
+approx_top_k_p.declare(sharding=sharding_rules.along("reduction_dimension", "along which to compute the top_k values"))
 
 
 def _approx_output_size(size: int, rank: int, k: int, recall_target: float, aggregate: bool, override: int) -> int:
