@@ -129,9 +129,6 @@ class Committed:
             x.committed = True
         return outs
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.code, name)
-
 
 def resolved(sharding: Any) -> Any:
     """A `PartitionSpec` over the mesh in force; shardings as they are. ValueError where no mesh is in force."""
