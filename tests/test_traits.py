@@ -166,7 +166,7 @@ UNSEEN = {"psum", "pmax", "pmin", "custom_lin", "dim_as_value", "check", "io_cal
           "philox4x32", "threefry4x32", "select_and_scatter", "sharding_constraint", "rng_uniform", "rng_bit_generator",
           "iota_2x32_shape", "threefry2x32", "all_gather", "all_to_all", "axis_index", "pbroadcast", "ppermute",
           "reduce_scatter", "fft", "create_token", "after_all", "stage", "empty2", "psend", "precv",
-          "ragged_all_to_all", "xla_metadata_value", "shard_alike", "layout_constraint"}
+          "ragged_all_to_all", "xla_metadata_value", "shard_alike", "layout_constraint", "reshard"}
 
 
 def test_every_primitive_is_seen():
@@ -336,8 +336,8 @@ def test_what_is_printed_are_parameters():
     """Of the declared texts; they are compared with JAX's in `tests/core/test_text.py`."""
     declared = {p.name for p in primitives() if p.traits.printed is not None}
     assert declared == {"broadcast_in_dim", "check", "convert_element_type", "custom_jvp_call", "custom_vjp_call",
-                        "dot_general"}
-    for name in declared - {"check"}:
+                        "dot_general", "reshard"}
+    for name in declared - {"check", "reshard"}:
         for eqn in equations()[name]:
             shown = eqn.primitive.traits.printed(eqn.params)
             rules_of_derivatives = {"name", "jvp", "fwd", "bwd"} if name.startswith("custom_") else set()

@@ -7,7 +7,11 @@ it. The first reader loads the module that provides it, all later ones read an a
 |---|---|---|---|
 | `lax` | `styrax.lax` | `transforms`, `lax` | the operations: for rules of families that need one another's |
 | `numpy` | `styrax.numpy` | `numpy` | the functions on arrays |
-| `over_no_mesh` | `core.arrays.shardings` | `core.types.avals` | the sharding of arrays outside explicit sharding |
+| `by_default` | `core.arrays.explicit` | `core.types.avals` | the sharding of arrays of which nothing is said |
+| `sharding_of_type` | `core.arrays.explicit` | `core.types.avals` | what the type of an array tells of its sharding |
+| `is_replicated` | `core.arrays.explicit` | `core.types.avals` | whether it tells that there is none |
+| `sharding_text` | `core.arrays.explicit` | `core.types.avals` | the dimensions of such a type as text |
+| `sums_text` | `core.arrays.explicit` | `core.types.avals` | the axes of its sums as text |
 | `equation_text` | `core.programs.text` | `core.programs.jaxpr` | an equation as text |
 | `program_text` | `core.programs.text` | `core.programs.jaxpr` | a program as text |
 | `serialized` | `core.programs.serial` | `core.programs.jaxpr` | a program as text that can be read back |
@@ -18,6 +22,7 @@ it. The first reader loads the module that provides it, all later ones read an a
 | `add_any` | `transforms.zeros` | `core.types.avals` | the sum of two tangents |
 | `Ref` | `transforms.references` | `core.types.avals` | the class of references |
 | `apply_stateful` | `transforms.jit` | `core.arrays.backends` | runs a primitive with programs or references inside |
+| `auto_axes` | `parallel.axes` | `numpy` | functions inside which types tell nothing of some axes |
 | `device_buffer` | `compat.former.arrays` | `core.arrays.array` | an array on one device, as older releases give it |
 | `device_buffers` | `compat.former.arrays` | `core.arrays.array` | an array on each of its devices |
 | `adapt_trace` | `extend.traces` | `core.tracing.trace` | prepares a library's class of traces |
@@ -55,13 +60,14 @@ if TYPE_CHECKING:
 # module, relative to `styrax` -> the hooks it provides; "hook:its name there"
 PROVIDERS = {
     "": "lax numpy",
-    "core.arrays.shardings": "over_no_mesh",
+    "core.arrays.explicit": "by_default is_replicated sharding_of_type sharding_text sums_text",
     "core.programs.text": "equation_text:pp_eqn_standalone program_text:pp_jaxpr_text",
     "core.programs.serial": "serialized:to_text",
     "transforms.batch": "BatchTrace mapped_aval unmapped_aval",
     "transforms.references": "Ref",
     "transforms.zeros": "add_any zeros_like_aval",
     "transforms.jit": "apply_stateful:apply_primitive",
+    "parallel.axes": "auto_axes",
     "compat.former.arrays": "device_buffer device_buffers",
     "extend.traces": "adapt_trace trace_attribute",
     "extend.linear_util": "wrap_function:wrap_init",

@@ -14,6 +14,7 @@ from typing import Any
 
 from ..core.arrays.array import Array
 from ..core.arrays.backends import params_key
+from ..core.arrays.explicit import Committed, tells_sharding
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.settings import config
 from ..core.tracing.invalid_values import Watched, watching
@@ -175,9 +176,12 @@ class Eager:
 
         def exact() -> Any:
             self.compiled += 1
-            return self.compile(trace_to_jaxpr(fun(params), avals), name=primitive.name)
+            closed = trace_to_jaxpr(fun(params), avals)
+            code = self.compile(closed, name=primitive.name)
+            return Committed(code) if any(a.given_sharding is not None for a in closed.out_avals) else code
 
-        if primitive.generic_in_sizes and not any(isinstance(a, AbstractToken) for a in avals):
+        if primitive.generic_in_sizes and not tells_sharding(avals, params.values()) and not any(
+                isinstance(a, AbstractToken) for a in avals):
             sizes = Sizes()
             sized = [tuple(map(sizes.take, a.shape)) for a in avals]
             plain, with_sizes = {}, {}

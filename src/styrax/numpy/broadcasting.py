@@ -9,10 +9,13 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.arrays.shardings import NamedSharding, PartitionSpec
 from styrax.core.tracing.source import api_boundary
-from styrax.core.tracing.trace import Tracer
+from styrax.core.tracing.trace import Tracer, get_aval
+from styrax.core.types import avals
 from styrax.core.types.dims import is_symbolic
 from styrax.core.types.typing import ArrayLike, ShapeLike, ShardingLike
+from styrax.lax.collectives.placing import spread_as
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .conversion import asarray, place
@@ -123,7 +126,29 @@ def spread_all(args: Sequence[Any]) -> list[Array]:
     if not shapes or all(s == shapes[0] for s in shapes):
         return list(args)
     shape = lax.broadcast_shapes(*shapes)
+    if avals.explicit:
+        told = _common_sharding(args, shape)
+        if told is not None:
+            return [x if shape_of(x) == shape else lax.broadcast_in_dim(
+                x, shape, tuple(range(len(shape) - len(shape_of(x)), len(shape))), out_sharding=told) for x in args]
     return [spread(x, shape) for x in args]
+
+
+def sharding_of(x: Any) -> NamedSharding | None:
+    """How the type of an array tells that it is spread."""
+    return get_aval(x).given_sharding
+
+
+def _common_sharding(args: Sequence[Any], shape: tuple) -> NamedSharding | None:
+    """How operands are spread once they have their common shape; None where their types do not tell."""
+    told = [t for t in (get_aval(x).given_sharding for x in args) if t is not None]
+    if not told:
+        return None
+    found: list[Any] = [None] * len(shape)
+    for sharding in told:
+        for d, entry in enumerate(sharding.spec, len(shape) - len(sharding.spec)):
+            found[d] = found[d] or entry
+    return NamedSharding(told[0].mesh, PartitionSpec(*found))
 
 
 def truth(x: Any) -> Array:
@@ -140,6 +165,8 @@ def _where(condition: Any, x: Any, y: Any) -> Array:
         x, y = spread_all((x, y))
     else:
         condition, x, y = spread_all((condition, x, y))
+        if avals.explicit:
+            condition = spread_as(condition, get_aval(x))
     return x if 0 in shape_of(x) else lax.select(condition, x, y)
 
 

@@ -11,10 +11,10 @@ from styrax import lax
 from styrax.core.arrays import backends, mesh
 from styrax.core.arrays.array import Array
 from styrax.core.arrays.constants import constant
-from styrax.core.arrays.shardings import PartitionSpec
+from styrax.core.arrays.shardings import NamedSharding, PartitionSpec
 from styrax.core.tracing.source import api_boundary, hide_frames, warn
-from styrax.core.tracing.trace import Tracer
-from styrax.core.types import dtypes
+from styrax.core.tracing.trace import Tracer, state
+from styrax.core.types import avals, dtypes
 from styrax.core.types.avals import ShapedArray
 from styrax.core.types.typing import (
     ArrayLike,
@@ -122,20 +122,34 @@ def place(x: Any, device: Any) -> Array:
     """
     if device is None:
         return x
-    if isinstance(device, PartitionSpec):
-        current = mesh.current_mesh()
-        types = dict(zip(current.axis_names, current.axis_types, strict=True))
-        named = [n for part in device for n in (part if isinstance(part, tuple) else (part,)) if n is not None]
-        if any(types.get(n, mesh.AxisType.Explicit) is not mesh.AxisType.Explicit for n in named):
-            raise ValueError(f"PartitionSpec cannot contain axis names that are of type Auto or Manual. Got {device}")
-    from styrax.lax.collectives.placing import device_put
+    from styrax.lax.collectives.placing import check_explicit, device_put, over_mesh, reshard
 
+    if isinstance(device, PartitionSpec) and not mesh.in_force().empty:
+        check_explicit(over_mesh(device))
+    if avals.explicit and (isinstance(device, PartitionSpec)
+                           or isinstance(device, NamedSharding) and not state.trace.is_eval):
+        return reshard(x, device)
     return device_put(x, device)
+
+
+def told_by(device: Any) -> NamedSharding | None:
+    """The sharding that an operation gives its result, of a partition over explicit axes of the mesh in force; None
+    where the result is placed afterwards. ValueError for a partition over other axes."""
+    if not avals.explicit or not isinstance(device, PartitionSpec) or not mesh.in_force().explicit_axes:
+        return None
+    from styrax.lax.collectives.placing import check_explicit, over_mesh
+
+    sharding = over_mesh(device)
+    check_explicit(sharding)
+    return sharding
 
 
 def put(value: np.ndarray, weak: bool = False, device: Any = None) -> Array:
     """A NumPy array of a canonical dtype as an array of ours, or a scalar as a literal of the program being written."""
-    return place(constant(value, ShapedArray(value.shape, value.dtype, weak)), device)
+    out = constant(value, ShapedArray(value.shape, value.dtype, weak))
+    if device is None and avals.explicit and state.trace.is_eval and mesh.get_mesh().explicit_axes:
+        return out.placed(NamedSharding(mesh.get_mesh(), PartitionSpec()))
+    return place(out, device)
 
 
 def _from_object(x: Any, dtype: Any, copy: bool, device: Any) -> Array:

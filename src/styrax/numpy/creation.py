@@ -11,8 +11,8 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.tracing.source import api_boundary
-from styrax.core.tracing.trace import concrete_or_error
-from styrax.core.types import dtypes
+from styrax.core.tracing.trace import concrete_or_error, get_aval
+from styrax.core.types import avals, dtypes
 from styrax.core.types.typing import (
     ArrayLike,
     DeviceLike,
@@ -25,7 +25,7 @@ from styrax.core.types.typing import (
 )
 
 from .broadcasting import canonical_shape, spread
-from .conversion import asarray, place
+from .conversion import asarray, place, told_by
 from .promotion import arrays, check_arraylike, convert, dtype_of_new, is_array, shape_of, typed, unwrap, user_dtype
 from .ranges import arange
 
@@ -38,6 +38,9 @@ def _filled(shape: Any, value: Any, dtype: Any, device: Any) -> Any:
         return place(lax.full(shape, value, dtype), device)
     if shape == ():
         return place(asarray(convert(value, dtype)), device)
+    told = told_by(device)
+    if told is not None:
+        return lax.broadcast_in_dim(convert(value, dtype), shape, (), out_sharding=told)
     return place(lax.broadcast_in_dim(convert(value, dtype), shape, ()), device)
 
 
@@ -164,6 +167,9 @@ def _full_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: An
     if dtypes.issubdtype(kind, dtypes.extended):
         return place(lax.full(shape, value, kind), device)
     filler = convert(value, kind, weak)
+    told = getattr(get_aval(a), "given_sharding", None) if avals.explicit and is_array(a) else None
+    if told is not None and len(told.spec) == len(shape) and device is None:
+        return lax.broadcast_in_dim(filler, shape, (), out_sharding=told)
     return place(asarray(filler) if shape == () else lax.broadcast_in_dim(filler, shape, ()), device)
 
 

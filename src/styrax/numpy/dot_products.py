@@ -12,7 +12,7 @@ from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
 from styrax.core.tracing.source import api_boundary
-from styrax.core.types import dtypes
+from styrax.core.types import avals, dtypes
 from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
@@ -42,7 +42,12 @@ def output_type(preferred: Any, *args: Any, name: str) -> tuple[Any, bool]:
 def _general(a: Any, b: Any, numbers: Any, precision: Any, kind: tuple[Any, bool], out_sharding: Any = None) -> Any:
     out = lax.dot_general(a, b, dimension_numbers=numbers, precision=precision, preferred_element_type=kind[0],
                           **({} if out_sharding is None else {"out_sharding": out_sharding}))
-    return place(convert(out, *kind), out_sharding)
+    return _placed(convert(out, *kind), out_sharding)
+
+
+def _placed(x: Any, out_sharding: Any) -> Any:
+    """A product whose type does not tell yet that it is spread as was asked for."""
+    return x if avals.explicit else place(x, out_sharding)
 
 
 @api_boundary
@@ -185,7 +190,7 @@ def _batched_product(a: Any, b: Any, a_vector: bool, b_vector: bool, precision: 
         out = lax.transpose(out, tuple(permutation))
     ones = tuple(i for i, side in enumerate(order) if side == "1")
     out = lax.expand_dims(out, ones) if ones else out
-    return place(convert(out, *kind), out_sharding)
+    return _placed(convert(out, *kind), out_sharding)
 
 
 @jit

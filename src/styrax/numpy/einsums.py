@@ -10,6 +10,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.arrays.explicit import permuted
 from styrax.core.tracing.source import api_boundary
 from styrax.core.types.dims import is_named
 from styrax.core.types.typing import ArrayLike, DTypeLike, Object, ShardingLike
@@ -62,7 +63,7 @@ def einsum(subscripts: str | ArrayLike, /, *operands: ArrayLike | Sequence[Objec
     factors = arrays("einsum", *factors)
     kind = output_type(preferred_element_type, *factors, name="einsum")
     result = _run([f if hasattr(f, "shape") else asarray(f) for f in factors], steps, precision, kind[0],
-                  _dot_general or lax.dot_general)
+                  _dot_general or lax.dot_general, out_sharding)
     return place(asarray(convert(result, *kind)), out_sharding)
 
 
@@ -149,8 +150,8 @@ def _check_sizes(terms: list[str], factors: list) -> None:
                                  f"({size}).")
 
 
-def _run(operands: list, steps: list, precision: Any, kind: Any, dot_general: Any) -> Any:
-    for positions, contracted, text in steps:
+def _run(operands: list, steps: list, precision: Any, kind: Any, dot_general: Any, out_sharding: Any = None) -> Any:
+    for left, (positions, contracted, text) in zip(range(len(steps) - 1, -1, -1), steps, strict=True):
         inputs, output = text.split("->")
         names = inputs.split(",")
         contracted = sorted(contracted)
@@ -158,7 +159,8 @@ def _run(operands: list, steps: list, precision: Any, kind: Any, dot_general: An
         if len(chosen) == 1:
             operands.append(_one(chosen[0], names[0], contracted, output, kind))
         elif len(chosen) == 2:
-            operands.append(_two(chosen, names, contracted, output, precision, kind, dot_general))
+            operands.append(_two(chosen, names, contracted, output, precision, kind, dot_general,
+                                 None if left else out_sharding))
         else:
             raise NotImplementedError("jax.numpy.einsum does not support simultaneous contraction of 3 or more "
                                       f"operands, which the path given by `optimize` asks for: {positions}.")
@@ -173,7 +175,7 @@ def _one(x: Any, names: str, contracted: list[str], output: str, kind: Any) -> A
 
 
 def _two(operands: list, names: list[str], contracted: list[str], output: str, precision: Any, kind: Any,
-         dot_general: Any) -> Any:
+         dot_general: Any, out_sharding: Any) -> Any:
     (lhs, rhs), (l_names, r_names) = operands, names
     # Axes of size 1 that meet larger ones of the other operand are dropped.
     lhs, rhs, l_names, r_names = _drop_ones(lhs, rhs, l_names, r_names)
@@ -192,7 +194,14 @@ def _two(operands: list, names: list[str], contracted: list[str], output: str, p
     result = batch + rest(l_names) + rest(r_names)
     numbers = (([l_names.index(c) for c in summed], [r_names.index(c) for c in summed]),
                ([l_names.index(c) for c in batch], [r_names.index(c) for c in batch]))
-    out = dot_general(lhs, rhs, numbers, precision, preferred_element_type=kind)
+    told = {}
+    if out_sharding is not None:
+        from styrax.lax.collectives.placing import over_mesh
+
+        spread = over_mesh(out_sharding)
+        order = [output.index(c) for c in result]
+        told["out_sharding"] = permuted(spread, order)
+    out = dot_general(lhs, rhs, numbers, precision, preferred_element_type=kind, **told)
     return _ordered(out, result, output)
 
 

@@ -13,8 +13,9 @@ from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
 from styrax.core.tracing.source import api_boundary
-from styrax.core.tracing.trace import Tracer
+from styrax.core.tracing.trace import Tracer, get_aval
 from styrax.core.types.typing import ArrayLike, DeviceLike, Dim, DTypeLike
+from styrax.lax.collectives.placing import spread_as
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import canonical_shape, choose_elements, spread
@@ -106,6 +107,11 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
     return convert(_below((N, N if M is None else M), k), kind)
 
 
+def _mask_of(m: Any, mask: Array) -> Array:
+    """A mask of matrices, for each of them, spread as they are."""
+    return spread_as(spread(mask, m.shape), get_aval(m))
+
+
 def _tril(m: ArrayLike, k: int = 0) -> Array:
     """The lower triangles of matrices: zeros above the k-th diagonal.
 
@@ -129,7 +135,7 @@ def _tril(m: ArrayLike, k: int = 0) -> Array:
     if len(m.shape) < 2:
         raise ValueError("Argument to jax.numpy.tril must be at least 2D")
     mask = _below(m.shape[-2:], k)
-    return lax.select(spread(mask, m.shape), m, lax.full_like(m, 0))
+    return lax.select(_mask_of(m, mask), m, lax.full_like(m, 0))
 
 
 def _triu(m: ArrayLike, k: int = 0) -> Array:
@@ -155,7 +161,7 @@ def _triu(m: ArrayLike, k: int = 0) -> Array:
     if len(m.shape) < 2:
         raise ValueError("Argument to jax.numpy.triu must be at least 2D")
     mask = _below(m.shape[-2:], k - 1)
-    return lax.select(spread(mask, m.shape), lax.full_like(m, 0), m)
+    return lax.select(_mask_of(m, mask), lax.full_like(m, 0), m)
 
 
 tril = jit(named(_tril, "tril"), static_argnames=("k",))

@@ -19,7 +19,7 @@ from styrax.core.types.typing import ArrayLike, DeviceLike, Dim, DTypeLike, Shar
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import spread
-from .conversion import place
+from .conversion import place, told_by
 from .promotion import (
     arrays,
     axis_index,
@@ -69,7 +69,9 @@ def arange(start: ArrayLike | Dim, stop: ArrayLike | Dim | None = None, step: Ar
         if dtype is None:
             dtype = _range_dtype(start)
         length: Any = start if is_symbolic(start) else max(0, int(math.ceil(np.real(start))))  # type: ignore[arg-type]
-        return place(_iota(dtype, length), place_)
+        told = told_by(place_)
+        return place(_iota(dtype, length), place_) if told is None else lax.broadcasted_iota(
+            dtype, (length,), 0, out_sharding=told)
     start = _bound(start, "start")
     if stop is None:
         # arange(start, step=…): NumPy takes the one bound as the stop.

@@ -11,6 +11,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.arrays.explicit import resolved
 from styrax.core.programs.named import named
 from styrax.core.tracing.errors import InconclusiveDimensionOperation
 from styrax.core.tracing.source import api_boundary, hide_frames
@@ -20,7 +21,7 @@ from styrax.core.types.typing import ArrayLike, Axis, DTypeLike, ShapeLike, Shar
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .broadcasting import canonical_shape, choose_elements
-from .conversion import asarray
+from .conversion import asarray, place
 from .promotion import (
     axis_index,
     axis_indices,
@@ -69,7 +70,13 @@ def reshape(a: ArrayLike, shape: ShapeLike, order: str = "C", *, copy: bool | No
       Array([[0, 1, 2],
              [3, 4, 5]], dtype=int32)
     """
-    return reshape_to(operand("reshape", a), shape, order=order)
+    return _placed_reshape(operand("reshape", a), shape, order, out_sharding)
+
+
+def _placed_reshape(a: Any, shape: Any, order: str, out_sharding: Any) -> Array:
+    if out_sharding is None or order != "C":
+        return place(reshape_to(a, shape, order=order), out_sharding)
+    return lax.reshape(a, _new_sizes(a, shape), out_sharding=resolved(out_sharding))
 
 
 def reshape_to(a: Any, *shape: Any, order: str = "C") -> Array:
@@ -129,7 +136,7 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: ShardingLike | None =
     a = operand("ravel", a)
     if order == "K":
         raise NotImplementedError("Ravel not implemented for order='K'.")
-    return reshape_to(a, (a.size,), order=order)
+    return _placed_reshape(a, (a.size,), order, out_sharding)
 
 
 def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:

@@ -16,7 +16,7 @@ from styrax.core.types.typing import ArrayLike, DTypeLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .binary import greater_equal, less
-from .broadcasting import choose_elements
+from .broadcasting import choose_elements, sharding_of
 from .conversion import asarray
 from .promotion import arrays, axis_index, check_arraylike, convert, default_int, is_array, promote_dtypes, shape_of
 from .shaping import operand, ravel
@@ -84,7 +84,7 @@ def _argsort(a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: N
     size = a.shape[axis]
     if dtype is None and type(size) is int and size < 2**31:
         index = np.dtype(np.int32) if default_int().itemsize == 4 else default_int()
-    iota = lax.broadcasted_iota(index, a.shape, axis)
+    iota = lax.broadcasted_iota(index, a.shape, axis, out_sharding=sharding_of(a))
     if not descending:
         return lax.sort((a, iota), dimension=axis, is_stable=stable, num_keys=1)[1]
     # Sorted from behind, so that equal elements come in their own order once it is reversed.
@@ -138,7 +138,8 @@ def top_k(x: ArrayLike, k: int, /, *, axis: int = -1, mode: str = "largest") -> 
         return values, indices
     if not 0 <= k <= arr.shape[axis]:
         raise ValueError(f"k argument to top_k must lie between 0 and {arr.shape[axis]}, got {k}")
-    values, indices = lax.sort((arr, lax.broadcasted_iota(np.int32, arr.shape, axis)), dimension=axis, num_keys=1)
+    iota = lax.broadcasted_iota(np.int32, arr.shape, axis, out_sharding=sharding_of(arr))
+    values, indices = lax.sort((arr, iota), dimension=axis, num_keys=1)
     return lax.slice_in_dim(values, 0, k, axis=axis), lax.slice_in_dim(indices, 0, k, axis=axis)
 
 
@@ -226,7 +227,7 @@ def _lexsort(keys: Array | np.ndarray | Sequence[ArrayLike], axis: int = -1) -> 
     if members[0].ndim == 0:
         return lax.full((), 0, default_int())
     axis = axis_index(axis, members[0].ndim)
-    iota = lax.broadcasted_iota(default_int(), members[0].shape, axis)
+    iota = lax.broadcasted_iota(default_int(), members[0].shape, axis, out_sharding=sharding_of(members[0]))
     return lax.sort((*members[::-1], iota), dimension=axis, num_keys=len(members))[-1]
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from styrax import lax
+from styrax.core import hooks
 from styrax.core.arrays.array import Array
 from styrax.core.settings import config
 from styrax.core.tracing.source import api_boundary, warn
-from styrax.core.types import dtypes
+from styrax.core.types import avals, dtypes
 from styrax.core.types.typing import ArrayLike, Index, Scalar, ShardingLike
 
 from .broadcasting import spread
@@ -134,18 +136,20 @@ class IndexedElements:
             fill_value: Scalar | None = None, out_sharding: ShardingLike | None = None,
             wrap_negative_indices: bool = True) -> Array:
         """`x[idx]`, with control over indices out of bounds: `mode` "fill" reads `fill_value` there."""
-        if out_sharding is not None and mode is None:
-            mode = None
-        return gather_elements(self.array, self.index, indices_are_sorted=indices_are_sorted,
-                               unique_indices=unique_indices, mode=mode, fill_value=fill_value,
-                               wrap_negative_indices=wrap_negative_indices)
+        def taken(x: Any, index: Any) -> Array:
+            return gather_elements(x, index, indices_are_sorted=indices_are_sorted,
+                                   unique_indices=unique_indices, mode=mode, fill_value=fill_value,
+                                   wrap_negative_indices=wrap_negative_indices)
+
+        return _spread(taken, None if _is_one_place(self.index) else out_sharding)(self.array, self.index)
 
     @api_boundary
     def set(self, values: ArrayLike, *, indices_are_sorted: bool = False, unique_indices: bool = False,
             mode: Mode = None, out_sharding: ShardingLike | None = None, wrap_negative_indices: bool = True) -> Array:
         """A copy with `x[idx] = values`."""
-        return scatter(self.array, self.index, values, "set", indices_are_sorted=indices_are_sorted,
-                       unique_indices=unique_indices, mode=mode, wrap_negative_indices=wrap_negative_indices)
+        return _spread(partial(scatter, kind="set", indices_are_sorted=indices_are_sorted,
+                               unique_indices=unique_indices, mode=mode, wrap_negative_indices=wrap_negative_indices),
+                       out_sharding)(self.array, self.index, values)
 
     @api_boundary
     def apply(self, func: Callable[[Array], ArrayLike], *, indices_are_sorted: bool = False,
@@ -156,13 +160,25 @@ class IndexedElements:
                        unique_indices=unique_indices, mode=mode, wrap_negative_indices=wrap_negative_indices, func=func)
 
 
+def _is_one_place(index: Any) -> bool:
+    """Whether an index takes slices at one place, which keep how the array is spread."""
+    return all(i is None or i is Ellipsis or isinstance(i, (int, slice)) or getattr(i, "shape", None) == ()
+               for i in (index if isinstance(index, tuple) else (index,)))
+
+
+def _spread(f: Callable[..., Array], out_sharding: Any) -> Callable[..., Array]:
+    """A function of arrays whose result is spread as is asked for, if it is."""
+    return f if out_sharding is None or not avals.explicit else hooks.auto_axes(f, out_sharding=out_sharding)
+
+
 def _update_method(name: str, kind: str, text: str) -> Callable[..., Any]:
     @api_boundary
     def method(self: IndexedElements, values: ArrayLike, *, indices_are_sorted: bool = False,
                unique_indices: bool = False, mode: Mode = None, out_sharding: ShardingLike | None = None,
                wrap_negative_indices: bool = True) -> Array:
-        return scatter(self.array, self.index, values, kind, indices_are_sorted=indices_are_sorted,
-                       unique_indices=unique_indices, mode=mode, wrap_negative_indices=wrap_negative_indices)
+        return _spread(partial(scatter, kind=kind, indices_are_sorted=indices_are_sorted,
+                               unique_indices=unique_indices, mode=mode, wrap_negative_indices=wrap_negative_indices),
+                       out_sharding)(self.array, self.index, values)
 
     method.__name__, method.__qualname__ = name, f"IndexedElements.{name}"
     method.__doc__ = f"A copy with `x[idx] {text} values`; elements that are indexed twice are changed twice."

@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..core.arrays import mesh as meshes
-from ..core.arrays.shardings import PartitionSpec
+from ..core.arrays.mesh import AbstractMesh, AxisType, use_abstract_mesh
+from ..core.arrays.shardings import NamedSharding, PartitionSpec
+from ..core.tracing.trace import get_aval
 from ..core.trees import tree
 from ..core.types.typing import AxisName, Function, PyTree, ShardingLike
-from ..lax.collectives.placing import reshard
+from ..lax.collectives.placing import reshard, reshard_p
 from ..transforms.mapping import flatten_axes
 from ..transforms.naming import wraps
 from .device_mapping import Infer, shard_map
@@ -89,12 +91,30 @@ def auto_axes(f: Function | None = None, /, *, axes: AxisName | Iterable[AxisNam
     def automatic(*args: Any, **kwargs: Any) -> Any:
         wanted = kwargs.pop("out_sharding", None)
         wanted = out_sharding if wanted is None else wanted
-        outs = f(*args, **kwargs)
-        if meshes.current_mesh().empty or wanted is None:
-            return outs
+        if wanted is None:
+            raise TypeError("Missing required keyword argument: 'out_sharding'")
+        around = meshes.in_force().abstract_mesh
+        if around.empty:
+            return f(*args, **kwargs)
+        inside = _with_types(around, axes, AxisType.Auto)
+        with use_abstract_mesh(inside):
+            outs = f(*(tree.tree_map(lambda x: _seen(x, inside), a) for a in args), **kwargs)
         return reshard(outs, wanted)
 
     return automatic
+
+
+def _with_types(mesh: AbstractMesh, axes: Any, kind: AxisType) -> AbstractMesh:
+    """The mesh with some axes (None: all) of another type."""
+    changed = mesh.axis_names if axes is None else (axes,) if isinstance(axes, str) else tuple(axes)
+    return mesh.update(axis_types=tuple(kind if n in changed else t
+                                        for n, t in zip(mesh.axis_names, mesh.axis_types, strict=True)))
+
+
+def _seen(x: Any, mesh: AbstractMesh) -> Any:
+    """An array whose type tells what is explicit on a mesh, which is the one that it is on with other types."""
+    told = getattr(get_aval(x), "given_sharding", None)
+    return x if told is None else reshard_p.bind(x, dst_sharding=NamedSharding(mesh, told.spec))
 
 
 def explicit_axes(f: Function | None = None, /, *, axes: AxisName | Iterable[AxisName] | None = None,
@@ -116,12 +136,15 @@ def explicit_axes(f: Function | None = None, /, *, axes: AxisName | Iterable[Axi
     def explicit(*args: Any, **kwargs: Any) -> Any:
         wanted = kwargs.pop("in_sharding", None)
         wanted = in_sharding if wanted is None else wanted
-        if meshes.current_mesh().empty:
+        around = meshes.in_force().abstract_mesh
+        if around.empty:
             raise ValueError("Context mesh cannot be empty. Please use `jax.set_mesh` API to enter into a mesh context "
                              "when using `explicit_axes` API.")
-        if wanted is not None:
-            args = reshard(args, wanted)
-        return f(*args, **kwargs)
+        if wanted is None:
+            raise TypeError("Missing required keyword argument: 'in_sharding'")
+        with use_abstract_mesh(_with_types(around, axes, AxisType.Explicit)):
+            outs = f(*reshard(args, wanted), **kwargs)
+        return tree.tree_map(lambda x: _seen(x, around), outs)
 
     return explicit
 

@@ -29,9 +29,9 @@ def placed(x: Any, out_sharding: Any) -> Array:
     """The result where the caller asked for it."""
     if out_sharding is None:
         return x
-    from styrax.lax.collectives.placing import device_put
+    from styrax.numpy.conversion import place
 
-    return device_put(x, out_sharding)
+    return place(x, out_sharding)
 
 
 def checked_dtype(name: str, dtype: Any, default: type, family: Any, what: str) -> Any:

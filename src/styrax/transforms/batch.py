@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core import hooks
+from ..core.arrays.explicit import along
 from ..core.programs.jaxpr import ClosedJaxpr, eval_jaxpr, jaxprs_in_params
 from ..core.programs.primitive import Primitive
 from ..core.programs.rules import Table, batchers, fancy_batchers, not_mapped
@@ -22,8 +23,8 @@ from ..core.settings import config
 from ..core.tracing.leak_check import refuse_leaks
 from ..core.tracing.staging import trace_to_jaxpr
 from ..core.tracing.trace import Trace, Tracer, extend_axis_env, get_aval, set_current_trace, state
-from ..core.types import dtypes
-from ..core.types.avals import AbstractRef, AbstractToken, ShapedArray, shaped
+from ..core.types import avals, dtypes
+from ..core.types.avals import AbstractRef, AbstractToken, ShapedArray, shaped, stacked, unstacked
 from ..core.types.effects import NamedAxisEffect
 from ..core.types.typing import Dim, PyTree
 from .memo import per_jaxpr
@@ -83,21 +84,21 @@ def mapped_aval(axis: int | None, aval: Any) -> Any:
         shape = aval.shape[:axis] + aval.shape[axis + 1:]
         if aval.given_sharding is None and not aval.vma and aval.memory_space is None:
             return shaped(shape, aval.dtype, aval.weak_type)
-        return aval.update(shape=shape, sharding=None)
+        return unstacked(aval, axis)
     if isinstance(aval, AbstractRef):
         return aval.update(mapped_aval(axis, aval.inner_aval))
     return aval
 
 
-def unmapped_aval(size: Any, axis: int | None, aval: Any) -> Any:
-    """The abstract value of all examples, with the mapped axis at position `axis`."""
+def unmapped_aval(size: Any, axis: int | None, aval: Any, entry: Any = None) -> Any:
+    """The abstract value of all examples, with the mapped axis at position `axis`, spread over mesh axes `entry`."""
     if axis is None or isinstance(aval, AbstractToken):
         return aval
     if isinstance(aval, AbstractRef):
-        return aval.update(unmapped_aval(size, axis, aval.inner_aval))
+        return aval.update(unmapped_aval(size, axis, aval.inner_aval, entry))
     if aval.is_high:
         return aval.inc_rank(size, axis)
-    return aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))
+    return stacked(aval, size, axis, entry)
 
 
 class BatchTrace(Trace):
@@ -365,11 +366,13 @@ def _batch_jaxpr(closed: ClosedJaxpr, axis_data: AxisData, in_axes: tuple,
                     for d, w in zip(dims, wanted, strict=True)]
         made.append(tuple(out_dims))
         return [
-            x if d == w else broadcast(x, axis_data.size, w) if d is None else moveaxis(x, d, w)
+            x if d == w else broadcast(x, axis_data.size, w, axis_data.explicit_mesh_axis) if d is None
+            else moveaxis(x, d, w)
             for x, d, w in zip(outs, dims, out_dims, strict=True)
         ]
 
-    avals = [unmapped_aval(axis_data.size, d, a) for a, d in zip(closed.in_avals, in_axes, strict=True)]
+    avals = [unmapped_aval(axis_data.size, d, a, axis_data.explicit_mesh_axis)
+             for a, d in zip(closed.in_avals, in_axes, strict=True)]
     new = trace_to_jaxpr(batched, avals, closed.debug_info)
     return new, made[0]
 
@@ -397,7 +400,7 @@ def moveaxis(x: Any, src: int | None, dst: int) -> Any:
 
 
 def broadcast(x: PyTree, sz: Dim, axis: int, mesh_axis: Hashable = None) -> PyTree:
-    """Repeats an array `sz` times along a new axis at position `axis`."""
+    """Repeats an array `sz` times along a new axis at position `axis`, spread over mesh axes `mesh_axis`."""
     aval = get_aval(x)
     if isinstance(aval, AbstractToken):
         return x
@@ -405,12 +408,31 @@ def broadcast(x: PyTree, sz: Dim, axis: int, mesh_axis: Hashable = None) -> PyTr
     shape = (*aval.shape[:axis], sz, *aval.shape[axis:])
     if aval.dtype == dtypes.float0:
         return np.zeros(shape, dtypes.float0)
-    return hooks.lax.broadcast_in_dim(x, shape, tuple(i for i in range(len(shape)) if i != axis))
+    told = None if mesh_axis is None else stacked(aval, sz, axis, mesh_axis)
+    if told is not None and told.given_sharding is None:  # a constant of the program
+        told = told.update(sharding=along(axis, len(shape), mesh_axis))
+    return hooks.lax.broadcast_in_dim(x, shape, tuple(i for i in range(len(shape)) if i != axis),
+                                      out_sharding=None if told is None else told.given_sharding)
 
 
 def bdim_at_front(x: PyTree, bdim: int | None, size: Dim, mesh_axis: Hashable = None) -> PyTree:
     """The array with its mapped axis in front, repeated along a new one if it has none."""
-    return broadcast(x, size, 0) if bdim is None else moveaxis(x, bdim, 0)
+    return broadcast(x, size, 0, mesh_axis) if bdim is None else moveaxis(x, bdim, 0)
+
+
+def all_at_front(args: Sequence[Any], dims: Sequence[int | None], size: Dim) -> list[Any]:
+    """Arrays with their mapped axis in front; those that have none are repeated along one spread like the others'."""
+    entry = mapped_entry(args, dims) if avals.explicit else None
+    return [bdim_at_front(x, d, size, entry) for x, d in zip(args, dims, strict=True)]
+
+
+def mapped_entry(args: Sequence[Any], dims: Sequence[int | None]) -> Any:
+    """The mesh axes that the mapped axis is spread over."""
+    for x, d in zip(args, dims, strict=True):
+        told = None if d is None else getattr(get_aval(x), "given_sharding", None)
+        if told is not None:
+            return told.spec[d]
+    return None
 
 
 def matchaxis(axis_name: Any, size: Any, src: int | None, dst: int | None, x: Any, sum_match: bool = False) -> Any:
@@ -497,7 +519,7 @@ def _add_any_batch(args: Any, dims: Any) -> Any:
     if x_dim is not None and x_dim == y_dim:
         return add_any_p.bind(x, y), x_dim
     size = x.shape[x_dim] if x_dim is not None else y.shape[y_dim]
-    return add_any_p.bind(bdim_at_front(x, x_dim, size), bdim_at_front(y, y_dim, size)), 0
+    return add_any_p.bind(*all_at_front(args, dims, size)), 0
 
 
 batchers[add_any_p] = _add_any_batch

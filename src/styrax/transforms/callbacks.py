@@ -17,12 +17,13 @@ from ..core.arrays import backends
 from ..core.arrays.devices import Sharding
 from ..core.programs import rules
 from ..core.programs.primitive import Primitive
+from ..core.programs.spreading import nowhere
 from ..core.tracing import errors
 from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import get_aval
 from ..core.trees import tree
 from ..core.types import dtypes
-from ..core.types.avals import ShapedArray
+from ..core.types.avals import ShapedArray, stacked
 from ..core.types.effects import (
     Effect,
     control_flow_allowed_effects,
@@ -91,7 +92,7 @@ class FlatCallback:
 
 
 pure_callback_p = Primitive("pure_callback", multiple_results=True)
-pure_callback_p.declare(distinct=True)
+pure_callback_p.declare(distinct=True, sharding=nowhere)
 io_callback_p = Primitive("io_callback", multiple_results=True)
 
 VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized", None)
@@ -311,7 +312,7 @@ def batched_call(primitive: Primitive, args: Sequence[Any], dims: Sequence[int |
 
     outs = primitive.bind(
         *(lead(x, d) for x, d in zip(args, dims, strict=True)), vmap_method=vmap_method,
-        result_avals=tuple(a.update(shape=(size, *a.shape)) for a in result_avals), **params)
+        result_avals=tuple(stacked(a, size) for a in result_avals), **params)
     return outs, [0] * len(outs)
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from ..core import hooks
 from ..core.arrays import backends
 from ..core.arrays.devices import Device
+from ..core.arrays.explicit import tells_sharding
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.settings import config, progress
 from ..core.tracing import invalid_values
@@ -28,6 +29,7 @@ from ..core.tracing.staging import hoist_tracers, trace_to_jaxpr
 from ..core.tracing.trace import eval_trace, get_aval, state
 from ..core.trees import tree
 from ..core.trees.treedef import MetadataError
+from ..core.types import avals
 from ..core.types.avals import AbstractRef, AbstractValue, ShapedArray
 from ..core.types.dims import NotGeneric, tracing
 from ..core.types.typing import DeviceLike, PyTree
@@ -111,7 +113,8 @@ class Specialisation:
         if self.params["compiler_options_kvs"]:
             stages.check_compiler_options(name for name, _ in self.params["compiler_options_kvs"])
         said = self.params["in_shardings"], self.params["out_shardings"]
-        return compiled(self.closed, self.name, self.donated, settled(*said), device_of(*said))
+        return compiled(self.closed, self.name, self.donated, settled(*said, self.closed.out_avals),
+                        device_of(*said))
 
 
 class PjitFunction(Generic[P, R]):
@@ -237,7 +240,8 @@ class PjitFunction(Generic[P, R]):
 
     def _code_for_all_shapes(self, key: Key) -> Any:
         """A program that serves these shapes among others; None where there is none."""
-        if invalid_values.watching():
+        if invalid_values.watching() or avals.explicit and tells_sharding(
+                item for item in key if type(item) is ShapedArray):
             return None
         for item in key:
             if isinstance(item, AbstractValue) and not (
@@ -402,7 +406,7 @@ def _watched(executable: Code, closed: ClosedJaxpr, name: str, steps: bool) -> C
 def _jit_impl(*args: Any, jaxpr: ClosedJaxpr, name: str, donated_invars: Sequence[bool], in_shardings: Sequence[Any],
               out_shardings: Sequence[Any], **_: Any) -> list[Any]:
     said = in_shardings, out_shardings
-    code = compiled(jaxpr, name, tuple(donated_invars), settled(*said), device_of(*said))
+    code = compiled(jaxpr, name, tuple(donated_invars), settled(*said, jaxpr.out_avals), device_of(*said))
     return code(*map(as_operand, args, jaxpr.in_avals))
 
 

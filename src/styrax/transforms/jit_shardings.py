@@ -15,9 +15,11 @@ import numpy as np
 from ..core.arrays import backends, mesh
 from ..core.arrays.array import Array
 from ..core.arrays.devices import Device, Sharding, SingleDeviceSharding
+from ..core.arrays.explicit import on_devices, sharding_of_type
 from ..core.arrays.shardings import NamedSharding, PartitionSpec
 from ..core.programs.jaxpr import DebugInfo
 from ..core.trees import tree
+from ..core.types import avals
 from .flattening import FlatFunction
 from .jit_rules import UNSPECIFIED, UnspecifiedValue
 from .naming import leaf_path
@@ -159,7 +161,7 @@ def _resolved(name: str, given: Any) -> Any:
         return given
     if not isinstance(given, PartitionSpec):
         return given.sharding
-    current = mesh.current_mesh()
+    current = mesh.in_force()
     if current.empty:
         raise RuntimeError(
             f"jit requires a non-empty mesh in context if you are passing `PartitionSpec`s to {name}. You can define a "
@@ -178,13 +180,23 @@ def _check_fits(what: str, path: str, sharding: Any, aval: Any) -> None:
                              f"annotation {sharding}: {error}") from None
 
 
-def settled(in_shardings: Sequence[Any], out_shardings: Sequence[Any]) -> tuple[Sharding, ...] | None:
-    """The shardings of all results, None where nothing is said of arguments and results."""
-    first = next((s for s in (*in_shardings, *out_shardings) if isinstance(s, Sharding)), None)
+def settled(in_shardings: Sequence[Any], out_shardings: Sequence[Any],
+            out_avals: Sequence[Any] = ()) -> tuple[Sharding, ...] | None:
+    """The shardings of all results, None where nothing is said of arguments and results, neither by their types."""
+    told: Sequence[Any] = out_shardings
+    if avals.explicit and out_avals:
+        told = [t if isinstance(s, UnspecifiedValue) and t is not None else s for s, t in zip(
+            out_shardings, (_told_by(a) for a in out_avals), strict=True)]
+    first = next((s for s in (*in_shardings, *told) if isinstance(s, Sharding)), None)
     if first is None:
         return None
     default = NamedSharding(first.mesh, PartitionSpec()) if isinstance(first, NamedSharding) else first
-    return tuple(s if isinstance(s, Sharding) else default for s in out_shardings)
+    return tuple(s if isinstance(s, Sharding) else default for s in told)
+
+
+def _told_by(aval: Any) -> NamedSharding | None:
+    told = getattr(aval, "given_sharding", None)
+    return None if told is None else on_devices(told, backends.get().devices()[0])
 
 
 def device_of(in_shardings: Sequence[Any], out_shardings: Sequence[Any]) -> Device | None:
@@ -217,4 +229,8 @@ class Placing:
         for x, sharding in zip(outs, self.shardings, strict=True):
             x.committed = True
             x._sharding = sharding
+            if avals.explicit:
+                told = sharding_of_type(sharding, x.aval.shape)
+                if told is not x.aval.given_sharding:
+                    x.aval = x.aval.update(sharding=told)
         return outs

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from ..core.programs.jaxpr import ClosedJaxpr, eval_jaxpr
 from ..core.programs.primitive import Primitive
 from ..core.programs.rules import fancy_batchers, jvps, linearizations, loops, stablehlos
+from ..core.programs.spreading import as_told
 from ..core.tracing.staging import trace_to_jaxpr
 from ..core.tracing.trace import Trace, Tracer, get_aval, set_current_trace, state, to_concrete_value
 from ..core.types import dtypes
@@ -281,6 +282,7 @@ def linear_jvp(primitive: Primitive, primals: Sequence[Any], tangents: Sequence[
 # The linear map behind a custom VJP: known only by its transpose
 
 custom_lin_p = Primitive("custom_lin", multiple_results=True)
+custom_lin_p.declare(sharding=as_told)
 
 
 @custom_lin_p.def_abstract_eval

@@ -9,9 +9,10 @@ from ..core.programs.name_stack import transform_name_stack
 from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import get_aval
 from ..core.trees import tree, tree_paths
+from ..core.types import avals
 from ..core.types.avals import MappingSpec
 from ..core.types.typing import AxisName, Function, PyTree
-from .batch import AxisData, batch_flat, matchaxis
+from .batch import AxisData, batch_flat, broadcast, matchaxis
 from .containers import containers, stacked, structure_of_elements
 from .flattening import FlatFunction
 from .naming import argument_names, check_callable, wraps
@@ -105,7 +106,8 @@ def _vmap_arrays(fun: F, in_axes: Any, out_axes: Any, axis_name: Hashable | None
         if containers:
             in_tree = structure_of_elements((args, kwargs), dims)
         dims = [d if type(d) is not int or d >= 0 else d + get_aval(x).ndim for x, d in zip(leaves, dims, strict=True)]
-        axis = AxisData(axis_name, size, _names(spmd_axis_name))
+        axis = AxisData(axis_name, size, _names(spmd_axis_name),
+                        _mapped_entry(leaves, dims) if avals.explicit else None)
         flat = FlatFunction(fun, in_tree)
         with transform_name_stack("vmap"):
             outs, out_dims = batch_flat(flat, leaves, dims, axis)
@@ -119,6 +121,20 @@ def _vmap_arrays(fun: F, in_axes: Any, out_axes: Any, axis_name: Hashable | None
         return stacked(out, wanted) if containers else out
 
     return vmap_f  # type: ignore[return-value]
+
+
+def _mapped_entry(leaves: Sequence[Any], dims: Sequence[int | None]) -> Any:
+    """The mesh axes that mapped dimensions are spread over. ValueError where they are spread differently."""
+    found = []
+    for x, d in zip(leaves, dims, strict=True):
+        told = None if d is None else getattr(get_aval(x), "given_sharding", None)
+        if d is not None:
+            found.append(None if told is None else told.spec[d])
+    for other in found[1:]:
+        if other != found[0]:
+            raise ValueError("Mapped away dimension of inputs passed to vmap should be sharded the same. Got "
+                             f"inconsistent axis specs: {found[0]} vs {other}")
+    return found[0] if found else None
 
 
 def _is_axis(x: Any) -> bool:
@@ -148,6 +164,8 @@ def _place(x: Any, dim: int | None, wanted: int | None, axis: AxisData, sum_matc
     rank = ndim + (dim is None)
     if not -rank <= wanted < rank:
         raise ValueError(f"axis {wanted} is out of bounds for array of dimension {rank}")
+    if dim is None and axis.explicit_mesh_axis is not None and get_aval(x).given_sharding is not None:
+        return broadcast(x, size, wanted % rank, axis.explicit_mesh_axis)
     return matchaxis(None, size, dim, wanted % rank, x)
 
 

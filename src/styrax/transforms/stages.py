@@ -95,7 +95,7 @@ class Stage:
         return tree.tree_unflatten(self.out_tree, [
             a if a.is_high else ShapeDtypeStruct(
                 a.shape, a.dtype, weak_type=self._weakly_typed and a.weak_type,
-                sharding=s if isinstance(s, Sharding) else None)
+                sharding=s if isinstance(s, Sharding) else a.given_sharding)
             for a, s in zip(self._closed.out_avals, self._program.params["out_shardings"], strict=True)])
 
     @property

@@ -41,7 +41,8 @@ def abstractify(x: PyTree) -> ShapedArray | AbstractRef:
         return get_aval(x)
     except TypeError:
         if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, (np.ndarray, np.generic, TransformedRef)):
-            return ShapedArray(x.shape, x.dtype, getattr(x, "weak_type", False))
+            return ShapedArray(x.shape, x.dtype, getattr(x, "weak_type", False),
+                               sharding=getattr(x, "given_sharding", None))
         raise
 
 
@@ -158,7 +159,9 @@ def make_jaxpr(fun: Function, static_argnums: int | Sequence[int] = (),
 def _shape_of(aval: Any) -> ShapeDtypeStruct | AbstractValue:
     if aval.is_high:
         return aval
-    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=aval.given_sharding)
+    told = aval.given_sharding
+    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type,
+                            sharding=told if told is not None and told.mesh.are_all_axes_explicit else None)
 
 
 @api_boundary

@@ -86,7 +86,7 @@ def _zeros_of_array(aval: Any) -> Any:
         if state.trace.is_eval:
             return backends.get().put(np.zeros((), aval.dtype), aval, None)
         return typed_scalar(0, aval.dtype)
-    return hooks.lax.full(aval.shape, 0, aval.dtype)
+    return hooks.lax.full(aval.shape, 0, aval.dtype, sharding=aval.given_sharding if aval.shape else None)
 
 
 # Abstract value type -> function from the abstract value to its zero.

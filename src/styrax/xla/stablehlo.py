@@ -98,6 +98,10 @@ class _Names:
         return name
 
 
+def _without_sharding(aval: Any) -> Any:
+    return aval if getattr(aval, "given_sharding", None) is None else aval.update(sharding=None)
+
+
 class Module:
     """The functions printed so far, and which jaxpr each private one stands for; the Python functions that the program
     calls, by their numbers; and the sizes of the named axes of the mesh that it runs on, devices in row-major order."""
@@ -345,7 +349,7 @@ class Builder:
             out = fun(*xs)
             return list(out) if isinstance(out, (list, tuple)) else [out]
 
-        return self.inline(trace_to_jaxpr(flat, [a.aval for a in args]), *args)
+        return self.inline(trace_to_jaxpr(flat, [_without_sharding(a.aval) for a in args]), *args)
 
     def _equations(self, jaxpr: Jaxpr, args: Sequence[Hlo]) -> list[Hlo]:
         env: dict[Any, Hlo] = dict(zip((*jaxpr.constvars, *jaxpr.invars), args, strict=True))

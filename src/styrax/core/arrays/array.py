@@ -21,6 +21,7 @@ from ..tracing.source import hide_frames
 from ..tracing.trace import Tracer
 from ..types import dtypes
 from ..types.avals import AbstractRef, AbstractToken, ShapedArray, aval_rules, shaped
+from .explicit import on_devices, sharding_of_type
 from .tokens import Token
 
 if TYPE_CHECKING:
@@ -121,6 +122,8 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
         try:
             return self._sharding
         except AttributeError:  # nobody has said anything
+            if self.aval.given_sharding is not None:
+                return on_devices(self.aval.given_sharding, self.device)
             from .devices import SingleDeviceSharding
 
             return SingleDeviceSharding(self.device)
@@ -153,7 +156,11 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
 
     def placed(self, sharding: Any) -> Array:
         """The same array, committed to where it lives, under a sharding (None: its device)."""
-        out = Array(self.aval, self._live(), committed=True)
+        aval = self.aval
+        told = None if sharding is None else sharding_of_type(sharding, aval.shape)
+        if told is not aval.given_sharding:
+            aval = aval.update(sharding=told)
+        out = Array(aval, self._live(), committed=True)
         if sharding is not None:
             out._sharding = sharding
         return out
@@ -171,7 +178,8 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
         try:
             from .devices import Shard
 
-            return [Shard(self.device, self.sharding, self.shape, self)]
+            part = self if self.aval.given_sharding is None else self.placed(None)
+            return [Shard(self.device, self.sharding, self.shape, part)]
         except Exception as error:
             hide_frames(error)
             raise
@@ -261,7 +269,9 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
     def __deepcopy__(self, memo: Any) -> Array:
         from . import backends
 
-        return backends.get().put(np.array(self._value), self.aval, None)
+        aval = self.aval if self.aval.given_sharding is None else self.aval.update(sharding=None)
+        out = backends.get().put(np.array(self._value), aval, None)
+        return out.placed(self._sharding) if hasattr(self, "_sharding") else out
 
     # -- Python scalars ----------------------------------------------------------------------------
     def _scalar(self) -> Any:

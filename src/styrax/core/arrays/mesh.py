@@ -11,7 +11,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ..settings.flags import UNSET, State
 from ..tracing.source import api_boundary
+from ..types import avals
 from ..types.typing import AxisName
 from .devices import Device
 
@@ -281,6 +283,16 @@ class _State(threading.local):
 
 
 state = _State()
+# What programs are kept under besides their arguments: the mesh in force where types depend on it.
+_in_force = State("mesh", None, traced=True)
+
+
+def _put_in_force(concrete: Mesh, abstract: AbstractMesh) -> None:
+    matters = bool(abstract.explicit_axes)
+    if matters or state.abstract.explicit_axes:
+        _in_force.swap_local(abstract if matters else UNSET)
+        avals.explicit = True
+    state.concrete, state.abstract = concrete, abstract
 
 
 class set_mesh:
@@ -292,14 +304,16 @@ class set_mesh:
         if mesh is not None and not isinstance(mesh, Mesh):
             raise ValueError(f"Expected mesh of type `jax.sharding.Mesh`. Got type {type(mesh)}")
         self.before = state.concrete, state.abstract
-        state.concrete = empty_mesh if mesh is None else mesh
-        state.abstract = empty_abstract_mesh if mesh is None else mesh.abstract_mesh
+        if mesh is None:
+            _put_in_force(empty_mesh, empty_abstract_mesh)
+        else:
+            _put_in_force(mesh, mesh.abstract_mesh)
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, *_: Any) -> None:
-        state.concrete, state.abstract = self.before
+        _put_in_force(*self.before)
 
 
 class use_abstract_mesh:
@@ -314,11 +328,11 @@ class use_abstract_mesh:
 
     def __enter__(self) -> AbstractMesh:
         self.before = state.abstract
-        state.abstract = self.mesh
+        _put_in_force(state.concrete, self.mesh)
         return self.mesh
 
     def __exit__(self, *_: Any) -> None:
-        state.abstract = self.before
+        _put_in_force(state.concrete, self.before)
 
 
 def get_mesh() -> Mesh:
@@ -336,6 +350,12 @@ def current_mesh() -> Mesh:
     if not state.concrete.empty:
         return state.concrete
     return state.entered[-1] if state.entered else empty_mesh
+
+
+def in_force() -> Mesh | AbstractMesh:
+    """The mesh in force, the abstract one where it is another than the one with devices, or there is none."""
+    mesh, abstract = current_mesh(), state.abstract
+    return mesh if abstract.empty or mesh.abstract_mesh == abstract else abstract
 
 
 def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[AxisName],

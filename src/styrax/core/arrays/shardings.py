@@ -146,7 +146,7 @@ def _check_sums(partitions: tuple, unreduced: Any, reduced: Any) -> None:
             raise TypeError(f"{name} argument of PartitionSpec should of type `frozenset` or `set`. Got type {axes}")
         if None in axes:
             raise ValueError(f"{name} cannot contain None. All elements in {name} should refer to the mesh axes.")
-        if any(axis in axes for entry in partitions for axis in _axes(entry)):
+        if any(axis in axes for entry in partitions for axis in axes_of(entry)):
             raise ValueError(f"partitions cannot overlap with {name} axes passed to PartitionSpec. Got partitions: "
                              f"{partitions} and {name} axes: {frozenset(axes)}")
     if unreduced & reduced:
@@ -161,7 +161,8 @@ class DuplicateSpecError(ValueError):
     """A mesh axis stands at two dimensions of a specification."""
 
 
-def _axes(entry: Any) -> tuple:
+def axes_of(entry: Any) -> tuple:
+    """The mesh axes of an entry of a specification."""
     if entry is None or entry is UNCONSTRAINED:
         return ()
     return entry if isinstance(entry, tuple) else (entry,)
@@ -189,7 +190,7 @@ class NamedSharding(Sharding):
         self._memory_kind = memory_kind
         seen: set[Any] = set()
         for entry in spec:
-            for name in _axes(entry):
+            for name in axes_of(entry):
                 if name not in mesh.axis_names:
                     raise ValueError(f"Resource axis: {name} of {spec} is not found in mesh: {mesh.axis_names}.")
                 if name in seen:
@@ -228,14 +229,14 @@ class NamedSharding(Sharding):
 
     @property
     def is_fully_replicated(self) -> bool:
-        return all(self.mesh.shape[name] == 1 for entry in self.spec for name in _axes(entry))
+        return all(self.mesh.shape[name] == 1 for entry in self.spec for name in axes_of(entry))
 
     def _parts(self, shape: tuple[int, ...]) -> list[int]:
         if len(self.spec) > len(shape):
             raise ValueError(
                 f"Sharding {self} is only valid for values of rank at least {len(self.spec)}, but was applied to a "
                 f"value of rank {len(shape)}." + ("" if shape else " For scalars the PartitionSpec should be P()"))
-        parts = [math.prod(self.mesh.shape[name] for name in _axes(entry)) for entry in self.spec]
+        parts = [math.prod(self.mesh.shape[name] for name in axes_of(entry)) for entry in self.spec]
         return parts + [1] * (len(shape) - len(parts))
 
     def check_compatible_aval(self, shape: tuple[int, ...]) -> None:
@@ -260,7 +261,7 @@ class NamedSharding(Sharding):
 
         shape = tuple(global_shape)
         local = self.shard_shape(shape)
-        entries = [_axes(e) for e in self.spec] + [()] * (len(shape) - len(self.spec))
+        entries = [axes_of(e) for e in self.spec] + [()] * (len(shape) - len(self.spec))
         devices = self._devices()
         out = {}
         for place in np.ndindex(*devices.shape):
@@ -284,7 +285,7 @@ class NamedSharding(Sharding):
             return False
         if self.mesh.devices.tolist() != other.mesh.devices.tolist():  # type: ignore[union-attr]
             return False
-        mine, theirs = ([tuple(n for n in _axes(e) if s.mesh.shape[n] > 1) for e in s.spec] for s in (self, other))
+        mine, theirs = ([tuple(n for n in axes_of(e) if s.mesh.shape[n] > 1) for e in s.spec] for s in (self, other))
         pad = [()] * ndim
         return (mine + pad)[:ndim] == (theirs + pad)[:ndim]
 

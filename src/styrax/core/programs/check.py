@@ -15,7 +15,7 @@ from ..settings.config import enable_checks
 from ..tracing.errors import JaxprTypeError
 from ..tracing.source import summarize
 from ..tracing.trace import get_aval
-from ..types.avals import AbstractRef, ShapedArray
+from ..types.avals import AbstractRef, ShapedArray, unstacked
 from ..types.effects import RefEffect
 from .jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var, jaxprs_in_params
 from .traits import Control
@@ -217,7 +217,7 @@ def _row(aval: Any, length: Any) -> Any:
         return AbstractRef(_row(aval.inner_aval, length), aval.memory_space, aval.kind)
     if not aval.shape or aval.shape[0] != length:
         raise JaxprTypeError(f"scan over {length} steps has an operand or result of type {_text(aval)}")
-    return aval.update(shape=aval.shape[1:])
+    return unstacked(aval)
 
 
 _CONTROL: dict[Control, Callable[[JaxprEqn], list[Call]]] = {

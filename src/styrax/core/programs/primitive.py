@@ -8,7 +8,9 @@ from typing import Any
 from ..arrays import backends
 from ..tracing.source import hide_frames
 from ..tracing.trace import Trace, get_aval, state
+from ..types import avals
 from ..types.effects import Effects, no_effects
+from . import spreading
 from .traits import PLAIN, Traits
 
 
@@ -79,7 +81,11 @@ class Primitive:
 
     def def_abstract_eval(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         """Sets `rule(*avals, **params)`, which gives the abstract value(s) of the result(s)."""
-        self.def_effectful_abstract_eval(lambda *avals, **params: (rule(*avals, **params), no_effects))
+        def abstract_eval(*given: Any, **params: Any) -> tuple[Any, Effects]:
+            out = rule(*given, **params)
+            return (spreading.spread(self, given, out, params) if avals.explicit else out), no_effects
+
+        self.def_effectful_abstract_eval(abstract_eval)
         return rule
 
     def def_effectful_abstract_eval(self, rule: Callable[..., Any]) -> Callable[..., Any]:

@@ -301,8 +301,10 @@ def _pp_inner(jaxpr: Jaxpr, names: Names, settings: Settings) -> Doc:
 
 
 def is_nowhere(sharding: Any) -> bool:
-    """Whether a sharding says nothing: none, or one over a mesh without axes."""
-    return sharding is None or getattr(getattr(sharding, "mesh", None), "empty", False)
+    """Whether a sharding says no more than the result's type: none, or one over a mesh without axes or with explicit
+    ones."""
+    mesh = getattr(sharding, "mesh", None)
+    return sharding is None or mesh is not None and (mesh.empty or bool(mesh.explicit_axes))
 
 
 def name_alike(inner: Jaxpr, eqn: JaxprEqn, names: Names) -> None:

@@ -53,11 +53,13 @@ class Traits:
       nan: floating-point results can be NaN where the operands are not.
       divides: divides by its second operand.
       once: each element of the operands is read once at most, also where results are larger.
+      sharding: how results are spread over a mesh by how the operands are, see `core.programs.spreading`; what is
+        elementwise needs no rule of its own.
       windows: of what reads or writes windows of its first operand, where they lie (see `Windows`).
     """
 
     __slots__ = ("elementwise", "movement", "distinct", "linear", "bilinear", "contraction", "program", "control",
-                 "permutation", "sizes", "unprinted", "printed", "nan", "divides", "once", "windows")
+                 "permutation", "sizes", "unprinted", "printed", "nan", "divides", "once", "windows", "sharding")
 
     def __init__(self, *, elementwise: bool = False, movement: bool = False, distinct: bool = False,
                  linear: bool = False, bilinear: bool = False, contraction: bool = False,
@@ -68,12 +70,14 @@ class Traits:
                  unprinted: frozenset[str] = frozenset(),
                  printed: Callable[[dict[str, Any]], dict[str, Any]] | None = None, nan: bool = False,
                  divides: bool = False, once: bool = False,
-                 windows: Callable[[Sequence[ShapedArray], dict[str, Any]], Windows] | None = None):
+                 windows: Callable[[Sequence[ShapedArray], dict[str, Any]], Windows] | None = None,
+                 sharding: Callable[..., Any] | None = None):
         self.elementwise, self.movement, self.distinct, self.contraction = elementwise, movement, distinct, contraction
         self.linear, self.bilinear = linear, bilinear
         self.program, self.control, self.permutation = program, control, permutation
         self.sizes, self.unprinted, self.printed = sizes, unprinted, printed
         self.nan, self.divides, self.once, self.windows = nan, divides, once, windows
+        self.sharding = sharding
 
     def with_(self, **changes: Any) -> Traits:
         """The same traits but for `changes`."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import hooks
 from ..programs.jaxpr import Literal, Var
-from ..types.avals import AbstractRef, AbstractToken, AbstractValue, ShapedArray, tangent_dtype
+from ..types.avals import AbstractRef, AbstractToken, AbstractValue, ShapedArray, stacked, tangent_dtype, unstacked
 from ..types.dims import larger, smaller
 from ..types.typing import Dim, DType, PyTree
 from .trace import Trace, current_trace, eval_trace, set_current_trace, state
@@ -107,7 +107,7 @@ def mapped_aval(size: Dim, axis: int | None, aval: AbstractValue) -> AbstractVal
     assert isinstance(aval, ShapedArray)
     if aval.shape[axis] != size:
         raise ValueError(f"axis {axis} of {aval.str_short()} has size {aval.shape[axis]}, not {size}")
-    return aval.update(shape=aval.shape[:axis] + aval.shape[axis + 1:])
+    return unstacked(aval, axis)
 
 
 def unmapped_aval(size: Dim, axis: int | None, aval: AbstractValue,
@@ -118,7 +118,7 @@ def unmapped_aval(size: Dim, axis: int | None, aval: AbstractValue,
     if isinstance(aval, AbstractRef):
         return aval.update(unmapped_aval(size, axis, aval.inner_aval))
     assert isinstance(aval, ShapedArray)
-    return aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))
+    return stacked(aval, size, axis, explicit_mesh_axis)
 
 
 def primal_dtype_to_tangent_dtype(primal_dtype: DType) -> DType:

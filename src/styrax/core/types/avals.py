@@ -101,7 +101,7 @@ class ShapedArray(AbstractValue):
         self.shape = tuple(shape) if all(type(d) is int for d in shape) else tuple(map(_dim, shape))
         self.dtype: Any = dtype if isinstance(dtype, (np.dtype, dtypes.ExtendedDType)) else np.dtype(dtype)
         self.weak_type = weak_type
-        self.given_sharding = None if sharding is None or sharding == hooks.over_no_mesh(len(shape)) else sharding
+        self.given_sharding = None if sharding is None else _of_type(sharding, self.shape)
         self.vma = vma
         self.memory_space = memory_space
         self._hash: int | None = None
@@ -119,9 +119,9 @@ class ShapedArray(AbstractValue):
 
     @property
     def sharding(self) -> NamedSharding:
-        """The sharding that was given, else: replicated over a mesh without axes."""
+        """The sharding that was given, else: replicated over the mesh in force."""
         given = self.given_sharding
-        return hooks.over_no_mesh(self.ndim) if given is None else given
+        return hooks.by_default(self.ndim) if given is None else given
 
     @property
     def mat(self) -> Any:  # manual axis type, kept for libraries that ask for it
@@ -133,11 +133,12 @@ class ShapedArray(AbstractValue):
         return self.shape[0]
 
     def update(self, **changes: Any) -> ShapedArray:
+        """The type with some of its parts replaced; that of another shape tells no sharding unless it is given."""
         fields = {
             "shape": self.shape,
             "dtype": self.dtype,
             "weak_type": self.weak_type,
-            "sharding": self.given_sharding,
+            "sharding": None if "shape" in changes else self.given_sharding,
             "vma": self.vma,
             "memory_space": self.memory_space,
         }
@@ -184,19 +185,26 @@ class ShapedArray(AbstractValue):
             and self.shape == other.shape  # type: ignore[attr-defined]
             and self.dtype == other.dtype  # type: ignore[attr-defined]
             and self.weak_type == other.weak_type  # type: ignore[attr-defined]
-            and self.given_sharding == other.given_sharding  # type: ignore[attr-defined]
+            and (self.given_sharding is other.given_sharding or _alike(self, other))  # type: ignore[attr-defined]
             and self.vma == other.vma  # type: ignore[attr-defined]
             and self.memory_space == other.memory_space  # type: ignore[attr-defined]
         )
 
     def __hash__(self) -> int:
         if self._hash is None:
-            self._hash = hash((self.shape, self.dtype, self.weak_type, self.given_sharding, self.vma))
+            told = self.given_sharding
+            if told is not None and hooks.is_replicated(told):
+                told = None
+            self._hash = hash((self.shape, self.dtype, self.weak_type, told, self.vma))
         return self._hash
 
     def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False, **_: Any) -> str:
         name = dtypes.printed_dtype_name(self.dtype) if short_dtypes else _dtype_name(self.dtype)
-        return f"{name}[{','.join(map(str, self.shape))}]"
+        told = self.given_sharding
+        if told is None:
+            return f"{name}[{','.join(map(str, self.shape))}]"
+        mesh = f"({{Explicit: {told.mesh.explicit_axes}}})" if mesh_axis_types else ""
+        return f"{name}[{','.join(hooks.sharding_text(told, self.shape))}]{hooks.sums_text(told)}{mesh}"
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
@@ -204,6 +212,24 @@ class ShapedArray(AbstractValue):
 
     def __str__(self) -> str:
         return f"{'~' if self.weak_type else ''}{self.str_short(short_dtypes=False)}"
+
+
+def _of_type(sharding: Any, shape: tuple) -> NamedSharding | None:
+    """What a type tells of a sharding; from the first time on, results of primitives are spread by their traits."""
+    global explicit
+    told = hooks.sharding_of_type(sharding, shape)
+    if told is not None:
+        explicit = True
+    return told
+
+
+explicit = False  # whether explicit sharding is in use: some type tells a sharding, or a mesh with explicit axes is set
+
+
+def _alike(x: Any, y: Any) -> bool:
+    """Whether types tell the same of a sharding: which mesh an array is on says nothing where it is replicated."""
+    x, y = x.given_sharding, y.given_sharding
+    return x == y or hooks.is_replicated(x) and hooks.is_replicated(y)
 
 
 def _dtype_name(dtype: Any) -> str:
@@ -215,6 +241,28 @@ def tangent_dtype(dtype: Any) -> Any:
     if isinstance(dtype, dtypes.ExtendedDType):
         return dtype.tangent_dtype() if hasattr(dtype, "tangent_dtype") else dtypes.float0
     return dtype if dtypes.issubdtype(dtype, np.inexact) else dtypes.float0
+
+
+def stacked(aval: Any, size: Any, axis: int = 0, entry: Any = None) -> Any:
+    """The type of `size` arrays along a new axis, which is spread over the mesh axes `entry`."""
+    shape = (*aval.shape[:axis], size, *aval.shape[axis:])
+    told = getattr(aval, "given_sharding", None)
+    if told is None:
+        return aval.update(shape=shape)
+    parts = told.spec.partitions
+    return aval.update(shape=shape, sharding=told.update(
+        spec=told.spec.update(partitions=(*parts[:axis], entry, *parts[axis:]))))
+
+
+def unstacked(aval: Any, axis: int = 0) -> Any:
+    """The type of one of the arrays along an axis."""
+    shape = (*aval.shape[:axis], *aval.shape[axis + 1:])
+    told = getattr(aval, "given_sharding", None)
+    if told is None:
+        return aval.update(shape=shape)
+    parts = told.spec.partitions
+    return aval.update(shape=shape, sharding=told.update(
+        spec=told.spec.update(partitions=(*parts[:axis], *parts[axis + 1:]))))
 
 
 class AbstractRef(AbstractValue):

@@ -11,17 +11,21 @@ import numpy as np
 from styrax.core.arrays import backends, mesh, transfers
 from styrax.core.arrays.array import Array
 from styrax.core.arrays.devices import Device, Sharding, SingleDeviceSharding
+from styrax.core.arrays.explicit import on_devices, sharding_of_type
 from styrax.core.arrays.layouts import Format
-from styrax.core.arrays.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec
+from styrax.core.arrays.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, axes_of
 from styrax.core.programs import rules
 from styrax.core.programs.primitive import Primitive
+from styrax.core.programs.spreading import entries
 from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import Tracer, get_aval
 from styrax.core.trees import tree, tree_paths
+from styrax.core.types.effects import no_effects
 from styrax.core.types.physical import physicals
 from styrax.core.types.typing import DeviceLike, PyTree, ShardingLike
 from styrax.transforms import ad, batching
 
+from .. import sharding_rules
 from ..elementwise.families import standard_primitive
 
 if TYPE_CHECKING:
@@ -55,7 +59,13 @@ _SPACES = {Space.Device: "device", Space.Host: "pinned_host"}
 # -- device_put ---------------------------------------------------------------------------------------------
 
 device_put_p = Primitive("device_put", multiple_results=True)
-device_put_p.declare(movement=True)
+
+
+def _put_shardings(at: Any, *xs: Any, devices: Sequence[Any], **_: Any) -> list[Any]:
+    return [d if isinstance(d, NamedSharding) else entries(x) for x, d in zip(xs, devices, strict=True)]
+
+
+device_put_p.declare(movement=True, sharding=_put_shardings)
 
 
 @device_put_p.def_abstract_eval
@@ -146,7 +156,7 @@ def _in_the_mesh(device: Any) -> Any:
     """A partition as a sharding of the mesh in force; others as they are. Raises ValueError where there is no mesh."""
     if not isinstance(device, PartitionSpec):
         return device
-    current = mesh.current_mesh()
+    current = mesh.in_force()
     if current.empty:
         raise ValueError("Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to device_put")
     return NamedSharding(current, device)
@@ -209,7 +219,7 @@ def _spread(name: str, prefix: Any, full: Any, count: int) -> list[Any]:
 def reshard(xs: PyTree, out_shardings: ShardingLike | PyTree) -> PyTree:
     """The arrays of a tree under other shardings: shardings or `PartitionSpec`s over the mesh in force, as a
     prefix of it. ValueError for a specification without a mesh."""
-    if isinstance(out_shardings, PartitionSpec) and mesh.current_mesh().empty:
+    if isinstance(out_shardings, PartitionSpec) and mesh.in_force().empty:
         raise ValueError("Using PartitionSpec when you are not under a mesh context is not allowed. Please pass a "
                          f"NamedSharding instance or set the mesh with jax.set_mesh. Got {out_shardings}")
     leaves, treedef = tree.tree_flatten(xs)
@@ -217,14 +227,79 @@ def reshard(xs: PyTree, out_shardings: ShardingLike | PyTree) -> PyTree:
         found = [out_shardings] * len(leaves)
     else:
         found = tree_paths.broadcast_prefix(out_shardings, xs)
-    return tree.tree_unflatten(treedef, [device_put(x, over_mesh(s)) for x, s in zip(leaves, found, strict=True)])
+    return tree.tree_unflatten(treedef, [_resharded(x, s) for x, s in zip(leaves, found, strict=True)])
+
+
+def _resharded(x: Any, sharding: Any) -> Any:
+    told = over_mesh(sharding)
+    if isinstance(sharding, PartitionSpec):
+        check_explicit(told, "passed to reshard ")
+    if isinstance(told, NamedSharding) and told.mesh.explicit_axes:
+        ndim = get_aval(x).ndim
+        parts = (*told.spec, *(None,) * (ndim - len(told.spec)))
+        while len(parts) > ndim and parts[-1] is None:
+            parts = parts[:-1]
+        return reshard_p.bind(x, dst_sharding=NamedSharding(
+            told.mesh.abstract_mesh, told.spec.update(partitions=parts)))
+    return device_put(x, told)
+
+
+def spread_as(x: Any, aval: Any) -> Any:
+    """An array spread as one of type `aval` is."""
+    told = aval.given_sharding
+    return x if told is None or get_aval(x).given_sharding == told else reshard_p.bind(x, dst_sharding=told)
+
+
+def check_explicit(sharding: NamedSharding, where: str = "") -> None:
+    """Raises ValueError for a partition over axes whose use the types do not tell."""
+    types = dict(zip(sharding.mesh.axis_names, sharding.mesh.axis_types, strict=True))
+    for name in (n for e in sharding.spec for n in axes_of(e)):
+        if types[name] is not mesh.AxisType.Explicit:
+            raise ValueError(f"PartitionSpec {where}cannot contain axis names that are of type Auto or Manual. Got "
+                             f"PartitionSpec: {sharding.spec} with axis name: {name} of type: {types[name]}.")
+
+
+reshard_p = Primitive("reshard")
+reshard_p.declare(movement=True, printed=lambda params: {})
+
+
+@reshard_p.def_effectful_abstract_eval
+def _reshard_abstract(x: Any, *, dst_sharding: NamedSharding) -> tuple[Any, Any]:
+    return x.update(sharding=dst_sharding), no_effects
+
+
+@reshard_p.def_impl
+def _reshard(x: Any, *, dst_sharding: NamedSharding) -> Any:
+    array = x if isinstance(x, Array) else backends.get().put(x, get_aval(x), None)
+    return array.placed(on_devices(dst_sharding, array.device))
+
+
+def _reshard_transpose(ct: Any, x: Any, *, dst_sharding: NamedSharding) -> list[Any]:
+    told = x.aval.given_sharding
+    return [ct if told is None or type(ct) is ad.Zero else reshard_p.bind(ct, dst_sharding=told)]
+
+
+def _reshard_batch(args: Sequence[Any], dims: Sequence[int], *, dst_sharding: NamedSharding) -> Any:
+    (x,), (d,) = args, dims
+    told = get_aval(x).given_sharding
+    parts = dst_sharding.spec.partitions
+    parts = (*parts, *(None,) * (get_aval(x).ndim - 1 - len(parts)))
+    spec = dst_sharding.spec.update(partitions=(*parts[:d], None if told is None else told.spec[d], *parts[d:]))
+    return reshard_p.bind(x, dst_sharding=dst_sharding.update(spec=spec)), d
+
+
+rules.loops[reshard_p] = rules.same_value
+rules.stablehlos[reshard_p] = lambda m, x, **_: x
+rules.batchers[reshard_p] = _reshard_batch
+ad.deflinear2(reshard_p, _reshard_transpose)
+physicals[reshard_p] = lambda _, x, **params: x
 
 
 def over_mesh(sharding: Any) -> Any:
     """A `PartitionSpec` as a sharding over the mesh in force; shardings as they are. RuntimeError without a mesh."""
     if not isinstance(sharding, PartitionSpec):
         return sharding
-    current = mesh.current_mesh()
+    current = mesh.in_force()
     if current.empty:
         raise RuntimeError(
             "a `PartitionSpec` in place of a sharding requires a non-empty mesh: pass a sharding, or put a mesh in "
@@ -241,7 +316,7 @@ sharding_constraint_p = standard_primitive(
     loops=rules.same_value,
     hlo=lambda m, x, **_: x,
 )
-sharding_constraint_p.declare(movement=True)
+sharding_constraint_p.declare(movement=True, sharding=sharding_rules.same)
 ad.deflinear2(sharding_constraint_p, lambda ct, x, **params: [sharding_constraint_p.bind(ct, **params)])
 physicals[sharding_constraint_p] = lambda _, x, **params: x
 
@@ -282,6 +357,7 @@ def with_sharding_constraint(x: PyTree, shardings: ShardingLike | PyTree) -> PyT
     else:
         found = tree_paths.broadcast_prefix(shardings, x, is_leaf=lambda s: s is None)
     out = []
+    around = mesh.state.concrete if mesh.state.abstract.empty else mesh.state.abstract
     for leaf, sharding in zip(leaves, found, strict=True):
         if sharding is None:
             out.append(leaf)
@@ -292,14 +368,31 @@ def with_sharding_constraint(x: PyTree, shardings: ShardingLike | PyTree) -> PyT
                             f"None, but got {sharding}")
         if isinstance(sharding, NamedSharding):
             sharding.check_compatible_aval(get_aval(leaf).shape)
+            if sharding.mesh.are_all_axes_explicit and mesh.state.abstract.are_all_axes_explicit:
+                _assert_sharding(get_aval(leaf), sharding)
+                out.append(leaf)
+                continue
+            if any(n in sharding.mesh.explicit_axes for e in sharding.spec for n in axes_of(e)):
+                raise ValueError("The spec of NamedSharding passed to with_sharding_constraint can only refer to Auto "
+                                 f"axes of the mesh. Got spec={sharding.spec} and mesh={sharding.mesh}")
         spec = sharding.spec if isinstance(sharding, NamedSharding) else ()
         unconstrained = frozenset(i for i, p in enumerate(spec) if p is UNCONSTRAINED)
-        out.append(sharding_constraint_p.bind(leaf, sharding=sharding, layout=None, context_mesh=mesh.get_mesh(),
-                                              unconstrained_dims=unconstrained))
+        out.append(sharding_constraint_p.bind(leaf, sharding=sharding, layout=None,
+                                              context_mesh=around, unconstrained_dims=unconstrained))
     return tree.tree_unflatten(treedef, out)
 
 
+def _assert_sharding(aval: Any, sharding: NamedSharding) -> None:
+    """What is explicit is not the compiler's to choose. AssertionError where the type tells something else."""
+    wanted = sharding_of_type(sharding, aval.shape)
+    if aval.sharding.spec != wanted.spec:  # type: ignore[union-attr]
+        raise AssertionError(
+            "`with_sharding_constraint` acts as an assert when all axes of mesh are of type `Explicit`. The array "
+            f"sharding: {aval.sharding.spec} did not match the sharding provided: {sharding.spec}. Please use "
+            "`jax.sharding.reshard` to shard your input to the sharding you want.")
+
+
 __all__ = [
-    "ArrayCopySemantics", "Space", "device_put", "device_put_p", "over_mesh", "reshard",
-    "sharding_constraint_p", "with_sharding_constraint",
+    "ArrayCopySemantics", "Space", "check_explicit", "device_put", "device_put_p", "over_mesh", "reshard", "reshard_p",
+    "sharding_constraint_p", "spread_as", "with_sharding_constraint",
 ]

@@ -11,6 +11,7 @@ import numpy as np
 from styrax.core.programs import rules
 from styrax.core.programs.jaxpr import ClosedJaxpr, eval_jaxpr
 from styrax.core.programs.primitive import Primitive
+from styrax.core.programs.spreading import as_told
 from styrax.core.tracing.staging import hoist_tracers, trace_to_jaxpr
 from styrax.core.tracing.trace import get_aval
 from styrax.core.trees import tree
@@ -18,7 +19,7 @@ from styrax.transforms import batching
 from styrax.transforms.flattening import FlatFunction, positional
 
 composite_p = Primitive("composite", multiple_results=True)
-composite_p.declare(program=lambda params: params["jaxpr"])
+composite_p.declare(program=lambda params: params["jaxpr"], sharding=as_told)
 
 
 @composite_p.def_abstract_eval

@@ -401,7 +401,8 @@ def _cond_batch_index(
     if counted_effects.filter_in(found):
         raise NotImplementedError("IO effect not supported in vmap-of-cond.")
     index = batching.moveaxis(index, index_dim, 0)
-    operands = [batching.bdim_at_front(x, d, axis_data.size) for x, d in zip(operands, dims, strict=True)]
+    operands = [batching.bdim_at_front(x, d, axis_data.size, axis_data.explicit_mesh_axis)
+                for x, d in zip(operands, dims, strict=True)]
     results = []
     for n, b in enumerate(branches):
         chosen = lax.eq(index, np.int32(n))

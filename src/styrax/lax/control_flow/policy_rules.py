@@ -11,7 +11,7 @@ from typing import Any
 
 from styrax.core.programs import dead_code, rules
 from styrax.core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
-from styrax.core.types.avals import AbstractRef
+from styrax.core.types.avals import AbstractRef, stacked
 from styrax.transforms.partial import partial_eval_jaxpr_custom
 
 from .bodies import either, select_where, split_list
@@ -103,7 +103,7 @@ def _split_scan(saveable: Policy, unknown_in: Sequence[bool], staged_in: Sequenc
     of_residuals, of_args = used[:count], used[count:]
     given = select_where(known.jaxpr.outvars[n:], of_residuals)
     ys = {v: eqn.outvars[i] for i, v in enumerate(known.jaxpr.outvars[:n]) if i >= num_carry and type(v) is not Literal}
-    new = {v: Var(v.aval.update(shape=(length, *v.aval.shape))) for v in given if v not in ys}
+    new = {v: Var(stacked(v.aval, length)) for v in given if v not in ys}
     first = known.jaxpr.replace(outvars=[*known.jaxpr.outvars[:n], *new])
     known_eqn = eqn.replace(outvars=[*eqn.outvars, *new.values()],
                             params=dict(params, jaxpr=ClosedJaxpr(first, known.consts)))

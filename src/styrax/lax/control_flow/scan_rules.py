@@ -98,7 +98,7 @@ def _scan_batch(
         batching.moveaxis(x, d, 0) if d is not None else x for x, d in zip(consts, consts_d, strict=True)
     ]
     init = [
-        batching.bdim_at_front(x, d, axis_data.size) if b else x
+        batching.bdim_at_front(x, d, axis_data.size, axis_data.explicit_mesh_axis) if b else x
         for x, d, b in zip(init, init_d, carry_b, strict=True)
     ]
     xs = [batching.moveaxis(x, d, 1) if d is not None else x for x, d in zip(xs, xs_d, strict=True)]

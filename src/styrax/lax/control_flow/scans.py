@@ -15,7 +15,8 @@ from styrax.core.settings import config
 from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import concrete_or_error, get_aval
 from styrax.core.trees import tree
-from styrax.core.types.avals import AbstractRef, AbstractToken
+from styrax.core.types import avals
+from styrax.core.types.avals import AbstractRef, AbstractToken, stacked, unstacked
 from styrax.core.types.dims import plain_size
 from styrax.core.types.typing import PyTree
 from styrax.transforms import ad
@@ -80,6 +81,8 @@ def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: PyTree, xs: PyTree = No
     unroll = _unroll_factor(unroll, steps)
     if config.config.jax_disable_jit:
         return _scan_in_python(f, init, xs_flat, xs_tree, steps, reverse)
+    if avals.explicit:
+        _check_unsharded(x_avals)
     x_avals = [_without_axis(a, steps) for a in x_avals]
     in_tree = tree.tree_structure((init, xs))
 
@@ -105,6 +108,14 @@ def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: PyTree, xs: PyTree = No
         body.jaxpr, body.captured, init_flat, xs_flat, length=steps, reverse=bool(reverse), unroll=unroll
     )
     return tree.tree_unflatten(body.out_tree, outs)
+
+
+def _check_unsharded(x_avals: Sequence[Any]) -> None:
+    """Raises ValueError where slices of what is scanned over lie on different devices."""
+    for a in x_avals:
+        told = getattr(a, "given_sharding", None)
+        if told is not None and told.spec[0] is not None:
+            raise ValueError(f"0th dimension of all xs should be replicated. Got {told.spec}")
 
 
 class _Shown:
@@ -257,14 +268,14 @@ def _without_axis(aval: Any, length: int) -> Any:
     """The type of one slice of what is scanned over."""
     if aval.is_high:
         return aval.dec_rank(length, aval.leading_axis_spec())
-    return aval.update(shape=aval.shape[1:])
+    return unstacked(aval)
 
 
 def _with_axis(aval: Any, length: int) -> Any:
     """The type of `length` slices."""
     if aval.is_high:
         return aval.inc_rank(length, aval.leading_axis_spec())
-    return aval.update(shape=(length, *aval.shape))
+    return stacked(aval, length)
 
 
 def _flattened(avals: Sequence[Any], *, num_consts: int, num_carry: int, **params: Any) -> dict[str, Any]:
@@ -330,7 +341,7 @@ def scan_as_while(
 
 def _blank(aval: Any, length: int) -> Any:
     """What stacked results are written into."""
-    return ad.zeros_like_aval(aval.update(shape=(length, *aval.shape)))
+    return ad.zeros_like_aval(stacked(aval, length))
 
 
 rules.stablehlos[scan_p] = lambda m, *args, **params: m.call_traced(

@@ -16,6 +16,7 @@ from styrax.core.types.avals import ShapedArray
 from styrax.core.types.typing import ArrayLike, DTypeLike
 from styrax.transforms import ad, batching
 
+from .. import sharding_rules
 from ..casting import _convert_element_type
 from ..shaping.broadcasting import broadcast_in_dim
 from ..shaping.filling import full_like
@@ -163,7 +164,7 @@ mul_p = standard_primitive(
     scalar=_mul_scalar,
     hlo=elementwise_hlo(_mul_hlo),
 )
-mul_p.declare(unprinted=frozenset(("out_dtype",)))
+mul_p.declare(unprinted=frozenset(("out_dtype",)), sharding=sharding_rules.product)
 batching.defbroadcasting(mul_p)
 
 

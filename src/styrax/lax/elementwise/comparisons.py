@@ -17,6 +17,7 @@ from styrax.core.types.physical import physicals
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad, batching
 
+from .. import sharding_rules
 from ..shaping.broadcasting import broadcast_in_dim
 from ..shaping.filling import full_like
 from .families import (
@@ -187,7 +188,7 @@ select_n_p = standard_primitive(
     loops=_select_loops,
     hlo=_select_hlo,
 )
-select_n_p.declare(elementwise=True)
+select_n_p.declare(elementwise=True, sharding=sharding_rules.selection)
 
 
 def _select_jvp(primals: Any, tangents: Any) -> Any:
@@ -232,8 +233,9 @@ def _select_batch(args: Any, dims: Any) -> Any:
         if len(shape_of(which)) == len(shape_of(cases[0])):
             return select_n(which, *cases), which_dim
     if which_dim is not None or shape_of(which):
-        which = batching.bdim_at_front(which, which_dim, size)
-    cases = [batching.bdim_at_front(c, d, size) for c, d in zip(cases, case_dims, strict=True)]
+        which, *cases = batching.all_at_front(args, dims, size)
+    else:
+        cases = batching.all_at_front(cases, case_dims, size)
     shape = shape_of(cases[0])
     if shape_of(which) and len(shape_of(which)) < len(shape):
         which = broadcast_in_dim(which, shape, (0,))
@@ -359,6 +361,7 @@ clamp_p: Primitive = standard_primitive(
     scalar=_clamp_scalar,
     hlo=_clamp_hlo,
 )
+clamp_p.declare(sharding=sharding_rules.clamp)
 
 
 def _pass_where(condition: Any, t: Any, shape: tuple) -> Any:

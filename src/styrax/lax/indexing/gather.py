@@ -20,6 +20,7 @@ from styrax.core.types.physical import Context, physical_aval, physicals
 from styrax.core.types.typing import ArrayLike, Scalar
 from styrax.transforms import ad, batching
 
+from .. import sharding_rules
 from ..elementwise.arithmetic import add, rem
 from ..elementwise.bits import bitwise_and
 from ..elementwise.comparisons import ge, le, lt, select
@@ -53,7 +54,7 @@ def _windows(avals: Sequence[ShapedArray], params: dict[str, Any]) -> Windows:
     return Windows(slice(1, 2), dims, [params["slice_sizes"][d] for d in dims])
 
 
-gather_p.declare(movement=True, sizes=frozenset(("slice_sizes",)), windows=_windows)
+gather_p.declare(movement=True, sizes=frozenset(("slice_sizes",)), windows=_windows, sharding=sharding_rules.gather)
 
 
 def _check_gather(operand: Any, indices: Any, dnums: GatherDimensionNumbers, slice_sizes: Sequence[int]) -> None:
@@ -182,7 +183,7 @@ def _gather_transpose(ct: Any, operand: Any, indices: Any, *, dimension_numbers:
     assert ad.is_undefined_primal(operand)
     if type(ct) is ad.Zero:
         return [ad.Zero(operand.aval), None]
-    zeros = full(operand.aval.shape, 0, operand.aval.dtype)
+    zeros = full(operand.aval.shape, 0, operand.aval.dtype, sharding=operand.aval.given_sharding)
     dnums = lax.ScatterDimensionNumbers(*dimension_numbers)
     return [lax.scatter_add(zeros, indices, ct, dnums, indices_are_sorted=indices_are_sorted,
                             unique_indices=unique_indices, mode=mode), None]

@@ -23,6 +23,7 @@ from styrax.core.types.physical import Context, physicals
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad, batching
 
+from .. import sharding_rules
 from ..elementwise import arithmetic
 from ..elementwise.arithmetic import add, div, mul, neg, sub
 from ..elementwise.comparisons import eq, select
@@ -108,7 +109,7 @@ def _windows(avals: Sequence[ShapedArray], params: dict[str, Any]) -> Windows:
 
 def _scatter_primitive(name: str, public: str) -> Primitive:
     primitive = Primitive(name)
-    primitive.declare(windows=_windows)
+    primitive.declare(windows=_windows, sharding=sharding_rules.scatter)
     primitive.def_abstract_eval(_abstract(public))
     rules.batchers[primitive] = lambda args, dims, **params: _scatter_batch(primitive, args, dims, **params)
 
@@ -441,8 +442,7 @@ def _scatter_batch(primitive: Primitive, args: Sequence[Any], dims: Sequence[Any
                    dimension_numbers: ScatterDimensionNumbers, **params: Any) -> tuple[Any, int]:
     operand, indices, updates = args
     size = next(shape_of(x)[d] for x, d in zip(args, dims, strict=True) if d is not None)
-    operand = batching.bdim_at_front(operand, dims[0], size)
-    updates = batching.bdim_at_front(updates, dims[2], size)
+    operand, updates = batching.all_at_front((operand, updates), (dims[0], dims[2]), size)
     dn = dimension_numbers
     operand_map = dict(
         inserted_window_dims=_shift(dn.inserted_window_dims),

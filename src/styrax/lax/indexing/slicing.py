@@ -13,13 +13,14 @@ from styrax.core.programs import rules
 from styrax.core.programs.traits import Windows
 from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import Tracer, get_aval
-from styrax.core.types import dtypes
+from styrax.core.types import avals, dtypes
 from styrax.core.types.dims import canonical_dim, is_named, is_symbolic
 from styrax.core.types.index_type import INDEX
 from styrax.core.types.physical import physicals
 from styrax.core.types.typing import ArrayLike, Shape
 from styrax.transforms import ad, batching
 
+from .. import sharding_rules
 from ..casting import convert_element_type
 from ..elementwise.arithmetic import add
 from ..elementwise.comparisons import lt, select
@@ -114,7 +115,7 @@ dynamic_slice_p = standard_primitive(
     hlo=_dynamic_slice_hlo,
 )
 dynamic_slice_p.declare(
-    movement=True, sizes=frozenset(("slice_sizes",)),
+    movement=True, sizes=frozenset(("slice_sizes",)), sharding=sharding_rules.cut,
     windows=lambda avals, params: Windows(slice(1, None), range(avals[0].ndim), params["slice_sizes"]))
 
 
@@ -130,7 +131,7 @@ def _dynamic_slice_transpose(ct: Any, x: Any, *indices: Any, slice_sizes: tuple)
     assert ad.is_undefined_primal(x)
     if type(ct) is ad.Zero:
         return [ad.Zero(x.aval), *[None] * len(indices)]
-    zeros = full(x.aval.shape, 0, x.aval.dtype)
+    zeros = full(x.aval.shape, 0, x.aval.dtype, sharding=x.aval.given_sharding)
     return [dynamic_update_slice_p.bind(zeros, ct, *indices), *[None] * len(indices)]
 
 
@@ -166,7 +167,8 @@ def _stacked_indices(indices: Sequence[Any], dims: Sequence[int | None]) -> tupl
     size = next((shape_of(i)[d] for i, d in zip(indices, dims, strict=True) if d is not None), None)
     if size is None:
         return concatenate([broadcast_in_dim(i, (1,), ()) for i in indices], 0), None
-    columns = [
+    columns = [broadcast_in_dim(i, (size, 1), (0,)) for i in batching.all_at_front(indices, dims, size)] if (
+        avals.explicit) else [
         broadcast_in_dim(i, (size, 1), () if d is None else (0,)) for i, d in zip(indices, dims, strict=True)
     ]
     return concatenate(columns, 1), 0
@@ -358,7 +360,7 @@ dynamic_update_slice_p = standard_primitive(
     ),
 )
 dynamic_update_slice_p.declare(
-    once=True,
+    once=True, sharding=sharding_rules.dynamic_update_slice,
     windows=lambda avals, _: Windows(slice(2, None), range(avals[0].ndim), avals[1].shape))
 
 
@@ -393,8 +395,7 @@ def _update_batch(args: Any, dims: Any) -> Any:
     x_dim, update_dim, *index_dims = dims
     size = next(shape_of(v)[d] for v, d in zip(args, dims, strict=True) if d is not None)
     if all(d is None for d in index_dims):
-        x = batching.bdim_at_front(x, x_dim, size)
-        update = batching.bdim_at_front(update, update_dim, size)
+        x, update = batching.all_at_front((x, update), (x_dim, update_dim), size)
         zero = np.zeros((), get_aval(indices[0]).dtype) if indices else np.int32(0)
         return dynamic_update_slice_p.bind(x, update, zero, *indices), 0
     from .scatter import GatherScatterMode, ScatterDimensionNumbers, scatter_p

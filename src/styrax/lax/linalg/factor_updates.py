@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder
 
 tridiagonal_solve_p = Primitive("tridiagonal_solve")
-batch_in_front(tridiagonal_solve_p)
+batch_in_front(tridiagonal_solve_p, 1, 1, 1)
 
 
 @tridiagonal_solve_p.def_abstract_eval
@@ -224,7 +224,7 @@ rules.stablehlos[symmetric_product_p] = _symmetric_product_hlo
 # --- updates
 
 cholesky_update_p = Primitive("cholesky_update")
-batch_in_front(cholesky_update_p)
+batch_in_front(cholesky_update_p, 2, 1)
 
 
 @cholesky_update_p.def_abstract_eval

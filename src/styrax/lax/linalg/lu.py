@@ -143,7 +143,7 @@ rules.jvps[lu_p] = _lu_jvp
 # --- pivots
 
 lu_pivots_to_permutation_p = Primitive("lu_pivots_to_permutation")
-batch_in_front(lu_pivots_to_permutation_p)
+batch_in_front(lu_pivots_to_permutation_p, 1)
 ad.defjvp_zero(lu_pivots_to_permutation_p)
 
 

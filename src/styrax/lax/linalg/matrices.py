@@ -19,6 +19,7 @@ from styrax.core.tracing.trace import get_aval
 from styrax.core.types import dtypes
 from styrax.transforms import batching
 
+from .. import sharding_rules
 from ..elementwise.arithmetic import add
 from ..elementwise.comparisons import ge, le, select
 from ..elementwise.functions import conj
@@ -124,7 +125,7 @@ def band(x: Any, lower: bool, k: int = 0) -> Any:
     if rank > 2:
         from ..shaping.broadcasting import broadcast_in_dim
 
-        mask = broadcast_in_dim(mask, shape, (rank - 2, rank - 1))
+        mask = broadcast_in_dim(mask, shape, (rank - 2, rank - 1), out_sharding=get_aval(x).given_sharding)
     return select(mask, x, full_like(x, 0))
 
 
@@ -132,12 +133,14 @@ def identity(n: int, dtype: Any) -> Any:
     return np.eye(n, dtype=dtype)
 
 
-def batch_in_front(primitive: Primitive) -> None:
-    """Batching of operations that take any number of leading dimensions."""
+def batch_in_front(primitive: Primitive, *ranks: int) -> None:
+    """Batching of operations that take any number of leading dimensions, and how their results are spread: along these
+    alone. `ranks` tells how many dimensions of each operand are not among them, two by default."""
+    primitive.declare(sharding=sharding_rules.behind_batch(*ranks))
 
     def rule(args: Sequence[Any], dims: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         size = next(shape_of(x)[d] for x, d in zip(args, dims, strict=True) if d is not None)
-        args = [batching.bdim_at_front(x, d, size) for x, d in zip(args, dims, strict=True)]
+        args = batching.all_at_front(args, dims, size)
         out = primitive.bind(*args, **params)
         return (out, [0] * len(out)) if primitive.multiple_results else (out, 0)
 

@@ -263,7 +263,7 @@ rules.jvps[qr_p] = _qr_jvp
 # --- reflections
 
 householder_product_p = Primitive("householder_product")
-batch_in_front(householder_product_p)
+batch_in_front(householder_product_p, 2, 1)
 
 
 @householder_product_p.def_abstract_eval
@@ -317,7 +317,7 @@ def _householder_product_loops(b: Builder, a: Any, taus: Any) -> Any:
 rules.loops[householder_product_p] = _householder_product_loops
 
 ormqr_p = Primitive("ormqr")
-batch_in_front(ormqr_p)
+batch_in_front(ormqr_p, 2, 1)
 
 
 @ormqr_p.def_abstract_eval

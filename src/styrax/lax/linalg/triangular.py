@@ -16,6 +16,7 @@ from styrax.core.types.avals import ShapedArray
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad, batching
 
+from .. import sharding_rules
 from ..elementwise.arithmetic import neg
 from ..elementwise.functions import conj
 from ..shaping.broadcasting import expand_dims, squeeze
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder, Nest
 
 triangular_solve_p = Primitive("triangular_solve")
-triangular_solve_p.declare(nan=True)
+triangular_solve_p.declare(nan=True, sharding=sharding_rules.behind_batch())
 
 UNROLLED = 8  # triangles up to this size are solved without loops over them
 PANEL = 256  # right-hand sides that one call takes
@@ -146,7 +147,7 @@ def _triangular_solve_batch(args: Sequence[Any], dims: Sequence[Any], *, left_si
         out = triangular_solve_p.bind(a, reshape(b, flat), left_side=left_side, **flags)
         return transpose(reshape(out, rows), (2, 0, 1) if left_side else (1, 0, 2)), 0
     size = next(shape_of(x)[d] for x, d in zip(args, dims, strict=True) if d is not None)
-    a, b = batching.bdim_at_front(a, a_dim, size), batching.bdim_at_front(b, b_dim, size)
+    a, b = batching.all_at_front((a, b), (a_dim, b_dim), size)
     return triangular_solve_p.bind(a, b, left_side=left_side, **flags), 0
 
 

@@ -22,6 +22,7 @@ from styrax.core.types.avals import ShapedArray
 from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.transforms import ad, batching
 
+from .. import sharding_rules
 from ..elementwise.bits import bitwise_xor
 from ..indexing.slicing import dynamic_update_slice
 from ..indexing.static_slicing import slice_in_dim
@@ -55,7 +56,7 @@ _HLO_NAMES = {
 }
 
 rng_bit_generator_p = multiple_results("rng_bit_generator")
-rng_bit_generator_p.declare(sizes=frozenset(("shape",)))
+rng_bit_generator_p.declare(sizes=frozenset(("shape",)), sharding=sharding_rules.bits_and_key)
 ad.defjvp_zero(rng_bit_generator_p)
 
 

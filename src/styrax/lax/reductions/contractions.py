@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from styrax.core.arrays.array import Array
+from styrax.core.arrays.explicit import permuted, resolved
 from styrax.core.programs import rules
 from styrax.core.settings import config
 from styrax.core.tracing.trace import get_aval
@@ -18,6 +19,7 @@ from styrax.core.types.avals import ShapedArray
 from styrax.core.types.typing import ArrayLike, DTypeLike, Object, ShardingLike
 from styrax.transforms import ad
 
+from .. import sharding_rules
 from ..casting import convert_element_type
 from ..elementwise.families import shape_of, standard_primitive
 from ..shaping.reshaping import transpose
@@ -324,7 +326,7 @@ dot_general_p = standard_primitive(
     loops=_dot_loops,
     hlo=_dot_hlo,
 )
-dot_general_p.declare(contraction=True, nan=True, printed=_printed)
+dot_general_p.declare(contraction=True, nan=True, printed=_printed, sharding=sharding_rules.contraction)
 
 
 def _rank(x: Any) -> int:
@@ -361,6 +363,7 @@ def _dot_transpose_lhs(
         numbers,
         precision=precision,
         preferred_element_type=preferred_element_type,
+        out_sharding=permuted(x.aval.given_sharding, order),
     )
     result = transpose(product, np.argsort(order).tolist())
     if get_aval(result).dtype != x.aval.dtype:
@@ -446,7 +449,7 @@ def dot_general(lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: DotDimensionN
         dimension_numbers=numbers,
         precision=canonicalize_precision(precision),
         preferred_element_type=preferred_element_type,
-        out_sharding=out_sharding,
+        out_sharding=None if out_sharding is None else resolved(out_sharding),
     )
 
 

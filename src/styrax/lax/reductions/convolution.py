@@ -22,6 +22,7 @@ from styrax.core.types.typing import ArrayLike, DTypeLike, ShardingLike
 from styrax.transforms import ad, batching
 from styrax.transforms.batch import mapped_aval
 
+from .. import sharding_rules
 from ..casting import convert_element_type
 from ..indexing.dimension_numbers import shape_of
 from ..shaping.filling import full
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder
 
 conv_general_dilated_p = Primitive("conv_general_dilated")
-conv_general_dilated_p.declare(nan=True)
+conv_general_dilated_p.declare(nan=True, sharding=sharding_rules.given("out_sharding", sharding_rules.convolution))
 
 
 def _check_conv(lhs: Any, rhs: Any, strides: Sequence[int], dn: ConvDimensionNumbers, lhs_dilation: Sequence[int],
@@ -260,6 +261,7 @@ def _conv_transpose_lhs(ct: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
         padding.append((before, dilated(n, ld) + dilated(k, rd) - 1 - dilated(o, s) - before))
     out = _bind_transposed(
         ct, rev(rhs, dn.rhs_spec[2:]), params, dtype, window_strides=params["lhs_dilation"], padding=tuple(padding),
+        out_sharding=lhs.aval.given_sharding if batches == 1 else None,
         lhs_dilation=params["window_strides"], feature_group_count=groups, batch_group_count=1,
         dimension_numbers=ConvDimensionNumbers(dn.out_spec, _swapped(dn.rhs_spec), dn.lhs_spec))
     if batches > 1:
@@ -286,6 +288,7 @@ def _conv_transpose_rhs(ct: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
         padding.append((low, dilated(o, s) - dilated(n, ld) + dilated(k, rd) - low - 1))
     return _bind_transposed(
         lhs, ct, params, dtype, window_strides=params["rhs_dilation"], padding=tuple(padding),
+        out_sharding=rhs.aval.given_sharding,
         rhs_dilation=params["window_strides"],
         feature_group_count=params["batch_group_count"], batch_group_count=params["feature_group_count"],
         dimension_numbers=ConvDimensionNumbers(*map(_swapped, (dn.lhs_spec, dn.out_spec, dn.rhs_spec))))

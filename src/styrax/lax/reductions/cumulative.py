@@ -17,6 +17,7 @@ from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad
 
+from .. import sharding_rules
 from ..elementwise import arithmetic
 from ..elementwise import functions as elementwise
 from ..elementwise.arithmetic import add, sub
@@ -164,6 +165,8 @@ def _cumulative(
         loops=_cumulative_loops(step),
         hlo=lambda m, x, *, axis, reverse: m.call_traced(lambda v: by_scan(v, axis, reverse), x)[0],
     )
+
+    prim.declare(sharding=sharding_rules.along("axis", "being reduced"))
 
     def batch(args: Any, dims: Any, *, axis: int, reverse: bool) -> Any:
         (x,), (dim,) = args, dims

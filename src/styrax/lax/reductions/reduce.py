@@ -24,6 +24,7 @@ from styrax.core.types.typing import ArrayLike, PyTree, ShardingLike
 from styrax.transforms import ad, batching
 from styrax.transforms.flattening import FlatFunction, positional
 
+from .. import sharding_rules
 from ..casting import convert_element_type
 from ..elementwise import arithmetic
 from ..elementwise.arithmetic import add_p, div, max_p, min_p, mul, mul_p
@@ -218,6 +219,7 @@ def _reduction(
         hlo=lambda m, x, *, axes, **_: reduce_hlo(m, x, kind, axes),
     )
     batching.defreducer(prim)
+    prim.declare(sharding=sharding_rules.reduce_sum if extra else sharding_rules.reduction)
     function: Callable[..., Any]
     if extra:
 
@@ -271,7 +273,8 @@ for _prim in (reduce_and_p, reduce_or_p, reduce_xor_p):
 
 def _sum_transpose(ct: Any, x: Any, *, axes: tuple, out_sharding: Any) -> list[Any]:
     shape = x.aval.shape
-    return [broadcast_in_dim(ct, shape, [d for d in range(len(shape)) if d not in axes])]
+    return [broadcast_in_dim(ct, shape, [d for d in range(len(shape)) if d not in axes],
+                             out_sharding=x.aval.given_sharding)]
 
 
 reduce_sum_p.declare(nan=True)
@@ -340,7 +343,7 @@ rules.jvps[reduce_prod_p] = _prod_jvp
 
 # -- any computation ---------------------------------------------------------------------------------
 reduce_p = Primitive("reduce", multiple_results=True)
-reduce_p.declare(nan=True)
+reduce_p.declare(nan=True, sharding=lambda at, *xs, dimensions, **_: sharding_rules.reduction(at, *xs, axes=dimensions))
 
 
 @reduce_p.def_abstract_eval
@@ -483,14 +486,14 @@ def _reduce_batch(args: Any, dims: Any, *, computation: Any, jaxpr: Any, dimensi
     operands, inits = args[:n], args[n:]
     size = next(shape_of(x)[d] for x, d in zip(args, dims, strict=True) if d is not None)
     if all(d is None for d in dims[n:]):
-        moved = [batching.bdim_at_front(x, d, size) for x, d in zip(operands, dims, strict=False)]
+        moved = batching.all_at_front(operands, dims[:n], size)
         outs = reduce_p.bind(
             *moved, *inits, computation=computation, jaxpr=jaxpr, dimensions=tuple(d + 1 for d in dimensions)
         )
         return outs, [0] * n
     # A start of its own for each example: reduce without it, then join it.
     combine = _vectorized(jaxpr, n)
-    moved = [batching.bdim_at_front(x, d, size) for x, d in zip(operands, dims, strict=False)]
+    moved = batching.all_at_front(operands, dims[:n], size)
     axes = tuple(d + 1 for d in dimensions)
     shape = without(shape_of(moved[0]), axes)
     starts = [

@@ -121,7 +121,7 @@ def window_attributes(window: Sequence[int], strides: Sequence[int], padding: Se
 
 def at_front(values: Sequence[Any], dims: Sequence[Any]) -> list[Any]:
     size = next(shape_of(x)[d] for x, d in zip(values, dims, strict=True) if d is not None)
-    return [batching.bdim_at_front(x, d, size) for x, d in zip(values, dims, strict=True)]
+    return batching.all_at_front(values, dims, size)
 
 
 _ONE_IN_FRONT = {

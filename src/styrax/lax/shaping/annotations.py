@@ -10,10 +10,12 @@ from styrax.core.programs.primitive import Primitive
 from styrax.core.tracing.trace import get_aval
 from styrax.transforms import ad, batching
 
+from .. import sharding_rules
+
 
 def _annotation(name: str) -> Primitive:
     prim = Primitive(name)
-    prim.declare(movement=True)
+    prim.declare(movement=True, sharding=sharding_rules.same)
     prim.def_abstract_eval(lambda x, **_: x)
     rules.loops[prim] = rules.same_value
     rules.stablehlos[prim] = lambda m, x, **_: x
@@ -34,7 +36,7 @@ def _note(m: Any, x: Any, *, xla_metadata_kvs: Any) -> Any:
 rules.stablehlos[xla_metadata_value_p] = _note
 
 shard_alike_p = Primitive("shard_alike", multiple_results=True)
-shard_alike_p.declare(movement=True)
+shard_alike_p.declare(movement=True, sharding=sharding_rules.each)
 shard_alike_p.def_abstract_eval(lambda x, y: [x, y])
 
 
@@ -49,7 +51,7 @@ rules.stablehlos[shard_alike_p] = lambda m, x, y: [x, y]
 def _shard_alike_batch(args: Any, dims: Any) -> Any:
     (dx, dy), (x, y) = dims, args
     size = get_aval(x).shape[dx] if dx is not None else get_aval(y).shape[dy]
-    x, y = (batching.bdim_at_front(v, d, size) for v, d in zip(args, dims, strict=True))
+    x, y = batching.all_at_front(args, dims, size)
     return shard_alike_p.bind(x, y), [0, 0]
 
 

@@ -18,6 +18,7 @@ from styrax.core.types.physical import physicals
 from styrax.core.types.typing import ArrayLike, Shape, ShardingLike
 from styrax.transforms import ad, batching
 
+from .. import sharding_rules
 from ..casting import as_array
 from ..elementwise.families import first_dtype, shape_of, standard_primitive
 from .shapes import canonical_axis, canonical_shape, check_shape
@@ -92,7 +93,8 @@ def _printed(params: dict[str, Any]) -> dict[str, Any]:
     return {k: params[k] for k in unsaid if not unsaid[k]}
 
 
-broadcast_in_dim_p.declare(movement=True, sizes=frozenset(("shape",)), printed=_printed)
+broadcast_in_dim_p.declare(movement=True, sizes=frozenset(("shape",)), printed=_printed,
+                           sharding=sharding_rules.given("sharding", sharding_rules.broadcast))
 
 
 def _broadcast_transpose(
@@ -308,7 +310,7 @@ squeeze_p = standard_primitive(
     loops=_squeeze_loops,
     hlo=lambda m, x, *, dimensions: m.reshape(x, m.avals_out[0].shape),
 )
-squeeze_p.declare(movement=True)
+squeeze_p.declare(movement=True, sharding=sharding_rules.squeeze)
 ad.deflinear2(squeeze_p, lambda ct, x, *, dimensions: [expand_dims(ct, dimensions)])
 
 

@@ -21,6 +21,7 @@ from styrax.core.types.dims import canonical_dim
 from styrax.core.types.typing import ArrayLike, DTypeLike, Shape, ShardingLike, SupportsShape
 from styrax.transforms import ad, batching
 
+from .. import sharding_rules
 from ..casting import _convert_element_type, as_array
 from ..elementwise.families import NUMERIC, check_dtype, shape_of, standard_primitive
 from .broadcasting import broadcast, broadcast_in_dim, reduce_sum_over
@@ -102,7 +103,7 @@ def _pad_hlo(m: Any, x: Any, value: Any, *, padding_config: tuple) -> Any:
 
 pad_p = standard_primitive("pad", _pad_shape, _pad_dtype, lambda x, value, **_: x.weak_type,
                            loops=_pad_loops, hlo=_pad_hlo)  # fmt: skip
-pad_p.declare(movement=True, nan=True, sizes=frozenset(("padding_config",)))
+pad_p.declare(movement=True, nan=True, sizes=frozenset(("padding_config",)), sharding=sharding_rules.cut)
 
 
 def _pad_transpose(ct: Any, x: Any, value: Any, *, padding_config: tuple) -> list[Any]:
@@ -208,7 +209,8 @@ iota_p = standard_primitive(
     loops=_iota_loops,
     hlo=_iota_hlo,
 )
-iota_p.declare(movement=True, sizes=frozenset(("shape",)))
+iota_p.declare(movement=True, sizes=frozenset(("shape",)),
+               sharding=sharding_rules.given("sharding", sharding_rules.nowhere))
 
 
 def broadcasted_iota(dtype: DTypeLike, shape: Shape, dimension: int, *,
@@ -268,7 +270,8 @@ empty_p = standard_primitive(
     loops=_empty_loops,
     hlo=lambda m, *, shape, dtype, out_sharding: m.full(0, m.avals_out[0]),
 )
-empty_p.declare(distinct=True, sizes=frozenset(("shape",)))
+empty_p.declare(distinct=True, sizes=frozenset(("shape",)),
+                sharding=sharding_rules.given("out_sharding", sharding_rules.nowhere))
 
 
 empty2_p = Primitive("empty2")  # an element that nothing is known of, as accelerators' kernels start from
@@ -352,6 +355,8 @@ def full_like(x: ArrayLike | SupportsShape, fill_value: ArrayLike, dtype: DTypeL
     """
     aval = x if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, Tracer) else get_aval(x)
     weak = dtype is None and getattr(aval, "weak_type", False)
+    if sharding is None and shape is None and aval.shape:
+        sharding = getattr(aval, "given_sharding", None)
     shape = aval.shape if shape is None else canonical_shape(shape)
     if dtype is None:
         dtype = dtypes.canonicalize_dtype(aval.dtype) if isinstance(x, np.ndarray) else aval.dtype

@@ -17,6 +17,7 @@ from styrax.core.types.physical import physicals
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad, batching
 
+from .. import sharding_rules
 from ..casting import as_array
 from ..elementwise.families import check_same_dtypes, joined_vma, shape_of, standard_primitive
 from .shapes import canonical_axis, canonical_shape, extent
@@ -89,7 +90,7 @@ def _concatenate_hlo(m: Any, *xs: Any, dimension: int) -> Any:
 concatenate_p = standard_primitive(
     "concatenate", _concatenate_shape, _concatenate_dtype, loops=_concatenate_loops, hlo=_concatenate_hlo
 )
-concatenate_p.declare(movement=True)
+concatenate_p.declare(movement=True, sharding=sharding_rules.concatenation)
 
 
 def _concatenate_transpose(ct: Any, *operands: Any, dimension: int) -> list[Any]:
@@ -101,7 +102,7 @@ def _concatenate_transpose(ct: Any, *operands: Any, dimension: int) -> list[Any]
 
 def _concatenate_batch(args: Any, dims: Any, *, dimension: int) -> Any:
     size = next(shape_of(x)[d] for x, d in zip(args, dims, strict=True) if d is not None)
-    args = [batching.bdim_at_front(x, d, size) for x, d in zip(args, dims, strict=True)]
+    args = batching.all_at_front(args, dims, size)
     return concatenate(args, dimension + 1), 0
 
 
@@ -167,7 +168,7 @@ def _stack_hlo(m: Any, *xs: Any, axis: int) -> Any:
 
 
 stack_p = standard_primitive("stack", _stack_shape, _stack_dtype, loops=_stack_loops, hlo=_stack_hlo)
-stack_p.declare(movement=True)
+stack_p.declare(movement=True, sharding=sharding_rules.stack)
 
 
 def _stack_transpose(ct: Any, *operands: Any, axis: int) -> list[Any]:
@@ -177,7 +178,7 @@ def _stack_transpose(ct: Any, *operands: Any, axis: int) -> list[Any]:
 
 def _stack_batch(args: Any, dims: Any, *, axis: int) -> Any:
     size = next(shape_of(x)[d] for x, d in zip(args, dims, strict=True) if d is not None)
-    args = [batching.bdim_at_front(x, d, size) for x, d in zip(args, dims, strict=True)]
+    args = batching.all_at_front(args, dims, size)
     return stack(args, axis + 1), 0
 
 
@@ -206,7 +207,7 @@ def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
 
 
 unstack_p = Primitive("unstack", multiple_results=True)
-unstack_p.declare(movement=True)
+unstack_p.declare(movement=True, sharding=sharding_rules.unstack)
 
 
 @unstack_p.def_abstract_eval
@@ -285,7 +286,7 @@ def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
 
 
 split_p = Primitive("split", multiple_results=True)
-split_p.declare(movement=True, sizes=frozenset(("sizes",)))
+split_p.declare(movement=True, sizes=frozenset(("sizes",)), sharding=sharding_rules.cut)
 
 
 @split_p.def_abstract_eval

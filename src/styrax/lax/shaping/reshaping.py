@@ -19,6 +19,7 @@ from styrax.core.types.physical import physicals
 from styrax.core.types.typing import ArrayLike, Shape, ShardingLike
 from styrax.transforms import ad, batching
 
+from .. import sharding_rules
 from ..casting import as_array
 from ..elementwise.families import first_dtype, shape_of, standard_primitive
 from .broadcasting import reduce_sum_over, trailing
@@ -126,13 +127,14 @@ def _reshape_hlo(m: Any, x: Any, *, new_sizes: tuple, dimensions: Any, sharding:
 reshape_p = standard_primitive(
     "reshape", _reshape_shape, first_dtype, loops=_reshape_loops, hlo=_reshape_hlo
 )
-reshape_p.declare(movement=True, sizes=frozenset(("new_sizes",)))
+reshape_p.declare(movement=True, sizes=frozenset(("new_sizes",)),
+                  sharding=sharding_rules.given("sharding", sharding_rules.reshape))
 
 
 def _reshape_transpose(ct: Any, x: Any, *, new_sizes: tuple, dimensions: Any, sharding: Any) -> list[Any]:
     shape = x.aval.shape
     if dimensions is None:
-        return [reshape(ct, shape)]
+        return [reshape(ct, shape, out_sharding=x.aval.given_sharding)]
     back = reshape(ct, [shape[d] for d in dimensions])
     return [transpose(back, np.argsort(dimensions).tolist())]
 
@@ -238,7 +240,8 @@ transpose_p = standard_primitive(
     loops=_transpose_loops,
     hlo=lambda m, x, *, permutation: _transpose_hlo_op(m, x, permutation),
 )
-transpose_p.declare(movement=True, permutation=lambda params: params["permutation"])
+transpose_p.declare(movement=True, permutation=lambda params: params["permutation"],
+                    sharding=sharding_rules.transpose)
 ad.deflinear2(
     transpose_p, lambda ct, x, *, permutation: [transpose(ct, np.argsort(permutation).tolist())]
 )
@@ -315,7 +318,7 @@ rev_p = standard_primitive(
         f"dimensions = array<i64: {', '.join(map(str, dimensions))}>" if dimensions else "dimensions = array<i64>",
     ),
 )
-rev_p.declare(movement=True)
+rev_p.declare(movement=True, sharding=sharding_rules.same)
 ad.deflinear2(rev_p, lambda ct, x, *, dimensions: [rev(ct, dimensions)])
 
 
@@ -349,11 +352,15 @@ def unbroadcast(aval: Any, x: Any) -> Any:
         return ad.Zero(aval)
     shape = shape_of(x)
     if aval.shape == shape:
-        return x
+        if aval.given_sharding is None:
+            return x
+        from ..collectives.placing import spread_as
+
+        return spread_as(x, aval)
     if not aval.shape:
         return reduce_sum_over(x, tuple(range(len(shape))))
     axes = tuple(d for d, (a, s) in enumerate(zip(aval.shape, shape, strict=True)) if a != s)
-    return reshape(reduce_sum_over(x, axes), aval.shape)
+    return reshape(reduce_sum_over(x, axes), aval.shape, out_sharding=aval.given_sharding)
 
 
 # -- tile ------------------------------------------------------------------------------------------
@@ -385,7 +392,7 @@ def _tile_hlo(m: Any, x: Any, *, reps: tuple) -> Any:
 
 
 tile_p = standard_primitive("tile", _tile_shape, first_dtype, loops=_tile_loops, hlo=_tile_hlo)
-tile_p.declare(movement=True)
+tile_p.declare(movement=True, sharding=sharding_rules.same)
 
 
 def _tile_transpose(ct: Any, x: Any, *, reps: tuple) -> list[Any]:

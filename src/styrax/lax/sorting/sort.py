@@ -25,6 +25,7 @@ from styrax.core.types.index_type import INDEX
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad, batching
 
+from .. import sharding_rules
 from ..casting import as_array
 from ..indexing.dimension_numbers import shape_of
 from ..indexing.gather import GatherDimensionNumbers, gather
@@ -43,6 +44,7 @@ UINT32, UINT64 = np.dtype(np.uint32), np.dtype(np.uint64)
 # --- the primitive
 
 sort_p = multiple_results("sort")
+sort_p.declare(sharding=sharding_rules.sort)
 
 
 @sort_p.def_abstract_eval
@@ -165,7 +167,7 @@ def _sort_batch(args: Sequence[Any], dims: Sequence[Any], *, dimension: int, is_
     if all(d == first for d in dims):
         args, front = list(args), first
     else:
-        args, front = [batching.bdim_at_front(x, d, size) for x, d in zip(args, dims, strict=True)], 0
+        args, front = batching.all_at_front(args, dims, size), 0
     axis = dimension + (front <= dimension)
     outs = sort_p.bind(*args, dimension=axis, is_stable=is_stable, num_keys=num_keys)
     return outs, [front] * len(outs)
@@ -299,6 +301,7 @@ rules.stablehlos[sort_p] = _sort_stablehlo
 # --- the largest elements
 
 top_k_p = multiple_results("top_k")
+top_k_p.declare(sharding=sharding_rules.along("axis", "along which to compute the top_k values"))
 
 
 @top_k_p.def_abstract_eval
@@ -424,6 +427,7 @@ rules.stablehlos[top_k_p] = _top_k_stablehlo
 # --- approximately the largest elements
 
 approx_top_k_p = multiple_results("approx_top_k")
+approx_top_k_p.declare(sharding=sharding_rules.along("reduction_dimension", "along which to compute the top_k values"))
 
 
 def _approx_output_size(size: int, rank: int, k: int, recall_target: float, aggregate: bool, override: int) -> int:

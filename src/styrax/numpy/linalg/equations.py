@@ -19,7 +19,7 @@ from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .. import dot_products, reductions
 from ..binary import divide, greater, multiply, subtract
-from ..broadcasting import choose_elements, spread
+from ..broadcasting import choose_elements, sharding_of, spread
 from ..complex_parts import conj
 from ..indexing import gather_elements
 from ..patterns import eye
@@ -41,8 +41,9 @@ def lu_solve_by_permutation(lu: Any, permutation: Any, b: Any, trans: int) -> An
     x = lax_linalg.triangular_solve(lu, b, left_side=True, lower=False, transpose_a=True, conjugate_a=conjugate)
     x = lax_linalg.triangular_solve(lu, x, left_side=True, lower=True, unit_diagonal=True, transpose_a=True,
                                     conjugate_a=conjugate)
-    inverse = lax.sort((permutation, lax.broadcasted_iota(permutation.dtype, permutation.shape, permutation.ndim - 1)),
-                       dimension=permutation.ndim - 1, num_keys=1)[1]
+    iota = lax.broadcasted_iota(permutation.dtype, permutation.shape, permutation.ndim - 1,
+                                out_sharding=sharding_of(permutation))
+    inverse = lax.sort((permutation, iota), dimension=permutation.ndim - 1, num_keys=1)[1]
     return permuted_rows(x, inverse)
 
 

@@ -1,0 +1,145 @@
+"""Explicit sharding: how an array is spread over axes of type `Explicit` is a part of its type.
+
+Types name explicit axes only, over meshes without their devices: a type is known before there are arrays. Which spread
+the results of a primitive have is told by its trait `sharding` (see `core.programs.spreading`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..types.dims import is_symbolic
+from .devices import Device
+from .mesh import AbstractMesh, Mesh, state
+from .shardings import NamedSharding, PartitionSpec, axes_of, over_no_mesh
+
+
+def sharding_of_type(sharding: Any, shape: tuple[Any, ...]) -> NamedSharding | None:
+    """What the type of an array of a shape tells of its sharding; None where no axis of the mesh is explicit.
+
+    Raises:
+      ValueError: the sharding is of more dimensions than the array, or does not divide one evenly.
+    """
+    if not isinstance(sharding, NamedSharding) or not sharding.mesh.explicit_axes:
+        return None
+    told = _told(sharding.mesh.abstract_mesh, sharding.spec, len(shape))
+    check_divides(told, shape)
+    return told
+
+
+@lru_cache(4096)
+def _told(mesh: AbstractMesh, spec: PartitionSpec, ndim: int) -> NamedSharding:
+    if len(spec) > ndim:
+        raise ValueError(f"the partition {spec} has {len(spec)} entries for an array of rank {ndim}")
+    explicit = mesh.explicit_axes
+    entries = [tuple(n for n in axes_of(e) if n in explicit) or None for e in spec]
+    return NamedSharding(mesh, spec.update(partitions=(*entries, *(None,) * (ndim - len(spec)))))
+
+
+def check_divides(sharding: NamedSharding, shape: tuple[Any, ...]) -> None:
+    """Raises ValueError for a dimension that the axes at it do not divide evenly."""
+    sizes = sharding.mesh.shape
+    for i, (entry, d) in enumerate(zip(sharding.spec, shape, strict=False)):
+        if entry is None:
+            continue
+        parts = 1
+        for name in axes_of(entry):
+            parts *= sizes[name]
+        if not is_symbolic(d) and d % parts:
+            raise ValueError(f"Sharding spec {entry} implies that array axis {i} is partitioned {parts} times, but "
+                             f"does not evenly divide the dimension size {d}. Got shape: {shape} and sharding "
+                             f"{sharding}")
+
+
+def is_replicated(sharding: NamedSharding | None) -> bool:
+    """Whether a type says nothing but, at most, which mesh the array is on."""
+    return sharding is None or not any(sharding.spec) and not sharding.spec.unreduced and not sharding.spec.reduced
+
+
+def by_default(ndim: int) -> NamedSharding:
+    """The sharding of arrays of a rank about which nothing is said: replicated over the mesh in force."""
+    mesh = state.abstract
+    return over_no_mesh(ndim) if mesh.empty else _told(mesh, PartitionSpec(), ndim)
+
+
+def sharding_text(sharding: NamedSharding, shape: tuple[Any, ...]) -> list[str]:
+    """The dimensions of a type as text: `8@X` for one of size 8 that is spread over axis X."""
+    return [str(d) if e is None else f"{d}@{e}" if not isinstance(e, tuple) else f"{d}@({','.join(map(str, e))})"
+            for d, e in zip(shape, sharding.spec, strict=True)]
+
+
+def sums_text(sharding: NamedSharding) -> str:
+    """Axes of sums as text, `{U:X}` for one along which they are still to be made."""
+    spec = sharding.spec
+    told = [f"{letter}:{','.join(sorted(map(str, axes)))}" for letter, axes in (("U", spec.unreduced),
+                                                                           ("R", spec.reduced)) if axes]
+    return f"{{{', '.join(told)}}}" if told else ""
+
+
+def on_devices(sharding: NamedSharding, device: Device) -> NamedSharding:
+    """The sharding of an array on a device by what its type tells. ValueError for a mesh of several devices."""
+    mesh = state.concrete
+    if mesh.abstract_mesh != sharding.mesh:
+        if sharding.mesh.size != 1:
+            raise ValueError(f"an array over {sharding.mesh} needs {sharding.mesh.size} devices; there is one")
+        grid = np.empty(sharding.mesh.axis_sizes, object)
+        grid.fill(device)  # there is one
+        mesh = Mesh(grid, sharding.mesh.axis_names, sharding.mesh.axis_types)
+    return NamedSharding(mesh, sharding.spec)
+
+
+def tells_sharding(avals: Iterable[Any], params: Iterable[Any] = ()) -> bool:
+    """Whether operands of these types, parameters or the mesh in force tell how results are spread."""
+    return (bool(state.abstract.explicit_axes) or any(a.given_sharding is not None for a in avals)
+            or any(isinstance(p, NamedSharding) and p.mesh.explicit_axes for p in params))
+
+
+def along(axis: int, ndim: int, entry: Any) -> NamedSharding | None:
+    """The sharding along one dimension, over the mesh in force; None where that has no explicit axes."""
+    mesh = state.abstract
+    if not mesh.explicit_axes:
+        return None
+    return NamedSharding(mesh, PartitionSpec(*(None,) * axis, entry, *(None,) * (ndim - axis - 1)))
+
+
+def permuted(sharding: NamedSharding | None, order: Sequence[int]) -> NamedSharding | None:
+    """The sharding of an array whose dimensions stand in another order."""
+    if sharding is None:
+        return None
+    spec = sharding.spec
+    parts = (*spec, *(None,) * (len(order) - len(spec)))
+    return sharding.update(spec=spec.update(partitions=tuple(parts[d] for d in order)))
+
+
+class Committed:
+    """Code whose results are committed to the mesh that their types tell of."""
+
+    __slots__ = ("code",)
+
+    def __init__(self, code: Callable[..., list[Any]]):
+        self.code = code
+
+    def __call__(self, *arrays: Any) -> list[Any]:
+        outs = self.code(*arrays)
+        for x in outs:
+            x.committed = True
+        return outs
+
+
+def resolved(sharding: Any) -> Any:
+    """A `PartitionSpec` over the mesh in force; shardings as they are. ValueError where no mesh is in force."""
+    if not isinstance(sharding, PartitionSpec):
+        return sharding
+    mesh = state.abstract
+    if mesh.empty:
+        raise ValueError("Using PartitionSpec when you are not under a mesh context is not allowed. Please pass a "
+                         f"NamedSharding instance or set the mesh with jax.set_mesh. Got {sharding}")
+    return NamedSharding(mesh, sharding)
+
+
+__all__ = ["Committed", "along", "by_default", "check_divides", "is_replicated", "on_devices", "permuted", "resolved",
+           "sharding_of_type", "sharding_text", "sums_text", "tells_sharding"]

@@ -1,0 +1,169 @@
+"""How results are spread over a mesh with explicit axes, by how the operands are: the trait `sharding`.
+
+A rule `sharding(at, *operands, **params)` stands with its primitive. It gives, for each dimension of the result, the
+mesh axis or axes that it is spread over (or None) as a tuple, or a sharding; where there are several results a list of
+these, or one for all. `at` tells the mesh, the primitive's name and the results' types (see `Place`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..arrays.explicit import is_replicated, resolved
+from ..arrays.mesh import AbstractMesh, state
+from ..arrays.shardings import NamedSharding, PartitionSpec, axes_of
+from ..tracing.errors import ShardingTypeError
+from ..types.avals import ShapedArray
+from .rules import transposes
+
+Entries = tuple[Any, ...]  # of a `PartitionSpec`, one for each dimension
+
+
+class Place:
+    """What a rule is told besides operands and parameters: the mesh, the primitive's name, the results' types."""
+
+    __slots__ = ("mesh", "name", "outs")
+
+    def __init__(self, mesh: AbstractMesh, name: str, outs: Sequence[Any]):
+        self.mesh = mesh
+        self.name = name
+        self.outs = outs
+
+    def refuse(self, reason: str) -> ShardingTypeError:
+        """The error of operands that are not spread as the operation needs them."""
+        return ShardingTypeError(f"{self.name}: {reason}")
+
+    def parts(self, entry: Any) -> int:
+        """How many parts a dimension is cut into."""
+        count = 1
+        for name in axes_of(entry):
+            count *= self.mesh.shape[name]
+        return count
+
+    def divides(self, entries: Entries, operand: Any, out: Any) -> Entries:
+        """The entries, where they divide the dimensions of the result. ShardingTypeError where they do not."""
+        for entry, d in zip(entries, out.shape, strict=True):
+            if entry is not None and d % self.parts(entry):
+                raise self.refuse(f"a sharded dimension of the result, of size {d}, is not divisible by mesh axes "
+                                  f"({self.parts(entry)}) with spec {entry}. Got input type={operand.str_short(True)} "
+                                  f"and output shape={out.shape}")
+        return entries
+
+
+def entries(aval: Any) -> tuple[Any, ...]:
+    """The mesh axes by the dimensions of a type."""
+    told = aval.given_sharding
+    return (None,) * len(aval.shape) if told is None else told.spec.partitions
+
+
+def elementwise(at: Place, *operands: Any, **_: Any) -> Entries:
+    """Of operations on elements at the same index: each dimension as in the operands where it is spread."""
+    ranked = [x for x in operands if x.shape]
+    if not ranked:
+        return ()
+    found = list(entries(ranked[0]))
+    for x in ranked[1:]:
+        for d, entry in enumerate(entries(x)):
+            if entry is None or entry == found[d]:
+                continue
+            if found[d] is not None:
+                raise at.refuse("incompatible shardings for broadcasting: "
+                                f"{', '.join(str(entries(x)) for x in ranked)}.")
+            found[d] = entry
+    return tuple(found)
+
+
+def as_told(at: Place, *_: Any, **__: Any) -> list[Entries]:
+    """Of calls: the types of results, which their programs tell, are whole."""
+    return [entries(x) if type(x) is ShapedArray else () for x in at.outs]
+
+
+def nowhere(at: Place, *_: Any, **__: Any) -> Entries:
+    """Results are replicated."""
+    return ()
+
+
+def spread(primitive: Any, operands: Sequence[Any], out: Any, params: dict[str, Any]) -> Any:
+    """The types of a primitive's results, told how they are spread.
+
+    Raises:
+      ShardingTypeError: the operands are not spread as the operation needs them.
+      ValueError: operands are on different meshes, or not on the one in force.
+    """
+    mesh = _mesh(primitive.name, operands)
+    if mesh is None:
+        wanted = params.get("out_sharding") or params.get("sharding")
+        if not isinstance(wanted, NamedSharding) or not wanted.mesh.explicit_axes:
+            return out
+        mesh = wanted.mesh.abstract_mesh
+    outs = out if primitive.multiple_results else [out]
+    traits = primitive.traits
+    rule = traits.sharding or (elementwise if traits.elementwise else None)
+    at = Place(mesh, primitive.name, outs)
+    if rule is not None:
+        found = rule(at, *operands, **params)
+    elif all(is_replicated(getattr(x, "given_sharding", None)) for x in operands):
+        found = ()
+    else:
+        raise at.refuse("it has no sharding rule: use it inside of `jax.sharding.auto_axes`, or reshard its operands")
+    sums = _sums(primitive, operands)
+    each = found if isinstance(found, list) else [found] * len(outs)
+    told = [_told(at, operands, x, e, sums) for x, e in zip(outs, each, strict=True)]
+    return told if primitive.multiple_results else told[0]
+
+
+def _mesh(name: str, operands: Sequence[Any]) -> AbstractMesh | None:
+    """The mesh that results are on; None where it has no explicit axes."""
+    found: AbstractMesh | None = None
+    for x in operands:
+        told = getattr(x, "given_sharding", None)
+        if told is None:
+            continue
+        if found is None:
+            found = told.mesh
+        elif told.mesh is not found and told.mesh != found:
+            raise ValueError(f"Mesh for all inputs should be equal. Got one mesh: {found} and another mesh: "
+                             f"{told.mesh}")
+    around = state.abstract
+    if found is None:
+        return around if around.explicit_axes else None
+    if not around.empty and around is not found and around != found:
+        raise ValueError(f"For primitive {name}, context mesh {around} should match the aval mesh {found}")
+    return found
+
+
+def _sums(primitive: Any, operands: Sequence[Any]) -> frozenset[Any]:
+    """The mesh axes along which results are still to be summed: those of the operands, in which they are linear.
+
+    Raises:
+      ShardingTypeError: they are others for each operand. NotImplementedError: results are not linear in the operands.
+    """
+    found = {x.given_sharding.spec.unreduced if getattr(x, "given_sharding", None) is not None else frozenset()
+             for x in operands}
+    if not any(found):
+        return frozenset()
+    if primitive.traits.bilinear:
+        raise ShardingTypeError(f"{primitive.name} of operands that are unreduced: "
+                                f"{', '.join(x.str_short(True) for x in operands)}")
+    if primitive not in transposes:
+        raise NotImplementedError(f"unreduced rule for {primitive.name} is not implemented")
+    if len(found) > 1:
+        raise ShardingTypeError(f"operands of {primitive.name} have to be unreduced along the same axes, got "
+                                f"{', '.join(x.str_short(True) for x in operands)}")
+    return found.pop()
+
+
+def _told(at: Place, operands: Sequence[Any], out: Any, found: Entries | NamedSharding | PartitionSpec,
+          sums: frozenset[Any]) -> Any:
+    """The type of a result with its sharding."""
+    if type(out) is not ShapedArray:
+        return out
+    if isinstance(found, (NamedSharding, PartitionSpec)):
+        return out.update(sharding=resolved(found))
+    names = [n for e in found for n in axes_of(e)]
+    if len(set(names)) != len(names):
+        types = ", ".join(x.str_short(True) for x in operands)
+        raise at.refuse(f"operation with inputs: {types} produces an illegally sharded result, in which a mesh axis "
+                        f"stands twice: {tuple(found)}")
+    return out.update(sharding=NamedSharding(at.mesh, PartitionSpec(*found, unreduced=sums)))
