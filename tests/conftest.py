@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import numpy as np
 import pytest
@@ -10,6 +11,10 @@ import pytest
 # In the environment, so that it holds in processes that tests start, too.
 words = os.environ.get("STYRAX_DEBUG", "")
 os.environ["STYRAX_DEBUG"] = f"{words},verify" if words else "verify"
+
+# Shells start work in the background with interrupts ignored: tests of interrupts would wait for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _states: dict[int, dict] = {}
 
