@@ -528,7 +528,7 @@ class Function:
             inside = child.writer.op(f"icmp slt i64 {top}, {limit}")
             high = child.writer.op(f"select i1 {inside}, i64 {top}, i64 {limit}")
             child.loop(s, low, high)
-        self.module.functions.append(child.frame.end())
+        part = module.part(child.writer.name, child.frame.end())
         total = self.value(extent)
         if grain != 1:
             up = self.op(f"add i64 {total}, {grain - 1}")
@@ -540,7 +540,7 @@ class Function:
             self.line(f"store {t} {name}, ptr {at}")
         self.writer.declare("declare void @styrax_parallel_for(ptr, ptr, i64, i64)")
         self.line(
-            f"call void @styrax_parallel_for(ptr @{child.writer.name}, ptr {env}, i64 {total}, i64 {per_claim})")
+            f"call void @styrax_parallel_for(ptr @{part}, ptr {env}, i64 {total}, i64 {per_claim})")
 
 
 _WRITERS: dict[type[Statement], Callable[[Function, Any], None]] = {

@@ -62,9 +62,18 @@ class Module:
         self.placement = placement
         self.long = long  # its program may have to be stopped
         self.functions: list[str] = []
+        self.parts: dict[str, str] = {}  # what parts of the program do -> the name of the one that does it
         self.declarations: dict[str, None] = {}
         self.math: dict[tuple[str, str, int], None] = {}
         self.counter = 0
+
+    def part(self, name: str, text: str) -> str:
+        """Adds a function for threads, and gives its name. Layers of a network are alike: of functions with the same
+        text the first one serves all (identical code folding)."""
+        known = self.parts.setdefault(text.replace(f"@{name}(", "@(", 1), name)
+        if known == name:
+            self.functions.append(text)
+        return known
 
     def text(self) -> str:
         functions = "\n".join(self.functions)
