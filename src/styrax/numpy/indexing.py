@@ -206,16 +206,22 @@ def _place(shape: tuple, items: list[Any]) -> Index:
     return Index(entries, tuple(full_shape), tuple(inserted))
 
 
+_PLAIN = frozenset((int, type(None)))  # of bounds that need no questions
+
+
 def _static_slice(item: slice, size: Any, position: int) -> Slice:
-    bounds = (item.start, item.stop, item.step)
-    if any(isinstance(b, Tracer) and (not hasattr(b, "to_concrete_value") or b.to_concrete_value() is None)
-           for b in bounds):
-        raise IndexError(f"Slice entries must be static integers. Got {item!r} at position {position}")
-    if item == slice(None) and type(size) is not int:
-        return Slice(0, 1, size, size)
-    if type(size) is not int or any(is_symbolic(b) for b in bounds):
-        return _generic_slice(item, size)
-    start, stop, step = slice(*(b if b is None else operator.index(b) for b in bounds)).indices(size)
+    if type(size) is int and _PLAIN.issuperset((type(item.start), type(item.stop), type(item.step))):
+        start, stop, step = item.indices(size)
+    else:
+        bounds = (item.start, item.stop, item.step)
+        if any(isinstance(b, Tracer) and (not hasattr(b, "to_concrete_value") or b.to_concrete_value() is None)
+               for b in bounds):
+            raise IndexError(f"Slice entries must be static integers. Got {item!r} at position {position}")
+        if item == slice(None) and type(size) is not int:
+            return Slice(0, 1, size, size)
+        if type(size) is not int or any(is_symbolic(b) for b in bounds):
+            return _generic_slice(item, size)
+        start, stop, step = slice(*(b if b is None else operator.index(b) for b in bounds)).indices(size)
     length = len(range(start, stop, step))
     return Slice(start if length else 0, step if length else 1, length, size)
 
