@@ -260,7 +260,7 @@ def test_buffer_protocol():
 
 
 def test_shardings():
-    mesh = jax.make_mesh((1, 1), ("a", "b"))
+    mesh = jax.make_mesh((1, 1), ("a", "b"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
     P = jax.P
     sharding = jax.NamedSharding(mesh, P("a", None))
     x = jax.device_put(jnp.ones((2, 3)), sharding)
@@ -626,7 +626,7 @@ def test_leaves_of_a_prefix(prefix, full, is_leaf):
 
 
 def test_specifications_for_results_without_arrays():
-    mesh = jax.make_mesh((1,), ("m",))
+    mesh = jax.make_mesh((1,), ("m",), axis_types=(jax.sharding.AxisType.Auto,))
     spec = jax.P("m")
 
     def f(a, b):

@@ -41,6 +41,7 @@ EXCLUDED: dict[str, tuple[str, tuple[str, ...]]] = {
             "ragged_all_to_all",
             "pbroadcast",
             "sharding_constraint",
+            "reshard",
             "shard_alike",
             "psend",
             "precv",

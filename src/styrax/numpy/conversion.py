@@ -11,6 +11,7 @@ from styrax import lax
 from styrax.core.arrays import backends, mesh
 from styrax.core.arrays.array import Array
 from styrax.core.arrays.constants import constant
+from styrax.core.arrays.explicit import check_explicit
 from styrax.core.arrays.shardings import NamedSharding, PartitionSpec
 from styrax.core.tracing.source import api_boundary, hide_frames, warn
 from styrax.core.tracing.trace import Tracer, state
@@ -122,7 +123,7 @@ def place(x: Any, device: Any) -> Array:
     """
     if device is None:
         return x
-    from styrax.lax.collectives.placing import check_explicit, device_put, over_mesh, reshard
+    from styrax.lax.collectives.placing import device_put, over_mesh, reshard
 
     if isinstance(device, PartitionSpec) and not mesh.in_force().empty:
         check_explicit(over_mesh(device))
@@ -137,7 +138,7 @@ def told_by(device: Any) -> NamedSharding | None:
     where the result is placed afterwards. ValueError for a partition over other axes."""
     if not avals.explicit or not isinstance(device, PartitionSpec) or not mesh.in_force().explicit_axes:
         return None
-    from styrax.lax.collectives.placing import check_explicit, over_mesh
+    from styrax.lax.collectives.placing import over_mesh
 
     sharding = over_mesh(device)
     check_explicit(sharding)

@@ -220,7 +220,7 @@ TABLE: dict[str, list[str]] = {
         "jax.typeof('a')",
         "jax.core.ShapedArray(3, 4)",
         "lax.sin_p.bind(x, x)",
-        "lax.sin_p.bind(x, odd=3)",
+        "lax.integer_pow_p.bind(x, y=2, odd=3)",
         "lax.add_p.bind(x, y)",
         "lax.sin_p.bind('a')",
     ],

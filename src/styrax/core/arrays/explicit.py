@@ -14,7 +14,7 @@ import numpy as np
 
 from ..types.dims import is_symbolic
 from .devices import Device
-from .mesh import AbstractMesh, Mesh, state
+from .mesh import AbstractMesh, AxisType, Mesh, state
 from .shardings import NamedSharding, PartitionSpec, axes_of, over_no_mesh
 
 
@@ -141,5 +141,14 @@ def resolved(sharding: Any) -> Any:
     return NamedSharding(mesh, sharding)
 
 
-__all__ = ["Committed", "along", "by_default", "check_divides", "is_replicated", "on_devices", "permuted", "resolved",
-           "sharding_of_type", "sharding_text", "sums_text", "tells_sharding"]
+def check_explicit(sharding: NamedSharding, where: str = "") -> None:
+    """Raises ValueError for a partition over axes whose use the types do not tell."""
+    types = dict(zip(sharding.mesh.axis_names, sharding.mesh.axis_types, strict=True))
+    for name in (n for e in sharding.spec for n in axes_of(e)):
+        if types[name] is not AxisType.Explicit:
+            raise ValueError(f"PartitionSpec {where}cannot contain axis names that are of type Auto or Manual. Got "
+                             f"PartitionSpec: {sharding.spec} with axis name: {name} of type: {types[name]}.")
+
+
+__all__ = ["Committed", "along", "by_default", "check_divides", "check_explicit", "is_replicated", "on_devices",
+           "permuted", "resolved", "sharding_of_type", "sharding_text", "sums_text", "tells_sharding"]

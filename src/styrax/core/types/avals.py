@@ -24,6 +24,7 @@ class AbstractValue:
     __slots__ = ()
     is_high = False
     has_qdd = False
+    given_sharding: NamedSharding | None = None  # how arrays of the type are spread, where explicit sharding is in use
 
     def to_tangent_aval(self) -> AbstractValue:
         raise TypeError(f"{self} has no tangent space")

@@ -11,7 +11,7 @@ import numpy as np
 from styrax.core.arrays import backends, mesh, transfers
 from styrax.core.arrays.array import Array
 from styrax.core.arrays.devices import Device, Sharding, SingleDeviceSharding
-from styrax.core.arrays.explicit import on_devices, sharding_of_type
+from styrax.core.arrays.explicit import check_explicit, on_devices, sharding_of_type
 from styrax.core.arrays.layouts import Format
 from styrax.core.arrays.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, axes_of
 from styrax.core.programs import rules
@@ -250,15 +250,6 @@ def spread_as(x: Any, aval: Any) -> Any:
     return x if told is None or get_aval(x).given_sharding == told else reshard_p.bind(x, dst_sharding=told)
 
 
-def check_explicit(sharding: NamedSharding, where: str = "") -> None:
-    """Raises ValueError for a partition over axes whose use the types do not tell."""
-    types = dict(zip(sharding.mesh.axis_names, sharding.mesh.axis_types, strict=True))
-    for name in (n for e in sharding.spec for n in axes_of(e)):
-        if types[name] is not mesh.AxisType.Explicit:
-            raise ValueError(f"PartitionSpec {where}cannot contain axis names that are of type Auto or Manual. Got "
-                             f"PartitionSpec: {sharding.spec} with axis name: {name} of type: {types[name]}.")
-
-
 reshard_p = Primitive("reshard")
 reshard_p.declare(movement=True, printed=lambda params: {})
 
@@ -393,6 +384,6 @@ def _assert_sharding(aval: Any, sharding: NamedSharding) -> None:
 
 
 __all__ = [
-    "ArrayCopySemantics", "Space", "check_explicit", "device_put", "device_put_p", "over_mesh", "reshard", "reshard_p",
+    "ArrayCopySemantics", "Space", "device_put", "device_put_p", "over_mesh", "reshard", "reshard_p",
     "sharding_constraint_p", "spread_as", "with_sharding_constraint",
 ]

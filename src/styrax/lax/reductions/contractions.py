@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from styrax.core.arrays.array import Array
-from styrax.core.arrays.explicit import permuted, resolved
+from styrax.core.arrays.explicit import check_explicit, permuted, resolved
 from styrax.core.programs import rules
 from styrax.core.settings import config
 from styrax.core.tracing.trace import get_aval
@@ -449,8 +449,15 @@ def dot_general(lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: DotDimensionN
         dimension_numbers=numbers,
         precision=canonicalize_precision(precision),
         preferred_element_type=preferred_element_type,
-        out_sharding=None if out_sharding is None else resolved(out_sharding),
+        out_sharding=None if out_sharding is None else _over_explicit_axes(out_sharding),
     )
+
+
+def _over_explicit_axes(sharding: Any) -> Any:
+    told = resolved(sharding)
+    if told is not sharding:
+        check_explicit(told, "passed to dot_general ")
+    return told
 
 
 def dot(lhs: ArrayLike, rhs: ArrayLike, *args: Object, dimension_numbers: DotDimensionNumbers | None = None,
