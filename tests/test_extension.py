@@ -12,8 +12,6 @@ import styrax.numpy as jnp
 from styrax import lax
 from styrax.lax.elementwise.families import unary
 
-jax_real = pytest.importorskip("jax")
-
 # the addition, as docs/architecture.md shows it
 softsign, softsign_p = unary(
     "softsign", (np.floating,), "x / (1 + |x|).",

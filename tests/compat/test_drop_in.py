@@ -183,8 +183,9 @@ def test_pickles():
 
 
 def test_pickle_written_by_jax():
-    jax = pytest.importorskip("jax")
     import pickle
+
+    import jax
 
     values = [jax.numpy.arange(3.0), jax.numpy.ones((2, 2), jax.numpy.bfloat16), jax.numpy.asarray(2.0) * 1,
               jax.sharding.PartitionSpec("x"), jax.numpy.int8]

@@ -5,13 +5,13 @@ import subprocess
 import sys
 import threading
 
+import jax
 import pytest
 
 from styrax.core.settings import config as config_module
 from styrax.core.settings import flags
 from styrax.core.settings.config import config
 
-jax = pytest.importorskip("jax")
 OWN = {name for name in config.values if name.startswith("styrax_")}
 
 

@@ -3,15 +3,14 @@
 import itertools
 import warnings
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax._src import dtypes as theirs
 
 from styrax.core.settings import config as config_module
 from styrax.core.types import dtypes
-
-jax = pytest.importorskip("jax")
-import jax.numpy as jnp  # noqa: E402
-from jax._src import dtypes as theirs  # noqa: E402
 
 warnings.filterwarnings("ignore", "Explicitly requested dtype")
 

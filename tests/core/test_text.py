@@ -2,19 +2,17 @@
 
 import functools
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax import lax
 
 from styrax.core.programs.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
 from styrax.core.programs.primitive import Primitive
 from styrax.core.programs.text import callable_name, default_eqn, eqn_rules
 from styrax.core.types.avals import ShapedArray
-
-jax = pytest.importorskip("jax")
-import jax.numpy as jnp  # noqa: E402
-from jax import lax  # noqa: E402
-
-from tests.core.conversion import convert  # noqa: E402
+from tests.core.conversion import convert
 
 X = jnp.ones(3)
 M = jnp.ones((3, 3))

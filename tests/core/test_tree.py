@@ -11,13 +11,11 @@ import timeit
 import weakref
 from collections import OrderedDict, defaultdict, deque, namedtuple
 
+import jax.tree_util as theirs
 import pytest
+from jax._src import tree_util as inner
 
 from styrax.core.trees import registry, tree, tree_paths
-
-jax = pytest.importorskip("jax")
-import jax.tree_util as theirs  # noqa: E402
-from jax._src import tree_util as inner  # noqa: E402
 
 Point = namedtuple("Point", "x y")
 Other = namedtuple("Other", "x y")

@@ -14,8 +14,6 @@ from typing import Any
 
 import pytest
 
-jax = pytest.importorskip("jax")
-
 PACKAGES = ("experimental", "example_libraries", "scipy")
 # folders and modules that are no part of this: for other hardware, other frameworks, or not public
 APART = ("pallas", "mosaic", "jax2tf", "sparse", "experimental.ffi", "_core", "serialization", "tensorstore_impl",

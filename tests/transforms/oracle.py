@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-import pytest
-
-pytest.importorskip("jax")
-
 import jax
 import jax.ad_checkpoint
 import jax.custom_batching
 import jax.custom_derivatives
 import jax.numpy
 import jax.ref
+import numpy as np
 
 import styrax
 import styrax.ad_checkpoint

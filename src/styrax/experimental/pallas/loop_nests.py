@@ -42,7 +42,7 @@ def uninitialized(shape: Sequence[int], dtype: Any) -> Any:
     elif dtype == np.bool_:
         value = False
     else:
-        raise NotImplementedError(dtype)
+        raise NotImplementedError(f"memory of dtype {dtype} has no value that stands for nothing written yet")
     return lax.full(shape, value, dtype)
 
 

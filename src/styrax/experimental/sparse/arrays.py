@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -43,6 +43,10 @@ class JAXSparse:
     def __init__(self, args: Sequence[Array], *, shape: Sequence[int]):
         self.shape = tuple(shape)
 
+    def _lacks(self, operation: str) -> NoReturn:
+        # What each format has is JAX's choice, and so are the words.
+        raise NotImplementedError(f"{type(self)}.{operation}")
+
     @property
     def size(self) -> int:
         return math.prod(self.shape)
@@ -58,7 +62,7 @@ class JAXSparse:
     @property
     def nse(self) -> int:
         """How many elements are stored."""
-        raise NotImplementedError(f"{type(self)}.nse")
+        self._lacks("nse")
 
     @property
     def T(self) -> JAXSparse:
@@ -89,7 +93,7 @@ class JAXSparse:
         return self
 
     def tree_flatten(self) -> tuple[tuple[Array, ...], dict[str, Any]]:
-        raise NotImplementedError(f"{type(self)}.tree_flatten")
+        self._lacks("tree_flatten")
 
     @classmethod
     def tree_unflatten(cls, aux_data: dict[str, Any], children: Sequence[PyTree]) -> JAXSparse:
@@ -100,43 +104,43 @@ class JAXSparse:
         return self
 
     def transpose(self, axes: Sequence[int] | None = None) -> JAXSparse:
-        raise NotImplementedError(f"{type(self)}.transpose")
+        self._lacks("transpose")
 
     def todense(self) -> Array:
-        raise NotImplementedError(f"{type(self)}.todense")
+        self._lacks("todense")
 
     def sum(self, axis: Axis = None) -> JAXSparse | Array:
-        raise NotImplementedError(f"{type(self)}.sum")
+        self._lacks("sum")
 
     def __neg__(self) -> JAXSparse:
-        raise NotImplementedError(f"{type(self)}.__neg__")
+        self._lacks("__neg__")
 
     def __pos__(self) -> JAXSparse:
-        raise NotImplementedError(f"{type(self)}.__pos__")
+        self._lacks("__pos__")
 
     def __matmul__(self, other: Object) -> Any:
-        raise NotImplementedError(f"{type(self)}.__matmul__")
+        self._lacks("__matmul__")
 
     def __rmatmul__(self, other: Object) -> Any:
-        raise NotImplementedError(f"{type(self)}.__rmatmul__")
+        self._lacks("__rmatmul__")
 
     def __mul__(self, other: Object) -> Any:
-        raise NotImplementedError(f"{type(self)}.__mul__")
+        self._lacks("__mul__")
 
     def __rmul__(self, other: Object) -> Any:
-        raise NotImplementedError(f"{type(self)}.__rmul__")
+        self._lacks("__rmul__")
 
     def __add__(self, other: Object) -> Any:
-        raise NotImplementedError(f"{type(self)}.__add__")
+        self._lacks("__add__")
 
     def __radd__(self, other: Object) -> Any:
-        raise NotImplementedError(f"{type(self)}.__radd__")
+        self._lacks("__radd__")
 
     def __sub__(self, other: Object) -> Any:
-        raise NotImplementedError(f"{type(self)}.__sub__")
+        self._lacks("__sub__")
 
     def __rsub__(self, other: Object) -> Any:
-        raise NotImplementedError(f"{type(self)}.__rsub__")
+        self._lacks("__rsub__")
 
     def __getitem__(self, item: Index) -> Any:
-        raise NotImplementedError(f"{type(self)}.__getitem__")
+        self._lacks("__getitem__")
