@@ -82,7 +82,8 @@ PROVIDERS = {
     "experimental.key_reuse._core": "key_checked:checked watch_keys:watch_eager_operations",
 }
 
-OPERATORS = "styrax.numpy.operators"
+# Where there are arrays, programs soon add, compare, index and reduce them: loaded with the first backend.
+COMMON = ("styrax.numpy.operators", "styrax.numpy.indexing", "styrax.numpy.reductions", "styrax.numpy.moments")
 # the same for methods of arrays and tracers: "method:its name there"
 METHODS = {
     "numpy.operators": (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from typing import Any, Protocol
+from typing import Protocol
 
 from ..compile.ir.expr import BOOL, Expr, coefficient, poly_terms
 from ..compile.ir.loopir import Buffer
@@ -188,11 +188,12 @@ class Accesses:
             columns.append(self._load_lanes(self._address(buffer, self.values.first(step), part and 0), t, count,
                                             None))
         names = [self._to_register(name, buffer, part, lanes) for name in self._transpose(columns, t, count)]
-        memo = self.writer.scopes[self.writer.at].memo
+        scope = self.writer.scopes[self.writer.at]
         parts = (None,) if part is None else (0, 1)
         for k, name in enumerate(names):
             r, p = divmod(k, len(parts))
-            memo[self.arena.node("transposed", e.args, e.dtype, (buffer, parts[p], r, count))] = name
+            each = self.arena.node("transposed", e.args, e.dtype, (buffer, parts[p], r, count))
+            scope.keep(each, name, self.values.buffers(each))
         return names[row * len(parts) + (part or 0)]
 
     def _transpose(self, parts: list[str], t: str, n: int) -> list[str]:
@@ -225,13 +226,14 @@ class Accesses:
     def _load_pairs(self, buffer: Buffer, index: str, t: str, part: int, lanes: int, mask: str | None,
                     place: Expr) -> str:
         """Complex numbers side by side: both parts are loaded at once, then taken apart."""
-        memo = self.writer.scopes[self.writer.at].memo
+        scope = self.writer.scopes[self.writer.at]
         key = ("pairs", self.root(buffer), place, mask)
-        wide = memo.get(key)
+        wide = scope.memo.get(key)
         v = vector(t, 2 * lanes)
         if wide is None:
             wide_mask = mask and self._double(mask, lanes)
-            wide = memo[key] = self._load_lanes(self._address(buffer, index, 0), t, 2 * lanes, wide_mask)
+            wide = self._load_lanes(self._address(buffer, index, 0), t, 2 * lanes, wide_mask)
+            scope.keep(key, wide, self.values.buffers(place) | {self.root(buffer)})
         order = ", ".join(f"i32 {2 * i + part}" for i in range(lanes))
         return self.op(f"shufflevector {v} {wide}, {v} poison, <{lanes} x i32> <{order}>")
 
@@ -314,18 +316,10 @@ class Accesses:
         self.line(f"call void {symbol}({v} {name}, ptr {address}, i32 {align_of(t)}, <{lanes} x i1> {mask})")
 
     def forget(self, buffer: Buffer) -> None:
-        """After a write: what was loaded from the buffer is out of date."""
+        """After a write: what was computed from the buffer is out of date."""
         root = self.root(buffer)
         for scope in self.writer.scopes:
-            stale = [k for k in scope.memo if self._reads(k, root)]
-            for k in stale:
-                del scope.memo[k]
-
-    def _reads(self, key: Any, root: Buffer) -> bool:
-        e = key if isinstance(key, Expr) else key[0] if isinstance(key[0], Expr) else None
-        if e is None:
-            return key[1] is root
-        return root in self.values.buffers(e)
+            scope.forget(root)
 
 
 def align_of(t: str) -> int:

@@ -70,7 +70,8 @@ class Function:
             operands.append(packed)
         result = instructions.rows[nodes[0].op](self.writer, dtype, lanes, tuple(operands))
         for k, n in enumerate(nodes):
-            self.writer.scopes[self.writer.at].memo[n] = self.op(f"extractelement {v} {result}, i32 {k}")
+            self.writer.scopes[self.writer.at].keep(
+                n, self.op(f"extractelement {v} {result}, i32 {k}"), self.values.buffers(n))
 
     def _scratch(self, s: loopir.Scratch) -> None:
         self.frame.scratch(s)

@@ -67,7 +67,7 @@ class Values:
 
     def buffers(self, e: Expr) -> frozenset[Buffer]:
         """What is loaded from to compute `e`."""
-        return frozenset([self.root(buffer) for buffer in e.reads]) if e.reads else NO_READS
+        return self.module.roots(e.reads) if e.reads else NO_READS
 
     def depth(self, e: Expr) -> int:
         """The outermost scope where `e` can be computed."""
@@ -104,14 +104,14 @@ class Values:
         if e.op == "const":
             return splat(name, t, lanes)
         depth = self.depth(e)
-        memo = self.writer.scopes[depth].memo
+        scope = self.writer.scopes[depth]
         key = (e, lanes)
-        found = memo.get(key)
+        found = scope.memo.get(key)
         if found is None:
             before, self.writer.at = self.writer.at, depth
             found = self.splat(name, t, lanes)
             self.writer.at = before
-            memo[key] = found
+            scope.keep(key, found, self.buffers(e))
         return found
 
     def splat(self, name: str, t: str, lanes: int) -> str:
@@ -146,7 +146,7 @@ class Values:
                 before, self.writer.at = self.writer.at, depth
                 name = self.build(n)
                 self.writer.at = before
-                self.writer.scopes[depth].memo[n] = name
+                self.writer.scopes[depth].keep(n, name, self.buffers(n))
             stack.pop()
         found = self.find(e)
         assert found is not None

@@ -28,14 +28,24 @@ IMPURE = ("load", "call")  # instructions whose results depend on more than thei
 class Scope:
     """A stretch of code: its lines, the expressions and the instructions already computed in it."""
 
-    __slots__ = ("lines", "memo", "known", "writes", "loop")
+    __slots__ = ("lines", "memo", "readers", "known", "writes", "loop")
 
     def __init__(self, writes: frozenset[Buffer] = frozenset(), loop: bool = False):
         self.lines: list[str] = []
         self.memo: dict[Any, str] = {}
+        self.readers: dict[Buffer, list[Any]] = {}  # a buffer that has its own memory -> what of `memo` reads it
         self.known: dict[str, str] = {}
         self.writes = writes
         self.loop = loop
+
+    def keep(self, key: Any, name: str, reads: frozenset[Buffer]) -> None:
+        self.memo[key] = name
+        for buffer in reads:
+            self.readers.setdefault(buffer, []).append(key)
+
+    def forget(self, buffer: Buffer) -> None:
+        for key in self.readers.pop(buffer, ()):
+            self.memo.pop(key, None)
 
 
 class Lanes:
@@ -60,12 +70,20 @@ class Module:
         self.vector_bytes = vector_bytes
         self.bounds = bounds
         self.placement = placement
+        self._roots: dict[frozenset[Buffer], frozenset[Buffer]] = {}
         self.long = long  # its program may have to be stopped
         self.functions: list[str] = []
         self.parts: dict[str, str] = {}  # what parts of the program do -> the name of the one that does it
         self.declarations: dict[str, None] = {}
         self.math: dict[tuple[str, str, int], None] = {}
         self.counter = 0
+
+    def roots(self, buffers: frozenset[Buffer]) -> frozenset[Buffer]:
+        """Those that have the memory of these buffers."""
+        found = self._roots.get(buffers)
+        if found is None:
+            found = self._roots[buffers] = frozenset(map(self.placement.root, buffers))
+        return found
 
     def part(self, name: str, text: str) -> str:
         """Adds a function for threads, and gives its name. Layers of a network are alike: of functions with the same

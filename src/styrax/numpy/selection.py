@@ -21,7 +21,6 @@ from styrax.transforms.jit import jit_for_all_shapes as jit
 from .broadcasting import choose_elements, spread, spread_all, truth
 from .clipping import clip
 from .conversion import asarray
-from .positions import nonzero, unravel_index
 from .promotion import (
     arrays,
     axis_index,
@@ -36,7 +35,6 @@ from .promotion import (
     unwrap,
 )
 from .shaping import ravel
-from .vectorization import vectorize
 
 _BOOL = np.dtype(np.bool_)
 
@@ -76,6 +74,8 @@ def where(condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None 
     """
     if x is None and y is None:
         check_arraylike("where", condition)
+        from .positions import nonzero
+
         return nonzero(condition, size=size, fill_value=fill_value)
     check_arraylike("where", condition, x, y)
     if size is not None or fill_value is not None:
@@ -153,6 +153,7 @@ def piecewise(x: ArrayLike, condlist: Array | Sequence[ArrayLike],
                          f"{len(functions)}")
     conditions = lax.concatenate([lax.full((1, *conditions.shape[1:]), False, _BOOL), conditions], 0)
     from .accumulations import cumsum
+    from .vectorization import vectorize
 
     which = lax.argmax(cumsum(conditions, axis=0), 0, np.dtype(np.int32))
     kind = x.dtype
@@ -393,6 +394,7 @@ def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *, 
       ValueError: unless `inplace=False` is given, and for another mode.
       TypeError: for indices that are no integers.
     """
+    from .positions import unravel_index
     from .updates import scatter
 
     _no_inplace("put", inplace)
@@ -451,10 +453,11 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
     if data.size == 0:
         return data
     from .arrangements import resize
+    from .positions import nonzero
     from .updates import scatter
 
     at = nonzero(ravel(mask), size=mask.size, fill_value=data.size)[0]
-    flat = scatter(ravel(data), at, resize(vals, data.size if False else (data.size,)), "set", mode="drop")
+    flat = scatter(ravel(data), at, resize(vals, (data.size,)), "set", mode="drop")
     return lax.reshape(flat, data.shape)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -140,29 +139,49 @@ _no_ref = object()
 _LEAF = tree.tree_structure(0)
 
 
-@dataclass(frozen=True)
-class GradRef:
+class _Marker:
+    """Markers of one kind are equal: they hold nothing."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class GradRef(_Marker):
     """Stands in the result of a pullback for a cotangent that was added to a reference."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True)
-class GradValue:
+
+class GradValue(_Marker):
     """Asks a pullback to return a cotangent."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True)
-class DontWant:
+
+class DontWant(_Marker):
     """Tells a pullback that a cotangent is not wanted."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True)
-class DidntWant:
+
+class DidntWant(_Marker):
     """Stands in the result of a pullback for a cotangent that was not wanted."""
 
+    __slots__ = ()
 
-@dataclass(frozen=True)
-class NotNeeded:
+
+class NotNeeded(_Marker):
     """Stands in a pullback for an argument that it does not read."""
+
+    __slots__ = ()
 
 
 ad = SimpleNamespace(DontWant=DontWant, DidntWant=DidntWant, GradRef=GradRef, GradValue=GradValue)

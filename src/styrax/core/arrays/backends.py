@@ -137,8 +137,8 @@ def get(platform: str | None = None) -> Backend:
     if backend is None:
         if platform not in modules:
             raise RuntimeError(f"Unknown backend {platform}. Available backends are {sorted(platforms())}")
-        # Where there are arrays, programs add and compare them soon: these modules are not left to the first call.
-        importlib.import_module(hooks.OPERATORS)
+        for module in hooks.COMMON:  # not left to a program's first call
+            importlib.import_module(module)
         backend = _loaded[platform] = importlib.import_module(modules[platform]).backend
     return backend
 
