@@ -82,8 +82,10 @@ PROVIDERS = {
     "experimental.key_reuse._core": "key_checked:checked watch_keys:watch_eager_operations",
 }
 
-# Where there are arrays, programs soon add, compare, index and reduce them: loaded with the first backend.
-COMMON = ("styrax.numpy.operators", "styrax.numpy.indexing", "styrax.numpy.reductions", "styrax.numpy.moments")
+# What nearly all programs do soon after they have arrays: loaded with the first backend.
+COMMON = (
+    "styrax.numpy.operators", "styrax.numpy.indexing", "styrax.numpy.reductions", "styrax.numpy.moments",
+    "styrax.numpy.creation", "styrax.numpy.ranges", "styrax.numpy.selection")
 # the same for methods of arrays and tracers: "method:its name there"
 METHODS = {
     "numpy.operators": (

@@ -397,7 +397,7 @@ class _Compilation:
         if not self.module or message.value:
             raise CompileError(_with_line(take(message), ir_text))
         message = c_void_p()
-        if lib.LLVMPY_VerifyModule(self.module, byref(message)):
+        if "verify" in config.config.debug and lib.LLVMPY_VerifyModule(self.module, byref(message)):
             raise CompileError("LLVM rejects the generated IR: " + take(message))
 
     def optimise(self, level: int) -> None:

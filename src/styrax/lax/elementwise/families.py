@@ -285,8 +285,9 @@ def _own_params(rule: Callable[..., Any], params: dict[str, Any]) -> dict[str, A
 @functools.cache
 def _keywords(rule: Callable[..., Any]) -> frozenset[str] | None:
     """The names of a function's parameters; None where it takes all."""
-    parameters = inspect.signature(rule).parameters.values()
-    return None if any(p.kind is p.VAR_KEYWORD for p in parameters) else frozenset(p.name for p in parameters)
+    code = rule.__code__  # (`inspect.signature` takes ten times as long)
+    named = code.co_argcount + code.co_kwonlyargcount
+    return None if code.co_flags & inspect.CO_VARKEYWORDS else frozenset(code.co_varnames[:named])
 
 
 def _without_accuracy(scalar: Callable[..., Any]) -> Callable[..., Any]:
