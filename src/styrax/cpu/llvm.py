@@ -379,6 +379,11 @@ def _machine(quality: int) -> tuple[int, str]:
     return machine, layout
 
 
+def ready() -> None:
+    """Opens LLVM, some 15 ms, and makes a target machine for the first program."""
+    _machines[quality_of(1)].append(_machine(quality_of(1)))
+
+
 class _Compilation:
     """One module in one context of its own, so that threads may compile side by side."""
 

@@ -56,7 +56,7 @@ def prepare() -> None:
 
 
 def _prepare() -> None:
-    llvm.handle()  # its first use costs some 15 ms
+    llvm.ready()
     _runtime()
 
 
