@@ -51,9 +51,9 @@ def key_dtypes() -> list[KeyTy]:
 
 def _each_key(fun: Callable[..., Any], ndim: int) -> Callable[..., Any]:
     """Maps a function of one key over `ndim` leading dimensions."""
-    from styrax.transforms.api import vmap
-
     for _ in range(ndim):
+        from styrax.transforms.api import vmap
+
         fun = vmap(fun)
     return fun
 
