@@ -92,14 +92,21 @@ def _put_one(x: Any, device: Any, semantics: ArrayCopySemantics) -> Any:
     if device is None or isinstance(device, Space):
         return array
     if isinstance(device, NamedSharding):
+        if any(e is UNCONSTRAINED for e in device.spec):
+            device = device.update(spec=device.spec.update(
+                partitions=tuple(None if e is UNCONSTRAINED else e for e in device.spec)))
         device.check_compatible_aval(aval.shape)
+        device.shard_shape(aval.shape)
     if array is x and x.committed and isinstance(device, Sharding) and x.sharding == device:
         return x
     if type(array) is not Array:
         return array
     target = device._device if isinstance(device, SingleDeviceSharding) else device
-    if isinstance(target, Device) and target.client is not array.device.client:
-        array = target.client.put(np.asarray(array), aval, target)
+    if isinstance(target, Device):
+        if target.client is not array._live().device.client:
+            array = target.client.put(np.asarray(array), aval, target)
+        if target is not array._live().device:
+            device = SingleDeviceSharding(target)
     return array.placed(device if isinstance(device, Sharding) else None)
 
 
