@@ -108,9 +108,9 @@ class Backend(Protocol):
 
 # platform -> module that defines `backend`; the first is the default platform
 modules: dict[str, str] = {"cpu": "styrax.cpu.client"}
-several = False  # whether the host's processors are several devices: then results are placed as arguments are
 _loaded: dict[str, Backend] = {}
 _default: Backend | None = None
+several = False  # whether the host's processors are several devices: then results are placed as arguments are
 
 
 def register(backend: Backend) -> None:

@@ -68,7 +68,7 @@ def varying(x: Any, axes: Sequence[AxisName], spread: bool = False) -> Any:
 
 def vary_alike(args: Sequence[Any]) -> Sequence[Any]:
     """Operands of one operation, all of which vary along the axes along which one does."""
-    told = [getattr(get_aval(x), "vma", frozenset()) for x in args]
+    told: list[frozenset[AxisName]] = [getattr(get_aval(x), "vma", frozenset()) for x in args]
     every: frozenset[AxisName] = frozenset().union(*told)
     if not every or all(t == every for t in told):
         return args
