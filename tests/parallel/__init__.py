@@ -1,0 +1,29 @@
+"""Programs over eight devices of the host, in tables: what they give is compared with JAX's, in a process of each.
+
+A row is a block of code whose last expression is the result, or what it raises. `shard` makes functions over devices:
+under JAX compiled (it runs operation by operation otherwise), under Styrax once called directly and once compiled.
+"""
+
+from __future__ import annotations
+
+from . import arrays, collectives, compositions, derivatives, effects, mistakes, pmaps
+
+SETUP = """
+import copy, functools, pickle
+import jax, jax.numpy as jnp, numpy as np
+from jax import lax
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P, SingleDeviceSharding
+D = jax.devices()
+m8 = jax.make_mesh((8,), ('i',), (jax.sharding.AxisType.Auto,))
+m42 = jax.make_mesh((4, 2), ('a', 'b'), (jax.sharding.AxisType.Auto,) * 2)
+m222 = jax.make_mesh((2, 2, 2), ('x', 'y', 'z'), (jax.sharding.AxisType.Auto,) * 3)
+i8, i16, i64 = np.arange(8), np.arange(16), np.arange(64).reshape(8, 8)
+x8, x16 = np.linspace(-1, 2, 8, dtype=np.float32), np.linspace(-2, 3, 16, dtype=np.float32)
+x64 = np.linspace(-3, 3, 64, dtype=np.float32).reshape(8, 8)
+S8, S42 = NamedSharding(m8, P('i')), NamedSharding(m42, P('a', 'b'))
+"""
+
+TABLE: dict[str, list[str]] = {
+    **collectives.ROWS, **derivatives.ROWS, **compositions.ROWS, **pmaps.ROWS, **effects.ROWS, **arrays.ROWS,
+    **mistakes.ROWS,
+}

@@ -1,0 +1,93 @@
+"""Executes the rows under the package that `jax` is, and writes down what they give: see the package."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import pickle
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from . import SETUP, TABLE
+
+
+def public_name(kind: type[BaseException]) -> str:
+    return next(c.__name__ for c in kind.__mro__
+                if c.__module__ == "builtins" or getattr(jax.errors, c.__name__, None) is c)
+
+
+def numbers(x: Any) -> tuple[str, np.ndarray]:
+    """A NumPy array with the name of its type, which may be one that NumPy does not know."""
+    x = np.asarray(x)
+    name = str(x.dtype)
+    return name, x if x.dtype.kind in "biufc" else x.astype(np.float32) if x.dtype.kind == "V" and x.dtype.names is None \
+        and name != "[('float0', 'V')]" else np.zeros(x.shape, bool)
+
+
+def place(sharding: Any) -> tuple[Any, ...]:
+    spec = getattr(sharding, "spec", None)
+    mesh = getattr(sharding, "mesh", None)
+    return (type(sharding).__name__, None if spec is None else str(spec),
+            None if mesh is None else tuple(mesh.shape.items()), [d.id for d in sharding._device_assignment])
+
+
+def described(x: Any) -> Any:
+    """A result as plain data."""
+    if isinstance(x, jax.core.Tracer):
+        return "tracer", str(x.aval)
+    if isinstance(x, jax.Array):
+        data = jax.random.key_data(x) if jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key) else x
+        parts = [(s.device.id, str(s.index), s.replica_id, numbers(s.data if data is x else jax.random.key_data(s.data)),
+                  [d.id for d in s.data.devices()]) for s in x.addressable_shards]
+        return ("array", str(x.dtype), bool(getattr(x, "weak_type", False)), numbers(data), place(x.sharding),
+                x.committed, parts)
+    if isinstance(x, (np.ndarray, np.generic)):
+        return "numpy", numbers(x)
+    if isinstance(x, dict):
+        return {k: described(v) for k, v in x.items()}
+    if isinstance(x, (list, tuple)):
+        return [described(v) for v in x]
+    if isinstance(x, jax.sharding.Sharding):
+        return place(x)
+    return x if isinstance(x, (bool, int, float, str, type(None))) else repr(x)
+
+
+def outcome(row: str, space: dict[str, Any]) -> tuple[str, Any, str]:
+    """Kind ("value" or "error"), the result or the class of the error, and a text to look at."""
+    code = ast.parse(row)
+    last: Any = code.body.pop()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            exec(compile(code, "<row>", "exec"), space)
+            result = eval(compile(ast.Expression(last.value), "<row>", "eval"), space)
+            return "value", described(result), ""
+        except Exception as error:
+            return "error", public_name(type(error)), str(error)
+
+
+def main(path: str, *ways: str) -> None:
+    found: dict[tuple[str, str], Any] = {}
+    space: dict[str, Any] = {}
+    exec(SETUP, space)
+    for way in ways:
+        def shard(f: Any, ins: Any, outs: Any, mesh: Any = space["m8"], way: str = way, **options: Any) -> Any:
+            mapped = jax.shard_map(f, mesh=mesh, in_specs=ins, out_specs=outs, **options)
+            return jax.jit(mapped) if way == "compiled" else mapped
+
+        space["shard"] = shard
+        for family, rows in TABLE.items():
+            for row in rows:
+                printed = io.StringIO()
+                with contextlib.redirect_stdout(printed):
+                    found[way, family, row] = outcome(row, dict(space))
+    Path(path).write_bytes(pickle.dumps(found))
+
+
+main(*sys.argv[1:])
