@@ -11,6 +11,7 @@ import numpy as np
 from .core.arrays import backends
 from .core.arrays.array import Array
 from .core.arrays.devices import Device, Sharding
+from .core.arrays.shards import bounds, whole
 from .core.tracing.source import api_boundary
 from .core.tracing.trace import Tracer
 from .core.trees import tree, tree_paths
@@ -113,20 +114,37 @@ def make_array_from_callback(shape: Sequence[int], sharding: Sharding, data_call
     """An array made of the parts that `data_callback(index)` gives, `index` a tuple of slices for each device."""
     if not isinstance(sharding, Sharding):
         raise TypeError(f"sharding should be an instance of `jax.sharding`. Got {sharding} of type {type(sharding)}")
-    parts = [data_callback(index) for index in sharding.addressable_devices_indices_map(tuple(shape)).values()]
-    return _whole(tuple(shape), sharding, parts, dtype)
+    shape = tuple(shape)
+    seen: dict[Any, Any] = {}  # by places: equal parts are asked for once
+    parts = {}
+    for device, index in sharding.addressable_devices_indices_map(shape).items():
+        place = bounds(index, shape)
+        if place not in seen:
+            seen[place] = data_callback(index)
+        parts[device] = device_put(seen[place], device)
+        if dtype is not None and parts[device].dtype != np.dtype(dtype):
+            raise ValueError(f"the callback gave an array of {parts[device].dtype}, where dtype={np.dtype(dtype)}")
+    return _whole(shape, sharding, parts)
 
 
 @api_boundary
 def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Sharding, arrays: Sequence[Array], *,
                                          dtype: DTypeLike | None = None) -> Array:
     """An array made of its parts, one for each device of the sharding. ValueError for parts that do not fit."""
+    if not isinstance(arrays, (list, tuple)):
+        raise TypeError("jax.make_array_from_single_device_arrays `arrays` argument must be a list or tuple, but got "
+                        f"{type(arrays)}.")
     for x in arrays:
+        if not isinstance(x, Array) or isinstance(x, Tracer):
+            raise TypeError(f"Unsupported type for elements in `arrays`: {type(x)}")
         if dtype is not None and np.dtype(dtype) != x.dtype:
             raise ValueError("If `dtype` is provided to `jax.make_array_from_single_device_arrays`, it must match the "
                              f"dtype of the addressable shards. Got dtype={np.dtype(dtype)} and shard "
                              f"dtype={x.dtype}.")
-    return _whole(tuple(shape), sharding, list(arrays), dtype)
+        if len(x.devices()) > 1:
+            raise ValueError("When making an array from single-device arrays the input arrays must have one shard "
+                             f"each. An argument array had {len(x.devices())} shard(s).")
+    return _whole(tuple(shape), sharding, {next(iter(x.devices())): x for x in arrays}, len(arrays))
 
 
 def make_array_from_process_local_data(sharding: Sharding | Device, local_data: PyTree,
@@ -149,7 +167,7 @@ def make_array_from_process_local_data(sharding: Sharding | Device, local_data: 
             raise ValueError("When calling `make_array_from_process_local_data` on a single process, global_shape "
                              f"should be None or equal to local_data.shape. Got global_shape={shape} and "
                              f"local_data.shape={x.shape}.")
-        found.append(_whole(x.shape, sharding, [x], None))
+        found.append(device_put(x, sharding))
     return tree.tree_unflatten(structure, found)
 
 
@@ -157,15 +175,26 @@ def _is_shape(x: Any) -> bool:
     return x is None or isinstance(x, (tuple, list))
 
 
-def _whole(shape: tuple[int, ...], sharding: Any, parts: list[Any], dtype: Any) -> Array:
-    if len(parts) != 1:
-        raise ValueError(f"got {len(parts)} parts for the one device that there is")
-    part = parts[0]
-    if np.shape(part) != shape:
-        raise ValueError(f"the part of the array has shape {np.shape(part)}, expected {shape}")
-    if dtype is not None:
-        part = np.asarray(part, dtype)
-    return device_put(part, sharding)
+def _whole(shape: tuple[int, ...], sharding: Any, parts: dict[Device, Array], count: int | None = None) -> Array:
+    """An array of its parts by devices. ValueError for parts that do not fit the sharding or each other."""
+    held = set(sharding._device_assignment)
+    if len(held) != (len(parts) if count is None else count):
+        raise ValueError(f"Expected {len(held)} per-device arrays (this is how many devices are addressable by the "
+                         f"sharding), but got {count}")
+    if held != set(parts):
+        raise ValueError("Addressable devices and per-device arrays devices do not match. Sharding contains devices "
+                         f"{sorted(d.id for d in held - set(parts))} that are not present in per-device arrays. "
+                         f"Per-device arrays contain devices {sorted(d.id for d in set(parts) - held)} that are not "
+                         "present in the sharding.")
+    local = sharding.shard_shape(shape)
+    dtypes = {x.dtype for x in parts.values()}
+    if len(dtypes) > 1:
+        raise ValueError(f"Input buffers to `Array` must have matching dtypes. Got {sorted(map(str, dtypes))}")
+    for device, x in parts.items():
+        if x.shape != local:
+            raise ValueError(f"Expected shard shape {local} doesn't match the single device array shape {x.shape} on "
+                             f"{device}. Shape of Array is {shape} with sharding {sharding}")
+    return whole(shape, sharding, parts)
 
 
 def effects_barrier() -> None:

@@ -32,6 +32,8 @@ def numbers(x: Any) -> tuple[str, np.ndarray]:
 
 def place(sharding: Any) -> tuple[Any, ...]:
     spec = getattr(sharding, "spec", None)
+    while spec and spec[-1] is None:
+        spec = jax.P(*spec[:-1])
     mesh = getattr(sharding, "mesh", None)
     return (type(sharding).__name__, None if spec is None else str(spec),
             None if mesh is None else tuple(mesh.shape.items()), [d.id for d in sharding._device_assignment])

@@ -151,7 +151,8 @@ def _refuse_nesting(axis_name: AxisName | None) -> None:
 
 def _anywhere(x: Any) -> Any:
     """An array that may be moved to where it is needed."""
-    return Array(x.aval, x.buffer) if type(x) is Array and x.committed and x.buffer is not None else x
+    concrete = isinstance(x, Array) and not isinstance(x, Tracer)
+    return type(x)(x.aval, x.buffer) if concrete and x.committed and x.buffer is not None else x
 
 
 def _leaf_axes(axes: Any, values: Any) -> list[Any]:
@@ -259,7 +260,7 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
         for (path, x), spec in zip(paths, specs, strict=True):
             _check_argument(flat.__name__, f"args{tree_paths.keystr(path)}", get_aval(x), spec, used, names)
         sizes = {n: used.shape[n] for n in names}
-        blocks = [cut(_anywhere(x), PartitionSpec() if s is None else s, sizes)
+        blocks = [cut(_given(x, s, used), PartitionSpec() if s is None else s, sizes)
                   for x, s in zip(leaves, specs, strict=True)]
         checked = bool(check_vma and check_rep) and math.prod(sizes.values()) > 1
         results = over_devices(flat, blocks, sizes, checked)
@@ -318,7 +319,7 @@ def _check_spec(spec: PartitionSpec, mesh: Mesh | AbstractMesh, names: Sequence[
                              f"axis_names {frozenset(names)}")
 
 
-def _given(mesh: Mesh | AbstractMesh) -> str:
+def _shape(mesh: Mesh | AbstractMesh) -> str:
     return (f"The mesh given has shape {tuple(mesh.axis_sizes)} with corresponding axis names "
             f"{tuple(mesh.axis_names)}.")
 
@@ -342,7 +343,7 @@ def _check_argument(fun: str, path: str, aval: Any, spec: PartitionSpec | None, 
         if shape[i] % parts:
             raise ValueError(
                 f"shard_map applied to the function {fun!r} was given argument arrays with axis sizes that are not "
-                f"evenly divisible by the corresponding mesh axis sizes:\n\n{_given(mesh)}\n\nthe passed {path} of "
+                f"evenly divisible by the corresponding mesh axis sizes:\n\n{_shape(mesh)}\n\nthe passed {path} of "
                 f"shape {aval.str_short()} corresponds to in_specs of value {spec}, which maps array axis {i} (of size "
                 f"{shape[i]}) to mesh axis {entry!r} (of size {parts}), but {parts} does not evenly divide {shape[i]}")
 
@@ -366,7 +367,7 @@ def _check_result(fun: str, x: Any, varies: Sequence[AxisName], spec: PartitionS
     if checked and left:
         raise ValueError(
             f"shard_map applied to the function {fun!r} was given out_specs which require replication which can't be "
-            f"statically inferred given the mesh:\n\n{_given(mesh)}\n\nout_specs is {spec} which implies that the "
+            f"statically inferred given the mesh:\n\n{_shape(mesh)}\n\nout_specs is {spec} which implies that the "
             f"corresponding output value is only varying across mesh axes {{{','.join(sorted(map(str, named)))}}} and "
             f"not {{{','.join(map(str, left))}}}, but it was inferred to be possibly varying over "
             f"{{{','.join(map(str, varies))}}}\n\nCheck if these output values are meant to be replicated over those "
@@ -374,13 +375,20 @@ def _check_result(fun: str, x: Any, varies: Sequence[AxisName], spec: PartitionS
             "check by passing the check_vma=False argument to `jax.shard_map`.")
 
 
+def _given(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> Any:
+    """An argument as an array that may be moved; a traced one tells how it is spread, and so does its derivative."""
+    if isinstance(x, Tracer):
+        return _spread(x, spec, mesh)
+    return _anywhere(x if isinstance(x, Array) else device_put(x))
+
+
 def _spread(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> Any:
     """A result that tells how it is spread."""
     if spec is None or not isinstance(mesh, Mesh):
         return x
-    if type(x) is Array:
+    if not isinstance(x, Tracer):
         return device_put(x, NamedSharding(mesh, spec))
-    if not isinstance(x, Tracer) or not backends.several:
+    if not backends.several:
         return x
     return sharding_constraint_p.bind(x, sharding=NamedSharding(mesh, spec), layout=None, context_mesh=mesh,
                                       unconstrained_dims=frozenset())

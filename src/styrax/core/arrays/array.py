@@ -174,7 +174,7 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
         buffer = self._live()
         if sharding is not None and buffer.device not in (devices := sharding._device_assignment):
             buffer = buffer.on(devices[0])
-        out = Array(aval, buffer, committed=True)
+        out = type(self)(aval, buffer, committed=True)
         if sharding is not None:
             out._sharding = sharding
         return out

@@ -161,7 +161,7 @@ class IndivisibleError(ValueError):
     """Mesh axes do not divide a dimension of an array into equal parts."""
 
 
-class DuplicateSpecError(ValueError):
+class DuplicateSpecError(Exception):
     """A mesh axis stands at two dimensions of a specification."""
 
 

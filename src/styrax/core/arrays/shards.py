@@ -1,14 +1,19 @@
-"""The parts of an array that devices hold: views of its memory where a part is in one piece, copies elsewhere."""
+"""The parts of an array that devices hold: views of its memory where a part is in one piece, copies elsewhere.
+
+And arrays made of such parts.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from ..types.dtypes import ExtendedDType
 from .array import Array
-from .devices import Device, Shard
+from .devices import Device, Shard, Sharding
 
 
 def shards(array: Array) -> list[Shard]:
@@ -37,7 +42,10 @@ def part(array: Array, index: tuple[slice, ...], device: Device) -> Array:
     local = tuple(stop - start for start, stop in place)
     aval = array.aval.update(shape=local, sharding=None)
     if local == array.shape:
-        return Array(aval, array._live().on(device), True)
+        return type(array)(aval, array._live().on(device), True)
+    if isinstance(aval.dtype, ExtendedDType):  # keys, by their data
+        data = part(array.physical, (*index, *map(slice, aval.dtype.element_shape)), device)
+        return type(array)(aval, data.buffer, True)
     value = array._value[index]
     if value.flags.c_contiguous and value.size:
         first = int(np.ravel_multi_index([start for start, _ in place], array.shape)) if place else 0
@@ -49,4 +57,21 @@ def part(array: Array, index: tuple[slice, ...], device: Device) -> Array:
     return out
 
 
-__all__ = ["bounds", "part", "shards"]
+def whole(shape: tuple[int, ...], sharding: Sharding, parts: Mapping[Device, Array]) -> Array:
+    """The array of a shape whose parts devices hold."""
+    indices = sharding.addressable_devices_indices_map(shape)
+    first = parts[next(iter(indices))]
+    if first.shape == shape:
+        return first.placed(sharding)
+    if isinstance(first.dtype, ExtendedDType):
+        inner = (*shape, *first.dtype.element_shape)
+        data = whole(inner, sharding, {d: x.physical for d, x in parts.items()})  # type: ignore[attr-defined]
+        return type(first)(first.aval.update(shape=shape), data.buffer).placed(sharding)
+    value = np.empty(shape, first.dtype)
+    for device, index in indices.items():
+        value[index] = parts[device]._value
+    device = sharding._device_assignment[0]
+    return device.client.put(value, first.aval.update(shape=shape, sharding=None), device).placed(sharding)
+
+
+__all__ = ["bounds", "part", "shards", "whole"]

@@ -22,13 +22,13 @@ Where = Sharding | Device | None  # of a result: a sharding that it is committed
 
 def sharding_of(x: Any) -> Sharding | None:
     """The sharding that an argument is committed to."""
-    return x.sharding if type(x) is Array and x.committed and x.buffer is not None else None
+    return x.sharding if isinstance(x, Array) and x.committed and x.buffer is not None else None
 
 
 def put(outs: Sequence[Any], where: Sequence[Where]) -> None:
     """Has the new arrays `outs` be there."""
     for x, place in zip(outs, where, strict=True):
-        if type(x) is not Array:
+        if not isinstance(x, Array):
             continue
         if place is None:
             x.committed = False

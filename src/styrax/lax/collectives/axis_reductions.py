@@ -45,12 +45,8 @@ def _reduction(name: str, plain: str, of_constant: Callable[[Any, int], Any]) ->
             if not axis_data.devices or axes != (axis_data.name,):
                 raise NotImplementedError(
                     "axis_index_groups not supported in vmap collectives. Please open a feature request!")
-            order, back = in_groups(axis_data.size, axis_index_groups)
-            x = take_rows(batching.bdim_at_front(x, d, axis_data.size), order.ravel())
-            shape = get_aval(x).shape[1:]
-            x = primitive.bind(lax.reshape(x, (*order.shape, *shape)), axes=(1,), axis_index_groups=None)
-            x = lax.broadcast_in_dim(x, (*order.shape, *shape), (0, *range(2, len(shape) + 2)))
-            return take_rows(lax.reshape(x, (axis_data.size, *shape)), back), 0
+            return within_groups(axis_data, x, d, axis_index_groups, lambda _, x: (
+                primitive.bind(x, axes=(0,), axis_index_groups=None), None))
         if d is None:
             rest = tuple(a for a in axes if a != axis_data.name)
             x = of_constant(x, axis_data.size)
@@ -84,16 +80,22 @@ def _times(x: Any, size: int) -> Any:
     return lax.mul(lax.full(aval.shape, size, aval.dtype), x)
 
 
-def in_groups(size: int, groups: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
-    """Positions along an axis by groups of one size, and where each position stands among them.
+def within_groups(axis_data: AxisData, x: Any, d: int | None, groups: Sequence[Sequence[int]],
+                  rule: Callable[[AxisData, Any], tuple[Any, int | None]]) -> tuple[Any, int]:
+    """A collective within groups of positions: `rule` for each group alone, which it is given in front.
 
-    Raises ValueError for groups that are not of one size or leave positions out.
+    Raises ValueError for groups that leave positions out.
     """
-    if len({len(g) for g in groups}) != 1 or sorted(i for g in groups for i in g) != list(range(size)):
-        raise ValueError("axis_index_groups must all be the same size and cover all indices of an axis of size "
-                         f"{size}, got {groups}")
-    order = np.array(groups)
-    return order, np.argsort(order.ravel())
+    size = axis_data.size
+    order = np.array([i for g in groups for i in g])
+    if sorted(order) != list(range(size)):
+        raise ValueError(f"axis_index_groups must cover all indices of an axis of size {size}, got {groups}")
+    x = batching.bdim_at_front(x, d, size)
+    parts = []
+    for group in groups:
+        out, at = rule(axis_data._replace(size=len(group)), take_rows(x, np.array(group)))
+        parts.append(batching.bdim_at_front(out, at, len(group)))
+    return take_rows(lax.concatenate(parts, 0), np.argsort(order)), 0
 
 
 psum_p = _reduction("psum", "reduce_sum", _times)

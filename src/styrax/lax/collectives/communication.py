@@ -23,7 +23,7 @@ from styrax.core.types.typing import PyTree
 from styrax.transforms import ad, batching
 from styrax.transforms.batching import AxisData
 
-from .axis_reductions import _times, in_groups, psum, take_rows
+from .axis_reductions import _times, psum, take_rows, within_groups
 from .casts import varying
 from .named_axes import (
     AxisName,
@@ -52,31 +52,44 @@ def _ppermute_transpose(ct: Any, x: Any, *, axis_name: tuple, perm: tuple) -> li
 
 
 def _ppermute_batch(axis_data: AxisData, args: Any, dims: Any, *, axis_name: tuple, perm: tuple) -> Any:
+    """Mapped axes become positions, among which the values move once no name is left."""
     (x,), (d,) = args, dims
-    if axis_data.name not in axis_name:
-        return ppermute_p.bind(x, axis_name=axis_name, perm=perm), d
-    _only_one("ppermute", axis_name)
-    size = axis_data.size
-    x = batching.bdim_at_front(x, d, size)
-    ends = [{pair[i] for pair in perm if 0 <= pair[i] < size} for i in (0, 1)]
-    if any(len(end) != len(perm) for end in ends):
+    named = axis_data.name in axis_name
+    if not named and d is None:
+        return ppermute_p.bind(x, axis_name=axis_name, perm=perm), None
+    x = batching.bdim_at_front(x, d, axis_data.size)
+    axes = tuple(a + 1 if isinstance(a, int) else 0 if a == axis_data.name else a for a in axis_name)
+    if not all(isinstance(a, int) for a in axes):
+        return ppermute_p.bind(x, axis_name=axes, perm=perm), 0
+    shape = get_aval(x).shape
+    order = (*axes, *(i for i in range(len(shape)) if i not in axes))
+    sizes = [shape[a] for a in axes]
+    x = lax.reshape(lax.transpose(x, order), (math.prod(sizes), *(shape[i] for i in order[len(axes):])))
+    x = lax.reshape(_moved(x, perm, axis_data.devices), tuple(shape[i] for i in order))
+    return lax.transpose(x, tuple(np.argsort(order).tolist())), 0
+
+
+def _moved(x: Any, perm: tuple, devices: bool) -> Any:
+    """The rows of an array sent from sources to targets; zeros where nothing arrives."""
+    shape = get_aval(x).shape
+    size = shape[0]
+    if devices:
+        if any(len({pair[i] for pair in perm}) != len(perm) for i in (0, 1)):
+            raise ValueError(f"ppermute sources and destinations must be unique, got {perm}.")
+        if not all(0 <= k < size for pair in perm for k in pair):
+            raise IndexError(f"ppermute sources and destinations must be below {size}, the axes' size, got {perm}")
+    elif any(len({pair[i] for pair in perm if 0 <= pair[i] < size}) != len(perm) for i in (0, 1)):
         raise AssertionError(f"Permutation doesn't match the axis size! {perm} for an axis of size {size}")
     sources = np.full(size, -1)
     for source, target in perm:
         sources[target] = source
     if (sources == np.arange(size)).all():
-        return x, 0
+        return x
     moved = take_rows(x, np.maximum(sources, 0))
     if (sources < 0).any():
-        aval = get_aval(moved)
-        received = np.broadcast_to((sources >= 0).reshape((size,) + (1,) * (aval.ndim - 1)), aval.shape)
-        moved = lax.select(received, moved, lax.full(aval.shape, 0, aval.dtype))
-    return moved, 0
-
-
-def _only_one(what: str, names: Sequence[Any]) -> None:
-    if len(names) > 1:
-        raise NotImplementedError(f"{what} over several axes {names}, one of which is mapped by vmap")
+        received = np.broadcast_to((sources >= 0).reshape((size,) + (1,) * (len(shape) - 1)), shape)
+        moved = lax.select(received, moved, lax.full(shape, 0, get_aval(x).dtype))
+    return moved
 
 
 ad.deflinear2(ppermute_p, _ppermute_transpose)
@@ -144,12 +157,15 @@ def _pbroadcast_batch(axis_data: AxisData, args: Any, dims: Any, *, axis_name: A
     (x,), (d,) = args, dims
     if axis_data.name not in _names(axis_name):
         return pbroadcast_p.bind(x, axis_name=axis_name, source=source), d
-    _only_one("pbroadcast", _names(axis_name))
-    if d is None:
-        return x, None
-    if not 0 <= source < axis_data.size:
-        raise ValueError(f"pbroadcast source {source} is out of bounds for an axis of size {axis_data.size}")
-    return lax.index_in_dim(x, source, d, keepdims=False), None
+    sizes = _sizes(axis_data, _names(axis_name))
+    if not 0 <= source < math.prod(sizes):
+        raise ValueError(f"pbroadcast source {source} is out of bounds for an axis of size {math.prod(sizes)}")
+    for name, place in zip(_names(axis_name), np.unravel_index(source, sizes), strict=True):  # one after the other
+        if name != axis_data.name:
+            x = pbroadcast_p.bind(x, axis_name=(name,), source=int(place))
+        elif d is not None:
+            x, d = lax.index_in_dim(x, int(place), d, keepdims=False), None
+    return x, d
 
 
 ad.deflinear2(pbroadcast_p, _pbroadcast_transpose)
@@ -175,6 +191,11 @@ def pbroadcast(x: PyTree, axis_name: AxisName | Sequence[AxisName], source: int)
     return tree.tree_map(one, x)
 
 
+def _sizes(axis_data: AxisData, names: Sequence[Any]) -> list[int]:
+    """The sizes of axes, one of which is being mapped over."""
+    return [axis_data.size if n == axis_data.name else state.axis_sizes[n] for n in names]
+
+
 # Gathering and scattering
 all_gather_p = _collective("all_gather", lambda params: params["axis_name"])
 
@@ -197,21 +218,6 @@ def _all_gather_transpose(ct: Any, x: Any, *, all_gather_dimension: int, axis_na
                                   axis_index_groups=axis_index_groups, axis_size=axis_size, tiled=tiled)]
 
 
-def _gather_in_groups(axis_data: AxisData, x: Any, at: int, groups: Sequence[Sequence[int]], tiled: bool) -> Any:
-    """`all_gather` within groups, of an array with the mapped axis in front, which the result has there as well."""
-    order, back = in_groups(axis_data.size, groups)
-    shape = get_aval(x).shape[1:]
-    x = lax.reshape(take_rows(x, order.ravel()), (*order.shape, *shape))  # [group, member, ...]
-    x = batching.moveaxis(x, 1, at + 1)
-    each = list(shape)
-    each.insert(at, order.shape[1])
-    if tiled:
-        each[at:at + 2] = [each[at] * each[at + 1]]
-        x = lax.reshape(x, (order.shape[0], *each))
-    x = lax.broadcast_in_dim(x, (*order.shape, *each), (0, *range(2, len(each) + 2)))
-    return take_rows(lax.reshape(x, (axis_data.size, *each)), back)
-
-
 def _all_gather_batch(axis_data: AxisData, args: Any, dims: Any, *, all_gather_dimension: int, axis_name: tuple,
                       axis_index_groups: Any, axis_size: int, tiled: bool) -> Any:
     (x,), (d,) = args, dims
@@ -223,15 +229,18 @@ def _all_gather_batch(axis_data: AxisData, args: Any, dims: Any, *, all_gather_d
     if axis_index_groups is not None:
         if not axis_data.devices or len(axis_name) > 1:
             raise NotImplementedError("axis_index_groups not supported in vmap")
-        return _gather_in_groups(axis_data, batching.bdim_at_front(x, d, axis_data.size), all_gather_dimension,
-                                 axis_index_groups, tiled), 0
+        if len({len(g) for g in axis_index_groups}) != 1:
+            raise ValueError(f"axis_index_groups must all be the same size, got {axis_index_groups}")
+        return within_groups(axis_data, x, d, axis_index_groups, lambda group, x: _all_gather_batch(
+            group, (x,), (0,), all_gather_dimension=all_gather_dimension, axis_name=axis_name, axis_index_groups=None,
+            axis_size=axis_size, tiled=tiled))
     x = batching.bdim_at_front(x, d, axis_data.size)
     shape = get_aval(x).shape[1:]
     sizes: list[int] = []
     at = axis_name.index(axis_data.name)
     for k, name in reversed(list(enumerate(axis_name))):
         # axes gathered so far stand in front, the mapped one behind those that come after it
-        sizes.insert(0, axis_data.size if k == at else state.axis_sizes[name])
+        sizes = [*_sizes(axis_data, (name,)), *sizes]
         if k > at:
             x = all_gather_p.bind(x, all_gather_dimension=1, axis_name=(name,), axis_index_groups=None,
                                   axis_size=sizes[0], tiled=False)
@@ -283,7 +292,8 @@ def all_gather(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
       axis_index_groups: disjoint groups of positions that are gathered separately.
       axis: where the examples go in the result.
       tiled: whether they are concatenated along `axis` instead of stacked along a new one.
-      to: how the result is said to vary over a mesh ("varying" or "reduced"); without effect.
+      to: how the result is said to vary over a mesh, whose derivative is the sum over the axes ("varying"), or not
+        ("reduced").
 
     Returns:
       a container like `x`, equal for all examples of the axis (or of a group).
@@ -306,10 +316,11 @@ def all_gather(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
         rank = ndim if tiled else ndim + 1
         if not -rank <= axis < rank:
             raise ValueError(f"axis {axis} is out of bounds for array of dimension {rank}")
-        equal = avals.manual and axis_index_groups is None  # the result is known to be
-        return (all_gather_invariant_p if equal else all_gather_p).bind(
-            varying(leaf, axes) if equal else leaf, all_gather_dimension=axis % rank, axis_name=axes,
+        told = avals.manual and axis_index_groups is None  # types tell that the result is equal along the axes
+        out = (all_gather_invariant_p if told else all_gather_p).bind(
+            varying(leaf, axes) if told else leaf, all_gather_dimension=axis % rank, axis_name=axes,
             axis_index_groups=_groups(axis_index_groups), axis_size=size, tiled=tiled)
+        return varying(out, axes, spread=True) if told and to == "varying" else out
 
     return tree.tree_map(one, x)
 
@@ -321,18 +332,18 @@ reduce_scatter_p = _collective("reduce_scatter", lambda params: params["axis_nam
 def _reduce_scatter_aval(x: Any, *, scatter_dimension: int, axis_name: tuple, axis_index_groups: Any, axis_size: int,
                          tiled: bool) -> tuple[Any, Effects]:
     _check_bound(axis_name, "reduce_scatter")
-    shape = list(x.shape)
-    size = shape[scatter_dimension]
-    if tiled:
-        if size % axis_size:
-            raise ValueError(f"tiled reduce_scatter operand scatter dimension size {size} must be divisible by "
-                             f"shard_count {axis_size}")
-        shape[scatter_dimension] = size // axis_size
-    else:
-        if size != axis_size:
-            raise ValueError(f"reduce_scatter operand scatter dimension size {size} must match shard count {axis_size}")
-        del shape[scatter_dimension]
-    return x.update(shape=tuple(shape)), _effects(axis_name)
+    _check_scattered(x.shape[scatter_dimension], axis_size, tiled)
+    block = (x.shape[scatter_dimension] // axis_size,) if tiled else ()
+    shape = (*x.shape[:scatter_dimension], *block, *x.shape[scatter_dimension + 1:])
+    return x.update(shape=shape), _effects(axis_name)
+
+
+def _check_scattered(size: int, count: int, tiled: bool) -> None:
+    if tiled and size % count:
+        raise ValueError(f"tiled reduce_scatter operand scatter dimension size {size} must be divisible by "
+                         f"shard_count {count}")
+    if not tiled and size != count:
+        raise ValueError(f"reduce_scatter operand scatter dimension size {size} must match shard count {count}")
 
 
 def _reduce_scatter_transpose(ct: Any, x: Any, *, scatter_dimension: int, axis_name: tuple, axis_index_groups: Any,
@@ -348,15 +359,29 @@ def _reduce_scatter_batch(axis_data: AxisData, args: Any, dims: Any, *, scatter_
         x = batching.moveaxis(x, d, 0)
         return reduce_scatter_p.bind(x, scatter_dimension=scatter_dimension + 1, axis_name=axis_name,
                                      axis_index_groups=axis_index_groups, axis_size=axis_size, tiled=tiled), 0
-    _only_one("psum_scatter", axis_name)
+    at = scatter_dimension
     if axis_index_groups is not None:
-        raise NotImplementedError("axis_index_groups not supported in vmap")
+        if not axis_data.devices or len(axis_name) > 1:
+            raise NotImplementedError("axis_index_groups not supported in vmap")
+        return within_groups(axis_data, x, d, axis_index_groups, lambda group, x: _reduce_scatter_batch(
+            group, (x,), (0,), scatter_dimension=at, axis_name=axis_name, axis_index_groups=None, axis_size=axis_size,
+            tiled=tiled))
+    shape = tuple(s for i, s in enumerate(get_aval(x).shape) if i != d)
+    _check_scattered(shape[at], axis_size, tiled)
+    if len(axis_name) > 1:  # dealt out along one axis after the other
+        sizes = _sizes(axis_data, axis_name)
+        block = (shape[at] // axis_size,) if tiled else ()
+        x = lax.reshape(batching.bdim_at_front(x, d, axis_data.size),
+                        (axis_data.size, *shape[:at], *sizes, *block, *shape[at + 1:]))
+        d = 0
+        for name, size in zip(axis_name, sizes, strict=True):
+            (x, d) = _reduce_scatter_batch(axis_data, (x,), (d,), scatter_dimension=at, axis_name=(name,),
+                                           axis_index_groups=None, axis_size=size, tiled=False)
+        return x, d
     x = _times(x, axis_data.size) if d is None else lax.reduce_sum(x, (d,))
     if not tiled:
-        return x, scatter_dimension
-    shape = get_aval(x).shape
-    cut = (*shape[:scatter_dimension], axis_size, shape[scatter_dimension] // axis_size, *shape[scatter_dimension + 1:])
-    return lax.reshape(x, cut), scatter_dimension
+        return x, at
+    return lax.reshape(x, (*shape[:at], axis_size, shape[at] // axis_size, *shape[at + 1:])), at
 
 
 ad.deflinear2(reduce_scatter_p, _reduce_scatter_transpose)
@@ -400,12 +425,16 @@ def _all_to_all_aval(x: Any, *, axis_name: Any, split_axis: int, concat_axis: in
     _check_bound(_names(axis_name), "all_to_all")
     size = _group_size(axis_index_groups, axis_size(_names(axis_name)))
     shape = list(x.shape)
-    if shape[split_axis] % size:
-        raise ValueError(f"The size of all_to_all split_axis ({shape[split_axis]}) has to be divisible by the size of "
-                         f"the named axis {axis_name} ({size})")
+    _check_split(shape[split_axis], size, axis_name)
     shape[split_axis] //= size
     shape[concat_axis] *= size
     return x.update(shape=tuple(shape)), _effects(_names(axis_name))
+
+
+def _check_split(split: int, size: int, axis_name: Any) -> None:
+    if split % size:
+        raise ValueError(f"The size of all_to_all split_axis ({split}) has to be divisible by the size of "
+                         f"the named axis {axis_name} ({size})")
 
 
 def _all_to_all_transpose(ct: Any, x: Any, *, axis_name: Any, split_axis: int, concat_axis: int,
@@ -423,11 +452,16 @@ def _all_to_all_batch(axis_data: AxisData, args: Any, dims: Any, *, axis_name: A
         return all_to_all_p.bind(x, axis_name=axis_name, split_axis=split_axis + 1, concat_axis=concat_axis + 1,
                                  axis_index_groups=axis_index_groups, tiled=tiled), 0
     if axis_index_groups is not None:
-        raise NotImplementedError("axis_index_groups not supported in vmap")
+        if not axis_data.devices or len(names) > 1:
+            raise NotImplementedError("axis_index_groups not supported in vmap")
+        return within_groups(axis_data, x, 0, axis_index_groups, lambda group, x: _all_to_all_batch(
+            group, (x,), (0,), axis_name=axis_name, split_axis=split_axis, concat_axis=concat_axis,
+            axis_index_groups=None, tiled=tiled))
+    size = math.prod(_sizes(axis_data, names))
+    shape = list(get_aval(x).shape[1:])
+    _check_split(shape[split_axis], size, axis_name)
     if len(names) > 1:
         return _all_to_all_in_turn(axis_data, x, names, split_axis, concat_axis), 0
-    size = axis_data.size
-    shape = list(get_aval(x).shape[1:])
     block = shape[split_axis] // size
     # (from, ..., to, block, ...): `to` becomes the mapped axis, `from` goes in front of the concatenated one
     x = lax.reshape(x, (size, *shape[:split_axis], size, block, *shape[split_axis + 1:]))
@@ -440,7 +474,7 @@ def _all_to_all_batch(axis_data: AxisData, args: Any, dims: Any, *, axis_name: A
 
 def _all_to_all_in_turn(axis_data: AxisData, x: Any, names: tuple[Any, ...], split: int, concat: int) -> Any:
     """`all_to_all` over several axes, one of which is the mapped one, in front of `x`: over one after the other."""
-    sizes = [axis_data.size if n == axis_data.name else state.axis_sizes[n] for n in names]
+    sizes = _sizes(axis_data, names)
     size = math.prod(sizes)
     shape = list(get_aval(x).shape[1:])
     block = shape[split] // size

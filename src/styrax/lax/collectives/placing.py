@@ -86,7 +86,7 @@ def _put_one(x: Any, device: Any, semantics: ArrayCopySemantics) -> Any:
     array = x if isinstance(x, Array) else backends.get().put(x, aval, None)
     if semantics == ArrayCopySemantics.ALWAYS_COPY and array is x:
         array = backends.get().put(x._value, aval, None)
-    if isinstance(device, Space) and type(array) is Array:
+    if isinstance(device, Space) and isinstance(array, Array):
         kind = _SPACES.get(device)
         return array if kind is None else array.placed(array.sharding.with_memory_kind(kind))
     if device is None or isinstance(device, Space):
@@ -99,7 +99,7 @@ def _put_one(x: Any, device: Any, semantics: ArrayCopySemantics) -> Any:
         device.shard_shape(aval.shape)
     if array is x and x.committed and isinstance(device, Sharding) and x.sharding == device:
         return x
-    if type(array) is not Array:
+    if not isinstance(array, Array):
         return array
     target = device._device if isinstance(device, SingleDeviceSharding) else device
     if isinstance(target, Device):

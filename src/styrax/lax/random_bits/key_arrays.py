@@ -196,7 +196,10 @@ class PRNGKeyArray(Array, metaclass=_KeyArrayMeta):
     def physical(self) -> Array:
         """The uint32 array of this array's memory."""
         shape = (*self.aval.shape, *self.aval.dtype.element_shape)
-        return Array(ShapedArray(shape, UINT32), self.buffer, self.committed)
+        out = Array(ShapedArray(shape, UINT32), self.buffer, self.committed)
+        if hasattr(self, "_sharding"):
+            out._sharding = self._sharding  # which says nothing of the dimensions of a key
+        return out
 
     _base_array = physical
 
@@ -276,7 +279,10 @@ def wrap_concrete(data: Any, impl: PRNGImpl) -> PRNGKeyArray:
     """Keys over a concrete uint32 array of their data."""
     base = data if isinstance(data, Array) else backends.get().put(data, ShapedArray(data.shape, UINT32), None)
     shape = base.shape[: base.ndim - len(impl.key_shape)]
-    return PRNGKeyArray(ShapedArray(shape, KeyTy(impl)), base.buffer, base.committed)
+    keys = PRNGKeyArray(ShapedArray(shape, KeyTy(impl)), base.buffer, base.committed)
+    if hasattr(base, "_sharding"):
+        keys._sharding = base._sharding
+    return keys
 
 
 def full(shape: tuple[int, ...], value: ArrayLike, dtype: KeyTy) -> Any:
