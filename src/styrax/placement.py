@@ -11,9 +11,9 @@ import numpy as np
 from .core.arrays import backends
 from .core.arrays.array import Array
 from .core.arrays.devices import Device, Sharding
-from .core.arrays.shards import bounds, whole
+from .core.arrays.shards import whole
 from .core.tracing.source import api_boundary
-from .core.tracing.trace import Tracer
+from .core.tracing.trace import Tracer, get_aval
 from .core.trees import tree, tree_paths
 from .core.types.dtypes import ExtendedDType
 from .core.types.typing import DTypeLike, PyTree
@@ -115,13 +115,12 @@ def make_array_from_callback(shape: Sequence[int], sharding: Sharding, data_call
     if not isinstance(sharding, Sharding):
         raise TypeError(f"sharding should be an instance of `jax.sharding`. Got {sharding} of type {type(sharding)}")
     shape = tuple(shape)
-    seen: dict[Any, Any] = {}  # by places: equal parts are asked for once
-    parts = {}
+    parts: dict[Device, Array] = {}
     for device, index in sharding.addressable_devices_indices_map(shape).items():
-        place = bounds(index, shape)
-        if place not in seen:
-            seen[place] = data_callback(index)
-        parts[device] = device_put(seen[place], device)
+        if not parts or not sharding.is_fully_replicated:
+            part = data_callback(index)
+            get_aval(part)  # TypeError for what is no array
+        parts[device] = device_put(part, device)
         if dtype is not None and parts[device].dtype != np.dtype(dtype):
             raise ValueError(f"the callback gave an array of {parts[device].dtype}, where dtype={np.dtype(dtype)}")
     return _whole(shape, sharding, parts)

@@ -45,7 +45,7 @@ def described(x: Any) -> Any:
         return "tracer", str(x.aval)
     if isinstance(x, jax.Array):
         data = jax.random.key_data(x) if jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key) else x
-        parts = [(s.device.id, str(s.index), s.replica_id, numbers(s.data if data is x else jax.random.key_data(s.data)),
+        parts = [(s.device.id, str(s.index[:x.ndim]), s.replica_id, numbers(s.data if data is x else jax.random.key_data(s.data)),
                   [d.id for d in s.data.devices()]) for s in x.addressable_shards]
         return ("array", str(x.dtype), bool(getattr(x, "weak_type", False)), numbers(data), place(x.sharding),
                 x.committed, parts)

@@ -25,7 +25,7 @@ from ..core.tracing.staging import trace_to_jaxpr
 from ..core.tracing.trace import Trace, Tracer, extend_axis_env, get_aval, set_current_trace, state
 from ..core.types import avals, dtypes
 from ..core.types.avals import AbstractRef, AbstractToken, ShapedArray, shaped, stacked, unstacked
-from ..core.types.effects import NamedAxisEffect
+from ..core.types.effects import NamedAxisEffect, per_device_effects
 from ..core.types.typing import Dim, PyTree
 from .memo import per_jaxpr
 from .zeros import SymbolicZero, Zero, add_any_p
@@ -47,6 +47,9 @@ class AxisData(NamedTuple):
 
 # Collectives: primitive -> function from its params to the names of the axes it works over.
 axis_names_of: dict[Primitive, Callable[[dict[str, Any]], Sequence[Hashable]]] = {}
+
+# Primitives that call Python: each device of a mesh does.
+calls_of_devices: set[Primitive] = set()
 
 # Rules that want the axis even where no argument has it: (axis_size, axis_name, trace_type, args, dims, **params)
 axis_batchers: Table = {}
@@ -164,15 +167,21 @@ class BatchTrace(Trace):
         return out if out_dims is None else BatchTracer(self, out, out_dims)
 
     def _names_axis(self, primitive: Primitive, params: dict[str, Any]) -> bool:
-        """Whether a collective, or a program with collectives inside, works over the mapped axis."""
-        name = self.axis_data.name
-        if name is None:
+        """Whether a collective, or a program with collectives inside, works over the mapped axis.
+
+        Over devices the same for calls of Python.
+        """
+        name, devices = self.axis_data.name, self.axis_data.devices
+        if name is None and not devices:
             return False
         names = axis_names_of.get(primitive)
         if names is not None:
             return name in names(params)
+        if devices and primitive in calls_of_devices:
+            return True
         return primitive in fancy_batchers and any(
-            NamedAxisEffect(name) in jaxpr.effects for jaxpr in jaxprs_in_params(params))
+            NamedAxisEffect(name) in jaxpr.effects or devices and per_device_effects.filter_in(jaxpr.effects)
+            for jaxpr in jaxprs_in_params(params))
 
     def process_custom_jvp_call(self, primitive: Primitive, fun: Callable, jvp: Callable, args: tuple,
                                 *, symbolic_zeros: bool) -> Any:

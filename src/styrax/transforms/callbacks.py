@@ -30,10 +30,12 @@ from ..core.types.effects import (
     counted_effects,
     lowerable_effects,
     ordered_effects,
+    per_device_effects,
 )
 from ..core.types.physical import physicals
 from ..core.types.typing import PyTree
-from .batch import moveaxis
+from .batch import AxisData, calls_of_devices, moveaxis
+from .in_turn import by_device
 
 if TYPE_CHECKING:
     from ..core.programs.lowering import Builder
@@ -64,6 +66,7 @@ for _kind in (IOEffect, OrderedIOEffect):
     lowerable_effects.add_type(_kind)
     control_flow_allowed_effects.add_type(_kind)
     counted_effects.add_type(_kind)
+    per_device_effects.add_type(_kind)
 ordered_effects.add_type(OrderedIOEffect)
 
 
@@ -316,21 +319,32 @@ def batched_call(primitive: Primitive, args: Sequence[Any], dims: Sequence[int |
     return outs, [0] * len(outs)
 
 
-def _batch_io(args: Sequence[Any], dims: Sequence[int | None], *, ordered: bool,
+def _batch_pure(axis_data: AxisData, args: Sequence[Any], dims: Sequence[int | None],
+                **params: Any) -> tuple[list[Any], list[int]]:
+    if axis_data.devices:
+        return by_device(axis_data, partial(pure_callback_p.bind, **params), args, dims)
+    return batched_call(pure_callback_p, args, dims, **params)
+
+
+def _batch_io(axis_data: AxisData, args: Sequence[Any], dims: Sequence[int | None], *, ordered: bool,
               **params: Any) -> tuple[list[Any], list[int]]:
+    if axis_data.devices:
+        return by_device(axis_data, partial(io_callback_p.bind, ordered=ordered, **params), args, dims)
     if ordered:
         raise ValueError("Cannot `vmap` ordered IO callback.")
     return one_by_one(io_callback_p, args, dims, False, {**params, "ordered": ordered})
 
 
-for _primitive, _batch, _refuse in ((pure_callback_p, partial(batched_call, pure_callback_p), _refuse_pure),
+for _primitive, _batch, _refuse in ((pure_callback_p, _batch_pure, _refuse_pure),
                                     (io_callback_p, _batch_io, _refuse_io)):
     _primitive.def_impl(_impl)
     rules.loops[_primitive] = _loops
     rules.stablehlos[_primitive] = _stablehlo
     rules.jvps[_primitive] = _refuse
     rules.transposes[_primitive] = _refuse_transpose
-    rules.batchers[_primitive] = _batch
+    rules.fancy_batchers[_primitive] = _batch
     physicals[_primitive] = lambda _, *args, _primitive=_primitive, **params: _primitive.bind(*args, **params)
+
+calls_of_devices.update((pure_callback_p, io_callback_p))
 
 __all__ = ["IOEffect", "OrderedIOEffect", "io_callback", "io_callback_p", "pure_callback", "pure_callback_p"]

@@ -26,10 +26,12 @@ from ..core.types.effects import (
     custom_derivatives_allowed_effects,
     lowerable_effects,
     ordered_effects,
+    per_device_effects,
     remat_allowed_effects,
 )
 from ..core.types.physical import physicals
 from ..core.types.typing import PyTree
+from .batch import AxisData, calls_of_devices
 from .callbacks import as_arrays
 
 if TYPE_CHECKING:
@@ -61,7 +63,7 @@ ordered_debug_effect = OrderedDebugEffect()
 
 for _kind in (DebugEffect, OrderedDebugEffect):
     for _set in (lowerable_effects, control_flow_allowed_effects, custom_derivatives_allowed_effects,
-                 remat_allowed_effects):
+                 remat_allowed_effects, per_device_effects):
         _set.add_type(_kind)
 ordered_effects.add_type(OrderedDebugEffect)
 
@@ -242,15 +244,21 @@ def _call_print(args: Sequence[Any], *, ordered: bool, partitioned: bool, **para
     return []
 
 
-def _batch(primitive: Primitive, args: Sequence[Any], dims: Sequence[int | None],
+def _batch(primitive: Primitive, axis_data: AxisData, args: Sequence[Any], dims: Sequence[int | None],
            params: dict[str, Any]) -> tuple[list, list]:
     """Once for each element, without a loop: what is printed comes in the order of the elements."""
-    size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
-    for i in range(size):
+    if axis_data.devices and axis_data.size > 1 and _ordered(params):
+        raise ValueError("The following ordered effects are not supported for more than 1 device: "
+                         f"[{ordered_debug_effect}]")
+    for i in range(axis_data.size):
         primitive.bind(*(
             x if d is None else hooks.lax.index_in_dim(x, i, axis=d, keepdims=False)
             for x, d in zip(args, dims, strict=True)), **params)
     return [], []
+
+
+def _ordered(params: dict[str, Any]) -> bool:
+    return params["ordered"] if "ordered" in params else params["effect"] is ordered_debug_effect
 
 
 def _no_transpose(*_: Any, **params: Any) -> Any:
@@ -265,15 +273,15 @@ def _define(primitive: Primitive, call: Callable[..., list[Any]]) -> None:
         return b.host_call(lambda *views: call(views, **params), [], xs)
 
     def stablehlo(m: Any, *xs: Any, **params: Any) -> list[Any]:
-        ordered = params["ordered"] if primitive is debug_print_p else params["effect"] is ordered_debug_effect
-        return m.host_call(lambda *views: call(views, **params), [], xs, ordered=ordered)
+        return m.host_call(lambda *views: call(views, **params), [], xs, ordered=_ordered(params))
 
     primitive.def_impl(lambda *args, **params: call(args, **params))
     rules.loops[primitive] = loops
     rules.stablehlos[primitive] = stablehlo
     rules.jvps[primitive] = jvp
     rules.transposes[primitive] = _no_transpose
-    rules.batchers[primitive] = lambda args, dims, **params: _batch(primitive, args, dims, params)
+    rules.fancy_batchers[primitive] = lambda axis, args, dims, **params: _batch(primitive, axis, args, dims, params)
+    calls_of_devices.add(primitive)
     physicals[primitive] = lambda _, *args, **params: primitive.bind(*args, **params)
 
 

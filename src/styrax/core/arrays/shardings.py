@@ -273,11 +273,11 @@ class NamedSharding(Sharding):
         for place in np.ndindex(*devices.shape):
             where = dict(zip(self.mesh.axis_names, place, strict=True))
             index = []
-            for names, d, size in zip(entries, shape, local, strict=True):
+            for names, parts, size in zip(entries, self._parts(shape), local, strict=True):
                 k = 0
                 for name in names:
                     k = k * self.mesh.shape[name] + where[name]
-                index.append(slice(None) if size == d else slice(k * size, (k + 1) * size))
+                index.append(slice(None) if parts == 1 else slice(k * size, (k + 1) * size))
             out[devices[place]] = tuple(index)
         return out
 
@@ -289,11 +289,11 @@ class NamedSharding(Sharding):
             return self.device_set == other.device_set
         if not isinstance(other, NamedSharding):
             return False
-        if self.mesh.devices.tolist() != other.mesh.devices.tolist():  # type: ignore[union-attr]
+        if self._device_assignment != other._device_assignment or max(len(self.spec), len(other.spec)) > ndim:
             return False
-        mine, theirs = ([tuple(n for n in axes_of(e) if s.mesh.shape[n] > 1) for e in s.spec] for s in (self, other))
-        pad = [()] * ndim
-        return (mine + pad)[:ndim] == (theirs + pad)[:ndim]
+        pad = (1,) * ndim
+        shape = tuple(math.lcm(a, b) for a, b in zip(self._parts(pad), other._parts(pad), strict=True))
+        return self.devices_indices_map(shape) == other.devices_indices_map(shape)
 
     def with_memory_kind(self, kind: str) -> NamedSharding:
         return NamedSharding(self.mesh, self.spec, memory_kind=kind)

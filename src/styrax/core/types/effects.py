@@ -98,6 +98,7 @@ control_flow_allowed_effects = EffectTypeSet()
 custom_derivatives_allowed_effects = EffectTypeSet()
 remat_allowed_effects = EffectTypeSet()
 counted_effects = EffectTypeSet()  # they happen exactly as often as the program says
+per_device_effects = EffectTypeSet()  # each device has them, whatever its values depend on
 
 for _set in (control_flow_allowed_effects, custom_derivatives_allowed_effects, remat_allowed_effects):
     _set.add_type(RefEffect)

@@ -19,9 +19,10 @@ from styrax.core.tracing.trace import concrete_or_error, get_aval
 from styrax.core.trees import tree
 from styrax.core.types import dtypes
 from styrax.core.types.avals import AbstractRef, ShapedArray
-from styrax.core.types.effects import RefEffect, counted_effects
+from styrax.core.types.effects import RefEffect, counted_effects, per_device_effects
 from styrax.core.types.typing import ArrayLike, Function, PyTree
 from styrax.transforms import ad, batching, partial
+from styrax.transforms.in_turn import by_device, refuse_collectives
 from styrax.transforms.linear import cotangent_reference, is_linear
 from styrax.transforms.views import flatten_arguments
 
@@ -393,6 +394,10 @@ def _cond_batch_index(
 ) -> Any:
     """With a batched index every branch runs, on harmless operands where it is not chosen."""
     found = {e for b in branches for e in b.effects}
+    if axis_data.devices and per_device_effects.filter_in(found):
+        refuse_collectives("cond", axis_data, found)
+        return by_device(axis_data, lambda index, *operands: cond_p.bind(index, *operands, branches=branches),
+                         [index, *operands], [index_dim, *dims])
     if any(isinstance(e, RefEffect) for e in found):
         raise NotImplementedError(
             "State effect not supported in vmap-of-cond: a reference is written or read in a branch that is "

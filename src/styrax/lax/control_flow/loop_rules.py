@@ -10,8 +10,9 @@ from styrax.core.programs import dead_code, rules
 from styrax.core.programs.jaxpr import ClosedJaxpr, Var
 from styrax.core.tracing.trace import get_aval
 from styrax.core.types.avals import AbstractRef
-from styrax.core.types.effects import WriteEffect, counted_effects, ordered_effects
+from styrax.core.types.effects import WriteEffect, counted_effects, ordered_effects, per_device_effects
 from styrax.transforms import ad, batching, partial
+from styrax.transforms.in_turn import by_device, refuse_collectives
 from styrax.transforms.references import ref_get, ref_set
 
 from .bodies import discharged, either, merge, rearranged, rearranged_once, select_where, split_list
@@ -202,6 +203,11 @@ def _while_batch(
             "is batched."
         )
     found = body_jaxpr.effects | cond_jaxpr.effects
+    if pred_batched and axis_data.devices and per_device_effects.filter_in(found):
+        refuse_collectives("while_loop", axis_data, found)
+        return by_device(axis_data, lambda *args: while_p.bind(
+            *args, cond_nconsts=cond_nconsts, cond_jaxpr=cond_jaxpr, body_nconsts=body_nconsts,
+            body_jaxpr=body_jaxpr), args, dims)
     if pred_batched and (ordered_effects.filter_in(found) or counted_effects.filter_in(found)):
         raise NotImplementedError("IO effects not supported in while_loop with batched predicate")
     cond_consts, body_consts, init = split_list(args, [cond_nconsts, body_nconsts])
