@@ -16,14 +16,14 @@ from ..core.arrays import backends
 from ..core.arrays import mesh as meshes
 from ..core.arrays.array import Array
 from ..core.arrays.devices import Device
-from ..core.arrays.mesh import AbstractMesh, Mesh
+from ..core.arrays.mesh import AbstractMesh, AxisType, Mesh, use_abstract_mesh
 from ..core.arrays.shardings import IndivisibleError, NamedSharding, PartitionSpec, axes_of
 from ..core.hooks import lax
 from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import Tracer, get_aval
 from ..core.trees import tree, tree_paths
 from ..core.types.typing import AxisName, Function, PyTree, Shape
-from ..lax.collectives.placing import device_put, sharding_constraint_p
+from ..lax.collectives.placing import device_put, reshard_p, sharding_constraint_p
 from ..transforms.batch import AxisData, batch_flat, matchaxis
 from ..transforms.flattening import FlatFunction
 from ..transforms.jit import jit
@@ -259,19 +259,35 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
         for (path, x), spec in zip(paths, specs, strict=True):
             _check_argument(flat.__name__, f"args{tree_paths.keystr(path)}", get_aval(x), spec, used, names)
         sizes = {n: used.shape[n] for n in names}
-        blocks = [cut(_anywhere(x), PartitionSpec() if s is None else s, sizes)
-                  for x, s in zip(leaves, specs, strict=True)]
-        checked = bool(check_vma and check_rep) and math.prod(sizes.values()) > 1
-        results = over_devices(flat, blocks, sizes, checked)
+        checked = bool(check_vma and check_rep)
+        inside = used.abstract_mesh
+        leaves = [_untold(x) for x in leaves]
+        with use_abstract_mesh(inside.update(axis_types=tuple(
+                AxisType.Manual if n in sizes else t
+                for n, t in zip(inside.axis_names, inside.axis_types, strict=True)))):
+            blocks = [cut(x, PartitionSpec() if s is None else s, sizes) for x, s in zip(leaves, specs, strict=True)]
+            results = over_devices(flat, blocks, sizes, checked)
         whole = tree.tree_unflatten(flat.structure, [x for x, _ in results])
         wanted = _by_leaf("out_specs", out_specs, whole)
         outs = []
         for (x, varies), spec in zip(results, wanted, strict=True):
             _check_result(flat.__name__, x, varies, spec, used, checked)
-            outs.append(_spread(joined(x, varies, spec, sizes), spec, used))
+            outs.append(_spread(joined(x, varies, PartitionSpec() if spec is None else spec, sizes), spec, used))
         return tree.tree_unflatten(flat.structure, outs)
 
     return mapped
+
+
+def _untold(x: Any) -> Any:
+    """An argument whose type tells nothing of a sharding, and that may be moved."""
+    told = getattr(get_aval(x), "given_sharding", None)
+    if type(x) is Array:
+        x = _anywhere(x)
+        return x if told is None else Array(x.aval.update(sharding=None), x.buffer)
+    if told is None:
+        return x
+    automatic = told.mesh.update(axis_types=(AxisType.Auto,) * len(told.mesh.axis_names))
+    return reshard_p.bind(x, dst_sharding=NamedSharding(automatic, PartitionSpec()))
 
 
 def _mesh(mesh: Any) -> Mesh | AbstractMesh:
@@ -380,7 +396,11 @@ def _spread(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> An
         return x
     if type(x) is Array:
         return device_put(x, NamedSharding(mesh, spec))
-    if not isinstance(x, Tracer) or not backends.several:
+    if not isinstance(x, Tracer):
+        return x
+    if mesh.explicit_axes:
+        return reshard_p.bind(x, dst_sharding=NamedSharding(mesh.abstract_mesh, spec))
+    if not backends.several:
         return x
     return sharding_constraint_p.bind(x, sharding=NamedSharding(mesh, spec), layout=None, context_mesh=mesh,
                                       unconstrained_dims=frozenset())

@@ -180,8 +180,7 @@ def _explicit(mesh: Any) -> Any:
 def _named(mesh: Mesh, aval: Any, entries: tuple[Any, ...]) -> NamedSharding:
     told = getattr(aval, "given_sharding", None)
     if told is not None:
-        entries = told.spec.partitions
-        return NamedSharding(mesh, PartitionSpec(*entries))
+        return NamedSharding(mesh, told.spec)
     while entries and entries[-1] is None:
         entries = entries[:-1]
     return NamedSharding(mesh, PartitionSpec(*entries))

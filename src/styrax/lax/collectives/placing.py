@@ -269,7 +269,7 @@ def _reshard_abstract(x: Any, *, dst_sharding: NamedSharding) -> tuple[Any, Any]
 @reshard_p.def_impl
 def _reshard(x: Any, *, dst_sharding: NamedSharding) -> Any:
     array = x if isinstance(x, Array) else backends.get().put(x, get_aval(x), None)
-    return array.placed(on_devices(dst_sharding, array.device))
+    return array.placed(on_devices(dst_sharding, array._live().device))
 
 
 def _reshard_transpose(ct: Any, x: Any, *, dst_sharding: NamedSharding) -> list[Any]:
