@@ -108,6 +108,11 @@ class Following:
                     f"Received incompatible devices for jitted computation. Got {self._argument(i, given[i])} and "
                     f"explicit sharding in_shardings with device ids {_ids(s)} on platform "
                     f"{_platform(s)}")
+            if s is not given[i] and given[i] is not None and not s.is_equivalent_to(  # type: ignore[attr-defined]
+                    given[i], len(getattr(self.closed.in_avals[i], "shape", ()))):
+                raise ValueError("Sharding passed to jit does not match the sharding on the respective arg. Got jit "
+                                 f"sharding: {s},\narg sharding: {given[i]} for arg shape: "
+                                 f"{self.closed.in_avals[i].str_short()}")
             if first is None:
                 first = i
             elif _devices(s) != _devices(found[first]):
