@@ -258,6 +258,7 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
         paths = tree_paths.tree_leaves_with_path(args)
         for (path, x), spec in zip(paths, specs, strict=True):
             _check_argument(flat.__name__, f"args{tree_paths.keystr(path)}", get_aval(x), spec, used, names)
+            _check_spread(get_aval(x), spec, used, names)
         sizes = {n: used.shape[n] for n in names}
         checked = bool(check_vma and check_rep)
         inside = used.abstract_mesh
@@ -361,6 +362,28 @@ def _check_argument(fun: str, path: str, aval: Any, spec: PartitionSpec | None, 
                 f"evenly divisible by the corresponding mesh axis sizes:\n\n{_given(mesh)}\n\nthe passed {path} of "
                 f"shape {aval.str_short()} corresponds to in_specs of value {spec}, which maps array axis {i} (of size "
                 f"{shape[i]}) to mesh axis {entry!r} (of size {parts}), but {parts} does not evenly divide {shape[i]}")
+
+
+def _check_spread(aval: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh, names: Sequence[AxisName]) -> None:
+    """Raises ValueError where an argument is not spread over explicit axes as its specification says."""
+    explicit = [n for n in mesh.explicit_axes if n in names]
+    if not explicit or spec is None:
+        return
+    told = getattr(aval, "given_sharding", None)
+    ndim = len(getattr(aval, "shape", ()))
+
+    def over_explicit(given: PartitionSpec) -> PartitionSpec:
+        entries = [tuple(n for n in axes_of(e) if n in explicit) or None for e in given]
+        return PartitionSpec(*entries, *(None,) * (ndim - len(entries)))
+
+    wanted = over_explicit(spec)
+    has = PartitionSpec(*(None,) * ndim) if told is None else over_explicit(told.spec)
+    if wanted != has:
+        raise ValueError(
+            f"in_specs passed to shard_map: {wanted} does not match the specs of the input: {has} for arg: "
+            f"{aval.str_short()}. `in_specs` is an optional argument so you can omit specifying it and shard_map will "
+            "infer the in_specs from the arguments. If you want to reshard your inputs, you can use `jax.reshard` on "
+            "the arguments and then pass those args to shard_map.")
 
 
 def _check_result(fun: str, x: Any, varies: Sequence[AxisName], spec: PartitionSpec | None,
