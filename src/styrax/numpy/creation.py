@@ -9,9 +9,12 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
+from styrax.core.arrays import backends
 from styrax.core.arrays.array import Array
+from styrax.core.arrays.mesh import Mesh
+from styrax.core.arrays.shardings import NamedSharding
 from styrax.core.tracing.source import api_boundary
-from styrax.core.tracing.trace import concrete_or_error, get_aval
+from styrax.core.tracing.trace import Tracer, concrete_or_error, get_aval
 from styrax.core.types import avals, dtypes
 from styrax.core.types.typing import (
     ArrayLike,
@@ -170,8 +173,10 @@ def _full_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: An
     told = getattr(get_aval(a), "given_sharding", None) if avals.explicit and is_array(a) else None
     if told is not None and len(told.spec) == len(shape) and device is None:
         return lax.broadcast_in_dim(filler, shape, (), out_sharding=told)
-    if device is None and type(a) is Array and a._is_spread() and a.shape == shape:
-        device = a.sharding
+    if device is None and backends.several and not isinstance(a, Tracer):
+        given = getattr(a, "sharding", None)
+        if isinstance(given, NamedSharding) and isinstance(given.mesh, Mesh) and tuple(a.shape) == shape:
+            device = given
     return place(asarray(filler) if shape == () else lax.broadcast_in_dim(filler, shape, ()), device)
 
 
