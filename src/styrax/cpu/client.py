@@ -18,7 +18,6 @@ from ..core.arrays.array import Array
 from ..core.arrays.backends import Backend
 from ..core.arrays.devices import Device
 from ..core.arrays.tokens import Token
-from ..core.programs import following
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.settings import config, progress
 from ..core.tracing.trace import get_aval
@@ -149,6 +148,8 @@ class CpuBackend:
         arrays = [x if isinstance(x, Array) else self.operand(x) for x in args]
         outs = self.eager.primitive(primitive, arrays, params)(*arrays)
         if backends.several:
+            from ..core.programs import following
+
             following.of_primitive(primitive, arrays, outs, params)
         return outs if primitive.multiple_results else outs[0]
 

@@ -11,6 +11,8 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays import backends
 from styrax.core.arrays.array import Array
+from styrax.core.arrays.mesh import Mesh
+from styrax.core.arrays.shardings import NamedSharding
 from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import Tracer, concrete_or_error, get_aval
 from styrax.core.types import avals, dtypes
@@ -171,18 +173,15 @@ def _full_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: An
     told = getattr(get_aval(a), "given_sharding", None) if avals.explicit and is_array(a) else None
     if told is not None and len(told.spec) == len(shape) and device is None:
         return lax.broadcast_in_dim(filler, shape, (), out_sharding=told)
-    return _beside(a, place(asarray(filler) if shape == () else lax.broadcast_in_dim(filler, shape, ()), device),
-                   device)
-
-
-def _beside(a: Any, x: Any, device: Any) -> Any:
-    """A new array that varies along the mesh axes along which `a` does, and is where it is if it has its shape."""
+    if device is None and backends.several and not isinstance(a, Tracer):
+        given = getattr(a, "sharding", None)
+        told = isinstance(given, NamedSharding) and isinstance(given.mesh, Mesh)
+        if (told or getattr(a, "committed", False)) and tuple(a.shape) == shape:
+            device = given
+    out = place(asarray(filler) if shape == () else lax.broadcast_in_dim(filler, shape, ()), device)
     if avals.manual and is_array(a) and get_aval(a).vma:
-        return lax.collectives.casts.varying(x, tuple(get_aval(a).vma), spread=True)
-    if device is None and backends.several and is_array(a) and not isinstance(a, Tracer) and a.committed and (
-            x.shape == a.shape and not isinstance(x, Tracer)):
-        return place(x, a.sharding)
-    return x
+        return lax.collectives.casts.varying(out, tuple(get_aval(a).vma), spread=True)
+    return out
 
 
 @api_boundary

@@ -16,14 +16,14 @@ from ..core.arrays import backends
 from ..core.arrays import mesh as meshes
 from ..core.arrays.array import Array
 from ..core.arrays.devices import Device
-from ..core.arrays.mesh import AbstractMesh, Mesh
+from ..core.arrays.mesh import AbstractMesh, AxisType, Mesh, use_abstract_mesh
 from ..core.arrays.shardings import IndivisibleError, NamedSharding, PartitionSpec, axes_of
 from ..core.hooks import lax
 from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import Tracer, get_aval
 from ..core.trees import tree, tree_paths
 from ..core.types.typing import AxisName, Function, PyTree, Shape
-from ..lax.collectives.placing import device_put, sharding_constraint_p
+from ..lax.collectives.placing import device_put, reshard_p, sharding_constraint_p
 from ..transforms.batch import AxisData, batch_flat, matchaxis
 from ..transforms.flattening import FlatFunction
 from ..transforms.jit import jit
@@ -259,20 +259,40 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
         paths = tree_paths.tree_leaves_with_path(args)
         for (path, x), spec in zip(paths, specs, strict=True):
             _check_argument(flat.__name__, f"args{tree_paths.keystr(path)}", get_aval(x), spec, used, names)
+            _check_spread(get_aval(x), spec, used, names)
         sizes = {n: used.shape[n] for n in names}
-        blocks = [cut(_given(x, s, used), PartitionSpec() if s is None else s, sizes)
-                  for x, s in zip(leaves, specs, strict=True)]
-        checked = bool(check_vma and check_rep) and math.prod(sizes.values()) > 1
-        results = over_devices(flat, blocks, sizes, checked)
+        checked = bool(check_vma and check_rep)
+        inside = used.abstract_mesh
+        leaves = [_given(x, s, used) for x, s in zip(leaves, specs, strict=True)]
+        with use_abstract_mesh(inside.update(axis_types=tuple(
+                AxisType.Manual if n in sizes else t
+                for n, t in zip(inside.axis_names, inside.axis_types, strict=True)))):
+            blocks = [cut(x, PartitionSpec() if s is None else s, sizes) for x, s in zip(leaves, specs, strict=True)]
+            results = over_devices(flat, blocks, sizes, checked)
         whole = tree.tree_unflatten(flat.structure, [x for x, _ in results])
         wanted = _by_leaf("out_specs", out_specs, whole)
         outs = []
         for (x, varies), spec in zip(results, wanted, strict=True):
             _check_result(flat.__name__, x, varies, spec, used, checked)
-            outs.append(_spread(joined(x, varies, spec, sizes), spec, used))
+            outs.append(_spread(joined(x, varies, PartitionSpec() if spec is None else spec, sizes), spec, used))
         return tree.tree_unflatten(flat.structure, outs)
 
     return mapped
+
+
+def _given(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> Any:
+    """An argument as an array that may be moved, whose type tells nothing of a sharding.
+
+    A traced one says how it is spread, and so does its derivative.
+    """
+    if not isinstance(x, Tracer):
+        x = _anywhere(x if isinstance(x, Array) else device_put(x))
+        return x if x.aval.given_sharding is None else Array(x.aval.update(sharding=None), x.buffer)
+    told = getattr(get_aval(x), "given_sharding", None)
+    if told is None:
+        return x if mesh.explicit_axes else _spread(x, spec, mesh)
+    automatic = told.mesh.update(axis_types=(AxisType.Auto,) * len(told.mesh.axis_names))
+    return reshard_p.bind(x, dst_sharding=NamedSharding(automatic, PartitionSpec()))
 
 
 def _mesh(mesh: Any) -> Mesh | AbstractMesh:
@@ -348,6 +368,28 @@ def _check_argument(fun: str, path: str, aval: Any, spec: PartitionSpec | None, 
                 f"{shape[i]}) to mesh axis {entry!r} (of size {parts}), but {parts} does not evenly divide {shape[i]}")
 
 
+def _check_spread(aval: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh, names: Sequence[AxisName]) -> None:
+    """Raises ValueError where an argument is not spread over explicit axes as its specification says."""
+    explicit = [n for n in mesh.explicit_axes if n in names]
+    if not explicit or spec is None:
+        return
+    told = getattr(aval, "given_sharding", None)
+    ndim = len(getattr(aval, "shape", ()))
+
+    def over_explicit(given: PartitionSpec) -> PartitionSpec:
+        entries = [tuple(n for n in axes_of(e) if n in explicit) or None for e in given]
+        return PartitionSpec(*entries, *(None,) * (ndim - len(entries)))
+
+    wanted = over_explicit(spec)
+    has = PartitionSpec(*(None,) * ndim) if told is None else over_explicit(told.spec)
+    if wanted != has:
+        raise ValueError(
+            f"in_specs passed to shard_map: {wanted} does not match the specs of the input: {has} for arg: "
+            f"{aval.str_short()}. `in_specs` is an optional argument so you can omit specifying it and shard_map will "
+            "infer the in_specs from the arguments. If you want to reshard your inputs, you can use `jax.reshard` on "
+            "the arguments and then pass those args to shard_map.")
+
+
 def _check_result(fun: str, x: Any, varies: Sequence[AxisName], spec: PartitionSpec | None,
                   mesh: Mesh | AbstractMesh, checked: bool) -> None:
     """Raises ValueError for a specification that does not fit its result."""
@@ -375,19 +417,14 @@ def _check_result(fun: str, x: Any, varies: Sequence[AxisName], spec: PartitionS
             "check by passing the check_vma=False argument to `jax.shard_map`.")
 
 
-def _given(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> Any:
-    """An argument as an array that may be moved; a traced one tells how it is spread, and so does its derivative."""
-    if isinstance(x, Tracer):
-        return _spread(x, spec, mesh)
-    return _anywhere(x if isinstance(x, Array) else device_put(x))
-
-
 def _spread(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> Any:
     """A result that tells how it is spread."""
     if spec is None or not isinstance(mesh, Mesh):
         return x
     if not isinstance(x, Tracer):
         return device_put(x, NamedSharding(mesh, spec))
+    if mesh.explicit_axes:
+        return reshard_p.bind(x, dst_sharding=NamedSharding(mesh.abstract_mesh, spec))
     if not backends.several:
         return x
     return sharding_constraint_p.bind(x, sharding=NamedSharding(mesh, spec), layout=None, context_mesh=mesh,

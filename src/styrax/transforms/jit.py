@@ -21,7 +21,6 @@ from ..core import hooks
 from ..core.arrays import backends
 from ..core.arrays.devices import Device
 from ..core.arrays.explicit import tells_sharding
-from ..core.programs.following import Following
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.settings import config, progress
 from ..core.tracing import invalid_values
@@ -402,6 +401,8 @@ def compiled(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None = 
     if plan is not None:
         code = Donating(code, plan)
     if backends.several:
+        from ..core.programs.following import Following
+
         return Following(code, closed, name, *said)
     return code if shardings is None else Placing(code, shardings, device)
 

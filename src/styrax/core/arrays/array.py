@@ -87,6 +87,10 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
         return self.aval.dtype
 
     @property
+    def _committed(self) -> bool:  # as libraries that save arrays ask for it
+        return self.committed
+
+    @property
     def __numpy_dtype__(self) -> np.dtype:
         warnings.warn("Implicit conversion of an array to a dtype is deprecated; rather than dtype=arr use "
                       "dtype=arr.dtype. In the future this will result in an error.", DeprecationWarning, stacklevel=2)
@@ -134,7 +138,7 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
             return self._sharding
         except AttributeError:  # nobody has said anything
             if self.aval.given_sharding is not None:
-                return on_devices(self.aval.given_sharding, self.device)
+                return on_devices(self.aval.given_sharding, self._live().device)
             from .devices import SingleDeviceSharding
 
             return SingleDeviceSharding(self.device)

@@ -13,6 +13,7 @@ import numpy as np
 from .. import hooks
 from . import dtypes
 from .dims import Dim
+from .manual_axes import ManualAxisType
 
 if TYPE_CHECKING:
     from ..arrays.shardings import NamedSharding
@@ -125,8 +126,12 @@ class ShapedArray(AbstractValue):
         return hooks.by_default(self.ndim) if given is None else given
 
     @property
-    def mat(self) -> Any:  # manual axis type, kept for libraries that ask for it
-        return self.vma
+    def mat(self) -> ManualAxisType:
+        """What is known along axes of a `shard_map`."""
+        told = self.given_sharding
+        if told is None:
+            return ManualAxisType(varying=self.vma)
+        return ManualAxisType(varying=self.vma, unreduced=told.spec.unreduced, reduced=told.spec.reduced)
 
     def __len__(self) -> int:
         if not self.shape:

@@ -132,7 +132,13 @@ def _reduce(primitive: Primitive, x: Any, axis_name: Any, groups: Any) -> Any:
     def one(leaf: Any) -> Any:
         _check_bound(axes, primitive.name)
         if avals.manual and groups is None:
-            leaf = varying(leaf, [a for a in axes if not isinstance(a, int)])
+            named = [a for a in axes if not isinstance(a, int)]
+            aval = get_aval(leaf)
+            if primitive is psum_p and len({a in aval.vma for a in named}) > 1:
+                raise ValueError("jax.lax.psum can only accept axis_name which corresponds to one of varying, "
+                                 "unreduced, reduced or invarying state of the input. Got input type: "
+                                 f"{aval.str_short()}, axes: {tuple(named)}, along only some of which it varies")
+            leaf = varying(leaf, named)
             if primitive is psum_p:
                 return psum_invariant_p.bind(leaf, axes=axes, axis_index_groups=None)
         return primitive.bind(leaf, axes=axes, axis_index_groups=_groups(groups))
