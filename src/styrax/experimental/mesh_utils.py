@@ -40,6 +40,14 @@ def create_hybrid_device_mesh(mesh_shape: Sequence[int], dcn_mesh_shape: Sequenc
                               devices: Sequence[Any] | None = None, *, process_is_granule: bool = False,
                               should_sort_granules_by_key: bool = True,
                               allow_split_physical_axes: bool = False) -> np.ndarray:
-    """The devices of several groups in a grid: each axis of size `dcn_mesh_shape[i] * mesh_shape[i]`."""
+    """The devices of several groups in a grid: each axis of size `dcn_mesh_shape[i] * mesh_shape[i]`.
+
+    Raises ValueError unless processes are the groups, where devices do not tell their own (`slice_index`).
+    """
+    if not process_is_granule:
+        for device in backends.get().devices() if devices is None else devices:
+            if not hasattr(device, "slice_index"):
+                raise ValueError(f"Device {device} does not have attribute slice_index. See `process_is_granule` "
+                                 "option.")
     return create_device_mesh([a * b for a, b in zip(mesh_shape, dcn_mesh_shape, strict=True)], devices,
                               allow_split_physical_axes=allow_split_physical_axes)

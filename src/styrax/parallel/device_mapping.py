@@ -22,7 +22,7 @@ from ..core.hooks import lax
 from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import Tracer, get_aval
 from ..core.trees import tree, tree_paths
-from ..core.types.typing import AxisName, Function, PyTree, Shape
+from ..core.types.typing import AxisName, Function, PyTree
 from ..lax.collectives.placing import device_put, reshard_p, sharding_constraint_p
 from ..transforms.batch import AxisData, batch_flat, matchaxis
 from ..transforms.flattening import FlatFunction
@@ -45,7 +45,7 @@ Infer = _Infer()
 def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | None | Sequence[PyTree] = 0,
          out_axes: PyTree = 0, static_broadcasted_argnums: int | Iterable[int] = (),
          devices: Sequence[Device] | None = None, backend: str | None = None, axis_size: int | None = None,
-         donate_argnums: int | Iterable[int] = (), global_arg_shapes: Sequence[Shape] | None = None) -> Function:
+         donate_argnums: int | Iterable[int] = ()) -> Function:
     """Runs a function on all devices at once, each on its slice of the arguments.
 
     Args:
@@ -78,6 +78,8 @@ def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | Non
                             f"got {axes}.")
     if devices is not None and not len(devices):
         raise ValueError("'devices' argument to pmap must be non-empty, or None.")
+    if devices is not None and len(set(devices)) != len(devices):
+        raise ValueError(f"'devices' argument to pmap must be different ones, got {list(devices)}")
 
     def devices_used(size: int) -> Sequence[Device]:
         found = list(devices) if devices is not None else backends.get(backend).devices()
@@ -110,8 +112,17 @@ def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | Non
         flat = FlatFunction(one, in_tree)
         outs, out_dims = batch_flat(flat, leaves, dims, AxisData(axis_name, size, devices=True))
         wanted = _leaf_axes(out_axes, tree.tree_unflatten(flat.structure, outs))
-        return tree.tree_unflatten(flat.structure, [
-            _along(x, d, w, size) for x, d, w in zip(outs, out_dims, wanted, strict=True)])
+        return spread(tree.tree_unflatten(flat.structure, [
+            _along(x, d, w, size) for x, d, w in zip(outs, out_dims, wanted, strict=True)]), size)
+
+    def spread(outs: PyTree, size: int) -> PyTree:
+        """Results that tell that they are on the devices."""
+        mesh = Mesh(np.array(devices_used(size)), (_UNNAMED if axis_name is None else axis_name,))
+        specs = [PartitionSpec() if a is None else
+                 PartitionSpec(*(None,) * (a % max(np.ndim(x), 1)), mesh.axis_names[0])
+                 for x, a in zip(tree.tree_leaves(outs), _leaf_axes(out_axes, outs), strict=True)]
+        leaves, structure = tree.tree_flatten(outs)
+        return tree.tree_unflatten(structure, [_spread(x, s, mesh) for x, s in zip(leaves, specs, strict=True)])
 
     @wraps(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
@@ -124,14 +135,13 @@ def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | Non
         if not backends.several and devices is None:
             return compiled(*args, **kwargs)
         _, _, size = layout(args, kwargs)
-        args = tuple(x if i in statics else tree.tree_map(_anywhere, x) for i, x in enumerate(args))
-        outs = compiled(*args, **tree.tree_map(_anywhere, kwargs))
-        mesh = Mesh(np.array(devices_used(size)), (_UNNAMED if axis_name is None else axis_name,))
-        specs = [PartitionSpec() if a is None else
-                 PartitionSpec(*(None,) * (a % max(np.ndim(x), 1)), mesh.axis_names[0])
-                 for x, a in zip(tree.tree_leaves(outs), _leaf_axes(out_axes, outs), strict=True)]
-        leaves, structure = tree.tree_flatten(outs)
-        return tree.tree_unflatten(structure, [_spread(x, s, mesh) for x, s in zip(leaves, specs, strict=True)])
+        moved = tuple(x if i in statics else tree.tree_map(_anywhere, x) for i, x in enumerate(args))
+        outs = compiled(*moved, **tree.tree_map(_anywhere, kwargs))
+        for i in donated:
+            for x, y in zip(tree.tree_leaves(args[i]), tree.tree_leaves(moved[i]), strict=True):
+                if isinstance(y, Array) and y.is_deleted():
+                    x.delete()
+        return spread(outs, size)
 
     mapped.lower = compiled.lower  # type: ignore[attr-defined]
     mapped.trace = compiled.trace  # type: ignore[attr-defined]
@@ -151,8 +161,11 @@ def _refuse_nesting(axis_name: AxisName | None) -> None:
 
 def _anywhere(x: Any) -> Any:
     """An array that may be moved to where it is needed."""
-    concrete = isinstance(x, Array) and not isinstance(x, Tracer)
-    return type(x)(x.aval, x.buffer) if concrete and x.committed and x.buffer is not None else x
+    if not isinstance(x, Array) or isinstance(x, Tracer) or not x.committed or x.buffer is None:
+        return x
+    out = type(x)(x.aval, x.buffer)
+    out._numpy = x._numpy  # by which donation sees that NumPy looks into the memory
+    return out
 
 
 def _leaf_axes(axes: Any, values: Any) -> list[Any]:
@@ -167,6 +180,8 @@ def _along(x: Any, dim: int | None, wanted: int | None, size: int) -> Any:
     if wanted is None:
         return x if dim is None else lax.index_in_dim(x, 0, dim, keepdims=False)
     rank = get_aval(x).ndim + (dim is None)
+    if not -rank <= wanted < rank:
+        raise ValueError(f"axis {wanted} is out of bounds for array of dimension {rank}")
     return matchaxis(None, size, dim, wanted % rank, x)
 
 
@@ -244,6 +259,8 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
         return functools.partial(shard_map, out_specs=out_specs, in_specs=in_specs, mesh=mesh, axis_names=axis_names,
                                  check_vma=check_vma, check_rep=check_rep, auto=auto)
 
+    if not callable(f):
+        raise TypeError(f"shard_map requires a callable for its first argument, but got {f} of type {type(f)}.")
     manual_names = frozenset(axis_names) - frozenset(auto)
 
     @wraps(f)
@@ -286,6 +303,11 @@ def _given(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> Any
     A traced one says how it is spread, and so does its derivative.
     """
     if not isinstance(x, Tracer):
+        if isinstance(x, Array) and x.committed and isinstance(mesh, Mesh) and x.devices() != set(mesh.devices.flat):
+            raise ValueError(
+                f"Received incompatible devices for jitted computation. Got an argument with shape "
+                f"{x.aval.str_short()} and with device ids {sorted(d.id for d in x.devices())} and shard_map with "
+                f"device ids {[d.id for d in mesh.devices.flat]}")
         x = _anywhere(x if isinstance(x, Array) else device_put(x))
         return x if x.aval.given_sharding is None else Array(x.aval.update(sharding=None), x.buffer)
     told = getattr(get_aval(x), "given_sharding", None)
@@ -304,6 +326,12 @@ def _mesh(mesh: Any) -> Mesh | AbstractMesh:
     if used.empty:
         raise ValueError("The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to enter into a mesh context, "
                          "or pass `mesh=`")
+    around = meshes.get_abstract_mesh()
+    if mesh is not None and not around.empty and around.shape_tuple != used.shape_tuple:
+        raise ValueError(f"The context mesh {around} should match the mesh passed to shard_map {used!r}")
+    mapped = device_axes()
+    if mapped and around.empty and not set(mapped) <= set(used.axis_names):
+        raise ValueError(f"The context mesh, with axes {mapped}, should match the mesh passed to shard_map {used!r}")
     return used
 
 

@@ -275,6 +275,8 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
 
     def __dlpack_device__(self) -> tuple[int, int]:
         device = self._live().device
+        if self._is_spread():
+            raise BufferError("__dlpack__ only supported for unsharded arrays.")
         return device.client.dlpack_type, device.id
 
     def __reduce__(self) -> Any:

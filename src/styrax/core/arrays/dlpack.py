@@ -143,6 +143,9 @@ def to_capsule(array: Any, *, max_version: tuple[int, int] | None = None, copy: 
     """
     if isinstance(array, Tracer):
         raise TypeError("a traced array has no memory to share through DLPack")
+    if len(array.devices()) > 1:
+        raise BufferError("to_dlpack can only pack a dlpack tensor from an array on a singular device, but an array "
+                          f"with a Sharding over {len(array.devices())} devices was provided.")
     code = _code(array.dtype)
     if code is None:
         raise BufferError(f"arrays of dtype {array.dtype} cannot be passed through DLPack")

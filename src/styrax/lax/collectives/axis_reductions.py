@@ -131,6 +131,10 @@ def _reduce(primitive: Primitive, x: Any, axis_name: Any, groups: Any) -> Any:
 
     def one(leaf: Any) -> Any:
         _check_bound(axes, primitive.name)
+        if avals.manual and groups is not None and primitive is psum_p:
+            raise NotImplementedError("psum with axis_index_groups where types tell what varies: pass check_vma=False")
+        if avals.manual and len(set(axes)) != len(axes):
+            raise ValueError(f"{primitive.name} over an axis twice: {axes}")
         if avals.manual and groups is None:
             named = [a for a in axes if not isinstance(a, int)]
             aval = get_aval(leaf)

@@ -97,7 +97,13 @@ def pcast(x: PyTree, axis_name: AxisName | tuple[AxisName, ...], *, to: str) -> 
         raise ValueError("pcast should be called under jax.shard_map.")
     if to != "varying" or not avals.manual:
         return x
-    return tree.tree_map(lambda leaf: varying(leaf, names, spread=True), x)
+
+    def one(leaf: Any) -> Any:
+        if any(name in get_aval(leaf).vma for name in names):
+            raise ValueError(f"Unsupported pcast from=varying, to={to!r}")
+        return varying(leaf, names, spread=True)
+
+    return tree.tree_map(one, x)
 
 
 __all__ = ["pcast", "pvary_p", "stage_p", "vary_alike", "varying"]

@@ -324,6 +324,11 @@ physicals[sharding_constraint_p] = lambda _, x, **params: x
 
 @sharding_constraint_p.def_impl
 def _constrain(x: Any, *, sharding: Any, **_: Any) -> Any:
+    if backends.several and isinstance(x, Array) and x.committed and isinstance(sharding.mesh, mesh.Mesh) and (
+            x.devices() != sharding.device_set):
+        raise ValueError("Received incompatible devices for jitted computation. Got an argument with shape "
+                         f"{x.aval.str_short()} and with device ids {sorted(d.id for d in x.devices())} and explicit "
+                         f"output sharding with device ids {[d.id for d in sharding._device_assignment]}")
     return _put_one(x, sharding, ArrayCopySemantics.REUSE_INPUT)
 
 
