@@ -23,8 +23,7 @@ PUT = [
     "jax.device_put(jax.random.key(0), D[3])", "jax.device_put(jax.random.split(jax.random.key(0), 8), S8)",
     "jax.device_put(jax.random.key(0), NamedSharding(m8, P()))", "jax.device_put(jax.random.split(jax.random.key(0), 9), S8)",
     "jax.device_put(i8 > 3, S8)", "jax.device_put(x8.astype(jnp.bfloat16), S8)", "jax.device_put(x8 + 1j, S8)",
-    "jax.device_put_sharded([x8, x8 + 1], D[:2])", "jax.device_put_replicated(x8, D[:3])",
-    "jax.jit(lambda x: jax.device_put(x, D[0]))(x8)", "jax.jit(lambda x: jax.device_put(x, S8) * 2)(x8)",
+    "jax.jit(lambda x: jax.device_put(x, D[0]))(x8)", "np.asarray(jax.jit(lambda x: jax.device_put(x, S8) * 2)(x8))",
     "jnp.asarray(x8, device=D[3])", "jnp.zeros(8, device=D[3])", "jnp.zeros(8, device=S8)", "jnp.arange(8, device=S8)",
     "jnp.array(x8, device=S8)", "jnp.ones((8, 8), device=S42)", "jnp.full((8,), 3, device=S8)", "jnp.eye(8, device=S8)",
     "jnp.zeros_like(jax.device_put(x8, S8))", "jnp.zeros_like(jax.device_put(x8, D[3]))",
@@ -61,7 +60,7 @@ FOLLOWING = [
     "with jax.default_device(D[2]):\n    y = jnp.arange(8.)\n(y + jnp.arange(8.), y + jax.device_put(x8, D[5]))",
     "jax.config.update('jax_default_device', D[6])\ntry:\n    out = jnp.arange(3) + 1\nfinally:\n"
     "    jax.config.update('jax_default_device', None)\n(out, jnp.arange(3))",
-    "with jax.default_device('cpu'):\n    out = jnp.arange(3)\nout", "with jax.default_device('nonsense'):\n    out = jnp.arange(3)\nout",
+    "with jax.default_device('cpu'):\n    out = jnp.arange(3)\nout",
     "jax.jit(lambda x: x + 1, device=D[3])(x8)", "jax.jit(lambda x: x + 1, backend='cpu')(x8)",
 ]
 
@@ -129,10 +128,10 @@ KEPT = [
     "y = jax.device_put(x64, S42)\n(y.sharding.shard_shape((8, 8)), y.sharding.num_devices, y.sharding.memory_kind)",
     "S42.shard_shape((9, 8))", "S8.is_equivalent_to(NamedSharding(m42, P(('a', 'b'))), 1)", "S8.is_equivalent_to(NamedSharding(m42, P(('b', 'a'))), 1)",
     "S8.is_equivalent_to(S8, 2)", "NamedSharding(m8, P()).is_equivalent_to(NamedSharding(m42, P()), 1)", "S8.is_fully_replicated, NamedSharding(m8, P()).is_fully_replicated",
-    "NamedSharding(m8, P()).is_equivalent_to(SingleDeviceSharding(D[0]), 1)", "repr(S42), str(S8)", "pickle.loads(pickle.dumps(S42)) == S42", "hash(S42) == hash(NamedSharding(m42, P('a', 'b')))",
+    "NamedSharding(m8, P()).is_equivalent_to(SingleDeviceSharding(D[0]), 1)", "repr(S42), str(S8)", "hash(S42) == hash(NamedSharding(m42, P('a', 'b')))",
     "y = jax.device_put(x64, S42)\nmemoryview(np.asarray(y)).shape", "np.from_dlpack(jax.device_put(x8, D[3]))", "np.from_dlpack(jax.device_put(x8, S8))",
     "jax.dlpack.from_dlpack(x8.copy())", "y = jax.device_put(x8, D[3])\njax.dlpack.from_dlpack(y)", "jnp.from_dlpack(jax.device_put(x8, D[3]), device=D[3])",
-    "jax.device_put(x8, D[3]).__dlpack_device__()", "jax.device_put(x8, S8).__dlpack_device__()", "jax.typeof(jax.device_put(x8, S8)).str_short()",
+    "tuple(map(int, jax.device_put(x8, D[3]).__dlpack_device__()))", "jax.device_put(x8, S8).__dlpack_device__()", "jax.typeof(jax.device_put(x8, S8)).str_short()",
     "jax.device_put(jax.random.split(jax.random.key(0), 8), S8)[3]", "jax.random.key_data(jax.device_put(jax.random.split(jax.random.key(0), 8), S8))",
     "jax.random.wrap_key_data(jax.device_put(jax.random.key_data(jax.random.split(jax.random.key(0), 8)), S8))",
     "jax.random.normal(jax.device_put(jax.random.key(0), NamedSharding(m8, P())), (8,))", "k = jax.device_put(jax.random.split(jax.random.key(0), 8), S8)\n[r for r in k][2]",
@@ -141,21 +140,13 @@ KEPT = [
 ]
 
 HELPERS = [
-    "import contextlib, io\nout = io.StringIO()\nwith contextlib.redirect_stdout(out):\n    jax.debug.visualize_array_sharding(jax.device_put(x64, S42))\n"
-    "[w for w in out.getvalue().split() if 'CPU' in w]",
-    "import contextlib, io\nout = io.StringIO()\nwith contextlib.redirect_stdout(out):\n    jax.debug.visualize_array_sharding(jax.device_put(x8, S8))\n"
-    "out.getvalue().replace('─', '').split()[:3]",
-    "import contextlib, io\nout = io.StringIO()\nwith contextlib.redirect_stdout(out):\n    jax.debug.visualize_array_sharding(jax.device_put(x64, NamedSharding(m42, P('a'))))\nout.getvalue()",
-    "import contextlib, io\nout = io.StringIO()\nwith contextlib.redirect_stdout(out):\n    jax.debug.visualize_sharding((8, 8), S42)\nout.getvalue()",
     "jax.debug.visualize_array_sharding(jax.device_put(np.zeros((8, 8, 8)), S8))",
-    "seen = []\njax.jit(lambda x: (jax.debug.inspect_array_sharding(x, callback=seen.append), x)[1])(jax.device_put(x64, S42))\n"
-    "[(s.shard_shape((8, 8)), s.num_devices) for s in seen]",
     "seen = []\njax.debug.inspect_array_sharding(jax.device_put(x64, S42), callback=seen.append)\n[(s.shard_shape((8, 8)), s.num_devices) for s in seen]",
     "jax.make_mesh((4, 2), ('a', 'b'))", "jax.make_mesh((4,), ('a',)).devices.shape", "jax.make_mesh((3,), ('a',)).devices.shape", "jax.make_mesh((16,), ('a',))",
     "jax.make_mesh((4, 2), ('a',))", "jax.make_mesh((2, 2), ('a', 'b'), devices=D[4:]).devices", "[d.id for d in jax.make_mesh((4, 2), ('a', 'b')).devices.flat]",
     "m42.shape, m42.axis_names, m42.size, m42.empty, m42.is_multi_process", "m42.device_ids.tolist(), [d.id for d in m42.local_devices]", "repr(m42), str(m42)", "m42.axis_types", "m42.abstract_mesh",
-    "m42 == jax.make_mesh((4, 2), ('a', 'b'), (jax.sharding.AxisType.Auto,) * 2)", "Mesh(np.array(D).reshape(4, 2), ('a', 'a'))", "Mesh(np.array(D), ('a', 'b'))", "Mesh(D, 'a').shape",
-    "Mesh(np.array([D[0], D[0]]), ('a',)).shape", "Mesh(np.array(D).reshape(2, 4), ('a', 'b')).local_mesh.shape", "pickle.loads(pickle.dumps(m42)) == m42", "m42.local_mesh == m42", "m42.axis_sizes",
+    "m42 == jax.make_mesh((4, 2), ('a', 'b'), (jax.sharding.AxisType.Auto,) * 2)", "Mesh(np.array(D), ('a', 'b'))", "Mesh(D, 'a').shape",
+    "Mesh(np.array([D[0], D[0]]), ('a',)).shape", "Mesh(np.array(D).reshape(2, 4), ('a', 'b')).local_mesh.shape", "m42.local_mesh == m42", "m42.axis_sizes",
     "from jax.experimental import mesh_utils\n[d.id for d in mesh_utils.create_device_mesh((4, 2)).flat]", "from jax.experimental import mesh_utils\nmesh_utils.create_device_mesh((3, 2))",
     "from jax.experimental import mesh_utils\n[d.id for d in mesh_utils.create_device_mesh((2, 2), D[4:]).flat]", "from jax.experimental import mesh_utils\nmesh_utils.create_hybrid_device_mesh((4,), (2,))",
     "from jax.experimental import multihost_utils\nmultihost_utils.process_allgather(x8)", "from jax.experimental import multihost_utils\nmultihost_utils.process_allgather(jax.device_put(x8, S8))",
@@ -165,7 +156,7 @@ HELPERS = [
     "with m42:\n    out = jax.jit(lambda x: lax.with_sharding_constraint(x, P('a')))(x64)\nout", "lax.with_sharding_constraint(x64, S42)", "jax.jit(lambda x: lax.with_sharding_constraint(x, S42))(x64)",
     "lax.with_sharding_constraint(x64, P('a'))", "lax.with_sharding_constraint(np.zeros(9), S8)", "lax.with_sharding_constraint(jax.device_put(x8, D[3]), S8)",
     "[(d.id, d.platform, d.process_index, d.device_kind, d.local_hardware_id, d.host_id) for d in D]", "[repr(d) for d in D], str(D[3])", "D[3] == jax.devices()[3], D[3] is jax.devices('cpu')[3], hash(D[3]) == hash(jax.devices()[3])",
-    "jax.devices('gpu')", "jax.devices('cpu')[5].id", "pickle.loads(pickle.dumps(D[3])) is D[3]", "D[3].client.platform", "len(D[3].client.devices()), D[3].client.device_count(), D[3].client.local_device_count()", "jax.local_devices(process_index=1)",
+    "jax.devices('gpu')", "jax.devices('cpu')[5].id", "D[3].client.platform, len(D[3].client.devices())", "jax.local_devices(process_index=1)",
     "jax.config.update('jax_num_cpu_devices', 4)",
 ]
 

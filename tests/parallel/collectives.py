@@ -15,15 +15,14 @@ TYPES = [
     "shard(lambda x: lax.pmax(x, 'i'), P('i'), P())(i16 > 3)",
     "shard(lambda x: lax.pmean(x, 'i'), P('i'), P())(i16)",
     "shard(lambda x: lax.psum(x, 'i'), P('i'), P())(x16.astype(jnp.bfloat16))",
-    "shard(lambda x: lax.pmean(x, 'i'), P('i'), P())(x16.astype(np.float16))",
+    "shard(lambda x: lax.pmean(x, 'i'), P('i'), P())(i16.astype(np.float16))",
     "shard(lambda x: lax.psum(x, 'i'), P('i'), P())(x16 + 1j)",
     "shard(lambda x: lax.psum(x, 'i'), P('i'), P())(i16.astype(np.uint8) * 30)",
     "shard(lambda x: (lax.psum(1, 'i'), lax.psum(2.5, 'i'), lax.psum(True, 'i')), P('i'), P())(x16)",
     "shard(lambda x: (lax.psum(x, ()), lax.pmean(x, ())), P('i'), P('i'))(x16)",
-    "shard(lambda x: lax.pmax(x, 'i'), P('i'), P())(np.where(i16 == 5, np.nan, x16))",
     "shard(lambda x: lax.psum({'a': x, 'b': (x * 2, 1)}, 'i'), P('i'), P())(x16)",
     "shard(lambda x: lax.psum(x, 'i'), P('i'), P())(np.zeros((0, 3), np.float32))",
-    "shard(lambda x: lax.all_gather(x, 'i'), P(None, 'i'), P('i'))(np.zeros((0, 8), np.float32))",
+    "np.asarray(shard(lambda x: lax.all_gather(x, 'i'), P(None, 'i'), P('i'))(np.zeros((0, 8), np.float32)))",
     "with jax.enable_x64(True):\n"
     "    out = shard(lambda x: (lax.psum(x, 'i'), lax.axis_index('i')[None], lax.pmean(x, 'i')), P('i'), "
     "(P(), P('i'), P()))(i16)\nout",
@@ -75,13 +74,8 @@ MOVES = [
     "P(None, ('a', 'b')), m42)(x64)",
     "shard(lambda x: lax.psum_scatter(x, ('b', 'a'), scatter_dimension=1), P(('a', 'b')), P(('a', 'b')), m42)(x64)",
     "shard(lambda x: lax.psum_scatter(x, ('z', 'x')), P(None, 'y'), P(('x', 'z'), 'y'), m222)(x64[:4])",
-    "shard(lambda x: lax.psum_scatter(x, ('b', 'a'), scatter_dimension=1, tiled=True), P('a'), "
-    "P('a', 'b'), m42)(x64)",
-    "shard(lambda x: lax.pbroadcast(x, 'i', 3), P('i'), P('i'))(x16)",
-    "shard(lambda x: lax.pbroadcast(x, ('a', 'b'), 3), P(('a', 'b')), P(('a', 'b')), m42, check_vma=False)(x16)",
-    "shard(lambda x: lax.pbroadcast(x, 'b', 1), P(('a', 'b')), P(('a', 'b')), m42)(x16)",
     "shard(lambda x: (x[:1] * 0 + lax.axis_index('i')), P('i'), P('i'))(i16)",
-    "shard(lambda x: (lax.axis_index('i'), lax.axis_size('i')), P('i'), (P(), P()), check_vma=False)(i16)",
+    "shard(lambda x: (lax.axis_index('i')[None], lax.axis_size('i')), P('i'), (P('i'), P()), check_vma=False)(i16)",
     "shard(lambda x: lax.axis_index(('a', 'b'))[None], P('a'), P(('a', 'b')), m42)(x16)",
     "shard(lambda x: lax.axis_index(('b', 'a'))[None], P('a'), P(('a', 'b')), m42)(x16)",
     "shard(lambda x: lax.axis_index(('z', 'x'))[None], P('x'), P(('x', 'y', 'z')), m222, check_vma=False)(x16)",
@@ -95,7 +89,6 @@ SPECS = [
     "shard(lambda x: x * 2, P('b', 'a'), P('b', 'a'), m42)(x64)",
     "shard(lambda x: x.T, P('b', 'a'), P('a', 'b'), m42)(x64)",
     "shard(lambda x: x * 2, P(('b', 'a')), P(('b', 'a')), m42)(x64)",
-    "shard(lambda x: x.sum(), P(('b', 'a')), P(), m42, check_vma=False)(x64)",
     "shard(lambda x: x.sum()[None], P(('b', 'a')), P(('a', 'b')), m42)(x64)",
     "shard(lambda x: x * 2, P(('x', 'z'), 'y'), P('y', ('z', 'x')), m222)(x64)",
     "shard(lambda x: x * 2, P(), P('i'))(x8)",
@@ -108,15 +101,15 @@ SPECS = [
     "shard(lambda x: (x, None), P('i'), (P('i'), None))(x8)",
     "shard(lambda: jnp.arange(3) + lax.axis_index('i'), (), P('i'))()",
     "shard(lambda: jnp.arange(3), (), P())()",
-    "shard(lambda x: x, P('i'), P('i'))(np.zeros((0, 4), np.float32))",
-    "shard(lambda x: x + 1, P('i'), P('i'))(np.zeros((8, 0), np.float32))",
+    "np.asarray(shard(lambda x: x, P('i'), P('i'))(np.zeros((0, 4), np.float32)))",
+    "np.asarray(shard(lambda x: x + 1, P('i'), P('i'))(np.zeros((8, 0), np.float32)))",
     "shard(lambda x: x + 1, P(), P())(3.0)",
     "shard(lambda x: x.reshape(1), P(), P('i'))(3)",
     "shard(lambda x: lax.psum(x, 'a'), P('a'), P(), m42, axis_names={'a'})(x16)",
     "jax.jit(jax.shard_map(lambda x: x * lax.axis_index('a'), mesh=m42, in_specs=P('a'), out_specs=P('a'), "
     "axis_names={'a'}))(x16)",
-    "jax.jit(jax.shard_map(lambda x: jnp.sort(x) + lax.psum(x, 'a'), mesh=m42, in_specs=P('a'), out_specs=P('a'), "
-    "axis_names={'a'}))(jax.device_put(x16, NamedSharding(m42, P(('a', 'b')))))",
+    "np.asarray(jax.jit(jax.shard_map(lambda x: jnp.sort(x) + lax.psum(x, 'a'), mesh=m42, in_specs=P('a'), "
+    "out_specs=P('a'), axis_names={'a'}))(jax.device_put(x16, NamedSharding(m42, P(('a', 'b'))))))",
     "with jax.set_mesh(m42):\n    out = jax.jit(jax.shard_map(lambda x: lax.psum(x, 'a'), in_specs=P('a'), "
     "out_specs=P()))(x16)\nout",
     "shard(lambda x: lax.rev(x, (0,)), P('i'), P('i'))(jax.device_put(x16, D[3]))",
@@ -124,7 +117,7 @@ SPECS = [
     "shard(lambda x: x * 2, P('i'), P('i'))(jax.device_put(x64, NamedSharding(m8, P(None, 'i'))))",
     "shard(lambda x: x * 2, P('a'), P('a'), Mesh(np.array(D[4:]).reshape(4), ('a',)))(x16)",
     "shard(lambda x: x * 2, P('a'), P('a'), Mesh(np.array(D[::-1]), ('a',)))(x16)",
-    "shard(lambda x: lax.axis_index('a')[None] + x, P('a'), P('a'), Mesh(np.array(D[5:6]), ('a',)))(i8)",
+    "np.asarray(shard(lambda x: lax.axis_index('a')[None] + x, P('a'), P('a'), Mesh(np.array(D[5:6]), ('a',)))(i8))",
 ]
 
 ROWS = {"reductions": REDUCTIONS, "types": TYPES, "moves": MOVES, "specifications": SPECS}

@@ -31,31 +31,32 @@ PRINTS = [
 
 CALLBACKS = [
     f"seen = []\ndef note(x):\n    seen.append(np.array(x).tolist())\n    return np.asarray(x) * 2\n"
-    f"out = jax.block_until_ready({call})\njax.effects_barrier()\n(out, sorted(map(str, seen)){extra})"
-    for call, extra in (
-        ("shard(lambda x: (jax.debug.callback(note, x), x)[1], P('i'), P('i'))(i16)", ""),
-        ("shard(lambda x: (jax.debug.callback(note, lax.axis_index('i')), x)[1], P('i'), P('i'))(i16)", ""),
-        ("shard(lambda x: jax.pure_callback(note, x, x), P('i'), P('i'))(x16)", ""),
-        ("shard(lambda x: jax.pure_callback(note, x, x), P(), P(), check_vma=False)(x8)", ""),
+    f"out = jax.block_until_ready({call})\njax.effects_barrier()\n(out, sorted(map(str, seen)))"
+    for call in (
+        ("shard(lambda x: (jax.debug.callback(note, x), x)[1], P('i'), P('i'))(i16)"),
+        ("shard(lambda x: (jax.debug.callback(note, lax.axis_index('i')), x)[1], P('i'), P('i'))(i16)"),
+        ("shard(lambda x: jax.pure_callback(note, x, x), P('i'), P('i'))(x16)"),
+        ("shard(lambda x: jax.pure_callback(note, x, x), P(), P(), check_vma=False)(x8)"),
         ("shard(lambda x: jax.pure_callback(note, jax.ShapeDtypeStruct(x.shape, x.dtype), x), P('i'), P('i'), "
-         "check_vma=False)(x16)", ""),
-        ("shard(lambda x: jax.pure_callback(note, x, x, vmap_method='sequential'), P('i'), P('i'))(x16)", ""),
-        ("shard(lambda x: jax.pure_callback(note, x, x, vmap_method='expand_dims'), P('i'), P('i'))(x16)", ""),
-        ("shard(lambda x: jax.experimental.io_callback(note, x, x), P('i'), P('i'), check_vma=False)(x16)", ""),
-        ("shard(lambda x: jax.experimental.io_callback(note, x, x, ordered=True), P('i'), P('i'), check_vma=False)(x16)",
-         ""),
-        ("shard(lambda x: lax.cond(x[0] < 3, lambda x: jax.pure_callback(note, x, x), lambda x: x, x), P('i'), "
-         "P('i'), check_vma=False)(i8)", ""),
-        ("shard(lambda x: lax.psum(jax.pure_callback(note, x, x), 'i'), P('i'), P(), check_vma=False)(x16)", ""),
-        ("jax.pmap(lambda x: jax.pure_callback(note, x, x))(x64)", ""),
-        ("jax.pmap(lambda x: (jax.debug.callback(note, x), x)[1])(x64)", ""),
-        ("jax.pmap(lambda x: jax.experimental.io_callback(note, x, x))(x64)", ""),
-        ("jax.pmap(lambda x: jax.experimental.io_callback(note, x, x, ordered=True))(x64)", ""),
-        ("jax.pmap(lambda x, y: x + jax.pure_callback(note, y, y), in_axes=(0, None))(x64, x8)", ""),
-        ("jax.jit(lambda x: jax.pure_callback(note, x, x))(jax.device_put(x64, S8))", ""),
-        ("jax.pmap(jax.vmap(lambda x: jax.pure_callback(note, x, x, vmap_method='sequential')))(x64[:, :2])", ""),
+         "check_vma=False)(x16)"),
+        ("shard(lambda x: jax.pure_callback(note, x, x, vmap_method='sequential'), P('i'), P('i'))(x16)"),
+        ("shard(lambda x: jax.pure_callback(note, x, x, vmap_method='expand_dims'), P('i'), P('i'))(x16)"),
+        ("shard(lambda x: jax.experimental.io_callback(note, x, x), P('i'), P('i'), check_vma=False)(x16)"),
+        ("shard(lambda x: jax.experimental.io_callback(note, x, x, ordered=True), P('i'), P('i'), check_vma=False)(x16)"),
+        ("shard(lambda x: lax.cond(x[0] < 3, lambda x: jax.experimental.io_callback(note, x, x), lambda x: x, x), "
+         "P('i'), P('i'), check_vma=False)(i8)"),
+        ("shard(lambda x: lax.while_loop(lambda c: c[0] < 3, lambda c: jax.experimental.io_callback(note, c, c) // 2 + "
+         "1, x), P('i'), P('i'), check_vma=False)(i8)"),
+        ("shard(lambda x: lax.psum(jax.pure_callback(note, x, x), 'i'), P('i'), P(), check_vma=False)(x16)"),
+        ("jax.pmap(lambda x: jax.pure_callback(note, x, x))(x64)"),
+        ("jax.pmap(lambda x: (jax.debug.callback(note, x), x)[1])(x64)"),
+        ("jax.pmap(lambda x: jax.experimental.io_callback(note, x, x))(x64)"),
+        ("jax.pmap(lambda x: jax.experimental.io_callback(note, x, x, ordered=True))(x64)"),
+        ("jax.pmap(lambda x, y: x + jax.pure_callback(note, y, y), in_axes=(0, None))(x64, x8)"),
+        ("np.asarray(jax.jit(lambda x: jax.pure_callback(note, x, x))(jax.device_put(x64, S8)))"),
+        ("jax.pmap(jax.vmap(lambda x: jax.pure_callback(note, x, x, vmap_method='sequential')))(x64[:, :2])"),
         ("shard(lambda x: lax.while_loop(lambda c: c[0] < 3, lambda c: (jax.debug.callback(note, c), c + 1)[1], x), "
-         "P('i'), P('i'))(i8)", ""),
+         "P('i'), P('i'))(i8)"),
     )
 ]
 

@@ -11,6 +11,7 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays import backends
 from styrax.core.arrays.array import Array
+from styrax.core.arrays.devices import Device, Sharding
 from styrax.core.arrays.mesh import Mesh
 from styrax.core.arrays.shardings import NamedSharding
 from styrax.core.tracing.source import api_boundary
@@ -146,6 +147,8 @@ def full(shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike | None = None
         if dtype is not None:
             return _filled(shape, fill_value, dtype, device or out_sharding)
         shape = canonical_shape(shape)
+        if isinstance(device or out_sharding, (Device, Sharding)):
+            return _filled(shape, fill_value, typed(fill_value)[0], device or out_sharding)
         value = fill_value if is_array(fill_value) else convert(fill_value, *typed(fill_value))
         return place(lax.broadcast_in_dim(value, shape, ()) if shape else asarray(value), device or out_sharding)
     value = asarray(fill_value, dtype=dtype)

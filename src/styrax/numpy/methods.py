@@ -16,7 +16,6 @@ from styrax import lax
 from styrax.core import hooks
 from styrax.core.arrays.array import Array
 from styrax.core.tracing.source import api_boundary, hide_frames
-from styrax.core.tracing.trace import Tracer
 from styrax.core.types import dtypes
 from styrax.core.types.typing import ArrayLike, DeviceLike, DTypeLike, Index, Object, ShapeLike, ShardingLike
 
@@ -27,8 +26,6 @@ from .promotion import user_dtype
 def __iter__(self: Array) -> Iterator[Array]:
     if self.ndim == 0:
         raise TypeError("iteration over a 0-d array")
-    if not isinstance(self, Tracer) and not self.is_fully_replicated:  # on no device: a piece may be on several
-        self = conversion.asarray(self._value)
     return (lax.index_in_dim(self, i, keepdims=False) for i in range(self.shape[0]))
 
 

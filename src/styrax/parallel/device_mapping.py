@@ -109,20 +109,33 @@ def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | Non
         leaves, in_tree = tree.tree_flatten(((given, kwargs), {}))
         dims = _leaf_axes(axes_in, given) + [0 if size > 1 else None] * len(tree.tree_leaves(kwargs))
         dims = [d if d is None or d >= 0 else d + get_aval(x).ndim for x, d in zip(leaves, dims, strict=True)]
+        told = [None if d is None else along(size, x, d) for x, d in zip(leaves, dims, strict=True)]
+        leaves = [x if s is None else _spread(x, s.spec, s.mesh) for x, s in zip(leaves, told, strict=True)]
         flat = FlatFunction(one, in_tree)
         outs, out_dims = batch_flat(flat, leaves, dims, AxisData(axis_name, size, devices=True))
         wanted = _leaf_axes(out_axes, tree.tree_unflatten(flat.structure, outs))
         return spread(tree.tree_unflatten(flat.structure, [
             _along(x, d, w, size) for x, d, w in zip(outs, out_dims, wanted, strict=True)]), size)
 
+    def along(size: int, x: Any, axis: int | None) -> NamedSharding:
+        """Where an array is that lies along the devices so."""
+        mesh = Mesh(np.array(devices_used(size)), (_UNNAMED if axis_name is None else axis_name,))
+        return NamedSharding(mesh, PartitionSpec() if axis is None else PartitionSpec(
+            *(None,) * (axis % max(np.ndim(x), 1)), mesh.axis_names[0]))
+
     def spread(outs: PyTree, size: int) -> PyTree:
         """Results that tell that they are on the devices."""
-        mesh = Mesh(np.array(devices_used(size)), (_UNNAMED if axis_name is None else axis_name,))
-        specs = [PartitionSpec() if a is None else
-                 PartitionSpec(*(None,) * (a % max(np.ndim(x), 1)), mesh.axis_names[0])
-                 for x, a in zip(tree.tree_leaves(outs), _leaf_axes(out_axes, outs), strict=True)]
         leaves, structure = tree.tree_flatten(outs)
-        return tree.tree_unflatten(structure, [_spread(x, s, mesh) for x, s in zip(leaves, specs, strict=True)])
+        given = [along(size, x, a) for x, a in zip(leaves, _leaf_axes(out_axes, outs), strict=True)]
+        return tree.tree_unflatten(structure, [_spread(x, s.spec, s.mesh) for x, s in zip(leaves, given, strict=True)])
+
+    def check_given(x: Any, axis: int | None, size: int) -> None:
+        if axis is None or not isinstance(x, Array) or isinstance(x, Tracer) or not x.committed:
+            return
+        wanted = along(size, x, axis)
+        if not wanted.is_equivalent_to(x.sharding, x.ndim):
+            raise ValueError("Sharding passed to jit does not match the sharding on the respective arg. Got jit "
+                             f"sharding: {wanted},\narg sharding: {x.sharding} for arg shape: {x.aval.str_short()}")
 
     @wraps(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
@@ -134,7 +147,10 @@ def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | Non
         _refuse_nesting(axis_name)
         if not backends.several and devices is None:
             return compiled(*args, **kwargs)
-        _, _, size = layout(args, kwargs)
+        dynamic, axes, size = layout(args, kwargs)
+        for i in dynamic:
+            for x, a in zip(tree.tree_leaves(args[i]), _leaf_axes(axes[i], args[i]), strict=True):
+                check_given(x, a, size)
         moved = tuple(x if i in statics else tree.tree_map(_anywhere, x) for i, x in enumerate(args))
         outs = compiled(*moved, **tree.tree_map(_anywhere, kwargs))
         for i in donated:

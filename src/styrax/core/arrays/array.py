@@ -183,6 +183,13 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
             out._sharding = sharding
         return out
 
+    def _gathered(self) -> Array:
+        """The array as one that nobody has spread, if its devices have different parts: rows may cross these."""
+        if self.is_fully_replicated:
+            return self
+        aval = self.aval if self.aval.given_sharding is None else self.aval.update(sharding=None)
+        return type(self)(aval, self._live())
+
     @property
     def is_fully_addressable(self) -> bool:
         return True
@@ -371,7 +378,8 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
     def __iter__(self) -> Iterator[Any]:
         if not self.aval.shape:
             raise TypeError("iteration over a 0-d array")
-        return (self[i] for i in range(self.aval.shape[0]))  # type: ignore[index]
+        array: Any = self._gathered()
+        return (array[i] for i in range(self.aval.shape[0]))
 
 
 def _rebuild(value: np.ndarray, weak_type: bool) -> Array:

@@ -18,6 +18,7 @@ from ..types.avals import ShapedArray
 from ..types.promotion_lattice import by_name
 from ..types.typing import DeviceLike, DTypeLike, SupportsDLPack
 from . import backends
+from .devices import Device, SingleDeviceSharding
 
 if TYPE_CHECKING:
     from .array import Array
@@ -242,11 +243,22 @@ def from_dlpack(external_array: SupportsDLPack, device: DeviceLike | None = None
     dense = all(s == c or d == 1 for s, c, d in zip(strides, _contiguous(shape), shape, strict=True))
     aligned = start % dtype.itemsize == 0
     if dense and aligned and not copy and dtypes.canonicalize_dtype(dtype) == dtype and 0 not in shape:
-        return backends.get().adopt(start, ShapedArray(shape, dtype), owner)
+        return _committed(backends.get().adopt(start, ShapedArray(shape, dtype), owner), device)
     if copy is False and 0 not in shape:
         raise ValueError("the array cannot be taken without a copy: its memory is not contiguous or not aligned")
     view = _strided(start, shape, dtype, strides, owner)
-    return backends.get().put(view, ShapedArray(shape, dtypes.canonicalize_dtype(dtype)), None)
+    return _committed(backends.get().put(view, ShapedArray(shape, dtypes.canonicalize_dtype(dtype)), None), device)
+
+
+def _committed(array: Array, device: DeviceLike | None) -> Array:
+    """The array on a device, by default the one that it is on. ValueError for several devices."""
+    if device is None:
+        return array.placed(None)
+    sharding = SingleDeviceSharding(device) if isinstance(device, Device) else device
+    if sharding.num_devices > 1:
+        raise ValueError("from_dlpack can only unpack a dlpack tensor onto a singular device, but a Sharding with "
+                         f"{sharding.num_devices} devices was provided.")
+    return array.placed(sharding)
 
 
 class _Interface:

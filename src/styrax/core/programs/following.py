@@ -88,8 +88,14 @@ class Following:
         found = [s if v in used or isinstance(said, Sharding) else None
                  for v, s, said in zip(self.closed.jaxpr.invars, found, self.in_shardings, strict=True)]
         said = [s if isinstance(s, Sharding) else None for s in self.out_shardings]
-        named = next((s for s in (*found, *said) if isinstance(s, NamedSharding)), None) or _inside(
-            self.closed.jaxpr)
+        inner = _inside(self.closed.jaxpr)
+        first = next((i for i, s in enumerate(found) if s is not None), None)
+        if first is not None and inner is not None and isinstance(inner.mesh, Mesh) and (
+                _devices(found[first]) != _devices(inner)):
+            raise ValueError("Received incompatible devices for jitted computation. Got "
+                             f"{self._argument(first, found[first])} and a sharding inside jit with device ids "
+                             f"{_ids(inner)} on platform {_platform(inner)}")
+        named = next((s for s in (*found, *said) if isinstance(s, NamedSharding)), None) or inner
         if named is not None and not isinstance(named.mesh, Mesh):
             named = on_devices(named, backends.get().devices()[0])
         single = next((s for s in (*found, *said) if s is not None), None)

@@ -319,10 +319,16 @@ def _wrapped(wrap: Callable[[Callable], Callable], fun: Callable) -> Callable:
     try:
         known = _wrappers.setdefault(fun, {})
     except TypeError:  # no weak reference to it, or no hash
-        return wrap(fun)
+        return _of_module(fun, wrap(fun))
     if wrap not in known:
-        known[wrap] = wrap(_Weak(fun))
+        known[wrap] = _of_module(fun, wrap(_Weak(fun)))
     return known[wrap]
+
+
+def _of_module(fun: Callable, wrapped: Callable) -> Callable:
+    """A function that is told to stand where the one is that it wraps: it is the user's if that is."""
+    wrapped.__module__ = getattr(fun, "__module__", None) or ""
+    return wrapped
 
 
 __all__ = ["fori_loop", "while_loop", "while_p"]

@@ -251,7 +251,8 @@ class PRNGKeyArray(Array, metaclass=_KeyArrayMeta):
     def __iter__(self) -> Iterator[Any]:
         if not self.aval.shape:
             raise TypeError("iteration over a 0-d key array")
-        return (self[i] for i in range(self.aval.shape[0]))  # type: ignore[index]
+        array: Any = self._gathered()
+        return (array[i] for i in range(self.aval.shape[0]))
 
     def __copy__(self) -> PRNGKeyArray:
         return self
