@@ -25,9 +25,9 @@ def public_name(kind: type[BaseException]) -> str:
 def numbers(x: Any) -> tuple[str, np.ndarray]:
     """A NumPy array with the name of its type, which may be one that NumPy does not know."""
     x = np.asarray(x)
-    name = str(x.dtype)
-    return name, x if x.dtype.kind in "biufc" else x.astype(np.float32) if x.dtype.kind == "V" and x.dtype.names is None \
-        and name != "[('float0', 'V')]" else np.zeros(x.shape, bool)
+    if x.dtype == jax.dtypes.float0 or x.dtype == object:
+        return str(x.dtype), np.zeros(x.shape, bool)
+    return str(x.dtype), x if x.dtype.kind in "biufc" else x.astype(np.float32)
 
 
 def place(sharding: Any) -> tuple[Any, ...]:
@@ -44,10 +44,10 @@ def described(x: Any) -> Any:
     if isinstance(x, jax.core.Tracer):
         return "tracer", str(x.aval)
     if isinstance(x, jax.Array):
-        data = jax.random.key_data(x) if jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key) else x
-        parts = [(s.device.id, str(s.index[:x.ndim]), s.replica_id, numbers(s.data if data is x else jax.random.key_data(s.data)),
+        data = jax.random.key_data if jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key) else np.asarray
+        parts = [(s.device.id, str(s.index[:x.ndim]), s.replica_id, numbers(data(s.data)),
                   [d.id for d in s.data.devices()]) for s in x.addressable_shards]
-        return ("array", str(x.dtype), bool(getattr(x, "weak_type", False)), numbers(data), place(x.sharding),
+        return ("array", str(x.dtype), bool(getattr(x, "weak_type", False)), numbers(data(x)), place(x.sharding),
                 x.committed, parts)
     if isinstance(x, (np.ndarray, np.generic)):
         return "numpy", numbers(x)

@@ -24,11 +24,11 @@ TYPES = [
     "shard(lambda x: lax.psum(x, 'i'), P('i'), P())(np.zeros((0, 3), np.float32))",
     "np.asarray(shard(lambda x: lax.all_gather(x, 'i'), P(None, 'i'), P('i'))(np.zeros((0, 8), np.float32)))",
     "with jax.enable_x64(True):\n"
-    "    out = shard(lambda x: (lax.psum(x, 'i'), lax.axis_index('i')[None], lax.pmean(x, 'i')), P('i'), "
-    "(P(), P('i'), P()))(i16)\nout",
+    "    out = shard(lambda x: (lax.psum(x, 'i'), lax.axis_index('i')[None], lax.pmean(x, 'i')), P('i'), (P(), "
+    "P('i'), P()))(i16)\nout",
     "with jax.enable_x64(True):\n"
-    "    out = shard(lambda x: (lax.psum(x > 3, 'i'), lax.all_gather(x, 'i'), jnp.cumsum(x)), P('i'), "
-    "(P(), P('i'), P('i')))(i16)\nout",
+    "    out = shard(lambda x: (lax.psum(x > 3, 'i'), lax.all_gather(x, 'i'), jnp.cumsum(x)), P('i'), (P(), P('i'), "
+    "P('i')))(i16)\nout",
 ]
 
 MOVES = [
@@ -41,7 +41,8 @@ MOVES = [
     "shard(lambda x: lax.all_gather(x, ('b', 'a')), P(('a', 'b')), P('a'), m42)(x16)",
     "shard(lambda x: lax.all_gather(x, ('b', 'a'), tiled=True), P(('a', 'b')), P('a'), m42)(x16)",
     "shard(lambda x: lax.all_gather(x, 'a', tiled=True), P(('a', 'b')), P('a', 'b'), m42)(x64)",
-    "shard(lambda x: lax.all_gather(x, ('z', 'x'), axis=1, tiled=True), P(('x', 'y', 'z')), P(('x', 'y')), m222)(x64)",
+    "shard(lambda x: lax.all_gather(x, ('z', 'x'), axis=1, tiled=True), P(('x', 'y', 'z')), P(('x', 'y')), "
+    "m222)(x64)",
     "shard(lambda x: lax.all_gather(x, 'i'), P('i'), P(), check_vma=False)(x16)",
     "shard(lambda x: lax.all_to_all(x, 'i', 1, 0, tiled=True), P('i'), P('i'))(x64)",
     "shard(lambda x: lax.all_to_all(x, 'i', 1, 1), P('i'), P('i'))(x64)",
@@ -56,11 +57,12 @@ MOVES = [
     "shard(lambda x: lax.ppermute(x, 'i', []), P('i'), P('i'))(x16)",
     "shard(lambda x: lax.ppermute(x, 'i', [(0, 3), (5, 1)]), P('i'), P('i'))(i16 > 3)",
     "shard(lambda x: lax.ppermute(x, 'a', [(0, 3), (3, 1)]), P(('a', 'b')), P(('a', 'b')), m42)(x16)",
-    "shard(lambda x: lax.ppermute(x, ('a', 'b'), [(k, (k + 3) % 8) for k in range(8)]), P(('a', 'b')), "
-    "P(('a', 'b')), m42)(x16)",
+    "shard(lambda x: lax.ppermute(x, ('a', 'b'), [(k, (k + 3) % 8) for k in range(8)]), P(('a', 'b')), P(('a', "
+    "'b')), m42)(x16)",
     "shard(lambda x: lax.ppermute(x, ('a', 'b'), [(0, 7), (6, 1), (1, 2)]), P(('a', 'b')), P(('a', 'b')), m42)(x16)",
     "shard(lambda x: lax.ppermute(x, ('b', 'a'), [(0, 7), (6, 1), (1, 2)]), P(('a', 'b')), P(('a', 'b')), m42)(x16)",
-    "shard(lambda x: lax.ppermute(x, ('x', 'z'), [(0, 3), (3, 1)]), P(('x', 'y', 'z')), P(('x', 'y', 'z')), m222)(x16)",
+    "shard(lambda x: lax.ppermute(x, ('x', 'z'), [(0, 3), (3, 1)]), P(('x', 'y', 'z')), P(('x', 'y', 'z')), "
+    "m222)(x16)",
     "shard(lambda x: lax.ppermute(x, ('a', 'b'), [(0, 7), (6, 1)]), P('a'), P(('a', 'b')), m42)(x8)",
     "shard(lambda x: lax.pshuffle(x, 'i', [3, 1, 2, 0, 7, 6, 5, 4]), P('i'), P('i'))(x16)",
     "shard(lambda x: lax.pshuffle(x, ('a', 'b'), [3, 1, 2, 0, 7, 6, 5, 4]), P(('a', 'b')), P(('a', 'b')), m42)(x16)",
@@ -68,10 +70,10 @@ MOVES = [
     "shard(lambda x: lax.psum_scatter(x, 'i', tiled=True), P('i'), P('i'))(np.arange(64.0, dtype=np.float32))",
     "shard(lambda x: lax.psum_scatter(x, 'i', scatter_dimension=1, tiled=True), P('i'), P('i'))(x64)",
     "shard(lambda x: lax.psum_scatter(x, 'a', scatter_dimension=1), P('b'), P('b'), m42)(x64[:, :4])",
-    "shard(lambda x: lax.psum_scatter(x, ('a', 'b'), scatter_dimension=1, tiled=True), P(('a', 'b')), "
-    "P(None, ('a', 'b')), m42)(x64)",
-    "shard(lambda x: lax.psum_scatter(x, ('b', 'a'), scatter_dimension=1, tiled=True), P(('a', 'b')), "
-    "P(None, ('a', 'b')), m42)(x64)",
+    "shard(lambda x: lax.psum_scatter(x, ('a', 'b'), scatter_dimension=1, tiled=True), P(('a', 'b')), P(None, ('a', "
+    "'b')), m42)(x64)",
+    "shard(lambda x: lax.psum_scatter(x, ('b', 'a'), scatter_dimension=1, tiled=True), P(('a', 'b')), P(None, ('a', "
+    "'b')), m42)(x64)",
     "shard(lambda x: lax.psum_scatter(x, ('b', 'a'), scatter_dimension=1), P(('a', 'b')), P(('a', 'b')), m42)(x64)",
     "shard(lambda x: lax.psum_scatter(x, ('z', 'x')), P(None, 'y'), P(('x', 'z'), 'y'), m222)(x64[:4])",
     "shard(lambda x: (x[:1] * 0 + lax.axis_index('i')), P('i'), P('i'))(i16)",
@@ -95,8 +97,8 @@ SPECS = [
     "shard(lambda x: x * 2, P('x', None, 'z'), P('x', None, 'z'), m222)(np.arange(64.0).reshape(4, 4, 4))",
     "shard(lambda x, y: (x @ y, x.sum(0)), (P('a', None), P(None, 'b')), (P('a', 'b'), P('a')), m42)(x64, x64)",
     "shard(lambda x, y: lax.psum(x @ y, 'b'), (P('a', 'b'), P('b', None)), P('a', None), m42)(x64, x64)",
-    "shard(lambda t: {'s': lax.psum(t['u'], 'i'), 'v': t['v']}, ({'u': P('i'), 'v': P()},), "
-    "{'s': P(), 'v': P()})({'u': x16, 'v': x8})",
+    "shard(lambda t: {'s': lax.psum(t['u'], 'i'), 'v': t['v']}, ({'u': P('i'), 'v': P()},), {'s': P(), 'v': "
+    "P()})({'u': x16, 'v': x8})",
     "shard(lambda t: t, P('i'), P('i'))({'u': x16, 'v': [x8, x64]})",
     "shard(lambda x: (x, None), P('i'), (P('i'), None))(x8)",
     "shard(lambda: jnp.arange(3) + lax.axis_index('i'), (), P('i'))()",
@@ -110,8 +112,8 @@ SPECS = [
     "axis_names={'a'}))(x16)",
     "np.asarray(jax.jit(jax.shard_map(lambda x: jnp.sort(x) + lax.psum(x, 'a'), mesh=m42, in_specs=P('a'), "
     "out_specs=P('a'), axis_names={'a'}))(jax.device_put(x16, NamedSharding(m42, P(('a', 'b'))))))",
-    "with jax.set_mesh(m42):\n    out = jax.jit(jax.shard_map(lambda x: lax.psum(x, 'a'), in_specs=P('a'), "
-    "out_specs=P()))(x16)\nout",
+    "with jax.set_mesh(m42):\n"
+    "    out = jax.jit(jax.shard_map(lambda x: lax.psum(x, 'a'), in_specs=P('a'), out_specs=P()))(x16)\nout",
     "shard(lambda x: lax.rev(x, (0,)), P('i'), P('i'))(jax.device_put(x16, D[3]))",
     "shard(lambda x: x * 2, P('i'), P('i'))(jax.device_put(x16, S8))",
     "shard(lambda x: x * 2, P('i'), P('i'))(jax.device_put(x64, NamedSharding(m8, P(None, 'i'))))",

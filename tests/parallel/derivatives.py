@@ -50,35 +50,36 @@ INSIDE = [
     "shard(lambda x: jax.jacrev(lambda x: lax.psum(x ** 2, 'i'))(x), P('i'), P(None, 'i'))(x16)",
     "shard(lambda x: jax.jacfwd(lambda x: x * lax.psum(x, 'i'))(x), P('i'), P('i'))(x16)",
     "shard(lambda x: jax.hessian(lambda x: lax.psum(jnp.sum(x ** 3), 'i'))(x), P('i'), P('i'))(x16)",
-    "shard(lambda x: jax.vjp(lambda x: lax.all_gather(x, 'i'), x)[1](lax.all_gather(x, 'i'))[0], P('i'), P('i'))(x16)",
+    "shard(lambda x: jax.vjp(lambda x: lax.all_gather(x, 'i'), x)[1](lax.all_gather(x, 'i'))[0], P('i'), "
+    "P('i'))(x16)",
     "shard(jax.checkpoint(lambda x: jnp.sin(lax.psum(x, 'i')) * x), P('i'), P('i'))(x16)",
-    "jax.grad(lambda x: shard(jax.checkpoint(lambda x: jnp.sin(lax.psum(x, 'i')) * x), P('i'), P('i'))(x).sum())(x16)",
-    "jax.grad(lambda x: jax.checkpoint(shard(lambda x: jnp.sin(lax.psum(x, 'i')) * x, P('i'), P('i')))(x).sum())(x16)",
+    "jax.grad(lambda x: shard(jax.checkpoint(lambda x: jnp.sin(lax.psum(x, 'i')) * x), P('i'), "
+    "P('i'))(x).sum())(x16)",
+    "jax.grad(lambda x: jax.checkpoint(shard(lambda x: jnp.sin(lax.psum(x, 'i')) * x, P('i'), "
+    "P('i')))(x).sum())(x16)",
     "jax.linearize(shard(lambda x: jnp.sin(lax.psum(x, 'i')) * x, P('i'), P('i')), x16)[1](x16)",
     "jax.hessian(lambda x: shard(lambda x: lax.psum(x ** 3, 'i'), P('i'), P())(x).sum())(x16)",
     "jax.grad(lambda w: shard(lambda w, x: lax.psum(jnp.sum(w * x), 'i'), (P(), P('i')), P())(w, x16))(x8[3])",
-    "jax.grad(lambda w: shard(lambda w, x: lax.psum(jnp.sum(w * x), 'i'), (P(), P('i')), P(), check_vma=False)(w, x16))"
-    "(x8[3])",
+    "jax.grad(lambda w: shard(lambda w, x: lax.psum(jnp.sum(w * x), 'i'), (P(), P('i')), P(), check_vma=False)(w, "
+    "x16))(x8[3])",
     "@jax.custom_jvp\ndef g(x): return jnp.sin(x)\n"
     "g.defjvp(lambda p, t: (jnp.sin(p[0]), t[0] * 3 * lax.psum(1., 'i')))\n"
     "jax.grad(lambda x: shard(g, P('i'), P('i'))(x).sum())(x16)",
     "@jax.custom_vjp\ndef g(x): return lax.psum(x, 'i')\n"
     "g.defvjp(lambda x: (lax.psum(x, 'i'), x), lambda x, ct: (jnp.cos(x) * ct,))\n"
     "jax.grad(lambda x: shard(g, P('i'), P(), check_vma=False)(x).sum())(x16)",
-    "@jax.custom_vjp\ndef g(x): return x * 2\n"
-    "g.defvjp(lambda x: (x * 2, x), lambda x, ct: (jnp.cos(x) * ct,))\n"
+    "@jax.custom_vjp\ndef g(x): return x * 2\ng.defvjp(lambda x: (x * 2, x), lambda x, ct: (jnp.cos(x) * ct,))\n"
     "jax.grad(lambda x: shard(g, P('i'), P('i'))(x).sum())(x16)",
-    "@jax.custom_vjp\ndef g(x): return x * 2\n"
-    "g.defvjp(lambda x: (x * 2, x), lambda x, ct: (jnp.cos(x) * ct,))\n"
+    "@jax.custom_vjp\ndef g(x): return x * 2\ng.defvjp(lambda x: (x * 2, x), lambda x, ct: (jnp.cos(x) * ct,))\n"
     "shard(jax.grad(lambda x: lax.psum(g(x), 'i').sum()), P('i'), P('i'))(x16)",
-    "jax.grad(lambda x: shard(lambda x: lax.ppermute(x ** 2, ('a', 'b'), [(0, 7), (6, 1), (3, 3)]) * x, P(('a', 'b')),"
-    " P(('a', 'b')), m42)(x).sum())(x16)",
+    "jax.grad(lambda x: shard(lambda x: lax.ppermute(x ** 2, ('a', 'b'), [(0, 7), (6, 1), (3, 3)]) * x, P(('a', "
+    "'b')), P(('a', 'b')), m42)(x).sum())(x16)",
     "jax.grad(lambda x: (shard(lambda x: lax.psum_scatter(x ** 2, ('a', 'b'), tiled=True), P(None, ('a', 'b')), "
     "P(('a', 'b')), m42)(x) * jnp.arange(8.)[:, None]).sum())(x64)",
     "jax.grad(lambda x: (shard(lambda x: lax.psum_scatter(x ** 2, ('b', 'a'), tiled=True), P(None, ('a', 'b')), "
     "P(('a', 'b')), m42)(x) * jnp.arange(8.)[:, None]).sum())(x64)",
-    "jax.grad(lambda x: (shard(lambda x: lax.all_gather(x ** 2, ('b', 'a'), tiled=True), P(('a', 'b')), P('a'), m42)(x)"
-    " * jnp.arange(64.)).sum())(x16)",
+    "jax.grad(lambda x: (shard(lambda x: lax.all_gather(x ** 2, ('b', 'a'), tiled=True), P(('a', 'b')), P('a'), "
+    "m42)(x) * jnp.arange(64.)).sum())(x16)",
 ]
 
 ROWS = {"derivatives through": THROUGH, "derivatives inside": INSIDE}

@@ -13,8 +13,8 @@ CALLS = [
     "jax.pmap(lambda x: x, out_axes=1)(x64)",
     "jax.pmap(lambda x: lax.psum(x, 'p'), 'p', out_axes=None)(x64)",
     "jax.pmap(lambda t: {'u': t['x'], 'v': t['y'] + 1}, in_axes=({'x': 0, 'y': None},))({'x': x8, 'y': x8})",
-    "jax.pmap(lambda t: {'u': t['x'], 'v': t['y'] + 1}, in_axes=({'x': 0, 'y': 1},), out_axes={'u': 0, 'v': 1})"
-    "({'x': x8, 'y': x64})",
+    "jax.pmap(lambda t: {'u': t['x'], 'v': t['y'] + 1}, in_axes=({'x': 0, 'y': 1},), out_axes={'u': 0, 'v': "
+    "1})({'x': x8, 'y': x64})",
     "jax.pmap(lambda x, y: x + y)(x8, y=x8)",
     "jax.pmap(lambda x, *, k: x * k)(x8, k=jnp.arange(8.))",
     "jax.pmap(lambda x, n: x * n, static_broadcasted_argnums=1)(x8, 3)",
@@ -47,7 +47,8 @@ CALLS = [
     "jax.pmap(lambda x: x.sum())(np.zeros((8, 0), np.float32))",
     "jax.pmap(lambda k: jax.random.normal(k, (2,)))(jax.random.split(jax.random.key(0), 8))",
     "jax.pmap(lambda k: jax.random.split(k))(jax.random.split(jax.random.PRNGKey(0), 8))",
-    "with jax.enable_x64(True):\n    out = jax.pmap(lambda x: (lax.psum(x, 'p'), lax.axis_index('p'), x / 2), 'p')(i8)\nout",
+    "with jax.enable_x64(True):\n"
+    "    out = jax.pmap(lambda x: (lax.psum(x, 'p'), lax.axis_index('p'), x / 2), 'p')(i8)\nout",
     "jax.pmap(lambda x: lax.cond(lax.axis_index('p') < 3, jnp.sin, jnp.cos, x), 'p')(x64)",
     "jax.pmap(lambda x: lax.fori_loop(0, lax.axis_index('p'), lambda k, c: c * 2 + k, x), 'p')(x64)",
     "jax.pmap(lambda x: lax.scan(lambda c, y: (c + lax.psum(y, 'p'), c), 0., x), 'p')(x64)",
@@ -60,7 +61,8 @@ CALLS = [
 
 GROUPS = [
     f"jax.pmap(lambda x: {body}, 'p')({x})"
-    for groups in ("[[0, 1], [2, 3], [4, 5], [6, 7]]", "[[0, 4, 2, 6], [1, 3, 5, 7]]", "[[3], [1], [2], [0], [7], [6], [5], [4]]")
+    for groups in ("[[0, 1], [2, 3], [4, 5], [6, 7]]", "[[0, 4, 2, 6], [1, 3, 5, 7]]",
+                   "[[3], [1], [2], [0], [7], [6], [5], [4]]")
     for body, x in ((f"lax.psum(x, 'p', axis_index_groups={groups})", "x64"),
                     (f"lax.pmax(x, 'p', axis_index_groups={groups})", "i64"),
                     (f"lax.pmean(x, 'p', axis_index_groups={groups})", "x64"),
@@ -74,10 +76,10 @@ GROUPS = [
 ] + [
     "jax.pmap(lambda x: lax.psum(x, 'p', axis_index_groups=[[0, 1, 2], [3, 4, 5, 6, 7]]), 'p')(x64)",
     "jax.pmap(lambda x: lax.psum(1, 'p', axis_index_groups=[[0, 1], [2, 3], [4, 5], [6, 7]]) * x, 'p')(x64)",
-    "jax.grad(lambda x: jax.pmap(lambda x: lax.psum(x ** 2, 'p', axis_index_groups=[[0, 1, 2, 3], [4, 5, 6, 7]]) * x, "
-    "'p')(x).sum())(x64)",
-    "jax.grad(lambda x: jax.pmap(lambda x: lax.all_gather(x ** 2, 'p', axis_index_groups=[[0, 1, 5, 3], [4, 2, 6, 7]]) * "
-    "jnp.arange(4.)[:, None], 'p')(x).sum())(x64)",
+    "jax.grad(lambda x: jax.pmap(lambda x: lax.psum(x ** 2, 'p', axis_index_groups=[[0, 1, 2, 3], [4, 5, 6, 7]]) * "
+    "x, 'p')(x).sum())(x64)",
+    "jax.grad(lambda x: jax.pmap(lambda x: lax.all_gather(x ** 2, 'p', axis_index_groups=[[0, 1, 5, 3], [4, 2, 6, "
+    "7]]) * jnp.arange(4.)[:, None], 'p')(x).sum())(x64)",
 ]
 
 AROUND = [
@@ -86,7 +88,8 @@ AROUND = [
     "jax.pmap(jax.grad(lambda x: lax.psum(x ** 2, 'p').sum()), 'p')(x64)",
     "jax.pmap(jax.grad(lambda x: lax.pmean(x ** 2, 'p').sum()), 'p')(x64)",
     "jax.pmap(jax.value_and_grad(lambda w, x: jnp.sum(w * x)), in_axes=(None, 0))(x8[3], x64)",
-    "jax.pmap(lambda w, x: lax.pmean(jax.grad(lambda w: jnp.sum(w * x))(w), 'p'), 'p', in_axes=(None, 0))(x8[3], x64)",
+    "jax.pmap(lambda w, x: lax.pmean(jax.grad(lambda w: jnp.sum(w * x))(w), 'p'), 'p', in_axes=(None, 0))(x8[3], "
+    "x64)",
     "jax.jvp(jax.pmap(lambda x: x * lax.psum(x, 'p'), 'p'), (x64,), (x64,))",
     "jax.vmap(jax.pmap(lambda x: x * lax.psum(x, 'p'), 'p'))(np.stack([x64, x64 + 1]))",
     "jax.vmap(jax.pmap(lambda x: x * lax.psum(x, 'p'), 'p'), in_axes=1)(x64)",

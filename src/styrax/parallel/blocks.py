@@ -12,11 +12,14 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..core import hooks
 from ..core.arrays.shardings import PartitionSpec, axes_of
-from ..core.tracing.trace import get_aval, state
-from ..core.types import avals
+from ..core.tracing.trace import Tracer, get_aval, state
+from ..core.types import avals, dtypes
 from ..transforms.batch import AxisData, batch_flat, moveaxis
+from ..transforms.linear_call import linear_call
 
 Flat = Callable[..., Sequence[Any]]
 
@@ -43,12 +46,12 @@ def cut(x: Any, spec: PartitionSpec, sizes: Mapping[Hashable, int]) -> tuple[Any
 
 def joined(x: Any, varies: Sequence[Hashable], spec: PartitionSpec, sizes: Mapping[Hashable, int]) -> Any:
     """The array of blocks `[*varies, *block]` that a specification puts together: along axes that it does not name the
-    first block is taken."""
+    first block is taken. All are said to be equal there, so the derivative is shared among them."""
     named = [n for e in spec for n in axes_of(e)]
     kept = [n for n in varies if n in named]
     for i, n in reversed(list(enumerate(varies))):
         if n not in named:
-            x = hooks.lax.index_in_dim(x, 0, i, keepdims=False)
+            x = _first(x, i)
     for n in named:  # equal along an axis that it is cut along
         if n not in kept:
             x = hooks.lax.broadcast(x, (sizes[n],))
@@ -61,6 +64,21 @@ def joined(x: Any, varies: Sequence[Hashable], spec: PartitionSpec, sizes: Mappi
         order.append(len(kept) + i)
     whole = tuple(d * math.prod(sizes[n] for n in entry) for d, entry in zip(shape, entries, strict=True))
     return hooks.lax.reshape(hooks.lax.transpose(x, tuple(order)), whole) if kept else x
+
+
+def _first(x: Any, axis: int) -> Any:
+    def first(_: Any, x: Any) -> Any:
+        return hooks.lax.index_in_dim(x, 0, axis, keepdims=False)
+
+    aval = get_aval(x)
+    if not isinstance(x, Tracer) or not dtypes.issubdtype(aval.dtype, np.inexact):
+        return first((), x)
+
+    def shares(_: Any, ct: Any) -> Any:
+        share = hooks.lax.div(ct, hooks.lax.full_like(ct, aval.shape[axis]))
+        return hooks.lax.broadcast_in_dim(share, aval.shape, tuple(k for k in range(len(aval.shape)) if k != axis))
+
+    return linear_call(first, shares, (), x)
 
 
 def over_devices(fun: Flat, blocks: Sequence[tuple[Any, tuple[Hashable, ...]]], sizes: Mapping[Hashable, int],

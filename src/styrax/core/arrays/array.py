@@ -284,7 +284,8 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
         device = self._live().device
         if self._is_spread():
             raise BufferError("__dlpack__ only supported for unsharded arrays.")
-        return device.client.dlpack_type, device.id
+        kind = device.client.dlpack_type
+        return kind, 0 if kind == 1 else device.id  # DLPack knows one CPU
 
     def __reduce__(self) -> Any:
         return _rebuild, (np.asarray(self), self.aval.weak_type)

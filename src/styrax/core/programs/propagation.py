@@ -58,9 +58,9 @@ def of_equation(primitive: Primitive, avals: Sequence[Any], entries: Sequence[En
     told = _told(params)
     if told is not None:
         return [_fitting(told, x, mesh) for x in outs]
-    if not any(any(e) for e in entries):
-        return [()] * len(outs)
     inner = [j.jaxpr if isinstance(j, ClosedJaxpr) else j for j in jaxprs_in_params(dict(params))]
+    if not inner and not any(any(e) for e in entries):
+        return [()] * len(outs)
     found: Any = None
     if inner:
         found = _of_call(primitive, inner, avals, entries, params, mesh) or ()
@@ -104,23 +104,33 @@ def told_sharding(params: Mapping[str, Any]) -> NamedSharding | None:
 
 def _of_call(primitive: Primitive, inner: Sequence[Jaxpr], avals: Sequence[Any], entries: Sequence[Entries],
              params: Mapping[str, Any], mesh: AbstractMesh) -> list[Entries] | None:
-    """Through programs: of loops by the carries that they begin with, of branches by the first."""
+    """Through programs: of loops by the carries that they begin with, of branches by the first that spreads a result."""
     if "branches" in params:
-        return _of_jaxpr(inner[0], mesh, entries[1:])
+        each = [_of_jaxpr(branch, mesh, entries[1:]) for branch in inner]
+        return [next((e for e in found if any(e)), ()) for found in zip(*each, strict=True)]
     if "num_carry" in params:
         consts, carries = params["num_consts"], params["num_carry"]
         rows = [e[1:] for e in entries[consts + carries:]]
-        begin = list(entries[consts:consts + carries])
-        for _ in range(2):  # a carry that begins replicated is spread as a turn leaves it
-            outs = _of_jaxpr(inner[0], mesh, [*entries[:consts], *begin, *rows])
-            begin = [b if any(b) else o for b, o in zip(begin, outs[:carries], strict=True)]
+        begin, outs = _of_turns(inner[0], mesh, entries[:consts], entries[consts:consts + carries], rows)
         return [*begin, *((None, *e) for e in outs[carries:])]
     if "body_jaxpr" in params:
-        return list(entries[params["cond_nconsts"] + params["body_nconsts"]:])
+        consts = params["cond_nconsts"]
+        carries = consts + params["body_nconsts"]
+        return _of_turns(params["body_jaxpr"].jaxpr, mesh, entries[consts:carries], entries[carries:], [])[0]
     jaxpr = inner[0]
     if len(jaxpr.invars) != len(avals):
         return None
     return _of_jaxpr(jaxpr, mesh, entries)
+
+
+def _of_turns(body: Jaxpr, mesh: AbstractMesh, consts: Sequence[Entries], carry: Sequence[Entries],
+              rows: Sequence[Entries]) -> tuple[list[Entries], list[Entries]]:
+    """The carry of a loop, and what a turn gives. A carry that begins replicated is spread as a turn leaves it."""
+    carry = list(carry)
+    for _ in range(2):
+        outs = _of_jaxpr(body, mesh, [*consts, *carry, *rows])
+        carry = [c if any(c) else o for c, o in zip(carry, outs[:len(carry)], strict=True)]
+    return carry, outs
 
 
 def _updates(primitive: Primitive, avals: Sequence[Any], outs: Sequence[Any]) -> bool:

@@ -101,7 +101,8 @@ def ppermute(x: PyTree, axis_name: AxisName | Sequence[AxisName], perm: Sequence
 
     Args:
       x: array, or container of arrays.
-      axis_name: name of the axis.
+      axis_name: name of the axis, or a tuple of names: then positions are those in the product of the axes, in the
+        mesh's order of them.
       perm: `(source, target)` pairs of positions. Each target stands once; positions that are no
         target get zeros.
 
@@ -109,10 +110,11 @@ def ppermute(x: PyTree, axis_name: AxisName | Sequence[AxisName], perm: Sequence
       a container like `x` of what each example receives.
     """
     axes = _names(axis_name)
+    _check_bound(axes, "ppermute")
+    axes = tuple(n for n in state.axis_sizes if n in axes)
     pairs = tuple((int(a), int(b)) for a, b in perm)
 
     def one(leaf: Any) -> Any:
-        _check_bound(axes, "ppermute")
         return ppermute_p.bind(leaf, axis_name=axes, perm=pairs)
 
     return tree.tree_map(one, x)
