@@ -15,6 +15,7 @@ import jax
 import numpy as np
 
 from . import SETUP, TABLE
+from .own import ROWS
 
 
 def public_name(kind: type[BaseException]) -> str:
@@ -84,7 +85,7 @@ def main(path: str, *ways: str) -> None:
             return jax.jit(mapped) if way == "compiled" else mapped
 
         space["shard"] = shard
-        for family, rows in TABLE.items():
+        for family, rows in [*TABLE.items(), *([("own", ROWS)] if way == "called" else [])]:
             for row in rows:
                 printed = io.StringIO()
                 with contextlib.redirect_stdout(printed):

@@ -10,6 +10,7 @@ import pytest
 from tests.compat.running import run
 
 from . import TABLE
+from .own import ROWS
 
 EIGHT = {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}
 
@@ -52,3 +53,37 @@ def test_row(outcomes, family, row):
         our_kind, got, our_text = ours[way, family, row]
         assert our_kind == kind, (got, our_text, wanted, text)
         assert_alike(got, wanted)
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_own_row(outcomes, row):
+    kind, got, text = outcomes[1]["called", "own", row]
+    assert (kind, got) == ("value", True), text
+
+
+# Sets counts of devices one after the other; "use" asks for the devices.
+COUNTS = """
+import sys, jax
+for word in sys.argv[1:]:
+    try:
+        if word == "use":
+            print(jax.device_count(), len(jax.devices()), jax.devices()[-1])
+        else:
+            jax.config.update("jax_num_cpu_devices", int(word))
+            print(jax.config.jax_num_cpu_devices)
+    except Exception as error:
+        print(type(error).__name__)
+"""
+
+
+@pytest.mark.parametrize(("words", "settings"), [
+    (["use"], {"JAX_NUM_CPU_DEVICES": "3"}),
+    (["use"], {"XLA_FLAGS": "--xla_force_host_platform_device_count=2", "JAX_NUM_CPU_DEVICES": "3"}),
+    (["use"], {"XLA_FLAGS": "--xla_force_host_platform_device_count=0"}),
+    (["4", "5", "use", "6", "5", "-1", "use"], {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}),
+])
+def test_counts(words, settings):
+    """As many devices as the settings say, which cannot be changed after the first use."""
+    ours, theirs = (run("-c", COUNTS, *words, plain=plain, **{"JAX_PLATFORMS": "cpu", **settings}).stdout
+                    for plain in (False, True))
+    assert ours == theirs != ""

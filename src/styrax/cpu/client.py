@@ -85,12 +85,15 @@ COUNT = re.compile(r"--xla_force_host_platform_device_count=(\d+)")
 
 
 def device_count() -> int:
-    """How many devices the host's processors are seen as: as the settings say, otherwise one."""
+    """How many devices the host's processors are seen as: as the settings say, otherwise one. RuntimeError for none."""
     wanted = config.config.jax_num_cpu_devices
-    if wanted > 0:
-        return wanted
-    found = COUNT.findall(os.environ.get("XLA_FLAGS", ""))
-    return max(int(found[-1]), 1) if found else 1
+    if wanted < 0:
+        found = COUNT.findall(os.environ.get("XLA_FLAGS", ""))
+        wanted = int(found[-1]) if found else 1
+    if not wanted:
+        raise RuntimeError("Unable to initialize backend 'cpu': jax_num_cpu_devices or "
+                           "--xla_force_host_platform_device_count asks for 0 devices")
+    return wanted
 
 
 class CpuBackend:

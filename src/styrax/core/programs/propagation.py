@@ -104,7 +104,7 @@ def told_sharding(params: Mapping[str, Any]) -> NamedSharding | None:
 
 def _of_call(primitive: Primitive, inner: Sequence[Jaxpr], avals: Sequence[Any], entries: Sequence[Entries],
              params: Mapping[str, Any], mesh: AbstractMesh) -> list[Entries] | None:
-    """Through programs: of loops by the carries that they begin with, of branches by the first that spreads a result."""
+    """Through programs: of loops by the carries that they begin with, of branches by the first that spreads them."""
     if "branches" in params:
         each = [_of_jaxpr(branch, mesh, entries[1:]) for branch in inner]
         return [next((e for e in found if any(e)), ()) for found in zip(*each, strict=True)]
