@@ -26,6 +26,7 @@ from styrax.core.types.typing import (
     ShardingLike,
     SupportsShape,
 )
+from styrax.lax.shaping.filling import vary_like
 
 from .broadcasting import canonical_shape, spread
 from .conversion import asarray, place, told_by
@@ -177,7 +178,8 @@ def _full_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: An
         given = getattr(a, "sharding", None)
         if isinstance(given, NamedSharding) and isinstance(given.mesh, Mesh) and tuple(a.shape) == shape:
             device = given
-    return place(asarray(filler) if shape == () else lax.broadcast_in_dim(filler, shape, ()), device)
+    out = place(asarray(filler) if shape == () else lax.broadcast_in_dim(filler, shape, ()), device)
+    return vary_like(out, get_aval(a)) if avals.manual and is_array(a) else out
 
 
 @api_boundary
