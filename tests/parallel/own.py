@@ -1,6 +1,8 @@
 """What JAX leaves open, has for other platforms or lacks a package for: these rows hold.
 
-Parts are views of their array's memory, `pbroadcast`, NaN in maxima, donation under the eyes of NumPy, refusals, pictures."""
+Parts are views of their array's memory, `pbroadcast`, NaN in maxima, donation under the eyes of NumPy, refusals,
+pictures.
+"""
 
 from __future__ import annotations
 

@@ -27,6 +27,7 @@ from styrax.core.types.typing import (
     ShardingLike,
     SupportsShape,
 )
+from styrax.lax.shaping.filling import vary_like
 
 from .broadcasting import canonical_shape, spread
 from .conversion import asarray, place, told_by
@@ -182,9 +183,7 @@ def _full_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: An
         if (told or getattr(a, "committed", False)) and tuple(a.shape) == shape:
             device = given
     out = place(asarray(filler) if shape == () else lax.broadcast_in_dim(filler, shape, ()), device)
-    if avals.manual and is_array(a) and get_aval(a).vma:
-        return lax.collectives.casts.varying(out, tuple(get_aval(a).vma), spread=True)
-    return out
+    return vary_like(out, get_aval(a)) if avals.manual and is_array(a) else out
 
 
 @api_boundary

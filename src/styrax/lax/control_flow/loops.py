@@ -88,7 +88,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     if cond.out_tree.num_leaves != 1 or cond.out_tree.num_nodes != 1:
         raise TypeError(f"cond_fun must return a boolean scalar, but got pytree {cond.out_tree}.")
     (pred,) = cond.out_avals
-    if not isinstance(pred, ShapedArray) or (pred.shape, pred.dtype) != ((), np.bool_):
+    if not isinstance(pred, ShapedArray) or pred.shape != () or pred.dtype != np.bool_:
         raise TypeError(f"cond_fun must return a boolean scalar, but got output type(s) {cond.out_avals}.")
     check_carry("while_loop body", first_argument(body_fun), init_tree, avals, body.out_tree, body.out_avals)
     return tree.tree_unflatten(
