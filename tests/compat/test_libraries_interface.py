@@ -18,6 +18,7 @@ import styrax.numpy as jnp
 from styrax import api_util, lax
 from styrax.compat import internals, jaxlib
 from styrax.core import ShapedArray
+from styrax.core.arrays.shardings import DuplicateSpecError
 from styrax.extend import core as jex_core
 from styrax.extend import linear_util as lu
 from styrax.interpreters import ad, batching, mlir
@@ -271,7 +272,7 @@ def test_shardings():
     assert repr(P("a", ("b", "c"), None)) == "P('a', ('b', 'c'), None)"
     with pytest.raises(ValueError, match="is not found in mesh"):
         jax.NamedSharding(mesh, P("z"))
-    with pytest.raises(ValueError, match="duplicate"):
+    with pytest.raises(DuplicateSpecError, match="duplicate"):
         jax.NamedSharding(mesh, P("a", "a"))
     with pytest.raises(ValueError, match="Number of devices"):
         jax.make_mesh((3,), ("x",))

@@ -255,9 +255,10 @@ def _committed(array: Array, device: DeviceLike | None) -> Array:
     if device is None:
         return array.placed(None)
     sharding = SingleDeviceSharding(device) if isinstance(device, Device) else device
-    if sharding.num_devices > 1:
+    count = len(sharding.device_set)
+    if count > 1:
         raise ValueError("from_dlpack can only unpack a dlpack tensor onto a singular device, but a Sharding with "
-                         f"{sharding.num_devices} devices was provided.")
+                         f"{count} devices was provided.")
     return array.placed(sharding)
 
 

@@ -43,8 +43,9 @@ def part(array: Array, index: tuple[slice, ...], device: Device) -> Array:
     aval = array.aval.update(shape=local, sharding=None)
     if local == array.shape:
         return type(array)(aval, array._live().on(device), True)
-    if isinstance(aval.dtype, ExtendedDType):  # keys, by their data
-        data = part(array.physical, (*index, *map(slice, aval.dtype.element_shape)), device)
+    dtype: Any = aval.dtype
+    if isinstance(dtype, ExtendedDType):  # keys, by their data
+        data = part(array.physical, (*index, *map(slice, dtype.element_shape)), device)  # type: ignore[attr-defined]
         return type(array)(aval, data.buffer, True)
     value = array._value[index]
     if value.flags.c_contiguous and value.size:
