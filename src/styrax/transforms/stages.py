@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -157,25 +157,30 @@ class Lowered(Stage):
 
         Raises:
           JaxRuntimeError: there is no such option.
+          TypeError: an option is not of the type that XLA wants.
         """
         if compiler_options is not None:
-            dict(compiler_options.items())  # AttributeError for what is no dict
-        check_compiler_options(compiler_options or ())
+            check_compiler_options(dict(compiler_options.items()))  # AttributeError for what is no dict
         return Compiled(self._program)
 
     def cost_analysis(self) -> dict[str, float]:
         return self.compile().cost_analysis()
 
 
-def check_compiler_options(names: Iterable[str]) -> None:
-    """Raises JaxRuntimeError for the name of an option that XLA has not either."""
-    for name in names:
-        if not name.startswith("xla_") and name not in _OPTIONS:
+def check_compiler_options(options: Mapping[str, Any]) -> None:
+    """Raises JaxRuntimeError for the name of an option that XLA has not either, TypeError for values of wrong types."""
+    for name, value in options.items():
+        kinds = _OPTIONS.get(name, (str, int, float))
+        if not isinstance(value, kinds):
+            raise TypeError(f"The compile option {name!r} is of type {kinds[0].__name__}, got {value!r} of type "
+                            f"{type(value)}.")
+        if name not in _OPTIONS and not name.startswith("xla_"):
             raise JaxRuntimeError(f"INVALID_ARGUMENT: No such compile option: '{name}'")
 
 
-_OPTIONS = frozenset(("exec_time_optimization_effort", "memory_fitting_effort", "optimization_level",
-                      "memory_fitting_level", "executable_build_options"))
+_OPTIONS: dict[str, tuple[type, ...]] = {
+    "exec_time_optimization_effort": (float, int), "memory_fitting_effort": (float, int),
+    "optimization_level": (int,), "memory_fitting_level": (int,)}
 
 
 def machine_code(code: Any) -> backends.Executable:
