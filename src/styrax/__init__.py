@@ -192,7 +192,8 @@ if TYPE_CHECKING:  # the same names for type checkers and editors
     from .transforms.scopes import named_call, named_scope
 
     __all__ = [
-        "Array", "CompilerEffortLevel", "Device", "Inline", "NamedSharding", "P", "Ref", "ShapeDtypeStruct", "Shard", "ad", "ad_checkpoint",
+        "Array", "CompilerEffortLevel", "Device", "Inline", "NamedSharding", "P", "Ref", "ShapeDtypeStruct", "Shard",
+        "ad", "ad_checkpoint",
         "allow_f16_reductions", "api_util", "array_garbage_collection_guard", "auto_pcast", "block_until_ready",
         "check_tracer_leaks", "checking_leaks", "checkpoint", "checkpoint_policies", "clear_caches",
         "closure_convert", "compat", "config", "copy_to_host_async", "core", "custom_batching", "custom_derivatives",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..core import hooks
 from ..core.arrays import backends
 from ..core.arrays.devices import Sharding, SingleDeviceSharding
+from ..core.arrays.layouts import Format, Layout
 from ..core.programs.check import same_type
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.tracing.errors import JaxRuntimeError
@@ -16,6 +17,7 @@ from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import Tracer, get_aval
 from ..core.trees import tree, tree_paths
 from ..core.types.avals import ShapeDtypeStruct
+from ..core.types.typing import PyTree
 from .donation import Donating
 from .high_types import OnValues, lowered
 from .jit_shardings import Placing, settled
@@ -204,6 +206,11 @@ def _wrong_tree(expected: tree.PyTreeDef, given: tree.PyTreeDef) -> str:
             f"{len(wrong)} mismatches, including:\n" + "\n".join(wrong))
 
 
+def _formats(shardings: PyTree, avals: Sequence[Any]) -> list[Format]:
+    return [Format(Layout(tuple(range(getattr(a, "ndim", 0))), ()), s)
+            for s, a in zip(tree.tree_leaves(shardings), avals, strict=True)]
+
+
 class Compiled(Lowered):
     """A function compiled for arguments of some types: call it with such arguments."""
 
@@ -237,6 +244,16 @@ class Compiled(Lowered):
         params = self._program.params
         return self.out_tree.unflatten(settled(params["in_shardings"], params["out_shardings"])
                                        or [_on_device()] * len(params["out_shardings"]))
+
+    @property
+    def input_formats(self) -> Any:
+        """How the arguments are expected to lie in memory, and where: `Format`s in a tree like `(args, kwargs)`."""
+        return tree.tree_unflatten(self.in_tree, _formats(self.input_shardings, self._closed.in_avals))
+
+    @property
+    def output_formats(self) -> Any:
+        """How the results will lie in memory, and where: `Format`s in a tree like them."""
+        return tree.tree_unflatten(self.out_tree, _formats(self.output_shardings, self._closed.out_avals))
 
     call = __call__
 
