@@ -164,10 +164,12 @@ def test_axes_that_repeat(name, axes):
 def values(package):
     jnp = package.numpy
     key = package.random.key(0)
-    return {"floats": jnp.ones(2), "integers": jnp.ones(2, int), "NumPy": np.ones(2), "scalar": np.float32(1),
-            "key": key, "type": jnp.float32, "dtype": np.dtype("int8"), "text": "float32", "number": 1.0,
-            "list": [1], "none": None, "Python": float, "object": object(),
-            "shape": package.ShapeDtypeStruct((1,), np.float32), "abstract": jnp.floating, "key dtype": key.dtype, "extended": package.dtypes.prng_key}
+    return {
+        "floats": jnp.ones(2), "integers": jnp.ones(2, int), "NumPy": np.ones(2), "scalar": np.float32(1), "key": key,
+        "type": jnp.float32, "dtype": np.dtype("int8"), "text": "float32", "number": 1.0, "list": [1], "none": None,
+        "Python": float, "object": object(), "shape": package.ShapeDtypeStruct((1,), np.float32),
+        "abstract": jnp.floating, "key dtype": key.dtype, "extended": package.dtypes.prng_key,
+    }
 
 
 @pytest.mark.parametrize("name", values(styrax))

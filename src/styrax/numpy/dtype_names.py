@@ -119,6 +119,8 @@ def _dtype_of(x: Any) -> Any:
     dtype = getattr(x, "dtype", None)
     if isinstance(x, (int, float, complex, list, np.ndarray)) and not isinstance(x, np.generic):
         raise TypeError(f"Cannot interpret '{x}' as a data type")
+    if dtype is None and not isinstance(x, (type, str, np.dtype, dtypes.ExtendedDType)):
+        return dtypes.as_dtype(x)
     if dtype is None or isinstance(x, (type, np.dtype, np.generic)):
         return x
     if isinstance(dtype, dtypes.ExtendedDType):
