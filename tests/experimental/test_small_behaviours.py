@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pickle
+import warnings
 from functools import partial
 
 import jax as oracle
@@ -210,6 +211,62 @@ TOLD = {
 @pytest.mark.parametrize("name", TOLD)
 def test_shardings_of_results(name, kind):
     same(lambda package: TOLD[name](package, sharding(package, kind)))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "uint8", "bool", "complex64"])
+def test_random_signs(dtype):
+    same(lambda package: package.random.rademacher(package.random.key(0), (6,), dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64", "bool", "int8", "uint32"])
+@pytest.mark.parametrize("jitted", [False, True])
+def test_classes_that_are_no_integers(dtype, jitted):
+    def program(package):
+        f = lambda x: package.nn.one_hot(x, 2)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                out = (package.jit(f) if jitted else f)(package.numpy.asarray([0, 1], dtype))
+            except TypeError:
+                out = "TypeError"
+        return out, [w.category.__name__ for w in caught]
+
+    same(program)
+
+
+NUMBERS = {
+    "convert": lambda p, to: p.lax.convert_element_type(1j, to), "asarray": lambda p, to: p.numpy.asarray(1j, to),
+    "full": lambda p, to: p.lax.full((2,), 1j, to), "full_like": lambda p, to: p.lax.full_like(np.ones(2, to), 1j),
+    "set": lambda p, to: p.numpy.ones(2, to).at[0].set(1j),
+    "array": lambda p, to: p.lax.convert_element_type(p.numpy.asarray(1j), to),
+    "NumPy": lambda p, to: p.lax.convert_element_type(np.complex64(1j), to),
+    "pad": lambda p, to: p.numpy.pad(np.ones(1, to), 1, constant_values=1j),
+}
+
+
+@pytest.mark.filterwarnings("ignore::numpy.exceptions.ComplexWarning", "ignore::FutureWarning")
+@pytest.mark.parametrize("to", ["float32", "int32", "complex64"])
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("jitted", [False, True])
+def test_complex_numbers_as_real_ones(name, to, jitted):
+    def program(package):
+        f = lambda: NUMBERS[name](package, to)
+        return (package.jit(f) if jitted else f)()
+
+    same(program)
+
+
+@pytest.mark.filterwarnings("ignore:pl.dot:DeprecationWarning", "ignore:.*pallas.dot.*:DeprecationWarning")
+@pytest.mark.parametrize("trans_a", [False, True])
+@pytest.mark.parametrize("trans_b", [False, True])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "int8", "bfloat16"])
+def test_products_of_kernels(dtype, trans_a, trans_b):
+    def program(package):
+        dot = importlib.import_module(f"{package.__name__}.experimental.pallas").dot
+        a, b = (package.numpy.asarray(X if not t else X.T, dtype) for t in (trans_a, not trans_b))
+        return dot(a, b, trans_a, trans_b), package.jit(dot, static_argnums=(2, 3))(a, b, trans_a, trans_b)
+
+    same(program)
 
 
 # -- derivatives ---------------------------------------------------------------------------------------------------
