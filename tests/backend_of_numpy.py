@@ -53,6 +53,9 @@ class Buffer:
     def ready(self) -> bool:
         return True
 
+    def on(self, device: Device) -> Buffer:
+        return self
+
     def numpy(self, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
         view = self.value.view(dtype).reshape(shape)
         view.flags.writeable = False
@@ -125,7 +128,7 @@ class NumpyBackend:
     def operand(self, value: Any) -> Array:
         return self.put(value, get_aval(value), None)
 
-    def adopt(self, address: int, aval: ShapedArray, owner: object) -> Array:
+    def adopt(self, address: int, aval: ShapedArray, owner: object, device: Device | None = None) -> Array:
         memory = (ctypes.c_char * (aval.size * aval.dtype.itemsize)).from_address(address)
         memory.owner = owner  # type: ignore[attr-defined]
         return Array(aval, Buffer(np.frombuffer(memory, aval.dtype).reshape(aval.shape), self._devices[0]))

@@ -162,7 +162,8 @@ def lowered(eqn: JaxprEqn, same_shapes: bool) -> Lowered | None:
 
 WITH_LOOPS = [p for p in primitives() if p in rules.loops]
 # Without an equation here: what needs an axis or is made by transformations alone (with programs and functions inside).
-UNSEEN = {"psum", "pmax", "pmin", "custom_lin", "dim_as_value", "check", "io_callback", "ormqr", "geqrf", "philox2x32",
+UNSEEN = {"psum", "psum_invariant", "pvary", "all_gather_invariant", "pmax", "pmin", "custom_lin", "dim_as_value",
+          "check", "io_callback", "ormqr", "geqrf", "philox2x32",
           "philox4x32", "threefry4x32", "select_and_scatter", "sharding_constraint", "rng_uniform", "rng_bit_generator",
           "iota_2x32_shape", "threefry2x32", "all_gather", "all_to_all", "axis_index", "pbroadcast", "ppermute",
           "reduce_scatter", "fft", "create_token", "after_all", "stage", "empty2", "psend", "precv",
@@ -336,8 +337,8 @@ def test_what_is_printed_are_parameters():
     """Of the declared texts; they are compared with JAX's in `tests/core/test_text.py`."""
     declared = {p.name for p in primitives() if p.traits.printed is not None}
     assert declared == {"broadcast_in_dim", "check", "convert_element_type", "custom_jvp_call", "custom_vjp_call",
-                        "dot_general", "reshard"}
-    for name in declared - {"check", "reshard"}:
+                        "dot_general", "pvary", "reshard"}
+    for name in declared - {"check", "pvary", "reshard"}:
         for eqn in equations()[name]:
             shown = eqn.primitive.traits.printed(eqn.params)
             rules_of_derivatives = {"name", "jvp", "fwd", "bwd"} if name.startswith("custom_") else set()

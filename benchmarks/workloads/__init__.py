@@ -16,6 +16,7 @@ FAMILIES = (
     "fourier",
     "kernels",
     "training",
+    "devices",
     "dispatch",
 )
 

@@ -22,11 +22,12 @@ class Workload:
       numpy: the same in NumPy, where NumPy can do it.
       torch: the same in PyTorch.
       tolerance: the largest difference of results allowed, relative to their largest element.
+      place: puts the arguments where the program wants them, before time is taken.
       block: whether each call waits for its result; otherwise only the last of a series does.
     """
 
     __slots__ = (
-        "arguments", "block", "draw", "family", "name", "numpy", "program", "shapes", "tolerance", "torch",
+        "arguments", "block", "draw", "family", "name", "numpy", "place", "program", "shapes", "tolerance", "torch",
     )  # fmt: skip
 
     def __init__(
@@ -40,6 +41,7 @@ class Workload:
         numpy: Callable[..., Any] | None = None,
         torch: Callable[..., Any] | None = None,
         tolerance: float = 1e-4,
+        place: Callable[[Sequence[Any]], Sequence[Any]] | None = None,
         block: bool = True,
     ):
         self.name = name
@@ -51,6 +53,7 @@ class Workload:
         self.numpy = numpy
         self.torch = torch
         self.tolerance = tolerance
+        self.place = place
         self.block = block
 
     def shapes_to_run(self, seed: int, quick: bool) -> list[Shape]:

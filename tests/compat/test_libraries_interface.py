@@ -354,9 +354,11 @@ def test_mapping_over_one_device():
         summed(jnp.ones((2, 3)), 2.0)
     with pytest.raises(ValueError, match="at least one argument"):
         jax.pmap(lambda x: x)(3.0)
-    mesh = jax.make_mesh((1, 1), ("a", "b"))
-    f = jax.shard_map(lambda x: lax.psum(x, ("a", "b")) * (lax.axis_index("a") + 1), mesh=mesh, in_specs=jax.P("a"),
-                      out_specs=jax.P())
+    mesh = jax.make_mesh((1, 1), ("a", "b"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+    f = jax.shard_map(lambda x: lax.psum(x, "a") * (lax.axis_index("a") + 1), mesh=mesh, in_specs=jax.P("a"),
+                      out_specs=jax.P("a"))
+    with pytest.raises(ValueError, match="corresponds to one of varying"):
+        jax.shard_map(lambda x: lax.psum(x, ("a", "b")), mesh=mesh, in_specs=jax.P("a"), out_specs=jax.P())(x)
     np.testing.assert_array_equal(jax.jit(f)(jnp.arange(4.0)), np.arange(4.0))
     np.testing.assert_array_equal(jax.grad(lambda x: f(x).sum())(jnp.arange(4.0)), np.ones(4))
     with pytest.raises(ValueError, match="mesh"):

@@ -40,6 +40,9 @@ EXCLUDED: dict[str, tuple[str, tuple[str, ...]]] = {
         (
             "ragged_all_to_all",
             "pbroadcast",
+            "pvary",
+            "psum_invariant",
+            "all_gather_invariant",
             "sharding_constraint",
             "reshard",
             "shard_alike",

@@ -67,7 +67,7 @@ def test_empty():
 
 
 def test_one_device():
-    mesh = jax.make_mesh((1,), ("i",))
+    mesh = jax.make_mesh((1,), ("i",), axis_types=(jax.sharding.AxisType.Auto,))
     number = lambda n: jnp.array([n])
     f = jax.shard_map(exchange, mesh=mesh, in_specs=(jax.P("i"),) * 6, out_specs=jax.P("i"))
     np.testing.assert_array_equal(f(jnp.arange(4.0), jnp.zeros(4), number(1), number(2), number(0), number(2)),

@@ -173,5 +173,5 @@ def test_primitives_of_libraries():
 
 def test_several_devices_are_told_to_be_missing():
     mesh = AbstractMesh((4, 2), ("X", "Y"), (AxisType.Explicit,) * 2)
-    with use_abstract_mesh(mesh), pytest.raises(ValueError, match="8 devices; there is one"):
+    with use_abstract_mesh(mesh), pytest.raises(ValueError, match="8 devices; there are 1"):
         styrax.jit(lambda: jnp.zeros((8, 4), out_sharding=PartitionSpec("X")))()

@@ -12,6 +12,7 @@ it. The first reader loads the module that provides it, all later ones read an a
 | `is_replicated` | `core.arrays.explicit` | `core.types.avals` | whether it tells that there is none |
 | `sharding_text` | `core.arrays.explicit` | `core.types.avals` | the dimensions of such a type as text |
 | `sums_text` | `core.arrays.explicit` | `core.types.avals` | the axes of its sums as text |
+| `shards_of` | `core.arrays.shards` | `core.arrays.array` | the parts of an array that devices hold |
 | `equation_text` | `core.programs.text` | `core.programs.jaxpr` | an equation as text |
 | `program_text` | `core.programs.text` | `core.programs.jaxpr` | a program as text |
 | `serialized` | `core.programs.serial` | `core.programs.jaxpr` | a program as text that can be read back |
@@ -28,6 +29,8 @@ it. The first reader loads the module that provides it, all later ones read an a
 | `adapt_trace` | `extend.traces` | `core.tracing.trace` | prepares a library's class of traces |
 | `trace_attribute` | `extend.traces` | `core.tracing.trace` | attributes of traces in older releases |
 | `wrap_function` | `extend.linear_util` | `transforms` | a function as libraries' transformations expect it |
+| `vary_alike` | `lax.collectives.casts` | `core.programs.primitive` | operands that vary along the same mesh axes |
+| `psum_invariant_p` | `lax.collectives.axis_reductions` | `lax.collectives.casts` | sums along mesh axes |
 | `key_dtypes` | `lax.random_bits.prng` | `core.programs.serial` | the dtypes of random keys |
 | `key_checked` | `experimental.key_reuse._core` | `transforms.jit` | code that checks that no key is used twice |
 | `watch_keys` | `experimental.key_reuse._core` | `lax.random_bits` | has eager operations check it |
@@ -61,6 +64,7 @@ if TYPE_CHECKING:
 PROVIDERS = {
     "": "lax numpy",
     "core.arrays.explicit": "by_default is_replicated sharding_of_type sharding_text sums_text",
+    "core.arrays.shards": "shards_of:shards",
     "core.programs.text": "equation_text:pp_eqn_standalone program_text:pp_jaxpr_text",
     "core.programs.serial": "serialized:to_text",
     "transforms.batch": "BatchTrace mapped_aval unmapped_aval",
@@ -71,6 +75,8 @@ PROVIDERS = {
     "compat.former.arrays": "device_buffer device_buffers",
     "extend.traces": "adapt_trace trace_attribute",
     "extend.linear_util": "wrap_function:wrap_init",
+    "lax.collectives.axis_reductions": "psum_invariant_p",
+    "lax.collectives.casts": "vary_alike",
     "lax.random_bits.prng": "key_dtypes",
     "lax": "homes_of_primitives:_HOMES",
     "lax.collectives.replicas": "rule_between_devices",

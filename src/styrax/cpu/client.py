@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -11,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..compile.pipeline import Program, compile_to_loops, debugging
-from ..core.arrays import transfers
+from ..core.arrays import backends, transfers
 from ..core.arrays.array import Array
 from ..core.arrays.backends import Backend
 from ..core.arrays.devices import Device
@@ -79,15 +81,28 @@ def _without_collections() -> Iterator[None]:
             gc.enable()
 
 
+COUNT = re.compile(r"--xla_force_host_platform_device_count=(\d+)")
+
+
+def device_count() -> int:
+    """How many devices the host's processors are seen as: as the settings say, otherwise one."""
+    wanted = config.config.jax_num_cpu_devices
+    if wanted > 0:
+        return wanted
+    found = COUNT.findall(os.environ.get("XLA_FLAGS", ""))
+    return max(int(found[-1]), 1) if found else 1
+
+
 class CpuBackend:
-    """The host's processors as one device."""
+    """The host's processors as one or several devices, which share memory and threads."""
 
     platform = platform_version = "cpu"
     runtime_type = "styrax"  # by which libraries tell remote runtimes
     dlpack_type = 1
 
     def __init__(self) -> None:
-        self._devices = [Device("cpu", 0, "cpu", self)]
+        self._devices = [Device("cpu", i, "cpu", self) for i in range(device_count())]
+        backends.several = len(self._devices) > 1
         make_caller(0)  # loads what calls programs, and gives arrays the buffer protocol
         runtime.prepare()  # while the first program is traced
         self.eager = Eager(self.compile)
@@ -96,6 +111,11 @@ class CpuBackend:
 
     def devices(self) -> list[Device]:
         return self._devices
+
+    def default_device(self) -> Device:
+        """The device for what nobody has placed."""
+        chosen = config.config.jax_default_device
+        return chosen if isinstance(chosen, Device) and chosen.client is self else self._devices[0]
 
     accept = staticmethod(llvm.accept)
 
@@ -127,6 +147,10 @@ class CpuBackend:
         """Runs one primitive: its program is compiled once for its parameters and argument types."""
         arrays = [x if isinstance(x, Array) else self.operand(x) for x in args]
         outs = self.eager.primitive(primitive, arrays, params)(*arrays)
+        if backends.several:
+            from ..core.programs import following
+
+            following.of_primitive(primitive, arrays, outs, params)
         return outs if primitive.multiple_results else outs[0]
 
     def put(self, value: Any, aval: ShapedArray, device: Any) -> Array:
@@ -160,7 +184,7 @@ class CpuBackend:
         if rule is not canonical_value:
             value = rule(value)
         source = np.asarray(value, dtype=dtype, order="C")
-        memory = Memory(source.nbytes, device or self._devices[0])
+        memory = Memory(source.nbytes, device or (self.default_device() if backends.several else self._devices[0]))
         if source.nbytes:
             ctypes.memmove(memory.address, _numpy_address(source), source.nbytes)
         return Array(shaped(source.shape, source.dtype, aval.weak_type), memory)
@@ -169,10 +193,10 @@ class CpuBackend:
         """Waits for the programs that run."""
         drain()
 
-    def adopt(self, address: int, aval: ShapedArray, owner: Any) -> Array:
+    def adopt(self, address: int, aval: ShapedArray, owner: Any, device: Device | None = None) -> Array:
         """An array over memory of others, contiguous and aligned for its elements; `owner` keeps it."""
-        nbytes = aval.size * aval.dtype.itemsize
-        return Array(shaped(aval.shape, aval.dtype, aval.weak_type), Memory(nbytes, self._devices[0], address, owner))
+        memory = Memory(aval.size * aval.dtype.itemsize, device or self._devices[0], address, owner)
+        return Array(shaped(aval.shape, aval.dtype, aval.weak_type), memory)
 
 
 def _numpy_address(x: np.ndarray) -> int:

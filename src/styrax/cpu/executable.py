@@ -55,6 +55,14 @@ class Memory:
     def ready(self) -> bool:
         return self.job is None or self.job[0].done()
 
+    def on(self, device: Any) -> Memory:
+        """The same memory as another device has it."""
+        if device is self.device:
+            return self
+        other = Memory(self.nbytes, device, self.address, self)
+        other.job = self.job
+        return other
+
     def numpy(self, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
         view = _View(self, dtype, shape)
         out = np.asarray(view)

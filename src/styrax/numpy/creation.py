@@ -175,6 +175,8 @@ def _full_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: An
     told = getattr(get_aval(a), "given_sharding", None) if avals.explicit and is_array(a) else None
     if told is not None and len(told.spec) == len(shape) and device is None:
         return lax.broadcast_in_dim(filler, shape, (), out_sharding=told)
+    if device is None and type(a) is Array and a._is_spread() and a.shape == shape:
+        device = a.sharding
     return place(asarray(filler) if shape == () else lax.broadcast_in_dim(filler, shape, ()), device)
 
 

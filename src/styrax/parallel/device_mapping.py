@@ -1,32 +1,34 @@
 """`pmap` and `shard_map`: one program, each device its part of the data, collectives between them.
 
-There is one device, so every mapped axis has one element: the parts are the whole, and the axes are there for
-collectives to name.
+The devices of a platform that shares their memory are mapped over as `vmap` maps (see `blocks`).
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..core import hooks
+from ..core.arrays import backends
 from ..core.arrays import mesh as meshes
 from ..core.arrays.array import Array
 from ..core.arrays.devices import Device
-from ..core.arrays.mesh import AbstractMesh, Mesh
-from ..core.arrays.shardings import NamedSharding, PartitionSpec
+from ..core.arrays.mesh import AbstractMesh, AxisType, Mesh, use_abstract_mesh
+from ..core.arrays.shardings import IndivisibleError, NamedSharding, PartitionSpec, axes_of
 from ..core.hooks import lax
 from ..core.tracing.source import api_boundary
-from ..core.tracing.trace import get_aval
+from ..core.tracing.trace import Tracer, get_aval
 from ..core.trees import tree, tree_paths
 from ..core.types.typing import AxisName, Function, PyTree, Shape
-from ..lax.collectives.placing import device_put
+from ..lax.collectives.placing import device_put, reshard_p, sharding_constraint_p
+from ..transforms.batch import AxisData, batch_flat, matchaxis
+from ..transforms.flattening import FlatFunction
 from ..transforms.jit import jit
-from ..transforms.mapping import vmap
 from ..transforms.naming import check_callable, wraps
+from .blocks import cut, device_axes, joined, over_devices
 
 
 class _Infer:
@@ -77,30 +79,39 @@ def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | Non
     if devices is not None and not len(devices):
         raise ValueError("'devices' argument to pmap must be non-empty, or None.")
 
+    def devices_used(size: int) -> Sequence[Device]:
+        found = list(devices) if devices is not None else backends.get(backend).devices()
+        return found[:max(size, 1)]
+
+    def layout(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[int], list[Any], int]:
+        """Which arguments are traced, the axes of all, and the size of the mapped axis."""
+        axes = _axes_of(in_axes, tuple(args), statics)
+        dynamic = [i for i in range(len(args)) if i not in statics]
+        found = _check_sizes([args[i] for i in dynamic], [axes[i] for i in dynamic], kwargs, devices_used)
+        if axis_size is not None and found != axis_size:
+            raise ValueError(f"Specified axis_size {axis_size} doesn't match received axis_size {found}.")
+        return dynamic, axes, found
+
     @functools.partial(jit, static_argnums=statics or None, donate_argnums=donated or None)
     def compiled(*args: Any, **kwargs: Any) -> Any:
-        from ..core.arrays.backends import get
-
-        count = len(devices) if devices is not None else len(get(backend).devices())
-        axes = _axes_of(in_axes, args, statics)
-        dynamic = [i for i in range(len(args)) if i not in statics]
-        found = _check_sizes([args[i] for i in dynamic], [axes[i] for i in dynamic], kwargs, count)
-        if axis_size is not None and found is not None and found != axis_size:
-            raise ValueError(f"Specified axis_size {axis_size} doesn't match received axis_size {found}.")
+        dynamic, axes, size = layout(args, kwargs)
 
         def one(given: Sequence[Any], named: dict[str, Any]) -> Any:
             rest = iter(given)
             return fun(*(args[i] if i in statics else next(rest) for i in range(len(args))), **named)
 
         given, axes_in = [args[i] for i in dynamic], [axes[i] for i in dynamic]
-        axes_out = tree.tree_map(lambda axis: axis or 0, out_axes, is_leaf=lambda axis: axis is None)
-        part = _part(given, axes_in, kwargs) if axis_size in (None, 1) else None
-        if part is not None:  # the device's part is an array like any other, for callbacks too
-            outs = vmap(one, in_axes=None, out_axes=axes_out, axis_name=axis_name, axis_size=1)(*part)
-        else:
-            outs = vmap(one, in_axes=(axes_in, 0 if kwargs else None), out_axes=axes_out, axis_name=axis_name,
-                        axis_size=axis_size or 1)(given, kwargs)
-        return _first_where_none(out_axes, outs)
+        if size == 1:  # the device's part is an array like any other, for callbacks too
+            given, kwargs = _part(given, axes_in, kwargs)
+            axes_in = [None] * len(given)
+        leaves, in_tree = tree.tree_flatten(((given, kwargs), {}))
+        dims = _leaf_axes(axes_in, given) + [0 if size > 1 else None] * len(tree.tree_leaves(kwargs))
+        dims = [d if d is None or d >= 0 else d + get_aval(x).ndim for x, d in zip(leaves, dims, strict=True)]
+        flat = FlatFunction(one, in_tree)
+        outs, out_dims = batch_flat(flat, leaves, dims, AxisData(axis_name, size, devices=True))
+        wanted = _leaf_axes(out_axes, tree.tree_unflatten(flat.structure, outs))
+        return tree.tree_unflatten(flat.structure, [
+            _along(x, d, w, size) for x, d, w in zip(outs, out_dims, wanted, strict=True)])
 
     @wraps(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
@@ -109,19 +120,53 @@ def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | Non
                 f"pmapped function has static_broadcasted_argnums={statics} but was called with only {len(args)} "
                 f"positional argument{'s' if len(args) > 1 else ''}. All static broadcasted arguments must be passed "
                 "positionally.")
-        return compiled(*args, **kwargs)
+        _refuse_nesting(axis_name)
+        if not backends.several and devices is None:
+            return compiled(*args, **kwargs)
+        _, _, size = layout(args, kwargs)
+        args = tuple(x if i in statics else tree.tree_map(_anywhere, x) for i, x in enumerate(args))
+        outs = compiled(*args, **tree.tree_map(_anywhere, kwargs))
+        mesh = Mesh(np.array(devices_used(size)), (_UNNAMED if axis_name is None else axis_name,))
+        specs = [PartitionSpec() if a is None else
+                 PartitionSpec(*(None,) * (a % max(np.ndim(x), 1)), mesh.axis_names[0])
+                 for x, a in zip(tree.tree_leaves(outs), _leaf_axes(out_axes, outs), strict=True)]
+        leaves, structure = tree.tree_flatten(outs)
+        return tree.tree_unflatten(structure, [_spread(x, s, mesh) for x, s in zip(leaves, specs, strict=True)])
 
     mapped.lower = compiled.lower  # type: ignore[attr-defined]
     mapped.trace = compiled.trace  # type: ignore[attr-defined]
     return mapped
 
 
-def _first_where_none(out_axes: PyTree, outs: PyTree) -> PyTree:
-    """The results, of those with `out_axes` None that of the first device."""
-    leaves, structure = tree.tree_flatten(outs)
-    wanted = tree_paths.broadcast_prefix(out_axes, outs, is_leaf=lambda axis: axis is None)
-    return tree.tree_unflatten(structure, [
-        lax.index_in_dim(x, 0, keepdims=False) if axis is None else x for x, axis in zip(leaves, wanted, strict=True)])
+_UNNAMED = "_internal_pmap_axis_name"
+
+
+def _refuse_nesting(axis_name: AxisName | None) -> None:
+    """ValueError for a `pmap` inside another."""
+    around = device_axes()
+    if around:
+        raise ValueError(f"The context mesh, with axes {around}, should match the mesh passed to shard_map, with axes "
+                         f"{(_UNNAMED if axis_name is None else axis_name,)}: maps over devices do not nest")
+
+
+def _anywhere(x: Any) -> Any:
+    """An array that may be moved to where it is needed."""
+    return Array(x.aval, x.buffer) if type(x) is Array and x.committed and x.buffer is not None else x
+
+
+def _leaf_axes(axes: Any, values: Any) -> list[Any]:
+    """Axes by leaf of `values`, of which they are a prefix; None is one of them."""
+    if axes is None or isinstance(axes, int):
+        return [axes] * len(tree.tree_leaves(values))
+    return tree_paths.broadcast_prefix(axes, values, is_leaf=lambda a: a is None)
+
+
+def _along(x: Any, dim: int | None, wanted: int | None, size: int) -> Any:
+    """A result with the mapped axis where it is wanted; of one that is to be the same everywhere the first."""
+    if wanted is None:
+        return x if dim is None else lax.index_in_dim(x, 0, dim, keepdims=False)
+    rank = get_aval(x).ndim + (dim is None)
+    return matchaxis(None, size, dim, wanted % rank, x)
 
 
 def _axes_of(in_axes: Any, args: tuple, statics: Sequence[int]) -> list[Any]:
@@ -135,47 +180,40 @@ def _axes_of(in_axes: Any, args: tuple, statics: Sequence[int]) -> list[Any]:
     return [in_axes] * len(args)
 
 
-def _part(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, Any] | None:
-    """The arguments without their mapped axes; None where one of them is not of size 1."""
-    fits = True
-
+def _part(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments without their mapped axes, which are of size 1."""
     def one(a: Any, x: Any) -> Any:
-        nonlocal fits
-        if a is None:
-            return x
-        shape = np.shape(x)
-        if not -len(shape) <= a < len(shape) or shape[a] != 1:
-            fits = False
-            return x
-        return hooks.lax.squeeze(x, (a,))
+        return x if a is None else lax.squeeze(x, (a,))
 
     def spread(axis: Any, arg: Any) -> Any:
         leaves, structure = tree.tree_flatten(arg)
-        found = ([axis] * len(leaves) if axis is None or isinstance(axis, int)
-                 else tree_paths.broadcast_prefix(axis, arg, is_leaf=lambda a: a is None))
-        return tree.tree_unflatten(structure, map(one, found, leaves))
+        return tree.tree_unflatten(structure, map(one, _leaf_axes(axis, arg), leaves))
 
-    parts = [spread(axis, arg) for axis, arg in zip(axes, args, strict=True)]
-    named = {k: spread(0, v) for k, v in kwargs.items()}
-    return (parts, named) if fits else None
+    return ([spread(axis, arg) for axis, arg in zip(axes, args, strict=True)],
+            {k: spread(0, v) for k, v in kwargs.items()})
 
 
-def _check_sizes(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any], count: int) -> int | None:
-    """The size of the mapped axes. ValueError where there are none, or they are larger than the number of devices."""
+def _check_sizes(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any],
+                 devices_used: Callable[[int], Sequence[Device]]) -> int:
+    """The size of the mapped axes. ValueError where there are none, or they do not fit each other or the devices."""
     size: int | None = None
     for arg, axis in [*zip(args, axes, strict=True), *((v, 0) for v in kwargs.values())]:
-        leaves = tree.tree_leaves(arg)
-        spread = ([axis] * len(leaves) if axis is None or isinstance(axis, int)
-                  else tree_paths.broadcast_prefix(axis, arg, is_leaf=lambda a: a is None))
-        for x, a in zip(leaves, spread, strict=True):
+        for x, a in zip(tree.tree_leaves(arg), _leaf_axes(axis, arg), strict=True):
             shape = np.shape(x)
             if a is None or not shape:
                 continue
-            size = shape[a]
-            if size > count:
-                raise ValueError(f"compiling computation that requires {size} logical devices, but only {count} "
-                                 "XLA devices "
-                                 f"are available: pmap got an array of shape {shape} to be spread along axis {a}")
+            if not -len(shape) <= a < len(shape):
+                raise ValueError(f"pmap was requested to map its argument along axis {a}, which implies that its rank "
+                                 f"should be at least {a + 1 if a >= 0 else -a}, but is only {len(shape)} (its shape "
+                                 f"is {shape})")
+            if size is None:
+                size = shape[a]
+            count = len(devices_used(size))
+            if shape[a] != count:
+                raise IndivisibleError(
+                    f"pmap over {count} devices got an array of shape {shape} to be spread along axis {a}: compiling "
+                    f"computation that requires {shape[a]} logical devices, where {count} are available or used by "
+                    "another argument")
     if size is None:
         raise ValueError("pmap requires at least one argument with a mapped axis.")
     return size
@@ -205,56 +243,187 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
         return functools.partial(shard_map, out_specs=out_specs, in_specs=in_specs, mesh=mesh, axis_names=axis_names,
                                  check_vma=check_vma, check_rep=check_rep, auto=auto)
 
+    manual_names = frozenset(axis_names) - frozenset(auto)
+
     @wraps(f)
     def mapped(*args: Any) -> Any:
-        if mesh is not None and not isinstance(mesh, (Mesh, AbstractMesh)):
-            raise TypeError("shard_map requires a `jax.sharding.Mesh` or a `jax.sharding.AbstractMesh` instance for "
-                            f"its second argument, but got {mesh} of type {type(mesh)}.")
-        used = mesh if mesh is not None else meshes.current_mesh()
-        if used.empty:
-            raise ValueError("The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to enter into a mesh context, "
-                             "or pass `mesh=`")
-        if used.size != 1:
-            raise ValueError(f"shard_map over {used} needs {used.size} devices; there is one")
+        used = _mesh(mesh)
         if not set(axis_names) <= set(used.axis_names):
             raise ValueError(f"jax.shard_map requires axis_names={frozenset(axis_names)} to be a subset of "
                              f"mesh.axis_names={frozenset(used.axis_names)}")
-        names = [n for n in used.axis_names if (not axis_names or n in axis_names) and n not in auto]
-        if in_specs is not Infer:
-            _check_specs(in_specs, args, used)
-
-        def inner(given: tuple) -> Any:
-            return f(*given)
-
-        for name in reversed(names):
-            inner = vmap(inner, in_axes=None, out_axes=0, axis_name=name, axis_size=1)
-        outs = inner(args)
-        outs = tree.tree_map(lambda x: x.reshape(x.shape[len(names):]), outs)
-        leaves, structure = tree.tree_flatten(outs)
-        specs = _check_specs(out_specs, outs, used)
-        return tree.tree_unflatten(structure, [_spread(x, spec, used) for x, spec in zip(leaves, specs, strict=True)])
+        names = [n for n in used.axis_names if (not manual_names or n in manual_names) and n not in auto]
+        leaves, in_tree = tree.tree_flatten((args, {}))
+        flat = FlatFunction(f, in_tree)
+        specs = [_own_spec(x, names) for x in leaves] if in_specs is Infer else _by_leaf("in_specs", in_specs, args)
+        paths = tree_paths.tree_leaves_with_path(args)
+        for (path, x), spec in zip(paths, specs, strict=True):
+            _check_argument(flat.__name__, f"args{tree_paths.keystr(path)}", get_aval(x), spec, used, names)
+            _check_spread(get_aval(x), spec, used, names)
+        sizes = {n: used.shape[n] for n in names}
+        checked = bool(check_vma and check_rep)
+        inside = used.abstract_mesh
+        leaves = [_untold(x) for x in leaves]
+        with use_abstract_mesh(inside.update(axis_types=tuple(
+                AxisType.Manual if n in sizes else t
+                for n, t in zip(inside.axis_names, inside.axis_types, strict=True)))):
+            blocks = [cut(x, PartitionSpec() if s is None else s, sizes) for x, s in zip(leaves, specs, strict=True)]
+            results = over_devices(flat, blocks, sizes, checked)
+        whole = tree.tree_unflatten(flat.structure, [x for x, _ in results])
+        wanted = _by_leaf("out_specs", out_specs, whole)
+        outs = []
+        for (x, varies), spec in zip(results, wanted, strict=True):
+            _check_result(flat.__name__, x, varies, spec, used, checked)
+            outs.append(_spread(joined(x, varies, PartitionSpec() if spec is None else spec, sizes), spec, used))
+        return tree.tree_unflatten(flat.structure, outs)
 
     return mapped
 
 
-def _spread(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> Any:
-    """A result that tells how it is spread, where it is there already."""
-    if spec is None or not isinstance(x, Array) or not isinstance(mesh, Mesh):
+def _untold(x: Any) -> Any:
+    """An argument whose type tells nothing of a sharding, and that may be moved."""
+    told = getattr(get_aval(x), "given_sharding", None)
+    if type(x) is Array:
+        x = _anywhere(x)
+        return x if told is None else Array(x.aval.update(sharding=None), x.buffer)
+    if told is None:
         return x
-    return device_put(x, NamedSharding(mesh, spec))
+    automatic = told.mesh.update(axis_types=(AxisType.Auto,) * len(told.mesh.axis_names))
+    return reshard_p.bind(x, dst_sharding=NamedSharding(automatic, PartitionSpec()))
 
 
-def _check_specs(specs: Any, values: Any, mesh: Mesh | AbstractMesh) -> list[PartitionSpec | None]:
-    """The specifications by leaf. ValueError where one does not fit its value."""
-    leaves, _ = tree.tree_flatten(values)
+def _mesh(mesh: Any) -> Mesh | AbstractMesh:
+    """The mesh that is given, else the one in force. ValueError where there is none."""
+    if mesh is not None and not isinstance(mesh, (Mesh, AbstractMesh)):
+        raise TypeError("shard_map requires a `jax.sharding.Mesh` or a `jax.sharding.AbstractMesh` instance for "
+                        f"its second argument, but got {mesh} of type {type(mesh)}.")
+    used = mesh if mesh is not None else meshes.in_force()
+    if used.empty:
+        raise ValueError("The context mesh cannot be empty. Use `jax.set_mesh(mesh)` to enter into a mesh context, "
+                         "or pass `mesh=`")
+    return used
+
+
+def _own_spec(x: Any, names: Sequence[AxisName]) -> PartitionSpec:
+    """How an argument is spread already along these axes."""
+    told = get_aval(x).given_sharding
+    if told is None:
+        return PartitionSpec()
+    return PartitionSpec(*(tuple(n for n in axes_of(e) if n in names) or None for e in told.spec))
+
+
+def _by_leaf(what: str, specs: Any, values: Any) -> list[PartitionSpec]:
+    """The specifications by leaf of `values`. ValueError where they are no prefix of it, TypeError for other things."""
+    if isinstance(specs, PartitionSpec):
+        return [specs] * len(tree.tree_leaves(values))
     is_leaf = lambda s: s is None or isinstance(s, PartitionSpec)
-    found = [specs] * len(leaves) if is_leaf(specs) else tree_paths.broadcast_prefix(specs, values, is_leaf=is_leaf)
-    for x, spec in zip(leaves, found, strict=True):
-        if spec is None:
-            continue
-        NamedSharding(mesh, spec)
-        ndim = len(get_aval(x).shape)
-        if len(spec) > ndim:
-            raise ValueError(f"shard_map got the specification {spec}, of length {len(spec)}, for an array of rank "
-                             f"{ndim}")
+    try:
+        found = tree_paths.broadcast_prefix(specs, values, is_leaf=is_leaf)
+    except ValueError:
+        raise ValueError(tree_paths.not_a_prefix(f"shard_map {what}", specs, values, is_leaf)) from None
+    for spec in found:
+        if spec is not None and not isinstance(spec, PartitionSpec):
+            raise TypeError(f"shard_map {what} argument must be a pytree of `jax.sharding.PartitionSpec` instances, "
+                            f"but found {spec!r} of type {type(spec)}")
     return found
+
+
+def _check_spec(spec: PartitionSpec, mesh: Mesh | AbstractMesh, names: Sequence[AxisName]) -> None:
+    NamedSharding(mesh, spec)
+    for name in (n for e in spec for n in axes_of(e)):
+        if name not in names:
+            raise ValueError(f"shard_map got a specification {spec} with the axis {name!r}, which is not among its "
+                             f"axis_names {frozenset(names)}")
+
+
+def _given(mesh: Mesh | AbstractMesh) -> str:
+    return (f"The mesh given has shape {tuple(mesh.axis_sizes)} with corresponding axis names "
+            f"{tuple(mesh.axis_names)}.")
+
+
+def _check_argument(fun: str, path: str, aval: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh,
+                    names: Sequence[AxisName]) -> None:
+    """Raises ValueError for a specification that does not fit its argument."""
+    if spec is None:
+        return
+    shape = getattr(aval, "shape", ())
+    if len(spec) > len(shape):
+        raise ValueError(
+            f"shard_map applied to the function {fun!r} was given an in_specs entry which is too long to be compatible "
+            f"with the corresponding input value from the function:\n\nin_specs is {spec} which has length "
+            f"{len(spec)}, but the passed {path} has shape {aval.str_short()}, which has rank {len(shape)} (and "
+            f"{len(shape)} < {len(spec)})\n\nEntries in in_specs must be of length no greater than the number of axes "
+            "in the corresponding input value.")
+    _check_spec(spec, mesh, names)
+    for i, entry in enumerate(spec):
+        parts = math.prod(mesh.shape[n] for n in axes_of(entry))
+        if shape[i] % parts:
+            raise ValueError(
+                f"shard_map applied to the function {fun!r} was given argument arrays with axis sizes that are not "
+                f"evenly divisible by the corresponding mesh axis sizes:\n\n{_given(mesh)}\n\nthe passed {path} of "
+                f"shape {aval.str_short()} corresponds to in_specs of value {spec}, which maps array axis {i} (of size "
+                f"{shape[i]}) to mesh axis {entry!r} (of size {parts}), but {parts} does not evenly divide {shape[i]}")
+
+
+def _check_spread(aval: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh, names: Sequence[AxisName]) -> None:
+    """Raises ValueError where an argument is not spread over explicit axes as its specification says."""
+    explicit = [n for n in mesh.explicit_axes if n in names]
+    if not explicit or spec is None:
+        return
+    told = getattr(aval, "given_sharding", None)
+    ndim = len(getattr(aval, "shape", ()))
+
+    def over_explicit(given: PartitionSpec) -> PartitionSpec:
+        entries = [tuple(n for n in axes_of(e) if n in explicit) or None for e in given]
+        return PartitionSpec(*entries, *(None,) * (ndim - len(entries)))
+
+    wanted = over_explicit(spec)
+    has = PartitionSpec(*(None,) * ndim) if told is None else over_explicit(told.spec)
+    if wanted != has:
+        raise ValueError(
+            f"in_specs passed to shard_map: {wanted} does not match the specs of the input: {has} for arg: "
+            f"{aval.str_short()}. `in_specs` is an optional argument so you can omit specifying it and shard_map will "
+            "infer the in_specs from the arguments. If you want to reshard your inputs, you can use `jax.reshard` on "
+            "the arguments and then pass those args to shard_map.")
+
+
+def _check_result(fun: str, x: Any, varies: Sequence[AxisName], spec: PartitionSpec | None,
+                  mesh: Mesh | AbstractMesh, checked: bool) -> None:
+    """Raises ValueError for a specification that does not fit its result."""
+    spec = PartitionSpec() if spec is None else spec
+    NamedSharding(mesh, spec)
+    aval = get_aval(x)
+    shape = aval.shape[len(varies):]
+    if len(spec) > len(shape):
+        raise ValueError(
+            f"shard_map applied to the function {fun!r} was given an out_specs entry which is too long to be "
+            f"compatible with the corresponding output value from the function:\n\nout_specs is {spec} which has "
+            f"length {len(spec)}, but {fun}(*args) has shape {aval.update(shape=shape).str_short()}, which has rank "
+            f"{len(shape)} (and {len(shape)} < {len(spec)})\n\nEntries in out_specs must be of length no greater than "
+            "the number of axes in the corresponding output value.")
+    named = {n for e in spec for n in axes_of(e)} | spec.unreduced
+    left = [n for n in varies if n not in named]
+    if checked and left:
+        raise ValueError(
+            f"shard_map applied to the function {fun!r} was given out_specs which require replication which can't be "
+            f"statically inferred given the mesh:\n\n{_given(mesh)}\n\nout_specs is {spec} which implies that the "
+            f"corresponding output value is only varying across mesh axes {{{','.join(sorted(map(str, named)))}}} and "
+            f"not {{{','.join(map(str, left))}}}, but it was inferred to be possibly varying over "
+            f"{{{','.join(map(str, varies))}}}\n\nCheck if these output values are meant to be replicated over those "
+            "mesh axes. If not, consider revising the corresponding out_specs entries. If so, consider disabling the "
+            "check by passing the check_vma=False argument to `jax.shard_map`.")
+
+
+def _spread(x: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> Any:
+    """A result that tells how it is spread."""
+    if spec is None or not isinstance(mesh, Mesh):
+        return x
+    if type(x) is Array:
+        return device_put(x, NamedSharding(mesh, spec))
+    if not isinstance(x, Tracer):
+        return x
+    if mesh.explicit_axes:
+        return reshard_p.bind(x, dst_sharding=NamedSharding(mesh.abstract_mesh, spec))
+    if not backends.several:
+        return x
+    return sharding_constraint_p.bind(x, sharding=NamedSharding(mesh, spec), layout=None, context_mesh=mesh,
+                                      unconstrained_dims=frozenset())

@@ -32,12 +32,17 @@ from .zeros import SymbolicZero, Zero, add_any_p
 
 
 class AxisData(NamedTuple):
-    """The axis that a batching maps over; `name` is None for one without a name."""
+    """The axis that a batching maps over; `name` is None for one without a name.
+
+    `devices` says that it is an axis of a mesh, `varying` that types tell which values vary along it.
+    """
 
     name: Hashable
     size: Any
     spmd_name: Any = None
     explicit_mesh_axis: Any = None
+    devices: bool = False
+    varying: bool = False
 
 
 # Collectives: primitive -> function from its params to the names of the axes it works over.
@@ -66,6 +71,9 @@ class BatchTracer(Tracer):
             whole = get_aval(self.val)
             aval = self._aval = whole.dec_rank(self._trace.axis_data.size, self.batch_dim) if whole.is_high else (
                 mapped_aval(self.batch_dim, whole))
+            if self._trace.axis_data.varying and type(aval) is ShapedArray:
+                aval = self._aval = aval.update(sharding=aval.given_sharding,
+                                                vma=aval.vma | {self._trace.axis_data.name})
         return aval
 
     def origin(self) -> str:

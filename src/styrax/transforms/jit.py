@@ -113,8 +113,7 @@ class Specialisation:
         if self.params["compiler_options_kvs"]:
             stages.check_compiler_options(dict(self.params["compiler_options_kvs"]))
         said = self.params["in_shardings"], self.params["out_shardings"]
-        return compiled(self.closed, self.name, self.donated, settled(*said, self.closed.out_avals),
-                        device_of(*said))
+        return placed(self.closed, self.name, self.donated, said)
 
 
 class PjitFunction(Generic[P, R]):
@@ -240,7 +239,7 @@ class PjitFunction(Generic[P, R]):
 
     def _code_for_all_shapes(self, key: Key) -> Any:
         """A program that serves these shapes among others; None where there is none."""
-        if invalid_values.watching() or avals.explicit and tells_sharding(
+        if invalid_values.watching() or backends.several or avals.explicit and tells_sharding(
                 item for item in key if type(item) is ShapedArray):
             return None
         for item in key:
@@ -363,12 +362,22 @@ class PjitFunction(Generic[P, R]):
 # -- code ------------------------------------------------------------------------------------------
 
 
+def placed(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None,
+           said: tuple[Sequence[Any], Sequence[Any]]) -> Code:
+    """The code of a program with what is said of its arguments' and results' shardings."""
+    if backends.several:
+        return compiled(closed, name, donated, None, device_of(*said), (tuple(said[0]), tuple(said[1])))
+    return compiled(closed, name, donated, settled(*said, closed.out_avals), device_of(*said))
+
+
 @per_jaxpr
 def compiled(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None = None,
-             shardings: tuple[Any, ...] | None = None, device: Device | None = None) -> Code:
+             shardings: tuple[Any, ...] | None = None, device: Device | None = None,
+             said: tuple[tuple[Any, ...], tuple[Any, ...]] = ((), ())) -> Code:
     """The machine code of a program as a function of arrays, which deletes donated ones and places results.
 
-    The client of `device` compiles it, by default that of the default backend.
+    The client of `device` compiles it, by default that of the default backend. Where there are several devices, `said`
+    is what is said of arguments and results.
     """
     if closed.jaxpr.is_high:
         avals, results = closed.in_avals, closed.out_avals
@@ -391,6 +400,10 @@ def compiled(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None = 
         code = _watched(code, closed, name, steps=not stateful and plan is None)
     if plan is not None:
         code = Donating(code, plan)
+    if backends.several:
+        from ..core.programs.following import Following
+
+        return Following(code, closed, name, *said)
     return code if shardings is None else Placing(code, shardings, device)
 
 
@@ -406,7 +419,7 @@ def _watched(executable: Code, closed: ClosedJaxpr, name: str, steps: bool) -> C
 def _jit_impl(*args: Any, jaxpr: ClosedJaxpr, name: str, donated_invars: Sequence[bool], in_shardings: Sequence[Any],
               out_shardings: Sequence[Any], **_: Any) -> list[Any]:
     said = in_shardings, out_shardings
-    code = compiled(jaxpr, name, tuple(donated_invars), settled(*said, jaxpr.out_avals), device_of(*said))
+    code = placed(jaxpr, name, tuple(donated_invars), said)
     return code(*map(as_operand, args, jaxpr.in_avals))
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..core import hooks
 from ..core.arrays import backends
 from ..core.arrays.devices import Sharding, SingleDeviceSharding
+from ..core.arrays.explicit import on_devices
 from ..core.arrays.layouts import Format, Layout
 from ..core.programs.check import same_type
 from ..core.programs.jaxpr import ClosedJaxpr
@@ -18,9 +19,8 @@ from ..core.tracing.trace import Tracer, get_aval
 from ..core.trees import tree, tree_paths
 from ..core.types.avals import ShapeDtypeStruct
 from ..core.types.typing import PyTree
-from .donation import Donating
-from .high_types import OnValues, lowered
-from .jit_shardings import Placing, settled
+from .high_types import lowered
+from .jit_shardings import settled
 from .signature import as_operand
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ _OPTIONS: dict[str, tuple[type, ...]] = {
 
 def machine_code(code: Any) -> backends.Executable:
     """What the backend compiled, inside of what handles donated arguments and shardings."""
-    while isinstance(code, (Donating, OnValues, Placing)):
+    while not hasattr(code, "machine_code"):
         code = code.code
     return code
 
@@ -242,6 +242,15 @@ class Compiled(Lowered):
     def output_shardings(self) -> Any:
         """Where the results will be, as a tree like them."""
         params = self._program.params
+        if backends.several:
+            from ..core.programs.following import Following
+
+            following = Following(self._call, self._closed, self._program.name, params["in_shardings"],
+                                  params["out_shardings"])
+            given = [None if a.given_sharding is None else on_devices(a.given_sharding, _on_device()._device)
+                     for a in self._closed.in_avals]
+            where = following.where(given) or [None] * len(params["out_shardings"])
+            return self.out_tree.unflatten([s if isinstance(s, Sharding) else _on_device() for s in where])
         return self.out_tree.unflatten(settled(params["in_shardings"], params["out_shardings"])
                                        or [_on_device()] * len(params["out_shardings"]))
 

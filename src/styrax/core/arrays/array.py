@@ -41,6 +41,9 @@ class Buffer(Protocol):
 
     def ready(self) -> bool: ...
 
+    def on(self, device: Any) -> Buffer:
+        """The same memory as another device of the platform has it."""
+
     def numpy(self, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray: ...
 
 
@@ -84,6 +87,10 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
         return self.aval.dtype
 
     @property
+    def _committed(self) -> bool:  # as libraries that save arrays ask for it
+        return self.committed
+
+    @property
     def __numpy_dtype__(self) -> np.dtype:
         warnings.warn("Implicit conversion of an array to a dtype is deprecated; rather than dtype=arr use "
                       "dtype=arr.dtype. In the future this will result in an error.", DeprecationWarning, stacklevel=2)
@@ -112,10 +119,18 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
     # -- where it lives ------------------------------------------------------------------------
     @property
     def device(self) -> Any:
-        return self._live().device
+        """The device that the array is on; its sharding where there are several."""
+        return self.sharding if self._is_spread() else self._live().device
 
     def devices(self) -> set[Any]:
-        return {self.device}
+        return set(self._sharding.device_set) if self._is_spread() else {self._live().device}
+
+    def _is_spread(self) -> bool:
+        """Whether it is on several devices."""
+        try:
+            return self._sharding.num_devices > 1
+        except AttributeError:
+            return False
 
     @property
     def sharding(self) -> Any:
@@ -123,7 +138,7 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
             return self._sharding
         except AttributeError:  # nobody has said anything
             if self.aval.given_sharding is not None:
-                return on_devices(self.aval.given_sharding, self.device)
+                return on_devices(self.aval.given_sharding, self._live().device)
             from .devices import SingleDeviceSharding
 
             return SingleDeviceSharding(self.device)
@@ -155,12 +170,15 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
         raise AttributeError("__cuda_array_interface__ is only defined for GPU buffers.")
 
     def placed(self, sharding: Any) -> Array:
-        """The same array, committed to where it lives, under a sharding (None: its device)."""
+        """The same array, committed to a sharding (None: the device where it lives)."""
         aval = self.aval
         told = None if sharding is None else sharding_of_type(sharding, aval.shape)
         if told is not aval.given_sharding:
             aval = aval.update(sharding=told)
-        out = Array(aval, self._live(), committed=True)
+        buffer = self._live()
+        if sharding is not None and buffer.device not in (devices := sharding._device_assignment):
+            buffer = buffer.on(devices[0])
+        out = Array(aval, buffer, committed=True)
         if sharding is not None:
             out._sharding = sharding
         return out
@@ -171,15 +189,12 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
 
     @property
     def is_fully_replicated(self) -> bool:
-        return True
+        return not self._is_spread() or self._sharding.is_fully_replicated
 
     @property
     def addressable_shards(self) -> list[Any]:
         try:
-            from .devices import Shard
-
-            part = self if self.aval.given_sharding is None else self.placed(None)
-            return [Shard(self.device, self.sharding, self.shape, part)]
+            return hooks.shards_of(self)
         except Exception as error:
             hide_frames(error)
             raise
@@ -187,9 +202,7 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
     global_shards = addressable_shards
 
     def addressable_data(self, index: int) -> Array:
-        if index != 0:
-            raise IndexError("list index out of range")
-        return self
+        return self.addressable_shards[index].data if self._is_spread() else [self][index]
 
     @property
     def global_shape(self) -> tuple[int, ...]:
@@ -225,6 +238,10 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
         return self.nbytes
 
     def unsafe_buffer_pointer(self) -> int:
+        if self._is_spread():
+            from ..tracing.errors import JaxRuntimeError
+
+            raise JaxRuntimeError("INVALID_ARGUMENT: UnsafeBufferPointer() is supported only for unsharded arrays.")
         buffer = self._live()
         buffer.wait()
         return buffer.address

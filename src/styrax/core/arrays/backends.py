@@ -69,8 +69,9 @@ class Backend(Protocol):
     def operand(self, value: Any) -> Array:
         """An argument of an operation as an array, one that may be shared: whoever gets it does not hand it out."""
 
-    def adopt(self, address: int, aval: ShapedArray, owner: object) -> Array:
-        """An array over memory of others, contiguous and aligned; it keeps `owner`, who keeps the memory."""
+    def adopt(self, address: int, aval: ShapedArray, owner: object, device: Device | None = None) -> Array:
+        """An array over memory of others, contiguous and aligned, on a device (None: the first); it keeps `owner`, who
+        keeps the memory."""
 
     def apply_primitive(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """Runs one primitive at once: its result, a list of them if it has `multiple_results`."""
@@ -109,6 +110,7 @@ class Backend(Protocol):
 modules: dict[str, str] = {"cpu": "styrax.cpu.client"}
 _loaded: dict[str, Backend] = {}
 _default: Backend | None = None
+several = False  # whether the host's processors are several devices: then results are placed as arguments are
 
 
 def register(backend: Backend) -> None:

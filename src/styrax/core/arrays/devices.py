@@ -184,16 +184,26 @@ class SingleDeviceSharding(Sharding):
 
 
 class Shard:
-    """The part of an array that one device holds: `device`, `index`, `replica_id`, `data`."""
+    """The part of an array that one device holds: `device`, `index`, `replica_id`, `data`.
 
-    __slots__ = ("device", "_sharding", "_global_shape", "data", "replica_id")
+    `data` is an array on the device; it may be given as a function, which is called when it is asked for.
+    """
 
-    def __init__(self, device: Device, sharding: Sharding, global_shape: tuple[int, ...], data: Any = None):
+    __slots__ = ("device", "_sharding", "_global_shape", "_data", "replica_id")
+
+    def __init__(self, device: Device, sharding: Sharding, global_shape: tuple[int, ...], data: Any = None,
+                 replica_id: int = 0):
         self.device = device
         self._sharding = sharding
         self._global_shape = global_shape
-        self.data = data
-        self.replica_id = 0
+        self._data = data
+        self.replica_id = replica_id
+
+    @property
+    def data(self) -> Any:
+        if callable(self._data):
+            self._data = self._data()
+        return self._data
 
     @property
     def index(self) -> tuple[slice, ...]:

@@ -81,14 +81,18 @@ def sums_text(sharding: NamedSharding) -> str:
 
 
 def on_devices(sharding: NamedSharding, device: Device) -> NamedSharding:
-    """The sharding of an array on a device by what its type tells. ValueError for a mesh of several devices."""
+    """The sharding of an array on a device, or on it and others of its platform, by what its type tells. ValueError for
+    a mesh of more devices than there are."""
     mesh = state.concrete
     if mesh.abstract_mesh != sharding.mesh:
-        if sharding.mesh.size != 1:
-            raise ValueError(f"an array over {sharding.mesh} needs {sharding.mesh.size} devices; there is one")
-        grid = np.empty(sharding.mesh.axis_sizes, object)
-        grid.fill(device)  # there is one
-        mesh = Mesh(grid, sharding.mesh.axis_names, sharding.mesh.axis_types)
+        count, devices = sharding.mesh.size, [device]
+        if count > 1:
+            devices = list(device.client.devices())
+            if count > len(devices):
+                raise ValueError(f"an array over {sharding.mesh} needs {count} devices; there are {len(devices)}")
+        grid = np.empty(count, object)
+        grid[:] = devices[:count]
+        mesh = Mesh(grid.reshape(sharding.mesh.axis_sizes), sharding.mesh.axis_names, sharding.mesh.axis_types)
     return NamedSharding(mesh, sharding.spec)
 
 

@@ -213,6 +213,10 @@ class Mesh(_Grid):
         return not self.axis_names and (self.devices.size == 0 or self.devices.flat[0] is None)
 
     @property
+    def _flat_devices_tuple(self) -> tuple[Any, ...]:  # as libraries that place arrays ask for it
+        return tuple(self.devices.flat)
+
+    @property
     def device_ids(self) -> np.ndarray:
         return np.array([d.id for d in self.devices.flat], int).reshape(self.devices.shape)
 

@@ -157,6 +157,10 @@ def _check_sums(partitions: tuple, unreduced: Any, reduced: Any) -> None:
 _specs: WeakValueDictionary[tuple[Any, ...], PartitionSpec] = WeakValueDictionary()  # equal ones are one object
 
 
+class IndivisibleError(ValueError):
+    """Mesh axes do not divide a dimension of an array into equal parts."""
+
+
 class DuplicateSpecError(ValueError):
     """A mesh axis stands at two dimensions of a specification."""
 
@@ -250,8 +254,10 @@ class NamedSharding(Sharding):
         out = []
         for i, (d, n) in enumerate(zip(global_shape, self._parts(global_shape), strict=True)):
             if d % n:
-                raise ValueError(f"Sharding {self} implies that the dimension {i} of a value of shape {global_shape} "
-                                 f"is divided by {n}, which does not divide {d}")
+                raise IndivisibleError(
+                    f"Sharding {self} implies that array axis {i} is partitioned {n} times, but the dimension size is "
+                    f"{d} (full shape: {tuple(global_shape)}, per-dimension tiling factors: "
+                    f"{self._parts(global_shape)} should evenly divide the shape)")
             out.append(d // n)
         return tuple(out)
 

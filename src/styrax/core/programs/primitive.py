@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .. import hooks
 from ..arrays import backends
 from ..tracing.source import hide_frames
 from ..tracing.trace import Trace, get_aval, state
 from ..types import avals
+from ..types.avals import ShapedArray
 from ..types.effects import Effects, no_effects
 from . import spreading
 from .traits import PLAIN, Traits
@@ -29,6 +31,7 @@ class Primitive:
     ref_primitive = False
     generic_in_sizes = True  # whether an eager call may compile for sizes known only at run time
     higher_order = False  # has programs among its parameters, which may use references
+    uniform = False  # whether results vary along the mesh axes along which operands do
     composed = False  # stands for what its rule in `rules.expansions` does
     skip_canonicalization = False
 
@@ -48,6 +51,8 @@ class Primitive:
     def bind(self, *args: Any, **params: Any) -> Any:
         """Gives the work to the current trace."""
         try:
+            if avals.manual and self.uniform and len(args) > 1:
+                args = hooks.vary_alike(args)
             return state.trace.process_primitive(self, args, params)
         except Exception as error:
             if type(error) is TypeError and "is not a valid JAX type" in str(error):
@@ -83,8 +88,11 @@ class Primitive:
         """Sets `rule(*avals, **params)`, which gives the abstract value(s) of the result(s)."""
         def abstract_eval(*given: Any, **params: Any) -> tuple[Any, Effects]:
             out = rule(*given, **params)
-            return (spreading.spread(self, given, out, params) if avals.explicit else out), no_effects
+            if avals.explicit:
+                out = spreading.spread(self, given, out, params)
+            return (_varying(given, out) if avals.manual else out), no_effects
 
+        self.uniform = True
         self.def_effectful_abstract_eval(abstract_eval)
         return rule
 
@@ -110,6 +118,16 @@ class Primitive:
         if self.abstract_eval != self._no_abstract_eval:
             return self._backend_impl(*args, **params)
         raise NotImplementedError(f"Evaluation rule for '{self.name}' not implemented")
+
+
+def _varying(operands: Sequence[Any], out: Any) -> Any:
+    """The types of results, which vary along the mesh axes along which operands do."""
+    axes: frozenset[Any] = frozenset().union(*[getattr(x, "vma", ()) for x in operands])
+    if not axes:
+        return out
+    told = [x.update(sharding=x.given_sharding, vma=axes) if isinstance(x, ShapedArray) else x
+            for x in (out if isinstance(out, (list, tuple)) else (out,))]
+    return told if isinstance(out, (list, tuple)) else told[0]
 
 
 def multiple_results(name: str) -> Primitive:

@@ -164,6 +164,6 @@ def _told(at: Place, operands: Sequence[Any], out: Any, found: Entries | NamedSh
     names = [n for e in found for n in axes_of(e)]
     if len(set(names)) != len(names):
         types = ", ".join(x.str_short(True) for x in operands)
-        raise at.refuse(f"operation with inputs: {types} produces an illegally sharded result, in which a mesh axis "
-                        f"stands twice: {tuple(found)}")
+        raise ShardingTypeError(f"{at.name} operation with inputs: {types} produces an illegally sharded result, in "
+                                f"which a mesh axis stands twice: {tuple(found)}")
     return out.update(sharding=NamedSharding(at.mesh, PartitionSpec(*found, unreduced=sums)))

@@ -13,6 +13,7 @@ import numpy as np
 from .. import hooks
 from . import dtypes
 from .dims import Dim
+from .manual_axes import ManualAxisType
 
 if TYPE_CHECKING:
     from ..arrays.shardings import NamedSharding
@@ -125,8 +126,12 @@ class ShapedArray(AbstractValue):
         return hooks.by_default(self.ndim) if given is None else given
 
     @property
-    def mat(self) -> Any:  # manual axis type, kept for libraries that ask for it
-        return self.vma
+    def mat(self) -> ManualAxisType:
+        """What is known along axes of a `shard_map`."""
+        told = self.given_sharding
+        if told is None:
+            return ManualAxisType(varying=self.vma)
+        return ManualAxisType(varying=self.vma, unreduced=told.spec.unreduced, reduced=told.spec.reduced)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -202,10 +207,11 @@ class ShapedArray(AbstractValue):
     def str_short(self, short_dtypes: bool = False, mesh_axis_types: bool = False, **_: Any) -> str:
         name = dtypes.printed_dtype_name(self.dtype) if short_dtypes else _dtype_name(self.dtype)
         told = self.given_sharding
+        varies = f"{{V:{_names(self.vma)}}}" if self.vma else ""
         if told is None:
-            return f"{name}[{','.join(map(str, self.shape))}]"
+            return f"{name}[{','.join(map(str, self.shape))}]{varies}"
         mesh = f"({{Explicit: {told.mesh.explicit_axes}}})" if mesh_axis_types else ""
-        return f"{name}[{','.join(hooks.sharding_text(told, self.shape))}]{hooks.sums_text(told)}{mesh}"
+        return f"{name}[{','.join(hooks.sharding_text(told, self.shape))}]{hooks.sums_text(told)}{varies}{mesh}"
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
@@ -213,6 +219,11 @@ class ShapedArray(AbstractValue):
 
     def __str__(self) -> str:
         return f"{'~' if self.weak_type else ''}{self.str_short(short_dtypes=False)}"
+
+
+def _names(axes: frozenset) -> str:
+    names = sorted(map(str, axes))
+    return names[0] if len(names) == 1 else f"({','.join(names)})"
 
 
 def _of_type(sharding: Any, shape: tuple) -> NamedSharding | None:
@@ -224,6 +235,7 @@ def _of_type(sharding: Any, shape: tuple) -> NamedSharding | None:
     return told
 
 
+manual = 0  # how many programs are being traced in which types tell along which mesh axes values vary
 explicit = False  # whether explicit sharding is in use: some type tells a sharding, or a mesh with explicit axes is set
 
 

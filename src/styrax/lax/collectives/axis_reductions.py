@@ -13,12 +13,13 @@ from styrax.core.programs.primitive import Primitive
 from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import Tracer, get_aval
 from styrax.core.trees import tree
-from styrax.core.types import dtypes
+from styrax.core.types import avals, dtypes
 from styrax.core.types.effects import Effects
 from styrax.core.types.typing import PyTree
-from styrax.transforms import ad
+from styrax.transforms import ad, batching
 from styrax.transforms.batching import AxisData
 
+from .casts import varying
 from .named_axes import AxisName, _check_bound, _collective, _effects, _groups, _names, axis_size, refuse_names
 
 if TYPE_CHECKING:
@@ -35,14 +36,21 @@ def _reduction(name: str, plain: str, of_constant: Callable[[Any, int], Any]) ->
         _check_bound(axes, name)
         positional = {a for a in axes if isinstance(a, int)}
         shape = tuple(d for i, d in enumerate(x.shape) if i not in positional)
-        return x.update(shape=shape), _effects(axes)
+        return x.update(shape=shape, vma=x.vma.difference(axes)), _effects(axes)
 
     def batch(axis_data: AxisData, args: Any, dims: Any, *, axes: tuple, axis_index_groups: Any) -> Any:
         (x,), (d,) = args, dims
         named = axis_data.name is not None and axis_data.name in axes
         if named and axis_index_groups is not None:
-            raise NotImplementedError(
-                "axis_index_groups not supported in vmap collectives. Please open a feature request!")
+            if not axis_data.devices or axes != (axis_data.name,):
+                raise NotImplementedError(
+                    "axis_index_groups not supported in vmap collectives. Please open a feature request!")
+            order, back = in_groups(axis_data.size, axis_index_groups)
+            x = take_rows(batching.bdim_at_front(x, d, axis_data.size), order.ravel())
+            shape = get_aval(x).shape[1:]
+            x = primitive.bind(lax.reshape(x, (*order.shape, *shape)), axes=(1,), axis_index_groups=None)
+            x = lax.broadcast_in_dim(x, (*order.shape, *shape), (0, *range(2, len(shape) + 2)))
+            return take_rows(lax.reshape(x, (axis_data.size, *shape)), back), 0
         if d is None:
             rest = tuple(a for a in axes if a != axis_data.name)
             x = of_constant(x, axis_data.size)
@@ -63,13 +71,35 @@ def _reduction(name: str, plain: str, of_constant: Callable[[Any, int], Any]) ->
     return primitive
 
 
+def take_rows(x: Any, rows: np.ndarray) -> Any:
+    """These rows of an array."""
+    aval = get_aval(x)
+    numbers = lax.GatherDimensionNumbers(
+        offset_dims=tuple(range(1, aval.ndim)), collapsed_slice_dims=(0,), start_index_map=(0,))
+    return lax.gather(x, rows.astype(np.int32)[:, None], numbers, (1, *aval.shape[1:]), mode="promise_in_bounds")
+
+
 def _times(x: Any, size: int) -> Any:
     aval = get_aval(x)
     return lax.mul(lax.full(aval.shape, size, aval.dtype), x)
 
 
+def in_groups(size: int, groups: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Positions along an axis by groups of one size, and where each position stands among them.
+
+    Raises ValueError for groups that are not of one size or leave positions out.
+    """
+    if len({len(g) for g in groups}) != 1 or sorted(i for g in groups for i in g) != list(range(size)):
+        raise ValueError("axis_index_groups must all be the same size and cover all indices of an axis of size "
+                         f"{size}, got {groups}")
+    order = np.array(groups)
+    return order, np.argsort(order.ravel())
+
+
 psum_p = _reduction("psum", "reduce_sum", _times)
 psum_p.declare(nan=True)
+psum_invariant_p = _reduction("psum_invariant", "reduce_sum", _times)  # the sum is known to be equal along the axes
+psum_invariant_p.declare(nan=True)
 pmax_p = _reduction("pmax", "reduce_max", lambda x, size: x)
 pmin_p = _reduction("pmin", "reduce_min", lambda x, size: x)
 
@@ -83,7 +113,13 @@ def _psum_transpose(ct: Any, x: Any, *, axes: tuple, axis_index_groups: Any) -> 
     return [psum_p.bind(ct, axes=named, axis_index_groups=axis_index_groups) if named else ct]
 
 
+def _psum_invariant_transpose(ct: Any, x: Any, *, axes: tuple, axis_index_groups: Any) -> list[Any]:
+    (ct,) = _psum_transpose(ct, x, axes=tuple(a for a in axes if isinstance(a, int)), axis_index_groups=None)
+    return [varying(ct, [a for a in axes if not isinstance(a, int)])]
+
+
 ad.deflinear2(psum_p, _psum_transpose)
+ad.deflinear2(psum_invariant_p, _psum_invariant_transpose)
 
 
 def _reduce(primitive: Primitive, x: Any, axis_name: Any, groups: Any) -> Any:
@@ -93,6 +129,16 @@ def _reduce(primitive: Primitive, x: Any, axis_name: Any, groups: Any) -> Any:
 
     def one(leaf: Any) -> Any:
         _check_bound(axes, primitive.name)
+        if avals.manual and groups is None:
+            named = [a for a in axes if not isinstance(a, int)]
+            aval = get_aval(leaf)
+            if primitive is psum_p and len({a in aval.vma for a in named}) > 1:
+                raise ValueError("jax.lax.psum can only accept axis_name which corresponds to one of varying, "
+                                 "unreduced, reduced or invarying state of the input. Got input type: "
+                                 f"{aval.str_short()}, axes: {tuple(named)}, along only some of which it varies")
+            leaf = varying(leaf, named)
+            if primitive is psum_p:
+                return psum_invariant_p.bind(leaf, axes=axes, axis_index_groups=None)
         return primitive.bind(leaf, axes=axes, axis_index_groups=_groups(groups))
 
     return tree.tree_map(one, x)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from styrax.core import hooks
 from styrax.core.programs import rules
 from styrax.core.programs.primitive import Primitive
-from styrax.core.tracing.trace import state
+from styrax.core.tracing.trace import get_aval, state
+from styrax.core.trees import tree
+from styrax.core.types import avals
+from styrax.core.types.effects import Effects, no_effects
 from styrax.core.types.typing import AxisName, PyTree
 from styrax.transforms import ad, batching
+from styrax.transforms.batching import AxisData
 
 from .named_axes import _names
 
@@ -22,6 +28,54 @@ batching.defvectorized(stage_p)
 rules.stagings[stage_p] = lambda trace, tracers, params: tracers[0]
 
 
+# Values that are equal along axes become ones that may differ: the derivative is summed along these axes. While a
+# program runs for all devices at once such a value is not repeated, unless `spread` asks for it: then its type tells
+# from there on that it varies.
+pvary_p = Primitive("pvary")
+pvary_p.declare(movement=True, printed=lambda params: {"axes": params["axes"]})
+pvary_p.def_impl(lambda x, **_: x)
+batching.axis_names_of[pvary_p] = lambda params: params["axes"]
+
+
+@pvary_p.def_effectful_abstract_eval
+def _pvary_aval(x: Any, *, axes: tuple, spread: bool) -> tuple[Any, Effects]:
+    return x.update(sharding=x.given_sharding, vma=x.vma | set(axes)), no_effects
+
+
+def _pvary_batch(axis_data: AxisData, args: Any, dims: Any, *, axes: tuple, spread: bool) -> Any:
+    (x,), (d,) = args, dims
+    rest = tuple(n for n in axes if n != axis_data.name)
+    if spread and d is None and len(rest) < len(axes):
+        x, d = batching.bdim_at_front(x, None, axis_data.size), 0
+    return (pvary_p.bind(x, axes=rest, spread=spread) if rest else x), d
+
+
+def _pvary_transpose(ct: Any, x: Any, *, axes: tuple, spread: bool) -> list[Any]:
+    return [ct if type(ct) is ad.Zero else hooks.psum_invariant_p.bind(ct, axes=axes, axis_index_groups=None)]
+
+
+rules.fancy_batchers[pvary_p] = _pvary_batch
+rules.loops[pvary_p] = rules.same_value
+rules.stablehlos[pvary_p] = lambda _, x, **params: x
+ad.deflinear2(pvary_p, _pvary_transpose)
+
+
+def varying(x: Any, axes: Sequence[AxisName], spread: bool = False) -> Any:
+    """A value that varies along axes, as far as types tell of it."""
+    missing = tuple(n for n in axes if n not in get_aval(x).vma)
+    return pvary_p.bind(x, axes=missing, spread=spread) if missing else x
+
+
+def vary_alike(args: Sequence[Any]) -> Sequence[Any]:
+    """Operands of one operation, all of which vary along the axes along which one does."""
+    told: list[frozenset[AxisName]] = [getattr(get_aval(x), "vma", frozenset()) for x in args]
+    every: frozenset[AxisName] = frozenset().union(*told)
+    if not every or all(t == every for t in told):
+        return args
+    axes = [n for n in state.axis_sizes if n in every]
+    return [x if t == every else varying(x, axes) for x, t in zip(args, told, strict=True)]
+
+
 def pcast(x: PyTree, axis_name: AxisName | tuple[AxisName, ...], *, to: str) -> PyTree:
     """The same values, said to vary along axes of a `shard_map`'s mesh, or to be equal or unsummed along them.
 
@@ -31,7 +85,7 @@ def pcast(x: PyTree, axis_name: AxisName | tuple[AxisName, ...], *, to: str) -> 
       to: "varying", "reduced" or "unreduced".
 
     Returns:
-      `x` itself.
+      the same values.
 
     Raises:
       ValueError: another `to`, or an axis that no `shard_map` around has.
@@ -41,7 +95,9 @@ def pcast(x: PyTree, axis_name: AxisName | tuple[AxisName, ...], *, to: str) -> 
     names: tuple[Any, ...] = _names(axis_name)
     if any(name not in state.axis_sizes for name in names):
         raise ValueError("pcast should be called under jax.shard_map.")
-    return x  # the devices of a mesh are one: there is nothing in which they could differ
+    if to != "varying" or not avals.manual:
+        return x
+    return tree.tree_map(lambda leaf: varying(leaf, names, spread=True), x)
 
 
-__all__ = ["pcast", "stage_p"]
+__all__ = ["pcast", "pvary_p", "stage_p", "vary_alike", "varying"]

@@ -16,13 +16,15 @@ from styrax.core.hooks import lax
 from styrax.core.programs import rules
 from styrax.core.tracing.trace import get_aval, state
 from styrax.core.trees import tree
+from styrax.core.types import avals
 from styrax.core.types.avals import ShapedArray
 from styrax.core.types.effects import Effects
 from styrax.core.types.typing import PyTree
 from styrax.transforms import ad, batching
 from styrax.transforms.batching import AxisData
 
-from .axis_reductions import _times, psum
+from .axis_reductions import _times, in_groups, psum, take_rows
+from .casts import varying
 from .named_axes import (
     AxisName,
     _check_bound,
@@ -64,19 +66,12 @@ def _ppermute_batch(axis_data: AxisData, args: Any, dims: Any, *, axis_name: tup
         sources[target] = source
     if (sources == np.arange(size)).all():
         return x, 0
-    moved = _take_rows(x, np.maximum(sources, 0))
+    moved = take_rows(x, np.maximum(sources, 0))
     if (sources < 0).any():
         aval = get_aval(moved)
         received = np.broadcast_to((sources >= 0).reshape((size,) + (1,) * (aval.ndim - 1)), aval.shape)
         moved = lax.select(received, moved, lax.full(aval.shape, 0, aval.dtype))
     return moved, 0
-
-
-def _take_rows(x: Any, rows: np.ndarray) -> Any:
-    aval = get_aval(x)
-    numbers = lax.GatherDimensionNumbers(
-        offset_dims=tuple(range(1, aval.ndim)), collapsed_slice_dims=(0,), start_index_map=(0,))
-    return lax.gather(x, rows.astype(np.int32)[:, None], numbers, (1, *aval.shape[1:]), mode="promise_in_bounds")
 
 
 def _only_one(what: str, names: Sequence[Any]) -> None:
@@ -202,6 +197,21 @@ def _all_gather_transpose(ct: Any, x: Any, *, all_gather_dimension: int, axis_na
                                   axis_index_groups=axis_index_groups, axis_size=axis_size, tiled=tiled)]
 
 
+def _gather_in_groups(axis_data: AxisData, x: Any, at: int, groups: Sequence[Sequence[int]], tiled: bool) -> Any:
+    """`all_gather` within groups, of an array with the mapped axis in front, which the result has there as well."""
+    order, back = in_groups(axis_data.size, groups)
+    shape = get_aval(x).shape[1:]
+    x = lax.reshape(take_rows(x, order.ravel()), (*order.shape, *shape))  # [group, member, ...]
+    x = batching.moveaxis(x, 1, at + 1)
+    each = list(shape)
+    each.insert(at, order.shape[1])
+    if tiled:
+        each[at:at + 2] = [each[at] * each[at + 1]]
+        x = lax.reshape(x, (order.shape[0], *each))
+    x = lax.broadcast_in_dim(x, (*order.shape, *each), (0, *range(2, len(each) + 2)))
+    return take_rows(lax.reshape(x, (axis_data.size, *each)), back)
+
+
 def _all_gather_batch(axis_data: AxisData, args: Any, dims: Any, *, all_gather_dimension: int, axis_name: tuple,
                       axis_index_groups: Any, axis_size: int, tiled: bool) -> Any:
     (x,), (d,) = args, dims
@@ -211,7 +221,10 @@ def _all_gather_batch(axis_data: AxisData, args: Any, dims: Any, *, all_gather_d
         return all_gather_p.bind(x, all_gather_dimension=all_gather_dimension + 1, axis_name=axis_name,
                                  axis_index_groups=axis_index_groups, axis_size=axis_size, tiled=tiled), 0
     if axis_index_groups is not None:
-        raise NotImplementedError("axis_index_groups not supported in vmap")
+        if not axis_data.devices or len(axis_name) > 1:
+            raise NotImplementedError("axis_index_groups not supported in vmap")
+        return _gather_in_groups(axis_data, batching.bdim_at_front(x, d, axis_data.size), all_gather_dimension,
+                                 axis_index_groups, tiled), 0
     x = batching.bdim_at_front(x, d, axis_data.size)
     shape = get_aval(x).shape[1:]
     sizes: list[int] = []
@@ -236,6 +249,27 @@ def _all_gather_batch(axis_data: AxisData, args: Any, dims: Any, *, all_gather_d
 
 ad.deflinear2(all_gather_p, _all_gather_transpose)
 rules.fancy_batchers[all_gather_p] = _all_gather_batch
+
+all_gather_invariant_p = _collective("all_gather_invariant", lambda params: params["axis_name"])
+
+
+@all_gather_invariant_p.def_effectful_abstract_eval
+def _all_gather_invariant_aval(x: Any, *, axis_name: tuple, **params: Any) -> tuple[Any, Effects]:
+    out, effects = _all_gather_aval(x, axis_name=axis_name, **params)
+    return out.update(vma=out.vma.difference(axis_name)), effects
+
+
+def _own_part(ct: Any, x: Any, *, all_gather_dimension: int, axis_name: tuple, tiled: bool, **_: Any) -> list[Any]:
+    """Cotangents of what is equal everywhere are whole: each takes its own part of them."""
+    at, here = all_gather_dimension, axis_index(axis_name)
+    if not tiled:
+        return [lax.dynamic_index_in_dim(ct, here, at, keepdims=False)]
+    size = x.aval.shape[at]
+    return [lax.dynamic_slice_in_dim(ct, lax.mul(here, np.int32(size)), size, at)]
+
+
+ad.deflinear2(all_gather_invariant_p, _own_part)
+rules.fancy_batchers[all_gather_invariant_p] = _all_gather_batch
 
 
 def all_gather(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
@@ -272,8 +306,10 @@ def all_gather(x: PyTree, axis_name: AxisName | Sequence[AxisName], *,
         rank = ndim if tiled else ndim + 1
         if not -rank <= axis < rank:
             raise ValueError(f"axis {axis} is out of bounds for array of dimension {rank}")
-        return all_gather_p.bind(leaf, all_gather_dimension=axis % rank, axis_name=axes,
-                                 axis_index_groups=_groups(axis_index_groups), axis_size=size, tiled=tiled)
+        equal = avals.manual and axis_index_groups is None  # the result is known to be
+        return (all_gather_invariant_p if equal else all_gather_p).bind(
+            varying(leaf, axes) if equal else leaf, all_gather_dimension=axis % rank, axis_name=axes,
+            axis_index_groups=_groups(axis_index_groups), axis_size=size, tiled=tiled)
 
     return tree.tree_map(one, x)
 
@@ -488,6 +524,7 @@ def pswapaxes(x: PyTree, axis_name: AxisName | Sequence[AxisName], axis: int, *,
 
 
 __all__ = [
-    "all_gather", "all_gather_p", "all_to_all", "all_to_all_p", "pbroadcast", "pbroadcast_p", "ppermute", "ppermute_p",
+    "all_gather", "all_gather_invariant_p", "all_gather_p",
+    "all_to_all", "all_to_all_p", "pbroadcast", "pbroadcast_p", "ppermute", "ppermute_p",
     "pshuffle", "psum_scatter", "pswapaxes", "reduce_scatter_p",
 ]

@@ -12,6 +12,7 @@ from styrax.core.hooks import lax
 from styrax.core.programs import rules
 from styrax.core.programs.primitive import Primitive
 from styrax.core.tracing.trace import state
+from styrax.core.types import avals
 from styrax.core.types.avals import shaped
 from styrax.core.types.effects import Effects, NamedAxisEffect
 from styrax.transforms import batching
@@ -94,7 +95,8 @@ axis_index_p = _collective("axis_index", lambda params: (params["axis_name"],))
 @axis_index_p.def_effectful_abstract_eval
 def _axis_index_aval(*, axis_name: Any) -> tuple[Any, Effects]:
     _check_bound((axis_name,), "axis_index")
-    return shaped((), np.dtype(np.int32)), _effects((axis_name,))
+    aval = shaped((), np.dtype(np.int32))
+    return (aval.update(vma=frozenset((axis_name,))) if avals.manual else aval), _effects((axis_name,))
 
 
 def _axis_index_batch(axis_data: AxisData, args: Any, dims: Any, *, axis_name: Any) -> Any:

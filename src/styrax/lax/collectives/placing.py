@@ -23,7 +23,8 @@ from styrax.core.trees import tree, tree_paths
 from styrax.core.types.effects import no_effects
 from styrax.core.types.physical import physicals
 from styrax.core.types.typing import DeviceLike, PyTree, ShardingLike
-from styrax.transforms import ad, batching
+from styrax.transforms import ad
+from styrax.transforms.batching import AxisData
 
 from .. import sharding_rules
 from ..elementwise.families import standard_primitive
@@ -92,14 +93,21 @@ def _put_one(x: Any, device: Any, semantics: ArrayCopySemantics) -> Any:
     if device is None or isinstance(device, Space):
         return array
     if isinstance(device, NamedSharding):
+        if any(e is UNCONSTRAINED for e in device.spec):
+            device = device.update(spec=device.spec.update(
+                partitions=tuple(None if e is UNCONSTRAINED else e for e in device.spec)))
         device.check_compatible_aval(aval.shape)
+        device.shard_shape(aval.shape)
     if array is x and x.committed and isinstance(device, Sharding) and x.sharding == device:
         return x
     if type(array) is not Array:
         return array
     target = device._device if isinstance(device, SingleDeviceSharding) else device
-    if isinstance(target, Device) and target.client is not array.device.client:
-        array = target.client.put(np.asarray(array), aval, target)
+    if isinstance(target, Device):
+        if target.client is not array._live().device.client:
+            array = target.client.put(np.asarray(array), aval, target)
+        if target is not array._live().device:
+            device = SingleDeviceSharding(target)
     return array.placed(device if isinstance(device, Sharding) else None)
 
 
@@ -264,7 +272,7 @@ def _reshard_abstract(x: Any, *, dst_sharding: NamedSharding) -> tuple[Any, Any]
 @reshard_p.def_impl
 def _reshard(x: Any, *, dst_sharding: NamedSharding) -> Any:
     array = x if isinstance(x, Array) else backends.get().put(x, get_aval(x), None)
-    return array.placed(on_devices(dst_sharding, array.device))
+    return array.placed(on_devices(dst_sharding, array._live().device))
 
 
 def _reshard_transpose(ct: Any, x: Any, *, dst_sharding: NamedSharding) -> list[Any]:
@@ -319,15 +327,21 @@ def _constrain(x: Any, *, sharding: Any, **_: Any) -> Any:
     return _put_one(x, sharding, ArrayCopySemantics.REUSE_INPUT)
 
 
-def _constraint_batch(args: Sequence[Any], dims: Sequence[int], *, sharding: Any, **params: Any) -> Any:
+def _constraint_batch(axis_data: AxisData, args: Sequence[Any], dims: Sequence[int | None], *, sharding: Any,
+                      **params: Any) -> Any:
     (x,), (d,) = args, dims
-    if isinstance(sharding, NamedSharding):
+    if d is not None and isinstance(sharding, NamedSharding):
         entries = list(sharding.spec) + [None] * max(0, d - len(sharding.spec))
-        sharding = sharding.update(spec=sharding.spec.update(partitions=(*entries[:d], UNCONSTRAINED, *entries[d:])))
+        own = axis_data.spmd_name
+        if own is not None and any(n in own for e in entries for n in axes_of(e)):
+            raise ValueError(f"spmd_axis_name {own} of vmap stands in the sharding that is wanted inside it as well: "
+                             f"{sharding.spec}")
+        entry: Any = UNCONSTRAINED if own is None else own[0] if len(own) == 1 else own
+        sharding = sharding.update(spec=sharding.spec.update(partitions=(*entries[:d], entry, *entries[d:])))
     return sharding_constraint_p.bind(x, sharding=sharding, **params), d
 
 
-batching.primitive_batchers[sharding_constraint_p] = _constraint_batch
+rules.fancy_batchers[sharding_constraint_p] = _constraint_batch
 
 
 @api_boundary

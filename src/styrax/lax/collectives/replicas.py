@@ -13,8 +13,15 @@ from styrax.core.programs import rules
 from styrax.core.programs.primitive import Primitive
 from styrax.core.types.avals import ShapedArray, abstract_token
 
-from .axis_reductions import pmax_p, pmin_p, psum_p
-from .communication import all_gather_p, all_to_all_p, pbroadcast_p, ppermute_p, reduce_scatter_p
+from .axis_reductions import pmax_p, pmin_p, psum_invariant_p, psum_p
+from .communication import (
+    all_gather_invariant_p,
+    all_gather_p,
+    all_to_all_p,
+    pbroadcast_p,
+    ppermute_p,
+    reduce_scatter_p,
+)
 from .named_axes import axis_index_p, refuse_names
 from .ragged_exchange import ragged_all_to_all_p
 from .sends import precv_p, psend_p
@@ -71,6 +78,7 @@ def _reduction(primitive: Primitive, plain: str, operation: str) -> None:
 
 
 _reduction(psum_p, "reduce_sum", "add")
+_reduction(psum_invariant_p, "reduce_sum", "add")
 _reduction(pmax_p, "reduce_max", "max")
 _reduction(pmin_p, "reduce_min", "min")
 
@@ -120,7 +128,7 @@ def _all_gather(m: Any, x: Any, *, all_gather_dimension: int, axis_name: Sequenc
                  f"all_gather_dim = {all_gather_dimension} : i64, {_between(m, groups)}")
 
 
-rules.stablehlos[all_gather_p] = _all_gather
+rules.stablehlos[all_gather_p] = rules.stablehlos[all_gather_invariant_p] = _all_gather
 
 
 def _reduce_scatter(m: Any, x: Any, *, scatter_dimension: int, axis_name: Sequence[Hashable], axis_index_groups: Any,

@@ -25,9 +25,12 @@ from styrax.core.tracing.trace import Tracer, get_aval, state
 from styrax.core.trees import tree_paths
 from styrax.core.types import dtypes, effects
 from styrax.core.types.avals import AbstractRef
+from styrax.core.types.typing import AxisName
 from styrax.transforms import naming, refs
 from styrax.transforms.aliasing import check_arguments, check_returned
 from styrax.transforms.flattening import FlatFunction, positional
+
+from ..collectives.casts import varying
 
 
 class Body:
@@ -213,17 +216,23 @@ def _node_text(text: str) -> str:
 # -- weak types -----------------------------------------------------------------------------------
 
 
-def promote_weak_inputs(
-    values: Sequence[Any], in_avals: Sequence[Any], out_avals: Sequence[Any]
+def promote_inputs(
+    body: Callable[..., Any], values: Sequence[Any], in_avals: Sequence[Any], out_avals: Sequence[Any]
 ) -> tuple[list[Any], bool]:
-    """Carries that came from Python scalars take the dtype that the body gives them.
+    """Carries that came from Python scalars take the dtype that the body gives them; those of our own functions vary
+    along the mesh axes along which their results do, which users have to say.
 
     Returns the initial values and whether one has changed, so that the body must be traced again.
     """
     if len(in_avals) != len(out_avals):
         return list(values), False
+    own = (getattr(body, "__module__", None) or "").startswith("styrax.")
     promoted, changed = [], False
     for x, a, b in zip(values, in_avals, out_avals, strict=True):
+        axes: frozenset[AxisName] = getattr(b, "vma", frozenset()) - getattr(a, "vma", frozenset())
+        if axes and own:
+            x, changed = varying(x, tuple(axes), spread=True), True
+            a = get_aval(x)
         if getattr(a, "weak_type", False) and not same_type(a, b):
             dtype = dtypes.result_type(x, b)
             x = lax.convert_element_type(x, dtype)

@@ -29,7 +29,7 @@ from .bodies import (
     check_effects,
     first_argument,
     forwarded_inputs,
-    promote_weak_inputs,
+    promote_inputs,
     rearranged,
     renumber_effects,
     select_where,
@@ -78,11 +78,11 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
             pass
     init, init_tree = tree.tree_flatten(init_val)
     in_tree = tree.tree_structure((init_val,))
-    for _ in range(2):
+    for _ in range(3):
         avals = [get_aval(x) for x in init]
         cond = trace_body("while_cond", cond_fun, in_tree, avals, init)
         body = trace_body("while_body", body_fun, in_tree, avals, init)
-        init, changed = promote_weak_inputs(init, avals, body.out_avals)
+        init, changed = promote_inputs(body_fun, init, avals, body.out_avals)
         if not changed:
             break
     if cond.out_tree.num_leaves != 1 or cond.out_tree.num_nodes != 1:

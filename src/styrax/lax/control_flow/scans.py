@@ -29,7 +29,7 @@ from .bodies import (
     check_effects,
     first_argument,
     forwarded_inputs,
-    promote_weak_inputs,
+    promote_inputs,
     rearranged,
     select_where,
     split_list,
@@ -100,8 +100,10 @@ def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: PyTree, xs: PyTree = No
         return body, carry_tree, carry_avals, body.out_avals[: carry_tree.num_leaves]
 
     body, carry_tree, carry_avals, out_avals = trace_it()
-    init_flat, changed = promote_weak_inputs(init_flat, carry_avals, out_avals)
-    if changed:
+    for _ in range(2):
+        init_flat, changed = promote_inputs(f, init_flat, carry_avals, out_avals)
+        if not changed:
+            break
         body, carry_tree, carry_avals, out_avals = trace_it()
     check_carry("scan body", first_argument(f), init_tree, carry_avals, carry_tree, out_avals)
     outs = bind_scan(

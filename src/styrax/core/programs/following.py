@@ -1,0 +1,206 @@
+"""Where results are: on the devices of the committed arguments, spread as sharding propagation finds.
+
+Used where the host's processors are several devices (`backends.several`). Their memory is one, so a program runs as it
+does on one device; what differs is what its results tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..arrays.array import Array
+from ..arrays.devices import Device, Sharding, SingleDeviceSharding
+from ..arrays.mesh import AxisType, Mesh
+from ..arrays.shardings import NamedSharding, PartitionSpec
+from ..settings import config
+from .jaxpr import ClosedJaxpr, Jaxpr, Literal, jaxprs_in_params
+from .propagation import of_equation, propagate, told_sharding
+
+Where = Sharding | Device | None  # of a result: a sharding that it is committed to, a device, or the first device
+
+
+def sharding_of(x: Any) -> Sharding | None:
+    """The sharding that an argument is committed to."""
+    return x.sharding if type(x) is Array and x.committed and x.buffer is not None else None
+
+
+def put(outs: Sequence[Any], where: Sequence[Where]) -> None:
+    """Has the new arrays `outs` be there."""
+    for x, place in zip(outs, where, strict=True):
+        if type(x) is not Array:
+            continue
+        if place is None:
+            x.committed = False
+            continue
+        if isinstance(place, Device):
+            x.buffer = x.buffer.on(place)
+            continue
+        x.buffer = x.buffer.on(place._device_assignment[0])
+        x.committed = True
+        if not isinstance(place, SingleDeviceSharding):
+            x._sharding = place
+
+
+class Following:
+    """Code whose results are where its arguments are, or where `out_shardings` say.
+
+    Args:
+      code: a function of arrays, which gives new arrays.
+      closed: what it was compiled from.
+      in_shardings, out_shardings: what was said of arguments and results; what is no sharding says nothing.
+    """
+
+    __slots__ = ("closed", "code", "in_shardings", "known", "name", "out_shardings")
+
+    def __init__(self, code: Callable[..., list[Any]], closed: ClosedJaxpr, name: str,
+                 in_shardings: Sequence[Any] = (), out_shardings: Sequence[Any] = ()):
+        self.code = code
+        self.closed = closed
+        self.name = name
+        self.in_shardings = in_shardings or (None,) * len(closed.in_avals)
+        self.out_shardings = out_shardings or (None,) * len(closed.out_avals)
+        self.known: dict[Any, list[Where] | None] = {}
+
+    def __call__(self, *args: Any) -> list[Any]:
+        key = (*map(sharding_of, args), config.config.jax_default_device)
+        try:
+            where = self.known[key]
+        except KeyError:
+            where = self.known[key] = self.where(key[:-1])
+        outs = self.code(*args)
+        if where is not None:
+            put(outs, where)
+        return outs
+
+    def where(self, given: Sequence[Sharding | None]) -> list[Where] | None:
+        """Where the results are for arguments that are committed so; None where nothing is to be done."""
+        found: list[Sharding | None] = []
+        for said, own in zip(self.in_shardings, given, strict=True):
+            found.append(said if isinstance(said, Sharding) else own)
+        self._check(found, given)
+        used = {v for eqn in self.closed.jaxpr.eqns for v in eqn.invars if not isinstance(v, Literal)}
+        used.update(v for v in self.closed.jaxpr.outvars if not isinstance(v, Literal))
+        found = [s if v in used or isinstance(said, Sharding) else None
+                 for v, s, said in zip(self.closed.jaxpr.invars, found, self.in_shardings, strict=True)]
+        said = [s if isinstance(s, Sharding) else None for s in self.out_shardings]
+        named = next((s for s in (*found, *said) if isinstance(s, NamedSharding)), None) or _inside(
+            self.closed.jaxpr)
+        if named is None:
+            single = next((s for s in (*found, *said) if s is not None), None)
+            if single is not None:
+                return [s or single for s in said]
+            return _by_default(len(said)) or ([None] * len(said) if any(given) else None)
+        mesh: Any = named.mesh
+        entries = [_entries(s, a) for s, a in zip(found, self.closed.in_avals, strict=True)]
+        results = propagate(self.closed, _explicit(mesh), entries)
+        return [s or _named(mesh, aval, e)
+                for s, aval, e in zip(said, self.closed.out_avals, results, strict=True)]
+
+    def _check(self, found: Sequence[Sharding | None], given: Sequence[Sharding | None]) -> None:
+        """Raises ValueError for arguments on different devices."""
+        first: int | None = None
+        for i, s in enumerate(found):
+            if s is None:
+                continue
+            if s is not given[i] and given[i] is not None and _devices(s) != _devices(given[i]):
+                raise ValueError(
+                    f"Received incompatible devices for jitted computation. Got {self._argument(i, given[i])} and "
+                    f"explicit sharding in_shardings with device ids {_ids(s)} on platform "
+                    f"{_platform(s)}")
+            if s is not given[i] and given[i] is not None and not s.is_equivalent_to(  # type: ignore[attr-defined]
+                    given[i], len(getattr(self.closed.in_avals[i], "shape", ()))):
+                raise ValueError("Sharding passed to jit does not match the sharding on the respective arg. Got jit "
+                                 f"sharding: {s},\narg sharding: {given[i]} for arg shape: "
+                                 f"{self.closed.in_avals[i].str_short()}")
+            if first is None:
+                first = i
+            elif _devices(s) != _devices(found[first]):
+                raise ValueError("Received incompatible devices for jitted computation. Got "
+                                 f"{self._argument(first, found[first])} and {self._argument(i, s)}")
+
+    def _argument(self, i: int, sharding: Any) -> str:
+        names = self.closed.jaxpr.debug_info.arg_names
+        called = names[i] if i < len(names) else "xyzuvwabcdefghijklmnopqrst"[i % 26]
+        return (f"argument {called} of {self.name} with shape {self.closed.in_avals[i].str_short()} and with "
+                f"device ids {_ids(sharding)} on platform {_platform(sharding)}")
+
+
+def _inside(jaxpr: Jaxpr) -> NamedSharding | None:
+    """A sharding over devices that a program tells a result of."""
+    for eqn in jaxpr.eqns:
+        told = told_sharding(eqn.params)
+        if told is not None and isinstance(told.mesh, Mesh):
+            return told
+        for inner in jaxprs_in_params(eqn.params):
+            told = _inside(inner)
+            if told is not None:
+                return told
+    return None
+
+
+def _by_default(count: int) -> list[Where] | None:
+    """Of what depends on nothing that is committed: the default device, which does not commit them."""
+    device = config.config.jax_default_device
+    return [device] * count if isinstance(device, Device) else None
+
+
+def of_primitive(primitive: Any, args: Sequence[Any], outs: Sequence[Any], params: dict[str, Any]) -> None:
+    """The same for the results of one operation that ran at once."""
+    found = [sharding_of(x) for x in args]
+    first = next((i for i, s in enumerate(found) if s is not None), None)
+    if first is None:
+        where = _by_default(len(outs))
+        if where is not None:
+            put(outs, where)
+        return
+    for i, s in enumerate(found):
+        if s is not None and _devices(s) != _devices(found[first]):
+            told = [f"argument {'xyzuvw'[k % 6]} of {primitive.name} with shape {args[k].aval.str_short()} and "
+                    f"with device ids {_ids(found[k])} on platform {_platform(found[k])}" for k in (first, i)]
+            raise ValueError("Received incompatible devices for jitted computation. Got " + " and ".join(told))
+    named = next((s for s in found if isinstance(s, NamedSharding)), None)
+    if named is None:
+        put(outs, [found[first]] * len(outs))
+        return
+    avals = [x.aval for x in args]
+    results = of_equation(primitive, avals, [_entries(s, a) for s, a in zip(found, avals, strict=True)],
+                          [x.aval for x in outs], params, _explicit(named.mesh))
+    mesh: Any = named.mesh
+    put(outs, [_named(mesh, x.aval, e) for x, e in zip(outs, results, strict=True)])
+
+
+def _entries(sharding: Sharding | None, aval: Any) -> tuple[Any, ...]:
+    ndim = len(getattr(aval, "shape", ()))
+    spec = sharding.spec.partitions if isinstance(sharding, NamedSharding) else ()
+    return (*spec, *(None,) * (ndim - len(spec)))[:ndim]
+
+
+def _explicit(mesh: Any) -> Any:
+    """The mesh for rules of explicit sharding."""
+    abstract = mesh.abstract_mesh
+    return abstract.update(axis_types=(AxisType.Explicit,) * len(abstract.axis_names))
+
+
+def _named(mesh: Mesh, aval: Any, entries: tuple[Any, ...]) -> NamedSharding:
+    told = getattr(aval, "given_sharding", None)
+    if told is not None:
+        return NamedSharding(mesh, told.spec)
+    while entries and entries[-1] is None:
+        entries = entries[:-1]
+    return NamedSharding(mesh, PartitionSpec(*entries))
+
+
+def _devices(sharding: Any) -> tuple[Device, ...]:
+    return sharding._device_assignment
+
+
+def _ids(sharding: Any) -> list[int]:
+    return [d.id for d in _devices(sharding)]
+
+
+def _platform(sharding: Any) -> str:
+    return _devices(sharding)[0].platform.upper()
+
+
+__all__ = ["Following", "of_primitive", "put", "sharding_of"]
