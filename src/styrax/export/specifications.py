@@ -41,10 +41,9 @@ def symbolic_dim_bounds(p: int | SymbolicDim) -> tuple[int | float, int | float]
       >>> jax.export.symbolic_dim_bounds(2 * n + 1)
       (3, 21)
     """
-    if not is_symbolic_dim(p):
-        return operator.index(p), operator.index(p)
-    assert isinstance(p, SymbolicDim)
-    return lower_bound(p.terms, p.scope), upper_bound(p.terms, p.scope)
+    if isinstance(p, SymbolicDim):
+        return lower_bound(p.terms, p.scope), upper_bound(p.terms, p.scope)
+    return operator.index(p), operator.index(p)
 
 
 @api_boundary
