@@ -209,7 +209,7 @@ def contraction(at: Place, lhs: Any, rhs: Any, *, dimension_numbers: Any, out_sh
         raise at.refuse(f"dot_general requires batch dimensions to have consistent sharding, got {batch[0]} and "
                         f"{batch[1]}.")
     summed = [(x[d], y[e]) for d, e in zip(lhs_contract, rhs_contract, strict=True)]
-    if any(a is not None and b is not None and a != b for a, b in summed):
+    if out_sharding is None and any(a is not None and b is not None and a != b for a, b in summed):
         raise at.refuse("dot_general requires contracting dimensions to have consistent sharding, got "
                         f"{[a for a, _ in summed]} and {[b for _, b in summed]}.")
     if out_sharding is not None:

@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 
 from styrax import lax
+from styrax.core.arrays import backends
 from styrax.core.arrays.array import Array
+from styrax.core.arrays.mesh import Mesh
 from styrax.core.arrays.out_shardings import result_sharding
+from styrax.core.arrays.shardings import NamedSharding
 from styrax.core.tracing.source import api_boundary
-from styrax.core.tracing.trace import concrete_or_error, get_aval
+from styrax.core.tracing.trace import Tracer, concrete_or_error, get_aval
 from styrax.core.types import avals, dtypes
 from styrax.core.types.typing import (
     ArrayLike,
@@ -24,6 +27,7 @@ from styrax.core.types.typing import (
     ShardingLike,
     SupportsShape,
 )
+from styrax.lax.shaping.filling import vary_like
 
 from .broadcasting import canonical_shape, spread
 from .conversion import asarray, place, told_by
@@ -175,9 +179,12 @@ def _full_like(name: str, a: Any, value: Any, dtype: Any, shape: Any, device: An
     told = getattr(get_aval(a), "given_sharding", None) if avals.explicit and is_array(a) else None
     if told is not None and len(told.spec) == len(shape) and device is None:
         return lax.broadcast_in_dim(filler, shape, (), out_sharding=told)
-    if device is None and type(a) is Array and a._is_spread() and a.shape == shape:
-        device = a.sharding
-    return place(asarray(filler) if shape == () else lax.broadcast_in_dim(filler, shape, ()), device)
+    if device is None and backends.several and not isinstance(a, Tracer):
+        given = getattr(a, "sharding", None)
+        if isinstance(given, NamedSharding) and isinstance(given.mesh, Mesh) and tuple(a.shape) == shape:
+            device = given
+    out = place(asarray(filler) if shape == () else lax.broadcast_in_dim(filler, shape, ()), device)
+    return vary_like(out, get_aval(a)) if avals.manual and is_array(a) else out
 
 
 @api_boundary

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..arrays import backends, mesh
 from ..arrays.array import Array
 from ..arrays.devices import Device, Sharding, SingleDeviceSharding
+from ..arrays.explicit import on_devices
 from ..arrays.mesh import AxisType, Mesh
 from ..arrays.shardings import NamedSharding, PartitionSpec
 from ..settings import config
@@ -60,14 +62,16 @@ class Following:
         self.name = name
         self.in_shardings = in_shardings or (None,) * len(closed.in_avals)
         self.out_shardings = out_shardings or (None,) * len(closed.out_avals)
-        self.known: dict[Any, list[Where] | None] = {}
+        self.known: dict[Any, tuple[list[Where] | None, Mesh]] = {}  # with the mesh that was in force
 
     def __call__(self, *args: Any) -> list[Any]:
-        key = (*map(sharding_of, args), config.config.jax_default_device)
+        around = mesh.state.concrete
+        key = (*map(sharding_of, args), config.config.jax_default_device, id(around))
         try:
-            where = self.known[key]
+            where, _ = self.known[key]
         except KeyError:
-            where = self.known[key] = self.where(key[:-1])
+            where = self.where(key[:-2])
+            self.known[key] = where, around
         outs = self.code(*args)
         if where is not None:
             put(outs, where)
@@ -86,15 +90,19 @@ class Following:
         said = [s if isinstance(s, Sharding) else None for s in self.out_shardings]
         named = next((s for s in (*found, *said) if isinstance(s, NamedSharding)), None) or _inside(
             self.closed.jaxpr)
+        if named is not None and not isinstance(named.mesh, Mesh):
+            named = on_devices(named, backends.get().devices()[0])
+        single = next((s for s in (*found, *said) if s is not None), None)
         if named is None:
-            single = next((s for s in (*found, *said) if s is not None), None)
+            named = _around(single, lambda: self._argument(found.index(single), single))
+        if named is None:
             if single is not None:
                 return [s or single for s in said]
             return _by_default(len(said)) or ([None] * len(said) if any(given) else None)
-        mesh: Any = named.mesh
+        grid: Any = named.mesh
         entries = [_entries(s, a) for s, a in zip(found, self.closed.in_avals, strict=True)]
-        results = propagate(self.closed, _explicit(mesh), entries)
-        return [s or _named(mesh, aval, e)
+        results = propagate(self.closed, _explicit(grid), entries)
+        return [s or _named(grid, aval, e)
                 for s, aval, e in zip(said, self.closed.out_avals, results, strict=True)]
 
     def _check(self, found: Sequence[Sharding | None], given: Sequence[Sharding | None]) -> None:
@@ -130,7 +138,7 @@ def _inside(jaxpr: Jaxpr) -> NamedSharding | None:
     """A sharding over devices that a program tells a result of."""
     for eqn in jaxpr.eqns:
         told = told_sharding(eqn.params)
-        if told is not None and isinstance(told.mesh, Mesh):
+        if told is not None and told.mesh.axis_names and not told.mesh.manual_axes:
             return told
         for inner in jaxprs_in_params(eqn.params):
             told = _inside(inner)
@@ -149,25 +157,43 @@ def of_primitive(primitive: Any, args: Sequence[Any], outs: Sequence[Any], param
     """The same for the results of one operation that ran at once."""
     found = [sharding_of(x) for x in args]
     first = next((i for i, s in enumerate(found) if s is not None), None)
-    if first is None:
+    if first is None and mesh.state.concrete.empty:
         where = _by_default(len(outs))
         if where is not None:
             put(outs, where)
         return
+
+    def argument(k: int) -> str:
+        return (f"argument {'xyzuvw'[k % 6]} of {primitive.name} with shape {args[k].aval.str_short()} and with device "
+                f"ids {_ids(found[k])} on platform {_platform(found[k])}")
+
     for i, s in enumerate(found):
-        if s is not None and _devices(s) != _devices(found[first]):
-            told = [f"argument {'xyzuvw'[k % 6]} of {primitive.name} with shape {args[k].aval.str_short()} and "
-                    f"with device ids {_ids(found[k])} on platform {_platform(found[k])}" for k in (first, i)]
-            raise ValueError("Received incompatible devices for jitted computation. Got " + " and ".join(told))
+        if s is not None and first is not None and _devices(s) != _devices(found[first]):
+            raise ValueError("Received incompatible devices for jitted computation. Got "
+                             f"{argument(first)} and {argument(i)}")
     named = next((s for s in found if isinstance(s, NamedSharding)), None)
     if named is None:
+        named = _around(None if first is None else found[first], lambda: argument(first or 0))
+    if named is None:
+        assert first is not None
         put(outs, [found[first]] * len(outs))
         return
     avals = [x.aval for x in args]
     results = of_equation(primitive, avals, [_entries(s, a) for s, a in zip(found, avals, strict=True)],
                           [x.aval for x in outs], params, _explicit(named.mesh))
-    mesh: Any = named.mesh
-    put(outs, [_named(mesh, x.aval, e) for x, e in zip(outs, results, strict=True)])
+    grid: Any = named.mesh
+    put(outs, [_named(grid, x.aval, e) for x, e in zip(outs, results, strict=True)])
+
+
+def _around(single: Sharding | None, argument: Callable[[], str]) -> NamedSharding | None:
+    """The mesh in force, for what is on no other. ValueError for an argument that is committed to a device."""
+    around = mesh.state.concrete
+    if around.empty:
+        return None
+    if single is not None and _devices(single) != tuple(around.devices.flat):
+        raise ValueError(f"Received incompatible devices for jitted computation. Got {argument()} and jit's context "
+                         f"mesh with device ids {[d.id for d in around.devices.flat]}")
+    return NamedSharding(around, PartitionSpec())
 
 
 def _entries(sharding: Sharding | None, aval: Any) -> tuple[Any, ...]:
@@ -176,19 +202,21 @@ def _entries(sharding: Sharding | None, aval: Any) -> tuple[Any, ...]:
     return (*spec, *(None,) * (ndim - len(spec)))[:ndim]
 
 
-def _explicit(mesh: Any) -> Any:
+def _explicit(grid: Any) -> Any:
     """The mesh for rules of explicit sharding."""
-    abstract = mesh.abstract_mesh
+    abstract = grid.abstract_mesh
     return abstract.update(axis_types=(AxisType.Explicit,) * len(abstract.axis_names))
 
 
-def _named(mesh: Mesh, aval: Any, entries: tuple[Any, ...]) -> NamedSharding:
+def _named(grid: Mesh, aval: Any, entries: tuple[Any, ...]) -> NamedSharding:
     told = getattr(aval, "given_sharding", None)
     if told is not None:
-        return NamedSharding(mesh, told.spec)
-    while entries and entries[-1] is None:
+        return NamedSharding(grid, told.spec)
+    if grid.explicit_axes:
+        entries = entries or (None,) * len(getattr(aval, "shape", ()))
+    while entries and entries[-1] is None and not grid.explicit_axes:
         entries = entries[:-1]
-    return NamedSharding(mesh, PartitionSpec(*entries))
+    return NamedSharding(grid, PartitionSpec(*entries))
 
 
 def _devices(sharding: Any) -> tuple[Device, ...]:

@@ -96,6 +96,8 @@ def _put_one(x: Any, device: Any, semantics: ArrayCopySemantics) -> Any:
         if any(e is UNCONSTRAINED for e in device.spec):
             device = device.update(spec=device.spec.update(
                 partitions=tuple(None if e is UNCONSTRAINED else e for e in device.spec)))
+        if isinstance(device.mesh, mesh.AbstractMesh) and type(array) is Array:
+            device = on_devices(device, array._live().device)
         device.check_compatible_aval(aval.shape)
         device.shard_shape(aval.shape)
     if array is x and x.committed and isinstance(device, Sharding) and x.sharding == device:
@@ -369,7 +371,7 @@ def with_sharding_constraint(x: PyTree, shardings: ShardingLike | PyTree) -> PyT
         if sharding is None:
             out.append(leaf)
             continue
-        sharding = over_mesh(sharding)
+        sharding = over_mesh(_sharding(sharding, leaf))
         if not isinstance(sharding, Sharding):
             raise TypeError("shardings leaf specifications are expected to be shardings, PartitionSpec instances or "
                             f"None, but got {sharding}")

@@ -19,7 +19,7 @@ from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import concrete_or_error, get_aval, is_concrete
 from styrax.core.trees import tree
 from styrax.core.types import dtypes
-from styrax.core.types.avals import ShapedArray, shaped
+from styrax.core.types.avals import ShapedArray
 from styrax.core.types.dims import is_symbolic
 from styrax.core.types.typing import ArrayLike, PyTree
 from styrax.transforms.high_types import count, lowered_programs
@@ -88,7 +88,7 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Any], i
     if cond.out_tree.num_leaves != 1 or cond.out_tree.num_nodes != 1:
         raise TypeError(f"cond_fun must return a boolean scalar, but got pytree {cond.out_tree}.")
     (pred,) = cond.out_avals
-    if not isinstance(pred, ShapedArray) or pred.strip_weak_type() != shaped((), np.dtype(np.bool_)):
+    if not isinstance(pred, ShapedArray) or pred.shape != () or pred.dtype != np.bool_:
         raise TypeError(f"cond_fun must return a boolean scalar, but got output type(s) {cond.out_avals}.")
     check_carry("while_loop body", first_argument(body_fun), init_tree, avals, body.out_tree, body.out_avals)
     return tree.tree_unflatten(

@@ -17,14 +17,15 @@ from styrax.core.programs import rules
 from styrax.core.programs.attributes import i64_array
 from styrax.core.programs.primitive import Primitive
 from styrax.core.tracing.trace import Tracer, get_aval
-from styrax.core.types import dtypes
-from styrax.core.types.avals import ShapedArray
+from styrax.core.types import avals, dtypes
+from styrax.core.types.avals import AbstractValue, ShapedArray
 from styrax.core.types.dims import canonical_dim
 from styrax.core.types.typing import ArrayLike, DTypeLike, Shape, ShardingLike, SupportsShape
 from styrax.transforms import ad, batching
 
 from .. import sharding_rules
 from ..casting import _convert_element_type, as_array
+from ..collectives.casts import varying
 from ..elementwise.families import NUMERIC, check_dtype, shape_of, standard_primitive
 from .broadcasting import broadcast, broadcast_in_dim, reduce_sum_over
 from .shapes import canonical_shape, check_shape, extent
@@ -372,7 +373,14 @@ def full_like(x: ArrayLike | SupportsShape, fill_value: ArrayLike, dtype: DTypeL
         dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "full_like")
     if isinstance(dtype, dtypes.ExtendedDType) or dtype == dtypes.float0:
         return full(shape, fill_value, dtype, sharding=sharding)
-    return broadcast(_convert_element_type(fill_value, dtype, weak), shape, out_sharding=_told(sharding))
+    return vary_like(broadcast(_convert_element_type(fill_value, dtype, weak), shape, out_sharding=_told(sharding)),
+                     aval)
+
+
+def vary_like(x: Array, aval: AbstractValue | SupportsShape) -> Array:
+    """An array that varies along the mesh axes along which one of type `aval` does."""
+    axes = getattr(aval, "vma", None) if avals.manual else None
+    return varying(x, tuple(axes), spread=True) if axes else x
 
 
 def shape_as_value(shape: Shape) -> Array:
