@@ -30,7 +30,9 @@ def abstractify(x: PyTree) -> ShapedArray | AbstractRef:
     Raises TypeError for anything else.
     """
     if isinstance(x, ShapeDtypeStruct):
-        aval = aval_rules[ShapeDtypeStruct](x)
+        dtype: Any = x.dtype
+        aval = ShapedArray(x.shape, dtypes.canonicalize_dtype(dtype, allow_extended_dtype=True), x.weak_type,
+                           sharding=x.sharding)
         return AbstractRef(aval) if x.is_ref else aval
     if isinstance(x, AbstractRef):
         return x
