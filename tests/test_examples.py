@@ -27,3 +27,19 @@ def test_digits(tmp_path):
     mlp, conv = map(float, found.groups())
     assert mlp >= 97 and conv >= 98
     assert picture.stat().st_size > 10_000
+
+
+def test_sharded():
+    done = subprocess.run(
+        [sys.executable, "-m", "styrax", str(ROOT / "examples" / "sharded.py"), "8"],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    *_, spread, last = done.stdout.strip().splitlines()
+    assert spread == "weights stay spread: P(None, 'model') over 8 devices"
+    found = re.fullmatch(r"largest difference of losses: (\S+), last loss (\S+)", last)
+    assert found, last
+    assert float(found[1]) < 1e-5 and float(found[2]) < 2

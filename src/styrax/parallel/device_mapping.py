@@ -203,7 +203,7 @@ def _check_sizes(args: Sequence[Any], axes: Sequence[Any], kwargs: dict[str, Any
             if a is None or not shape:
                 continue
             if not -len(shape) <= a < len(shape):
-                raise ValueError(f"pmap was requested to map its argument along axis {a}, which implies that its rank "
+                raise IndexError(f"pmap was requested to map its argument along axis {a}, which implies that its rank "
                                  f"should be at least {a + 1 if a >= 0 else -a}, but is only {len(shape)} (its shape "
                                  f"is {shape})")
             if size is None:
