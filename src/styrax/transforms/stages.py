@@ -187,7 +187,7 @@ _OPTIONS: dict[str, tuple[type, ...]] = {
 
 def machine_code(code: Any) -> backends.Executable:
     """What the backend compiled, inside of what handles donated arguments and shardings."""
-    while not hasattr(code, "machine_code"):
+    while hasattr(code, "code"):
         code = code.code
     return code
 
