@@ -22,6 +22,7 @@ _HOMES = {
         "threefry_partitionable transfer_guard transfer_guard_device_to_device transfer_guard_device_to_host "
         "transfer_guard_host_to_device"),
     "core.arrays.devices": "Device Shard",
+    "core.settings.flags": "CompilerEffortLevel Inline",
     "core.types.dtypes": "float0",
     "core.arrays.mesh": "get_abstract_mesh get_mesh make_mesh set_mesh use_abstract_mesh",
     "core.arrays.shardings": "NamedSharding P:PartitionSpec",
@@ -135,6 +136,7 @@ if TYPE_CHECKING:  # the same names for type checkers and editors
         transfer_guard_host_to_device,
     )
     from .core.settings.config import check_tracer_leaks as checking_leaks
+    from .core.settings.flags import CompilerEffortLevel, Inline
     from .core.tracing.trace import ensure_compile_time_eval, typeof
     from .core.types.avals import ShapeDtypeStruct
     from .core.types.dtypes import float0
@@ -190,7 +192,8 @@ if TYPE_CHECKING:  # the same names for type checkers and editors
     from .transforms.scopes import named_call, named_scope
 
     __all__ = [
-        "Array", "Device", "NamedSharding", "P", "Ref", "ShapeDtypeStruct", "Shard", "ad", "ad_checkpoint",
+        "Array", "CompilerEffortLevel", "Device", "Inline", "NamedSharding", "P", "Ref", "ShapeDtypeStruct", "Shard",
+        "ad", "ad_checkpoint",
         "allow_f16_reductions", "api_util", "array_garbage_collection_guard", "auto_pcast", "block_until_ready",
         "check_tracer_leaks", "checking_leaks", "checkpoint", "checkpoint_policies", "clear_caches",
         "closure_convert", "compat", "config", "copy_to_host_async", "core", "custom_batching", "custom_derivatives",

@@ -197,7 +197,6 @@ def test_rules_of_libraries():
     ((1.0,), ([1.0], [1.0, 2.0]), ValueError),
     (((1.0, 2.0),), ([1.0],), ValueError),
     ((1.0,), ([(1.0,)],), ValueError),
-    ((1,), ([1.0],), TypeError),
     ((np.ones(2),), ([np.ones(3)],), TypeError),
 ])
 def test_refused(primals, series, error):

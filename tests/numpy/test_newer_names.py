@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import mpmath
@@ -116,3 +117,34 @@ def test_matrices_of_nothing() -> None:
         jnp.linalg.cond(np.zeros((2, 0, 0)))
     assert styrax.scipy.linalg.sqrtm(np.zeros((0, 0))).shape == (0, 0)
     assert styrax.scipy.linalg.hessenberg(np.zeros((2, 0, 0))).shape == (2, 0, 0)
+
+
+@pytest.mark.parametrize("order", [0, 1, 2, 5])
+@pytest.mark.parametrize("how", ["eager", "jit", "vmap"])
+def test_associated_legendre_functions(order: int, how: str) -> None:
+    z = np.float32([-0.9, -0.2, 0.0, 0.3, 0.75])
+    run = {"eager": lambda f: f(z), "jit": lambda f: styrax.jit(f)(z),
+           "vmap": lambda f: styrax.tree.map(lambda x: jnp.moveaxis(x[..., 0], 0, -1), styrax.vmap(f)(z[:, None]))}[how]
+    values, slopes = run(lambda z: styrax.scipy.special.lpmn(order, order, z))
+    normalized = run(lambda z: styrax.scipy.special.lpmn_values(order, order, z, True))
+    plain = run(lambda z: styrax.scipy.special.lpmn_values(order, order, z, False))
+    np.testing.assert_array_equal(plain, values)
+    for m in range(order + 1):
+        for degree in range(order + 1):
+            exact = lambda x: scipy.special.lpmv(m, degree, np.float64(x))  # noqa: B023
+            scale = np.sqrt((2 * degree + 1) / (4 * np.pi) * math.factorial(max(degree - m, 0))
+                            / math.factorial(degree + m))
+            want = exact(z)
+            slope = (exact(z.astype(float) + 1e-6) - exact(z.astype(float) - 1e-6)) / 2e-6
+            np.testing.assert_allclose(values[m, degree], want, rtol=2e-5, atol=2e-5 * max(1, np.abs(want).max()))
+            np.testing.assert_allclose(normalized[m, degree], want * scale, rtol=2e-5, atol=2e-6)
+            np.testing.assert_allclose(slopes[m, degree], slope, rtol=1e-4, atol=1e-4 * max(1, np.abs(slope).max()))
+
+
+def test_associated_legendre_functions_refuse() -> None:
+    lpmn = styrax.scipy.special.lpmn
+    for arguments, error in [((1, 2, np.float32([0.5])), NotImplementedError), ((1, 1, np.int32([1])), TypeError),
+                             ((1, 1, np.ones((1, 1), np.float32)), ValueError)]:
+        with pytest.raises(error):
+            lpmn(*arguments)
+    assert lpmn(1, 1, np.zeros(0, np.float32))[0].shape == (2, 2, 0)

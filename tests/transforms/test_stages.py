@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -81,3 +82,41 @@ def test_modules_are_named_as_in_jax(name):
         return re.match(r"module @\w*", package.jit(f).lower(1.0).as_text()).group()
 
     assert program(styrax) == program(jax)
+
+
+ABSTRACT = {
+    "lower": lambda p, f, s: str(p.jit(f).lower(s).in_avals),
+    "args_info": lambda p, f, s: p.jit(f).lower(s).args_info[0][0].dtype.name,
+    "compile": lambda p, f, s: p.jit(f).lower(s).compile()(p.numpy.ones(s.shape, s.dtype)).dtype.name,
+    "eval_shape": lambda p, f, s: str(p.eval_shape(f, s)),
+    "eval_shape of jit": lambda p, f, s: str(p.eval_shape(p.jit(f), s)),
+    "eval_shape of vmap": lambda p, f, s: str(p.eval_shape(p.vmap(f), s)),
+    "given back": lambda p, f, s: str(p.eval_shape(lambda: s)),
+    "make_jaxpr": lambda p, f, s: str(p.make_jaxpr(f)(s).in_avals),
+    "typeof": lambda p, f, s: str(p.typeof(s)),
+    "export": lambda p, f, s: str(p.export.export(p.jit(f))(s).in_avals),
+    "linear_transpose": lambda p, f, s: str(p.linear_transpose(f, s)(p.numpy.ones(s.shape, s.dtype))[0].dtype),
+}
+
+
+@pytest.mark.parametrize("x64", [False, True])
+@pytest.mark.parametrize("dtype", ["float64", "int64", "uint64", "complex128", "float32"])
+@pytest.mark.parametrize("how", ABSTRACT)
+def test_types_of_64_bits_as_arguments(how, dtype, x64):
+    def outcome(package):
+        with package.enable_x64(x64), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                found = ABSTRACT[how](package, lambda x: x * 2, package.ShapeDtypeStruct((3,), np.dtype(dtype)))
+            except TypeError:
+                return "TypeError"
+        return found
+
+    assert outcome(styrax) == outcome(jax)
+
+
+def test_what_has_the_shape_and_dtype_of_an_array_of_64_bits():
+    class Described:
+        shape, dtype = (2,), np.dtype("float64")
+
+    assert styrax.eval_shape(lambda x: x, Described()).dtype == jax.eval_shape(lambda x: x, Described()).dtype

@@ -81,6 +81,15 @@ class SdyShardingRule:
         return f"SdyShardingRule({self.operand_mappings}, {self.result_mappings}, {self.factor_sizes})"
 
 
+def _check_rule(rule: Object) -> None:
+    if rule is None or callable(rule) or isinstance(rule, SdyShardingRule):
+        return
+    if not isinstance(rule, str):
+        raise TypeError(f"rule must be a str, but got {type(rule)}")
+    if rule.count("->") != 1:
+        raise ValueError(f"There is no or more than one -> in rule: {rule!r}")
+
+
 class custom_partitioning:
     """A function whose partitioning is given with `def_partition`.
 
@@ -105,7 +114,12 @@ class custom_partitioning:
                       **factor_sizes: int) -> Function:
         """Sets the rules: `partition(mesh, arg_shapes, result_shape)` gives the function of the parts, the others say
         how operands and results are spread.
+
+        Raises:
+          TypeError: `sharding_rule` is no text, no `SdyShardingRule` and no function.
+          ValueError: it is a text without one arrow between operands and results.
         """
+        _check_rule(sharding_rule)
         self.partition = partition
         self.infer_sharding_from_operands = infer_sharding_from_operands
         self.propagate_user_sharding = propagate_user_sharding
@@ -113,6 +127,9 @@ class custom_partitioning:
         return partition
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the function. Raises AttributeError before `def_partition`."""
+        if self.partition is None:
+            raise AttributeError(f"{getattr(self.fun, '__name__', self.fun)}: `def_partition` has not been called")
         values = resolve_kwargs(self.fun, args, kwargs, "custom_partitioning")
         static = {i if i >= 0 else i + len(values): values[i] for i in self.static_argnums}
         dynamic = tuple(x for i, x in enumerate(values) if i not in static)

@@ -56,6 +56,7 @@ def jet(fun: Function, primals: Sequence[ArrayLike], series: Sequence[Sequence[A
 
     Raises:
       ValueError: an argument or a term is no array, or the lists differ in length.
+      TypeError: an argument is an integer, and what the function does with it is neither linear nor a conversion.
 
     Example:
       >>> from styrax.experimental.jet import jet
@@ -73,7 +74,7 @@ def jet(fun: Function, primals: Sequence[ArrayLike], series: Sequence[Sequence[A
         for j, term in enumerate(terms):
             if not tree.treedef_is_leaf(tree.tree_structure(term)):
                 raise ValueError(f"term {j} for argument {i} is not an array")
-    given = [[jnp.asarray(_times(t, 1 / factorial(k) if factorial_scaled else 1)) for k, t in enumerate(terms, 1)]
+    given = [[_times(_as_term(t), 1 / factorial(k) if factorial_scaled else 1) for k, t in enumerate(terms, 1)]
              for terms in series]
     flat = FlatFunction(fun, positional(tree.tree_structure(tuple(primals))))
     outs, found = jet_flat(flat, list(primals), given, order)
@@ -81,6 +82,11 @@ def jet(fun: Function, primals: Sequence[ArrayLike], series: Sequence[Sequence[A
     if factorial_scaled:
         out_terms = [[_times(t, factorial(k)) for k, t in enumerate(terms, 1)] for terms in out_terms]
     return tree.tree_unflatten(flat.structure, outs), tree.tree_unflatten(flat.structure, out_terms)
+
+
+def _as_term(x: Any) -> Array:
+    x = jnp.asarray(x)
+    return x if jnp.issubdtype(x.dtype, jnp.inexact) else x * 1.0  # integers move, too, at speeds that are none
 
 
 def _times(x: Any, factor: float) -> Any:

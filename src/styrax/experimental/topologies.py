@@ -28,8 +28,12 @@ def get_topology_desc(topology_name: str = "", platform: str | None = None,
 
     Raises:
       NotImplementedError: the platform knows no arrangements.
+      RuntimeError: there is no such platform here; without a name, TPUs are meant.
     """
-    raise NotImplementedError(f"topology not implemented for {platform or backends.get().platform}")
+    if platform in ("tpu", None):
+        raise RuntimeError("TPU support is not installed: there are no arrangements of TPUs to look up")
+    backends.get(platform)
+    raise NotImplementedError(f"topology not implemented for {platform}")
 
 
 def make_mesh(topo: TopologyDescription, mesh_shape: Sequence[int], axis_names: tuple[str, ...], *,

@@ -34,9 +34,15 @@ class TransferServer:
 def start_transfer_server(*args: PyTree, **kwargs: PyTree) -> TransferServer:
     """Starts this process's server.
 
+    Args:
+      *args: the backend's client, then addresses.
+
     Raises:
+      TypeError: without a client.
       NotImplementedError: the platform has none.
     """
+    if not args and "client" not in kwargs:
+        raise TypeError("start_transfer_server() needs the client of a backend: `jax.devices()[0].client`")
     raise NotImplementedError("the platform has no transfer server")
 
 

@@ -11,7 +11,7 @@ _HOMES = {
         "minimum_supported_calling_convention_version"),
     "export.loading": "deserialize",
     "export.scope": "SymbolicScope",
-    "export.specifications": "is_symbolic_dim symbolic_args_specs symbolic_shape",
+    "export.specifications": "is_symbolic_dim symbolic_args_specs symbolic_dim_bounds symbolic_shape",
     "export.trees": "register_namedtuple_serialization register_pytree_node_serialization",
 }
 TYPE_CHECKING = False
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     )
     from .loading import deserialize
     from .scope import SymbolicScope
-    from .specifications import is_symbolic_dim, symbolic_args_specs, symbolic_shape
+    from .specifications import is_symbolic_dim, symbolic_args_specs, symbolic_dim_bounds, symbolic_shape
     from .trees import register_namedtuple_serialization, register_pytree_node_serialization
 else:
     __getattr__, __dir__, __all__ = _names(__name__, _HOMES)

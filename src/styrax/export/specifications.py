@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from ..core.trees.tree_paths import broadcast_prefix
 from ..core.types.avals import ShapeDtypeStruct
 from ..core.types.typing import PyTree
 from ..transforms.tracing import abstractify
+from .bounds import lower_bound, upper_bound
 from .scope import Parser, SymbolicScope
 from .symbolic import SymbolicDim
 
@@ -19,6 +21,29 @@ from .symbolic import SymbolicDim
 def is_symbolic_dim(p: PyTree) -> bool:
     """Whether a size is symbolic rather than an integer."""
     return hasattr(p, "_is_symbolic_dim")
+
+
+def symbolic_dim_bounds(p: int | SymbolicDim) -> tuple[int | float, int | float]:
+    """The least and the greatest value that a size is known to take, for all values of its variables.
+
+    Args:
+      p: an integer or a symbolic size. Its variables are at least 1, and as the constraints of its scope say.
+
+    Returns:
+      `(lower, upper)`: integers, or -inf and inf where nothing is known.
+
+    Raises:
+      TypeError: `p` is no size.
+
+    Example:
+      >>> import styrax as jax
+      >>> n, = jax.export.symbolic_shape("n", constraints=["n <= 10"])
+      >>> jax.export.symbolic_dim_bounds(2 * n + 1)
+      (3, 21)
+    """
+    if isinstance(p, SymbolicDim):
+        return lower_bound(p.terms, p.scope), upper_bound(p.terms, p.scope)
+    return operator.index(p), operator.index(p)
 
 
 @api_boundary

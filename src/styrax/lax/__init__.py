@@ -285,6 +285,7 @@ _HOMES = {
     "lax.collectives.sends": "precv precv_p psend psend_p",
     "lax.control_flow.barriers": "dce_sink dce_sink_p optimization_barrier optimization_barrier_p stage",
     "lax.control_flow.composites": "composite composite_p",
+    "lax.control_flow.futures": "psum_scatter_start",
     "lax.control_flow.platforms": "platform_dependent",
     "lax.control_flow.solvers": "custom_linear_solve custom_root linear_solve_p",
     "lax.control_flow.token_order": "after_all after_all_p create_token create_token_p",
@@ -336,6 +337,7 @@ if _TYPE_CHECKING:  # the same names for type checkers and editors
     from .collectives.sends import precv, precv_p, psend, psend_p
     from .control_flow.barriers import dce_sink, dce_sink_p, optimization_barrier, optimization_barrier_p, stage
     from .control_flow.composites import composite, composite_p
+    from .control_flow.futures import psum_scatter_start
     from .control_flow.platforms import platform_dependent
     from .control_flow.solvers import custom_linear_solve, custom_root, linear_solve_p
     from .control_flow.token_order import after_all, after_all_p, create_token, create_token_p

@@ -157,6 +157,8 @@ def _convert_element_type(
             np.exceptions.ComplexWarning,
             stacklevel=3,
         )
+        if type(operand) is complex:
+            raise TypeError(f"a number of Python with an imaginary part, {operand}, is converted to {new_dtype.name}")
     if aval.dtype == new_dtype and aval.weak_type == weak_type and sharding is None:
         if isinstance(operand, (Array, Tracer)):
             return operand

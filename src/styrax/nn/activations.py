@@ -10,7 +10,8 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.programs.named import named
-from styrax.core.tracing.source import api_boundary
+from styrax.core.tracing.source import api_boundary, warn
+from styrax.core.types import dtypes
 from styrax.core.types.dims import canonical_dim
 from styrax.core.types.typing import ArrayLike, Axis, AxisName, DTypeLike
 from styrax.numpy.binary import add, divide, equal, logaddexp, multiply, power, subtract
@@ -499,14 +500,15 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, a
 
     number = concrete_or_error(canonical_dim, num_classes,
                                "The error arose in jax.nn.one_hot argument `num_classes`.")
+    (x,) = arrays("one_hot", x)
+    if not dtypes.issubdtype(dtype_of(x), np.integer):
+        warn(f"jax.nn.one_hot input should be integer-typed; got dtype={dtype_of(x)}", DeprecationWarning)
     kind = default_float() if dtype is None else user_dtype(dtype, "one_hot")
     if isinstance(axis, str):
         size = lax.axis_size(axis)
         if size != number:
             raise ValueError(f"Expected num_classes to match the size of axis {axis}, but {number} != {size}")
-        (x,) = arrays("one_hot", x)
         return convert(lax.eq(x, convert(lax.axis_index(axis), dtype_of(x))), kind)
-    (x,) = arrays("one_hot", x)
     return _one_hot(x, number, dtype=kind, axis=axis)
 
 

@@ -39,7 +39,7 @@ from .shaping import operand, ravel, reshape_to
 
 @partial(jit, static_argnames=("axis",))
 def _flip(m: Any, axis: Any = None) -> Array:
-    return lax.rev(m, axis_indices(axis, m.ndim))
+    return lax.rev(m, axis_indices(axis, m.ndim, unique=False))
 
 
 def flip(m: ArrayLike, axis: Axis = None) -> Array:
@@ -103,13 +103,14 @@ def _rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
       an array of the elements of `m`; the sizes of the two axes are exchanged for odd k.
 
     Raises:
-      ValueError: below rank 2, and for axes that are the same.
+      ValueError: below rank 2, and for axes that are not two or the same.
     """
     m = operand("rot90", m)
     if m.ndim < 2:
         raise ValueError(f"rot90 requires its first argument to have ndim at least two, but got first argument of "
                          f"shape {m.shape}, having ndim={m.ndim}")
-    a, b = axis_index(axes[0], m.ndim), axis_index(axes[1], m.ndim)
+    first, second = axes
+    a, b = axis_index(first, m.ndim), axis_index(second, m.ndim)
     if a == b:
         raise ValueError("Axes must be different")
     k = k % 4

@@ -177,7 +177,7 @@ def _gradient(f: ArrayLike, *varargs: ArrayLike, axis: Axis = None,
     f = asarray(f)
     if edge_order is not None:
         raise NotImplementedError("The 'edge_order' argument to jnp.gradient is not supported.")
-    axes = axis_indices(axis, f.ndim)
+    axes = axis_indices(axis, f.ndim, unique=False)
     if any(f.shape[i] < 2 for i in axes):
         raise ValueError("Shape of array too small to calculate a numerical gradient, at least 2 elements are "
                          "required.")

@@ -12,6 +12,7 @@ from styrax.core.arrays import backends, mesh
 from styrax.core.arrays.array import Array
 from styrax.core.arrays.constants import constant
 from styrax.core.arrays.explicit import check_explicit
+from styrax.core.arrays.out_shardings import result_sharding
 from styrax.core.arrays.shardings import NamedSharding, PartitionSpec
 from styrax.core.tracing.source import api_boundary, hide_frames, warn
 from styrax.core.tracing.trace import Tracer, state
@@ -73,9 +74,10 @@ def array(object: NestedArrayLike, dtype: DTypeLike | None = None, *args: Object
     if order not in (None, "K", "C", "A"):
         raise NotImplementedError("Only implemented for order='K'")
     found = None if dtype is None else user_dtype(dtype, "array")
-    out = _from_object(object, found, bool(copy), device or out_sharding)
+    where = device or (None if out_sharding is None else result_sharding(out_sharding))
+    out = _from_object(object, found, bool(copy), where)
     if ndmin > out.ndim:
-        return place(lax.expand_dims(out, tuple(range(ndmin - out.ndim))), device or out_sharding)
+        return place(lax.expand_dims(out, tuple(range(ndmin - out.ndim))), where)
     return out
 
 

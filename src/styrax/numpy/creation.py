@@ -13,6 +13,7 @@ from styrax.core.arrays import backends
 from styrax.core.arrays.array import Array
 from styrax.core.arrays.devices import Device, Sharding
 from styrax.core.arrays.mesh import Mesh
+from styrax.core.arrays.out_shardings import result_sharding
 from styrax.core.arrays.shardings import NamedSharding
 from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import Tracer, concrete_or_error, get_aval
@@ -33,6 +34,10 @@ from .broadcasting import canonical_shape, spread
 from .conversion import asarray, place, told_by
 from .promotion import arrays, check_arraylike, convert, dtype_of_new, is_array, shape_of, typed, unwrap, user_dtype
 from .ranges import arange
+
+
+def _place(device: Any, out_sharding: Any) -> Any:
+    return device or result_sharding(out_sharding)
 
 
 def _filled(shape: Any, value: Any, dtype: Any, device: Any) -> Any:
@@ -71,7 +76,8 @@ def zeros(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLik
       Array([[0., 0., 0.],
              [0., 0., 0.]], dtype=float32)
     """
-    return _filled(shape, 0, dtype_of_new("zeros", shape, dtype), device or out_sharding)
+    return _filled(shape, 0, dtype_of_new("zeros", shape, dtype),
+                   device if out_sharding is None else _place(device, out_sharding))
 
 
 @api_boundary
@@ -95,7 +101,8 @@ def ones(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLike
       >>> jnp.ones(3, dtype="int32")
       Array([1, 1, 1], dtype=int32)
     """
-    return _filled(shape, 1, dtype_of_new("ones", shape, dtype), device or out_sharding)
+    return _filled(shape, 1, dtype_of_new("ones", shape, dtype),
+                   device if out_sharding is None else _place(device, out_sharding))
 
 
 @api_boundary
@@ -114,7 +121,8 @@ def empty(shape: ShapeLike, dtype: DTypeLike | None = None, *, device: DeviceLik
     Raises:
       TypeError: for sizes that are negative or no integers.
     """
-    return _filled(shape, 0, dtype_of_new("empty", shape, dtype), device or out_sharding)
+    return _filled(shape, 0, dtype_of_new("empty", shape, dtype),
+                   device if out_sharding is None else _place(device, out_sharding))
 
 
 @api_boundary
@@ -146,14 +154,16 @@ def full(shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike | None = None
         dtype = user_dtype(dtype, "full")
     if shape_of(fill_value) == ():
         if dtype is not None:
-            return _filled(shape, fill_value, dtype, device or out_sharding)
+            return _filled(shape, fill_value, dtype, device if out_sharding is None else _place(device, out_sharding))
         shape = canonical_shape(shape)
         if isinstance(device or out_sharding, (Device, Sharding)):
             return _filled(shape, fill_value, typed(fill_value)[0], device or out_sharding)
         value = fill_value if is_array(fill_value) else convert(fill_value, *typed(fill_value))
-        return place(lax.broadcast_in_dim(value, shape, ()) if shape else asarray(value), device or out_sharding)
+        return place(lax.broadcast_in_dim(value, shape, ()) if shape else asarray(value),
+                     device if out_sharding is None else _place(device, out_sharding))
     value = asarray(fill_value, dtype=dtype)
-    return place(spread(value, canonical_shape(shape)), device or out_sharding)
+    return place(spread(value, canonical_shape(shape)),
+                 device if out_sharding is None else _place(device, out_sharding))
 
 
 def _like(name: str, a: Any, dtype: Any, shape: Any) -> tuple[Any, Any, bool]:
@@ -204,7 +214,8 @@ def zeros_like(a: ArrayLike | SupportsShape, dtype: DTypeLike | None = None, sha
       >>> jnp.zeros_like(jnp.arange(3))
       Array([0, 0, 0], dtype=int32)
     """
-    return _full_like("zeros_like", a, 0, dtype, shape, device or out_sharding)
+    return _full_like("zeros_like", a, 0, dtype, shape,
+                      device if out_sharding is None else _place(device, out_sharding))
 
 
 @api_boundary
@@ -225,7 +236,7 @@ def ones_like(a: ArrayLike | SupportsShape, dtype: DTypeLike | None = None, shap
       >>> jnp.ones_like(jnp.arange(3), dtype=float)
       Array([1., 1., 1.], dtype=float32)
     """
-    return _full_like("ones_like", a, 1, dtype, shape, device or out_sharding)
+    return _full_like("ones_like", a, 1, dtype, shape, device if out_sharding is None else _place(device, out_sharding))
 
 
 def empty_like(prototype: ArrayLike | SupportsShape, dtype: DTypeLike | None = None, shape: ShapeLike | None = None, *,
@@ -265,9 +276,11 @@ def full_like(a: ArrayLike | SupportsShape, fill_value: ArrayLike, dtype: DTypeL
     """
     check_arraylike("full_like", 0, fill_value)
     if shape_of(fill_value) == ():
-        return _full_like("full_like", a, unwrap(fill_value), dtype, shape, device or out_sharding)
+        return _full_like("full_like", a, unwrap(fill_value), dtype, shape,
+                          device if out_sharding is None else _place(device, out_sharding))
     sizes, kind, _ = _like("full_like", a, dtype, shape)
-    return place(spread(asarray(fill_value, dtype=kind), sizes), device or out_sharding)
+    return place(spread(asarray(fill_value, dtype=kind), sizes),
+                 device if out_sharding is None else _place(device, out_sharding))
 
 
 def fromfunction(function: Callable[..., PyTree], shape: ShapeLike, *, dtype: DTypeLike = float,

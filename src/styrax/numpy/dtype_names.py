@@ -114,11 +114,25 @@ float_ = float64
 complex_ = complex128
 
 
+def _dtype_of(x: Any) -> Any:
+    """What stands for its dtype, an array, as its dtype; ValueError for arrays of keys, which NumPy has not."""
+    dtype = getattr(x, "dtype", None)
+    if isinstance(x, (int, float, complex, list, np.ndarray)) and not isinstance(x, np.generic):
+        raise TypeError(f"Cannot interpret '{x}' as a data type")
+    if dtype is None and not isinstance(x, (type, str, np.dtype, dtypes.ExtendedDType)):
+        return dtypes.as_dtype(x)
+    if dtype is None or isinstance(x, (type, np.dtype, np.generic)):
+        return x
+    if isinstance(dtype, dtypes.ExtendedDType):
+        raise ValueError(f"Could not convert {x!r} to a NumPy dtype: its dtype is {dtype}")
+    return dtype
+
+
 def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> builtins.bool:
     """Whether a dtype belongs to a dtype or to an abstract class of them, such as `floating`.
 
     Args:
-      arg1: a dtype.
+      arg1: a dtype, or an array for that of its elements.
       arg2: a dtype or a class: `generic`, `number`, `integer`, `inexact`, … or an extended one.
 
     Returns:
@@ -126,9 +140,10 @@ def issubdtype(arg1: DTypeLike, arg2: DTypeLike) -> builtins.bool:
 
     Raises:
       TypeError: for what is no dtype.
+      ValueError: for an array of keys.
     """
     try:
-        return dtypes.issubdtype(arg1, arg2)  # type: ignore[arg-type]
+        return dtypes.issubdtype(_dtype_of(arg1), _dtype_of(arg2))
     except Exception as error:
         hide_frames(error)
         raise

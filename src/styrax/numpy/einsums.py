@@ -11,6 +11,7 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.arrays.explicit import permuted, resolved
+from styrax.core.arrays.out_shardings import result_sharding
 from styrax.core.tracing.source import api_boundary
 from styrax.core.types.dims import is_named
 from styrax.core.types.typing import ArrayLike, DTypeLike, Object, ShardingLike
@@ -196,7 +197,7 @@ def _two(operands: list, names: list[str], contracted: list[str], output: str, p
                ([l_names.index(c) for c in batch], [r_names.index(c) for c in batch]))
     told = {}
     if out_sharding is not None:
-        spread = resolved(out_sharding)
+        spread = resolved(result_sharding(out_sharding))
         order = [output.index(c) for c in result]
         told["out_sharding"] = permuted(spread, order)
     out = dot_general(lhs, rhs, numbers, precision, preferred_element_type=kind, **told)

@@ -380,17 +380,17 @@ def static_axis(axis: Any) -> Any:
     return operator.index(axis)
 
 
-def axis_indices(axis: Any, ndim: int) -> tuple[int, ...]:
+def axis_indices(axis: Any, ndim: int, unique: bool = True) -> tuple[int, ...]:
     """Axes given as None, an int or several in an iterable, counted from the front.
 
-    Raises ValueError for axes out of range or given twice.
+    Raises ValueError for axes out of range, or given twice if they are to be unique.
     """
     if axis is None:
         return tuple(range(ndim))
     axis = static_axis(axis)
     if isinstance(axis, tuple):
         found = tuple(axis_index(a, ndim) for a in axis)
-        if len(set(found)) != len(found):
+        if unique and len(set(found)) != len(found):
             raise ValueError(f"duplicate value in 'axis': {axis}")
         return found
     return (axis_index(axis, ndim),)

@@ -11,6 +11,7 @@ import numpy as np
 
 from styrax import lax
 from styrax.core.arrays.array import Array
+from styrax.core.arrays.out_shardings import result_sharding
 from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import Tracer, concrete_or_error
 from styrax.core.types import dtypes
@@ -61,7 +62,7 @@ def arange(start: ArrayLike | Dim, stop: ArrayLike | Dim | None = None, step: Ar
       >>> jnp.arange(2, 10, 3)
       Array([2, 5, 8], dtype=int32)
     """
-    place_: Any = device or out_sharding
+    place_: Any = device or (None if out_sharding is None else result_sharding(out_sharding))
     if dtype is not None:
         dtype = user_dtype(dtype, "arange")
     if stop is None and step is None:

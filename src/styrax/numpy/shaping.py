@@ -12,6 +12,7 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.arrays.explicit import resolved
+from styrax.core.arrays.out_shardings import result_sharding
 from styrax.core.programs.named import named
 from styrax.core.tracing.errors import InconclusiveDimensionOperation
 from styrax.core.tracing.source import api_boundary, hide_frames
@@ -75,8 +76,9 @@ def reshape(a: ArrayLike, shape: ShapeLike, order: str = "C", *, copy: bool | No
 
 def _placed_reshape(a: Any, shape: Any, order: str, out_sharding: Any) -> Array:
     if out_sharding is None or order != "C":
+        out_sharding = None if out_sharding is None else result_sharding(out_sharding)
         return place(reshape_to(a, shape, order=order), out_sharding)
-    return lax.reshape(a, _new_sizes(a, shape), out_sharding=resolved(out_sharding))
+    return lax.reshape(a, _new_sizes(a, shape), out_sharding=resolved(result_sharding(out_sharding)))
 
 
 def reshape_to(a: Any, *shape: Any, order: str = "C") -> Array:
@@ -240,7 +242,8 @@ def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Seque
       an array of the elements of `a`.
 
     Raises:
-      ValueError: where these are not equally many, given twice, or out of range.
+      ValueError: where these are not equally many, or out of range.
+      TypeError: for an axis that is moved twice.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -248,8 +251,8 @@ def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Seque
       (3, 4, 2)
     """
     a = operand("moveaxis", a)
-    source = axis_indices(source, a.ndim)
-    destination = axis_indices(destination, a.ndim)
+    source = axis_indices(source, a.ndim, unique=False)
+    destination = axis_indices(destination, a.ndim, unique=False)
     if len(source) != len(destination):
         raise ValueError(f"Inconsistent number of elements: {len(source)} vs {len(destination)}")
     order = [i for i in range(a.ndim) if i not in source]
@@ -449,6 +452,8 @@ def _trace(a: ArrayLike, offset: int | ArrayLike = 0, axis1: int = 0, axis2: int
         raise NotImplementedError("The 'out' argument to jnp.trace is not supported.")
     if a.ndim < 2:
         raise ValueError("trace requires an array of at least two dimensions.")
+    if axis1 % a.ndim == axis2 % a.ndim:
+        raise ValueError(f"axis1 and axis2 can not be same. {axis1=} and {axis2=}")
     kind = None if dtype is None else user_dtype(dtype, "trace")
     a = moveaxis(a, (axis1, axis2), (-2, -1))
     plane = a.shape[-2:]

@@ -63,6 +63,10 @@ class ufunc:
         return isinstance(other, ufunc) and (self._func, self.__name__, self.identity, self.nin, self.nout) == (
             other._func, other.__name__, other.identity, other.nin, other.nout)
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        here = globals().get(self.__name__)  # a ufunc of this module is pickled by its name
+        return self.__name__ if here is self else super().__reduce_ex__(protocol)
+
     def __repr__(self) -> str:
         return f"<jnp.ufunc '{self.__name__}'>"
 

@@ -11,6 +11,7 @@ import numpy as np
 from styrax import lax
 from styrax.core import hooks
 from styrax.core.arrays.array import Array
+from styrax.core.arrays.out_shardings import result_sharding
 from styrax.core.settings import config
 from styrax.core.tracing.source import api_boundary, warn
 from styrax.core.types import avals, dtypes
@@ -168,7 +169,10 @@ def _is_one_place(index: Any) -> bool:
 
 def _spread(f: Callable[..., Array], out_sharding: Any) -> Callable[..., Array]:
     """A function of arrays whose result is spread as is asked for, if it is."""
-    return f if out_sharding is None or not avals.explicit else hooks.auto_axes(f, out_sharding=out_sharding)
+    if out_sharding is None:
+        return f
+    told = result_sharding(out_sharding)
+    return hooks.auto_axes(f, out_sharding=told) if avals.explicit else f
 
 
 def _update_method(name: str, kind: str, text: str) -> Callable[..., Any]:

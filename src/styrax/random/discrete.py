@@ -90,8 +90,10 @@ def rademacher(key: ArrayLike, shape: Sequence[int] = (), dtype: DTypeLike | Non
 
 @partial(jit, static_argnums=(1, 2))
 def _rademacher(key: Any, shape: tuple[int, ...], dtype: Any) -> Array:
-    signs = lax.convert_element_type(bernoulli(key, 0.5, shape), dtype)
-    return lax.sub(lax.mul(np.asarray(2).astype(dtype), signs), np.asarray(1).astype(dtype))
+    kind = np.dtype(np.int32) if dtype == np.bool_ else dtype  # both signs are true
+    signs = lax.convert_element_type(bernoulli(key, 0.5, shape), kind)
+    found = lax.sub(lax.mul(np.asarray(2).astype(kind), signs), np.asarray(1).astype(kind))
+    return lax.convert_element_type(found, dtype)
 
 
 def categorical(key: ArrayLike, logits: ArrayLike, axis: int = -1, shape: Sequence[int] | None = None,

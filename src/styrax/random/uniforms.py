@@ -29,9 +29,10 @@ def placed(x: Any, out_sharding: Any) -> Array:
     """The result where the caller asked for it."""
     if out_sharding is None:
         return x
+    from styrax.core.arrays.out_shardings import result_sharding
     from styrax.numpy.conversion import place
 
-    return place(x, out_sharding)
+    return place(x, result_sharding(out_sharding))
 
 
 def checked_dtype(name: str, dtype: Any, default: type, family: Any, what: str) -> Any:

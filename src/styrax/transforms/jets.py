@@ -24,6 +24,7 @@ from ..core.tracing.staging import hoist_tracers, trace_to_jaxpr
 from ..core.tracing.trace import Trace, Tracer, get_aval, set_current_trace, state, to_concrete_value
 from ..core.trees import tree
 from ..core.types import dtypes
+from ..core.types.avals import ShapedArray
 from .jit_rules import jit_p, jit_params
 from .jvp import custom_lin_p
 from .memo import per_jaxpr
@@ -177,7 +178,7 @@ def _jet_jaxpr(closed: ClosedJaxpr, moving: tuple[bool, ...], order: int) -> tup
         moving_out[:] = [s is not zero_series for s in terms]
         return [*outs, *flattened(terms, outs, order)]
 
-    term_avals = [a.to_tangent_aval() for a, m in zip(avals, moving, strict=True) if m for _ in range(order)]
+    term_avals = [term_aval(a) for a, m in zip(avals, moving, strict=True) if m for _ in range(order)]
     new = trace_to_jaxpr(pushed, [*avals, *term_avals], closed.debug_info)
     return new, tuple(moving_out)
 
@@ -190,8 +191,19 @@ def grouped(terms: Sequence[Any], moving: Sequence[bool], order: int) -> list[An
 
 def flattened(series: Sequence[Any], primals: Sequence[Any], order: int) -> list[Any]:
     """The terms of all series that move, one after the other."""
-    return [t for s, x in zip(series, primals, strict=True) if s is not zero_series
+    return [_as_term(t, get_aval(x)) for s, x in zip(series, primals, strict=True) if s is not zero_series
             for t in instantiate(s, x, order)]
+
+
+def _as_term(term: Any, aval: Any) -> Any:
+    return term if dtypes.issubdtype(aval.dtype, np.inexact) else lax.convert_element_type(term, term_aval(aval).dtype)
+
+
+def term_aval(aval: Any) -> Any:
+    """The type of the terms of a value; those of integers are floats."""
+    if dtypes.issubdtype(aval.dtype, np.inexact):
+        return aval.to_tangent_aval()
+    return ShapedArray(aval.shape, dtypes.canonicalize_dtype(np.float64))
 
 
 # -- rules for the common shapes of primitives ------------------------------------------------------------
@@ -208,7 +220,7 @@ def along_curve(fun: Callable[..., Any], push: Callable[[Sequence[Any], Sequence
     avals = [get_aval(x) for x in primals]
     for aval, m in zip(avals, moving, strict=True):
         if m and not dtypes.issubdtype(aval.dtype, np.inexact):
-            if any(dtypes.issubdtype(get_aval(x).dtype, np.inexact) for x in outs):
+            if any(get_aval(x).dtype != np.bool_ for x in outs):
                 raise TypeError(f"jet: a value of dtype {aval.dtype.name} has no derivatives; convert it first")
             return outs, [zero_series] * len(outs)
     if not order:

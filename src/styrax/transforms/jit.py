@@ -111,7 +111,7 @@ class Specialisation:
             return functools.partial(jit_p.bind, *self.captured, **self.params)
         assert self.closed is not None
         if self.params["compiler_options_kvs"]:
-            stages.check_compiler_options(name for name, _ in self.params["compiler_options_kvs"])
+            stages.check_compiler_options(dict(self.params["compiler_options_kvs"]))
         said = self.params["in_shardings"], self.params["out_shardings"]
         return placed(self.closed, self.name, self.donated, said)
 
@@ -296,7 +296,7 @@ class PjitFunction(Generic[P, R]):
             in_shardings=(UNSPECIFIED,) * len(captured) + in_shardings,
             out_shardings=self._placement.of_results(program.out_tree, closed.out_avals),
             donated_invars=None if call.donated is None else (False,) * len(captured) + call.donated,
-            keep_unused=self._options.get("keep_unused", False), inline=self._options.get("inline", False),
+            keep_unused=self._options.get("keep_unused", False), inline=bool(self._options.get("inline", False)),
             compiler_options_kvs=self._compiler_options)
         return program
 

@@ -16,6 +16,7 @@ from ..core.arrays import backends, mesh
 from ..core.arrays.array import Array
 from ..core.arrays.devices import Device, Sharding, SingleDeviceSharding
 from ..core.arrays.explicit import on_devices, sharding_of_type
+from ..core.arrays.layouts import AutoLayout, Format, Layout
 from ..core.arrays.shardings import NamedSharding, PartitionSpec
 from ..core.programs.jaxpr import DebugInfo
 from ..core.trees import tree
@@ -134,7 +135,7 @@ def _is_none(x: Any) -> bool:
 
 def _is_sharding(x: Any) -> bool:
     return (x is None or isinstance(x, (Sharding, PartitionSpec, UnspecifiedValue))
-            or hasattr(x, "layout") and isinstance(getattr(x, "sharding", None), Sharding))  # a `Format`
+            or isinstance(x, (Format, Layout, AutoLayout)))
 
 
 def _checked(name: str, shardings: Any) -> Any:
@@ -157,10 +158,12 @@ def _spread(name: str, shardings: Any, full: Any) -> list[Any]:
 def _resolved(name: str, given: Any) -> Any:
     if given is None or isinstance(given, UnspecifiedValue):
         return UNSPECIFIED
+    if isinstance(given, (Layout, AutoLayout)):
+        return UNSPECIFIED  # arrays lie row after row
+    if isinstance(given, Format):
+        return UNSPECIFIED if given.sharding is None else given.sharding
     if isinstance(given, Sharding):
         return given
-    if not isinstance(given, PartitionSpec):
-        return given.sharding
     current = mesh.in_force()
     if current.empty:
         raise RuntimeError(

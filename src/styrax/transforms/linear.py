@@ -25,7 +25,7 @@ from ..core.types.effects import AccumEffect, WriteEffect
 from ..core.types.typing import Function, PyTree
 from .jvp import JVPTrace, custom_lin_p, defjvp, linear_jvp
 from .memo import per_jaxpr
-from .partial import PartialTrace, close_record, unknown_refs
+from .partial import PartialTrace, PartialTracer, close_record, unknown_refs
 from .zeros import SymbolicZero, Zero, add_tangents, instantiate_zeros, zeros_like_aval
 
 
@@ -87,6 +87,11 @@ def linearize_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Any],
         tangents: list[Any] = []
         for x in results:
             primal, tangent = trace.to_pair(x)
+            if type(primal) is PartialTracer and primal._trace is tape:
+                raise ValueError("Linearization failed to produce known values for all output primals. This is "
+                                 "typically caused by attempting to differentiate a function that uses an operation "
+                                 "that does not support reverse-mode autodiff: its JVP rule computes results and "
+                                 "tangents together.")
             outs.append(primal)
             tangents.append(tangent if type(tangent) is Zero else tape.to_atom(tangent))
         return outs, Linearized(tape.finish(), invars, tangents)

@@ -25,23 +25,45 @@ from .jit_rules import call_effects
 def marked_call(name: str) -> Primitive:
     """A primitive that calls the program in its parameter `jaxpr`."""
     prim = Primitive(name, multiple_results=True)
+    register_call_primitive_rules(prim)
+    return prim
+
+
+def register_call_primitive_rules(prim: Primitive) -> None:
+    """Has a primitive of several results call the `ClosedJaxpr` in its parameter `jaxpr`, with its operands.
+
+    It is evaluated, staged, differentiated, batched and compiled as the program is.
+    """
     prim.declare(program=lambda params: params["jaxpr"])
     prim.def_effectful_abstract_eval(lambda *_, jaxpr, **params: (jaxpr.out_avals, call_effects(jaxpr)))
     prim.def_impl(lambda *args, jaxpr, **params: _run(jaxpr)(*args))
     rules.jvps[prim] = lambda primals, tangents, *, jaxpr, **params: jvp_flat(_run(jaxpr), primals, tangents)
-    rules.transposes[prim] = lambda cts, *args, jaxpr, **params: backward_pass(jaxpr.jaxpr, jaxpr.consts, args, cts)
-    rules.batchers[prim] = _batch
-    rules.stablehlos[prim] = partial(_call, name)
-    return prim
+    rules.transposes[prim] = eval_jaxpr_transpose
+    rules.fancy_batchers[prim] = _batch
+    rules.stablehlos[prim] = partial(_call, prim.name)
+
+
+def eval_jaxpr_transpose(cts: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
+    """Evaluates the transpose of a program: the rule of primitives that call it.
+
+    Args:
+      cts: the cotangents of its results, which may be symbolic `Zero`s.
+      args: for each input its value, or an `UndefinedPrimal` where the program is linear in it.
+      jaxpr: the program.
+
+    Returns:
+      For each input its cotangent, a `Zero` where nothing contributes, and None for those that have a value.
+    """
+    return backward_pass(jaxpr.jaxpr, jaxpr.consts, args, cts)
 
 
 def _run(jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:
     return partial(eval_jaxpr, jaxpr.jaxpr, jaxpr.consts)
 
 
-def _batch(args: Sequence[Any], dims: Sequence[int | None], *, jaxpr: ClosedJaxpr, **params: Any) -> Any:
-    size = next(get_aval(x).shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
-    return batch_flat(_run(jaxpr), args, dims, AxisData(None, size))
+def _batch(axis_data: AxisData, args: Sequence[Any], dims: Sequence[int | None], *, jaxpr: ClosedJaxpr,
+           **params: Any) -> Any:
+    return batch_flat(_run(jaxpr), args, dims, axis_data)
 
 
 def _call(name: str, m: Any, *xs: Any, jaxpr: ClosedJaxpr, **params: Any) -> Any:

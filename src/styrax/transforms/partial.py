@@ -30,7 +30,8 @@ from .memo import per_jaxpr
 class PartialTracer(Tracer):
     """An unknown value: a variable of the recorded program."""
 
-    __slots__ = ("var",)
+    __slots__ = ("recipe", "var")
+    recipe: JaxprEqn  # set by rules of libraries alone
 
     def __init__(self, trace: Trace, var: Var):
         self._trace = trace
@@ -61,6 +62,10 @@ class PartialTrace(Trace):
 
     def new_arg(self, aval: AbstractValue) -> PartialTracer:
         return PartialTracer(self, Var(aval))
+
+    def instantiate_const(self, x: Any) -> Any:
+        """A value as one of the trace; it reads known ones as they are."""
+        return x
 
     def is_unknown(self, x: Any) -> bool:
         return type(x) is PartialTracer and x._trace is self

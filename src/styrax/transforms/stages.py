@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ from ..core import hooks
 from ..core.arrays import backends
 from ..core.arrays.devices import Sharding, SingleDeviceSharding
 from ..core.arrays.explicit import on_devices
+from ..core.arrays.layouts import Format, Layout
 from ..core.programs.check import same_type
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.tracing.errors import JaxRuntimeError
@@ -17,6 +18,7 @@ from ..core.tracing.source import api_boundary
 from ..core.tracing.trace import Tracer, get_aval
 from ..core.trees import tree, tree_paths
 from ..core.types.avals import ShapeDtypeStruct
+from ..core.types.typing import PyTree
 from .high_types import lowered
 from .jit_shardings import settled
 from .signature import as_operand
@@ -157,30 +159,35 @@ class Lowered(Stage):
 
         Raises:
           JaxRuntimeError: there is no such option.
+          TypeError: an option is not of the type that XLA wants.
         """
         if compiler_options is not None:
-            dict(compiler_options.items())  # AttributeError for what is no dict
-        check_compiler_options(compiler_options or ())
+            check_compiler_options(dict(compiler_options.items()))  # AttributeError for what is no dict
         return Compiled(self._program)
 
     def cost_analysis(self) -> dict[str, float]:
         return self.compile().cost_analysis()
 
 
-def check_compiler_options(names: Iterable[str]) -> None:
-    """Raises JaxRuntimeError for the name of an option that XLA has not either."""
-    for name in names:
-        if not name.startswith("xla_") and name not in _OPTIONS:
+def check_compiler_options(options: Mapping[str, Any]) -> None:
+    """Raises JaxRuntimeError for the name of an option that XLA has not either, TypeError for values of wrong types."""
+    for name, value in options.items():
+        kinds = _OPTIONS.get(name, (str, int, float))
+        if not isinstance(value, kinds):
+            raise TypeError(f"The compile option {name!r} is of type {kinds[0].__name__}, got {value!r} of type "
+                            f"{type(value)}.")
+        if name not in _OPTIONS and not name.startswith("xla_"):
             raise JaxRuntimeError(f"INVALID_ARGUMENT: No such compile option: '{name}'")
 
 
-_OPTIONS = frozenset(("exec_time_optimization_effort", "memory_fitting_effort", "optimization_level",
-                      "memory_fitting_level", "executable_build_options"))
+_OPTIONS: dict[str, tuple[type, ...]] = {
+    "exec_time_optimization_effort": (float, int), "memory_fitting_effort": (float, int),
+    "optimization_level": (int,), "memory_fitting_level": (int,)}
 
 
 def machine_code(code: Any) -> backends.Executable:
     """What the backend compiled, inside of what handles donated arguments and shardings."""
-    while not hasattr(code, "machine_code"):
+    while hasattr(code, "code"):
         code = code.code
     return code
 
@@ -197,6 +204,11 @@ def _wrong_tree(expected: tree.PyTreeDef, given: tree.PyTreeDef) -> str:
         wrong.append(f"    * at {at}, seen {part(a)} but now given {part(b)}, so {why}")
     return ("Function compiled with input pytree does not match the input pytree it was called with. There are "
             f"{len(wrong)} mismatches, including:\n" + "\n".join(wrong))
+
+
+def _formats(shardings: PyTree, avals: Sequence[Any]) -> list[Format]:
+    return [Format(Layout(tuple(range(getattr(a, "ndim", 0))), ()), s)
+            for s, a in zip(tree.tree_leaves(shardings), avals, strict=True)]
 
 
 class Compiled(Lowered):
@@ -241,6 +253,16 @@ class Compiled(Lowered):
             return self.out_tree.unflatten([s if isinstance(s, Sharding) else _on_device() for s in where])
         return self.out_tree.unflatten(settled(params["in_shardings"], params["out_shardings"])
                                        or [_on_device()] * len(params["out_shardings"]))
+
+    @property
+    def input_formats(self) -> Any:
+        """How the arguments are expected to lie in memory, and where: `Format`s in a tree like `(args, kwargs)`."""
+        return tree.tree_unflatten(self.in_tree, _formats(self.input_shardings, self._closed.in_avals))
+
+    @property
+    def output_formats(self) -> Any:
+        """How the results will lie in memory, and where: `Format`s in a tree like them."""
+        return tree.tree_unflatten(self.out_tree, _formats(self.output_shardings, self._closed.out_avals))
 
     call = __call__
 

@@ -13,6 +13,7 @@ from ..core.tracing.source import api_boundary
 from ..core.tracing.staging import trace_to_jaxpr
 from ..core.tracing.trace import Tracer, extend_axis_env, get_aval
 from ..core.trees import tree
+from ..core.types import dtypes
 from ..core.types.avals import AbstractRef, AbstractValue, ShapedArray, ShapeDtypeStruct, aval_rules
 from ..core.types.dims import is_symbolic
 from ..core.types.typing import AxisName, Function, Object, PyTree
@@ -29,7 +30,9 @@ def abstractify(x: PyTree) -> ShapedArray | AbstractRef:
     Raises TypeError for anything else.
     """
     if isinstance(x, ShapeDtypeStruct):
-        aval = ShapedArray(x.shape, x.dtype, x.weak_type, sharding=x.sharding)
+        dtype: Any = x.dtype
+        aval = ShapedArray(x.shape, dtypes.canonicalize_dtype(dtype, allow_extended_dtype=True), x.weak_type,
+                           sharding=x.sharding)
         return AbstractRef(aval) if x.is_ref else aval
     if isinstance(x, AbstractRef):
         return x
@@ -41,8 +44,8 @@ def abstractify(x: PyTree) -> ShapedArray | AbstractRef:
         return get_aval(x)
     except TypeError:
         if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, (np.ndarray, np.generic, TransformedRef)):
-            return ShapedArray(x.shape, x.dtype, getattr(x, "weak_type", False),
-                               sharding=getattr(x, "given_sharding", None))
+            return ShapedArray(x.shape, dtypes.canonicalize_dtype(x.dtype, allow_extended_dtype=True),
+                               getattr(x, "weak_type", False), sharding=getattr(x, "given_sharding", None))
         raise
 
 

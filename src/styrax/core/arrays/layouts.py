@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
-from .devices import Device, Sharding
+from .devices import Sharding
+
+
+class AutoLayout:
+    """The type of `Layout.AUTO`: the compiler may choose."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "AUTO"
 
 
 class Layout:
     """The order of an array's dimensions in memory, from the slowest to the fastest."""
 
     __slots__ = ("major_to_minor", "sub_byte_element_size_in_bits", "tiling")
+    AUTO: ClassVar[AutoLayout] = AutoLayout()
 
     def __init__(self, major_to_minor: tuple[int, ...], tiling: Any = None, sub_byte_element_size_in_bits: int = 0):
         self.major_to_minor = tuple(major_to_minor)
@@ -32,14 +42,25 @@ class Layout:
 
 
 class Format:
-    """A layout and a sharding. Raises ValueError for a layout without a sharding."""
+    """A layout and a sharding.
+
+    Raises:
+      TypeError: the layout is neither None, `Layout.AUTO` nor a `Layout`, or the sharding is no `Sharding`.
+      ValueError: a `Layout` without a sharding.
+    """
 
     __slots__ = ("layout", "sharding")
 
-    def __init__(self, layout: Layout | None = None, sharding: Sharding | Device | None = None):
-        if layout is not None and sharding is None:
+    def __init__(self, layout: Layout | AutoLayout | None = None, sharding: Sharding | None = None):
+        if isinstance(layout, Layout) and sharding is None:
             raise ValueError(f"Sharding has to be concrete when layout is of type {type(layout)}: pass a "
                              "`NamedSharding` or `SingleDeviceSharding` as the sharding")
+        if layout is not None and not isinstance(layout, (Layout, AutoLayout)):
+            raise TypeError("Invalid value received for the layout argument. Expected values are `None`, `Layout.AUTO` "
+                            f"or an instance of `Layout`. Got {layout} of type {type(layout)}")
+        if sharding is not None and not isinstance(sharding, Sharding):
+            raise TypeError("Invalid value received for the sharding argument. Expected values are `None` or an "
+                            f"instance of `jax.Sharding`. Got {sharding} of type {type(sharding)}")
         self.layout = layout
         self.sharding = sharding
 

@@ -31,6 +31,32 @@ class ExplicitX64Mode(enum.Enum):
     ALLOW = 3
 
 
+class CompilerEffortLevel(enum.IntEnum):
+    """How much time compilers are to take: for the options `optimization_level` and `memory_fitting_level` of `jit`,
+    and for the flags of these names. The numbers are XLA's; a level is found by its name as well."""
+
+    UNKNOWN = 0
+    O0 = 9
+    O1 = 19
+    O2 = 29
+    O3 = 39
+
+    @classmethod
+    def _missing_(cls, value: object) -> CompilerEffortLevel | None:
+        return cls.__members__.get(value) if isinstance(value, str) else None
+
+
+class Inline(enum.Enum):
+    """Whether the operations of a `jit` function stand in place of its calls, for the option `inline` of `jit`."""
+
+    NEVER = "never"  # a call, of a function of its own
+    AUTO = "auto"  # a call, which compilers may inline
+    ALWAYS = "always"  # the operations, already where the call is traced
+
+    def __bool__(self) -> bool:
+        return self is Inline.ALWAYS
+
+
 class LegacyPrngKeyState(enum.StrEnum):
     """What happens when a raw ``uint32`` key is used where a typed key is expected."""
 
@@ -348,6 +374,8 @@ def _string(name: str, optional: bool) -> Callable[[Any], Any]:
 
 def _choice(values: tuple[str, ...], optional: bool) -> Callable[[Any], Any]:
     def parse(value: Any) -> Any:
+        if isinstance(value, CompilerEffortLevel):
+            value = value.name
         if (value is None and optional) or (type(value) is str and value in values):
             return value
         either = "None or in" if optional else "in"

@@ -492,7 +492,8 @@ def _python_scalar_aval(x: Any) -> ShapedArray:
 for _type in (bool, int, float, complex):
     aval_rules[_type] = _python_scalar_aval
 aval_rules[np.ndarray] = _numpy_aval
-aval_rules[ShapeDtypeStruct] = lambda s: ShapedArray(s.shape, s.dtype, s.weak_type, sharding=s.sharding)
+aval_rules[ShapeDtypeStruct] = lambda s: ShapedArray(
+    s.shape, dtypes.canonicalize_dtype(s.dtype, allow_extended_dtype=True), s.weak_type, sharding=s.sharding)
 for _dtype in (*dtypes.numpy_scalar_types(), np.void):  # (of void ones only float0)
     aval_rules[_dtype] = _numpy_aval
 

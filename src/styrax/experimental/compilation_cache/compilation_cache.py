@@ -7,9 +7,9 @@ import os
 from ...core.settings.config import config
 
 
-def set_cache_dir(path: str | os.PathLike[str]) -> None:
-    """Sets the folder of the cache."""
-    config.update("jax_compilation_cache_dir", os.fspath(path))
+def set_cache_dir(path: str | os.PathLike[str] | None) -> None:
+    """Sets the folder of the cache; None for none. Raises ValueError for what is no path."""
+    config.update("jax_compilation_cache_dir", path)
 
 
 def reset_cache() -> None:

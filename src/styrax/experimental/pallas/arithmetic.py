@@ -11,6 +11,31 @@ from ...core.arrays.array import Array
 from ...core.hooks import lax, numpy
 from ...core.types import dtypes
 from ...core.types.typing import ArrayLike
+from ...lax.reductions.contractions import PrecisionLike
+
+
+def dot(a: Array, b: Array, trans_a: bool = False, trans_b: bool = False, allow_tf32: bool | None = None,
+        precision: PrecisionLike = None) -> Array:
+    """The product of two matrices, of which each may be transposed; sums are float32, or int32 of integers.
+
+    Args:
+      a, b: matrices.
+      trans_a, trans_b: whether they are transposed before.
+      allow_tf32: whether rounded operands may be used, as a short form of `precision`.
+      precision: how exact the product is, see `jax.lax.dot_general`.
+
+    Raises:
+      ValueError: they are no matrices, or both `allow_tf32` and `precision` are given.
+    """
+    if np.ndim(a) != 2 or np.ndim(b) != 2:
+        raise ValueError("`a` and `b` must be 2D arrays.")
+    if allow_tf32 is not None:
+        if precision is not None:
+            raise ValueError("Only one of allow_tf32 and precision can be specified")
+        precision = "high" if allow_tf32 else "highest"
+    integers = dtypes.issubdtype(dtypes.result_type(a, b), np.integer)
+    return lax.dot_general(a, b, (((0 if trans_a else 1,), (1 if trans_b else 0,)), ((), ())), precision=precision,
+                           preferred_element_type=np.int32 if integers else np.float32)
 
 
 def cdiv(a: int | Array, b: int | Array) -> int | Array:

@@ -10,6 +10,11 @@ enable_debug_checks = config.states["jax_pallas_enable_debug_checks"]
 enable_poison_buffers = config.states["jax_pallas_poison_buffers"]  # new buffers always hold NaN here
 
 
+def debug_checks_enabled() -> bool:
+    """Whether `debug_check` checks."""
+    return bool(enable_debug_checks.value)
+
+
 def debug_print(fmt: str, *args: ArrayLike) -> None:
     """Prints values when the kernel runs.
 

@@ -14,6 +14,8 @@ _HOMES = {
         "unsafe_get_axis_names_DO_NOT_USE valid_jaxtype"),
     "core.arrays.array": "array_types",
     "core.arrays.tokens": "Token",
+    "transforms.marked_calls": (
+        "create_call_primitive:marked_call eval_jaxpr_transpose register_call_primitive_rules"),
     "transforms.plain_calls": "CallPrimitive",
 }
 

@@ -12,7 +12,7 @@ from styrax.core.arrays import backends, mesh, transfers
 from styrax.core.arrays.array import Array
 from styrax.core.arrays.devices import Device, Sharding, SingleDeviceSharding
 from styrax.core.arrays.explicit import check_explicit, on_devices, sharding_of_type
-from styrax.core.arrays.layouts import Format
+from styrax.core.arrays.layouts import AutoLayout, Format
 from styrax.core.arrays.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, axes_of
 from styrax.core.programs import rules
 from styrax.core.programs.primitive import Primitive
@@ -156,6 +156,8 @@ def _sharding(device: Any, leaf: Any) -> Any:
     if not isinstance(device, Format):
         return device
     layout = device.layout
+    if isinstance(layout, AutoLayout):
+        raise ValueError(f"a `Format` for `jax.device_put` has to say the layout. Got {device}")
     if layout is not None and len(layout.major_to_minor) != len(get_aval(leaf).shape):
         raise ValueError(f"{layout} is a layout of arrays of {len(layout.major_to_minor)} dimensions, and the array is "
                          f"{get_aval(leaf).str_short()}")

@@ -11,12 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from styrax.core.hooks import lax
 from styrax.core.programs import rules
 from styrax.core.programs.primitive import Primitive
+from styrax.core.tracing.trace import get_aval
+from styrax.core.types import dtypes
 from styrax.transforms.jets import derived_jet, symbolic_zeros, total, zero_series
 
-from .arithmetic import div_p, pow_p
+from ..casting import convert_element_type_p
+from .arithmetic import add_p, div_p, pow_p, sub_p
 from .functions import cos_p, cosh_p, exp_p, log_p, logistic_p, rsqrt_p, sin_p, sinh_p, sqrt_p, tan_p, tanh_p
 
 Series = list[Any]
@@ -158,4 +163,34 @@ def _pow_jet(primals: Sequence[Any], series: Sequence[Any]) -> tuple[Any, list[A
 
 
 rules.jets[div_p] = _div_jet
+
+
+def _sum_jet(primitive: Primitive) -> Callable[..., Any]:
+    @symbolic_zeros
+    def rule(primals: Sequence[Any], series: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        out = primitive.bind(*primals, **params)
+        x, y = series
+        if y is zero_series:
+            return out, x
+        if primitive is sub_p:
+            y = list(map(lax.neg, y))
+        return out, y if x is zero_series else list(map(lax.add, x, y))
+
+    return rule
+
+
+rules.jets[add_p] = _sum_jet(add_p)
+rules.jets[sub_p] = _sum_jet(sub_p)
+
+
+def _convert_jet(primals: Sequence[Any], series: Sequence[Any], *, new_dtype: Any, **params: Any) -> tuple[Any, Any]:
+    """Terms are converted as the value is; those of integers are floats."""
+    out = convert_element_type_p.bind(*primals, new_dtype=new_dtype, **params)
+    from_integer, to_integer = (not dtypes.issubdtype(d, np.inexact) for d in (get_aval(primals[0]).dtype, new_dtype))
+    if to_integer:
+        return out, series[0] if from_integer and new_dtype != np.bool_ else zero_series
+    return out, [convert_element_type_p.bind(t, new_dtype=new_dtype, **params) for t in series[0]]
+
+
+rules.jets[convert_element_type_p] = _convert_jet
 rules.jets[pow_p] = _pow_jet

@@ -11,6 +11,7 @@ import numpy as np
 
 from styrax.core.arrays.array import Array
 from styrax.core.arrays.explicit import check_explicit, permuted, resolved
+from styrax.core.arrays.out_shardings import result_sharding
 from styrax.core.programs import rules
 from styrax.core.settings import config
 from styrax.core.tracing.trace import get_aval
@@ -203,9 +204,22 @@ def _dot_dtype(lhs: Any, rhs: Any, *, preferred_element_type: Any, **_: Any) -> 
             aval.dtype == np.bool_ or dtypes.issubdtype(aval.dtype, np.number)
         ):
             raise TypeError(f"lax.dot_general does not accept dtype {aval.dtype.name}.")
-    if preferred_element_type is not None:
-        return preferred_element_type
-    return product_dtype(lhs.dtype, rhs.dtype)
+    if preferred_element_type is None:
+        return product_dtype(lhs.dtype, rhs.dtype)
+    if preferred_element_type != lhs.dtype:
+        result = product_dtype(lhs.dtype, rhs.dtype)
+        if dtypes.kind(result) in "iuc":  # floats may be rounded
+            _refuse_narrower(result, preferred_element_type)
+    return preferred_element_type
+
+
+def _refuse_narrower(dtype: Any, preferred: Any) -> None:
+    """Raises TypeError for sums of a dtype in one of fewer bits; complex numbers have those of their parts."""
+    bits = [1 if d == np.bool_ else dtypes.itemsize_bits(d) // (2 if dtypes.kind(d) == "c" else 1)
+            for d in (dtype, preferred)]
+    if bits[1] < bits[0]:
+        raise TypeError("`preferred_element_type` must not be narrower than the original type, got "
+                        f"preferred_element_type of {preferred} for result type of {dtype}.")
 
 
 def product_dtype(lhs: Any, rhs: Any) -> Any:
@@ -454,10 +468,10 @@ def dot_general(lhs: ArrayLike, rhs: ArrayLike, dimension_numbers: DotDimensionN
 
 
 def _over_explicit_axes(sharding: Any) -> Any:
-    told = resolved(sharding)
-    if told is not sharding:
-        check_explicit(told, "passed to dot_general ")
-    return told
+    resolved_sharding = resolved(result_sharding(sharding))
+    if resolved_sharding is not sharding:
+        check_explicit(resolved_sharding, "passed to dot_general ")
+    return resolved_sharding
 
 
 def dot(lhs: ArrayLike, rhs: ArrayLike, *args: Object, dimension_numbers: DotDimensionNumbers | None = None,

@@ -117,16 +117,17 @@ def _conv_abstract(lhs: ShapedArray, rhs: ShapedArray, *, window_strides: tuple[
 
 
 def _check_preferred(dtype: Any, preferred: Any) -> None:
-    kinds = [dtypes.kind(d) for d in (dtype, preferred)]
-    allowed = {("i", "i"), ("u", "u"), ("i", "u"), ("u", "i"), ("i", "f"), ("u", "f"), ("f", "f"), ("c", "c"),
-               ("b", "b")}
-    if tuple(kinds) not in allowed:
+    if preferred == dtype:
+        return
+    kind = dtypes.kind(dtype)
+    if kind != "b" and kind + dtypes.kind(preferred) not in ("ii", "uu", "ui", "if", "uf", "ff", "cc"):
         raise TypeError(
             "Input type is incompatible with `preferred_element_type`. The compatible combinations of (input_type, "
             "preferred_element_type) are (integral, integral), (integral, floating), (floating, floating), "
             "(complex, complex.")
-    if kinds[0] == kinds[1] and dtypes.itemsize_bits(preferred) < dtypes.itemsize_bits(dtype):
-        raise TypeError("`preferred_element_type` must not be narrower than the original type.")
+    if preferred.itemsize < dtype.itemsize:
+        raise TypeError("`preferred_element_type` must not be narrower than the original type, got "
+                        f"preferred_element_type of {preferred} for input type of {dtype}.")
 
 
 def conv_general_dilated(lhs: ArrayLike, rhs: ArrayLike, window_strides: Sequence[int],

@@ -25,7 +25,7 @@ from styrax.transforms import ad, batching
 from styrax.transforms.flattening import FlatFunction, positional
 
 from .. import sharding_rules
-from ..casting import convert_element_type
+from ..casting import _convert_element_type, convert_element_type
 from ..elementwise import arithmetic
 from ..elementwise.arithmetic import add_p, div, max_p, min_p, mul, mul_p
 from ..elementwise.bits import and_p, bitwise_and, bitwise_or, bitwise_xor, or_p, xor_p
@@ -561,6 +561,8 @@ def reduce(operands: PyTree, init_values: PyTree, computation: Callable[[Any, An
     if len(flat) != len(starts):
         raise ValueError("Must have same total number of operands as init_values")
     axes = tuple(map(operator.index, dimensions))
+    if not axes:  # initial values are identities
+        return tree.tree_unflatten(operand_tree, list(map(_convert_element_type, flat)))
     if len(flat) == 1:
         named = _monoid_function(computation, flat[0], starts[0])
         if named is not None:

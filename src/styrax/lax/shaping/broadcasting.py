@@ -10,6 +10,7 @@ import numpy as np
 
 from styrax.core.arrays.array import Array
 from styrax.core.arrays.devices import Sharding
+from styrax.core.arrays.out_shardings import result_sharding
 from styrax.core.hooks import lax
 from styrax.core.programs import rules
 from styrax.core.tracing.trace import get_aval
@@ -159,7 +160,8 @@ def broadcast_in_dim(operand: ArrayLike, shape: Shape, broadcast_dimensions: Seq
         len(dims) == len(shape) and dims == tuple(range(len(shape)))
     ):
         return as_array(operand)
-    return broadcast_in_dim_p.bind(operand, shape=shape, broadcast_dimensions=dims, sharding=out_sharding)
+    return broadcast_in_dim_p.bind(operand, shape=shape, broadcast_dimensions=dims,
+                                   sharding=None if out_sharding is None else result_sharding(out_sharding))
 
 
 def broadcast(operand: ArrayLike, sizes: Sequence[int], *,

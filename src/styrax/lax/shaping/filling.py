@@ -10,6 +10,8 @@ import numpy as np
 
 from styrax.core.arrays.array import Array
 from styrax.core.arrays.devices import Sharding
+from styrax.core.arrays.out_shardings import result_sharding
+from styrax.core.arrays.shardings import NamedSharding, PartitionSpec
 from styrax.core.hooks import lax
 from styrax.core.programs import rules
 from styrax.core.programs.attributes import i64_array
@@ -233,7 +235,8 @@ def broadcasted_iota(dtype: DTypeLike, shape: Shape, dimension: int, *,
     """
     dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "iota")
     return iota_p.bind(
-        dtype=dtype, shape=canonical_shape(shape), dimension=operator.index(dimension), sharding=out_sharding
+        dtype=dtype, shape=canonical_shape(shape), dimension=operator.index(dimension),
+        sharding=None if out_sharding is None else result_sharding(out_sharding)
     )
 
 
@@ -338,7 +341,12 @@ def full(shape: Shape, fill_value: ArrayLike, dtype: DTypeLike | None = None, *,
         scalar = np.zeros((), dtypes.float0)
     else:
         scalar = _convert_element_type(fill_value, dtype, weak)
-    return broadcast(scalar, shape, out_sharding=sharding)
+    return broadcast(scalar, shape, out_sharding=_told(sharding))
+
+
+def _told(sharding: Any) -> Any:
+    """Of shardings of arrays those that types can tell."""
+    return sharding if isinstance(sharding, (NamedSharding, PartitionSpec)) else None
 
 
 def full_like(x: ArrayLike | SupportsShape, fill_value: ArrayLike, dtype: DTypeLike | None = None,
@@ -365,7 +373,8 @@ def full_like(x: ArrayLike | SupportsShape, fill_value: ArrayLike, dtype: DTypeL
         dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "full_like")
     if isinstance(dtype, dtypes.ExtendedDType) or dtype == dtypes.float0:
         return full(shape, fill_value, dtype, sharding=sharding)
-    return vary_like(broadcast(_convert_element_type(fill_value, dtype, weak), shape, out_sharding=sharding), aval)
+    return vary_like(broadcast(_convert_element_type(fill_value, dtype, weak), shape, out_sharding=_told(sharding)),
+                     aval)
 
 
 def vary_like(x: Array, aval: AbstractValue | SupportsShape) -> Array:

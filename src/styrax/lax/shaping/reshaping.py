@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from styrax.core.arrays.array import Array
+from styrax.core.arrays.out_shardings import result_sharding
 from styrax.core.programs import rules
 from styrax.core.types.avals import ShapedArray
 from styrax.core.types.dims import surely_differ
@@ -182,7 +183,8 @@ def reshape(operand: ArrayLike, new_sizes: Shape, dimensions: Sequence[int] | No
     if shape and shape == new_sizes and same_order and out_sharding is None:
         return as_array(operand)
     return reshape_p.bind(
-        operand, new_sizes=new_sizes, dimensions=None if same_order else dimensions, sharding=out_sharding
+        operand, new_sizes=new_sizes, dimensions=None if same_order else dimensions,
+        sharding=None if out_sharding is None else result_sharding(out_sharding)
     )
 
 

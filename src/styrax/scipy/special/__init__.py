@@ -31,9 +31,11 @@ from .normal_integrals import erf, erfc, erfcinv, erfinv, log_ndtr, ndtr, ndtri
 
 if TYPE_CHECKING:  # the same names for type checkers and editors
     from .integrals import dawsn, erfcx, exp1, expi, expn, fresnel, owens_t, sici, spence, wofz
+    from .legendre import lpmn, lpmn_values
     from .series import bernoulli, bessel_jn, hyp1f1, hyp2f1, sph_harm_y
 
 _later = {
+    "lpmn": "legendre", "lpmn_values": "legendre",
     "bernoulli": "series", "bessel_jn": "series", "hyp1f1": "series",
     "hyp2f1": "series", "sph_harm_y": "series",
     "dawsn": "integrals", "erfcx": "integrals", "exp1": "integrals",
