@@ -156,8 +156,8 @@ def full(shape: ShapeLike, fill_value: ArrayLike, dtype: DTypeLike | None = None
         if dtype is not None:
             return _filled(shape, fill_value, dtype, device if out_sharding is None else _place(device, out_sharding))
         shape = canonical_shape(shape)
-        if isinstance(device or out_sharding, (Device, Sharding)):
-            return _filled(shape, fill_value, typed(fill_value)[0], device or out_sharding)
+        if isinstance(device, (Device, Sharding)) and out_sharding is None:
+            return _filled(shape, fill_value, typed(fill_value)[0], device)
         value = fill_value if is_array(fill_value) else convert(fill_value, *typed(fill_value))
         return place(lax.broadcast_in_dim(value, shape, ()) if shape else asarray(value),
                      device if out_sharding is None else _place(device, out_sharding))
