@@ -222,6 +222,7 @@ class PjitFunction(Generic[P, R]):
         if config.no_execution.value:
             raise RuntimeError(f"JAX tried to execute function jit({function_name(self._fun)}), but the no_execution "
                                "config option is set")
+        backends.get()  # which finds out whether there are several devices
         program = self._programs.get(key)
         code = self._code_for_all_shapes(key) if self._for_all_shapes else None
         if code is not None:
@@ -365,6 +366,7 @@ class PjitFunction(Generic[P, R]):
 def placed(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None,
            said: tuple[Sequence[Any], Sequence[Any]]) -> Code:
     """The code of a program with what is said of its arguments' and results' shardings."""
+    backends.get()
     if backends.several:
         return compiled(closed, name, donated, None, device_of(*said), (tuple(said[0]), tuple(said[1])))
     return compiled(closed, name, donated, settled(*said, closed.out_avals), device_of(*said))
