@@ -81,61 +81,11 @@ def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | Non
     if devices is not None and len(set(devices)) != len(devices):
         raise ValueError(f"'devices' argument to pmap must be different ones, got {list(devices)}")
 
-    def devices_used(size: int) -> Sequence[Device]:
-        found = list(devices) if devices is not None else backends.get(backend).devices()
-        return found[:max(size, 1)]
-
-    def layout(args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[int], list[Any], int]:
-        """Which arguments are traced, the axes of all, and the size of the mapped axis."""
-        axes = _axes_of(in_axes, tuple(args), statics)
-        dynamic = [i for i in range(len(args)) if i not in statics]
-        found = _check_sizes([args[i] for i in dynamic], [axes[i] for i in dynamic], kwargs, devices_used)
-        if axis_size is not None and found != axis_size:
-            raise ValueError(f"Specified axis_size {axis_size} doesn't match received axis_size {found}.")
-        return dynamic, axes, found
+    given = _Layout(axis_name, in_axes, out_axes, statics, devices, backend, axis_size)
 
     @functools.partial(jit, static_argnums=statics or None, donate_argnums=donated or None)
     def compiled(*args: Any, **kwargs: Any) -> Any:
-        dynamic, axes, size = layout(args, kwargs)
-
-        def one(given: Sequence[Any], named: dict[str, Any]) -> Any:
-            rest = iter(given)
-            return fun(*(args[i] if i in statics else next(rest) for i in range(len(args))), **named)
-
-        given, axes_in = [args[i] for i in dynamic], [axes[i] for i in dynamic]
-        if size == 1:  # the device's part is an array like any other, for callbacks too
-            given, kwargs = _part(given, axes_in, kwargs)
-            axes_in = [None] * len(given)
-        leaves, in_tree = tree.tree_flatten(((given, kwargs), {}))
-        dims = _leaf_axes(axes_in, given) + [0 if size > 1 else None] * len(tree.tree_leaves(kwargs))
-        dims = [d if d is None or d >= 0 else d + get_aval(x).ndim for x, d in zip(leaves, dims, strict=True)]
-        told = [None if d is None else along(size, x, d) for x, d in zip(leaves, dims, strict=True)]
-        leaves = [x if s is None else _spread(x, s.spec, s.mesh) for x, s in zip(leaves, told, strict=True)]
-        flat = FlatFunction(one, in_tree)
-        outs, out_dims = batch_flat(flat, leaves, dims, AxisData(axis_name, size, devices=True))
-        wanted = _leaf_axes(out_axes, tree.tree_unflatten(flat.structure, outs))
-        return spread(tree.tree_unflatten(flat.structure, [
-            _along(x, d, w, size) for x, d, w in zip(outs, out_dims, wanted, strict=True)]), size)
-
-    def along(size: int, x: Any, axis: int | None) -> NamedSharding:
-        """Where an array is that lies along the devices so."""
-        mesh = Mesh(np.array(devices_used(size)), (_UNNAMED if axis_name is None else axis_name,))
-        return NamedSharding(mesh, PartitionSpec() if axis is None else PartitionSpec(
-            *(None,) * (axis % max(np.ndim(x), 1)), mesh.axis_names[0]))
-
-    def spread(outs: PyTree, size: int) -> PyTree:
-        """Results that tell that they are on the devices."""
-        leaves, structure = tree.tree_flatten(outs)
-        given = [along(size, x, a) for x, a in zip(leaves, _leaf_axes(out_axes, outs), strict=True)]
-        return tree.tree_unflatten(structure, [_spread(x, s.spec, s.mesh) for x, s in zip(leaves, given, strict=True)])
-
-    def check_given(x: Any, axis: int | None, size: int) -> None:
-        if axis is None or not isinstance(x, Array) or isinstance(x, Tracer) or not x.committed:
-            return
-        wanted = along(size, x, axis)
-        if not wanted.is_equivalent_to(x.sharding, x.ndim):
-            raise ValueError("Sharding passed to jit does not match the sharding on the respective arg. Got jit "
-                             f"sharding: {wanted},\narg sharding: {x.sharding} for arg shape: {x.aval.str_short()}")
+        return given.over_blocks(fun, args, kwargs)
 
     @wraps(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
@@ -147,21 +97,97 @@ def pmap(fun: Function, axis_name: AxisName | None = None, *, in_axes: int | Non
         _refuse_nesting(axis_name)
         if not backends.several and devices is None:
             return compiled(*args, **kwargs)
-        dynamic, axes, size = layout(args, kwargs)
-        for i in dynamic:
-            for x, a in zip(tree.tree_leaves(args[i]), _leaf_axes(axes[i], args[i]), strict=True):
-                check_given(x, a, size)
+        size = given.check(args, kwargs)
         moved = tuple(x if i in statics else tree.tree_map(_anywhere, x) for i, x in enumerate(args))
         outs = compiled(*moved, **tree.tree_map(_anywhere, kwargs))
         for i in donated:
             for x, y in zip(tree.tree_leaves(args[i]), tree.tree_leaves(moved[i]), strict=True):
                 if isinstance(y, Array) and y.is_deleted():
                     x.delete()
-        return spread(outs, size)
+        return given.spread(outs, size)
 
     mapped.lower = compiled.lower  # type: ignore[attr-defined]
     mapped.trace = compiled.trace  # type: ignore[attr-defined]
     return mapped
+
+
+class _Layout:
+    """How a `pmap` lays its arguments and results along the devices."""
+
+    __slots__ = ("axis_name", "axis_size", "backend", "devices", "in_axes", "out_axes", "statics")
+
+    def __init__(self, axis_name: AxisName | None, in_axes: Any, out_axes: PyTree, statics: Sequence[int],
+                 devices: Sequence[Device] | None, backend: str | None, axis_size: int | None):
+        self.axis_name = axis_name
+        self.in_axes = in_axes
+        self.out_axes = out_axes
+        self.statics = statics
+        self.devices = devices
+        self.backend = backend
+        self.axis_size = axis_size
+
+    def used(self, size: int) -> Sequence[Device]:
+        """The devices for a mapped axis of a size, as far as there are so many."""
+        found = list(self.devices) if self.devices is not None else backends.get(self.backend).devices()
+        return found[:max(size, 1)]
+
+    def of(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[int], list[Any], int]:
+        """Which arguments are traced, the axes of all, and the size of the mapped axis."""
+        axes = _axes_of(self.in_axes, tuple(args), self.statics)
+        dynamic = [i for i in range(len(args)) if i not in self.statics]
+        found = _check_sizes([args[i] for i in dynamic], [axes[i] for i in dynamic], kwargs, self.used)
+        if self.axis_size is not None and found != self.axis_size:
+            raise ValueError(f"Specified axis_size {self.axis_size} doesn't match received axis_size {found}.")
+        return dynamic, axes, found
+
+    def along(self, size: int, x: Any, axis: int | None) -> NamedSharding:
+        """Where an array is that lies along the devices so."""
+        mesh = Mesh(np.array(self.used(size)), (_UNNAMED if self.axis_name is None else self.axis_name,))
+        return NamedSharding(mesh, PartitionSpec() if axis is None else PartitionSpec(
+            *(None,) * (axis % max(np.ndim(x), 1)), mesh.axis_names[0]))
+
+    def spread(self, outs: PyTree, size: int) -> PyTree:
+        """Results that tell that they are on the devices."""
+        leaves, structure = tree.tree_flatten(outs)
+        told = [self.along(size, x, a) for x, a in zip(leaves, _leaf_axes(self.out_axes, outs), strict=True)]
+        return tree.tree_unflatten(structure, [_spread(x, s.spec, s.mesh) for x, s in zip(leaves, told, strict=True)])
+
+    def check(self, args: Sequence[Any], kwargs: dict[str, Any]) -> int:
+        """The size of the mapped axis. ValueError for an argument that is committed to lie elsewhere."""
+        dynamic, axes, size = self.of(args, kwargs)
+        for i in dynamic:
+            for x, axis in zip(tree.tree_leaves(args[i]), _leaf_axes(axes[i], args[i]), strict=True):
+                if axis is None or not isinstance(x, Array) or isinstance(x, Tracer) or not x.committed:
+                    continue
+                wanted = self.along(size, x, axis)
+                if not wanted.is_equivalent_to(x.sharding, x.ndim):
+                    raise ValueError("Sharding passed to jit does not match the sharding on the respective arg. Got "
+                                     f"jit sharding: {wanted},\narg sharding: {x.sharding} for arg shape: "
+                                     f"{x.aval.str_short()}")
+        return size
+
+    def over_blocks(self, fun: Function, args: Sequence[Any], kwargs: dict[str, Any]) -> PyTree:
+        """The function mapped over all devices' blocks at once."""
+        dynamic, axes, size = self.of(args, kwargs)
+
+        def one(given: Sequence[Any], named: dict[str, Any]) -> Any:
+            rest = iter(given)
+            return fun(*(args[i] if i in self.statics else next(rest) for i in range(len(args))), **named)
+
+        given, axes_in = [args[i] for i in dynamic], [axes[i] for i in dynamic]
+        if size == 1:  # the device's part is an array like any other, for callbacks too
+            given, kwargs = _part(given, axes_in, kwargs)
+            axes_in = [None] * len(given)
+        leaves, in_tree = tree.tree_flatten(((given, kwargs), {}))
+        dims = _leaf_axes(axes_in, given) + [0 if size > 1 else None] * len(tree.tree_leaves(kwargs))
+        dims = [d if d is None or d >= 0 else d + get_aval(x).ndim for x, d in zip(leaves, dims, strict=True)]
+        told = [None if d is None else self.along(size, x, d) for x, d in zip(leaves, dims, strict=True)]
+        leaves = [x if s is None else _spread(x, s.spec, s.mesh) for x, s in zip(leaves, told, strict=True)]
+        flat = FlatFunction(one, in_tree)
+        outs, out_dims = batch_flat(flat, leaves, dims, AxisData(self.axis_name, size, devices=True))
+        wanted = _leaf_axes(self.out_axes, tree.tree_unflatten(flat.structure, outs))
+        return self.spread(tree.tree_unflatten(flat.structure, [
+            _along(x, d, w, size) for x, d, w in zip(outs, out_dims, wanted, strict=True)]), size)
 
 
 _UNNAMED = "_internal_pmap_axis_name"
