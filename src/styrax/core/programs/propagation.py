@@ -55,7 +55,7 @@ def _of_jaxpr(jaxpr: Jaxpr, mesh: AbstractMesh, given: Sequence[Entries]) -> lis
 def of_equation(primitive: Primitive, avals: Sequence[Any], entries: Sequence[Entries], outs: Sequence[Any],
                 params: Mapping[str, Any], mesh: AbstractMesh) -> list[Entries]:
     """The same for one operation on operands of types `avals`, with results of types `outs`."""
-    told = _told(params)
+    told = told_sharding(params)
     if told is not None:
         return [_fitting(told, x, mesh) for x in outs]
     inner = [j.jaxpr if isinstance(j, ClosedJaxpr) else j for j in jaxprs_in_params(dict(params))]
@@ -63,7 +63,7 @@ def of_equation(primitive: Primitive, avals: Sequence[Any], entries: Sequence[En
         return [()] * len(outs)
     found: Any = None
     if inner:
-        found = _of_call(primitive, inner, avals, entries, params, mesh) or ()
+        found = _of_call(inner, avals, entries, params, mesh) or ()
     else:
         rule = primitive.traits.sharding or (elementwise if primitive.traits.elementwise else None)
         at = Place(mesh, primitive.name, outs)
@@ -84,12 +84,6 @@ def of_equation(primitive: Primitive, avals: Sequence[Any], entries: Sequence[En
     return [_fitting(e, x, mesh) for e, x in zip(each, outs, strict=True)]
 
 
-def _told(params: Mapping[str, Any]) -> Entries | None:
-    """What an operation is told of its result."""
-    wanted = told_sharding(params)
-    return None if wanted is None else wanted.spec.partitions
-
-
 def told_sharding(params: Mapping[str, Any]) -> NamedSharding | None:
     """The sharding of its result that an operation is told."""
     for name in ("sharding", "out_sharding", "dst_sharding"):
@@ -102,8 +96,8 @@ def told_sharding(params: Mapping[str, Any]) -> NamedSharding | None:
     return None
 
 
-def _of_call(primitive: Primitive, inner: Sequence[Jaxpr], avals: Sequence[Any], entries: Sequence[Entries],
-             params: Mapping[str, Any], mesh: AbstractMesh) -> list[Entries] | None:
+def _of_call(inner: Sequence[Jaxpr], avals: Sequence[Any], entries: Sequence[Entries], params: Mapping[str, Any],
+             mesh: AbstractMesh) -> list[Entries] | None:
     """Through programs: of loops by the carries that they begin with, of branches by the first that spreads them."""
     if "branches" in params:
         each = [_of_jaxpr(branch, mesh, entries[1:]) for branch in inner]
