@@ -91,7 +91,9 @@ PROVIDERS = {
 # What nearly all programs do soon after they have arrays: loaded with the first backend.
 COMMON = (
     "styrax.numpy.operators", "styrax.numpy.indexing", "styrax.numpy.reductions", "styrax.numpy.moments",
-    "styrax.numpy.creation", "styrax.numpy.ranges", "styrax.numpy.selection")
+    "styrax.numpy.creation", "styrax.numpy.ranges", "styrax.numpy.selection", "styrax.numpy.methods",
+    "styrax.numpy.accumulations", "styrax.nn.activations", "styrax.core.trees.tree_code",
+    "styrax.transforms.derivatives")
 # the same for methods of arrays and tracers: "method:its name there"
 METHODS = {
     "numpy.operators": (

@@ -71,13 +71,17 @@ def generate(program: Program, sizes: int = 0) -> Module:
 
 @contextmanager
 def _without_collections() -> Iterator[None]:
-    """Compiling makes many objects and hardly a cycle: looking for some in the midst of it costs as much again."""
+    """Compiling makes many objects and hardly a cycle: looking for some in the midst of it costs as much again. What
+    is left of them lives as long as the program: it counts as old at once, without a walk through it."""
     collecting = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
         if collecting:
+            if not gc.get_freeze_count():  # (what others have frozen stays so)
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()
 
 
@@ -107,7 +111,7 @@ class CpuBackend:
         self._devices = [Device("cpu", i, "cpu", self) for i in range(device_count())]
         backends.several = len(self._devices) > 1
         make_caller(0)  # loads what calls programs, and gives arrays the buffer protocol
-        runtime.prepare()  # while the first program is traced
+        runtime.prepare()  # while modules are loaded and the first program is traced
         self.eager = Eager(self.compile)
         self.for_all_shapes = self.eager.function
         self._scalars: dict[Any, Array] = {}  # Python numbers as arrays: programs are called with few of them, often

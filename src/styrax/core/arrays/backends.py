@@ -139,9 +139,9 @@ def get(platform: str | None = None) -> Backend:
     if backend is None:
         if platform not in modules:
             raise RuntimeError(f"Unknown backend {platform}. Available backends are {sorted(platforms())}")
-        for module in hooks.COMMON:  # not left to a program's first call
-            importlib.import_module(module)
         backend = _loaded[platform] = importlib.import_module(modules[platform]).backend
+        for module in hooks.COMMON:  # not left to a program's first call: a backend may prepare itself meanwhile
+            importlib.import_module(module)
     return backend
 
 
