@@ -330,3 +330,34 @@ def test_messages(program, words):
             program(package)
         kinds.append(info.type.__name__)
     assert kinds[0] == kinds[1]
+
+
+STACKS = {
+    "vjp of jvp": lambda j, f: j.custom_vjp(j.custom_jvp(f)),
+    "jvp of vjp": lambda j, f: j.custom_jvp(j.custom_vjp(f)),
+    "vjp of vmap": lambda j, f: j.custom_vjp(j.custom_batching.custom_vmap(f)),
+    "vmap of vjp of jvp": lambda j, f: j.custom_batching.custom_vmap(j.custom_vjp(j.custom_jvp(f))),
+    "vjp of jit": lambda j, f: j.custom_vjp(j.jit(f)),
+    "jit of vjp": lambda j, f: j.jit(j.custom_vjp(f)),
+    "vjp of checkpoint": lambda j, f: j.custom_vjp(j.checkpoint(j.custom_jvp(f))),
+}
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_rules_of_stacked_functions(name):
+    found = [[hasattr(STACKS[name](package, lambda x: x), setter)
+              for setter in ("defjvp", "defjvps", "defvjp", "def_vmap", "lower", "nonsense")]
+             for package in (jax, styrax)]
+    assert found[1][:4] == found[0][:4] and not found[1][5]
+
+
+def test_batching_rule_below_a_derivative():
+    results = []
+    for package in (jax, styrax):
+        jnp = package.numpy
+        f = package.custom_vjp(package.custom_batching.custom_vmap(lambda x, y: jnp.sin(x) * y))
+        f.def_vmap(lambda size, batched, xs, ys: (jnp.cos(xs) * ys, True))
+        f.defvjp(lambda x, y: (f(x, y), (x, y)), lambda res, ct: (ct * 7.0 * res[1], ct * res[0]))
+        results.append((package.vmap(f)(vector, vector), package.grad(f, (0, 1))(2.0, 3.0),
+                        package.jit(package.vmap(f))(vector, vector)))
+    assert_same(results[1], results[0])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from styrax import lax
@@ -195,37 +197,36 @@ def scaled_matmul(lhs: ArrayLike, rhs: ArrayLike, lhs_scales: ArrayLike, rhs_sca
     return convert(out, kind)
 
 
+@dataclass(slots=True)
 class BlockScaleConfig:
     """How `scaled_dot_general` quantises its operands: element type, scale type, block size."""
 
-    __slots__ = ("block_size", "data_type", "global_scale", "infer_only", "mode", "scale_type")
-
-    def __init__(self, mode: str, block_size: int, data_type: Any, scale_type: Any, global_scale: Any = None,
-                 infer_only: bool = False):
-        self.mode, self.block_size, self.data_type = mode, block_size, data_type
-        self.scale_type, self.global_scale, self.infer_only = scale_type, global_scale, infer_only
+    mode: str
+    block_size: int
+    data_type: DTypeLike
+    scale_type: DTypeLike
+    global_scale: ArrayLike | None = None
+    infer_only: bool = False
 
 
 def get_scaled_dot_general_config(mode: str, global_scale: Array | None = None) -> BlockScaleConfig:
     """The settings of a block-scaled format: "nvfp4" (blocks of 16) or "mxfp8" (blocks of 32).
 
-    Raises ValueError for other modes, and for a global scale with "mxfp8".
+    Raises ValueError for other modes.
 
     Args:
       mode: the format.
-      global_scale: a scalar of float32 by which all blocks are scaled besides, for "nvfp4".
+      global_scale: a scalar of float32 by which all blocks are scaled besides, for "nvfp4" alone.
 
     Returns:
       the settings, for the argument `configs` of `scaled_dot_general`.
     """
     if mode == "nvfp4":
         one = np.ones((1,), np.float32)
-        return BlockScaleConfig(mode, 16, dtypes.float4_e2m1fn, dtypes.float8_e4m3fn,  # type: ignore[attr-defined]
+        return BlockScaleConfig(mode, 16, ml_dtypes.float4_e2m1fn, ml_dtypes.float8_e4m3fn,
                                 one if global_scale is None else global_scale)
     if mode == "mxfp8":
-        if global_scale is not None:
-            raise ValueError("global_scale is not supported with mxfp8")
-        return BlockScaleConfig(mode, 32, dtypes.float8_e4m3fn, dtypes.float8_e8m0fnu)  # type: ignore[attr-defined]
+        return BlockScaleConfig(mode, 32, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e8m0fnu)
     raise ValueError(f"Unsupported mode: {mode}")
 
 

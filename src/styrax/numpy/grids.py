@@ -267,39 +267,45 @@ class _Ogrid:
 
 
 class _Concatenation:
-    """`r_[…]` and `c_[…]`: vectors, numbers and slices put together along an axis."""
+    """`r_[…]` and `c_[…]`: vectors, numbers and slices put together along an axis.
 
-    def __init__(self, axis: int, rank: int, place: int):
-        self.axis, self.rank, self.place = axis, rank, place
+    A directive in front, "axis,rank,place", says along which axis, how many axes everything has at least, and where
+    those stand that an item has itself; "r" and "c" give matrices, in which vectors are rows and columns.
+    """
+
+    def __init__(self, name: str, axis: int, rank: int, place: int, matrix: str):
+        self.name, self.axis, self.rank, self.place, self.matrix = name, axis, rank, place, matrix
+
+    def __len__(self) -> int:
+        return 0
 
     @api_boundary
     def __getitem__(self, key: Any) -> Any:
         items = list(key) if isinstance(key, tuple) else [key]
-        axis, rank, place, matrix = self.axis, self.rank, self.place, None
+        axis, rank, place, matrix = self.axis, self.rank, self.place, ""
         if items and isinstance(items[0], str):
             text = items.pop(0)
             if text in ("r", "c"):
-                matrix = text
+                matrix = self.matrix or text
             else:
-                numbers = [int(n) for n in text.split(",")]
-                axis = numbers[0]
-                rank = numbers[1] if len(numbers) > 1 else rank
-                place = numbers[2] if len(numbers) > 2 else -1
+                try:
+                    axis, *others = (int(n) for n in text.split(","))
+                except ValueError:
+                    raise ValueError(f"could not understand directive {text!r}") from None
+                rank = others[0] if others else rank
+                place = others[1] if len(others) > 1 else self.place
         parts = []
         for item in items:
-            if isinstance(item, slice):
-                x = _range(item, "r_")
-            else:
-                x = asarray(item)
+            if isinstance(item, str):
+                raise ValueError("string directive must be placed at the beginning")
+            x = _range(item, self.name) if isinstance(item, slice) else asarray(item)
             if x.ndim == 0:
-                x = lax.expand_dims(x, (0,)) if matrix is None else lax.expand_dims(x, (0,))
-            if matrix is None and x.ndim < rank:
-                x = self._raised(x, rank, place)
-            parts.append(x)
-        if matrix is not None:
-            out = concatenate(parts)
-            return lax.expand_dims(out, (0,) if matrix == "r" else (1,)) if out.ndim == 1 else out
-        return concatenate(parts, axis=axis)
+                x = lax.expand_dims(x, (0,))
+            parts.append(self._raised(x, rank, place) if x.ndim < rank else x)
+        out = concatenate(parts, axis=axis)
+        if matrix and out.ndim == 1:
+            return lax.expand_dims(out, (0,) if matrix == "r" else (1,))
+        return out
 
     @staticmethod
     def _raised(x: Any, rank: int, place: int) -> Any:
@@ -316,5 +322,5 @@ class _Concatenation:
 
 mgrid = _Mgrid()
 ogrid = _Ogrid()
-r_ = _Concatenation(0, 1, -1)
-c_ = _Concatenation(-1, 2, 0)
+r_ = _Concatenation("r_", 0, 1, -1, "")
+c_ = _Concatenation("c_", -1, 2, 0, "c")

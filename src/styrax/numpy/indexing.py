@@ -34,16 +34,23 @@ ISSUE = "See https://github.com/jax-ml/jax/issues/4564 for more information."
 
 
 class Slice:
-    """A static slice of an axis: `length` elements from `start` in steps of `step`."""
+    """A slice of an axis: `length` elements from `start` in steps of `step`.
+
+    Its extent is static. Where it starts is an array if that is known at run time only, or out of bounds (`jax.ds`).
+    """
 
     __slots__ = ("start", "step", "length", "size")
 
-    def __init__(self, start: int, step: int, length: int, size: int):
+    def __init__(self, start: Any, step: int, length: int, size: int):
         self.start, self.step, self.length, self.size = start, step, length, size
 
     @property
     def full(self) -> bool:
-        return self.step == 1 and self.length == self.size
+        return self.step == 1 and self.length == self.size and not self.dynamic
+
+    @property
+    def dynamic(self) -> bool:
+        return hasattr(self.start, "dtype")
 
 
 class Index:
@@ -136,6 +143,10 @@ def _item(item: Any, position: int) -> list[Any]:
         return [operator.index(item)]
     if hasattr(item, "__array__"):
         return _item(np.asarray(item), position)
+    from styrax.transforms.ref_indexing import Slice as Window
+
+    if isinstance(item, Window):
+        return [item]
     raise IndexError("only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays "
                      f"are valid indices. Got {item!r}")
 
@@ -195,6 +206,9 @@ def _place(shape: tuple, items: list[Any]) -> Index:
         elif isinstance(item, _New):
             entries.append(item.coordinates)
             inserted.append(axis + len(inserted))
+        elif hasattr(item, "stride"):
+            entries.append(_window(item, shape[axis], _index_dtype(shape)))
+            axis += 1
         else:
             if type(shape[axis]) is int and shape[axis] == 0 and shape_of(item) == ():
                 raise IndexError(f"index is out of bounds for axis {axis} with size 0")
@@ -247,6 +261,20 @@ def _generic_slice(item: slice, size: Any) -> Slice:
     if span <= 0:
         return Slice(0, 1, 0, size)  # type: ignore[arg-type]
     return Slice(start, step, (span - 1) // abs(step) + 1, size)  # type: ignore[arg-type]
+
+
+def _window(item: Any, size: Any, kind: np.dtype) -> Slice:
+    """`jax.ds(start, length, stride)` on an axis of a size."""
+    start, length, stride = item.start, operator.index(item.size), item.stride
+    if stride == 1 and length == size:
+        return Slice(0, 1, length, size)  # wherever it starts: there is one place for it
+    if type(start) is int:
+        last = start + stride * (length - 1)
+        inside = type(size) is int and 0 <= start and start + length <= size and last < size
+        return Slice(start if inside else np.asarray(start, kind), stride, length, size)
+    if shape_of(start) != ():
+        raise TypeError(f"a dynamic slice starts at an integer scalar, got {start!r}")
+    return Slice(convert(start, kind), stride, length, size)
 
 
 # -- reads -----------------------------------------------------------------------------------------
@@ -332,8 +360,8 @@ def _simplest(entries: list[Any], shape: tuple, wrap: bool) -> str:
     dynamic = False
     for e, n in zip(entries, shape):
         if isinstance(e, Slice):
-            continue
-        if type(e) is int:
+            dynamic = dynamic or (type(e.start) is not int and e.dynamic)
+        elif type(e) is int:
             if type(n) is not int or not -n <= e < n:
                 dynamic = True
         elif shape_of(e) == ():
@@ -494,7 +522,7 @@ class Plan:
             if isinstance(e, Slice):
                 if e.step == 1:
                     sizes.append(e.length)
-                    if e.length != e.size:
+                    if not e.full:
                         vectors.append((convert(e.start, kind), 0))
                         index_axes.append(axis)
                     continue

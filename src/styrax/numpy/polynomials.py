@@ -16,7 +16,7 @@ from styrax.core.types.typing import ArrayLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
 from .binary import add, divide, multiply, subtract
-from .broadcasting import choose_elements
+from .broadcasting import broadcast_to, choose_elements
 from .concatenation import concatenate
 from .conversion import asarray
 from .convolutions import convolve
@@ -60,15 +60,18 @@ polyval = jit(named(_polyval, "polyval"), static_argnames=("unroll",))
 
 
 def _padded(name: str, a1: Any, a2: Any) -> tuple[Any, Any]:
-    """Two vectors of coefficients with zeros in front of the shorter one."""
+    """Two arrays of coefficients, the shorter one like the last rows of the longer, with zeros in front."""
     a1, a2 = (asarray(v) for v in promote_dtypes(*arrays(name, a1, a2)))
     n1, n2 = a1.shape[0], a2.shape[0]
-    zero = convert(0, a1.dtype)
     if n1 < n2:
-        a1 = lax.pad(a1, zero, ((n2 - n1, 0, 0),))
-    elif n2 < n1:
-        a2 = lax.pad(a2, zero, ((n1 - n2, 0, 0),))
-    return a1, a2
+        return _like_last_rows(a1, a2), a2
+    return a1, _like_last_rows(a2, a1)
+
+
+def _like_last_rows(short: Any, long: Any) -> Any:
+    missing = long.shape[0] - short.shape[0]
+    short = broadcast_to(short, (short.shape[0], *long.shape[1:]))
+    return lax.pad(short, convert(0, short.dtype), ((missing, 0, 0), *[(0, 0, 0)] * (long.ndim - 1)))
 
 
 @jit
@@ -76,10 +79,14 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The sum of two polynomials.
 
     Args:
-      a1, a2: vectors of coefficients, the highest power first.
+      a1, a2: coefficients, the highest power first: vectors, or arrays whose further axes are several polynomials.
+        The shorter one broadcasts to the last rows of the longer.
 
     Returns:
-      a vector of the longer length and the common dtype; zeros in front stay.
+      an array of the longer one's shape and the common dtype; zeros in front stay.
+
+    Raises:
+      ValueError: the shorter one does not broadcast.
     """
     return add(*_padded("polyadd", a1, a2))
 
@@ -89,10 +96,14 @@ def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """The difference of two polynomials.
 
     Args:
-      a1, a2: vectors of coefficients, the highest power first.
+      a1, a2: coefficients, the highest power first: vectors, or arrays whose further axes are several polynomials.
+        The shorter one broadcasts to the last rows of the longer.
 
     Returns:
-      a vector of the longer length and the common dtype; zeros in front stay.
+      an array of the longer one's shape and the common dtype; zeros in front stay.
+
+    Raises:
+      ValueError: the shorter one does not broadcast.
     """
     return subtract(*_padded("polysub", a1, a2))
 

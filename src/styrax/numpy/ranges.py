@@ -19,7 +19,7 @@ from styrax.core.types.dims import is_symbolic, larger, size_argument
 from styrax.core.types.typing import ArrayLike, DeviceLike, Dim, DTypeLike, ShardingLike
 from styrax.transforms.jit import jit_for_all_shapes as jit
 
-from .broadcasting import spread
+from .broadcasting import spread, spread_all
 from .conversion import place, told_by
 from .promotion import (
     arrays,
@@ -237,7 +237,7 @@ def _logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base:
     result = compute if dtype is None else dtype
     start, stop = convert(start, compute), convert(stop, compute)
     exponents = linspace(start, stop, num=num, endpoint=endpoint, axis=axis)
-    return convert(lax.pow(*promote_dtypes(convert(base, compute), exponents)), result)
+    return convert(lax.pow(*spread_all(promote_dtypes(convert(base, compute), exponents))), result)
 
 
 @api_boundary

@@ -25,6 +25,7 @@ from .calls import tangent_dtype
 from .custom_calls import custom_jvp_call_p, custom_vjp_call_p
 from .flattening import FlatFunction, positional, with_fixed
 from .naming import LateInfo, function_name, leaf_path, wraps
+from .nested_rules import NestedRules
 from .tracing import trace_function
 from .zeros import SymbolicZero, Zero, add_tangents, instantiate_zeros, zeros_like_aval
 
@@ -135,7 +136,7 @@ def _is_tracer(x: Any) -> bool:
     return isinstance(x, Tracer)
 
 
-class custom_jvp(Generic[P, R]):
+class custom_jvp(NestedRules, Generic[P, R]):
     """A function with a derivative of its own.
 
     Args:
@@ -300,7 +301,7 @@ def custom_vjp_primal_tree_values(tree: PyTree) -> PyTree:
                     is_leaf=lambda x: isinstance(x, CustomVJPPrimal))
 
 
-class custom_vjp(Generic[P, R]):
+class custom_vjp(NestedRules, Generic[P, R]):
     """A function with a reverse-mode derivative of its own.
 
     Args:

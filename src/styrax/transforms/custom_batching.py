@@ -21,11 +21,12 @@ from .jit_rules import call_effects, jit_p, jit_params
 from .jvp import jvp_flat, jvp_jaxpr
 from .linear import backward_pass
 from .naming import function_name, wraps
+from .nested_rules import NestedRules
 from .tracing import trace_function
 from .zeros import instantiate_zeros
 
 
-class custom_vmap:
+class custom_vmap(NestedRules):
     """A function whose batching the user defines, with `def_vmap`.
 
     Calling it runs the function; under `vmap` the rule runs in its place. Mapping it without a rule raises

@@ -50,7 +50,7 @@ class Slice:
         return hash((self.start, self.size, self.stride))
 
     def __repr__(self) -> str:
-        return f"Slice(start={self.start}, size={self.size}, stride={self.stride})"
+        return f"Slice(start={self.start!r}, size={self.size!r}, stride={self.stride!r})"
 
     def __str__(self) -> str:
         """As jaxprs print it."""
@@ -60,9 +60,19 @@ class Slice:
         return f"{start}:{self.start + self.size}"
 
 
-def ds(start: int | Array | None, size: int | None = None, stride: int | None = None) -> Slice:
-    """A slice of static size from a start that may be traced; `ds(n)` is the first `n`."""
-    return Slice(0, start, 1) if size is None else Slice(start, size, 1 if stride is None else stride)
+def ds(start: int | Array | None, size: int | None = None, stride: int | None = None) -> Slice | slice:
+    """A slice of static size from a start that may be traced; `ds(n)` is the first `n`, `ds(None)` everything.
+
+    Raises ValueError for a stride that is no static integer, or negative.
+    """
+    if start is None:
+        return slice(None)
+    if not isinstance(stride, (int, np.integer, type(None))):
+        raise ValueError("Non-static stride in `dslice`")
+    if stride is not None and stride < 0:
+        raise ValueError("`stride` must be >= 0.")
+    start, size = (0, start) if size is None else (start, size)
+    return Slice(start, size, 1 if stride is None else stride)
 
 
 def _flatten_slice(x: Slice) -> tuple[list[Any], tuple]:
