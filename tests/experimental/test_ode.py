@@ -94,6 +94,12 @@ def test_arguments_that_are_no_arrays():
         ode(styrax).odeint(decay, 1.0, styrax.numpy.array([0.0, 1.0]), "rate")
 
 
+def test_times_that_are_no_floats():
+    for package in (jax, styrax):
+        with pytest.raises(TypeError, match="t must be an array of floats"):
+            ode(package).odeint(decay, 1.0, package.numpy.arange(3))
+
+
 def test_vectors_of_first_arguments():
     jnp = styrax.numpy
     _, unravel = module(styrax, "flatten_util").ravel_pytree((jnp.zeros(2), jnp.zeros(3)))

@@ -205,6 +205,34 @@ def test_custom_root(order):
     check(api.vmap(ours)(X), jax.vmap(theirs)(X))
 
 
+def halved(L, b):
+    """The solution of 2 x = b by a solver that keeps the type of b."""
+    return L.custom_linear_solve(lambda v: jax.tree.map(lambda x: x * 2.0, v), b,
+                                 lambda _, b: jax.tree.map(lambda x: x / 2.0, b), symmetric=True)
+
+
+SOLUTIONS = {
+    "root": lambda lib, L: L.custom_root(lambda x: x - 1.0, 0.5, lambda f, x: x - f(x), lambda g, y: y / g(1.0)),
+    "root that is a number": lambda lib, L: L.custom_root(
+        lambda x: x, 0.5, lambda f, x: x, lambda g, y: y / g(1.0)).dtype.type(2),
+    "root from an array": lambda lib, L: L.custom_root(
+        lambda x: x - 1.0, F(0.5), lambda f, x: x - f(x), lambda g, y: y / g(1.0)),
+    "root in jit": lambda lib, L: lib.jit(lambda a: L.custom_root(
+        lambda x: x - 1.0, a, lambda f, x: x - f(x), lambda g, y: y / g(1.0)))(0.5),
+    "system": lambda lib, L: halved(L, 1.0),
+    "system in grad": lambda lib, L: lib.grad(lambda b: halved(L, b))(1.0),
+    "system in jit": lambda lib, L: lib.jit(lambda b: halved(L, b))(1.0),
+    "system of arrays": lambda lib, L: halved(L, (X, 1.0)),
+}
+
+
+@pytest.mark.parametrize("name", SOLUTIONS)
+def test_solutions_keep_weak_types(name):
+    ours, theirs = jax.tree.leaves(SOLUTIONS[name](api, slax)), jax.tree.leaves(SOLUTIONS[name](jax, jax.lax))
+    assert [getattr(x, "weak_type", None) for x in ours] == [getattr(x, "weak_type", None) for x in theirs]
+    check(ours, theirs)
+
+
 def test_disable_jit():
     with config.disable_jit():
         carry, ys = slax.scan(lambda c, x: (slax.add(c, x), slax.mul(c, x)), F(0), X, reverse=True)

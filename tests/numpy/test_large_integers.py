@@ -50,6 +50,15 @@ def test_numbers_without_a_dtype():
             j.lax.full((2,), 2**64)
 
 
+@pytest.mark.parametrize("name", ["int8", "uint16", "int32", "int64", "uint64"])
+def test_scalar_types(name):
+    for j in (styrax, real):
+        for n in (2**40, 2**64, -2**40):
+            with pytest.raises(OverflowError):
+                getattr(j.numpy, name)(n)
+    assert getattr(styrax.numpy, name)(100) == 100
+
+
 @pytest.mark.parametrize("n", [2**31, 2**32 + 3])
 def test_wide_bounds_with_wide_integers(n):
     with styrax.enable_x64(True):

@@ -187,7 +187,7 @@ def odeint(func: Function, y0: PyTree, t: ArrayLike, *args: PyTree, rtol: float 
       a tree like `y0`, whose arrays have a leading axis for the times.
 
     Raises:
-      TypeError: leaves of `args` are no arrays or scalars.
+      TypeError: leaves of `args` are no arrays or scalars, or `t` is not of floats.
 
     Example:
       >>> import styrax.numpy as jnp
@@ -199,6 +199,8 @@ def odeint(func: Function, y0: PyTree, t: ArrayLike, *args: PyTree, rtol: float 
         if not valid_jaxtype(leaf):
             raise TypeError(f"The contents of odeint *args must be arrays or scalars, but got {leaf!r}.")
     times = jnp.asarray(t)
+    if not jnp.issubdtype(times.dtype, jnp.floating):
+        raise TypeError(f"t must be an array of floats, but got {t}.")
     converted, consts = closure_convert(func, y0, times[0], *args)
     flat, unravel = ravel_pytree(y0)
     out = _solve(ravel_first_arg(converted, unravel, None), _Options(rtol, atol, mxstep, hmax), flat, times,

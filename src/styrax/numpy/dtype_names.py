@@ -52,7 +52,7 @@ class _ScalarMeta(type):
         if isinstance(x, (str, bytes)):
             x = cls.dtype.type(x)
         elif isinstance(x, int) and not isinstance(x, bool) and cls.dtype.kind in "iu":
-            x = np.array(x, cls.dtype)
+            x = np.array(x, dtypes.canonicalize_dtype(cls.dtype))
         return asarray(x, dtype=cls.dtype)
 
     def __hash__(cls) -> int:

@@ -52,7 +52,7 @@ def custom_root(f: Callable[[Any], Any], initial_guess: PyTree, solve: Callable[
 
     guess, guess_tree = tree.tree_flatten(initial_guess)
     in_tree = tree.tree_structure((initial_guess,))
-    avals = [get_aval(x).strip_weak_type() for x in guess]
+    avals = [get_aval(x) for x in guess]
     f_body = trace_body("custom_root", f, in_tree, avals)
     _check_tree("f", f_body.out_tree, guess_tree)
 
@@ -96,7 +96,7 @@ def custom_root(f: Callable[[Any], Any], initial_guess: PyTree, solve: Callable[
     find_root = custom_jvp(_custom_root)
     find_root.defjvp(_root_jvp)
     outs = find_root(*f_body.captured, *tangent_body.captured, *solve_body.captured, *guess)
-    return tree.tree_unflatten(solve_body.out_tree, outs)
+    return tree.tree_unflatten(solve_body.out_tree, map(as_array, outs))
 
 
 # -- custom_linear_solve --------------------------------------------------------------------------
@@ -144,7 +144,7 @@ def custom_linear_solve(matvec: Callable[[Any], Any], b: PyTree, solve: Callable
         transpose_solve = solve
     leaves, b_tree = tree.tree_flatten(b)
     in_tree = tree.tree_structure((b,))
-    avals = [get_aval(x).strip_weak_type() for x in leaves]
+    avals = [get_aval(x) for x in leaves]
 
     def checked(body: Body, name: str, aux: bool = False) -> Body:
         out_avals = body.out_avals
