@@ -19,6 +19,7 @@ from ..transforms.custom import custom_vjp
 from ..transforms.jit import compiled
 from ..transforms.jit_rules import call_effects
 from ..transforms.signature import as_operand
+from .meshes import check_devices
 from .refinement import refine
 from .solving import Solving
 from .symbolic import SymbolicDim
@@ -79,6 +80,7 @@ def call(exported: Exported) -> Callable[..., Any]:
     """The exported function as a function of arrays."""
 
     def run(*leaves: Any) -> list[Any]:
+        check_devices(exported.fun_name, exported.nr_devices, leaves)
         program = refined(exported, [get_aval(x) for x in leaves])
         return call_exported_p.bind(*leaves, jaxpr=program, name=exported.fun_name,
                                     uses_global_constants=exported.uses_global_constants)

@@ -18,6 +18,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from ..core.tracing.errors import InconclusiveDimensionOperation
+from . import meshes
 from .symbolic import SymbolicDim
 from .trees import to_data
 
@@ -43,7 +44,8 @@ def serialize(exported: Exported, vjp_order: int) -> bytearray:
         "calling_convention_version": exported.calling_convention_version,
         "kept": exported.module_kept_var_idx,
         "constraints": [text for scope in scopes for text in scope.texts],
-        "in_shardings": exported.in_shardings_hlo, "out_shardings": exported.out_shardings_hlo,
+        "in_shardings": [meshes.to_data(s) for s in exported._in_shardings],
+        "out_shardings": [meshes.to_data(s) for s in exported._out_shardings],
     }
     parts = {"program": program.encode()}
     with suppress(NotImplementedError, InconclusiveDimensionOperation):  # there is no StableHLO for it

@@ -22,7 +22,7 @@ from ..transforms import pullbacks
 from ..transforms.jit import jit
 from ..transforms.naming import function_name
 from ..transforms.stages import Traced
-from . import calling, container
+from . import calling, container, meshes
 from .checks import DisabledSafetyCheck
 from .refinement import refine
 from .solving import Solving
@@ -56,7 +56,7 @@ class Exported:
 
     def __init__(self, *, fun_name: str, in_tree: tree.PyTreeDef, in_avals: Sequence[ShapedArray],
                  out_tree: tree.PyTreeDef, out_avals: Sequence[ShapedArray],
-                 in_shardings: Sequence[Sharding | str | None], out_shardings: Sequence[Sharding | str | None],
+                 in_shardings: Sequence[Sharding | None], out_shardings: Sequence[Sharding | None],
                  platforms: Sequence[str], disabled_safety_checks: Sequence[DisabledSafetyCheck],
                  calling_convention_version: int, module_kept_var_idx: Sequence[int], program: ClosedJaxpr,
                  vjp: Callable[[Exported], Exported] | None, mlir_module_serialized: bytes | None = None,
@@ -93,12 +93,18 @@ class Exported:
         return tuple(None if s is None else str(s) for s in self._out_shardings)
 
     def in_shardings_jax(self, mesh: Any) -> tuple[Sharding | None, ...]:
-        """The shardings of the arguments over a mesh; None where nothing is asked for."""
-        return tuple(s if isinstance(s, Sharding) else None for s in self._in_shardings)
+        """The shardings of the arguments over a mesh; None where nothing is asked for.
+
+        Raises ValueError where the mesh has other axes than that of the export.
+        """
+        return tuple(meshes.over(s, mesh) for s in self._in_shardings)
 
     def out_shardings_jax(self, mesh: Any) -> tuple[Sharding | None, ...]:
-        """The shardings of the results over a mesh; None where nothing is asked for."""
-        return tuple(s if isinstance(s, Sharding) else None for s in self._out_shardings)
+        """The shardings of the results over a mesh; None where nothing is asked for.
+
+        Raises ValueError where the mesh has other axes than that of the export.
+        """
+        return tuple(meshes.over(s, mesh) for s in self._out_shardings)
 
     @cached_property
     def mlir_module_serialized(self) -> bytes:
@@ -216,8 +222,8 @@ def export(fun_jit: Callable[..., Any], *, platforms: Sequence[str] | None = Non
 _DONATING = frozenset(("cpu", "cuda", "rocm", "tpu", "neuron"))  # platforms whose programs take arguments' memory
 
 
-def _exported(traced: Traced, platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...],
-              version: int) -> Exported:
+def _exported(traced: Traced, platforms: tuple[str, ...], checks: tuple[DisabledSafetyCheck, ...], version: int,
+              shardings: tuple[Sequence[Sharding | None], Sequence[Sharding | None]] | None = None) -> Exported:
     program = traced._program
     closed = traced.jaxpr
     solving = Solving([a.shape for a in closed.in_avals], calling.argument_names(traced.in_tree))
@@ -232,14 +238,17 @@ def _exported(traced: Traced, platforms: tuple[str, ...], checks: tuple[Disabled
             solving.check_known(d)
     _, used = dce_jaxpr(closed.jaxpr, [True] * len(closed.out_avals))
     keep_all = program.params["keep_unused"]
-    given = lambda shardings: [s if isinstance(s, Sharding) else None for s in shardings]
+    if shardings is None:
+        given = lambda name: [meshes.without_devices(s) if isinstance(s, Sharding) else None
+                              for s in program.params[name]]
+        shardings = given("in_shardings"), given("out_shardings")
+    refined = meshes.constrained(refine(closed, _themselves(solving)), *shardings)
     return Exported(
         fun_name=traced.fun_name, in_tree=traced.in_tree, in_avals=closed.in_avals, out_tree=traced.out_tree,
-        out_avals=closed.out_avals, in_shardings=given(program.params["in_shardings"]),
-        out_shardings=given(program.params["out_shardings"]), platforms=platforms, disabled_safety_checks=checks,
+        out_avals=closed.out_avals, in_shardings=shardings[0], out_shardings=shardings[1], platforms=platforms,
+        disabled_safety_checks=checks, nr_devices=meshes.device_count(refined.jaxpr),
         calling_convention_version=version,
-        module_kept_var_idx=[i for i, kept in enumerate(used) if kept or keep_all],
-        program=refine(closed, _themselves(solving)),
+        module_kept_var_idx=[i for i, kept in enumerate(used) if kept or keep_all], program=refined,
         vjp=lambda exported: _exported_vjp(closed, exported))
 
 
@@ -299,8 +308,6 @@ def _exported_vjp(closed: ClosedJaxpr, exported: Exported) -> Exported:
 
     avals = [*exported.in_avals, *(a.to_tangent_aval() for a in exported.out_avals)]
     specs = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in avals]
-    shardings = (*exported._in_shardings, *exported._out_shardings)
-    traced = jit(fun_vjp_jax).trace(*specs)
-    found = _exported(traced, exported.platforms, exported.disabled_safety_checks, exported.calling_convention_version)
-    found._in_shardings, found._out_shardings = shardings, exported._in_shardings
-    return found
+    return _exported(jit(fun_vjp_jax).trace(*specs), exported.platforms, exported.disabled_safety_checks,
+                     exported.calling_convention_version,
+                     ((*exported._in_shardings, *exported._out_shardings), exported._in_shardings))

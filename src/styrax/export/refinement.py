@@ -11,6 +11,7 @@ from ..core.programs.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, V
 from ..core.types.avals import AbstractRef, ShapedArray
 from ..lax.shaping.sizes import size_value_p
 from ..transforms.custom_calls import custom_jvp_call_p, custom_vjp_call_p
+from .meshes import without_devices
 from .symbolic import Size, SymbolicDim, evaluate
 
 _RULED = (custom_jvp_call_p, custom_vjp_call_p)
@@ -86,4 +87,4 @@ class _Refinement:
             return [self.value(v) for v in x]
         if type(x) is dict:
             return {k: self.value(v) for k, v in x.items()}
-        return self.aval(x)
+        return self.aval(without_devices(x))
