@@ -71,6 +71,15 @@ MISTAKES = [
     "shard(lambda x: lax.while_loop(lambda c: c[0] < 3, lambda c: c + 1, x), P('i'), P())(x8)",
     "shard(lambda x: lax.fori_loop(0, 3, lambda k, c: c + x, jnp.zeros(1)), P('i'), P('i'))(x8)",
     "shard(lambda x: jnp.ones((2,)), P('i'), P('i'))(x8)",
+    "jax.reshard(i8, 3)",
+    "jax.reshard(i8, None)",
+    "jax.reshard([i8], [D[1]])",
+    "jax.reshard(i8, S8)",
+    "jax.reshard(i8, SingleDeviceSharding(D[1]))",
+    "with jax.default_device('nonsense'):\n    out = jnp.ones(2)\nout",
+    "jax.config.update('jax_default_device', 5)",
+    "c = D[0].client\n(c.device_count(), c.local_device_count(), c.process_index(), c.host_id(), "
+    "c.local_devices() == D)",
 ]
 
 ROWS = {"mistakes": MISTAKES}

@@ -6,6 +6,8 @@ pictures.
 
 from __future__ import annotations
 
+from . import exports
+
 ROWS = [
     "y = jax.device_put(x64, S8)\n"
     "[s.data.unsafe_buffer_pointer() - y.addressable_shards[0].data.unsafe_buffer_pointer() for s in "
@@ -40,4 +42,5 @@ ROWS = [
     "    jax.debug.visualize_sharding((8, 8), NamedSharding(m42, P('a')))\n"
     "[w for w in out.getvalue().replace('CPU', '').split() if ',' in w] == ['0,1', '2,3', '4,5', '6,7']",
     "np.array_equal(jax.pmap(lambda x: x * 2, in_axes=-1, out_axes=-1)(x64), x64 * 2)",
+    *exports.KEPT,
 ]

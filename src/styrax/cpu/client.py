@@ -119,6 +119,18 @@ class CpuBackend:
     def devices(self) -> list[Device]:
         return self._devices
 
+    local_devices = devices
+
+    def device_count(self) -> int:
+        return len(self._devices)
+
+    local_device_count = device_count
+
+    def process_index(self) -> int:
+        return 0
+
+    host_id = process_index
+
     def default_device(self) -> Device:
         """The device for what nobody has placed."""
         chosen = config.config.jax_default_device

@@ -130,7 +130,8 @@ def place(x: Any, device: Any) -> Array:
     if isinstance(device, PartitionSpec) and not mesh.in_force().empty:
         check_explicit(over_mesh(device))
     if avals.explicit and (isinstance(device, PartitionSpec)
-                           or isinstance(device, NamedSharding) and not state.trace.is_eval):
+                           or isinstance(device, NamedSharding) and device.mesh.explicit_axes
+                           and not state.trace.is_eval):
         return reshard(x, device)
     return device_put(x, device)
 

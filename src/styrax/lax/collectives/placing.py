@@ -230,7 +230,12 @@ def _spread(name: str, prefix: Any, full: Any, count: int) -> list[Any]:
 
 def reshard(xs: PyTree, out_shardings: ShardingLike | PyTree) -> PyTree:
     """The arrays of a tree under other shardings: shardings or `PartitionSpec`s over the mesh in force, as a
-    prefix of it. ValueError for a specification without a mesh."""
+    prefix of it.
+
+    Raises:
+      TypeError: something else in their place.
+      ValueError: None in their place, a specification without a mesh, or axes that are not explicit.
+    """
     if isinstance(out_shardings, PartitionSpec) and mesh.in_force().empty:
         raise ValueError("Using PartitionSpec when you are not under a mesh context is not allowed. Please pass a "
                          f"NamedSharding instance or set the mesh with jax.set_mesh. Got {out_shardings}")
@@ -238,7 +243,16 @@ def reshard(xs: PyTree, out_shardings: ShardingLike | PyTree) -> PyTree:
     if isinstance(out_shardings, (Sharding, PartitionSpec)):
         found = [out_shardings] * len(leaves)
     else:
-        found = tree_paths.broadcast_prefix(out_shardings, xs)
+        found = tree_paths.broadcast_prefix(out_shardings, xs, is_leaf=lambda s: s is None)
+    for sharding in found:
+        if sharding is None:
+            raise ValueError("Reshard should only be used with out_shardings which are non-None and have a non-empty "
+                             "mesh. Got sharding None.")
+        if not isinstance(sharding, (NamedSharding, PartitionSpec)):
+            raise TypeError("`out_sharding` argument of reshard only supports instances of `NamedSharding` or "
+                            f"`PartitionSpec`. Got {sharding} of type: {type(sharding)}")
+        if isinstance(sharding, NamedSharding):
+            check_explicit(sharding, "passed to reshard ")
     return tree.tree_unflatten(treedef, [_resharded(x, s) for x, s in zip(leaves, found, strict=True)])
 
 
