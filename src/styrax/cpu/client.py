@@ -24,7 +24,7 @@ from ..core.tracing.trace import get_aval
 from ..core.types import physical
 from ..core.types.avals import ShapedArray, canonical_value, canonicalizers, shaped
 from ..core.types.dims import Recorder
-from . import libraries, llvm, runtime
+from . import libraries, llvm, runtime, tiles
 from .dispatch import make_caller
 from .eager import Eager
 from .emit import Function, Module
@@ -39,11 +39,12 @@ def generate(program: Program, sizes: int = 0) -> Module:
     """The program as LLVM IR: the function `run(ptr slots, ptr cancel)`, which gives a status, and the parts that
     threads share."""
     machine, placement = llvm.host(), program.placement
-    module = Module(program.builder.arena, machine.vector_bytes, program.builder.scalars.numerics, placement,
-                    bounds=debugging("bounds"), long=sizes > 0 or program.work >= LONG)
-    f = Function(module, "run", "ptr %slots, ptr %cancel", "i32")
     order = [b for b in program.inputs if b is not None] + [b for b, _ in program.constants]
     order += [b for b in program.outputs if b is not None]
+    sizes_at = len(order) + bool(placement.workspace)
+    module = Module(program.builder.arena, machine.vector_bytes, program.builder.scalars.numerics, placement,
+                    bounds=debugging("bounds"), long=sizes > 0 or program.work >= LONG, fuel_at=sizes_at + sizes)
+    f = Function(module, "run", "ptr %slots, ptr %cancel", "i32")
     for i, buffer in enumerate(order):
         f.writer.entry.append(f"  %b{i}p = getelementptr ptr, ptr %slots, i64 {i}")
         f.writer.entry.append(f"  %b{i} = load ptr, ptr %b{i}p")
@@ -57,10 +58,9 @@ def generate(program: Program, sizes: int = 0) -> Module:
             if offset is not None:
                 f.writer.entry.append(f"  %t{k} = getelementptr i8, ptr %ws, i64 {offset}")
                 f.values.pointers[buffer] = f"%t{k}"
-    at = len(order) + bool(placement.workspace)
     for number, size in program.builder.sizes.known.items():
         if number < sizes:
-            f.writer.entry.append(f"  %n{number}p = getelementptr i64, ptr %slots, i64 {at + number}")
+            f.writer.entry.append(f"  %n{number}p = getelementptr i64, ptr %slots, i64 {sizes_at + number}")
             f.writer.entry.append(f"  %n{number} = load i64, ptr %n{number}p")
             f.values.names[size] = f"%n{number}"
     f.frame.reserve(program.statements, temporaries=bool(sizes))
@@ -144,7 +144,8 @@ class CpuBackend:
         machine = llvm.host()
         out_avals = closed.out_avals
         with _without_collections():
-            program = compile_to_loops(physical.lower(closed), name, donated, machine.vector_bytes, sizes is not None)
+            program = compile_to_loops(physical.lower(closed), name, donated, machine.vector_bytes, sizes is not None,
+                                       tiles.available())
             progress.stage = "LLVM IR"
             module = generate(program, 0 if sizes is None else sizes.inputs)
             ir = module.text()
