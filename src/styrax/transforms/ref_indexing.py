@@ -71,8 +71,8 @@ def ds(start: int | Array | None, size: int | None = None, stride: int | None = 
         raise ValueError("Non-static stride in `dslice`")
     if stride is not None and stride < 0:
         raise ValueError("`stride` must be >= 0.")
-    start, size = (0, start) if size is None else (start, size)
-    return Slice(start, size, 1 if stride is None else stride)
+    step = 1 if stride is None else stride
+    return Slice(0, start, step) if size is None else Slice(start, size, step)
 
 
 def _flatten_slice(x: Slice) -> tuple[list[Any], tuple]:

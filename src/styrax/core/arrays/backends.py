@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from .. import hooks
-from ..settings.flags import known_platforms
 
 if TYPE_CHECKING:
     from ..programs.jaxpr import ClosedJaxpr
@@ -119,7 +118,6 @@ def register(backend: Backend) -> None:
     if backend.platform in platforms():
         raise ValueError(f"the platform {backend.platform} has a backend already")
     _loaded[backend.platform] = backend
-    known_platforms.add(backend.platform)
 
 
 def platforms() -> list[str]:

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Hashable
 from typing import Any
 
+from ..arrays import backends
 from ..arrays.devices import Device
 
 
@@ -401,11 +402,8 @@ def _member(cls: type[enum.Enum]) -> Callable[[Any], Any]:
     return parse
 
 
-known_platforms = {"cpu", "cuda", "gpu", "METAL", "rocm", "tpu"}  # names for devices; backends add theirs
-
-
 def device_or_platform(value: Any) -> Any:
-    if value is None or hasattr(value, "platform") or (isinstance(value, str) and value in known_platforms):
+    if value is None or hasattr(value, "platform") or (isinstance(value, str) and value in backends.platforms()):
         return value
     raise ValueError(
         "jax.default_device must be passed either a Device object (e.g. `jax.devices('cpu')[0]`) or a "
