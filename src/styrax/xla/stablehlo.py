@@ -21,6 +21,8 @@ from styrax.core.programs.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from styrax.core.types.avals import AbstractToken, ShapedArray
 from styrax.core.types.dims import is_named
 from styrax.core.types.effects import ordered_effects
+from styrax.core.types.physical import lower as on_plain_arrays
+from styrax.core.types.physical import physical_aval
 
 from . import dynamic_shapes, locations
 from .literal_text import (
@@ -37,15 +39,6 @@ _TOKEN_TYPE = "!stablehlo.token"
 
 class LoweringError(NotImplementedError):
     """A primitive has neither a StableHLO rule nor a jaxpr to be expanded into."""
-
-
-def physical_aval(aval: Any) -> Any:
-    """The aval that stands for `aval` on a device: extended dtypes become their base elements."""
-    rule = getattr(getattr(aval, "dtype", None), "_rules", None)
-    if rule is None:
-        return aval
-    element = rule.physical_element_aval(aval.dtype)
-    return ShapedArray((*aval.shape, *element.shape), element.dtype)
 
 
 def type_text(aval: Any) -> str:
@@ -153,6 +146,7 @@ class Module:
         result_attributes: Sequence[str] | None = None,
         body: Callable[[Builder, Sequence[Hlo]], list[Hlo]] | None = None,
     ) -> None:
+        closed = on_plain_arrays(closed)
         names = _Names()
         block = Builder(self, names)
         if visibility == "public":
