@@ -1,4 +1,4 @@
-"""Random numbers in StableHLO: keys are the arrays of integers behind them, and the bits on XLA are those on the CPU."""
+"""Random numbers in StableHLO: keys are the integers behind them, and the bits on XLA are those on the CPU."""
 
 from __future__ import annotations
 
