@@ -104,7 +104,8 @@ class Exported:
     def mlir_module_serialized(self) -> bytes:
         solving = Solving([a.shape for a in self.in_avals], calling.argument_names(self.in_tree))
         program = physical.lower(self._program)
-        return backends.stablehlo_text(program, f"jit_{self.fun_name}", solving.for_stablehlo()).encode()
+        return backends.stablehlo_text(program, f"jit_{self.fun_name}", solving.for_stablehlo(),
+                                       platforms=self.platforms).encode()
 
     def mlir_module(self) -> str:
         """The program as the text of a StableHLO module."""

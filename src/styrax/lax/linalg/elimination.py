@@ -12,8 +12,7 @@ from styrax.core.tracing.trace import get_aval
 from .matrices import INT32, band, is_complex, shape_of
 from .triangular import triangular_solve
 
-PANEL = 64  # columns at least that are factorised together
-PANELS = 16  # at most: each is a part of the program
+PANEL = 64  # columns that are factorised together
 
 
 def _size(x: Any) -> Any:
@@ -31,50 +30,69 @@ def _exchanged(x: Any, i: Any, j: Any) -> Any:
     return lax.dynamic_update_index_in_dim(lax.dynamic_update_index_in_dim(x, here, j, 0), there, i, 0)
 
 
-def _panel(a: Any) -> tuple[Any, Any, Any]:
-    """The factors of a few columns, the pivots, and the order of the rows."""
+def _panel(a: Any, start: Any, steps: Any) -> tuple[Any, Any, Any]:
+    """The factors of a few columns, in the rows from `start` on; the pivots, and the order of the rows."""
     m, n = shape_of(a)
-    steps = min(m, n)
     rows, columns = lax.iota(INT32, m), lax.iota(INT32, n)
 
     def step(j: Any, state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
         a, pivots, order = state
+        here = start + j
         size = _size(_at(a, j, 1))
-        p = lax.argmax(lax.select(rows < j, lax.full_like(size, -1), size), 0, INT32)
-        a, order = _exchanged(a, j, p), _exchanged(order, j, p)
-        column, row = _at(a, j, 1), _at(a, j)
+        p = lax.argmax(lax.select(rows < here, lax.full_like(size, -1), size), 0, INT32)
+        a, order = _exchanged(a, here, p), _exchanged(order, here, p)
+        column, row = _at(a, j, 1), _at(a, here)
         pivot = _at(row, j)
-        whole = lax.bitwise_and(rows > j, lax.ne(pivot, lax.full_like(pivot, 0)))
-        column = lax.select(whole, column / lax.select(lax.ne(pivot, lax.full_like(pivot, 0)), pivot,
-                                                       lax.full_like(pivot, 1)), column)
-        a = lax.dynamic_update_index_in_dim(a, column, j, 1)
-        below = lax.select(rows > j, column, lax.full_like(column, 0))
+        zero = pivot == 0
+        scaled = lax.select(zero, column, column / lax.select(zero, lax.full_like(pivot, 1), pivot))
+        column = lax.select(rows > here, scaled, column)
+        below = lax.select(rows > here, column, lax.full_like(column, 0))
         beyond = lax.select(columns > j, row, lax.full_like(row, 0))
-        return a - below[:, None] * beyond[None], lax.dynamic_update_index_in_dim(pivots, p, j, 0), order
+        a = lax.dynamic_update_index_in_dim(a, column, j, 1) - below[:, None] * beyond[None]
+        return a, lax.dynamic_update_index_in_dim(pivots, p, j, 0), order
 
-    return lax.fori_loop(np.int32(0), np.int32(steps), step, (a, lax.full((steps,), 0, INT32), rows))
+    return lax.fori_loop(np.int32(0), steps, step, (a, lax.full((n,), 0, INT32), rows))
 
 
 def lu(a: Any) -> list[Any]:
-    """The factors of a matrix, packed, the pivots and the order of rows, panel by panel (LAPACK's `getrf`)."""
+    """The factors of a matrix, packed, the pivots and the order of rows, panel by panel (LAPACK's `getrf`).
+
+    All panels are one loop over the whole matrix, since each shape of its own would have to be compiled.
+    """
     m, n = shape_of(a)
     steps = min(m, n)
-    order, pivots = lax.iota(INT32, m), lax.full((0,), 0, INT32)
-    width = max(PANEL, -(-steps // PANELS))
-    for start in range(0, steps, width):
-        end = min(start + width, steps)
-        panel, exchanges, moved = _panel(a[start:, start:end])
-        left, right, later = (lax.index_take(x, (moved,), (0,)) for x in (a[start:, :start], a[start:, end:],
-                                                                           order[start:]))
-        if end < n:
-            upper = triangular_solve(panel[:end - start], right[:end - start], left_side=True, lower=True,
-                                     unit_diagonal=True)
-            rest = right[end - start:] - lax.dot(panel[end - start:], upper, precision=lax.Precision.HIGHEST)
-            right = lax.concatenate([upper, rest], 0)
-        a = lax.concatenate([a[:start], lax.concatenate([left, panel, right], 1)], 0)
-        pivots = lax.concatenate([pivots, exchanges + np.int32(start)], 0)
-        order = lax.concatenate([order[:start], later], 0)
-    return [a, pivots, order]
+    if not steps:
+        return [a, lax.full((0,), 0, INT32), lax.iota(INT32, m)]
+    width = min(PANEL, steps)
+    rows, columns = (-(-size // width) * width for size in (m, n))
+    a = lax.pad(a, np.zeros((), get_aval(a).dtype), [(0, rows - m, 0), (0, columns - n, 0)])
+    down, across = lax.iota(INT32, rows), lax.broadcasted_iota(INT32, (width, columns), 1)
+
+    def eliminate(i: Any, state: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+        a, pivots, order = state
+        start = lax.convert_element_type(i, INT32) * width
+        end = start + width
+        panel, exchanges, moved = _panel(lax.dynamic_slice(a, (0, start), (rows, width)), start,
+                                         lax.min(steps - start, np.int32(width)))
+        a, order = (lax.index_take(x, (moved,), (0,)).reshape(x.shape) for x in (a, order))
+        a = lax.dynamic_update_slice(a, panel, (0, start))
+        given = lax.dynamic_slice(a, (start, 0), (width, columns))
+        right = across >= end
+        upper = triangular_solve(lax.dynamic_slice(panel, (start, 0), (width, width)),
+                                 lax.select(right, given, lax.full_like(given, 0)), left_side=True, lower=True,
+                                 unit_diagonal=True)
+        a = lax.dynamic_update_slice(a, lax.select(right, upper, given), (start, 0))
+        below = lax.select(lax.broadcast_in_dim(down >= end, (rows, width), (0,)), panel, lax.full_like(panel, 0))
+        a = a - lax.dot(below, upper, precision=lax.Precision.HIGHEST)
+        return a, lax.dynamic_update_slice(pivots, exchanges, (start,)), order
+
+    panels = -(-steps // width)
+    state = a, lax.full((panels * width,), 0, INT32), down
+    if panels == 1 and steps == n:
+        a, pivots, order = _panel(a, np.int32(0), np.int32(steps))
+    else:
+        a, pivots, order = lax.fori_loop(np.int32(0), np.int32(panels), eliminate, state)
+    return [a[:m, :n], pivots[:steps], order[:m]]
 
 
 def permutation(pivots: Any, *, permutation_size: int) -> Any:
