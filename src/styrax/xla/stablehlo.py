@@ -386,7 +386,7 @@ class Builder:
         if eqn.primitive.traits.program is not None:
             inner = eqn.primitive.traits.program(eqn.params)
             closed = inner if isinstance(inner, ClosedJaxpr) else ClosedJaxpr(inner, ())
-            return self.call(closed, *operands, name=str(eqn.params.get("name", locations.called(eqn))))
+            return self.call(closed, *operands, name=str(eqn.params.get("name") or locations.called(eqn)))
         raise LoweringError(
             f"primitive {eqn.primitive.name!r} has no lowering to StableHLO, so the program cannot run on "
             "this device; run it on the CPU, or register a rule in styrax.core.programs.rules.stablehlos"
