@@ -13,7 +13,6 @@ from tests import xla_cpu
 from tests.xla.test_custom_calls import BATCH, CASES, matrices, symmetric
 
 F32, F64, C64, C128 = np.float32, np.float64, np.complex64, np.complex128
-LIBRARY = ("eig", "schur")  # whose results a program of other operations would not give: they need a library
 
 
 def program(name, args, params):
@@ -50,7 +49,7 @@ def assert_close(found, wanted, scale=1.0):
 
 
 UNIQUE = {  # results that are determined, signs and all
-    **{case: given for case, given in CASES.items() if given[0] not in (*LIBRARY, "eigh", "svd")},
+    **{case: given for case, given in CASES.items() if given[0] not in ("eig", "eigh", "schur", "svd")},
     "lu of f64": ("lu", [matrices(5, 5, dtype=F64)], {}),
     "lu of complex batches": ("lu", [matrices(2, 4, 3, dtype=C64)], {}),
     "lu of a singular matrix": ("lu", [np.array([[0, 1], [0, 2]], F32)], {}),
@@ -142,7 +141,7 @@ def test_empty_matrices(name, params, shape):
         np.testing.assert_array_equal(found, wanted)
 
 
-@pytest.mark.parametrize("name", ["eigh", "svd", "tridiagonal_solve"])
+@pytest.mark.parametrize("name", ["eig", "eigh", "svd", "tridiagonal_solve"])
 def test_failures_are_nan(name):
     """What is not a number stays with its own matrix."""
     bad = np.full((2, 3, 3), np.nan, F32)
@@ -166,7 +165,56 @@ def test_one_function_for_equal_calls():
     assert text.count("func.func private @lu") == 1 and "lapack" not in text
 
 
-@pytest.mark.parametrize("name", LIBRARY)
-def test_what_needs_a_library(name):
-    with pytest.raises(LoweringError, match=name):
-        module_text(program(name, [matrices(3, 3)], {}), libraries=())
+def spectra(x):
+    """For each eigenvalue of one matrix, how far the nearest one of another is; both ways."""
+    return lambda w: max(np.abs(x[:, None] - w).min(axis).max() for axis in (0, 1))
+
+
+@pytest.mark.parametrize("x", [
+    matrices(1, 1), matrices(2, 8, 8), matrices(12, 12, dtype=F64),
+    np.stack([np.zeros((3, 3), C128), np.eye(3, dtype=C128), np.ones((3, 3), C128)]),
+    np.roll(np.eye(6), 1, 0).astype(F32),  # which shifts that are zero leave as it is
+], ids=lambda x: f"{x.shape}-{x.dtype}")
+def test_eig(x):
+    w, left, right = run("eig", [x], {})
+    size = max(1, np.linalg.norm(x, axis=(-2, -1)).max())
+    assert_close(x @ right, (right * w[..., None, :]).astype(right.dtype), size)
+    assert_close(adjoint(left) @ x, w[..., None] * adjoint(left), size)
+    for v in (left, right):
+        assert_close(np.linalg.norm(v, axis=-2), np.ones_like(w.real))
+    for found, one in zip(w.reshape(-1, w.shape[-1]), x.reshape(-1, *x.shape[-2:]), strict=True):
+        assert spectra(np.linalg.eigvals(one.astype(C128)))(found) < tolerance(x.dtype) * size
+
+
+def test_eigenvalues_alone():
+    x = matrices(5, 5, dtype=C64)
+    (w,) = run("eig", [x], dict(compute_left_eigenvectors=False, compute_right_eigenvectors=False))
+    assert spectra(np.linalg.eigvals(x))(w) < 5 * tolerance(C64)
+
+
+def test_eig_of_a_matrix_without_a_basis():
+    """Vectors of a defective matrix are all the same one; none overflows."""
+    x = np.diag(np.full(12, 2), 0).astype(F32) + np.diag(np.ones(11, F32), 1)
+    w, right = run("eig", [x], dict(compute_left_eigenvectors=False))
+    np.testing.assert_array_equal(w, 2)
+    assert_close(np.abs(right), np.broadcast_to(np.eye(12, 1, dtype=F32), (12, 12)))
+
+
+@pytest.mark.parametrize("n", [1, 7])
+def test_schur_of_complex(n):
+    x = matrices(2, n, n, dtype=C128)
+    t, z = run("schur", [x], {})
+    assert_orthonormal(z)
+    assert_close(z @ t @ adjoint(z), x, n)
+    np.testing.assert_array_equal(t, np.triu(t))
+
+
+def test_schur_form_alone():
+    x = matrices(4, 4, dtype=C64)
+    (t,) = run("schur", [x], dict(compute_schur_vectors=False))
+    assert spectra(np.linalg.eigvals(x))(np.diag(t)) < 5 * tolerance(C64)
+
+
+def test_what_needs_a_library():
+    with pytest.raises(LoweringError, match="schur"):  # of real matrices: blocks of two rows
+        module_text(program("schur", [matrices(3, 3)], {}), libraries=())

@@ -24,7 +24,7 @@ from styrax.transforms.mapping import vmap
 from ..indexing.static_slicing import slice_in_dim
 from ..shaping.filling import pad
 from ..shaping.reshaping import reshape
-from . import elimination, jacobi, reflections
+from . import elimination, jacobi, qr_iteration, reflections
 from .eigen import eig_p, eigh_p, hessenberg_p, schur_p, tridiagonal_p
 from .factor_updates import cholesky_update_p, tridiagonal_solve_p
 from .lu import lu_p, lu_pivots_to_permutation_p
@@ -138,7 +138,7 @@ def _eigh(m: Any, x: Any, *, lower: bool, **_: Any) -> list[Any]:
     return [_unless(m, "NE", info, v), _unless(m, "NE", info, w)]
 
 
-@_stablehlo(eig_p)
+@_stablehlo(eig_p, _program(qr_iteration.eig, 2))
 def _eig(m: Any, x: Any, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool, **_: Any) -> list[Any]:
     *batch, n, _n = x.shape
     dtype = complex_dtype(x.dtype)
@@ -153,7 +153,11 @@ def _eig(m: Any, x: Any, *, compute_left_eigenvectors: bool, compute_right_eigen
     return [_unless(m, "NE", info, v) for v in (*w, *vectors)]
 
 
-@_stablehlo(schur_p)
+def _complex_schur(m: Any, x: Any, **params: Any) -> Any:
+    return _program(qr_iteration.schur, 2)(m, x, **params) if is_complex(x.dtype) else NotImplemented
+
+
+@_stablehlo(schur_p, _complex_schur)
 def _schur(m: Any, x: Any, *, compute_schur_vectors: bool, **_: Any) -> list[Any]:
     *batch, n, _n = x.shape
     config = {"mode": _letter("V" if compute_schur_vectors else "N"), "sort": _letter("N")}
