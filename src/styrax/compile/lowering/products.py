@@ -13,6 +13,7 @@ import numpy as np
 
 from ..ir.expr import Expr, Index, unwrap
 from ..ir.values import Stored, Value
+from . import tile_products
 
 if TYPE_CHECKING:
     from .builder import Builder, Nest
@@ -41,13 +42,20 @@ class Matrices:
 def product(b: Builder, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: np.dtype) -> Value | None:
     """The dot product over the contracted dimensions by BLAS, or None where loops are the better way."""
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
-    if dtype not in BLAS or lhs.dtype != dtype or rhs.dtype != dtype:
-        return None
     lhs_free = [d for d in range(lhs.ndim) if d not in lhs_contract and d not in lhs_batch]
     rhs_free = [d for d in range(rhs.ndim) if d not in rhs_contract and d not in rhs_batch]
     sizes = [b.product([v.shape[d] for d in dims]) for v, dims in
              ((lhs, lhs_batch), (lhs, lhs_free), (rhs, rhs_free), (lhs, lhs_contract))]
     count, m, n, k = sizes
+    if b.tiles and (kind := tile_products.kind(lhs.dtype, rhs.dtype, dtype)) and tile_products.pays(m, n, k):
+        out = tile_products.product(b, kind, _cubic(b, lhs, (count, m, k), lhs_batch, lhs_free, lhs_contract),
+                                    _cubic(b, rhs, (count, n, k), rhs_batch, rhs_free, rhs_contract), dtype)
+        shape = tuple(lhs.shape[d] for d in (*lhs_batch, *lhs_free)) + tuple(rhs.shape[d] for d in rhs_free)
+        if len(shape) == 2:
+            return b.value(shape, dtype, lambda i: out.at((b.int(0), *i)))
+        return out if len(shape) == 3 and lhs_batch else b.reshaped(out, shape)
+    if dtype not in BLAS or lhs.dtype != dtype or rhs.dtype != dtype:
+        return None
     if 0 in (m, n, k) or not (b.at_least(b.product([m, n, k]), LARGE) and b.at_least(m, 4) and b.at_least(n, 4)):
         return None
     left = _matrices(b, lhs, lhs_batch, lhs_free, lhs_contract)
@@ -85,6 +93,13 @@ def _matrices(b: Builder, value: Value, batch: Dims, free: Dims, contract: Dims)
     rows = b.product([value.shape[d] for d in free])
     columns = b.product([value.shape[d] for d in contract])
     return Matrices(packed, b.product([rows, columns]), columns, 1)
+
+
+def _cubic(b: Builder, value: Value, shape: Sequence[Index], *dims: Dims) -> Stored:
+    """The operand as (batch, free, contracted), three dimensions in all."""
+    found = _matrices(b, value, *dims)
+    return Stored(b, found.value.buffer, tuple(shape), value.dtype, (found.batch, found.row, found.column),
+                  found.value.offset)
 
 
 def _is_one(x: Index) -> bool:
