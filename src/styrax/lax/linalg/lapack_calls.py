@@ -153,8 +153,11 @@ def _eig(m: Any, x: Any, *, compute_left_eigenvectors: bool, compute_right_eigen
     return [_unless(m, "NE", info, v) for v in (*w, *vectors)]
 
 
+_by_iteration = _program(qr_iteration.schur, 2)
+
+
 def _complex_schur(m: Any, x: Any, **params: Any) -> Any:
-    return _program(qr_iteration.schur, 2)(m, x, **params) if is_complex(x.dtype) else NotImplemented
+    return _by_iteration(m, x, **params) if is_complex(x.dtype) else NotImplemented
 
 
 @_stablehlo(schur_p, _complex_schur)
@@ -229,10 +232,13 @@ def _geqrf(m: Any, x: Any) -> list[Any]:
     return _lapack(m, "geqrf", [x], [(x.shape, x.dtype), (taus, x.dtype)], len(batch), reused=[0])
 
 
+_by_reflections = _program(reflections.pivoted, 2)
+
+
 def _pivoted(m: Any, x: Any) -> list[Any]:
     """Packed reflections and r, their factors, and the order of the columns."""
     if "lapack" not in m.module.libraries:
-        return m.call_program(_each(reflections.pivoted, [2]), x, name="pivoted")
+        return _by_reflections(m, x)
     *batch, rows, columns = x.shape
     free = m.const(np.zeros((*batch, columns), INT32))
     results = [(x.shape, x.dtype), (free.shape, INT32), ((*batch, min(rows, columns)), x.dtype)]
@@ -287,11 +293,7 @@ def _householder_product(m: Any, a: Any, taus: Any) -> list[Any]:
     return _lapack(m, _unitary("gqr", a.dtype), [a, taus], [(a.shape, a.dtype)], len(a.shape) - 2, reused=[0])
 
 
-def _product(m: Any, a: Any, taus: Any, c: Any, **params: Any) -> list[Any]:
-    return m.call_program(reflections.product, a, taus, c, name="ormqr", **params) if math.prod(c.shape) else [c]
-
-
-@_stablehlo(ormqr_p, _product)
+@_stablehlo(ormqr_p, _program(reflections.product))
 def _ormqr(m: Any, a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> list[Any]:
     if not (math.prod(c.shape) and math.prod(taus.shape)):
         return [c]
@@ -320,13 +322,7 @@ _stablehlo(lu_pivots_to_permutation_p, _by_exchanges)(_by_exchanges)
 # --- tridiagonal systems, and updates
 
 
-def _solved(m: Any, *operands: Any, perturb_singular: bool) -> list[Any]:
-    if not math.prod(operands[3].shape):
-        return [operands[3]]
-    return m.call_program(_each(elimination.tridiagonal_solve, [1]), *operands, name="tridiagonal_solve")
-
-
-@_stablehlo(tridiagonal_solve_p, _solved)
+@_stablehlo(tridiagonal_solve_p, _program(elimination.tridiagonal_solve, 1))
 def _tridiagonal_solve(m: Any, dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool) -> list[Any]:
     if not math.prod(b.shape):
         return [b]
