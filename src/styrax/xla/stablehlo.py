@@ -377,14 +377,15 @@ class Builder:
         return [read(x) for x in jaxpr.outvars]
 
     def _equation(self, eqn: Any, operands: list[Hlo]) -> Any:
-        rule = (rules.stablehlos.get(eqn.primitive) or hooks.rule_between_devices(eqn.primitive)
-                or hooks.rule_of_factorisation(eqn.primitive))
+        rule, program = rules.stablehlos.get(eqn.primitive), eqn.primitive.traits.program
+        if rule is None and program is None:
+            rule = hooks.rule_between_devices(eqn.primitive) or hooks.rule_of_factorisation(eqn.primitive)
         if rule is not None:
             outs = rule(self, *operands, **eqn.params)
             if outs is not NotImplemented:
                 return outs
-        if eqn.primitive.traits.program is not None:
-            inner = eqn.primitive.traits.program(eqn.params)
+        if program is not None:
+            inner = program(eqn.params)
             closed = inner if isinstance(inner, ClosedJaxpr) else ClosedJaxpr(inner, ())
             return self.call(closed, *operands, name=str(eqn.params.get("name") or locations.called(eqn)))
         raise LoweringError(
