@@ -286,3 +286,28 @@ def test_derivative_of_several_numbers():
 
     y = values((40, 2), "float32")
     np.testing.assert_allclose(styrax.jit(make(styrax))(np.asarray(y)), real.jit(make(real))(y), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("count", [None, 1, 33])
+@pytest.mark.parametrize("dtype", ["float32", "int32", "complex64", "bfloat16"])
+def test_small_products_in_turns(count, dtype):
+    def make(j):
+        def one(a, h, xs):
+            def step(c, x):
+                h, m = c
+                return (a @ h + x, (m @ a).astype(m.dtype)), h[0] * m[1, 0]
+
+            return j.lax.scan(step, (h, a), xs)
+
+        return one if count is None else j.vmap(one)
+
+    lead = () if count is None else (count,)
+    args = [np.asarray(values((*lead, *shape), dtype) // 2 if dtype == "int32" else
+                       (values((*lead, *shape), "float32") / 4).astype(dtype)) for shape in ((2, 2), (2,), (5, 2))]
+    got, want = styrax.jit(make(styrax))(*args), make(real)(*args)
+    for x, y in zip(styrax.tree.leaves(got), real.tree.leaves(want), strict=True):
+        assert x.dtype == y.dtype
+        wide = np.complex128 if dtype == "complex64" else np.float64
+        np.testing.assert_allclose(np.asarray(x).astype(wide), np.asarray(y).astype(wide),
+                                   rtol=3e-2 if dtype == "bfloat16" else 1e-5,
+                                   atol=3e-2 if dtype == "bfloat16" else 1e-5)

@@ -51,11 +51,11 @@ def compile_text(text: str, callbacks: Sequence[Callable[..., Any]] = ()) -> Any
 class Executable:
     """A compiled program: NumPy arrays in, NumPy arrays out."""
 
-    def __init__(self, closed: ClosedJaxpr):
+    def __init__(self, closed: ClosedJaxpr, **options: Any):
         closed = physical.lower(closed)
         self.in_avals = closed.in_avals
         self.out_avals = closed.out_avals
-        printed = module(closed)
+        printed = module(closed, **options)
         self.text = printed.text()
         self.executable = compile_text(self.text, printed.callbacks)
 
@@ -78,9 +78,9 @@ def _device_dtype(dtype: Any) -> Any:
     return np.dtype(np.bool_) if dtype == dtypes.float0 else dtype
 
 
-def run(closed: ClosedJaxpr, *args: Any) -> list[np.ndarray]:
-    """Compile and run a program on NumPy arrays."""
-    return Executable(closed)(*args)
+def run(closed: ClosedJaxpr, *args: Any, **options: Any) -> list[np.ndarray]:
+    """Compile and run a program on NumPy arrays; options are those of `module`."""
+    return Executable(closed, **options)(*args)
 
 
 class _HostBuffer:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from styrax.core.programs import rules
 from styrax.core.programs.primitive import Primitive
@@ -42,10 +42,10 @@ compares this file with them, and asks JAX about each gap.
 """
 
 
-def primitives() -> list[Primitive]:
-    """All primitives that the package's modules hold, by name."""
+def primitives(packages: Sequence[str] = PACKAGES) -> list[Primitive]:
+    """All primitives that the modules of these packages hold, by name."""
     found = {}
-    for package in PACKAGES:
+    for package in packages:
         root = importlib.import_module(f"styrax.{package}")
         for info in pkgutil.walk_packages(root.__path__, f"{root.__name__}."):
             for value in vars(importlib.import_module(info.name)).values():

@@ -192,6 +192,13 @@ def test_stablehlo_runs_on_xla(sizes):
     np.testing.assert_allclose(out, fun(jnp.asarray(x)), rtol=1e-5)
 
 
+@pytest.mark.parametrize("platforms", [("cpu",), ("tpu",), ("cpu", "cuda")])
+def test_stablehlo_calls_what_the_platform_knows(platforms):
+    """LAPACK is named for CPUs alone; what is for other platforms, too, runs without."""
+    exported = export.export(jax.jit(jnp.linalg.inv), platforms=platforms)(jnp.eye(3))
+    assert ("lapack" in exported.mlir_module()) == (platforms == ("cpu",))
+
+
 def test_stablehlo_asserts_shapes():
     exported = export.export(jax.jit(lambda x: x))(spec(export, "2*a, a + 1"))
     (out,) = xla_cpu.run_refined(exported.mlir_module(), [np.ones((4, 3), np.float32)])

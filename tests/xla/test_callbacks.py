@@ -137,3 +137,19 @@ def test_under_vmap():
     f = styrax.vmap(lambda x: styrax.pure_callback(lambda v: np.asarray(v) * 2, SCALAR, x, vmap_method="sequential"))
     x = np.arange(3, dtype=np.float32)
     np.testing.assert_array_equal(xla_cpu.run(styrax.make_jaxpr(f)(x), x)[0], [0, 2, 4])
+
+
+def test_buffers():
+    """The function writes its results; one that has an operand's memory starts from that operand."""
+    from styrax.experimental.buffer_callback import buffer_callback
+
+    def write(context, outs, x, y):
+        np.asarray(outs[0])[...] += np.asarray(y)
+        np.asarray(outs[1])[...] = np.asarray(x).sum()
+
+    x, y = np.arange(6, dtype=np.float32).reshape(2, 3), np.ones((2, 3), np.float32)
+    results = (styrax.ShapeDtypeStruct((2, 3), np.float32), styrax.ShapeDtypeStruct((), np.float32))
+    f = buffer_callback(write, results, input_output_aliases={0: 0})
+    outs = xla_cpu.run(styrax.make_jaxpr(f)(x, y), x, y)
+    np.testing.assert_array_equal(outs[0], x + 1)
+    np.testing.assert_array_equal(outs[1], (x + 1).sum())

@@ -28,7 +28,7 @@ NEEDS = frozenset(("amx-tile", "amx-bf16", "amx-int8"))
 _ARCH_PRCTL, _ASK, _TILE_DATA = 158, 0x1023, 18  # arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA)
 
 _granted: list[bool] = []
-_library: list[llvm.Library] = []
+_libraries: dict[str, llvm.Library] = {}
 
 
 def available() -> bool:
@@ -42,15 +42,14 @@ def _permitted() -> bool:
     return ctypes.CDLL(None).syscall(_ARCH_PRCTL, _ASK, _TILE_DATA) == 0
 
 
-def source() -> str:
-    """The kernels of all kinds."""
+def source(kind: str) -> str:
+    """The kernel of a kind."""
     config = bytes([1, *[0] * 15, *[64, 0] * 8, *[0] * 16, *[16] * 8, *[0] * 8])
     words = ", ".join(f"i8 {byte}" for byte in config)
     names = ["ldtilecfg(ptr)", "tilerelease()", "tilezero(i8)", "tileloadd64(i8, ptr, i64)",
-             "tilestored64(i8, ptr, i64)", *[f"{name}(i8, i8, i8)" for name in INSTRUCTIONS.values()]]
+             "tilestored64(i8, ptr, i64)", f"{INSTRUCTIONS[kind]}(i8, i8, i8)"]
     return "\n".join([f"@config = internal constant [64 x i8] [{words}], align 64",
-                      *[f"declare void @llvm.x86.{name}" for name in names],
-                      *[_kernel(kind, instruction) for kind, instruction in INSTRUCTIONS.items()]])
+                      *[f"declare void @llvm.x86.{name}" for name in names], _kernel(kind, INSTRUCTIONS[kind])])
 
 
 def _kernel(kind: str, instruction: str) -> str:
@@ -129,11 +128,12 @@ done:
 
 
 def _resolve(symbol: str) -> int | None:
-    if not symbol.startswith("tiles_") or not available():
+    module, _, kind = symbol.partition("_")
+    if module != "tiles" or kind not in INSTRUCTIONS or not available():
         return None
-    if not _library:
-        _library.append(llvm.load(source(), "tiles", level=-1, share=False))
-    return _library[0].address(symbol)
+    if kind not in _libraries:
+        _libraries[kind] = llvm.load(source(kind), symbol, level=-1)
+    return _libraries[kind].address(symbol)
 
 
 llvm.add_resolver(_resolve)

@@ -148,8 +148,9 @@ def _abstract(*_: Any, result_avals: Sequence[ShapedArray], has_side_effect: boo
     return list(result_avals), frozenset({io_effect}) if has_side_effect else no_effects
 
 
-def _loops(b: Builder, *xs: Any, callback: Callable[..., None], result_avals: Sequence[ShapedArray], in_tree: Any,
-           out_tree: Any, input_output_aliases: Sequence[tuple[int, int]], **params: Any) -> list[Any]:
+def _runner(callback: Callable[..., None], in_tree: Any, out_tree: Any, input_output_aliases: Sequence[tuple[int, int]],
+            **params: Any) -> Callable[[Sequence[np.ndarray], Sequence[np.ndarray]], None]:
+    """The call on operands and results, which lie in memory."""
     def run(ins: Sequence[np.ndarray], outs: Sequence[np.ndarray]) -> None:
         operands = list(ins)
         for i, k in input_output_aliases:
@@ -163,9 +164,28 @@ def _loops(b: Builder, *xs: Any, callback: Callable[..., None], result_avals: Se
             text = "".join(traceback.format_exception(error))
             raise CallFailed(f"INTERNAL: Error when calling buffer callback: {text}") from error
 
+    return run
+
+
+def _loops(b: Builder, *xs: Any, result_avals: Sequence[ShapedArray], input_output_aliases: Sequence[tuple[int, int]],
+           **params: Any) -> list[Any]:
+    run = _runner(input_output_aliases=input_output_aliases, **params)
     starts = {k: xs[i] for i, k in input_output_aliases}
     specs = [(a.shape, a.dtype, starts[k]) if k in starts else (a.shape, a.dtype) for k, a in enumerate(result_avals)]
     return b.host_call(run, specs, xs, in_place=True)
+
+
+def _stablehlo(m: Any, *xs: Any, result_avals: Sequence[ShapedArray], input_output_aliases: Sequence[tuple[int, int]],
+               has_side_effect: bool, **params: Any) -> list[Any]:
+    run, given = _runner(input_output_aliases=input_output_aliases, **params), {k: i for i, k in input_output_aliases}
+
+    def call(*arrays: np.ndarray) -> list[np.ndarray]:
+        outs = [np.array(arrays[given[k]]) if k in given else np.empty(a.shape, a.dtype)
+                for k, a in enumerate(result_avals)]
+        run(arrays, outs)
+        return outs
+
+    return m.host_call(call, [(a.shape, a.dtype) for a in result_avals], xs, side_effect=has_side_effect)
 
 
 def _refuse(*_: Any, **params: Any) -> Any:
@@ -178,6 +198,7 @@ def _batch(args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> tu
 
 
 rules.loops[buffer_callback_p] = _loops
+rules.stablehlos[buffer_callback_p] = _stablehlo
 rules.jvps[buffer_callback_p] = _refuse
 rules.transposes[buffer_callback_p] = _refuse
 rules.batchers[buffer_callback_p] = _batch

@@ -21,6 +21,7 @@ from ..lax.shaping.filling import empty
 from ..transforms import pullbacks
 from ..transforms.jit import jit
 from ..transforms.naming import function_name
+from ..transforms.refs import discharge_closed
 from ..transforms.stages import Traced
 from . import calling, container, meshes
 from .checks import DisabledSafetyCheck
@@ -109,8 +110,9 @@ class Exported:
     @cached_property
     def mlir_module_serialized(self) -> bytes:
         solving = Solving([a.shape for a in self.in_avals], calling.argument_names(self.in_tree))
-        program = physical.lower(self._program)
-        return backends.stablehlo_text(program, f"jit_{self.fun_name}", solving.for_stablehlo()).encode()
+        program = physical.lower(discharge_closed(self._program))
+        return backends.stablehlo_text(program, f"jit_{self.fun_name}", solving.for_stablehlo(),
+                                       platforms=self.platforms).encode()
 
     def mlir_module(self) -> str:
         """The program as the text of a StableHLO module."""

@@ -21,6 +21,7 @@ from ..core.types.avals import ShapeDtypeStruct
 from ..core.types.typing import PyTree
 from .high_types import lowered
 from .jit_shardings import settled
+from .refs import discharge_closed
 from .signature import as_operand
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ class Lowered(Stage):
             return machine_code(self._program.compiled()).as_text(dialect)
         if dialect not in (None, "stablehlo", "hlo"):
             raise ValueError(f"unknown dialect: {dialect}")
-        text = backends.stablehlo_text(lowered(self._closed), f"jit_{self.fun_name}", located=debug_info)
+        text = self._stablehlo(debug_info)
         return hooks.HloModule(text).as_hlo_text() if dialect == "hlo" else text
 
     def compiler_ir(self, dialect: str | None = None) -> IrModule | HloModule:
@@ -150,9 +151,12 @@ class Lowered(Stage):
         """
         if dialect not in (None, "stablehlo", "hlo"):
             raise ValueError(f"Unknown dialect: {dialect}")
-        text = lambda located: backends.stablehlo_text(lowered(self._closed), f"jit_{self.fun_name}", located=located)
         made = hooks.HloModule if dialect == "hlo" else hooks.IrModule
-        return made(text(False), partial(text, True))
+        return made(self._stablehlo(False), partial(self._stablehlo, True))
+
+    def _stablehlo(self, located: bool) -> str:
+        """What XLA would compile: a program of arrays alone, in place of references their contents."""
+        return backends.stablehlo_text(discharge_closed(lowered(self._closed)), f"jit_{self.fun_name}", located=located)
 
     def compile(self, compiler_options: dict[str, Any] | None = None) -> Compiled:
         """The machine code. `compiler_options` are for XLA; ours reads none.

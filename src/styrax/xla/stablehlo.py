@@ -9,7 +9,8 @@ the only one that needs no knowledge of each operation's own syntax.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ from styrax.core.programs.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from styrax.core.types.avals import AbstractToken, ShapedArray
 from styrax.core.types.dims import is_named
 from styrax.core.types.effects import ordered_effects
+from styrax.core.types.physical import lower as on_plain_arrays
+from styrax.core.types.physical import physical_aval
 
 from . import dynamic_shapes, locations
 from .literal_text import (
@@ -37,15 +40,6 @@ _TOKEN_TYPE = "!stablehlo.token"
 
 class LoweringError(NotImplementedError):
     """A primitive has neither a StableHLO rule nor a jaxpr to be expanded into."""
-
-
-def physical_aval(aval: Any) -> Any:
-    """The aval that stands for `aval` on a device: extended dtypes become their base elements."""
-    rule = getattr(getattr(aval, "dtype", None), "_rules", None)
-    if rule is None:
-        return aval
-    element = rule.physical_element_aval(aval.dtype)
-    return ShapedArray((*aval.shape, *element.shape), element.dtype)
 
 
 def type_text(aval: Any) -> str:
@@ -104,12 +98,15 @@ def _without_sharding(aval: Any) -> Any:
 
 class Module:
     """The functions printed so far, and which jaxpr each private one stands for; the Python functions that the program
-    calls, by their numbers; and the sizes of the named axes of the mesh that it runs on, devices in row-major order."""
+    calls, by their numbers; the sizes of the named axes of the mesh that it runs on, devices in row-major order; and
+    the libraries whose routines the client knows by name."""
 
-    __slots__ = ("_by_jaxpr", "_keep_alive", "_names", "axes", "callbacks", "channels", "functions", "located", "name",
-                 "parse", "scope", "variables")
+    __slots__ = ("_by_jaxpr", "_keep_alive", "_names", "axes", "callbacks", "channels", "functions", "libraries",
+                 "located", "name", "parse", "programs", "scope", "variables")
 
-    def __init__(self, name: str, axes: Mapping[Hashable, int] | None = None, located: bool = False):
+    def __init__(self, name: str, axes: Mapping[Hashable, int] | None = None, located: bool = False,
+                 libraries: Collection[str] = ("lapack",)):
+        self.libraries = frozenset(libraries)
         self.name = "".join(c if c.isalnum() or c == "_" else "_" for c in name).rstrip("_")
         self.scope = f"jit({name.removeprefix('jit_')})"  # that all its operations stand in
         self.located = located  # whether operations tell where they come from
@@ -122,6 +119,7 @@ class Module:
         self._by_jaxpr: dict[Any, str] = {}
         self._keep_alive: list[Any] = []
         self._names: set[str] = {"main"}
+        self.programs: dict[Any, ClosedJaxpr] = {}
 
     def _unique(self, hint: str) -> str:
         base = "".join(c if c.isalnum() or c in "_." else "_" for c in hint) or "fn"
@@ -153,6 +151,7 @@ class Module:
         result_attributes: Sequence[str] | None = None,
         body: Callable[[Builder, Sequence[Hlo]], list[Hlo]] | None = None,
     ) -> None:
+        closed = on_plain_arrays(closed)
         names = _Names()
         block = Builder(self, names)
         if visibility == "public":
@@ -343,13 +342,15 @@ class Builder:
 
     def call_traced(self, fun: Callable[..., Any], *args: Hlo) -> list[Hlo]:
         """Trace `fun` (flat lists of arrays in and out) at the arguments' avals and write it here."""
-        from styrax.core.tracing.staging import trace_to_jaxpr
+        return self.inline(_traced(fun, args), *args)
 
-        def flat(*xs: Any) -> list[Any]:
-            out = fun(*xs)
-            return list(out) if isinstance(out, (list, tuple)) else [out]
-
-        return self.inline(trace_to_jaxpr(flat, [_without_sharding(a.aval) for a in args]), *args)
+    def call_program(self, fun: Callable[..., Any], *args: Hlo, name: str, **params: Hashable) -> list[Hlo]:
+        """Call the private function for `fun`, of arrays and parameters: one for all arguments of the same types."""
+        key = (fun, tuple((a.shape, a.dtype) for a in args), tuple(params.items()))
+        closed = self.module.programs.get(key)
+        if closed is None:
+            closed = self.module.programs[key] = _traced(functools.partial(fun, **params), args)
+        return self.call(closed, *args, name=name)
 
     def _equations(self, jaxpr: Jaxpr, args: Sequence[Hlo]) -> list[Hlo]:
         env: dict[Any, Hlo] = dict(zip((*jaxpr.constvars, *jaxpr.invars), args, strict=True))
@@ -376,13 +377,17 @@ class Builder:
         return [read(x) for x in jaxpr.outvars]
 
     def _equation(self, eqn: Any, operands: list[Hlo]) -> Any:
-        rule = rules.stablehlos.get(eqn.primitive) or hooks.rule_between_devices(eqn.primitive)
+        rule, program = rules.stablehlos.get(eqn.primitive), eqn.primitive.traits.program
+        if rule is None and program is None:
+            rule = hooks.rule_between_devices(eqn.primitive) or hooks.rule_of_factorisation(eqn.primitive)
         if rule is not None:
-            return rule(self, *operands, **eqn.params)
-        if eqn.primitive.traits.program is not None:
-            inner = eqn.primitive.traits.program(eqn.params)
+            outs = rule(self, *operands, **eqn.params)
+            if outs is not NotImplemented:
+                return outs
+        if program is not None:
+            inner = program(eqn.params)
             closed = inner if isinstance(inner, ClosedJaxpr) else ClosedJaxpr(inner, ())
-            return self.call(closed, *operands, name=str(eqn.params.get("name", locations.called(eqn))))
+            return self.call(closed, *operands, name=str(eqn.params.get("name") or locations.called(eqn)))
         raise LoweringError(
             f"primitive {eqn.primitive.name!r} has no lowering to StableHLO, so the program cannot run on "
             "this device; run it on the CPU, or register a rule in styrax.core.programs.rules.stablehlos"
@@ -507,6 +512,17 @@ class Builder:
         return self.op1("stablehlo.reshape", [x], ShapedArray(tuple(shape), x.dtype))
 
 
+def _traced(fun: Callable[..., Any], args: Sequence[Hlo]) -> ClosedJaxpr:
+    """The program of a function of arrays at the types of these."""
+    from styrax.core.tracing.staging import trace_to_jaxpr
+
+    def flat(*xs: Any) -> list[Any]:
+        out = fun(*xs)
+        return list(out) if isinstance(out, (list, tuple)) else [out]
+
+    return trace_to_jaxpr(flat, [_without_sharding(a.aval) for a in args])
+
+
 def row_major(aval: Any) -> str:
     """The layout of a custom call's operand or result whose last dimension is contiguous."""
     rank = 0 if isinstance(aval, AbstractToken) else len(physical_aval(aval).shape)
@@ -522,6 +538,7 @@ def module(
     axes: Mapping[Hashable, int] | None = None,
     symbolic: tuple[Sequence[Any], Sequence[Any], str, Callable[[str], Any]] | None = None,
     located: bool = False,
+    libraries: Collection[str] = ("lapack",),
 ) -> Module:
     """`closed` as a StableHLO module whose public function `main` computes it.
 
@@ -532,9 +549,10 @@ def module(
 
     `symbolic`, for symbolic sizes: how variables are found (as `dynamic_shapes.Found`), what else the shapes promise
     (`Promise`), the shapes as text for messages, and what reads an expression. `located`: whether operations tell
-    the scopes and the line of the user's program that they come from.
+    the scopes and the line of the user's program that they come from. `libraries`: whose routines the client knows by
+    name; "lapack" is what JAX's clients for CPUs know.
     """
-    made = Module(name, axes, located)
+    made = Module(name, axes, located, libraries)
     if symbolic is not None:
         found, promises, described, made.parse = symbolic
         dynamic_shapes.add_main(made, closed, [dynamic_shapes.Found(*f) for f in found],

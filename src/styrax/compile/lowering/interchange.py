@@ -38,6 +38,7 @@ from ...core.settings import config
 from ..ir.expr import Expr, Index, unwrap
 from ..ir.loopir import Declare, Let, Loop, LoopKind, Set, Statement, Store, While, made_by
 from ..ir.values import Define, Opaque, Operation, Shape, Stored, Value
+from .folds import UNROLLED
 
 if TYPE_CHECKING:
     from .builder import Builder
@@ -148,8 +149,7 @@ def elements_of(lowering: Lowering, carried: Sequence[Value], programs: Sequence
         return
     if any(0 in shape or not all(isinstance(d, int) for d in shape) for shape in shapes):
         return
-    if any(not (e.primitive.traits.elementwise or e.primitive.traits.movement) or e.effects
-           for p in programs for e in p.jaxpr.eqns):
+    if not all(_scalar(e) for p in programs for e in p.jaxpr.eqns):
         return
     scalars = any(v.shape == () and type(o) is not DropVar for v, o in zip(carried, outvars, strict=True))
     shared = os.path.commonprefix(list(shapes))
@@ -158,6 +158,15 @@ def elements_of(lowering: Lowering, carried: Sequence[Value], programs: Sequence
         numbers = sum(len(elements.indices(v.shape)) for v in carried)
         if numbers <= (PARTS if elements.count > 1 else ALONE) and not (scalars and elements.count > 1):
             yield elements
+
+
+def _scalar(eqn: JaxprEqn) -> bool:
+    """Whether an equation comes to arithmetic on numbers that are at hand, without a loop of its own."""
+    traits = eqn.primitive.traits
+    if traits.contraction:
+        (contracted, _), _ = eqn.params["dimension_numbers"]
+        return math.prod(eqn.invars[0].aval.shape[d] for d in contracted) <= UNROLLED
+    return (traits.elementwise or traits.movement) and not eqn.effects
 
 
 class Interchange:

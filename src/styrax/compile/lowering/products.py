@@ -90,8 +90,8 @@ def _matrices(b: Builder, value: Value, batch: Dims, free: Dims, contract: Dims)
     stored = b.view(value)
     if isinstance(stored, Stored):
         rows, columns, together = (_merged(b, stored, dims) for dims in (free, contract, batch))
-        if rows is not None and columns is not None and (
-                _is_one(rows[1]) and _covers(columns[1], rows[0]) or _is_one(columns[1]) and _covers(rows[1], columns[0])):
+        if rows is not None and columns is not None and any(
+                _is_one(near[1]) and _covers(far[1], near[0]) for near, far in ((rows, columns), (columns, rows))):
             apart = [(stored.shape[d], unwrap(stored.strides[d])) for d in batch]
             return Matrices(stored, apart if together is None else [together], rows[1], columns[1])
     order = (*batch, *free, *contract)

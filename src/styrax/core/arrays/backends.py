@@ -150,10 +150,12 @@ def backend_compile_and_load(backend: Backend, program: ClosedJaxpr, **options: 
     return backend.compile(program, **options)
 
 
-def stablehlo_text(closed: Any, name: str, symbolic: Any = None, located: bool = False) -> str:
-    """A program as the text of a StableHLO module; `symbolic` says how sizes are found, `located` whether operations
-    tell where they come from, see `xla.stablehlo`."""
-    return hooks.stablehlo_text(closed, name, symbolic=symbolic, located=located)
+def stablehlo_text(closed: Any, name: str, symbolic: Any = None, located: bool = False,
+                   platforms: Sequence[str] = ("cpu",)) -> str:
+    """A program as the text of a StableHLO module, for clients of these platforms; `symbolic` says how sizes are found,
+    `located` whether operations tell where they come from, see `xla.stablehlo`."""
+    libraries = ("lapack",) if tuple(platforms) == ("cpu",) else ()  # JAX's clients for CPUs have it
+    return hooks.stablehlo_text(closed, name, symbolic=symbolic, located=located, libraries=libraries)
 
 
 def set_default(backend: Backend | None) -> None:

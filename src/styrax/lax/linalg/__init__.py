@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from . import lapack_calls as lapack_calls
 from .cholesky import cholesky, cholesky_p
 from .eigen import (
     EighImplementation,

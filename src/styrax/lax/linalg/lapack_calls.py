@@ -1,7 +1,13 @@
-"""Factorisations in programs for XLA: LAPACK's routines by the names under which XLA's clients for CPUs know them."""
+"""Factorisations in programs for XLA.
+
+Where the client knows LAPACK's routines by name, as JAX's does for CPUs (`Module.libraries`), they are calls of these.
+For all other clients they are programs of other operations (`jacobi`, `reflections`, `elimination`), or calls that XLA
+expands by itself on each platform.
+"""
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -9,19 +15,16 @@ from typing import Any
 import numpy as np
 
 from styrax.core.programs import rules
-from styrax.core.tracing.trace import get_aval
+from styrax.core.programs.primitive import Primitive
+from styrax.core.trees.tree import tree_map
 from styrax.core.types import dtypes
 from styrax.core.types.avals import ShapedArray
 from styrax.transforms.mapping import vmap
 
-from ..control_flow.loops import fori_loop
-from ..elementwise.arithmetic import add, div, mul, square, sub
-from ..elementwise.comparisons import eq, select
-from ..elementwise.functions import sqrt
-from ..indexing.slicing import dynamic_index_in_dim, dynamic_update_index_in_dim
 from ..indexing.static_slicing import slice_in_dim
-from ..shaping.filling import full_like, iota, pad
+from ..shaping.filling import pad
 from ..shaping.reshaping import reshape
+from . import elimination, jacobi, qr_iteration, reflections
 from .eigen import eig_p, eigh_p, hessenberg_p, schur_p, tridiagonal_p
 from .factor_updates import cholesky_update_p, tridiagonal_solve_p
 from .lu import lu_p, lu_pivots_to_permutation_p
@@ -72,29 +75,60 @@ def _unless(m: Any, failed: str, info: Any, value: Any) -> Any:
     return m.select(m.broadcast_in_dim(wrong, spread, range(len(info.shape))), m.full(nan, value.aval), value)
 
 
-def _in_working_dtype(rule: Callable[..., Any]) -> Callable[..., list[Any]]:
+def _in_working_dtype(rule: Callable[..., Any]) -> Callable[..., Any]:
     """A rule for half precisions, too: LAPACK computes them in f32."""
-    def lowered(m: Any, *operands: Any, **params: Any) -> list[Any]:
+    def lowered(m: Any, *operands: Any, **params: Any) -> Any:
         wanted = [a.dtype for a in m.avals_out]
         half = [x.dtype not in LETTERS and dtypes.issubdtype(x.dtype, np.inexact) for x in operands]
         single = np.dtype(np.float32)
         outs = rule(m, *(m.convert(x, single) if h else x for x, h in zip(operands, half, strict=True)), **params)
+        if outs is NotImplemented:
+            return outs
         return [m.convert(x, dtype) for x, dtype in zip(outs, wanted, strict=True)]
 
     return lowered
 
 
-def _stablehlo(primitive: Any) -> Callable[[Callable[..., Any]], None]:
-    def enter(rule: Callable[..., Any]) -> None:
-        rules.stablehlos[primitive] = _in_working_dtype(rule)
+def _stablehlo(primitive: Primitive, otherwise: Callable[..., Any] | None = None) -> Callable[..., None]:
+    """Makes a function the rule of a primitive where the client knows LAPACK; `otherwise` is the rule for other
+    clients. None: there the primitive needs a library that computes it."""
+    def enter(by_lapack: Callable[..., Any]) -> None:
+        def rule(m: Any, *operands: Any, **params: Any) -> Any:
+            if "lapack" in m.module.libraries:
+                return by_lapack(m, *operands, **params)
+            if not any(math.prod(a.shape) for a in m.avals_out):  # nor does a program compute them
+                return [m.const(0, a) for a in m.avals_out]
+            return NotImplemented if otherwise is None else otherwise(m, *operands, **params)
+
+        rules.stablehlos.setdefault(primitive, _in_working_dtype(rule))
 
     return enter
+
+
+def _program(function: Callable[..., Any], *ranks: int) -> Callable[..., Any]:
+    """The rule that a primitive is a program of other operations. `ranks`: of the operands, if the function has no
+    batches."""
+    each = _each(function, ranks) if ranks else function
+    return lambda m, *operands, **params: m.call_program(each, *operands, name=function.__name__, **params)
+
+
+def _each(function: Callable[..., Any], ranks: Sequence[int]) -> Callable[..., Any]:
+    """A function of arrays of so many dimensions, for batches of them."""
+    def batched(*xs: Any, **params: Any) -> Any:
+        batch = shape_of(xs[0])[:len(shape_of(xs[0])) - ranks[0]]
+        one = functools.partial(function, **params)
+        if not batch:
+            return one(*xs)
+        flat = (reshape(x, (math.prod(batch), *shape_of(x)[len(batch):])) for x in xs)
+        return tree_map(lambda out: reshape(out, (*batch, *shape_of(out)[1:])), vmap(one)(*flat))
+
+    return batched
 
 
 # --- eigenvalues, and the forms on the way to them
 
 
-@_stablehlo(eigh_p)
+@_stablehlo(eigh_p, _program(jacobi.eigh))
 def _eigh(m: Any, x: Any, *, lower: bool, **_: Any) -> list[Any]:
     *batch, n, _n = x.shape
     config = {"mode": _letter("V"), "uplo": _letter("L" if lower else "U")}
@@ -104,7 +138,7 @@ def _eigh(m: Any, x: Any, *, lower: bool, **_: Any) -> list[Any]:
     return [_unless(m, "NE", info, v), _unless(m, "NE", info, w)]
 
 
-@_stablehlo(eig_p)
+@_stablehlo(eig_p, _program(qr_iteration.eig, 2))
 def _eig(m: Any, x: Any, *, compute_left_eigenvectors: bool, compute_right_eigenvectors: bool, **_: Any) -> list[Any]:
     *batch, n, _n = x.shape
     dtype = complex_dtype(x.dtype)
@@ -119,7 +153,14 @@ def _eig(m: Any, x: Any, *, compute_left_eigenvectors: bool, compute_right_eigen
     return [_unless(m, "NE", info, v) for v in (*w, *vectors)]
 
 
-@_stablehlo(schur_p)
+_by_iteration = _program(qr_iteration.schur, 2)
+
+
+def _complex_schur(m: Any, x: Any, **params: Any) -> Any:
+    return _by_iteration(m, x, **params) if is_complex(x.dtype) else NotImplemented
+
+
+@_stablehlo(schur_p, _complex_schur)
 def _schur(m: Any, x: Any, *, compute_schur_vectors: bool, **_: Any) -> list[Any]:
     *batch, n, _n = x.shape
     config = {"mode": _letter("V" if compute_schur_vectors else "N"), "sort": _letter("N")}
@@ -130,7 +171,7 @@ def _schur(m: Any, x: Any, *, compute_schur_vectors: bool, **_: Any) -> list[Any
     return [_unless(m, "NE", info, o) for o in ([t, v] if compute_schur_vectors else [t])]
 
 
-@_stablehlo(hessenberg_p)
+@_stablehlo(hessenberg_p, _program(reflections.hessenberg, 2))
 def _hessenberg(m: Any, a: Any) -> list[Any]:
     *batch, n, _n = a.shape
     h, taus, info = _lapack(m, "gehrd", [a], [(a.shape, a.dtype), ((*batch, n - 1), a.dtype), (batch, INT32)],
@@ -138,7 +179,7 @@ def _hessenberg(m: Any, a: Any) -> list[Any]:
     return [_unless(m, "NE", info, h), _unless(m, "NE", info, taus)]
 
 
-@_stablehlo(tridiagonal_p)
+@_stablehlo(tridiagonal_p, _program(reflections.tridiagonal, 2))
 def _tridiagonal(m: Any, a: Any, *, lower: bool) -> list[Any]:
     *batch, n, _n = a.shape
     part = real_dtype(a.dtype)
@@ -151,7 +192,7 @@ def _tridiagonal(m: Any, a: Any, *, lower: bool) -> list[Any]:
 # --- singular values
 
 
-@_stablehlo(svd_p)
+@_stablehlo(svd_p, _program(jacobi.svd))
 def _svd(m: Any, x: Any, *, full_matrices: bool, compute_uv: bool, **_: Any) -> list[Any]:
     *batch, rows, columns = x.shape
     k = min(rows, columns)
@@ -171,7 +212,18 @@ def _svd(m: Any, x: Any, *, full_matrices: bool, compute_uv: bool, **_: Any) -> 
 # --- QR factorisation, and products of reflections
 
 
-@_stablehlo(geqrf_p)
+def _expanded(m: Any, target: str, operands: Sequence[Any], results: Sequence[ShapedArray]) -> list[Any]:
+    """A call that XLA expands into a program on all platforms that have no routine of their own."""
+    return m.op("stablehlo.custom_call", operands, results, f'call_target_name = "{target}", backend_config = ""')
+
+
+def _expanded_geqrf(m: Any, x: Any) -> list[Any]:
+    *batch, rows, columns = x.shape
+    taus = ShapedArray((*batch, min(rows, columns)), x.dtype)
+    return _expanded(m, "Qr", [x], [x.aval, taus]) if math.prod(x.shape) else [x, m.const(0, taus)]
+
+
+@_stablehlo(geqrf_p, _expanded_geqrf)
 def _geqrf(m: Any, x: Any) -> list[Any]:
     *batch, rows, columns = x.shape
     taus = (*batch, min(rows, columns))
@@ -180,11 +232,23 @@ def _geqrf(m: Any, x: Any) -> list[Any]:
     return _lapack(m, "geqrf", [x], [(x.shape, x.dtype), (taus, x.dtype)], len(batch), reused=[0])
 
 
-@_stablehlo(qr_p)
+_by_reflections = _program(reflections.pivoted, 2)
+
+
+def _pivoted(m: Any, x: Any) -> list[Any]:
+    """Packed reflections and r, their factors, and the order of the columns."""
+    if "lapack" not in m.module.libraries:
+        return _by_reflections(m, x)
+    *batch, rows, columns = x.shape
+    free = m.const(np.zeros((*batch, columns), INT32))
+    results = [(x.shape, x.dtype), (free.shape, INT32), ((*batch, min(rows, columns)), x.dtype)]
+    packed, order, taus = _lapack(m, "geqp3", [x, free], results, len(batch), reused=[0, 1])
+    return [packed, taus, m.op1("stablehlo.subtract", [order, m.full(1, free.aval)], free.aval)]
+
+
 def _qr(m: Any, x: Any, *, pivoting: bool, full_matrices: bool, **_: Any) -> list[Any]:
     *batch, rows, columns = x.shape
-    k = min(rows, columns)
-    width = rows if full_matrices else k
+    width = rows if full_matrices else min(rows, columns)
     if not math.prod(x.shape):
         order = [m.const(np.broadcast_to(np.arange(columns, dtype=INT32), (*batch, columns)))] if pivoting else []
         return [m.const(np.broadcast_to(np.eye(rows, width, dtype=x.dtype), (*batch, rows, width))),
@@ -200,24 +264,36 @@ def _qr(m: Any, x: Any, *, pivoting: bool, full_matrices: bool, **_: Any) -> lis
 
     if not pivoting:
         return m.call_traced(lambda x: formed(*geqrf_p.bind(x)), x)
-    free = m.const(np.zeros((*batch, columns), INT32))
-    results = [(x.shape, x.dtype), (free.shape, INT32), ((*batch, k), x.dtype)]
-    packed, order, taus = _lapack(m, "geqp3", [x, free], results, len(batch), reused=[0, 1])
-    return [*m.call_traced(formed, packed, taus), m.op1("stablehlo.subtract", [order, m.full(1, free.aval)], free.aval)]
+    packed, taus, order = _pivoted(m, x)
+    return [*m.call_traced(formed, packed, taus), order]
+
+
+_stablehlo(qr_p, _qr)(_qr)
 
 
 def _unitary(name: str, dtype: Any) -> str:
     return ("un" if is_complex(dtype) else "or") + name
 
 
-@_stablehlo(householder_product_p)
+def _expanded_product(m: Any, a: Any, taus: Any) -> list[Any]:
+    *_, columns = a.shape
+    if not math.prod(a.shape):
+        return [a]
+    missing = columns - taus.shape[-1]
+    if missing:
+        taus = m.call_traced(lambda x: pad(x, np.zeros((), x.dtype), [(0, 0, 0)] * (len(taus.shape) - 1) + [
+            (0, missing, 0)]), taus)[0]
+    return _expanded(m, "ProductOfElementaryHouseholderReflectors", [a, taus], [a.aval])
+
+
+@_stablehlo(householder_product_p, _expanded_product)
 def _householder_product(m: Any, a: Any, taus: Any) -> list[Any]:
     if not math.prod(a.shape):
         return [a]
     return _lapack(m, _unitary("gqr", a.dtype), [a, taus], [(a.shape, a.dtype)], len(a.shape) - 2, reused=[0])
 
 
-@_stablehlo(ormqr_p)
+@_stablehlo(ormqr_p, _program(reflections.product))
 def _ormqr(m: Any, a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> list[Any]:
     if not (math.prod(c.shape) and math.prod(taus.shape)):
         return [c]
@@ -228,7 +304,7 @@ def _ormqr(m: Any, a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) ->
 # --- LU factorisation
 
 
-@_stablehlo(lu_p)
+@_stablehlo(lu_p, _program(elimination.lu, 2))
 def _lu(m: Any, x: Any) -> list[Any]:
     *batch, rows, columns = x.shape
     steps = (*batch, min(rows, columns))
@@ -239,39 +315,14 @@ def _lu(m: Any, x: Any) -> list[Any]:
     return [_unless(m, "LT", info, factors), pivots, *permutation]
 
 
-def _each(function: Callable[..., Any], ranks: Sequence[int]) -> Callable[..., Any]:
-    """A function of arrays of so many dimensions, for batches of them."""
-    def batched(*xs: Any) -> Any:
-        batch = shape_of(xs[0])[:len(shape_of(xs[0])) - ranks[0]]
-        if not batch:
-            return function(*xs)
-        flat = (reshape(x, (math.prod(batch), *shape_of(x)[len(batch):])) for x in xs)
-        out = vmap(function)(*flat)
-        return reshape(out, (*batch, *shape_of(out)[1:]))
-
-    return batched
-
-
-@_stablehlo(lu_pivots_to_permutation_p)
-def _permutation(m: Any, pivots: Any, *, permutation_size: int) -> list[Any]:
-    def exchanged(pivots: Any) -> Any:
-        def exchange(i: Any, rows: Any) -> Any:
-            j = dynamic_index_in_dim(pivots, i, keepdims=False)
-            here = dynamic_index_in_dim(rows, i, keepdims=False)
-            there = dynamic_index_in_dim(rows, j, keepdims=False)
-            return dynamic_update_index_in_dim(dynamic_update_index_in_dim(rows, there, i, 0), here, j, 0)
-
-        rows = iota(INT32, permutation_size)
-        steps = shape_of(pivots)[0]
-        return fori_loop(np.int32(0), np.int32(steps), exchange, rows) if steps else rows
-
-    return m.call_traced(_each(exchanged, [1]), pivots)
+_by_exchanges = _program(elimination.permutation, 1)
+_stablehlo(lu_pivots_to_permutation_p, _by_exchanges)(_by_exchanges)
 
 
 # --- tridiagonal systems, and updates
 
 
-@_stablehlo(tridiagonal_solve_p)
+@_stablehlo(tridiagonal_solve_p, _program(elimination.tridiagonal_solve, 1))
 def _tridiagonal_solve(m: Any, dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool) -> list[Any]:
     if not math.prod(b.shape):
         return [b]
@@ -282,25 +333,10 @@ def _tridiagonal_solve(m: Any, dl: Any, d: Any, du: Any, b: Any, *, perturb_sing
     return [_unless(m, "NE", info, x)]
 
 
-@_stablehlo(cholesky_update_p)
-def _cholesky_update(m: Any, r: Any, w: Any) -> list[Any]:
-    def updated(r: Any, w: Any) -> Any:
-        dtype = get_aval(r).dtype
-        zero, one = np.zeros((), dtype), np.ones((), dtype)
+_by_rotations = _program(elimination.cholesky_update, 2)
+_stablehlo(cholesky_update_p, _by_rotations)(_by_rotations)
 
-        def rotate(k: Any, state: tuple[Any, Any]) -> tuple[Any, Any]:
-            """One rotation brings component k of the vector into the factor."""
-            r, w = state
-            row = dynamic_index_in_dim(r, k, keepdims=False)
-            x, y = dynamic_index_in_dim(row, k, keepdims=False), dynamic_index_in_dim(w, k, keepdims=False)
-            length = sqrt(add(square(x), square(y)))
-            still = eq(length, zero)
-            c, s = select(still, one, div(x, length)), select(still, zero, div(y, length))
-            c, s = add(full_like(row, 0), c), add(full_like(row, 0), s)
-            r = dynamic_update_index_in_dim(r, add(mul(c, row), mul(s, w)), k, 0)
-            return r, sub(mul(c, w), mul(s, row))
 
-        n = shape_of(w)[0]
-        return band(fori_loop(np.int32(0), np.int32(n), rotate, (band(r, False), w))[0], False) if n else r
-
-    return m.call_traced(_each(updated, [2, 1]), r, w)
+def rule_of_factorisation(primitive: Primitive) -> Callable[..., Any] | None:
+    """The StableHLO rule of a primitive, if it is one of these."""
+    return rules.stablehlos.get(primitive)

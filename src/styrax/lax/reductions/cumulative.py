@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from styrax.core.arrays.array import Array
+from styrax.core.hooks import lax
 from styrax.core.programs import rules
 from styrax.core.programs.named import named
 from styrax.core.programs.primitive import Primitive
 from styrax.core.tracing.trace import get_aval
 from styrax.core.types import dtypes
+from styrax.core.types.avals import ShapedArray
 from styrax.core.types.typing import ArrayLike
 from styrax.transforms import ad
 
@@ -26,7 +28,8 @@ from ..elementwise.families import NUMERIC, OPERATIONS, Operation, check_dtype, 
 from ..elementwise.functions import exp, log1p
 from ..shaping.filling import full_like
 from .associative import associative_scan
-from .reduce import rules_of_extrema
+from .reduce import greatest, least, rules_of_extrema
+from .window_geometry import window_attributes
 
 if TYPE_CHECKING:
     from styrax.core.programs.lowering import Builder
@@ -132,6 +135,47 @@ def _cumulative_loops(step: Callable[..., Any]) -> Callable[..., Any]:
     return rule
 
 
+BLOCK = 128
+
+
+def _windows(m: Any, x: Any, axis: int, reverse: bool, combine: Callable[[Any, Any], Any], start: Any) -> Any:
+    """A reduction of windows that end (or, in reverse, start) at each element: one operation whatever the size, which
+    XLA's compilers take apart by levels of blocks, as they do for JAX on TPUs."""
+    shape, scalar = x.shape, ShapedArray((), x.dtype)
+    region = m.region([scalar, scalar], lambda m2, p, q: m2.call_traced(combine, p, q))
+    ones, before = (1,) * len(shape), shape[axis] - 1
+    window = tuple(n if d == axis else 1 for d, n in enumerate(shape))
+    padding = tuple(((0, before) if reverse else (before, 0)) if d == axis else (0, 0) for d in range(len(shape)))
+    return m.op("stablehlo.reduce_window", [x, m.const(start, scalar)], [x.aval],
+                window_attributes(window, ones, padding, ones, ones), [region])
+
+
+def _by_blocks(x: Any, *, axis: int, reverse: bool, combine: Callable[[Any, Any], Any], identity: Callable[[Any], Any],
+               prim: Primitive) -> Any:
+    """The same with two combinations for each element: all blocks element by element in a loop, then their results."""
+    if reverse:
+        return lax.rev(_by_blocks(lax.rev(x, (axis,)), axis=axis, reverse=False, combine=combine, identity=identity,
+                                  prim=prim), (axis,))
+    shape, start = x.shape, identity(x.dtype)
+    blocks = -(-shape[axis] // BLOCK)
+    padding = [(0, blocks * BLOCK - n, 0) if d == axis else (0, 0, 0) for d, n in enumerate(shape)]
+    rows = lax.reshape(lax.pad(x, start, padding), (*shape[:axis], blocks, BLOCK, *shape[axis + 1:]))
+    order = (axis + 1, *(d for d in range(len(shape) + 1) if d != axis + 1))
+    rows = lax.transpose(rows, order)
+
+    def advance(carry: Any, row: Any) -> tuple[Any, Any]:
+        out = combine(carry, row)
+        return out, out
+
+    totals, rows = lax.scan(advance, lax.full_like(rows[0], start), rows)
+    totals = prim.bind(totals, axis=axis, reverse=False)
+    before = lax.pad(totals, start, [(1, -1, 0) if d == axis else (0, 0, 0) for d in range(len(shape))])
+    rows = combine(lax.broadcast_in_dim(before, rows.shape, tuple(range(1, len(shape) + 1))), rows)
+    rows = lax.transpose(rows, tuple(map(order.index, range(len(order)))))
+    return lax.slice_in_dim(lax.reshape(rows, (*shape[:axis], blocks * BLOCK, *shape[axis + 1:])), 0, shape[axis],
+                            axis=axis)
+
+
 def _cumulative(
     name: str,
     combine: Callable[[Any, Any], Any],
@@ -139,10 +183,13 @@ def _cumulative(
     accepts: Sequence[Any],
     doc: str,
     reference: Any,
+    identity: Callable[[Any], Any],
     described: Sequence[Any] = (),
+    costly: bool = False,
 ) -> tuple[Callable[..., Any], Primitive]:
     """A row: `combine` joins arrays, `step(b, x, y)` scalars. It can be computed for dtypes that it `accepts`, and
-    be traced for those that are `described`, too."""
+    be traced for those that are `described`, too. `identity` is that of `combine` in a dtype, `costly`: whether this
+    costs more than reading elements."""
 
     def shape_rule(x: Any, *, axis: int, reverse: bool) -> tuple:
         if not 0 <= axis < x.ndim:
@@ -155,6 +202,14 @@ def _cumulative(
         check_dtype(name, x, (*accepts, *described))
         return x.dtype
 
+    def stablehlo(m: Any, x: Any, *, axis: int, reverse: bool) -> Any:
+        if 0 in x.shape:
+            return x
+        if costly and x.shape[axis] > BLOCK:
+            return m.call_program(_by_blocks, x, name=name, axis=axis, reverse=reverse, combine=combine,
+                                  identity=identity, prim=prim)
+        return _windows(m, x, axis, reverse, combine, identity(x.dtype))
+
     def by_scan(x: Any, axis: int, reverse: bool) -> Any:
         return associative_scan(combine, x, reverse=reverse, axis=axis)
 
@@ -163,7 +218,7 @@ def _cumulative(
         shape_rule,
         dtype_rule,
         loops=_cumulative_loops(step),
-        hlo=lambda m, x, *, axis, reverse: m.call_traced(lambda v: by_scan(v, axis, reverse), x)[0],
+        hlo=stablehlo,
     )
 
     prim.declare(sharding=sharding_rules.along("axis", "being reduced"))
@@ -197,24 +252,26 @@ def _cumulative(
 
 
 cumsum, cumsum_p = _cumulative(
-    "cumsum", add, lambda b, x, y: b.add(x, y), NUMERIC, "Cumulative sums along a dimension.", np.cumsum
+    "cumsum", add, lambda b, x, y: b.add(x, y), NUMERIC, "Cumulative sums along a dimension.", np.cumsum,
+    lambda dtype: np.zeros((), dtype),
 )
 cumprod, cumprod_p = _cumulative(
     "cumprod", arithmetic.mul, lambda b, x, y: b.mul(x, y), NUMERIC,
-    "Cumulative products along a dimension.", np.cumprod,
+    "Cumulative products along a dimension.", np.cumprod, lambda dtype: np.ones((), dtype),
 )  # fmt: skip
 cummax, cummax_p = _cumulative(
     "cummax", arithmetic.max, rules_of_extrema["max"], NUMERIC, "Cumulative maxima along a dimension.",
-    np.maximum.accumulate,
+    np.maximum.accumulate, least,
 )  # fmt: skip
 cummin, cummin_p = _cumulative(
     "cummin", arithmetic.min, rules_of_extrema["min"], NUMERIC, "Cumulative minima along a dimension.",
-    np.minimum.accumulate,
+    np.minimum.accumulate, greatest,
 )  # fmt: skip
 cumlogsumexp, cumlogsumexp_p = _cumulative(
     "cumlogsumexp", logaddexp, _logaddexp_scalar, (np.floating, np.complexfloating),
     "Logarithms of the cumulative sums of exponentials along a dimension.", np.logaddexp.accumulate,
-    described=(np.integer,),
+    lambda dtype: np.array(least(dtype).real, dtype),
+    described=(np.integer,), costly=True,
 )  # fmt: skip
 ad.deflinear2(
     cumsum_p,
