@@ -134,11 +134,15 @@ class PluginBackend:
         if entry.module.callbacks:
             raise NotImplementedError(f"{name} calls Python functions, which programs on the platform {self.platform} "
                                       "cannot do yet: run it on the platform cpu")
-        chosen = options.compile_options(there.id)
+        chosen = self.options(there)
         key = self.key(text, there) if self._accepted else b""
         known = self._accepted.get(key)
         loaded = self._load(known, chosen) if known is not None else self._compile(text, chosen)
         return Executable(closed, entry, text, loaded, there, name, key)
+
+    def options(self, device: Device) -> bytes:
+        """What programs on a device are compiled with."""
+        return options.compile_options(device.id, options.ON_HOST if self.dlpack_type == HOST else {})
 
     def _compile(self, text: str, chosen: bytes) -> int:
         code, form = text.encode(), b"mlir"
@@ -154,8 +158,7 @@ class PluginBackend:
 
     def key(self, text: str, device: Device) -> bytes:
         """What a compiled program is kept under: a plugin would load one of another version without complaint."""
-        parts = (self.plugin.fingerprint, self.platform_version.encode(), options.compile_options(device.id),
-                 text.encode())
+        parts = self.plugin.fingerprint, self.platform_version.encode(), self.options(device), text.encode()
         return hashlib.sha256(b"".join(len(part).to_bytes(8, "little") + part for part in parts)).digest()
 
     def accept(self, code: Mapping[bytes, bytes]) -> None:

@@ -37,6 +37,8 @@ def field(number: int, value: Option | bytes) -> bytes:
     return _varint(number << 3) + _varint(int(value))
 
 
+# XLA's options for programs on the host's processors. Without the first, a maximum with a NaN may be the other operand.
+ON_HOST: Mapping[str, Option] = {"xla_cpu_enable_fast_min_max": False}
 _OF_OPTION = {str: 1, bool: 2, int: 3, float: 4}  # fields of xla.OptionOverrideProto
 
 
