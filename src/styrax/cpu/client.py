@@ -110,8 +110,9 @@ class CpuBackend:
     accept = staticmethod(llvm.accept)
 
     def compile(self, closed: ClosedJaxpr, *, name: str = "program", donated: Sequence[bool] = (),
-                sizes: Recorder | None = None, **_: Any) -> Executable:
-        """The machine code of a program. With `sizes`, its shapes are known only when it is called."""
+                device: Device | None = None, sizes: Recorder | None = None, **_: Any) -> Executable:
+        """The machine code of a program, which is the same for all devices. With `sizes`, its shapes are known only
+        when it is called."""
         machine = llvm.host()
         out_avals = closed.out_avals
         with _without_collections():

@@ -111,6 +111,11 @@ def filled(name: str, **values: object) -> ctypes.Structure:
     return kind(ctypes.sizeof(kind), None, **values)
 
 
+def address_of(data: bytes) -> int:
+    """Where bytes lie: good as long as whoever calls keeps them."""
+    return ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
+
+
 # Types of elements, PJRT_Buffer_Type, by the names of their dtypes
 ELEMENTS = {name: number for number, name in enumerate("""
 invalid bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 bfloat16 complex64 complex128
@@ -123,4 +128,4 @@ CODES = ("OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALRE
          "RESOURCE_EXHAUSTED FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS "
          "UNAUTHENTICATED").split()
 
-__all__ = ["CODES", "ELEMENTS", "FIRST", "FUNCTIONS", "OLDEST", "PACKED", "filled", "structure"]
+__all__ = ["CODES", "ELEMENTS", "FIRST", "FUNCTIONS", "OLDEST", "PACKED", "address_of", "filled", "structure"]

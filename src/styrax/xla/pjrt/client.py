@@ -23,7 +23,7 @@ from ...core.types.avals import ShapedArray, canonical_value, canonicalizers, sh
 from . import options
 from .adoption import Adoption
 from .buffers import HOST, Buffer, BufferType, element_type
-from .c_api import filled
+from .c_api import address_of, filled
 from .devices import PluginDevice
 from .entry import Entry
 from .executable import Executable
@@ -146,15 +146,15 @@ class PluginBackend:
 
     def _compile(self, text: str, chosen: bytes) -> int:
         code, form = text.encode(), b"mlir"
-        program = filled("Program", code=ctypes.cast(code, ctypes.c_void_p), size=len(code),
-                         format=ctypes.cast(form, ctypes.c_void_p), format_size=len(form))
+        program = filled("Program", code=address_of(code), size=len(code),
+                         format=address_of(form), format_size=len(form))
         return self.plugin.call("Client_Compile", client=self.handle, program=ctypes.addressof(program),
-                                options=ctypes.cast(chosen, ctypes.c_void_p), size=len(chosen)).executable
+                                options=address_of(chosen), size=len(chosen)).executable
 
     def _load(self, data: bytes, chosen: bytes) -> int:
         return self.plugin.call(
-            "Executable_DeserializeAndLoad", client=self.handle, data=ctypes.cast(data, ctypes.c_void_p),
-            size=len(data), options=ctypes.cast(chosen, ctypes.c_void_p), options_size=len(chosen)).executable
+            "Executable_DeserializeAndLoad", client=self.handle, data=address_of(data),
+            size=len(data), options=address_of(chosen), options_size=len(chosen)).executable
 
     def key(self, text: str, device: Device) -> bytes:
         """What a compiled program is kept under: a plugin would load one of another version without complaint."""

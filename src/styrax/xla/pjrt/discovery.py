@@ -62,8 +62,8 @@ def plugins() -> Iterator[Found]:
         if package not in WHEELS:
             for folder in _folders(package):
                 for pattern in _LIBRARIES:
-                    for path in sorted(folder.glob(pattern)):
-                        yield Found(package.rpartition(".")[2].removeprefix("xla_"), path, f"the package {package}")
+                    for library in sorted(folder.glob(pattern)):
+                        yield Found(package.rpartition(".")[2].removeprefix("xla_"), library, f"the package {package}")
 
 
 def _announced() -> list[str]:

@@ -40,10 +40,11 @@ class Entry:
         inner: list[tuple[Var, object]] = [(v, np.zeros((), np.bool_)) for v in hollow]
         outer: list[tuple[Var, np.ndarray]] = []
         for v, c in zip(jaxpr.constvars, closed.consts, strict=True):
-            if is_hollow(v.aval) or v.aval.size * v.aval.dtype.itemsize < LARGE:
+            value = None if is_hollow(v.aval) else np.asarray(c)
+            if value is None or value.nbytes < LARGE:
                 inner.append((v, c))
             else:
-                outer.append((v, np.asarray(c)))
+                outer.append((v, value))
         self.constants = [c for _, c in outer]
         self.closed = ClosedJaxpr(jaxpr.replace(
             constvars=[v for v, _ in inner], invars=[*(v for v, _ in outer), *(jaxpr.invars[i] for i in self.read)],

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Mapping
 
 from ...core.settings import config
-from .c_api import structure
+from .c_api import address_of, structure
 
 Option = str | bool | int | float
 
@@ -69,12 +69,12 @@ def named_values(options: Mapping[str, Option]) -> tuple[ctypes.Array, list[byte
     for item, (name, value) in zip(array, options.items(), strict=True):
         kept.append(name.encode())
         item.struct_size, item.name_size, item.size = ctypes.sizeof(kind), len(kept[-1]), 1
-        item.name = ctypes.cast(kept[-1], ctypes.c_void_p)
+        item.name = address_of(kept[-1])
         at = ctypes.addressof(item) + kind.value.offset  # type: ignore[attr-defined]
         if isinstance(value, str):
             kept.append(value.encode())
             item.type, item.size = 0, len(kept[-1])
-            item.value = ctypes.cast(kept[-1], ctypes.c_void_p).value
+            item.value = address_of(kept[-1])
         elif isinstance(value, bool):
             item.type, item.value = 4, int(value)
         elif isinstance(value, int):

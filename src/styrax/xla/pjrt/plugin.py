@@ -21,6 +21,9 @@ _ON_ADDRESS = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)  # (the GIL is 
 _ON_BYTES = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_char_p)
 
 
+Attribute = str | int | float | bool | list[int]
+
+
 class PluginError(RuntimeError):
     """A file is no plugin, or one that cannot be used here."""
 
@@ -135,24 +138,12 @@ class Plugin:
             self.call("Event_Destroy", handle=event)
 
     @cached_property
-    def attributes(self) -> Mapping[str, str | int | float | bool | list[int]]:
+    def attributes(self) -> Mapping[str, Attribute]:
         """What the plugin says of itself: the versions of XLA and StableHLO that it knows, …"""
         told = self.call("Plugin_Attributes")
         kind = structure("NamedValue")
-        found: dict[str, str | int | float | bool | list[int]] = {}
-        for i in range(told.count):
-            item = kind.from_address(told.values + i * ctypes.sizeof(kind))
-            at = ctypes.addressof(item) + kind.value.offset  # type: ignore[attr-defined]
-            name = ctypes.string_at(item.name, item.name_size).decode()
-            readers: tuple[Callable[[], Any], ...] = (
-                lambda item=item: ctypes.string_at(item.value, item.size).decode(),
-                lambda item=item: item.value,
-                lambda item=item: list((ctypes.c_int64 * item.size).from_address(item.value)),
-                lambda at=at: ctypes.c_float.from_address(at).value,
-                lambda at=at: ctypes.c_bool.from_address(at).value)
-            if item.type < len(readers):
-                found[name] = readers[item.type]()
-        return found
+        items = [kind.from_address(told.values + i * ctypes.sizeof(kind)) for i in range(told.count)]
+        return {ctypes.string_at(item.name, item.name_size).decode(): _value(item) for item in items}
 
     @cached_property
     def fingerprint(self) -> bytes:
@@ -171,6 +162,18 @@ class Plugin:
         self.forked = True
         self.execute = self.ready_event = self._refuse
         self.destroy_buffer = lambda _: None
+
+
+def _value(item: Any) -> Attribute:
+    """The value of a `PJRT_NamedValue`."""
+    if item.type == 0:
+        return ctypes.string_at(item.value, item.size).decode()
+    if item.type == 2:
+        return list((ctypes.c_int64 * item.size).from_address(item.value))
+    if item.type == 1:
+        return item.value
+    at = ctypes.addressof(item) + type(item).value.offset
+    return (ctypes.c_float if item.type == 3 else ctypes.c_bool).from_address(at).value
 
 
 def _dotted(version: tuple[int, ...]) -> str:
