@@ -52,12 +52,17 @@ def size(body: Sequence[Statement]) -> float:
     return sum(1 + sum(e.cost for e in s.exprs()) for s in statements(body))
 
 
-def instructions(body: Sequence[Statement], times: float = 1.0) -> float:
-    """Roughly how many instructions a call executes; endless where a loop's length is not known."""
+def instructions(body: Sequence[Statement], times: float = 1.0, endless: float = math.inf) -> float:
+    """Roughly how many instructions a call executes, if loops that may never end by themselves turn `endless` times;
+    infinity where the length of others is not known."""
     total = 0.0
     for s in body:
         if isinstance(s, While):
-            return math.inf
+            if not s.open_ended or endless == math.inf:
+                return math.inf
+            total += times * endless * (1 + sum(e.cost for e in s.exprs()))
+            total += sum(instructions(inner, times * endless, endless) for inner in s.bodies()) if endless else 0.0
+            continue
         if isinstance(s, Call):
             total += times * s.work
         total += times * (1 + sum(e.cost for e in s.exprs()))
@@ -65,7 +70,7 @@ def instructions(body: Sequence[Statement], times: float = 1.0) -> float:
             total += times * (1 + s.count / 32) if isinstance(s.count, int) else math.inf
         for inner, trips in zip(s.bodies(), turns(s, math.inf), strict=True):
             if trips:  # (for ever of nothing is nothing)
-                total += instructions(inner, times * trips)
+                total += instructions(inner, times * trips, endless)
     return total
 
 

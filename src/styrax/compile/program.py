@@ -34,6 +34,7 @@ class Program:
     constants: Sequence[tuple[Buffer, Any]]
     outputs: Sequence[Buffer | None]
     work: float  # estimated instructions of a call
+    least_work: float | None  # if loops that may never end by themselves turn once; None where there are none
     placement: Placement  # of its buffers
 
     def __init__(self, name: str, closed: ClosedJaxpr, donated: Sequence[bool] = (), generic: bool = False,
@@ -42,7 +43,7 @@ class Program:
         self.vector_bytes = vector_bytes
         self.operations, self.units, self.statements = None, None, []
         self.inputs, self.constants, self.outputs = (), (), ()
-        self.work, self.placement = 0.0, Placement()
+        self.work, self.least_work, self.placement = 0.0, None, Placement()
 
     def replace(self, **changes: Any) -> Program:
         new = object.__new__(Program)

@@ -36,11 +36,12 @@ def generate(program: Program, sizes: int = 0) -> Module:
     """The program as LLVM IR: the function `run(ptr slots, ptr cancel)`, which gives a status, and the parts that
     threads share."""
     machine, placement = llvm.host(), program.placement
-    module = Module(program.builder.arena, machine.vector_bytes, program.builder.scalars.numerics, placement,
-                    bounds=debugging("bounds"), long=sizes > 0 or program.work >= LONG)
-    f = Function(module, "run", "ptr %slots, ptr %cancel", "i32")
     order = [b for b in program.inputs if b is not None] + [b for b, _ in program.constants]
     order += [b for b in program.outputs if b is not None]
+    sizes_at = len(order) + bool(placement.workspace)
+    module = Module(program.builder.arena, machine.vector_bytes, program.builder.scalars.numerics, placement,
+                    bounds=debugging("bounds"), long=sizes > 0 or program.work >= LONG, fuel_at=sizes_at + sizes)
+    f = Function(module, "run", "ptr %slots, ptr %cancel", "i32")
     for i, buffer in enumerate(order):
         f.writer.entry.append(f"  %b{i}p = getelementptr ptr, ptr %slots, i64 {i}")
         f.writer.entry.append(f"  %b{i} = load ptr, ptr %b{i}p")
@@ -54,10 +55,9 @@ def generate(program: Program, sizes: int = 0) -> Module:
             if offset is not None:
                 f.writer.entry.append(f"  %t{k} = getelementptr i8, ptr %ws, i64 {offset}")
                 f.values.pointers[buffer] = f"%t{k}"
-    at = len(order) + bool(placement.workspace)
     for number, size in program.builder.sizes.known.items():
         if number < sizes:
-            f.writer.entry.append(f"  %n{number}p = getelementptr i64, ptr %slots, i64 {at + number}")
+            f.writer.entry.append(f"  %n{number}p = getelementptr i64, ptr %slots, i64 {sizes_at + number}")
             f.writer.entry.append(f"  %n{number} = load i64, ptr %n{number}p")
             f.values.names[size] = f"%n{number}"
     f.frame.reserve(program.statements, temporaries=bool(sizes))

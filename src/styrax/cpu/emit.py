@@ -323,7 +323,7 @@ class Function:
             self.run(s.head)
             condition = self._any(s.condition)
             if s.open_ended:
-                condition = self._goes_on(condition)
+                condition = self.op(f"and i1 {self._goes_on(condition)}, {self.frame.burn(s)}")
             with self.writer.scope(writes, hold=True) as inside:
                 self.writer.start(body)
                 self.run(s.body)

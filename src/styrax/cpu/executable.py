@@ -19,7 +19,8 @@ from . import llvm, native_queue, runtime
 from .dispatch import make_caller
 
 pool = runtime.pool
-QUEUED = 10_000_000  # estimated instructions from which a program runs on the queue; loops of unknown length do, too
+QUEUED = 10_000_000  # estimated instructions from which a program runs on the queue
+PLENTY = 1 << 62  # fuel for ever: what loops of unknown length have there
 QUEUED_BYTES = 16 << 20  # the same for programs whose sizes are known only when they are called
 OWNERS = 4  # references to a memory that its array and this call hold: in lists, variables and questions
 
@@ -104,8 +105,9 @@ def drain() -> None:
 class Executable:
     """A compiled program: call it with arrays, get arrays."""
 
+    trial = QUEUED  # the fuel of a first try
     __slots__ = ("program", "library", "entry", "out_bytes", "constants", "constant_addresses", "ir", "device",
-                 "name", "live_inputs", "taken", "workspace", "results", "queued", "address", "hollow")
+                 "name", "live_inputs", "taken", "workspace", "results", "queued", "fuelled", "address", "hollow")
 
     def __init__(self, program: Program, library: Any, ir: str, device: Device, out_avals: Sequence[Any]):
         self.program = program.replace(closed=None) if program.statements else program  # (which keeps this code)
@@ -115,7 +117,6 @@ class Executable:
         self.device = device
         self.address = library.address("run")
         self.entry = make_caller(self.address)
-        self.queued = program.work >= QUEUED
         self.results = [(a, array_type(a)) for a in out_avals]
         self.out_bytes = [b.size * b.dtype.itemsize if b is not None and isinstance(b.size, int) else 0
                           for b in program.outputs]
@@ -128,6 +129,11 @@ class Executable:
         # results that take over the memory of a donated argument: result number -> argument number
         roots = [None if b is None else program.placement.root(b) for b in program.outputs]
         self.taken = {k: inputs[b] for k, b in enumerate(roots) if b in inputs}
+        # Loops of unknown length are tried with the fuel of a short program. What has overwritten an argument cannot
+        # be run once more.
+        self.fuelled = program.least_work is not None
+        work = program.work if program.least_work is None or self.taken else program.least_work
+        self.queued = not program.generic and work >= QUEUED
 
     def __call__(self, *args: Any) -> list[Any]:
         memories = [args[i].buffer or args[i]._live() for i in self.live_inputs]
@@ -154,13 +160,27 @@ class Executable:
         if self.workspace:
             workspace = Memory(self.workspace, device)
             addresses.append(workspace.address)
-        if waiting or self.queued:
-            self.enqueue(addresses, waiting, outs, (memories, workspace))
+        if waiting or self.queued or self.fuelled:
+            self._start(addresses, waiting, outs, (memories, workspace), bool(waiting) or self.queued)
             return outs
         status = self.entry(*addresses)
         if status:
             self.fail(status)
         return outs
+
+    def _start(self, words: list[int], waiting: Sequence[Any], outs: Sequence[Any], held: Any, queued: bool) -> None:
+        """Runs the program on the queue; but one with loops of unknown length, unless it is `queued`, here with the
+        fuel of a short one, and only if that does not last, there: from then on always."""
+        if self.fuelled:
+            if not queued:
+                status = self.entry(*words, self.trial)
+                if status != native_queue.OUT_OF_FUEL:
+                    if status:
+                        self.fail(status)
+                    return
+                self.queued = True
+            words = [*words, PLENTY]
+        self.enqueue(words, waiting, outs, held)
 
     def enqueue(self, words: Sequence[int], waiting: Sequence[Any], outs: Sequence[Any], held: Any) -> None:
         """Runs the program on the queue's native thread, after what it waits for; its results know that it runs."""
@@ -200,8 +220,9 @@ class Executable:
         if self.workspace:
             workspace = Memory(self.workspace, self.device)
             addresses.append(workspace.address)
-        if waiting or sum(out_bytes) + sum([m.nbytes for m in memories]) >= QUEUED_BYTES:
-            self.enqueue([*addresses, *sizes], waiting, outs, (memories, workspace))
+        long = bool(waiting) or sum(out_bytes) + sum([m.nbytes for m in memories]) >= QUEUED_BYTES
+        if long or self.fuelled:
+            self._start([*addresses, *sizes], waiting, outs, (memories, workspace), long or self.queued)
             return outs
         status = self.entry(*addresses, *sizes)
         if status:

@@ -1,7 +1,9 @@
-"""What a function needs besides its statements: scratch memory, which may be refused, and a look at whether to stop.
+"""What a function needs besides its statements: scratch memory, which may be refused, a look at whether to stop, and
+fuel for loops that may never end.
 
 Memory is asked for once, at the function's start. Where it is refused, or the program is cancelled, loops end early,
-what has been computed is garbage, and the program's status says so.
+what has been computed is garbage, and the program's status says so. So it is where fuel runs out: a program with loops
+of unknown length is given in the last word of its arguments how many instructions these may take, by estimate.
 """
 
 from __future__ import annotations
@@ -9,7 +11,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..compile.costs import instructions
-from ..compile.ir.loopir import Buffer, BufferKind, Call, Copy, Loop, LoopKind, Scratch, Statement, Store, statements
+from ..compile.ir.loopir import (
+    Buffer,
+    BufferKind,
+    Call,
+    Copy,
+    Loop,
+    LoopKind,
+    Scratch,
+    Statement,
+    Store,
+    While,
+    statements,
+)
 from . import native_queue
 from .expressions import Values
 from .writer import Writer
@@ -43,6 +57,8 @@ class Frame:
         self.blocks: list[str] = []  # what `styrax_alloc` gave
         self.status_slot = ""  # where the program's status stands
         self.stop_word = ""  # points to the word that is set to cancel the program
+        self.fuel_word = ""  # points to the program's fuel
+        self.fuel, self.fuel_given = "", ""  # what this function has of it (a slot, which becomes a register), had
         self.leaves_early = False
 
     # -- memory ----------------------------------------------------------------------------------------------
@@ -114,6 +130,42 @@ class Frame:
         self.line(f"br i1 {self.stopping()}, label %leave, label %{on}")
         self.writer.start(on)
 
+    # -- fuel ------------------------------------------------------------------------------------------------
+    def burn(self, s: While) -> str:
+        """At a turn of an open-ended loop: whether there is fuel for it."""
+        if not self.fuel:
+            self.fuel, self.fuel_given = "%fuel_left", "%fuel_given"
+            word = self._fuel_word()
+            self.writer.entry += ["  %fuel_left = alloca i64",
+                                  f"  %fuel_given = load atomic i64, ptr {word} monotonic, align 8",
+                                  "  store i64 %fuel_given, ptr %fuel_left"]
+        turn = instructions([*s.head, *s.body], endless=0.0)  # (loops inside burn their own)
+        left = self.op(f"sub i64 {self.op(f'load i64, ptr {self.fuel}')}, {int(min(max(turn, 1), LONG))}")
+        self.line(f"store i64 {left}, ptr {self.fuel}")
+        return self.op(f"icmp sge i64 {left}, 0")
+
+    def _fuel_word(self) -> str:
+        if not self.fuel_word:
+            if self.parent is None:
+                self.fuel_word = "%fuel"
+                self.writer.entry.append(f"  %fuel = getelementptr i64, ptr %slots, i64 {self.module.fuel_at}")
+            else:
+                self.fuel_word = self.values.capture("ptr", self.parent._fuel_word())
+        return self.fuel_word
+
+    def _return_fuel(self) -> None:
+        """At the end of a part: what it has burnt is taken from the program's."""
+        used = self.op(f"sub i64 {self.fuel_given}, {self.op(f'load i64, ptr {self.fuel}')}")
+        self.op(f"atomicrmw sub ptr {self.fuel_word}, i64 {used} monotonic")
+
+    def _fuel_status(self) -> str:
+        left = self.op(f"load atomic i64, ptr {self.fuel_word} monotonic, align 8")
+        out = self.op(f"icmp slt i64 {left}, 0")
+        if self.fuel:
+            own = self.op(f"load i64, ptr {self.fuel}")
+            out = self.op(f"or i1 {out}, {self.op(f'icmp slt i64 {own}, 0')}")
+        return self.op(f"select i1 {out}, i32 {native_queue.OUT_OF_FUEL}, i32 0")
+
     def _status(self) -> str:
         if not self.status_slot:
             if self.parent is None:
@@ -131,10 +183,12 @@ class Frame:
         for name in self.blocks:
             self.line(f"call void @styrax_free(ptr {name})")
         if self.parent is not None:
+            if self.fuel:
+                self._return_fuel()
             return self.writer.finish("ret void")
-        status = "0"
+        status = self._fuel_status() if self.fuel_word else "0"
         if self.stop_word:
-            status = self.op(f"select i1 {self.stopping()}, i32 {native_queue.CANCELLED}, i32 0")
+            status = self.op(f"select i1 {self.stopping()}, i32 {native_queue.CANCELLED}, i32 {status}")
         if self.status_slot:
             status = self._unless_zero(self.op(f"load i32, ptr {self.status_slot}"), status)
         if self.module.bounds and "@outside = internal global i32 0" in self.module.declarations:

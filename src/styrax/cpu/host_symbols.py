@@ -24,7 +24,7 @@ import numpy as np
 from ..compile.lowering.host_calls import calls, is_empty
 from ..core.tracing.errors import callback_failed
 from . import dispatch, llvm
-from .executable import Executable
+from .executable import PLENTY, Executable
 
 _PREFIX = "hostcall_"
 
@@ -279,6 +279,7 @@ class CallingExecutable(Executable):
     """A compiled program that calls Python functions."""
 
     __slots__ = ("start",)
+    trial = PLENTY
 
     def __init__(self, *args: Any):
         super().__init__(*args)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 QUEUED, RUNNING = -1, -2
-DONE, CANCELLED, OUT_OF_MEMORY, OUTSIDE = 0, 1, 2, 3  # the last: an access outside a buffer, found by a check
+DONE, CANCELLED, OUT_OF_MEMORY = 0, 1, 2
+OUTSIDE = 3  # an access outside a buffer, found by a check
+OUT_OF_FUEL = 4  # loops of unknown length were allowed fewer turns than they need
 
 JOB_BYTES = 64
 JOB_FN, JOB_ARGS, JOB_STATUS, JOB_CANCEL, JOB_DEPENDENCIES, JOB_DEPENDENCY_COUNT = 0, 8, 16, 20, 24, 32

@@ -64,7 +64,7 @@ class Module:
     """The text of one LLVM module: functions, declarations, elementary functions in use."""
 
     def __init__(self, arena: Arena, vector_bytes: int, numerics: int, placement: Placement, bounds: bool = False,
-                 long: bool = False):
+                 long: bool = False, fuel_at: int = 0):
         self.arena = arena
         self.numerics = numerics  # what rounding may differ: see `compile.lowering.rewrites`
         self.vector_bytes = vector_bytes
@@ -72,6 +72,7 @@ class Module:
         self.placement = placement
         self._roots: dict[frozenset[Buffer], frozenset[Buffer]] = {}
         self.long = long  # its program may have to be stopped
+        self.fuel_at = fuel_at  # the program's argument that is its fuel, if it asks for it
         self.functions: list[str] = []
         self.parts: dict[str, str] = {}  # what parts of the program do -> the name of the one that does it
         self.declarations: dict[str, None] = {}

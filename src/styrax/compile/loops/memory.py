@@ -29,7 +29,7 @@ from typing import Any
 
 from ..costs import instructions
 from ..ir.expr import LOADS, Expr, walk
-from ..ir.loopir import Buffer, BufferKind, Call, Copy, Loop, Statement, Store, Together, While
+from ..ir.loopir import Buffer, BufferKind, Call, Copy, Loop, Statement, Store, Together, While, statements
 from ..ir.placement import Aliases, Placement, root
 from ..program import Program
 
@@ -100,7 +100,10 @@ def run(program: Program) -> Program:
     events = Events(program.statements, program.placement.aliases)
     coalesce(events)
     reuse_donated(events, program.inputs, program.outputs)
-    return program.replace(work=instructions(program.statements), placement=place(events, program.builder.buffers))
+    body = program.statements
+    turning = any(isinstance(s, While) and s.open_ended for s in statements(body))
+    return program.replace(work=instructions(body), least_work=instructions(body, endless=1.0) if turning else None,
+                           placement=place(events, program.builder.buffers))
 
 
 def coalesce(events: Events) -> None:
