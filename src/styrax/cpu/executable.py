@@ -160,6 +160,8 @@ class Executable:
         if self.workspace:
             workspace = Memory(self.workspace, device)
             addresses.append(workspace.address)
+        if waiting and self.taken:  # those that were taken have been waited for
+            waiting = [m.job[0] for m in memories if m.job is not None]
         if waiting or self.queued or self.fuelled:
             self._start(addresses, waiting, outs, (memories, workspace), bool(waiting) or self.queued)
             return outs
