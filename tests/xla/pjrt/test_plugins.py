@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 
@@ -77,6 +78,16 @@ def test_sizes_of_structures():
     with pytest.raises(KeyError):
         c_api.structure("Nothing")
     assert c_api.FUNCTIONS.index("Buffer_UnsafePointer") == 73 and len(set(c_api.FUNCTIONS)) == len(c_api.FUNCTIONS)
+
+
+def test_versions_are_written_twice_alike():
+    """For pip's options there is a file, for `pip install styrax[test-xla]` an extra."""
+    import tomllib
+
+    root = Path(__file__).parents[3]
+    extra = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]["test-xla"]
+    lines = (Path(__file__).parent / "requirements.txt").read_text().splitlines()
+    assert [line.partition(" ")[0] for line in lines if not line.startswith("#")] == extra
 
 
 # -- which there are -----------------------------------------------------------------------------------
