@@ -10,7 +10,7 @@ the only one that needs no knowledge of each operation's own syntax.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -102,6 +102,14 @@ def _without_sharding(aval: Any) -> Any:
     return aval if getattr(aval, "given_sharding", None) is None else aval.update(sharding=None)
 
 
+class Functions(Protocol):
+    """Python functions by their numbers: a list, or what counts like one."""
+
+    def append(self, function: Callable[..., Sequence[Any]], /) -> None: ...
+
+    def __len__(self) -> int: ...
+
+
 class Module:
     """The functions printed so far, and which jaxpr each private one stands for; the Python functions that the program
     calls, by their numbers; and the sizes of the named axes of the mesh that it runs on, devices in row-major order."""
@@ -116,7 +124,7 @@ class Module:
         self.variables: list[str] = []  # of symbolic sizes
         self.parse: Callable[[str], Any] = int  # reads a symbolic size
         self.axes = dict(axes or {})
-        self.callbacks: list[Callable[..., Sequence[Any]]] = []
+        self.callbacks: Functions = []
         self.channels = 0  # used by collectives so far
         self.functions: list[str] = []
         self._by_jaxpr: dict[Any, str] = {}

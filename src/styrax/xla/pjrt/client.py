@@ -24,7 +24,9 @@ from . import options
 from .adoption import Adoption
 from .buffers import HOST, Buffer, BufferType, element_type
 from .c_api import address_of, filled
+from .callbacks import Callbacks, Numbered
 from .devices import PluginDevice
+from .effects import Effects
 from .entry import Entry
 from .executable import Executable
 from .plugin import Plugin
@@ -67,6 +69,8 @@ class PluginBackend:
         self._eager: dict[Any, Executable] = {}
         self._accepted: dict[bytes, bytes] = {}
         self._adoption = Adoption(plugin)
+        self._called: Callbacks | None = None
+        self.effects = Effects(plugin)
         self.operand = Operands(self._copy).operand
 
     # -- devices -------------------------------------------------------------------------------------
@@ -129,16 +133,22 @@ class PluginBackend:
     def compile(self, closed: ClosedJaxpr, *, name: str = "program", donated: Sequence[bool] = (),
                 device: Device | None = None) -> Executable:
         there: Any = device or self.default_device()
-        entry = Entry(closed, name, donated)
-        text = entry.module.text()
-        if entry.module.callbacks:
-            raise NotImplementedError(f"{name} calls Python functions, which programs on the platform {self.platform} "
-                                      "cannot do yet: run it on the platform cpu")
+        entry = Entry(closed, name, donated, Numbered(self._callbacks))
+        text = entry.text
         chosen = self.options(there)
         key = self.key(text, there) if self._accepted else b""
         known = self._accepted.get(key)
         loaded = self._load(known, chosen) if known is not None else self._compile(text, chosen)
-        return Executable(closed, entry, text, loaded, there, name, key)
+        return Executable(closed, entry, loaded, there, name, key)
+
+    def _callbacks(self) -> Callbacks:
+        """The Python functions that programs call. NotImplementedError where they would not see the memory."""
+        if self._called is None:
+            if self.dlpack_type != HOST:
+                raise NotImplementedError(f"programs on the platform {self.platform} cannot call Python functions yet: "
+                                          "run them on the platform cpu")
+            self._called = Callbacks(self.plugin)
+        return self._called
 
     def options(self, device: Device) -> bytes:
         """What programs on a device are compiled with."""
@@ -185,7 +195,7 @@ class PluginBackend:
         """None: XLA compiles for shapes alone."""
 
     def barrier(self) -> None:
-        """Nothing: programs have no effects beyond their results, which wait for them."""
+        self.effects.wait()
 
 
 def _run(primitive: Primitive, params: dict[str, Any]) -> Callable[..., list[Any]]:

@@ -9,7 +9,8 @@ import numpy as np
 from ...core.programs.jaxpr import ClosedJaxpr, Literal, Var
 from ...core.types import dtypes, physical
 from ...core.types.avals import AbstractToken, AbstractValue
-from ..stablehlo import Module, module
+from ..stablehlo import Module
+from .callbacks import Numbered
 
 LARGE = 4096  # bytes from which a constant is an argument and not a part of the text
 
@@ -24,12 +25,13 @@ class Entry:
       kept: the numbers of the original results that it gives.
       aliases: result number -> argument number, both as in `closed`: results that take over the memory of a donated
         argument.
-      module: the StableHLO module.
+      callbacks: the Python functions that it calls.
+      text: the StableHLO module.
     """
 
-    __slots__ = ("aliases", "closed", "constants", "kept", "module", "read")
+    __slots__ = ("aliases", "callbacks", "closed", "constants", "kept", "read", "text")
 
-    def __init__(self, closed: ClosedJaxpr, name: str, donated: Sequence[bool]):
+    def __init__(self, closed: ClosedJaxpr, name: str, donated: Sequence[bool], callbacks: Numbered):
         closed = physical.lower(closed)
         jaxpr = closed.jaxpr
         used = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is not Literal}
@@ -53,7 +55,10 @@ class Entry:
         attributes = [""] * len(self.closed.in_avals)
         for k, i in self.aliases.items():
             attributes[i] = f"tf.aliasing_output = {k} : i32"
-        self.module: Module = module(self.closed, f"jit_{name}", arg_attributes=attributes)
+        module = Module(f"jit_{name}")
+        module.callbacks = self.callbacks = callbacks
+        module.add_function("main", self.closed, "public", attributes)
+        self.text = module.text()
 
     def _aliases(self, donated: Sequence[bool]) -> dict[int, int]:
         found: dict[int, int] = {}

@@ -28,17 +28,18 @@ OWNERS = 4  # references to a buffer that its array and a call hold: in lists, v
 class ArgumentBlock:
     """The memory for one call of a program at a time: the structures are written once, handles at each call."""
 
-    __slots__ = ("address", "arguments", "held", "kept", "options", "results")
+    __slots__ = ("address", "arguments", "finished", "held", "kept", "options", "results")
 
-    def __init__(self, loaded: int, arguments: int, results: int):
+    def __init__(self, loaded: int, arguments: int, results: int, watched: bool):
         self.arguments = (ctypes.c_void_p * max(1, arguments))()
         self.results = (ctypes.c_void_p * max(1, results))()
         self.kept = (ctypes.c_int64 * max(1, arguments))()  # numbers of arguments that are not donated this time
+        self.finished = (ctypes.c_void_p * 1)()  # the event of the end, where that is wanted
         self.options = filled("ExecuteOptions", kept=ctypes.addressof(self.kept))
         lists = [(ctypes.c_void_p * 1)(ctypes.addressof(part)) for part in (self.arguments, self.results)]
         call = filled("LoadedExecutable_Execute", executable=loaded, options=ctypes.addressof(self.options),
                       arguments=ctypes.addressof(lists[0]), devices=1, arguments_count=arguments,
-                      results=ctypes.addressof(lists[1]))
+                      results=ctypes.addressof(lists[1]), events=ctypes.addressof(self.finished) if watched else None)
         self.held = lists, call
         self.address = ctypes.addressof(call)
 
@@ -50,15 +51,13 @@ class Executable:
     alone.
     """
 
-    __slots__ = ("aliased", "blocks", "closed", "constants", "device", "entry", "in_types", "key", "kinds", "loaded",
-                 "name", "out_types", "pack", "plugin", "read", "text", "unpack")
+    __slots__ = ("aliased", "blocks", "closed", "constants", "device", "effects", "entry", "in_types", "key", "kinds",
+                 "loaded", "name", "out_types", "pack", "plugin", "read", "unpack")
 
-    def __init__(self, closed: ClosedJaxpr, entry: Entry, text: str, loaded: int, device: PluginDevice, name: str,
-                 key: bytes):
+    def __init__(self, closed: ClosedJaxpr, entry: Entry, loaded: int, device: PluginDevice, name: str, key: bytes):
         client = device.client
         self.closed = closed
         self.entry = entry
-        self.text = text
         self.loaded = loaded
         self.device = device
         self.name = name
@@ -75,7 +74,8 @@ class Executable:
         inputs, outputs = len(entry.closed.in_avals), len(self.out_types)
         self.pack = struct.Struct(f"{inputs}Q").pack_into
         self.unpack = struct.Struct(f"{outputs}Q").unpack_from
-        self.blocks = [ArgumentBlock(loaded, inputs, outputs)]
+        self.effects = client.effects if entry.callbacks.numbers else None
+        self.blocks = [self._block()]
 
     def __del__(self) -> None:
         try:
@@ -95,7 +95,7 @@ class Executable:
         try:
             block = self.blocks.pop()  # nobody else has it now
         except IndexError:
-            block = ArgumentBlock(self.loaded, len(self.constants) + len(buffers), len(self.out_types))
+            block = self._block()
         handles = [b.handle for b in buffers]
         if self.constants:
             handles[:0] = [b.handle for b in self.constants]
@@ -105,6 +105,8 @@ class Executable:
         error = self.plugin.execute(block.address)
         if error:
             self.plugin.fail(error)
+        if self.effects is not None:
+            self.effects.add(block.finished[0] or 0, self, bool(self.closed.effects))
         made = list(map(Buffer, self.unpack(block.results), self.out_types))
         self.blocks.append(block)
         committed = True in [x.committed for x in args]
@@ -115,6 +117,10 @@ class Executable:
             aval, kind = self.kinds[k]
             outs[k] = kind(aval, buffer, committed)
         return outs
+
+    def _block(self) -> ArgumentBlock:
+        return ArgumentBlock(
+            self.loaded, len(self.entry.closed.in_avals), len(self.out_types), watched=self.effects is not None)
 
     def _keep_seen(self, block: ArgumentBlock, args: Sequence[Any]) -> None:
         """Has the plugin copy those donated arguments whose memory somebody else sees."""
@@ -145,7 +151,7 @@ class Executable:
         """The StableHLO module. Raises ValueError for dialects that plugins do not print."""
         if dialect not in (None, "stablehlo"):
             raise ValueError(f"unknown dialect: {dialect}")
-        return self.text
+        return self.entry.text
 
     def _executable(self) -> int:
         return self.plugin.call("LoadedExecutable_GetExecutable", loaded=self.loaded).executable
@@ -159,7 +165,7 @@ class Executable:
             ctypes.CFUNCTYPE(None, ctypes.c_void_p)(told.deleter)(told.owner)
         finally:
             self.plugin.call("Executable_Destroy", handle=executable)
-        return {self.key or self.device.client.key(self.text, self.device): data}
+        return {self.key or self.device.client.key(self.entry.text, self.device): data}
 
     def memory_analysis(self) -> tuple[int, int, int, int, int]:
         """Bytes of code, arguments, results, results in donated arguments, and workspace, as the plugin tells them."""
