@@ -176,6 +176,19 @@ def test_several_devices():
     assert "with device ids [2] on platform XLA_CPU" in out and out.endswith("3 xla_cpu\n")
 
 
+def test_doctor(tmp_path):
+    broken = tmp_path / "broken.so"
+    broken.write_text("no library")
+    done = subprocess.run([sys.executable, "-m", "styrax", "doctor"], capture_output=True, text=True, timeout=120,
+                          cwd=tmp_path, env={**os.environ, discovery.VARIABLE: f"broken:{broken}"})
+    assert done.returncode == 0, done.stderr
+    lines = dict(line.split(": ", 1) for line in reversed(done.stdout.splitlines()) if ": " in line)
+    assert "does not load: the PJRT plugin" in lines["broken"]
+    assert lines["xla_cpu"].endswith("lammps_jax_pjrt_cpu: PJRT 0.115, StableHLO 1.20.0, 1 device (cpu)")
+    assert "not used: another one comes first" in done.stdout and lines["tpu"] == "no plugin; install libtpu"
+    assert done.stdout.endswith("programs run on cpu\n")
+
+
 # -- what they are told --------------------------------------------------------------------------------
 
 

@@ -30,16 +30,18 @@ class ArgumentBlock:
 
     __slots__ = ("address", "arguments", "finished", "held", "kept", "options", "results")
 
-    def __init__(self, loaded: int, arguments: int, results: int, watched: bool):
+    def __init__(self, program: Executable):
+        arguments, results = len(program.entry.closed.in_avals), len(program.results)
         self.arguments = (ctypes.c_void_p * max(1, arguments))()
         self.results = (ctypes.c_void_p * max(1, results))()
         self.kept = (ctypes.c_int64 * max(1, arguments))()  # numbers of arguments that are not donated this time
         self.finished = (ctypes.c_void_p * 1)()  # the event of the end, where that is wanted
         self.options = filled("ExecuteOptions", kept=ctypes.addressof(self.kept))
         lists = [(ctypes.c_void_p * 1)(ctypes.addressof(part)) for part in (self.arguments, self.results)]
-        call = filled("LoadedExecutable_Execute", executable=loaded, options=ctypes.addressof(self.options),
+        call = filled("LoadedExecutable_Execute", executable=program.loaded, options=ctypes.addressof(self.options),
                       arguments=ctypes.addressof(lists[0]), devices=1, arguments_count=arguments,
-                      results=ctypes.addressof(lists[1]), events=ctypes.addressof(self.finished) if watched else None)
+                      results=ctypes.addressof(lists[1]),
+                      events=None if program.effects is None else ctypes.addressof(self.finished))
         self.held = lists, call
         self.address = ctypes.addressof(call)
 
@@ -51,8 +53,8 @@ class Executable:
     alone.
     """
 
-    __slots__ = ("aliased", "blocks", "closed", "constants", "device", "effects", "entry", "in_types", "key", "kinds",
-                 "loaded", "name", "out_types", "pack", "plugin", "read", "unpack")
+    __slots__ = ("aliased", "blocks", "closed", "constant_handles", "constants", "device", "effects", "entry", "hollow",
+                 "in_types", "key", "loaded", "name", "pack", "plugin", "read", "results", "unpack")
 
     def __init__(self, closed: ClosedJaxpr, entry: Entry, loaded: int, device: PluginDevice, name: str, key: bytes):
         client = device.client
@@ -67,15 +69,16 @@ class Executable:
         self.read = entry.read
         self.constants = [client.buffer(c, device) for c in entry.constants]
         self.in_types = list(map(of, entry.closed.in_avals[len(self.constants):]))
-        self.out_types = list(map(of, entry.closed.out_avals))
-        self.kinds = [(a, array_type(a)) for a in closed.out_avals]
+        self.constant_handles = [b.handle for b in self.constants]
+        avals = [closed.out_avals[k] for k in entry.kept]
+        self.results = [(array_type(a), a, of(p)) for a, p in zip(avals, entry.closed.out_avals, strict=True)]
+        self.hollow = [(k, array_type(a)(a, None)) for k, a in enumerate(closed.out_avals) if k not in entry.kept]
         first = len(self.constants)
         self.aliased = [i - first for i in entry.aliases.values()]  # of `read`
-        inputs, outputs = len(entry.closed.in_avals), len(self.out_types)
-        self.pack = struct.Struct(f"{inputs}Q").pack_into
-        self.unpack = struct.Struct(f"{outputs}Q").unpack_from
+        self.pack = struct.Struct(f"{len(entry.closed.in_avals)}Q").pack_into
+        self.unpack = struct.Struct(f"{len(self.results)}Q").unpack_from
         self.effects = client.effects if entry.callbacks.numbers else None
-        self.blocks = [self._block()]
+        self.blocks = [ArgumentBlock(self)]
 
     def __del__(self) -> None:
         try:
@@ -95,11 +98,8 @@ class Executable:
         try:
             block = self.blocks.pop()  # nobody else has it now
         except IndexError:
-            block = self._block()
-        handles = [b.handle for b in buffers]
-        if self.constants:
-            handles[:0] = [b.handle for b in self.constants]
-        self.pack(block.arguments, 0, *handles)
+            block = ArgumentBlock(self)
+        self.pack(block.arguments, 0, *self.constant_handles, *[b.handle for b in buffers])
         if self.aliased:
             self._keep_seen(block, args)
         error = self.plugin.execute(block.address)
@@ -107,20 +107,13 @@ class Executable:
             self.plugin.fail(error)
         if self.effects is not None:
             self.effects.add(block.finished[0] or 0, self, bool(self.closed.effects))
-        made = list(map(Buffer, self.unpack(block.results), self.out_types))
-        self.blocks.append(block)
         committed = True in [x.committed for x in args]
-        if len(made) == len(self.kinds):
-            return [kind(aval, buffer, committed) for (aval, kind), buffer in zip(self.kinds, made)]
-        outs = [kind(aval, None) for aval, kind in self.kinds]
-        for k, buffer in zip(self.entry.kept, made, strict=True):
-            aval, kind = self.kinds[k]
-            outs[k] = kind(aval, buffer, committed)
+        outs = [array(aval, Buffer(handle, kind), committed)
+                for handle, (array, aval, kind) in zip(self.unpack(block.results), self.results)]
+        self.blocks.append(block)
+        for k, out in self.hollow:
+            outs.insert(k, out)
         return outs
-
-    def _block(self) -> ArgumentBlock:
-        return ArgumentBlock(
-            self.loaded, len(self.entry.closed.in_avals), len(self.out_types), watched=self.effects is not None)
 
     def _keep_seen(self, block: ArgumentBlock, args: Sequence[Any]) -> None:
         """Has the plugin copy those donated arguments whose memory somebody else sees."""
