@@ -182,3 +182,132 @@ def test_counter_that_is_wanted():
     got, want = styrax.jit(ours)(np.asarray(x)), real.jit(theirs)(x)
     assert int(got[0]) == int(want[0]) == 8
     np.testing.assert_allclose(got[1], want[1])
+
+
+PART_DTYPES = ["float32", "int32", "uint8", "complex64", "bfloat16"]
+
+
+def parts_of(j, kind):
+    """Loops whose elements are a few numbers each."""
+    np_ = j.numpy
+
+    def oscillator(y):
+        def step(y, k):
+            turned = np_.stack([y[1], (1 - y[0]) * y[1] - y[0]])
+            return y + turned * k, y[0]
+
+        return step
+
+    def mixed(c):
+        def step(c, k):
+            a, m, s = c
+            m = np_.stack([m[1] + a, m[0] * k])  # rows of a matrix change places
+            return (a + m[0, 0], m, s + k), m[:, ::-1].T
+
+        return step
+
+    def shifted(c):
+        def step(c, k):
+            return np_.concatenate([c[1:], (c[:1] + c[-1:]) * k]), None
+
+        return step
+
+    return {"oscillator": oscillator, "mixed": mixed, "shifted": shifted}[kind]
+
+
+@pytest.mark.parametrize("dtype", PART_DTYPES)
+@pytest.mark.parametrize("count", [None, 1, 5, 70])
+@pytest.mark.parametrize("kind", ["oscillator", "mixed", "shifted"])
+def test_elements_of_several_numbers(kind, count, dtype):
+    rows = {"oscillator": [(2,)], "mixed": [(), (2, 2), ()], "shifted": [(3,)]}[kind]
+    lead = () if count is None else (count,)
+    start = [values((*lead, *shape), dtype) for shape in rows]
+    factors = np.asarray(values((4,), dtype))
+
+    def make(j):
+        def one(*start):
+            c = start if len(start) > 1 else start[0]
+            return j.lax.scan(parts_of(j, kind)(c), c, factors)
+
+        return one if count is None else j.vmap(one)
+
+    got = styrax.jit(make(styrax))(*map(np.asarray, start))
+    want = make(real)(*start)  # one operation at a time: XLA's fused code rounds bfloat16 less often
+    exact = dtype in ("int32", "uint8")
+    for x, y in zip(styrax.tree.leaves(got), real.tree.leaves(want), strict=True):
+        assert x.dtype == y.dtype
+        wide = np.complex128 if dtype == "complex64" else np.float64
+        x, y = np.asarray(x).astype(wide), np.asarray(y).astype(wide)
+        np.testing.assert_allclose(x, y, rtol=0 if exact else 5e-2 if dtype == "bfloat16" else 1e-5,
+                                   atol=0 if exact else 5e-2 * np.abs(y).max() if dtype == "bfloat16" else 1e-4)
+
+
+def test_several_numbers_stay_in_registers():
+    def step(y, _):
+        return y + styrax.numpy.stack([y[1], -y[0]]) * 0.1, None
+
+    def turns(y):
+        return styrax.lax.scan(step, y, None, length=50)[0]
+
+    assert nests(styrax.vmap(turns), np.ones((100, 2), np.float32)) == (1, 0)
+    alone = styrax.jit(turns).lower(np.ones(2, np.float32)).compile().runtime_executable().program.statements
+    (loop,) = [s for s in alone if isinstance(s, Loop)]
+    assert not any(isinstance(s, Loop) for s in statements(loop.body))
+
+
+@pytest.mark.parametrize("count", [None, 9])
+def test_several_numbers_in_a_while(count):
+    def make(j):
+        def one(y, limit):
+            def turn(c):
+                y, n = c
+                return j.numpy.stack([y[1], y[0] + y[1]]), n + 1
+
+            return j.lax.while_loop(lambda c: c[0][1] < limit, turn, (y, 0))
+
+        return one if count is None else j.vmap(one)
+
+    y = rng.integers(1, 5, (2,) if count is None else (count, 2)).astype(np.int32)
+    limit = rng.integers(0, 500, () if count is None else (count,)).astype(np.int32)
+    for x, z in zip(styrax.jit(make(styrax))(y, limit), real.jit(make(real))(y, limit), strict=True):
+        np.testing.assert_array_equal(x, z)
+
+
+def test_derivative_of_several_numbers():
+    def make(j):
+        def loss(y):
+            def step(y, _):
+                return y + j.numpy.stack([y[1], -j.numpy.sin(y[0])]) * 0.1, y.sum()
+
+            y, sums = j.lax.scan(step, y, None, length=20)
+            return (y ** 2).sum() + sums.sum()
+
+        return j.vmap(j.grad(loss))
+
+    y = values((40, 2), "float32")
+    np.testing.assert_allclose(styrax.jit(make(styrax))(np.asarray(y)), real.jit(make(real))(y), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("count", [None, 1, 33])
+@pytest.mark.parametrize("dtype", ["float32", "int32", "complex64", "bfloat16"])
+def test_small_products_in_turns(count, dtype):
+    def make(j):
+        def one(a, h, xs):
+            def step(c, x):
+                h, m = c
+                return (a @ h + x, (m @ a).astype(m.dtype)), h[0] * m[1, 0]
+
+            return j.lax.scan(step, (h, a), xs)
+
+        return one if count is None else j.vmap(one)
+
+    lead = () if count is None else (count,)
+    args = [np.asarray(values((*lead, *shape), dtype) // 2 if dtype == "int32" else
+                       (values((*lead, *shape), "float32") / 4).astype(dtype)) for shape in ((2, 2), (2,), (5, 2))]
+    got, want = styrax.jit(make(styrax))(*args), make(real)(*args)
+    for x, y in zip(styrax.tree.leaves(got), real.tree.leaves(want), strict=True):
+        assert x.dtype == y.dtype
+        wide = np.complex128 if dtype == "complex64" else np.float64
+        np.testing.assert_allclose(np.asarray(x).astype(wide), np.asarray(y).astype(wide),
+                                   rtol=3e-2 if dtype == "bfloat16" else 1e-5,
+                                   atol=3e-2 if dtype == "bfloat16" else 1e-5)

@@ -26,6 +26,7 @@ class Program:
     donated: Sequence[bool]
     generic: bool  # whether sizes are known only when it is called
     vector_bytes: int
+    tiles: bool  # whether the host multiplies tiles of matrices (`cpu.tiles`)
     builder: Builder  # the home of its expressions and buffers, from lowering on
     operations: Sequence[Operation] | None
     units: Sequence[Unit] | None
@@ -38,9 +39,9 @@ class Program:
     placement: Placement  # of its buffers
 
     def __init__(self, name: str, closed: ClosedJaxpr, donated: Sequence[bool] = (), generic: bool = False,
-                 vector_bytes: int = 64):
+                 vector_bytes: int = 64, tiles: bool = False):
         self.name, self.closed, self.donated, self.generic = name, closed, donated, generic
-        self.vector_bytes = vector_bytes
+        self.vector_bytes, self.tiles = vector_bytes, tiles
         self.operations, self.units, self.statements = None, None, []
         self.inputs, self.constants, self.outputs = (), (), ()
         self.work, self.least_work, self.placement = 0.0, None, Placement()

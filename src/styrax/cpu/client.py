@@ -22,7 +22,7 @@ from ..core.settings import config, progress
 from ..core.types import physical
 from ..core.types.avals import ShapedArray, canonical_value, canonicalizers, shaped
 from ..core.types.dims import Recorder
-from . import libraries, llvm, runtime
+from . import libraries, llvm, runtime, tiles
 from .dispatch import make_caller
 from .eager import Eager
 from .emit import Function, Module
@@ -116,7 +116,8 @@ class CpuBackend:
         machine = llvm.host()
         out_avals = closed.out_avals
         with _without_collections():
-            program = compile_to_loops(physical.lower(closed), name, donated, machine.vector_bytes, sizes is not None)
+            program = compile_to_loops(physical.lower(closed), name, donated, machine.vector_bytes, sizes is not None,
+                                       tiles.available())
             progress.stage = "LLVM IR"
             module = generate(program, 0 if sizes is None else sizes.inputs)
             ir = module.text()

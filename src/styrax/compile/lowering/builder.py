@@ -32,7 +32,7 @@ class Builder:
     # (slots: a builder is made for each program, however small)
     __slots__ = (
         "inline", "constant", "vector_bytes", "aliases", "arena", "scalars", "declarations", "sizes", "ops", "avals_in",
-        "avals_out", "host_calls", "elements", "probing",
+        "avals_out", "host_calls", "elements", "probing", "tiles",
         *(
             "index int product iadd isub imul floordiv floormod const cast bitcast lift complex real imag conj select "
             "is_finite reduce_precision add sub mul div rem neg min max abs sign pow ipow sqrt rsqrt cbrt eq ne lt le "
@@ -46,8 +46,9 @@ class Builder:
     inline: Callable[..., list[Value]]  # inline(closed, *values): writes a program here (see `lower`)
     constant: Callable[[np.ndarray], Value]  # a table that the program carries with it (see `lower`)
 
-    def __init__(self, numerics: int = LEVELS["default"], vector_bytes: int = 64) -> None:
+    def __init__(self, numerics: int = LEVELS["default"], vector_bytes: int = 64, tiles: bool = False) -> None:
         self.vector_bytes = vector_bytes  # the widest vector worth using
+        self.tiles = tiles  # whether there are matrix units
         self.aliases: dict[Buffer, Buffer] = {}  # the same memory under another dtype
         self.arena = Arena()
         self.scalars = Scalars(self.arena, numerics)

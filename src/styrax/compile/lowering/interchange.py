@@ -1,5 +1,8 @@
 """Loops that treat each element of their arrays alone: the elements outside, in lanes, and the turns inside.
 
+An element may be a few numbers: those of the trailing dimensions of each array, such as the state of one of many
+differential equations; or all numbers of the loop, if these are few.
+
 What a turn hands to the next stays in registers, where turn by turn it would go through memory. Of a `while` with a
 predicate for each element (what batching makes of one), each vector of elements runs as often as its own need it.
 Before (what lowering comes to otherwise), and after:
@@ -24,8 +27,10 @@ modern architectures (2001), chapters 5 and 8.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Sequence
+import os.path
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...core.programs.jaxpr import ClosedJaxpr, DropVar, JaxprEqn
@@ -33,6 +38,7 @@ from ...core.settings import config
 from ..ir.expr import Expr, Index, unwrap
 from ..ir.loopir import Declare, Let, Loop, LoopKind, Set, Statement, Store, While, made_by
 from ..ir.values import Define, Opaque, Operation, Shape, Stored, Value
+from .folds import UNROLLED
 
 if TYPE_CHECKING:
     from .builder import Builder
@@ -44,6 +50,8 @@ SIDE_BY_SIDE = 4  # vectors that run at once: each waits for its own turn before
 TOGETHER = 2  # the same where a vector that has ended waits for the others
 LARGEST = 256  # estimated instructions of a turn of them all
 EXPECTED = 16  # turns of a loop whose length is not known
+PARTS = 16  # numbers of an element that registers hold,
+ALONE = 8  # and where there is only one, in no lanes
 
 
 NAME = "interchange"  # what statements made here are marked with, and the word that switches it off
@@ -54,76 +62,111 @@ class NotPointwiseError(Exception):
 
 
 class Element(Value):
-    """An array of which one element is at hand."""
+    """An array of which one element is at hand: its numbers by their indices."""
 
-    __slots__ = ("lanes", "expr")
+    __slots__ = ("lanes", "numbers")
 
-    def __init__(self, lanes: Elements, expr: Expr, shape: Shape):
+    def __init__(self, lanes: Elements, numbers: dict[tuple[Expr, ...], Expr], shape: Shape):
         self.lanes = lanes
         self.shape = shape
-        self.dtype = expr.dtype
+        self.numbers = numbers
+        self.dtype = self.any.dtype
         self.depth = 0
-        self.expr = expr
+
+    @property
+    def any(self) -> Expr:
+        return next(iter(self.numbers.values()))
 
     def at(self, index: Sequence[Index]) -> Expr:
         b = self.lanes.b
-        if not b.probing and tuple(map(b.index, index)) != self.lanes.index_in(self.shape):
+        if b.probing:
+            return self.any
+        found = self.numbers.get(tuple(map(b.index, index)))
+        if found is None:
             raise NotPointwiseError
-        return self.expr
+        return found
 
 
 class Elements:
-    """The element that stands for all: its index, a function of one loop variable."""
+    """The element that stands for all: its index, a function of one loop variable. Arrays may have a few numbers for
+    each, in dimensions of their own after those of `shape`."""
 
     def __init__(self, b: Builder, shape: tuple[int, ...]):
         self.b = b
         self.shape = shape
         self.count = math.prod(shape)
-        self.var = rest = b.loop_var(self.count)
+        self.var = rest = b.loop_var(self.count) if self.count > 1 else b.int(0)
         index: list[Expr] = []
         for d in reversed(shape):
             index.append(b.floormod(rest, d))
             rest = b.floordiv(rest, d)
-        self.index = tuple(reversed(index))
-        self.long = _long(shape)
+        self.index = [i for i, d in zip(reversed(index), shape, strict=True) if d != 1]
+        self.long = [d for d in shape if d != 1]
 
-    def index_in(self, shape: Shape) -> tuple[Expr, ...]:
-        """The element's index in an array of the same shape but for dimensions of one element."""
-        given = iter([i for i, d in zip(self.index, self.shape, strict=True) if d != 1])
-        return tuple(self.b.int(0) if d == 1 else next(given) for d in shape)
+    def indices(self, shape: Shape) -> list[tuple[Expr, ...]]:
+        """The indices of the element's numbers in an array, whose dimensions of one element do not matter."""
+        b, given = self.b, iter(self.index)
+        left = len(self.long)
+        choices: list[Sequence[Expr]] = []
+        for d in shape:
+            if d == 1:
+                choices.append([b.int(0)])
+            elif left:
+                choices.append([next(given)])
+                left -= 1
+            else:
+                choices.append([b.int(k) for k in range(d)])  # type: ignore[arg-type]
+        return list(itertools.product(*choices))
 
     def fit(self, shape: Shape) -> bool:
-        return shape != () and _long(shape) == self.long
+        dims = [d for d in shape if d != 1]
+        own, rest = dims[:len(self.long)], dims[len(self.long):]
+        most = PARTS if self.count > 1 else ALONE
+        return shape != () and own == self.long and all(isinstance(d, int) for d in rest) and math.prod(rest) <= most  # type: ignore[arg-type]
 
     def keep(self, value: Value) -> Value:
-        """The value under a name, computed here."""
+        """The value under names, computed here."""
         b = self.b
-        names = []
-        for part in b.parts(value.at(self.index_in(value.shape))):
-            name = b.arena.unique("get", part.dtype, b.name("e"), part.bounds)
-            b.ops.append(Opaque([Let(name, part)]))
-            names.append(name)
-        return Element(self, b.complex(*names) if len(names) == 2 else names[0], value.shape)
-
-
-def _long(shape: Shape) -> tuple[Index, ...]:
-    return tuple(d for d in shape if d != 1)
+        numbers = {}
+        for index in self.indices(value.shape):
+            names = []
+            for part in b.parts(value.at(index)):
+                name = b.arena.unique("get", part.dtype, b.name("e"), part.bounds)
+                b.ops.append(Opaque([Let(name, part)]))
+                names.append(name)
+            numbers[index] = b.complex(*names) if len(names) == 2 else names[0]
+        return Element(self, numbers, value.shape)
 
 
 def elements_of(lowering: Lowering, carried: Sequence[Value], programs: Sequence[ClosedJaxpr],
-                outvars: Sequence[Any]) -> Elements | None:
-    """The elements of a loop whose arrays all have one shape, if its programs look pointwise. Scalars that change with
-    the turns are the same for all elements; their last values must not be wanted."""
+                outvars: Sequence[Any]) -> Iterator[Elements]:
+    """What the elements of a loop may be, if its programs look pointwise: the most dimensions that its arrays share
+    first. Scalars that change with the turns are the same for all elements, whose last values then must not be
+    wanted."""
+    b = lowering.b
     shapes = {tuple(map(unwrap, v.shape)) for v in carried if v.shape != ()}
-    if len(shapes) != 1 or lowering.generic or lowering.b.elements is not None or f"-{NAME}" in config.config.debug:
-        return None
-    (shape,) = shapes
-    if 0 in shape or any(v.shape == () and type(o) is not DropVar for v, o in zip(carried, outvars, strict=True)):
-        return None
-    if any(not (e.primitive.traits.elementwise or e.primitive.traits.movement) or e.effects
-           for p in programs for e in p.jaxpr.eqns):
-        return None
-    return Elements(lowering.b, shape)  # type: ignore[arg-type]
+    if not shapes or lowering.generic or b.elements is not None or f"-{NAME}" in config.config.debug:
+        return
+    if any(0 in shape or not all(isinstance(d, int) for d in shape) for shape in shapes):
+        return
+    if not all(_scalar(e) for p in programs for e in p.jaxpr.eqns):
+        return
+    scalars = any(v.shape == () and type(o) is not DropVar for v, o in zip(carried, outvars, strict=True))
+    shared = os.path.commonprefix(list(shapes))
+    for ndim in range(len(shared), -1, -1):
+        elements = Elements(b, shared[:ndim])  # type: ignore[arg-type]
+        numbers = sum(len(elements.indices(v.shape)) for v in carried)
+        if numbers <= (PARTS if elements.count > 1 else ALONE) and not (scalars and elements.count > 1):
+            yield elements
+
+
+def _scalar(eqn: JaxprEqn) -> bool:
+    """Whether an equation comes to arithmetic on numbers that are at hand, without a loop of its own."""
+    traits = eqn.primitive.traits
+    if traits.contraction:
+        (contracted, _), _ = eqn.params["dimension_numbers"]
+        return math.prod(eqn.invars[0].aval.shape[d] for d in contracted) <= UNROLLED
+    return (traits.elementwise or traits.movement) and not eqn.effects
 
 
 class Interchange:
@@ -132,17 +175,19 @@ class Interchange:
     def __init__(self, lowering: Lowering, elements: Elements, initial: Sequence[Value]):
         self.lowering, self.b, self.elements = lowering, lowering.b, elements
         self.initial = initial
-        self.targets = [self.b.mutable(v.dtype, "c") for v in initial]
+        self.targets = [[self.b.mutable(v.dtype, "c") for _ in elements.indices(v.shape)] for v in initial]
         self.work = 0
 
     def state(self) -> list[Value]:
         from ..ir.values import Scalar
 
-        return [Scalar(t) if v.shape == () else Element(self.elements, t, v.shape)
+        return [Scalar(t[0]) if v.shape == () else
+                Element(self.elements, dict(zip(self.elements.indices(v.shape), t, strict=True)), v.shape)
                 for v, t in zip(self.initial, self.targets, strict=True)]
 
-    def at(self, value: Value) -> Expr:
-        return value.at(() if value.shape == () else self.elements.index)
+    def at(self, value: Value) -> list[Expr]:
+        """The numbers of the element."""
+        return [value.at(index) for index in self.elements.indices(value.shape)]
 
     def statements(self, build: Callable[[], Sequence[Statement]]) -> list[Statement]:
         """What lowering a program comes to. NotPointwiseError if that is more than scalars."""
@@ -159,25 +204,31 @@ class Interchange:
         self.work += sum(1 + sum(e.cost for e in s.exprs()) for s in out)
         return out
 
-    def assign(self, values: Sequence[Expr]) -> Statement:
+    def assign(self, values: Sequence[Sequence[Expr]]) -> Statement:
         b = self.b
-        return Set([p for t in self.targets for p in b.parts(t)], [p for v in values for p in b.parts(v)])
+        return Set([p for targets in self.targets for t in targets for p in b.parts(t)],
+                   [p for numbers in values for v in numbers for p in b.parts(v)])
 
     def finish(self, loop: Statement, turns: int, vectors: int) -> list[Value]:
         """The nest over the elements, and the loop's results."""
         b = self.b
         body: list[Statement] = [
-            Declare(p, e) for t, v in zip(self.targets, self.initial, strict=True)
-            for p, e in zip(b.parts(t), b.parts(self.at(v)), strict=True)]
+            Declare(p, e) for targets, v in zip(self.targets, self.initial, strict=True)
+            for t, number in zip(targets, self.at(v), strict=True)
+            for p, e in zip(b.parts(t), b.parts(number), strict=True)]
         body.append(loop)
         results: list[Value] = []
-        for t, v in zip(self.targets, self.initial, strict=True):
-            if v.shape == ():
+        for targets, v in zip(self.targets, self.initial, strict=True):
+            if v.shape == () and self.elements.count > 1:
                 results.append(v)  # not wanted
                 continue
             out = Stored(b, b.buffer(v.dtype, b.product(v.shape), stem="c"), v.shape, v.dtype)
-            body.append(Store(out.buffer, self.elements.var, t))
+            body += [Store(out.buffer, out.place(index), t)
+                     for index, t in zip(self.elements.indices(v.shape), targets, strict=True)]
             results.append(out)
+        if self.elements.count == 1:
+            b.ops.append(Opaque(body))
+            return results
         times = 1
         while times < vectors and 2 * times * self.work <= LARGEST and self.elements.count >= 8 * times * VECTOR:
             times *= 2
@@ -202,62 +253,66 @@ def scan(lowering: Lowering, eqn: JaxprEqn, consts: Sequence[Value], initial: Se
     """A `scan`, element by element; None where it is not pointwise. Results of the turns go to `ys`."""
     p = eqn.params
     length, closed = p["length"], p["jaxpr"]
-    elements = elements_of(lowering, initial, [closed], eqn.outvars[:p["num_carry"]])
-    if elements is None:
-        return None
-    for row in (*xs, *ys):
-        if row.shape[1:] not in ((), elements.shape) or row in ys and row.shape[1:] == ():
-            return None
-        if row.shape[1:] and elements.count * row.dtype.itemsize > ROW:
-            return None  # turn by turn, memory is read in its order
-    turns = Interchange(lowering, elements, initial)
+    if any(math.prod(row.shape[1:]) * row.dtype.itemsize > ROW for row in (*xs, *ys)):  # type: ignore[arg-type]
+        return None  # turn by turn, memory is read in its order
+    for elements in elements_of(lowering, initial, [closed], eqn.outvars[:p["num_carry"]]):
+        if any(not elements.fit(row.shape[1:]) and not (row.shape[1:] == () and (row in xs or elements.count == 1))
+               for row in (*xs, *ys)):
+            continue
+        turns = Interchange(lowering, elements, initial)
 
-    def body() -> list[Statement]:
-        outs = lowering.closed(closed, [*consts, *turns.state(), *map(slice_at, xs)])
-        new, rows = outs[:p["num_carry"]], outs[p["num_carry"]:]
-        stores: list[Statement] = [
-            Store(y.buffer, y.place((step, *elements.index)), row.at(elements.index))
-            for y, row in zip(ys, rows, strict=True)]
-        return [*stores, turns.assign([turns.at(v) for v in new])]
+        def body(turns: Interchange = turns, elements: Elements = elements) -> list[Statement]:
+            outs = lowering.closed(closed, [*consts, *turns.state(), *map(slice_at, xs)])
+            new, rows = outs[:p["num_carry"]], outs[p["num_carry"]:]
+            stores: list[Statement] = [
+                Store(y.buffer, y.place((step, *index)), row.at(index))
+                for y, row in zip(ys, rows, strict=True) for index in elements.indices(row.shape)]
+            return [*stores, turns.assign([turns.at(v) for v in new])]
 
-    try:
-        statements = turns.statements(body)
-    except NotPointwiseError:
-        return None
-    return turns.finish(Loop(t, length, statements), length, SIDE_BY_SIDE)
+        try:
+            statements = turns.statements(body)
+        except NotPointwiseError:
+            continue
+        return turns.finish(Loop(t, length, statements), length, SIDE_BY_SIDE)
+    return None
 
 
 @made_by(NAME)
 def while_(lowering: Lowering, eqn: JaxprEqn, cond_consts: Sequence[Value], body_consts: Sequence[Value],
            initial: Sequence[Value]) -> list[Value] | None:
     """A `while`, element by element; None where it is not pointwise."""
-    p = eqn.params
-    cond, body = p["cond_jaxpr"], p["body_jaxpr"]
-    elements = elements_of(lowering, initial, [cond, body], eqn.outvars)
-    if elements is None or cond.out_avals[0].shape not in ((), elements.shape):
-        return None
-    turns = Interchange(lowering, elements, initial)
-    b = lowering.b
+    cond, body = eqn.params["cond_jaxpr"], eqn.params["body_jaxpr"]
+    for elements in elements_of(lowering, initial, [cond, body], eqn.outvars):
+        if cond.out_avals[0].shape not in ((), elements.shape):
+            continue
+        try:
+            return _while(Interchange(lowering, elements, initial), cond, body, cond_consts, body_consts)
+        except NotPointwiseError:
+            continue
+    return None
+
+
+def _while(turns: Interchange, cond: ClosedJaxpr, body: ClosedJaxpr, cond_consts: Sequence[Value],
+           body_consts: Sequence[Value]) -> list[Value]:
+    lowering, b = turns.lowering, turns.b
     holds: list[Expr] = []
 
     def head() -> list[Statement]:
         (value,) = lowering.closed(cond, [*cond_consts, *turns.state()])
         target = b.arena.unique("get", value.dtype, b.name("p"))
         holds.append(target)
-        return [Let(target, turns.at(value))]
+        return [Let(target, turns.at(value)[0])]
 
     def turn() -> list[Statement]:
         state = turns.state()
         new = lowering.closed(body, [*body_consts, *state])
         values = [turns.at(v) for v in new]
         if cond.out_avals[0].shape:  # those that have ended wait for the others
-            values = [b.select(holds[0], x, turns.at(old)) for x, old in zip(values, state, strict=True)]
+            values = [[b.select(holds[0], x, y) for x, y in zip(new, turns.at(old), strict=True)]
+                      for new, old in zip(values, state, strict=True)]
         return [turns.assign(values)]
 
-    try:
-        first, then = turns.statements(head), turns.statements(turn)
-    except NotPointwiseError:
-        return None
+    first, then = turns.statements(head), turns.statements(turn)
     vectors = TOGETHER if cond.out_avals[0].shape else SIDE_BY_SIDE
     return turns.finish(While(first, holds[0], then, True), EXPECTED, vectors)
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..ir.expr import Expr, Index, unwrap
 from ..ir.values import Stored, Value
+from . import tile_products
 
 if TYPE_CHECKING:
     from .builder import Builder, Nest
@@ -27,27 +28,44 @@ Dims = Sequence[int]
 
 
 class Matrices:
-    """An operand as a batch of matrices: element (b, i, k) lies at offset + b·batch + i·row + k·column."""
+    """An operand as a batch of matrices, in dimensions of (size, stride): element (b, i, k) lies at offset + the place
+    of b + i·row + k·column."""
 
     __slots__ = ("value", "batch", "row", "column")
 
-    def __init__(self, value: Stored, batch: Index, row: Index, column: Index):
+    def __init__(self, value: Stored, batch: Sequence[tuple[Index, Index]], row: Index, column: Index):
         self.value = value
         self.batch = batch
         self.row = row
         self.column = column
 
+    def start(self, b: Builder, number: Expr) -> Expr:
+        """Where a matrix begins."""
+        out = b.int(0)
+        for k, (size, stride) in enumerate(reversed(self.batch)):
+            last = k == len(self.batch) - 1
+            out = b.iadd(out, b.imul(number if last else b.floormod(number, size), stride))
+            number = number if last else b.floordiv(number, size)
+        return out
+
 
 def product(b: Builder, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: np.dtype) -> Value | None:
     """The dot product over the contracted dimensions by BLAS, or None where loops are the better way."""
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
-    if dtype not in BLAS or lhs.dtype != dtype or rhs.dtype != dtype:
-        return None
     lhs_free = [d for d in range(lhs.ndim) if d not in lhs_contract and d not in lhs_batch]
     rhs_free = [d for d in range(rhs.ndim) if d not in rhs_contract and d not in rhs_batch]
     sizes = [b.product([v.shape[d] for d in dims]) for v, dims in
              ((lhs, lhs_batch), (lhs, lhs_free), (rhs, rhs_free), (lhs, lhs_contract))]
     count, m, n, k = sizes
+    if b.tiles and (kind := tile_products.kind(lhs.dtype, rhs.dtype, dtype)) and tile_products.pays(m, n, k):
+        out = tile_products.product(b, kind, _cubic(b, lhs, (count, m, k), lhs_batch, lhs_free, lhs_contract),
+                                    _cubic(b, rhs, (count, n, k), rhs_batch, rhs_free, rhs_contract), dtype)
+        shape = tuple(lhs.shape[d] for d in (*lhs_batch, *lhs_free)) + tuple(rhs.shape[d] for d in rhs_free)
+        if len(shape) == 2:
+            return b.value(shape, dtype, lambda i: out.at((b.int(0), *i)))
+        return out if len(shape) == 3 and lhs_batch else b.reshaped(out, shape)
+    if dtype not in BLAS or lhs.dtype != dtype or rhs.dtype != dtype:
+        return None
     if 0 in (m, n, k) or not (b.at_least(b.product([m, n, k]), LARGE) and b.at_least(m, 4) and b.at_least(n, 4)):
         return None
     left = _matrices(b, lhs, lhs_batch, lhs_free, lhs_contract)
@@ -60,7 +78,7 @@ def product(b: Builder, lhs: Value, rhs: Value, dimension_numbers: Any, dtype: n
             _panels(b, nest, dtype, m, n, k, left, right, out)
             return
         with nest.loop(count, parallel=True) as i:
-            _gemm(b, nest, dtype, m, n, k, left, right, out, b.imul(i, left.batch), b.imul(i, right.batch),
+            _gemm(b, nest, dtype, m, n, k, left, right, out, left.start(b, i), right.start(b, i),
                   b.imul(i, b.product([m, n])))
 
     (result,) = b.nest([(shape, dtype)], body)
@@ -71,20 +89,29 @@ def _matrices(b: Builder, value: Value, batch: Dims, free: Dims, contract: Dims)
     """The operand's matrices where it lies, if its strides allow; else from a packed copy."""
     stored = b.view(value)
     if isinstance(stored, Stored):
-        strides = [_merged(b, stored, dims) for dims in (batch, free, contract)]
-        if None not in strides:
-            steps = [s[1] for s in strides]  # type: ignore[index]
-            sizes = [s[0] for s in strides]  # type: ignore[index]
-            if (_is_one(steps[1]) and _covers(steps[2], sizes[1])) or (
-                    _is_one(steps[2]) and _covers(steps[1], sizes[2])):
-                return Matrices(stored, *steps)
+        rows, columns, together = (_merged(b, stored, dims) for dims in (free, contract, batch))
+        if rows is not None and columns is not None and any(
+                _is_one(near[1]) and _covers(far[1], near[0]) for near, far in ((rows, columns), (columns, rows))):
+            apart = [(stored.shape[d], unwrap(stored.strides[d])) for d in batch]
+            return Matrices(stored, apart if together is None else [together], rows[1], columns[1])
     order = (*batch, *free, *contract)
     shape = tuple(value.shape[d] for d in order)
     inverse = {d: k for k, d in enumerate(order)}
     packed = b.in_memory(b.value(shape, value.dtype, lambda i: value.at([i[inverse[d]] for d in range(value.ndim)])))
-    rows = b.product([value.shape[d] for d in free])
-    columns = b.product([value.shape[d] for d in contract])
-    return Matrices(packed, b.product([rows, columns]), columns, 1)
+    count, height, width = (b.product([value.shape[d] for d in dims]) for dims in (batch, free, contract))
+    return Matrices(packed, [(count, b.product([height, width]))], width, 1)
+
+
+def _cubic(b: Builder, value: Value, shape: Sequence[Index], *dims: Dims) -> Stored:
+    """The operand as (batch, free, contracted), three dimensions in all."""
+    found = _matrices(b, value, *dims)
+    if len(found.batch) > 1:
+        order = [d for part in dims for d in part]
+        moved = b.value([value.shape[d] for d in order], value.dtype,
+                        lambda i: value.at([i[order.index(d)] for d in range(value.ndim)]))
+        return b.reshaped(moved, shape)
+    ((_, step),) = found.batch
+    return Stored(b, found.value.buffer, tuple(shape), value.dtype, (step, found.row, found.column), found.value.offset)
 
 
 def _is_one(x: Index) -> bool:

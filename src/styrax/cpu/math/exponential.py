@@ -59,23 +59,29 @@ def expm1_of_remainder(b: Block, r: Register) -> Register:
     return b.fma(r * r, b.poly(r, b.pick(*EXP_ROW)), r)
 
 
-def exp_clamp(b: Block, x: Register) -> Register:
-    """x within the range where e**x is neither 0 nor infinite, and a little more; NaN stays."""
-    return b.at_least(b.at_most(x, b.pick(89.0, 710.0)), b.pick(-104.5, -746.0))
+GONE = (-103.98, -745.14)  # below, e**x is nearer to 0 than to the smallest number
+
+
+def without_gone(b: Block, x: Register, limit: float) -> tuple[Register, Register]:
+    """Where x < limit, so that a power is 0, and x with 0 there. A product that is rounded to 0, as masked logits make
+    many, would cost hundreds of cycles, as all do whose results are subnormal."""
+    gone = b.compare("lt", x, b.constant(limit, x.kind))
+    return gone, b.select(gone, 0.0, x)
 
 
 def exp(b: Block, x: Register) -> Register:
-    n, n_bits, r = reduce(b, exp_clamp(b, x))
-    if b.single:
-        return b.scale(b.poly(r, (1.0, 1.0, *EXP_ROW[0])), n, n_bits)
-    return b.scale(expm1_of_remainder(b, r) + 1.0, n, n_bits)
+    gone, x = without_gone(b, b.at_most(x, b.pick(89.0, 710.0)), b.pick(*GONE))
+    n, n_bits, r = reduce(b, x)
+    power = b.poly(r, (1.0, 1.0, *EXP_ROW[0])) if b.single else expm1_of_remainder(b, r) + 1.0
+    return b.select(gone, 0.0, b.scale(power, n, n_bits))
 
 
 def exp2(b: Block, x: Register) -> Register:
-    x = b.at_least(b.at_most(x, b.pick(129.0, 1025.0)), b.pick(-151.0, -1076.0))
+    gone, x = without_gone(b, b.at_most(x, b.pick(129.0, 1025.0)), b.pick(-150.0, -1075.0))
     n, n_bits = b.nearest(x, 1.0)
     r = x - n
-    return b.scale(b.fma(r, b.poly(r, b.pick(*EXP2_ROW)), 1.0), n, n_bits)
+    power = b.scale(b.fma(r, b.poly(r, b.pick(*EXP2_ROW)), 1.0), n, n_bits)
+    return b.select(gone, 0.0, power)
 
 
 def expm1(b: Block, x: Register) -> Register:
@@ -93,11 +99,12 @@ def opposite(b: Block, n_bits: Register) -> Register:
 
 def logistic(b: Block, x: Register) -> Register:
     # With x = n*log(2) + r: 1 / (1 + e**-x) = 2**n / (1 + 2**n + (e**-r - 1))
-    n, n_bits, r = reduce(b, b.at_least(b.at_most(x, b.pick(30.0, 60.0)), b.pick(-104.5, -746.0)))
+    gone, x = without_gone(b, b.at_most(x, b.pick(30.0, 60.0)), b.pick(*GONE))
+    n, n_bits, r = reduce(b, x)
     one = b.constant(1.0)
     power = b.scale(one, n, n_bits)
     total, low = b.fast_two_sum(one, power)
-    return power / (total + (low + expm1_of_remainder(b, -r)))
+    return b.select(gone, 0.0, power / (total + (low + expm1_of_remainder(b, -r))))
 
 
 # log(1 + f) = f - f**2/2 + f**3 * row for 1 + f in [0.75, 1.5) (f32)

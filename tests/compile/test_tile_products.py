@@ -1,0 +1,113 @@
+"""Products of bfloat16 and 8-bit integers against NumPy's in wider types; on matrix units where the host has them."""
+
+import string
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import styrax as jax
+import styrax.numpy as jnp
+from styrax import lax
+from styrax.cpu import runtime, tiles
+
+BF16 = np.dtype(ml_dtypes.bfloat16)
+CASES = {
+    "whole blocks": ((64, 64), (64, 64), ((1,), (0,)), ((), ())),
+    "ragged": ((61, 70), (70, 45), ((1,), (0,)), ((), ())),
+    "many terms": ((100, 1000), (1000, 17), ((1,), (0,)), ((), ())),
+    "few terms": ((600, 16), (16, 600), ((1,), (0,)), ((), ())),
+    "right transposed": ((64, 128), (96, 128), ((1,), (1,)), ((), ())),
+    "left transposed": ((128, 64), (128, 96), ((0,), (0,)), ((), ())),
+    "batched": ((3, 40, 90), (3, 90, 60), ((2,), (1,)), ((0,), (0,))),
+    "heads": ((3, 40, 4, 90), (3, 90, 4, 60), ((3,), (1,)), ((0, 2), (0, 2))),
+    "two free dimensions": ((5, 40, 50), (50, 60), ((2,), (0,)), ((), ())),
+    "two contracted dimensions": ((40, 5, 50), (60, 5, 50), ((1, 2), (1, 2)), ((), ())),
+}
+DTYPES = [(BF16, BF16, None), (BF16, BF16, np.float32), (np.int8, np.int8, None), (np.int8, np.int8, np.int32),
+          (np.int8, np.uint8, np.int32), (np.uint8, np.int8, np.int32), (np.uint8, np.uint8, np.uint32)]
+
+
+def operands(case, left, right, rng):
+    for shape, dtype in zip(case[:2], (left, right), strict=True):
+        if dtype == BF16:
+            yield rng.standard_normal(shape).astype(BF16)
+        else:
+            info = np.iinfo(dtype)
+            yield rng.integers(info.min, info.max + 1, shape).astype(dtype)
+
+
+def expected(x, y, contract, batch):
+    left = string.ascii_lowercase[: x.ndim]
+    right = list(string.ascii_uppercase[: y.ndim])
+    for dims in (contract, batch):
+        for i, j in zip(*dims, strict=True):
+            right[j] = left[i]
+    used = {left[i] for i in (*contract[0], *batch[0])}
+    out = "".join(left[i] for i in batch[0]) + "".join(c for c in left if c not in used)
+    out += "".join(c for c in right if c not in used)
+    wide = np.float64 if x.dtype == BF16 else np.int64
+    return np.einsum(f"{left},{''.join(right)}->{out}", x.astype(wide), y.astype(wide))
+
+
+def compare(got, want, terms):
+    got = np.asarray(got)
+    if got.dtype.kind in "iu":
+        np.testing.assert_array_equal(got, want.astype(got.dtype))  # (wraps around)
+    else:
+        rounding = 4e-3 if got.dtype == BF16 else 0.0
+        np.testing.assert_allclose(got.astype(np.float64), want, rtol=rounding, atol=1e-6 * terms)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("left, right, out", DTYPES)
+def test_products(name, left, right, out):
+    case = CASES[name]
+    x, y = operands(case, left, right, np.random.default_rng(0))
+    want = expected(x, y, *case[2:])
+    terms = int(np.prod([x.shape[d] for d in case[2][0]]))
+    f = jax.jit(lambda x, y: lax.dot_general(x, y, case[2:], preferred_element_type=out))
+    before = runtime.num_threads()
+    try:
+        for threads in (1, 2):
+            runtime.set_num_threads(threads)
+            compare(f(x, y), want, terms)
+    finally:
+        runtime.set_num_threads(before)
+
+
+def test_units_are_used():
+    x = jnp.ones((128, 128), jnp.bfloat16)
+    code = jax.jit(jnp.matmul).lower(x, x).compile()
+    assert ("tiles_bf16" in code.as_text()) == tiles.available()
+    assert "tiles" not in jax.jit(jnp.matmul).lower(x[:8, :8], x[:8, :8]).compile().as_text()  # loops are faster
+
+
+def test_values_that_are_no_numbers():
+    x = np.ones((70, 90), BF16)
+    x[3, 5], x[4, 7], x[5, 0], x[5, 1] = np.inf, np.nan, np.inf, -np.inf
+    y = np.ones((90, 33), BF16)
+    with np.errstate(invalid="ignore"):
+        want = x.astype(np.float32) @ y.astype(np.float32)
+    np.testing.assert_array_equal(jax.jit(jnp.matmul)(x, y).astype(np.float32), want)
+
+
+def test_derivatives_batches_and_loops():
+    rng = np.random.default_rng(1)
+    x, y = (rng.standard_normal(s).astype(BF16) for s in ((4, 64, 96), (96, 80)))
+
+    def loss(x, y):
+        return (jnp.matmul(x, y, preferred_element_type=jnp.float32) ** 2).sum()
+
+    grads = jax.jit(jax.vmap(jax.grad(loss, (0, 1)), (0, None)))(x, y)
+    wide = x.astype(np.float64), y.astype(np.float64)
+    products = 2 * (wide[0] @ wide[1])
+    for got, want in zip(grads, (products @ wide[1].T, np.swapaxes(wide[0], 1, 2) @ products), strict=True):
+        np.testing.assert_allclose(got.astype(np.float64), want, rtol=2e-2, atol=2e-2 * np.abs(want).max())
+
+    square = rng.standard_normal((64, 64)).astype(BF16) / BF16.type(8)
+    got = jax.jit(lambda a: lax.fori_loop(0, 4, lambda i, c: c @ a, a))(square)
+    want = square
+    for _ in range(4):
+        want = (want.astype(np.float64) @ square.astype(np.float64)).astype(BF16)
+    np.testing.assert_allclose(got.astype(np.float64), want.astype(np.float64), atol=2e-2)
