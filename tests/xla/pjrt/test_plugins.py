@@ -143,6 +143,14 @@ def test_the_settings_choose(setting, default, others):
     assert lines[3].startswith("Unknown backend gpu. Available backends are ['cpu'")
 
 
+def test_names_that_stand_for_several_platforms(monkeypatch):
+    """As `gpu` does for CUDA's and ROCm's."""
+    monkeypatch.setitem(discovery.INSTANCES, "host", ("nowhere", "xla_cpu"))
+    assert jax.devices("host") == jax.devices("xla_cpu")
+    assert discovery.serves("xla_cpu", ["host"]) and discovery.serves("host", ["cpu", "xla_cpu"])
+    assert not discovery.serves("cuda", ["host"])
+
+
 def test_a_setting_that_no_plugin_serves():
     out = run("""
         import styrax as jax
