@@ -8,12 +8,13 @@ NAMES ?=
 AGAINST ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all bounds fuzz bench check docs clean
+.PHONY: help demo test test-all test-xla bounds fuzz bench check docs clean
 
 help:
 	@echo "make demo    train two networks on handwritten digits with Styrax (about a minute)"
 	@echo "make test    run the tests"
 	@echo "make test-all  make test, make bounds and make fuzz, one after another"
+	@echo "make test-xla  run the tests of the second backend on the XLA of two PJRT plugins, which it installs (130 MB)"
 	@echo "make bounds  run the tests with every access of compiled code checked"
 	@echo "make fuzz    compare random programs with JAX's; SEED=1 COUNT=5000 SECONDS=600 FOLDER=.fuzz/1, which is resumed"
 	@echo "make bench   compare speed with JAX; NAMES='softmax digits' picks workloads"
@@ -35,6 +36,10 @@ $(VENV)/test.stamp: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
 	@touch $@
 
+$(VENV)/xla.stamp: tests/xla/pjrt/requirements.txt $(VENV)/test.stamp
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $<
+	@touch $@
+
 demo: $(VENV)/demo.stamp
 	$(BIN)/python -m styrax examples/digits.py
 
@@ -42,6 +47,9 @@ test: $(VENV)/test.stamp
 	$(BIN)/python -m pytest -n 2 -q tests
 
 test-all: test bounds fuzz
+
+test-xla: $(VENV)/xla.stamp
+	STYRAX_TEST_XLA=1 $(BIN)/python -m pytest -q tests/xla/pjrt
 
 bounds: $(VENV)/test.stamp
 	STYRAX_DEBUG=bounds $(BIN)/python -m pytest -n 2 -q tests

@@ -114,6 +114,7 @@ class NumpyBackend:
 
     platform = "toy"
     dlpack_type = 1
+    shared_memory = True
 
     def __init__(self) -> None:
         self._devices = [Device("toy", 0, "toy", self)]
@@ -141,7 +142,8 @@ class NumpyBackend:
     def accept(self, code: Mapping[bytes, bytes]) -> None:
         pass
 
-    def compile(self, closed: ClosedJaxpr, *, name: str = "program", donated: Sequence[bool] = ()) -> Executable:
+    def compile(self, closed: ClosedJaxpr, *, name: str = "program", donated: Sequence[bool] = (),
+                device: Device | None = None) -> Executable:
         return Executable(closed, self._devices[0])
 
     def for_all_shapes(self, fun: Callable[..., Any], key: tuple[Any, ...], name: str, trace: Any,

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 USAGE = """usage: python -m styrax [option] ... [-c code | -m module | script.py | -] [args...]
        python -m styrax kernel install [--user | --sys-prefix | --prefix PATH] [--name NAME]
+       python -m styrax doctor
 
 Runs a program written for JAX: `import jax` and its submodules resolve to Styrax. Without a program: interactively.
 The options are Python's (-i, -X, -W, -V, ...)."""
@@ -41,6 +42,10 @@ def run(args: list[str]) -> int:
         from .kernel import install
 
         return install(rest[1:])
+    if first == "doctor" and not rest and not os.path.exists(first):
+        from ..doctor import main
+
+        return main()
     return script(first, rest)
 
 

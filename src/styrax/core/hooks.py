@@ -22,6 +22,11 @@ it. The first reader loads the module that provides it, all later ones read an a
 | `zeros_like_aval` | `transforms.zeros` | `core.types.avals` | an array of zeros |
 | `add_any` | `transforms.zeros` | `core.types.avals` | the sum of two tangents |
 | `Ref` | `transforms.references` | `core.types.avals` | the class of references |
+| `platforms_wanted` | `core.settings.platforms` | `core.arrays.backends` | the platforms that the settings name |
+| `plugin_backend` | `xla.pjrt.discovery` | `core.arrays.backends` | the backend of a platform that a plugin serves |
+| `plugin_serves` | `xla.pjrt.discovery` | `core.arrays.backends` | whether a platform is among some names |
+| `plugin_report` | `xla.pjrt.report` | `styrax` | what there is of plugins, as lines |
+| `apply_where_arguments_are` | `core.arrays.moving` | `core.arrays.backends` | runs a primitive where they are |
 | `apply_stateful` | `transforms.jit` | `core.arrays.backends` | runs a primitive with programs or references inside |
 | `auto_axes` | `parallel.axes` | `numpy` | functions inside which types tell nothing of some axes |
 | `device_buffer` | `compat.former.arrays` | `core.arrays.array` | an array on one device, as older releases give it |
@@ -66,6 +71,10 @@ PROVIDERS = {
     "": "lax numpy",
     "core.arrays.explicit": "by_default is_replicated sharding_of_type sharding_text sums_text",
     "core.arrays.shards": "shards_of:shards",
+    "core.arrays.moving": "apply_where_arguments_are",
+    "core.settings.platforms": "platforms_wanted:wanted",
+    "xla.pjrt.discovery": "plugin_backend:backend plugin_serves:serves",
+    "xla.pjrt.report": "plugin_report:lines",
     "core.programs.text": "equation_text:pp_eqn_standalone program_text:pp_jaxpr_text",
     "core.programs.serial": "serialized:to_text",
     "transforms.batch": "BatchTrace mapped_aval unmapped_aval",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -13,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..compile.pipeline import Program, compile_to_loops, debugging
-from ..core.arrays import backends, transfers
+from ..core.arrays import backends, host_devices, transfers
 from ..core.arrays.array import Array
 from ..core.arrays.backends import Backend
 from ..core.arrays.devices import Device
+from ..core.arrays.operands import Operands
 from ..core.arrays.tokens import Token
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.settings import config, progress
-from ..core.tracing.trace import get_aval
 from ..core.types import physical
 from ..core.types.avals import ShapedArray, canonical_value, canonicalizers, shaped
 from ..core.types.dims import Recorder
@@ -31,7 +29,6 @@ from .emit import Function, Module
 from .executable import Executable, Memory, drain
 from .frames import LONG
 
-SCALARS = frozenset((bool, int, float))
 INSTANT = 1500  # instructions of a whole call for which optimised code is not worth its making
 
 
@@ -85,36 +82,22 @@ def _without_collections() -> Iterator[None]:
             gc.enable()
 
 
-COUNT = re.compile(r"--xla_force_host_platform_device_count=(\d+)")
-
-
-def device_count() -> int:
-    """How many devices the host's processors are seen as: as the settings say, otherwise one. RuntimeError for none."""
-    wanted = config.config.jax_num_cpu_devices
-    if wanted < 0:
-        found = COUNT.findall(os.environ.get("XLA_FLAGS", ""))
-        wanted = int(found[-1]) if found else 1
-    if not wanted:
-        raise RuntimeError("Unable to initialize backend 'cpu': jax_num_cpu_devices or "
-                           "--xla_force_host_platform_device_count asks for 0 devices")
-    return wanted
-
-
 class CpuBackend:
     """The host's processors as one or several devices, which share memory and threads."""
 
     platform = platform_version = "cpu"
     runtime_type = "styrax"  # by which libraries tell remote runtimes
     dlpack_type = 1
+    shared_memory = True
 
     def __init__(self) -> None:
-        self._devices = [Device("cpu", i, "cpu", self) for i in range(device_count())]
+        self._devices = [Device("cpu", i, "cpu", self) for i in range(host_devices.device_count("cpu"))]
         backends.several = len(self._devices) > 1
         make_caller(0)  # loads what calls programs, and gives arrays the buffer protocol
         runtime.prepare()  # while modules are loaded and the first program is traced
         self.eager = Eager(self.compile)
         self.for_all_shapes = self.eager.function
-        self._scalars: dict[Any, Array] = {}  # Python numbers as arrays: programs are called with few of them, often
+        self.operand = Operands(self._copy).operand
 
     def devices(self) -> list[Device]:
         return self._devices
@@ -139,8 +122,9 @@ class CpuBackend:
     accept = staticmethod(llvm.accept)
 
     def compile(self, closed: ClosedJaxpr, *, name: str = "program", donated: Sequence[bool] = (),
-                sizes: Recorder | None = None, **_: Any) -> Executable:
-        """The machine code of a program. With `sizes`, its shapes are known only when it is called."""
+                device: Device | None = None, sizes: Recorder | None = None, **_: Any) -> Executable:
+        """The machine code of a program, which is the same for all devices. With `sizes`, its shapes are known only
+        when it is called."""
         machine = llvm.host()
         out_avals = closed.out_avals
         with _without_collections():
@@ -177,25 +161,6 @@ class CpuBackend:
         """A NumPy array or scalar as an array of our own (copied)."""
         return value if isinstance(value, (Array, Token)) else self._copy(value, aval, device)  # type: ignore[return-value]
 
-    def operand(self, value: Any) -> Array:
-        """An argument of an operation as an array. Numbers are kept: whoever gets one must not hand it out, since its
-        owner could delete it."""
-        if isinstance(value, Array | Token):
-            return value  # type: ignore[return-value]
-        kind, aval = type(value), get_aval(value)
-        if transfers.used:
-            transfers.check(aval)
-        if kind not in SCALARS and not (kind is np.ndarray and value.ndim == 0):
-            return self._copy(value, aval, None)
-        bits = value.tobytes() if kind is np.ndarray else value.hex() if kind is float else value
-        key = (kind, bits, aval)
-        known = self._scalars.get(key)
-        if known is None:
-            if len(self._scalars) > 1024:
-                self._scalars.clear()
-            known = self._scalars[key] = self._copy(value, aval, None)
-        return known
-
     def _copy(self, value: Any, aval: ShapedArray, device: Any) -> Array:
         if transfers.used:
             transfers.check(aval)
@@ -226,9 +191,7 @@ def _numpy_address(x: np.ndarray) -> int:
 
 
 backend = CpuBackend()
-config.states["jax_num_cpu_devices"].fix(
-    "jax_num_cpu_devices config should be updated before backends are initialized i.e. before any JAX operation is "
-    "executed. You should initialize this config immediately after `import jax`.")
+host_devices.fix()
 if TYPE_CHECKING:
     _asked: Backend = backend
 

@@ -12,6 +12,7 @@ import numpy as np
 from ..compile import costs
 from ..compile.pipeline import Program
 from ..core.arrays.array import Array, array_type
+from ..core.arrays.backends import Elsewhere
 from ..core.arrays.devices import Device
 from ..core.tracing.trace import Tracer, get_aval, raise_leak
 from . import llvm, native_queue, runtime
@@ -136,6 +137,10 @@ class Executable:
 
     def __call__(self, *args: Any) -> list[Any]:
         memories = [args[i].buffer or args[i]._live() for i in self.live_inputs]
+        try:
+            waiting = [m.job[0] for m in memories if m.job is not None]
+        except AttributeError:  # memory of another backend
+            raise Elsewhere from None
         addresses = [m.address for m in memories]
         addresses += self.constant_addresses
         outs: list[Any] = []
@@ -155,7 +160,8 @@ class Executable:
         if self.workspace:
             workspace = Memory(self.workspace, device)
             addresses.append(workspace.address)
-        waiting = [m.job[0] for m in memories if m.job is not None]
+        if waiting and self.taken:  # those that were taken have been waited for
+            waiting = [m.job[0] for m in memories if m.job is not None]
         if waiting or self.queued or self.fuelled:
             self._start(addresses, waiting, outs, (memories, workspace), bool(waiting) or self.queued)
             return outs
@@ -197,6 +203,10 @@ class Executable:
                   sizes: tuple[int, ...]) -> list[Any]:
         """Runs a program whose shapes are known only now."""
         memories = [args[i]._live() for i in self.live_inputs]
+        try:
+            waiting = [m.job[0] for m in memories if m.job is not None]
+        except AttributeError:
+            raise Elsewhere from None
         addresses = [m.address for m in memories]
         addresses += self.constant_addresses
         committed = True in [x.committed for x in args]
@@ -212,7 +222,6 @@ class Executable:
         if self.workspace:
             workspace = Memory(self.workspace, self.device)
             addresses.append(workspace.address)
-        waiting = [m.job[0] for m in memories if m.job is not None]
         long = bool(waiting) or sum(out_bytes) + sum([m.nbytes for m in memories]) >= QUEUED_BYTES
         if long or self.fuelled:
             self._start([*addresses, *sizes], waiting, outs, (memories, workspace), long or self.queued)
@@ -258,4 +267,6 @@ class Executable:
 def _as_array(x: Any, client: Any) -> Any:
     if isinstance(x, Tracer):
         raise_leak(x)
+    if type(x) is Array and x._live().device.client is not client:
+        x = np.asarray(x)
     return x if type(x) is Array else client.put(x, get_aval(x), None)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 import numpy as np
 
 from ..core import hooks
-from ..core.arrays import backends
+from ..core.arrays import backends, moving
 from ..core.arrays.devices import Device
 from ..core.arrays.explicit import tells_sharding
 from ..core.programs.jaxpr import ClosedJaxpr
@@ -38,6 +38,7 @@ from .aliasing import check_arguments, check_returned
 from .donation import Donating, Donation
 from .jit_rules import UNSPECIFIED, jit_p, jit_params
 from .jit_shardings import Placement, Placing, device_of, settled
+from .meeting import Meeting
 from .memo import per_jaxpr
 from .naming import check_callable, function_name
 from .signature import Key, Signature, as_operand
@@ -164,8 +165,12 @@ class PjitFunction(Generic[P, R]):
                 if program is None or program.code is None:
                     if config.config.jax_disable_jit:
                         return self._fun(*args, **kwargs)
-                    program = self._ready(key)
-                outs = program.code(*leaves)  # type: ignore[misc]
+                    program = self._ready(key, leaves)
+                try:
+                    outs = program.code(*leaves)  # type: ignore[misc]
+                except backends.Elsewhere:  # compiled without a thought of other devices
+                    program.code = self._traced(key).compiled()
+                    outs = program.code(*leaves)
             else:
                 if program is None or program.closed is None:
                     if config.config.jax_disable_jit:
@@ -217,14 +222,16 @@ class PjitFunction(Generic[P, R]):
             self._programs.clear()
         self._programs[key] = program
 
-    def _ready(self, key: Key) -> Specialisation:
-        """The program of a key, with code."""
+    def _ready(self, key: Key, leaves: Sequence[Any]) -> Specialisation:
+        """The program of a key, with code; for the leaves of the call."""
         if config.no_execution.value:
             raise RuntimeError(f"JAX tried to execute function jit({function_name(self._fun)}), but the no_execution "
                                "config option is set")
-        backends.get()  # which finds out whether there are several devices
+        backend = backends.get()  # which finds out whether there are several devices
         program = self._programs.get(key)
-        code = self._code_for_all_shapes(key) if self._for_all_shapes else None
+        code = None
+        if self._for_all_shapes and not (backends.apart and moving.elsewhere(leaves, backend)):
+            code = self._code_for_all_shapes(key)
         if code is not None:
             if program is None:
                 program = Specialisation(function_name(self._fun), code.extra)
@@ -366,10 +373,24 @@ class PjitFunction(Generic[P, R]):
 def placed(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None,
            said: tuple[Sequence[Any], Sequence[Any]]) -> Code:
     """The code of a program with what is said of its arguments' and results' shardings."""
-    backends.get()
-    if backends.several:
-        return compiled(closed, name, donated, None, device_of(*said), (tuple(said[0]), tuple(said[1])))
-    return compiled(closed, name, donated, settled(*said, closed.out_avals), device_of(*said))
+    default, device = backends.get(), device_of(*said)
+    if device is None and backends.apart:
+        return meeting(closed, name, donated, (tuple(said[0]), tuple(said[1])))
+    if backends.several and (device is None or device.client is default):
+        return compiled(closed, name, donated, None, device, (tuple(said[0]), tuple(said[1])))
+    return compiled(closed, name, donated, settled(*said, closed.out_avals), device)
+
+
+@per_jaxpr
+def meeting(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None = None,
+            said: tuple[tuple[Any, ...], tuple[Any, ...]] = ((), ())) -> Code:
+    """The code of a program for whatever devices its arguments are on."""
+    def on(device: Device | None) -> Code:
+        if device is None and backends.several:
+            return compiled(closed, name, donated, None, None, said)
+        return compiled(closed, name, donated, settled(*said, closed.out_avals), device)
+
+    return Meeting(closed, name, on)
 
 
 @per_jaxpr
@@ -394,7 +415,7 @@ def compiled(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None = 
         with compile_log.timed(f"XLA compilation of jit({name})"), \
                 progress.shown(f"compiling {name}, {len(program.eqns)} equations"):
             return backends.backend_compile_and_load(backend, program, name=name,
-                                                     donated=() if plan is None else plan.exact)
+                                                     donated=() if plan is None else plan.exact, device=device)
 
     stateful = refs.has_refs(closed.jaxpr)
     code = refs.compile_with_contents(closed, build) if stateful else build(closed)
@@ -402,7 +423,7 @@ def compiled(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None = 
         code = _watched(code, closed, name, steps=not stateful and plan is None)
     if plan is not None:
         code = Donating(code, plan)
-    if backends.several:
+    if backends.several and backend is backends.get():
         from ..core.programs.following import Following
 
         return Following(code, closed, name, *said)
@@ -436,7 +457,8 @@ def apply_primitive(primitive: Any, args: tuple[Any, ...], params: dict[str, Any
             return list(out) if primitive.multiple_results else [out]
 
         closed = _primitives[key] = trace_to_jaxpr(fun, avals)
-    outs = compiled(closed, primitive.name)(*map(as_operand, args, closed.in_avals))
+    code = (meeting if backends.apart else compiled)(closed, primitive.name)
+    outs = code(*map(as_operand, args, closed.in_avals))
     return outs if primitive.multiple_results else outs[0]
 
 

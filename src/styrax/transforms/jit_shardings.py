@@ -10,13 +10,12 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from ..core.arrays import backends, mesh
 from ..core.arrays.array import Array
 from ..core.arrays.devices import Device, Sharding, SingleDeviceSharding
 from ..core.arrays.explicit import on_devices, sharding_of_type
 from ..core.arrays.layouts import AutoLayout, Format, Layout
+from ..core.arrays.moving import moved
 from ..core.arrays.shardings import NamedSharding, PartitionSpec
 from ..core.programs.jaxpr import DebugInfo
 from ..core.trees import tree
@@ -220,15 +219,9 @@ class Placing:
         self.device = device
         self.shardings = shardings
 
-    def _moved(self, x: Any, device: Device) -> Any:
-        """An array of another backend on the device; all else, deleted arrays among it, is left to the code."""
-        if type(x) is not Array or x.buffer is None or x.buffer.device.client is device.client:
-            return x
-        return device.client.put(np.asarray(x), x.aval, device)
-
     def __call__(self, *arrays: Any) -> list[Array]:
         device = self.device
-        outs = self.code(*arrays) if device is None else self.code(*(self._moved(x, device) for x in arrays))
+        outs = self.code(*arrays) if device is None else self.code(*(moved(x, device) for x in arrays))
         for x, sharding in zip(outs, self.shardings, strict=True):
             x.committed = True
             x._sharding = sharding

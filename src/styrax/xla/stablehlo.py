@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -96,6 +96,14 @@ def _without_sharding(aval: Any) -> Any:
     return aval if getattr(aval, "given_sharding", None) is None else aval.update(sharding=None)
 
 
+class Functions(Protocol):
+    """Python functions by their numbers: a list, or what counts like one."""
+
+    def append(self, function: Callable[..., Sequence[Any]], /) -> None: ...
+
+    def __len__(self) -> int: ...
+
+
 class Module:
     """The functions printed so far, and which jaxpr each private one stands for; the Python functions that the program
     calls, by their numbers; the sizes of the named axes of the mesh that it runs on, devices in row-major order; and
@@ -113,7 +121,7 @@ class Module:
         self.variables: list[str] = []  # of symbolic sizes
         self.parse: Callable[[str], Any] = int  # reads a symbolic size
         self.axes = dict(axes or {})
-        self.callbacks: list[Callable[..., Sequence[Any]]] = []
+        self.callbacks: Functions = []
         self.channels = 0  # used by collectives so far
         self.functions: list[str] = []
         self._by_jaxpr: dict[Any, str] = {}

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from .devices import Device
 
 
+class Elsewhere(Exception):
+    """A program was called with an array in memory that its device does not see. It is moved, or the program compiled
+    for where it is (`moving`)."""
+
+
 class Executable(Protocol):
     """A compiled program: what `Backend.compile` gives, and `runtime_executable()` of a compiled function."""
 
@@ -29,6 +34,9 @@ class Executable(Protocol):
 
         May come back before the work is done: each result's buffer then waits for it (`Buffer.wait`). A result
         without memory (a token, a `float0`) is what `array_type` makes of its abstract value and None.
+
+        Raises `Elsewhere`, before anything has happened, for an argument whose memory the program's device does not
+        see.
         """
 
     def as_text(self, dialect: str | None = None) -> str:
@@ -60,6 +68,10 @@ class Backend(Protocol):
     def dlpack_type(self) -> int:
         """The kind of its devices in DLPack's enumeration (1: memory that the host reads)."""
 
+    @property
+    def shared_memory(self) -> bool:
+        """Whether its devices have one memory: then programs run wherever their arguments are said to be."""
+
     def devices(self) -> Sequence[Device]:
         """Its devices in the order of their numbers. The first is the default one."""
 
@@ -76,12 +88,14 @@ class Backend(Protocol):
     def apply_primitive(self, primitive: Primitive, args: tuple[Any, ...], params: dict[str, Any]) -> Any:
         """Runs one primitive at once: its result, a list of them if it has `multiple_results`."""
 
-    def compile(self, closed: ClosedJaxpr, *, name: str = "program", donated: Sequence[bool] = ()) -> Executable:
+    def compile(self, closed: ClosedJaxpr, *, name: str = "program", donated: Sequence[bool] = (),
+                device: Device | None = None) -> Executable:
         """Compiles a program.
 
         Args:
           name: the program's name, for messages and profiles.
           donated: which arguments' memory it may write results to; empty for none.
+          device: where it runs, None for the default device.
         """
 
     def accept(self, code: Mapping[bytes, bytes]) -> None:
@@ -111,13 +125,20 @@ modules: dict[str, str] = {"cpu": "styrax.cpu.client"}
 _loaded: dict[str, Backend] = {}
 _default: Backend | None = None
 several = False  # whether the host's processors are several devices: then results are placed as arguments are
+apart = False  # whether there are devices of which one does not see the memory of another
 
 
 def register(backend: Backend) -> None:
     """Makes a backend known under its platform's name. Raises ValueError for a name that is taken."""
     if backend.platform in platforms():
         raise ValueError(f"the platform {backend.platform} has a backend already")
+    _keep(backend)
+
+
+def _keep(backend: Backend) -> None:
+    global apart
     _loaded[backend.platform] = backend
+    apart = apart or len(_loaded) > 1 or len(backend.devices()) > 1 and not backend.shared_memory
 
 
 def platforms() -> list[str]:
@@ -126,23 +147,47 @@ def platforms() -> list[str]:
 
 
 def get(platform: str | None = None) -> Backend:
-    """The backend of a platform, or the default one.
+    """The backend of a platform, or the default one: the first that the settings name.
 
-    Raises RuntimeError for a platform that is unknown.
+    Platforms that are not the project's own are looked for among plugins, unless the settings name others.
+    Raises RuntimeError for a platform that is unknown, or whose plugin does not work.
     """
     global _default
     if platform is None:
         if _default is None:
-            _default = get(next(iter(modules)))
+            _default = _first()
         return _default
     backend = _loaded.get(platform)
     if backend is None:
-        if platform not in modules:
+        if platform in modules:
+            backend = importlib.import_module(modules[platform]).backend
+        else:
+            backend = _of_plugin(platform)
+        if backend is None:
             raise RuntimeError(f"Unknown backend {platform}. Available backends are {sorted(platforms())}")
-        backend = _loaded[platform] = importlib.import_module(modules[platform]).backend
+        _keep(backend)
         for module in hooks.COMMON:  # not left to a program's first call: a backend may prepare itself meanwhile
             importlib.import_module(module)
     return backend
+
+
+def _of_plugin(platform: str) -> Backend | None:
+    wanted = hooks.platforms_wanted()
+    found = hooks.plugin_backend(platform) if not wanted or hooks.plugin_serves(platform, wanted) else None
+    return found if found is None else _loaded.get(found.platform, found)
+
+
+def _first() -> Backend:
+    """The backend of the first platform that the settings name."""
+    name = next(iter(hooks.platforms_wanted()), next(iter(modules)))
+    if name in modules or name in _loaded:
+        return get(name)
+    found = _of_plugin(name)
+    if found is None:
+        raise RuntimeError(f"Unable to initialize backend '{name}': Backend '{name}' is not in the list of known "
+                           f"backends: {sorted(platforms())}. (you may need to install a plugin for it, or set "
+                           "JAX_PLATFORMS=cpu to skip this backend.)")
+    return get(found.platform)
 
 
 def backend_compile_and_load(backend: Backend, program: ClosedJaxpr, **options: Any) -> Executable:
@@ -196,4 +241,6 @@ def apply_primitive(primitive: Any, args: tuple, params: dict[str, Any]) -> Any:
     """Runs one primitive on concrete arguments."""
     if primitive.higher_order:
         return hooks.apply_stateful(primitive, args, params)
+    if apart:
+        return hooks.apply_where_arguments_are(primitive, args, params)
     return get().apply_primitive(primitive, args, params)

@@ -246,7 +246,7 @@ def from_dlpack(external_array: SupportsDLPack, device: DeviceLike | None = None
         return _committed(backends.get().adopt(start, ShapedArray(shape, dtype), owner), device)
     if copy is False and 0 not in shape:
         raise ValueError("the array cannot be taken without a copy: its memory is not contiguous or not aligned")
-    view = _strided(start, shape, dtype, strides, owner)
+    view = strided_view(start, shape, dtype, strides, owner)
     return _committed(backends.get().put(view, ShapedArray(shape, dtypes.canonicalize_dtype(dtype)), None), device)
 
 
@@ -272,12 +272,14 @@ class _Interface:
         self.__array_interface__ = interface
 
 
-def _strided(start: int, shape: tuple[int, ...], dtype: np.dtype, strides: list[int], owner: Any) -> np.ndarray:
+def strided_view(start: int, shape: tuple[int, ...], dtype: np.dtype, strides: list[int] | None,
+                 owner: Any) -> np.ndarray:
+    """Memory of `owner` as a NumPy array, which keeps it. Strides count elements; None for rows without gaps."""
     if 0 in shape:
         return np.empty(shape, dtype)
     order = "|" if dtype.itemsize == 1 else "<"
     kind = dtype.str if dtype.isbuiltin == 1 else f"{order}u{dtype.itemsize}"
     view = np.asarray(_Interface(owner, {
         "version": 3, "data": (start, True), "shape": shape, "typestr": kind,
-        "strides": tuple(s * dtype.itemsize for s in strides)}))
+        "strides": None if strides is None else tuple(s * dtype.itemsize for s in strides)}))
     return view if view.dtype == dtype else view.view(dtype)

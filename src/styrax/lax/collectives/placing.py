@@ -6,13 +6,12 @@ import enum
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from styrax.core.arrays import backends, mesh, transfers
 from styrax.core.arrays.array import Array
 from styrax.core.arrays.devices import Device, Sharding, SingleDeviceSharding
 from styrax.core.arrays.explicit import check_explicit, on_devices, sharding_of_type
 from styrax.core.arrays.layouts import AutoLayout, Format
+from styrax.core.arrays.moving import moved
 from styrax.core.arrays.shardings import UNCONSTRAINED, NamedSharding, PartitionSpec, axes_of
 from styrax.core.programs import rules
 from styrax.core.programs.primitive import Primitive
@@ -107,7 +106,7 @@ def _put_one(x: Any, device: Any, semantics: ArrayCopySemantics) -> Any:
     target = device._device if isinstance(device, SingleDeviceSharding) else device
     if isinstance(target, Device):
         if target.client is not array._live().device.client:
-            array = target.client.put(np.asarray(array), aval, target)
+            array = moved(array, target)
         if target is not array._live().device:
             device = SingleDeviceSharding(target)
     return array.placed(device if isinstance(device, Sharding) else None)

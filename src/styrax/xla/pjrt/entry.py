@@ -1,0 +1,80 @@
+"""A program's entry: what of its arguments and results crosses the boundary to a plugin, and its text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...core.programs.jaxpr import ClosedJaxpr, Literal, Var
+from ...core.types import dtypes, physical
+from ...core.types.avals import AbstractToken, AbstractValue
+from ..stablehlo import Module
+from .callbacks import Numbered
+
+LARGE = 4096  # bytes from which a constant is an argument and not a part of the text
+
+
+class Entry:
+    """A program without arguments that it does not read, and without what has no memory: tokens and `float0`s.
+
+    Attributes:
+      closed: the program that is compiled. Its first arguments are `constants`.
+      constants: large constants, as NumPy arrays.
+      read: the numbers of the original arguments that follow.
+      kept: the numbers of the original results that it gives.
+      aliases: result number -> argument number, both as in `closed`: results that take over the memory of a donated
+        argument.
+      callbacks: the Python functions that it calls.
+      text: the StableHLO module.
+    """
+
+    __slots__ = ("aliases", "callbacks", "closed", "constants", "kept", "read", "text")
+
+    def __init__(self, closed: ClosedJaxpr, name: str, donated: Sequence[bool], callbacks: Numbered):
+        closed = physical.lower(closed)
+        jaxpr = closed.jaxpr
+        used = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is not Literal}
+        used.update(v for v in jaxpr.outvars if type(v) is not Literal)
+        self.read = [i for i, v in enumerate(jaxpr.invars) if v in used and not is_hollow(v.aval)]
+        self.kept = [k for k, v in enumerate(jaxpr.outvars) if not is_hollow(v.aval)]
+        hollow = [v for v in jaxpr.invars if v in used and is_hollow(v.aval)]
+        inner: list[tuple[Var, object]] = [(v, np.zeros((), np.bool_)) for v in hollow]
+        outer: list[tuple[Var, np.ndarray]] = []
+        for v, c in zip(jaxpr.constvars, closed.consts, strict=True):
+            value = None if is_hollow(v.aval) else np.asarray(c)
+            if value is None or value.nbytes < LARGE:
+                inner.append((v, c))
+            else:
+                outer.append((v, value))
+        self.constants = [c for _, c in outer]
+        self.closed = ClosedJaxpr(jaxpr.replace(
+            constvars=[v for v, _ in inner], invars=[*(v for v, _ in outer), *(jaxpr.invars[i] for i in self.read)],
+            outvars=[jaxpr.outvars[k] for k in self.kept]), [c for _, c in inner])
+        self.aliases = self._aliases(donated)
+        attributes = [""] * len(self.closed.in_avals)
+        for k, i in self.aliases.items():
+            attributes[i] = f"tf.aliasing_output = {k} : i32"
+        module = Module(f"jit_{name}", libraries=())
+        module.callbacks = self.callbacks = callbacks
+        module.add_function("main", self.closed, "public", attributes)
+        self.text = module.text()
+
+    def _aliases(self, donated: Sequence[bool]) -> dict[int, int]:
+        found: dict[int, int] = {}
+        first = len(self.constants)
+        avals = self.closed.out_avals
+        for position, i in enumerate(self.read):
+            if donated and donated[i]:
+                given = self.closed.in_avals[first + position]
+                same = (k for k, a in enumerate(avals)
+                        if k not in found and (a.shape, a.dtype) == (given.shape, given.dtype))
+                k = next(same, None)
+                if k is not None:
+                    found[k] = first + position
+        return found
+
+
+def is_hollow(aval: AbstractValue) -> bool:
+    """Whether values of a type have no memory."""
+    return isinstance(aval, AbstractToken) or getattr(aval, "dtype", None) == dtypes.float0

@@ -1,0 +1,179 @@
+"""Programs that a plugin has compiled."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...compile import costs
+from ...compile.pipeline import compile_to_loops
+from ...core.arrays.array import array_type
+from ...core.arrays.backends import Elsewhere
+from ...core.programs.jaxpr import ClosedJaxpr
+from ...core.tracing.trace import Tracer, raise_leak
+from ...core.types import physical
+from .buffers import Buffer
+from .c_api import filled
+from .entry import Entry
+
+if TYPE_CHECKING:
+    from .devices import PluginDevice
+
+OWNERS = 4  # references to a buffer that its array and a call hold: in lists, variables and questions
+
+
+class ArgumentBlock:
+    """The memory for one call of a program at a time: the structures are written once, handles at each call."""
+
+    __slots__ = ("address", "arguments", "finished", "held", "kept", "options", "results")
+
+    def __init__(self, program: Executable):
+        arguments, results = len(program.entry.closed.in_avals), len(program.results)
+        self.arguments = (ctypes.c_void_p * max(1, arguments))()
+        self.results = (ctypes.c_void_p * max(1, results))()
+        self.kept = (ctypes.c_int64 * max(1, arguments))()  # numbers of arguments that are not donated this time
+        self.finished = (ctypes.c_void_p * 1)()  # the event of the end, where that is wanted
+        self.options = filled("ExecuteOptions", kept=ctypes.addressof(self.kept))
+        lists = [(ctypes.c_void_p * 1)(ctypes.addressof(part)) for part in (self.arguments, self.results)]
+        call = filled("LoadedExecutable_Execute", executable=program.loaded, options=ctypes.addressof(self.options),
+                      arguments=ctypes.addressof(lists[0]), devices=1, arguments_count=arguments,
+                      results=ctypes.addressof(lists[1]),
+                      events=None if program.effects is None else ctypes.addressof(self.finished))
+        self.held = lists, call
+        self.address = ctypes.addressof(call)
+
+
+class Executable:
+    """A compiled program on one device: call it with arrays there, get arrays.
+
+    Arguments on other devices raise `Elsewhere`, those of other types TypeError: a plugin would look at their sizes
+    alone.
+    """
+
+    __slots__ = ("aliased", "blocks", "closed", "constant_handles", "constants", "device", "effects", "entry", "hollow",
+                 "in_types", "key", "loaded", "name", "pack", "plugin", "read", "results", "unpack")
+
+    def __init__(self, closed: ClosedJaxpr, entry: Entry, loaded: int, device: PluginDevice, name: str, key: bytes):
+        client = device.client
+        self.closed = closed
+        self.entry = entry
+        self.loaded = loaded
+        self.device = device
+        self.name = name
+        self.key = key
+        self.plugin = client.plugin
+        of = lambda a: client.type_of(device, a.dtype, a.shape)
+        self.read = entry.read
+        self.constants = [client.buffer(c, device) for c in entry.constants]
+        self.in_types = list(map(of, entry.closed.in_avals[len(self.constants):]))
+        self.constant_handles = [b.handle for b in self.constants]
+        avals = [closed.out_avals[k] for k in entry.kept]
+        self.results = [(array_type(a), a, of(p)) for a, p in zip(avals, entry.closed.out_avals, strict=True)]
+        self.hollow = [(k, array_type(a)(a, None)) for k, a in enumerate(closed.out_avals) if k not in entry.kept]
+        first = len(self.constants)
+        self.aliased = [i - first for i in entry.aliases.values()]  # of `read`
+        self.pack = struct.Struct(f"{len(entry.closed.in_avals)}Q").pack_into
+        self.unpack = struct.Struct(f"{len(self.results)}Q").unpack_from
+        self.effects = client.effects if entry.callbacks.numbers else None
+        self.blocks = [ArgumentBlock(self)]
+
+    def __del__(self) -> None:
+        try:
+            if not self.plugin.forked:
+                self.plugin.call("LoadedExecutable_Destroy", handle=self.loaded)
+        except (AttributeError, TypeError):  # it was never made, or the interpreter ends
+            pass
+
+    def __call__(self, *args: Any) -> list[Any]:
+        buffers = [args[i].buffer for i in self.read]
+        try:
+            same = [b.type for b in buffers] == self.in_types
+        except AttributeError:  # deleted, or of another backend
+            same = False
+        if not same:
+            self._refuse(args)
+        try:
+            block = self.blocks.pop()  # nobody else has it now
+        except IndexError:
+            block = ArgumentBlock(self)
+        self.pack(block.arguments, 0, *self.constant_handles, *[b.handle for b in buffers])
+        if self.aliased:
+            self._keep_seen(block, args)
+        error = self.plugin.execute(block.address)
+        if error:
+            self.plugin.fail(error)
+        if self.effects is not None:
+            self.effects.add(block.finished[0] or 0, self, bool(self.closed.effects))
+        committed = True in [x.committed for x in args]
+        outs = [array(aval, Buffer(handle, kind), committed)
+                for handle, (array, aval, kind) in zip(self.unpack(block.results), self.results)]
+        self.blocks.append(block)
+        for k, out in self.hollow:
+            outs.insert(k, out)
+        return outs
+
+    def _keep_seen(self, block: ArgumentBlock, args: Sequence[Any]) -> None:
+        """Has the plugin copy those donated arguments whose memory somebody else sees."""
+        count = 0
+        for i in self.aliased:
+            array = args[self.read[i]]
+            buffer = array.buffer
+            if sys.getrefcount(buffer) > OWNERS or array._numpy is not None:
+                block.kept[count] = len(self.constants) + i
+                count += 1
+        block.options.kept_count = count
+
+    def _refuse(self, args: Sequence[Any]) -> None:
+        """Raises for arguments that the program does not take as they are."""
+        for i, kind in zip(self.read, self.in_types, strict=True):
+            x = args[i]
+            if isinstance(x, Tracer):
+                raise_leak(x)
+            buffer = x._live()
+            if type(buffer) is not Buffer or buffer.device is not self.device:
+                raise Elsewhere(self.device)
+            if buffer.type is not kind:
+                raise TypeError(f"{self.name} was compiled for an argument of type {kind} and is called with "
+                                f"{buffer.type}")
+
+    # -- what is known of it -------------------------------------------------------------------------
+    def as_text(self, dialect: str | None = None) -> str:
+        """The StableHLO module. Raises ValueError for dialects that plugins do not print."""
+        if dialect not in (None, "stablehlo"):
+            raise ValueError(f"unknown dialect: {dialect}")
+        return self.entry.text
+
+    def _executable(self) -> int:
+        return self.plugin.call("LoadedExecutable_GetExecutable", loaded=self.loaded).executable
+
+    def machine_code(self) -> dict[bytes, bytes]:
+        """The program as the plugin serialises it, under a key of the plugin, the options and the text."""
+        executable = self._executable()
+        try:
+            told = self.plugin.call("Executable_Serialize", executable=executable)
+            data = ctypes.string_at(told.text, told.size)
+            ctypes.CFUNCTYPE(None, ctypes.c_void_p)(told.deleter)(told.owner)
+        finally:
+            self.plugin.call("Executable_Destroy", handle=executable)
+        return {self.key or self.device.client.key(self.entry.text, self.device): data}
+
+    def memory_analysis(self) -> tuple[int, int, int, int, int]:
+        """Bytes of code, arguments, results, results in donated arguments, and workspace, as the plugin tells them."""
+        executable = self._executable()
+        try:
+            told = self.plugin.call("Executable_GetCompiledMemoryStats", executable=executable)
+        finally:
+            self.plugin.call("Executable_Destroy", handle=executable)
+        return told.code, told.arguments, told.results, told.alias, told.workspace
+
+    def cost_analysis(self) -> dict[str, float]:
+        """Estimates of our own, read off the loops that the CPU compiler makes of the program: plugins have none."""
+        return costs.analyse(compile_to_loops(physical.lower(self.closed), self.name, (), _VECTOR))
+
+
+_VECTOR = 32  # bytes of a vector, for estimates
+
+__all__ = ["Executable"]

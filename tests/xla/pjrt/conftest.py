@@ -1,0 +1,56 @@
+"""The plugins that the tests run on: those of two wheels, which `make test-xla` installs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import styrax as jax
+from styrax.core.arrays import backends
+from styrax.core.arrays.devices import Device
+from styrax.xla.pjrt import discovery
+from styrax.xla.pjrt.client import PluginBackend
+from styrax.xla.pjrt.plugin import Plugin
+
+FOUND = {p.path.parent.name: p.path for p in discovery.plugins() if p.platform == "xla_cpu"}
+# platform -> package; the newer one is what users get
+PACKAGES = {"xla_cpu": "lammps_jax_pjrt_cpu", "xla_cpu_older": "fastatomstruct_xla_cpu"}
+MISSING = sorted(set(PACKAGES.values()) - FOUND.keys())
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    reason = f"the packages {', '.join(MISSING)} are not installed: `make test-xla` does"
+    if MISSING and not os.environ.get("STYRAX_TEST_XLA"):
+        for item in items:
+            if Path(__file__).parent in item.path.parents:
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="package", autouse=True)
+def registry() -> Iterator[None]:
+    """Tests of other folders find the backends that there were."""
+    if MISSING:
+        pytest.fail(f"the packages {', '.join(MISSING)} are not installed")
+    before, apart = dict(backends._loaded), backends.apart
+    if "xla_cpu_older" not in backends.platforms():
+        backends.register(PluginBackend("xla_cpu_older", Plugin(FOUND[PACKAGES["xla_cpu_older"]])))
+    yield
+    for platform in backends._loaded.keys() - before.keys():
+        del backends._loaded[platform]
+    backends.get("cpu")
+    backends.apart = apart
+    jax.clear_caches()
+
+
+@pytest.fixture(params=list(PACKAGES))
+def device(request: pytest.FixtureRequest) -> Device:
+    """The first device of each plugin."""
+    return jax.devices(request.param)[0]
+
+
+@pytest.fixture
+def plugin(device: Device) -> Plugin:
+    return device.client.plugin
