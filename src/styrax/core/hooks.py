@@ -22,7 +22,7 @@ it. The first reader loads the module that provides it, all later ones read an a
 | `zeros_like_aval` | `transforms.zeros` | `core.types.avals` | an array of zeros |
 | `add_any` | `transforms.zeros` | `core.types.avals` | the sum of two tangents |
 | `Ref` | `transforms.references` | `core.types.avals` | the class of references |
-| `platforms_wanted` | `core.settings.platforms` | `core.arrays.backends` | the platforms that the settings name |
+| `platforms_wanted` | `core.settings.wanted_platforms` | `core.arrays.backends` | platforms that the settings name |
 | `plugin_backend` | `xla.pjrt.discovery` | `core.arrays.backends` | the backend of a platform that a plugin serves |
 | `plugin_serves` | `xla.pjrt.discovery` | `core.arrays.backends` | whether a platform is among some names |
 | `plugin_report` | `xla.pjrt.report` | `styrax` | what there is of plugins, as lines |
@@ -72,7 +72,7 @@ PROVIDERS = {
     "core.arrays.explicit": "by_default is_replicated sharding_of_type sharding_text sums_text",
     "core.arrays.shards": "shards_of:shards",
     "core.arrays.moving": "apply_where_arguments_are",
-    "core.settings.platforms": "platforms_wanted:wanted",
+    "core.settings.wanted_platforms": "platforms_wanted:wanted",
     "xla.pjrt.discovery": "plugin_backend:backend plugin_serves:serves",
     "xla.pjrt.report": "plugin_report:lines",
     "core.programs.text": "equation_text:pp_eqn_standalone program_text:pp_jaxpr_text",

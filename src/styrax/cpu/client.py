@@ -15,7 +15,7 @@ from ..core.arrays import backends, host_devices, transfers
 from ..core.arrays.array import Array
 from ..core.arrays.backends import Backend
 from ..core.arrays.devices import Device
-from ..core.arrays.operands import Operands
+from ..core.arrays.number_operands import Operands
 from ..core.arrays.tokens import Token
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.settings import config, progress

@@ -12,8 +12,8 @@ import styrax as jax
 from styrax.core.arrays import backends
 from styrax.core.arrays.devices import Device
 from styrax.xla.pjrt import discovery
-from styrax.xla.pjrt.client import PluginBackend
 from styrax.xla.pjrt.plugin import Plugin
+from styrax.xla.pjrt.plugin_client import PluginBackend
 
 FOUND = {p.path.parent.name: p.path for p in discovery.plugins() if p.platform == "xla_cpu"}
 # platform -> package; the newer one is what users get

@@ -14,7 +14,7 @@ import styrax as jax
 import styrax.numpy as jnp
 from styrax.core.types.avals import ShapedArray
 from styrax.cpu.executable import Memory
-from styrax.xla.pjrt.buffers import Buffer
+from styrax.xla.pjrt.plugin_buffers import Buffer
 
 DTYPES = [np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64, np.float16,
           np.float32, np.float64, np.complex64, np.complex128, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn,

@@ -11,7 +11,7 @@ import pytest
 
 import styrax as jax
 import styrax.numpy as jnp
-from styrax.xla.pjrt.executable import Executable
+from styrax.xla.pjrt.loaded_executable import Executable
 
 SCALAR = jax.ShapeDtypeStruct((), np.float32)
 

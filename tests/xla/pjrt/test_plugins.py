@@ -12,8 +12,8 @@ import pytest
 
 import styrax as jax
 from styrax.xla.pjrt import c_api, discovery, options
-from styrax.xla.pjrt.client import PluginBackend
 from styrax.xla.pjrt.plugin import Plugin, PluginError
+from styrax.xla.pjrt.plugin_client import PluginBackend
 
 
 def run(text: str, **environment: str) -> str:

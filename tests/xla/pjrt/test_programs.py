@@ -12,7 +12,7 @@ import styrax as jax
 import styrax.numpy as jnp
 from styrax.core.arrays import backends
 from styrax.xla.pjrt import options
-from styrax.xla.pjrt.executable import Executable
+from styrax.xla.pjrt.loaded_executable import Executable
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...core.arrays.backends import Backend
-from .client import PluginBackend
 from .plugin import Plugin
+from .plugin_client import PluginBackend
 
 VARIABLE = "PJRT_NAMES_AND_LIBRARY_PATHS"  # "name:path,name:path", as JAX reads it
 

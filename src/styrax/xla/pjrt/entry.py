@@ -10,7 +10,7 @@ from ...core.programs.jaxpr import ClosedJaxpr, Literal, Var
 from ...core.types import dtypes, physical
 from ...core.types.avals import AbstractToken, AbstractValue
 from ..stablehlo import Module
-from .callbacks import Numbered
+from .foreign_functions import Numbered
 
 LARGE = 4096  # bytes from which a constant is an argument and not a part of the text
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .client import PluginBackend
 from .discovery import WHEELS, Found, plugins
 from .plugin import Plugin
+from .plugin_client import PluginBackend
 
 # Platform -> what to install for it
 _PACKAGES = {"xla_cpu": "lammps-jax-pjrt-cpu (with pip's --no-deps)", "cuda": "jax-cuda13-pjrt and jax-cuda13-plugin",

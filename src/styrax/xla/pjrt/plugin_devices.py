@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ...core.arrays.devices import Device
 
 if TYPE_CHECKING:
-    from .client import PluginBackend
+    from .plugin_client import PluginBackend
 
 # What a device's platform is called where that is not the name of its backend
 _PLATFORMS = {"cuda": "gpu", "rocm": "gpu"}

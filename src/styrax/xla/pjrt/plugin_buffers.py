@@ -12,7 +12,7 @@ from .c_api import ELEMENTS, PACKED, filled, structure
 from .plugin import HANDLE, Plugin
 
 if TYPE_CHECKING:
-    from .devices import PluginDevice
+    from .plugin_devices import PluginDevice
 
 HOST = 1  # the kind of devices in DLPack's enumeration whose memory the host reads
 _STRIDES = 1  # of a layout's two notations; this module uses the other, which is 0

@@ -13,7 +13,7 @@ from ...core.arrays import host_devices, transfers
 from ...core.arrays.array import Array
 from ...core.arrays.backends import Backend, params_key
 from ...core.arrays.devices import Device
-from ...core.arrays.operands import Operands
+from ...core.arrays.number_operands import Operands
 from ...core.arrays.tokens import Token
 from ...core.programs.jaxpr import ClosedJaxpr
 from ...core.programs.primitive import Primitive
@@ -22,14 +22,14 @@ from ...core.tracing.staging import trace_to_jaxpr
 from ...core.types.avals import ShapedArray, canonical_value, canonicalizers, shaped
 from . import options
 from .adoption import Adoption
-from .buffers import HOST, Buffer, BufferType, element_type
 from .c_api import address_of, filled
-from .callbacks import Callbacks, Numbered
-from .devices import PluginDevice
-from .effects import Effects
 from .entry import Entry
-from .executable import Executable
+from .foreign_functions import Callbacks, Numbered
+from .in_flight import Effects
+from .loaded_executable import Executable
 from .plugin import Plugin
+from .plugin_buffers import HOST, Buffer, BufferType, element_type
+from .plugin_devices import PluginDevice
 
 # The kinds of devices in DLPack's enumeration
 _DLPACK = {"cuda": 2, "rocm": 10, "oneapi": 14, "xpu": 14}

@@ -15,12 +15,12 @@ from ...core.arrays.backends import Elsewhere
 from ...core.programs.jaxpr import ClosedJaxpr
 from ...core.tracing.trace import Tracer, raise_leak
 from ...core.types import physical
-from .buffers import Buffer
 from .c_api import filled
 from .entry import Entry
+from .plugin_buffers import Buffer
 
 if TYPE_CHECKING:
-    from .devices import PluginDevice
+    from .plugin_devices import PluginDevice
 
 OWNERS = 4  # references to a buffer that its array and a call hold: in lists, variables and questions
 
