@@ -154,10 +154,11 @@ def elements_of(lowering: Lowering, carried: Sequence[Value], programs: Sequence
     scalars = any(v.shape == () and type(o) is not DropVar for v, o in zip(carried, outvars, strict=True))
     shared = os.path.commonprefix(list(shapes))
     for ndim in range(len(shared), -1, -1):
-        elements = Elements(b, shared[:ndim])  # type: ignore[arg-type]
-        numbers = sum(len(elements.indices(v.shape)) for v in carried)
-        if numbers <= (PARTS if elements.count > 1 else ALONE) and not (scalars and elements.count > 1):
-            yield elements
+        shape = shared[:ndim]
+        several = math.prod(shape) > 1  # type: ignore[arg-type]
+        numbers = sum(math.prod(v.shape[ndim:]) for v in carried)  # type: ignore[arg-type]
+        if numbers <= (PARTS if several else ALONE) and not (scalars and several):
+            yield Elements(b, shape)  # type: ignore[arg-type]
 
 
 def _scalar(eqn: JaxprEqn) -> bool:

@@ -70,8 +70,10 @@ def without_gone(b: Block, x: Register, limit: float) -> tuple[Register, Registe
 
 
 def exp(b: Block, x: Register) -> Register:
-    gone, x = without_gone(b, b.at_most(x, b.pick(89.0, 710.0)), b.pick(*GONE))
-    n, n_bits, r = reduce(b, x)
+    gone, known = without_gone(b, x, b.pick(*GONE))
+    if b.has_avx512(x.kind):
+        known = x  # the lanes that are gone are masked where the power is scaled
+    n, n_bits, r = reduce(b, b.at_most(known, b.pick(89.0, 710.0)))
     power = b.poly(r, (1.0, 1.0, *EXP_ROW[0])) if b.single else expm1_of_remainder(b, r) + 1.0
     return b.select(gone, 0.0, b.scale(power, n, n_bits))
 
