@@ -13,7 +13,7 @@ import pytest
 
 import styrax
 import styrax.numpy as jnp
-from styrax.profiles.messages import decode
+from styrax.protocol_buffers import decode
 
 # jaxlib makes a class when it first needs it, and ends the process where Python's warning about that is an error
 pytestmark = pytest.mark.filterwarnings("ignore:builtin type .* has no __module__ attribute:DeprecationWarning")

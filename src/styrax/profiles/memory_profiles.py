@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable
 from typing import Protocol
 
-from .messages import Scalar, encode
+from ..protocol_buffers import Scalar, encode
 
 
 class LiveArray(Protocol):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .messages import Scalar, decode, encode, signed
+from ..protocol_buffers import Scalar, decode, encode, signed
 
 Stat = tuple[str, int | float | str]
 

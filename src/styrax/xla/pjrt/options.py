@@ -4,37 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import os
-import struct
 from collections.abc import Mapping
 
 from ...core.settings import config
+from ...protocol_buffers import encode
 from .c_api import address_of, structure
 
 Option = str | bool | int | float
-
-
-# -- protocol buffers ------------------------------------------------------------------------------
-
-
-def _varint(n: int) -> bytes:
-    n &= (1 << 64) - 1
-    out = bytearray()
-    while n > 127:
-        out.append(n & 127 | 128)
-        n >>= 7
-    out.append(n)
-    return bytes(out)
-
-
-def field(number: int, value: Option | bytes) -> bytes:
-    """A field of a message: an integer, a double, a text, or a message inside."""
-    if isinstance(value, str):
-        value = value.encode()
-    if isinstance(value, bytes):
-        return _varint(number << 3 | 2) + _varint(len(value)) + value
-    if isinstance(value, float):
-        return _varint(number << 3 | 1) + struct.pack("<d", value)
-    return _varint(number << 3) + _varint(int(value))
 
 
 # XLA's options for programs on the host's processors. Without the first, a maximum with a NaN may be the other operand.
@@ -51,12 +27,11 @@ def compile_options(device: int, overrides: Mapping[str, Option] = {}) -> bytes:
       device: the device's global number.
       overrides: XLA's debug options by name, `xla_…`.
     """
-    assignment = field(1, 1) + field(2, 1) + field(3, field(1, device))  # replicas, computations, devices of the first
-    build = field(1, -1) + field(4, 1) + field(5, 1) + field(9, assignment)  # no ordinal, replicas, partitions
-    options = field(3, build)
-    for name, value in overrides.items():
-        options += field(7, field(1, name) + field(2, field(_OF_OPTION[type(value)], value)))
-    return options
+    assignment = encode([(1, 1), (2, 1), (3, encode([(1, device)]))])  # replicas, computations, devices of the first
+    build = encode([(1, -1), (4, 1), (5, 1), (9, assignment)])  # no ordinal, replicas, partitions
+    changed = [(7, encode([(1, name), (2, encode([(_OF_OPTION[type(value)], value)]))])) for name, value in
+               overrides.items()]
+    return encode([(3, build), *changed])
 
 
 # -- options of clients ------------------------------------------------------------------------------
