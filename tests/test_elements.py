@@ -311,3 +311,14 @@ def test_small_products_in_turns(count, dtype):
         np.testing.assert_allclose(np.asarray(x).astype(wide), np.asarray(y).astype(wide),
                                    rtol=3e-2 if dtype == "bfloat16" else 1e-5,
                                    atol=3e-2 if dtype == "bfloat16" else 1e-5)
+
+
+@pytest.mark.parametrize("size", [2, 3, 8, 9])
+def test_products_with_all_elements(size):
+    """No element can be had from itself alone."""
+    def make(j):
+        return lambda a, h: j.lax.scan(lambda h, _: (a @ h, h[0]), h, None, length=3)
+
+    a, h = values((size, size), "float32"), values((size,), "float32")
+    for x, y in zip(styrax.jit(make(styrax))(np.asarray(a), np.asarray(h)), make(real)(a, h), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-3)

@@ -237,7 +237,9 @@ def _logspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, base:
     result = compute if dtype is None else dtype
     start, stop = convert(start, compute), convert(stop, compute)
     exponents = linspace(start, stop, num=num, endpoint=endpoint, axis=axis)
-    return convert(lax.pow(*spread_all(promote_dtypes(convert(base, compute), exponents))), result)
+    base = convert(base, compute)
+    operands = promote_dtypes(base, exponents)
+    return convert(lax.pow(*(spread_all(operands) if np.ndim(base) else operands)), result)
 
 
 @api_boundary
