@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from .core.arrays import backends, host_devices
 from .core.types.typing import PyTree
+
+if TYPE_CHECKING:
+    from .processes.cohort import Cohort
 
 
 class State:
     """What this process knows of the others."""
 
-    __slots__ = ("client", "coordinator_address", "num_processes", "preemption_sync_manager", "process_id", "service")
+    __slots__ = ("client", "cohort", "coordinator_address", "num_processes", "partition_index",
+                 "preemption_sync_manager", "process_id", "service")
 
     def __init__(self) -> None:
         self.clear()
@@ -22,6 +28,8 @@ class State:
         self.coordinator_address: str | None = None
         self.client: Any = None
         self.service: Any = None
+        self.cohort: Cohort | None = None
+        self.partition_index: int | None = None
         self.preemption_sync_manager: Any = None
 
 
@@ -35,25 +43,70 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
                **kwargs: PyTree) -> None:
     """Joins this process with the others of a program.
 
+    What is not given is read from the environment: `JAX_COORDINATOR_ADDRESS`, `JAX_NUM_PROCESSES`, `JAX_PROCESS_ID`
+    and `JAX_COORDINATOR_BIND_ADDRESS`, else what Slurm, Open MPI or MPICH tell the processes that they start.
+
     Args:
-      coordinator_address: host and port of the first process.
-      num_processes: how many processes there are. One is possible.
+      coordinator_address: host and port of the first process, which coordinates.
+      num_processes: how many processes there are.
       process_id: the number of this process.
+      local_device_ids: which accelerators of its host this process uses; without effect on CPUs.
+      cluster_detection_method: the only way to look for a launcher: "slurm", "ompi", "pmi" (MPICH), "mpi4py";
+        "deactivate" for none.
+      initialization_timeout: seconds within which all processes must have come.
+      heartbeat_timeout_seconds: seconds after which a process of which nothing is heard counts as dead.
+      shutdown_timeout_seconds: seconds that the first process waits at its end for the others.
+      coordinator_bind_address: host and port on which the first process listens.
 
     Raises:
-      RuntimeError: it was called before. ValueError: arguments that do not describe a program of one process.
+      RuntimeError: it was called before, or devices have been used already.
+      ValueError: something is neither given nor found, or the numbers do not fit.
+      JaxRuntimeError: the processes have not found each other in time.
     """
     if global_state.num_processes is not None:
         raise RuntimeError("distributed.initialize should only be called once.")
-    if num_processes is None:
-        raise ValueError("The number of processes must be given: it cannot be found out here (num_processes=1 for a "
-                         "program that runs alone).")
-    if num_processes != 1 or process_id not in (None, 0):
-        raise ValueError(f"programs of several processes cannot be run (num_processes={num_processes}, "
-                         f"process_id={process_id})")
-    global_state.num_processes = 1
-    global_state.process_id = 0
-    global_state.coordinator_address = coordinator_address
+    if backends.in_use():
+        raise RuntimeError("jax.distributed.initialize() must be called before any JAX calls that might initialise the "
+                           "XLA backend. This includes any computation, but also calls to jax.devices, jax.device_put, "
+                           "and others.")
+    env = os.environ
+    address = coordinator_address or env.get("JAX_COORDINATOR_ADDRESS")
+    count = _number(num_processes, "JAX_NUM_PROCESSES")
+    number = _number(process_id, "JAX_PROCESS_ID")
+    if address is None or count is None or number is None:
+        from .processes.clusters import detected
+
+        cluster = None if count == 1 else detected(cluster_detection_method)
+        if cluster is not None:
+            address = cluster.address() if address is None else address
+            count = cluster.processes if count is None else count
+            number = cluster.number if number is None else number
+    if count == 1 and address is None and number in (None, 0):
+        global_state.num_processes = 1
+        return
+    if address is None:
+        raise ValueError("coordinator_address should be defined.")
+    if count is None:
+        raise ValueError("Number of processes must be defined.")
+    if number is None:
+        raise ValueError("The process id of the current process must be defined.")
+    if not 0 <= number < count:
+        raise ValueError("process_id and num_processes must be nonnegative, with process_id < num_processes. Got "
+                         f"process_id={number}, num_processes={count}.")
+    from .processes.cohort import Cohort
+
+    cohort = Cohort(address, count, number, coordinator_bind_address or env.get("JAX_COORDINATOR_BIND_ADDRESS"),
+                    initialization_timeout, heartbeat_timeout_seconds, shutdown_timeout_seconds)
+    global_state.coordinator_address, global_state.num_processes, global_state.process_id = address, count, number
+    global_state.cohort, global_state.client, global_state.service = cohort, cohort.client, cohort.service
+    global_state.partition_index = kwargs.get("partition_index", kwargs.get("slice_index"))
+    host_devices.cohort = cohort if count > 1 else None
+
+
+def _number(given: int | None, variable: str) -> int | None:
+    if given is not None or not os.environ.get(variable):
+        return given
+    return int(os.environ[variable])
 
 
 def is_initialized() -> bool:
@@ -63,4 +116,6 @@ def is_initialized() -> bool:
 
 def shutdown() -> None:
     """Leaves the other processes."""
+    if global_state.cohort is not None:
+        global_state.cohort.leave()
     global_state.clear()

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .core.arrays import backends
+from .core.arrays import backends, host_devices
 from .core.arrays.array import Array
 from .core.arrays.devices import Device, Sharding
 from .core.arrays.shards import whole
@@ -21,20 +21,23 @@ from .lax.collectives.placing import device_put
 
 
 def devices(backend: str | None = None) -> list[Device]:
-    """The devices of a platform (the default one if None). RuntimeError for an unknown platform."""
-    return list(backends.get(backend).devices())
+    """The devices of a platform (the default one if None), those of all processes. RuntimeError for an unknown one."""
+    return list(backends.all_devices(backend))
 
 
 def local_devices(process_index: int | None = None, backend: str | None = None,
                   host_id: int | None = None) -> list[Device]:
-    """The devices of this process."""
-    if process_index not in (None, 0):
-        raise ValueError(f"Unknown process_index {process_index}")
-    return devices(backend)
+    """The devices of this process, or of another. ValueError for a process that there is not."""
+    number = host_id if process_index is None else process_index
+    if number is None:
+        return list(backends.get(backend).devices())
+    if number not in process_indices():
+        raise ValueError(f"Unknown process_index {number}")
+    return [d for d in devices(backend) if d.process_index == number]
 
 
 def device_count(backend: str | None = None) -> int:
-    """The number of devices of a platform."""
+    """The number of devices of a platform, in all processes."""
     return len(devices(backend))
 
 
@@ -45,17 +48,17 @@ def local_device_count(backend: str | None = None) -> int:
 
 def process_index(backend: str | None = None) -> int:
     """The number of this process among those that work together."""
-    return 0
+    return 0 if host_devices.cohort is None else host_devices.cohort.number
 
 
 def process_count(backend: str | None = None) -> int:
     """The number of processes that work together."""
-    return 1
+    return 1 if host_devices.cohort is None else host_devices.cohort.count
 
 
 def process_indices(backend: str | None = None) -> list[int]:
     """The numbers of all processes."""
-    return [0]
+    return list(range(process_count()))
 
 
 host_id, host_count, host_ids = process_index, process_count, process_indices
@@ -223,7 +226,7 @@ def print_environment_info(return_string: bool = False) -> str | None:
         f"numpy:  {np.__version__}",
         f"python: {sys.version}",
         f"device info: {devices()[0].device_kind}-{device_count()}, {local_device_count()} local devices",
-        "process_count: 1",
+        f"process_count: {process_count()}",
         f"platform: {platform.uname()}",
     ])
     if return_string:

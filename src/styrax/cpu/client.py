@@ -91,8 +91,8 @@ class CpuBackend:
     shared_memory = True
 
     def __init__(self) -> None:
-        self._devices = [Device("cpu", i, "cpu", self) for i in range(host_devices.device_count("cpu"))]
-        backends.several = len(self._devices) > 1
+        self._devices, self._all_devices = host_devices.devices("cpu", self)
+        backends.several = len(self._all_devices) > 1
         make_caller(0)  # loads what calls programs, and gives arrays the buffer protocol
         runtime.prepare()  # while modules are loaded and the first program is traced
         self.eager = Eager(self.compile)
@@ -104,13 +104,18 @@ class CpuBackend:
 
     local_devices = devices
 
+    def all_devices(self) -> list[Device]:
+        """Those of all processes of the program."""
+        return self._all_devices
+
     def device_count(self) -> int:
+        return len(self._all_devices)
+
+    def local_device_count(self) -> int:
         return len(self._devices)
 
-    local_device_count = device_count
-
     def process_index(self) -> int:
-        return 0
+        return 0 if host_devices.cohort is None else host_devices.cohort.number
 
     host_id = process_index
 

@@ -141,6 +141,17 @@ def _keep(backend: Backend) -> None:
     apart = apart or len(_loaded) > 1 or len(backend.devices()) > 1 and not backend.shared_memory
 
 
+def in_use() -> bool:
+    """Whether some backend has been asked for."""
+    return bool(_loaded)
+
+
+def all_devices(platform: str | None = None) -> Sequence[Device]:
+    """The devices of a platform in all processes."""
+    backend = get(platform)
+    return getattr(backend, "all_devices", backend.devices)()
+
+
 def platforms() -> list[str]:
     """The names of all platforms."""
     return list(dict.fromkeys([*modules, *_loaded]))

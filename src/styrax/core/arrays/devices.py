@@ -13,13 +13,14 @@ class Device:
 
     __slots__ = ("platform", "id", "process_index", "device_kind", "client", "local_hardware_id")
 
-    def __init__(self, platform: str, id: int, device_kind: str, client: Any = None, process_index: int = 0):
+    def __init__(self, platform: str, id: int, device_kind: str, client: Any = None, process_index: int = 0,
+                 local_hardware_id: int | None = -1):
         self.platform = platform
         self.id = id
         self.device_kind = device_kind
         self.client = client
         self.process_index = process_index
-        self.local_hardware_id = id
+        self.local_hardware_id = id if local_hardware_id == -1 else local_hardware_id
 
     @property
     def host_id(self) -> int:
@@ -93,7 +94,7 @@ class Memory:
 def _device(platform: str, id: int) -> Device:
     from . import backends
 
-    return backends.get(platform).devices()[id]
+    return next(d for d in backends.all_devices(platform) if d.id == id)
 
 
 def checked_memory(kind: str, device: Device) -> str:

@@ -1,12 +1,15 @@
-"""How many devices the host's processors are seen as."""
+"""How many devices the host's processors are seen as, here and in other processes of the program."""
 
 from __future__ import annotations
 
 import os
 import re
+from typing import Any, Protocol
 
 from ..settings import config
+from .devices import Device
 
+EACH = 2048  # numbers of devices that a process has to give
 COUNT = re.compile(r"--xla_force_host_platform_device_count=(\d+)")
 
 
@@ -21,6 +24,30 @@ def device_count(platform: str) -> int:
         raise RuntimeError(f"Unable to initialize backend '{platform}': jax_num_cpu_devices or "
                            "--xla_force_host_platform_device_count asks for 0 devices")
     return wanted
+
+
+class Cohort(Protocol):
+    """The processes of a program."""
+
+    number: int
+    count: int
+
+    def told(self, what: str, value: Any) -> list[Any]:
+        """What each process says of something."""
+
+
+cohort: Cohort | None = None  # where there are several processes
+
+
+def devices(platform: str, client: Any) -> tuple[list[Device], list[Device]]:
+    """The devices of this process, and those of all, whose other ones no client here reaches."""
+    count = device_count(platform)
+    if cohort is None:
+        own = [Device(platform, i, platform, client) for i in range(count)]
+        return own, own
+    found = [[Device(platform, process * EACH + i, platform, client, process, i if process == cohort.number else None)
+              for i in range(n)] for process, n in enumerate(cohort.told(f"{platform} devices", count))]
+    return found[cohort.number], [d for each in found for d in each]
 
 
 def fix() -> None:

@@ -15,6 +15,7 @@ from ..settings.flags import UNSET, State
 from ..tracing.source import api_boundary
 from ..types import avals
 from ..types.typing import AxisName
+from . import host_devices
 from .devices import Device
 
 
@@ -226,11 +227,24 @@ class Mesh(_Grid):
 
     @property
     def local_mesh(self) -> Mesh:
-        return self
+        """The part of it that this process has. ValueError where that is no grid."""
+        if host_devices.cohort is None:
+            return self
+        places = np.argwhere(self._is_local())
+        block = self.devices[tuple(map(slice, places.min(0), places.max(0) + 1))]
+        if block.size != len(places):
+            raise ValueError("When passing host local inputs to pjit, devices connected to a single host must form a "
+                             "contiguous subcube of the global device mesh")
+        return Mesh(block, self.axis_names, self.axis_types)
+
+    def _is_local(self) -> np.ndarray:
+        cohort = host_devices.cohort
+        own = [cohort is None or d.process_index == cohort.number for d in self.devices.flat]
+        return np.array(own).reshape(self.devices.shape)
 
     @property
     def local_devices(self) -> list[Any]:
-        return list(self.devices.flat)
+        return list(self.devices[self._is_local()])
 
     @property
     def abstract_mesh(self) -> AbstractMesh:
@@ -379,7 +393,7 @@ def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[AxisName],
     if devices is None:
         from . import backends
 
-        devices = backends.get().devices()
+        devices = backends.all_devices()
     count = math.prod(axis_shapes)
     if count > len(devices):
         raise ValueError(f"Number of devices {len(devices)} must be >= the product of mesh_shape {tuple(axis_shapes)}")
