@@ -11,7 +11,7 @@ import numpy as np
 from .core.arrays import backends, host_devices
 from .core.arrays.array import Array
 from .core.arrays.devices import Device, Sharding
-from .core.arrays.shards import whole
+from .core.arrays.shards import bounds, whole
 from .core.tracing.source import api_boundary
 from .core.tracing.trace import Tracer, get_aval
 from .core.trees import tree, tree_paths
@@ -151,20 +151,24 @@ def make_array_from_single_device_arrays(shape: Sequence[int], sharding: Shardin
 
 def make_array_from_process_local_data(sharding: Sharding | Device, local_data: PyTree,
                                        global_shape: PyTree = None) -> PyTree:
-    """Arrays from the parts of them that this process holds: all of them, there is one process.
+    """Arrays from the parts of them that this process holds, which is all where there is one process.
 
     Args:
       sharding: where they go.
       local_data: an array or a container of arrays.
-      global_shape: their shapes, None where that is the local one: a shape for all or a container of shapes.
+      global_shape: their shapes: one for all or a container of shapes. None: that which parts like this process's make
+        up. Along each dimension the data have either all of an array or this process's part.
 
     Raises:
-      ValueError: a global shape is not the local one.
+      ValueError: a global shape does not fit the data.
     """
     leaves, structure = tree.tree_flatten(local_data)
     shapes = tree_paths.broadcast_prefix(global_shape, local_data, is_leaf=_is_shape)
     found = []
     for x, shape in zip(map(np.asarray, leaves), shapes, strict=True):
+        if not getattr(sharding, "is_fully_addressable", True):
+            found.append(_of_process(sharding, x, shape))
+            continue
         if shape is not None and tuple(shape) != x.shape:
             raise ValueError("When calling `make_array_from_process_local_data` on a single process, global_shape "
                              f"should be None or equal to local_data.shape. Got global_shape={shape} and "
@@ -173,13 +177,35 @@ def make_array_from_process_local_data(sharding: Sharding | Device, local_data: 
     return tree.tree_unflatten(structure, found)
 
 
+def _of_process(sharding: Any, data: np.ndarray, shape: Sequence[int] | None) -> Array:
+    """The array of which this process has `data`."""
+    parts = sharding._parts(data.shape)
+    units = [bounds(index, tuple(parts)) for index in sharding.addressable_devices_indices_map(tuple(parts)).values()]
+    own = [sorted({place[i][0] for place in units}) for i in range(data.ndim)]  # along each dimension, which parts
+    whole = tuple(d * n // len(o) for d, n, o in zip(data.shape, parts, own, strict=True)) if shape is None else (
+        tuple(shape))
+    rows = []
+    for i, (d, n, o) in enumerate(zip(whole, parts, own, strict=True)):
+        have = data.shape[i] if len(whole) == data.ndim else -1
+        if have not in (d, d // n * len(o)):
+            raise ValueError("Invalid host data, each dimension should match either global or process shape. In "
+                             f"dimension {i}, the process data has {have} elements. Process addresses {d // n * len(o)} "
+                             f"elements and global_shape={whole}.")
+        rows.append({k * (d // n): k * (d // n) if have == d else j * (d // n) for j, k in enumerate(o)})
+
+    def part(index: tuple[slice, ...]) -> np.ndarray:
+        return data[tuple(slice(r[a], r[a] + b - a) for r, (a, b) in zip(rows, bounds(index, whole), strict=True))]
+
+    return make_array_from_callback(whole, sharding, part)
+
+
 def _is_shape(x: Any) -> bool:
     return x is None or isinstance(x, (tuple, list))
 
 
 def _whole(shape: tuple[int, ...], sharding: Any, parts: dict[Device, Array], count: int | None = None) -> Array:
     """An array of its parts by devices. ValueError for parts that do not fit the sharding or each other."""
-    held = set(sharding._device_assignment)
+    held = set(sharding._addressable_device_assignment)
     if len(held) != (len(parts) if count is None else count):
         raise ValueError(f"Expected {len(held)} per-device arrays (this is how many devices are addressable by the "
                          f"sharding), but got {count}")

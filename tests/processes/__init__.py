@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.compat.running import environment
 
-from . import arrays, beginnings
+from . import agreements, arrays, beginnings
 
 SETUP = """
 import pickle
@@ -31,9 +31,10 @@ v = np.arange(32, dtype=np.float32).reshape(4, 8)
 S, S2 = NamedSharding(m, P(None, 'i')), NamedSharding(m2, P('x', 'y'))
 def made(v, sharding):
     return jax.make_array_from_callback(v.shape, sharding, lambda index: v[index])
+a = made(v, S2)
 """
 
-TABLE: dict[str, list[str]] = {**beginnings.ROWS, **arrays.ROWS}
+TABLE: dict[str, list[str]] = {**beginnings.ROWS, **arrays.ROWS, **agreements.ROWS}
 
 
 def free_port() -> int:

@@ -13,6 +13,11 @@ it. The first reader loads the module that provides it, all later ones read an a
 | `sharding_text` | `core.arrays.explicit` | `core.types.avals` | the dimensions of such a type as text |
 | `sums_text` | `core.arrays.explicit` | `core.types.avals` | the axes of its sums as text |
 | `shards_of` | `core.arrays.shards` | `core.arrays.array` | the parts of an array that devices hold |
+| `all_shards_of` | `core.arrays.shards` | `core.arrays.array` | the same with those of other processes |
+| `part_of_process` | `processes.spanning` | `core.arrays.shards` | what a device has of an array over several processes |
+| `array_of_processes` | `processes.spanning` | `core.arrays.shards` | an array over several processes, of such parts |
+| `put_on_processes` | `processes.spanning` | `lax.collectives` | a value under a sharding over several processes |
+| `home_of_program` | `processes.spanning` | `transforms.jit` | the devices of several processes that a program names |
 | `equation_text` | `core.programs.text` | `core.programs.jaxpr` | an equation as text |
 | `program_text` | `core.programs.text` | `core.programs.jaxpr` | a program as text |
 | `serialized` | `core.programs.serial` | `core.programs.jaxpr` | a program as text that can be read back |
@@ -70,7 +75,9 @@ if TYPE_CHECKING:
 PROVIDERS = {
     "": "lax numpy",
     "core.arrays.explicit": "by_default is_replicated sharding_of_type sharding_text sums_text",
-    "core.arrays.shards": "shards_of:shards",
+    "core.arrays.shards": "shards_of:shards all_shards_of:all_shards",
+    "processes.spanning": (
+        "part_of_process:part array_of_processes:of_parts put_on_processes:put home_of_program:home"),
     "core.arrays.moving": "apply_where_arguments_are",
     "core.settings.wanted_platforms": "platforms_wanted:wanted",
     "xla.pjrt.discovery": "plugin_backend:backend plugin_serves:serves",

@@ -18,10 +18,11 @@ from ..core import hooks
 from ..core.arrays.shardings import PartitionSpec, axes_of
 from ..core.tracing.trace import Tracer, get_aval, state
 from ..core.types import avals, dtypes
-from ..transforms.batch import AxisData, batch_flat, moveaxis
+from ..transforms.batch import Across, AxisData, batch_flat, moveaxis
 from ..transforms.linear_call import linear_call
 
 Flat = Callable[..., Sequence[Any]]
+NONE_ACROSS: Mapping[Hashable, Across] = {}
 
 
 def cut(x: Any, spec: PartitionSpec, sizes: Mapping[Hashable, int]) -> tuple[Any, tuple[Hashable, ...]]:
@@ -47,15 +48,7 @@ def cut(x: Any, spec: PartitionSpec, sizes: Mapping[Hashable, int]) -> tuple[Any
 def joined(x: Any, varies: Sequence[Hashable], spec: PartitionSpec, sizes: Mapping[Hashable, int]) -> Any:
     """The array of blocks `[*varies, *block]` that a specification puts together: along axes that it does not name the
     first block is taken. All are said to be equal there, so the derivative is shared among them."""
-    named = [n for e in spec for n in axes_of(e)]
-    kept = [n for n in varies if n in named]
-    for i, n in reversed(list(enumerate(varies))):
-        if n not in named:
-            x = _first(x, i)
-    for n in named:  # equal along an axis that it is cut along
-        if n not in kept:
-            x = hooks.lax.broadcast(x, (sizes[n],))
-            kept.insert(0, n)
+    x, kept = along(x, varies, [n for e in spec for n in axes_of(e)], sizes)
     shape = get_aval(x).shape[len(kept):]
     entries = [axes_of(e) for e in spec] + [()] * (len(shape) - len(spec))
     order: list[int] = []
@@ -64,6 +57,20 @@ def joined(x: Any, varies: Sequence[Hashable], spec: PartitionSpec, sizes: Mappi
         order.append(len(kept) + i)
     whole = tuple(d * math.prod(sizes[n] for n in entry) for d, entry in zip(shape, entries, strict=True))
     return hooks.lax.reshape(hooks.lax.transpose(x, tuple(order)), whole) if kept else x
+
+
+def along(x: Any, varies: Sequence[Hashable], named: Sequence[Hashable],
+          sizes: Mapping[Hashable, int]) -> tuple[Any, list[Hashable]]:
+    """Blocks `[*varies, *block]` along named axes alone, and these axes in order: of others the first block is taken."""
+    kept = [n for n in varies if n in named]
+    for i, n in reversed(list(enumerate(varies))):
+        if n not in named:
+            x = _first(x, i)
+    for n in named:  # equal along an axis that it is cut along
+        if n not in kept:
+            x = hooks.lax.broadcast(x, (sizes[n],))
+            kept.insert(0, n)
+    return x, kept
 
 
 def _first(x: Any, axis: int) -> Any:
@@ -82,18 +89,19 @@ def _first(x: Any, axis: int) -> Any:
 
 
 def over_devices(fun: Flat, blocks: Sequence[tuple[Any, tuple[Hashable, ...]]], sizes: Mapping[Hashable, int],
-                 varying: bool) -> list[tuple[Any, list[Hashable]]]:
+                 varying: bool, across: Mapping[Hashable, Across] = NONE_ACROSS) -> list[tuple[Any, list[Hashable]]]:
     """Runs a flat function on blocks, as `cut` gives them, over all devices.
 
     Args:
       varying: whether types tell along which axes values vary, and derivatives are summed where they do not.
+      across: the axes along which other processes have devices; `sizes` counts those of this one.
 
     Returns:
       for each result its blocks, with the axes along which they vary in front, and these axes.
     """
     levels: list[list[bool]] = []
     for name in reversed(sizes):
-        fun = _mapped(fun, AxisData(name, sizes[name], devices=True, varying=varying),
+        fun = _mapped(fun, AxisData(name, sizes[name], devices=True, varying=varying, across=across.get(name)),
                       [name in names for _, names in blocks], levels)
     avals.manual += varying
     try:
@@ -126,4 +134,4 @@ def device_axes() -> tuple[Hashable, ...]:
     return tuple(found)
 
 
-__all__ = ["cut", "device_axes", "joined", "over_devices"]
+__all__ = ["along", "cut", "device_axes", "joined", "over_devices"]

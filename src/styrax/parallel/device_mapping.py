@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.arrays import backends
+from ..core.arrays import backends, host_devices
 from ..core.arrays import mesh as meshes
 from ..core.arrays.array import Array
 from ..core.arrays.devices import Device
@@ -24,11 +24,11 @@ from ..core.tracing.trace import Tracer, get_aval
 from ..core.trees import tree, tree_paths
 from ..core.types.typing import AxisName, Function, PyTree
 from ..lax.collectives.placing import device_put, reshard_p, sharding_constraint_p
-from ..transforms.batch import AxisData, batch_flat, matchaxis
+from ..transforms.batch import Across, AxisData, batch_flat, matchaxis
 from ..transforms.flattening import FlatFunction
 from ..transforms.jit import jit
 from ..transforms.naming import check_callable, wraps
-from .blocks import cut, device_axes, joined, over_devices
+from .blocks import NONE_ACROSS, cut, device_axes, joined, over_devices
 
 
 class _Infer:
@@ -128,8 +128,22 @@ class _Layout:
 
     def used(self, size: int) -> Sequence[Device]:
         """The devices for a mapped axis of a size, as far as there are so many."""
-        found = list(self.devices) if self.devices is not None else backends.get(self.backend).devices()
+        if self.devices is None:
+            found: Sequence[Device] = backends.get(self.backend).devices()
+        else:
+            found = host_devices.addressable(tuple(self.devices))
         return found[:max(size, 1)]
+
+    def across(self) -> Across | None:
+        """The mapped axis over the devices of all processes, of which each gives and gets the parts of its own."""
+        if host_devices.cohort is None or self.axis_name is None:
+            return None
+        found = tuple(backends.all_devices(self.backend)) if self.devices is None else tuple(self.devices)
+        if len(host_devices.addressable(found)) == len(found):
+            return None
+        from . import process_mapping
+
+        return process_mapping.axis(found, self.axis_name)
 
     def of(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[int], list[Any], int]:
         """Which arguments are traced, the axes of all, and the size of the mapped axis."""
@@ -175,16 +189,18 @@ class _Layout:
             return fun(*(args[i] if i in self.statics else next(rest) for i in range(len(args))), **named)
 
         given, axes_in = [args[i] for i in dynamic], [axes[i] for i in dynamic]
-        if size == 1:  # the device's part is an array like any other, for callbacks too
+        across = self.across()
+        alone = size == 1 and across is None
+        if alone:  # the device's part is an array like any other, for callbacks too
             given, kwargs = _part(given, axes_in, kwargs)
             axes_in = [None] * len(given)
         leaves, in_tree = tree.tree_flatten(((given, kwargs), {}))
-        dims = _leaf_axes(axes_in, given) + [0 if size > 1 else None] * len(tree.tree_leaves(kwargs))
+        dims = _leaf_axes(axes_in, given) + [None if alone else 0] * len(tree.tree_leaves(kwargs))
         dims = [d if d is None or d >= 0 else d + get_aval(x).ndim for x, d in zip(leaves, dims, strict=True)]
         told = [None if d is None else self.along(size, x, d) for x, d in zip(leaves, dims, strict=True)]
         leaves = [x if s is None else _spread(x, s.spec, s.mesh) for x, s in zip(leaves, told, strict=True)]
         flat = FlatFunction(one, in_tree)
-        outs, out_dims = batch_flat(flat, leaves, dims, AxisData(self.axis_name, size, devices=True))
+        outs, out_dims = batch_flat(flat, leaves, dims, AxisData(self.axis_name, size, devices=True, across=across))
         wanted = _leaf_axes(self.out_axes, tree.tree_unflatten(flat.structure, outs))
         return self.spread(tree.tree_unflatten(flat.structure, [
             _along(x, d, w, size) for x, d, w in zip(outs, out_dims, wanted, strict=True)]), size)
@@ -322,17 +338,31 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
         sizes = {n: used.shape[n] for n in names}
         checked = bool(check_vma and check_rep)
         inside = used.abstract_mesh
-        leaves = [_given(x, s, used) for x, s in zip(leaves, specs, strict=True)]
+        spread = isinstance(used, Mesh) and not NamedSharding(used, PartitionSpec()).is_fully_addressable
+        if spread:
+            from . import process_mapping
+
+            if len(names) < len(used.axis_names):
+                raise NotImplementedError("shard_map over several processes and some axes of a mesh alone: the others "
+                                          f"of {used.axis_names} than {tuple(names)} have to be among axis_names")
+            sizes, across = process_mapping.local_sizes(used, names)
+        else:
+            across = NONE_ACROSS
+            leaves = [_given(x, s, used) for x, s in zip(leaves, specs, strict=True)]
         with use_abstract_mesh(inside.update(axis_types=tuple(
                 AxisType.Manual if n in sizes else t
                 for n, t in zip(inside.axis_names, inside.axis_types, strict=True)))):
-            blocks = [cut(x, PartitionSpec() if s is None else s, sizes) for x, s in zip(leaves, specs, strict=True)]
-            results = over_devices(flat, blocks, sizes, checked)
+            blocks = [process_mapping.cut(x, s, used) if spread else cut(x, PartitionSpec() if s is None else s, sizes)
+                      for x, s in zip(leaves, specs, strict=True)]
+            results = over_devices(flat, blocks, sizes, checked, across)
         whole = tree.tree_unflatten(flat.structure, [x for x, _ in results])
         wanted = _by_leaf("out_specs", out_specs, whole)
         outs = []
         for (x, varies), spec in zip(results, wanted, strict=True):
             _check_result(flat.__name__, x, varies, spec, used, checked)
+            if spread:
+                outs.append(process_mapping.joined(x, varies, spec, used, sizes))
+                continue
             outs.append(_spread(joined(x, varies, PartitionSpec() if spec is None else spec, sizes), spec, used))
         return tree.tree_unflatten(flat.structure, outs)
 

@@ -94,7 +94,7 @@ class Service:
         self._gets: dict[str, list[tuple[_Line, int]]] = {}
         self._barriers: dict[str, dict[int, tuple[_Line, int]]] = {}
         self._left: set[int] = set()
-        self._failed: list[tuple[int, str]] = []
+        self._steps: dict[int, int] | None = None  # while a step is sought at which all are to save their state
         self.empty = threading.Event()  # all others have left, or died
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._listener, selectors.EVENT_READ)
@@ -155,10 +155,7 @@ class Service:
         if process is None:
             return
         if process not in self._left:
-            self._failed.append((process, why))
-            for other in self._joined.values():
-                if other.socket in self._lines:
-                    other.send([0, "failed", process, why])
+            self._tell("failed", process, why)
         for name, waiting in list(self._barriers.items()):
             if process not in waiting:
                 for other, number in waiting.values():
@@ -232,6 +229,24 @@ class Service:
                 other.send([their, True, None])
         return None
 
+    def _on_preempted(self, line: _Line, number: int) -> tuple[bool, Any]:
+        if self._steps is None:
+            self._steps = {}
+            self._tell("freeze")
+        return True, None
+
+    def _on_step(self, line: _Line, number: int, step: int) -> tuple[bool, Any]:
+        if self._steps is not None and line.process is not None:
+            self._steps[line.process] = step
+            if self._steps.keys() >= set(range(self._count)) - self._left:
+                self._tell("save", max(self._steps.values()) + 1)
+        return True, None
+
+    def _tell(self, what: str, *arguments: Any) -> None:
+        for line in self._joined.values():
+            if line.socket in self._lines:
+                line.send([0, what, *arguments])
+
     def _on_live(self, line: _Line, number: int, members: list[int]) -> tuple[bool, Any]:
         return True, sorted(set(members) - self._left)
 
@@ -256,6 +271,8 @@ class Client:
         self._number = 0
         self._waiting: dict[int, tuple[threading.Event, list[Any]]] = {}
         self._closed = False
+        self._stepping = threading.Condition()
+        self._step, self._frozen, self._save_at = -1, False, -1
         end = time.monotonic() + timeout
         self._socket = self._reach(address, end, timeout)
         self.host: str = self._socket.getsockname()[0]  # by which the others reach this process
@@ -299,10 +316,10 @@ class Client:
                 message = None
             if message is None:
                 if not self._closed:
-                    self._note(0, "its coordinator does not answer any more")
+                    self._hear_failed(0, "its coordinator does not answer any more")
                 return
             if message[0] == 0:
-                self._note(message[2], message[3])
+                getattr(self, f"_hear_{message[1]}")(*message[2:])
                 continue
             with self._lock:
                 waiting = self._waiting.pop(message[0], None)
@@ -310,7 +327,31 @@ class Client:
                 waiting[1].extend(message[1:])
                 waiting[0].set()
 
-    def _note(self, process: int, why: str) -> None:
+    def _hear_freeze(self) -> None:
+        with self._stepping:
+            self._frozen = True
+            with self._lock:
+                self._number += 1
+                self._socket.sendall(packed([self._number, "step", self._step]))
+
+    def _hear_save(self, step: int) -> None:
+        with self._stepping:
+            self._frozen, self._save_at = False, step
+            self._stepping.notify_all()
+
+    def reached(self, step: int) -> bool:
+        """Whether all processes are to save their state at this step, which comes after the last one of each."""
+        with self._stepping:
+            while self._frozen and self.failure is None:
+                self._stepping.wait(1.0)
+            self._step = max(step, self._step)
+            return step == self._save_at
+
+    def preempted(self) -> None:
+        """Tells all that this process is to be stopped soon."""
+        self._ask("preempted")
+
+    def _hear_failed(self, process: int, why: str) -> None:
         """Has everything that waits fail, if another process has died."""
         if self.failure is None:
             self.failure = process, why

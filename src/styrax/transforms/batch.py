@@ -10,7 +10,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import nullcontext
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -34,7 +34,8 @@ from .zeros import SymbolicZero, Zero, add_any_p
 class AxisData(NamedTuple):
     """The axis that a batching maps over; `name` is None for one without a name.
 
-    `devices` says that it is an axis of a mesh, `varying` that types tell which values vary along it.
+    `devices` says that it is an axis of a mesh, `varying` that types tell which values vary along it. Where other
+    processes have devices along it, `size` is the number of this one's, and `across` knows of the others.
     """
 
     name: Hashable
@@ -43,6 +44,17 @@ class AxisData(NamedTuple):
     explicit_mesh_axis: Any = None
     devices: bool = False
     varying: bool = False
+    across: Across | None = None
+
+
+class Across(Protocol):
+    """An axis along which other processes have devices."""
+
+    size: int
+
+    def rule(self, axis_data: AxisData, primitive: Primitive, args: tuple, dims: tuple,
+             params: dict[str, Any]) -> tuple[Any, Any]:
+        """The batching rule of a collective over the axis."""
 
 
 # Collectives: primitive -> function from its params to the names of the axes it works over.
@@ -151,7 +163,10 @@ class BatchTrace(Trace):
             if not mapped and not primitive.ref_primitive and not self._names_axis(primitive, params):
                 return self.parent.process_primitive(primitive, tuple(vals), params)
             rule = batchers.get(primitive)
-            if primitive in fancy_batchers:
+            across = self.axis_data.across
+            if across is not None and primitive in axis_names_of and self._names_axis(primitive, params):
+                out, out_dims = across.rule(self.axis_data, primitive, tuple(vals), tuple(dims), params)
+            elif primitive in fancy_batchers:
                 out, out_dims = fancy_batchers[primitive](self.axis_data, tuple(vals), tuple(dims), **params)
             elif primitive in axis_batchers:
                 out, out_dims = axis_batchers[primitive](
@@ -310,7 +325,8 @@ def batch_flat(fun: Callable[..., Sequence[Any]], vals: Sequence[Any], dims: Seq
     With a `tag`, values of the traces that have it are mapped, too.
     """
     trace = BatchTrace(state.trace, axis_data, tag)
-    scope = nullcontext() if axis_data.name is None else extend_axis_env(axis_data.name, axis_data.size)
+    scope = nullcontext() if axis_data.name is None else extend_axis_env(
+        axis_data.name, axis_data.size if axis_data.across is None else axis_data.across.size)
     try:
         with scope, set_current_trace(trace):
             pairs = list(map(trace.to_pair, fun(*(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 import numpy as np
 
 from ..core import hooks
-from ..core.arrays import backends, moving
+from ..core.arrays import backends, host_devices, moving
 from ..core.arrays.devices import Device
 from ..core.arrays.explicit import tells_sharding
 from ..core.programs.jaxpr import ClosedJaxpr
@@ -386,11 +386,11 @@ def meeting(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None = N
             said: tuple[tuple[Any, ...], tuple[Any, ...]] = ((), ())) -> Code:
     """The code of a program for whatever devices its arguments are on."""
     def on(device: Device | None) -> Code:
-        if device is None and backends.several:
-            return compiled(closed, name, donated, None, None, said)
+        if backends.several if device is None else getattr(device.client, "spreads", False):
+            return compiled(closed, name, donated, None, device, said)
         return compiled(closed, name, donated, settled(*said, closed.out_avals), device)
 
-    return Meeting(closed, name, on)
+    return Meeting(closed, name, on, None if host_devices.cohort is None else hooks.home_of_program(closed, said))
 
 
 @per_jaxpr
@@ -414,8 +414,9 @@ def compiled(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None = 
         compile_log.compiling(name, program.in_avals)
         with compile_log.timed(f"XLA compilation of jit({name})"), \
                 progress.shown(f"compiling {name}, {len(program.eqns)} equations"):
-            return backends.backend_compile_and_load(backend, program, name=name,
-                                                     donated=() if plan is None else plan.exact, device=device)
+            options = {"said": said} if getattr(backend, "spreads", False) else {}
+            return backends.backend_compile_and_load(
+                backend, program, name=name, donated=() if plan is None else plan.exact, device=device, **options)
 
     stateful = refs.has_refs(closed.jaxpr)
     code = refs.compile_with_contents(closed, build) if stateful else build(closed)

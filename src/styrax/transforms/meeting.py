@@ -22,12 +22,15 @@ class Meeting:
       closed: the program.
       name: its name, for messages.
       compiled: gives the code for a device, None for the default one.
+      home: the devices that the program itself names, where they are several processes'.
     """
 
-    __slots__ = ("closed", "codes", "compiled", "name", "read", "recent")
+    __slots__ = ("closed", "codes", "compiled", "home", "name", "read", "recent")
 
-    def __init__(self, closed: ClosedJaxpr, name: str, compiled: Callable[[Device | None], Code]):
+    def __init__(self, closed: ClosedJaxpr, name: str, compiled: Callable[[Device | None], Code],
+                 home: Device | None = None):
         self.closed = closed
+        self.home = home
         self.name = name
         self.compiled = compiled
         self.codes: dict[Device | None, Code] = {}
@@ -53,7 +56,7 @@ class Meeting:
                 return self.recent(*args)
             except backends.Elsewhere:
                 pass
-        device = moving.common_device([args[i] for i in self.read], self._argument)
+        device = moving.common_device([args[i] for i in self.read], self._argument) or self.home
         default = backends.get()
         if device is not None and device.client is default and default.shared_memory:
             device = None

@@ -185,14 +185,14 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
 
     def _gathered(self) -> Array:
         """The array as one that nobody has spread, if its devices have different parts: rows may cross these."""
-        if self.is_fully_replicated:
+        if self.is_fully_replicated or not self.is_fully_addressable:
             return self
         aval = self.aval if self.aval.given_sharding is None else self.aval.update(sharding=None)
         return type(self)(aval, self._live())
 
     @property
     def is_fully_addressable(self) -> bool:
-        return True
+        return not self._is_spread() or self._sharding.is_fully_addressable
 
     @property
     def is_fully_replicated(self) -> bool:
@@ -206,7 +206,9 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
             hide_frames(error)
             raise
 
-    global_shards = addressable_shards
+    @property
+    def global_shards(self) -> list[Any]:
+        return hooks.all_shards_of(self)
 
     def addressable_data(self, index: int) -> Array:
         return self.addressable_shards[index].data if self._is_spread() else [self][index]
@@ -363,6 +365,8 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
         prefix = "Array("
         dtype = self.aval.dtype
         name = dtype.name + (", weak_type=True" if self.aval.weak_type else "")
+        if not self._is_at_hand():
+            return f"{prefix}shape={self.aval.shape}, dtype={name})"
         if 0 in self.aval.shape:
             return f"{prefix}[], shape={self.aval.shape}, dtype={name})"
         text = np.array2string(self._value, prefix=prefix, suffix=",", separator=", ",
@@ -374,7 +378,11 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
         return f"{prefix}{text},{space}{suffix}"
 
     def __str__(self) -> str:
-        return str(self._value)
+        return str(self._value) if self._is_at_hand() else repr(self)
+
+    def _is_at_hand(self) -> bool:
+        """Whether this process has all of it."""
+        return self.is_fully_addressable or self.is_fully_replicated
 
     def __iter__(self) -> Iterator[Any]:
         if not self.aval.shape:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from .. import hooks
+from . import host_devices
 
 if TYPE_CHECKING:
     from ..programs.jaxpr import ClosedJaxpr
@@ -138,7 +139,8 @@ def register(backend: Backend) -> None:
 def _keep(backend: Backend) -> None:
     global apart
     _loaded[backend.platform] = backend
-    apart = apart or len(_loaded) > 1 or len(backend.devices()) > 1 and not backend.shared_memory
+    apart = apart or host_devices.cohort is not None or len(_loaded) > 1 or (
+        len(backend.devices()) > 1 and not backend.shared_memory)
 
 
 def in_use() -> bool:

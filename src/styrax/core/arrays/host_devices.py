@@ -45,9 +45,16 @@ def devices(platform: str, client: Any) -> tuple[list[Device], list[Device]]:
     if cohort is None:
         own = [Device(platform, i, platform, client) for i in range(count)]
         return own, own
-    found = [[Device(platform, process * EACH + i, platform, client, process, i if process == cohort.number else None)
+    own = cohort.number
+    found = [[Device(platform, process * EACH + i, platform, client if process == own else None, process,
+                     i if process == own else None)
               for i in range(n)] for process, n in enumerate(cohort.told(f"{platform} devices", count))]
     return found[cohort.number], [d for each in found for d in each]
+
+
+def addressable(found: tuple[Device, ...]) -> tuple[Device, ...]:
+    """Those of some devices that are this process's."""
+    return found if cohort is None else tuple([d for d in found if d.process_index == cohort.number])
 
 
 def fix() -> None:

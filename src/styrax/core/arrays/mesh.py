@@ -238,9 +238,8 @@ class Mesh(_Grid):
         return Mesh(block, self.axis_names, self.axis_types)
 
     def _is_local(self) -> np.ndarray:
-        cohort = host_devices.cohort
-        own = [cohort is None or d.process_index == cohort.number for d in self.devices.flat]
-        return np.array(own).reshape(self.devices.shape)
+        own = set(host_devices.addressable(tuple(self.devices.flat)))
+        return np.array([d in own for d in self.devices.flat]).reshape(self.devices.shape)
 
     @property
     def local_devices(self) -> list[Any]:

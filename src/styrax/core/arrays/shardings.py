@@ -10,6 +10,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from ..tracing.source import api_boundary
+from . import host_devices
 from .devices import Device, Sharding, SingleDeviceSharding, checked_memory
 from .mesh import AbstractMesh, Mesh, empty_abstract_mesh
 
@@ -221,7 +222,14 @@ class NamedSharding(Sharding):
             raise ValueError("a sharding over an AbstractMesh has no devices")
         return self.mesh.devices
 
-    addressable_devices = device_set
+    @property
+    def addressable_devices(self) -> set[Device]:
+        """Those of this process."""
+        return set(self._addressable_device_assignment)
+
+    @property
+    def _addressable_device_assignment(self) -> tuple[Device, ...]:
+        return host_devices.addressable(self._device_assignment)
 
     @property
     def num_devices(self) -> int:
@@ -229,7 +237,8 @@ class NamedSharding(Sharding):
 
     @property
     def is_fully_addressable(self) -> bool:
-        return True
+        return host_devices.cohort is None or isinstance(self.mesh, AbstractMesh) or (
+            len(self._addressable_device_assignment) == self.num_devices)
 
     @property
     def is_fully_replicated(self) -> bool:
@@ -281,7 +290,10 @@ class NamedSharding(Sharding):
             out[devices[place]] = tuple(index)
         return out
 
-    addressable_devices_indices_map = devices_indices_map
+    def addressable_devices_indices_map(self, global_shape: tuple[int, ...]) -> dict[Device, tuple[slice, ...]]:
+        """The same for the devices of this process."""
+        found = self.devices_indices_map(global_shape)
+        return {d: found[d] for d in host_devices.addressable(tuple(found))}
 
     def is_equivalent_to(self, other: Any, ndim: int) -> bool:
         """Whether arrays of `ndim` dimensions are spread alike."""

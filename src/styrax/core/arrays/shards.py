@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from .. import hooks
 from ..types.dtypes import ExtendedDType
 from .array import Array
 from .devices import Device, Shard, Sharding
@@ -18,14 +19,20 @@ from .devices import Device, Shard, Sharding
 
 def shards(array: Array) -> list[Shard]:
     """The parts of an array by the devices of its sharding."""
+    return [shard for shard in all_shards(array) if shard.device.client is not None]
+
+
+def all_shards(array: Array) -> list[Shard]:
+    """The same with the devices of other processes, whose parts cannot be reached."""
     sharding, shape = array.sharding, array.shape
     seen: dict[Any, int] = {}
     out = []
-    for device, index in sharding.addressable_devices_indices_map(shape).items():
+    for device, index in sharding.devices_indices_map(shape).items():
         place = bounds(index, shape)
         replica = seen.get(place, 0)
         seen[place] = replica + 1
-        out.append(Shard(device, sharding, shape, partial(part, array, index, device), replica))
+        data = None if device.client is None else partial(part, array, index, device)
+        out.append(Shard(device, sharding, shape, data, replica))
     return out
 
 
@@ -36,6 +43,8 @@ def bounds(index: tuple[slice, ...], shape: tuple[int, ...]) -> tuple[tuple[int,
 
 def part(array: Array, index: tuple[slice, ...], device: Device) -> Array:
     """A part of an array as an array on a device."""
+    if not array.is_fully_addressable:
+        return hooks.part_of_process(array, device)
     if not array._is_spread():
         return array if array.aval.given_sharding is None else array.placed(None)
     place = bounds(index, array.shape)
@@ -60,6 +69,8 @@ def part(array: Array, index: tuple[slice, ...], device: Device) -> Array:
 
 def whole(shape: tuple[int, ...], sharding: Sharding, parts: Mapping[Device, Array]) -> Array:
     """The array of a shape whose parts devices hold."""
+    if not sharding.is_fully_addressable:  # type: ignore[attr-defined]
+        return hooks.array_of_processes(shape, sharding, parts)
     indices = sharding.addressable_devices_indices_map(shape)
     first = parts[next(iter(indices))]
     if first.shape == shape:
@@ -75,4 +86,4 @@ def whole(shape: tuple[int, ...], sharding: Sharding, parts: Mapping[Device, Arr
     return device.client.put(value, first.aval.update(shape=shape, sharding=None), device).placed(sharding)
 
 
-__all__ = ["bounds", "part", "shards", "whole"]
+__all__ = ["all_shards", "bounds", "part", "shards", "whole"]

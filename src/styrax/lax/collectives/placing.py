@@ -6,7 +6,8 @@ import enum
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from styrax.core.arrays import backends, mesh, transfers
+from styrax.core import hooks
+from styrax.core.arrays import backends, host_devices, mesh, transfers
 from styrax.core.arrays.array import Array
 from styrax.core.arrays.devices import Device, Sharding, SingleDeviceSharding
 from styrax.core.arrays.explicit import check_explicit, on_devices, sharding_of_type
@@ -83,6 +84,8 @@ def _put(*xs: Any, devices: Sequence[Any], srcs: Sequence[Any], copy_semantics: 
 
 def _put_one(x: Any, device: Any, semantics: ArrayCopySemantics) -> Any:
     aval = get_aval(x)
+    if host_devices.cohort is not None and isinstance(x, Array) and not x.is_fully_addressable:
+        return _put_spanning(x, device)
     array = x if isinstance(x, Array) else backends.get().put(x, aval, None)
     if semantics == ArrayCopySemantics.ALWAYS_COPY and array is x:
         array = backends.get().put(x._value, aval, None)
@@ -99,6 +102,8 @@ def _put_one(x: Any, device: Any, semantics: ArrayCopySemantics) -> Any:
             device = on_devices(device, array._live().device)
         device.check_compatible_aval(aval.shape)
         device.shard_shape(aval.shape)
+        if not device.is_fully_addressable:
+            return hooks.put_on_processes(x, device)
     if array is x and x.committed and isinstance(device, Sharding) and x.sharding == device:
         return x
     if not isinstance(array, Array):
@@ -110,6 +115,20 @@ def _put_one(x: Any, device: Any, semantics: ArrayCopySemantics) -> Any:
         if target is not array._live().device:
             device = SingleDeviceSharding(target)
     return array.placed(device if isinstance(device, Sharding) else None)
+
+
+def _put_spanning(x: Array, device: Any) -> Array:
+    """An array over several processes elsewhere. ValueError for what is not over the same devices."""
+    if device is None or isinstance(device, Space):
+        return x
+    if isinstance(device, NamedSharding):
+        if isinstance(device.mesh, mesh.AbstractMesh):
+            device = NamedSharding(x.sharding.mesh, device.spec)
+        device.shard_shape(x.shape)
+        if device.device_set == x.sharding.device_set:
+            return hooks.put_on_processes(x, device)
+    raise ValueError("an array over several processes can be put under shardings over the same devices only, got "
+                     f"{device} for one under {x.sharding}")
 
 
 def _put_transpose(cts: Sequence[Any], *xs: Any, devices: Sequence[Any], srcs: Sequence[Any],
@@ -287,6 +306,8 @@ def _reshard_abstract(x: Any, *, dst_sharding: NamedSharding) -> tuple[Any, Any]
 @reshard_p.def_impl
 def _reshard(x: Any, *, dst_sharding: NamedSharding) -> Any:
     array = x if isinstance(x, Array) else backends.get().put(x, get_aval(x), None)
+    if not array.is_fully_addressable:
+        return _put_spanning(array, dst_sharding)
     return array.placed(on_devices(dst_sharding, array._live().device))
 
 

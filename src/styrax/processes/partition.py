@@ -1,0 +1,349 @@
+"""A program on arrays over several processes as one process's part of it.
+
+One pass over the jaxpr, forwards. Each value is known in one of three ways: whole (`Any` tracer or constant, equal in all
+processes), split (`Split`: the blocks of this process, under a sharding), or a process's own (`Own`: inside `shard_map`).
+A rule (`partition_rules`) says for a primitive which shardings it wants of its operands and what that gives; the operands
+are brought there, the primitive runs on the blocks, and partial sums are added up across processes. What has no rule is
+gathered, and computed whole by every process, which the log says.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..core import hooks
+from ..core.arrays.devices import Device, Sharding
+from ..core.arrays.mesh import Mesh
+from ..core.arrays.shardings import NamedSharding, PartitionSpec, axes_of
+from ..core.arrays.shards import bounds
+from ..core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, jaxprs_in_params
+from ..core.programs.primitive import Primitive
+from ..core.programs.propagation import told_sharding
+from ..core.tracing.staging import trace_to_jaxpr
+from ..core.tracing.trace import get_aval
+from ..core.types.avals import shaped
+from ..lax.collectives.axis_reductions import take_rows
+from ..transforms.batching import AxisData, batch_flat
+from .across import across_p, cut_p, join_p, local_axes, named, whole_shape
+from .cohort import current
+from .mesh_places import Places
+from .tilings import Combination, Tiling, move, tiling
+
+log = logging.getLogger(__name__)
+Entries = tuple[Any, ...]
+
+
+class Split(NamedTuple):
+    """An array of which this process has blocks: `rows` is `[blocks, *block]`."""
+
+    rows: Any
+    sharding: NamedSharding
+    shape: tuple[int, ...]
+
+    @property
+    def tiling(self) -> Tiling:
+        return tiling(self.sharding, self.shape)
+
+    @property
+    def entries(self) -> Entries:
+        """The mesh axes by dimensions."""
+        return entries_of(self.sharding, len(self.shape))
+
+
+class Own(NamedTuple):
+    """A value that each process has for itself."""
+
+    value: Any
+
+
+class Step(NamedTuple):
+    """How an operation is done on blocks.
+
+    Attributes:
+      operands: for each operand its entries, None for a whole one.
+      outs: for each result its entries.
+      params: the operation's parameters for blocks.
+      sums: the mesh axes over which results are partial, and how these are combined.
+    """
+
+    operands: Sequence[Entries | None]
+    outs: Sequence[Entries]
+    params: dict[str, Any]
+    sums: tuple[tuple[Hashable, ...], str] | None = None
+
+
+Rule = Callable[["Partition", JaxprEqn, Sequence[Any]], Step | None]
+rules: dict[Primitive, Rule] = {}
+
+
+def entries_of(sharding: NamedSharding, ndim: int) -> Entries:
+    """The mesh axes that each dimension is spread over, as tuples."""
+    found = [axes_of(e) for e in sharding.spec][:ndim]
+    return (*found, *[()] * (ndim - len(found)))
+
+
+def spans(jaxpr: Jaxpr) -> Mesh | None:
+    """A mesh over several processes that a program names."""
+    for eqn in jaxpr.eqns:
+        told = eqn.params.get("sharding") if eqn.primitive in (cut_p, join_p) else told_sharding(eqn.params)
+        if told is not None and isinstance(told.mesh, Mesh) and not told.is_fully_addressable:
+            return told.mesh
+        for inner in jaxprs_in_params(eqn.params):
+            found = spans(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner)
+            if found is not None:
+                return found
+    return None
+
+
+class Partition:
+    """The pass, over one mesh."""
+
+    def __init__(self, mesh: Mesh):
+        self.mesh = mesh
+
+    # -- from one way of knowing a value to another ---------------------------------------------------------
+    def sharding(self, entries: Entries) -> NamedSharding:
+        """The sharding over the mesh with these entries."""
+        spec = [e[0] if len(e) == 1 else tuple(e) or None for e in map(axes_of, entries)]
+        while spec and spec[-1] is None:
+            spec.pop()
+        return NamedSharding(self.mesh, PartitionSpec(*spec))
+
+    def whole(self, x: Any) -> Any:
+        """A value as every process has it."""
+        if isinstance(x, Own):
+            return x.value
+        if not isinstance(x, Split):
+            return x
+        if not x.sharding.is_fully_replicated:
+            x = self.split(x, NamedSharding(x.sharding.mesh, PartitionSpec()))
+        return hooks.lax.reshape(x.rows, x.shape)
+
+    def split(self, x: Any, sharding: NamedSharding) -> Split:
+        """A value under a sharding."""
+        if isinstance(x, Split):
+            target = tiling(sharding, x.shape)
+            if x.tiling.places == target.places:
+                return Split(x.rows, sharding, x.shape)
+            if x.sharding.is_fully_replicated:
+                return self.split(self.whole(x), sharding)
+            return Split(across_p.bind(x.rows, plan=move(x.sharding, sharding, x.shape)), sharding, x.shape)
+        assert not isinstance(x, Own), "what a process has for itself is no part of an array"
+        shape = np.shape(x)
+        blocks = [hooks.lax.expand_dims(hooks.lax.slice(x, [a for a, _ in place], [b for _, b in place]), (0,))
+                  for place in tiling(sharding, shape).own]
+        return Split(blocks[0] if len(blocks) == 1 else hooks.lax.concatenate(blocks, 0), sharding, shape)
+
+    def spread(self, x: Any, entries: Entries) -> Any:
+        """A value with these entries; whole, where there are none."""
+        return self.split(x, self.sharding(entries)) if any(entries) else self.whole(x)
+
+    # -- the pass --------------------------------------------------------------------------------------------
+    def run(self, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+        """The results of a program."""
+        env: dict[Any, Any] = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *args), strict=True))
+        for eqn in jaxpr.eqns:
+            ins = [v.value if type(v) is Literal else env[v] for v in eqn.invars]
+            outs = self.equation(eqn, ins)
+            env.update(zip(eqn.outvars, outs, strict=True))
+        return [v.value if type(v) is Literal else env[v] for v in jaxpr.outvars]
+
+    def equation(self, eqn: JaxprEqn, ins: Sequence[Any]) -> Sequence[Any]:
+        """The results of one operation."""
+        outs = self._equation(eqn, ins)
+        found = []
+        for v, x in zip(eqn.outvars, outs, strict=True):
+            told = getattr(v.aval, "given_sharding", None)
+            found.append(x if told is None or isinstance(x, Own) else self.spread(x, entries_of(told, v.aval.ndim)))
+        return found
+
+    def _equation(self, eqn: JaxprEqn, ins: Sequence[Any]) -> Sequence[Any]:
+        primitive, params = eqn.primitive, eqn.params
+        if primitive is cut_p:
+            return [self._cut(self.split(ins[0], params["sharding"]))]
+        if primitive is join_p:
+            return [self._join(ins[0], **params)]
+        program = None if primitive.traits.program is None else primitive.traits.program(params)
+        if program is not None and (any(isinstance(x, (Split, Own)) for x in ins) or spans(
+                program.jaxpr if isinstance(program, ClosedJaxpr) else program)):
+            inner = program if isinstance(program, ClosedJaxpr) else ClosedJaxpr(program, ())
+            outs = self.run(inner.jaxpr, inner.consts, self._entered(params.get("in_shardings"), ins))
+            return self._entered(params.get("out_shardings"), outs)
+        told = told_sharding(params)
+        if told is not None and primitive.traits.movement and len(eqn.invars) == len(eqn.outvars):
+            return [self.spread(x, entries_of(told, v.aval.ndim)) if not isinstance(x, Own) else x
+                    for x, v in zip(ins, eqn.outvars, strict=True)]
+        if primitive.traits.control is not None and (
+                any(isinstance(x, (Split, Own)) for x in ins)
+                or any(spans(j.jaxpr if isinstance(j, ClosedJaxpr) else j) for j in jaxprs_in_params(params))):
+            from . import partition_loops
+
+            return partition_loops.controls[primitive.traits.control](self, eqn, ins)
+        if any(isinstance(x, Own) for x in ins):
+            return [Own(y) for y in _bind(primitive, list(map(self.whole, ins)), params)]
+        if not any(isinstance(x, Split) for x in ins):
+            return _bind(primitive, ins, params)
+        from . import partition_rules
+
+        step = partition_rules.step(self, eqn, ins)
+        if step is not None:
+            return self._step(primitive, step, ins, [v.aval.shape for v in eqn.outvars])
+        log.debug("%s has no rule for %s: every process computes it whole", primitive, [
+            str(x.sharding.spec) if isinstance(x, Split) else "whole" for x in ins])
+        return _bind(primitive, list(map(self.whole, ins)), params)
+
+    def _entered(self, shardings: Sequence[Any] | None, values: Sequence[Any]) -> list[Any]:
+        """Values as a call's `in_shardings` or `out_shardings` have them."""
+        return [self.split(x, s) if isinstance(s, NamedSharding) and not isinstance(x, Own) else x
+                for x, s in zip(values, shardings or (None,) * len(values), strict=True)]
+
+    # -- operations on blocks --------------------------------------------------------------------------------
+    def _step(self, primitive: Primitive, step: Step, ins: Sequence[Any], shapes: Sequence[Any]) -> list[Any]:
+        given = [self.whole(x) if e is None else self.spread(x, e) for x, e in zip(ins, step.operands, strict=True)]
+        tilings = [x.tiling if isinstance(x, Split) else None for x in given]
+        mine = current().number
+        own = [d for d in self.mesh.devices.flat if d.process_index == mine]
+
+        def blocks(d: Device) -> tuple[int, ...]:
+            return tuple(t.row[d] for t in tilings if t is not None)
+
+        joint = list(dict.fromkeys(map(blocks, own)))
+        count = len(joint)
+        vals: list[Any] = []
+        dims: list[int | None] = []
+        k = 0
+        for x in given:
+            if not isinstance(x, Split):
+                vals.append(x)
+                dims.append(None)
+                continue
+            rows = [each[k] for each in joint]
+            k += 1
+            if len(set(rows)) == 1:
+                vals.append(hooks.lax.index_in_dim(x.rows, rows[0], 0, keepdims=False))
+                dims.append(None)
+            else:
+                vals.append(x.rows if rows == list(range(x.rows.shape[0])) else take_rows(x.rows, np.array(rows)))
+                dims.append(0)
+        outs, at = batch_flat(lambda *xs: _bind(primitive, xs, step.params), vals, dims, AxisData(None, count))
+        found = []
+        for y, d, entries, shape in zip(outs, at, step.outs, shapes, strict=True):
+            y = hooks.lax.broadcast(y, (count,)) if d is None else _in_front(y, d)
+            target = self.sharding(entries)
+            to = tiling(target, shape)
+            if step.sums is not None:
+                y = self._combined(y, to, blocks, joint, *step.sums)
+            else:
+                first = {to.row[d]: joint.index(blocks(d)) for d in reversed(own)}
+                rows = [first[i] for i in range(len(to.own))]
+                y = y if rows == list(range(count)) else take_rows(y, np.array(rows))
+            found.append(Split(y, target, shape))
+        return found
+
+    def _combined(self, y: Any, to: Tiling, blocks: Callable[[Device], tuple[int, ...]], joint: list[Any],
+                  axes: tuple[Hashable, ...], how: str) -> Any:
+        """Partial results added up over mesh axes, whose rows are `joint`."""
+        labels: dict[int, dict[Any, Any]] = {}
+        along = [self.mesh.axis_names.index(n) for n in axes]
+        index = to.sharding.devices_indices_map(to.shape)
+        for place in np.ndindex(*self.mesh.devices.shape):
+            d = self.mesh.devices[place]
+            labels.setdefault(d.process_index, {}).setdefault(
+                blocks(d), (bounds(index[d], to.shape), tuple(place[a] for a in along)))
+        plan = Combination({p: list(found.values()) for p, found in labels.items()}, to.places, how)
+        assert list(labels[current().number]) == joint
+        return across_p.bind(y, plan=plan)
+
+    # -- between arrays and what each process has -------------------------------------------------------------
+    def _cut(self, x: Split) -> Own:
+        names = named(x.sharding)
+        if not names:
+            return Own(hooks.lax.squeeze(x.rows, (0,)))
+        rows = [x.tiling.row[d] for d in _grid(x.sharding, names)]
+        out = x.rows if rows == list(range(x.rows.shape[0])) else take_rows(x.rows, np.array(rows))
+        return Own(hooks.lax.reshape(out, (*local_axes(x.sharding, names), *x.tiling.block)))
+
+    def _join(self, x: Any, *, sharding: NamedSharding, total: bool) -> Split:
+        names, value = named(sharding), self.whole(x)
+        shape = whole_shape(np.shape(value)[len(names):], sharding)
+        to = tiling(sharding, shape)
+        rows = hooks.lax.reshape(value, (-1 if 0 in shape else len(to.own), *to.block)) if 0 not in shape else (
+            hooks.lax.full((len(to.own), *to.block), 0, get_aval(value).dtype))
+        grid = [to.row[d] for d in _grid(sharding, names)] if names else [0]
+        order = [grid.index(i) for i in range(len(to.own))]
+        if order != list(range(len(to.own))):
+            rows = take_rows(rows, np.array(order))
+        if total and to.copies > 1:
+            rows = across_p.bind(rows, plan=Combination(
+                {p: [(place, p) for place in places] for p, places in to.places.items()}, to.places, "sum"))
+        return Split(rows, sharding, shape)
+
+
+def _grid(sharding: NamedSharding, names: Sequence[Hashable]) -> list[Device]:
+    """A device of this process for each combination of its positions along mesh axes."""
+    mesh: Any = sharding.mesh
+    own = Places.of(mesh).own
+    found = []
+    for where in np.ndindex(*(len(own[n]) for n in names)):
+        at = dict(zip(names, where, strict=True))
+        found.append(mesh.devices[tuple(own[n][at.get(n, 0)] for n in mesh.axis_names)])
+    return found
+
+
+def _in_front(x: Any, d: int) -> Any:
+    from ..transforms.batching import moveaxis
+
+    return moveaxis(x, d, 0)
+
+
+def _bind(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    out = primitive.bind(*args, **primitive.get_bind_params(params))
+    return list(out) if primitive.multiple_results else [out]
+
+
+def partitioned(closed: ClosedJaxpr, mesh: Mesh, given: Sequence[NamedSharding | None],
+                wanted: Sequence[Sharding | None]) -> tuple[ClosedJaxpr, list[NamedSharding | None]]:
+    """A program's part for this process.
+
+    Args:
+      closed: the program.
+      mesh: the mesh of what it computes.
+      given: for each argument its sharding; it is given as the rows of its blocks. None for whole ones.
+      wanted: for each result the sharding that was asked for.
+
+    Returns:
+      The program, and for each result its sharding, None for what is this process's own.
+    """
+    made: list[NamedSharding | None] = []
+    work = Partition(mesh)
+    avals = [a if s is None else shaped((len(tiling(s, a.shape).own), *tiling(s, a.shape).block), a.dtype)
+             for a, s in zip(closed.in_avals, given, strict=True)]
+
+    def part(*args: Any) -> list[Any]:
+        values = [x if s is None else Split(x, s, a.shape)
+                  for x, s, a in zip(args, given, closed.in_avals, strict=True)]
+        rows = []
+        for x, want, aval in zip(work.run(closed.jaxpr, closed.consts, values), wanted, closed.out_avals, strict=True):
+            if isinstance(x, Own):
+                rows.append(x.value)
+                made.append(None)
+                continue
+            told = aval.given_sharding
+            if isinstance(want, NamedSharding):
+                x = work.split(x, want)
+            elif told is not None:
+                x = work.split(x, NamedSharding(mesh, told.spec))
+            elif not isinstance(x, Split):
+                x = work.split(x, NamedSharding(mesh, PartitionSpec()))
+            rows.append(x.rows)
+            made.append(x.sharding)
+        return rows
+
+    return trace_to_jaxpr(part, avals, closed.jaxpr.debug_info), made
+
+
+__all__ = ["Own", "Partition", "Split", "Step", "entries_of", "partitioned", "rules", "spans"]

@@ -1,0 +1,224 @@
+"""How operations are done on the blocks of arrays over several processes: which dimensions may be cut, and what of the
+parameters changes. What is refused here (None) is computed whole."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..core.programs.jaxpr import JaxprEqn
+from .partition import Entries, Partition, Rule, Split, Step, rules
+
+REDUCTIONS = {"reduce_sum": "sum", "reduce_max": "max", "reduce_min": "min", "reduce_prod": "prod", "reduce_and": "and",
+              "reduce_or": "or", "reduce_xor": "xor"}
+# operations along a dimension, which alone may not be cut -> the parameter that names it
+ALONG = {"cumsum": "axis", "cumprod": "axis", "cummax": "axis", "cummin": "axis", "cumlogsumexp": "axis",
+         "sort": "dimension", "concatenate": "dimension", "split": "axis", "rev": "dimensions"}
+
+
+def step(work: Partition, eqn: JaxprEqn, ins: Sequence[Any]) -> Step | None:
+    """How an operation with a split operand is done, None where it has to be done whole."""
+    name = eqn.primitive.name
+    rule = rules.get(eqn.primitive)
+    if rule is not None:
+        return rule(work, eqn, ins)
+    if eqn.primitive.traits.elementwise or name in ("copy", "copy_p", "stop_gradient", "optimization_barrier", "add_any"):
+        return _elementwise(work, eqn, ins)
+    if name in REDUCTIONS:
+        return _reduction(work, eqn, ins)
+    found: Rule | None = globals().get(f"_{name}")
+    if found is not None:
+        return found(work, eqn, ins)
+    if name in ALONG:
+        at = eqn.params[ALONG[name]]
+        return _along(eqn, ins, at if isinstance(at, tuple) else (at,))
+    return None
+
+
+def _entries(x: Any) -> Entries:
+    return x.entries if isinstance(x, Split) else ((),) * len(np.shape(x))
+
+
+def _most(found: Sequence[Entries]) -> Entries:
+    """The entries with the most mesh axes; the first of these."""
+    return max(found, key=lambda e: sum(map(len, e)))
+
+
+def _elementwise(work: Partition, eqn: JaxprEqn, ins: Sequence[Any]) -> Step | None:
+    shape = eqn.outvars[0].aval.shape
+    full = [x for x in ins if isinstance(x, Split) and x.shape == shape]
+    if not full or any(v.aval.shape != shape for v in eqn.outvars):
+        return None
+    entries = _most([x.entries for x in full])
+    if any(np_shape(x) not in ((), shape) for x in ins):
+        return None
+    return Step([entries if np_shape(x) == shape and shape else None for x in ins], [entries] * len(eqn.outvars),
+                eqn.params)
+
+
+def np_shape(x: Any) -> tuple[int, ...]:
+    """The shape of a value, split or whole."""
+    return x.shape if isinstance(x, Split) else np.shape(x)
+
+
+def _along(eqn: JaxprEqn, ins: Sequence[Any], fixed: Sequence[int]) -> Step | None:
+    """Operands alike but for some dimensions, which are not cut."""
+    entries = list(_most([_entries(x) for x in ins]))
+    for a in fixed:
+        entries[a] = ()
+    if not any(entries):
+        return None
+    return Step([tuple(entries)] * len(ins), [tuple(entries)] * len(eqn.outvars), eqn.params)
+
+
+def _reduction(work: Partition, eqn: JaxprEqn, ins: Sequence[Any]) -> Step | None:
+    axes = eqn.params["axes"]
+    entries = _entries(ins[0])
+    sums = tuple(n for a in axes for n in entries[a])
+    out = tuple(e for i, e in enumerate(entries) if i not in axes)
+    return Step([entries], [out], _plain(eqn.params), (sums, REDUCTIONS[eqn.primitive.name]) if sums else None)
+
+
+def _plain(params: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """Parameters for blocks, which tell of no sharding."""
+    return {k: None if k in ("sharding", "out_sharding") else v for k, v in {**params, **changes}.items()}
+
+
+def _argmax(work: Partition, eqn: JaxprEqn, ins: Sequence[Any]) -> Step | None:
+    entries, axes = _entries(ins[0]), eqn.params["axes"]
+    kept = tuple(() if i in axes else e for i, e in enumerate(entries))
+    return Step([kept], [tuple(e for i, e in enumerate(kept) if i not in axes)], eqn.params) if any(kept) else None
+
+
+_argmin = _argmax
+
+
+def _transpose(work: Partition, eqn: JaxprEqn, ins: Sequence[Any]) -> Step | None:
+    entries = _entries(ins[0])
+    return Step([entries], [tuple(entries[i] for i in eqn.params["permutation"])], eqn.params)
+
+
+def _squeeze(work: Partition, eqn: JaxprEqn, ins: Sequence[Any]) -> Step | None:
+    entries, gone = _entries(ins[0]), eqn.params["dimensions"]
+    return Step([entries], [tuple(e for i, e in enumerate(entries) if i not in gone)], eqn.params)
+
+
+def _broadcast_in_dim(work: Partition, eqn: JaxprEqn, ins: Sequence[Any]) -> Step | None:
+    if len(ins) > 1:
+        return None
+    entries, shape = _entries(ins[0]), eqn.params["shape"]
+    out: list[Any] = [()] * len(shape)
+    for e, d in zip(entries, eqn.params["broadcast_dimensions"], strict=True):
+        out[d] = e
+    return Step([entries], [tuple(out)], _plain(eqn.params, shape=_block(work, shape, out)))
+
+
+def _block(work: Partition, shape: Sequence[int], entries: Sequence[Any]) -> tuple[int, ...]:
+    return tuple(d // math.prod(work.mesh.shape[n] for n in e) for d, e in zip(shape, entries, strict=True))
+
+
+def _reshape(work: Partition, eqn: JaxprEqn, ins: Sequence[Any]) -> Step | None:
+    """Groups of dimensions of equal size become one another; of a group the first may be cut."""
+    if eqn.params.get("dimensions") is not None or len(ins) > 1:
+        return None
+    old, new, entries = ins[0].shape, eqn.params["new_sizes"], list(_entries(ins[0]))
+    if 0 in old:
+        return None
+    out: list[Any] = [()] * len(new)
+    i = j = 0
+    while i < len(old) or j < len(new):
+        a, b = i, j
+        m, i = (old[i], i + 1) if i < len(old) else (1, i)
+        n, j = (new[j], j + 1) if j < len(new) else (1, j)
+        while m != n:
+            if m < n:
+                m, i = m * old[i], i + 1
+            else:
+                n, j = n * new[j], j + 1
+        firsts = [k for k in range(a, i) if old[k] > 1], [k for k in range(b, j) if new[k] > 1]
+        cut = [k for k in range(a, i) if entries[k]]
+        if not cut:
+            continue
+        parts = math.prod(work.mesh.shape[x] for x in entries[cut[0]])
+        if cut != firsts[0][:1] or new[firsts[1][0]] % parts:
+            return None
+        out[firsts[1][0]] = entries[cut[0]]
+    return Step([tuple(entries)], [tuple(out)], _plain(eqn.params, new_sizes=_block(work, new, out)))
+
+
+def _slice(work: Partition, eqn: JaxprEqn, ins: Sequence[Any]) -> Step | None:
+    params, shape = eqn.params, ins[0].shape
+    strides = params["strides"] or (1,) * len(shape)
+    entries = tuple(e if (a, b, s) == (0, d, 1) else () for e, a, b, s, d in zip(
+        _entries(ins[0]), params["start_indices"], params["limit_indices"], strides, shape, strict=True))
+    if not any(entries):
+        return None
+    block = _block(work, shape, entries)
+    limits = tuple(n if e else b for n, b, e in zip(block, params["limit_indices"], entries, strict=True))
+    return Step([entries], [entries], {**params, "limit_indices": limits})
+
+
+def _pad(work: Partition, eqn: JaxprEqn, ins: Sequence[Any]) -> Step | None:
+    entries = tuple(e if tuple(c) == (0, 0, 0) else () for e, c in zip(
+        _entries(ins[0]), eqn.params["padding_config"], strict=True))
+    return Step([entries, None], [entries], eqn.params) if any(entries) else None
+
+
+def _select_n(work: Partition, eqn: JaxprEqn, ins: Sequence[Any]) -> Step | None:
+    return _elementwise(work, eqn, ins)
+
+
+def _clamp(work: Partition, eqn: JaxprEqn, ins: Sequence[Any]) -> Step | None:
+    return _elementwise(work, eqn, ins)
+
+
+def _gather(work: Partition, eqn: JaxprEqn, ins: Sequence[Any]) -> Step | None:
+    """Indices may be cut, the operand is whole."""
+    numbers, entries = eqn.params["dimension_numbers"], _entries(ins[1])
+    if numbers.operand_batching_dims or entries[-1:] != ((),) or not any(entries):
+        return None
+    batch = iter(entries[:-1])
+    ndim = eqn.outvars[0].aval.ndim
+    out = tuple(() if i in numbers.offset_dims else next(batch) for i in range(ndim))
+    return Step([None, entries], [out], eqn.params)
+
+
+def _dot_general(work: Partition, eqn: JaxprEqn, ins: Sequence[Any]) -> Step | None:
+    """Free and batch dimensions stay cut, each mesh axis at one of them; sums over cut dimensions are partial."""
+    ((lc, rc), (lb, rb)) = eqn.params["dimension_numbers"]
+    left, right = list(_entries(ins[0])), list(_entries(ins[1]))
+    taken: set[Hashable] = set()
+
+    def free(entries: list[Any], dims: Sequence[int]) -> None:
+        for d in dims:
+            entries[d] = () if taken & set(entries[d]) else entries[d]
+            taken.update(entries[d])
+
+    for a, b in zip(lb, rb, strict=True):
+        left[a] = right[b] = left[a] or right[b]
+    free(left, lb)
+    for a, b in zip(lb, rb, strict=True):
+        right[b] = left[a]
+    free(left, [i for i in range(len(left)) if i not in (*lc, *lb)])
+    contracted: list[Hashable] = []
+    others = {n for i in range(len(right)) if i not in (*rc, *rb) for n in right[i]}
+    for a, b in zip(lc, rc, strict=True):
+        shared = left[a] if left[a] == right[b] else left[a] or right[b]
+        if taken & set(shared) or left[a] != right[b] and others & set(shared):
+            shared = ()
+        left[a] = right[b] = shared
+        taken.update(shared)
+        contracted += shared
+    free(right, [i for i in range(len(right)) if i not in (*rc, *rb)])
+    if not any(left) and not any(right):
+        return None
+    out = (*(left[i] for i in lb), *(left[i] for i in range(len(left)) if i not in (*lc, *lb)),
+           *(right[i] for i in range(len(right)) if i not in (*rc, *rb)))
+    return Step([tuple(left) if any(left) else None, tuple(right) if any(right) else None], [out], _plain(eqn.params),
+                (tuple(contracted), "sum") if contracted else None)
+
+
+__all__ = ["step"]
