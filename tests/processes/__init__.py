@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.compat.running import environment
 
-from . import agreements, arrays, beginnings
+from . import agreements, arrays, beginnings, maps
 
 SETUP = """
 import pickle
@@ -34,7 +34,7 @@ def made(v, sharding):
 a = made(v, S2)
 """
 
-TABLE: dict[str, list[str]] = {**beginnings.ROWS, **arrays.ROWS, **agreements.ROWS}
+TABLE: dict[str, list[str]] = {**beginnings.ROWS, **arrays.ROWS, **agreements.ROWS, **maps.ROWS}
 
 
 def free_port() -> int:

@@ -342,9 +342,6 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
         if spread:
             from . import process_mapping
 
-            if len(names) < len(used.axis_names):
-                raise NotImplementedError("shard_map over several processes and some axes of a mesh alone: the others "
-                                          f"of {used.axis_names} than {tuple(names)} have to be among axis_names")
             sizes, across = process_mapping.local_sizes(used, names)
         else:
             across = NONE_ACROSS

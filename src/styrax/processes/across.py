@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -89,6 +90,8 @@ cut_p = Primitive("cut_across_processes")
 join_p = Primitive("join_across_processes")
 for _primitive in (cut_p, join_p):
     _primitive.declare(distinct=True)
+    _primitive.def_impl(partial(lambda primitive, *args, **params: hooks.apply_stateful(primitive, args, params),
+                                _primitive))
 
 
 @cut_p.def_abstract_eval

@@ -240,10 +240,12 @@ class Peers:
 
     @staticmethod
     def _combined(blocks: Sequence[np.ndarray], combine: np.ufunc) -> np.ndarray:
-        out = blocks[0].copy()
+        dtype = blocks[0].dtype
+        small = dtype.itemsize < 4 and dtype.kind not in "biu"  # floats whose sums are made in larger ones
+        out = blocks[0].astype(np.float32 if small else dtype)
         for other in blocks[1:]:
             combine(out, other, out=out)
-        return out
+        return out.astype(dtype, copy=False)
 
     def gather(self, what: str, block: np.ndarray, members: Sequence[int]) -> list[np.ndarray]:
         """The blocks, alike in shape and dtype, of some processes, this one among them, in their order."""

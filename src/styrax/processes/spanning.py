@@ -26,7 +26,6 @@ from ..core.tracing.staging import trace_to_jaxpr
 from ..core.tracing.trace import get_aval
 from ..core.types import physical
 from ..core.types.avals import ShapedArray, shaped
-from .across import cut_p, join_p
 from .cohort import current
 from .partition import partitioned, spans
 from .tilings import tiling
@@ -105,6 +104,11 @@ def array(aval: ShapedArray, rows: Array, sharding: NamedSharding) -> Array:
     out = array_type(aval)(aval, Parts(rows, device, sharding.is_fully_replicated), True)
     out._sharding = sharding
     return out
+
+
+def own(aval: ShapedArray, x: Array) -> Array:
+    """What this process has for itself, of an extended dtype where that is so."""
+    return array_type(aval)(aval, x.buffer, x.committed) if physical.is_extended(aval) else x
 
 
 def part(x: Array, device: Device) -> Array:
@@ -215,7 +219,7 @@ class Part:
         if found is None:
             found = self.codes[key] = self._for(given)
         code, shardings = found
-        return [y if s is None else array(a, y, s)
+        return [own(a, y) if s is None else array(a, y, s)
                 for y, s, a in zip(code(*rows), shardings, self.closed.out_avals, strict=True)]
 
     def _for(self, given: Sequence[NamedSharding | None]) -> Any:
@@ -258,12 +262,6 @@ class SpanningBackend:
         """The devices of this process."""
         return local().devices()
 
-    def put(self, value: Any, aval: ShapedArray, device: Any) -> Array:
-        """A value that all processes have, whole on every device."""
-        value = np.asarray(value)
-        rows = local().put(value.reshape(1, *value.shape), shaped((1, *value.shape), value.dtype), None)
-        return array(aval, rows, NamedSharding(device.mesh, PartitionSpec()))
-
     def operand(self, value: Any) -> Array:
         return local().operand(value)
 
@@ -281,16 +279,5 @@ class SpanningBackend:
 
 
 client = SpanningBackend()
-
-
-def _at_once(primitive: Primitive) -> None:
-    def run(*args: Any, **params: Any) -> Any:
-        return hooks.apply_stateful(primitive, args, params)
-
-    primitive.def_impl(run)
-
-
-for _primitive in (cut_p, join_p):
-    _at_once(_primitive)
 
 __all__ = ["Everyone", "Part", "Parts", "array", "client", "everyone", "home", "of_parts", "part", "put"]

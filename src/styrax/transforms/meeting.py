@@ -56,7 +56,13 @@ class Meeting:
                 return self.recent(*args)
             except backends.Elsewhere:
                 pass
-        device = moving.common_device([args[i] for i in self.read], self._argument) or self.home
+        device = moving.common_device([args[i] for i in self.read], self._argument)
+        if self.home is not None:
+            if device is not None and device is not self.home:
+                raise ValueError("Received incompatible devices for jitted computation. Got an argument of "
+                                 f"{self.name} with device ids [{device.id}] on platform {device.platform.upper()} and "
+                                 f"a sharding inside jit with device ids [{self.home.id}]")
+            device = self.home
         default = backends.get()
         if device is not None and device.client is default and default.shared_memory:
             device = None

@@ -110,6 +110,9 @@ def _put_one(x: Any, device: Any, semantics: ArrayCopySemantics) -> Any:
         return array
     target = device._device if isinstance(device, SingleDeviceSharding) else device
     if isinstance(target, Device):
+        if target.client is None:
+            raise ValueError(f"{target} is a device of process {target.process_index}: no other process puts arrays on "
+                             "it")
         if target.client is not array._live().device.client:
             array = moved(array, target)
         if target is not array._live().device:
