@@ -189,8 +189,8 @@ def _of_process(sharding: Any, data: np.ndarray, shape: Sequence[int] | None) ->
         have = data.shape[i] if len(whole) == data.ndim else -1
         if have not in (d, d // n * len(o)):
             raise ValueError("Invalid host data, each dimension should match either global or process shape. In "
-                             f"dimension {i}, the process data has {have} elements. Process addresses {d // n * len(o)} "
-                             f"elements and global_shape={whole}.")
+                             f"dimension {i}, the process data has {have} elements. Process addresses "
+                             f"{d // n * len(o)} elements and global_shape={whole}.")
         rows.append({k * (d // n): k * (d // n) if have == d else j * (d // n) for j, k in enumerate(o)})
 
     def part(index: tuple[slice, ...]) -> np.ndarray:

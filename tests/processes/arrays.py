@@ -37,14 +37,15 @@ ROWS = {"arrays": [
     "d in own])",
     "jax.make_array_from_single_device_arrays((4, 2), NamedSharding(m2, P('x')), [jax.device_put(np.full((2, 2), me), "
     "d) for d in own])",
-    "jax.make_array_from_single_device_arrays((8,), NamedSharding(m, P('i')), [jax.device_put(np.full(2, 1), own[0])])",
-    "jax.make_array_from_single_device_arrays((8,), NamedSharding(m, P('i')), [jax.device_put(np.full(3, 1), d) for d in "
-    "own])",
+    "jax.make_array_from_single_device_arrays((8,), NamedSharding(m, P('i')), [jax.device_put(np.full(2, 1), "
+    "own[0])])",
+    "jax.make_array_from_single_device_arrays((8,), NamedSharding(m, P('i')), [jax.device_put(np.full(3, 1), d) for d "
+    "in own])",
     "jax.make_array_from_callback((8, 2), NamedSharding(m, P('i')), lambda i: np.full((2, 2), me, np.int32))",
     "jax.make_array_from_callback((7, 2), NamedSharding(m, P('i')), lambda i: np.full((2, 2), me, np.int32))",
     "jax.make_array_from_callback((0, 4), NamedSharding(m, P(None, 'i')), lambda i: np.zeros((0, 1), np.float32))",
-    "S2.is_fully_addressable, len(S2.addressable_devices), S2.shard_shape((4, 8)), len(S2.devices_indices_map((4, 8))), "
-    "sorted(str(i) for i in S2.addressable_devices_indices_map((4, 8)).values())",
+    "S2.is_fully_addressable, len(S2.addressable_devices), S2.shard_shape((4, 8)), "
+    "len(S2.devices_indices_map((4, 8))), sorted(str(i) for i in S2.addressable_devices_indices_map((4, 8)).values())",
     "x = made(v, S2)\nx.delete()\nx.is_deleted()",
     "a.block_until_ready() is a, a.is_ready(), a.nbytes, a.size, a.ndim, a.dtype == np.float32",
     "jax.device_put(v, NamedSharding(m, P('z')))",

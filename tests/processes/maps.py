@@ -33,7 +33,8 @@ ROWS = {
         "f(lambda x: x, P('x', 'y'), P())(a)",
         "f(lambda x: x, P('x'), P('x'))(jax.device_put(v, own[0]))",
         "jax.jit(f(lambda x: x + 1, P('x'), P('x')))(jax.device_put(v, own[0]))",
-        "f(lambda x: {'a': x * 2, 'b': (lax.psum(x.sum(), ('x', 'y')),)}, P('x', 'y'), {'a': P('x', 'y'), 'b': (P(),)})(a)",
+        "f(lambda x: {'a': x * 2, 'b': (lax.psum(x.sum(), ('x', 'y')),)}, P('x', 'y'), {'a': P('x', 'y'), 'b': "
+        "(P(),)})(a)",
     )],
     "pmap": [
         "jax.pmap(lambda x: lax.psum(x, 'i'), axis_name='i')(v[:2] + me)",

@@ -14,7 +14,7 @@ it. The first reader loads the module that provides it, all later ones read an a
 | `sums_text` | `core.arrays.explicit` | `core.types.avals` | the axes of its sums as text |
 | `shards_of` | `core.arrays.shards` | `core.arrays.array` | the parts of an array that devices hold |
 | `all_shards_of` | `core.arrays.shards` | `core.arrays.array` | the same with those of other processes |
-| `part_of_process` | `processes.spanning` | `core.arrays.shards` | what a device has of an array over several processes |
+| `part_of_process` | `processes.spanning` | `core.arrays.shards` | what a device has of an array over processes |
 | `array_of_processes` | `processes.spanning` | `core.arrays.shards` | an array over several processes, of such parts |
 | `put_on_processes` | `processes.spanning` | `lax.collectives` | a value under a sharding over several processes |
 | `home_of_program` | `processes.spanning` | `transforms.jit` | the devices of several processes that a program names |

@@ -135,7 +135,7 @@ def _watch() -> None:
 
 
 def reached_preemption_sync_point(step_id: int) -> bool:
-    """Whether the processes should save their state at this step, the same for all, because one of them has got SIGTERM.
+    """Whether all processes should save their state at this step, because one of them has got SIGTERM.
 
     Raises RuntimeError where `distributed.initialize` was not called.
     """

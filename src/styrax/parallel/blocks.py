@@ -61,7 +61,7 @@ def joined(x: Any, varies: Sequence[Hashable], spec: PartitionSpec, sizes: Mappi
 
 def along(x: Any, varies: Sequence[Hashable], named: Sequence[Hashable],
           sizes: Mapping[Hashable, int]) -> tuple[Any, list[Hashable]]:
-    """Blocks `[*varies, *block]` along named axes alone, and these axes in order: of others the first block is taken."""
+    """Blocks `[*varies, *block]` along named axes alone, and these in order: of others the first block is taken."""
     kept = [n for n in varies if n in named]
     for i, n in reversed(list(enumerate(varies))):
         if n not in named:

@@ -338,27 +338,27 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
         sizes = {n: used.shape[n] for n in names}
         checked = bool(check_vma and check_rep)
         inside = used.abstract_mesh
-        spread = isinstance(used, Mesh) and not NamedSharding(used, PartitionSpec()).is_fully_addressable
-        if spread:
+        spread = used if isinstance(used, Mesh) and host_devices.cohort is not None and used.is_multi_process else None
+        if spread is not None:
             from . import process_mapping
 
-            sizes, across = process_mapping.local_sizes(used, names)
+            sizes, across = process_mapping.local_sizes(spread, names)
         else:
             across = NONE_ACROSS
             leaves = [_given(x, s, used) for x, s in zip(leaves, specs, strict=True)]
         with use_abstract_mesh(inside.update(axis_types=tuple(
                 AxisType.Manual if n in sizes else t
                 for n, t in zip(inside.axis_names, inside.axis_types, strict=True)))):
-            blocks = [process_mapping.cut(x, s, used) if spread else cut(x, PartitionSpec() if s is None else s, sizes)
-                      for x, s in zip(leaves, specs, strict=True)]
+            blocks = [cut(x, PartitionSpec() if s is None else s, sizes) if spread is None
+                      else process_mapping.cut(x, s, spread) for x, s in zip(leaves, specs, strict=True)]
             results = over_devices(flat, blocks, sizes, checked, across)
         whole = tree.tree_unflatten(flat.structure, [x for x, _ in results])
         wanted = _by_leaf("out_specs", out_specs, whole)
         outs = []
         for (x, varies), spec in zip(results, wanted, strict=True):
             _check_result(flat.__name__, x, varies, spec, used, checked)
-            if spread:
-                outs.append(process_mapping.joined(x, varies, spec, used, sizes))
+            if spread is not None:
+                outs.append(process_mapping.joined(x, varies, spec, spread, sizes))
                 continue
             outs.append(_spread(joined(x, varies, PartitionSpec() if spec is None else spec, sizes), spec, used))
         return tree.tree_unflatten(flat.structure, outs)

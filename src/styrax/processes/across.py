@@ -39,7 +39,8 @@ def _across(rows: Any, *, plan: Plan) -> Any:
 
 
 def _across_loops(b: Builder, rows: Value, *, plan: Plan) -> Value:
-    (out,) = b.host_call(lambda x: [plan.run(x)], [(plan.result_shape(rows.shape), rows.dtype)], [rows])
+    shape: Any = rows.shape
+    (out,) = b.host_call(lambda x: [plan.run(x)], [(plan.result_shape(shape), rows.dtype)], [rows])
     return out
 
 

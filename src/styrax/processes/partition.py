@@ -1,9 +1,9 @@
 """A program on arrays over several processes as one process's part of it.
 
-One pass over the jaxpr, forwards. Each value is known in one of three ways: whole (`Any` tracer or constant, equal in all
-processes), split (`Split`: the blocks of this process, under a sharding), or a process's own (`Own`: inside `shard_map`).
-A rule (`partition_rules`) says for a primitive which shardings it wants of its operands and what that gives; the operands
-are brought there, the primitive runs on the blocks, and partial sums are added up across processes. What has no rule is
+One pass over the jaxpr, forwards. Each value is known in one of three ways: whole (equal in all processes), split
+(`Split`: the blocks of this process, under a sharding), or a process's own (`Own`: inside `shard_map`). A rule
+(`partition_rules`) says for a primitive which shardings it wants of its operands and what that gives; the operands are
+brought there, the primitive runs on the blocks, and partial sums are added up across processes. What has no rule is
 gathered, and computed whole by every process, which the log says.
 """
 
@@ -78,6 +78,11 @@ class Step(NamedTuple):
 
 Rule = Callable[["Partition", JaxprEqn, Sequence[Any]], Step | None]
 rules: dict[Primitive, Rule] = {}
+
+
+def aval_of(v: Any) -> Any:
+    """The type of a variable, which is that of an array."""
+    return v.aval
 
 
 def entries_of(sharding: NamedSharding, ndim: int) -> Entries:
@@ -158,7 +163,7 @@ class Partition:
         found = []
         for v, x in zip(eqn.outvars, outs, strict=True):
             told = getattr(v.aval, "given_sharding", None)
-            found.append(x if told is None or isinstance(x, Own) else self.spread(x, entries_of(told, v.aval.ndim)))
+            found.append(x if told is None or isinstance(x, Own) else self.spread(x, entries_of(told, aval_of(v).ndim)))
         return found
 
     def _equation(self, eqn: JaxprEqn, ins: Sequence[Any]) -> Sequence[Any]:
@@ -175,7 +180,7 @@ class Partition:
             return self._entered(params.get("out_shardings"), outs)
         told = told_sharding(params)
         if told is not None and primitive.traits.movement and len(eqn.invars) == len(eqn.outvars):
-            return [self.spread(x, entries_of(told, v.aval.ndim)) if not isinstance(x, Own) else x
+            return [self.spread(x, entries_of(told, aval_of(v).ndim)) if not isinstance(x, Own) else x
                     for x, v in zip(ins, eqn.outvars, strict=True)]
         if primitive.traits.control is not None and (
                 any(isinstance(x, (Split, Own)) for x in ins)
@@ -191,7 +196,7 @@ class Partition:
 
         step = partition_rules.step(self, eqn, ins)
         if step is not None:
-            return self._step(primitive, step, ins, [v.aval.shape for v in eqn.outvars])
+            return self._step(primitive, step, ins, [aval_of(v).shape for v in eqn.outvars])
         log.debug("%s has no rule for %s: every process computes it whole", primitive, [
             str(x.sharding.spec) if isinstance(x, Split) else "whole" for x in ins])
         return _bind(primitive, list(map(self.whole, ins)), params)
@@ -251,7 +256,7 @@ class Partition:
         along = [self.mesh.axis_names.index(n) for n in axes]
         index = to.sharding.devices_indices_map(to.shape)
         for place in np.ndindex(*self.mesh.devices.shape):
-            d = self.mesh.devices[place]
+            d: Any = self.mesh.devices[place]
             labels.setdefault(d.process_index, {}).setdefault(
                 blocks(d), (bounds(index[d], to.shape), tuple(place[a] for a in along)))
         plan = Combination({p: list(found.values()) for p, found in labels.items()}, to.places, how)
@@ -346,4 +351,4 @@ def partitioned(closed: ClosedJaxpr, mesh: Mesh, given: Sequence[NamedSharding |
     return trace_to_jaxpr(part, avals, closed.jaxpr.debug_info), made
 
 
-__all__ = ["Own", "Partition", "Split", "Step", "entries_of", "partitioned", "rules", "spans"]
+__all__ = ["Own", "Partition", "Split", "Step", "aval_of", "entries_of", "partitioned", "rules", "spans"]

@@ -1,4 +1,4 @@
-"""Loops and branches on arrays over several processes: their programs are parted, too, and carries keep one sharding."""
+"""Loops and branches on arrays over several processes: their programs are parted, too; carries keep one sharding."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core.programs.jaxpr import JaxprEqn
-from .partition import Entries, Partition, Rule, Split, Step, rules
+from .partition import Entries, Partition, Rule, Split, Step, aval_of, rules
 
 REDUCTIONS = {"reduce_sum": "sum", "reduce_max": "max", "reduce_min": "min", "reduce_prod": "prod", "reduce_and": "and",
               "reduce_or": "or", "reduce_xor": "xor"}
@@ -25,7 +25,7 @@ def step(work: Partition, eqn: JaxprEqn, ins: Sequence[Any]) -> Step | None:
     rule = rules.get(eqn.primitive)
     if rule is not None:
         return rule(work, eqn, ins)
-    if eqn.primitive.traits.elementwise or name in ("copy", "copy_p", "stop_gradient", "optimization_barrier", "add_any"):
+    if eqn.primitive.traits.elementwise or name in ("copy", "stop_gradient", "add_any"):
         return _elementwise(work, eqn, ins)
     if name in REDUCTIONS:
         return _reduction(work, eqn, ins)
@@ -48,15 +48,18 @@ def _most(found: Sequence[Entries]) -> Entries:
 
 
 def _elementwise(work: Partition, eqn: JaxprEqn, ins: Sequence[Any]) -> Step | None:
-    shape = eqn.outvars[0].aval.shape
+    shape = aval_of(eqn.outvars[0]).shape
     full = [x for x in ins if isinstance(x, Split) and x.shape == shape]
-    if not full or any(v.aval.shape != shape for v in eqn.outvars):
+    if not full or any(aval_of(v).shape != shape for v in eqn.outvars):
         return None
     entries = _most([x.entries for x in full])
-    if any(np_shape(x) not in ((), shape) for x in ins):
-        return None
-    return Step([entries if np_shape(x) == shape and shape else None for x in ins], [entries] * len(eqn.outvars),
-                eqn.params)
+    each: list[Entries | None] = []
+    for x in ins:  # dimensions of size 1 are repeated
+        own = np_shape(x)
+        if own and (len(own) != len(shape) or any(a not in (1, b) for a, b in zip(own, shape, strict=True))):
+            return None
+        each.append(tuple(e if a == b else () for e, a, b in zip(entries, own, shape, strict=True)) if own else None)
+    return Step(each, [entries] * len(eqn.outvars), eqn.params)
 
 
 def np_shape(x: Any) -> tuple[int, ...]:
@@ -176,14 +179,60 @@ def _clamp(work: Partition, eqn: JaxprEqn, ins: Sequence[Any]) -> Step | None:
 
 
 def _gather(work: Partition, eqn: JaxprEqn, ins: Sequence[Any]) -> Step | None:
-    """Indices may be cut, the operand is whole."""
-    numbers, entries = eqn.params["dimension_numbers"], _entries(ins[1])
-    if numbers.operand_batching_dims or entries[-1:] != ((),) or not any(entries):
+    """The indices may be cut, and dimensions of the operand of which windows have all."""
+    numbers, sizes = eqn.params["dimension_numbers"], eqn.params["slice_sizes"]
+    indices = _entries(ins[1])
+    if numbers.operand_batching_dims or indices[-1] != ():
         return None
-    batch = iter(entries[:-1])
-    ndim = eqn.outvars[0].aval.ndim
-    out = tuple(() if i in numbers.offset_dims else next(batch) for i in range(ndim))
-    return Step([None, entries], [out], eqn.params)
+    used = {n for e in indices for n in e}
+    shape = np_shape(ins[0])
+    operand = tuple(e if s == d and i not in (*numbers.collapsed_slice_dims, *numbers.start_index_map)
+                    and not used & set(e) else ()
+                    for i, (e, s, d) in enumerate(zip(_entries(ins[0]), sizes, shape, strict=True)))
+    if not any(indices) and not any(operand):
+        return None
+    batch = iter(indices[:-1])
+    windows = iter(e for i, e in enumerate(operand) if i not in numbers.collapsed_slice_dims)
+    out = tuple(next(windows) if i in numbers.offset_dims else next(batch) for i in range(aval_of(eqn.outvars[0]).ndim))
+    return Step([operand if any(operand) else None, indices if any(indices) else None], [out],
+                {**eqn.params, "slice_sizes": _block(work, sizes, operand)})
+
+
+def _dynamic_slice(work: Partition, eqn: JaxprEqn, ins: Sequence[Any]) -> Step | None:
+    sizes = eqn.params["slice_sizes"]
+    entries = tuple(e if s == d else () for e, s, d in zip(_entries(ins[0]), sizes, np_shape(ins[0]), strict=True))
+    if not any(entries) or any(isinstance(x, Split) for x in ins[1:]):
+        return None
+    return Step([entries, *[None] * (len(ins) - 1)], [entries],
+                {**eqn.params, "slice_sizes": _block(work, sizes, entries)})
+
+
+def _dynamic_update_slice(work: Partition, eqn: JaxprEqn, ins: Sequence[Any]) -> Step | None:
+    whole = [a == b for a, b in zip(np_shape(ins[0]), np_shape(ins[1]), strict=True)]
+    entries = tuple(e if w else () for e, w in zip(_most([_entries(x) for x in ins[:2]]), whole, strict=True))
+    if not any(entries) or any(isinstance(x, Split) for x in ins[2:]):
+        return None
+    return Step([entries, entries, *[None] * (len(ins) - 2)], [entries], eqn.params)
+
+
+def _leading(work: Partition, eqn: JaxprEqn, ins: Sequence[Any], inner: int) -> Step | None:
+    """Operations on the last dimensions: those before may be cut."""
+    kept = _most([_entries(x)[:-inner] for x in ins])
+    if not any(kept):
+        return None
+    return Step([(*kept, *[()] * inner) for _ in ins],
+                [(*kept, *[()] * (aval_of(v).ndim - len(kept))) for v in eqn.outvars], eqn.params)
+
+
+def _fft(work: Partition, eqn: JaxprEqn, ins: Sequence[Any]) -> Step | None:
+    return _leading(work, eqn, ins, len(eqn.params["fft_lengths"]))
+
+
+def _cholesky(work: Partition, eqn: JaxprEqn, ins: Sequence[Any]) -> Step | None:
+    return _leading(work, eqn, ins, 2)
+
+
+_triangular_solve = _cholesky
 
 
 def _dot_general(work: Partition, eqn: JaxprEqn, ins: Sequence[Any]) -> Step | None:

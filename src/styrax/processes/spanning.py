@@ -19,7 +19,7 @@ from ..core.arrays import backends
 from ..core.arrays.array import Array, array_type
 from ..core.arrays.devices import Device
 from ..core.arrays.mesh import Mesh
-from ..core.arrays.shardings import NamedSharding, PartitionSpec
+from ..core.arrays.shardings import NamedSharding
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.programs.primitive import Primitive
 from ..core.tracing.staging import trace_to_jaxpr
@@ -199,8 +199,8 @@ class Part:
             if isinstance(parts, Parts):
                 if isinstance(said, NamedSharding) and said != x._sharding:
                     if not said.is_equivalent_to(x._sharding, x.ndim):
-                        raise ValueError("Sharding passed to jit does not match the sharding on the respective arg. Got "
-                                         f"jit sharding: {said},\narg sharding: {x._sharding} for arg shape: "
+                        raise ValueError("Sharding passed to jit does not match the sharding on the respective arg. "
+                                         f"Got jit sharding: {said},\narg sharding: {x._sharding} for arg shape: "
                                          f"{x.aval.str_short()}")
                 given.append(x._sharding)
                 rows.append(parts.rows)

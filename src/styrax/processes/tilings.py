@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -19,7 +19,7 @@ Bounds = tuple[tuple[int, int], ...]  # begin and end in each dimension
 
 
 class Tiling:
-    """An array of a shape under a sharding: each process keeps the different blocks of its devices as rows of one array.
+    """An array of a shape under a sharding: a process keeps its devices' different blocks as rows of one array.
 
     Attributes:
       block: the shape of a block.
@@ -96,8 +96,8 @@ class Combination(Plan):
 
     name = "combination"
 
-    def __init__(self, labels: dict[int, Sequence[tuple[Hashable, Hashable]]], wanted: dict[int, Sequence[Hashable]],
-                 how: str | None):
+    def __init__(self, labels: Mapping[int, Sequence[tuple[Hashable, Hashable]]],
+                 wanted: Mapping[int, Sequence[Hashable]], how: str | None):
         self.labels, self.wanted, self.how = labels, wanted, how
         me = self._me = current().number
         owner: dict[tuple[Hashable, Hashable], int] = {}

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from .. import hooks
-from . import host_devices
 
 if TYPE_CHECKING:
     from ..programs.jaxpr import ClosedJaxpr
@@ -139,8 +138,13 @@ def register(backend: Backend) -> None:
 def _keep(backend: Backend) -> None:
     global apart
     _loaded[backend.platform] = backend
-    apart = apart or host_devices.cohort is not None or len(_loaded) > 1 or (
-        len(backend.devices()) > 1 and not backend.shared_memory)
+    devices = backend.devices()
+    apart = apart or len(_loaded) > 1 or len(_everywhere(backend)) > len(devices) or not backend.shared_memory and (
+        len(devices) > 1 or backend.platform != next(iter(hooks.platforms_wanted()), next(iter(modules))))
+
+
+def _everywhere(backend: Backend) -> Sequence[Device]:
+    return getattr(backend, "all_devices", backend.devices)()
 
 
 def in_use() -> bool:
@@ -150,8 +154,7 @@ def in_use() -> bool:
 
 def all_devices(platform: str | None = None) -> Sequence[Device]:
     """The devices of a platform in all processes."""
-    backend = get(platform)
-    return getattr(backend, "all_devices", backend.devices)()
+    return _everywhere(get(platform))
 
 
 def platforms() -> list[str]:

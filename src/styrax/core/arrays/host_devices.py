@@ -45,9 +45,9 @@ def devices(platform: str, client: Any) -> tuple[list[Device], list[Device]]:
     if cohort is None:
         own = [Device(platform, i, platform, client) for i in range(count)]
         return own, own
-    own = cohort.number
-    found = [[Device(platform, process * EACH + i, platform, client if process == own else None, process,
-                     i if process == own else None)
+    number = cohort.number
+    found = [[Device(platform, process * EACH + i, platform, client if process == number else None, process,
+                     i if process == number else None)
               for i in range(n)] for process, n in enumerate(cohort.told(f"{platform} devices", count))]
     return found[cohort.number], [d for each in found for d in each]
 
