@@ -15,7 +15,8 @@ from ..core.arrays.mesh import Mesh
 from ..core.arrays.shardings import NamedSharding, PartitionSpec
 from ..core.tracing.trace import Tracer
 from ..processes.across import cut_p, join_p, named
-from ..processes.mesh_places import Crossing, Places, crossings
+from ..processes.crossings import Crossing, crossings
+from ..processes.mesh_positions import Places
 from ..transforms.batch import Across
 from .blocks import along
 

@@ -17,6 +17,7 @@ from ..core.programs.primitive import Primitive
 from ..core.tracing.trace import get_aval
 from ..core.types.avals import ShapedArray, shaped
 from ..transforms import ad, batching
+from .mesh_positions import Places
 from .tilings import Combination, Plan, tiling
 
 if TYPE_CHECKING:
@@ -73,8 +74,6 @@ rules.batchers[across_p] = _across_batch
 # -- between arrays over all processes and what one process has of them --------------------------------------
 def local_axes(sharding: NamedSharding, names: Sequence[Any]) -> tuple[int, ...]:
     """How many positions the devices of this process have along mesh axes."""
-    from .mesh_places import Places
-
     places = Places.of(sharding.mesh)
     return tuple(len(places.own[n]) for n in names)
 

@@ -10,27 +10,26 @@ gathered, and computed whole by every process, which the log says.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..core import hooks
-from ..core.arrays.devices import Device, Sharding
+from ..core.arrays.devices import Device
 from ..core.arrays.mesh import Mesh
 from ..core.arrays.shardings import NamedSharding, PartitionSpec, axes_of
 from ..core.arrays.shards import bounds
 from ..core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, jaxprs_in_params
 from ..core.programs.primitive import Primitive
 from ..core.programs.propagation import told_sharding
-from ..core.tracing.staging import trace_to_jaxpr
+from ..core.programs.traits import Control
 from ..core.tracing.trace import get_aval
-from ..core.types.avals import shaped
 from ..lax.collectives.axis_reductions import take_rows
 from ..transforms.batching import AxisData, batch_flat
 from .across import across_p, cut_p, join_p, local_axes, named, whole_shape
 from .cohort import current
-from .mesh_places import Places
+from .mesh_positions import Places
 from .tilings import Combination, Tiling, move, tiling
 
 log = logging.getLogger(__name__)
@@ -77,7 +76,7 @@ class Step(NamedTuple):
 
 
 Rule = Callable[["Partition", JaxprEqn, Sequence[Any]], Step | None]
-rules: dict[Primitive, Rule] = {}
+Flow = Callable[["Partition", JaxprEqn, Sequence[Any]], Sequence[Any]]
 
 
 def aval_of(v: Any) -> Any:
@@ -105,10 +104,17 @@ def spans(jaxpr: Jaxpr) -> Mesh | None:
 
 
 class Partition:
-    """The pass, over one mesh."""
+    """The pass, over one mesh.
 
-    def __init__(self, mesh: Mesh):
+    Args:
+      step: says how an operation is done on blocks, None where it has to be done whole.
+      flows: the same for loops and branches, which it gives the results of.
+    """
+
+    def __init__(self, mesh: Mesh, step: Rule, flows: Mapping[Control, Flow]):
         self.mesh = mesh
+        self.step = step
+        self.flows = flows
 
     # -- from one way of knowing a value to another ---------------------------------------------------------
     def sharding(self, entries: Entries) -> NamedSharding:
@@ -185,16 +191,12 @@ class Partition:
         if primitive.traits.control is not None and (
                 any(isinstance(x, (Split, Own)) for x in ins)
                 or any(spans(j.jaxpr if isinstance(j, ClosedJaxpr) else j) for j in jaxprs_in_params(params))):
-            from . import partition_loops
-
-            return partition_loops.controls[primitive.traits.control](self, eqn, ins)
+            return self.flows[primitive.traits.control](self, eqn, ins)
         if any(isinstance(x, Own) for x in ins):
             return [Own(y) for y in _bind(primitive, list(map(self.whole, ins)), params)]
         if not any(isinstance(x, Split) for x in ins):
             return _bind(primitive, ins, params)
-        from . import partition_rules
-
-        step = partition_rules.step(self, eqn, ins)
+        step = self.step(self, eqn, ins)
         if step is not None:
             return self._step(primitive, step, ins, [aval_of(v).shape for v in eqn.outvars])
         log.debug("%s has no rule for %s: every process computes it whole", primitive, [
@@ -310,45 +312,4 @@ def _bind(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> 
     return list(out) if primitive.multiple_results else [out]
 
 
-def partitioned(closed: ClosedJaxpr, mesh: Mesh, given: Sequence[NamedSharding | None],
-                wanted: Sequence[Sharding | None]) -> tuple[ClosedJaxpr, list[NamedSharding | None]]:
-    """A program's part for this process.
-
-    Args:
-      closed: the program.
-      mesh: the mesh of what it computes.
-      given: for each argument its sharding; it is given as the rows of its blocks. None for whole ones.
-      wanted: for each result the sharding that was asked for.
-
-    Returns:
-      The program, and for each result its sharding, None for what is this process's own.
-    """
-    made: list[NamedSharding | None] = []
-    work = Partition(mesh)
-    avals = [a if s is None else shaped((len(tiling(s, a.shape).own), *tiling(s, a.shape).block), a.dtype)
-             for a, s in zip(closed.in_avals, given, strict=True)]
-
-    def part(*args: Any) -> list[Any]:
-        values = [x if s is None else Split(x, s, a.shape)
-                  for x, s, a in zip(args, given, closed.in_avals, strict=True)]
-        rows = []
-        for x, want, aval in zip(work.run(closed.jaxpr, closed.consts, values), wanted, closed.out_avals, strict=True):
-            if isinstance(x, Own):
-                rows.append(x.value)
-                made.append(None)
-                continue
-            told = aval.given_sharding
-            if isinstance(want, NamedSharding):
-                x = work.split(x, want)
-            elif told is not None:
-                x = work.split(x, NamedSharding(mesh, told.spec))
-            elif not isinstance(x, Split):
-                x = work.split(x, NamedSharding(mesh, PartitionSpec()))
-            rows.append(x.rows)
-            made.append(x.sharding)
-        return rows
-
-    return trace_to_jaxpr(part, avals, closed.jaxpr.debug_info), made
-
-
-__all__ = ["Own", "Partition", "Split", "Step", "aval_of", "entries_of", "partitioned", "rules", "spans"]
+__all__ = ["Own", "Partition", "Split", "Step", "aval_of", "entries_of", "spans"]

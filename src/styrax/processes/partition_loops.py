@@ -191,6 +191,6 @@ def _among(closed: ClosedJaxpr, at: int, consts: Sequence[Any]) -> ClosedJaxpr:
     return trace_to_jaxpr(branch, [*map(get_aval, consts), *closed.in_avals], closed.jaxpr.debug_info)
 
 
-controls = {Control.SCAN: _scan, Control.WHILE: _while, Control.COND: _cond}
+flows = {Control.SCAN: _scan, Control.WHILE: _while, Control.COND: _cond}
 
-__all__ = ["controls"]
+__all__ = ["flows"]

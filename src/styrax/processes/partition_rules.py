@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..core.programs.jaxpr import JaxprEqn
-from .partition import Entries, Partition, Rule, Split, Step, aval_of, rules
+from .partition import Entries, Partition, Rule, Split, Step, aval_of
 
 REDUCTIONS = {"reduce_sum": "sum", "reduce_max": "max", "reduce_min": "min", "reduce_prod": "prod", "reduce_and": "and",
               "reduce_or": "or", "reduce_xor": "xor"}
@@ -22,9 +22,6 @@ ALONG = {"cumsum": "axis", "cumprod": "axis", "cummax": "axis", "cummin": "axis"
 def step(work: Partition, eqn: JaxprEqn, ins: Sequence[Any]) -> Step | None:
     """How an operation with a split operand is done, None where it has to be done whole."""
     name = eqn.primitive.name
-    rule = rules.get(eqn.primitive)
-    if rule is not None:
-        return rule(work, eqn, ins)
     if eqn.primitive.traits.elementwise or name in ("copy", "stop_gradient", "add_any"):
         return _elementwise(work, eqn, ins)
     if name in REDUCTIONS:

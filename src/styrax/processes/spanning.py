@@ -27,7 +27,8 @@ from ..core.tracing.trace import get_aval
 from ..core.types import physical
 from ..core.types.avals import ShapedArray, shaped
 from .cohort import current
-from .partition import partitioned, spans
+from .partition import spans
+from .process_parts import partitioned
 from .tilings import tiling
 
 if TYPE_CHECKING:

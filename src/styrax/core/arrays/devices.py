@@ -94,7 +94,10 @@ class Memory:
 def _device(platform: str, id: int) -> Device:
     from . import backends
 
-    return next(d for d in backends.all_devices(platform) if d.id == id)
+    for device in backends.all_devices(platform):
+        if device.id == id:
+            return device
+    raise IndexError(f"there is no device {platform}:{id} here")
 
 
 def checked_memory(kind: str, device: Device) -> str:
