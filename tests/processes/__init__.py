@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.compat.running import environment
 
-from . import agreements, arrays, beginnings, maps
+from . import agreements, arrays, beginnings, maps, parts
 
 SETUP = """
 import pickle
@@ -32,9 +32,14 @@ S, S2 = NamedSharding(m, P(None, 'i')), NamedSharding(m2, P('x', 'y'))
 def made(v, sharding):
     return jax.make_array_from_callback(v.shape, sharding, lambda index: v[index])
 a = made(v, S2)
+w = np.cos(np.arange(64, dtype=np.float32)).reshape(8, 8)
+def value(x):
+    return jax.tree.map(lambda y: multihost.process_allgather(y, tiled=True) if isinstance(y, jax.Array) and not
+                        y.is_fully_addressable else np.asarray(y), x)
 """
 
-TABLE: dict[str, list[str]] = {**beginnings.ROWS, **arrays.ROWS, **agreements.ROWS, **maps.ROWS}
+TABLE: dict[str, list[str]] = {**beginnings.ROWS, **arrays.ROWS, **agreements.ROWS, **maps.ROWS, **parts.ROWS}
+VALUES = ["parts", "placed", "eager"]  # which give values that are compared with those of one process
 
 
 def free_port() -> int:

@@ -58,7 +58,8 @@ def outcome(row: str, space: dict[str, Any]) -> tuple[str, Any, str]:
 
 
 def main(path: str, number: str, count: str, port: str, *families: str) -> None:
-    jax.distributed.initialize(f"localhost:{port}", int(count), int(number))
+    if int(count) > 1:
+        jax.distributed.initialize(f"localhost:{port}", int(count), int(number))
     space: dict[str, Any] = {}
     exec(SETUP, space)
     found = {(family, row): outcome(row, dict(space)) for family in families for row in TABLE[family]}

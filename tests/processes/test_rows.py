@@ -1,4 +1,5 @@
-"""Two processes with two devices each give what they give under JAX: values, parts, where results are, errors."""
+"""Processes give what they give under JAX, two with two devices each: values, parts, where results are, errors. Four
+with two devices each give the values that one process with eight gives, under JAX and under Styrax."""
 
 from __future__ import annotations
 
@@ -7,14 +8,17 @@ import pickle
 import numpy as np
 import pytest
 
-from . import TABLE, run_rows
+from . import TABLE, VALUES, ended, free_port, run_rows, start
+
+ALIKE = [family for family in TABLE if family not in VALUES]
+WIDE = ["reductions", "moves", "derivatives through", "control flow"]
 
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory):
     """What each row gives in each process: under JAX, and under Styrax."""
     return [[pickle.loads(path.read_bytes()) for path in run_rows(
-        tmp_path_factory.mktemp("rows"), list(TABLE), count=2, devices=2, plain=plain)] for plain in (True, False)]
+        tmp_path_factory.mktemp("rows"), ALIKE, count=2, devices=2, plain=plain)] for plain in (True, False)]
 
 
 def assert_alike(got, wanted):
@@ -35,10 +39,48 @@ def assert_alike(got, wanted):
         assert got == wanted, (got, wanted)
 
 
-@pytest.mark.parametrize(("family", "row"), [(f, row) for f, rows in TABLE.items() for row in rows])
+def rows(families):
+    return pytest.mark.parametrize(("family", "row"), [(f, row) for f in families for row in TABLE[f]])
+
+
+@rows(ALIKE)
 def test_row(outcomes, family, row):
     for of_jax, ours in zip(*outcomes, strict=True):
         kind, wanted, text = of_jax[family, row]
         our_kind, got, our_text = ours[family, row]
         assert our_kind == kind, (got, our_text, wanted, text)
         assert_alike(got, wanted)
+
+
+@pytest.fixture(scope="module")
+def values(tmp_path_factory):
+    """What rows give in each of four processes, and in one process of JAX."""
+    return [[pickle.loads(path.read_bytes()) for path in run_rows(
+        tmp_path_factory.mktemp("values"), VALUES, count=count, devices=8 // count, plain=count == 1)]
+        for count in (1, 4)]
+
+
+@rows(VALUES)
+def test_value(values, family, row):
+    (of_jax,), ours = values
+    for found in ours:
+        assert found[family, row][0] == of_jax[family, row][0], (found[family, row], of_jax[family, row])
+        assert_alike(found[family, row][1], of_jax[family, row][1])
+
+
+def test_maps_of_eight_devices(tmp_path):
+    """What `tests.parallel` asks of eight devices of one process, of eight of four processes."""
+    found = []
+    for count in (1, 4):
+        port = free_port()
+        files = [tmp_path / f"{count}-{i}" for i in range(count)]
+        jobs = start([["-m", "tests.processes.wide", str(files[i]), str(i), str(count), str(port), *WIDE]
+                      for i in range(count)], XLA_FLAGS=f"--xla_force_host_platform_device_count={8 // count}")
+        for status, out, err in ended(jobs):
+            assert status == 0, out + err
+        found.append([pickle.loads(f.read_bytes()) for f in files])
+    (one,), four = found
+    for each in four:
+        for row, (kind, wanted, text) in one.items():
+            assert each[row][0] == kind, (row, each[row], wanted, text)
+            assert_alike(each[row][1], wanted)

@@ -23,7 +23,7 @@ def create_device_mesh(mesh_shape: Sequence[int], devices: Sequence[Any] | None 
     Raises:
       ValueError: the number of devices is not that of the grid's places.
     """
-    found = list(backends.get().devices() if devices is None else devices)
+    found = list(backends.all_devices() if devices is None else devices)
     if math.prod(mesh_shape) != len(found):
         raise ValueError(f"Number of devices {len(found)} must equal the product of mesh_shape {tuple(mesh_shape)}")
     handler = device_kind_handler_dict.get(getattr(found[-1], "device_kind", "")) if found else None
@@ -45,7 +45,7 @@ def create_hybrid_device_mesh(mesh_shape: Sequence[int], dcn_mesh_shape: Sequenc
     Raises ValueError unless processes are the groups, where devices do not tell their own (`slice_index`).
     """
     if not process_is_granule:
-        for device in backends.get().devices() if devices is None else devices:
+        for device in backends.all_devices() if devices is None else devices:
             if not hasattr(device, "slice_index"):
                 raise ValueError(f"Device {device} does not have attribute slice_index. See `process_is_granule` "
                                  "option.")

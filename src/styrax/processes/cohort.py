@@ -11,6 +11,8 @@ from ..core.arrays import host_devices
 from .coordinator import Client, Service, address_of
 from .peers import Peers
 
+SOON = 5.0  # seconds
+
 
 class Cohort:
     """All processes of a program.
@@ -63,16 +65,15 @@ class Cohort:
     def leave(self) -> None:
         """Leaves the others. The first process, which coordinates, waits until they have left, too."""
         atexit.unregister(self.leave)
-        if self._peers is not None:
-            self._peers.client.on_failure.clear()
+        if self._peers is not None:  # first: who still waits for this process is told so
+            self.client.on_failure.clear()
+            self._peers.close()
         self.client.shutdown()
         if self.service is not None:
-            if self.count > 1 and self.client.failure is None:
-                self.service.empty.wait(self._farewell)
+            if self.count > 1:  # where one has died, the others end soon
+                self.service.empty.wait(self._farewell if self.client.failure is None else min(self._farewell, SOON))
             self.service.close()
             self.service = None
-        if self._peers is not None:
-            self._peers.close()
 
 
 def current() -> Cohort:

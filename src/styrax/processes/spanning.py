@@ -207,6 +207,12 @@ class Part:
                 rows.append(parts.rows)
                 continue
             if isinstance(said, NamedSharding) and not said.is_fully_addressable:
+                if not said.is_fully_replicated:
+                    raise ValueError("Passing non-trivial shardings for numpy inputs is not allowed. To fix this "
+                                     "error, either specify a replicated sharding explicitly or use "
+                                     "`jax.make_array_from_process_local_data(...)` or "
+                                     "`jax.make_array_from_callback(...) to create a `jax.Array` which you can pass to "
+                                     f"jit. Got arg type: {x.aval.str_short()}")
                 x = put(x, said)
                 given.append(said)
                 rows.append(x.buffer.rows)

@@ -63,6 +63,8 @@ class Meeting:
                                  f"{self.name} with device ids [{device.id}] on platform {device.platform.upper()} and "
                                  f"a sharding inside jit with device ids [{self.home.id}]")
             device = self.home
+        elif device is None:
+            device = moving.spread_over(args)  # of an argument that is not read
         default = backends.get()
         if device is not None and device.client is default and default.shared_memory:
             device = None

@@ -53,6 +53,12 @@ def elsewhere(args: Sequence[Any], client: object) -> bool:
     return any(b is not None and b.device.client is not client for b in map(_buffer, args))
 
 
+def spread_over(args: Sequence[Any]) -> Device | None:
+    """The devices of several processes that an argument is spread over."""
+    return next((b.device for b in map(_buffer, args) if b is not None and getattr(b.device.client, "spreads", False)),
+                None)
+
+
 def moved(x: T, device: Device) -> T:
     """An array on a device; all else, deleted arrays among it, as it is."""
     buffer = _buffer(x)
