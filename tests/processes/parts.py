@@ -19,6 +19,7 @@ BODIES = [
     "lambda x: (jnp.argmax(x, 1), jnp.argmin(x))", "lambda x: jnp.linalg.norm(x) + x",
     "lambda x: jnp.where(x > 3, x, 0.0)", "lambda x: jnp.clip(x, 1, 5)", "lambda x: x.astype(np.int32) // 2",
     "lambda x: jnp.take(x, jnp.array([1, 0]), axis=0)", "lambda x: jnp.take_along_axis(x, x.astype(np.int32) % 4, 0)",
+    "lambda x: jnp.take_along_axis(x, jnp.argsort(-x, 1), 1)", "lambda x: x[jnp.arange(4), jnp.arange(4)]",
     "lambda x: w[x.astype(np.int32) % 8]", "lambda x: x.at[1].set(5.0)", "lambda x: x.at[:, 2].add(1.0)",
     "lambda x: jnp.cumsum(x, 1) + jnp.cumsum(x, 0)", "lambda x: jax.vmap(lambda r: r / r.sum())(x)",
     "lambda x: jax.random.normal(jax.random.key(0), x.shape) + x", "lambda x: jnp.fft.fft(x, axis=1)",
@@ -44,8 +45,8 @@ BODIES = [
     "jax.grad(lambda x: (jax.shard_map(lambda b: lax.psum(b ** 2, 'x'), mesh=m2, in_specs=P('x', 'y'), "
     "out_specs=P(None, 'y'))(jnp.sin(x)) ** 2).sum())",
 ]
-PLACES = ["a", "made(v, NamedSharding(m2, P('y', 'x')))", "made(v, NamedSharding(m2, P(None, ('x', 'y'))))",
-          "made(v, NamedSharding(mt, P('x')))", "made(v, NamedSharding(m, P(None, 'i')))"]
+PLACES = ["made(v, NamedSharding(m2, P('y', 'x')))", "made(v, NamedSharding(m2, P(None, ('x', 'y'))))",
+          "made(v, NamedSharding(mt, P('x')))"]
 ROWS = {
     "parts": [f"value(jax.jit({body})(a))" for body in BODIES],
     "placed": ["value(jax.jit(lambda x: (x @ w, x.T @ x, jax.nn.softmax(x), x.sum(0), jax.grad(lambda x: (x @ w).sum() "

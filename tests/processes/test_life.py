@@ -39,6 +39,19 @@ def test_a_dead_process_is_named(tmp_path):
         assert "process 2 has died" in found[i][1], found[i]
 
 
+def test_a_process_dies_in_the_midst_of_programs(tmp_path):
+    found = run_all(tmp_path, BEGIN.format("") + (
+        "import numpy as np, jax.numpy as jnp\nfrom jax.sharding import NamedSharding, PartitionSpec as P\n"
+        "mesh = jax.make_mesh((4,), ('i',), (jax.sharding.AxisType.Auto,))\n"
+        "x = jax.device_put(np.ones(8, np.float32), NamedSharding(mesh, P('i')))\n"
+        "step = jax.jit(lambda x: x / jnp.linalg.norm(x))\ntry:\n"
+        "    for i in range(10_000):\n        x = step(x)\n"
+        "        if i == 5 and jax.process_index() == 2: os.kill(os.getpid(), 9)\n"
+        "except jax.errors.JaxRuntimeError as error:\n    print(error)\n"))
+    for i in (0, 1, 3):
+        assert "process 2 has died" in found[i][1], found[i]
+
+
 def test_the_first_process_may_die(tmp_path):
     found = run_all(tmp_path, BEGIN.format("") + MEET + (
         "me = jax.process_index()\npeers.reduce('start', np.ones(3), range(4), 'sum')\n"

@@ -11,7 +11,7 @@ import pytest
 from . import TABLE, VALUES, ended, free_port, run_rows, start
 
 ALIKE = [family for family in TABLE if family not in VALUES]
-WIDE = ["reductions", "moves", "derivatives through", "control flow"]
+WIDE = ["reductions", "moves", "derivatives through"]
 
 
 @pytest.fixture(scope="module")

@@ -116,8 +116,12 @@ def _broadcast_in_dim(work: Partition, eqn: JaxprEqn, ins: Sequence[Any]) -> Ste
     return Step([entries], [tuple(out)], _plain(eqn.params, shape=_block(work, shape, out)))
 
 
+def _parts(work: Partition, entry: Any) -> int:
+    return math.prod(work.mesh.shape[n] for n in entry)
+
+
 def _block(work: Partition, shape: Sequence[int], entries: Sequence[Any]) -> tuple[int, ...]:
-    return tuple(d // math.prod(work.mesh.shape[n] for n in e) for d, e in zip(shape, entries, strict=True))
+    return tuple(d // _parts(work, e) for d, e in zip(shape, entries, strict=True))
 
 
 def _reshape(work: Partition, eqn: JaxprEqn, ins: Sequence[Any]) -> Step | None:
@@ -142,7 +146,7 @@ def _reshape(work: Partition, eqn: JaxprEqn, ins: Sequence[Any]) -> Step | None:
         cut = [k for k in range(a, i) if entries[k]]
         if not cut:
             continue
-        parts = math.prod(work.mesh.shape[x] for x in entries[cut[0]])
+        parts = _parts(work, entries[cut[0]])
         if cut != firsts[0][:1] or new[firsts[1][0]] % parts:
             return None
         out[firsts[1][0]] = entries[cut[0]]
@@ -179,20 +183,22 @@ def _gather(work: Partition, eqn: JaxprEqn, ins: Sequence[Any]) -> Step | None:
     """The indices may be cut, and dimensions of the operand of which windows have all."""
     numbers, sizes = eqn.params["dimension_numbers"], eqn.params["slice_sizes"]
     indices = _entries(ins[1])
-    if numbers.operand_batching_dims or indices[-1] != ():
+    if indices[-1] != ():
         return None
     used = {n for e in indices for n in e}
     shape = np_shape(ins[0])
-    operand = tuple(e if s == d and i not in (*numbers.collapsed_slice_dims, *numbers.start_index_map)
-                    and not used & set(e) else ()
+    alike = dict(zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True))
+    fixed = {*numbers.collapsed_slice_dims, *numbers.start_index_map, *alike}
+    operand = tuple(indices[alike[i]] if i in alike else e if s == d and i not in fixed and not used & set(e) else ()
                     for i, (e, s, d) in enumerate(zip(_entries(ins[0]), sizes, shape, strict=True)))
     if not any(indices) and not any(operand):
         return None
     batch = iter(indices[:-1])
-    windows = iter(e for i, e in enumerate(operand) if i not in numbers.collapsed_slice_dims)
+    windows = iter(e for i, e in enumerate(operand) if i not in (*numbers.collapsed_slice_dims, *alike))
     out = tuple(next(windows) if i in numbers.offset_dims else next(batch) for i in range(aval_of(eqn.outvars[0]).ndim))
     return Step([operand if any(operand) else None, indices if any(indices) else None], [out],
-                {**eqn.params, "slice_sizes": _block(work, sizes, operand)})
+                {**eqn.params, "slice_sizes": tuple(s if i in alike else s // _parts(work, e)
+                                                    for i, (s, e) in enumerate(zip(sizes, operand, strict=True)))})
 
 
 def _dynamic_slice(work: Partition, eqn: JaxprEqn, ins: Sequence[Any]) -> Step | None:
