@@ -45,6 +45,7 @@ BODIES = [
     "jax.grad(lambda x: (jax.shard_map(lambda b: lax.psum(b ** 2, 'x'), mesh=m2, in_specs=P('x', 'y'), "
     "out_specs=P(None, 'y'))(jnp.sin(x)) ** 2).sum())",
 ]
+EXPLICIT = "me2 = jax.make_mesh((2, 2), ('x', 'y'))\nx = jax.device_put(v, NamedSharding(me2, P('x', 'y')))\n"
 PLACES = ["made(v, NamedSharding(m2, P('y', 'x')))", "made(v, NamedSharding(m2, P(None, ('x', 'y'))))",
           "made(v, NamedSharding(mt, P('x')))"]
 ROWS = {
@@ -69,5 +70,16 @@ ROWS = {
         "jax.jit(lambda x: x * 2, donate_argnums=0, out_shardings=S2)(made(v, S2))",
         "x = made(v, S2)\njax.jit(lambda x: x * 2, donate_argnums=0, out_shardings=S2)(x)\nx.is_deleted()",
         "jax.jit(lambda x: x + 1)(made(v, NamedSharding(m2, P())))",
+        *(EXPLICIT + row for row in (
+            "str(jax.typeof(x)), x * 2", "x.sum(0), x.sum()", "jax.jit(lambda x: jnp.sin(x) @ w)(x)",
+            "jax.jit(jax.grad(lambda x: (x ** 2).sum()))(x)", "jax.sharding.reshard(x, NamedSharding(me2, P(None, "
+            "'y')))",
+            "jax.jit(jax.shard_map(lambda x: lax.psum(x, 'x'), mesh=me2, in_specs=P('x', 'y'), out_specs=P(None, "
+            "'y')))(x)",
+            "with jax.set_mesh(me2):\n    y = jax.jit(lambda x: jax.sharding.reshard(x * 2, P('x', None)))(x)\ny",
+            "with jax.set_mesh(me2):\n    y = jax.jit(lambda x: jnp.einsum('ij,kj->ik', x, x, out_sharding=P('x')))(x)"
+            "\ny",
+            "with jax.set_mesh(me2):\n    y = jnp.zeros((4, 8), out_sharding=P('x', 'y')) + x\ny",
+        )),
     ],
 }

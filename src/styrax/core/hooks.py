@@ -18,6 +18,7 @@ it. The first reader loads the module that provides it, all later ones read an a
 | `array_of_processes` | `processes.spanning` | `core.arrays.shards` | an array over several processes, of such parts |
 | `put_on_processes` | `processes.spanning` | `lax.collectives` | a value under a sharding over several processes |
 | `home_of_program` | `processes.spanning` | `transforms.jit` | the devices of several processes that a program names |
+| `home_of_operation` | `processes.spanning` | `core.arrays.moving` | the same for one operation |
 | `equation_text` | `core.programs.text` | `core.programs.jaxpr` | an equation as text |
 | `program_text` | `core.programs.text` | `core.programs.jaxpr` | a program as text |
 | `serialized` | `core.programs.serial` | `core.programs.jaxpr` | a program as text that can be read back |
@@ -77,7 +78,7 @@ PROVIDERS = {
     "core.arrays.explicit": "by_default is_replicated sharding_of_type sharding_text sums_text",
     "core.arrays.shards": "shards_of:shards all_shards_of:all_shards",
     "processes.spanning": (
-        "part_of_process:part array_of_processes:of_parts put_on_processes:put home_of_program:home"),
+        "part_of_process:part array_of_processes:of_parts put_on_processes:put home_of_program:home home_of_operation"),
     "core.arrays.moving": "apply_where_arguments_are",
     "core.settings.wanted_platforms": "platforms_wanted:wanted",
     "xla.pjrt.discovery": "plugin_backend:backend plugin_serves:serves",

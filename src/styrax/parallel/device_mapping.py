@@ -343,14 +343,16 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
             from . import process_mapping
 
             sizes, across = process_mapping.local_sizes(spread, names)
+            blocks = [process_mapping.cut(x, s, spread) for x, s in zip(leaves, specs, strict=True)]
         else:
             across = NONE_ACROSS
             leaves = [_given(x, s, used) for x, s in zip(leaves, specs, strict=True)]
         with use_abstract_mesh(inside.update(axis_types=tuple(
                 AxisType.Manual if n in sizes else t
                 for n, t in zip(inside.axis_names, inside.axis_types, strict=True)))):
-            blocks = [cut(x, PartitionSpec() if s is None else s, sizes) if spread is None
-                      else process_mapping.cut(x, s, spread) for x, s in zip(leaves, specs, strict=True)]
+            if spread is None:
+                blocks = [cut(x, PartitionSpec() if s is None else s, sizes)
+                          for x, s in zip(leaves, specs, strict=True)]
             results = over_devices(flat, blocks, sizes, checked, across)
         whole = tree.tree_unflatten(flat.structure, [x for x, _ in results])
         wanted = _by_leaf("out_specs", out_specs, whole)

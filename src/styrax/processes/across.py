@@ -15,7 +15,8 @@ from ..core.arrays.shardings import NamedSharding, axes_of
 from ..core.programs import rules
 from ..core.programs.primitive import Primitive
 from ..core.tracing.trace import get_aval
-from ..core.types.avals import ShapedArray, shaped
+from ..core.types.avals import shaped
+from ..core.types.effects import Effects, no_effects
 from ..transforms import ad, batching
 from .mesh_positions import Places
 from .tilings import Combination, Plan, tiling
@@ -94,17 +95,18 @@ for _primitive in (cut_p, join_p):
                                 _primitive))
 
 
-@cut_p.def_abstract_eval
-def _cut_aval(x: Any, *, sharding: NamedSharding) -> Any:
-    return shaped((*local_axes(sharding, named(sharding)), *sharding.shard_shape(x.shape)), x.dtype, x.weak_type)
+@cut_p.def_effectful_abstract_eval
+def _cut_aval(x: Any, *, sharding: NamedSharding) -> tuple[Any, Effects]:
+    shape = *local_axes(sharding, named(sharding)), *sharding.shard_shape(x.shape)
+    return shaped(shape, x.dtype, x.weak_type), no_effects
 
 
-@join_p.def_abstract_eval
-def _join_aval(x: Any, *, sharding: NamedSharding, total: bool) -> Any:
+@join_p.def_effectful_abstract_eval
+def _join_aval(x: Any, *, sharding: NamedSharding, total: bool) -> tuple[Any, Effects]:
     shape = whole_shape(x.shape[len(named(sharding)):], sharding)
     told = hooks.sharding_of_type(sharding, shape)
-    return ShapedArray(shape, x.dtype, x.weak_type, sharding=told) if told is not None else shaped(
-        shape, x.dtype, x.weak_type)
+    aval = shaped(shape, x.dtype, x.weak_type)
+    return (aval if told is None else aval.update(sharding=told)), no_effects
 
 
 def whole_shape(block: tuple[int, ...], sharding: NamedSharding) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..core import hooks
 from ..core.arrays.devices import Device
-from ..core.arrays.mesh import Mesh
+from ..core.arrays.mesh import Mesh, state
 from ..core.arrays.shardings import NamedSharding, PartitionSpec, axes_of
 from ..core.arrays.shards import bounds
 from ..core.programs.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, jaxprs_in_params
@@ -26,6 +26,7 @@ from ..core.programs.propagation import told_sharding
 from ..core.programs.traits import Control
 from ..core.tracing.trace import get_aval
 from ..lax.collectives.axis_reductions import take_rows
+from ..lax.collectives.placing import device_put_p, reshard_p, sharding_constraint_p
 from ..transforms.batching import AxisData, batch_flat
 from .across import across_p, cut_p, join_p, local_axes, named, whole_shape
 from .cohort import current
@@ -90,12 +91,25 @@ def entries_of(sharding: NamedSharding, ndim: int) -> Entries:
     return (*found, *[()] * (ndim - len(found)))
 
 
+def spanning_mesh(params: dict[str, Any]) -> Mesh | None:
+    """The mesh over several processes that the parameters of an operation name, or mean while it is in force."""
+    told = told_sharding(params)
+    if told is None:
+        return None
+    mesh = told.mesh
+    if not isinstance(mesh, Mesh):
+        if not mesh.axis_names or state.concrete.abstract_mesh.shape_tuple != mesh.shape_tuple:
+            return None
+        mesh = state.concrete
+    return mesh if mesh.is_multi_process else None
+
+
 def spans(jaxpr: Jaxpr) -> Mesh | None:
     """A mesh over several processes that a program names."""
     for eqn in jaxpr.eqns:
-        told = eqn.params.get("sharding") if eqn.primitive in (cut_p, join_p) else told_sharding(eqn.params)
-        if told is not None and isinstance(told.mesh, Mesh) and not told.is_fully_addressable:
-            return told.mesh
+        mesh = spanning_mesh(eqn.params)
+        if mesh is not None:
+            return mesh
         for inner in jaxprs_in_params(eqn.params):
             found = spans(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner)
             if found is not None:
@@ -185,7 +199,7 @@ class Partition:
             outs = self.run(inner.jaxpr, inner.consts, self._entered(params.get("in_shardings"), ins))
             return self._entered(params.get("out_shardings"), outs)
         told = told_sharding(params)
-        if told is not None and primitive.traits.movement and len(eqn.invars) == len(eqn.outvars):
+        if told is not None and primitive in (device_put_p, reshard_p, sharding_constraint_p):
             return [self.spread(x, entries_of(told, aval_of(v).ndim)) if not isinstance(x, Own) else x
                     for x, v in zip(ins, eqn.outvars, strict=True)]
         if primitive.traits.control is not None and (
@@ -312,4 +326,4 @@ def _bind(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> 
     return list(out) if primitive.multiple_results else [out]
 
 
-__all__ = ["Own", "Partition", "Split", "Step", "aval_of", "entries_of", "spans"]
+__all__ = ["Own", "Partition", "Split", "Step", "aval_of", "entries_of", "spanning_mesh", "spans"]

@@ -27,7 +27,7 @@ from ..core.tracing.trace import get_aval
 from ..core.types import physical
 from ..core.types.avals import ShapedArray, shaped
 from .cohort import current
-from .partition import spans
+from .partition import spanning_mesh, spans
 from .process_parts import partitioned
 from .tilings import tiling
 
@@ -257,6 +257,12 @@ def home(closed: ClosedJaxpr, said: tuple[Sequence[Any], Sequence[Any]]) -> Ever
     return None if mesh is None else everyone(tuple(mesh.devices.flat))
 
 
+def home_of_operation(params: dict[str, Any]) -> Everyone | None:
+    """The same for one operation."""
+    mesh = spanning_mesh(params)
+    return None if mesh is None else everyone(tuple(mesh.devices.flat))
+
+
 class SpanningBackend:
     """The client of all processes' devices together."""
 
@@ -287,4 +293,5 @@ class SpanningBackend:
 
 client = SpanningBackend()
 
-__all__ = ["Everyone", "Part", "Parts", "array", "client", "everyone", "home", "of_parts", "part", "put"]
+__all__ = ["Everyone", "Part", "Parts", "array", "client", "everyone", "home", "home_of_operation", "of_parts", "part",
+           "put"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from .. import hooks
 from ..tracing.trace import Tracer
 from ..types.physical import physical_aval
-from . import backends
+from . import backends, host_devices
 from .array import Array
 from .devices import Device
 
@@ -77,6 +78,8 @@ def apply_where_arguments_are(primitive: Any, args: tuple[Any, ...], params: dic
     """Runs one primitive on the device that its arguments are committed to, otherwise on the default backend."""
     backend = backends.get()
     device = common_device(args, lambda i: f"argument {'xyzuvw'[i % 6]} of {primitive.name}")
+    if device is None and host_devices.cohort is not None:
+        device = hooks.home_of_operation(params)
     if device is None or device.client is backend and backend.shared_memory:
         if elsewhere(args, backend):
             args = tuple([moved(x, backend.devices()[0]) for x in args])
