@@ -30,9 +30,9 @@ def run_all(tmp_path: Path, text: str, count: int = 4, **extra: str) -> list[tup
 
 def test_a_dead_process_is_named(tmp_path):
     found = run_all(tmp_path, BEGIN.format("") + MEET + (
-        "me = jax.process_index()\npeers.reduce('start', np.ones(3), range(4), 'sum')\n"
-        "if me == 2:\n    os.kill(os.getpid(), 9)\n"
-        "try:\n    peers.reduce('end', np.ones(3), range(4), 'sum')\n"
+        "try:\n    peers.reduce('start', np.ones(3), range(4), 'sum')\n"
+        "    if jax.process_index() == 2: os.kill(os.getpid(), 9)\n"
+        "    peers.reduce('end', np.ones(3), range(4), 'sum')\n"
         "except jax.errors.JaxRuntimeError as error:\n    print(error)\n"))
     assert [status for status, _, _ in found] == [0, 0, -9, 0], found
     for i in (0, 1, 3):
@@ -54,9 +54,9 @@ def test_a_process_dies_in_the_midst_of_programs(tmp_path):
 
 def test_the_first_process_may_die(tmp_path):
     found = run_all(tmp_path, BEGIN.format("") + MEET + (
-        "me = jax.process_index()\npeers.reduce('start', np.ones(3), range(4), 'sum')\n"
-        "if me == 0:\n    os.kill(os.getpid(), 9)\n"
-        "try:\n    peers.client.wait_at_barrier('end', 50_000)\n"
+        "try:\n    peers.reduce('start', np.ones(3), range(4), 'sum')\n"
+        "    if jax.process_index() == 0: os.kill(os.getpid(), 9)\n"
+        "    peers.client.wait_at_barrier('end', 50_000)\n"
         "except jax.errors.JaxRuntimeError as error:\n    print(error)\n"))
     for i in (1, 2, 3):
         assert "process 0" in found[i][1], found[i]

@@ -93,7 +93,7 @@ class Service:
         self._values: dict[str, str] = {}
         self._gets: dict[str, list[tuple[_Line, int]]] = {}
         self._barriers: dict[str, dict[int, tuple[_Line, int]]] = {}
-        self._left: set[int] = set()
+        self._left: dict[int, str] = {}  # who has gone, in order, and why; those that died first
         self._steps: dict[int, int] | None = None  # while a step is sought at which all are to save their state
         self.empty = threading.Event()  # all others have left, or died
         self._selector = selectors.DefaultSelector()
@@ -139,7 +139,7 @@ class Service:
             return
         for number, what, *arguments in messages:
             if what == "leave":
-                self._left.add(arguments[0])
+                self._left.setdefault(arguments[0], "it has ended")
                 line.send([number, True, None])
             elif what != "alive":
                 answer = getattr(self, f"_on_{what}")(line, number, *arguments)
@@ -155,17 +155,18 @@ class Service:
         if process is None:
             return
         if process not in self._left:
+            died = {p: w for p, w in self._left.items() if w != "it has ended"}
+            self._left = {**died, process: why, **self._left}
             self._tell("failed", process, why)
         for name, waiting in list(self._barriers.items()):
             if process not in waiting:
                 for other, number in waiting.values():
                     other.send([number, False, f"INTERNAL: Barrier {name!r} failed: process {process} has gone: {why}"])
                 del self._barriers[name]
-        self._left.add(process)
         self._look_who_is_left()
 
     def _look_who_is_left(self) -> None:
-        if self._left >= set(range(1, self._count)):
+        if self._left.keys() >= set(range(1, self._count)):
             self.empty.set()
 
     # requests: an answer, or None where it comes later
@@ -217,9 +218,9 @@ class Service:
         return True, total
 
     def _on_barrier(self, line: _Line, number: int, name: str, members: list[int]) -> tuple[bool, Any] | None:
-        gone = sorted(set(members) & self._left)
-        if gone:
-            return False, f"INTERNAL: Barrier {name!r} failed: process {gone[0]} has gone"
+        for gone, why in self._left.items():
+            if gone in members:
+                return False, f"INTERNAL: Barrier {name!r} failed: process {gone} has gone: {why}"
         waiting = self._barriers.setdefault(name, {})
         if line.process is not None:
             waiting[line.process] = line, number
@@ -238,7 +239,7 @@ class Service:
     def _on_step(self, line: _Line, number: int, step: int) -> tuple[bool, Any]:
         if self._steps is not None and line.process is not None:
             self._steps[line.process] = step
-            if self._steps.keys() >= set(range(self._count)) - self._left:
+            if self._steps.keys() >= set(range(self._count)) - self._left.keys():
                 self._tell("save", max(self._steps.values()) + 1)
         return True, None
 
@@ -248,7 +249,7 @@ class Service:
                 line.send([0, what, *arguments])
 
     def _on_live(self, line: _Line, number: int, members: list[int]) -> tuple[bool, Any]:
-        return True, sorted(set(members) - self._left)
+        return True, sorted(set(members) - self._left.keys())
 
 
 class Client:
