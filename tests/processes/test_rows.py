@@ -21,18 +21,18 @@ def outcomes(tmp_path_factory):
         tmp_path_factory.mktemp("rows"), ALIKE, count=2, devices=2, plain=plain)] for plain in (True, False)]
 
 
-def assert_alike(got, wanted):
+def assert_alike(got, wanted, rtol=2e-5):
     assert type(got) is type(wanted), (got, wanted)
     if isinstance(wanted, (list, tuple)):
         assert len(got) == len(wanted), (got, wanted)
         for a, b in zip(got, wanted, strict=True):
-            assert_alike(a, b)
+            assert_alike(a, b, rtol)
     elif isinstance(wanted, dict):
         assert got.keys() == wanted.keys(), (got, wanted)
         for k in wanted:
-            assert_alike(got[k], wanted[k])
+            assert_alike(got[k], wanted[k], rtol)
     elif isinstance(wanted, np.ndarray):
-        np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=1e-5)
+        np.testing.assert_allclose(got, wanted, rtol=rtol, atol=1e-5)
     elif isinstance(wanted, float):
         assert got == pytest.approx(wanted, rel=2e-5), (got, wanted)
     else:
@@ -83,4 +83,5 @@ def test_maps_of_eight_devices(tmp_path):
     for each in four:
         for row, (kind, wanted, text) in one.items():
             assert each[row][0] == kind, (row, each[row], wanted, text)
-            assert_alike(each[row][1], wanted)
+            # sums are made in another order, and cosines of large sums enlarge their rounding
+            assert_alike(each[row][1], wanted, rtol=1e-4)

@@ -1,8 +1,9 @@
 """The axes of a mesh over several processes: where a process's devices stand along them, and collectives over them.
 
 A process maps a program over its own devices by name, axis after axis, as one process does. A collective over an axis
-along which other processes have devices is then done in two steps: sums among the own devices first, then across; all
-others gather the operands along the axis, are computed, and each process takes what its own devices get.
+along which other processes have devices is then done in two steps: sums among the own devices first, then across.
+Permutations and exchanges send what is needed; all others gather the operands along the axis, are computed, and each
+process takes what its own devices get.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from ..core.programs import rules
 from ..core.programs.primitive import Primitive
 from ..lax.collectives.axis_reductions import pmax_p, pmin_p, psum_invariant_p, psum_p, take_rows
 from ..lax.collectives.casts import pvary_p
+from ..lax.collectives.communication import all_to_all_p, ppermute_p, reduce_scatter_p
 from ..lax.collectives.named_axes import axis_index_p
 from ..transforms import batching
 from ..transforms.batching import AxisData
@@ -77,6 +79,10 @@ class Crossing:
         whole = axis_data._replace(size=self.size, across=None)
         if primitive in REDUCTIONS and params["axis_index_groups"] is None and dims[0] is not None:
             return self._reduction(axis_data, primitive, args[0], dims[0], params["axes"]), None
+        if dims[0] is not None and self._alone(params):
+            found = self._direct(primitive, batching.moveaxis(args[0], dims[0], 0), params)
+            if found is not None:
+                return found, 0
         given, at = [], []
         for x, d in zip(args, dims, strict=True):
             if d is not None:
@@ -88,6 +94,45 @@ class Crossing:
             return self._taken(outs, out_dims), out_dims if out_dims is None else 0
         return ([self._taken(x, d) for x, d in zip(outs, out_dims, strict=True)],
                 [d if d is None else 0 for d in out_dims])
+
+    def _alone(self, params: Mapping[str, Any]) -> bool:
+        """Whether a collective is over this axis alone, and all of it."""
+        return params.get("axis_name") in (self.name, (self.name,)) and params.get("axis_index_groups") is None
+
+    def _direct(self, primitive: Primitive, x: Any, params: Mapping[str, Any]) -> Any:
+        """What sends to each position only what it gets; None for other collectives, and for what these refuse."""
+        shape = np.shape(x)
+        if primitive is ppermute_p:
+            source = {b: a for a, b in params["perm"]}
+            known = {*source, *source.values()} <= set(range(self.size))
+            if not known or len(set(source.values())) < len(params["perm"]):
+                return None
+            return across_p.bind(x, plan=_permutation(self, params["perm"]))
+        if primitive is reduce_scatter_p:
+            at = params["scatter_dimension"]
+            if shape[at + 1] % self.size or not params["tiled"] and shape[at + 1] != self.size:
+                return None
+            rows = self._dealt(hooks.lax.reduce_sum(x, (0,)), at)  # [to, …, block, …]
+            out = across_p.bind(rows, plan=_scattering(self))
+            return out if params["tiled"] else hooks.lax.squeeze(out, (at + 1,))
+        if primitive is all_to_all_p:
+            split, concat = params["split_axis"] + 1, params["concat_axis"]
+            if shape[split] % self.size:
+                return None
+            rows = self._dealt(x, split)  # [to, from, …, block, …]
+            rows = hooks.lax.reshape(rows, (self.size * len(self.own), *np.shape(rows)[2:]))
+            out = across_p.bind(rows, plan=_exchange(self))  # the same with `from` from everywhere
+            block = np.shape(out)[1:]
+            out = batching.moveaxis(hooks.lax.reshape(out, (len(self.own), self.size, *block)), 1, concat + 1)
+            return hooks.lax.reshape(out, (len(self.own), *(
+                d * self.size if i == concat else d for i, d in enumerate(block))))
+        return None
+
+    def _dealt(self, x: Any, axis: int) -> Any:
+        """An array with a dimension cut into a part for each position, which stands in front."""
+        shape = np.shape(x)
+        cut = (*shape[:axis], self.size, shape[axis] // self.size, *shape[axis + 1:])
+        return batching.moveaxis(hooks.lax.reshape(x, cut), axis, 0)
 
     def _taken(self, x: Any, d: int | None) -> Any:
         return x if d is None else take_rows(batching.moveaxis(x, d, 0), np.array(self.own))
@@ -109,6 +154,26 @@ def _plan(crossing: Crossing, how: str | None) -> Combination:
                            crossing._everywhere(lambda group, p, own: [(group, i) for i in range(crossing.size)]), None)
     return Combination(crossing._everywhere(lambda group, p, own: [(group, p)]),
                        crossing._everywhere(lambda group, p, own: [group]), how)
+
+
+@lru_cache(maxsize=1024)
+def _permutation(crossing: Crossing, perm: tuple[tuple[int, int], ...]) -> Combination:
+    source = {b: a for a, b in perm}
+    return Combination(crossing._everywhere(lambda group, p, own: [((group, i), 0) for i in own]),
+                       crossing._everywhere(lambda group, p, own: [(group, source.get(i, -1)) for i in own]), None)
+
+
+@lru_cache(maxsize=256)
+def _scattering(crossing: Crossing) -> Combination:
+    return Combination(crossing._everywhere(lambda group, p, own: [((group, i), p) for i in range(crossing.size)]),
+                       crossing._everywhere(lambda group, p, own: [(group, i) for i in own]), "sum")
+
+
+@lru_cache(maxsize=256)
+def _exchange(crossing: Crossing) -> Combination:
+    every = range(crossing.size)
+    return Combination(crossing._everywhere(lambda group, p, own: [((group, i, to), 0) for to in every for i in own]),
+                       crossing._everywhere(lambda group, p, own: [(group, i, to) for to in own for i in every]), None)
 
 
 def crossings(mesh: Mesh, names: Sequence[Hashable]) -> dict[Hashable, Crossing]:

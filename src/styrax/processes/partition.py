@@ -292,7 +292,7 @@ class Partition:
         names, value = named(sharding), self.whole(x)
         shape = whole_shape(np.shape(value)[len(names):], sharding)
         to = tiling(sharding, shape)
-        rows = hooks.lax.reshape(value, (-1 if 0 in shape else len(to.own), *to.block)) if 0 not in shape else (
+        rows = hooks.lax.reshape(value, (len(to.own), *to.block)) if 0 not in shape else (
             hooks.lax.full((len(to.own), *to.block), 0, get_aval(value).dtype))
         grid = [to.row[d] for d in _grid(sharding, names)] if names else [0]
         order = [grid.index(i) for i in range(len(to.own))]
