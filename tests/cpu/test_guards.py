@@ -36,12 +36,12 @@ def _joined(rng: Random) -> Step:
 
 
 def _taken(rng: Random) -> Step:
-    axis, shape = rng.randint(0, 1), (rng.randint(1, 5), rng.randint(1, 5))
-    index = np.array([[rng.choice([rng.randint(-9, 9), rng.randint(-99, 99)]) for _ in range(shape[1])] for _ in range(shape[0])], np.int32)
+    axis, size = rng.randint(0, 1), rng.randint(1, 5)
+    index = np.array([rng.choice([rng.randint(-9, 9), rng.randint(-99, 99)]) for _ in range(size)], np.int32)
     mode = rng.choice(["fill", "clip", "wrap"])
 
     def step(m: Any, x: Any) -> Any:
-        return m.numpy.take(x, m.numpy.asarray(index[0]), axis=axis, mode=mode, fill_value=1) if x.size else x
+        return m.numpy.take(x, m.numpy.asarray(index), axis=axis, mode=mode, fill_value=1) if x.size else x
 
     return step
 

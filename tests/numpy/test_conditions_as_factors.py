@@ -87,7 +87,8 @@ SHARED = {
     "transposed": lambda m, x: (m.numpy.stack([x, Y]) < 3).astype("float32").T * m.numpy.stack([x, Y], 1),
     "vectors": lambda m, x: m.numpy.vdot((x > -3).astype("float32"), Y),
     "vectors turned": lambda m, x: m.numpy.einsum("i,i->", Y, (x > -3).astype("float32")),
-    "rows": lambda m, x: m.numpy.einsum("ij,ij->i", m.numpy.stack([x, Y]), (m.numpy.stack([Y, x]) > -3).astype("float32")),
+    "rows": lambda m, x: m.numpy.einsum(
+        "ij,ij->i", m.numpy.stack([x, Y]), (m.numpy.stack([Y, x]) > -3).astype("float32")),
     "matrix and vector": lambda m, x: m.numpy.stack([x, Y]) @ (x > -3).astype("float32"),
     "complex": lambda m, x: (x > -3).astype("complex64") * m.lax.complex(x, m.numpy.asarray(Y)),
     "half": lambda m, x: (x > -3).astype("float16") * Y.astype("float16"),
