@@ -1,4 +1,7 @@
-"""The plugins that the tests run on: those of two wheels, which `make test-xla` installs."""
+"""The plugins that the tests run on: those of two wheels, which `make test-xla` installs.
+
+With `STYRAX_TEST_PLATFORM=cuda`, or another platform of which there is a plugin, its first device instead.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +22,12 @@ FOUND = {p.path.parent.name: p.path for p in discovery.plugins() if p.platform =
 # platform -> package; the newer one is what users get
 PACKAGES = {"xla_cpu": "lammps_jax_pjrt_cpu", "xla_cpu_older": "fastatomstruct_xla_cpu"}
 MISSING = sorted(set(PACKAGES.values()) - FOUND.keys())
+OTHER = os.environ.get("STYRAX_TEST_PLATFORM", "")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     reason = f"the packages {', '.join(MISSING)} are not installed: `make test-xla` does"
-    if MISSING and not os.environ.get("STYRAX_TEST_XLA"):
+    if MISSING and not OTHER and not os.environ.get("STYRAX_TEST_XLA"):
         for item in items:
             if Path(__file__).parent in item.path.parents:
                 item.add_marker(pytest.mark.skip(reason=reason))
@@ -32,10 +36,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="package", autouse=True)
 def registry() -> Iterator[None]:
     """Tests of other folders find the backends that there were."""
-    if MISSING:
+    if MISSING and not OTHER:
         pytest.fail(f"the packages {', '.join(MISSING)} are not installed")
     before, apart = dict(backends._loaded), backends.apart
-    if "xla_cpu_older" not in backends.platforms():
+    if not OTHER and "xla_cpu_older" not in backends.platforms():
         backends.register(PluginBackend("xla_cpu_older", Plugin(FOUND[PACKAGES["xla_cpu_older"]])))
     yield
     for platform in backends._loaded.keys() - before.keys():
@@ -45,10 +49,25 @@ def registry() -> Iterator[None]:
     jax.clear_caches()
 
 
-@pytest.fixture(params=list(PACKAGES))
+@pytest.fixture(params=[OTHER] if OTHER else list(PACKAGES))
 def device(request: pytest.FixtureRequest) -> Device:
     """The first device of each plugin."""
     return jax.devices(request.param)[0]
+
+
+@pytest.fixture
+def host_device(device: Device) -> Device:
+    """The first device of each plugin for the host's processors, whose memory is the host's."""
+    if OTHER and not OTHER.startswith("xla_cpu"):
+        pytest.skip("the memory of this platform is not the host's")
+    return device
+
+
+@pytest.fixture(autouse=True)
+def full_precision() -> Iterator[None]:
+    """GPUs multiply float32 with fewer bits unless they are told not to."""
+    with jax.default_matmul_precision("highest"):
+        yield
 
 
 @pytest.fixture

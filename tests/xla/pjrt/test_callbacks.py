@@ -57,11 +57,24 @@ def test_prints_come_in_order(device, capsys):
     assert capsys.readouterr().out == "".join(f"first {i}.0\nthen {i + 1}.0\n" for i in range(3))
 
 
-def test_jax_inside_of_a_callback(device):
+def test_jax_inside_of_a_callback(host_device):
+    """On a GPU its work would wait for the program that waits for it; the processor's devices are free."""
     inner = jax.jit(lambda v: jnp.sum(jnp.sin(v) ** 2))
 
     def called(x):
-        return np.asarray(inner(jax.device_put(np.asarray(x), device)))
+        return np.asarray(inner(jax.device_put(np.asarray(x), host_device)))
+
+    x = np.arange(5, dtype=np.float32)
+    out = jax.jit(lambda x: jax.pure_callback(called, SCALAR, x) + 1)(jax.device_put(x, host_device))
+    np.testing.assert_allclose(float(out), np.sum(np.sin(x) ** 2) + 1, rtol=1e-5)
+
+
+def test_the_cpu_inside_of_a_callback(device):
+    inner = jax.jit(lambda v: jnp.sum(jnp.sin(v) ** 2))
+    (cpu,) = jax.devices("cpu")
+
+    def called(x):
+        return np.asarray(inner(jax.device_put(np.asarray(x), cpu)))
 
     x = np.arange(5, dtype=np.float32)
     out = jax.jit(lambda x: jax.pure_callback(called, SCALAR, x) + 1)(jax.device_put(x, device))

@@ -122,6 +122,18 @@ def test_nothing_is_looked_for_before_it_is_asked_for():
     assert out == "[]\n"
 
 
+def test_arrays_of_a_backend_that_was_used_before_the_default_one():
+    out = run("""
+        import numpy as np, styrax as jax, styrax.numpy as jnp
+        from styrax.core.types.avals import ShapedArray
+        device = jax.devices("xla_cpu")[0]
+        source = np.arange(6, dtype=np.float32)
+        x = device.client.adopt(source.ctypes.data, ShapedArray((6,), source.dtype), source, device).placed(None)
+        print(jnp.sum(x), *jnp.sum(x).devices())
+    """)
+    assert out == "15.0 xla_cpu:0\n"
+
+
 @pytest.mark.parametrize(("setting", "default", "others"), [
     ("xla_cpu", "xla_cpu", "cpu"), ("xla_cpu,cpu", "xla_cpu", "cpu"), ("cpu,xla_cpu", "cpu", "cpu xla_cpu"),
     ("cpu", "cpu", "cpu"), ("", "cpu", "cpu xla_cpu")])

@@ -174,7 +174,7 @@ def test_code_is_loaded_instead_of_compiled(device, monkeypatch):
     client._accepted.clear()
 
 
-def test_keys_tell_plugins_apart():
+def test_keys_tell_plugins_apart(host_device):
     clients = [jax.devices(p)[0].client for p in ("xla_cpu", "xla_cpu_older")]
     assert len({c.key("text", c.devices()[0]) for c in clients}) == 2
 

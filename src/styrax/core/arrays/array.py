@@ -166,8 +166,14 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
         return hooks.device_buffers(self)
 
     @property
-    def __cuda_array_interface__(self) -> Any:
-        raise AttributeError("__cuda_array_interface__ is only defined for GPU buffers.")
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """The memory as libraries for NVIDIA's GPUs describe it to each other, version 2 of their interface."""
+        if self._is_spread() or self._live().device.client.dlpack_type != 2:
+            raise AttributeError("__cuda_array_interface__ is only defined for GPU buffers.")
+        if self.dtype.isbuiltin != 1:
+            raise AttributeError(f"__cuda_array_interface__ is not supported for {self.dtype} buffers.")
+        return {"shape": self.shape, "typestr": self.dtype.str, "data": (self.unsafe_buffer_pointer(), False),
+                "version": 2}
 
     def placed(self, sharding: Any) -> Array:
         """The same array, committed to a sharding (None: the device where it lives)."""

@@ -138,7 +138,8 @@ def register(backend: Backend) -> None:
 def _keep(backend: Backend) -> None:
     global apart
     _loaded[backend.platform] = backend
-    apart = apart or len(_loaded) > 1 or len(backend.devices()) > 1 and not backend.shared_memory
+    apart = apart or len(_loaded) > 1 or not backend.shared_memory and (
+        len(backend.devices()) > 1 or backend.platform != next(iter(hooks.platforms_wanted()), next(iter(modules))))
 
 
 def platforms() -> list[str]:

@@ -8,6 +8,8 @@ between.
 from __future__ import annotations
 
 import ctypes
+import functools
+import sys
 from typing import TYPE_CHECKING, Any, ForwardRef
 
 import numpy as np
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
 else:  # for `typing.get_type_hints`: the array's module asks this one
     Array = ForwardRef("Array", module="styrax.core.arrays.array")
 
-CPU, CUDA_HOST = 1, 3
+CPU, CUDA, CUDA_HOST = 1, 2, 3
+_PLATFORMS = {CPU: None, CUDA_HOST: None, CUDA: "cuda"}  # where memory of a kind is adopted; None: the default backend
+_LEGACY = 1  # CUDA's default stream as the protocol numbers streams
 _VERSION = (1, 1)
 _READ_ONLY, _COPIED = 1, 2
 
@@ -84,14 +88,13 @@ _new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, cty
 _is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_IsValid", _api))
 _pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", _api))
 _rename = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_SetName", _api))
-# the same for a capsule that is being destroyed, which must not be referenced any more
-_is_valid_raw = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", _api))
-_pointer_raw = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", _api))
 
 _USED = {name: b"used_" + name for name in _FORMS}  # kept: capsules point at these names
 
 # address of a structure given away -> what must live as long as it
 _given: dict[int, tuple] = {}
+# capsules that nobody has taken yet, when that was last looked at, with their names and structures' addresses
+_offered: list[tuple[Any, bytes, int]] = []
 
 
 @_Deleter
@@ -99,11 +102,21 @@ def _let_go(address: int) -> None:
     _given.pop(address, None)
 
 
-@ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
-def _destroy(capsule: int) -> None:
-    for name in _FORMS:
-        if _is_valid_raw(capsule, name):  # nobody took it
-            _given.pop(_pointer_raw(capsule, name), None)
+def _withdraw() -> None:
+    """Lets go of what capsules offered that nobody took and nobody holds.
+
+    A capsule's destructor could do so at once, but it runs while a consumer's exception is under way, when no Python
+    function can.
+    """
+    global _offered
+    offered, _offered = _offered, []
+    while offered:
+        item = capsule, name, address = offered.pop()
+        if _is_valid(capsule, name):
+            if sys.getrefcount(capsule) > 3:  # more than the tuple, the variable and the question
+                _offered.append(item)
+            else:
+                _given.pop(address, None)
 
 
 def is_supported_dtype(dtype: DTypeLike) -> bool:
@@ -135,7 +148,7 @@ def to_capsule(array: Any, *, max_version: tuple[int, int] | None = None, copy: 
     """A DLPack capsule of an array's own memory.
 
     Args:
-      array: an array on a device whose memory the host can read.
+      array: an array on one device.
       max_version: the newest version of the protocol that the consumer knows.
       copy: whether it must be, or must not be, a copy.
 
@@ -169,9 +182,12 @@ def to_capsule(array: Any, *, max_version: tuple[int, int] | None = None, copy: 
         managed.version = _Version(*_VERSION)
         managed.flags = _COPIED if copy else _READ_ONLY
     address = ctypes.addressof(managed)
-    # the view marks the memory as seen from outside: it is not taken over by a donation
-    _given[address] = (managed, shape, strides, array._value)
-    return _new(address, name, ctypes.cast(_destroy, ctypes.c_void_p))
+    # the view, or another reference, marks the memory as seen from outside: it is not taken over by a donation
+    _given[address] = (managed, shape, strides, array._value if tensor.device.kind == CPU else array.buffer)
+    _withdraw()
+    capsule = _new(address, name, None)
+    _offered.append((capsule, name, address))
+    return capsule
 
 
 def _contiguous(shape: tuple[int, ...]) -> list[int]:
@@ -206,7 +222,7 @@ def from_dlpack(external_array: SupportsDLPack, device: DeviceLike | None = None
       copy: True for memory of its own, False to refuse where that cannot be avoided, None for whatever is needed.
 
     Returns:
-      An array. It shares the memory where that is contiguous and on the host: do not change it afterwards.
+      An array. It shares the memory where that is contiguous: do not change it afterwards.
 
     Raises:
       TypeError: the object does not speak DLPack. ValueError: `copy=False` and a copy is needed.
@@ -215,13 +231,20 @@ def from_dlpack(external_array: SupportsDLPack, device: DeviceLike | None = None
     if not hasattr(external_array, "__dlpack__") or not hasattr(external_array, "__dlpack_device__"):
         raise TypeError("from_dlpack expects an array with the methods __dlpack__ and __dlpack_device__, got "
                         f"{type(external_array).__name__}")
-    kind, _ = external_array.__dlpack_device__()
-    if kind not in (CPU, CUDA_HOST):
+    kind, number = external_array.__dlpack_device__()
+    if kind not in _PLATFORMS:
         raise BufferError(f"the array is on a device of DLPack's kind {int(kind)}, which cannot be reached from here")
     try:
-        capsule = external_array.__dlpack__(max_version=_VERSION)
+        client = backends.get(_PLATFORMS[kind])
+    except RuntimeError as error:
+        raise BufferError(f"the array is on a device that cannot be reached from here: {error}") from None
+    give: Any = external_array.__dlpack__
+    if kind == CUDA:
+        give = functools.partial(give, stream=_LEGACY)  # on which the backend waits for what is under way
+    try:
+        capsule = give(max_version=_VERSION)
     except TypeError:
-        capsule = external_array.__dlpack__()
+        capsule = give()
     for name in _FORMS:
         if _is_valid(capsule, name):
             break
@@ -242,12 +265,22 @@ def from_dlpack(external_array: SupportsDLPack, device: DeviceLike | None = None
     start = (tensor.data or 0) + tensor.offset
     dense = all(s == c or d == 1 for s, c, d in zip(strides, _contiguous(shape), shape, strict=True))
     aligned = start % dtype.itemsize == 0
-    if dense and aligned and not copy and dtypes.canonicalize_dtype(dtype) == dtype and 0 not in shape:
-        return _committed(backends.get().adopt(start, ShapedArray(shape, dtype), owner), device)
+    narrow = dtypes.canonicalize_dtype(dtype)
+    if kind == CUDA:
+        if not dense or 0 in shape:
+            raise BufferError(f"an array on a GPU with the strides {tuple(strides)} cannot be taken: its rows must "
+                              "follow each other")
+        there = next((d for d in client.devices() if d.local_hardware_id == number), None)
+        array = client.adopt(start, ShapedArray(shape, dtype), owner, there)
+        if copy:
+            array = array.copy()
+        return _committed(array if narrow == dtype else array.astype(narrow), device)
+    if dense and aligned and not copy and narrow == dtype and 0 not in shape:
+        return _committed(client.adopt(start, ShapedArray(shape, dtype), owner), device)
     if copy is False and 0 not in shape:
         raise ValueError("the array cannot be taken without a copy: its memory is not contiguous or not aligned")
     view = strided_view(start, shape, dtype, strides, owner)
-    return _committed(backends.get().put(view, ShapedArray(shape, dtypes.canonicalize_dtype(dtype)), None), device)
+    return _committed(client.put(view, ShapedArray(shape, narrow), None), device)
 
 
 def _committed(array: Array, device: DeviceLike | None) -> Array:

@@ -260,10 +260,10 @@ def _hlo_keys(m: Any, x: Any) -> list[Any]:
         return [key for name in ("real", "imag")
                 for key in _hlo_keys(m, m.op(f"stablehlo.{name}", [x], [part])[0])]
     if dtypes.issubdtype(dtype, np.floating):
-        zero = m.const(np.zeros((), dtype), x.aval)
-        x = m.select(m.compare("EQ", x, zero), zero, x)
+        zero = m.const(np.zeros((), dtype), x.aval)  # XLA knows this very comparison, and has a library sort by it
+        unsigned = m.select(m.compare("EQ", x, zero), zero, x)
         nan = m.const(np.asarray(np.nan).astype(dtype), x.aval)
-        return [m.select(m.compare("NE", x, x), nan, x)]
+        return [m.select(m.compare("NE", x, x), nan, unsigned)]
     return [x]
 
 

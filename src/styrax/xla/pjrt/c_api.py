@@ -58,6 +58,7 @@ Client_AddressableDevices client items count#
 Client_Compile client program options size# executable
 Client_BufferFromHostBuffer client data type% dims rank# strides strides_count# semantics% device \
 memory layout done buffer
+Client_CreateViewOfDeviceBuffer client data dims rank# type% layout device gone argument stream buffer memory
 Device_GetDescription device description
 Device_LocalHardwareId device id%
 Device_MemoryStats device bytes_in_use! peak_bytes_in_use! has_peak_bytes_in_use? num_allocs! has_num_allocs? \

@@ -1,4 +1,4 @@
-"""Python functions that programs call: through XLA's foreign function interface, on the host's memory.
+"""Python functions that programs call: through XLA's foreign function interface, on copies in the host's memory.
 
 A program names one foreign function and, as an attribute, the number of the Python function behind it.
 https://github.com/openxla/xla/blob/main/xla/ffi/api/c_api.h
@@ -7,7 +7,6 @@ https://github.com/openxla/xla/blob/main/xla/ffi/api/c_api.h
 from __future__ import annotations
 
 import ctypes
-import math
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,6 +15,7 @@ import ml_dtypes
 import numpy as np
 
 from .c_api import address_of
+from .device_copies import Copies
 from .plugin import Plugin
 
 TARGET = "xla_ffi_python_cpu_callback"
@@ -67,23 +67,36 @@ class _Error(ctypes.Structure):
     _fields_ = [("struct_size", _SIZE), ("extension_start", _POINTER), ("message", _POINTER), ("code", ctypes.c_int)]
 
 
+class _StreamGet(ctypes.Structure):
+    _fields_ = [("struct_size", _SIZE), ("extension_start", _POINTER), ("context", _POINTER), ("stream", _POINTER)]
+
+
+# Functions of the interface, by where a call's table has them
+_ERROR_CREATE, _STREAM_GET = 48, 80
+
+
 class Callbacks:
     """The Python functions that the programs of a client call, by numbers. Each program has a `Numbered`.
+
+    Args:
+      plugin: the client's plugin.
+      copies: how the memory of its devices is reached.
 
     Raises NotImplementedError for a plugin that takes no foreign functions.
     """
 
-    def __init__(self, plugin: Plugin):
+    def __init__(self, plugin: Plugin, copies: Copies):
         extension = plugin.extensions.get(EXTENSION)
         if extension is None:
             raise NotImplementedError(f"the PJRT plugin {plugin.path} takes no foreign functions, so that its programs "
                                       "cannot call Python")
         self.functions: dict[int, Callable[..., Sequence[Any]]] = {}
         self.next = 0
+        self._copies = copies
         self._handler = _Handler(self._call)
-        name, host = TARGET.encode(), b"Host"
+        name, platform = TARGET.encode(), copies.platform.encode()
         told = _Registration(ctypes.sizeof(_Registration), address_of(name), len(name),
-                             ctypes.cast(self._handler, _POINTER), address_of(host), len(host), 0)
+                             ctypes.cast(self._handler, _POINTER), address_of(platform), len(platform), 0)
         register = _Handler(_POINTER.from_address(extension + 40).value or 0)
         error = register(ctypes.addressof(told))
         if error:
@@ -97,17 +110,33 @@ class Callbacks:
             (ctypes.c_int * 2).from_address(metadata + 24)[:] = list(VERSION)
             return None
         try:
-            number = _number(frame.attributes)
-            operands = [_array(p).copy() for p in _pointers(frame.operands)]
-            results = self.functions[number](*operands)
-            for i, (p, result) in enumerate(zip(_pointers(frame.results), results, strict=True)):
-                _store(_array(p), result, i)
+            self._run(frame)
         except BaseException as error:  # it must not pass through the plugin's frames
             message = f"{type(error).__name__}: {error}".encode() + b"\0"
             told = _Error(ctypes.sizeof(_Error), None, address_of(message), _INTERNAL)
-            create = _Handler(_POINTER.from_address(frame.api + 48).value or 0)
-            return create(ctypes.addressof(told))
+            return _function(frame, _ERROR_CREATE)(ctypes.addressof(told))
         return None
+
+    def _run(self, frame: _CallFrame) -> None:
+        copies = self._copies
+        stream = _stream(frame) if copies.streamed else 0
+        number = _number(frame.attributes)
+        operands = []
+        for address in _pointers(frame.operands):
+            source, operand = _memory(address)
+            operands.append(operand)
+            if operand.nbytes:
+                copies.to_host(operand.ctypes.data, source, operand.nbytes, stream)
+        copies.wait(stream)
+        results = self.functions[number](*operands)
+        kept = []
+        for i, (address, value) in enumerate(zip(_pointers(frame.results), results, strict=True)):
+            target, wanted = _memory(address)
+            result = _result(value, wanted, i)
+            kept.append(result)
+            if result.nbytes:
+                copies.to_device(target, result.ctypes.data, result.nbytes, stream)
+        copies.wait(stream)
 
 
 class Numbered:
@@ -149,29 +178,37 @@ def _number(attributes: Any) -> int:
     return struct.unpack("<Q", ctypes.string_at(_POINTER.from_address(scalar + 8).value or 0, 8))[0]
 
 
-def _array(address: int) -> np.ndarray:
-    """An operand's or result's memory."""
+def _function(frame: _CallFrame, offset: int) -> Callable[[int], int | None]:
+    return _Handler(_POINTER.from_address(frame.api + offset).value or 0)
+
+
+def _stream(frame: _CallFrame) -> int:
+    """The stream on which the program runs."""
+    told = _StreamGet(ctypes.sizeof(_StreamGet), None, frame.context, None)
+    if _function(frame, _STREAM_GET)(ctypes.addressof(told)):
+        raise RuntimeError("XLA does not tell the stream of the program")
+    return told.stream or 0
+
+
+def _memory(address: int) -> tuple[int, np.ndarray]:
+    """Where an operand or result lies, and an array like it."""
     buffer = _Buffer.from_address(address)
     shape = tuple((ctypes.c_int64 * buffer.rank).from_address(buffer.dims)) if buffer.rank else ()
     if buffer.type == _TOKEN:
-        return np.empty(0, np.bool_)
+        return 0, np.empty(0, np.bool_)
     dtype = _DTYPES.get(buffer.type)
     if dtype is None:
         raise TypeError(f"Python functions in programs take no arrays of XLA's type {buffer.type}")
-    size = math.prod(shape) * dtype.itemsize
-    if not size:
-        return np.empty(shape, dtype)
-    memory = (ctypes.c_char * size).from_address(buffer.data)
-    return np.frombuffer(memory, np.uint8).view(dtype).reshape(shape)
+    return buffer.data or 0, np.empty(shape, dtype)
 
 
-def _store(target: np.ndarray, value: Any, number: int) -> None:
-    """Writes a result. Raises RuntimeError for another shape or dtype than the program's."""
+def _result(value: Any, wanted: np.ndarray, number: int) -> np.ndarray:
+    """A result without gaps. Raises RuntimeError for another shape or dtype than the program's."""
     array = np.asarray(value)
-    if array.shape != target.shape:
-        raise RuntimeError(f"Incorrect output shape for return value #{number}: Expected: {target.shape}, "
+    if array.shape != wanted.shape:
+        raise RuntimeError(f"Incorrect output shape for return value #{number}: Expected: {wanted.shape}, "
                            f"Actual: {array.shape}")
-    if array.dtype != target.dtype:
-        raise RuntimeError(f"Incorrect output dtype for return value #{number}: Expected: {target.dtype}, "
+    if array.dtype != wanted.dtype:
+        raise RuntimeError(f"Incorrect output dtype for return value #{number}: Expected: {wanted.dtype}, "
                            f"Actual: {array.dtype}")
-    target[...] = array
+    return np.ascontiguousarray(array)

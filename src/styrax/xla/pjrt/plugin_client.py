@@ -23,6 +23,7 @@ from ...core.types.avals import ShapedArray, canonical_value, canonicalizers, sh
 from . import options
 from .adoption import Adoption
 from .c_api import address_of, filled
+from .device_copies import LEGACY, copies
 from .entry import Entry
 from .foreign_functions import Callbacks, Numbered
 from .in_flight import Effects
@@ -124,8 +125,16 @@ class PluginBackend:
 
     def adopt(self, address: int, aval: ShapedArray, owner: object, device: Device | None = None) -> Array:
         there: Any = device or self._devices[0]
-        handle, done = self._from_host(aval, address, there, _ZERO_COPY if self.dlpack_type == HOST else _DURING_CALL)
-        self._adoption.hold(owner, done)
+        if self.dlpack_type == HOST:
+            handle, done = self._from_host(aval, address, there, _ZERO_COPY)
+            self._adoption.hold(owner, done)
+        else:
+            copies(self.platform).wait(LEGACY)
+            dims = (ctypes.c_int64 * max(1, len(aval.shape)))(*aval.shape)
+            handle = self.plugin.call(
+                "Client_CreateViewOfDeviceBuffer", client=self.handle, data=address, dims=ctypes.addressof(dims),
+                rank=len(aval.shape), type=element_type(aval.dtype), device=there.handle,
+                **self._adoption.told(owner)).buffer
         return Array(shaped(aval.shape, aval.dtype, aval.weak_type),
                      Buffer(handle, self.type_of(there, aval.dtype, aval.shape)))
 
@@ -144,10 +153,7 @@ class PluginBackend:
     def _callbacks(self) -> Callbacks:
         """The Python functions that programs call. NotImplementedError where they would not see the memory."""
         if self._called is None:
-            if self.dlpack_type != HOST:
-                raise NotImplementedError(f"programs on the platform {self.platform} cannot call Python functions yet: "
-                                          "run them on the platform cpu")
-            self._called = Callbacks(self.plugin)
+            self._called = Callbacks(self.plugin, copies(self.platform))
         return self._called
 
     def options(self, device: Device) -> bytes:
