@@ -2,8 +2,8 @@
 
 A guard `guard(c, i, n)` promises 0 <= i < n where `c` holds, and the compiler simplifies by that promise; where `c`
 does not hold, `i` is anything, and so is what is computed from it, other guards' conditions included. A load is thus
-masked by the conditions of all guards under its place, but for those whose value is not chosen: the branch that a select
-does not take, the operand of a conjunction whose other operand is false.
+masked by the conditions of all guards under its place, but for those whose value is not chosen: the branch that a
+select does not take, the operand of a conjunction whose other operand is false.
 """
 
 from __future__ import annotations
