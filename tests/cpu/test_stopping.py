@@ -64,7 +64,7 @@ def test_failure_in_a_callback_ends_an_endless_loop():
 def test_memory_that_cannot_be_had(shape):
     x = jnp.asarray(np.random.default_rng(0).normal(size=shape).astype(np.float32))
     code = jax.jit(jnp.linalg.qr).lower(x).compile().runtime_executable()
-    avals = [kind for kind, _ in code.results]
+    avals = [aval for _, aval, *_ in code.results]
 
     def again(asked):
         """The program with other sizes of scratch memory."""

@@ -9,6 +9,7 @@ It needs a GPU's PJRT plugin, pytest and JAX (whose version is printed); PyTorch
 from __future__ import annotations
 
 import argparse
+import functools
 import importlib
 import importlib.util
 import json
@@ -114,6 +115,82 @@ def exchange(platform: str) -> Iterator[tuple[str, str, bool]]:
                     lambda: bool((cupy.asarray(jax.device_put(source, device)).get() == source).all()))
         yield check("DLPack from CuPy",
                     lambda: bool((np.asarray(jnp.from_dlpack(cupy.asarray(source))) == source).all()))
+
+
+# -- factorisations ------------------------------------------------------------------------------------
+
+SHAPES = ((5, 5), (1, 1), (3, 7, 7), (2, 3, 4, 4), (9, 4), (4, 9), (2, 60, 40), (300, 300), (1300, 1100), (1100, 1300))
+
+
+def factorisations(platform: str) -> Iterator[tuple[str, str, bool]]:
+    """Products of the factors against the matrices: the largest difference by the matrix's norm, in epsilons."""
+    import styrax as jax
+    import styrax.numpy as jnp
+    from styrax.lax import linalg
+
+    device = jax.devices(platform)[0]
+    jax.config.update("jax_enable_x64", True)
+    jax.config.update("jax_default_matmul_precision", "highest")
+    dagger = lambda x: np.conj(np.swapaxes(x, -1, -2))
+    rng = np.random.default_rng(0)
+
+    def lu(a: Any) -> Any:
+        packed, _, order = linalg.lu(a)
+        k = min(a.shape[-2:])
+        lower = jnp.tril(packed[..., :k], -1) + jnp.eye(a.shape[-2], k, dtype=a.dtype)
+        return lower @ jnp.triu(packed[..., :k, :]), order
+
+    def svd(a: Any, full: bool = False) -> Any:
+        u, s, vh = jnp.linalg.svd(a, full_matrices=full)
+        k = s.shape[-1]
+        return (u[..., :k] * s[..., None, :].astype(a.dtype)) @ vh[..., :k, :]
+
+    def eigh(a: Any) -> Any:
+        w, v = jnp.linalg.eigh(a)
+        return (v * w[..., None, :].astype(a.dtype)) @ jnp.conj(jnp.swapaxes(v, -1, -2))
+
+    def qr(a: Any) -> Any:
+        q, r = jnp.linalg.qr(a)
+        return q @ r
+
+    def cholesky(a: Any) -> Any:
+        factor = jnp.linalg.cholesky(a)
+        return factor @ jnp.conj(jnp.swapaxes(factor, -1, -2))
+
+    def pivoted(found: Any, a: Any) -> Any:
+        rows = np.take_along_axis(a, np.asarray(found[1])[..., None], -2)
+        return np.asarray(found[0]), rows
+
+    for dtype in (np.float32, np.float64, np.complex64, np.complex128):
+        worst: dict[str, float] = {}
+
+        def note(name: str, found: Any, wanted: Any, dtype: Any = dtype, worst: dict[str, float] = worst) -> None:
+            error = np.abs(np.asarray(found) - wanted).max() / np.linalg.norm(wanted, axis=(-2, -1)).max()
+            worst[name] = max(worst.get(name, 0.0), float(error / np.finfo(dtype).eps))
+
+        for shape in SHAPES:
+            a = rng.normal(size=shape)
+            a = (a + 1j * rng.normal(size=shape) if np.issubdtype(dtype, np.complexfloating) else a).astype(dtype)
+            put = jax.device_put(a, device)
+            note("lu", *pivoted(jax.jit(lu)(put), a))
+            note("qr", jax.jit(qr)(put), a)
+            note("svd", jax.jit(svd)(put), a)
+            if max(shape) < 100:
+                note("full svd", jax.jit(functools.partial(svd, full=True))(put), a)
+            s = jax.jit(lambda a: jnp.linalg.svd(a, compute_uv=False))(put)
+            note("singular values", np.asarray(s)[..., None], np.linalg.svd(a, compute_uv=False)[..., None])
+            if shape[-1] == shape[-2]:
+                own, there = a + dagger(a), jax.device_put(a + dagger(a), device)
+                note("eigh", jax.jit(eigh)(there), own)
+                positive = a @ dagger(a) + shape[-1] * np.eye(shape[-1], dtype=dtype)
+                note("cholesky", jax.jit(cholesky)(jax.device_put(positive, device)), positive)
+                note("solve", a @ np.asarray(jax.jit(jnp.linalg.solve)(put, put)), a)
+        bad = jax.device_put(-np.eye(3, dtype=dtype), device)
+        worst["cholesky of a negative matrix is no number"] = 0.0 if np.isnan(np.asarray(jnp.linalg.cholesky(bad))[
+            np.tril_indices(3)]).all() else np.inf
+        for name, error in worst.items():
+            yield f"{name}, {np.dtype(dtype).name}", f"{error:.1f} ε", error < 1000
+    jax.config.update("jax_enable_x64", False)
 
 
 # -- times -----------------------------------------------------------------------------------------------
@@ -244,7 +321,9 @@ def main() -> int:
         times(told.times)
         return 0
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # several libraries share the GPU
-    parts = [exchange, beside_jax] if told.quick else [tests, exchange, beside_jax]
+    parts = [exchange, factorisations, beside_jax]
+    if not told.quick:
+        parts.insert(0, tests)
     failed = 0
     rows = []
     for part in parts:

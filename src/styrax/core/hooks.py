@@ -41,7 +41,7 @@ it. The first reader loads the module that provides it, all later ones read an a
 | `watch_keys` | `experimental.key_reuse._core` | `lax.random_bits` | has eager operations check it |
 | `homes_of_primitives` | `lax` | `core.programs.serial` | modules of primitives that are loaded when these are used |
 | `rule_between_devices` | `lax.collectives.replicas` | `xla` | the StableHLO rules of collectives |
-| `rule_of_factorisation` | `lax.linalg.lapack_calls` | `xla` | the StableHLO rules of factorisations |
+| `rule_of_factorisation` | `lax.linalg.factorisation_rules` | `xla` | the StableHLO rules of factorisations |
 | `stablehlo_text` | `xla.stablehlo` | `core.arrays.backends` | a program as a StableHLO module |
 | `IrModule` | `xla.ir_module` | `transforms.stages` | that module as an object |
 | `ir_bindings` | `xla.ir_module` | `interpreters` | classes by the names of MLIR's Python bindings |
@@ -90,7 +90,7 @@ PROVIDERS = {
     "lax.random_bits.prng": "key_dtypes",
     "lax": "homes_of_primitives:_HOMES",
     "lax.collectives.replicas": "rule_between_devices",
-    "lax.linalg.lapack_calls": "rule_of_factorisation",
+    "lax.linalg.factorisation_rules": "rule_of_factorisation",
     "xla.stablehlo": (
         "StableHloModule:Module StableHloValue:Hlo stablehlo_text:module_text type_text"),
     "xla.hlo_text": "HloModule",

@@ -107,7 +107,8 @@ class Executable:
 
     trial = QUEUED  # the fuel of a first try
     __slots__ = ("program", "library", "entry", "out_bytes", "constants", "constant_addresses", "ir", "device",
-                 "name", "live_inputs", "taken", "workspace", "results", "queued", "fuelled", "address", "hollow")
+                 "name", "live_inputs", "taken", "workspace", "results", "special", "queued", "fuelled", "address",
+                 "hollow")
 
     def __init__(self, program: Program, library: Any, ir: str, device: Device, out_avals: Sequence[Any]):
         self.program = program.replace(closed=None) if program.statements else program  # (which keeps this code)
@@ -117,7 +118,6 @@ class Executable:
         self.device = device
         self.address = library.address("run")
         self.entry = make_caller(self.address)
-        self.results = [(a, array_type(a)) for a in out_avals]
         self.out_bytes = [b.size * b.dtype.itemsize if b is not None and isinstance(b.size, int) else 0
                           for b in program.outputs]
         self.constants = [_as_array(value, device.client).block_until_ready() for _, value in program.constants]
@@ -129,6 +129,9 @@ class Executable:
         # results that take over the memory of a donated argument: result number -> argument number
         roots = [None if b is None else program.placement.root(b) for b in program.outputs]
         self.taken = {k: inputs[b] for k, b in enumerate(roots) if b in inputs}
+        self.special = self.hollow.union(self.taken)
+        self.results = [(k, a, array_type(a), size)
+                        for k, (a, size) in enumerate(zip(out_avals, self.out_bytes, strict=True))]
         # Loops of unknown length are tried with the fuel of a short program. What has overwritten an argument cannot
         # be run once more.
         self.fuelled = program.least_work is not None
@@ -146,11 +149,11 @@ class Executable:
         outs: list[Any] = []
         device = self.device
         committed = True in [x.committed for x in args]
-        for k, ((aval, kind), size) in enumerate(zip(self.results, self.out_bytes, strict=True)):
-            if k in self.hollow:
-                outs.append(kind(aval, None))
-                continue
-            if k in self.taken:
+        for k, aval, kind, size in self.results:
+            if k in self.special:
+                if k in self.hollow:
+                    outs.append(kind(aval, None))
+                    continue
                 memory = self._take(args[self.taken[k]], self.taken[k], addresses)
             else:
                 memory = Memory(size, device)

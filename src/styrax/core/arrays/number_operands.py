@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
 
 from ..tracing.trace import get_aval
 from ..types.avals import ShapedArray
+from ..types.dtypes import python_scalar_dtype
 from . import transfers
 from .array import Array
 from .tokens import Token
@@ -24,23 +25,29 @@ class Operands:
 
     def __init__(self, copy: Callable[[Any, ShapedArray, Any], Array]):
         self._copy = copy
-        self._known: dict[Any, Array] = {}
+        self._known: dict[Hashable, Array] = {}
 
     def operand(self, value: Any) -> Array:
         """An argument of an operation as an array. Numbers are kept: whoever gets one must not hand it out, since its
         owner could delete it."""
-        if isinstance(value, Array | Token):
+        kind = type(value)
+        if kind in _SCALARS and not transfers.used:
+            key = (kind, value.hex() if kind is float else value, python_scalar_dtype(kind))
+            known = self._known.get(key)
+            return self._keep(key, self._copy(value, get_aval(value), None)) if known is None else known
+        if isinstance(value, (Array, Token)):
             return value  # type: ignore[return-value]
-        kind, aval = type(value), get_aval(value)
+        aval = get_aval(value)
         if transfers.used:
             transfers.check(aval)
-        if kind not in _SCALARS and not (kind is np.ndarray and value.ndim == 0):
+        if kind is not np.ndarray or value.ndim:
             return self._copy(value, aval, None)
-        bits = value.tobytes() if kind is np.ndarray else value.hex() if kind is float else value
-        key = (kind, bits, aval)
+        key = (kind, value.tobytes(), aval)
         known = self._known.get(key)
-        if known is None:
-            if len(self._known) > _MANY:
-                self._known.clear()
-            known = self._known[key] = self._copy(value, aval, None)
-        return known
+        return self._keep(key, self._copy(value, aval, None)) if known is None else known
+
+    def _keep(self, key: Hashable, array: Array) -> Array:
+        if len(self._known) > _MANY:
+            self._known.clear()
+        self._known[key] = array
+        return array

@@ -153,9 +153,3 @@ def _cholesky_loops(b: Builder, x: Any) -> Any:
 
 rules.loops[cholesky_p] = _cholesky_loops
 
-
-def _cholesky_stablehlo(m: Any, x: Any) -> Any:
-    return m.op("stablehlo.cholesky", [x], [m.avals_out[0]], attributes="lower = true")
-
-
-rules.stablehlos[cholesky_p] = _cholesky_stablehlo

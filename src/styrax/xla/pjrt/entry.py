@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -31,7 +31,8 @@ class Entry:
 
     __slots__ = ("aliases", "callbacks", "closed", "constants", "kept", "read", "text")
 
-    def __init__(self, closed: ClosedJaxpr, name: str, donated: Sequence[bool], callbacks: Numbered):
+    def __init__(self, closed: ClosedJaxpr, name: str, donated: Sequence[bool], callbacks: Numbered,
+                 libraries: Collection[str]):
         closed = physical.lower(closed)
         jaxpr = closed.jaxpr
         used = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is not Literal}
@@ -55,7 +56,7 @@ class Entry:
         attributes = [""] * len(self.closed.in_avals)
         for k, i in self.aliases.items():
             attributes[i] = f"tf.aliasing_output = {k} : i32"
-        module = Module(f"jit_{name}", libraries=())
+        module = Module(f"jit_{name}", libraries=libraries)
         module.callbacks = self.callbacks = callbacks
         module.add_function("main", self.closed, "public", attributes)
         self.text = module.text()

@@ -75,6 +75,27 @@ class _StreamGet(ctypes.Structure):
 _ERROR_CREATE, _STREAM_GET = 48, 80
 
 
+class Registry:
+    """The foreign functions of a plugin. NotImplementedError for a plugin that takes none."""
+
+    def __init__(self, plugin: Plugin):
+        extension = plugin.extensions.get(EXTENSION)
+        if extension is None:
+            raise NotImplementedError(f"the PJRT plugin {plugin.path} takes no foreign functions, so that its programs "
+                                      "cannot call Python")
+        self._plugin = plugin
+        self._register = _Handler(_POINTER.from_address(extension + 40).value or 0)
+
+    def add(self, name: str, platform: str, handler: int) -> None:
+        """Makes a handler, which is at an address, known by a name to the programs for a platform."""
+        words = name.encode(), platform.encode()
+        told = _Registration(ctypes.sizeof(_Registration), address_of(words[0]), len(words[0]), handler,
+                             address_of(words[1]), len(words[1]), 0)
+        error = self._register(ctypes.addressof(told))
+        if error:
+            self._plugin.fail(error)
+
+
 class Callbacks:
     """The Python functions that the programs of a client call, by numbers. Each program has a `Numbered`.
 
@@ -86,21 +107,11 @@ class Callbacks:
     """
 
     def __init__(self, plugin: Plugin, copies: Copies):
-        extension = plugin.extensions.get(EXTENSION)
-        if extension is None:
-            raise NotImplementedError(f"the PJRT plugin {plugin.path} takes no foreign functions, so that its programs "
-                                      "cannot call Python")
         self.functions: dict[int, Callable[..., Sequence[Any]]] = {}
         self.next = 0
         self._copies = copies
         self._handler = _Handler(self._call)
-        name, platform = TARGET.encode(), copies.platform.encode()
-        told = _Registration(ctypes.sizeof(_Registration), address_of(name), len(name),
-                             ctypes.cast(self._handler, _POINTER), address_of(platform), len(platform), 0)
-        register = _Handler(_POINTER.from_address(extension + 40).value or 0)
-        error = register(ctypes.addressof(told))
-        if error:
-            plugin.fail(error)
+        Registry(plugin).add(TARGET, copies.platform, ctypes.cast(self._handler, _POINTER).value or 0)
 
     def _call(self, address: int) -> int | None:
         """What the plugin calls, on any thread. Gives an error or None."""

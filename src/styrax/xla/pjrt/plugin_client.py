@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from ...core.programs.primitive import Primitive
 from ...core.settings import config
 from ...core.tracing.staging import trace_to_jaxpr
 from ...core.types.avals import ShapedArray, canonical_value, canonicalizers, shaped
-from . import options
+from . import options, vendor_routines
 from .adoption import Adoption
 from .c_api import address_of, filled
 from .device_copies import LEGACY, copies
@@ -142,13 +143,18 @@ class PluginBackend:
     def compile(self, closed: ClosedJaxpr, *, name: str = "program", donated: Sequence[bool] = (),
                 device: Device | None = None) -> Executable:
         there: Any = device or self.default_device()
-        entry = Entry(closed, name, donated, Numbered(self._callbacks))
+        entry = Entry(closed, name, donated, Numbered(self._callbacks), self.libraries)
         text = entry.text
         chosen = self.options(there)
         key = self.key(text, there) if self._accepted else b""
         known = self._accepted.get(key)
         loaded = self._load(known, chosen) if known is not None else self._compile(text, chosen)
         return Executable(closed, entry, loaded, there, name, key)
+
+    @cached_property
+    def libraries(self) -> tuple[str, ...]:
+        """Those whose routines programs may call."""
+        return vendor_routines.register(self.plugin, self.platform)
 
     def _callbacks(self) -> Callbacks:
         """The Python functions that programs call. NotImplementedError where they would not see the memory."""
