@@ -124,12 +124,14 @@ def _unique(ar: Any, axis: int, return_index: bool, return_inverse: bool, return
         if fill_value is None:
             raise ValueError("jnp.unique: for zero-sized input with nonzero size argument, fill_value must be "
                              "specified")
+    if size is None:
+        concrete_or_error(None, ar, "The error arose for the first argument of jnp.unique(). To make jnp.unique() "
+                          "compatible with JIT and other transforms, you can specify a concrete value for the size "
+                          "argument, which will determine the output size.")
     out, mask, perm = _unique_sorted_mask(ar, axis, equal_nan)
     count = ar.shape[axis]
     if size is None:
-        places = np.nonzero(concrete_or_error(np.asarray, mask, "The error arose in jnp.unique(). To make jnp.unique() "
-                                              "compatible with JIT and other transforms, you can specify a concrete "
-                                              "value for the size argument, which will determine the output size."))[0]
+        places = np.nonzero(concrete_or_error(np.asarray, mask))[0]
         ind: Any = asarray(places.astype(default_int()))
     else:
         ind = nonzero(mask, size=size)[0]

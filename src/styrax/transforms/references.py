@@ -383,7 +383,7 @@ def _addupdate_aval(ref: Any, value: Any, *idx: Any, tree: Any) -> tuple[Any, Ef
 
 def _check_ref(name: str, ref: Any) -> None:
     if not isinstance(ref, AbstractRef):
-        raise ValueError(f"`{name}` must be called on a reference, but got {ref}.")
+        raise ValueError(f"`{name}` must be called on `Ref` types: {ref}.")
 
 
 def _check_value(name: str, ref: Any, value: Any, idx: Sequence[Any], structure: Any) -> Any:
@@ -444,6 +444,8 @@ def _indexers(structure: tree.PyTreeDef, idx: Sequence[Any]) -> Sequence[NDIndex
 
 @get_p.def_impl
 def _get(ref: Ref, *idx: Any, tree: Any) -> Any:
+    if not isinstance(ref, Ref):
+        _check_ref("get", get_aval(ref))
     if ref._aval.is_high:
         indexers = _indexers(tree, idx)
         return ref._aval.inner_aval.ref_get_to_lojax(  # type: ignore[attr-defined]
@@ -453,7 +455,7 @@ def _get(ref: Ref, *idx: Any, tree: Any) -> Any:
 
 @swap_p.def_impl
 def _swap(ref: Ref, value: Any, *idx: Any, tree: Any) -> Any:
-    _check_value("swap", ref._aval, get_aval(value), [get_aval(x) for x in idx], tree)
+    _check_value("swap", get_aval(ref), get_aval(value), [get_aval(x) for x in idx], tree)
     indexers = _indexers(tree, idx)
     if ref._aval.is_high:
         return _swap_high(ref, value, indexers)
@@ -475,7 +477,7 @@ def _swap_high(ref: Ref, value: Any, indexers: Sequence[NDIndexer]) -> Any:
 
 @addupdate_p.def_impl
 def _addupdate(ref: Ref, value: Any, *idx: Any, tree: Any) -> list[Any]:
-    _check_value("addupdate", ref._aval, get_aval(value), [get_aval(x) for x in idx], tree)
+    _check_value("addupdate", get_aval(ref), get_aval(value), [get_aval(x) for x in idx], tree)
     if ref._aval.is_high:
         old = _get(ref, *idx, tree=tree)
         _swap(ref, ref._aval.inner_aval.vspace_add(old, value), *idx, tree=tree)  # type: ignore[attr-defined]
