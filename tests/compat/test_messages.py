@@ -44,6 +44,15 @@ MISTAKES: dict[str, Mistake] = {
     "jacrev of a reference": lambda m: m.jacrev(lambda r: r[...])(_written(m)),
     "tangent that is no reference": lambda m: m.jvp(lambda r: r[...], (_written(m),), (np.float32(1),)),
     "jacfwd of a reference": lambda m: m.jacfwd(lambda r: r[...])(_written(m)),
+    "sum of conditions": lambda m: m.lax.reduce_sum(np.array([True]), (0,)),
+    "sine of integers": lambda m: m.lax.sin(np.arange(3)),
+    "conjunction of floats": lambda m: m.lax.bitwise_and(X, X),
+    "order of complex numbers": lambda m: m.lax.lt(1j, 2j),
+    "beta of conditions": lambda m: m.lax.betainc(*[np.array([True])] * 3),
+    "two dtypes": lambda m: m.lax.add(np.int32(1), np.float32(1)),
+    "two dtypes of arrays": lambda m: m.lax.concatenate([X, np.arange(2, dtype=np.int32)], 0),
+    "cases of two shapes": lambda m: m.lax.select(np.bool_(True), X, X[:2]),
+    "scan of three": lambda m: m.lax.scan(lambda c, x: (c, x, x), 0.0, X),
     "backend": lambda m: m.devices("gpu"),
     "backend of nobody": lambda m: m.devices("nowhere"),
     "mapped arguments' axis": lambda m: _mapped(m, in_specs=_spec(m, "y"), out_specs=_spec(m, "x")),
@@ -51,6 +60,14 @@ MISTAKES: dict[str, Mistake] = {
         m, in_specs=_spec(m, "x"), out_specs=(_spec(m, "x"), _spec(m, ("y", "z")))),
     "axis in a tree": lambda m: _mapped(m, in_specs=(_spec(m, "x"), {"a": _spec(m, "z")}), out_specs=_spec(m, "x")),
 }
+
+
+def _guarded(m: Any) -> Any:
+    with m.transfer_guard("disallow"):
+        return m.jit(lambda x: x)(np.float32(2))
+
+
+MISTAKES["transfer that a guard forbids"] = _guarded
 
 
 def message(m: Any, mistake: Mistake) -> tuple[str, str]:
@@ -64,6 +81,15 @@ def message(m: Any, mistake: Mistake) -> tuple[str, str]:
 @pytest.mark.parametrize("name", list(MISTAKES))
 def test_told_as_by_jax(name: str) -> None:
     assert message(styrax, MISTAKES[name]) == message(jax, MISTAKES[name])
+
+
+def test_a_search_for_invalid_values_is_announced(capsys: pytest.CaptureFixture) -> None:
+    said = []
+    for m in (styrax, jax):
+        with m.debug_nans(True), pytest.raises(FloatingPointError):
+            m.numpy.log(m.numpy.float32(-1))
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1] != ""
 
 
 @pytest.mark.parametrize("platform", ["gpu", "tpu", "nowhere"])

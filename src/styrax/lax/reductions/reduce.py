@@ -207,7 +207,7 @@ def _reduction(
         return without(x.shape, axes)
 
     def dtype_rule(x: Any, **_: Any) -> Any:
-        check_dtype(name, x, accepts)
+        check_dtype(name, x, (np.number,) if accepts is NUMERIC else accepts)
         return x.dtype
 
     def loops(b: Builder, x: Any, *, axes: tuple[int, ...], **_: Any) -> Any:
