@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 
@@ -26,3 +27,10 @@ def same_numbers_in_any_order(request: pytest.FixtureRequest) -> None:
         if isinstance(generator, np.random.Generator):
             bits = generator.bit_generator
             bits.state = _states.setdefault(id(bits), bits.state)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def old_objects_stand_aside() -> None:
+    """Collections do not walk what earlier modules and the other tests have left: there are millions of objects."""
+    gc.collect()
+    gc.freeze()
