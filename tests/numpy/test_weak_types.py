@@ -59,6 +59,28 @@ def test_a_vector_of_weakly_typed_leaves_is_weakly_typed(leaves: Any) -> None:
         np.testing.assert_array_equal(a, b)
 
 
+WRITES: dict[str, Any] = {
+    "at once": lambda m, r, x: r.__setitem__(..., x),
+    "added": lambda m, r, x: m.ref.addupdate(r, ..., x),
+    "compiled": lambda m, r, x: m.jit(lambda: r.__setitem__(..., x))(),
+    "an argument": lambda m, r, x: m.jit(lambda r: r.__setitem__(..., x))(r),
+    "scan": lambda m, r, x: m.lax.scan(lambda c, y: (c, r.__setitem__(..., x)), 0.0, np.ones(3, np.float32)),
+    "fori_loop": lambda m, r, x: m.lax.fori_loop(0, 2, lambda i, c: (r.__setitem__(..., x), c)[1], 0),
+    "cond": lambda m, r, x: m.lax.cond(True, lambda: r.__setitem__(..., x), lambda: None),
+}
+
+
+@pytest.mark.parametrize("way", list(WRITES))
+def test_references_stay_as_weakly_typed_as_they_were_made(way: str) -> None:
+    for first, x in ((0.0, np.float32(2)), (np.float32(0), 2.0), (0, np.int32(3))):
+        found = []
+        for m in (styrax, jax):
+            ref = m.new_ref(first if isinstance(first, (int, float)) else m.numpy.asarray(first))
+            WRITES[way](m, ref, x)
+            found.append(types(m, [ref[...], m.freeze(ref)]))
+        assert found[0] == found[1], (way, first, x)
+
+
 def test_slopes_of_solutions_from_python_numbers() -> None:
     def slope(m: Any) -> Any:
         odeint = importlib.import_module(f"{m.__name__}.experimental.ode").odeint

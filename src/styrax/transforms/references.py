@@ -80,6 +80,13 @@ class Ref(metaclass=_RefMeta):
     def _contents(self) -> Any:
         return self._value
 
+    def _hold(self, value: Any) -> None:
+        """New contents, as weakly typed as the first ones were."""
+        weak = self._aval.inner_aval.weak_type  # type: ignore[attr-defined]
+        if value.aval.weak_type != weak:
+            value = hooks.lax.convert_element_type_p.bind(value, new_dtype=value.dtype, weak_type=weak, sharding=None)
+        self._value = value
+
     @property
     def _refs(self) -> Any:
         """Where the contents are no array: the value of their type that consists of references."""
@@ -462,7 +469,7 @@ def _swap(ref: Ref, value: Any, *idx: Any, tree: Any) -> Any:
     old = ref._contents()
     selected = read(old, indexers) if indexers else old
     new = write(old, indexers, value)
-    ref._value = _on_device(new, ref._aval.inner_aval)
+    ref._hold(_on_device(new, ref._aval.inner_aval))
     return selected
 
 
@@ -482,7 +489,7 @@ def _addupdate(ref: Ref, value: Any, *idx: Any, tree: Any) -> list[Any]:
         old = _get(ref, *idx, tree=tree)
         _swap(ref, ref._aval.inner_aval.vspace_add(old, value), *idx, tree=tree)  # type: ignore[attr-defined]
         return []
-    ref._value = write(ref._contents(), _indexers(tree, idx), value, add=True)
+    ref._hold(write(ref._contents(), _indexers(tree, idx), value, add=True))
     return []
 
 

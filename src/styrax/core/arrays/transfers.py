@@ -51,4 +51,4 @@ def check(aval: Any) -> None:
         from .shardings import SingleDeviceSharding
 
         raise JaxRuntimeError(f"INVALID_ARGUMENT: Disallowed host-to-device transfer: aval={aval!r}, "
-                              f"dst_sharding={SingleDeviceSharding(backends.get().default_device())!r}")
+                              f"dst_sharding={SingleDeviceSharding(backends.get().devices()[0])!r}")
