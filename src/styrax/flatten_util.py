@@ -43,7 +43,9 @@ def ravel_pytree(pytree: PyTree) -> tuple[Array, Callable[[Array], PyTree]]:
     unravel = Unravel(treedef, [np.shape(x) for x in leaves], leaf_dtypes, common)
     if not leaves:
         return jnp.zeros(0, common), unravel
-    return jnp.concatenate([jnp.ravel(jnp.asarray(x).astype(common)) for x in leaves]), unravel
+    if any(d != common for d in leaf_dtypes):
+        return jnp.concatenate([jnp.ravel(jnp.asarray(x).astype(common)) for x in leaves]), unravel
+    return jnp.concatenate([jnp.ravel(jnp.asarray(x)) for x in leaves]), unravel  # weakly typed where all leaves are
 
 
 class Unravel:
@@ -73,17 +75,15 @@ class Unravel:
         else:
             raise TypeError(f"the unravel function was given an array of dtype {dtype}, but expected dtype "
                             f"{self.dtype}")
-        parts, at = [], 0
-        for leaf_shape, own_dtype, size in zip(self.shapes, self.dtypes, sizes, strict=True):
+        parts, pieces = [], lax.split(vector, sizes) if sizes else ()
+        for leaf_shape, own_dtype, part in zip(self.shapes, self.dtypes, pieces, strict=True):
             leaf_dtype = own_dtype if common is None else common
-            part = lax.slice(vector, (at,), (at + size,)).reshape(leaf_shape)
-            at += size
+            part = part.reshape(leaf_shape)
             if leaf_dtype != dtype:
                 if dtypes.issubdtype(self.dtype, np.complexfloating) and not dtypes.issubdtype(
                         leaf_dtype, np.complexfloating):
                     warn("the imaginary parts of a complex vector are dropped for leaves of the tree that are real",
                          np.exceptions.ComplexWarning)
-                    part = lax.real(part)
                 part = lax.convert_element_type(part, leaf_dtype)
             parts.append(part)
         return tree.tree_unflatten(self.treedef, parts)

@@ -69,3 +69,51 @@ def test_strict_numerics_keep_the_product():
 def test_the_program_is_that_of_a_conversion_and_a_product():
     ours = [e.primitive.name for e in styrax.make_jaxpr(lambda x, c: x * c)(X, HOLDS).eqns]
     assert ours == [e.primitive.name for e in real.make_jaxpr(lambda x, c: x * c)(X, HOLDS).eqns]
+
+
+Y = np.array([np.nan, 1.0, np.inf, 2.0, 3.0], np.float32)
+SHARED = {
+    "mean of some": lambda m, x: (lambda c: (x * c).sum() / c.sum())((m.numpy.exp(Y) < 25).astype(x.dtype)),
+    "two products": lambda m, x: (lambda c: x * c + c * Y)((m.numpy.exp(x) < 25).astype("float32")),
+    "narrow": lambda m, x: (lambda c: (x * c).sum() + c.sum())((m.numpy.exp(Y) < 25).astype("bfloat16")),
+    "matrix": lambda m, x: (lambda c: (x * c) @ (Y * c))((m.numpy.exp(x) * m.numpy.exp(Y) < 25).astype("float32")),
+    "scalar": lambda m, x: (lambda c: x * c + c * Y)((m.numpy.exp(x[3]) < 0.1).astype("float32")),
+    "positions": lambda m, x: (lambda c: c[::-1] * x + m.numpy.cumsum(c))((m.numpy.exp(x) < 25).astype("float32")),
+    "turns of a loop": lambda m, x: m.lax.fori_loop(
+        0, 3, lambda k, z: (lambda c: z * c + Y * c)((m.numpy.exp(x + k) < 25).astype("float32")), x),
+    "row": lambda m, x: m.numpy.stack([x, Y]) * (m.numpy.exp(x) < 25).astype("float32"),
+    "column": lambda m, x: (m.numpy.exp(x) < 25).astype("float32")[:, None] * m.numpy.stack([x, Y], 1),
+    "new axis": lambda m, x: (m.numpy.exp(x) < 25).astype("float32")[:, None] * Y[:, None],
+    "transposed": lambda m, x: (m.numpy.stack([x, Y]) < 3).astype("float32").T * m.numpy.stack([x, Y], 1),
+    "vectors": lambda m, x: m.numpy.vdot((x > -3).astype("float32"), Y),
+    "vectors turned": lambda m, x: m.numpy.einsum("i,i->", Y, (x > -3).astype("float32")),
+    "rows": lambda m, x: m.numpy.einsum(
+        "ij,ij->i", m.numpy.stack([x, Y]), (m.numpy.stack([Y, x]) > -3).astype("float32")),
+    "matrix and vector": lambda m, x: m.numpy.stack([x, Y]) @ (x > -3).astype("float32"),
+    "complex": lambda m, x: (x > -3).astype("complex64") * m.lax.complex(x, m.numpy.asarray(Y)),
+    "half": lambda m, x: (x > -3).astype("float16") * Y.astype("float16"),
+    "batched": lambda m, x: m.vmap(
+        lambda x: (lambda c: (x * c).sum() / c.sum())((m.numpy.exp(Y) < 25).astype(x.dtype)))(m.numpy.stack([x, Y])),
+}
+
+
+@pytest.mark.parametrize("name", list(SHARED))
+def test_a_condition_that_several_use_is_a_condition_to_each(name):
+    f = SHARED[name]
+    np.testing.assert_allclose(styrax.jit(lambda x: f(styrax, x))(X), real.jit(lambda x: f(real, x))(X), rtol=1e-2)
+
+
+@pytest.mark.parametrize("axis", [(), 1, (0,), (0, 1), None])
+@pytest.mark.parametrize("name", ["max", "min", "sum", "prod"])
+def test_slopes_of_reductions_with_nan(name, axis):
+    """Of one element or none reduced: the element itself, so that its slope sees the condition that chose it."""
+    x = np.float32([[np.nan], [-0.0], [3.0]])
+
+    def results(m):
+        f = lambda x: getattr(m.numpy, name)(x, axis=axis)
+        slope = m.grad(lambda x: f(x).sum())
+        return [m.jit(f)(x), m.jit(slope)(x), *((m.jit(m.jacfwd(slope))(x),) if name in ("max", "min") else ())]
+
+    for ours, theirs in zip(results(styrax), results(real), strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+        np.testing.assert_array_equal(np.signbit(ours) & (np.asarray(ours) == 0), np.signbit(theirs) & (theirs == 0))

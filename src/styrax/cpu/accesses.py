@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from typing import Protocol
 
-from ..compile.ir.expr import BOOL, Expr, coefficient, poly_terms
+from ..compile.ir.expr import BOOL, Expr, coefficient
 from ..compile.ir.loopir import Buffer
 from ..compile.lowering.scalars import NARROW_INTS, is_complex, part_dtype
+from .guards import Guards
 from .instructions import element_type, memory_type, rows, splat, suffix, vector
 from .writer import Lanes, Writer
-
-NOT_LINEAR = ("floordiv", "floormod", "min", "max")  # index operations that polynomials have as atoms
 
 
 class Values(Protocol):
@@ -40,33 +38,9 @@ class Accesses:
         self.op, self.line = writer.op, writer.line
         self.values, self.value = values, values.value
         self.root = writer.module.placement.root
+        self.guards = Guards(writer.arena)
 
     # -- memory ------------------------------------------------------------------------------------------
-    def _guards(self, place: Expr) -> tuple[Expr, list[Expr]]:
-        """A place without its guards, and their conditions. Guards inside quotients, remainders and extrema stay: only
-        their conditions count."""
-        if place.op in NOT_LINEAR:
-            return place, [c for a in place.args for c in self._guards(a)[1]]
-        if not any(a.op == "guard" or a.op in NOT_LINEAR for a in (place, *place.args)):
-            return place, []
-        conditions: list[Expr] = []
-        out = self.arena.int(0)
-        for m, c in poly_terms(place).items():
-            term = self.arena.int(c)
-            for a in m:
-                while a.op == "guard":
-                    conditions.append(a.args[0])
-                    a, more = self._guards(a.args[1])
-                    conditions += more
-                if a.op in NOT_LINEAR:
-                    conditions += self._guards(a)[1]
-                term = self.arena.imul(term, a)
-            out = self.arena.iadd(out, term)
-        if any(a.op == "guard" for a in (out, *out.args)):
-            out, more = self._guards(out)
-            conditions += more
-        return out, list(dict.fromkeys(conditions))
-
     def _address(self, buffer: Buffer, index: str, part: int | None, lanes: int = 1) -> str:
         """The address of an element (of its real or imaginary part)."""
         if part is None:
@@ -96,7 +70,7 @@ class Accesses:
         buffer, part = e.attr
         dtype = e.dtype
         t = element_type(dtype) if part is not None else memory_type(buffer.dtype)
-        place, conditions = self._guards(e.args[0])
+        place, conditions = self.guards.split(e.args[0])
         if lanes == 1:
             index = self._if_held(conditions, self.value(place))
             index = self._checked(buffer, index)
@@ -104,12 +78,12 @@ class Accesses:
         assert self.values.lanes is not None
         mask = self.values.lanes.mask
         row = self._access(place) == "row"
-        uniform: list[Expr] = []
+        uniform: tuple[Expr, ...] = ()
         if row and isinstance(buffer.size, int) and buffer.size >= lanes and not self.module.bounds:
-            uniform = [c for c in conditions if self.values.width(c) == 1]
-            conditions = [c for c in conditions if self.values.width(c) != 1]
+            uniform = tuple(c for c in conditions if self.values.width(c) == 1)
+            conditions = tuple(c for c in conditions if self.values.width(c) != 1)
         if conditions:
-            holds = self.value(self._all(conditions), lanes)
+            holds = self.value(self.guards.all(conditions), lanes)
             mask = holds if mask is None else self.op(f"and <{lanes} x i1> {mask}, {holds}")
         mask = self._checked_lanes(buffer, place, lanes, mask)
         if row:
@@ -124,14 +98,11 @@ class Accesses:
             loaded = self._gather(self._address(buffer, index, part, lanes), t, lanes, mask)
         return self._to_register(loaded, buffer, part, lanes)
 
-    def _all(self, conditions: Sequence[Expr]) -> Expr:
-        return reduce(lambda a, c: self.arena.node("and", (a, c), BOOL), conditions)
-
     def _if_held(self, conditions: Sequence[Expr], index: str) -> str:
         """An index where conditions hold, else 0: what is read there is not used."""
         if not conditions:
             return index
-        return self.op(f"select i1 {self.value(self._all(conditions))}, i64 {index}, i64 0")
+        return self.op(f"select i1 {self.value(self.guards.all(conditions))}, i64 {index}, i64 0")
 
     def _near(self, buffer: Buffer, index: str, lanes: int) -> str:
         """The first lane's index, not further outside the buffer than masked lanes may be: an access to memory that

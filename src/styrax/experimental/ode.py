@@ -102,8 +102,14 @@ def interp_fit_dopri(y0: Array, y1: Array, k: Array, dt: Array) -> Array:
     return jnp.asarray(fit_4th_order_polynomial(y0, y1, y_mid, k[0], k[-1], dt))
 
 
+def _root_of_squares(x: Array, reduce: Callable[[Array], Array]) -> Array:
+    """The root of a sum or mean of squares; squares of 16 bits are taken in 32, where they do not overflow."""
+    wide = x.astype(np.float32) if x.dtype.itemsize < 4 else x
+    return jnp.sqrt(reduce(abs2(wide))).astype(x.real.dtype)
+
+
 def _norm(x: Array) -> Array:
-    return jnp.sqrt(jnp.sum(abs2(x)))
+    return _root_of_squares(x, jnp.sum)
 
 
 def initial_step_size(fun: Function, t0: ArrayLike, y0: Array, order: float, rtol: float, atol: float, f0: Array
@@ -150,7 +156,7 @@ def runge_kutta_step(func: Function, y0: Array, f0: Array, t0: Array, dt: Array)
 def mean_error_ratio(error_estimate: Array, rtol: float, atol: float, y0: Array, y1: Array) -> Array:
     """The root mean square of errors measured by their tolerances: up to one for a step that is good enough."""
     tolerance = atol + rtol * jnp.maximum(jnp.abs(y0), jnp.abs(y1))
-    return jnp.sqrt(jnp.mean(abs2(error_estimate / tolerance)))
+    return _root_of_squares(error_estimate / tolerance, jnp.mean)
 
 
 def optimal_step_size(last_step: ArrayLike, mean_error_ratio: ArrayLike, safety: float = 0.9, ifactor: float = 10.0,
@@ -246,8 +252,9 @@ def _integrate(func: Callable, options: _Options, y0: Array, ts: Array, *args: A
             return i + 1, y, f, t, next_dt, last_t, fit
 
         _, *carry = lax.while_loop(unfinished, step, (0, *carry))
-        _, _, t, _, last_t, fit = carry
-        place = jnp.where(t == last_t, 0.0, (target - last_t) / jnp.where(t == last_t, 1.0, t - last_t))
+        _, _, t, dt, last_t, fit = carry
+        # where no step was taken: NaN, where the step is
+        place = jnp.where(t == last_t, 0.0 * dt, (target - last_t) / jnp.where(t == last_t, 1.0, t - last_t))
         return tuple(carry), jnp.polyval(fit, place.astype(fit.dtype))
 
     f0 = slope(y0, ts[0])

@@ -65,6 +65,15 @@ convert_element_type_p = standard_primitive(
     scalar=_convert_scalar,
     hlo=_convert_hlo,
 )
+_casts = rules.loops[convert_element_type_p]
+
+
+def _convert_loops(b: Builder, x: Any, **params: Any) -> Any:
+    seen = params["new_dtype"] in (np.float16, np.float32, np.float64, np.complex64, np.complex128)
+    return b.factors(x, params["new_dtype"]) if x.dtype == np.bool_ and seen else _casts(b, x, **params)
+
+
+rules.loops[convert_element_type_p] = _convert_loops
 batching.defvectorized(convert_element_type_p)
 
 

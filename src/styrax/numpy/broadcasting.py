@@ -10,6 +10,7 @@ import numpy as np
 from styrax import lax
 from styrax.core.arrays.array import Array
 from styrax.core.arrays.shardings import NamedSharding, PartitionSpec
+from styrax.core.tracing.errors import origin
 from styrax.core.tracing.source import api_boundary
 from styrax.core.tracing.trace import Tracer, get_aval
 from styrax.core.types import avals
@@ -31,8 +32,10 @@ def canonical_shape(shape: Any) -> tuple:
     except TypeError:
         message = "Shapes must be 1D sequences of concrete values of integer type, got "
         message += f"{shape if sizes is None or isinstance(shape, list) else sizes}."
-        if any(isinstance(d, Tracer) for d in sizes or ()):
+        traced = [d for d in sizes or () if isinstance(d, Tracer)]
+        if traced:
             message += "\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions."
+            message += "".join(map(origin, traced))
         raise TypeError(message) from None
 
 

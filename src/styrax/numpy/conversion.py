@@ -151,7 +151,7 @@ def told_by(device: Any) -> NamedSharding | None:
 def put(value: np.ndarray, weak: bool = False, device: Any = None) -> Array:
     """A NumPy array of a canonical dtype as an array of ours, or a scalar as a literal of the program being written."""
     out = constant(value, ShapedArray(value.shape, value.dtype, weak))
-    if device is None and avals.explicit and state.trace.is_eval and mesh.get_mesh().explicit_axes:
+    if device is None and mesh.get_mesh() is not mesh.empty_mesh and state.trace.is_eval:
         return out.placed(NamedSharding(mesh.get_mesh(), PartitionSpec()))
     return place(out, device)
 

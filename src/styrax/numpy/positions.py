@@ -53,7 +53,7 @@ def nonzero(a: ArrayLike, *, size: int | None = None,
     mask = truth(a)
     if size is None:
         if isinstance(mask, Tracer):
-            size = concrete_or_error(lambda m: int(np.count_nonzero(m)), mask,
+            size = concrete_or_error(int, lax.reduce_sum(convert(mask, default_int()), range(len(shape))),
                                      "The size argument of jnp.nonzero must be statically specified to use jnp.nonzero "
                                      "within JAX transformations.")
         else:

@@ -81,7 +81,7 @@ def _in1d(ar1: Any, ar2: Any, invert: bool, method: str, assume_unique: bool) ->
         from .binary import equal, not_equal
 
         table = (not_equal if invert else equal)(lax.expand_dims(a, (1,)), lax.expand_dims(b, (0,)))
-        return (lax.reduce_and if invert else lax.reduce_or)(table, (1,))
+        return convert((lax.reduce_and if invert else lax.reduce_or)(table, (1,)), table.dtype)
     b = lax.sort(b)
     at = searchsorted(b, a, method="scan" if method == "binary_search" else "sort")
     found = lax.eq(gather_elements(b, lax.min(at, convert(b.shape[0] - 1, at.dtype))), a)
@@ -100,7 +100,7 @@ def _unique_sorted_mask(ar: Any, axis: int, equal_nan: bool) -> tuple[Any, Any, 
     """The slices in order, where each differs from the one before, and the permutation."""
     if dtypes.issubdtype(ar.dtype, np.complexfloating):
         # A complex number with a NaN anywhere is NaN, so that all of them are sorted to the end.
-        ar = choose_elements(lax.ne(ar, ar), np.nan, ar)
+        ar = convert(choose_elements(lax.ne(ar, ar), np.nan, ar), ar.dtype)
     rows = _rows_of(ar, axis)
     count, width = rows.shape
     perm = lexsort(lax.rev(lax.transpose(rows, (1, 0)), (0,))) if width else lax.iota(default_int(), count)
@@ -124,12 +124,14 @@ def _unique(ar: Any, axis: int, return_index: bool, return_inverse: bool, return
         if fill_value is None:
             raise ValueError("jnp.unique: for zero-sized input with nonzero size argument, fill_value must be "
                              "specified")
+    if size is None:
+        concrete_or_error(None, ar, "The error arose for the first argument of jnp.unique(). To make jnp.unique() "
+                          "compatible with JIT and other transforms, you can specify a concrete value for the size "
+                          "argument, which will determine the output size.")
     out, mask, perm = _unique_sorted_mask(ar, axis, equal_nan)
     count = ar.shape[axis]
     if size is None:
-        places = np.nonzero(concrete_or_error(np.asarray, mask, "The error arose in jnp.unique(). To make jnp.unique() "
-                                              "compatible with JIT and other transforms, you can specify a concrete "
-                                              "value for the size argument, which will determine the output size."))[0]
+        places = np.nonzero(concrete_or_error(np.asarray, mask))[0]
         ind: Any = asarray(places.astype(default_int()))
     else:
         ind = nonzero(mask, size=size)[0]

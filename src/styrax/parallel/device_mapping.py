@@ -330,10 +330,13 @@ def shard_map(f: Function | None = None, /, *, out_specs: PyTree, in_specs: PyTr
         names = [n for n in used.axis_names if (not manual_names or n in manual_names) and n not in auto]
         leaves, in_tree = tree.tree_flatten((args, {}))
         flat = FlatFunction(f, in_tree)
+        if in_specs is not Infer:
+            _check_axes("in_specs", in_specs, names)
+        _check_axes("out_specs", out_specs, names)
         specs = [_own_spec(x, names) for x in leaves] if in_specs is Infer else _by_leaf("in_specs", in_specs, args)
         paths = tree_paths.tree_leaves_with_path(args)
         for (path, x), spec in zip(paths, specs, strict=True):
-            _check_argument(flat.__name__, f"args{tree_paths.keystr(path)}", get_aval(x), spec, used, names)
+            _check_argument(flat.__name__, f"args{tree_paths.keystr(path)}", get_aval(x), spec, used)
             _check_spread(get_aval(x), spec, used, names)
         sizes = {n: used.shape[n] for n in names}
         checked = bool(check_vma and check_rep)
@@ -430,12 +433,15 @@ def _by_leaf(what: str, specs: Any, values: Any) -> list[PartitionSpec]:
     return found
 
 
-def _check_spec(spec: PartitionSpec, mesh: Mesh | AbstractMesh, names: Sequence[AxisName]) -> None:
-    NamedSharding(mesh, spec)
-    for name in (n for e in spec for n in axes_of(e)):
-        if name not in names:
-            raise ValueError(f"shard_map got a specification {spec} with the axis {name!r}, which is not among its "
-                             f"axis_names {frozenset(names)}")
+def _check_axes(what: str, specs: Any, names: Sequence[AxisName]) -> None:
+    """Raises ValueError for specifications that name axes over which nothing is mapped."""
+    is_leaf = lambda s: s is None or isinstance(s, PartitionSpec)
+    wrong = [f"  {what}{tree_paths.keystr(path)} refers to {name!r}\n\n"
+             for path, spec in tree_paths.tree_leaves_with_path(specs, is_leaf=is_leaf)
+             if isinstance(spec, PartitionSpec) for entry in spec for name in axes_of(entry) if name not in names]
+    if wrong:
+        raise ValueError(f"shard_map {what} argument must refer to an axis marked as manual ({frozenset(names)}), but:"
+                         f"\n\n{''.join(wrong)}Check the {what} values passed to shard_map.")
 
 
 def _shape(mesh: Mesh | AbstractMesh) -> str:
@@ -443,8 +449,7 @@ def _shape(mesh: Mesh | AbstractMesh) -> str:
             f"{tuple(mesh.axis_names)}.")
 
 
-def _check_argument(fun: str, path: str, aval: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh,
-                    names: Sequence[AxisName]) -> None:
+def _check_argument(fun: str, path: str, aval: Any, spec: PartitionSpec | None, mesh: Mesh | AbstractMesh) -> None:
     """Raises ValueError for a specification that does not fit its argument."""
     if spec is None:
         return
@@ -456,7 +461,7 @@ def _check_argument(fun: str, path: str, aval: Any, spec: PartitionSpec | None, 
             f"{len(spec)}, but the passed {path} has shape {aval.str_short()}, which has rank {len(shape)} (and "
             f"{len(shape)} < {len(spec)})\n\nEntries in in_specs must be of length no greater than the number of axes "
             "in the corresponding input value.")
-    _check_spec(spec, mesh, names)
+    NamedSharding(mesh, spec)  # which refuses axes that are named twice
     for i, entry in enumerate(spec):
         parts = math.prod(mesh.shape[n] for n in axes_of(entry))
         if shape[i] % parts:

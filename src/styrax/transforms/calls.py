@@ -10,7 +10,7 @@ import numpy as np
 from ..core.tracing.trace import get_aval
 from ..core.trees import tree
 from ..core.types import dtypes
-from ..core.types.avals import AbstractValue
+from ..core.types.avals import AbstractRef, AbstractValue
 from .flattening import FlatFunction, positional
 
 Axes = Sequence[Any]
@@ -88,9 +88,12 @@ def no_reduce_axes(reduce_axes: Axes) -> None:
 
 def check_input(what: str, holomorphic: bool, allow_int: bool, x: Any) -> None:
     check_argument(x)
-    if get_aval(x).is_high:
+    aval = get_aval(x)
+    if isinstance(aval, AbstractRef):  # its derivative lies in a reference, and is none of the results
+        raise ValueError(f"Expected cotangent type {aval} but got {aval.inner_aval}")
+    if aval.is_high:
         return
-    dtype = get_aval(x).dtype
+    dtype = aval.dtype
     if holomorphic:
         if not dtypes.issubdtype(dtype, np.complexfloating):
             raise TypeError(f"{what} with holomorphic=True requires inputs with complex dtype, but got {dtype.name}.")

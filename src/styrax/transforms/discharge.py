@@ -174,7 +174,7 @@ def compile_with_contents(closed: ClosedJaxpr, compile_program: Callable[[Closed
             check_arguments(args[len(args) - count:], args[:len(args) - count], "jit", closed.debug_info)
         outs = program(*(x._contents() if r else x for x, r in zip(args, is_ref, strict=True)))
         for ref, value in zip(given, outs[num_outs:], strict=True):
-            ref._value = value
+            ref._hold(value)
         return outs[:num_outs]
 
     return run

@@ -80,6 +80,13 @@ class Ref(metaclass=_RefMeta):
     def _contents(self) -> Any:
         return self._value
 
+    def _hold(self, value: Any) -> None:
+        """New contents, as weakly typed as the first ones were."""
+        weak = self._aval.inner_aval.weak_type  # type: ignore[attr-defined]
+        if value.aval.weak_type != weak:
+            value = hooks.lax.convert_element_type_p.bind(value, new_dtype=value.dtype, weak_type=weak, sharding=None)
+        self._value = value
+
     @property
     def _refs(self) -> Any:
         """Where the contents are no array: the value of their type that consists of references."""
@@ -383,7 +390,7 @@ def _addupdate_aval(ref: Any, value: Any, *idx: Any, tree: Any) -> tuple[Any, Ef
 
 def _check_ref(name: str, ref: Any) -> None:
     if not isinstance(ref, AbstractRef):
-        raise ValueError(f"`{name}` must be called on a reference, but got {ref}.")
+        raise ValueError(f"`{name}` must be called on `Ref` types: {ref}.")
 
 
 def _check_value(name: str, ref: Any, value: Any, idx: Sequence[Any], structure: Any) -> Any:
@@ -444,6 +451,8 @@ def _indexers(structure: tree.PyTreeDef, idx: Sequence[Any]) -> Sequence[NDIndex
 
 @get_p.def_impl
 def _get(ref: Ref, *idx: Any, tree: Any) -> Any:
+    if not isinstance(ref, Ref):
+        _check_ref("get", get_aval(ref))
     if ref._aval.is_high:
         indexers = _indexers(tree, idx)
         return ref._aval.inner_aval.ref_get_to_lojax(  # type: ignore[attr-defined]
@@ -453,14 +462,14 @@ def _get(ref: Ref, *idx: Any, tree: Any) -> Any:
 
 @swap_p.def_impl
 def _swap(ref: Ref, value: Any, *idx: Any, tree: Any) -> Any:
-    _check_value("swap", ref._aval, get_aval(value), [get_aval(x) for x in idx], tree)
+    _check_value("swap", get_aval(ref), get_aval(value), [get_aval(x) for x in idx], tree)
     indexers = _indexers(tree, idx)
     if ref._aval.is_high:
         return _swap_high(ref, value, indexers)
     old = ref._contents()
     selected = read(old, indexers) if indexers else old
     new = write(old, indexers, value)
-    ref._value = _on_device(new, ref._aval.inner_aval)
+    ref._hold(_on_device(new, ref._aval.inner_aval))
     return selected
 
 
@@ -475,12 +484,12 @@ def _swap_high(ref: Ref, value: Any, indexers: Sequence[NDIndexer]) -> Any:
 
 @addupdate_p.def_impl
 def _addupdate(ref: Ref, value: Any, *idx: Any, tree: Any) -> list[Any]:
-    _check_value("addupdate", ref._aval, get_aval(value), [get_aval(x) for x in idx], tree)
+    _check_value("addupdate", get_aval(ref), get_aval(value), [get_aval(x) for x in idx], tree)
     if ref._aval.is_high:
         old = _get(ref, *idx, tree=tree)
         _swap(ref, ref._aval.inner_aval.vspace_add(old, value), *idx, tree=tree)  # type: ignore[attr-defined]
         return []
-    ref._value = write(ref._contents(), _indexers(tree, idx), value, add=True)
+    ref._hold(write(ref._contents(), _indexers(tree, idx), value, add=True))
     return []
 
 

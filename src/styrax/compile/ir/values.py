@@ -38,15 +38,16 @@ class Value:
 
 
 class Computed(Value):
-    """A value with no memory of its own."""
+    """A value with no memory of its own. `condition` is the one that ones and zeros were made of, if they were."""
 
-    __slots__ = ("builder", "function", "known", "_probe")
+    __slots__ = ("builder", "condition", "function", "known", "_probe")
 
     def __init__(self, builder: Builder, shape: Shape, dtype: ScalarType, function: Callable[[tuple[Expr, ...]], Expr]):
         self.builder = builder
         self.shape = shape
         self.dtype = dtype
         self.function = function
+        self.condition: Value | None = None
         self.known: dict[tuple[Expr | None, ...], Expr] = {}
         self._probe: tuple[tuple[Expr, ...], Expr] | None = None
         self.depth = 1

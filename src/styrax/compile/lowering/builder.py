@@ -124,6 +124,12 @@ class Builder:
     def value(self, shape: Sequence[Index], dtype: Any, at: Callable[[tuple[Expr, ...]], Expr]) -> Value:
         return Computed(self, tuple(shape), scalar_type(dtype), at)
 
+    def factors(self, condition: Value, dtype: ScalarType) -> Value:
+        """Ones and zeros made of a condition. Outside of "strict" numerics products with them are choices."""
+        value = Computed(self, condition.shape, dtype, lambda index: self.cast(condition.at(index), dtype))
+        value.condition = condition if self.scalars.numerics else None
+        return value
+
     def materialize_if_reused(self, value: Value, times: Index) -> Value:
         """A value for a consumer that reads each element several times: kept where it costs something."""
         costly = isinstance(value, Computed) and value.cost >= WORTH_KEEPING

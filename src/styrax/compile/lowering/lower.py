@@ -147,6 +147,8 @@ class Lowering:
             return self.b.materialize(value)
         if uses > 1 and value.cost >= WORTH_KEEPING or value.shape == () and value.cost > 0 and (
                 uses > 1 or value.depth > 8):
+            if value.condition is not None:  # it is what is stored, so that products with it are choices
+                return self.b.factors(self.b.materialize(value.condition), value.dtype)
             return self.b.materialize(value)
         return value
 

@@ -161,9 +161,6 @@ class Scalars:
         for a, c in ((x, y), (y, x)):
             if c.op == "const" and not is_complex(c.dtype) and c.dtype not in NARROW_INTS and const_value(c) == 1:
                 return a
-            if c.op == "cast" and c.args[0].dtype == BOOL and is_float(c.dtype) and self.numerics:
-                # as XLA has it outside "strict": 0 where the condition does not hold, not the NaN of 0 times infinity
-                return self.select(c.args[0], a, self.const(0, c.dtype))
         return self._binary("mul", x, y)
 
     def div(self, x: Expr, y: Expr) -> Expr:

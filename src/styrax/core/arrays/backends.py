@@ -180,6 +180,9 @@ def get(platform: str | None = None) -> Backend:
         else:
             backend = _of_plugin(platform)
         if backend is None:
+            if platform == "gpu":  # a name of several platforms
+                raise RuntimeError("Unknown backend: 'gpu' requested, but no platforms that are instances of gpu are "
+                                   f"present. Platforms present are: {','.join(sorted(platforms()))}")
             raise RuntimeError(f"Unknown backend {platform}. Available backends are {sorted(platforms())}")
         _keep(backend)
         for module in hooks.COMMON:  # not left to a program's first call: a backend may prepare itself meanwhile

@@ -47,4 +47,8 @@ def check(aval: Any) -> None:
     """Raises JaxRuntimeError where the guard in force forbids a copy of such a value to a device."""
     level = config.transfer_guard_host_to_device.value
     if level == "disallow_explicit" or level == "disallow" and not _meant.explicit:
-        raise JaxRuntimeError(f"INVALID_ARGUMENT: Disallowed host-to-device transfer: aval={aval!r}")
+        from . import backends
+        from .shardings import SingleDeviceSharding
+
+        raise JaxRuntimeError(f"INVALID_ARGUMENT: Disallowed host-to-device transfer: aval={aval!r}, "
+                              f"dst_sharding={SingleDeviceSharding(backends.get().devices()[0])!r}")

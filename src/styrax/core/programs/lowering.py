@@ -207,6 +207,9 @@ class Builder(Scalars, Protocol):
     def value(self, shape: Sequence[Index], dtype: Any, at: Callable[[tuple[Expr, ...]], Expr]) -> Value:
         """A value by its element function."""
 
+    def factors(self, condition: Value, dtype: Any) -> Value:
+        """Ones and zeros made of a condition, which products see."""
+
     def materialize_if_reused(self, value: Value, times: Index) -> Value:
         """A value for a consumer that reads each element several times."""
 

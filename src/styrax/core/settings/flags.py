@@ -405,6 +405,8 @@ def _member(cls: type[enum.Enum]) -> Callable[[Any], Any]:
 def device_or_platform(value: Any) -> Any:
     if value is None or hasattr(value, "platform") or (isinstance(value, str) and value in backends.platforms()):
         return value
+    if value in ("gpu", "tpu"):
+        backends.get(value)  # says that there is none
     raise ValueError(
         "jax.default_device must be passed either a Device object (e.g. `jax.devices('cpu')[0]`) or a "
         f"platform name string like 'cpu' or 'gpu', got: {value!r}"

@@ -34,9 +34,10 @@ def _describe(tracer: Any) -> str:
     return f"traced array with shape {_type_of(tracer)}"
 
 
-def _origin(tracer: Any) -> str:
-    origin = getattr(tracer, "origin", None) or getattr(tracer, "_origin_msg", None)
-    text = origin() if origin is not None else ""
+def origin(tracer: Any) -> str:
+    """Where a tracer comes from, as a further line of a message."""
+    told = getattr(tracer, "origin", None) or getattr(tracer, "_origin_msg", None)
+    text = told() if told is not None else ""
     return f"\n{text}" if text else ""
 
 
@@ -59,7 +60,7 @@ class ConcretizationTypeError(JAXTypeError):
         self.tracer = tracer
         super().__init__(
             f"Abstract tracer value encountered where concrete value is expected: {_describe(tracer)}\n"
-            f"{context}{_origin(tracer)}{_user_line()}\n"
+            f"{context}{origin(tracer)}{_user_line()}\n"
             "While a function is traced, arrays have a shape and a dtype but no values. If the value is an "
             "argument that changes rarely, make it static (static_argnums or static_argnames of jit); "
             "otherwise compute with it on arrays."
@@ -76,7 +77,7 @@ class NonConcreteBooleanIndexError(JAXIndexError):
     def __init__(self, tracer: Any):
         self.tracer = tracer
         super().__init__(
-            f"Array boolean indices must be concrete; got {_type_of(tracer)}{_origin(tracer)}{_user_line()}\n"
+            f"Array boolean indices must be concrete; got {_type_of(tracer)}{origin(tracer)}{_user_line()}\n"
             "The shape of x[mask] depends on the values of the mask. jnp.where(mask, x, other) has a known "
             "shape, and so has jnp.nonzero(mask, size=n)."
         )
@@ -93,7 +94,7 @@ class TracerArrayConversionError(JAXTypeError):
         self.tracer = tracer
         super().__init__(
             f"The numpy.ndarray conversion method __array__() was called on {_describe(tracer)}"
-            f"{_origin(tracer)}{_user_line()}\n"
+            f"{origin(tracer)}{_user_line()}\n"
             "NumPy cannot work on arrays that are being traced: use the function of jax.numpy, or "
             "jax.pure_callback for code that must run in NumPy."
         )
@@ -105,7 +106,7 @@ class TracerIntegerConversionError(JAXTypeError):
     def __init__(self, tracer: Any):
         self.tracer = tracer
         super().__init__(
-            f"The __index__() method was called on {_describe(tracer)}{_origin(tracer)}{_user_line()}\n"
+            f"The __index__() method was called on {_describe(tracer)}{origin(tracer)}{_user_line()}\n"
             "Python needs an integer here (an index of a list, a range, a shape), but the value is known "
             "only when the program runs: make the argument static, or index a jnp.array instead of a list."
         )
@@ -120,7 +121,7 @@ class TracerBoolConversionError(ConcretizationTypeError):
     def __init__(self, tracer: Any):
         JAXTypeError.__init__(
             self,
-            f"Attempted boolean conversion of {_describe(tracer)}.{_origin(tracer)}{_user_line()}\n"
+            f"Attempted boolean conversion of {_describe(tracer)}.{origin(tracer)}{_user_line()}\n"
             "Python's if, while, and, or, not and assert need to know whether the value is true, and while a "
             "function is traced that is not known: use jnp.where, jax.lax.cond or jax.lax.while_loop, the "
             "operators & | ~, or make the argument static.",

@@ -36,6 +36,8 @@ class Watched:
         outs = self._code(*args)
         found = _invalid(outs)
         if found is not None:
+            print("Invalid nan value encountered in the output of a jax.jit function. Calling the de-optimized "
+                  "version.")
             message = f"invalid value ({found}) encountered in {self._name}"
             if self._search is not None:
                 self._search(*args)

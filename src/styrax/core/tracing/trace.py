@@ -242,7 +242,7 @@ for _name in ("addressable_data", "delete", "devices", "is_deleted", "on_device_
 
 
 def _conversion(kind: str) -> str:
-    return (f"The problem arose with the `{kind}` function. To convert the data type of an array, "
+    return (f"The problem arose with the `{kind}` function. If trying to convert the data type of a value, "
             f"try using `x.astype({kind})` or `jnp.array(x, {kind})` instead.")
 
 

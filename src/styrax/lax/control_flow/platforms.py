@@ -8,6 +8,8 @@ from typing import Any
 from styrax.core.arrays import backends
 from styrax.core.types.typing import PyTree
 
+HOST = 1  # the kind of devices in DLPack's enumeration whose memory the host reads
+
 
 def platform_dependent(*args: PyTree, default: Callable[..., Any] | None = None,
                        **per_platform: Callable[..., Any]) -> PyTree:
@@ -30,7 +32,8 @@ def platform_dependent(*args: PyTree, default: Callable[..., Any] | None = None,
             raise TypeError(f"lax.platform_dependent: the '{name}' branch must be a callable.")
     if default is not None and not callable(default):
         raise TypeError("lax.platform_dependent: the default branch must be a callable.")
-    platform = backends.get().platform
+    client = backends.get()
+    platform = "cpu" if client.dlpack_type == HOST else client.platform  # whoever compiles for the host's processors
     chosen = per_platform.get(platform, default)
     if chosen is None:
         raise NotImplementedError(

@@ -94,7 +94,7 @@ def scan(f: Callable[[Any, Any], tuple[Any, Any]], init: PyTree, xs: PyTree = No
             or len(body.out_tree.children()) != 2
             or (body.out_tree.node_data()[0] is not tuple)
         ):
-            shown = tree.tree_unflatten(body.out_tree, [_Shown(a) for a in body.out_avals])
+            shown = tree.tree_unflatten(body.out_tree, body.out_avals)
             raise TypeError(f"scan body output must be a pair, got {shown}.")
         carry_tree = body.out_tree.children()[0]
         return body, carry_tree, carry_avals, body.out_avals[: carry_tree.num_leaves]
@@ -118,17 +118,6 @@ def _check_unsharded(x_avals: Sequence[Any]) -> None:
         told = getattr(a, "given_sharding", None)
         if told is not None and told.spec[0] is not None:
             raise ValueError(f"0th dimension of all xs should be replicated. Got {told.spec}")
-
-
-class _Shown:
-    """A type inside a printed tree of results."""
-
-    def __init__(self, aval: Any):
-        self.aval = aval
-
-    def __repr__(self) -> str:
-        weak = "~" if getattr(self.aval, "weak_type", False) else ""
-        return weak + self.aval.str_short(short_dtypes=False)
 
 
 def _scan_length(xs: Sequence[Any], avals: Sequence[Any], length: Any) -> int:

@@ -38,6 +38,7 @@ from .families import (
     check_dtype,
     check_same_dtypes,
     elementwise_hlo,
+    reader,
     real_dtype,
     scalar_like,
     shape_of,
@@ -164,6 +165,26 @@ mul_p = standard_primitive(
     scalar=_mul_scalar,
     hlo=elementwise_hlo(_mul_hlo),
 )
+_products = rules.loops[mul_p]
+
+
+def _mul_loops(b: Builder, x: Any, y: Any, *, out_dtype: Any = None) -> Any:
+    """Of ones and zeros made of a condition: as XLA has it outside of "strict" numerics, 0 where it does not hold, not
+    the NaN of 0 times infinity."""
+    out = b.avals_out[0]
+    for factor, ones in ((x, y), (y, x)):
+        condition = getattr(ones, "condition", None)
+        if condition is not None and out_dtype is None and tuple(ones.shape) == tuple(out.shape):
+            return _chosen(b, condition, factor, out)
+    return _products(b, x, y, out_dtype=out_dtype)
+
+
+def _chosen(b: Builder, condition: Any, factor: Any, out: Any) -> Any:
+    read, zero = reader(b, factor, out.shape), b.const(0, out.dtype)
+    return b.value(out.shape, out.dtype, lambda i: b.select(condition.at(i), read(i), zero))
+
+
+rules.loops[mul_p] = _mul_loops
 mul_p.declare(unprinted=frozenset(("out_dtype",)), sharding=sharding_rules.product)
 batching.defbroadcasting(mul_p)
 

@@ -126,8 +126,7 @@ def _select_shape(which: Any, *cases: Any) -> tuple:
         raise TypeError("select must have at least one case")
     shape = cases[0].shape
     if any(c.shape != shape for c in cases[1:]):
-        listed = ", ".join(str(c.shape) for c in cases)
-        raise TypeError(f"select cases must have the same shapes, got {listed}.")
+        raise TypeError(f"select cases must have the same shapes, got [{', '.join(str(c.shape) for c in cases)}].")
     if which.shape and which.shape != shape:
         raise TypeError(
             "select `which` must be scalar or have the same shape as cases, got `which` shape "

@@ -70,6 +70,10 @@ _FAMILY_NAMES = {
 }
 
 
+_PRIMITIVE_NAMES = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor", "bitwise_not": "not",
+                    "betainc": "regularized_incomplete_beta"}
+
+
 class Operation:
     """One row: an operation's name, primitive, public function and what tests compare it with."""
 
@@ -116,10 +120,11 @@ def check_dtype(name: str, aval: Any, families: Sequence[Any], position: int | N
     if not accepts_dtype(aval.dtype, families):
         if aval.dtype == dtypes.float0:
             raise float0_error(name)
-        wanted = ", ".join(_FAMILY_NAMES.get(f) or str(f) for f in families)
-        where = "" if position is None else f" as argument {position}"
+        wanted = ", ".join(getattr(f, "__name__", None) or str(f) for f in families)  # NumPy's names
+        where = "" if position is None else f" at position {position}"
         raise TypeError(
-            f"lax.{name} does not accept dtype {aval.dtype.name}{where}; it takes {wanted} arrays."
+            f"{_PRIMITIVE_NAMES.get(name, name)} does not accept dtype {aval.dtype.name}{where}. "
+            f"Accepted dtypes{where} are subtypes of {wanted}."
         )
 
 
@@ -131,10 +136,7 @@ def check_same_dtypes(name: str, avals: Sequence[Any], numpy_name: str | None = 
             listed = ", ".join(a.dtype.name for a in avals)
             tip = (f" (Tip: jnp.{numpy_name} is a similar function that does automatic type promotion on inputs)."
                    if numpy_name else "")
-            raise TypeError(
-                f"lax.{name} requires arguments to have the same dtypes, got {listed}.{tip}\n"
-                f"Convert one of them with lax.convert_element_type."
-            )
+            raise TypeError(f"lax.{name} requires arguments to have the same dtypes, got {listed}.{tip}")
 
 
 def broadcast_shape(name: str, shapes: Sequence[tuple]) -> tuple:

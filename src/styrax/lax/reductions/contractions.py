@@ -253,12 +253,14 @@ def _accumulation_dtype(lhs: Any, rhs: Any, out: Any) -> Any:
 def _dot_loops(b: Builder, lhs: Any, rhs: Any, *, dimension_numbers: Any, **_: Any) -> Any:
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     out = b.avals_out[0]
-    by_library = b.contract(lhs, rhs, dimension_numbers, out.dtype)
+    lhs_free = [d for d in range(len(lhs.shape)) if d not in lhs_contract and d not in lhs_batch]
+    rhs_free = [d for d in range(len(rhs.shape)) if d not in rhs_contract and d not in rhs_batch]
+    # of vectors: elementwise products, and a sum
+    holds, chooses = (None if lhs_free or rhs_free else getattr(x, "condition", None) for x in (lhs, rhs))
+    by_library = b.contract(lhs, rhs, dimension_numbers, out.dtype) if holds is None and chooses is None else None
     if by_library is not None:
         return by_library
     wide = _accumulation_dtype(lhs.dtype, rhs.dtype, out.dtype)
-    lhs_free = [d for d in range(len(lhs.shape)) if d not in lhs_contract and d not in lhs_batch]
-    rhs_free = [d for d in range(len(rhs.shape)) if d not in rhs_contract and d not in rhs_batch]
     batch_count = len(lhs_batch)
     lhs = b.materialize_if_reused(lhs, b.product([rhs.shape[d] for d in rhs_free]))
     rhs = b.materialize_if_reused(rhs, b.product([lhs.shape[d] for d in lhs_free]))
@@ -274,11 +276,13 @@ def _dot_loops(b: Builder, lhs: Any, rhs: Any, *, dimension_numbers: Any, **_: A
         return index
 
     def body(i: Any, r: Any) -> Any:
-        x = lhs.at(where(len(lhs.shape), lhs_batch, lhs_contract, lhs_free, i, r, batch_count))
-        y = rhs.at(
-            where(len(rhs.shape), rhs_batch, rhs_contract, rhs_free, i, r, batch_count + len(lhs_free))
-        )
-        x, y = b.cast(x, wide), b.cast(y, wide)
+        at_x = where(len(lhs.shape), lhs_batch, lhs_contract, lhs_free, i, r, batch_count)
+        at_y = where(len(rhs.shape), rhs_batch, rhs_contract, rhs_free, i, r, batch_count + len(lhs_free))
+        x, y = b.cast(lhs.at(at_x), wide), b.cast(rhs.at(at_y), wide)
+        if holds is not None:
+            return (b.select(holds.at(at_x), y, b.const(0, wide)),)
+        if chooses is not None:
+            return (b.select(chooses.at(at_y), x, b.const(0, wide)),)
         return (b.and_(x, y) if wide == np.bool_ else b.mul(x, y),)
 
     ranges = b.few([lhs.shape[d] for d in lhs_contract])

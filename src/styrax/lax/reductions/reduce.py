@@ -180,6 +180,8 @@ def reduce_loops(b: Builder, x: Any, kind: str, axes: Sequence[int]) -> Any:
     init = b.const(IDENTITIES[kind](x.dtype)[()], x.dtype)
     ndim = len(x.shape)
     reduced = frozenset(axes)
+    if all(type(n) is int and n == 1 for n in ranges):  # the only element, the sign of a zero included
+        return b.value(shape, x.dtype, lambda i: x.at(merged_index(ndim, reduced, i, (b.int(0),) * ndim)))
 
     def body(i: Any, r: Any) -> Any:
         return (x.at(merged_index(ndim, reduced, i, r)),)
@@ -205,7 +207,7 @@ def _reduction(
         return without(x.shape, axes)
 
     def dtype_rule(x: Any, **_: Any) -> Any:
-        check_dtype(name, x, accepts)
+        check_dtype(name, x, (np.number,) if accepts is NUMERIC else accepts)
         return x.dtype
 
     def loops(b: Builder, x: Any, *, axes: tuple[int, ...], **_: Any) -> Any:

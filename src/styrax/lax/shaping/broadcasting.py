@@ -70,12 +70,16 @@ def _broadcast_loops(b: Builder, x: Any, *, shape: tuple, broadcast_dimensions: 
         type(s) is int and s == 1 and not (type(shape[d]) is int and shape[d] == 1)
         for s, d in zip(x.shape, broadcast_dimensions, strict=True)
     ]
+    condition = getattr(x, "condition", None)
+    repeats = any(not (type(s) is int and s == 1) for d, s in enumerate(shape) if d not in broadcast_dimensions)
+    source = x if condition is None or repeats or any(stretched) else condition
 
     def at(index: Any) -> Any:
         zero = b.index(0)
-        return x.at([zero if s else index[d] for s, d in zip(stretched, broadcast_dimensions, strict=True)])
+        return source.at([zero if s else index[d] for s, d in zip(stretched, broadcast_dimensions, strict=True)])
 
-    return b.value(shape, x.dtype, at)
+    spread = b.value(shape, source.dtype, at)
+    return spread if source is x else b.factors(spread, x.dtype)
 
 
 def _broadcast_hlo(m: Any, x: Any, *, shape: tuple, broadcast_dimensions: tuple, sharding: Any) -> Any:

@@ -109,6 +109,9 @@ def _reshape_loops(b: Builder, x: Any, *, new_sizes: tuple, dimensions: Any, sha
             tuple(source.shape[d] for d in order), x.dtype, lambda i: source.at(_unpermuted(i, order))
         )
     shape = b.avals_out[0].shape
+    condition = getattr(x, "condition", None)
+    if condition is not None:
+        return b.factors(b.value(shape, condition.dtype, reshaped_reader(b, condition, shape)), x.dtype)
     return b.value(shape, x.dtype, reshaped_reader(b, x, shape))
 
 

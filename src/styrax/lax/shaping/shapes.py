@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from styrax.core.tracing.errors import origin
 from styrax.core.tracing.trace import Tracer
 from styrax.core.types.dims import canonical_dim
 
@@ -28,8 +29,10 @@ def canonical_shape(shape: Any, context: str = "") -> tuple:
     except TypeError:
         pass
     where = f" {context}" if context else ""
-    if any(isinstance(d, Tracer) for d in (shape if isinstance(shape, Sequence) else (shape,))):
+    traced = [d for d in (shape if isinstance(shape, Sequence) else (shape,)) if isinstance(d, Tracer)]
+    if traced:
         where += "\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller subfunctions."
+        where += "".join(map(origin, traced))
     raise TypeError(f"Shapes must be 1D sequences of concrete values of integer type, got {shape}.{where}")
 
 

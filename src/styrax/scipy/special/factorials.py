@@ -29,7 +29,7 @@ from styrax.numpy.broadcasting import choose_elements, spread_all
 from styrax.numpy.conversion import asarray
 from styrax.numpy.division import remainder
 from styrax.numpy.float_tests import signbit
-from styrax.numpy.promotion import arrays, both, dtype_of, either, promote_args_inexact
+from styrax.numpy.promotion import arrays, both, convert, dtype_of, either, promote_args_inexact
 from styrax.transforms.custom import custom_jvp
 from styrax.transforms.derivatives import jvp
 
@@ -65,7 +65,7 @@ def loggamma(x: ArrayLike) -> Array:
     """
     (x,) = promote_args_inexact("loggamma", x)
     if dtypes.issubdtype(dtype_of(x), np.complexfloating):
-        return loggamma_of_complex(x)
+        return loggamma_of_complex(convert(x, dtype_of(x)))
     return choose_elements(lax.lt(x, zero(x)), np.nan, lax.lgamma(x))
 
 
@@ -89,7 +89,7 @@ def gammasgn(x: ArrayLike) -> Array:
     odd = both(negative, not_equal(remainder(below, 2), 0.0))
     minus_zero = both(lax.eq(x, zero(x)), signbit(x))
     minus = either(odd, minus_zero)
-    return choose_elements(unknown, np.nan, choose_elements(minus, number(-1, x), number(1, x)))
+    return convert(choose_elements(unknown, np.nan, choose_elements(minus, number(-1, x), number(1, x))), dtype_of(x))
 
 
 def gamma(x: ArrayLike) -> Array:
@@ -105,7 +105,7 @@ def gamma(x: ArrayLike) -> Array:
     """
     (x,) = promote_args_inexact("gamma", x)
     if dtypes.issubdtype(dtype_of(x), np.complexfloating):
-        return lax.exp(loggamma_of_complex(x))
+        return lax.exp(loggamma_of_complex(convert(x, dtype_of(x))))
     return multiply(gammasgn(x), lax.exp(lax.lgamma(x)))
 
 

@@ -125,7 +125,7 @@ def erfcx(x: ArrayLike) -> Array:
     Reference: DLMF §7.2.
     """
     (x,) = promote_args_inexact("erfcx", x)
-    x = asarray(x)
+    x = convert(x, dtypes.dtype(x))
     if dtypes.issubdtype(x.dtype, np.complexfloating):
         return _wofz(lax.mul(_c(1j, x), x))
     return _erfcx(x)
@@ -333,7 +333,8 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
 
     Reference: DLMF §8.19.
     """
-    return _expn(*_real("expn", n, x))
+    n, x = _real("expn", n, x)
+    return _expn(convert(n, n.dtype), convert(x, x.dtype))
 
 
 # -- sine, cosine and Fresnel integrals --------------------------------------------------------------------
@@ -565,4 +566,5 @@ def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
     Returns:
       an array of the shape of the arguments broadcast together.
     """
-    return _owens_t(*_real("owens_t", h, a))
+    h, a = _real("owens_t", h, a)
+    return _owens_t(convert(h, h.dtype), convert(a, a.dtype))

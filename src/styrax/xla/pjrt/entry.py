@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
+from ...compile.jaxprs.dead_equations import drop_unused
 from ...core.programs.jaxpr import ClosedJaxpr, Literal, Var
 from ...core.types import dtypes, physical
 from ...core.types.avals import AbstractToken, AbstractValue
@@ -33,7 +34,7 @@ class Entry:
 
     def __init__(self, closed: ClosedJaxpr, name: str, donated: Sequence[bool], callbacks: Numbered,
                  libraries: Collection[str]):
-        closed = physical.lower(closed)
+        closed = drop_unused(physical.lower(closed))  # which need not have rules
         jaxpr = closed.jaxpr
         used = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is not Literal}
         used.update(v for v in jaxpr.outvars if type(v) is not Literal)

@@ -20,6 +20,7 @@ from ...core.programs.jaxpr import ClosedJaxpr
 from ...core.programs.primitive import Primitive
 from ...core.settings import config
 from ...core.tracing.staging import trace_to_jaxpr
+from ...core.types import dtypes
 from ...core.types.avals import ShapedArray, canonical_value, canonicalizers, shaped
 from . import options, vendor_routines
 from .adoption import Adoption
@@ -103,8 +104,10 @@ class PluginBackend:
         if rule is not canonical_value:
             value = rule(value)
         source = np.asarray(value, dtype=aval.dtype if isinstance(aval.dtype, np.dtype) else None)
-        return Array(shaped(source.shape, source.dtype, aval.weak_type),
-                     self.buffer(source, device or self.default_device()))
+        aval = shaped(source.shape, source.dtype, aval.weak_type)
+        if source.dtype == dtypes.float0:  # nobody reads it, and PJRT has nothing of the kind
+            source = np.zeros(source.shape, np.bool_)
+        return Array(aval, self.buffer(source, device or self.default_device()))
 
     def buffer(self, source: np.ndarray, device: PluginDevice) -> Buffer:
         """A copy of an array on a device."""
