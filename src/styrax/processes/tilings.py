@@ -118,7 +118,8 @@ class Combination(Plan):
         alike = [p for p in sorted(wanted) if list(given[p]) == self._mine and list(wanted[p]) == self._mine]
         givers = {p for p, keys in given.items() if any(k in keys for k in self._mine)}
         takers = {p for p, keys in wanted.items() if any(k in self._own for k in keys)}
-        if how is not None and me in alike and set(alike) == givers == takers and len(set(self._mine)) == len(self._mine):
+        once = len(set(self._mine)) == len(self._mine)
+        if how is not None and once and me in alike and set(alike) == givers == takers:
             self._group = alike
         self._sends: dict[int, list[Hashable]] = {}
         self._receives: dict[int, list[Hashable]] = {}
