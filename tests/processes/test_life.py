@@ -79,6 +79,16 @@ def test_waiting_takes_no_processor(tmp_path):
     assert [out.strip() for _, out, _ in found] == ["True"] * 4, found
 
 
+def test_all_save_at_one_step_when_one_is_to_end(tmp_path):
+    found = run_all(tmp_path, BEGIN.format("") + (
+        "from jax.experimental import multihost_utils\nfor step in range(10_000):\n"
+        "    if multihost_utils.reached_preemption_sync_point(step): break\n"
+        "    if step == 3 and jax.process_index() == 1: os.kill(os.getpid(), 15)\n"
+        "    time.sleep(0.002 * jax.process_index())\nprint(step)\n"))
+    steps = {out for _, out, _ in found}
+    assert len(steps) == 1 and 3 < int(steps.pop()) < 9_999, found
+
+
 def test_processes_that_do_different_things_are_told(tmp_path):
     found = run_all(tmp_path, BEGIN.format("") + MEET + (
         "try:\n    peers.reduce(f'step {jax.process_index() == 3}', np.ones(3), range(4), 'sum')\n"
