@@ -41,3 +41,26 @@ def test_what_is_not_used_needs_no_rule(device):
 
 def test_the_host_is_a_cpu(host_device):
     assert float(jax.lax.platform_dependent(2.0, cpu=lambda x: x + 1, cuda=lambda x: x * 10)) == 3
+
+
+def test_invalid_values_are_found(device):
+    x = jnp.array([1.0, 0.0])
+    f = jax.jit(lambda x: jnp.sum(jnp.log(x - 1)))
+    with jax.debug_nans(True):
+        for run, name in ((lambda: x / x, "div"), (lambda: f(x), "log")):
+            with pytest.raises(FloatingPointError, match=rf"invalid value \(nan\) encountered in {name}"):
+                run()
+    assert np.isnan(float(f(x)))
+
+
+def test_a_mesh_of_other_devices(device):
+    """Arrays go through the host's memory to a mesh over another backend's devices, and back."""
+    (cpu,) = jax.devices("cpu")
+    x = np.arange(8, dtype=np.float32).reshape(4, 2)
+    for there in (cpu, device):
+        sharding = jax.sharding.NamedSharding(jax.sharding.Mesh([there], ("x",)), jax.P("x"))
+        for source in (x, jax.device_put(x, cpu), jax.device_put(x, device)):
+            out = jax.device_put(source, sharding)
+            assert out.devices() == {there} and out.sharding == sharding
+            assert (out + 1).devices() == {there}
+            np.testing.assert_array_equal(np.asarray(out), x)

@@ -183,7 +183,9 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
             aval = aval.update(sharding=told)
         buffer = self._live()
         if sharding is not None and buffer.device not in (devices := sharding._device_assignment):
-            buffer = buffer.on(devices[0])
+            from .moving import moved
+
+            buffer = moved(self, devices[0])._live()
         out = type(self)(aval, buffer, committed=True)
         if sharding is not None:
             out._sharding = sharding

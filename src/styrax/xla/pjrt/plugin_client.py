@@ -19,6 +19,7 @@ from ...core.arrays.tokens import Token
 from ...core.programs.jaxpr import ClosedJaxpr
 from ...core.programs.primitive import Primitive
 from ...core.settings import config
+from ...core.tracing.invalid_values import Watched, watching
 from ...core.tracing.staging import trace_to_jaxpr
 from ...core.types import dtypes
 from ...core.types.avals import ShapedArray, canonical_value, canonicalizers, shaped
@@ -69,7 +70,7 @@ class PluginBackend:
         handles = (ctypes.c_void_p * found.count).from_address(found.items) if found.count else ()
         self._devices = [PluginDevice(self, handle) for handle in handles]
         self._types: dict[Any, BufferType] = {}
-        self._eager: dict[Any, Executable] = {}
+        self._eager: dict[Any, Executable | Watched] = {}
         self._accepted: dict[bytes, bytes] = {}
         self._adoption = Adoption(plugin)
         self._called: Callbacks | None = None
@@ -195,12 +196,14 @@ class PluginBackend:
         device = self.default_device() if held is None else held.device
         avals = [x.aval for x in arrays]
         key = (primitive, device, *avals, params_key(params), config.trace_context())
-        code = self._eager.get(key)
+        code: Executable | Watched | None = self._eager.get(key)
         if code is None:
             if len(self._eager) > MANY:
                 self._eager.clear()
-            code = self._eager[key] = self.compile(
-                trace_to_jaxpr(_run(primitive, params), avals), name=primitive.name, device=device)
+            code = self.compile(trace_to_jaxpr(_run(primitive, params), avals), name=primitive.name, device=device)
+            if watching():
+                code = Watched(code, primitive.name)
+            self._eager[key] = code
         outs = code(*arrays)
         return outs if primitive.multiple_results else outs[0]
 
