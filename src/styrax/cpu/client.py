@@ -93,6 +93,8 @@ class CpuBackend:
     def __init__(self) -> None:
         self._devices, self._all_devices = host_devices.devices("cpu", self)
         backends.several = len(self._all_devices) > 1
+        if len(self._all_devices) > len(self._devices):
+            backends.everywhere[self.platform] = self._all_devices
         make_caller(0)  # loads what calls programs, and gives arrays the buffer protocol
         runtime.prepare()  # while modules are loaded and the first program is traced
         self.eager = Eager(self.compile)
@@ -103,10 +105,6 @@ class CpuBackend:
         return self._devices
 
     local_devices = devices
-
-    def all_devices(self) -> list[Device]:
-        """Those of all processes of the program."""
-        return self._all_devices
 
     def device_count(self) -> int:
         return len(self._all_devices)

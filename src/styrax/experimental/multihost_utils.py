@@ -127,9 +127,9 @@ def _watch() -> None:
     _watching = True
 
     def asked(*_: Any) -> None:
-        client = distributed.global_state.client
-        if client is not None:  # not from here, where the connection may be in use
-            threading.Thread(target=client.preempted, daemon=True).start()
+        coordinator = distributed.global_state.client
+        if coordinator is not None:  # not from here, where the connection may be in use
+            threading.Thread(target=coordinator.preempted, daemon=True).start()
 
     signal.signal(signal.SIGTERM, asked)
 
@@ -139,11 +139,11 @@ def reached_preemption_sync_point(step_id: int) -> bool:
 
     Raises RuntimeError where `distributed.initialize` was not called.
     """
-    client = distributed.global_state.client
-    if client is None:
+    coordinator = distributed.global_state.client
+    if coordinator is None:
         return False
     _watch()
-    return client.reached(step_id)
+    return coordinator.reached(step_id)
 
 
 class ProcessFailureError(Exception):
@@ -177,10 +177,10 @@ def live_devices(devices: Sequence[Device]) -> Iterator[Sequence[Device]]:
 
 
 def _live(devices: Sequence[Device]) -> list[Device]:
-    client = distributed.global_state.client
-    if client is None or host_devices.cohort is None:
+    coordinator = distributed.global_state.client
+    if coordinator is None or host_devices.cohort is None:
         return list(devices)
-    there = client.get_live_nodes(sorted({d.process_index for d in devices}))
+    there = coordinator.get_live_nodes(sorted({d.process_index for d in devices}))
     return [d for d in devices if d.process_index in there]
 
 

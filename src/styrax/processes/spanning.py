@@ -17,7 +17,7 @@ import numpy as np
 from ..core import hooks
 from ..core.arrays import backends
 from ..core.arrays.array import Array, array_type
-from ..core.arrays.devices import Device
+from ..core.arrays.devices import Device, ManyDevices
 from ..core.arrays.mesh import Mesh
 from ..core.arrays.shardings import NamedSharding
 from ..core.programs.jaxpr import ClosedJaxpr
@@ -45,7 +45,7 @@ def local() -> Backend:
     return backends.get("cpu")
 
 
-class Everyone:
+class Everyone(ManyDevices):
     """The devices of a mesh over several processes, in the place of one device."""
 
     platform = "cpu"
@@ -269,7 +269,6 @@ class SpanningBackend:
     platform = "cpu"
     dlpack_type = 1
     shared_memory = False
-    spreads = True
 
     def devices(self) -> Sequence[Device]:
         """The devices of this process."""

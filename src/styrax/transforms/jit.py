@@ -19,7 +19,7 @@ import numpy as np
 
 from ..core import hooks
 from ..core.arrays import backends, host_devices, moving
-from ..core.arrays.devices import Device
+from ..core.arrays.devices import Device, ManyDevices
 from ..core.arrays.explicit import tells_sharding
 from ..core.programs.jaxpr import ClosedJaxpr
 from ..core.settings import config, progress
@@ -386,7 +386,7 @@ def meeting(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None = N
             said: tuple[tuple[Any, ...], tuple[Any, ...]] = ((), ())) -> Code:
     """The code of a program for whatever devices its arguments are on."""
     def on(device: Device | None) -> Code:
-        if backends.several if device is None else getattr(device.client, "spreads", False):
+        if backends.several if device is None else isinstance(device, ManyDevices):
             return compiled(closed, name, donated, None, device, said)
         return compiled(closed, name, donated, settled(*said, closed.out_avals), device)
 
@@ -414,7 +414,7 @@ def compiled(closed: ClosedJaxpr, name: str, donated: tuple[bool, ...] | None = 
         compile_log.compiling(name, program.in_avals)
         with compile_log.timed(f"XLA compilation of jit({name})"), \
                 progress.shown(f"compiling {name}, {len(program.eqns)} equations"):
-            options = {"said": said} if getattr(backend, "spreads", False) else {}
+            options: dict[str, Any] = {"said": said} if isinstance(device, ManyDevices) else {}
             return backends.backend_compile_and_load(
                 backend, program, name=name, donated=() if plan is None else plan.exact, device=device, **options)
 

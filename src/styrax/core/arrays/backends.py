@@ -124,6 +124,7 @@ class Backend(Protocol):
 modules: dict[str, str] = {"cpu": "styrax.cpu.client"}
 _loaded: dict[str, Backend] = {}
 _default: Backend | None = None
+everywhere: dict[str, Sequence[Device]] = {}  # platform -> the devices of all processes, where there are several
 several = False  # whether the host's processors are several devices: then results are placed as arguments are
 apart = False  # whether there are devices of which one does not see the memory of another
 
@@ -139,12 +140,8 @@ def _keep(backend: Backend) -> None:
     global apart
     _loaded[backend.platform] = backend
     devices = backend.devices()
-    apart = apart or len(_loaded) > 1 or len(_everywhere(backend)) > len(devices) or not backend.shared_memory and (
+    apart = apart or len(_loaded) > 1 or backend.platform in everywhere or not backend.shared_memory and (
         len(devices) > 1 or backend.platform != next(iter(hooks.platforms_wanted()), next(iter(modules))))
-
-
-def _everywhere(backend: Backend) -> Sequence[Device]:
-    return getattr(backend, "all_devices", backend.devices)()
 
 
 def in_use() -> bool:
@@ -154,7 +151,8 @@ def in_use() -> bool:
 
 def all_devices(platform: str | None = None) -> Sequence[Device]:
     """The devices of a platform in all processes."""
-    return _everywhere(get(platform))
+    backend = get(platform)
+    return everywhere.get(backend.platform) or backend.devices()
 
 
 def platforms() -> list[str]:

@@ -56,6 +56,12 @@ class Device:
         return f"{self.platform}:{self.id}"
 
 
+class ManyDevices:
+    """The devices of several processes, in the place of one: what their arrays live on."""
+
+    __slots__ = ()
+
+
 MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")  # as XLA's clients for CPUs name them
 
 

@@ -10,7 +10,7 @@ from ..tracing.trace import Tracer
 from ..types.physical import physical_aval
 from . import backends, host_devices
 from .array import Array
-from .devices import Device
+from .devices import Device, ManyDevices
 
 T = TypeVar("T")
 
@@ -54,16 +54,16 @@ def elsewhere(args: Sequence[Any], client: object) -> bool:
     return any(b is not None and b.device.client is not client for b in map(_buffer, args))
 
 
-def spread_over(args: Sequence[Any]) -> Device | None:
+def spread_over(args: Sequence[Any]) -> Any:
     """The devices of several processes that an argument is spread over."""
-    return next((b.device for b in map(_buffer, args) if b is not None and getattr(b.device.client, "spreads", False)),
+    return next((b.device for b in map(_buffer, args) if b is not None and isinstance(b.device, ManyDevices)),
                 None)
 
 
 def moved(x: T, device: Device) -> T:
     """An array on a device; all else, deleted arrays among it, as it is."""
     buffer = _buffer(x)
-    if buffer is None or buffer.device is device or getattr(device.client, "spreads", False):
+    if buffer is None or buffer.device is device or isinstance(device, ManyDevices):
         return x  # (what spreads takes arrays of this process as they are)
     array: Any = x
     if buffer.device.client is device.client:
