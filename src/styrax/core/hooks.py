@@ -33,6 +33,7 @@ it. The first reader loads the module that provides it, all later ones read an a
 | `plugin_serves` | `xla.pjrt.discovery` | `core.arrays.backends` | whether a platform is among some names |
 | `plugin_report` | `xla.pjrt.report` | `styrax` | what there is of plugins, as lines |
 | `apply_where_arguments_are` | `core.arrays.moving` | `core.arrays.backends` | runs a primitive where they are |
+| `moved` | `core.arrays.moving` | `core.arrays.array` | an array on another device |
 | `apply_stateful` | `transforms.jit` | `core.arrays.backends` | runs a primitive with programs or references inside |
 | `auto_axes` | `parallel.axes` | `numpy` | functions inside which types tell nothing of some axes |
 | `device_buffer` | `compat.former.arrays` | `core.arrays.array` | an array on one device, as older releases give it |
@@ -79,7 +80,7 @@ PROVIDERS = {
     "core.arrays.shards": "shards_of:shards all_shards_of:all_shards",
     "processes.spanning": (
         "part_of_process:part array_of_processes:of_parts put_on_processes:put home_of_program:home home_of_operation"),
-    "core.arrays.moving": "apply_where_arguments_are",
+    "core.arrays.moving": "apply_where_arguments_are moved",
     "core.settings.wanted_platforms": "platforms_wanted:wanted",
     "xla.pjrt.discovery": "plugin_backend:backend plugin_serves:serves",
     "xla.pjrt.report": "plugin_report:lines",

@@ -183,9 +183,7 @@ class Array(ArrayMethods, metaclass=_ArrayMeta):
             aval = aval.update(sharding=told)
         buffer = self._live()
         if sharding is not None and buffer.device not in (devices := sharding._device_assignment):
-            from .moving import moved
-
-            buffer = moved(self, devices[0])._live()
+            buffer = hooks.moved(self, devices[0])._live()
         out = type(self)(aval, buffer, committed=True)
         if sharding is not None:
             out._sharding = sharding

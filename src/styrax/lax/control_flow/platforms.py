@@ -33,7 +33,8 @@ def platform_dependent(*args: PyTree, default: Callable[..., Any] | None = None,
     if default is not None and not callable(default):
         raise TypeError("lax.platform_dependent: the default branch must be a callable.")
     client = backends.get()
-    platform = "cpu" if client.dlpack_type == HOST else client.platform  # whoever compiles for the host's processors
+    # Whoever compiles for the host's processors, that is the project's own platform.
+    platform = next(iter(backends.modules)) if client.dlpack_type == HOST else client.platform
     chosen = per_platform.get(platform, default)
     if chosen is None:
         raise NotImplementedError(
