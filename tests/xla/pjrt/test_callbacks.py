@@ -57,28 +57,22 @@ def test_prints_come_in_order(device, capsys):
     assert capsys.readouterr().out == "".join(f"first {i}.0\nthen {i + 1}.0\n" for i in range(3))
 
 
-def test_jax_inside_of_a_callback(host_device):
-    """On a GPU its work would wait for the program that waits for it; the processor's devices are free."""
+def check_inside(device, other):
+    """A program on a device calls a function that runs a program on another one."""
     inner = jax.jit(lambda v: jnp.sum(jnp.sin(v) ** 2))
-
-    def called(x):
-        return np.asarray(inner(jax.device_put(np.asarray(x), host_device)))
-
-    x = np.arange(5, dtype=np.float32)
-    out = jax.jit(lambda x: jax.pure_callback(called, SCALAR, x) + 1)(jax.device_put(x, host_device))
-    np.testing.assert_allclose(float(out), np.sum(np.sin(x) ** 2) + 1, rtol=1e-5)
-
-
-def test_the_cpu_inside_of_a_callback(device):
-    inner = jax.jit(lambda v: jnp.sum(jnp.sin(v) ** 2))
-    (cpu,) = jax.devices("cpu")
-
-    def called(x):
-        return np.asarray(inner(jax.device_put(np.asarray(x), cpu)))
-
+    called = lambda x: np.asarray(inner(jax.device_put(np.asarray(x), other)))
     x = np.arange(5, dtype=np.float32)
     out = jax.jit(lambda x: jax.pure_callback(called, SCALAR, x) + 1)(jax.device_put(x, device))
     np.testing.assert_allclose(float(out), np.sum(np.sin(x) ** 2) + 1, rtol=1e-5)
+
+
+def test_the_device_itself_inside_of_a_callback(host_device):
+    """On a GPU that work would wait for the program that waits for it; of the processor there is more."""
+    check_inside(host_device, host_device)
+
+
+def test_the_cpu_inside_of_a_callback(device):
+    check_inside(device, jax.devices("cpu")[0])
 
 
 # -- failures ----------------------------------------------------------------------------------------
