@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -29,8 +30,10 @@ def same_numbers_in_any_order(request: pytest.FixtureRequest) -> None:
             bits.state = _states.setdefault(id(bits), bits.state)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def old_objects_stand_aside() -> None:
-    """Collections do not walk what earlier modules and the other tests have left: there are millions of objects."""
+@pytest.fixture(scope="module")
+def old_objects_aside() -> Iterator[None]:
+    """For tests that collect: what other tests have left, millions of objects, is not walked."""
     gc.collect()
     gc.freeze()
+    yield
+    gc.unfreeze()

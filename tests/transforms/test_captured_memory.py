@@ -8,6 +8,8 @@ import pytest
 import styrax as sx
 import styrax.numpy as jnp
 
+pytestmark = pytest.mark.usefixtures("old_objects_aside")
+
 FUNCTIONS = {
     "itself": lambda x: lambda y: x,
     "sum": lambda x: lambda y: (x * y).sum(),

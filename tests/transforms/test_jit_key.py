@@ -11,6 +11,8 @@ import styrax as jax
 import styrax.numpy as jnp
 from styrax import lax
 
+pytestmark = pytest.mark.usefixtures("old_objects_aside")
+
 
 def counted(f):
     calls = []

@@ -7,6 +7,8 @@ import pytest
 
 from tests.transforms.oracle import jax, styrax, vector
 
+pytestmark = pytest.mark.usefixtures("old_objects_aside")
+
 LEAKS = {
     "jit": lambda j, keep: j.jit(keep)(2.0),
     "vmap": lambda j, keep: j.vmap(keep)(vector),

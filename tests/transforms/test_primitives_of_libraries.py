@@ -10,6 +10,8 @@ import pytest
 
 import styrax
 
+pytestmark = pytest.mark.usefixtures("old_objects_aside")
+
 
 def outcome(f):
     try:
