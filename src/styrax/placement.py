@@ -38,7 +38,7 @@ def local_devices(process_index: int | None = None, backend: str | None = None,
 
 def device_count(backend: str | None = None) -> int:
     """The number of devices of a platform, in all processes."""
-    return len(devices(backend))
+    return len(backends.all_devices(backend))
 
 
 def local_device_count(backend: str | None = None) -> int:
@@ -235,7 +235,7 @@ def live_arrays(platform: str | None = None) -> list[Array]:
     import gc
 
     if platform is not None:
-        devices(platform)
+        backends.get(platform)
     return [x for x in gc.get_objects() if type(x) is Array and x.buffer is not None]
 
 

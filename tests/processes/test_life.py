@@ -176,7 +176,8 @@ def test_mpirun(tmp_path, method):
     script = tmp_path / "program.py"
     script.write_text(f"import jax\njax.distributed.initialize({method})\n"
                       "from styrax.processes.cohort import current\n"
-                      "print(jax.process_count(), len(current().peers.gather_bytes('a', b'x')), jax.process_index())\n")
+                      "import os\nothers = len(current().peers.gather_bytes('a', b'x'))\n"
+                      "os.write(1, f'{jax.process_count()} {others} {jax.process_index()}\\n'.encode())\n")  # at once
     mpirun = shutil.which("mpirun", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     assert mpirun, "mpi4py is installed without an MPI"
     done = subprocess.run([mpirun, "-n", "4", sys.executable, "-m", "styrax", str(script)], env=environment(),

@@ -168,7 +168,7 @@ mul_p = standard_primitive(
 _products = rules.loops[mul_p]
 
 
-def _mul_loops(b: Builder, x: Any, y: Any, *, out_dtype: Any = None) -> Any:
+def _mul_loops(b: Builder, x: Any, y: Any, *, out_dtype: Any = None, **_: object) -> Any:
     """Of ones and zeros made of a condition: as XLA has it outside of "strict" numerics, 0 where it does not hold, not
     the NaN of 0 times infinity."""
     out = b.avals_out[0]
