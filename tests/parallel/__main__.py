@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import io
 import pickle
 import sys
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +13,8 @@ import jax
 import numpy as np
 
 from . import SETUP, TABLE
+from .outcomes import outcome
 from .own import ROWS
-
-
-def public_name(kind: type[BaseException]) -> str:
-    return next(c.__name__ for c in kind.__mro__
-                if c.__module__ == "builtins" or getattr(jax.errors, c.__name__, None) is c)
 
 
 def numbers(x: Any) -> tuple[str, np.ndarray]:
@@ -61,20 +55,6 @@ def described(x: Any) -> Any:
     return x if isinstance(x, (bool, int, float, str, type(None))) else repr(x)
 
 
-def outcome(row: str, space: dict[str, Any]) -> tuple[str, Any, str]:
-    """Kind ("value" or "error"), the result or the class of the error, and a text to look at."""
-    code = ast.parse(row)
-    last: Any = code.body.pop()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            exec(compile(code, "<row>", "exec"), space)
-            result = eval(compile(ast.Expression(last.value), "<row>", "eval"), space)
-            return "value", described(result), ""
-        except Exception as error:
-            return "error", public_name(type(error)), str(error)
-
-
 def main(path: str, *ways: str) -> None:
     found: dict[tuple[str, str], Any] = {}
     space: dict[str, Any] = {}
@@ -89,7 +69,7 @@ def main(path: str, *ways: str) -> None:
             for row in rows:
                 printed = io.StringIO()
                 with contextlib.redirect_stdout(printed):
-                    found[way, family, row] = outcome(row, dict(space))
+                    found[way, family, row] = outcome(row, dict(space), described)
     Path(path).write_bytes(pickle.dumps(found))
 
 

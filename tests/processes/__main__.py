@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import ast
 import pickle
 import sys
-import warnings
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
+from tests.parallel.outcomes import outcome
+
 from . import SETUP, TABLE
-
-
-def public_name(kind: type[BaseException]) -> str:
-    return next(c.__name__ for c in kind.__mro__
-                if c.__module__ == "builtins" or getattr(jax.errors, c.__name__, None) is c)
 
 
 def place(sharding: Any) -> Any:
@@ -44,25 +39,12 @@ def described(x: Any) -> Any:
     return x if isinstance(x, (bool, int, float, str, type(None))) else repr(x)
 
 
-def outcome(row: str, space: dict[str, Any]) -> tuple[str, Any, str]:
-    """Kind ("value" or "error"), the result or the class of the error, and a text to look at."""
-    code = ast.parse(row)
-    last: Any = code.body.pop()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            exec(compile(code, "<row>", "exec"), space)
-            return "value", described(eval(compile(ast.Expression(last.value), "<row>", "eval"), space)), ""
-        except Exception as error:
-            return "error", public_name(type(error)), str(error)
-
-
 def main(path: str, number: str, count: str, port: str, *families: str) -> None:
     if int(count) > 1:
         jax.distributed.initialize(f"localhost:{port}", int(count), int(number))
     space: dict[str, Any] = {}
     exec(SETUP, space)
-    found = {(family, row): outcome(row, dict(space)) for family in families for row in TABLE[family]}
+    found = {(family, row): outcome(row, dict(space), described) for family in families for row in TABLE[family]}
     Path(path).write_bytes(pickle.dumps(found))
 
 

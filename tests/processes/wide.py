@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import pickle
 import sys
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 
 from tests.parallel import SETUP, TABLE
+from tests.parallel.outcomes import outcome
 
 
 def whole(x: Any) -> np.ndarray:
@@ -52,20 +52,6 @@ def value(x: Any) -> Any:
     return x if type(x) in (bool, int, float, str, type(None)) else type(x).__name__
 
 
-def outcome(row: str, space: dict[str, Any]) -> tuple[str, Any, str]:
-    import ast
-
-    code = ast.parse(row)
-    last: Any = code.body.pop()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            exec(compile(code, "<row>", "exec"), space)
-            return "value", value(eval(compile(ast.Expression(last.value), "<row>", "eval"), space)), ""
-        except Exception as error:
-            return "error", type(error).__name__, str(error)
-
-
 def main(path: str, number: str, count: str, port: str, *families: str) -> None:
     if int(count) > 1:
         jax.distributed.initialize(f"localhost:{port}", int(count), int(number))
@@ -81,7 +67,7 @@ def main(path: str, number: str, count: str, port: str, *families: str) -> None:
         space["shard"] = shard
         for family in families:
             for row in TABLE[family]:
-                found[way, family, row] = outcome(row, dict(space))
+                found[way, family, row] = outcome(row, dict(space), value)
     Path(path).write_bytes(pickle.dumps(found))
 
 

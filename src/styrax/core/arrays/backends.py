@@ -125,6 +125,7 @@ modules: dict[str, str] = {"cpu": "styrax.cpu.client"}
 _loaded: dict[str, Backend] = {}
 _default: Backend | None = None
 everywhere: dict[str, Sequence[Device]] = {}  # platform -> the devices of all processes, where there are several
+HOST = 1  # the kind of devices in DLPack's enumeration whose memory the host reads
 several = False  # whether the host's processors are several devices: then results are placed as arguments are
 apart = False  # whether there are devices of which one does not see the memory of another
 

@@ -29,7 +29,7 @@ else:  # for `typing.get_type_hints`: the array's module asks this one
 
 CPU, CUDA, CUDA_HOST = 1, 2, 3
 _PLATFORMS = {CPU: None, CUDA_HOST: None, CUDA: "cuda"}  # where memory of a kind is adopted; None: the default backend
-_LEGACY = 1  # CUDA's default stream as the protocol numbers streams
+LEGACY = 1  # CUDA's default stream as the protocol and the driver number streams
 _VERSION = (1, 1)
 _READ_ONLY, _COPIED = 1, 2
 
@@ -240,7 +240,7 @@ def from_dlpack(external_array: SupportsDLPack, device: DeviceLike | None = None
         raise BufferError(f"the array is on a device that cannot be reached from here: {error}") from None
     give: Any = external_array.__dlpack__
     if kind == CUDA:
-        give = functools.partial(give, stream=_LEGACY)  # on which the backend waits for what is under way
+        give = functools.partial(give, stream=LEGACY)  # on which the backend waits for what is under way
     try:
         capsule = give(max_version=_VERSION)
     except TypeError:

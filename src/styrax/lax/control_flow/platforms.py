@@ -8,8 +8,6 @@ from typing import Any
 from styrax.core.arrays import backends
 from styrax.core.types.typing import PyTree
 
-HOST = 1  # the kind of devices in DLPack's enumeration whose memory the host reads
-
 
 def platform_dependent(*args: PyTree, default: Callable[..., Any] | None = None,
                        **per_platform: Callable[..., Any]) -> PyTree:
@@ -34,7 +32,7 @@ def platform_dependent(*args: PyTree, default: Callable[..., Any] | None = None,
         raise TypeError("lax.platform_dependent: the default branch must be a callable.")
     client = backends.get()
     # Whoever compiles for the host's processors, that is the project's own platform.
-    platform = next(iter(backends.modules)) if client.dlpack_type == HOST else client.platform
+    platform = next(iter(backends.modules)) if client.dlpack_type == backends.HOST else client.platform
     chosen = per_platform.get(platform, default)
     if chosen is None:
         raise NotImplementedError(

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
-LEGACY = 1  # CUDA's default stream, on which others' work has been awaited when their arrays come here
 Copy = Callable[[int, int, int, int], None]  # to an address, from an address, so many bytes, on a stream
 
 

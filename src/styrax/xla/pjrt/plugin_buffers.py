@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...core.arrays.backends import HOST
 from ...core.arrays.dlpack import strided_view
 from .c_api import ELEMENTS, PACKED, filled, structure
 from .plugin import HANDLE, Plugin
@@ -14,7 +15,6 @@ from .plugin import HANDLE, Plugin
 if TYPE_CHECKING:
     from .plugin_devices import PluginDevice
 
-HOST = 1  # the kind of devices in DLPack's enumeration whose memory the host reads
 _STRIDES = 1  # of a layout's two notations; this module uses the other, which is 0
 
 

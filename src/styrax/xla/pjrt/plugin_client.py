@@ -12,8 +12,9 @@ import numpy as np
 
 from ...core.arrays import host_devices, transfers
 from ...core.arrays.array import Array
-from ...core.arrays.backends import Backend, params_key
+from ...core.arrays.backends import HOST, Backend, params_key
 from ...core.arrays.devices import Device
+from ...core.arrays.dlpack import LEGACY
 from ...core.arrays.number_operands import Operands
 from ...core.arrays.tokens import Token
 from ...core.programs.jaxpr import ClosedJaxpr
@@ -26,13 +27,13 @@ from ...core.types.avals import ShapedArray, canonical_value, canonicalizers, sh
 from . import options, vendor_routines
 from .adoption import Adoption
 from .c_api import address_of, filled
-from .device_copies import LEGACY, copies
+from .device_copies import copies
 from .entry import Entry
 from .foreign_functions import Callbacks, Numbered
 from .in_flight import Effects
 from .loaded_executable import Executable
 from .plugin import Plugin
-from .plugin_buffers import HOST, Buffer, BufferType, element_type
+from .plugin_buffers import Buffer, BufferType, element_type
 from .plugin_devices import PluginDevice
 
 # The kinds of devices in DLPack's enumeration
