@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+EIGHT = "--xla_force_host_platform_device_count=8"
 
 
 def test_digits(tmp_path):
@@ -32,7 +33,7 @@ def test_digits(tmp_path):
 def test_sharded():
     done = subprocess.run(
         [sys.executable, "-m", "styrax", str(ROOT / "examples" / "sharded.py"), "8"],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "XLA_FLAGS": EIGHT},
         capture_output=True,
         text=True,
         timeout=300,
