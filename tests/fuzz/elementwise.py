@@ -144,18 +144,26 @@ CUTS = (
 )  # complex ones jump
 
 
+ON_CUTS = "on the cuts of asin, acos, their hyperbolic kin and sqrt JAX takes no notice of a zero's sign"
+HALF_NAN = "JAX's atanh has an angle where an operand is infinite and NaN"
+BLIND = ("asin", "acos", "asinh", "acosh", "sqrt", "rsqrt")
+CUT_LIMITS = {**dict.fromkeys(BLIND, ("unsigned", ON_CUTS)), "atanh": ("limited", HALF_NAN)}
 ENDLESS = "of huge numbers XLA's series of the incomplete gamma functions do not end"
 SERIES = ("igamma", "igammac", "igamma_grad_a", "random_gamma_grad")
 
 
+SUBNORMAL = "JAX takes subnormal divisors for zeros"
+LIMITS = {**dict.fromkeys(SERIES, ("moderate", ENDLESS)), "rem": ("normal", SUBNORMAL)}
+
+
 def binary(dtypes: Collection[str], name: str) -> Row:
-    code = f"lax.{name}(moderate({{0}}), moderate({{1}}))" if name in SERIES else f"lax.{name}({{0}}, {{1}})"
+    made, limit = LIMITS.get(name, ("", ""))
+    code = f"lax.{name}({made}({{0}}), {made}({{1}}))" if made else f"lax.{name}({{0}}, {{1}})"
 
     def make(d: Draw) -> Call:
         x = d.value(dtypes)
         return Call(code, (x, d.like(x)))
 
-    limit = ENDLESS if name in SERIES else ""
     kind = KINDS.get(name, "smooth")
     return Row(name.removeprefix("bitwise_"), make, kind, limit=limit, narrow=name == "nextafter")
 
@@ -230,6 +238,9 @@ SAME_SIZE = (
 )
 
 
+WHICH_NAN = "which NaN results is not defined"
+
+
 def bitcast(d: Draw) -> Call:
     group = d.choice([g for g in SAME_SIZE if d.x64 or g[0] != "int64"])
     return Call(
@@ -252,9 +263,9 @@ def power(d: Draw) -> Call:
 def order(name: str) -> Row:
     def make(d: Draw) -> Call:
         x = d.value(FULL)
-        return Call(f"lax.{name}_p.bind({{0}}, {{1}})", (x, d.like(x)))
+        return Call(f"lax.{name}_p.bind(finite({{0}}), finite({{1}}))", (x, d.like(x)))
 
-    return Row(name, make, "jump")
+    return Row(name, make, "jump", limit=WHICH_NAN)
 
 
 ROWS = [
@@ -263,14 +274,17 @@ ROWS = [
     *(
         Row(name, lambda d, name=name: Call(f"lax.{name}({{0}})", (d.value(COMPLEX),)), "cut", name + " complex")
         for name in CUTS
-        if name != "asinh"
+        if name not in CUT_LIMITS
     ),
-    Row(
-        "asinh",
-        lambda d: Call("lax.asinh(unsigned({0}))", (d.value(COMPLEX),)),
-        "cut",
-        "asinh complex",
-        limit="on the cut of asinh JAX takes no notice of a zero's sign",
+    *(
+        Row(
+            name,
+            lambda d, name=name, made=made: Call(f"lax.{name}({made}({{0}}))", (d.value(COMPLEX),)),
+            "cut",
+            name + " complex",
+            limit=limit,
+        )
+        for name, (made, limit) in CUT_LIMITS.items()
     ),
     *(order(name) for name in ("eq_to", "le_to", "lt_to")),
     promoted("add", "add"),
@@ -278,7 +292,13 @@ ROWS = [
     promoted("sub", "subtract"),
     promoted("div", "divide"),
     promoted("max", "maximum", "kink"),
-    promoted("rem", "remainder", "jump"),
+    Row(
+        "rem",
+        lambda d: Call("jnp.remainder(normal({0}), normal({1}))", (d.value(NUMBERS, most=1), d.value(NUMBERS))),
+        "jump",
+        "remainder",
+        limit=SUBNORMAL,
+    ),
     promoted("lt", "less", "jump"),
     three("regularized_incomplete_beta", "lax.betainc", FULL),
     Row(
@@ -292,7 +312,7 @@ ROWS = [
     Row("select_n", select_of_three, "exact", "select_n of three"),
     Row("convert_element_type", cast, "jump", limit="integers from numbers outside of their range are not defined"),
     Row("convert_element_type", widened, "smooth", "convert inexact"),
-    Row("bitcast_convert_type", bitcast, "jump", narrow=True, limit="which NaN results is not defined"),
+    Row("bitcast_convert_type", bitcast, "jump", narrow=True, limit=WHICH_NAN),
     Row("complex", complex_of, "exact"),
     Row("pow", power),
     Row("integer_pow", lambda d: Call(f"lax.integer_pow({{0}}, {d.integer(-3, 5)})", (d.value(INEXACT),))),

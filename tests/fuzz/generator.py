@@ -260,7 +260,8 @@ class Session:
             if plan.axis:
                 outer = next(t for t, u in zip(types, plan.types, strict=True) if t.rank != u.rank)
                 inner = next(u for t, u in zip(types, plan.types, strict=True) if t.rank != u.rank)
-                axes = (*axes, (plan.axis, outer.size // max(inner.size, 1)))
+                (size,) = (Counter(outer.shape) - Counter(inner.shape)).elements()
+                axes = (*axes, (plan.axis, size))
             types = plan.types
             stack.append(Layer(kind.name, plan.code))
         derived = place.derived or any(k.derives for k in kinds)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from tests.fuzz.draw import Call, Draw
 from tests.fuzz.rows import Kind, Row
-from tests.fuzz.shaping import WINNER
+from tests.fuzz.shaping import CLIPPED, WINNER
 from tests.fuzz.values import ALL, BOOL, FLOATS, INTS, NUMBERS, Type
 
 INDICES = ("int32", "int32", "int8", "uint8", "uint32", "int64")
@@ -59,10 +59,10 @@ def windows(d: Draw, t: Type, single: bool = False, placed: bool = False) -> Win
     )
 
 
-def places(d: Draw, w: Windows, position: int) -> tuple[str, str, str]:
+def places(d: Draw, w: Windows, position: int, modes: Sequence[str] = MODES) -> tuple[str, str, str]:
     """An array of indices, the text that reads it, and the mode, which may promise that they are within bounds."""
     name = d.shaped(w.indices, d.choice([t for t in INDICES if d.x64 or t != "int64"]))
-    mode = d.choice(MODES)
+    mode = d.choice(modes)
     text = f"{{{position}}}"
     if "promise" in mode:
         text = f"jnp.clip({text}, 0, np.array({w.bounds}, {text}.dtype))"
@@ -88,7 +88,7 @@ def scatter(name: str, dtypes: Collection[str], kind: Kind = "smooth") -> Row:
         x = d.value(dtypes, least=1)
         t = d.type(x)
         w = windows(d, t, name == "scatter", True)
-        index, text, mode = places(d, w, 1)
+        index, text, mode = places(d, w, 1, MODES[1:] if kind == "kink" else MODES)
         update = d.shaped(w.result, t.dtype)
         numbers = (
             f"lax.ScatterDimensionNumbers(update_window_dims={w.offsets}, inserted_window_dims={w.collapsed}, "
@@ -97,9 +97,8 @@ def scatter(name: str, dtypes: Collection[str], kind: Kind = "smooth") -> Row:
         )
         return Call(f"lax.{name}({{0}}, {text}, {{2}}, {numbers}, mode={mode})", (x, index, update))
 
-    return Row(
-        name.replace("_", "-"), make, kind, f"{name} by numbers", limit=WINNER if name == "scatter" else UNPLACED
-    )
+    limit = {"exact": WINNER, "kink": f"{UNPLACED}; {CLIPPED}"}.get(kind, UNPLACED)
+    return Row(name.replace("_", "-"), make, kind, f"{name} by numbers", limit=limit)
 
 
 def along_axis(d: Draw) -> Call:

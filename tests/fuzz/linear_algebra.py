@@ -63,7 +63,7 @@ def householder(d: Draw) -> Call:
 
 def qr(d: Draw) -> Call:
     x = d.value(MATRICES, least=2)
-    pivoting = d.type(x).exact and d.flag()
+    pivoting = d.type(x).exact and d.type(x).size > 0 and d.flag()
     return Call(f"absolute(lax.linalg.qr({{0}}, pivoting={pivoting}, full_matrices=False)[1:])", (x,), single=False)
 
 
@@ -73,19 +73,22 @@ def custom_linear_solve(d: Draw) -> Call:
     return Call("solved(shifted({0}), {1})", (a, d.shaped((t.shape[-1],), t.dtype)))
 
 
+ROUNDED_TOGETHER = "a Fourier transform rounds each element by what the largest is"
+
+
 def fft(d: Draw) -> Call:
     kind = d.choice(("FFT", "IFFT", "RFFT", "IRFFT"))
     real = kind == "RFFT"
     x = d.value(FULL if real else MATRICES[2:], least=1, extra=lambda t: t.size and t.shape[-1] > 1)
     n = d.type(x).shape[-1]
-    return Call(f"lax.fft({{0}}, '{kind}', ({2 * n - 2 if kind == 'IRFFT' else n},))", (x,))
+    return Call(f"lax.fft(moderate({{0}}), '{kind}', ({2 * n - 2 if kind == 'IRFFT' else n},))", (x,))
 
 
 def fft_of_two(d: Draw) -> Call:
     """Along the last two axes."""
     kind = d.choice(("FFT", "IFFT", "RFFT"))
     x = d.value(FULL if kind == "RFFT" else MATRICES[2:], least=2, full=True)
-    return Call(f"lax.fft({{0}}, '{kind}', {d.type(x).shape[-2:]})", (x,))
+    return Call(f"lax.fft(moderate({{0}}), '{kind}', {d.type(x).shape[-2:]})", (x,))
 
 
 DRAWN = (
@@ -157,16 +160,20 @@ ROWS = [
         "exact",
     ),
     Row("ormqr", ormqr),
-    Row("qr", qr),
+    Row("qr", qr, limit="of empty matrices JAX has no pivots"),
     of_square("schur", "absolute(lax.linalg.schur(definite({0})))"),
-    Row("svd", lambda d: Call("(lax.linalg.svd({0}, compute_uv=False),)", (d.value(MATRICES, least=2),), False)),
-    of_square("svd", "(lambda u, s, vt: (s, jnp.abs(u), jnp.abs(vt)))(*lax.linalg.svd(definite({0})))"),
+    Row(
+        "svd",
+        lambda d: Call("(lax.linalg.svd(limited({0}), compute_uv=False),)", (d.value(MATRICES, least=2),), False),
+        limit="of infinities LAPACK's singular values do not end",
+    ),
+    of_square("svd", "(lambda u, s, vt: (s, jnp.abs(u), jnp.abs(vt)))(*lax.linalg.svd(limited(definite({0}))))"),
     Row("symmetric_product", symmetric_product),
     Row("triangular_solve", triangular_solve),
     of_square("tridiagonal", "absolute(lax.linalg.tridiagonal(definite({0}))[1:3])"),
     Row("tridiagonal_solve", tridiagonal_solve),
-    Row("fft", fft),
-    Row("fft", fft_of_two, "smooth", "fft of two axes"),
+    Row("fft", fft, limit=ROUNDED_TOGETHER),
+    Row("fft", fft_of_two, "smooth", "fft of two axes", limit=ROUNDED_TOGETHER),
     Row("custom_linear_solve", custom_linear_solve),
     random("random_bits", "jax.random.bits(key({0}), (2,))"),
     random("random_seed", "jax.random.key_data(jax.random.key(count({0})))", ("random_unwrap",)),

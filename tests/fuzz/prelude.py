@@ -336,14 +336,20 @@ def moderate(x):
     return jnp.where(jnp.abs(x) >= 1e6, jnp.ones_like(x), x)
 
 
+def normal(x):
+    """x without subnormal numbers."""
+    least = jnp.finfo(jnp.result_type(x)).smallest_normal if inexact(x) else 0
+    return jnp.where(jnp.abs(x) < least, jnp.ones_like(x), x)
+
+
 def mapped_along(x, name):
     """x, mapped along a named axis even if it was not."""
     return jnp.where(lax.axis_index(name) >= 0, x, x)
 
 
 def unsigned(x):
-    """Complex x whose real part is no negative zero."""
-    return lax.complex(jnp.where(lax.real(x) == 0, 0, lax.real(x)), lax.imag(x))
+    """Complex x without negative zeros."""
+    return lax.complex(*(jnp.where(part == 0, 0, part) for part in (lax.real(x), lax.imag(x))))
 
 
 def found(x, values, indices):

@@ -31,12 +31,17 @@ def argument(primitive: str) -> Row:
     return Row(primitive, make, "jump")
 
 
+INFINITE_SUMS = "slopes of JAX's cumlogsumexp count what stands before an infinity"
+
+
 def cumulative(primitive: str, dtypes: Collection[str], kind: Kind = "smooth") -> Row:
+    operand, limit = ("bounded({0})", INFINITE_SUMS) if primitive == "cumlogsumexp" else ("{0}", "")
+
     def make(d: Draw) -> Call:
         x = d.value(dtypes, least=1)
-        return Call(f"lax.{primitive}({{0}}, axis={d.axis(d.type(x))}, reverse={d.flag()})", (x,))
+        return Call(f"lax.{primitive}({operand}, axis={d.axis(d.type(x))}, reverse={d.flag()})", (x,))
 
-    return Row(primitive, make, kind)
+    return Row(primitive, make, kind, limit=limit)
 
 
 def reduce(d: Draw) -> Call:
@@ -166,6 +171,7 @@ def gather(d: Draw) -> Call:
 
 
 WINNER = "which of two writers of one place wins is not defined"
+CLIPPED = "slopes of the least or largest at a clipped index JAX looks for where the index was"
 
 
 def scatter(primitive: str, method: str, dtypes: Collection[str], kind: Kind = "smooth") -> Row:
@@ -176,12 +182,11 @@ def scatter(primitive: str, method: str, dtypes: Collection[str], kind: Kind = "
         index = indices(d) if method != "set" else d.shaped((), "int32")
         shape = (*t.shape[:at], *d.type(index).shape, *t.shape[at + 1 :])
         update = d.shaped(shape if d.flag() else (), t.dtype)
-        return Call(
-            f"jnp.asarray({{0}}).at[{':, ' * at}{{1}}].{method}({{2}}, mode={d.choice(MODES[:2] + MODES[3:])})",
-            (x, index, update),
-        )
+        mode = d.choice(("'fill'", "'drop'", "None") if kind == "kink" else ("'clip'", "'fill'", "'drop'", "None"))
+        code = f"jnp.asarray({{0}}).at[{':, ' * at}{{1}}].{method}({{2}}, mode={mode})"
+        return Call(code, (x, index, update))
 
-    return Row(primitive, make, kind, limit=WINNER if method == "set" else "")
+    return Row(primitive, make, kind, limit={"exact": WINNER, "kink": CLIPPED}.get(kind, ""))
 
 
 def concatenate(d: Draw) -> Call:
@@ -342,7 +347,8 @@ def top_k(d: Draw) -> Call:
 def approx_top_k(d: Draw) -> Call:
     x = d.value(FULL, least=1, full=True)
     most = d.choice(("max", "min"))
-    return Call(f"found({{0}}, *lax.approx_{most}_k({{0}}, {d.integer(1, d.type(x).shape[-1])}))", (x,), single=False)
+    k = d.integer(1, d.type(x).shape[-1])
+    return Call(f"found({{0}}, *lax.approx_{most}_k(limited({{0}}), {k}))", (x,), single=False)
 
 
 def iota(d: Draw) -> Call:
@@ -426,6 +432,6 @@ ROWS = [
     Row("sort", sort, "kink"),
     Row("sort", sort_together, "jump", "sort together"),
     Row("top_k", top_k, "jump"),
-    Row("approx_top_k", approx_top_k, "jump", limit="which of equal numbers approx_top_k names is not defined"),
+    Row("approx_top_k", approx_top_k, "jump", limit="which of equal numbers, or of NaN, approx_top_k names is open"),
     Row("iota", iota, "exact"),
 ]

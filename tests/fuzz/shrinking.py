@@ -55,6 +55,11 @@ def renamed(f: Function, names: dict[str, str]) -> Function:
     return replace(f, steps=tuple(renamed_step(s, names) for s in f.steps), outs=tuple(names.get(v, v) for v in f.outs))
 
 
+def alike(a: Type | None, b: Type | None) -> bool:
+    """Whether values of these types may stand for each other. Those of results that JAX refused are not known."""
+    return a is not None and b is not None and (a.shape, a.dtype) == (b.shape, b.dtype)
+
+
 def smaller_functions(f: Function, types: dict[str, Type], scope: tuple[str, ...], main: bool) -> Iterator[Function]:
     """The function with one thing less."""
     if main and len(f.outs) > 1:
@@ -78,7 +83,7 @@ def smaller_functions(f: Function, types: dict[str, Type], scope: tuple[str, ...
             yield replace(f, steps=(*before, replace(step, stack=step.stack[:k] + step.stack[k + 1 :]), *after))
         names = {}
         for out in step.outs:
-            same = [v for v in seen if (types[v].shape, types[v].dtype) == (types[out].shape, types[out].dtype)]
+            same = [v for v in seen if alike(types.get(v), types.get(out))]
             if same:
                 names[out] = same[-1]
         if names and step.row != "constant":

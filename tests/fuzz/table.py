@@ -21,6 +21,7 @@ COMPOSED = frozenset(
         "regularized_incomplete_beta",
         "bessel_i0e",
         "bessel_i1e",
+        "atan2",
     }
 )
 ROWS: list[Row] = [
